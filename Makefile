@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fleet fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all quick nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
 
 all: fmt lint test ## format, lint and test
 
@@ -148,14 +148,19 @@ old: ## the programs of an older release, for upgrade and latency
 upgrade: old ## an upgrade from an older release, and back
 	$(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 30m -run 'TestUpgrade|TestDowngrade' -v ./e2e
 
-# From the end of a window until a reader of committed messages sees its result: this
-# release and the older one on Apache Kafka, half a second apart, for docs/figures/latency.md.
+# From the end of a window until a reader of committed messages sees its result: the older
+# release, this one and its mode edge on Apache Kafka, a third of a second apart, for
+# docs/figures/latency.md.
 # Some six minutes.
 LATENCY_WINDOWS ?= 300
 
-latency: old ## window end to result, compared with an older release
+latency: old ## window end to result, compared with an older release, and in mode edge
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 2h -run TestLatency -v ./e2e -latency.windows $(LATENCY_WINDOWS)
+
+processor-time: ## processor time of ingest and monitor for a window, in modes raw and edge
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestProcessorTime -v ./e2e -processor.time
 
 # e2e, and the tests of internal/bus, against Apache Kafka itself: in the clear,
 # with TLS, passwords and rights, on a cluster of three, and from an older release. Both
@@ -183,7 +188,23 @@ simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
 
 fleet: ## drills and lathes on Apache Kafka while models, partitions and programs change: FLEET (10m)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
-	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run TestFleet -v ./e2e -fleet.time $(or $(FLEET),10m)
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestFleet$$' -v ./e2e -fleet.time $(or $(FLEET),10m)
+
+# From the start of a command until a reader sees the first result by the other model, for
+# docs/figures/latency.md: on the embedded broker, and on Apache Kafka.
+SWAPS ?= 10
+
+swap-times: ## how soon machines are judged by another model after promote --now and rollback: SWAPS
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	for v in "" $(firstword $(KAFKA)); do FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestFleetSwapTimes$$' -v ./e2e -fleet.swaps $(SWAPS) || exit 1; done
+
+# What docs/how-to/growing.md says: one broker becomes three, and features of many machines come
+# over a link of 10 Mbit/s.
+LINK ?= 50,100,150,200,250
+
+growing: ## one broker becomes three; a link of 10 Mbit/s: LINK
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestOneBrokerToThree|TestSlowLink' -v ./e2e -link.machines $(LINK) -link.time 60s
 
 chaos: ## the loss report: docs/figures/reliability.md (an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))

@@ -54,12 +54,7 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 		t.Fatal(err)
 	}
 	dir := prepare(t, c.Nodes[0].Addr, 60)
-	long, _, _ := strings.Cut(recording(2), "\n") // more than the test will wait for
-	for i := range uint64(4) {
-		_, rows, _ := strings.Cut(recording(2+i), "\n")
-		long += "\n" + strings.TrimSpace(strings.ReplaceAll(rows, ",T", fmt.Sprintf(",R%d", i)))
-	}
-	write(t, dir, "day.csv", long)
+	write(t, dir, "day.csv", longDay(4)) // more than the test will wait for
 	metrics := freeAddr(t)
 	brokers := `["` + strings.Join(c.Addrs(), `", "`) + `"]`
 	write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: %s}\nlayout: layout.yaml\nspool: spool\nsource: {kind: csv, file: day.csv, speed: 60}\nmetrics: %q\n", machine, brokers, metrics))

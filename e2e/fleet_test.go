@@ -17,6 +17,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -30,7 +33,11 @@ const (
 	fleetDrills = 8
 	fleetLathes = 2
 	fleetGrown  = 16 // partitions, from 4
+	fleetSpeed  = 8  // of the lathes, in windows a second; drills send one a second, as real ones do
 )
+
+// fleetSchedule has short lives, so that tools change during the test.
+var fleetSchedule = train.Schedule{Life: 24 * time.Second, Hole: 10 * time.Second, Pause: 3 * time.Second}
 
 // fleetRun is a plant of drills and lathes with two monitors of one group, and two models for
 // each layout.
@@ -46,27 +53,15 @@ type fleetRun struct {
 	ingestLog [2]string
 }
 
-// Drills and lathes on one broker, two models for each, two monitors of one group: promote,
-// shadow, rollback, more partitions and kills in random order. In the end every window has one
-// result, by a model of its machine's layout, nothing is in the dead letters, and the alerts of
-// each machine are consistent. Half of the drills send features instead of windows.
+// Simulated drills of 14 channels and replayed lathes on one broker, two models for each, two
+// monitors of one group: promote, shadow, rollback, more partitions and kills in random order. In
+// the end every machine is judged by the model that was promoted last, every window has one
+// result, by a model of its machine's layout, nothing is in the dead letters, and the alerts and
+// records of each machine are consistent. Half of the drills send features instead of windows.
 func TestFleet(t *testing.T) {
 	t.Logf("-fleet.seed %d -fleet.time %v", *fleetSeed, *fleetTime)
 	f := newFleetRun(t)
-	t.Cleanup(func() {
-		for i := range f.monitors {
-			if t.Failed() {
-				t.Logf("%s:\n%s\n%s:\n%s", f.monitors[i].log, tail(f.log(f.monitors[i].log)), f.ingestLog[i], tail(f.log(f.ingestLog[i])))
-			}
-		}
-	})
-	for i := range f.ingesters {
-		f.ingest(i)
-	}
-	for i := range f.monitors {
-		f.start(i)
-	}
-	f.await("for results of every machine", f.judgesAll)
+	f.startAll()
 	steps := []func(){f.promote, f.promote, f.promoteNow, f.promoteNow, f.shadow, f.rollback, f.terminateMonitor, f.killMonitor, f.killIngester, f.grow}
 	for end := time.Now().Add(*fleetTime); time.Now().Before(end); {
 		for _, i := range f.rng.Perm(len(steps)) {
@@ -76,15 +71,23 @@ func TestFleet(t *testing.T) {
 			steps[i]()
 		}
 	}
+	f.awaitChampions()
 	for i, p := range f.ingesters {
 		f.await(f.ingestLog[i]+" to say that it ingests", func() bool { return strings.Contains(f.log(f.ingestLog[i]), "ingesting") }) // earlier it does not handle signals
 		f.end(p, f.ingestLog[i])
 	}
-	a := f.readFleet()
-	f.await("for results of all windows", func() bool { a = f.readFleet(); return len(a.due()) <= len(once(a.results)) })
+	a := new(fleetAccount)
+	f.readTopics(map[string]*[]bus.Message{bus.TopicWindows: &a.windows, bus.TopicFeatures: &a.features})
+	f.await("for results of all windows", func() bool {
+		f.readTopics(map[string]*[]bus.Message{bus.TopicResults: &a.results})
+		return len(a.due()) <= len(once(a.results))
+	})
 	for _, m := range f.monitors {
 		f.end(m.proc, m.log)
 	}
+	f.readTopics(map[string]*[]bus.Message{
+		bus.TopicFeatures: &a.features, bus.TopicResults: &a.results, bus.TopicShadow: &a.shadows, bus.TopicAlerts: &a.alerts, bus.TopicDead: &a.dead,
+	})
 	for i, wrong := range a.check(f) {
 		if i == 20 {
 			t.Error("and more")
@@ -92,41 +95,59 @@ func TestFleet(t *testing.T) {
 		}
 		t.Error(wrong)
 	}
-	t.Logf("%s; %v", a.counts(), f.did)
+	t.Logf("%s; %d features, %d messages of shadows; %v", a.counts(), len(a.features), len(a.shadows), f.did)
+}
+
+// startAll starts the ingesters and the monitors, and waits for a result of every machine.
+func (f *fleetRun) startAll() {
+	f.t.Cleanup(func() {
+		for i := range f.monitors {
+			if f.t.Failed() {
+				f.t.Logf("%s:\n%s\n%s:\n%s", f.monitors[i].log, tail(f.log(f.monitors[i].log)), f.ingestLog[i], tail(f.log(f.ingestLog[i])))
+			}
+		}
+	})
+	for i := range f.ingesters {
+		f.ingest(i)
+	}
+	for i := range f.monitors {
+		f.start(i)
+	}
+	f.await("for results of every machine", func() bool { return len(f.judged("")) == len(f.machines) })
 }
 
 // newFleetRun starts a broker, writes recordings and configurations, trains two models for each
 // kind of machine, publishes them, and deploys the first one of each.
 func newFleetRun(t *testing.T) *fleetRun {
 	turning := dataSet(t, "vicomtech-turning", "turning_wear_dev.csv")
+	t.Setenv("FLANK_KAFKA_SESSION_MS", "30000") // no one kills the broker, and the machine is busy
 	broker, cfg := startServer(t, 4)
-	p := &plant{t: t, b: broker, cfg: cfg, dir: prepare(t, broker.Addr(), 0)}
+	p := &plant{t: t, b: broker, cfg: cfg, dir: t.TempDir()}
 	f := &fleetRun{
 		badMinutes: &badMinutes{plant: p, did: make(map[string]int)}, rng: rand.New(rand.NewPCG(*fleetSeed, 1)),
 		models: make(map[string][2]string), champion: make(map[string]string), promoted: make(map[string]bool), shadowing: make(map[string]bool),
 	}
 	f.trainFleet(turning)
-	windows := int(*fleetTime/time.Second)*8 + 3000
 	var ingest [2]strings.Builder
 	for i := range ingest {
 		fmt.Fprintf(&ingest[i], "kafka: {brokers: [%q]}\nmachines:\n", broker.Addr())
 	}
 	for i := range fleetDrills {
-		write(t, p.dir, fmt.Sprintf("drill%d.csv", i), magazine(rand.New(rand.NewPCG(*fleetSeed, uint64(10+i))), windows))
 		mode := []string{"raw", "edge"}[i%2]
 		name := fmt.Sprintf("acme/spore/drills/line1/drill%d", i)
 		f.machines = append(f.machines, name)
-		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, layout: layout.yaml, spool: spool-d%d, source: {kind: csv, file: drill%d.csv, speed: 8}}\n", name, mode, i, i)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, edge: {keep_mib: 100}, spool: spool-d%d, spool_mib: 400, source: {kind: simulate, seed: %d, tool_life: %v}}\n", name, mode, i, *fleetSeed+uint64(i), fleetSchedule.Life)
 	}
 	layout, err := filepath.Abs(filepath.Join("..", "examples", "turning", "layout.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	windows := (int(*fleetTime/time.Second) + 300) * fleetSpeed // more than the test will wait for
 	for i := range fleetLathes {
 		file := f.repeated(turning, i, windows)
 		name := fmt.Sprintf("acme/spore/lathes/line1/lathe%d", i)
 		f.machines = append(f.machines, name)
-		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, layout: %s, spool: spool-l%d, source: {kind: csv, file: %s, speed: 8}}\n", name, layout, i, file)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, layout: %s, spool: spool-l%d, source: {kind: csv, file: %s, speed: %d}}\n", name, layout, i, file, fleetSpeed)
 	}
 	for i := range ingest {
 		write(t, p.dir, fmt.Sprintf("ingest%d.yaml", i), ingest[i].String())
@@ -145,18 +166,13 @@ func globOf(kind string) string { return "acme/spore/" + kind + "/**" }
 // trainFleet trains and publishes two models of each kind.
 func (f *fleetRun) trainFleet(turning string) {
 	run(f.t, "trainer", "keys", "new", "--out", f.file("plant"))
-	dir := f.t.TempDir()
-	lathe := quick(f.t, dir, "turning")
-	other := strings.Replace(string(read(f.t, lathe)), "hidden: [8]", "hidden: [6]", 1)
-	drill := string(read(f.t, f.file("train.yaml")))
-	for kind, of := range map[string]struct{ data, first, second string }{
-		"lathes": {turning, lathe, write(f.t, dir, "train2.yaml", other)},
-		"drills": {f.file("history.csv"), f.file("train.yaml"), write(f.t, f.dir, "train2.yaml", strings.Replace(drill, "hidden: [6]", "hidden: [5]", 1))},
+	for kind, fit := range map[string]func(hidden int, file string){
+		"drills": f.fitDrill, "lathes": func(hidden int, file string) { f.fitLathe(turning, hidden, file) },
 	} {
 		var ids [2]string
-		for i, config := range []string{of.first, of.second} {
+		for i, hidden := range []int{8, 6} {
 			file := f.file(fmt.Sprintf("%s%d.flank", kind, i))
-			run(f.t, "trainer", "fit", "--quiet", "--config", config, "--data", of.data, "--model", file)
+			fit(hidden, file)
 			said := f.trainer("publish", file)
 			ids[i], _, _ = strings.Cut(strings.TrimPrefix(strings.Split(said, "\n")[0], "published "), ",")
 		}
@@ -164,11 +180,44 @@ func (f *fleetRun) trainFleet(turning string) {
 	}
 }
 
-// trainer runs a command that writes to the topic of models.
+// fitDrill trains a model on a small history of simulated drills with 14 channels.
+func (f *fleetRun) fitDrill(hidden int, file string) {
+	f.t.Helper()
+	job := train.Simulation{Machine: machine, Seed: *fleetSeed, Schedule: fleetSchedule}.Job(sim.Tools(*fleetSeed, fleetSchedule.Life)[:8])
+	job.Config.Network.Hidden, job.Config.Network.Pretrain.Epochs, job.Config.Network.FineTune.Epochs = []int{hidden}, 5, 30
+	job.Config.Costs.Folds = 2
+	m, _, err := train.Run(f.t.Context(), job)
+	if err == nil {
+		err = m.Save(file)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fleetRun) fitLathe(turning string, hidden int, file string) {
+	f.t.Helper()
+	config := quick(f.t, f.dir, "turning")
+	write(f.t, f.dir, "train.yaml", strings.Replace(string(read(f.t, config)), "hidden: [8]", fmt.Sprintf("hidden: [%d]", hidden), 1))
+	run(f.t, "trainer", "fit", "--quiet", "--config", config, "--data", turning, "--model", file)
+}
+
+// trainer runs a command that writes to the topic of models, and runs it again while Kafka does not
+// answer.
 func (f *fleetRun) trainer(command string, args ...string) string {
 	f.t.Helper()
 	args = append([]string{command}, args...)
-	return run(f.t, "trainer", append(args, "--kafka", f.b.Addr(), "--key", f.file("plant.key"), "--public-key", f.file("plant.pub"), "--by", "kim")...)
+	args = append(args, "--kafka", f.b.Addr(), "--key", f.file("plant.key"), "--public-key", f.file("plant.pub"), "--by", "kim")
+	for began := time.Now(); ; time.Sleep(time.Second) {
+		p := start(f.t, "trainer", args...)
+		err := p.cmd.Wait()
+		if err == nil {
+			return p.stdout.String()
+		}
+		if !strings.Contains(p.stderr.String(), "no answer from Kafka") || time.Since(began) > patience {
+			f.t.Fatalf("%v: %v\n%s", args, err, &p.stderr)
+		}
+	}
 }
 
 // repeated writes the recording again and again, with other names of the tools each time.
@@ -208,13 +257,52 @@ func (f *fleetRun) start(i int) {
 	m.proc = f.launch(m.log, "monitor", "run", "--wait", "60s", "--config", f.file(config))
 }
 
-func (f *fleetRun) judgesAll() bool {
+// judged returns the machines of which there is a result, by a model if one is named.
+func (f *fleetRun) judged(model string) map[string]bool {
 	seen := make(map[string]bool)
 	for _, m := range f.results.all() {
-		seen[m.Key] = true
+		var r event.Result
+		if json.Unmarshal(m.Value, &r) == nil && (model == "" || r.Model == model) {
+			seen[r.Machine] = true
+		}
 	}
-	return len(seen) == len(f.machines)
+	return seen
 }
+
+// awaitChampions promotes the other model of each kind at once, and waits until every machine of
+// the kind is judged by it.
+func (f *fleetRun) awaitChampions() {
+	f.t.Helper()
+	var earlier []bus.Message
+	f.readTopics(map[string]*[]bus.Message{bus.TopicResults: &earlier})
+	old := make(map[string]bool)
+	for _, m := range earlier {
+		old[string(m.Header("ce_id"))] = true
+	}
+	for kind := range f.models {
+		f.champion[kind] = f.other(kind)
+		f.trainer("promote", f.champion[kind], "--for", globOf(kind), "--now")
+	}
+	f.results = follow(f.t, f.cfg, bus.TopicResults) // of the partitions that are there now
+	f.await("for every machine to be judged by the model that was promoted last", func() bool {
+		by := make(map[string]string)
+		for _, m := range f.results.all() {
+			var r event.Result
+			if !old[string(m.Header("ce_id"))] && json.Unmarshal(m.Value, &r) == nil {
+				by[r.Machine] = r.Model
+			}
+		}
+		for name, model := range by {
+			if model != f.champion[kindOf(name)] {
+				return false
+			}
+		}
+		return len(by) == len(f.machines)
+	})
+}
+
+// kindOf returns the kind of a machine, by its path.
+func kindOf(machine string) string { return strings.Split(machine, "/")[2] }
 
 func (f *fleetRun) kind() string { return []string{"drills", "drills", "lathes"}[f.rng.IntN(3)] }
 
@@ -286,6 +374,7 @@ func (f *fleetRun) grow() {
 	run(f.t, "ingest", "topics", "grow", "--config", f.file("ingest0.yaml"), "--partitions", fmt.Sprint(fleetGrown))
 	f.grown = true
 	f.did["grow"]++
+	f.results = follow(f.t, f.cfg, bus.TopicResults) // of the new partitions too
 }
 
 // fleetAccount holds the messages of the topics.
@@ -294,12 +383,14 @@ type fleetAccount struct {
 	features, shadows []bus.Message
 }
 
-func (f *fleetRun) readFleet() *fleetAccount {
-	a := new(fleetAccount)
-	for topic, into := range map[string]*[]bus.Message{
-		bus.TopicWindows: &a.windows, bus.TopicFeatures: &a.features, bus.TopicResults: &a.results, bus.TopicShadow: &a.shadows, bus.TopicAlerts: &a.alerts, bus.TopicDead: &a.dead,
-	} {
+// readTopics reads what is committed on each topic now. Of windows it keeps the headers only.
+func (f *fleetRun) readTopics(topics map[string]*[]bus.Message) {
+	for topic, into := range topics {
+		*into = nil
 		err := bus.ReadTopic(f.t.Context(), f.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+			if topic == bus.TopicWindows {
+				m.Value = nil
+			}
 			*into = append(*into, m)
 			return nil
 		})
@@ -309,7 +400,6 @@ func (f *fleetRun) readFleet() *fleetAccount {
 		// A machine's events are in two partitions if it has moved.
 		slices.SortStableFunc(*into, func(a, b bus.Message) int { return a.Time.Compare(b.Time) })
 	}
-	return a
 }
 
 // due returns the ids of the results that must be there: of windows, and of features that a
@@ -348,6 +438,24 @@ func (a *fleetAccount) check(f *fleetRun) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s: %s: %s", m.Key, why, m.Value))
 		}
 	}
+	return append(wrong, f.checkStanding(said)...)
+}
+
+// checkStanding checks that the group's records agree with the last alert of each machine.
+func (f *fleetRun) checkStanding(said map[string]*says) (wrong []string) {
+	all, skipped, err := history.Alarms(f.t.Context(), f.cfg, fleetGroup)
+	if err != nil || skipped > 0 || len(all) != len(f.machines) {
+		wrong = append(wrong, fmt.Sprintf("records of %d machines, %d alerts skipped, %v", len(all), skipped, err))
+	}
+	for _, st := range all {
+		s := said[st.Machine]
+		if s == nil {
+			s = &says{alarm: "normal"}
+		}
+		if !s.agrees(st) {
+			wrong = append(wrong, fmt.Sprintf("%s: records say %+v, alerts said %+v", st.Machine, st, s))
+		}
+	}
 	return wrong
 }
 
@@ -364,7 +472,7 @@ func (a *fleetAccount) checkResults(f *fleetRun) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("result %s belongs to no window, or is there twice", id))
 		}
 		delete(due, id)
-		if models := f.models[strings.Split(r.Machine, "/")[2]]; !slices.Contains(models[:], r.Model) {
+		if models := f.models[kindOf(r.Machine)]; !slices.Contains(models[:], r.Model) {
 			wrong = append(wrong, fmt.Sprintf("result %s is by %s, the machine's models are %v", id, r.Model, models))
 		}
 	}
@@ -382,7 +490,7 @@ func (a *fleetAccount) checkShadows(f *fleetRun) (wrong []string) {
 			continue
 		}
 		_ = json.Unmarshal(m.Value, &r)
-		if models := f.models[strings.Split(r.Machine, "/")[2]]; !slices.Contains(models[:], r.Model) || r.Group != fleetGroup+"~"+r.Model {
+		if models := f.models[kindOf(r.Machine)]; !slices.Contains(models[:], r.Model) || r.Group != fleetGroup+"~"+r.Model {
 			wrong = append(wrong, fmt.Sprintf("shadow's result %s is by %s in group %s", r.ID, r.Model, r.Group))
 		}
 	}

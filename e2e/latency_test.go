@@ -8,8 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,38 +31,44 @@ var latencyWindows = flag.Int("latency.windows", 30, "results to measure with ea
 // latencyWarm is how many results are not measured while the programs start.
 const latencyWarm = 5
 
-// latencySide is the monitor of one release with its own broker and its own simulated gun drill.
-// On both sides the ingester is the one of this release, in this process.
+// latencySide is a monitor with its own broker and its own simulated gun drill. The ingester is
+// the one of this release, in this process.
 type latencySide struct {
 	name    string
 	gateway *gateway.Gateway
+	process *process // the monitor
 
 	mu      sync.Mutex
 	cut     map[string]time.Time // when the last sample of a window came, by epoch and seq
-	onKafka map[string]time.Time // when a reader saw the window
+	onKafka map[string]time.Time // when a reader saw the window, or in mode edge its features
 	results int
 	whole   []time.Duration // from the end of a window until a reader saw its result
 	monitor []time.Duration // from when a reader saw the window until then
+	cpu     time.Duration   // of the monitor, when the first measured window came
+	cpuEach time.Duration   // and from then on, for each window
 }
 
 // TestLatency measures how long after the end of a window a reader of committed messages
-// sees its result, with this release and with an older one. The windows of the two end half a
-// second apart. A monitor publishes alerts together with the result of their window. The test
-// prints a table and has no limit of time.
+// sees its result: with an older release, with this one, and with this one in mode edge. Their
+// windows end a third of a second apart. A monitor publishes alerts together with the result of
+// their window. The test prints a table and has no limit of time.
 func TestLatency(t *testing.T) {
 	old := oldPrograms(t)
 	data := filepath.Join(t.TempDir(), "data")
 	startFrom(t, old, "standalone", "--once", "--speed", "0", "--data-dir", data, "--page", "off", "--broker", "127.0.0.1:0").wait(t)
 	var sides []*latencySide
-	for _, s := range []struct{ name, programs string }{{"without transactions", old}, {"with transactions", bin}} {
-		sides = append(sides, startLatency(t, s.name, s.programs, filepath.Join(data, "model.flank")))
+	for _, s := range []struct {
+		name, programs string
+		edge           *gateway.Edge
+	}{{"older release, raw", old, nil}, {"raw", bin, nil}, {"edge", bin, &gateway.Edge{Keep: time.Hour, KeepBytes: 100 << 20}}} {
+		sides = append(sides, startLatency(t, s.name, s.programs, filepath.Join(data, "model.flank"), s.edge))
 	}
 	before := load()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	began := time.Now()
 	for i, s := range sides {
-		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / 2)))
+		time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(len(sides)))))
 		running.Go(func() {
 			if err := s.gateway.Run(ctx); err != nil && ctx.Err() == nil {
 				t.Error(err)
@@ -68,7 +76,10 @@ func TestLatency(t *testing.T) {
 		})
 	}
 	for last, since := 0, time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		n := min(sides[0].measured(), sides[1].measured())
+		n := math.MaxInt
+		for _, s := range sides {
+			n = min(n, s.measured())
+		}
 		if n >= *latencyWindows {
 			break
 		}
@@ -79,6 +90,9 @@ func TestLatency(t *testing.T) {
 			break
 		}
 	}
+	for _, s := range sides {
+		s.cpuEach = (s.process.cpu(t) - s.cpu) / time.Duration(max(s.measured(), 1))
+	}
 	cancel()
 	running.Wait()
 	t.Log("\n" + latencyTable(sides, before))
@@ -88,28 +102,34 @@ func TestLatency(t *testing.T) {
 func latencyTable(sides []*latencySide, loadBefore float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s Load %.1f before, %.1f after.\n\n", machineLine(), loadBefore, load())
-	b.WriteString("| monitor | windows | window end → result p50 | p99 | window on Kafka → result p50 | p99 |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| monitor | windows | window end → result p50 | p99 | on Kafka → result p50 | p99 | processor time of the monitor a window |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range sides {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		fmt.Fprintf(&b, "| %s | %d | %d ms | %d ms | %d ms | %d ms |\n", s.name, len(s.whole),
-			quantile(s.whole, 0.5).Milliseconds(), quantile(s.whole, 0.99).Milliseconds(), quantile(s.monitor, 0.5).Milliseconds(), quantile(s.monitor, 0.99).Milliseconds())
+		fmt.Fprintf(&b, "| %s | %d | %d ms | %d ms | %d ms | %d ms | %.1f ms |\n", s.name, len(s.whole),
+			quantile(s.whole, 0.5).Milliseconds(), quantile(s.whole, 0.99).Milliseconds(), quantile(s.monitor, 0.5).Milliseconds(), quantile(s.monitor, 0.99).Milliseconds(), 1e3*s.cpuEach.Seconds())
 	}
 	ratio := func(v, to []time.Duration, q float64) float64 {
 		return float64(quantile(v, q)) / float64(quantile(to, q))
 	}
-	first, second := sides[0], sides[1]
-	fmt.Fprintf(&b, "| ratio | | %.2f | %.2f | %.2f | %.2f |\n", ratio(second.whole, first.whole, 0.5), ratio(second.whole, first.whole, 0.99),
-		ratio(second.monitor, first.monitor, 0.5), ratio(second.monitor, first.monitor, 0.99))
+	for i, s := range sides[1:] {
+		to := sides[i]
+		fmt.Fprintf(&b, "| %s / %s | | %.2f | %.2f | %.2f | %.2f | %.2f |\n", s.name, to.name, ratio(s.whole, to.whole, 0.5), ratio(s.whole, to.whole, 0.99),
+			ratio(s.monitor, to.monitor, 0.5), ratio(s.monitor, to.monitor, 0.99), float64(s.cpuEach)/float64(max(to.cpuEach, 1)))
+	}
 	return b.String()
 }
 
-// startLatency starts a broker and a monitor, and follows windows and results.
-func startLatency(t *testing.T, name, programs, model string) *latencySide {
+// startLatency starts a broker and a monitor, and follows results and what the gateway sends.
+func startLatency(t *testing.T, name, programs, model string, edge *gateway.Edge) *latencySide {
 	t.Helper()
 	b, cfg := startServer(t, 4)
 	s := &latencySide{name: name, cut: make(map[string]time.Time), onKafka: make(map[string]time.Time)}
-	s.follow(t, cfg, bus.TopicWindows, func(m bus.Message) {
+	sends := bus.TopicWindows
+	if edge != nil {
+		sends = bus.TopicFeatures
+	}
+	s.follow(t, cfg, sends, func(m bus.Message) {
 		id := string(m.Header("epoch")) + "/" + string(m.Header("seq"))
 		if _, again := s.onKafka[id]; !again {
 			s.onKafka[id] = time.Now()
@@ -123,6 +143,7 @@ func startLatency(t *testing.T, name, programs, model string) *latencySide {
 			return
 		}
 		if s.results++; s.results <= latencyWarm {
+			s.cpu = s.process.cpu(t)
 			return
 		}
 		id := fmt.Sprintf("%s/%d", r.Epoch, r.Seq)
@@ -137,7 +158,7 @@ func startLatency(t *testing.T, name, programs, model string) *latencySide {
 		t.Fatal(err)
 	}
 	s.gateway, err = gateway.New(gateway.Config{
-		Source: source.Pace(src, 1, source.Clock{}), Window: window.DefaultSpec, SpoolDir: filepath.Join(dir, "spool"), Bus: cfg, Log: zerolog.Nop(),
+		Source: source.Pace(src, 1, source.Clock{}), Window: window.DefaultSpec, SpoolDir: filepath.Join(dir, "spool"), Bus: cfg, Edge: edge, Log: zerolog.Nop(),
 		OnCut: func(c source.Cut) {
 			if c.Window != nil {
 				s.mu.Lock()
@@ -151,7 +172,7 @@ func startLatency(t *testing.T, name, programs, model string) *latencySide {
 	}
 	t.Cleanup(func() { _ = s.gateway.Close() })
 	write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: %s\npage: \"\"\n", b.Addr(), model))
-	startFrom(t, programs, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	s.process = startFrom(t, programs, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	return s
 }
 
@@ -169,6 +190,28 @@ func (s *latencySide) follow(t *testing.T, cfg bus.Config, topic string, see fun
 		})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
+}
+
+// cpu returns the processor time that a running process has used.
+func (p *process) cpu(t *testing.T) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // behind the program's name
+	const user, ticks = 11, 100                    // proc(5): fields 14 and 15, in hundredths of a second
+	var used time.Duration
+	for i, f := range strings.Fields(after) {
+		if i == user || i == user+1 {
+			n, err := strconv.Atoi(f)
+			if err != nil {
+				t.Error(err)
+			}
+			used += time.Duration(n) * time.Second / ticks
+		}
+	}
+	return used
 }
 
 func (s *latencySide) measured() int {

@@ -23,6 +23,49 @@ type proxy struct {
 	hold  *hold         // nil unless frozen
 	delay time.Duration // of every answer
 	made  int           // connections so far
+
+	up, down lane // to the broker, and from it
+}
+
+// lane is one direction of a link of so many bytes a second, which all connections share.
+type lane struct {
+	mu     sync.Mutex
+	rate   float64   // bytes a second; 0: no limit
+	free   time.Time // when the last byte that was accepted has gone
+	passed int64     // bytes
+}
+
+// pass takes as long as so many bytes take on the link.
+func (l *lane) pass(n int) {
+	l.mu.Lock()
+	l.passed += int64(n)
+	if l.rate == 0 {
+		l.mu.Unlock()
+		return
+	}
+	if now := time.Now(); l.free.Before(now) {
+		l.free = now
+	}
+	l.free = l.free.Add(time.Duration(float64(n) / l.rate * float64(time.Second)))
+	until := l.free
+	l.mu.Unlock()
+	time.Sleep(time.Until(until))
+}
+
+// bytes returns how many bytes have passed.
+func (l *lane) bytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.passed
+}
+
+// limit makes the proxy a link of so many bytes a second in each direction.
+func (p *proxy) limit(rate float64) {
+	for _, l := range []*lane{&p.up, &p.down} {
+		l.mu.Lock()
+		l.rate = rate
+		l.mu.Unlock()
+	}
 }
 
 // hold is a freeze of the proxy.
@@ -97,6 +140,11 @@ func (p *proxy) copy(to, from net.Conn, named, own []byte) {
 		p.mu.Lock()
 		hold, delay := p.hold, p.delay
 		p.mu.Unlock()
+		if named != nil {
+			p.down.pass(len(size) + len(frame))
+		} else {
+			p.up.pass(len(size) + len(frame))
+		}
 		if named != nil {
 			frame = bytes.ReplaceAll(frame, named, own)
 			time.Sleep(delay)

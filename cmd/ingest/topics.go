@@ -22,7 +22,8 @@ type growCommand struct {
 	Partitions int    `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
 }
 
-// written returns what each machine of the configuration writes in a day.
+// written returns what each machine of the configuration writes in a day. Of a machine in mode
+// edge only sampled windows count: how many will be fetched is not known.
 func written(file string, c ingest.Config) (all []cli.Written, err error) {
 	for _, m := range c.All() {
 		layout, _, err := m.LoadLayout()
@@ -32,6 +33,9 @@ func written(file string, c ingest.Config) (all []cli.Written, err error) {
 		one, err := cli.MachineWrites(layout, m.Spec())
 		if err != nil {
 			return nil, fmt.Errorf("%s: window: %w", file, err)
+		}
+		if m.SendsFeatures() {
+			one = one.Sampled(m.Edge.Sample)
 		}
 		all = append(all, one)
 	}

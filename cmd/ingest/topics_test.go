@@ -19,7 +19,9 @@ func TestTopics(t *testing.T) {
 	gunDrills := "kafka: {brokers: [\"" + addr + "\"]}\nmachines:\n  - {machine: a/b/c/d/m1}\n  - {machine: a/b/c/d/m2}\n"
 	bench(t, "one.yaml", ingestYAML(addr, "", ""), "two.yaml", gunDrills,
 		"less.yaml", gunDrills+"retain:\n  windows: {time: 24h, bytes: 16GB}\n  dead_letters: {bytes: 1GiB}\n",
-		"more.yaml", gunDrills+"retain: {windows: {bytes: 0}}\n")
+		"more.yaml", gunDrills+"retain: {windows: {bytes: 0}}\n",
+		"edge.yaml", gunDrills+"  - {machine: a/b/c/d/m3, mode: raw}\nmode: edge\nedge: {sample: 3600}\n",
+		"alledge.yaml", gunDrills+"mode: edge\n")
 	var got strings.Builder
 	for _, args := range []string{
 		"topics apply --config one.yaml",
@@ -30,6 +32,8 @@ func TestTopics(t *testing.T) {
 		"topics grow --config two.yaml --partitions 80",
 		"topics grow --config two.yaml --partitions 64",
 		"topics apply --config two.yaml --partitions 64",
+		"topics apply --config edge.yaml",
+		"topics apply --config alledge.yaml",
 	} {
 		out, _, err := ingestRun(t, t.Context(), args)
 		got.WriteString("$ ingest " + args + "\n" + out)

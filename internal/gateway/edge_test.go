@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -283,4 +284,61 @@ func BenchmarkEdge(b *testing.B) {
 	b.ReportMetric(float64(bytes), "edge-B/window")
 	b.ReportMetric(float64(packed), "edge-packed-B/window")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "windows/s")
+}
+
+// What compression leaves of features of one machine, in batches of so many windows.
+func BenchmarkPacked(b *testing.B) {
+	const windows = 64
+	src, err := Simulated(Simulation{Machine: lathe, Start: time.Unix(1767592800, 0), Seed: 3, Life: 100 * time.Second, Tools: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	cut, err := source.NewCutter(src, window.DefaultSpec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x, err := newExtraction(src.Layout(), window.DefaultSpec, Edge{Keep: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var msgs [][]byte
+	for len(msgs) < windows {
+		c, err := cut.Next(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if c.Window == nil {
+			continue
+		}
+		x.extractor.Extract(c.Window, &x.features)
+		e, err := x.form.Seal(&x.features)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m := envelope.Features(e, envelope.Gateway, 0)
+		msgs = append(msgs, m.AppendBinary(nil))
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, pack := range map[string]func(dst, batch []byte) []byte{
+		"none":   func(dst, batch []byte) []byte { return append(dst, batch...) },
+		"snappy": func(dst, batch []byte) []byte { return append(dst, snappy.Encode(nil, batch)...) },
+		"zstd":   func(dst, batch []byte) []byte { return encoder.EncodeAll(batch, dst) },
+	} {
+		for _, n := range []int{1, 4, 16, 64} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				var packed []byte
+				for b.Loop() {
+					packed = packed[:0]
+					for batch := range slices.Chunk(msgs, n) {
+						packed = pack(packed, bytes.Join(batch, nil))
+					}
+				}
+				b.ReportMetric(float64(len(packed))/windows, "B/window")
+				b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*windows), "µs/window")
+			})
+		}
+	}
 }

@@ -55,7 +55,11 @@ var unwatched = []struct {
 // watched.
 func (s *Standing) Unwatched() string {
 	for _, u := range unwatched {
-		if slices.ContainsFunc(s.Advisories, func(a Advice) bool { return a.Kind == u.kind }) {
+		i := slices.IndexFunc(s.Advisories, func(a Advice) bool { return a.Kind == u.kind })
+		switch {
+		case i >= 0 && u.kind == event.RefusedAdvisory && machine.LacksModel(s.Advisories[i].Text):
+			return "no model"
+		case i >= 0:
 			return u.why
 		}
 	}

@@ -347,16 +347,17 @@ func (m Machine) SpoolDir() string { return config.ResolvePath(m.file, m.Spool) 
 
 // edge returns how a gateway sends features; nil: it sends windows.
 func (m Machine) edge() *gateway.Edge {
-	if m.Mode != modeEdge {
+	if !m.SendsFeatures() {
 		return nil
 	}
 	return &gateway.Edge{Keep: time.Duration(m.Edge.KeepHours * float64(time.Hour)), KeepBytes: m.Edge.KeepMiB << 20, Sample: m.Edge.Sample}
 }
 
+// SendsFeatures reports whether the machine is in mode edge.
+func (m Machine) SendsFeatures() bool { return m.Mode == modeEdge }
+
 // SendsFeatures reports whether a machine is in mode edge.
-func (c Config) SendsFeatures() bool {
-	return slices.ContainsFunc(c.All(), func(m Machine) bool { return m.Mode == modeEdge })
-}
+func (c Config) SendsFeatures() bool { return slices.ContainsFunc(c.All(), Machine.SendsFeatures) }
 
 // Spec returns how windows are cut.
 func (m Machine) Spec() window.Spec {

@@ -39,6 +39,7 @@ type Command struct {
 	At     time.Time // when Kafka got it
 
 	Handover *event.Handover // the message is not a command, but of the owner of another partition
+	Foreign  bool            // the owner of another group has forwarded it: this group's owner does, too
 }
 
 // Commands are those that a machine has had and that could come again, in the order in

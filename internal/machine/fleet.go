@@ -69,19 +69,27 @@ func (o *Owner) modelOf(m *model.Model) *Model {
 // group: the one that judged last, if it is known, else the champion. It returns nil if no
 // model is deployed for the machine.
 func (f Fleet) Judge(name string, records []Record) *model.Model {
-	id, layout := lastModel(records)
-	if m := f.Model(id); m != nil {
+	return f.judge(name, lastJudged(records))
+}
+
+func (f Fleet) judge(name string, last judgedLast) *model.Model {
+	if m := f.Model(last.model); m != nil {
 		return m
 	}
-	if d := f.Of(name, layout); d != nil {
+	if d := f.Of(name, last.layout); d != nil {
 		return d.Champion
 	}
 	return nil
 }
 
-// loadedBy returns the model under which a machine is loaded; nil if none is deployed for it.
+// loadedBy returns the model under which a machine is loaded; nil if none is deployed for it,
+// or if it has judged no window.
 func (o *Owner) loadedBy(name string, records []Record) *Model {
-	if m := o.fleet.Judge(name, records); m != nil {
+	last := lastJudged(records)
+	if !last.any {
+		return nil
+	}
+	if m := o.fleet.judge(name, last); m != nil {
 		return o.modelOf(m)
 	}
 	return nil
@@ -109,8 +117,12 @@ func (o *Owner) redeploy(f Fleet) {
 // deploy makes a deployment the machine's. Another champion judges at once if none did, or if
 // the one before cannot judge windows of the form, which may be nil. Otherwise it waits for
 // the next tool, or for a replay. Without a deployment nothing waits, and the alarm has the
-// settings of all machines.
+// settings of all machines. A machine that has judged no window takes its model with the first
+// one: until then its records do not say which models were deployed meanwhile.
 func (o *Owner) deploy(m *Machine, d *Deployment, form *window.Form) {
+	if form == nil && m.unjudged() {
+		return
+	}
 	if d == nil {
 		m.deployment, m.next = nil, nil
 		m.setAlarm(alarm.Settings{})
@@ -135,10 +147,19 @@ func (o *Owner) deploy(m *Machine, d *Deployment, form *window.Form) {
 	}
 }
 
+// unjudged reports whether no window of the machine was ever judged.
+func (m *Machine) unjudged() bool { return len(m.Epochs) == 0 && len(m.Tools) == 0 }
+
 // takeModel makes a model judge the machine from its next window on.
 func (m *Machine) takeModel(by *Model) {
 	m.model, m.next = by, nil
 	m.adopt()
+}
+
+// forgetModel makes a machine that was retired what its records say of it.
+func (m *Machine) forgetModel() {
+	m.Model, m.model, m.next, m.deployment = "", nil, nil, nil
+	m.setAlarm(alarm.Settings{})
 }
 
 // swapModel makes the next model judge, since another tool is put in.
@@ -244,7 +265,7 @@ func (o *Owner) take(b *Batch, w Window) {
 func (o *Owner) roomForUnjudged() bool {
 	n := 0
 	o.Machines(func(m *Machine) {
-		if len(m.Epochs) == 0 && len(m.Tools) == 0 {
+		if m.unjudged() {
 			n++
 		}
 	})
@@ -285,6 +306,9 @@ func (s shadows) drop(key shadowKey) {
 // of calls f for the shadows of a machine, in the order of their models, until it returns
 // false. It reports whether it did for all. F may drop the shadow.
 func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
+	if len(s[machine]) == 0 {
+		return true // as most machines
+	}
 	for _, id := range slices.Sorted(maps.Keys(s[machine])) {
 		if !f(shadowKey{machine, id}, s[machine][id]) {
 			return false
@@ -295,6 +319,9 @@ func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
 
 // all does so for the shadows of all machines, in the order of their names.
 func (s shadows) all(f func(shadowKey, *Machine) bool) {
+	if len(s) == 0 {
+		return // as most partitions
+	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		if !s.of(name, f) {
 			return
@@ -462,27 +489,32 @@ func (o *Owner) shadowRecords() (out []Record) {
 // LastModels returns the ids of the models that judged the machines of these records last.
 func LastModels(records []Record) (ids []string) {
 	for _, r := range records {
-		if id, _ := lastModel([]Record{r}); id != "" && !slices.Contains(ids, id) {
+		if id := lastJudged([]Record{r}).model; id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// lastModel returns the id of the model that judged a machine last, and the layout of its
-// windows, as its records of one group say; empty if they do not.
-func lastModel(records []Record) (id, layout string) {
+// judgedLast is what records of one group say of the last windows of their machine.
+type judgedLast struct {
+	model  string // id of the model that judged; empty: they do not say
+	layout string // likewise
+	any    bool   // a window was judged
+}
+
+func lastJudged(records []Record) (last judgedLast) {
 	for _, r := range records {
 		if r.Key.Slow || r.Key.OfTool {
 			continue
 		}
 		var h headRecord
 		if json.Unmarshal(r.Value, &h) == nil {
-			id, layout = h.Model, h.Layout
+			last = judgedLast{h.Model, h.Layout, h.Epoch != nil || h.Tool != nil || r.Key.Group == ""}
 		}
 		if r.Key.Group != "" {
 			break
 		}
 	}
-	return id, layout
+	return last
 }

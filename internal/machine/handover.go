@@ -184,7 +184,7 @@ func (o *Owner) answer(b *Batch, now time.Time) {
 				b.Moves = append(b.Moves, Move{h.To, records})
 			}
 			b.Lines = append(b.Lines, MachineLine{name, line})
-			delete(o.machines, name)
+			o.drop(name)
 		}
 		switch w := o.handovers.waiting[name]; {
 		case w == nil && o.machines[name] == nil:

@@ -23,6 +23,7 @@ type Owner struct {
 	fleet     Fleet
 	partition int
 	machines  map[string]*Machine
+	names     []string // of machines, in order
 	shadows   shadows
 	models    map[string]*Model // by id
 
@@ -126,7 +127,7 @@ type Reply struct {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
+	Open   func(into *window.Features) error // nil: a copy of a window, what another group's owner has forwarded, or features for another owner: not to be judged
 
 	// Past is of features that another program extracted from the windows topic: the offset
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
@@ -224,9 +225,25 @@ func NewOwner(s *Settings, f Fleet, partition int) *Owner {
 // Start returns the first action.
 func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
 
+// put makes a machine one of the partition.
+func (o *Owner) put(name string, m *Machine) {
+	if i, there := slices.BinarySearch(o.names, name); !there {
+		o.names = slices.Insert(o.names, i, name)
+	}
+	o.machines[name] = m
+}
+
+// drop forgets a machine.
+func (o *Owner) drop(name string) {
+	if i, there := slices.BinarySearch(o.names, name); there {
+		o.names = slices.Delete(o.names, i, i+1)
+	}
+	delete(o.machines, name)
+}
+
 // Machines calls f for every machine that is not retired, in the order of their names.
 func (o *Owner) Machines(f func(*Machine)) {
-	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+	for _, name := range slices.Clone(o.names) { // f may change which there are
 		if m := o.machines[name]; !m.gone {
 			f(m)
 		}
@@ -247,7 +264,7 @@ func (o *Owner) On(r Reply) []Action {
 		return nil
 	}
 	if r.Lost {
-		o.phase, o.machines, o.shadows, o.queue = lost, nil, nil, nil
+		o.phase, o.machines, o.names, o.shadows, o.queue = lost, nil, nil, nil, nil
 		return []Action{{Lost: true}}
 	}
 	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
@@ -337,42 +354,13 @@ func (o *Owner) read() (actions []Action) {
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
 	o.loadHandovers(r.Loaded)
-	byMachine := make(map[string][]Record)
-	shadows := make(map[shadowKey][]Record)
-	for _, rec := range r.Loaded {
-		if group, id, ok := strings.Cut(rec.Key.Group, shadowSeparator); ok && group == o.settings.Group && rec.Value != nil {
-			key := shadowKey{rec.Key.Machine, id}
-			shadows[key] = append(shadows[key], rec)
-		}
-		if rec.Value != nil && !rec.Key.Waits && !rec.Key.Moved && (rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0) {
-			byMachine[rec.Key.Machine] = append(byMachine[rec.Key.Machine], rec)
-		}
-	}
+	byMachine, shadows := o.recordsByMachine(r.Loaded)
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands, o.oldUntil = 0, 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position}
 	for _, name := range slices.Sorted(maps.Keys(byMachine)) {
-		records := byMachine[name]
-		own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
-		if own { // what an older program left was taken over before
-			records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
-		}
-		m, err := Load(records, o.settings, o.loadedBy(name, records), r.Now)
-		if err == nil {
-			o.machines[name] = m
-			if m.gone {
-				m.Partition = o.partition
-				continue
-			}
-			o.arrive(m)
-			if !own {
-				m.Answered.Below = o.oldUntil
-				o.takeOverOld(b, records, m)
-			}
-			continue
-		}
-		setRecordsAside(b, name, records, err)
+		o.loadMachine(b, name, byMachine[name], r.Now)
 	}
 	o.loadShadows(b, shadows, r.Now)
 	actions := o.resumeWaits(b, r.Now)
@@ -380,6 +368,48 @@ func (o *Owner) loaded(r Reply) []Action {
 		return append(o.publish(b), actions...)
 	}
 	return append(o.read(), actions...)
+}
+
+// recordsByMachine sorts the records of the group's machines and of their shadows. What an
+// older program kept counts if the group has judged in this partition.
+func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record, shadows map[shadowKey][]Record) {
+	machines, shadows = make(map[string][]Record), make(map[shadowKey][]Record)
+	for _, rec := range records {
+		group, id, ofShadow := strings.Cut(rec.Key.Group, shadowSeparator)
+		switch {
+		case rec.Value == nil:
+		case ofShadow && group == o.settings.Group:
+			key := shadowKey{rec.Key.Machine, id}
+			shadows[key] = append(shadows[key], rec)
+		case rec.Key.Waits || rec.Key.Moved:
+		case rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0:
+			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
+		}
+	}
+	return machines, shadows
+}
+
+// loadMachine makes a machine of its records.
+func (o *Owner) loadMachine(b *Batch, name string, records []Record, now time.Time) {
+	own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
+	if own { // what an older program left was taken over before
+		records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
+	}
+	m, err := Load(records, o.settings, o.loadedBy(name, records), now)
+	if err != nil {
+		setRecordsAside(b, name, records, err)
+		return
+	}
+	o.put(name, m)
+	if m.gone {
+		m.Partition = o.partition
+		return
+	}
+	o.arrive(m)
+	if !own {
+		m.Answered.Below = o.oldUntil
+		o.takeOverOld(b, records, m)
+	}
 }
 
 // setRecordsAside sets the records of a machine aside that cannot be used.
@@ -414,55 +444,11 @@ func (o *Owner) takeOverOld(b *Batch, records []Record, m *Machine) {
 // handle takes a reply while nothing is under way.
 func (o *Owner) handle(r Reply) []Action {
 	b := &Batch{Of: &r, Position: o.position}
-	var ask bool
-	switch {
-	case r.Windows != nil:
-		o.reading = false
-		o.judge(b, r)
-	case r.Features != nil:
-		o.taking = false
-		o.judgeFeatures(b, r)
-	case r.Passed > 0:
-		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
-	case r.Commands != nil:
-		o.hearing = false
-		o.command(b, r)
-	case r.Tick != nil:
-		t := *r.Tick
-		t.Next = o.position
-		o.Machines(func(m *Machine) {
-			if o.handovers.waiting[m.Machine] != nil {
-				return
-			}
-			d := m.Apply(t)
-			ask = ask || d.AskEnd
-			o.add(b, m, d)
-		})
-	case r.End != nil:
-		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
-		o.Machines(func(m *Machine) {
-			if m.overdue(r.Now) {
-				m.EndIs(end, r.End.Known, r.Now)
-			}
-		})
-	case r.Evidence != nil:
-		if m := o.Machine(r.Evidence.Machine); m != nil {
-			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
-		}
-	case r.Fleet != nil:
-		o.redeploy(*r.Fleet)
-	case r.Adopted != nil:
-		o.adopt(b, r.Adopted, r.Now)
-	case r.Again != nil:
-		o.readAgain(b, r.Again, r.Now)
-	case r.Read != nil:
-		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
-	case r.Replayed != nil:
-		o.replayed(b, r.Replayed, r.Now)
-	case r.Rebuilt != nil:
-		if m := o.Machine(r.Rebuilt.Machine); m != nil {
-			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
-		}
+	ask := false
+	if r.Tick != nil {
+		ask = o.tick(b, *r.Tick)
+	} else if !o.handleInput(b, r) {
+		o.handleWork(b, r)
 	}
 	o.answer(b, r.Now)
 	more := o.advance(b, r.Now)
@@ -476,10 +462,77 @@ func (o *Owner) handle(r Reply) []Action {
 	return actions
 }
 
+// handleInput takes what came from the logs of the partition, and how far they were read. It
+// reports false for other replies.
+func (o *Owner) handleInput(b *Batch, r Reply) bool {
+	switch {
+	case r.Windows != nil:
+		o.reading = false
+		o.judge(b, r)
+	case r.Features != nil:
+		o.taking = false
+		o.judgeFeatures(b, r)
+	case r.Passed > 0:
+		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
+	case r.Commands != nil:
+		o.hearing = false
+		o.command(b, r)
+	case r.Again != nil:
+		o.readAgain(b, r.Again, r.Now)
+	case r.Read != nil:
+		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
+	case r.End != nil:
+		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
+		o.Machines(func(m *Machine) {
+			if m.overdue(r.Now) {
+				m.EndIs(end, r.End.Known, r.Now)
+			}
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+// handleWork takes what came of work for single machines, and other deployments.
+func (o *Owner) handleWork(b *Batch, r Reply) {
+	switch {
+	case r.Evidence != nil:
+		if m := o.Machine(r.Evidence.Machine); m != nil {
+			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
+		}
+	case r.Fleet != nil:
+		o.redeploy(*r.Fleet)
+	case r.Adopted != nil:
+		o.adopt(b, r.Adopted, r.Now)
+	case r.Replayed != nil:
+		o.replayed(b, r.Replayed, r.Now)
+	case r.Rebuilt != nil:
+		if m := o.Machine(r.Rebuilt.Machine); m != nil {
+			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
+		}
+	}
+}
+
+// tick lets every machine know the time, but for those that wait for their state. It reports
+// whether one of them asks how far the partition goes.
+func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
+	t.Next = o.position
+	o.Machines(func(m *Machine) {
+		if o.handovers.waiting[m.Machine] != nil {
+			return
+		}
+		d := m.Apply(t)
+		ask = ask || d.AskEnd
+		o.add(b, m, d)
+	})
+	return ask
+}
+
 // publish puts the records of all machines that changed into a batch, and publishes it if
 // there is anything in it.
 func (o *Owner) publish(b *Batch) []Action {
-	for _, name := range slices.Sorted(maps.Keys(o.machines)) {
+	for _, name := range o.names {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
 	b.State = append(b.State, o.shadowRecords()...)
@@ -549,6 +602,9 @@ func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time)
 func (o *Owner) command(b *Batch, r Reply) {
 	for _, c := range r.Commands {
 		b.Position.Commands = c.Offset + 1
+		if c.Foreign {
+			continue
+		}
 		m := o.machines[c.Key]
 		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
 			continue // an older program, which kept no position, has answered it
@@ -572,6 +628,9 @@ func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
 		return
 	}
 	d := m.Apply(c)
+	if m.gone {
+		m.forgetModel()
+	}
 	o.tellShadows(b, c)
 	if d.Refused != "" {
 		b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
@@ -600,7 +659,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	if retired != nil {
 		m.Commands.IDs = append(retired.Commands.IDs, m.Commands.IDs...)
 	}
-	o.machines[c.Key] = m
+	o.put(c.Key, m)
 	o.add(b, m, d)
 	return nil
 }

@@ -247,9 +247,6 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", head.Version, recordVersion)
 	}
 	if m.gone = slow.Retired && head.Machine == ""; m.gone {
-		if m.model != nil {
-			m.Model = m.model.model.ID()
-		}
 		if slow.Commands != nil {
 			m.Commands = *slow.Commands
 		}
@@ -323,8 +320,8 @@ func (m *Machine) loadTools(tools []*Tool, inSpindle *fast) {
 	m.Tools = append(m.Tools, last)
 }
 
-// check reports a state that no machine can have, and puts the alarm of the tool in the
-// spindle in place.
+// check reports a state that no machine can have, bounds what is remembered, and puts the alarm
+// of the tool in the spindle in place.
 func (m *Machine) check() error {
 	same := m.model != nil && m.Model == m.model.model.ID()
 	for i, t := range m.Tools {
@@ -340,12 +337,9 @@ func (m *Machine) check() error {
 			return err
 		}
 	}
-	for _, n := range m.Notices {
-		if err := n.Check(); err != nil {
-			return fmt.Errorf("%s: %w", n.Kind, err)
-		}
-		if !n.Raised && (n.Kind == event.SilenceAdvisory || n.Kind == event.RefusedAdvisory || n.Kind == event.DriftAdvisory || n.Kind == event.ModelAdvisory) {
-			return fmt.Errorf("%s: a notice that is kept only while it is raised, and is not", n.Kind)
+	for i := range m.Notices {
+		if err := m.Notices[i].check(); err != nil {
+			return err
 		}
 	}
 	for _, j := range m.State.Evidence {
@@ -357,14 +351,32 @@ func (m *Machine) check() error {
 	m.Epochs = m.Epochs[max(0, len(m.Epochs)-keptEpochs):]
 	m.Raised = m.Raised[max(0, len(m.Raised)-keptRaised):]
 	m.Commands.IDs = m.Commands.IDs[max(0, len(m.Commands.IDs)-maxCommands):]
-	if t := m.inSpindle(); t != nil {
-		if err := m.alarm.Restore(t.Alarm); err != nil {
-			return err
-		}
-		m.nameIncident(m.Machine + t.Alarm.At.String()) // the first releases gave alarms no name
-		if m.alarm.Stands() && !t.Alarm.Silent && m.pastAlarm(t.Incident) == nil {
-			m.rememberAlarm(PastAlarm{Incident: t.Incident, Tool: t.Name, Since: t.Alarm.Since})
-		}
+	return m.restoreAlarm()
+}
+
+// restoreAlarm puts the alarm of the tool in the spindle in place.
+func (m *Machine) restoreAlarm() error {
+	t := m.inSpindle()
+	if t == nil {
+		return nil
+	}
+	if err := m.alarm.Restore(t.Alarm); err != nil {
+		return err
+	}
+	m.nameIncident(m.Machine + t.Alarm.At.String()) // the first releases gave alarms no name
+	if m.alarm.Stands() && !t.Alarm.Silent && m.pastAlarm(t.Incident) == nil {
+		m.rememberAlarm(PastAlarm{Incident: t.Incident, Tool: t.Name, Since: t.Alarm.Since})
+	}
+	return nil
+}
+
+// check reports a notice that no machine can have.
+func (n *Notice) check() error {
+	if err := n.Check(); err != nil {
+		return fmt.Errorf("%s: %w", n.Kind, err)
+	}
+	if !n.Raised && (n.Kind == event.SilenceAdvisory || n.Kind == event.RefusedAdvisory || n.Kind == event.DriftAdvisory || n.Kind == event.ModelAdvisory) {
+		return fmt.Errorf("%s: a notice that is kept only while it is raised, and is not", n.Kind)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -61,11 +62,17 @@ func (w RefusedWindow) apply(m *Machine) {
 	}
 }
 
+// LacksModel reports whether the text of a windows_refused advisory says that nothing but a
+// model is missing.
+func LacksModel(text string) bool { return strings.HasSuffix(text, deployOne) }
+
+const deployOne = "Deploy one: `trainer promote MODEL --for MACHINE`"
+
 // remedy says what people can do about windows that do not fit.
 func remedy(why *window.Mismatch) string {
 	switch why.What {
 	case NoModel:
-		return "Deploy one: `trainer promote MODEL --for MACHINE`"
+		return deployOne
 	case window.OtherFeatures:
 		return "Deploy a model of this layout for it, or train one"
 	case window.OtherLayout:
@@ -119,7 +126,7 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
 	m.Partition = o.partition
-	o.machines[name] = m
+	o.put(name, m)
 	return m
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -85,6 +86,17 @@ func TestRefusedForAnotherReason(t *testing.T) {
 	b.refused(2, &window.Mismatch{What: window.OtherSchema, Text: "x"})
 	if n := b.m.notice(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
 		t.Error(n.Text)
+	}
+}
+
+// Lists tell a machine that only lacks a model from one whose windows are wrong.
+func TestLacksModel(t *testing.T) {
+	for what, want := range map[string]bool{NoModel: true, window.OtherFeatures: false, window.OtherLayout: false, window.OtherLength: false, window.OtherSchema: false} {
+		b := newBench(t, machinetest.OneValue(t))
+		text := b.refused(0, &window.Mismatch{What: what, Text: "no model is deployed for it"}).Advisories[0].Text
+		if n := b.m.notice(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
+			t.Errorf("%s: LacksModel(%q) is not %v", what, text, want)
+		}
 	}
 }
 
@@ -224,4 +236,52 @@ func TestUnknownKindIsKept(t *testing.T) {
 	if err != nil || len(sum.Notices) != 1 || sum.Notices[0].Kind != "belt_slips" || !sum.Notices[0].Stands() {
 		t.Errorf("%+v, %v", sum.Notices, err)
 	}
+}
+
+// A machine of which only refused windows came has no model, and the alarm settings of all
+// machines, no matter who took it over and what is deployed meanwhile: the next monitor
+// publishes the same as the one before would have.
+func TestRefusedOnlyHasNoModel(t *testing.T) {
+	m := machinetest.OneValue(t)
+	for i := range 4 {
+		retired, deployed := i&1 > 0, i&2 > 0
+		var published [2]string
+		for restarts := range published {
+			p := newPlant(t, Everything(m))
+			if retired {
+				p.window(machinetest.Features(nil, at(0, "T1", false)))
+				p.command(event.Command{ID: "c1", Action: event.Retire})
+			}
+			p.refuse(refusal(drill, 1, tooLong))
+			p.fleet = fleetOf(&Deployment{Champion: m, Alarm: alarm.Settings{K: 4, N: 6}}, m)
+			if deployed {
+				p.deploy(p.fleet)
+			}
+			if restarts > 0 {
+				p.restart()
+			}
+			if now, next := p.o.Machine(drill).Models(); now+next != "" {
+				t.Errorf("retired %v, deployed %v, restarts %d: %q judges it, and then %q", retired, deployed, restarts, now, next)
+			}
+			p.alerts, p.advised = nil, nil
+			p.refuse(refusal(drill, 2, &window.Mismatch{What: window.OtherSchema, Text: "another reason"}))
+			p.command(event.Command{ID: "c2", Action: event.Suppress, Note: "n"})
+			p.deploy(Everything(m))
+			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[Key{Group: group, Machine: drill}].Value)
+			p.window(machinetest.Features(nil, at(3, "T1", false)))
+			if r := p.results[len(p.results)-1]; r.Seq != 3 || r.Model != m.ID() {
+				t.Errorf("retired %v, deployed %v, restarts %d: window %d is judged by %q", retired, deployed, restarts, r.Seq, r.Model)
+			}
+		}
+		if published[0] != published[1] {
+			t.Errorf("retired %v, deployed %v: without a restart\n%s\nafter one\n%s", retired, deployed, published[0], published[1])
+		}
+	}
+}
+
+// refuse lets the owner take a window that the model cannot judge.
+func (p *plant) refuse(why *Refusal) {
+	in := Input{Offset: p.sent, At: p.now(), Open: func(*window.Features) error { return why }}
+	p.sent++
+	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
 }

@@ -273,7 +273,7 @@ func (o *Owner) adopt(b *Batch, a *Adopted, now time.Time) {
 		setRecordsAside(b, a.Machine, own, err)
 		return
 	}
-	o.machines[a.Machine] = m
+	o.put(a.Machine, m)
 	if m.gone {
 		m.Partition = o.partition
 		return

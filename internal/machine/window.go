@@ -58,7 +58,7 @@ func (w Window) apply(m *Machine) {
 	m.retain(w)
 	m.awake(w, r)
 	m.accept(w.At, r)
-	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident()
+	r.Alarm, r.Incident, r.Threshold = m.alarm.State().Word(), m.incident(), m.alarm.Settings().Threshold
 }
 
 // resultID names the result of a window. It differs from the window's own id, since both
@@ -113,33 +113,44 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 	if t.Rebuild && (v.Outcome == model.Learning || v.Outcome == model.Healthy || v.Outcome == model.Faulty || v.Outcome == model.Unknown) {
 		v = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: v.Faults, State: v.State}
 	}
+	if (p == inOrder || p == provisional) && !t.Rebuild {
+		m.judgeWear(w, t, r)
+	}
+	noteVerdict(r, v, m.model.model.Layout)
+	return v
+}
+
+// judgeWear asks the model about the wear of t, and counts its cutting time.
+func (m *Machine) judgeWear(w Window, t *Tool, r *event.Result) {
+	judge := m.model.judge
+	points := len(t.Wear.Points)
+	t.Wear.ChangeTool(t.Name)
+	e, asked := judge.Wear(&t.Wear, w.Hole)
+	r.Wear, r.WearUnknown = wearOf(e), asked && !e.Known()
+	if len(t.Wear.Points) != points {
+		m.dirty.tools[t.Name] = true
+	}
+	if len(judge.Cutting()) > 0 {
+		t.addCuttingTime(&w.Window)
+	}
+}
+
+// noteVerdict puts what a model says of a window of a layout into the window's result.
+func noteVerdict(r *event.Result, v model.Verdict, layout *signal.Layout) {
 	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
 		r.Class = v.Class
 	}
 	if v.State != cycle.Unknown {
 		r.CuttingState = v.State.String()
 	}
-	if (p == inOrder || p == provisional) && !t.Rebuild {
-		points := len(t.Wear.Points)
-		t.Wear.ChangeTool(t.Name)
-		e, asked := judge.Wear(&t.Wear, w.Hole)
-		r.Wear, r.WearUnknown = wearOf(e), asked && !e.Known()
-		if len(t.Wear.Points) != points {
-			m.dirty.tools[t.Name] = true
-		}
-		if len(judge.Cutting()) > 0 {
-			t.addCuttingTime(&w.Window)
-		}
-	}
 	r.Unknown, r.Novelty = string(v.Reason), v.Novelty
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
 	for i, q := range v.Faults {
 		if q != 0 {
-			r.Sensors = append(r.Sensors, event.Sensor{Channel: m.model.model.Layout.Channels()[i].Name, Flags: flagNames(q)})
+			r.Sensors = append(r.Sensors, event.Sensor{Channel: layout.Channels()[i].Name, Flags: flagNames(q)})
 		}
 	}
-	return v
 }
 
 // observe moves the alarm of the tool in the spindle by a verdict.

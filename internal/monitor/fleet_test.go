@@ -77,6 +77,9 @@ func TestDeployments(t *testing.T) {
 	p.send(p.messages(at(seq, "T1", false))...)
 	seq++
 	logged("no model is deployed for it", 1)
+	if st := p.standing(drill); st.Unwatched() != "no model" {
+		t.Errorf("a machine without a model: %+v", st)
+	}
 	promote(deploy.Promotion{Model: first.ID()})
 	logged(`"event":"deployed"`, 1)
 	judged(5, first.ID())

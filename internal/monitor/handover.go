@@ -18,8 +18,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// headerMovedFrom names the partition that has forwarded a message.
-const headerMovedFrom = "moved_from"
+// Headers of a message that the owner of another partition has forwarded: the partition, and the
+// owner's group. The owners of other groups forward the original, each in its own order.
+const (
+	headerMovedFrom = "moved_from"
+	headerMovedBy   = "moved_by"
+)
 
 // againBatch is how many messages of a machine that were passed over are judged at once.
 const againBatch = 16
@@ -162,7 +166,7 @@ func (s *partition) readAgain(ctx context.Context, a machine.Again) (machine.Rep
 		case machine.FeatureLog:
 			r.Windows = append(r.Windows, s.featuresInput(m))
 		default:
-			if c := s.commandOf(ctx, m); c.Handover == nil {
+			if c := s.commandOf(ctx, m); c.Handover == nil && !c.Foreign {
 				r.Commands = append(r.Commands, c)
 			}
 		}
@@ -179,20 +183,29 @@ func (s *partition) windowInput(m *bus.Message) machine.Input {
 	if m.Header(envelope.Copied) == nil {
 		in.Open = func(into *window.Features) error { return s.extract(m, into) }
 	}
-	return forwarded(in, m)
+	return s.forwarded(in, m)
 }
 
 // forwarded says of a message whether the owner of another partition has forwarded it.
-func forwarded(in machine.Input, m *bus.Message) machine.Input {
+func (s *partition) forwarded(in machine.Input, m *bus.Message) machine.Input {
+	if s.ofOtherGroup(m) {
+		in.Open = nil
+	}
 	if from, err := strconv.Atoi(string(m.Header(headerMovedFrom))); err == nil && from >= 0 {
 		in.Forwarded, in.Origin = true, from
 	}
 	return in
 }
 
+// ofOtherGroup reports whether the owner of another group has forwarded a message.
+func (s *partition) ofOtherGroup(m *bus.Message) bool {
+	by := m.Header(headerMovedBy)
+	return by != nil && string(by) != s.cfg.Group
+}
+
 // commandOf returns a message of the commands topic as the owner takes it.
 func (s *partition) commandOf(ctx context.Context, m *bus.Message) machine.Command {
-	c := machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
+	c := machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time, Foreign: s.ofOtherGroup(m)}
 	if m.Damage != nil {
 		c.Key, c.Value = "", nil
 		return c
@@ -243,11 +256,11 @@ func (s *partition) handoverMessages(ctx context.Context, b *machine.Batch, now 
 		was := s.original(l)
 		msg := bus.Message{Topic: was.Topic, Partition: f.To, Pinned: true, Key: was.Key, Value: was.Value}
 		for _, h := range was.Headers {
-			if h.Key != headerMovedFrom {
+			if h.Key != headerMovedFrom && h.Key != headerMovedBy {
 				msg.Headers = append(msg.Headers, h)
 			}
 		}
-		msg.Headers = append(msg.Headers, bus.Header{Key: headerMovedFrom, Value: strconv.AppendInt(nil, int64(s.id), 10)})
+		msg.Headers = append(msg.Headers, bus.Header{Key: headerMovedFrom, Value: strconv.AppendInt(nil, int64(s.id), 10)}, bus.Header{Key: headerMovedBy, Value: []byte(s.cfg.Group)})
 		msgs = append(msgs, msg)
 	}
 	return msgs, nil

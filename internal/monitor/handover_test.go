@@ -102,3 +102,27 @@ func TestGrownLive(t *testing.T) {
 		t.Errorf("%d machines in the listing, %v", len(standing), err)
 	}
 }
+
+// What the owner of another partition has forwarded says where it comes from, windows and
+// features alike. What another group's owner has forwarded is not judged, and its commands are not
+// carried out: the owners of each group forward the original.
+func TestForwardedInputs(t *testing.T) {
+	s := &partition{Monitor: &Monitor{cfg: Config{Group: "ours"}}, id: 3}
+	for _, of := range []struct {
+		by                string
+		forwarded, judged bool
+	}{{"", false, true}, {"ours", true, true}, {"theirs", true, false}} {
+		m := &bus.Message{Topic: bus.TopicCommands, Key: "acme/line1/m0", Value: []byte("{}")}
+		if of.forwarded {
+			m.Headers = []bus.Header{{Key: headerMovedFrom, Value: []byte("2")}, {Key: headerMovedBy, Value: []byte(of.by)}}
+		}
+		for what, in := range map[string]machine.Input{"window": s.windowInput(m), "features": s.featuresInput(m)} {
+			if in.Forwarded != of.forwarded || of.forwarded && in.Origin != 2 || (in.Open != nil) != of.judged || in.Past != 0 {
+				t.Errorf("%s forwarded by %q: %+v", what, of.by, in)
+			}
+		}
+		if c := s.commandOf(t.Context(), m); c.Foreign == of.judged {
+			t.Errorf("command forwarded by %q: %+v", of.by, c)
+		}
+	}
+}

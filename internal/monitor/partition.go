@@ -437,6 +437,9 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 		}
 		return s.layouts.openFeatures(m, into)
 	}
+	if in = s.forwarded(in, m); in.Forwarded {
+		in.Past = 0 // their window lies in the other partition
+	}
 	return in
 }
 

@@ -22,14 +22,18 @@ type broker struct {
 	down  int64                // no request is answered until then
 	grown int64                // when partitions were raised
 	wrote int                  // alerts
+	sent  int                  // windows
+
+	counts []int // numbers of partitions that the topics have had, ascending
+	handed int64 // when something of a handover was committed last
 }
 
 // part is one partition of all topics that are divided alike.
 type part struct {
 	windows  []*sentWindow
 	features []*sentFeatures
-	settled  int   // features below belong to no open transaction
-	edgeEnd  int64 // offset behind the newest features that a gateway has sent
+	settled  [logs]int // messages of that log below belong to no open transaction
+	edgeEnd  int64     // offset behind the newest features that a gateway has sent
 	commands []*sentCommand
 	state    []stateRecord
 	alerts   []alertRecord
@@ -62,21 +66,34 @@ type sentWindow struct {
 	at       int64 // when it was written
 	other    bool  // of another length: monitors refuse it
 	edge     bool  // its gateway sends its features only
+	txn      *txn  // of a monitor that has forwarded it; nil: of a gateway
+	sending
+}
+
+// sending says when a gateway has sent a window, and where to. One that is forwarded keeps it.
+type sending struct {
+	number int // of all windows, in the order in which Kafka got them
+	count  int // of partitions that the gateway knew
 }
 
 // sentFeatures is a message of the features topic: of a window that has no message of its
 // own, or of one from which a monitor extracted them.
 type sentFeatures struct {
 	*window.Features
-	at   int64
-	txn  *txn   // of a monitor; nil: of a gateway
-	from *group // likewise
+	at        int64
+	txn       *txn // of a monitor; nil: of a gateway
+	forwarded bool // by that monitor, which has not extracted them
+	sending
 }
+
+// judged reports whether owners judge the features: no one has their window.
+func (f *sentFeatures) judged() bool { return f.txn == nil || f.forwarded }
 
 type sentCommand struct {
 	machine.Command
-	id   string
+	id   string // empty: of a handover
 	when int64
+	txn  *txn // of a monitor; nil: of a person
 }
 
 type stateRecord struct {
@@ -111,7 +128,13 @@ type txn struct {
 	position    machine.Position // that was committed
 	committed   bool
 	aborted     bool
-	version     *version // of the deployments with which its owner began
+	version     *version                 // of the deployments with which its owner began
+	counts      []int                    // numbers of partitions that its owner knows
+	grown       bool                     // the partition is younger than the group
+	loaded      time.Time                // when its owner has loaded the state, by its clock
+	loadedAt    int64                    // and by the broker's
+	ends        map[int]machine.Position // of partitions that it asks for machines
+	forwards    []forwarded
 	before      []input  // of its owner, since the transaction before, of which nothing followed
 	judged      []judged // of which it was decided
 	seen        bool     // it was published
@@ -126,10 +149,56 @@ func newBroker(w *world, parts int) *broker {
 	for range parts {
 		b.parts = append(b.parts, &part{})
 	}
+	b.counts = []int{parts}
 	return b
 }
 
 func (b *broker) partOf(name string) int { return partitionOf(name, len(b.parts)) }
+
+// visible reports whether readers of committed messages see what belongs to a transaction.
+func (t *txn) visible() bool { return t == nil || t.committed }
+
+// open reports whether readers wait until a transaction has ended.
+func (t *txn) open() bool { return t != nil && !t.committed && !t.aborted }
+
+// txnOf returns the transaction to which a message belongs; nil if none.
+func (p *part) txnOf(log, offset int) *txn {
+	switch log {
+	case windowLog:
+		return p.windows[offset].txn
+	case commandLog:
+		return p.commands[offset].txn
+	default:
+		return p.features[offset].txn
+	}
+}
+
+// end returns where a log ends.
+func (p *part) end(log int) int {
+	switch log {
+	case windowLog:
+		return len(p.windows)
+	case commandLog:
+		return len(p.commands)
+	case featureLog:
+		return len(p.features)
+	default:
+		return len(p.alerts)
+	}
+}
+
+// left returns the offset behind the last message of a log that is not of an aborted
+// transaction.
+func (p *part) left(log int) int64 {
+	end := p.end(log)
+	for end > 0 {
+		if t := p.txnOf(log, end-1); t == nil || !t.aborted {
+			break
+		}
+		end--
+	}
+	return int64(end)
+}
 
 // partitionOf spreads machines over n partitions.
 func partitionOf(name string, n int) int {
@@ -140,16 +209,18 @@ func partitionOf(name string, n int) int {
 	return int(h>>4) % n
 }
 
-// produce puts a window on the log, or its features. It returns false if the broker is down.
-func (b *broker) produce(win *sentWindow) bool {
+// produce puts a window on the log, or its features, by the number of partitions that its sender
+// knows. It returns false if the broker is down.
+func (b *broker) produce(win *sentWindow, count int) bool {
 	if b.isDown() {
 		return false
 	}
-	p := b.parts[b.partOf(win.Machine)]
-	win.at = b.w.now
+	p := b.parts[partitionOf(win.Machine, count)]
+	b.sent++
+	win.at, win.sending = b.w.now, sending{b.sent, count}
 	switch {
 	case win.edge:
-		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now})
+		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now, sending: win.sending})
 		p.edgeEnd = int64(len(p.features))
 	default:
 		p.windows = append(p.windows, win)
@@ -167,7 +238,11 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 	if b.isDown() {
 		return
 	}
-	p := b.parts[b.partOf(c.Machine)]
+	count := len(b.parts)
+	if !b.w.calm && b.grown > 0 && b.w.now < b.grown+mostLearning { // its sender may not know yet
+		count = b.counts[b.w.rng.IntN(len(b.counts))]
+	}
+	p := b.parts[partitionOf(c.Machine, count)]
 	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}})
 }
 
@@ -235,6 +310,7 @@ func (b *broker) append(t, as *txn) {
 	for _, r := range t.batch.State {
 		part.state = append(part.state, stateRecord{r, as})
 	}
+	b.handOver(t, as)
 	for _, o := range t.batch.Events {
 		if o.Alert != nil && !o.Shadow {
 			b.wrote++
@@ -246,7 +322,7 @@ func (b *broker) append(t, as *txn) {
 	}
 	for _, j := range t.judged {
 		if !j.edge {
-			part.features = append(part.features, &sentFeatures{Features: j.Features, at: b.w.now, txn: as, from: t.group})
+			part.features = append(part.features, &sentFeatures{Features: j.Features, at: b.w.now, txn: as})
 		}
 	}
 }
@@ -274,6 +350,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 	}
 	t.position = at
 	t.group.positions[t.part] = at
+	b.handedOver(t)
 	if b.w.Bug != NotAtomic {
 		b.w.check.published(t, false)
 	}
@@ -284,7 +361,7 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 // while a transaction of any group is open: readers of committed messages come no
 // further than that.
 func (b *broker) load(part int) (records []machine.Record, ok bool) {
-	last := make(map[string]machine.Record)
+	last := make(map[machine.Key]machine.Record)
 	for i, r := range b.parts[part].state {
 		if open := !r.txn.committed && !r.txn.aborted; open && b.w.Bug == StopsAtOpen {
 			break
@@ -295,25 +372,34 @@ func (b *broker) load(part int) (records []machine.Record, ok bool) {
 			continue
 		}
 		r.Offset = int64(i)
-		last[r.Key.String()] = r.Record
+		last[r.Key] = r.Record
 	}
-	records = []machine.Record{}
-	for _, key := range slices.Sorted(maps.Keys(last)) {
-		if last[key].Value != nil {
-			records = append(records, last[key])
+	return byKey(last, func(r machine.Record) bool { return r.Value != nil }), true
+}
+
+// byKey returns the records that are wanted, in the order of their keys.
+func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool) []machine.Record {
+	named := make(map[string]machine.Record, len(all))
+	for key, r := range all {
+		if wanted(r) {
+			named[key.String()] = r
 		}
 	}
-	return records, true
+	records := make([]machine.Record, 0, len(named))
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		records = append(records, named[key])
+	}
+	return records
 }
 
 // compact keeps the last committed record of every key, and every record that a broker
 // could still lose.
 func (b *broker) compact() {
 	for _, p := range b.parts {
-		seen := make(map[string]bool)
+		seen := make(map[machine.Key]bool)
 		var kept []stateRecord
 		for _, r := range slices.Backward(p.state) {
-			switch key := r.Key.String(); {
+			switch key := r.Key; {
 			case r.txn.aborted:
 			case !r.txn.committed, r.txn.ended > b.w.now-mostLost:
 				kept = append(kept, r)
@@ -351,11 +437,11 @@ func (b *broker) expire() {
 func (b *broker) idle() bool {
 	for i, p := range b.parts {
 		if b.w.route.at[i] < len(p.alerts) {
-			return false // its alerts would come behind later ones, as docs/how-to/kafka-partitions.md says
+			return false
 		}
 		for _, g := range b.w.groups {
 			at := b.position(g, i)
-			if at.Windows < int64(len(p.windows)) && len(p.windows) > 0 || at.Commands < int64(len(p.commands)) || at.Features < p.edgeEnd {
+			if !p.done(at) {
 				return false
 			}
 		}
@@ -363,53 +449,17 @@ func (b *broker) idle() bool {
 	return true
 }
 
-// within returns a position, or the end of a log that it lies behind.
-func (p *part) within(at machine.Position) machine.Position {
-	return machine.Position{
-		Windows: min(at.Windows, int64(len(p.windows))), Features: min(at.Features, int64(len(p.features))), Commands: min(at.Commands, int64(len(p.commands))),
-	}
+// done reports whether nothing of a partition is left to read behind a position.
+func (p *part) done(at machine.Position) bool {
+	return max(at.Windows, 0) >= p.left(windowLog) && max(at.Commands, 0) >= p.left(commandLog) && max(at.Features, 0) >= p.edgeEnd
 }
 
-// stable returns how far readers of committed messages may read the features: up to the first
+// stable returns how far readers of committed messages may read a log: up to the first message
 // of a transaction that is open, of any group.
-func (p *part) stable() int {
-	for p.settled < len(p.features) {
-		if t := p.features[p.settled].txn; t != nil && !t.committed && !t.aborted {
-			break
-		}
-		p.settled++
+func (p *part) stable(log int) int {
+	end := p.end(log)
+	for p.settled[log] < end && !p.txnOf(log, p.settled[log]).open() {
+		p.settled[log]++
 	}
-	return p.settled
-}
-
-// grow raises the number of partitions while no monitor runs, and moves what is remembered of
-// each machine to its new partition, as `ingest topics grow` does.
-func (b *broker) grow(n int) {
-	old := b.parts
-	b.parts = nil
-	for i := range n {
-		if i < len(old) {
-			b.parts = append(b.parts, old[i])
-		} else {
-			b.parts = append(b.parts, &part{})
-		}
-	}
-	moved := &txn{committed: true, ended: b.w.now}
-	b.grown = b.w.now
-	for _, g := range b.w.groups {
-		clear(g.log)
-		for i, at := range g.positions {
-			g.positions[i] = old[i].within(at)
-		}
-	}
-	for i, p := range old {
-		for _, r := range append([]stateRecord(nil), p.state...) {
-			if to := b.partOf(r.Key.Machine); to != i && r.txn.committed {
-				b.parts[to].state = append(b.parts[to].state, stateRecord{r.Record, moved})
-				tomb := r.Record
-				tomb.Value = nil
-				p.state = append(p.state, stateRecord{tomb, moved})
-			}
-		}
-	}
+	return p.settled[log]
 }

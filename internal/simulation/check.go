@@ -60,6 +60,10 @@ type seen struct {
 	lost      map[string]bool    // commands of which the broker has lost what became of them
 	since     map[int]int64      // by partition: the first command that the group has to answer
 	reference map[int]*reference
+	forwarded map[*sentCommand]bool // to another partition
+	arrivals  map[string]arrivals   // by machine and topic
+	came      map[string]bool       // windows that were judged
+	wholes    map[string]*whole     // by machine
 	swaps
 }
 
@@ -87,12 +91,14 @@ type reference struct {
 	owner   *machine.Owner
 	level   int // number of the deployments that it knows of
 	replays map[*machine.Replay]*machine.Replay
-	records map[string]machine.Record
+	records map[machine.Key]machine.Record
 	at      machine.Position
-	judged  []judged // since the last transaction
-	retired bool     // a machine was: of that one no record says which model judged it
-	epoch   int      // of the producer that published last
-	lost    bool     // the broker has lost something of the group since: the next producer begins with what is left
+	judged  []judged              // since the last transaction
+	counts  []int                 // numbers of partitions that it knows
+	hands   bool                  // it knows of machines that move what its records do not say
+	movedAt map[machine.Key]int64 // by key: when another partition's owner wrote the record
+	epoch   int                   // of the producer that published last
+	lost    bool                  // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -103,6 +109,7 @@ func (c *checker) of(g *group) *seen {
 		s = &seen{
 			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
 			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
+			forwarded: make(map[*sentCommand]bool), arrivals: make(map[string]arrivals), wholes: make(map[string]*whole), came: make(map[string]bool),
 			swaps: newSwaps(),
 		}
 		c.groups[g] = s
@@ -129,7 +136,9 @@ func (c *checker) published(t *txn, early bool) {
 	}
 	t.seen = true
 	s := c.of(t.group)
-	c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+	if c.w.Trace {
+		c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+	}
 	c.alarmsStay(s, t)
 	c.compare(s, t)
 	s.remember(t)
@@ -154,6 +163,7 @@ func (c *checker) published(t *txn, early bool) {
 	c.refused(s, t)
 	c.commands(s, t)
 	c.swapped(s, t)
+	c.neverGrown(s, t)
 	for _, r := range t.batch.State {
 		if len(r.Value) > 20_000 {
 			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
@@ -218,11 +228,11 @@ func (c *checker) commands(s *seen, t *txn) {
 // refused checks the windows that a transaction sets aside.
 func (c *checker) refused(s *seen, t *txn) {
 	for _, l := range t.batch.Letters {
-		var why *machine.Refusal
+		why := refusalOf(l)
 		switch {
 		case l.Command:
 			continue
-		case !errors.As(l.Err, &why):
+		case why == nil:
 			c.w.fail("%s sets aside offset %d: %s", t.group.name, l.Offset, l.Reason)
 			continue
 		}
@@ -236,6 +246,15 @@ func (c *checker) refused(s *seen, t *txn) {
 		s.had[at.id], s.letters[at] = true, l.Reason
 		t.forgetPosition = append(t.forgetPosition, func() { delete(s.letters, at) })
 	}
+}
+
+// refusalOf returns why a window was refused; nil if the letter is of something else.
+func refusalOf(l machine.Letter) *machine.Refusal {
+	var why *machine.Refusal
+	if errors.As(l.Err, &why) {
+		return why
+	}
+	return nil
 }
 
 // advisory checks that advisories of refused windows are raised and cleared in turn.
@@ -257,7 +276,10 @@ func (c *checker) ids(t *txn) map[int64]string {
 	if t.batch.Of == nil {
 		return ids
 	}
-	for _, m := range t.batch.Of.Commands {
+	for _, m := range commandsOf(t.batch.Of) {
+		if m.Foreign {
+			continue
+		}
 		var e event.Command
 		if err := json.Unmarshal(m.Value, &e); err != nil {
 			panic(err) // people send none that cannot be read
@@ -377,14 +399,10 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 
 // compare holds a transaction to what an owner without any trouble publishes.
 func (c *checker) compare(s *seen, t *txn) {
-	ref := s.reference[t.part]
-	if ref == nil {
-		ref = newReference()
-		s.reference[t.part] = ref
-	}
+	ref := s.ref(t.part)
 	var want *machine.Batch
 	another := ref.epoch != t.epoch
-	if ref.owner == nil || t.batch.Of == nil || another && (ref.level != t.version.number || t.version.fresh || ref.retired || ref.lost || ref.at.Commands > t.commandsEnd) {
+	if ref.owner == nil || t.batch.Of == nil || another && ref.outdated(t) {
 		want = c.load(ref, t)
 		if ref.at.Commands < 0 {
 			s.since[t.part] = t.batch.Position.Commands
@@ -419,29 +437,29 @@ func (c *checker) compare(s *seen, t *txn) {
 	}
 	ref.judged = nil
 	ref.epoch = t.epoch
-	for _, o := range want.Events {
-		ref.retired = ref.retired || o.Alert != nil && o.Alert.State == event.Retired
-	}
 	for _, r := range want.State {
-		key := r.Key.String()
-		before, there := ref.records[key]
-		t.forget = append(t.forget, func() {
-			if delete(ref.records, key); there {
-				ref.records[key] = before
-			}
-		})
-		if r.Value == nil {
-			delete(ref.records, r.Key.String())
-		} else {
-			ref.records[r.Key.String()] = r
-		}
+		ref.put(t, r)
 	}
+	c.moves(s, t, want)
+	ref.hands = ref.hands || t.hands()
 	ref.at = t.batch.Position
 	ref.owner.On(machine.Reply{Published: true})
 }
 
-func newReference() *reference {
-	return &reference{records: make(map[string]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay)}
+// outdated reports whether an owner that takes over knows something else than what the owner
+// without trouble has in its memory.
+func (ref *reference) outdated(t *txn) bool {
+	return ref.level != t.version.number || t.version.fresh || ref.lost || ref.at.Commands > t.commandsEnd || ref.hands || !slices.Equal(ref.counts, t.counts)
+}
+
+// ref returns the owner of a partition without trouble.
+func (s *seen) ref(part int) *reference {
+	ref := s.reference[part]
+	if ref == nil {
+		ref = &reference{records: make(map[machine.Key]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay), movedAt: make(map[machine.Key]int64)}
+		s.reference[part] = ref
+	}
+	return ref
 }
 
 // hand lets the owner without trouble take what another owner took.
@@ -472,6 +490,8 @@ func (c *checker) hand(ref *reference, t *txn, in input) []machine.Action {
 		}
 		own.Failed = r.Replayed.Failed
 		return ref.owner.On(machine.Reply{Replayed: own, Now: r.Now})
+	case r.Adopted != nil:
+		return ref.owner.On(machine.Reply{Adopted: ref.adopted(r.Adopted), Now: r.Now})
 	default:
 		return ref.owner.On(r)
 	}
@@ -489,12 +509,16 @@ func (c *checker) load(ref *reference, t *txn) *machine.Batch {
 		at, ref.lost = t.fenced, false
 	}
 	at.Commands = min(at.Commands, t.commandsEnd) // as a monitor does when the log has lost its tail
-	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands})
-	loaded := []machine.Record{}
-	for _, key := range slices.Sorted(maps.Keys(ref.records)) {
-		loaded = append(loaded, ref.records[key])
+	ref.counts, ref.hands = t.counts, false
+	ref.owner.Divide = partitionOf
+	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands, Counts: t.counts, Grown: t.grown})
+	loaded := byKey(ref.records, func(r machine.Record) bool {
+		return ref.movedAt[r.Key] <= t.loadedAt // else it came later
+	})
+	for _, r := range loaded {
+		ref.hands = ref.hands || r.Key.Waits
 	}
-	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: epoch0}))
+	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: t.loaded}))
 }
 
 // publishes returns the batch among actions; nil if none publishes.
@@ -518,7 +542,7 @@ func same(a, b *machine.Batch) bool {
 		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
 	}) && reflect.DeepEqual(a.Events, b.Events) && slices.EqualFunc(a.Letters, b.Letters, func(x, y machine.Letter) bool {
 		return x.Offset == y.Offset && x.Reason == y.Reason
-	})
+	}) && slices.Equal(a.Forwards, b.Forwards) && (len(a.Moves)+len(b.Moves) == 0 || reflect.DeepEqual(a.Moves, b.Moves))
 }
 
 // differing returns the lines of each text that the other one does not have.
@@ -547,7 +571,17 @@ func tell(b *machine.Batch) string {
 			fmt.Fprintf(&out, "%s\n", event.JSON(o.Advisory))
 		case o.Evidence != nil:
 			fmt.Fprintf(&out, "%s\n", event.JSON(o.Evidence))
+		case o.Handover != nil:
+			fmt.Fprintf(&out, "%s\n", event.JSON(o.Handover))
 		}
+	}
+	for _, m := range b.Moves {
+		for _, r := range m.Records {
+			fmt.Fprintf(&out, "to partition %d: %q %s\n", m.To, r.Key.String(), r.Value)
+		}
+	}
+	for _, f := range b.Forwards {
+		fmt.Fprintf(&out, "forwards %+v\n", f)
 	}
 	for _, l := range b.Letters {
 		fmt.Fprintf(&out, "letter %d %s\n", l.Offset, l.Reason)
@@ -564,15 +598,18 @@ func (c *checker) end() {
 			if all := g.log[i]; len(all) > 0 && all[len(all)-1].positionLost {
 				at = g.read(i) // its owner has no reason yet to commit again what the broker has lost
 			}
-			if len(p.windows)+len(p.commands) > 0 && (at.Windows < int64(len(p.windows)) || at.Commands < int64(len(p.commands))) || at.Features < p.edgeEnd {
-				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, len(p.windows), p.edgeEnd, len(p.commands))
+			if !p.done(at) {
+				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, p.left(windowLog), p.edgeEnd, p.left(commandLog))
 			}
 			for off, f := range p.features {
-				if f.txn == nil && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
+				if f.judged() && f.txn.visible() && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
 					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, name(&f.Window))
 				}
 			}
 			for off, win := range p.windows {
+				if !win.txn.visible() {
+					continue
+				}
 				if win.other {
 					if !s.had["window "+name(win.Window)] && !p.hidden(windowLog, g, off) {
 						c.w.fail("%s: window %s was not set aside", g.name, name(win.Window))
@@ -586,6 +623,7 @@ func (c *checker) end() {
 		}
 		c.answers(g, s)
 		c.fleetEnd(g, s)
+		c.movedEnd(g, s)
 	}
 }
 
@@ -602,6 +640,7 @@ func (c *checker) answers(g *group, s *seen) {
 		for off, cmd := range p.commands {
 			m := message{cmd.id, i, int64(off)}
 			switch {
+			case cmd.Handover != nil || !cmd.txn.visible() || s.forwarded[cmd] || cmd.txn != nil && cmd.txn.group != g:
 			case p.hidden(commandLog, g, off): // it may have no outcome, and then its twin has the answer
 				s.lost[cmd.id] = true
 			case int64(off) >= s.since[i]:
@@ -610,6 +649,24 @@ func (c *checker) answers(g *group, s *seen) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.when, b.when) })
+	parts := make(map[string]map[int]bool) // in which an id came
+	for _, m := range all {
+		if parts[m.id] == nil {
+			parts[m.id] = make(map[int]bool)
+		}
+		parts[m.id][m.part] = true
+	}
+	apart := make(map[string][]message)
+	all = slices.DeleteFunc(all, func(m sent) bool {
+		if len(parts[m.id]) > 1 && !s.lost[m.id] {
+			apart[m.id] = append(apart[m.id], m.message)
+			return true
+		}
+		return false
+	})
+	for _, id := range slices.Sorted(maps.Keys(apart)) {
+		c.answersApart(g, s, id, apart[id])
+	}
 	free, used := make(map[string]bool), make(map[string]bool) // ids
 	for _, m := range all {
 		letter, answers := s.letters[m.message], s.answers[m.id]
@@ -635,23 +692,19 @@ func (c *checker) answers(g *group, s *seen) {
 	}
 }
 
-// grow moves what the owners without trouble remember, as the broker does.
-func (c *checker) grow() {
-	for _, s := range c.groups {
-		all := s.reference
-		s.reference = make(map[int]*reference)
-		for i, old := range all {
-			s.reference[i] = newReference()
-			s.reference[i].at, s.reference[i].lost = c.w.broker.parts[i].within(old.at), old.lost
+// answersApart checks that of messages of one id that came in several partitions, in any order,
+// one was answered and the others were set aside.
+func (c *checker) answersApart(g *group, s *seen, id string, all []message) {
+	without, unknown := 0, 0
+	for _, m := range all {
+		switch s.letters[m] {
+		case "":
+			without++
+		case unknownMachine:
+			unknown++
 		}
-		for _, old := range all {
-			for key, r := range old.records {
-				to := c.w.broker.partOf(r.Key.Machine)
-				if s.reference[to] == nil {
-					s.reference[to] = newReference()
-				}
-				s.reference[to].records[key] = r
-			}
-		}
+	}
+	if answers := s.answers[id]; without != answers || answers == 0 && unknown < len(all) {
+		c.w.fail("%s: of %d messages of command %s %d were not set aside, %d for an unknown machine, and it was answered %d times", g.name, len(all), id, without, unknown, answers)
 	}
 }

@@ -13,6 +13,7 @@ type opened struct {
 	offset int64 // as machine.Window has it
 	at     int64
 	edge   bool
+	sending
 }
 
 // judged is a window that an owner has taken, or of which it has said that no model judges it.
@@ -61,6 +62,12 @@ func (in *input) is(of *machine.Reply) bool {
 		return r.Rebuilt == of.Rebuilt
 	case of.Fleet != nil:
 		return r.Fleet == of.Fleet
+	case of.Adopted != nil:
+		return r.Adopted == of.Adopted
+	case of.Again != nil:
+		return r.Again == of.Again
+	case of.Read != nil:
+		return r.Read == of.Read
 	}
 	return of.Replayed != nil && r.Replayed == of.Replayed
 }
@@ -76,7 +83,7 @@ func (d *drive) handled(of *machine.Reply) []input {
 	d.inputs = d.inputs[i+1:]
 	return slices.DeleteFunc(done, func(in input) bool {
 		r := &in.reply
-		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0
+		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0 && r.Adopted == nil && r.Again == nil
 	})
 }
 
@@ -97,22 +104,30 @@ func (d *drive) follows(v *version) {
 // take waits for features from an offset on. The owner judges those that a gateway has sent;
 // the others are of windows that it reads itself.
 func (d *drive) take(from int) {
-	w := d.m.w
-	d.follow(featureLog, from, func() int { return w.broker.parts[d.part].stable() }, &d.next.Features, func(from, to int) machine.Reply {
+	d.follow(featureLog, from, &d.next.Features, func(from, to int) (machine.Reply, bool) {
 		in := make([]machine.Input, 0, to-from)
-		for i, f := range w.broker.parts[d.part].features[from:to] {
-			o := opened{offset: machine.InFeatures(int64(from + i)), at: f.at, edge: true}
-			one := machine.Input{Offset: int64(from + i), At: o.time()}
-			if f.txn == nil {
-				one.Open = func(into *window.Features) error {
-					*into, w.opened = *f.Features, o
-					return nil
-				}
-			}
-			in = append(in, one)
+		for i := from; i < to; i++ {
+			in = append(in, d.featuresInput(i))
 		}
-		return machine.Reply{Features: in}
+		return machine.Reply{Features: in}, true
 	})
+}
+
+// featuresInput returns features of the partition as the owner takes them.
+func (d *drive) featuresInput(i int) machine.Input {
+	w := d.m.w
+	f := w.broker.parts[d.part].features[i]
+	o := opened{offset: machine.InFeatures(int64(i)), at: f.at, edge: true, sending: f.sending}
+	in := machine.Input{Offset: int64(i), At: o.time()}
+	if !f.judged() || !f.txn.visible() {
+		return in
+	}
+	d.keep(featureLog, i, forwarded{features: f})
+	in.Open = func(into *window.Features) error {
+		*into, w.opened = *f.Features, o
+		return nil
+	}
+	return d.originOf(in, f.txn)
 }
 
 // startReplay shows a model the past of a tool, if that is due.
@@ -150,11 +165,11 @@ func (d *drive) startReplay() {
 		var all []*sentFeatures
 		for _, part := range job.Partitions {
 			p := w.broker.parts[part]
-			if w.broker.isDown() || p.stable() < min(ends[part], len(p.features)) {
+			if w.broker.isDown() || p.stable(featureLog) < min(ends[part], len(p.features)) {
 				w.after(poll, &d.m.process, read)
 				return
 			}
-			all = append(all, p.committed(p.stable())...)
+			all = append(all, p.committed(p.stable(featureLog))...)
 		}
 		for _, f := range all {
 			r.Observe(f.Features, f.time())
@@ -171,7 +186,7 @@ func (d *drive) replayWithout(r *machine.Replay, takes int64) {
 	var all []*sentFeatures
 	for _, part := range r.Job().Partitions {
 		p := w.broker.parts[part]
-		all = append(all, p.committed(p.stable())...)
+		all = append(all, p.committed(p.stable(featureLog))...)
 	}
 	w.after(takes, &d.m.process, func() {
 		if d.over || d.publishing {
@@ -206,7 +221,7 @@ func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.at) 
 // committed returns the features up to an offset that readers of committed messages see.
 func (p *part) committed(end int) (all []*sentFeatures) {
 	for _, f := range p.features[:end] {
-		if f.txn == nil || f.txn.committed {
+		if f.txn.visible() {
 			all = append(all, f)
 		}
 	}

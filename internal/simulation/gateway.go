@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -24,9 +25,9 @@ type gateway struct {
 	left    int // windows until the tool changes
 	wear    map[string]float64
 	lives   map[string]string
-	rival   int // windows that a second ingester still sends
-	other   int // windows of another length that a third one still sends
-	held    bool
+	rival   int          // windows that a second ingester still sends
+	other   int          // windows of another length that a third one still sends
+	count   int          // of partitions that it knows
 	model   *model.Model // of its layout
 	edge    bool         // it sends features, not windows
 
@@ -39,7 +40,7 @@ type gateway struct {
 }
 
 func newGateway(w *world, i int, models *Models) *gateway {
-	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, count: partitions, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	if i == machines-1 {
 		g.model = models.Two[0]
 	}
@@ -74,7 +75,7 @@ func (g *gateway) tick() {
 		g.numbers += n
 		g.told += n
 	}
-	if g.held || !g.store() {
+	if !g.store() {
 		w.after(1000, nil, g.tick)
 		return
 	}
@@ -85,7 +86,7 @@ func (g *gateway) tick() {
 	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now))
+		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now), g.count)
 	} else if w.fault(0.003, "second ingester of "+g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
 	}
@@ -93,7 +94,7 @@ func (g *gateway) tick() {
 		g.other--
 		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine]), uint64(1000-g.other), "Y", w.now)
 		win.other = true
-		w.broker.produce(win)
+		w.broker.produce(win, g.count)
 	} else if w.fault(0.004, "windows of another length from "+g.machine) {
 		g.other = 1 + w.rng.IntN(10)
 	}
@@ -179,9 +180,10 @@ func (g *gateway) send(i int) {
 		if w.fault(0.004, "slow window of "+g.machine) {
 			delay += w.rng.Int64N(15000)
 		}
+		count := g.count
 		w.after(delay, nil, func() {
 			win := *g.cut[i]
-			if !w.broker.produce(&win) || w.fault(0.006, "lost answer to "+g.machine) {
+			if !w.broker.produce(&win, count) || w.fault(0.006, "lost answer to "+g.machine) {
 				return
 			}
 			w.after(w.latency(), nil, func() {
@@ -200,7 +202,7 @@ func (g *gateway) send(i int) {
 		for k := from; k < min(from+5, i); k++ {
 			win := *g.cut[k]
 			win.edge = g.edge
-			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produce(&win) })
+			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produce(&win, g.count) })
 		}
 	}
 }
@@ -234,4 +236,6 @@ func (g *gateway) end() {
 }
 
 // name identifies a window in ids.
-func name(w *window.Window) string { return fmt.Sprintf("%s/%s/%d", w.Machine, w.EpochString(), w.Seq) }
+func name(w *window.Window) string {
+	return w.Machine + "/" + w.EpochString() + "/" + strconv.FormatUint(w.Seq, 10)
+}

@@ -178,7 +178,8 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part)}
+		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part), raw: make(map[rawKey]forwarded), answered: make(map[string]bool)}
+		d.owner.Divide = partitionOf
 		d.owner.OnFeatures = func(f *window.Features) { d.judged = append(d.judged, m.w.opened.of(f)) }
 		m.drives[part] = d
 		d.do(d.owner.Start())
@@ -201,6 +202,13 @@ type drive struct {
 	over        bool
 	job         bool
 
+	counts   []int                // numbers of partitions that the owner knows
+	passed   int64                // offset before which the owner got all windows
+	raw      map[rawKey]forwarded // what the owner got, if the topics may grow
+	answered map[string]bool      // machines about which another partition has answered
+	loadTime time.Time            // when the state was loaded, by the member's clock
+	loadAt   int64                // and by the broker's
+
 	version    *version // with which the owner began
 	loaded     bool     // it has
 	inputs     []input  // of the owner, that no batch followed yet
@@ -217,7 +225,9 @@ func (d *drive) on(r machine.Reply) {
 		return
 	}
 	r.Now = d.now()
-	d.loaded = d.loaded || r.Loaded != nil
+	if r.Loaded != nil {
+		d.loaded, d.loadTime = true, r.Now
+	}
 	if r.Published {
 		d.publishing = false
 	} else {
@@ -300,7 +310,11 @@ func (d *drive) do(actions []machine.Action) {
 		case a.Load:
 			d.request("load", func() (func(), bool) {
 				records, ok := d.m.w.broker.load(d.part)
-				return func() { d.on(machine.Reply{Loaded: records}) }, ok
+				at := d.m.w.now
+				return func() {
+					d.loadAt = at
+					d.on(machine.Reply{Loaded: records})
+				}, ok
 			})
 		case a.Windows != nil:
 			d.fetch(int(max(a.Windows.Windows, 0)))
@@ -310,6 +324,8 @@ func (d *drive) do(actions []machine.Action) {
 			d.take(int(max(a.Features.Features, 0)))
 		case a.Publish != nil:
 			d.publish(a.Publish)
+		default:
+			d.move(a)
 		}
 	}
 }
@@ -324,9 +340,10 @@ func (d *drive) fence() {
 				at := b.position(d.m.g, d.part)
 				end := int64(len(b.parts[d.part].commands))
 				at.Commands = min(at.Commands, end)
+				counts := b.counts
 				return func() {
-					d.fenced, d.next, d.commandsEnd = at, at, end
-					d.on(machine.Reply{Fenced: &at, CommandsEnd: end})
+					d.fenced, d.next, d.commandsEnd, d.counts = at, at, end, counts
+					d.on(machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: d.part >= partitions})
 				}, true
 			})
 		}, true
@@ -335,23 +352,40 @@ func (d *drive) fence() {
 
 // fetch waits for windows from an offset on.
 func (d *drive) fetch(from int) {
-	d.follow(windowLog, from, func() int { return len(d.m.w.broker.parts[d.part].windows) }, &d.next.Windows, func(from, to int) machine.Reply {
+	d.follow(windowLog, from, &d.next.Windows, func(from, to int) (machine.Reply, bool) {
 		var in []machine.Input
-		for i, win := range d.m.w.broker.parts[d.part].windows[from:to] {
-			in = append(in, machine.Input{Offset: int64(from + i), At: epoch0.Add(time.Duration(win.at) * time.Millisecond), Open: func(into *window.Features) error {
-				if win.other && d.m.w.Bug == RefusesSilently {
-					return otherLength
-				}
-				if win.other {
-					return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
-				}
-				*into = *win.features
-				d.m.w.opened = opened{offset: int64(from + i), at: win.at}
-				return nil
-			}})
+		for i := from; i < to; i++ {
+			if d.m.w.broker.parts[d.part].windows[i].txn.visible() {
+				in = append(in, d.windowInput(i))
+			}
 		}
-		return machine.Reply{Windows: in}
+		return machine.Reply{Windows: in}, len(in) > 0
 	})
+}
+
+// windowInput returns a window of the partition as the owner takes it.
+func (d *drive) windowInput(i int) machine.Input {
+	w := d.m.w
+	win := w.broker.parts[d.part].windows[i]
+	d.keep(windowLog, i, forwarded{window: win})
+	o := opened{offset: int64(i), at: win.at, sending: win.sending}
+	return d.originOf(machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
+		if win.other && w.Bug == RefusesSilently {
+			return otherLength
+		}
+		if win.other {
+			return &machine.Refusal{Machine: win.Machine, Epoch: win.EpochString(), Seq: win.Seq, Why: otherLength}
+		}
+		*into, w.opened = *win.features, o
+		return nil
+	}}, win.txn)
+}
+
+// keep notes a message that the owner may forward.
+func (d *drive) keep(log, offset int, f forwarded) {
+	if d.m.w.mayGrow {
+		d.raw[rawKey{log, int64(offset)}] = f
+	}
 }
 
 // otherLength is why monitors refuse some windows.
@@ -359,22 +393,35 @@ var otherLength = &window.Mismatch{What: window.OtherLength, Text: "windows of 2
 
 // hear waits for commands from an offset on.
 func (d *drive) hear(from int) {
-	d.follow(commandLog, from, func() int { return len(d.m.w.broker.parts[d.part].commands) }, &d.next.Commands, func(from, to int) machine.Reply {
+	d.follow(commandLog, from, &d.next.Commands, func(from, to int) (machine.Reply, bool) {
 		var in []machine.Command
-		for i, s := range d.m.w.broker.parts[d.part].commands[from:to] {
-			c := s.Command
-			c.Offset = int64(from + i)
-			in = append(in, c)
+		for i := from; i < to; i++ {
+			if d.m.w.broker.parts[d.part].commands[i].txn.visible() {
+				in = append(in, d.commandInput(i))
+			}
 		}
-		return machine.Reply{Commands: in}
+		return machine.Reply{Commands: in}, len(in) > 0
 	})
 }
 
-// follow waits until a log goes beyond an offset, and hands the owner what it holds from
-// there on. A log that ends before the offset has lost its tail: the reader goes to its
-// end, since it has read what lies before. One that has read nothing yet takes a log that
-// is not half as long for a new one, and goes to its beginning. See bus.fetcher.relocate.
-func (d *drive) follow(log, from int, end func() int, next *int64, read func(from, to int) machine.Reply) {
+// commandInput returns a command of the partition as the owner takes it.
+func (d *drive) commandInput(i int) machine.Command {
+	s := d.m.w.broker.parts[d.part].commands[i]
+	d.keep(commandLog, i, forwarded{command: s})
+	c := s.Command
+	c.Offset, c.Foreign = int64(i), c.Handover == nil && d.foreign(s.txn)
+	if h := c.Handover; h != nil && h.Answer && h.To == d.part && h.Group == d.m.g.name {
+		d.answered[h.Machine] = true
+	}
+	return c
+}
+
+// follow waits until a log goes beyond an offset, and hands the owner what readers of committed
+// messages see from there on; false if they see nothing. A log that ends before the offset has
+// lost its tail: the reader goes to its end, since it has read what lies before. One that has read
+// nothing yet takes a log that is not half as long for a new one, and goes to its beginning. See
+// bus.fetcher.relocate.
+func (d *drive) follow(log, from int, next *int64, read func(from, to int) (machine.Reply, bool)) {
 	w := d.m.w
 	*next = int64(from)
 	var again func()
@@ -382,11 +429,15 @@ func (d *drive) follow(log, from int, end func() int, next *int64, read func(fro
 		if d.over {
 			return
 		}
-		if !w.broker.isDown() {
-			w.broker.parts[d.part].asked(log, d.m.g, from, end(), &d.told)
+		p := w.broker.parts[d.part]
+		if w.broker.isDown() {
+			w.after(poll, &d.m.process, again)
+			return
 		}
-		if end() < from && !w.broker.isDown() && w.Bug != WaitsBeyondEnd {
-			to := end()
+		end := p.stable(log)
+		p.asked(log, d.m.g, from, end, &d.told)
+		if end < from && w.Bug != WaitsBeyondEnd {
+			to := end
 			if !d.read[log] && to < from/2 && w.broker.grown == 0 { // else machines that have moved would begin again here
 				to = 0
 				w.check.again(d.m.g, d.part)
@@ -395,28 +446,46 @@ func (d *drive) follow(log, from int, end func() int, next *int64, read func(fro
 			from = to
 			*next = int64(from)
 		}
-		d.read[log] = d.read[log] || from <= end() && !w.broker.isDown()
-		if from >= end() || w.broker.isDown() {
-			w.after(poll, &d.m.process, again)
-			return
+		d.read[log] = d.read[log] || from <= end
+		for from < end {
+			to := min(from+batch, end)
+			r, any := read(from, to)
+			*next = int64(to)
+			if any {
+				w.after(w.latency(), &d.m.process, func() { d.on(r) })
+				return
+			}
+			from = to
 		}
-		to := min(from+batch, end())
-		r := read(from, to)
-		*next = int64(to)
-		w.after(w.latency(), &d.m.process, func() { d.on(r) })
+		if log == windowLog {
+			d.passed = int64(from)
+		}
+		w.after(poll, &d.m.process, again)
 	}
 	w.after(w.latency(), &d.m.process, again)
 }
 
 // publish writes a batch in a transaction: the messages, then the end.
 func (d *drive) publish(b *machine.Batch) {
-	broker := d.m.w.broker
 	d.count++
-	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged}
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged,
+		counts: d.counts, grown: d.part >= partitions, loaded: d.loadTime, loadedAt: d.loadAt, forwards: d.forwardsOf(b)}
 	t.before = d.handled(b.Of)
 	d.judged, d.publishing = nil, true
 	d.m.w.spoil(b)
-	epoch := d.epoch
+	if !asks(b) {
+		d.write(t)
+		return
+	}
+	d.request("end", func() (func(), bool) {
+		t.ends = d.endsFor(b)
+		return func() { d.write(t) }, true
+	})
+}
+
+// write writes a transaction.
+func (d *drive) write(t *txn) {
+	broker, epoch := d.m.w.broker, d.epoch
 	d.request("write", func() (func(), bool) {
 		ok := broker.write(t, epoch)
 		return func() {
@@ -455,7 +524,7 @@ func (d *drive) startJob() {
 				d.job = false
 				log := w.broker.parts[d.part].windows
 				for i := max(j.From, 0); i < int64(len(log)); i++ {
-					if b.Observe(log[i].features, i) {
+					if log[i].txn.visible() && b.Observe(log[i].features, i) {
 						break
 					}
 				}

@@ -1,5 +1,7 @@
 package simulation
 
+import "fmt"
+
 // route takes the alerts of the first group to a receiver. It is a model of what package
 // internal/route does: an alert is tried until the receiver has it, and only then is the
 // position moved on.
@@ -11,7 +13,7 @@ type route struct {
 
 	down int64           // the receiver takes nothing until then
 	got  map[string]bool // ids of alerts that the receiver has
-	last map[string]int  // number of the last alert that was new to it, by machine
+	last map[string]int  // number of the last alert that was new to it, by machine and partition
 }
 
 // reader is one life of a route. One that was suspended and has lost its partitions may
@@ -166,10 +168,11 @@ func (r *route) receive(part, offset int, a alertRecord) {
 	if offset >= len(p.alerts) || p.alerts[offset].number != a.number || p.hidden(alertLog, r.g, offset) {
 		return
 	}
-	if a.number < r.last[a.Machine] {
+	key := fmt.Sprint(a.Machine, " ", part)
+	if a.number < r.last[key] {
 		r.w.fail("the route delivers %s behind a later alert of the machine", a.ID)
 	}
-	r.last[a.Machine] = a.number
+	r.last[key] = a.number
 }
 
 // end checks that every alert was delivered.

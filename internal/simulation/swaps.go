@@ -90,6 +90,7 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
 		}
 		if r := results[id]; r != nil {
+			c.arrived(s, t, j)
 			c.asIf(s, t, j, r)
 			c.took(s, t, j.Machine, j.event())
 			continue
@@ -118,13 +119,11 @@ func (c *checker) took(s *seen, t *txn, of string, e machine.Event) {
 // declaredNew notes that a command has declared a tool new.
 func (c *checker) declaredNew(s *seen, t *txn, a *event.Alert) {
 	delete(s.asIf, a.Machine)
-	for off, id := range c.ids(t) {
-		if id != a.Command {
-			continue
+	for _, m := range commandsOf(t.batch.Of) {
+		if c.ids(t)[m.Offset] == a.Command {
+			c.took(s, t, a.Machine, m)
+			return
 		}
-		i := slices.IndexFunc(t.batch.Of.Commands, func(m machine.Command) bool { return m.Offset == off })
-		c.took(s, t, a.Machine, t.batch.Of.Commands[i])
-		return
 	}
 }
 
@@ -280,7 +279,7 @@ func (c *checker) alarmsStay(s *seen, t *txn) {
 		if ref == nil || r.Key.Group != t.group.name || r.Key.Slow || r.Key.OfTool {
 			continue
 		}
-		if before, ok := ref.records[r.Key.String()]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
+		if before, ok := ref.records[r.Key]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
 			c.w.fail("%s: a swap moves the alarm of %s from %s to %s", t.group.name, r.Key.Machine, alarmOf(before.Value), alarmOf(r.Value))
 		}
 	}
@@ -333,6 +332,9 @@ func (c *checker) fleetEnd(g *group, s *seen) {
 					return
 				}
 				now, next := of.Models()
+				if now == "" && len(of.Epochs) == 0 {
+					return // it takes one with its first window
+				}
 				if id := want.Champion.ID(); now != id && (next != id || want.Now && !coming) {
 					c.w.fail("%s: %s is judged by %s and then by %q, deployed is %s", m.name, of.Machine, now, next, describe(want))
 				}

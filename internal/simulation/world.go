@@ -10,7 +10,6 @@
 package simulation
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -45,6 +44,11 @@ const (
 	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
 	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
 
+	AsksOnce        Bug = "asks-once"         // old partitions are not asked again when the first window comes straight to the new one
+	JudgesBeforeEnd Bug = "judges-before-end" // a machine that has moved is judged before its partition was read to its end
+
+	TakesForeign Bug = "takes-foreign" // what another group's owner has forwarded is judged, too
+
 	SwapMovesAlarm     Bug = "swap-moves-alarm"     // a model that takes over at once begins with an alarm of its own
 	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a tool's past is replayed are not shown to the new model
 	ShadowOnResults    Bug = "shadow-on-results"    // what shadows publish goes to the results and alerts
@@ -56,6 +60,7 @@ const (
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
 	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
+	AsksOnce, JudgesBeforeEnd, TakesForeign,
 	SwapMovesAlarm, SwapForgetsWindows, ShadowOnResults, FeaturesTwice, FleetGoesBack,
 }
 
@@ -78,19 +83,47 @@ type task struct {
 	do     func()
 }
 
+// tasks is a heap, the next one first.
 type tasks []task
 
-func (q tasks) Len() int { return len(q) }
-func (q tasks) Less(i, j int) bool {
+func (q tasks) before(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
 }
-func (q tasks) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *tasks) Push(x any)   { *q = append(*q, x.(task)) }
-func (q *tasks) Pop() any {
-	old := *q
-	last := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return last
+
+func (q *tasks) push(t task) {
+	*q = append(*q, t)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h.before(i, parent) {
+			break
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+func (q *tasks) pop() task {
+	h := *q
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	h[last] = task{} // do not hold what it refers to
+	h = h[:last]
+	*q = h
+	for i := 0; ; {
+		next := 2*i + 1
+		if next >= last {
+			return first
+		}
+		if next+1 < last && h.before(next+1, next) {
+			next++
+		}
+		if !h.before(next, i) {
+			return first
+		}
+		h[i], h[next] = h[next], h[i]
+		i = next
+	}
 }
 
 // process is a program that may be killed and suspended.
@@ -103,19 +136,21 @@ type process struct {
 // world is everything that is simulated.
 type world struct {
 	Settings
-	seed   uint64
-	rng    *rand.Rand
-	queue  tasks
-	now    int64
-	number int
-	steps  int
-	drawn  map[string]int // how often each kind of fault was asked for
-	calm   bool           // faults have ended
-	calmAt int64
-	still  bool // everything is done
-	faults []string
-	lines  []string
-	wrong  string
+	seed    uint64
+	rng     *rand.Rand
+	queue   tasks
+	now     int64
+	number  int
+	steps   int
+	drawn   map[string]int // how often each kind of fault was asked for
+	calm    bool           // faults have ended
+	calmAt  int64
+	still   bool // everything is done
+	grows   bool // the topics have grown, or are about to
+	mayGrow bool // this may happen
+	faults  []string
+	lines   []string
+	wrong   string
 
 	broker   *broker
 	fleet    *fleet
@@ -138,7 +173,7 @@ func (w *world) after(d int64, who *process, do func()) {
 	if who != nil {
 		t.life = who.life
 	}
-	heap.Push(&w.queue, t)
+	w.queue.push(t)
 }
 
 // fault draws whether something goes wrong. Each fault is known by its kind and by how
@@ -221,9 +256,9 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	w.weather()
 	w.growth()
 	for w.wrong == "" && len(w.queue) > 0 {
-		t := heap.Pop(&w.queue).(task)
+		t := w.queue.pop()
 		w.now = max(w.now, t.at)
-		if w.calm && (w.now > w.calmAt+settle || w.now > w.calmAt+quiet && w.still) {
+		if w.calm && (w.now > w.calmAt+w.settle() || w.now > w.calmAt+quiet && w.still) {
 			break
 		}
 		if w.now > longest {
@@ -236,7 +271,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 			}
 			if t.who.frozen > w.now {
 				t.at = t.who.frozen
-				heap.Push(&w.queue, t) // it keeps its number, so that the order stays
+				w.queue.push(t) // it keeps its number, so that the order stays
 				continue
 			}
 		}
@@ -273,6 +308,7 @@ func (w *world) weather() {
 			w.route.down = min(w.route.down, w.now)
 			w.say("faults end")
 			for _, g := range w.gateways {
+				g.count = len(w.broker.parts)
 				w.after(lastWindow, nil, g.last)
 			}
 		}
@@ -286,7 +322,7 @@ func (w *world) weather() {
 				w.broker.loseTails(i)
 			}
 		}
-		w.still = w.calm && w.broker.idle() && !w.replays()
+		w.still = w.calm && w.broker.idle() && !w.replays() && !w.broker.waits()
 		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
@@ -308,50 +344,13 @@ func (w *world) weather() {
 	})
 }
 
-// growth raises the partitions once in some seeds, as docs/how-to/kafka-partitions.md says: ingesters
-// are stopped, monitors judge what is there and are stopped, then the topics grow.
-func (w *world) growth() {
-	if w.rng.IntN(4) > 0 {
-		return
+// settle returns the most virtual milliseconds without faults at the end. Owners ask for
+// machines that move again after a minute at most.
+func (w *world) settle() int64 {
+	if w.grows {
+		return settle + 2*60_000
 	}
-	var attempt func()
-	tries := 0
-	attempt = func() {
-		tries++
-		for _, g := range w.gateways {
-			g.held = tries < 60 // then people put it off
-		}
-		if tries == 60 {
-			return
-		}
-		if !w.broker.idle() {
-			w.after(1000, nil, attempt)
-			return
-		}
-		for _, g := range w.groups {
-			for _, m := range g.members {
-				m.kill()
-			}
-			clear(g.seen)
-			g.rebalance("all are stopped")
-			for _, m := range g.members {
-				w.after(1000+w.rng.Int64N(3000), nil, m.start)
-			}
-		}
-		w.say("partitions are raised")
-		w.broker.grow(len(w.broker.parts) + 1 + w.rng.IntN(2))
-		w.check.grow()
-		w.route.grow()
-		for _, g := range w.gateways {
-			g.held = false
-		}
-	}
-	w.after(10_000+w.rng.Int64N(int64(w.Windows)*800), nil, func() {
-		if w.calm || !w.fault(1, "partitions are raised") {
-			return
-		}
-		attempt()
-	})
+	return settle
 }
 
 // twoValues reports whether a machine has the layout of two values.

@@ -177,6 +177,25 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// What the hub says of who asks agrees with the contract, and with /api/me.
+func TestRoleInAnswers(t *testing.T) {
+	s := newSite(Protection{})
+	h := fullHub()
+	s.h = s.Handler(h.Handler())
+	for token, role := range map[string]string{"token-of-vera": "viewer", "token-of-otto": "operator", "token-of-emmy": "engineer", "": ""} {
+		var header []string
+		if token != "" {
+			header = s.login(t, token)
+		}
+		for path, schema := range map[string]string{"/api/me": "Me", "/api/machines": "Fleet"} {
+			w := s.ask("GET", path, "", header...)
+			if err := readContract().check(schema, w.Body.Bytes()); err != nil || !strings.Contains(w.Body.String(), fmt.Sprintf(`"role":%q`, role)) {
+				t.Errorf("%s for %q: %v\n%s", path, role, err, w.Body)
+			}
+		}
+	}
+}
+
 // Without a guard that knows who asks, no command is taken.
 func TestControlWithoutGuard(t *testing.T) {
 	c := &Control{Send: func(context.Context, event.Command) error { t.Error("sent"); return nil }}

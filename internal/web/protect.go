@@ -132,11 +132,16 @@ func (g *Guard) refuse(address string, why reason, detail string) {
 // that changes something needs one of them, and comes from the page itself.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /api/login", g.serveLogin)
-	mux.HandleFunc("POST /api/logout", g.serveLogout)
-	mux.HandleFunc("GET /api/me", g.serveMe)
+	for pattern, handler := range g.routes() {
+		mux.Handle(pattern, handler)
+	}
 	mux.Handle("/", next)
 	return secured(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(mux, w, r) }))
+}
+
+// routes returns what answers each pattern of the guard's own.
+func (g *Guard) routes() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{"POST /api/login": g.serveLogin, "POST /api/logout": g.serveLogout, "GET /api/me": g.serveMe}
 }
 
 func (g *Guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,7 @@ func (s *site) listen(t *testing.T, next http.Handler) string {
 		t.Fatal(err)
 	}
 	srv := s.Server(s.Handler(next))
+	srv.ErrorLog = log.New(io.Discard, "", 0)
 	done := make(chan error, 1)
 	serve := srv.Serve
 	if srv.TLSConfig != nil {

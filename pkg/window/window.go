@@ -92,7 +92,13 @@ func (w *Window) End() time.Time { return w.Start.Add(w.Length) }
 func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }
 
 // FormatEpoch returns epoch as 16 hexadecimal digits.
-func FormatEpoch(epoch uint64) string { return fmt.Sprintf("%016x", epoch) }
+func FormatEpoch(epoch uint64) string {
+	var digits [16]byte
+	for i := range digits {
+		digits[i] = "0123456789abcdef"[epoch>>(60-4*i)&15]
+	}
+	return string(digits[:])
+}
 
 // Assess adds to w.Quality what the samples have wrong, under the limits of the
 // layout.

@@ -5,13 +5,19 @@
 #
 # FLANK_KAFKA_VOTERS makes it a node of a cluster: all nodes as ID@HOST:CONTROLLER_PORT,
 # separated by commas. FLANK_KAFKA_NODE is the ID of this node. From three nodes on the
-# cluster keeps three replicas, and takes a message when two of them have it.
+# cluster keeps three replicas, and takes a message when two of them have it. A node that is
+# not among the voters is a broker only.
+#
+# FLANK_KAFKA_SESSION_MS is how long a broker may be silent before the controller takes it for
+# dead, 2000 by default: a busy machine needs more, and a broker that was killed comes back later.
 #
 # With MTLS_PORT every client must log in: PORT speaks SCRAM-SHA-512 over TLS, MTLS_PORT
 # asks for a client certificate. Without an ACL only the CNs broker1 and admin have rights.
 # DIR must then hold keystore.pem (certificate and key of broker1) and ca.pem.
 set -euo pipefail
 node="${FLANK_KAFKA_NODE:-1}" voters="${FLANK_KAFKA_VOTERS:-1@127.0.0.1:$4}"
+roles=broker,controller
+case ",$voters" in *",$node@"*) ;; *) roles=broker ;; esac
 replicas=1 enough=1
 [ "$(tr -cd , <<<"$voters" | wc -c)" -ge 2 ] && replicas=3 enough=2
 version="$1" dir="$(cd "$2" && pwd)" port="$3" controller="$4" mtls="${5:-}"
@@ -23,7 +29,7 @@ exec 9>"$dir/lock"
 flock -n 9 || { echo "broker.sh: $dir is in use by another broker" >&2; exit 1; }
 
 cat >"$dir/server.properties" <<EOF
-process.roles=broker,controller
+process.roles=$roles
 node.id=$node
 controller.quorum.voters=$voters
 controller.listener.names=CONTROLLER
@@ -40,13 +46,15 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=$replicas
 share.coordinator.state.topic.min.isr=$enough
 group.initial.rebalance.delay.ms=0
-broker.session.timeout.ms=2000
+broker.session.timeout.ms=${FLANK_KAFKA_SESSION_MS:-2000}
 broker.heartbeat.interval.ms=500
 log.cleaner.dedupe.buffer.size=4194304
 EOF
 if [ -z "$mtls" ]; then
+  listeners="PLAINTEXT://127.0.0.1:$port"
+  [ "$roles" = broker ] || listeners="$listeners,CONTROLLER://127.0.0.1:$controller"
   cat >>"$dir/server.properties" <<EOF
-listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
+listeners=$listeners
 advertised.listeners=PLAINTEXT://127.0.0.1:$port
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 EOF

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,8 +27,20 @@ const (
 )
 
 // Written is how many bytes a day are written to the topics, by their names. A topic
-// that is not named gets none as a rule.
+// that is not named gets none as a rule, and may get any number.
 type Written map[string]int64
+
+// Sampled returns what is written if only one raw window of so many is sent; none if
+// every is 0.
+func (w Written) Sampled(every uint64) Written {
+	w = maps.Clone(w)
+	if every == 0 {
+		w[bus.TopicWindows] = 0
+	} else {
+		w[bus.TopicWindows] /= int64(min(every, math.MaxInt64))
+	}
+	return w
+}
 
 // MachineWrites returns what one machine that never stops writes, each of its windows
 // as long as the layout and the spec make it.
@@ -93,8 +107,10 @@ func useOf(s bus.TopicStatus, machines []Written) diskUse {
 	if most != bus.Unlimited {
 		u.most = most * replicas * int64(s.Partitions)
 	}
+	named := false
 	for _, m := range machines {
-		day := m[s.Name]
+		day, writes := m[s.Name]
+		named = named || writes
 		u.written += day
 		kept := most
 		if byTime := float64(day) * s.Retain.Time.Hours() / 24; !s.Compacted && s.Retain.Time >= 0 && (most == bus.Unlimited || byTime < float64(most)) {
@@ -107,7 +123,7 @@ func useOf(s bus.TopicStatus, machines []Written) diskUse {
 	if u.most != bus.Unlimited {
 		u.machines = min(u.machines, u.most) // where several machines share a partition
 	}
-	if len(machines) > 0 && u.machines == 0 && u.most > 0 { // no machine writes to it as a rule
+	if len(machines) > 0 && !named && u.most > 0 { // no machine writes to it as a rule
 		u.machines = u.most
 	}
 	return u

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,16 @@ func TestMachineWrites(t *testing.T) {
 	}
 }
 
+// One raw window in so many, and nothing else is changed.
+func TestSampled(t *testing.T) {
+	w := Written{bus.TopicWindows: 84e9, bus.TopicFeatures: 380e6}
+	for every, want := range map[uint64]int64{0: 0, 1: 84e9, 3600: 23_333_333, math.MaxUint64: 0} {
+		if got := w.Sampled(every); got[bus.TopicWindows] != want || got[bus.TopicFeatures] != 380e6 || w[bus.TopicWindows] != 84e9 {
+			t.Errorf("one in %d: %v, want %d bytes of windows", every, got, want)
+		}
+	}
+}
+
 func TestPrintDisk(t *testing.T) {
 	const day = 24 * time.Hour
 	topic := func(name string, partitions, replicas int, keep time.Duration, bytes int64) bus.TopicStatus {
@@ -59,6 +70,7 @@ func TestPrintDisk(t *testing.T) {
 		{"two machines that differ", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, 50e9)}, []Written{drill, small}},
 		{"no limit of bytes, none of time", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, bus.Unlimited), topic(bus.TopicResults, 64, 1, -1, bus.Unlimited)}, []Written{drill}},
 		{"no machine writes to it, settings that may not be read", []bus.TopicStatus{topic(bus.TopicDead, 1, 3, 30*day, 10e9), compacted, unknown}, []Written{drill}},
+		{"no raw windows are sent as a rule", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, 50e9)}, []Written{small.Sampled(0)}},
 		{"no machine", []bus.TopicStatus{topic(bus.TopicWindows, 64, 1, 2*day, 50e9), topic(bus.TopicResults, 64, 1, 30*day, bus.Unlimited)}, nil},
 	} {
 		got.WriteString("# " + tc.name + "\n")

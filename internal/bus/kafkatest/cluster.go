@@ -49,3 +49,22 @@ func (c *Cluster) Addrs() (addrs []string) {
 	}
 	return addrs
 }
+
+// Join starts another broker, in the clear, that joins a broker which Start has started. It is
+// no controller: with the first one dead, the cluster elects no leaders. It ends with the test.
+func Join(t testing.TB, first *Broker, node int) *Broker {
+	t.Helper()
+	b, err := newBroker(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.node, b.voters = node, "1@127.0.0.1:"+first.controller
+	t.Cleanup(b.Kill)
+	if err := b.launch(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.await(node); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
