@@ -612,7 +612,7 @@ func shopModel(_ context.Context, id string) (*web.ModelDetail, error) {
 	at := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 	m := &web.ModelDetail{
 		ModelFacts: web.ModelFacts{ID: id, Title: "Gun drilling, ensemble of 5", Layout: "gun drill", LimitUM: ref(300), At: &at, By: "kim", Key: "plant-2026"},
-		Classes:    []string{"healthy", "worn"}, Features: 42, Channels: []string{"force-x", "force-y"},
+		Features:   42, Channels: []string{"force-x", "force-y"},
 		Deployments: []web.Deployment{{For: "acme/spore/*", Layout: "gun drill", Champion: id, Shadows: []web.Shadow{{Model: "m-next"}}, Alarm: &web.AlarmRule{K: 5, N: 8, Threshold: 0.5}, At: &at, By: "kim"}},
 		Machines:    []string{"acme/spore/bay1/line1/usk20"},
 	}

@@ -212,7 +212,6 @@ export default {
   "model.id": "Kennung",
   "model.layout": "Layout",
   "model.limit": "Verschleißgrenze",
-  "model.classes": "Klassen",
   "model.features": "Merkmale",
   "model.channels": "Kanäle",
   "model.published": "Veröffentlicht",

@@ -212,7 +212,6 @@ export default {
   "model.id": "Id",
   "model.layout": "Layout",
   "model.limit": "Wear limit",
-  "model.classes": "Classes",
   "model.features": "Features",
   "model.channels": "Channels",
   "model.published": "Published",
