@@ -118,9 +118,17 @@ e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, 
 e2e-embedded: ## the programs as processes, on the embedded broker
 	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
 
-# The page in a browser: needs Debian's chromium.
-e2e-web: ## the page in a browser (chromium)
-	$(GO) test -count 1 -tags e2e -run TestPage ./e2e
+# The page in a browser: needs Debian's chromium and npm, which fetches axe-core.
+AXE     := 4.14.1
+AXE_DIR := $(CURDIR)/flank-data/axe-core-$(AXE)
+
+e2e-web: $(AXE_DIR)/axe.min.js ## the page in a browser (chromium)
+	FLANK_AXE=$< $(GO) test -count 1 -tags e2e -run TestPage ./e2e
+
+$(AXE_DIR)/axe.min.js:
+	mkdir -p $(AXE_DIR)
+	cd $(AXE_DIR) && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz --strip-components 1 package/axe.min.js package/LICENSE
+	touch $@
 
 # An upgrade from an older release with its own programs, which are built from git: one
 # after the other while windows flow, and back. FLANK_KAFKA=4.3.1 takes Apache Kafka.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,6 +52,35 @@ type fleetRun struct {
 	grown     bool
 	ingesters [2]*process
 	ingestLog [2]string
+
+	mu      sync.Mutex
+	windows map[string]bus.Message // headers of the windows that were sent, by id: Kafka does not keep them all
+}
+
+// fleetRetain is what Kafka keeps of windows in a partition, some minutes: ten minutes of drills
+// would fill disks.
+var fleetRetain = map[string]bus.Retain{bus.TopicWindows: {Time: time.Hour, Bytes: 200e6}}
+
+// followWindows notes the windows in all partitions that are there now.
+func (f *fleetRun) followWindows() { (&latencySide{}).follow(f.t, f.cfg, bus.TopicWindows, f.note) }
+
+func (f *fleetRun) note(m bus.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.Value = nil
+	f.windows[string(m.Header("ce_id"))] = m
+}
+
+// sent returns the windows that were sent, after reading those that no one has noted yet.
+func (f *fleetRun) sent() []bus.Message {
+	var last []bus.Message
+	f.readTopics(map[string]*[]bus.Message{bus.TopicWindows: &last})
+	for _, m := range last {
+		f.note(m)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Values(f.windows))
 }
 
 // Simulated drills of 14 channels and replayed lathes on one broker, two models for each, two
@@ -76,8 +106,8 @@ func TestFleet(t *testing.T) {
 		f.await(f.ingestLog[i]+" to say that it ingests", func() bool { return strings.Contains(f.log(f.ingestLog[i]), "ingesting") }) // earlier it does not handle signals
 		f.end(p, f.ingestLog[i])
 	}
-	a := new(fleetAccount)
-	f.readTopics(map[string]*[]bus.Message{bus.TopicWindows: &a.windows, bus.TopicFeatures: &a.features})
+	a := &fleetAccount{account: account{windows: f.sent()}}
+	f.readTopics(map[string]*[]bus.Message{bus.TopicFeatures: &a.features})
 	f.await("for results of all windows", func() bool {
 		f.readTopics(map[string]*[]bus.Message{bus.TopicResults: &a.results})
 		return len(a.due()) <= len(once(a.results))
@@ -126,7 +156,14 @@ func newFleetRun(t *testing.T) *fleetRun {
 	f := &fleetRun{
 		badMinutes: &badMinutes{plant: p, did: make(map[string]int)}, rng: rand.New(rand.NewPCG(*fleetSeed, 1)),
 		models: make(map[string][2]string), champion: make(map[string]string), promoted: make(map[string]bool), shadowing: make(map[string]bool),
+		windows: make(map[string]bus.Message),
 	}
+	retained := cfg
+	retained.Retain = fleetRetain
+	if _, err := bus.Apply(t.Context(), retained, 4, 1); err != nil {
+		t.Fatal(err)
+	}
+	f.followWindows()
 	f.trainFleet(turning)
 	var ingest [2]strings.Builder
 	for i := range ingest {
@@ -136,7 +173,7 @@ func newFleetRun(t *testing.T) *fleetRun {
 		mode := []string{"raw", "edge"}[i%2]
 		name := fmt.Sprintf("acme/spore/drills/line1/drill%d", i)
 		f.machines = append(f.machines, name)
-		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, edge: {keep_mib: 100}, spool: spool-d%d, spool_mib: 400, source: {kind: simulate, seed: %d, tool_life: %v}}\n", name, mode, i, *fleetSeed+uint64(i), fleetSchedule.Life)
+		fmt.Fprintf(&ingest[i%2], "  - {machine: %s, mode: %s, edge: {keep_mib: 100}, spool: spool-d%d, spool_mib: 200, source: {kind: simulate, seed: %d, tool_life: %v}}\n", name, mode, i, *fleetSeed+uint64(i), fleetSchedule.Life)
 	}
 	layout, err := filepath.Abs(filepath.Join("..", "examples", "turning", "layout.yaml"))
 	if err != nil {
@@ -375,6 +412,7 @@ func (f *fleetRun) grow() {
 	f.grown = true
 	f.did["grow"]++
 	f.results = follow(f.t, f.cfg, bus.TopicResults) // of the new partitions too
+	f.followWindows()
 }
 
 // fleetAccount holds the messages of the topics.

@@ -4,16 +4,13 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,14 +18,13 @@ import (
 
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -95,7 +91,11 @@ func (b *browser) listen(ev any) {
 	case *runtime.EventExceptionThrown:
 		complain("exception: %v", ev.ExceptionDetails)
 	case *audits.EventIssueAdded:
-		complain("issue: %s", ev.Issue.Code)
+		detail := ""
+		if d := ev.Issue.Details; d != nil && d.GenericIssueDetails != nil {
+			detail = string(d.GenericIssueDetails.ErrorType)
+		}
+		complain("issue: %s %s", ev.Issue.Code, detail)
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *browser) size(width int64) {
 // fits fails the test if, at a usual width, the page is wider than the window.
 func (b *browser) fits(what string) {
 	b.t.Helper()
-	for _, width := range []int64{400, 1280} {
+	for _, width := range []int64{400, 1920, 1280} {
 		b.size(width)
 		b.until(fmt.Sprintf("innerWidth === %d", width))
 		if w := js[int64](b, "document.documentElement.scrollWidth"); w > width {
@@ -162,6 +162,36 @@ func (b *browser) fits(what string) {
 		}
 		b.shot(fmt.Sprintf("%s-%d", what, width))
 	}
+}
+
+// scheme chooses what the browser says that its person prefers: "light" or "dark".
+func (b *browser) scheme(name string) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// accessible fails the test if axe finds something on the page, in dark or in light. The file
+// of axe-core is at FLANK_AXE.
+func (b *browser) accessible(what string) {
+	b.t.Helper()
+	axe, err := os.ReadFile(os.Getenv("FLANK_AXE"))
+	if err != nil {
+		b.t.Fatalf("axe-core is missing: run make e2e-web, which fetches it: %v", err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		if !js[bool](b, "'axe' in window") {
+			b.do(chromedp.Evaluate[chromedp.Void](string(axe) + ";0"))
+		}
+		found := js[[]string](b, `axe.run(document, { resultTypes: ["violations"] }).then((r) =>
+			r.violations.map((v) => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map((n) => n.target + ": " + n.failureSummary).join("\n   ")))`)
+		for _, f := range found {
+			b.t.Errorf("%s, %s: %s", what, scheme, f)
+		}
+	}
+	b.scheme("light")
 }
 
 func (b *browser) shot(name string) {
@@ -178,20 +208,22 @@ func (b *browser) shot(name string) {
 	}
 }
 
-// order fills in the form of a command for the alarm, and sends it.
+// order presses a button, fills in the form of its command, and sends it. A page that knows who
+// is logged in asks for no name and no token.
 func (b *browser) order(button, note, token string) {
 	b.t.Helper()
 	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
-	b.until(`document.querySelector('#ask').open`)
+	b.until(`document.querySelector('#ask')?.open`)
 	b.fill("by", "kim")
 	b.fill("note", note)
 	b.fill("token", token)
 	b.do(chromedp.Click(chromedp.CSS("#go")))
 }
 
+// fill writes into a field of the form of a command, if the form has it.
 func (b *browser) fill(field, value string) {
 	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('#order').elements[%q].value = %q", field, value)))
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("{ const f = document.querySelector('#order').elements[%q]; if (f) f.value = %q; }", field, value)))
 }
 
 // longLife is a table of one tool that wears out within 240 rows and is used on. Without noise
@@ -212,6 +244,11 @@ func longLife(withoutNoise bool) string {
 	return b.String()
 }
 
+// tile returns an expression for an element of the tile of a machine.
+func tile(machine, selector string) string {
+	return fmt.Sprintf("document.querySelector(`.tile[data-machine='%s'] %s`)", machine, selector)
+}
+
 // The page in a browser, with an ingester that sends and a monitor that dies. The page shows new
 // windows, sends commands, and reconnects.
 func TestPage(t *testing.T) {
@@ -226,92 +263,72 @@ func TestPage(t *testing.T) {
 	monitor := start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
 	awaitPage(t, address)
 
-	// The page is loaded once and then only updated.
+	// Before there is a machine the page says what it waits for. It is loaded once and then only
+	// updated.
 	b := openBrowser(t, "http://"+address)
 	js[bool](b, "window.loadedOnce = true")
-	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'waiting'`)
+	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.querySelector('#first-title')?.textContent === 'No machine yet'`)
+	b.fits("first")
 	ingester := start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
-	shown := `+document.querySelector('#chart').getAttribute('aria-label').match(/\d+/)[0]`
-	b.until(shown + ` > 0`)
-	b.until(fmt.Sprintf("%s >= %d", shown, js[int](b, shown)+5))
-	b.until(`document.body.dataset.verdict === 'healthy'`) // for eight seconds
+	b.until(`document.querySelectorAll('.tile').length === 1`)
+	name := js[string](b, `document.querySelector('.tile').dataset.machine`)
+	b.until(tile(name, ".strip path.healthy"))
 	b.quiet()
 
 	// The tool wears out.
-	b.until(`document.body.dataset.alarm === 'loud' && document.body.dataset.verdict === 'faulty'`)
-	b.until(`document.querySelector('#alerts li[data-state=raised] .text')?.textContent.includes('tool T1')`)
-	b.until(`document.title.startsWith('ALARM')`)
-	b.fits("page")
+	b.until(`document.querySelector('.tile').dataset.state === 'raised' && document.title.startsWith('ALARM')`)
+	b.until(tile(name, ".does") + `?.textContent.includes('Change the tool')`)
+	b.until(`document.querySelector('#spoken').textContent.includes('Alarm on')`)
+	b.fits("raised")
 	b.quiet()
 
-	// Its alert says why, and shows the waveform when it comes. Keys open it.
-	b.do(chromedp.Focus(chromedp.CSS(`#alerts li[data-state=raised] a`)), chromedp.KeyEvent(kb.Enter))
-	b.until(`/^#machine=[a-z0-9/]+&alarm=A-/.test(location.hash) && document.activeElement.id === 'view' && !document.querySelector('.hero').checkVisibility()`)
-	b.until(`document.querySelector('#view-text').textContent.includes('force') && document.querySelector('#view-now').textContent === 'raised'`)
-	b.until(`document.querySelector('#view-facts').textContent.includes('5 of 8 faulty')`)
-	if first := js[string](b, `document.querySelector('#shares li').textContent`); !strings.HasPrefix(first, "force") && !strings.HasPrefix(first, "power") {
-		t.Errorf("force and power rise with the wear; the page says %s", first)
+	// A person acknowledges the alarm, first with a wrong token.
+	ack := fmt.Sprintf(".tile[data-machine='%s'] [value=acknowledge]", name)
+	b.order(ack, "change at hole end", "wrong-horse-battery")
+	b.until(`document.querySelector('#ask-says').textContent !== ''`)
+	if state := js[string](b, `document.querySelector('.tile').dataset.state`); state != "raised" {
+		t.Errorf("a wrong token made the alarm %s", state)
 	}
-	b.until(`document.querySelectorAll('#features tbody tr').length >= 2 && document.querySelector('#past canvas').width > 0`)
-	b.until(`document.querySelectorAll('#waves canvas').length >= 1 && document.querySelector('#waves-says').textContent.includes('windows')`)
-	plots := js[int](b, `document.querySelectorAll('#waves figure').length`)
-	b.do(chromedp.Click(chromedp.CSS(`#waves-pick button`)))
-	b.until(fmt.Sprintf("Math.abs(document.querySelectorAll('#waves figure').length - %d) === 1", plots))
-	if n := js[int](b, `fetch(document.querySelector('#waves-file').href).then((r) => r.arrayBuffer()).then((b) => new TextDecoder().decode(b.slice(0, 6)) === 'ARROW1' ? b.byteLength : 0)`); n == 0 {
-		t.Error("the evidence is not an Arrow file")
-	}
-	b.fits("alert")
-	b.quiet()
-
-	// A person acknowledges the alarm.
-	b.order(`#view [value=acknowledge]`, "change at hole end", "wrong-horse-battery")
-	b.until(`document.querySelector('#ask-says').textContent.includes('not the token')`)
-	if js[string](b, `document.querySelector('#view-now').textContent`) != "raised" {
-		t.Error("a wrong token moved the alarm")
-	}
+	b.shot("wrong-token")
 	b.fill("token", token)
 	b.do(chromedp.Click(chromedp.CSS("#go")))
-	b.until(`document.querySelector('#view-now').textContent === 'acknowledged' && !document.querySelector('#ask').open`)
-	b.until(`document.querySelector('#history').textContent.includes('acknowledged by kim: change at hole end')`)
-	b.quiet("/api/commands") // 401
-	b.order(`#view-mark [value=mark_false]`, "test piece", token)
-	b.until(`document.querySelector('#history').textContent.includes('marked as false by kim: test piece')`)
-	b.order(`#view-mark [value=unmark_false]`, "", token)
-	b.until(`document.querySelector('#history').textContent.includes('no longer marked as false by kim') && document.querySelector('#view-now').textContent === 'acknowledged'`)
-	b.fits("marked")
-	b.quiet()
-	b.do(chromedp.Click(chromedp.CSS(`#view .back`)))
-	b.until(`document.querySelector('#alarm').checkVisibility() && document.querySelector('#alarm').textContent === 'acknowledged'`)
-	b.until(`document.querySelector('#since').textContent.includes('by kim')`)
-	b.order(`.hero [value=shelve]`, "test piece", token)
-	b.until(`document.querySelector('#alarm').textContent === 'shelved' && document.querySelector('#since').textContent.includes('test piece')`)
-	b.order(`.hero [value=unshelve]`, "", token)
-	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
-	b.quiet()
-
-	// The monitor dies and comes back.
-	monitor.kill()
-	b.until(`document.querySelector('#connection').dataset.state === 'lost' && document.querySelector('#word').textContent === 'Offline'`)
-	monitor = start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
-	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.body.dataset.verdict === 'faulty'`)
-	b.until(`document.querySelector('#alarm').textContent === 'acknowledged'`)
-	b.until(`document.querySelectorAll('#alerts li').length === 6`) // raised, acknowledged, marked, unmarked, shelved, unshelved
-	b.quiet("/api/events")
+	b.until(`!document.querySelector('#ask') && document.querySelector('.tile').dataset.state === 'acknowledged'`)
+	b.until(tile(name, ".does") + `?.textContent.includes('Acknowledged by kim')`)
+	b.quiet("/api/login") // 401
 
 	// Keys are enough; a mouse is not needed.
-	b.do(chromedp.Focus(chromedp.CSS(`.hero [value=shelve]`)), chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector('#ask').open`)
+	b.do(chromedp.Focus(chromedp.CSS(".tile .name a")), chromedp.KeyEvent(kb.Enter))
+	b.until(`location.hash.startsWith('#/m/') && document.querySelector('h1').textContent.length > 0 && document.activeElement.tagName === 'MAIN'`)
+	b.until(`document.querySelector('main [value=shelve]')`)
+	b.do(chromedp.Focus(chromedp.CSS("main [value=shelve]")), chromedp.KeyEvent(kb.Enter))
+	b.until(`document.querySelector('#ask')?.open`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until(`!document.querySelector('#ask').open && document.activeElement.value === 'shelve'`)
+	b.until(`!document.querySelector('#ask') && document.activeElement.value === 'shelve'`)
+	b.order("main [value=shelve]", "test piece", token)
+	b.until(`!document.querySelector('#ask') && document.querySelector('main [value=unshelve]')`)
+	b.order("main [value=unshelve]", "", token)
+	b.until(`!document.querySelector('#ask') && document.querySelector('main [value=shelve]')`)
+	b.do(chromedp.Click(chromedp.CSS("header .brand")))
+	b.until(`location.hash === '#/' && document.querySelectorAll('.tile').length === 1`)
+	b.quiet()
 
-	// Advisories have their own place: a machine that falls silent, a sensor that fails.
+	// The monitor dies: nothing on the page looks as if it were new. It comes back, and so does
+	// the page, with what was before.
+	monitor.kill()
+	b.until(`document.querySelector('#connection').dataset.state === 'lost'`)
+	b.grey()
+	b.shot("offline")
+	monitor = start(t, "monitor", "run", "--config", filepath.Join(dir, "monitor.yaml"))
+	b.until(`document.querySelector('#connection').dataset.state === 'live' && document.querySelector('.tile')?.dataset.state === 'acknowledged'`)
+	b.until(tile(name, ".strip path.faulty"))
+	b.quiet("/api/events", "/api/me", "/api/system")
+
+	// Advisories: a machine that falls silent, a sensor that fails.
 	ingester.kill()
-	b.until(`document.querySelector('#advisories .stands')?.textContent.startsWith('silence')`)
+	b.until(tile(name, ".advisories") + `?.textContent.includes('Silent')`)
 	write(t, dir, "day.csv", longLife(true))
 	ingester = start(t, "ingest", "run", "--config", filepath.Join(dir, "ingest.yaml"))
-	b.until(`document.querySelector('#advisories .stands')?.textContent.startsWith('sensor noise · failure')`)
-	b.until(`document.querySelector('#advisories .over')?.textContent.startsWith('silence')`)
-	b.until(`document.querySelector('.tile[data-status=failure] .name')?.textContent === 'noise'`)
+	b.until(tile(name, ".advisories") + `?.textContent.includes('Sensor noise · failure')`)
 	b.fits("advisory")
 	if !js[bool](b, "window.loadedOnce === true") {
 		t.Error("the page was loaded again")
@@ -321,162 +338,34 @@ func TestPage(t *testing.T) {
 	monitor.kill()
 }
 
-// hall is a page of machines with layouts of their own.
-type hall struct {
-	hub *web.Hub
-
-	mu       sync.Mutex
-	machines []hallMachine
-	seq      uint64
-}
-
-type hallMachine struct {
-	name   string
-	layout *signal.Layout
-	bare   bool // the gateway has the samples
-}
-
-func newHall(t *testing.T, machines ...hallMachine) (*hall, string) {
-	t.Helper()
-	f := &hall{hub: web.NewHub(web.Config{}), machines: machines}
-	f.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1, WindowsPerSecond: float64(len(machines))})
-	server := httptest.NewServer(f.hub.Handler())
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
-	go func() {
-		for ctx.Err() == nil {
-			f.send()
-			time.Sleep(100 * time.Millisecond)
+// grey fails the test if the page, which is offline, shows anything as if it were new: a tile
+// with the colour of a state, a state that is not said to be past, or a lamp.
+func (b *browser) grey() {
+	b.t.Helper()
+	b.until(`document.querySelector('#offline').textContent.includes('Offline since')`)
+	b.until(`/offline, last word .+/.test(document.querySelector('#connection').textContent)`)
+	if n := js[int](b, `document.querySelectorAll('.tile:is(.alarm, .warn, .info), .summary :is(.alarm, .warn, .info)').length`); n != 0 {
+		b.t.Errorf("%d parts of the page have the colour of a state while it is offline", n)
+	}
+	if n := js[int](b, `[...document.querySelectorAll('.tile .state strong')].filter((e) => !e.textContent.startsWith('Was: ')).length`); n != 0 {
+		b.t.Errorf("%d tiles name a state as if it were new", n)
+	}
+	if n := js[int](b, `[...document.querySelectorAll('.tile .state use, .summary use')].filter((e) => e.getAttribute('href') !== '#lost').length`); n != 0 {
+		b.t.Errorf("%d lamps while the page is offline", n)
+	}
+	for _, text := range []string{"Alarm none", "None"} {
+		if js[bool](b, fmt.Sprintf("document.querySelector('main').innerText.includes(%q)", text)) {
+			b.t.Errorf("the page says %q while it is offline", text)
 		}
-	}()
-	return f, server.URL
-}
-
-// send shows a window of each machine. The level of channel i is i+1.
-func (f *hall) send() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.seq++
-	start := time.Now().Add(-time.Second)
-	for _, m := range f.machines {
-		w := web.Window{Machine: m.name, Layout: m.layout, Tool: "T1", Epoch: "00000000000000a1", Seq: f.seq, Start: start}
-		samples := make([][]float32, len(m.layout.Channels()))
-		for c := range samples {
-			samples[c] = make([]float32, 120)
-			for i := range samples[c] {
-				samples[c][i] = float32(c+1) * float32(1-2*(i%2))
+	}
+	if colours := js[[]string](b, `[...new Set([...document.querySelectorAll('main .strip path, main .wear i, main .state, main .tile')].flatMap((e) => { const s = getComputedStyle(e); return [s.fill, s.color]; }))]`); true {
+		for _, c := range colours {
+			var r, g, bl int
+			if n, _ := fmt.Sscanf(c, "rgb(%d, %d, %d)", &r, &g, &bl); n == 3 && max(r, g, bl)-min(r, g, bl) > 40 {
+				b.t.Errorf("the page shows the colour %s while it is offline", c)
 			}
 		}
-		if !m.bare {
-			w.Summarize(samples)
-		}
-		w.Quality = make([]signal.Quality, len(samples))
-		f.hub.Window(w)
-		f.hub.Result(event.Result{
-			ID: event.WindowID(m.name, w.Epoch, f.seq), Machine: m.name, Tool: "T1", Epoch: w.Epoch, Seq: f.seq, Start: start, End: start.Add(time.Second),
-			Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Model: "m", Alarm: "normal",
-		})
 	}
-}
-
-// change makes a machine another from now on.
-func (f *hall) change(m hallMachine) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.machines, func(o hallMachine) bool { return o.name == m.name })
-	f.machines[i] = m
-}
-
-// choose chooses a machine and waits until its verdict is shown.
-func (b *browser) choose(machine string) {
-	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(fmt.Sprintf("#machines a[data-machine='%s']", machine)), chromedp.NodeVisible))
-	b.until(fmt.Sprintf(`document.querySelector('#machine').textContent === %q`, machine[strings.LastIndexByte(machine, '/')+1:]))
-}
-
-// tiles waits until the page shows the channels of a layout and no others, each with its own
-// level, or without levels.
-func (b *browser) tiles(l *signal.Layout, levels bool) {
-	b.t.Helper()
-	want := make(map[string]string)
-	for i, c := range l.Channels() {
-		if want[c.Name] = ""; levels {
-			want[c.Name] = fmt.Sprintf("%#.3g", float64(i+1))
-		}
-	}
-	shown, err := json.Marshal(want)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.until(fmt.Sprintf(`((want) => {
-		const tiles = [...document.querySelectorAll('.tile')], text = (t, q) => t.querySelector(q).checkVisibility() ? t.querySelector(q).textContent : "";
-		return tiles.length === Object.keys(want).length && tiles.every((t) => t.dataset.status === "normal" && want[text(t, ".name")] === text(t, ".value") && t.querySelector("canvas").checkVisibility() === %v);
-	})(%s)`, levels, shown))
-	b.until(fmt.Sprintf(`document.querySelector('#summary').textContent === '%s · %d normal'`, l.Name(), len(want)))
-}
-
-// Machines of two layouts, each with models of its own: the page shows the channels and the
-// models of the machine that a person chose, also when the machine gets another layout, when
-// its gateway keeps the samples, and when no model is deployed for it.
-func TestPageOfTwoLayouts(t *testing.T) {
-	lathe := layoutOf(t, "lathe", "force-x", "force-y", "spindle")
-	const drill, turning, remote, idle = "acme/spore/bay1/line1/usk25", "acme/spore/bay2/line1/lathe2", "acme/spore/bay2/line1/lathe3", "acme/spore/bay3/line1/mill9"
-	f, address := newHall(t, hallMachine{drill, signal.GunDrill(), false}, hallMachine{turning, lathe, false}, hallMachine{remote, lathe, true})
-	f.hub.Models(drill, web.Models{Now: "ecs-dbn-1d"})
-	f.hub.Models(turning, web.Models{Now: "ecs-dbn-1a", Next: "ecs-dbn-2a", Shadows: []string{"ecs-dbn-3a", "ecs-dbn-4a"}})
-	f.hub.Advisory(event.Advisory{
-		ID: "refused", Machine: idle, Kind: event.RefusedAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(),
-		Text: "mill9: NOT WATCHED, no model is deployed for it with layout mill. Deploy one: `trainer promote MODEL --for MACHINE`",
-	})
-	b := openBrowser(t, address)
-	js[bool](b, "window.loadedOnce = true")
-	b.until(`document.querySelectorAll('#machines li').length === 4`)
-	b.tiles(signal.GunDrill(), true)
-	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1d' && !document.querySelector('#unsigned').checkVisibility()`)
-	b.fits("layouts-drill")
-
-	b.choose(turning)
-	b.tiles(lathe, true)
-	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1a · from the next tool on: ecs-dbn-2a · in shadow: ecs-dbn-3a, ecs-dbn-4a'`)
-	b.fits("layouts-lathe")
-	b.choose(drill)
-	b.tiles(signal.GunDrill(), true)
-
-	// The gateway has the samples.
-	b.choose(remote)
-	b.tiles(lathe, false)
-	b.until(`document.querySelector('#channels-says').textContent.includes('stay at the gateway') && document.body.dataset.verdict === 'healthy' && document.querySelector('#score').textContent === '0.10'`)
-	b.until(`document.querySelector('#model').textContent === 'model m' && document.querySelector('#model').checkVisibility()`)
-	b.fits("layouts-remote")
-
-	// The machine gets another layout and then sends samples while the page looks at it.
-	other := layoutOf(t, "other", "torque", "force-x", "power", "noise")
-	f.change(hallMachine{remote, other, false})
-	b.tiles(other, true)
-	b.until(`document.querySelector('#channels-says').textContent === ''`)
-	f.change(hallMachine{remote, lathe, false})
-	b.tiles(lathe, true)
-
-	// No model is deployed, so no window is judged.
-	b.choose(idle)
-	b.until(`document.querySelector('#word').textContent === 'Not watched' && document.querySelectorAll('.tile').length === 0`)
-	b.until("document.querySelector('#says').textContent === 'No model is deployed for it with layout mill. Deploy one: `trainer promote MODEL --for MACHINE`.'")
-	b.until(`document.querySelector('#advisories .stands strong').textContent === 'not watched' && document.querySelector('#machines-says').textContent === '4 machines, 1 not watched'`)
-	b.until(`document.querySelector('#channels-says').textContent.includes('once the monitor has judged')`)
-	b.fits("layouts-idle")
-
-	// A model without a signature.
-	f.hub.Models(drill, web.Models{Now: "ecs-dbn-1d", Unsigned: true})
-	b.until(`document.querySelector('#unsigned').checkVisibility() && document.querySelector('#unsigned').textContent === 'Models are accepted without a signature. Not signed: the models of usk25.'`)
-	b.choose(drill)
-	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-1d · not signed'`)
-	b.fits("layouts-unsigned")
-	f.hub.Models(drill, web.Models{Now: "ecs-dbn-2d"})
-	b.until(`document.querySelector('#models').textContent === 'Model: ecs-dbn-2d' && !document.querySelector('#unsigned').checkVisibility()`)
-	if !js[bool](b, "window.loadedOnce === true") {
-		t.Error("the page was loaded again")
-	}
-	b.quiet()
 }
 
 func layoutOf(t *testing.T, name string, channels ...string) *signal.Layout {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/rs/zerolog"
@@ -12,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -29,14 +32,10 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.checkPage(); err != nil {
 		return err
 	}
-	needs := monitor.Needs(c.Group, c.Stages)
 	if !c.judges() {
 		c.Alerts = cli.Alerts{}
 	}
-	if len(c.Alerts.Routes) > 0 {
-		needs.Read = append(needs.Read, bus.TopicAlerts)
-	}
-	steps, err := bus.Steps(to, needs)
+	steps, err := bus.Steps(to, c.needs())
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", c.file, err)
 	}
@@ -51,6 +50,22 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 		steps = append(steps, bus.Step{Name: "route " + r.Name(), Run: one[len(one)-1].Run})
 	}
 	return cli.RunSteps(ctx, steps, out.Stdout)
+}
+
+// needs says what the monitor does with Kafka. The page shows what all monitors of the group
+// publish, and routes carry it on.
+func (c settings) needs() bus.Needs {
+	needs := monitor.Needs(c.Group, c.Stages)
+	if !c.judges() {
+		return needs
+	}
+	if c.Page.Listen != "" {
+		needs.Read = append(needs.Read, bus.TopicResults)
+	}
+	if c.Page.Listen != "" || len(c.Alerts.Routes) > 0 {
+		needs.Read = append(needs.Read, bus.TopicAlerts)
+	}
+	return needs
 }
 
 // steps returns what must work behind the broker: the model, the state and the disk.
@@ -97,7 +112,7 @@ func (c settings) steps(to bus.Config) []bus.Step {
 				return "", err
 			}
 			topics, err := diskOfTopics(ctx, to, set, state)
-			return evidence + topics, err
+			return evidence + c.historyOnDisk() + topics, err
 		}},
 	}
 }
@@ -113,6 +128,23 @@ func (e evidenceSettings) count(file string) (string, error) {
 	}
 	now, most, err := store.Count()
 	return fmt.Sprintf("evidence of %d alerts, at most %d, in %s", now, most, config.ResolvePath(file, e.Dir)), err
+}
+
+// historyOnDisk says where the history of the page is, and how large, on a line of its own.
+func (c settings) historyOnDisk() string {
+	const line = "\n            "
+	switch {
+	case c.Page.Listen == "":
+		return ""
+	case c.History.Dir == "":
+		return line + "the page's history is kept in memory for one day: history.dir is not set"
+	}
+	name := filepath.Join(config.ResolvePath(c.file, c.History.Dir), summary.File)
+	info, err := os.Stat(name)
+	if err != nil {
+		return line + "history of the page in " + name + ", which is not there yet"
+	}
+	return fmt.Sprintf("%shistory of the page in %s, %.1f MB", line, name, float64(info.Size())/1e6)
 }
 
 // listDeployed says what tcm.models.v1 deploys, a line each.

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/route"
 )
 
 // Every step that fails has an exit code of its own.
@@ -54,12 +57,17 @@ func TestCheck(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"evidence: {dir: evidence, keep: 7}\n":               "evidence of 0 alerts, at most 7, in ",
+		"history: {dir: kept}\n":                             "kept/history.db, which is not there yet",
 		"evidence: {dir: m.flank}\n":                         "m.flank: ",
 		"evidence: {dir: evidence, keep: -1}\n":              "keep -1: must be 1 or more",
 		"evidence: {dir: evidence, url: 'plant:9102/x y'}\n": "must be the address of the page",
 	} {
-		bench(t, "monitor.yaml", monitorYAML(addr, "")+text)
-		if strings.Contains(text, "keep: 7") {
+		page := ""
+		if strings.Contains(text, "history") {
+			page = "127.0.0.1:0"
+		}
+		bench(t, "monitor.yaml", monitorYAML(addr, page)+text)
+		if strings.Contains(text, "keep: 7") || strings.Contains(text, "history") {
 			if out, err := check(); err != nil || !strings.Contains(out, want) {
 				t.Errorf("check: %v\n%s", err, out)
 			}
@@ -78,4 +86,32 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing("tcp", 4, nowhere)
+}
+
+// A monitor with a page, or with routes, reads what monitors publish.
+func TestNeeds(t *testing.T) {
+	results, alerts := bus.TopicResults, bus.TopicAlerts
+	for name, tc := range map[string]struct {
+		change func(*settings)
+		want   []string
+	}{
+		"with a page":              {func(*settings) {}, []string{results, alerts}},
+		"without":                  {func(c *settings) { c.Page.Listen = "" }, nil},
+		"with a route alone":       {func(c *settings) { c.Page.Listen = ""; c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{alerts}},
+		"one that only extracts":   {func(c *settings) { c.Stages = []monitor.Stage{monitor.Extract} }, nil},
+		"with a page and a route":  {func(c *settings) { c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{results, alerts}},
+		"one that only judges too": {func(c *settings) { c.Stages = []monitor.Stage{monitor.Judge} }, []string{results, alerts}},
+	} {
+		c := defaults("monitor.yaml")
+		tc.change(&c)
+		var got []string
+		for _, topic := range c.needs().Read {
+			if topic == results || topic == alerts {
+				got = append(got, topic)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: reads %q, want %q", name, got, tc.want)
+		}
+	}
 }

@@ -24,6 +24,8 @@ alarm:
 silence: 60s            # time without a window after which a machine is reported as silent
 evidence:
   dir: flank-data/evidence   # keeps the waveform around each alert
+history:
+  dir: flank-data/history    # keeps what the page shows of the past, up to 400 days
 page: 127.0.0.1:9102    # page and /metrics
 `
 

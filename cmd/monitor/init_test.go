@@ -20,7 +20,7 @@ func TestInit(t *testing.T) {
 		t.Fatalf("%v, %v", to.Brokers, err)
 	}
 	want := defaults("monitor.yaml")
-	want.Kafka, want.Model, want.Evidence.Dir = c.Kafka, "model.flank", "flank-data/evidence"
+	want.Kafka, want.Model, want.Evidence.Dir, want.History.Dir = c.Kafka, "model.flank", "flank-data/evidence", "flank-data/history"
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, want %+v", c, want)
 	}

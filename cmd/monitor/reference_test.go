@@ -58,6 +58,7 @@ var sentences = map[string]string{
 	"page.insecure":            "Lets tokens travel without TLS also from other computers.",
 	"silence":                  "Time without a window of a machine after which an advisory says so; `0s` for never.",
 	"shifts":                   "Hours at which shifts begin, for `monitor report`.",
+	"history.dir":              "Folder of the page's history of the machines, of this monitor alone. Without it the history is in memory, reaches back one day, and ends with the program.",
 	"evidence.dir":             "Folder that keeps the waveform around each alert. Without it none is kept.",
 	"evidence.keep":            "Alerts whose waveform is kept; the oldest go.",
 	"evidence.url":             "Address of the page as receivers of alerts reach it, such as `http://usk25-monitor:9102`.",

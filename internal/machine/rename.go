@@ -58,7 +58,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	why.by, why.note, why.action = e.By, e.Note, e.ID
 	was := m.alarm.State()
 	a := m.alert(alarm.Change(event.Renamed), was, why)
-	a.Incident = ""
+	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", short(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
 	if t := m.inSpindle(); t != nil { // its alarm was cleared under the old name

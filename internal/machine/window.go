@@ -58,7 +58,7 @@ func (w Window) apply(m *Machine) {
 	m.retain(w)
 	m.awake(w, r)
 	m.accept(w.At, r)
-	r.Alarm, r.Incident = m.alarm.State().Word(), m.incident()
+	r.Alarm, r.Incident, r.Threshold = m.alarm.State().Word(), m.incident(), m.alarm.Settings().Threshold
 }
 
 // resultID names the result of a window. It differs from the window's own id, since both

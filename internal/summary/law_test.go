@@ -24,7 +24,7 @@ type sent struct {
 func drawStream(t *rapid.T) (stream []sent) {
 	seqs, next := make(map[string]uint64), make(map[string]int64)
 	at := t0
-	for i := range rapid.IntRange(1, 120).Draw(t, "messages") {
+	for i := range rapid.IntRange(1, 60).Draw(t, "messages") {
 		at = at.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 		n := rapid.IntRange(0, 2).Draw(t, "machine")
 		m := sent{partition: n % 2}
@@ -100,7 +100,7 @@ func TestKillsChangeNothing(t *testing.T) {
 		foldAll(t, whole, stream)
 		want := dump(t, whole)
 		parts := open(t, filepath.Join(dir, "parts"))
-		for range rapid.IntRange(0, 4).Draw(rt, "kills") {
+		for range rapid.IntRange(0, 3).Draw(rt, "kills") {
 			foldAll(t, parts, stream[:rapid.IntRange(0, len(stream)).Draw(rt, "until")])
 			switch rapid.IntRange(0, 2).Draw(rt, "end") {
 			case 0:

@@ -330,7 +330,7 @@ func (s *Store) Tools(name string, limit int) ([]Life, error) {
 	return tools, err
 }
 
-// Alarms returns alarms, the newest first.
+// Alarms returns alarms, the newest first; none for a machine that the store does not hold.
 func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 	if f.Limit <= 0 || f.Limit > MaxAlarms {
 		f.Limit = MaxAlarms
@@ -340,7 +340,7 @@ func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 	if f.Machine != "" {
 		var ok bool
 		if only, ok = s.lookUp(f.Machine); !ok {
-			return nil, ErrNoMachine
+			return []Alarm{}, nil
 		}
 	}
 	alarms := []Alarm{}

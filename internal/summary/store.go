@@ -31,7 +31,7 @@ const (
 	flushEvents  = 1000
 	flushRows    = 8192
 	maxCached    = 4096 // machines in memory
-	lockPatience = 2 * time.Second
+	lockPatience = 500 * time.Millisecond
 )
 
 // Errors of a store.
@@ -150,30 +150,43 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) open() (err error) {
 	opts := &bbolt.Options{Timeout: lockPatience, FreelistType: bbolt.FreelistMapType}
 	name := s.path
+	var file *os.File
 	if name == "" {
-		f, remove, err := memoryFile()
-		if err != nil {
+		if file, s.remove, err = memoryFile(); err != nil {
 			return fmt.Errorf("history in memory: %w: name a folder in history.dir", err)
 		}
-		name, s.remove = f.Name(), remove
-		opts.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f, nil }
+		name = file.Name()
+		opts.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return file, nil }
+	} else {
+		opts.OpenFile = func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		}
 	}
-	defer s.caught(&err)
-	s.db, err = bbolt.Open(name, 0o600, opts)
+	err = s.safely(func() (err error) {
+		s.db, err = bbolt.Open(name, 0o600, opts)
+		return err
+	})
+	if err == nil {
+		s.db.AllocSize = 4 << 20
+		if err = s.safely(s.load); err != nil {
+			s.db.Close()
+		}
+		return err
+	}
+	s.db = nil
+	if file != nil {
+		file.Close() // also after a panic, so that its lock ends
+	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.path, ErrInUse)
 	case errors.Is(err, fs.ErrPermission) || isPathError(err):
 		return fmt.Errorf("history: %w: name a folder in history.dir that this program may write to", err)
-	case err != nil:
-		return fmt.Errorf("%s: %w: %w", s.path, ErrDamaged, err)
+	case errors.Is(err, ErrDamaged):
+		return err
 	}
-	s.db.AllocSize = 4 << 20
-	err = s.load()
-	if err != nil {
-		s.db.Close()
-	}
-	return err
+	return fmt.Errorf("%s: %w: %w", s.path, ErrDamaged, err)
 }
 
 func isPathError(err error) bool {
@@ -297,7 +310,7 @@ func (s *Store) aside(why error) (notice string, err error) {
 func (s *Store) SetAside(why error) (notice string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.db.Close()
+	_ = s.safely(func() error { return s.db.Close() })
 	if s.path == "" {
 		return fmt.Sprintf("%v: filling the history again from the topics", why), s.open()
 	}
@@ -308,7 +321,10 @@ func (s *Store) SetAside(why error) (notice string, err error) {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := errors.Join(s.flush(), s.db.Close())
+	err := s.flush()
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
 	if s.remove != nil {
 		s.remove()
 	}

@@ -109,7 +109,8 @@ function Summary({ s, incident, name, offline }) {
   return html`<section class=${`card summary-card ${offline || over ? "calm" : loud ? "alarm" : "warn"}`} data-state=${word}>
     <p class="word"><${Icon} shape=${shapes[word] ?? "raised"} big /><strong id="state">${over ? t("alarm.over") : wordOf("alarm", word)}</strong>${s.falseAlarm && html`<span class="chip warn" id="marked">${t("alarm.marked")}</span>`}</p>
     <h1>${[short(name), cause.tool && `${t("tool")} ${cause.tool}`, cause.hole && `${t("hole")} ${cause.hole}`, incident].filter(Boolean).join(" · ")}</h1>
-    <p class="does">${wordsOf(cause)}</p>
+    <p class="does">${over ? wordsOf(s.cleared) : wordsOf(cause)}</p>
+    ${over && html`<p class="was">${t("alarm.was", { since: clock(cause.since), faulty: cause.faulty, of: cause.of, score: (cause.score ?? 0).toFixed(2) })}</p>`}
     ${!over && html`<${Buttons} tile=${tile} only=${s.falseAlarm ? ["acknowledge", "shelve", "unshelve"] : ["acknowledge", "shelve", "unshelve", "mark_false"]} />`}
     ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} /></p>`}
     <dl class="facts">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>

@@ -52,7 +52,7 @@ export function Channels({ layout, window, pairs, advisories, onSpectrum }) {
   return html`<section class="channels" aria-labelledby="channels-title">
     <header><h2 id="channels-title">${t("machine.channels")}</h2>
       <p class="says" id="channels-count">${[layout?.name, ...[...count].sort((a, b) => grave.indexOf(b[0]) - grave.indexOf(a[0])).map(([s, n]) => `${n} ${wordOf("ne107", s)}`)].filter(Boolean).join(" · ")}</p>
-      ${channels.length > 0 && html`<input type="search" class="find" placeholder=${t("machine.channels.find")} aria-label=${t("machine.channels.find")} value=${find} onInput=${(e) => setFind(e.target.value)} />
+      ${channels.length > 0 && html`<input type="search" name="find" class="find" placeholder=${t("machine.channels.find")} aria-label=${t("machine.channels.find")} value=${find} onInput=${(e) => setFind(e.target.value)} />
       <button type="button" id="only-bad" aria-pressed=${only} onClick=${() => setOnly(!only)}>${t("machine.channels.bad")}</button>`}
     </header>
     ${!channels.length && html`<p class="says">${t("machine.channels.unknown")}</p>`}

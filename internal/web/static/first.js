@@ -19,7 +19,7 @@ export function FirstRun() {
   return html`<section class="card first" aria-labelledby="first-title">
     <h2 id="first-title">${data ? t(waits ? "first.waiting" : "first.title") : t("loading")}</h2>
     <ol class="steps">${steps.map((s, i) => html`<li class=${i < at ? "past" : i === at ? "now" : ""} aria-current=${i === at ? "step" : undefined}>${wordOf("phase", s.replaceAll(" ", "_"))}</li>`)}</ol>
-    ${data && !waits && html`<progress aria-label=${t("first.progress")} max="1" value=${share} /><p class="number">${share === undefined ? "" : `${Math.floor(100 * share)} %`}</p>`}
+    ${data && !waits && html`${share === undefined ? html`<progress key="moving" aria-label=${t("first.progress")} max="1" />` : html`<progress key="share" aria-label=${t("first.progress")} max="1" value=${share} />`}<p class="number">${share === undefined ? "" : `${Math.floor(100 * share)} %`}</p>`}
     <p class="says" role="status">${data?.text}</p>
     ${data?.phase === "monitoring" && html`<p>${t("first.no_windows")}</p><pre>ingest run --config ingest.yaml</pre>`}
     ${data?.problems?.map((p) => html`<p class="problem">${p.what}</p>${p.command && html`<pre>${p.command}</pre>`}`)}

@@ -108,7 +108,7 @@ class Tile extends Component {
     const more = Math.max(0, (tile.advisories?.length ?? 0) - 3) + (tile.more_advisories ?? 0);
     const does = sentence(tile.instruction), bad = state.key !== "normal";
     return html`<article class=${`tile ${offline ? "calm" : state.tone}`} data-machine=${tile.name} data-state=${state.key}>
-      <h3><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a></h3>
+      <${tv ? "h2" : "h3"} class="name"><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a><//>
       <span class="age" title=${t("tile.age")}>${offline ? "" : this.said}</span>
       <p class="state"><${Icon} shape=${offline ? "lost" : state.shape} big=${tv} /><strong>${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${isLoud(tile) && tile.since && html` <span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
       ${bad && does && html`<p class="does">${does}</p>`}
@@ -159,6 +159,7 @@ function Grid({ data, machines, now, offline }) {
   const [words, setWords] = useState(""), [only, setOnly] = useState("all"), [group, setGroup] = useState(""), [chosen, choose] = useState("");
   const [pointed, setPointed] = useState(false), [focused, setFocused] = useState(false);
   const search = useRef(), grid = useRef();
+  useEffect(() => { if (!performance.getEntriesByName("tiles").length) performance.mark("tiles"); }, []); // how long the first paint takes
   const held = pointed || focused, order = useOrder(machines, held);
   usePinned(grid, held, words, only, group);
   const groups = useMemo(() => [...new Set([...machines.keys()].map(area))].sort(), [machines]);
@@ -177,8 +178,12 @@ function Grid({ data, machines, now, offline }) {
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, []);
+  useEffect(() => { // an element that goes away does not say that it loses the focus
+    if (focused && !grid.current.contains(document.activeElement)) setFocused(false);
+    if (pointed && !grid.current.matches(":hover")) setPointed(false);
+  }, [now]);
   const move = (e) => {
-    const links = [...grid.current.querySelectorAll("h3 a")], i = links.indexOf(document.activeElement);
+    const links = [...grid.current.querySelectorAll(".name a")], i = links.indexOf(document.activeElement);
     if (e.key === "Escape") { search.current.focus(); return; }
     if (i < 0) return;
     const next = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: links.length - 1, ArrowDown: beside(links, i, 1), ArrowUp: beside(links, i, -1) }[e.key];
@@ -190,7 +195,7 @@ function Grid({ data, machines, now, offline }) {
   const searchKey = (e) => {
     if (e.key === "Escape") setWords("");
     else if (e.key === "Enter" && first) location.hash = href.machine(first).slice(1);
-    else if (e.key === "ArrowDown") { e.preventDefault(); grid.current.querySelector("h3 a")?.focus(); }
+    else if (e.key === "ArrowDown") { e.preventDefault(); grid.current.querySelector(".name a")?.focus(); }
   };
   const count = shown.reduce((n, [, tiles]) => n + tiles.length, 0);
   const { commands } = useShared(head);
@@ -198,7 +203,7 @@ function Grid({ data, machines, now, offline }) {
     ${data.insecure_models && html`<p class="banner" role="status">${t("fleet.insecure")}</p>`}
     <${Summary} machines=${machines} now=${now} offline=${offline} />
     <form class="filter" role="search" onSubmit=${(e) => e.preventDefault()}>
-      <label><span class="unseen">${t("fleet.search")}</span><input type="search" ref=${search} value=${words} placeholder=${t("fleet.search.hint")} onInput=${(e) => setWords(e.target.value)} onKeyDown=${searchKey} /></label>
+      <label><span class="unseen">${t("fleet.search")}</span><input type="search" name="search" autocomplete="off" ref=${search} value=${words} placeholder=${t("fleet.search.hint")} onInput=${(e) => setWords(e.target.value)} onKeyDown=${searchKey} /></label>
       <label><span class="unseen">${t("fleet.show")}</span><select name="only" onChange=${(e) => setOnly(e.target.value)}><option value="all">${t("fleet.all")}</option><option value="bad">${t("fleet.bad")}</option></select></label>
       ${groups.length > 1 && html`<label><span class="unseen">${t("fleet.group")}</span><select name="group" onChange=${(e) => setGroup(e.target.value)}><option value="">${t("fleet.groups")}</option>${groups.map((g) => html`<option value=${g}>${spaced(g) || t("fleet.no_group")}</option>`)}</select></label>`}
       <span class="says" role="status">${[count < machines.size && t("fleet.count", { n: count, of: machines.size }), data.crowded && t("fleet.crowded", { n: data.limit })].filter(Boolean).join(" ")}</span>

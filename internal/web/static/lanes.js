@@ -140,7 +140,7 @@ export function Lanes({ tile, results, now, query }) {
     <header>
       <h2 id="lanes-title">${t("machine.history")}</h2>
       <div class="seg" role="group" aria-label=${t("machine.range")}>${Object.keys(ranges).map((k) => html`<button type="button" key=${k} aria-pressed=${!zoom && k === range} onClick=${() => pick(k)}>${t(`machine.range.${k}`)}</button>`)}</div>
-      <label class="by">${t("machine.by")}<select value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", holes && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
+      <label class="by">${t("machine.by")}<select name="by" value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", holes && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
       ${zoom && html`<button type="button" class="reset" onClick=${() => setZoom(undefined)}>${t("machine.unzoom")}</button>`}
       <button type="button" class="as-table" aria-pressed=${table} onClick=${() => setTable(!table)}>${t("machine.table")}</button>
     </header>
@@ -204,7 +204,7 @@ function Chart({ tile, data, points, span, by, at, setAt, go, reset }) {
   });
   useEffect(() => wheelZoom(box.current, s), []);
   const lanes = laneTypes(s, common);
-  const lane = (key, height) => html`<div class=${`lane ${key}`} key=${key}><h3>${t(`machine.lane.${key}`)}${["wear"].includes(key) && html` <small>µm</small>`}<span class="now">${readout[key]?.(points, at, data) ?? ""}</span></h3>
+  const lane = (key, height) => html`<div class=${`lane ${key}`} key=${key}>${key === "axis" ? html`<span />` : html`<h3>${t(`machine.lane.${key}`)}${key === "wear" && html` <small>µm</small>`}<span class="now">${readout[key]?.(points, at, data) ?? ""}</span></h3>`}
     <${Plot} plotKey=${`${by} ${key}`} height=${height} make=${lanes[key]} data=${table[key] ?? table.flat} plot=${{ get current() { return plots.current.get(key); }, set current(u) { plots.current.set(key, u); } }} /></div>`;
   const key = (e) => keys(e, { s, at, points, setAt, go, reset, span, plots: plots.current });
   return html`<div class="chart" ref=${box} tabindex="0" role="group" aria-label=${t("machine.chart", { from: full(span.from), to: full(span.to) })} aria-describedby="lanes-keys lanes-at" onKeyDown=${key} onMouseLeave=${() => setAt(null)}>
@@ -235,7 +235,7 @@ const Legend = () => html`<span class="legend" aria-hidden="true"><span><i class
 
 // Happened lists the alarms and advisories of the range, with links.
 function Happened({ data }) {
-  const last = (list) => list.toReversed().slice(0, 12);
+  const last = (list) => list.toReversed().slice(0, 8);
   if (!data.alarms.length && !data.advisories.length) return null;
   return html`<div class="happened">
     ${data.alarms.length > 0 && html`<p>${t("machine.alarms.in")} ${last(data.alarms).map((a) => html`<a key=${a.incident} href=${href.alarm(a.incident)}>${moment(a.raised)} · ${a.tool} · ${a.incident}${a.cleared ? "" : ` · ${t("machine.open")}`}</a>`)}</p>`}

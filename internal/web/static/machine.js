@@ -124,7 +124,7 @@ function Alarms({ name, incident }) {
   return html`<section class="card past-alarms" aria-labelledby="alarms-title"><h2 id="alarms-title">${t("machine.alarms")}</h2>
     ${error && html`<p class="error">${t("machine.history.failed", { why: error.message })}</p>`}
     ${before.current && !all.length && html`<p class="says none">${t("machine.alarms.none")}</p>`}
-    ${all.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-labelledby="alarms-title"><table><thead><tr>${["raised", "alarm", "tool", "wear", "windows", "ended", "state"].map((k) => html`<th scope="col">${t(`machine.alarms.${k}`)}</th>`)}</tr></thead>
+    ${all.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label=${t("machine.alarms.list")}><table><thead><tr>${["raised", "alarm", "tool", "wear", "windows", "ended", "state"].map((k) => html`<th scope="col">${t(`machine.alarms.${k}`)}</th>`)}</tr></thead>
       <tbody>${all.map((a) => html`<tr key=${a.incident}><td>${full(a.raised ?? a.since)}</td><th scope="row"><a href=${href.alarm(a.incident)}>${a.incident}</a></th><td>${a.tool || "–"}</td><td>${a.wear_um === undefined ? "–" : `${Math.round(a.wear_um)} µm`}</td><td>${a.of ? t("machine.of", { n: a.faulty, of: a.of }) : "–"}</td>
         <td>${Number.isNaN(instant(a.cleared)) ? "–" : moment(a.cleared)}</td><td><${Icon} shape=${Number.isNaN(instant(a.cleared)) ? "raised" : "cleared"} /> ${Number.isNaN(instant(a.cleared)) ? wordOf("alarm", a.state) : t("machine.alarms.over")}${a.false_alarm ? ` · ${t("machine.alarms.false")}` : ""}</td></tr>`)}</tbody></table></div>`}
   </section>`;

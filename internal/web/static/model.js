@@ -51,7 +51,7 @@ export function Model({ name }) {
   if (!data) return html`<h1>${name}</h1><p class="says">${t("loading")}</p>`;
   const facts = [
     [t("model.id"), data.id], [t("model.layout"), data.layout], [t("model.limit"), data.limit_um && `${number(data.limit_um)} µm`],
-    [t("model.classes"), data.classes?.join(", ")], [t("model.features"), data.features], [t("model.channels"), data.channels?.length],
+    [t("model.features"), data.features], [t("model.channels"), data.channels?.length],
     [t("model.published"), data.at && moment(data.at)], [t("model.by"), data.by], [t("model.note"), data.note],
     [t("model.signed"), data.file ? t("model.file") : data.key ?? t("model.unsigned")],
   ];

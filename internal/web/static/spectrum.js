@@ -27,7 +27,7 @@ export function Lines({ x, now, usual, bands = [], unit, label, height = 240, lo
     padding: [8, 14, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
     scales: { x: { time: false, range: (u, lo, hi) => [lo, hi], ...(log && { distr: 3, log: 10 }) } },
-    axes: [axis({ size: 38, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
+    axes: [axis({ size: 26, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
     series: [{}, { stroke: () => colour("soft"), width: 1.5, points: { show: false } }, { stroke: () => colour("ink"), width: 1, points: { show: false } }],
     hooks: { setCursor: [read], draw: [(u) => drawBands(u, s)] },
   });
@@ -60,7 +60,7 @@ export function Spectrum({ tile, channel, setChannel }) {
   const of = data?.channels.find((c) => c.name === channel) ?? data?.channels[0];
   return html`<section class="card" id="spectrum" aria-labelledby="spectrum-title">
     <header><h2 id="spectrum-title">${t("machine.spectrum")}</h2><p class="says">${data ? t("machine.spectrum.of", { at: full(data.at) }) : t("machine.spectrum.says")}</p>
-      ${data?.channels.length > 0 && html`<label class="by">${t("machine.spectrum.channel")}<select onChange=${(e) => setChannel(e.target.value)}>${data.channels.map((c) => html`<option value=${c.name} selected=${c === of}>${c.name}</option>`)}</select></label>`}
+      ${data?.channels.length > 0 && html`<label class="by">${t("machine.spectrum.channel")}<select name="channel" onChange=${(e) => setChannel(e.target.value)}>${data.channels.map((c) => html`<option value=${c.name} selected=${c === of}>${c.name}</option>`)}</select></label>`}
       <button type="button" class="load" onClick=${() => (open ? reload() : ask(1))}>${t(open ? "machine.spectrum.again" : "machine.spectrum.show")}</button></header>
     ${error && html`<p class="error" role="status">${t("machine.spectrum.failed", { why: error.message })}</p>`}
     ${open && !data && !error && html`<p class="says">${t("loading")}</p>`}
