@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -41,7 +42,7 @@ func (p *plant) servePage() error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
-	view := web.Config{Layout: layout, Evidence: p.evidence.Handler()}
+	view := web.Config{Layout: layout, Evidence: p.evidence.Handler(), Facts: p.facts}
 	cli.ShowHistory(&view, p.history)
 	if guard != nil && guard.Find != nil {
 		control, stop, err := cli.PageControl(p.bus)
@@ -128,4 +129,9 @@ func flagError(err error) error {
 		return fmt.Errorf("--page-hosts: %w", key.Err)
 	}
 	return err
+}
+
+// facts returns what the page shows of the model that judges.
+func (p *plant) facts(string, string) web.Facts {
+	return web.Facts{Layout: p.model.Layout, Threshold: alarm.Default.Threshold, LimitUM: monitor.LimitUM(p.model)}
 }

@@ -153,7 +153,7 @@ func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
 	}
 }
 
-// Whatever happens to machines, and however seldom pages read: what a page of the fleet has
+// Many things happen to machines, and pages read at any pace: what a page of the fleet has
 // from its snapshot and its updates is what a page gets that opens now.
 func TestFleetPageFollows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -86,7 +86,7 @@ type file struct {
 	content     []byte
 	zipped      []byte // nil: compressing it saves nothing
 	contentType string
-	tag         string // of the content; that of the compressed one differs
+	tag         string // of the content; the tag of the compressed one differs
 }
 
 func newFile(content []byte, contentType string) file {

@@ -100,7 +100,7 @@ func TestWatched(t *testing.T) {
 		return len(s.Window.Envelope[0])
 	}
 	if h.Watched(testMachine) || envelope() != 0 {
-		t.Error("nobody looks, and there is an envelope")
+		t.Error("no page looks, and there is an envelope")
 	}
 	h.beginWatch(testMachine)
 	if !h.Watched(testMachine) || h.Watched(testLathe) || envelope() != 2*Pairs {
@@ -116,7 +116,7 @@ func TestWatched(t *testing.T) {
 	}
 	h.now = func() time.Time { return t0.Add(lookFor) }
 	if h.Watched(testMachine) || envelope() != 0 {
-		t.Error("nobody looks any more, and there is an envelope")
+		t.Error("no page looks any more, and there is an envelope")
 	}
 	h.beginWatch(testLathe)
 	h.endWatch(testLathe)

@@ -44,7 +44,7 @@ type pageHead struct {
 }
 
 // machineUpdate is the data of the event "update" of the pages of a machine and of an alarm:
-// what is new. The lists are added to those of the snapshot.
+// what is new. The lists are added to the lists of the snapshot.
 type machineUpdate struct {
 	Now        time.Time      `json:"now"`
 	Alarms     int            `json:"alarms"`
