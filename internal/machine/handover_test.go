@@ -406,6 +406,64 @@ func testHandover(t *testing.T, commands bool) {
 	})
 }
 
+// drain lets the owner of a partition do all that it can, but for actions that are skipped.
+func (p *cluster) drain(i int, skip func(Action) bool) {
+	for busy := true; busy; {
+		busy = false
+		for k, a := range p.parts[i].open {
+			if (skip == nil || !skip(a)) && p.step(i, k, 5) {
+				busy = true
+				break
+			}
+		}
+	}
+}
+
+// A command makes a machine wait in its new partition, and its old partition answers. Then a
+// window comes in the old partition, and after it the first one straight in the new partition:
+// the old partition has to be asked once more, no matter how far the wait has come. What the old
+// partition forwards then lies behind the window that came straight: the new partition has to be
+// read to its end first.
+func TestFirstDirectWindow(t *testing.T) {
+	m := machinetest.OneValue(t)
+	commands := func(a Action) bool { return a.Commands != nil }
+	windows := func(a Action) bool { return a.Windows != nil }
+	again := func(a Action) bool { return a.Again != nil }
+	for _, answered := range []bool{false, true} { // by what the new owner knows when the window comes
+		rapid.Check(t, func(t *rapid.T) {
+			name := "acme/line1/m0"
+			for i := 0; divide(name, 2) != 1; i++ {
+				name = fmt.Sprintf("acme/line1/m%d0", i)
+			}
+			p := newCluster(t, m, []int{1, 2}, 0)
+			p.machine = []string{name}
+			p.send(name)
+			p.finish()
+			p.grow(2)
+			p.generation()
+			p.drain(0, nil)
+			p.drain(1, nil)
+			p.command(name, 2)
+			p.drain(1, nil) // asks
+			p.send(name)
+			p.drain(0, windows) // answers
+			pause := commands
+			if answered {
+				pause = again
+				p.drain(1, pause) // takes the state over
+			}
+			p.view[name] = 2
+			p.send(name)
+			p.drain(1, pause)
+			p.drain(1, nil)
+			p.drain(0, nil) // forwards
+			p.drain(1, windows)
+			p.finish()
+			p.check()
+		})
+	}
+}
+
 // tell logs what lies in Kafka in the end.
 func (p *cluster) tell() {
 	for i, at := range p.parts {

@@ -176,7 +176,12 @@ func (o *Owner) answered(h *event.Handover) {
 // advance lets the machines that wait go on, as far as they can.
 func (o *Owner) advance(b *Batch, now time.Time) (actions []Action) {
 	for _, name := range slices.Sorted(maps.Keys(o.handovers.waiting)) {
-		switch w := o.handovers.waiting[name]; w.stage {
+		w := o.handovers.waiting[name]
+		if w.once && w.stage != asking { // all have answered before that window came
+			w.once = false
+			w.ask(o.toAsk(name))
+		}
+		switch w.stage {
 		case asking:
 			o.question(b, w, now)
 		case adopting:

@@ -692,8 +692,8 @@ func (c *checker) answers(g *group, s *seen) {
 	}
 }
 
-// answersApart checks that of messages of one id that came in several partitions, in any order,
-// one was answered and the others were set aside.
+// answersApart checks messages with one id that came in several partitions, in any order: one was
+// answered, and the others were set aside.
 func (c *checker) answersApart(g *group, s *seen, id string, all []message) {
 	without, unknown := 0, 0
 	for _, m := range all {

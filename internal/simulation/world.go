@@ -44,7 +44,7 @@ const (
 	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
 	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
 
-	AsksOnce        Bug = "asks-once"         // old partitions are not asked again when the first window comes straight to the new one
+	AsksOnce        Bug = "asks-once"         // old partitions are not asked again when the first window comes straight to the new one; some 1,200 seeds did not find it, TestFirstDirectWindow of internal/machine does
 	JudgesBeforeEnd Bug = "judges-before-end" // a machine that has moved is judged before its partition was read to its end
 
 	TakesForeign Bug = "takes-foreign" // what another group's owner has forwarded is judged, too
@@ -56,11 +56,11 @@ const (
 	FleetGoesBack      Bug = "fleet-goes-back"      // a monitor takes deployments as they come, older ones after newer ones
 )
 
-// Bugs lists every bug.
+// Bugs lists every bug that seeds are known to find.
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
 	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
-	AsksOnce, JudgesBeforeEnd, TakesForeign,
+	JudgesBeforeEnd, TakesForeign,
 	SwapMovesAlarm, SwapForgetsWindows, ShadowOnResults, FeaturesTwice, FleetGoesBack,
 }
 
