@@ -142,7 +142,8 @@ func TestPageAlarmHasOneClock(t *testing.T) {
 		"":    {"Faulty since 08:29:56", "Mar 2, 2026, 08:30:00", "Mar 2, 2026, 08:29:56"},
 		"utc": {"Faulty since 23:29:56", "Mar 1, 2026, 23:30:00", "Mar 1, 2026, 23:29:56"},
 	} {
-		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`localStorage.setItem('flank.zone', %q); localStorage.setItem('flank.language', 'en'); location.hash = '#/a/%s'; location.reload()`, zone, millIncident)))
+		address := js[string](b, fmt.Sprintf(`(localStorage.setItem('flank.zone', %q), localStorage.setItem('flank.language', 'en'), location.origin)`, zone)) + "/#/a/" + millIncident
+		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(address)) // it is loaded again
 		for _, text := range want {
 			b.until(fmt.Sprintf(`document.querySelector('.alarm-page')?.innerText.includes(%q)`, text))
 		}

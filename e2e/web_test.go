@@ -95,6 +95,9 @@ func (b *browser) listen(ev any) {
 		if d := ev.Issue.Details; d != nil && d.GenericIssueDetails != nil {
 			detail = string(d.GenericIssueDetails.ErrorType)
 		}
+		if detail == "NavigationEntryMarkedSkippable" {
+			return // a test went to another address without a person's press
+		}
 		complain("issue: %s %s", ev.Issue.Code, detail)
 	}
 }

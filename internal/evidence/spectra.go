@@ -42,8 +42,8 @@ type Spectra struct {
 	Columns [][]*int `json:"columns"` // equal stretches of the span from From to To; row i is at (i+1)·RowHz; nil: no samples
 }
 
-// Spectra returns the spectra of a channel of the evidence that has a name. Errors are
-// those of opening the file, [window.ErrNoChannel] and [ErrNoSpectrum].
+// Spectra returns the spectra of a channel of the evidence that has a name. It returns
+// [window.ErrNoChannel], [ErrNoSpectrum], or the error of opening the file.
 func (s *Store) Spectra(name, channel string) (*Spectra, error) {
 	e, err := s.envelope(name)
 	if err != nil {

@@ -140,7 +140,7 @@ func TestHandlerOfSpectra(t *testing.T) {
 		"/api/evidence/secret/spectra?channel=ch01":         http.StatusNotFound,
 	} {
 		rec := httptest.NewRecorder()
-		s.Handler().ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+		s.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
 		if rec.Code != want || want == http.StatusOK && !json.Valid(rec.Body.Bytes()) {
 			t.Errorf("%s: %d %.100s", path, rec.Code, rec.Body)
 		}

@@ -106,7 +106,7 @@ func ReadChannel(f interface {
 	if err != nil {
 		return fmt.Errorf("window: file: %w: %w", err, ErrCorrupt)
 	}
-	defer r.Close()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	fields := r.Schema().Fields()
 	col := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
 	if col < factColumns {

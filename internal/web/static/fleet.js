@@ -159,7 +159,7 @@ function Grid({ data, machines, now, offline }) {
   const [words, setWords] = useState(""), [only, setOnly] = useState("all"), [group, setGroup] = useState(""), [chosen, choose] = useState("");
   const [pointed, setPointed] = useState(false), [focused, setFocused] = useState(false);
   const search = useRef(), grid = useRef();
-  useEffect(() => { if (!performance.getEntriesByName("tiles").length) performance.mark("tiles"); }, []); // how long the first paint takes
+  useLayoutEffect(() => { if (!performance.getEntriesByName("tiles").length) performance.mark("tiles"); }, []); // how long the first paint takes
   const held = pointed || focused, order = useOrder(machines, held);
   usePinned(grid, held, words, only, group);
   const groups = useMemo(() => [...new Set([...machines.keys()].map(area))].sort(), [machines]);

@@ -49,13 +49,13 @@ export function grow(points, step, results, after, threshold) {
 }
 
 // fill returns points without estimates of tools whose reference is not there, and with an
-// empty step wherever lines must not go on: before a step that is not the next one, and where
-// the tool changes.
+// empty step wherever lines must not go on: before a step that is not the next one, and on both
+// sides of the step in which the tool changes.
 export function fill(points, step, tools) {
   const changes = tools.map((x) => seconds(x.from)), out = empty(), keys = Object.keys(out);
   points.t.forEach((at, i) => {
     const before = points.t[i - 1];
-    if (i > 0 && (at - before > 1.5 * step || changes.some((c) => c > before && c <= at + step / 2 && c > before + step / 2))) {
+    if (i > 0 && (at - before > 1.5 * step || changes.some((c) => c > before && c < at + step))) {
       for (const k of keys) out[k].push(null);
       out.t[out.t.length - 1] = at - Math.min(step, at - before) / 2;
     }

@@ -1,5 +1,5 @@
-// One model: its facts, where it judges, which models judge next to it, and how often it met
-// windows that it did not know.
+// One model: its facts, where it judges, its shadows, and how often it met windows that it did
+// not know.
 
 import { html, useEffect, useRef } from "./vendor/htm-preact-standalone.mjs";
 import { api, useFetch, useLive } from "./store.js";
@@ -39,7 +39,7 @@ function Deployments({ id, all }) {
   return html`<div class="scroll"><table><thead><tr><th scope="col">${t("model.machines")}</th><th scope="col">${t("model.role")}</th><th scope="col">${t("model.shadows")}</th><th scope="col">${t("model.rule")}</th><th scope="col">${t("model.by")}</th></tr></thead><tbody>
     ${all.map((d) => html`<tr><th scope="row">${d.for}</th>
       <td>${d.champion === id ? t("model.judges") : t("model.shadow")}${d.unsigned ? ` · ${t("model.unsigned")}` : ""}</td>
-      <td>${d.shadows?.length ? d.shadows.map((s, i) => html`${i > 0 && ", "}<a href=${href.model(s.model)}>${s.model}</a>${s.disagreements !== undefined && ` ${t("model.disagreements", { n: s.disagreements, of: s.windows ?? "–" })}`}`) : "–"}</td>
+      <td>${d.shadows?.length ? d.shadows.map((s, i) => html`${i > 0 && ", "}<a href=${href.model(s.model)}>${s.model}</a>${s.until && ` ${t("model.until", { at: moment(s.until) })}`}`) : "–"}</td>
       <td>${d.alarm ? t("model.alarm_rule", { k: d.alarm.k, of: d.alarm.n, threshold: number(d.alarm.threshold) }) : t("model.own_rule")}</td>
       <td>${[d.by, d.at && moment(d.at), d.note].filter(Boolean).join(" · ") || "–"}</td></tr>`)}</tbody></table></div>`;
 }

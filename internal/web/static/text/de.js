@@ -228,7 +228,7 @@ export default {
   "model.judges": "urteilt",
   "model.shadow": "im Schatten",
   "model.shadows": "Schatten",
-  "model.disagreements": "({n} von {of} Fenstern anders beurteilt)",
+  "model.until": "bis {at}",
   "model.rule": "Alarmregel",
   "model.alarm_rule": "{k} von {of} Fenstern ab {threshold}",
   "model.own_rule": "die des Modells",

@@ -228,7 +228,7 @@ export default {
   "model.judges": "judges",
   "model.shadow": "in shadow",
   "model.shadows": "Shadows",
-  "model.disagreements": "({n} of {of} windows judged otherwise)",
+  "model.until": "until {at}",
   "model.rule": "Alarm rule",
   "model.alarm_rule": "{k} of {of} windows from {threshold} on",
   "model.own_rule": "the model's own",
