@@ -101,10 +101,10 @@ func (s *shop) open(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.server = &http.Server{Handler: s.handler}
-	go s.server.Serve(l)
+	go func() { _ = s.server.Serve(l) }()
 }
 
-func (s *shop) shut() { s.server.Close() }
+func (s *shop) shut() { _ = s.server.Close() }
 
 // run sends a window of one machine after the other until ctx ends.
 func (s *shop) run(ctx context.Context) {
@@ -485,7 +485,7 @@ func TestPageNeverSays(t *testing.T) {
 	}
 
 	// A raised mark that becomes a circle of another colour: the shape and the word of an alarm
-	// stay what the alarm is, whatever the last window was.
+	// stay what the alarm is, also after a healthy window.
 	machine, _ := s.raise(2)
 	s.be(2, func(r *event.Result) { r.Verdict, r.Score, r.Posterior = event.Healthy, 0.1, []float64{0.9, 0.1} })
 	b.until(tile(machine, ".state use") + `.getAttribute('href') === '#raised' && ` + tile(machine, ".state strong") + `.textContent === 'Alarm' && ` + tile(machine, "") + `.classList.contains('alarm')`)
