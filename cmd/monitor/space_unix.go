@@ -24,5 +24,5 @@ func spaceOf(dir string) (free, used uint64, err error) {
 		}
 		return nil
 	})
-	return uint64(st.Bavail) * uint64(st.Bsize), used, err
+	return uint64(st.Bavail) * uint64(st.Bsize), used, err //nolint:unconvert // Bavail has a sign on other systems
 }

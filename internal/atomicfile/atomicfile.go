@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Write replaces the file at path by one that holds b.
@@ -34,10 +33,8 @@ func WritePrivate(path string, b []byte) error {
 	}
 	return write(path, fill, func(f *os.File) error {
 		if info, err := os.Stat(path); err == nil {
-			if old, ok := info.Sys().(*syscall.Stat_t); ok && int(old.Uid) != os.Geteuid() {
-				if err := f.Chown(int(old.Uid), int(old.Gid)); err != nil {
-					return err
-				}
+			if err := keepOwner(f, info); err != nil {
+				return err
 			}
 		}
 		return f.Chmod(0o600)

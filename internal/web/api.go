@@ -108,8 +108,8 @@ func zipped(data []byte, level int) []byte {
 	if err != nil {
 		panic("web: " + err.Error())
 	}
-	z.Write(data) // to memory: it cannot fail
-	z.Close()
+	_, _ = z.Write(data) // to memory: it cannot fail
+	_ = z.Close()
 	return b.Bytes()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"slices"
@@ -12,8 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/event"
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // fleetPage is the page of the fleet as a program of its own would write it: it knows nothing
@@ -25,7 +27,7 @@ type fleetPage struct {
 }
 
 func newFleetPage(h *Hub) *fleetPage {
-	return &fleetPage{at: fleetView{h: h, r: httptest.NewRequest("GET", "/", nil)}}
+	return &fleetPage{at: fleetView{h: h, r: httptest.NewRequest(http.MethodGet, "/", nil)}}
 }
 
 func (p *fleetPage) read(t fatal) {
@@ -328,7 +330,7 @@ func TestRankAndInstruction(t *testing.T) {
 	advise("a-raised", event.RefusedAdvisory, "warning")
 	alert("a-word-of-a-later-release", event.Raised, "escalated")
 	var got []string
-	for _, tile := range h.fleet(httptest.NewRequest("GET", "/", nil)).Machines {
+	for _, tile := range h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
 		key := "-"
 		if tile.Instruction != nil {
 			key = tile.Instruction.Key
@@ -418,7 +420,7 @@ func TestNumbersOfTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{s, a, h.fleet(httptest.NewRequest("GET", "/", nil))} {
+	for _, v := range []any{s, a, h.fleet(httptest.NewRequest(http.MethodGet, "/", nil))} {
 		if data := encode(v); bytes.Contains(data, []byte(`"0001-`)) || bytes.Contains(data, []byte(`"1970-`)) {
 			t.Errorf("a time that is not known: %s", data)
 		}
@@ -443,7 +445,7 @@ func BenchmarkFleetPage(b *testing.B) {
 	}
 	var views []*fleetView
 	for range pages {
-		v := &fleetView{h: h, r: httptest.NewRequest("GET", "/", nil)}
+		v := &fleetView{h: h, r: httptest.NewRequest(http.MethodGet, "/", nil)}
 		v.next()
 		views = append(views, v)
 	}

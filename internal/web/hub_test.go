@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"pgregory.net/rapid"
 )
 
 const testMachine = "acme/spore/bay2/line1/usk25"
@@ -69,7 +71,7 @@ func page(h *Hub, name string) (machineJSON, cursor) {
 // tiles returns the tiles of the page of the fleet, by name.
 func tiles(h *Hub) map[string]*Tile {
 	all := make(map[string]*Tile)
-	for _, t := range h.fleet(httptest.NewRequest("GET", "/", nil)).Machines {
+	for _, t := range h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
 		all[t.Name] = t
 	}
 	return all
@@ -200,7 +202,7 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
 
 	s, _ := page(h, testMachine)
-	encode(h.fleet(httptest.NewRequest("GET", "/", nil)))
+	encode(h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)))
 	data := encode(s)
 	if !json.Valid(data) || !bytes.Contains(data, []byte(`"rms":[null,1]`)) || !bytes.Contains(data, []byte(`"envelope":[[null,null,1,2],[1,1]]`)) {
 		t.Errorf("snapshot is %s", data)
@@ -258,7 +260,7 @@ func TestHubConcurrently(t *testing.T) {
 					_, at = page(h, testMachine)
 				}
 				encode(u)
-				_, frame := h.fleetSnapshot(httptest.NewRequest("GET", "/", nil))
+				_, frame := h.fleetSnapshot(httptest.NewRequest(http.MethodGet, "/", nil))
 				h.framesAfter(frame)
 			}
 		})

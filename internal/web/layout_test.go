@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"pgregory.net/rapid"
 )
 
 const testLathe = "acme/spore/bay3/line1/lathe2"

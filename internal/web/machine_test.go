@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -12,9 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"pgregory.net/rapid"
 )
 
 // kept is what a hub should hold of a machine.
@@ -180,7 +182,7 @@ func TestCrowdedHub(t *testing.T) {
 		h.Window(w)
 	}
 	list := func() []string { return slices.Sorted(maps.Keys(tiles(h))) }
-	crowded := func() bool { return h.fleet(httptest.NewRequest("GET", "/", nil)).Crowded }
+	crowded := func() bool { return h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Crowded }
 	for range 5 {
 		for _, name := range []string{"a", "b", "c", ""} {
 			send(name)

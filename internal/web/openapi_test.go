@@ -194,8 +194,7 @@ func fillHub(h *Hub) {
 		w.Samples, w.Envelope, w.RMS, w.Learning = [][]float32{samples, {1}}, nil, nil, true
 		w.Quality[0] = 1
 		h.Window(w)
-		h.learning.Lock() // it is done
-		h.learning.Unlock()
+		h.awaitUsual()
 		r := fullResult(testMachine, seq)
 		r.Threshold, r.Model = 0.5, "m1"
 		h.Result(r)

@@ -47,8 +47,7 @@ func TestSpectrum(t *testing.T) {
 		w := sine(seq, 1)
 		w.Learning = true
 		h.Window(w)
-		h.learning.Lock() // until it is done
-		h.learning.Unlock()
+		h.awaitUsual()
 	}
 	if _, code := spectrumOf(t, h); code != http.StatusNotFound {
 		t.Errorf("%d: no page looked at the machine, and its samples were kept", code)
@@ -125,4 +124,10 @@ func TestWatched(t *testing.T) {
 	if len(h.watches) != 1 {
 		t.Errorf("%d watches stay", len(h.watches))
 	}
+}
+
+// awaitUsual returns when no usual spectrum is being computed.
+func (h *Hub) awaitUsual() {
+	h.learning.Lock()
+	defer h.learning.Unlock()
 }

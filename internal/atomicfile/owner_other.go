@@ -1,0 +1,8 @@
+//go:build !unix
+
+package atomicfile
+
+import "os"
+
+// keepOwner does nothing: this system has no owners of files as Unix has them.
+func keepOwner(*os.File, os.FileInfo) error { return nil }
