@@ -15,7 +15,7 @@ import (
 
 func hashOf(token string) string { return hashText(sha256.Sum256([]byte(token))) }
 
-// What a file of people may hold, and what is said of one that cannot be used.
+// What a file of people may hold, and the errors of one that cannot be used.
 func TestParsePeople(t *testing.T) {
 	one, two := hashOf("one"), hashOf("two")
 	for why, tc := range map[string]struct {

@@ -17,7 +17,7 @@ import (
 )
 
 // A page shows what is on the topics, and after a restart its history, before anything new
-// comes. A machine or an alarm that the history does not hold is no error.
+// comes. For a machine or an alarm that the history does not hold the answer is 404.
 func TestHistoryOfPage(t *testing.T) {
 	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
 	if err != nil {

@@ -96,7 +96,7 @@ func (p Page) Check(token credential.Secret) error {
 	return nil
 }
 
-// Guard returns what stands before the page's handlers. It reports files that cannot be
+// Guard returns what lets requests through to the handlers of the page. It reports files that cannot be
 // used. p must be resolved and checked; hosts are names of the page in addition to p.Hosts.
 func (p Page) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
 	w := web.Protection{
