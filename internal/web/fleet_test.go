@@ -339,7 +339,7 @@ func TestRankAndInstruction(t *testing.T) {
 	}
 	want := []string{
 		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-shelved alarm_shelved",
-		"2 c-refused windows_refused", "2 c-silent check_gateway", "3 d-sensor check_sensor", "4 e-drift check_drift", "5 f-worn plan_tool_change", "5 g-normal -",
+		"2 c-refused windows_refused", "2 c-silent check_gateway", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("tiles are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

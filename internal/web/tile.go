@@ -85,6 +85,7 @@ const (
 	rankAlarm = iota // an alarm calls
 	rankKnown        // an open alarm does not call: acknowledged, returned or masked
 	rankUnwatched
+	rankWorn // the tool is at its limit
 	rankSensor
 	rankAdvisory
 	rankNormal
@@ -202,12 +203,19 @@ func (m *machine) rank(t *Tile) int {
 		return rankKnown
 	case m.unwatched() != nil:
 		return rankUnwatched
+	case t.worn():
+		return rankWorn
 	case slices.ContainsFunc(m.open, func(a event.Advisory) bool { return a.Kind == event.SensorAdvisory }):
 		return rankSensor
 	case len(m.open) > 0:
 		return rankAdvisory
 	}
 	return rankNormal
+}
+
+// worn reports whether the estimated wear has reached the limit.
+func (t *Tile) worn() bool {
+	return t.Wear != nil && t.Wear.UM != nil && t.Wear.LimitUM != nil && *t.Wear.UM >= *t.Wear.LimitUM
 }
 
 // unwatched returns the advisory that says why the machine is not watched, nil if it is.
@@ -255,7 +263,7 @@ func (m *machine) instruction(t *Tile) *Sentence {
 	if t.Incident != "" || calls(t.Alarm) {
 		return m.answer(t)
 	}
-	if t.Wear != nil && t.Wear.UM != nil && t.Wear.LimitUM != nil && *t.Wear.UM >= *t.Wear.LimitUM {
+	if t.worn() {
 		return sentence("plan_tool_change", "tool", t.Tool, "um", *t.Wear.UM, "limit_um", *t.Wear.LimitUM)
 	}
 	if len(t.Advisories) == 0 {

@@ -35,7 +35,7 @@ function Facts({ s }) {
   const facts = [
     [t("system.phase"), wordOf("phase", s.phase.replaceAll(" ", "_")) + (share === undefined ? "" : ` ${Math.floor(100 * share)} %`)],
     [t("system.rate"), s.windows_per_second >= 0 && t("system.per_second", { n: number(s.windows_per_second) })],
-    [t("system.latency"), s.latency_ms && t("system.percentiles", { p50: number(s.latency_ms.p50), p99: number(s.latency_ms.p99) })],
+    [t("system.latency"), s.latency_ms && t("system.percentiles", { p50: number(Math.ceil(s.latency_ms.p50)), p99: number(Math.ceil(s.latency_ms.p99)) })],
     [t("system.missing"), s.missing !== undefined && number(s.missing)],
     [t("system.dead"), s.dead && number(s.dead.count)],
     [t("system.disk"), s.disk && t("system.disk_of", { free: bytes(s.disk.free_bytes), used: bytes(s.disk.used_bytes) })],
