@@ -158,7 +158,7 @@ func startLatency(t *testing.T, name, programs, model string, edge *gateway.Edge
 		t.Fatal(err)
 	}
 	s.gateway, err = gateway.New(gateway.Config{
-		Source: source.Pace(src, 1, source.Clock{}), Window: window.DefaultSpec, SpoolDir: filepath.Join(dir, "spool"), Bus: cfg, Edge: edge, Log: zerolog.Nop(),
+		Source: src, Speed: 1, Window: window.DefaultSpec, SpoolDir: filepath.Join(dir, "spool"), Bus: cfg, Edge: edge, Log: zerolog.Nop(),
 		OnCut: func(c source.Cut) {
 			if c.Window != nil {
 				s.mu.Lock()

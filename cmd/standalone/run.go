@@ -197,7 +197,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	fmt.Fprintf(p.stderr, "model    %s\n", p.model)
 	l := &line{plant: p, job: j}
 	if l.gateway, err = gateway.New(gateway.Config{
-		Source: source.Pace(j.source, j.speed, source.Clock{}), Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
+		Source: j.source, Speed: j.speed, Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
 		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteTruth, Log: p.log,
 	}); err != nil {
 		return err

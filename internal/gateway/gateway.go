@@ -40,6 +40,10 @@ type Config struct {
 	// sources, whose windows continue the epoch of the spool.
 	Recording string
 
+	// Speed is how fast the blocks of Source come: 1 as a sensor would deliver them, 0 as
+	// fast as they can be read. Windows that an earlier run has kept take no time.
+	Speed float64
+
 	// SameWindows says that a recording which is sent again is the same windows: their
 	// epoch follows from Recording, so that readers drop those that they have. Without
 	// it each replay is judged again, under an epoch of its own.
@@ -88,6 +92,7 @@ type Gateway struct {
 
 	begun         bool
 	first, resume uint64 // seq of the first window; windows that the spool has already
+	next          uint64 // seq of the window that is cut next
 
 	held   [][]byte // windows that are not durable yet
 	heldTo uint64   // seq after the last of them
@@ -113,8 +118,10 @@ const drainTime = 4 * time.Second
 // makes windows that no topic takes, a spool in use, and a disk that cannot be
 // written.
 func New(cfg Config) (*Gateway, error) {
-	cut, err := source.NewCutter(cfg.Source, cfg.Window)
-	if err != nil {
+	g := &Gateway{cfg: cfg, disk: cfg.Disk, patience: drainTime}
+	g.cfg.Clock = cfg.Clock.WithDefaults()
+	var err error
+	if g.cut, err = source.NewCutter(source.Pace(cfg.Source, cfg.Speed, g.cfg.Clock, g.known), cfg.Window); err != nil {
 		return nil, err
 	}
 	codec, err := window.NewCodec(cfg.Source.Layout(), cfg.Window)
@@ -126,8 +133,7 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: a window of %v would be a message of %.1f MiB, and %d MiB is the most a topic takes: make windows shorter",
 			cfg.Window.Length, float64(size)/(1<<20), bus.MaxMessage>>20)
 	}
-	g := &Gateway{cfg: cfg, cut: cut, codec: codec, disk: cfg.Disk, patience: drainTime}
-	g.cfg.Clock = cfg.Clock.WithDefaults()
+	g.codec = codec
 	to := cfg.Bus
 	to.OnRetry = func(err error, since time.Duration) {
 		g.retrying(err)
@@ -272,9 +278,12 @@ func (g *Gateway) acquire(ctx context.Context) error {
 	return errors.Join(unlessStopped(ctx, err), g.store(ctx))
 }
 
+// known reports whether the spool has the window that is cut next.
+func (g *Gateway) known() bool { return g.next < g.resume }
+
 func (g *Gateway) cutAndKeep(ctx context.Context) error {
 	machine := "" // the last one that was checked
-	seq := g.first
+	g.next = g.first
 	for {
 		c, err := g.cut.Next(ctx)
 		if err != nil {
@@ -294,12 +303,12 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 		if !g.before.IsZero() {
 			g.declareAway(w)
 		}
-		w.Epoch, w.Seq = g.spool.Epoch(), seq
+		w.Epoch, w.Seq = g.spool.Epoch(), g.next
 		g.watchClocks(w)
 		if g.cfg.OnCut != nil {
 			g.cfg.OnCut(c)
 		}
-		if seq++; seq > g.resume {
+		if g.next++; g.next > g.resume {
 			if err := g.keep(ctx, w); err != nil {
 				return err
 			}

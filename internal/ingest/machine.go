@@ -158,7 +158,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 	to := m.bus
 	to.OnRetry = buslog.OnRetry(m.log, "the broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
-		Source: source.Pace(src, speed, source.Clock{}), Window: m.Spec(),
+		Source: src, Speed: speed, Window: m.Spec(),
 		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
 		Edge: m.edge(), OnCut: m.noteWindow,

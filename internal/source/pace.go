@@ -30,6 +30,7 @@ type paced struct {
 	src     Source
 	speed   float64
 	clock   Clock
+	known   func() bool
 	started time.Time     // when the first block was delivered
 	passed  time.Duration // sensor time delivered since, in the highest rate
 }
@@ -41,11 +42,17 @@ const mostLag = 10 * time.Second
 // Pace returns a source that delivers the blocks of src as a live sensor
 // would, speed times as fast. A speed of 0 returns src itself: as fast as it
 // can be read. Time is counted in samples, so pauses in a recording take none.
-func Pace(src Source, speed float64, clock Clock) Source {
+//
+// Known, if not nil, reports whether what comes next was delivered by an earlier run. Such
+// blocks take no time, and the clock starts after them.
+func Pace(src Source, speed float64, clock Clock, known func() bool) Source {
 	if speed == 0 {
 		return src
 	}
-	return &paced{src: src, speed: speed, clock: clock.WithDefaults()}
+	if known == nil {
+		known = func() bool { return false }
+	}
+	return &paced{src: src, speed: speed, clock: clock.WithDefaults(), known: known}
 }
 
 func (p *paced) Layout() *signal.Layout { return p.src.Layout() }
@@ -53,8 +60,8 @@ func (p *paced) Layout() *signal.Layout { return p.src.Layout() }
 // Next returns the next block of the source once its last sample is due.
 func (p *paced) Next(ctx context.Context) (*Block, error) {
 	b, err := p.src.Next(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || p.started.IsZero() && p.known() {
+		return b, err
 	}
 	if p.started.IsZero() {
 		p.started = p.clock.Now()

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func TestPaceCatchesUp(t *testing.T) {
 			c <- now
 			return c
 		}}
-		p := Pace(&eachSecond{layout, now.Add(-tc.since)}, tc.speed, clock)
+		p := Pace(&eachSecond{layout, now.Add(-tc.since)}, tc.speed, clock, nil)
 		for range tc.waits {
 			if _, err := p.Next(t.Context()); err != nil {
 				t.Fatal(err)
@@ -61,5 +62,31 @@ func TestPaceCatchesUp(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// What an earlier run has delivered takes no time. The clock starts behind it.
+func TestPacePassesOverWhatIsKnown(t *testing.T) {
+	layout, err := signal.NewLayout("one", []signal.Channel{{Name: "force", Kind: signal.Force, Unit: "N", Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var waits []time.Duration
+	clock := Clock{Now: func() time.Time { return now }, After: func(d time.Duration) <-chan time.Time {
+		waits = append(waits, d)
+		c := make(chan time.Time, 1)
+		c <- now
+		return c
+	}}
+	taken := 0
+	p := Pace(&eachSecond{layout, now.Add(-time.Hour)}, 2, clock, func() bool { return taken < 100 })
+	for ; taken < 102; taken++ {
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []time.Duration{time.Second / 2, time.Second}; !slices.Equal(waits, want) {
+		t.Errorf("waits %v, want %v", waits, want)
 	}
 }
