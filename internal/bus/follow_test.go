@@ -124,6 +124,14 @@ func TestFollow(t *testing.T) {
 	if res := ask(t, cfg, req).(*kmsg.CreatePartitionsResponse); res.Topics[0].ErrorCode != 0 {
 		t.Fatal(res.Topics[0].ErrorCode)
 	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // a broker shows new partitions after a moment
+		if n, err := askTopics(testContext(t), cfg, TopicAlerts); err == nil && n[TopicAlerts] == 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the topic still has two partitions")
+		}
+	}
 	send(t, newProducer(t, cfg), alertsTo(2, 3, "e"))
 	if got := f.wait("the fifth, in a new partition", func() bool { return len(f.got) == 5 }); !strings.HasSuffix(got, "1: d, 2: e") {
 		t.Errorf("read %s", got)
