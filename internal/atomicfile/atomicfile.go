@@ -25,20 +25,40 @@ func WriteTo(path string, fill func(io.Writer) error) error {
 }
 
 // WritePrivate is Write for a file that only its owner may read. A file that is there
-// keeps its owner, also if the administrator replaces it.
+// keeps its owner, also if the administrator replaces it. One that only its group may read
+// too keeps that group.
 func WritePrivate(path string, b []byte) error {
 	fill := func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
 	}
 	return write(path, fill, func(f *os.File) error {
+		mode := os.FileMode(0o600)
 		if info, err := os.Stat(path); err == nil {
-			if err := keepOwner(f, info); err != nil {
+			shared := info.Mode()&0o047 == 0o040
+			if err := keepOwner(f, info, shared); err != nil {
 				return err
 			}
+			if shared {
+				mode = 0o640
+			}
 		}
-		return f.Chmod(0o600)
+		return f.Chmod(mode)
 	})
+}
+
+// WriteData is Write for a plant's data, such as models and waveforms: only the user of this program
+// may read it.
+func WriteData(path string, b []byte) error {
+	return WriteDataTo(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// WriteDataTo is WriteTo, with the rights of WriteData.
+func WriteDataTo(path string, fill func(io.Writer) error) error {
+	return write(path, fill, func(f *os.File) error { return f.Chmod(0o600) })
 }
 
 // write replaces the file at path by what fill writes. permit sets who may read it.

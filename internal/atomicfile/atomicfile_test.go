@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -56,5 +57,24 @@ func TestWritePrivate(t *testing.T) {
 	info, err := os.Stat(path)
 	if b, _ := os.ReadFile(path); err != nil || info.Mode() != 0o600 || string(b) != "secret" {
 		t.Errorf("%v, %v, %q", info.Mode(), err, b)
+	}
+}
+
+// Only the user of the program may read data, also where a file that is replaced was open to all.
+func TestWriteData(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes here")
+	}
+	path := filepath.Join(t.TempDir(), "model.flank")
+	for range 2 {
+		if err := WriteData(path, []byte("model")); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v, want mode 0600", info.Mode(), err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

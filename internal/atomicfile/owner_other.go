@@ -5,4 +5,4 @@ package atomicfile
 import "os"
 
 // keepOwner does nothing: this system has no owners of files as Unix has them.
-func keepOwner(*os.File, os.FileInfo) error { return nil }
+func keepOwner(*os.File, os.FileInfo, bool) error { return nil }

@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// keepOwner gives f the owner of the file before.
-func keepOwner(f *os.File, before os.FileInfo) error {
+// keepOwner gives f the owner of the file before, and its group, if the owner is another one or the group
+// counts.
+func keepOwner(f *os.File, before os.FileInfo, group bool) error {
 	old, ok := before.Sys().(*syscall.Stat_t)
-	if !ok || int(old.Uid) == os.Geteuid() {
+	if !ok || int(old.Uid) == os.Geteuid() && !group {
 		return nil
 	}
 	return f.Chown(int(old.Uid), int(old.Gid))

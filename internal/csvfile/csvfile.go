@@ -26,6 +26,7 @@ type Reader struct {
 
 	where string
 	csv   *csv.Reader
+	in    *rowLimit
 	width int // cells of the header, 0 if it was not read
 }
 
@@ -36,10 +37,31 @@ func NewReader(in io.Reader, where string) *Reader {
 	if mark, _ := br.Peek(3); string(mark) == "\xef\xbb\xbf" {
 		br.Discard(3)
 	}
-	r := &Reader{where: where, csv: csv.NewReader(br)}
+	limit := &rowLimit{in: br}
+	r := &Reader{where: where, csv: csv.NewReader(limit), in: limit}
 	r.csv.ReuseRecord = true
 	r.csv.FieldsPerRecord = -1
 	return r
+}
+
+// maxRow is how many bytes a row may have: a row of separators takes some thirty times as much memory.
+const maxRow = 4 << 20
+
+var errRow = fmt.Errorf("has more than %d MiB: correct the file, in which lines end with a line feed and every quote is closed", maxRow>>20)
+
+// rowLimit passes on as many bytes as a row may have.
+type rowLimit struct {
+	in   io.Reader
+	left int
+}
+
+func (l *rowLimit) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errRow
+	}
+	n, err := l.in.Read(b[:min(len(b), l.left)])
+	l.left -= n
+	return n, err
 }
 
 // Header reads the first row. All that follow must have as many cells. It returns
@@ -57,6 +79,7 @@ func (r *Reader) Next() error {
 	if r.Separator != 0 {
 		r.csv.Comma = r.Separator
 	}
+	r.in.left = maxRow
 	row, err := r.csv.Read()
 	r.Row = row
 	if len(row) > 0 {
@@ -67,6 +90,8 @@ func (r *Reader) Next() error {
 	switch {
 	case err == io.EOF:
 		return io.EOF
+	case errors.Is(err, errRow):
+		return fmt.Errorf("%s: the row after line %d %w", r.where, r.Line, err)
 	case errors.As(err, &parse):
 		return fmt.Errorf("%s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", r.where, parse.StartLine+r.Skipped, parse.Column, parse.Line+r.Skipped)
 	case err != nil:
