@@ -26,26 +26,93 @@ var (
 
 // yamlWants says in words what a field of a Go type takes.
 var yamlWants = map[string]string{
-	"int": "a whole number", "uint64": "a whole number of 0 or more", "float64": "a number", "bool": "true or false",
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more", "float64": "a number", "bool": "true or false",
 	"time.Duration": "a duration, such as 500ms or 1s", "string": "text", "[]int": "a list of whole numbers", "[]string": "a list of words",
 }
 
-// Load reads the file at path into the struct that into points to, see Decode.
+// Load reads the file at path into the struct that into points to, see Decode, and then the
+// environment, see Environment.
 func Load(path string, into any) error {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("configuration: %w: name another file, or begin with one of the examples", err)
 	}
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
-	return Decode(text, path, into)
+	if err := Decode(text, path, into); err != nil {
+		return err
+	}
+	return Environment(into, os.Environ())
+}
+
+// maxFile is how many bytes a configuration may have: the parser takes some hundred times as much memory.
+const maxFile = 1 << 20
+
+var errFile = fmt.Errorf("has more than %d MiB: no configuration of ours is so long, name another file", maxFile>>20)
+
+// readFile reads a file of at most maxFile bytes.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, path)
+}
+
+// Read reads a text of at most maxFile bytes for Decode; path names it in errors.
+func Read(in io.Reader, path string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s: %w", path, errFile)
+	}
+	return text, err
+}
+
+// Bounds on what the parser is given. It compares every key of a mapping with every other one.
+const (
+	mostKeys   = 5_000   // of one mapping; a list may have twice as many
+	mostNodes  = 100_000 // of a file
+	mostErrors = 20      // that are reported together
+)
+
+// checkSize reports a text with more keys and values than a configuration can have. It leaves to
+// the caller what is not YAML.
+func checkSize(text []byte) error {
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil {
+		return nil
+	}
+	nodes := 0
+	var walk func(*yaml.Node) error
+	walk = func(n *yaml.Node) error {
+		if nodes++; nodes > mostNodes {
+			return fmt.Errorf("has more than %d keys and values: no configuration of ours is so large, name another file", mostNodes)
+		}
+		if len(n.Content) > 2*mostKeys {
+			return fmt.Errorf("line %d has more than %d keys or values: no configuration of ours is so large, name another file", n.Line, mostKeys)
+		}
+		for _, c := range n.Content {
+			if err := walk(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(&doc)
 }
 
 // Decode reads text into the struct that into points to, which holds the
 // defaults; path names it in errors. Unknown keys are errors. Every error names
 // the file and, where there is one, line and key.
 func Decode(text []byte, path string, into any) error {
+	if len(text) > maxFile {
+		return fmt.Errorf("%s: %w", path, errFile)
+	}
+	if err := checkSize(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	err := dec.Decode(into)
@@ -68,8 +135,13 @@ func Decode(text []byte, path string, into any) error {
 		return fmt.Errorf("%sis not YAML: %s: check colons, quotes and brackets, and indent with blanks, not tabs", at, msg)
 	}
 	var lines []string
+	rows := strings.Split(string(text), "\n")
 	for msg := range strings.Lines(msgs) {
-		lines = append(lines, yamlError(path, strings.Split(string(text), "\n"), strings.TrimSpace(msg)))
+		if len(lines) == mostErrors {
+			lines = append(lines, path+": and more: correct these first")
+			break
+		}
+		lines = append(lines, yamlError(path, rows, strings.TrimSpace(msg)))
 	}
 	return errors.New(strings.Join(lines, "\n"))
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -55,7 +54,7 @@ func Locate(path string, err error) error {
 // Lines returns the line of every key in the file at path, in the spelling of
 // KeyError. It is empty if the file cannot be read.
 func Lines(path string) map[string]int {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return make(map[string]int)
 	}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// EnvironmentPrefix begins the names of environment variables that hold keys of a configuration.
+const EnvironmentPrefix = "TCM_"
+
+// Environment puts values of environment variables into the struct that into points to, over what a file
+// said. The variable of the key brokers below kafka is TCM_KAFKA_BROKERS. Its value is YAML, as behind the
+// colon in a file; a list, or keys with values below a key, are written in brackets. Variables that no key has
+// are left alone: other programs may know them. Every error names the variable.
+func Environment(into any, environ []string) error {
+	set := map[string]string{}
+	for _, v := range environ {
+		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, EnvironmentPrefix) {
+			set[name] = value
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	paths := map[string][]string{}
+	variables(reflect.TypeOf(into).Elem(), nil, func(name string, path []string) { paths[name] = path })
+	names := make([]string, 0, len(set))
+	for name := range set {
+		if paths[name] != nil {
+			names = append(names, name)
+		}
+	}
+	// A key comes before the keys below it, which may correct a part of it.
+	slices.Sort(names)
+	for _, name := range names {
+		var text strings.Builder
+		for _, key := range paths[name] {
+			fmt.Fprintf(&text, "{%s: ", key)
+		}
+		text.WriteString(set[name] + strings.Repeat("}", len(paths[name])))
+		if err := Decode([]byte(text.String()), "environment variable "+name, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variables calls add with the name of the variable and the path of every key of t.
+func variables(t reflect.Type, path []string, add func(name string, path []string)) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, rest, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		of := f.Type
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		if rest == "inline" {
+			variables(of, path, add)
+			continue
+		}
+		if key == "" || key == "-" || !f.IsExported() {
+			continue
+		}
+		at := append(slices.Clone(path), key)
+		add(EnvironmentPrefix+strings.ToUpper(strings.Join(at, "_")), at)
+		if of.Kind() == reflect.Struct {
+			variables(of, at, add)
+		}
+	}
+}
+
+// Distinct reports two keys of the struct that into points to that would have one environment variable.
+func Distinct(into any) (err error) {
+	seen := map[string][]string{}
+	variables(reflect.TypeOf(into).Elem(), nil, func(name string, path []string) {
+		if seen[name] != nil && err == nil {
+			err = fmt.Errorf("%s is the variable of %v and of %v", name, seen[name], path)
+		}
+		seen[name] = path
+	})
+	return err
+}
