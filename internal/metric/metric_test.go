@@ -1,11 +1,14 @@
 package metric
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -73,5 +76,107 @@ func TestOneSnapshotAScrape(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %s", res.Status)
+	}
+}
+
+// Several labels tell rows apart, and a histogram counts by size.
+func TestLabelsAndHistograms(t *testing.T) {
+	h := NewHistogram("tcm_wait_seconds", "Waiting.")
+	for _, s := range []float64{.00005, .2, .2, 7200} {
+		h.Observe(s)
+	}
+	got := get(t, Handler(h, ByLabels([]string{"topic", "partition"}, func(yield func([]string, float64) bool) {
+		_ = yield([]string{"a", "0"}, 3) && yield([]string{"a", "1"}, 4)
+	}, []Metric[float64]{Gauge("tcm_lag", "Lag.", func(n float64) float64 { return n })})))
+	for _, want := range []string{
+		`tcm_lag{partition="0",topic="a"} 3`, `tcm_lag{partition="1",topic="a"} 4`,
+		`tcm_wait_seconds_bucket{le="0.0001"} 1`, `tcm_wait_seconds_bucket{le="0.25"} 3`, `tcm_wait_seconds_bucket{le="3600"} 3`, `tcm_wait_seconds_count 4`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// The clocks of two computers differ: a duration between them that is less than nothing counts as 0, since Prometheus
+// takes a sum that falls for a restart.
+func TestNoNegativeDurations(t *testing.T) {
+	h := NewHistogram("tcm_wait_seconds", "Waiting.")
+	h.Observe(2)
+	h.Observe(-0.5)
+	got := get(t, Handler(h))
+	for _, line := range []string{"tcm_wait_seconds_sum 2\n", "tcm_wait_seconds_count 2\n", "tcm_wait_seconds_bucket{le=\"0.0001\"} 1\n"} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %q in\n%s", line, got)
+		}
+	}
+}
+
+// Two rows with the same labels do not take the other metrics away.
+func TestSameLabels(t *testing.T) {
+	got := get(t, Handler(
+		Of(func() int { return 1 }, []Metric[int]{Gauge("tcm_a", "A.", func(n int) float64 { return float64(n) })}),
+		By("machine", maps.All(map[string]float64{"x\xfe": 1, "x\xff": 2, "y": 3}), []Metric[float64]{Gauge("tcm_b", "B.", func(n float64) float64 { return n })}),
+	))
+	for _, want := range []string{"tcm_a 1\n", "tcm_b{machine=\"y\"} 3\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// Scrapes that wait for counts which do not come are bounded, and go on when they come.
+func TestScrapesAreBounded(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	h := Handler(Of(func() int { began <- struct{}{}; <-release; return 1 }, []Metric[int]{Gauge("tcm_a", "A.", func(n int) float64 { return float64(n) })}))
+	codes := make(chan int)
+	scrape := func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		codes <- w.Code
+	}
+	for range mostScrapes {
+		go scrape()
+		<-began
+	}
+	go scrape()
+	if code := <-codes; code != http.StatusServiceUnavailable {
+		t.Errorf("one more scrape: %d", code)
+	}
+	close(release)
+	for range mostScrapes {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("a scrape that waited: %d", code)
+		}
+	}
+}
+
+// What a program says of itself: Go, the process, the build.
+func TestRuntime(t *testing.T) {
+	got := get(t, Handler(Runtime()...))
+	for _, want := range []string{"go_goroutines ", "process_resident_memory_bytes ", "go_build_info{"} {
+		if !strings.Contains(got, "\n"+want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}
+
+// A file for node-exporter is replaced whole, and others may read it.
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tcm.prom")
+	for _, n := range []uint64{1, 2} {
+		if err := WriteFile(path, Of(func() uint64 { return n }, []Metric[uint64]{Gauge("tcm_runs", "Runs.", func(n uint64) float64 { return float64(n) })})); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if want := fmt.Sprintf("# HELP tcm_runs Runs.\n# TYPE tcm_runs gauge\ntcm_runs %d\n", n); err != nil || string(text) != want {
+			t.Errorf("%q, %v, want %q", text, err, want)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Error(info, err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Error(entries, err)
 	}
 }

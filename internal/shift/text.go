@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/tune"
 )
 
@@ -93,7 +94,7 @@ func (s sheet) markdown() string {
 	var b strings.Builder
 	for i, row := range s.rows {
 		for _, cell := range row {
-			b.WriteString("| " + strings.ReplaceAll(cell, "|", `\|`) + " ")
+			b.WriteString("| " + cell + " ")
 		}
 		b.WriteString("|\n")
 		if i == 0 {
@@ -130,7 +131,7 @@ func (m *Machine) shifts() sheet {
 }
 
 // tools is the table of a machine's tools.
-func (m *Machine) tools(limit float64, zone *time.Location) sheet {
+func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
 	s := sheet{left: 3, rows: [][]string{{"tool", "seen from", "to", "cutting", "wear", "of limit", "alarms", ""}}}
 	for _, t := range m.Tools {
 		um, of := "–", "–"
@@ -147,7 +148,7 @@ func (m *Machine) tools(limit float64, zone *time.Location) sheet {
 		if !t.Changed {
 			notes = append(notes, "is in still")
 		}
-		name := t.Tool
+		name := safe(t.Tool)
 		if name == "" {
 			name = "–"
 		}
@@ -157,7 +158,7 @@ func (m *Machine) tools(limit float64, zone *time.Location) sheet {
 }
 
 // words are sentences on what the tables do not hold.
-func (m *Machine) words(limit float64) (out []string) {
+func (m *Machine) words(limit float64, safe func(string) string) (out []string) {
 	t := m.Total()
 	var shares []string
 	for _, v := range event.Verdicts {
@@ -188,7 +189,7 @@ func (m *Machine) words(limit float64) (out []string) {
 	if len(t.Advisories) > 0 {
 		var kinds []string
 		for _, k := range slices.Sorted(maps.Keys(t.Advisories)) {
-			kinds = append(kinds, fmt.Sprintf("%d %s", t.Advisories[k], k))
+			kinds = append(kinds, fmt.Sprintf("%d %s", t.Advisories[k], safe(k)))
 		}
 		out = append(out, "Advisories: "+strings.Join(kinds, ", ")+".")
 	}
@@ -198,7 +199,7 @@ func (m *Machine) words(limit float64) (out []string) {
 		if tool.Changed {
 			changed++
 			if limit > 0 && tool.WearUM != nil && *tool.WearUM >= limit && tool.Alarms == 0 {
-				unnoticed = append(unnoticed, tool.Tool)
+				unnoticed = append(unnoticed, safe(tool.Tool))
 			}
 		}
 	}
@@ -209,7 +210,11 @@ func (m *Machine) words(limit float64) (out []string) {
 		out = append(out, fmt.Sprintf("Beyond the limit by the estimate, and no alarm: %s. Look at these tools: were they missed, or is the estimate wrong?", strings.Join(unnoticed, ", ")))
 	}
 	if len(t.Models) > 0 {
-		out = append(out, "Judged by "+strings.Join(t.Models, ", ")+".")
+		models := make([]string, len(t.Models))
+		for i, id := range t.Models {
+			models[i] = safe(id)
+		}
+		out = append(out, "Judged by "+strings.Join(models, ", ")+".")
 	}
 	return out
 }
@@ -221,29 +226,31 @@ func (c Config) title() string {
 const nothing = "Nothing happened: no result, alert or advisory of that time is on Kafka.\n"
 
 // Text returns the report of some machines for a terminal.
-func Text(c Config, all []*Machine) string { return c.document(all, "", "", "", sheet.text) }
+func Text(c Config, all []*Machine) string {
+	return c.document(all, [3]string{}, sheet.text, plain.Text)
+}
 
 // Markdown returns the same as a document.
 func Markdown(c Config, all []*Machine) string {
-	return c.document(all, "# ", "## ", "- ", sheet.markdown)
+	return c.document(all, [3]string{"# ", "## ", "- "}, sheet.markdown, plain.Markdown)
 }
 
 // document returns the report with the given marks before its title, before the machines'
-// names and before the facts about them.
-func (c Config) document(all []*Machine, title, section, item string, text func(sheet) string) string {
+// names and before the facts about them. Names pass through safe.
+func (c Config) document(all []*Machine, marks [3]string, text func(sheet) string, safe func(string) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n", title, c.title())
+	fmt.Fprintf(&b, "%s%s\n", marks[0], c.title())
 	if len(all) == 0 {
 		b.WriteString("\n" + nothing)
 	}
 	for _, m := range all {
-		fmt.Fprintf(&b, "\n%s%s\n\n%s", section, m.Machine, text(m.shifts()))
+		fmt.Fprintf(&b, "\n%s%s\n\n%s", marks[1], safe(m.Machine), text(m.shifts()))
 		if len(m.Tools) > 0 {
-			b.WriteString("\n" + text(m.tools(c.LimitUM, c.Plan.zone)))
+			b.WriteString("\n" + text(m.tools(c.LimitUM, c.Plan.zone, safe)))
 		}
 		b.WriteString("\n")
-		for _, w := range m.words(c.LimitUM) {
-			b.WriteString(item + w + "\n")
+		for _, w := range m.words(c.LimitUM, safe) {
+			b.WriteString(marks[2] + w + "\n")
 		}
 	}
 	return b.String()
