@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
@@ -62,7 +63,7 @@ func (s Secret) Lines() ([]string, error) {
 	}
 	text := os.Getenv(s.Env)
 	if s.File != "" {
-		b, err := os.ReadFile(s.File)
+		b, err := readPrivate(s.File, "secret")
 		if err != nil {
 			return nil, err
 		}
@@ -79,6 +80,35 @@ func (s Secret) Lines() ([]string, error) {
 	}
 	return lines, nil
 }
+
+// readPrivate reads a file that holds a secret, a key for example. It refuses one that everyone on this
+// computer may read or change. A group may: that is how a secret is shared with a service.
+func readPrivate(file, what string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = checkPrivate(file, what)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func checkPrivate(file, what string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); hasModes && mode&0o007 != 0 {
+		return fmt.Errorf("%s: %w %s (mode %04o): run `chmod o= %s`, and replace the %s if someone did", file, errOpen, what, mode, file, what)
+	}
+	return nil
+}
+
+var errOpen = errors.New("everyone on this computer may read or change this")
+
+// hasModes reports whether the modes of files mean something here.
+const hasModes = runtime.GOOS != "windows"
 
 // Read returns a secret that is one line.
 func (s Secret) Read() (string, error) {
@@ -100,7 +130,7 @@ const minToken = 16
 func (s Secret) Token() (string, error) {
 	lines, err := s.Lines()
 	switch {
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, errOpen):
 		return "", err
 	case err != nil, len(lines) > 1, len(lines[0]) < minToken, strings.ContainsFunc(lines[0], func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", fmt.Errorf("%s must hold one line of at least %d characters of ASCII without blanks, for example what `openssl rand -hex 16` prints",

@@ -122,14 +122,15 @@ func missingPeople(file string, err error) error {
 	return err
 }
 
-// readPeople reads and checks a file of people. It refuses a file that others may read.
+// readPeople reads and checks a file of people. It refuses a file that everyone may read, or others change. A
+// group may read it: that is how a service that may not change the file gets it.
 func readPeople(file string) ([]entry, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, missingPeople(file, err)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s: others may read or change who may log in (mode %04o): run `chmod 600 %s`", file, mode, file)
+	if mode := info.Mode().Perm(); hasModes && mode&(0o007|0o020) != 0 {
+		return nil, fmt.Errorf("%s: others may read or change who may log in (mode %04o): run `chmod g-w,o= %s`", file, mode, file)
 	}
 	if info.Size() > maxPeople {
 		return nil, fmt.Errorf("%s: is %d bytes long, more than a file of people can be: name another file", file, info.Size())
@@ -255,7 +256,7 @@ func indexOf(all []entry, name string) int {
 func NewToken() string { return rand.Text() }
 
 const peopleHead = `# Who may log in to the page. Written by ` + "`monitor people`" + `, which keeps no other comments.
-# The file holds hashes of tokens. Only the user of the monitor may read it.
+# The file holds hashes of tokens. Only the user of the monitor, or its group, may read it.
 `
 
 // writePeople replaces a file of people.

@@ -162,7 +162,9 @@ func TestPeopleFile(t *testing.T) {
 		says  string    // of an error
 	}{
 		{"as it was", good, 0o600, time.Now(), ""},
-		{"for the group", good, 0o640, time.Now(), "chmod 600"},
+		{"for the group", good, 0o640, time.Now(), ""},
+		{"as Kubernetes mounts it", good, 0o440, time.Now(), ""},
+		{"for the group to change", good, 0o660, time.Now(), "chmod g-w,o="},
 		{"for everyone", good, 0o604, long, "mode 0604"},
 		{"read only", good, 0o400, long, ""},
 		{"damaged", good[:len(good)-9], 0o600, long, "people.yaml"},

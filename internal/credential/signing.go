@@ -61,7 +61,7 @@ func ReadSigningKey(file string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+	if mode := info.Mode().Perm(); hasModes && mode&0o077 != 0 {
 		return nil, fmt.Errorf("%s: others may read this private key (mode %04o): run `chmod 600 %s`, and make a new key if they did", file, mode, file)
 	}
 	b, err := os.ReadFile(file)

@@ -136,6 +136,9 @@ func same(a, b fs.FileInfo) bool {
 // Certificate reads this program's certificate and its key.
 func (t *TLS) Certificate() (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err == nil {
+		err = checkPrivate(t.Key, "private key")
+	}
 	if err != nil {
 		return pair, fmt.Errorf("certificate %s with key %s: %w", t.Cert, t.Key, err)
 	}
