@@ -20,6 +20,8 @@ const (
 	slotFieldType          = 8
 	slotFieldChildren      = 14
 	slotFieldMetadata      = 16
+	slotKey                = 4 // of an entry of metadata
+	slotValue              = 6
 )
 
 // arrowTypes are the numbers in Schema.fbs of the types that a column may have:
@@ -28,14 +30,30 @@ var arrowTypes = [...]bool{1: true, 2: true, 3: true, 5: true, 6: true, 10: true
 
 const blockSize = 24 // bytes of a Block: offset int64, metadata int32, padding, body int64
 
-// maxFooter is the longest footer that is read.
-const maxFooter = 64 << 20
+// Bounds of a footer. Its tables may name one another many times, so a short footer can
+// have any number of columns.
+const (
+	maxFooter   = 64 << 20 // bytes
+	maxColumns  = 1 << 16  // with the columns inside of columns
+	maxMetadata = 32 << 20 // bytes of all keys and values
+	maxNested   = 16       // columns inside of columns
+)
 
 // CheckArrow reports why a file of the given size is not an Arrow IPC file, or
 // which column has cells that this package cannot read. After it, no count or
 // place in the footer lies beyond the file: the library allocates what a flipped
 // length says, and running out of memory cannot be caught.
-func CheckArrow(in io.ReaderAt, size int64) (err error) {
+func CheckArrow(in io.ReaderAt, size int64) error {
+	return checkArrow(in, size, func(field *flatbuffers.Table, name string) error {
+		t := field.GetByteSlot(slotFieldType, 0)
+		if nested(field) != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
+			return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
+		}
+		return nil
+	})
+}
+
+func checkArrow(in io.ReaderAt, size int64, column func(field *flatbuffers.Table, name string) error) (err error) {
 	const magic = "ARROW1"
 	defer func() { // offsets inside the footer may be damaged too
 		if r := recover(); r != nil {
@@ -57,8 +75,11 @@ func CheckArrow(in io.ReaderAt, size int64) (err error) {
 		return errors.New("it does not begin and end with ARROW1")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
-	if n < 8 || n > min(end, maxFooter) {
+	switch {
+	case n < 8 || n > end:
 		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
+	case n > maxFooter:
+		return fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger record batches", n, maxFooter)
 	}
 	raw := make([]byte, n)
 	if _, err := in.ReadAt(raw, end-n); err != nil {
@@ -75,38 +96,89 @@ func CheckArrow(in io.ReaderAt, size int64) (err error) {
 		return errors.New("it has no schema")
 	}
 	schema := flatbuffers.Table{Bytes: raw, Pos: footer.Indirect(o + footer.Pos)}
-	if err := checkCount(&schema, slotSchemaMetadata, 4); err != nil {
-		return err
-	}
-	if err := checkCount(&schema, slotFields, 4); err != nil {
-		return err
-	}
-	o = flatbuffers.UOffsetT(schema.Offset(slotFields))
-	if o == 0 {
+	if schema.Offset(slotFields) == 0 {
 		return errors.New("it has no columns")
 	}
-	for i := range schema.VectorLen(o) {
-		at := schema.Vector(o) + flatbuffers.UOffsetT(4*i)
-		if err := checkField(&flatbuffers.Table{Bytes: raw, Pos: schema.Indirect(at)}); err != nil {
+	s := schemaCheck{column: column}
+	if err := s.metadata(&schema, slotSchemaMetadata); err != nil {
+		return err
+	}
+	return s.fields(&schema, slotFields, 0)
+}
+
+// nested returns how many columns are inside a column.
+func nested(field *flatbuffers.Table) int {
+	o := flatbuffers.UOffsetT(field.Offset(slotFieldChildren))
+	if o == 0 {
+		return 0
+	}
+	return field.VectorLen(o)
+}
+
+// schemaCheck adds up what a schema holds, as often as it is named.
+type schemaCheck struct {
+	column  func(field *flatbuffers.Table, name string) error
+	columns int
+	bytes   int // of metadata
+}
+
+// fields checks the columns of a schema, or the columns inside a column.
+func (s *schemaCheck) fields(t *flatbuffers.Table, slot flatbuffers.VOffsetT, depth int) error {
+	if err := checkCount(t, slot, 4); err != nil {
+		return err
+	}
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	if s.columns += t.VectorLen(o); s.columns > maxColumns || depth > maxNested {
+		return fmt.Errorf("it has more than %d columns, or columns %d deep: write fewer", maxColumns, maxNested)
+	}
+	for i := range t.VectorLen(o) {
+		at := t.Vector(o) + flatbuffers.UOffsetT(4*i)
+		field := &flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}
+		name := text(field, slotFieldName)
+		if s.bytes += len(name); depth == 0 {
+			if err := s.column(field, string(name[:min(len(name), 80)])); err != nil {
+				return err
+			}
+		}
+		if err := s.metadata(field, slotFieldMetadata); err != nil {
+			return err
+		}
+		if err := s.fields(field, slotFieldChildren, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkField(field *flatbuffers.Table) error {
-	var name string
-	if o := flatbuffers.UOffsetT(field.Offset(slotFieldName)); o != 0 {
-		name = string(field.ByteVector(o + field.Pos))
+// metadata checks the keys and values of a schema or a column.
+func (s *schemaCheck) metadata(t *flatbuffers.Table, slot flatbuffers.VOffsetT) error {
+	if err := checkCount(t, slot, 4); err != nil {
+		return err
 	}
-	children := 0
-	if o := flatbuffers.UOffsetT(field.Offset(slotFieldChildren)); o != 0 {
-		children = field.VectorLen(o)
+	if o := flatbuffers.UOffsetT(t.Offset(slot)); o != 0 {
+		for i := range t.VectorLen(o) {
+			entry := &flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(o) + flatbuffers.UOffsetT(4*i))}
+			if s.bytes += 64 + len(text(entry, slotKey)) + len(text(entry, slotValue)); s.bytes > maxMetadata {
+				break
+			}
+		}
 	}
-	if t := field.GetByteSlot(slotFieldType, 0); children != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
-		return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
+	if s.bytes > maxMetadata {
+		return fmt.Errorf("its metadata and the names of its columns have more than %d MiB: write less of them", maxMetadata>>20)
 	}
-	return checkCount(field, slotFieldMetadata, 4)
+	return nil
+}
+
+// text returns a text of a table, nil if it has none.
+func text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) []byte {
+	o := flatbuffers.UOffsetT(t.Offset(slot))
+	if o == 0 {
+		return nil
+	}
+	return t.ByteVector(o + t.Pos)
 }
 
 // checkCount reports a vector that does not lie within the bytes of t. Its

@@ -18,7 +18,7 @@ import (
 var ErrLZ4 = errors.New("is compressed with LZ4, which is not supported: write it with Snappy, Zstandard or Gzip")
 
 // OpenParquet reads the schema of a Parquet file of the given size. Its errors do
-// not name the file.
+// not name the file. Call [CheckPages] before you read rows.
 func OpenParquet(in io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := checkParquet(in, size); err != nil {
 		return nil, err
@@ -50,10 +50,22 @@ func checkParquet(in io.ReaderAt, size int64) error {
 	if string(tail[4:]) != "PAR1" {
 		return errors.New("it does not end with PAR1")
 	}
-	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-12 {
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	switch {
+	case n > size-12:
 		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
+	case n > maxParquetFooter:
+		return fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger groups of rows", n, maxParquetFooter)
 	}
-	return nil
+	footer := make([]byte, n)
+	if _, err := in.ReadAt(footer, size-8-n); err != nil {
+		return err
+	}
+	t := thriftCheck{footer, footerMemory + 8*n}
+	if err := t.structure(0); err != nil {
+		return fmt.Errorf("its footer: %w", err)
+	}
+	return checkSchema(footer)
 }
 
 // OfParquet returns what reads the cells of a column. It is false for types that

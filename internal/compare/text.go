@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -19,7 +20,7 @@ const mostEvents = 40
 func (r *Report) text() string {
 	var b strings.Builder
 	for _, line := range r.summary() {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, plain.Text(line))
 	}
 	for _, m := range r.Machines {
 		b.WriteByte('\n')
@@ -29,7 +30,7 @@ func (r *Report) text() string {
 		b.WriteByte('\n')
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		fmt.Fprintf(&b, "note: %s\n", plain.Text(n))
 	}
 	return b.String()
 }
@@ -142,7 +143,7 @@ func span(seconds float64) string {
 
 // text writes a machine.
 func (m *Machine) text(b *strings.Builder) {
-	fmt.Fprintln(b, m.Name)
+	fmt.Fprintln(b, plain.Text(m.Name))
 	if m.Windows > 0 {
 		fmt.Fprintf(b, "  %s windows of %s\n", number(m.Windows), count(len(m.Tools), "tool"))
 		m.shares(b)
@@ -150,7 +151,7 @@ func (m *Machine) text(b *strings.Builder) {
 		m.events(b)
 	}
 	for _, line := range m.Remarks() {
-		fmt.Fprintf(b, "  %s\n", line)
+		fmt.Fprintf(b, "  %s\n", plain.Text(line))
 	}
 }
 
@@ -207,7 +208,7 @@ func (m *Machine) events(b *strings.Builder) {
 	}
 	fmt.Fprintln(t)
 	for _, e := range m.Events[:min(len(m.Events), mostEvents)] {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s", orDash(e.Tool), raised(e.A), raised(e.B), e.Words())
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s", plain.Text(orDash(e.Tool)), raised(e.A), raised(e.B), e.Words())
 		if wear {
 			fmt.Fprintf(t, "\t%s\t%s", wearOf(e.A), wearOf(e.B))
 		}

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -174,18 +173,18 @@ func (a *appender) Seek(offset int64, whence int) (int64, error) {
 	return a.at, nil
 }
 
-// scanArrow reads a table from the bytes of an Arrow IPC file, as WriteArrow or
+// scanArrow reads a table from an Arrow IPC file of the given size, as WriteArrow or
 // another program writes it, see scanParquet.
-func scanArrow(b []byte, file string, ignore *Ignore, to sink) (err error) {
+func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) (err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if r := recover(); r != nil {
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := cells.CheckArrow(bytes.NewReader(b), int64(len(b))); err != nil {
-		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from: %w", file, err)
+	if err := cells.CheckArrow(f, size); err != nil {
+		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from: %w: write the table again", file, err)
 	}
-	in, err := cells.OpenArrow(bytes.NewReader(b), int64(len(b)), inflation*len(b)+1<<20)
+	in, err := cells.OpenArrow(f, size)
 	if err != nil {
 		return fmt.Errorf("table: %s: is not an Arrow file, or is damaged: %w: write the table again", file, err)
 	}
@@ -206,16 +205,13 @@ func scanArrow(b []byte, file string, ignore *Ignore, to sink) (err error) {
 	}
 	read := 0
 	row := h.row()
-	for {
-		rec, err := in.Read()
-		if err == io.EOF {
-			return nil
-		}
+	for batch := range in.NumRecords() {
+		rec, err := in.RecordAt(batch)
 		if err != nil {
 			return fmt.Errorf("table: %s: after row %d: %w: write the table again", file, read, err)
 		}
-		if rec.NumRows() > inflation*int64(len(b)) {
-			return fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, rec.NumRows(), len(b))
+		if n := rec.NumRows(); n < 0 || n > inflation*size {
+			return fmt.Errorf("table: %s: the file is damaged: %d rows in %d bytes: write the table again", file, n, size)
 		}
 		values := make([]func(int) value, len(names))
 		for c := range values {
@@ -237,7 +233,9 @@ func scanArrow(b []byte, file string, ignore *Ignore, to sink) (err error) {
 				return err
 			}
 		}
+		rec.Release()
 	}
+	return nil
 }
 
 // isArrowNumber reports whether a column is neither text nor a timestamp.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features
@@ -215,6 +216,9 @@ func (d *reader) readText(to *string, col int, s string) error {
 	}
 	if !utf8.ValidString(s) {
 		return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
+	}
+	if plain.Check(s) != nil {
+		return d.errorf(col, isControl)
 	}
 	*to = strings.Clone(s)
 	return nil

@@ -3,7 +3,6 @@ package table
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +26,7 @@ func (g *Ignore) Load(path string) (*Table, error) {
 // with the names of the features, and then each with every row. The features and details of
 // a row are valid until the next one. Scan returns the errors of Load, or what begin
 // or each returned.
-// An Arrow file is held while it is read.
+// Of an Arrow file one record batch is held.
 func Scan(path string, begin func(columns []string) error, each func(Row) error) error {
 	return (*Ignore)(nil).Scan(path, begin, each)
 }
@@ -65,19 +64,15 @@ func scan(path string, ignore *Ignore, to sink) error {
 		return err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("table: %w", err)
+	}
 	switch ext {
 	case ".parquet":
-		info, err := f.Stat()
-		if err != nil {
-			return fmt.Errorf("table: %w", err)
-		}
 		return scanParquet(f, info.Size(), path, ignore, to)
 	case ".arrow":
-		b, err := io.ReadAll(f)
-		if err != nil {
-			return fmt.Errorf("table: %w", err)
-		}
-		return scanArrow(b, path, ignore, to)
+		return scanArrow(f, info.Size(), path, ignore, to)
 	}
 	return scanCSV(f, path, ignore, to)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/cells"
 	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // facts are the columns that are not features, in the order in which they are
@@ -53,6 +54,9 @@ func newHeader(names []string, ignore *Ignore) (header, error) {
 	for i, name := range names {
 		if !utf8.ValidString(name) {
 			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
+		}
+		if err := plain.Check(name); err != nil {
+			return header{}, fmt.Errorf("the name of column %d: %w", i+1, err)
 		}
 		switch h.fact[i] = factOf(name); {
 		case ignore.match(name):
@@ -216,14 +220,19 @@ func (h header) set(r *Row, col int, v value) error {
 	return nil
 }
 
+// isControl is what is wrong with a name that would change how a listing looks.
+const isControl = "has a line end, another control character, or one that turns the direction of writing: remove it"
+
 // name returns the name in v, or else what is wrong with it. Tools may be
 // numbered.
 func (v value) name() (name, remedy string) {
 	switch {
-	case v.kind == isText && utf8.ValidString(v.text):
-		return v.text, ""
-	case v.kind == isText:
+	case v.kind == isText && !utf8.ValidString(v.text):
 		return "", "is not valid UTF-8: write the file again"
+	case v.kind == isText && plain.Check(v.text) != nil:
+		return "", isControl
+	case v.kind == isText:
+		return v.text, ""
 	case v.kind == isNumber:
 		return strconv.FormatFloat(v.number, 'f', -1, 64), ""
 	}
@@ -287,7 +296,7 @@ func parseClass(s string) (class int, label string, ok bool) {
 	if class, err := strconv.ParseInt(s, 10, 32); err == nil {
 		return int(class), "", class >= 0
 	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) || strings.TrimSpace(s) != s || !utf8.ValidString(s) {
+	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) || strings.TrimSpace(s) != s || plain.Check(s) != nil {
 		return NoClass, "", false
 	}
 	return NoClass, s, true

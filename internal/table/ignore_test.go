@@ -81,7 +81,7 @@ func TestTypedColumnsOfText(t *testing.T) {
 			return gather(func(s sink) error { return scanParquet(bytes.NewReader(p.Bytes()), int64(p.Len()), "f", g, s) })
 		},
 		"arrow": func(g *Ignore) (*Table, error) {
-			return gather(func(s sink) error { return scanArrow(a.Bytes(), "f", g, s) })
+			return gather(func(s sink) error { return scanArrow(bytes.NewReader(a.Bytes()), int64(a.Len()), "f", g, s) })
 		},
 	} {
 		_, err := read(nil)

@@ -156,6 +156,9 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	if err != nil {
 		return fmt.Errorf("table: %s: %w", file, err)
 	}
+	if err := cells.CheckPages(f); err != nil {
+		return fmt.Errorf("table: %s: %w: write the table again", file, err)
+	}
 	if err := to.begin(p.header.features()); err != nil {
 		return err
 	}

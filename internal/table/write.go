@@ -173,7 +173,7 @@ func arrowMeta(in io.ReaderAt, size int64) (string, error) {
 	if err := cells.CheckArrow(in, size); err != nil {
 		return "", err
 	}
-	f, err := cells.OpenArrow(in, size, int(min(size, maxMeta))+1<<20)
+	f, err := cells.OpenArrow(in, size)
 	if err != nil {
 		return "", err
 	}

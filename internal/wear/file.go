@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -283,6 +284,9 @@ func (d *reader) readRow() (Measurement, error) {
 		cell := d.text(k)
 		if !utf8.ValidString(cell) {
 			return m, d.errorf(k, "is not valid UTF-8: save the file as UTF-8")
+		}
+		if plain.Check(cell) != nil {
+			return m, d.errorf(k, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
 		*to = strings.Clone(cell)
 	}

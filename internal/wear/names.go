@@ -251,7 +251,7 @@ func listed(words []string, most int) string {
 // but for upper and lower case, blanks, signs, leading zeros, or the folder and ending of a
 // file; or else the only one with the same numbers. It is empty if there is none, or more.
 func alikeName(name string, names []string) string {
-	for _, form := range []func(string) string{plain, func(s string) string { return plain(stemOf(s)) }, numbers} {
+	for _, form := range []func(string) string{plainName, func(s string) string { return plainName(stemOf(s)) }, numbers} {
 		want := form(name)
 		if want == "" {
 			continue
@@ -274,8 +274,8 @@ func alikeName(name string, names []string) string {
 	return ""
 }
 
-// plain returns the letters and numbers of a name in lower case, without leading zeros.
-func plain(name string) string {
+// plainName returns the letters and numbers of a name in lower case, without leading zeros.
+func plainName(name string) string {
 	var b strings.Builder
 	number, gap := false, false // behind a digit that counts; behind a sign since then
 	for i, r := range name {

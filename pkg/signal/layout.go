@@ -195,7 +195,7 @@ type layoutFile struct {
 // ReadLayout reads a layout from YAML; file names it in errors. The grammar is
 // in schemas/layout.md. Unknown keys are errors.
 func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
-	text, err := io.ReadAll(r)
+	text, err := config.Read(r, file)
 	if err != nil {
 		return nil, Recording{}, fmt.Errorf("signal: layout %s: %w", file, err)
 	}

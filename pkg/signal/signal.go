@@ -55,6 +55,9 @@ type Context struct {
 	Tool         string  // identity of the cutting tool, for example "T08"
 	Hole         string  // identity of the hole or cut
 	SpindleSpeed float64 // in revolutions per minute
+	FeedRate     float64 // in millimetres per minute
+	Programme    string  // that the machine's control runs, for example "O1234"; at most MaxContextText bytes
+	Material     string  // of the workpiece; at most MaxContextText bytes
 
 	// ToolLife tells apart tools that had the same name at different times, such as a
 	// drill before and after it was reground: each declaration that the tool is new
@@ -65,6 +68,9 @@ type Context struct {
 
 // MaxToolLife is the most bytes of Context.ToolLife.
 const MaxToolLife = 64
+
+// MaxContextText is the most bytes of Context.Programme, and of Context.Material.
+const MaxContextText = 256
 
 // Block holds consecutive samples of the channels of one rate.
 //

@@ -51,6 +51,22 @@ func (e *Extractor) Describe(i int) (what, unit string) {
 	panic("signal: Describe: feature " + e.names[i] + " is of no family")
 }
 
+// Band returns the frequencies in Hz between which feature i sums up the power of its channel:
+// its value is log10 of the mean square in that band. It is false if the feature is not the
+// energy of a band.
+func (e *Extractor) Band(i int) (low, high float64, ok bool) {
+	channel := e.channels[i][0]
+	c := e.layout.channels[channel]
+	digits, ok := strings.CutPrefix(e.names[i], c.Name+".band")
+	number, err := strconv.Atoi(digits)
+	if !ok || err != nil || c.Kind == Feature {
+		return 0, 0, false
+	}
+	edges := e.edges(channel)
+	half := c.Rate / 2 / float64(edges[len(edges)-1])
+	return half * float64(edges[number-1]), half * float64(edges[number]), true
+}
+
 // edges returns the edges of the bands of a channel, in bins; the last is at half
 // the rate.
 func (e *Extractor) edges(channel int) []int {

@@ -17,6 +17,9 @@ func TestDescribe(t *testing.T) {
 		for i, name := range e.Names() {
 			what, unit := e.Describe(i)
 			got[name] = [2]string{what, unit}
+			if low, high, ok := e.Band(i); ok != strings.Contains(name, ".band") || ok && span(low, high) != what {
+				t.Errorf("version %d: %s is the band from %v to %v Hz: %v, in words %q", version, name, low, high, ok, what)
+			}
 			at := l.Channels()[e.Channels(i)[0]].Name + " " + what
 			if before, twice := seen[at]; what == "" || twice && strings.Contains(name, "band") == strings.Contains(before, "band") {
 				t.Errorf("version %d: %s and %s are both %q", version, before, name, what)

@@ -13,9 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// maxBuffer is the most bytes that a column of a record batch may have.
-const maxBuffer = 1 << 30
-
 // ArrowFormat is Arrow IPC. A file with columns that cannot be read is refused.
 var ArrowFormat = track.Format{Name: "arrow", Endings: []string{".arrow", ".feather", ".ipc"}, Magic: "ARROW1", New: NewArrow}
 
@@ -71,7 +68,7 @@ func (a *Arrow) reader() (r *ipc.FileReader, err error) {
 			r, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", a.name, p)
 		}
 	}()
-	r, err = cells.OpenArrow(a.in, a.size, maxBuffer)
+	r, err = cells.OpenArrow(a.in, a.size)
 	if err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file, or is damaged: %w: copy it again", a.name, err)
 	}
@@ -94,6 +91,9 @@ func (a *Arrow) Open(tracks []int) (track.Reader, error) {
 	}
 	return b, nil
 }
+
+// inflation is by how much a file may grow when it is read: rows without a value take no bytes.
+const inflation = 1 << 10
 
 // maxRows is the most rows that are read at once.
 const maxRows = 4096
@@ -146,14 +146,18 @@ func (b *batches) Read(most int) (values []track.Values, n int, err error) {
 
 // load reads the next record batch.
 func (b *batches) load() error {
+	if b.rec != nil {
+		b.rec.Release()
+		b.rec = nil
+	}
 	rec, err := b.in.RecordAt(b.next)
 	if err != nil {
 		return err
 	}
-	if b.rec != nil {
-		b.rec.Release()
-	}
 	b.rec, b.row = rec, 0
+	if rows := rec.NumRows(); rows < 0 || rows > inflation*b.file.size {
+		return fmt.Errorf("%d rows in a file of %d bytes", rows, b.file.size)
+	}
 	b.next++
 	b.columns = b.columns[:0]
 	for _, i := range b.tracks {

@@ -50,6 +50,9 @@ func NewParquet(in io.ReaderAt, size int64, name string) (contents track.Content
 	if err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not a Parquet file, was not finished, or is damaged: %w: record or copy it again", name, err)
 	}
+	if err := cells.CheckPages(f); err != nil {
+		return nil, fmt.Errorf("columnar: %s: %w: record or copy it again", name, err)
+	}
 	p := &Parquet{name: name, file: f}
 	for _, c := range f.Root().Columns() {
 		of, ok := cells.OfParquet(c)

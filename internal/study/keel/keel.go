@@ -74,7 +74,7 @@ func Read(r io.Reader, name string) (*File, error) {
 	}
 	if err := lines.Err(); err != nil {
 		p.line++
-		return nil, p.errorf("%v: lines end with a line feed and have at most %d bytes", err, maxLine)
+		return nil, p.errorf("%v: correct the file, in which lines end with a line feed and have at most %d bytes", err, maxLine)
 	}
 	switch {
 	case p.roles == nil:
@@ -168,7 +168,7 @@ func (p *parser) attribute(text string) error {
 		}
 		for i, v := range a.Values {
 			if slices.Contains(a.Values[:i], v) {
-				return p.errorf("attribute %q lists its value %q twice", name, v)
+				return p.errorf("attribute %q lists its value %q twice: list it once", name, v)
 			}
 		}
 	default:
@@ -241,7 +241,7 @@ func (p *parser) begin() error {
 func (p *parser) row(text string) error {
 	values := split(text)
 	if len(values) != len(p.roles) {
-		return p.errorf("%d values, but %d attributes: the row is cut off, or holds a comma", len(values), len(p.roles))
+		return p.errorf("%d values, but %d attributes: the row is cut off, or has a comma in a value: correct it", len(values), len(p.roles))
 	}
 	from, class := len(p.file.Data), 0
 	p.file.Data = append(p.file.Data, make([]float64, len(p.file.Inputs))...)
@@ -267,7 +267,7 @@ func (p *parser) row(text string) error {
 		default:
 			v, ok := number(text)
 			if !ok {
-				return p.errorf("attribute %q: %.40q is not a number; a missing value is ? or <null>", p.file.Inputs[role].Name, text)
+				return p.errorf("attribute %q: %.40q is not a number: correct it, or write ? or <null> for a missing value", p.file.Inputs[role].Name, text)
 			}
 			p.file.Data[from+role] = v
 		}
