@@ -32,6 +32,10 @@ for name in message.schema.names[:11]:
 md = {k.decode(): v.decode() for k, v in message.schema.field("features").metadata.items()}
 assert md == {"version": "2", "layout": want["layout"], "fingerprint": want["fingerprint"]}, md
 
+for name in ("features", "window"):
+    _, said = pyarrow.ipc.open_stream((folder / f"{name}.arrow").read_bytes()).read_next_batch_with_custom_metadata()
+    assert {k.decode(): v.decode() for k, v in said.items()} == want["control"], (name, said)
+
 x = np.asarray(message["features"][0].values)
 assert x.dtype == np.float32 and x.tobytes() == base64.b64decode(want["values"]), "features differ"
 frames = np.asarray(message["frames"][0].values)

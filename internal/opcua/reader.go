@@ -1,0 +1,310 @@
+package opcua
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/gopcua/opcua/ua"
+)
+
+// reader decodes an answer. (Part 6, 5.2.) After an error everything it returns is empty. It
+// never takes more memory than the answer has bytes.
+type reader struct {
+	b   []byte
+	at  int
+	err error
+}
+
+var errShort = errors.New("not an answer of OPC UA: it ends too early")
+
+// skip returns the next n bytes.
+func (r *reader) skip(n int) []byte {
+	if r.err != nil || n < 0 || n > len(r.b)-r.at {
+		if r.err == nil {
+			r.err = errShort
+		}
+		return nil
+	}
+	r.at += n
+	return r.b[r.at-n : r.at]
+}
+
+func (r *reader) u8() byte {
+	if b := r.skip(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) u16() uint16 {
+	if b := r.skip(2); b != nil {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (r *reader) u32() uint32 {
+	if b := r.skip(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *reader) u64() uint64 {
+	if b := r.skip(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// bytes returns a text or a string of bytes, nil for a null one.
+func (r *reader) bytes() []byte {
+	n := r.u32()
+	if n == math.MaxUint32 || r.err != nil {
+		return nil
+	}
+	if n > maxMessage {
+		r.err = errShort
+		return nil
+	}
+	return r.skip(int(n))
+}
+
+func (r *reader) text() string { return string(r.bytes()) }
+
+// count returns the length of an array whose elements have at least least bytes each.
+func (r *reader) count(least int) int {
+	n := int32(r.u32())
+	if n == -1 || r.err != nil {
+		return 0
+	}
+	if n < 0 || int64(n)*int64(least) > int64(len(r.b)-r.at) {
+		r.err = errShort
+		return 0
+	}
+	return int(n)
+}
+
+// nodeID returns a node's id.
+func (r *reader) nodeID() *ua.NodeID {
+	from := r.at
+	switch r.u8() {
+	case 0:
+		r.skip(1)
+	case 1:
+		r.skip(3)
+	case 2:
+		r.skip(6)
+	case 3, 5:
+		r.skip(2)
+		r.bytes()
+	case 4:
+		r.skip(18)
+	default:
+		r.err = errors.New("not an answer of OPC UA: a node id of unknown kind")
+	}
+	if r.err != nil {
+		return nil
+	}
+	id := new(ua.NodeID)
+	if _, err := id.Decode(r.b[from:r.at]); err != nil {
+		r.err = err
+	}
+	return id
+}
+
+// typeID returns the id of an encoding, which for services is a number of namespace 0.
+func (r *reader) typeID() uint32 {
+	id := r.nodeID()
+	if id == nil || id.Namespace() != 0 {
+		return 0
+	}
+	return id.IntID()
+}
+
+func (r *reader) localizedText() {
+	mask := r.u8()
+	if mask&1 != 0 {
+		r.text()
+	}
+	if mask&2 != 0 {
+		r.text()
+	}
+}
+
+func (r *reader) extension() {
+	r.nodeID()
+	if r.u8() != 0 {
+		r.bytes()
+	}
+}
+
+// diagnostics skips what a server says beyond a status. (Part 6, 5.2.2.12.)
+func (r *reader) diagnostics(depth int) {
+	mask := r.u8()
+	for bit := range 4 {
+		if mask&(1<<bit) != 0 {
+			r.skip(4)
+		}
+	}
+	if mask&0x10 != 0 {
+		r.text()
+	}
+	if mask&0x20 != 0 {
+		r.skip(4)
+	}
+	if mask&0x40 != 0 {
+		if depth++; depth > 8 {
+			r.err = errors.New("not an answer of OPC UA: diagnostics in diagnostics")
+			return
+		}
+		r.diagnostics(depth)
+	}
+}
+
+// dataValue returns a value. (Part 6, 5.2.2.17.)
+func (r *reader) dataValue() (v Value) {
+	mask := r.u8()
+	if mask&1 != 0 {
+		v.Type, v.V = r.variant()
+	}
+	if mask&2 != 0 {
+		v.Status = ua.StatusCode(r.u32())
+	}
+	for _, part := range []struct {
+		bit  byte
+		size int
+	}{{4, 8}, {0x10, 2}, {8, 8}, {0x20, 2}} {
+		if mask&part.bit != 0 {
+			r.skip(part.size)
+		}
+	}
+	if bad(v.Status) {
+		v.Type, v.V = ua.TypeIDNull, nil
+	}
+	return v
+}
+
+// variant returns a single value, and no type for an array. (Part 6, 5.2.2.16.)
+func (r *reader) variant() (ua.TypeID, any) {
+	mask := r.u8()
+	t := ua.TypeID(mask & 0x3F)
+	if mask&0x80 == 0 {
+		return r.scalar(t)
+	}
+	for range r.count(1) {
+		if r.scalar(t); r.err != nil {
+			break
+		}
+	}
+	if mask&0x40 != 0 {
+		for range r.count(4) {
+			r.skip(4)
+		}
+	}
+	return ua.TypeIDNull, nil
+}
+
+func (r *reader) scalar(t ua.TypeID) (ua.TypeID, any) {
+	switch t {
+	case ua.TypeIDNull:
+		return t, nil
+	case ua.TypeIDBoolean:
+		return t, r.u8() != 0
+	case ua.TypeIDSByte:
+		return t, int8(r.u8())
+	case ua.TypeIDByte:
+		return t, r.u8()
+	case ua.TypeIDInt16:
+		return t, int16(r.u16())
+	case ua.TypeIDUint16:
+		return t, r.u16()
+	case ua.TypeIDInt32:
+		return t, int32(r.u32())
+	case ua.TypeIDUint32, ua.TypeIDStatusCode:
+		return t, r.u32()
+	case ua.TypeIDInt64:
+		return t, int64(r.u64())
+	case ua.TypeIDUint64:
+		return t, r.u64()
+	case ua.TypeIDFloat:
+		return t, math.Float32frombits(r.u32())
+	case ua.TypeIDDouble:
+		return t, math.Float64frombits(r.u64())
+	case ua.TypeIDString:
+		return t, r.text()
+	case ua.TypeIDDateTime:
+		return t, clock(r.u64())
+	case ua.TypeIDGUID:
+		r.skip(16)
+	case ua.TypeIDByteString, ua.TypeIDXMLElement:
+		r.bytes()
+	case ua.TypeIDNodeID:
+		return t, r.nodeID()
+	case ua.TypeIDQualifiedName:
+		r.skip(2)
+		r.text()
+	case ua.TypeIDLocalizedText:
+		r.localizedText()
+	case ua.TypeIDExtensionObject:
+		r.extension()
+	default:
+		r.err = errors.New("not an answer of OPC UA: a value of unknown type")
+	}
+	return t, nil
+}
+
+// clock returns the time of a count of 100 ns since 1601, zero for a null time.
+func clock(n uint64) time.Time {
+	const unix = 116444736000000000
+	if n == 0 || n > math.MaxInt64 {
+		return time.Time{}
+	}
+	t := int64(n) - unix
+	return time.Unix(t/1e7, t%1e7*100).UTC()
+}
+
+// endpoint is a way to talk to a server, as the server describes it.
+type endpoint struct {
+	certificate []byte
+	mode        uint32
+	policy      string
+	tokens      []userToken
+}
+
+// userToken is a way to log in.
+type userToken struct {
+	id     string
+	kind   uint32
+	policy string
+}
+
+func readEndpoints(r *reader) (all []endpoint) {
+	for range r.count(40) {
+		var e endpoint
+		r.text()
+		r.text() // the server's description
+		r.text()
+		r.localizedText()
+		r.skip(4)
+		r.text()
+		r.text()
+		for range r.count(4) {
+			r.text()
+		}
+		e.certificate, e.mode, e.policy = r.bytes(), r.u32(), r.text()
+		for range r.count(20) {
+			t := userToken{id: r.text(), kind: r.u32()}
+			r.text()
+			r.text()
+			t.policy = r.text()
+			e.tokens = append(e.tokens, t)
+		}
+		r.text()
+		r.skip(1)
+		all = append(all, e)
+	}
+	return all
+}
