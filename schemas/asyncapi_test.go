@@ -76,6 +76,7 @@ func TestTopics(t *testing.T) {
 		cleanup string
 	}{
 		{bus.TopicAlerts, "delete"},
+		{bus.TopicAudit, "delete"},
 		{bus.TopicCommands, "delete"},
 		{bus.TopicDead, "delete"},
 		{bus.TopicFeatures, "delete"},
@@ -193,6 +194,7 @@ func TestHeaders(t *testing.T) {
 
 		"command": {event.CommandType, "application/json", nil},
 		"fetched": {event.FetchedType, "application/json", nil},
+		"audit":   {event.AuditType, "application/json", nil},
 	} {
 		m, ok := a.Components.Messages[name]
 		if !ok {
@@ -237,9 +239,11 @@ func TestHeaders(t *testing.T) {
 		}
 		switch name { // what not every message has
 		case "window":
-			names = append(names, envelope.ToolLife, envelope.Copied)
+			names = append(names, envelope.ToolLife, envelope.Copied, envelope.Acquired, event.TraceHeader)
 		case "features":
-			names = append(names, envelope.ToolLife, "window_offset")
+			names = append(names, envelope.ToolLife, "window_offset", envelope.Acquired, event.TraceHeader)
+		case "result", "alert", "advisory", "evidence":
+			names = append(names, event.TraceHeader)
 		}
 		if len(got) != len(names) {
 			t.Errorf("%s: contract describes %v, the code sends %v", name, got, names)

@@ -2,7 +2,7 @@
 //
 //   - asyncapi.yaml has the topics and headers;
 //   - openapi.yaml has the HTTP API of the page;
-//   - *.schema.json have the JSON of results, alerts, evidence, advisories, states of
+//   - *.schema.json have the JSON of results, alerts, evidence, advisories, audit records, states of
 //     machines, manifests of models, deployments, live samples and context;
 //   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
 //     live samples, the layout file and the model file.
@@ -26,6 +26,8 @@ var (
 	EvidenceJSON []byte // JSON Schema 2020-12 of event.Evidence
 	//go:embed advisory.schema.json
 	AdvisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
+	//go:embed audit.schema.json
+	AuditJSON []byte // JSON Schema 2020-12 of event.Audit
 	//go:embed context.schema.json
 	ContextJSON []byte // JSON Schema 2020-12 of a machine's context, see feed.Change
 	//go:embed frame.schema.json
@@ -60,4 +62,6 @@ const (
 	MachineState = "machine-state"
 	Manifest     = "model-manifest"
 	Deployment   = "deployment"
+
+	Audit = "audit"
 )

@@ -35,6 +35,7 @@ func drawResult(t *rapid.T) event.Result {
 	r := event.Result{
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
+		FeedRate: rapid.SampledFrom([]float64{0, 0.5, 82.5, 1e6}).Draw(t, "feed rate"), Programme: optional.Draw(t, "programme"), Material: optional.Draw(t, "material"),
 		Start: times.Draw(t, "start"), End: times.Draw(t, "end"),
 		Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"), Model: texts.Draw(t, "model"),
 		Alarm: rapid.SampledFrom([]string{"normal", "raised", "acknowledged", "out_of_service"}).Draw(t, "alarm"), Late: rapid.Bool().Draw(t, "late"),
@@ -361,6 +362,26 @@ func TestCommands(t *testing.T) {
 }
 
 // What a gateway answers agrees with the schema.
+// Any record of the audit agrees with its schema once it is clean, and cleaning it again changes nothing.
+func TestAuditIsValid(t *testing.T) {
+	anything := rapid.OneOf(rapid.String(), texts, rapid.SampledFrom([]string{"", "A-K3ZQ7M2P", "login", "terminal", "refused", strings.Repeat("x", 3000)}))
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(name string) string { return anything.Draw(t, name) }
+		a := event.Audit{
+			ID: text("id"), At: times.Draw(t, "at"), Program: text("program"), Host: text("host"),
+			Actor:  event.Actor{Name: text("name"), Role: text("role"), Identified: event.Identified(text("identified")), From: text("from")},
+			Action: event.Action(text("action")), Machine: text("machine"), Alarm: text("alarm"), Model: text("model"), Object: text("object"), Command: text("command"),
+			Group: text("group"), Outcome: event.Outcome(text("outcome")), Reason: text("reason"), More: rapid.Uint64().Draw(t, "more"),
+		}.Clean()
+		if err := Validate(Audit, event.JSON(a)); err != nil {
+			t.Fatal(err)
+		}
+		if again := a.Clean(); again != a {
+			t.Errorf("a clean record changes:\n%+v\n%+v", a, again)
+		}
+	})
+}
+
 func TestFetchedIsValid(t *testing.T) {
 	none := event.Fetched{ID: "c/fetched", Command: "c", Machine: "acme/usk25", At: at, Gone: true, Text: "sent no window; the spool is empty"}
 	some := none
@@ -378,7 +399,7 @@ func TestFetchedIsValid(t *testing.T) {
 
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, MachineStateJSON, ManifestJSON, DeploymentJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, AuditJSON, MachineStateJSON, ManifestJSON, DeploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -420,6 +441,8 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
+		reflect.TypeFor[event.Audit]():   read(AuditJSON),
+		reflect.TypeFor[event.Actor]():   read(AuditJSON).Defs["actor"],
 
 		reflect.TypeFor[deploy.Manifest]():       read(ManifestJSON),
 		reflect.TypeFor[deploy.ManifestLayout](): read(ManifestJSON).Defs["layout"],

@@ -200,7 +200,7 @@ func (a *arrowFiles) begin() error {
 		return err
 	}
 	a.names = append(a.names, a.file.Name())
-	a.writer, err = a.codec.NewFileWriter(a.file, [2]string{"machine", a.machine}, [2]string{"command", a.command},
+	a.writer = a.codec.NewFileWriter(a.file, [2]string{"machine", a.machine}, [2]string{"command", a.command},
 		[2]string{"start", signal.FormatTime(a.window.Start, time.RFC3339Nano)})
 	return err
 }

@@ -50,8 +50,11 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		return nil, fmt.Errorf("bus: broker address %q: want the one address at which clients reach this machine, for example 127.0.0.1:9092", addr)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("bus: broker: %w", err)
+	}
+	if info, err := os.Lstat(filepath.Join(dir, "lock")); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("bus: broker folder %s: lock is not a file of its own but %v: remove it", dir, info.Mode().Type())
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if locked, err := lock.TryLock(); err != nil {

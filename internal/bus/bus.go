@@ -44,6 +44,7 @@ const (
 	TopicFeatures = "tcm.features.v1"
 	TopicShadow   = "tcm.shadow.v1"
 	TopicModels   = "tcm.models.v1" // compacted
+	TopicAudit    = "tcm.audit.v1"
 	TopicDead     = "tcm.dlq.v1"
 )
 

@@ -255,7 +255,8 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := true // whether the broker says what is allowed
+	said := true                      // whether the broker says what is allowed
+	allowed := make(map[string]int32) // by topic
 	for _, t := range res.(*kmsg.MetadataResponse).Topics {
 		name := ""
 		if t.Topic != nil {
@@ -268,12 +269,10 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 			said = false
 			continue
 		}
-		if slices.Contains(c.needs.Read, name) && t.AuthorizedOperations&mayRead == 0 {
-			return "", c.lacks("read topic "+name, kafka.TopicAuthorizationFailed)
-		}
-		if slices.Contains(c.needs.Write, name) && t.AuthorizedOperations&mayWrite == 0 {
-			return "", c.lacks("write topic "+name, kafka.TopicAuthorizationFailed)
-		}
+		allowed[name] = t.AuthorizedOperations
+	}
+	if err := c.lacksTopics(allowed); err != nil {
+		return "", err
 	}
 	if c.needs.Group != "" {
 		if err := c.aclGroup(ctx); err != nil {
@@ -370,6 +369,26 @@ func (c *checker) askCoordinator(ctx context.Context, req kmsg.Request, what, se
 }
 
 // lacks returns the error that a right is missing.
+// lacksTopics names all topics that the program may not read or write as it needs.
+func (c *checker) lacksTopics(allowed map[string]int32) error {
+	var rights []string
+	for _, kind := range []struct {
+		verb   string
+		topics []string
+		bit    int32
+	}{{"read", c.needs.Read, mayRead}, {"write", c.needs.Write, mayWrite}} {
+		for _, name := range kind.topics {
+			if operations, said := allowed[name]; said && operations&kind.bit == 0 {
+				rights = append(rights, kind.verb+" topic "+name)
+			}
+		}
+	}
+	if len(rights) == 0 {
+		return nil
+	}
+	return c.lacks(strings.Join(rights, ", "), kafka.TopicAuthorizationFailed)
+}
+
 func (c *checker) lacks(right string, err error) error {
 	return errors.New(explainRefusal(fmt.Errorf("bus: %s: %w", right, err), c.cfg))
 }

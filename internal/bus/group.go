@@ -190,6 +190,9 @@ func (r *groupRun) begin(gen *kafka.Generation) {
 		gen.Start(func(gctx context.Context) { // the generation ends when this returns
 			select {
 			case <-h.done:
+				if r.ctx.Err() != nil {
+					<-gctx.Done() // else the client library joins the next generation before it leaves, and costs the others theirs
+				}
 			case <-gctx.Done():
 				if r.sticky == nil {
 					h.end()

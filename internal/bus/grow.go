@@ -36,7 +36,8 @@ const MonitorProtocol = "flank-3"
 //
 // Grow changes nothing and returns ErrRunning while a group has monitors of another release.
 // It returns ErrUnfinished if machines may come back to a partition in which they were before,
-// and a group has not judged all windows of before. Grow calls say with a line for each step.
+// and a group has not judged all windows of before. Grow calls say with a line for each step, and
+// in the end with a line for each machine that has moved, or has not.
 func Grow(ctx context.Context, cfg Config, partitions int, say func(step string)) error {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -90,10 +91,13 @@ func (g *grower) run(ctx context.Context) (err error) {
 	if err := g.raiseAll(ctx); err != nil {
 		return err
 	}
-	if slices.Contains(record.Had, g.partitions) && record.Growing == 0 {
-		return nil
+	if !slices.Contains(record.Had, g.partitions) || record.Growing != 0 {
+		if err := g.writeCounts(ctx, Counts{Had: append(had, g.partitions), Groups: groups}); err != nil {
+			return err
+		}
 	}
-	return g.writeCounts(ctx, Counts{Had: append(had, g.partitions), Groups: groups})
+	g.sayMoves(ctx)
+	return nil
 }
 
 // had returns the numbers of partitions that the topics have had until now, ascending.

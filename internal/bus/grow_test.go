@@ -124,6 +124,58 @@ func TestGrow(t *testing.T) {
 	}
 }
 
+// Grow says which machines have moved, which wait for their state, and which are still where they
+// were. What it does not know of does not count: retired machines, tools, other groups, shadows.
+func TestGrowSaysWhoHasMoved(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	apply(t, cfg, 2)
+	monitors(t, cfg, "tcm-trial")
+	put := func(partition int, value string, parts ...string) {
+		t.Helper()
+		c, err := newClient(cfg) // which knows the partitions that there are now
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		m := Message{Key: strings.Join(parts, stateSeparator), Value: []byte(value)}
+		if value == "" {
+			m.Value = nil
+		}
+		err = c.retry(testContext(t), func(ctx context.Context, kc *kafka.Client) error {
+			return produceOnce(ctx, kc, TopicState, partition, []*Message{&m})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine := func(i int) string { return fmt.Sprintf("acme/line1/m%d", i) }
+	for i := range 5 {
+		put(PartitionOf(machine(i), 2), "{}", "tcm-trial", machine(i))
+	}
+	put(0, "{}", "tcm-trial", machine(0), "slow")
+	put(0, "{}", "tcm-trial", machine(0), "tool", "moved")
+	put(0, "{}", "tcm-trial~model", machine(0))
+	put(0, "{}", "another", machine(0))
+	put(0, "{}", machine(0))
+	put(PartitionOf(machine(4), 2), "", "tcm-trial", machine(4))
+	said := []string{strings.Join(mustGrow(t, cfg, 5), "\n")}
+	move := func(i int) {
+		was := PartitionOf(machine(i), 2)
+		put(was, "", "tcm-trial", machine(i))
+		put(was, fmt.Sprintf(`{"to":%d,"partitions":5}`, PartitionOf(machine(i), 5)), "tcm-trial", machine(i), "moved")
+		put(PartitionOf(machine(i), 5), "{}", "tcm-trial", machine(i))
+	}
+	move(0)
+	put(PartitionOf(machine(1), 5), `{"from":[0,-1,-1]}`, "tcm-trial", machine(1), "waits")
+	said = append(said, strings.Join(mustGrow(t, cfg, 5), "\n"))
+	put(PartitionOf(machine(1), 5), "", "tcm-trial", machine(1), "waits")
+	move(1)
+	move(2)
+	said = append(said, strings.Join(mustGrow(t, cfg, 5), "\n"))
+	golden.Check(t, "moves.txt", strings.Join(said, "\n\n")+"\n")
+}
+
 // If Grow is interrupted after any request that changes something, monitors know the numbers of
 // partitions nevertheless, and the next call of Grow does the rest.
 func TestGrowInterrupted(t *testing.T) {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -20,6 +21,15 @@ const (
 	maxRequest   = 1 << 20        // bytes of any other request
 	maxProduceTo = 10_000         // partitions that one request writes to
 	requestHead  = 8              // bytes of a request's key, version and number
+
+	// What all connections together may take. Bytes count as they come, not as they are announced.
+	maxConnections = 512
+	smallRequest   = 256 << 10 // bytes of a request that are not counted
+	requestBudget  = 256 << 20 // bytes of the parts beyond that, of requests that have not come whole
+	budgetStep     = 1 << 20
+
+	idleConnection = 10 * time.Minute // between requests, as Apache Kafka's connections.max.idle.ms
+	requestTime    = 30 * time.Second // from the first byte of a request to its last
 )
 
 // embeddedRebalance is how long an embedded broker waits for members that do not join again.
@@ -38,10 +48,17 @@ type brokerListener struct {
 	opened  chan struct{}
 	closed  chan struct{}
 	once    sync.Once
+	places  chan struct{} // one value for each connection
+	budget  *budget
+	idle    time.Duration // idleConnection; tests are impatient
+	patient time.Duration // requestTime
 }
 
 func newBrokerListener(l net.Listener) *brokerListener {
-	return &brokerListener{Listener: l, private: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
+	return &brokerListener{
+		Listener: l, private: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{}),
+		places: make(chan struct{}, maxConnections), budget: newBudget(requestBudget), idle: idleConnection, patient: requestTime,
+	}
 }
 
 // open lets clients in. It is called once.
@@ -66,11 +83,18 @@ func (l *brokerListener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	case <-l.opened:
 	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return newRequestConn(c, l), nil
+		default:
+			c.Close() // the client tries again
+		}
 	}
-	return newRequestConn(c), nil
 }
 
 func (l *brokerListener) Close() error {
@@ -87,7 +111,9 @@ func (l *brokerListener) Close() error {
 // that it sends no heartbeats.
 type requestConn struct {
 	net.Conn
+	from     *brokerListener
 	ready    []byte        // checked, not yet passed on
+	counted  int           // bytes of the budget that the request takes
 	left     int           // bytes of the request that are passed on as they come
 	joining  bool          // the last request was to join a group
 	answered chan struct{} // every answer puts a value in it, if it is empty
@@ -95,8 +121,8 @@ type requestConn struct {
 	once     sync.Once // closes closed
 }
 
-func newRequestConn(c net.Conn) *requestConn {
-	return &requestConn{Conn: c, answered: make(chan struct{}, 1), closed: make(chan struct{})}
+func newRequestConn(c net.Conn, from *brokerListener) *requestConn {
+	return &requestConn{Conn: c, from: from, answered: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 func (c *requestConn) Write(b []byte) (int, error) {
@@ -108,13 +134,17 @@ func (c *requestConn) Write(b []byte) (int, error) {
 }
 
 func (c *requestConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.once.Do(func() {
+		close(c.closed)
+		<-c.from.places
+	})
 	return c.Conn.Close()
 }
 
 func (c *requestConn) Read(b []byte) (int, error) {
 	if len(c.ready) == 0 && c.left == 0 {
 		if err := c.next(); err != nil {
+			c.uncount()
 			if c.joining {
 				select {
 				case <-c.answered:
@@ -127,7 +157,10 @@ func (c *requestConn) Read(b []byte) (int, error) {
 	}
 	if len(c.ready) > 0 {
 		n := copy(b, c.ready)
-		c.ready = c.ready[n:]
+		if c.ready = c.ready[n:]; len(c.ready) == 0 {
+			c.ready = nil
+			c.uncount()
+		}
 		return n, nil
 	}
 	n, err := c.Conn.Read(b[:min(len(b), c.left)])
@@ -138,8 +171,8 @@ func (c *requestConn) Read(b []byte) (int, error) {
 // next reads the head of a request, and all of one that writes or joins a group.
 func (c *requestConn) next() error {
 	for {
-		head := make([]byte, 4+requestHead)
-		if _, err := io.ReadFull(c.Conn, head); err != nil {
+		head, err := c.head()
+		if err != nil {
 			return err
 		}
 		size := int64(binary.BigEndian.Uint32(head))
@@ -152,13 +185,17 @@ func (c *requestConn) next() error {
 			return errRequest
 		}
 		c.joining = key == int16(kmsg.JoinGroup)
-		if !produce && !c.joining {
+		if !produce && !c.joining && size <= smallRequest {
 			c.ready, c.left = head, int(size-requestHead)
 			return nil
 		}
-		request := bytes.NewBuffer(head) // grows with the bytes that come, not to the length that the client claims
-		if _, err := io.CopyN(request, c.Conn, size-requestHead); err != nil {
+		request, err := c.whole(head, size-requestHead)
+		if err != nil {
 			return err
+		}
+		if !produce && !c.joining {
+			c.ready = request.Bytes()
+			return nil
 		}
 		if c.joining {
 			shortenRebalance(request.Bytes()[4:])
@@ -176,10 +213,58 @@ func (c *requestConn) next() error {
 			c.ready = request.Bytes()
 			return nil
 		default:
+			c.uncount()
 			if _, err := c.Conn.Write(bad); err != nil {
 				return err
 			}
 		}
+	}
+}
+
+// head reads the first bytes of a request. A client may be silent before them for long, and
+// has requestTime for the request once it has begun.
+func (c *requestConn) head() ([]byte, error) {
+	head := make([]byte, 4+requestHead)
+	if err := c.SetReadDeadline(time.Now().Add(c.from.idle)); err != nil {
+		return nil, err
+	}
+	n, err := c.Conn.Read(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(c.from.patient)); err != nil {
+		return nil, err
+	}
+	_, err = io.ReadFull(c.Conn, head[n:])
+	return head, err
+}
+
+// whole reads the rest of a request. It takes memory for the bytes that come, not for the length
+// that the client claims, and waits while other requests take too much.
+func (c *requestConn) whole(head []byte, rest int64) (*bytes.Buffer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.from.patient)
+	defer cancel()
+	request := bytes.NewBuffer(head)
+	for step := int64(smallRequest); rest > 0; step = budgetStep {
+		if step == budgetStep {
+			if err := c.from.budget.take(ctx, budgetStep); err != nil {
+				return nil, err
+			}
+			c.counted += budgetStep
+		}
+		n, err := io.CopyN(request, c.Conn, min(step, rest))
+		if rest -= n; err != nil {
+			return nil, err
+		}
+	}
+	return request, nil
+}
+
+// uncount gives back what the request took of the budget.
+func (c *requestConn) uncount() {
+	if c.counted > 0 {
+		c.from.budget.give(c.counted)
+		c.counted = 0
 	}
 }
 
@@ -305,6 +390,9 @@ func checkBatch(b []byte) error {
 	batch, rest, err := nextBatch(b)
 	if err != nil || len(rest) > 0 {
 		return nil
+	}
+	if batch.count <= 0 {
+		return fmt.Errorf("%w: it says that it holds %d records", ErrDamage, batch.count)
 	}
 	records, err := batch.unpack()
 	if err != nil {

@@ -85,12 +85,28 @@ func plan(cfg Config) []topicPlan {
 		{name: TopicState, compact: true, max: MaxMessage},
 		{name: TopicCommands, retain: Retain{Time: 7 * day}, max: MaxMessage},
 		{name: TopicModels, compact: true, max: MaxMessage, single: true},
+		{name: TopicAudit, retain: Retain{400 * day, 500e6}, max: MaxMessage, single: true},
 		{name: TopicDead, retain: Retain{30 * day, 10e9}, max: MaxMessage + deadOverhead, single: true},
 	}
 	for i := range plans {
 		plans[i].retain = cfg.Retain[plans[i].name].or(plans[i].retain)
 	}
 	return plans
+}
+
+// PlannedTopic is a topic as Apply makes it where no configuration says otherwise.
+type PlannedTopic struct {
+	Name     string
+	Single   bool              // one partition for any number of machines
+	Settings map[string]string // as Kafka names them
+}
+
+// Planned returns the topics, for other programs that make them.
+func Planned(replication int) (all []PlannedTopic) {
+	for _, p := range plan(Config{}) {
+		all = append(all, PlannedTopic{p.name, p.single, p.settings(replication)})
+	}
+	return all
 }
 
 // or returns r with its zero fields from other.

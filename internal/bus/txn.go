@@ -100,6 +100,15 @@ func (t *Txn) Position(topic string) int64 {
 	return FirstOffset
 }
 
+// Begin returns the offset of the partition's own topic from which on nothing is done yet, as
+// Fence found it: the group's position, or the oldest message where it has none.
+func (t *Txn) Begin() int64 {
+	if at := t.Position(t.p.topic); at >= 0 {
+		return at
+	}
+	return t.restart
+}
+
 // Publish writes messages and positions so that readers see all of them or none.
 // A position is the offset to read next in this partition of a topic. Without positions,
 // Publish commits the known ones again: by that the broker notices a member that has lost

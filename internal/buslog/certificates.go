@@ -13,14 +13,21 @@ import (
 // CertificateMetrics returns how long the certificates of connections to Kafka
 // last.
 func CertificateMetrics(cfg bus.Config) metric.Collector {
-	return metric.By("certificate", func(yield func(string, bus.Certificate) bool) {
+	return certificateMetrics(func() []bus.Certificate {
 		certificates, _ := cfg.Certificates() // the next connection reports a file that cannot be read
-		for _, c := range certificates {
+		return certificates
+	})
+}
+
+func certificateMetrics(certificates func() []bus.Certificate) metric.Collector {
+	return metric.By("certificate", func(yield func(string, bus.Certificate) bool) {
+		for _, c := range certificates() {
 			if !yield(c.Whose, c) {
 				return
 			}
 		}
 	}, []metric.Metric[bus.Certificate]{
+		metric.Gauge("tcm_certificate_expiry_timestamp_seconds", "When a certificate expires, since 1970.", func(c bus.Certificate) float64 { return float64(c.NotAfter.Unix()) }),
 		metric.Gauge("tcm_certificate_days_left", "Until a certificate expires.", func(c bus.Certificate) float64 { return c.DaysLeft(time.Now()) }),
 	})
 }

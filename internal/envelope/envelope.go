@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -26,6 +27,19 @@ const ToolLife = "tool_life"
 // Copied is the header of a raw window that was sent before, or whose features were: it is
 // not to be judged. Its value says why it was sent.
 const Copied = "copy"
+
+// Acquired is the header that says when the gateway had the whole window, by the gateway's
+// clock. Older releases send none.
+const Acquired = "acquired"
+
+// SetAcquired adds the header to the message of a window.
+func SetAcquired(m *bus.Message, at time.Time) { add(m, Acquired, at.UTC().Format(time.RFC3339Nano)) }
+
+// AcquiredAt returns the time in the header; zero if it is missing or cannot be read.
+func AcquiredAt(m *bus.Message) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, string(m.Header(Acquired)))
+	return at
+}
 
 // Extractor is the program that extracted features.
 type Extractor string
@@ -60,8 +74,12 @@ func add(m *bus.Message, key, value string) {
 func message(topic, typ string, e window.Envelope) bus.Message {
 	epoch := window.FormatEpoch(e.Epoch)
 	m := bus.Message{Topic: topic, Key: e.Machine, Time: e.Time, Value: e.Value}
-	for _, a := range event.Attributes(event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, window.ContentType) {
+	id := event.WindowID(e.Machine, epoch, e.Seq)
+	for _, a := range event.Attributes(id, e.Machine, typ, e.Time, window.ContentType) {
 		add(&m, a[0], a[1])
+	}
+	if trace := event.TraceParent(typ, id); trace != "" {
+		add(&m, event.TraceHeader, trace)
 	}
 	add(&m, "layout", e.Layout)
 	add(&m, "epoch", epoch)

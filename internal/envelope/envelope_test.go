@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -35,6 +36,7 @@ func TestMessages(t *testing.T) {
 		return []string{
 			"ce_specversion 1.0", "ce_id acme/line1/drill/00000000000000a1/7", "ce_source /acme/line1/drill", "ce_type " + typ,
 			"ce_time 2026-11-02T02:00:01.0000005Z", "ce_partitionkey acme/line1/drill", "content-type application/vnd.apache.arrow.stream",
+			"traceparent " + event.TraceParent(typ, "acme/line1/drill/00000000000000a1/7"),
 			"layout 0123456789abcdef", "epoch 00000000000000a1", "seq 7", "crc32c deadbeef",
 		}
 	}
@@ -104,5 +106,21 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 		if _, _, err := Origin(&m); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %s", err, text)
 		}
+	}
+}
+
+// When a window was acquired comes back from its header. Older releases have none.
+func TestAcquired(t *testing.T) {
+	m := Window(sealed)
+	if at := AcquiredAt(&m); !at.IsZero() {
+		t.Errorf("acquired at %v", at)
+	}
+	want := time.Date(2026, 11, 2, 2, 0, 1, 5, time.FixedZone("", 3600))
+	if SetAcquired(&m, want); !AcquiredAt(&m).Equal(want) {
+		t.Errorf("acquired at %v, want %v", AcquiredAt(&m), want)
+	}
+	m.Headers[len(m.Headers)-1].Value = []byte("yesterday")
+	if at := AcquiredAt(&m); !at.IsZero() {
+		t.Errorf("acquired at %v", at)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // CommandType is the CloudEvents type of a command.
@@ -143,12 +144,17 @@ func (c Command) checkFields() error {
 
 // checkTexts checks the texts that people write, the alarm's name and the time.
 func (c Command) checkTexts() error {
+	for _, f := range []struct{ name, text string }{{"machine", c.Machine}, {"was", c.Was}, {"tool", c.Tool}, {"by", c.By}, {"note", c.Note}} {
+		if err := plain.Check(f.text); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
 	switch {
-	case len(c.Tool) > maxTool || !utf8.ValidString(c.Tool):
+	case len(c.Tool) > maxTool:
 		return fmt.Errorf("tool: at most %d bytes of UTF-8", maxTool)
-	case c.By == "" || len(c.By) > maxBy || !utf8.ValidString(c.By):
+	case c.By == "" || len(c.By) > maxBy:
 		return fmt.Errorf("by: say who it is, in 1 to %d bytes of UTF-8", maxBy)
-	case len(c.Note) > maxNote || !utf8.ValidString(c.Note):
+	case len(c.Note) > maxNote:
 		return fmt.Errorf("note: at most %d bytes of UTF-8", maxNote)
 	case c.Incident != "" && !incident.MatchString(c.Incident):
 		return fmt.Errorf("incident %.32q: expected one as in A-K3ZQ7M2P", c.Incident)

@@ -7,7 +7,7 @@ package event
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -44,6 +44,14 @@ type Sensor struct {
 	Flags   []string `json:"flags"` // names of signal.Quality
 }
 
+// Range is between which values the samples of a channel were in a window, in its unit: from the
+// least to the greatest, or about that where the features do not say it.
+type Range struct {
+	Channel string  `json:"channel"`
+	Low     float32 `json:"low"`
+	High    float32 `json:"high"`
+}
+
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {
@@ -54,6 +62,9 @@ type Result struct {
 	Seq          uint64    `json:"seq"`
 	Tool         string    `json:"tool,omitempty"`
 	Hole         string    `json:"hole,omitempty"`
+	FeedRate     float64   `json:"feed_rate,omitempty"` // mm/min
+	Programme    string    `json:"programme,omitempty"` // of the machine's control
+	Material     string    `json:"material,omitempty"`
 	Start        time.Time `json:"start"` // sensor time of the first sample
 	End          time.Time `json:"end"`
 	Verdict      Verdict   `json:"verdict"`
@@ -70,9 +81,19 @@ type Result struct {
 	Late         bool      `json:"late,omitempty"`           // came after later windows were judged; never moves the alarm
 	Sensors      []Sensor  `json:"sensors,omitempty"`        // channels that cannot be trusted
 	ReferenceLen int       `json:"reference_len,omitempty"`  // windows the tool's reference has so far, while learning
+	Ranges       []Range   `json:"ranges,omitempty"`         // of channels, if the tool's reference is made of the window
 
 	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, but not for this window: see trend.Model.Root
 	*Wear            // nil if not known
+
+	Champion *Champion `json:"champion,omitempty"` // what the champion made of the window; only in results of shadows, nil from older releases
+}
+
+// Champion is what the model that counts made of a window which a shadow has judged too.
+type Champion struct {
+	Model    string  `json:"model"`
+	Verdict  Verdict `json:"verdict"`
+	Incident string  `json:"incident,omitempty"` // short name of its open alarm, if there is one
 }
 
 // Wear is the tool's estimated flank wear after a window, and how long the tool
@@ -92,7 +113,7 @@ type Wear struct {
 
 // WindowID returns the id of a window's message. A result's id is it with the group appended.
 func WindowID(machine, epoch string, seq uint64) string {
-	return fmt.Sprintf("%s/%s/%d", machine, epoch, seq)
+	return machine + "/" + epoch + "/" + strconv.FormatUint(seq, 10)
 }
 
 // Attributes returns the CloudEvents attributes of a message as Kafka headers

@@ -73,6 +73,9 @@ func TestListsAreThoseOfTheSchemas(t *testing.T) {
 	if got, want := fmt.Sprintf("%q", AlertStates), enum("alert.schema.json", "state"); got != want {
 		t.Errorf("states of alerts: %s, the schema has %s", got, want)
 	}
+	if got, want := fmt.Sprintf("%q", AuditActions), enum("audit.schema.json", "action"); got != want {
+		t.Errorf("actions of audit records: %s, the schema has %s", got, want)
+	}
 	if got, want := fmt.Sprintf("%q", AdvisoryKinds), enum("advisory.schema.json", "kind"); got != want {
 		t.Errorf("kinds of advisories: %s, the schema has %s", got, want)
 	}

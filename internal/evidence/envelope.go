@@ -30,13 +30,18 @@ type Channel struct {
 	Kind  signal.Kind   `json:"kind"`
 	Rate  float64       `json:"rate"` // samples a second
 	Pairs []*[2]float32 `json:"pairs"`
+	Usual []Band        `json:"usual,omitempty"` // of the tool's reference, ascending; nil if it is not known
 }
 
 func newEnvelope(l *signal.Layout, f Facts) *Envelope {
 	e := &Envelope{Alert: f.Alert, From: f.From, To: f.To, At: f.At}
+	usual := make(map[string][]Band)
+	for _, b := range f.Usual {
+		usual[b.Channel] = append(usual[b.Channel], b)
+	}
 	for _, c := range l.Channels() {
 		n := int(math.Round(c.Rate * f.To.Sub(f.From).Seconds()))
-		e.Channels = append(e.Channels, Channel{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), MaxPairs))})
+		e.Channels = append(e.Channels, Channel{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), MaxPairs)), Usual: usual[c.Name]})
 	}
 	return e
 }

@@ -62,6 +62,15 @@ type Facts struct {
 	Model    string
 	At       time.Time // end of the window that decided
 	From, To time.Time // the span that is to be kept
+	Usual    []Band    // of the tool's reference, as far as it is known
+}
+
+// Band is the power of a channel between two frequencies.
+type Band struct {
+	Channel string  `json:"-"`
+	LowHz   float64 `json:"low_hz"`
+	HighHz  float64 `json:"high_hz"`
+	DB      float64 `json:"db"` // mean density, as levels of Spectra
 }
 
 // Kept is what was kept.
@@ -91,7 +100,7 @@ func Open(dir string, keep int) (*Store, error) {
 	if keep < 0 {
 		return nil, fmt.Errorf("evidence: keep %d: must be 1 or more, for example %d", keep, DefaultKeep)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	f, err := os.CreateTemp(dir, ".probe.*")
@@ -124,13 +133,10 @@ func (s *Store) Write(name string, codec *window.Codec, f Facts, each func(add f
 	view := newEnvelope(codec.Layout(), f)
 	covered := f.From
 	path := filepath.Join(s.dir, name)
-	err := atomicfile.WriteTo(path+".arrow", func(w io.Writer) error {
+	err := atomicfile.WriteDataTo(path+".arrow", func(w io.Writer) error {
 		size := new(counter)
-		out, err := codec.NewFileWriter(io.MultiWriter(w, sum, size), f.metadata()...)
-		if err != nil {
-			return err
-		}
-		err = each(func(w *window.Window) error {
+		out := codec.NewFileWriter(io.MultiWriter(w, sum, size), f.metadata()...)
+		err := each(func(w *window.Window) error {
 			if !w.End().After(f.From) || !w.Start.Before(f.To) {
 				return nil
 			}
@@ -165,7 +171,7 @@ func (s *Store) Write(name string, codec *window.Codec, f Facts, each func(add f
 	if err != nil {
 		panic("evidence: Write: " + err.Error()) // it holds finite numbers only
 	}
-	if err := atomicfile.Write(path+".json", text); err != nil {
+	if err := atomicfile.WriteData(path+".json", text); err != nil {
 		os.Remove(path + ".arrow")
 		return Kept{}, fmt.Errorf("evidence: %w", err)
 	}

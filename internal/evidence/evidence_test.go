@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ var facts = Facts{
 }
 
 // newCodec returns a codec of a fast channel and a slow one.
-func newCodec(t *testing.T) *window.Codec {
+func newCodec(t testing.TB) *window.Codec {
 	l, err := signal.NewLayout("two rates", []signal.Channel{
 		{Name: "ch01", Kind: signal.Vibration, Unit: "g", Rate: 2000}, {Name: "torque", Kind: signal.Torque, Unit: "N·m", Rate: 10},
 	})
@@ -76,7 +77,7 @@ func seconds(numbers ...int) func(func(*window.Window) error) error {
 	}
 }
 
-func open(t *testing.T, keep int) (*Store, string) {
+func open(t testing.TB, keep int) (*Store, string) {
 	dir := filepath.Join(t.TempDir(), "evidence")
 	s, err := Open(dir, keep)
 	if err != nil {
@@ -321,6 +322,42 @@ func TestHandler(t *testing.T) {
 	}
 	if rec := get("POST", "/evidence/A-K3ZQ7M2P-5.arrow"); rec.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", rec.Code)
+	}
+}
+
+// Only the user of the monitor may read waveforms, and no link leads out of the folder.
+func TestEvidenceIsPrivate(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "evidence")
+	s, err := Open(dir, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{"A-K3ZQ7M2P-5.arrow", "A-K3ZQ7M2P-5.json", "A-AAAAAAAA-1.arrow", "A-AAAAAAAA-1.json"} {
+		if err := os.Symlink(outside, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, path := range []string{"/evidence/A-AAAAAAAA-1.arrow", "/api/evidence/A-AAAAAAAA-1", "/api/evidence/A-AAAAAAAA-1/spectra?channel=ch01"} {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "precious") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if _, err := s.Write("A-K3ZQ7M2P-5", newCodec(t), facts, seconds(1, 2, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "precious" {
+		t.Errorf("the file outside holds %q, %v", got, err)
+	}
+	for _, name := range []string{"", "A-K3ZQ7M2P-5.arrow", "A-K3ZQ7M2P-5.json"} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%q: %v, %v", name, info.Mode(), err)
+		}
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/cells"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -15,6 +17,7 @@ import (
 // Bounds of a spectrogram. A frame of 1024 samples has bins of 78 Hz at 20 kHz.
 const (
 	MaxColumns  = 240
+	maxEnvelope = 64 << 20 // bytes of an envelope: a channel takes 16 kB
 	maxFrame    = 1024
 	minFrame    = 4 * signal.MinSpectral
 	mostSamples = 1 << 24 // of a channel in the span: 64 MB
@@ -38,6 +41,8 @@ type Spectra struct {
 	Hz    float64    `json:"hz"`    // width of a bin of Level
 	Level []*float64 `json:"level"` // of the window that decided; Level[i] is at (i+1)·Hz; empty if that window is not there
 
+	Usual []Band `json:"usual,omitempty"` // of the tool's reference, ascending; nil if it is not known
+
 	RowHz   float64  `json:"row_hz"`  // height of a row of Columns
 	Columns [][]*int `json:"columns"` // equal stretches of the span from From to To; row i is at (i+1)·RowHz; nil: no samples
 }
@@ -45,7 +50,7 @@ type Spectra struct {
 // Spectra returns the spectra of a channel of the evidence that has a name. It returns
 // [window.ErrNoChannel], [ErrNoSpectrum], or the error of opening the file.
 func (s *Store) Spectra(name, channel string) (*Spectra, error) {
-	e, err := s.envelope(name)
+	e, err := s.span(name)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +59,27 @@ func (s *Store) Spectra(name, channel string) (*Spectra, error) {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	r, err := cells.OpenWindows(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("evidence: %s.arrow: %w: %w: delete it with %s.json", name, err, window.ErrCorrupt, name)
+	}
+	defer func() { _ = r.Close() }() // it only drops what it holds
 	out := &Spectra{Channel: channel, From: e.From, To: e.To, At: e.At}
+	for _, c := range e.Channels {
+		if c.Name == channel {
+			out.Usual = c.Usual
+		}
+	}
 	var span []float32 // all samples from From to To, NaN where none is there
 	frame := 0         // samples of a window
-	err = window.ReadChannel(f, channel, func(c signal.Channel, start time.Time, x []float32) error {
+	err = window.ReadChannel(r, channel, func(c signal.Channel, start time.Time, x []float32) error {
 		if span == nil {
 			n := math.Round(c.Rate * e.To.Sub(e.From).Seconds())
-			if len(x) < signal.MinSpectral || n > mostSamples {
+			if len(x) < signal.MinSpectral || !(n >= 1 && n <= mostSamples) {
 				return ErrNoSpectrum
 			}
 			out.Unit, out.Rate = c.Unit, c.Rate
@@ -78,6 +97,9 @@ func (s *Store) Spectra(name, channel string) (*Spectra, error) {
 		}
 		return nil
 	})
+	if err != nil && !errors.Is(err, window.ErrNoChannel) && !errors.Is(err, ErrNoSpectrum) {
+		return nil, fmt.Errorf("evidence: %s.arrow: %w: delete it with %s.json", name, err, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +178,20 @@ func whole(v *float64) *int {
 	return &i
 }
 
-// envelope returns the envelope that is kept under a name.
-func (s *Store) envelope(name string) (*Envelope, error) {
+// span is what spectra need of an envelope.
+type span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	At   time.Time `json:"at"`
+
+	Channels []struct {
+		Name  string `json:"name"`
+		Usual []Band `json:"usual"`
+	} `json:"channels"`
+}
+
+// span returns the span of the evidence that is kept under a name.
+func (s *Store) span(name string) (*span, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -166,9 +200,9 @@ func (s *Store) envelope(name string) (*Envelope, error) {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer f.Close()
-	var e Envelope
-	if err := json.NewDecoder(f).Decode(&e); err != nil {
-		return nil, fmt.Errorf("evidence: %s.json: %w", name, err)
+	var e span
+	if err := json.NewDecoder(io.LimitReader(f, maxEnvelope)).Decode(&e); err != nil {
+		return nil, fmt.Errorf("evidence: %s.json: %w: the file is damaged, delete it with %s.arrow", name, err, name)
 	}
 	return &e, nil
 }

@@ -1,16 +1,21 @@
 package evidence
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -24,7 +29,7 @@ func tone(n int) *window.Window {
 	return w
 }
 
-func writeTones(t *testing.T, s *Store, numbers ...int) {
+func writeTones(t testing.TB, s *Store, numbers ...int) {
 	t.Helper()
 	_, err := s.Write("A-K3ZQ7M2P-5", newCodec(t), facts, func(add func(*window.Window) error) error {
 		for _, n := range numbers {
@@ -144,5 +149,90 @@ func TestHandlerOfSpectra(t *testing.T) {
 		if rec.Code != want || want == http.StatusOK && !json.Valid(rec.Body.Bytes()) {
 			t.Errorf("%s: %d %.100s", path, rec.Code, rec.Body)
 		}
+	}
+}
+
+// What is usual for the tool is kept with each channel, and comes with its spectra.
+func TestUsualBands(t *testing.T) {
+	s, dir := open(t, 0)
+	of := facts
+	of.Usual = []Band{{"ch01", 0, 500, -40}, {"torque", 0, 5, -20}, {"ch01", 500, 1000, 0}}
+	if _, err := s.Write("A-K3ZQ7M2P-5", newCodec(t), of, seconds(4)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Spectra("A-K3ZQ7M2P-5", "ch01")
+	if err != nil || len(got.Usual) != 2 || got.Usual[0] != (Band{"", 0, 500, -40}) || got.Usual[1] != (Band{"", 500, 1000, 0}) {
+		t.Errorf("%+v, %v", got.Usual, err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "A-K3ZQ7M2P-5.json"))
+	if err != nil || !bytes.Contains(text, []byte(`{"low_hz":500,"high_hz":1000,"db":0}`)) {
+		t.Errorf("%s, %v", text, err)
+	}
+	writeTones(t, s, 4)
+	if got, err := s.Spectra("A-K3ZQ7M2P-5", "ch01"); err != nil || got.Usual != nil {
+		t.Errorf("without a reference: %+v, %v", got, err)
+	}
+}
+
+// A damaged file of evidence is an error that names the file, wherever the damage is.
+func FuzzSpectra(f *testing.F) {
+	s, dir := open(f, 0)
+	writeTones(f, s, 4, 5)
+	text, err := os.ReadFile(filepath.Join(dir, "A-K3ZQ7M2P-5.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	windows, err := os.ReadFile(filepath.Join(dir, "A-K3ZQ7M2P-5.arrow"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text, windows)
+	f.Add([]byte(`{"from":"0001-01-01T00:00:00Z","to":"9999-01-01T00:00:00Z","at":"2026-11-02T00:00:00Z","channels":[]}`), windows[:len(windows)-20])
+	f.Fuzz(func(t *testing.T, text, windows []byte) {
+		dir := t.TempDir()
+		s, err := Open(dir, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "A-K3ZQ7M2P-5.json"), text, 0o600), os.WriteFile(filepath.Join(dir, "A-K3ZQ7M2P-5.arrow"), windows, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Spectra("A-K3ZQ7M2P-5", "ch01")
+		if err != nil && !errors.Is(err, ErrNoSpectrum) && !errors.Is(err, window.ErrNoChannel) && !strings.Contains(err.Error(), "A-K3ZQ7M2P-5") {
+			t.Fatalf("%v does not name the file", err)
+		}
+	})
+}
+
+// The spectra of a machine with many channels are read, although the envelope of all of them is long.
+func TestSpectraOfManyChannels(t *testing.T) {
+	const n = 400
+	var channels []signal.Channel
+	w := second(0)
+	w.Samples, w.Quality = nil, make([]signal.Quality, n)
+	for i := range n {
+		channels = append(channels, signal.Channel{Name: fmt.Sprintf("ch%03d", i+1), Kind: signal.Vibration, Unit: "g", Rate: 600})
+		x := make([]float32, 600)
+		for k := range x {
+			x[k] = float32(math.Sin(float64(i+k))) * 1e-5
+		}
+		w.Samples = append(w.Samples, x)
+	}
+	l, err := signal.NewLayout("many", channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := window.NewCodec(l, window.DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, 0)
+	f := facts
+	f.At, f.To = origin.Add(time.Second), origin.Add(time.Second)
+	if _, err := s.Write("A-K3ZQ7M2P-5", codec, f, func(add func(*window.Window) error) error { return add(w) }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Spectra("A-K3ZQ7M2P-5", "ch400"); err != nil || len(got.Level) == 0 {
+		t.Errorf("%v", err)
 	}
 }

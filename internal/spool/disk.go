@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -56,8 +55,6 @@ type osFile struct {
 
 func (f osFile) Sync() error { return f.fsync(f.File) }
 
-func (d osDisk) path(name string) string { return filepath.Join(d.dir, name) }
-
 func (d osDisk) List() (map[string]FileInfo, error) {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -84,16 +81,36 @@ func (d osDisk) Create(name string) (File, error) {
 }
 
 func (d osDisk) open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(d.path(name), flag, 0o644)
+	var f *os.File
+	err := d.within(func(root *os.Root) (err error) {
+		f, err = root.OpenFile(name, flag, 0o600)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f, d.fsync}, nil
 }
 
-func (d osDisk) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
-func (d osDisk) Remove(name string) error     { return os.Remove(d.path(name)) }
-func (d osDisk) Sync() error                  { return syncDir(d.dir, d.fsync) }
+func (d osDisk) Rename(from, to string) error {
+	return d.within(func(root *os.Root) error { return root.Rename(from, to) })
+}
+
+func (d osDisk) Remove(name string) error {
+	return d.within(func(root *os.Root) error { return root.Remove(name) })
+}
+
+func (d osDisk) Sync() error { return syncDir(d.dir, d.fsync) }
+
+// within calls do with the folder. A link in it that leads out of it is an error.
+func (d osDisk) within(do func(*os.Root) error) error {
+	root, err := os.OpenRoot(d.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return do(root)
+}
 
 // ReadFile returns the contents of the file called name. Where the disk cannot read
 // a part of it, the error is ErrUnreadable.

@@ -37,7 +37,7 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if s.disk == nil {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, Recovery{}, fmt.Errorf("spool: %w", err)
 		}
 		lock, err := lockFolder(dir)
@@ -56,7 +56,11 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 
 // lockFolder takes the folder for this process.
 func lockFolder(dir string) (*flock.Flock, error) {
-	lock := flock.New(filepath.Join(dir, "lock"))
+	path := filepath.Join(dir, "lock")
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("spool: %s is not a file of its own but %v: remove it", path, info.Mode().Type())
+	}
+	lock := flock.New(path)
 	if locked, err := lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("spool: folder %s: %w", dir, err)
 	} else if !locked {

@@ -44,6 +44,13 @@ func (j *Judge) Explain(ref *Reference) Explanation {
 	return e
 }
 
+// Band returns the frequencies in Hz of the band whose energy feature i is, see
+// [signal.Extractor.Band], and the channel.
+func (j *Judge) Band(i int) (low, high float64, channel int, ok bool) {
+	low, high, ok = j.extractor.Band(i)
+	return low, high, j.extractor.Channels(i)[0], ok
+}
+
 // Describe returns what feature i is in words, and its unit, see
 // [signal.Extractor.Describe]; and the channel that it is named after.
 func (j *Judge) Describe(i int) (what, unit string, channel int) {

@@ -33,7 +33,9 @@ import (
 const (
 	magic        = "FLANKMDL"
 	version      = 2 // of the newest, which is written if there is need of it
-	maxModelSize = 256 << 20
+	maxModelSize = 128 << 20
+	maxManifest  = 8 << 20 // bytes of a section of JSON, which takes some ten times as much memory
+	maxGolden    = 4096    // golden vectors; each takes memory of its own
 
 	sectionManifest   = "manifest"   // JSON, see manifest
 	sectionClassifier = "classifier" // classify.Classifier in its binary form
@@ -266,6 +268,11 @@ func readSections(b []byte, n uint32) (map[string][]byte, error) {
 
 func fromSections(sections map[string][]byte) (*Model, error) {
 	var f manifest
+	for _, name := range []string{sectionManifest, sectionWear, sectionDrift} {
+		if n := len(sections[name]); n > maxManifest {
+			return nil, fmt.Errorf("%w: section %s has %d bytes, at most %d are read", ErrDamaged, name, n, maxManifest)
+		}
+	}
 	if err := json.Unmarshal(sections[sectionManifest], &f); err != nil {
 		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 	}
@@ -370,6 +377,9 @@ func readGolden(b []byte) ([]Golden, error) {
 	if row == 0 || uint64(len(b))/row != uint64(rows) || uint64(len(b))%row != 0 {
 		return nil, errors.New("golden vectors are cut off")
 	}
+	if rows > maxGolden {
+		return nil, fmt.Errorf("%d golden vectors, at most %d are read", rows, maxGolden)
+	}
 	golden := make([]Golden, rows)
 	for i := range golden {
 		g := Golden{Features: make([]float32, features), Posterior: make([]float64, classes)}
@@ -393,7 +403,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(path, b); err != nil {
+	if err := atomicfile.WriteData(path, b); err != nil {
 		return fmt.Errorf("model: save: %w", err)
 	}
 	return nil
@@ -406,12 +416,16 @@ func Load(path string) (*Model, error) {
 		return nil, fmt.Errorf("model: %w: train one with `trainer fit --model %s`", err, path)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxModelSize+1))
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	if len(b) > maxModelSize {
-		return nil, fmt.Errorf("model: %s: %w: more than %d MiB", path, ErrDamaged, maxModelSize>>20)
+	if info.Size() > maxModelSize {
+		return nil, fmt.Errorf("model: %s: %w: more than %d MiB: copy the file again or train a new model", path, ErrDamaged, maxModelSize>>20)
+	}
+	b := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, fmt.Errorf("model: %s: %w", path, err)
 	}
 	m, err := Decode(b)
 	if err != nil {

@@ -164,6 +164,9 @@ func (c *Codec) Seal(w *Window) (Envelope, error) {
 		return Envelope{}, err
 	}
 	value, err := writeStream(c.schema, rec, c.limit)
+	if err == nil {
+		value, err = addContext(value, len(c.prefix), &w.Context)
+	}
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
 	}
@@ -278,7 +281,7 @@ func (c *Codec) read(e Envelope, w *Window) error {
 	}
 	rec := r.Record()
 	w.ToolLife = e.ToolLife
-	if err := readFacts(rec, e, c.spec, w); err != nil {
+	if err := readFacts(rec, e, len(c.prefix), c.spec, w); err != nil {
 		return err
 	}
 	n := len(c.samples)
@@ -301,8 +304,11 @@ func finiteSpeed(v float64) float64 {
 }
 
 // readFacts stores the facts of a record in w, and reports those that are not the
-// envelope's or the spec's.
-func readFacts(rec arrow.Record, e Envelope, spec Spec, w *Window) error {
+// envelope's or the spec's. The schema has so many bytes.
+func readFacts(rec arrow.Record, e Envelope, schema int, spec Spec, w *Window) error {
+	if err := readContext(e.Value[schema:], &w.Context); err != nil {
+		return fmt.Errorf("window: %w: %w", err, ErrCorrupt)
+	}
 	str := func(i int) string { return strings.Clone(rec.Column(i).(*array.String).Value(0)) }
 	w.Machine, w.Tool, w.Hole = str(colMachine), str(colTool), str(colHole)
 	w.Epoch = rec.Column(colEpoch).(*array.Uint64).Value(0)

@@ -210,7 +210,7 @@ func (x *FeatureExtractor) Extract(w *Window, f *Features) {
 	quality := append(f.Quality[:0], w.Quality...)
 	f.Window = *w
 	f.Samples, f.Quality, f.Drift, f.Form = nil, quality, 0, x.form
-	f.SpindleSpeed = finiteSpeed(f.SpindleSpeed) // as Codec.Open has it, so that gateways and monitors extract the same
+	f.SpindleSpeed, f.FeedRate = finiteSpeed(f.SpindleSpeed), knownFeedRate(f.FeedRate) // as Codec.Open has it, so that gateways and monitors extract the same
 	f.Level, f.Frames = 0, f.Frames[:0]
 	if x.follower != nil {
 		f.Frames = x.follower.Measure(f.Frames, w.Samples)
@@ -259,6 +259,9 @@ func (f *Form) Seal(x *Features) (Envelope, error) {
 		cols = append(cols, list(f.schema.Field(colFrames).Type, frames, arrow.Float32Traits.CastToBytes(x.Frames)))
 	}
 	value, err := writeStream(f.schema, array.NewRecord(f.schema, cols, 1), f.limit)
+	if err == nil {
+		value, err = addContext(value, len(f.prefix), &x.Context)
+	}
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal features of seq %d: %w", x.Seq, err)
 	}
@@ -304,7 +307,7 @@ func (f *Form) read(e Envelope, x *Features) error {
 		return fmt.Errorf("window: features: no record batch (%v): %w", r.Err(), ErrCorrupt)
 	}
 	rec := r.Record()
-	if err := readFacts(rec, e, f.spec, &x.Window); err != nil {
+	if err := readFacts(rec, e, len(f.prefix), f.spec, &x.Window); err != nil {
 		return err
 	}
 	x.Samples, x.Form = nil, f

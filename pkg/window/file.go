@@ -22,26 +22,45 @@ const FileContentType = "application/vnd.apache.arrow.file"
 // record batch of one row with the columns that a window has on the wire. Such a
 // file is for keeping and for other programs: any Arrow library opens it
 // (schemas/evidence.arrow.md).
+//
+// Feed rate, programme and material are columns after the channels, if the first window
+// that is written knows one of them.
 type FileWriter struct {
-	codec  *Codec
-	schema *arrow.Schema
-	out    *ipc.FileWriter
+	codec   *Codec
+	to      io.Writer
+	about   arrow.Metadata
+	context bool // feed rate, programme and material are columns
+	schema  *arrow.Schema
+	out     *ipc.FileWriter // nil until the first window
 }
 
-// NewFileWriter returns a FileWriter for windows of the codec's layout and spec.
-// Metadata is what the schema says of the file: pairs of a key and its value.
-func (c *Codec) NewFileWriter(w io.Writer, metadata ...[2]string) (*FileWriter, error) {
+// NewFileWriter returns a FileWriter for windows of the codec's layout and spec. It writes
+// nothing yet. Metadata is what the schema says of the file: pairs of a key and its value.
+func (c *Codec) NewFileWriter(w io.Writer, metadata ...[2]string) *FileWriter {
 	var keys, values []string
 	for _, m := range metadata {
 		keys, values = append(keys, m[0]), append(values, m[1])
 	}
-	about := arrow.NewMetadata(keys, values)
-	f := &FileWriter{codec: c, schema: arrow.NewSchema(c.schema.Fields(), &about)}
-	var err error
-	if f.out, err = ipc.NewFileWriter(&position{w: w}, ipc.WithSchema(f.schema)); err != nil {
-		return nil, fmt.Errorf("window: file: %w", err)
+	return &FileWriter{codec: c, to: w, about: arrow.NewMetadata(keys, values)}
+}
+
+// begin writes what precedes the windows.
+func (f *FileWriter) begin() (err error) {
+	if f.out != nil {
+		return nil
 	}
-	return f, nil
+	fields := f.codec.schema.Fields()
+	if f.context {
+		fields = append(slices.Clip(fields),
+			arrow.Field{Name: keyFeedRate, Type: arrow.PrimitiveTypes.Float64},
+			arrow.Field{Name: keyProgramme, Type: arrow.BinaryTypes.String},
+			arrow.Field{Name: keyMaterial, Type: arrow.BinaryTypes.String})
+	}
+	f.schema = arrow.NewSchema(fields, &f.about)
+	if f.out, err = ipc.NewFileWriter(&position{w: f.to}, ipc.WithSchema(f.schema)); err != nil {
+		return fmt.Errorf("window: file: %w", err)
+	}
+	return nil
 }
 
 // Write adds w. It panics and fails like [Codec.Seal], and when nothing can be
@@ -51,7 +70,21 @@ func (f *FileWriter) Write(w *Window) error {
 	if err != nil {
 		return err
 	}
-	if err := f.out.Write(array.NewRecord(f.schema, rec.Columns(), 1)); err != nil {
+	if f.out == nil {
+		keys, err := contextKeys(&w.Context)
+		if err != nil {
+			return err
+		}
+		f.context = len(keys) > 0
+	}
+	if err := f.begin(); err != nil {
+		return err
+	}
+	cols := rec.Columns()
+	if f.context {
+		cols = append(slices.Clip(cols), scalar(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes([]float64{knownFeedRate(w.FeedRate)})), text(w.Programme), text(w.Material))
+	}
+	if err := f.out.Write(array.NewRecord(f.schema, cols, 1)); err != nil {
 		return fmt.Errorf("window: file: seq %d: %w", w.Seq, err)
 	}
 	return nil
@@ -60,6 +93,9 @@ func (f *FileWriter) Write(w *Window) error {
 // Close writes the end of the file, without which it is none. It does not close
 // what is written to.
 func (f *FileWriter) Close() error {
+	if err := f.begin(); err != nil {
+		return err
+	}
 	if err := f.out.Close(); err != nil {
 		return fmt.Errorf("window: file: %w", err)
 	}
@@ -90,26 +126,19 @@ func (p *position) Seek(offset int64, whence int) (int64, error) {
 var ErrNoChannel = errors.New("window: file: no channel of that name")
 
 // ReadChannel calls each with the samples of one channel of every window in a file that
-// a [FileWriter] wrote, in the order of the file. Start is the sensor time of the first
+// a [FileWriter] wrote, in the order of the file. The caller opens the reader, with bounds if
+// others may have written the file, and closes it. Start is the sensor time of the first
 // sample. x belongs to ReadChannel: each must not keep it. An error of each ends the
 // reading and is returned; a damaged file is an error that wraps [ErrCorrupt].
-func ReadChannel(f interface {
-	io.ReadSeeker
-	io.ReaderAt
-}, name string, each func(c signal.Channel, start time.Time, x []float32) error) (err error) {
+func ReadChannel(r *ipc.FileReader, name string, each func(c signal.Channel, start time.Time, x []float32) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("window: file: Arrow reader: %v: %w", r, ErrCorrupt)
 		}
 	}()
-	r, err := ipc.NewFileReader(f)
-	if err != nil {
-		return fmt.Errorf("window: file: %w: %w", err, ErrCorrupt)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
 	fields := r.Schema().Fields()
 	col := slices.IndexFunc(fields, func(f arrow.Field) bool { return f.Name == name })
-	if col < factColumns {
+	if col < factColumns || fields[col].Type.ID() != arrow.FIXED_SIZE_LIST { // before the channels, or after them
 		return fmt.Errorf("%w: %.64q", ErrNoChannel, name)
 	}
 	about := func(key string) string {

@@ -18,10 +18,7 @@ func TestFileIsPlainArrow(t *testing.T) {
 	l := signal.GunDrill()
 	c := newCodec(t, l, DefaultSpec)
 	var b bytes.Buffer
-	f, err := c.NewFileWriter(&b, [2]string{"alert", "m/1/2/raised"}, [2]string{"at", "now"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := c.NewFileWriter(&b, [2]string{"alert", "m/1/2/raised"}, [2]string{"at", "now"})
 	ws := []*Window{example(l, DefaultSpec), example(l, DefaultSpec)}
 	ws[1].Seq++
 	ws[1].Start = ws[1].End()
@@ -86,10 +83,7 @@ func TestFileOnAFullDisk(t *testing.T) {
 	l := signal.GunDrill()
 	c := newCodec(t, l, DefaultSpec)
 	for _, space := range []full{0, 100_000} {
-		f, err := c.NewFileWriter(&space)
-		if err == nil {
-			err = f.Write(example(l, DefaultSpec))
-		}
+		err := c.NewFileWriter(&space).Write(example(l, DefaultSpec))
 		if !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "window: file: ") {
 			t.Errorf("%v", err)
 		}

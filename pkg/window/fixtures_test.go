@@ -27,6 +27,7 @@ func TestWriteFixtures(t *testing.T) {
 		}
 	}
 	w.ToolLife = "life-1"
+	w.FeedRate, w.Programme, w.Material = 82.5, "O1234 <bore>", "42CrMo4"
 	form := newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil)
 	var x Features
 	form.NewExtractor().Extract(w, &x)
@@ -40,7 +41,8 @@ func TestWriteFixtures(t *testing.T) {
 	}
 	want, err := json.Marshal(map[string]any{
 		"machine": w.Machine, "tool_life": w.ToolLife, "seq": w.Seq, "start": w.Start, "level": x.Level, "fingerprint": form.Fingerprint(), "layout": l.Fingerprint(),
-		"names": form.Names(), "values": arrow.Float32Traits.CastToBytes(x.Values), "frames": arrow.Float32Traits.CastToBytes(x.Frames),
+		"control": map[string]string{"feed_rate": "82.5", "programme": w.Programme, "material": w.Material},
+		"names":   form.Names(), "values": arrow.Float32Traits.CastToBytes(x.Values), "frames": arrow.Float32Traits.CastToBytes(x.Frames),
 	})
 	if err != nil {
 		t.Fatal(err)

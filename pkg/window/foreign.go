@@ -280,12 +280,17 @@ func (r *schemaReader) tables(t *flatbuffers.Table, slot flatbuffers.VOffsetT) (
 
 // text returns the beginning of a text in a slot of t.
 func (r *schemaReader) text(t *flatbuffers.Table, slot flatbuffers.VOffsetT) string {
+	return r.textOf(t, slot, mostName)
+}
+
+// textOf returns the first bytes of a text in a slot of t, at most so many.
+func (r *schemaReader) textOf(t *flatbuffers.Table, slot flatbuffers.VOffsetT, most int) string {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
 		return ""
 	}
 	b := t.ByteVector(o + t.Pos)
-	b = b[:min(len(b), mostName)]
+	b = b[:min(len(b), most)]
 	r.spend(len(b))
 	return string(b)
 }

@@ -356,3 +356,6 @@ func removeAll(kc *kafka.Client) (left int, err error) {
 	}
 	return len(topics) + len(names), nil
 }
+
+// DataDir returns the folder of the broker's topics. Copy or replace it only while the broker is stopped.
+func (b *Broker) DataDir() string { return filepath.Join(b.dir, "data") }

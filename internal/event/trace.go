@@ -1,0 +1,50 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// TraceHeader is the name of the header that carries a TraceParent.
+const TraceHeader = "traceparent"
+
+// SplitWindowID returns what the id of a window's message, or an id that begins with one, such as
+// a result's or an alert's, says of its window. ok is false for other ids.
+func SplitWindowID(id string) (machine, epoch string, seq uint64, ok bool) {
+	parts := strings.Split(id, "/")
+	for i := 1; i+1 < len(parts); i++ { // the first place that can be one: groups come later
+		n, err := strconv.ParseUint(parts[i+1], 10, 64)
+		if err == nil && isEpoch(parts[i]) {
+			return strings.Join(parts[:i], "/"), parts[i], n, true
+		}
+	}
+	return "", "", 0, false
+}
+
+func isEpoch(s string) bool {
+	return len(s) == 16 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// TraceID returns the id of the trace that all messages about a window have: 32 hexadecimal
+// digits, the first half of the SHA-256 of WindowID. It follows from the window's name, so
+// that it is the same when the window is sent again, read from a spool of an older release, or
+// judged anywhere.
+func TraceID(machine, epoch string, seq uint64) string {
+	sum := sha256.Sum256([]byte(WindowID(machine, epoch, seq)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// TraceParent returns the header of W3C Trace Context, level 1, of the message with a type and an
+// id about a window: version 00, the window's TraceID, 16 hexadecimal digits that follow from
+// type and id, and the flag that the trace is recorded. It is empty if the id does not begin with
+// a window's.
+func TraceParent(typ, id string) string {
+	machine, epoch, seq, ok := SplitWindowID(id)
+	if !ok {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(typ + "/" + id))
+	return "00-" + TraceID(machine, epoch, seq) + "-" + hex.EncodeToString(sum[:8]) + "-01"
+}
