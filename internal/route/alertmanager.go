@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -168,23 +169,23 @@ func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
 		if e.Kind == "drift" {
 			p.Labels["severity"] = "info"
 		}
-		put(p.Annotations, "status", e.Status)
+		put(p.Annotations, "status", plain.Text(e.Status))
 	} else {
 		put(p.Labels, "tool", e.Tool)
 	}
-	put(p.Annotations, "summary", why.Text)
+	put(p.Annotations, "summary", plain.Text(why.Text))
 	if why != e {
-		put(p.Annotations, "news", e.Text)
+		put(p.Annotations, "news", plain.Text(e.Text))
 	}
-	put(p.Annotations, "state", e.Alarm)
-	put(p.Annotations, "incident", e.Incident)
-	put(p.Annotations, "model", e.Model)
-	put(p.Annotations, "hole", why.Hole)
+	put(p.Annotations, "state", plain.Text(e.Alarm))
+	put(p.Annotations, "incident", plain.Text(e.Incident))
+	put(p.Annotations, "model", plain.Text(e.Model))
+	put(p.Annotations, "hole", plain.Text(why.Hole))
 	if why.Score > 0 {
 		put(p.Annotations, "score", fmt.Sprintf("%.2f", why.Score))
 	}
 	if e.State == "acknowledged" {
-		put(p.Annotations, "acknowledged_by", e.By)
+		put(p.Annotations, "acknowledged_by", plain.Text(e.By))
 	}
 	put(p.Annotations, "evidence", why.link())
 	if u, err := url.Parse(why.link()); err == nil && u.IsAbs() {

@@ -31,6 +31,7 @@ type Receivers struct {
 	Alertmanager *Alertmanager `yaml:"alertmanager"`
 	MQTT         *MQTT         `yaml:"mqtt"`
 	SMTP         *SMTP         `yaml:"smtp"`
+	OPCUA        *OPCUA        `yaml:"opcua"`
 }
 
 // receiverConfig is what the configuration says about one receiver.
@@ -66,8 +67,17 @@ func (r *Receivers) list() (keys []string, named []namedReceiver) {
 
 const defaultTimeout = 10 * time.Second
 
-// Resolve makes paths begin at the folder of the configuration file.
+// Resolve makes paths begin at the folder of the configuration file. Other copies of the Config keep
+// their receivers as they are.
 func (c *Config) Resolve(file string) {
+	v := reflect.ValueOf(&c.Receivers).Elem()
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			own := reflect.New(v.Field(i).Type().Elem())
+			own.Elem().Set(v.Field(i).Elem())
+			v.Field(i).Set(own)
+		}
+	}
 	_, named := c.list()
 	for _, one := range named {
 		one.resolve(file)

@@ -47,12 +47,14 @@ func TestResolve(t *testing.T) {
 - {name: b, alertmanager: {token: {file: t}, password_file: p, tls: {ca: c}}}
 - {name: c, mqtt: {password_file: p, tls: {ca: c}}}
 - {name: d, smtp: {password_file: p, tls: {ca: c}}}
+- {name: e, opcua: {password_file: p, tls: {ca: c, cert: d, key: e}}}
 `
 	const want = `
 - {name: a, webhook: {url_file: plant/u, secret: {file: plant/s}, token: {file: plant/t}, tls: {ca: plant/c, cert: plant/d, key: plant/e}}}
 - {name: b, alertmanager: {token: {file: plant/t}, password_file: plant/p, tls: {ca: plant/c}}}
 - {name: c, mqtt: {password_file: plant/p, tls: {ca: plant/c}}}
 - {name: d, smtp: {password_file: plant/p, tls: {ca: plant/c}}}
+- {name: e, opcua: {password_file: plant/p, tls: {ca: plant/c, cert: plant/d, key: plant/e}}}
 `
 	var got, wanted []Config
 	if err := config.Decode([]byte(text), "monitor.yaml", &got); err != nil {

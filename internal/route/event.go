@@ -45,6 +45,8 @@ type facts struct {
 	Note  string  `json:"note"`
 	Text  string  `json:"text"`
 
+	Wear *event.Wear `json:"wear"` // of the tool; nil if it is not known
+
 	// Of advisories.
 	Kind    string `json:"kind"`
 	Subject string `json:"subject"`

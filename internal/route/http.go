@@ -24,10 +24,12 @@ import (
 func newHTTP(files *credential.TLS, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:     dial,
-			Proxy:           http.ProxyFromEnvironment,
-			MaxIdleConns:    4,
-			IdleConnTimeout: 90 * time.Second,
+			DialContext:  dial,
+			Proxy:        http.ProxyFromEnvironment,
+			MaxIdleConns: 4,
+
+			MaxResponseHeaderBytes: 64 << 10,
+			IdleConnTimeout:        90 * time.Second,
 			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				return dialTLS(ctx, files, network, address)
 			},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/mqttconn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -198,14 +199,21 @@ func (q *mqttReceiver) hungUp(code byte) {
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
 	port := u.Port()
 	if u.Scheme == "mqtt" {
-		return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883")))
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883")))
+		if err != nil {
+			return nil, err
+		}
+		return mqttconn.Limit(conn, maxPacket), nil
 	}
 	conn, err := dialTLS(ctx, q.cfg.TLS, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "8883")))
 	if err != nil {
 		return nil, err
 	}
-	return packets.NewThreadSafeConn(conn), nil
+	return mqttconn.Limit(conn, maxPacket), nil
 }
+
+// maxPacket is how many bytes a packet of the broker may have: hosts of Sparkplug send short commands.
+const maxPacket = 1 << 20
 
 // login completes the first packet of a connection.
 func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {

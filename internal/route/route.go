@@ -2,8 +2,8 @@
 //
 // An [Event] is a message of that topic: an alert, an advisory, or the evidence of
 // an alert. A [Route] delivers the events that pass its [Filter] to one receiver: a
-// topic of Kafka, a webhook, an Alertmanager, a broker of MQTT, or mailboxes. Each
-// route is a consumer group of its own. A slow or dead receiver therefore delays
+// topic of Kafka, a webhook, an Alertmanager, a broker of MQTT, mailboxes, or the OPC UA
+// server of a PLC. Each route is a consumer group of its own. A slow or dead receiver therefore delays
 // neither the judging of windows nor another route, and gets everything, in order for
 // each machine, when it is back. The route retries an event until the receiver has it,
 // and only then moves its position in the stream. Delivery is at least once; a route
@@ -12,7 +12,7 @@
 // A receiver that will never take an event refuses it. The route sets a refused event
 // aside on tcm.dlq.v1 with the reason and continues with the next one.
 //
-// Alertmanager and MQTT show the state of machines rather than events. When such a
+// Alertmanager, MQTT and OPC UA show the state of machines rather than events. When such a
 // route gets a partition, it shows the state that monitors keep on tcm.state.v1 and
 // skips the events before: a monitor writes the state of a machine in the same
 // transaction as its events.
@@ -78,6 +78,13 @@ type stateReceiver interface {
 	every() time.Duration
 	// drop forgets a partition, which another monitor may have now.
 	drop(partition int)
+}
+
+// dryReceiver is a receiver that a test must not reach: what it shows makes machines act.
+type dryReceiver interface {
+	receiver
+	// try does what deliver does, without effect, and says what it found.
+	try(ctx context.Context) (string, error)
 }
 
 // Route takes events to one receiver. Use New, then Run.
@@ -274,11 +281,17 @@ func (r *Route) show(ctx context.Context, p stream) (shown int64, err error) {
 }
 
 func (r *Route) showEvery(ctx context.Context, k stateReceiver, partition int, every time.Duration) {
-	for r.sleep(ctx, every) == nil {
+	for failures, d := 0, every; r.sleep(ctx, d) == nil; {
 		one, cancel := context.WithTimeout(ctx, r.timeout)
+		d = every
 		if err := k.again(one, partition); err != nil && ctx.Err() == nil {
+			failures++
 			r.failed(err)
+			r.mu.Lock()
+			d = max(every, wait(failures, 0, r.rng))
+			r.mu.Unlock()
 		} else if err == nil {
+			failures = 0
 			r.succeeded()
 		}
 		cancel()
@@ -401,6 +414,9 @@ func (r *Route) Steps(e *Event) []bus.Step {
 		bus.Step{Name: "send", Run: func(ctx context.Context) (string, error) {
 			ctx, cancel := context.WithTimeout(ctx, r.timeout)
 			defer cancel()
+			if d, ok := r.to.(dryReceiver); ok {
+				return d.try(ctx)
+			}
 			began := r.now()
 			if err := r.to.deliver(ctx, e); err != nil {
 				var no *refusal

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -170,7 +171,7 @@ func (s *smtpReceiver) connect(ctx context.Context) (*smtp.Client, error) {
 		return nil, dialError(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // ends what waits
-	c, err := s.greet(conn)
+	c, err := s.greet(&answers{Conn: conn, left: maxAnswers})
 	if err != nil {
 		stop()
 		conn.Close()
@@ -180,6 +181,24 @@ func (s *smtpReceiver) connect(ctx context.Context) (*smtp.Client, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// maxAnswers is how many bytes a mail server may say in one conversation, and before TLS as much again.
+const maxAnswers = 256 << 10
+
+// answers is a connection to a server whose answers are bounded: the library keeps a line of any length.
+type answers struct {
+	net.Conn
+	left int
+}
+
+func (a *answers) Read(b []byte) (int, error) {
+	if a.left <= 0 {
+		return 0, fmt.Errorf("the server says more than %d kB: check that it is a mail server", maxAnswers>>10)
+	}
+	n, err := a.Conn.Read(b[:min(len(b), a.left)])
+	a.left -= n
+	return n, err
 }
 
 func (s *smtpReceiver) greet(conn net.Conn) (*smtp.Client, error) {
@@ -267,7 +286,7 @@ func (s *smtpReceiver) mail(e *Event) []byte {
 	head := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
 	head("From", s.from.String())
 	head("To", strings.Join(to, ",\r\n "))
-	head("Subject", mime.QEncoding.Encode("utf-8", subject(e)))
+	head("Subject", mime.QEncoding.Encode("utf-8", plain.Mail(subject(e))))
 	head("Date", e.Sent.Format(time.RFC1123Z))
 	head("Message-ID", s.messageID(e.ID))
 	if root := thread(e); root != "" {
@@ -275,7 +294,7 @@ func (s *smtpReceiver) mail(e *Event) []byte {
 		head("References", s.messageID(root))
 	}
 	head("Auto-Submitted", "auto-generated") // RFC 3834: no vacation notes
-	head("X-Flank-Severity", mime.QEncoding.Encode("utf-8", e.Severity))
+	head("X-Flank-Severity", mime.QEncoding.Encode("utf-8", plain.Mail(e.Severity)))
 	head("MIME-Version", "1.0")
 	head("Content-Type", "text/plain; charset=utf-8")
 	head("Content-Transfer-Encoding", "quoted-printable")
@@ -324,32 +343,33 @@ func subject(e *Event) string {
 // mailText is the body of a mail.
 func mailText(e *Event) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", e.Text)
+	fmt.Fprintf(&b, "%s\n\n", plain.Mail(e.Text))
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(&b, "%-10s%s\n", name, value)
 		}
 	}
-	row("machine", e.Machine)
-	row("tool", e.Tool)
-	row("hole", e.Hole)
-	row("channel", e.Subject)
-	row("severity", e.Severity)
+	rowOf := func(name, value string) { row(name, plain.Mail(value)) }
+	rowOf("machine", e.Machine)
+	rowOf("tool", e.Tool)
+	rowOf("hole", e.Hole)
+	rowOf("channel", e.Subject)
+	rowOf("severity", e.Severity)
 	if !e.Since.IsZero() {
 		row("since", signal.FormatTime(e.Since, time.RFC3339))
 	}
 	row("at", signal.FormatTime(e.At, time.RFC3339))
 	if e.marks() {
-		row("alarm", e.Incident) // the event has the state of another alarm
+		rowOf("alarm", e.Incident) // the event has the state of another alarm
 	} else {
-		row("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
+		rowOf("alarm", strings.TrimSpace(e.Alarm+" "+e.Incident))
 	}
-	row("status", e.Status)
-	row("model", e.Model)
-	row("evidence", e.link())
-	row("id", e.ID)
+	rowOf("status", e.Status)
+	rowOf("model", e.Model)
+	row("evidence", plain.Link(e.link()))
+	rowOf("id", e.ID)
 	if e.calls() && e.Type == alertType && e.Incident != "" && e.Alarm != "acknowledged" && !e.marks() {
-		fmt.Fprintf(&b, "\nTo acknowledge the alarm:\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", e.Incident)
+		fmt.Fprintf(&b, "\nTo acknowledge the alarm:\n  monitor alerts ack %s --by NAME --config monitor.yaml\n", plain.Mail(e.Incident))
 	}
 	return b.String()
 }

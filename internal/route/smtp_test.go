@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
@@ -121,7 +123,7 @@ func (o *office) open(t *testing.T, encrypt string) (addr, ca string) {
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
-	t.Cleanup(func() { s.Close(); <-done })
+	t.Cleanup(func() { s.Close(); l.Close(); <-done }) // Close of the server knows the listener only when Serve has begun
 	return addr, secretFile(t, string(pemOf(certs.Certificate())))
 }
 
@@ -182,6 +184,38 @@ func TestMail(t *testing.T) {
 		}
 		if found, err := b.to.probe(t.Context()); err != nil || !strings.Contains(found, "user flank") {
 			t.Errorf("%q, %v", found, err)
+		}
+	}
+}
+
+// Texts of an event cannot add a header, a line or a link to a mail.
+func TestHostileMail(t *testing.T) {
+	const evil = "T1\r\nBcc: all@plant.example\r\n\r\nFORGED\nFORGED\x1b[2J\u009b\u202e<b>https://evil.example/"
+	o := &office{login: "PLAIN"}
+	b := o.route(t, noTLS)
+	e := opened(t, alert(drill, 1, event.Raised, func(a *event.Alert) {
+		a.Text, a.Tool, a.Hole, a.Model, a.Incident, a.Alarm = evil, evil, evil, evil, evil, evil
+		a.Evidence = &event.EvidenceLink{URL: evil}
+	}))
+	e.Severity = evil
+	text := b.to.(*smtpReceiver).mail(e)
+	m, err := mail.ReadMessage(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	body, err2 := io.ReadAll(quotedprintable.NewReader(m.Body))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if m.Header.Get("Bcc") != "" || strings.Contains(string(text), "\r\nBcc") {
+		t.Errorf("the mail has a header of the attacker's: %s", text)
+	}
+	for line := range strings.Lines(subject + "\n" + string(body)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(line, "FORGED") || strings.ContainsAny(line, "<>") || strings.Contains(line, "https:") ||
+			strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("raw in the mail: %q", line)
 		}
 	}
 }

@@ -12,6 +12,10 @@ import (
 type stats struct {
 	delivered, retried, refused, skipped, repeated uint64
 
+	// Of the requests to PLCs.
+	requestsTaken, requestsMissed uint64
+	requestsOpen                  int
+
 	last       time.Time     // when the receiver last took something
 	partitions map[int]place // that this monitor has
 }
@@ -102,13 +106,14 @@ type counts struct {
 	stats
 	waiting int64         // messages
 	oldest  time.Duration // for how long the oldest of them has waited
+	failing bool
 }
 
 // snapshot returns the counts at this moment.
 func (r *Route) snapshot() counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := counts{stats: r.stats}
+	c := counts{stats: r.stats, failing: !r.out.since.IsZero()}
 	now := r.now()
 	for _, p := range r.stats.partitions {
 		c.waiting += p.messages
@@ -130,10 +135,19 @@ func (r *Route) Lag() (messages int64, oldest time.Duration) {
 // routeMetrics lists the metrics of a route, see docs/reference/metrics.md.
 var routeMetrics = []metric.Metric[counts]{
 	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),
+	metric.Gauge("tcm_route_up", "1 unless the last attempt failed.", func(c counts) float64 {
+		if c.failing {
+			return 0
+		}
+		return 1
+	}),
 	metric.Counter("tcm_route_retries_total", "Attempts that failed and were made again.", func(c counts) uint64 { return c.retried }),
 	metric.Counter("tcm_route_refused_total", "Events that the receiver will never take, set aside on the dead-letter topic.", func(c counts) uint64 { return c.refused }),
 	metric.Counter("tcm_route_filtered_total", "Events that the route is not for.", func(c counts) uint64 { return c.skipped }),
 	metric.Counter("tcm_route_repeated_total", "Events that came again and were dropped.", func(c counts) uint64 { return c.repeated }),
+	metric.Counter("tcm_route_requests_taken_total", "Tool-expired requests that a PLC acknowledged.", func(c counts) uint64 { return c.requestsTaken }),
+	metric.Counter("tcm_route_requests_not_taken_total", "Tool-expired requests that no PLC acknowledged in time.", func(c counts) uint64 { return c.requestsMissed }),
+	metric.Gauge("tcm_route_requests_open", "Tool-expired requests that wait for a PLC, of the partitions at hand.", func(c counts) float64 { return float64(c.requestsOpen) }),
 	metric.Gauge("tcm_route_lag_messages", "Messages that wait for the receiver, of the partitions at hand.", func(c counts) float64 { return float64(c.waiting) }),
 	metric.Gauge("tcm_route_lag_seconds", "For how long the oldest of them has waited.", func(c counts) float64 { return c.oldest.Seconds() }),
 	metric.Gauge("tcm_route_last_success_timestamp_seconds", "When the receiver last took something, since 1970; 0 if it never did.", func(c counts) float64 {

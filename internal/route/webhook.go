@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Webhook is a program that gets each event as an HTTP POST.
@@ -133,6 +134,9 @@ func (w *webhookReceiver) deliver(ctx context.Context, e *Event) error {
 	}
 	req := (&http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
 	body := w.encode(req.Header, e)
+	if trace := e.message.Header(event.TraceHeader); trace != nil {
+		req.Header.Set("Traceparent", headerValue(string(trace)))
+	}
 	id := headerValue(e.ID)
 	req.Header.Set("User-Agent", "flank")
 	req.Header.Set("Idempotency-Key", id)

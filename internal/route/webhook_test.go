@@ -17,6 +17,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
 )
@@ -71,6 +72,8 @@ func TestWebhookSigned(t *testing.T) {
 	path := secretFile(t, secretOne+"\n")
 	b := newBench(t, Config{Receivers: Receivers{Webhook: &Webhook{URL: s.URL + "/hook", Secret: credential.Secret{File: path}, Token: credential.Secret{File: secretFile(t, "bearer-of-news")}}}}, nil)
 	m := alert(drill, 1, event.Raised)
+	trace := event.TraceParent(event.AlertType, drill+"/00000000cafe0001/1/raised")
+	m.Headers = append(m.Headers, bus.Header{Key: event.TraceHeader, Value: []byte(trace)})
 	verify := func(r request, secret string) error {
 		w, err := standardwebhooks.NewWebhookRaw([]byte(secret))
 		if strings.HasPrefix(secret, "whsec_") {
@@ -97,6 +100,9 @@ func TestWebhookSigned(t *testing.T) {
 	if verify(first, secretTwo) == nil {
 		t.Error("a signature of another secret is taken")
 	}
+	if got := second.head.Get("Traceparent"); got != "" { // an older monitor sent it
+		t.Errorf("Traceparent is %q", got)
+	}
 	first.body = append(first.body, ' ')
 	if verify(first, secretOne) == nil {
 		t.Error("a changed body is taken")
@@ -105,6 +111,7 @@ func TestWebhookSigned(t *testing.T) {
 	for name, want := range map[string]string{
 		"Ce-Id": id, "Ce-Specversion": "1.0", "Ce-Type": "io.tcm.alert.v1", "Ce-Source": "/" + drill, "Ce-Time": "2026-11-02T02:13:42Z",
 		"Content-Type": "application/json", "Idempotency-Key": id, "Webhook-Id": id, "Webhook-Timestamp": fmt.Sprint(b.clock.Unix()), "Authorization": "Bearer bearer-of-news",
+		"Traceparent": trace,
 	} {
 		if got := first.head.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -305,4 +312,16 @@ func TestWebhookTLS(t *testing.T) {
 	if found, err := b.to.probe(t.Context()); err != nil || !strings.Contains(found, "TLS, certificate until ") {
 		t.Errorf("%q, %v", found, err)
 	}
+}
+
+// A receiver cannot make a route wait for a time that is negative.
+func FuzzRetryAfter(f *testing.F) {
+	for _, text := range []string{"120", "Mon, 02 Nov 2026 03:15:41 GMT", "-5", "99999999999999", "Monday, 02-Nov-26 03:15:41 GMT"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := retryAfter(text, monday); d < 0 {
+			t.Fatalf("%q: %v", text, d)
+		}
+	})
 }
