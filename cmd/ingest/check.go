@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and context as the step behind it."`
 }
 
 // Run tries one step after the other and stops at the first that fails.
@@ -57,6 +56,11 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 			return to.Broker, to.Probe(ctx)
 		}})
 	}
+	for _, m := range c.All() {
+		if m.Context != nil {
+			steps = append(steps, bus.Step{Name: "context", Run: func(ctx context.Context) (string, error) { return m.ReadControl(ctx) }})
+		}
+	}
 	return cli.RunSteps(ctx, steps, out.Stdout)
 }
 
@@ -89,12 +93,16 @@ func checkSpools(c ingest.Config) (string, error) {
 // checkSpool writes a file into the spool's folder and makes it durable. A gateway may
 // be running.
 func checkSpool(dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("%w: correct `spool`, or the rights of its folder", err)
 	}
-	path := filepath.Join(dir, "check")
-	defer os.Remove(path)
-	file, err := os.Create(path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("%w: correct `spool`, or the rights of its folder", err)
+	}
+	defer root.Close()
+	defer func() { _ = root.Remove("check") }()
+	file, err := root.OpenFile("check", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", fmt.Errorf("%w: correct `spool`, or the rights of its folder", err)
 	}

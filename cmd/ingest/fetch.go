@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -26,11 +27,11 @@ import (
 type fetchCommand struct {
 	Config   string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Machine  string        `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several, or does not list it."`
-	From     time.Time     `placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
-	To       time.Time     `placeholder:"TIME" help:"End of the windows."`
+	From     time.Time     `name:"since" aliases:"from" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
+	To       time.Time     `name:"until" aliases:"to" placeholder:"TIME" help:"End of the windows."`
 	Epoch    string        `placeholder:"EPOCH" help:"Only windows of this epoch, as results name it."`
-	FirstSeq uint64        `placeholder:"SEQ" help:"First window, with --epoch, in place of --from."`
-	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --to."`
+	FirstSeq uint64        `placeholder:"SEQ" help:"First window, with --epoch, in place of --since."`
+	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --until."`
 	Windows  int           `default:"3600" help:"At most so many windows, the oldest first."`
 	Wait     time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
 	By       string        `placeholder:"NAME" help:"Who asks. Default: the name of the user."`
@@ -67,7 +68,7 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	files := &arrowFiles{dir: f.Out, command: command.ID, machine: path}
 	if f.Out != "" {
-		if err := os.MkdirAll(f.Out, 0o755); err != nil {
+		if err := os.MkdirAll(f.Out, 0o700); err != nil {
 			return err
 		}
 	}
@@ -79,6 +80,7 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 		}
 		return files.add(&m)
 	})
+	cli.AuditCommand(ctx, to, program, command.By, out.Stderr, event.Audit{Action: event.Fetch, Machine: path, Command: command.ID}, err)
 	if closed := files.close(); err == nil {
 		err = closed
 	}
@@ -91,9 +93,9 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	case answer.Windows == 0:
-		return fmt.Errorf("%s: %s", path, answer.Text)
+		return fmt.Errorf("%s: %s", path, plain.Short(answer.Text, 2000))
 	}
-	_, err = fmt.Fprintf(out.Stdout, "%s: %s\n", path, answer.Text)
+	_, err = fmt.Fprintf(out.Stdout, "%s: %s\n", path, plain.Short(answer.Text, 2000))
 	return err
 }
 
@@ -115,7 +117,7 @@ func (f *fetchCommand) command(machine string, now time.Time) (event.Command, er
 		return c, fmt.Errorf("--wait: %v: must be positive, such as 1m", f.Wait)
 	}
 	if err := c.Wanted.Check(); err != nil {
-		return c, fmt.Errorf("%w (by --from and --to, or by --epoch, --first-seq and --last-seq; --windows bounds them)", err)
+		return c, fmt.Errorf("%w (by --since and --until, or by --epoch, --first-seq and --last-seq; --windows bounds them)", err)
 	}
 	return c, c.Check()
 }
@@ -145,7 +147,7 @@ func (p *fetchProgress) window(m *bus.Message) {
 	p.windows++
 	if now := time.Now(); now.Sub(p.printed) >= 5*time.Second {
 		p.printed = now
-		fmt.Fprintf(p.out, "%d windows so far, up to %s\n", p.windows, m.Header("ce_time"))
+		fmt.Fprintf(p.out, "%d windows so far, up to %s\n", p.windows, plain.Short(string(m.Header("ce_time")), 40))
 	}
 }
 
@@ -195,14 +197,18 @@ func (a *arrowFiles) begin() error {
 	}
 	a.epoch = a.window.Epoch
 	name := fmt.Sprintf("%s-%s-%d.arrow", strings.ReplaceAll(a.machine, "/", "-"), a.window.EpochString(), a.window.Seq)
-	var err error
-	if a.file, err = os.Create(filepath.Join(a.dir, name)); err != nil {
+	root, err := os.OpenRoot(a.dir)
+	if err != nil {
 		return err
 	}
-	a.names = append(a.names, a.file.Name())
+	defer root.Close()
+	if a.file, err = root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return err
+	}
+	a.names = append(a.names, filepath.Join(a.dir, name))
 	a.writer = a.codec.NewFileWriter(a.file, [2]string{"machine", a.machine}, [2]string{"command", a.command},
 		[2]string{"start", signal.FormatTime(a.window.Start, time.RFC3339Nano)})
-	return err
+	return nil
 }
 
 // close completes the file that is being written.

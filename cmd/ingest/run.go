@@ -10,6 +10,9 @@ import (
 	"github.com/flank-tcm/flank/internal/ingest"
 )
 
+// program is the name under which the audit has what this program does.
+const program = "ingest"
+
 const description = `Stream the windows of machines to Kafka.
 
 Ingest writes a window to the spool on disk before it sends it, and removes it when Kafka has it on
@@ -22,21 +25,21 @@ The topics are made once. After a restart, a live source continues with the next
 recording that was not sent to its end continues where it stopped.`
 
 type flags struct {
-	Init     initCommand     `cmd:"" help:"Write a configuration to begin with."`
-	Run      runCommand      `cmd:"" help:"Acquire, cut, store and send windows until the source ends or Ctrl-C."`
-	Inspect  inspectCommand  `cmd:"" help:"Print the contents of a recording, and draw it."`
-	Simulate simulateCommand `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder."`
+	Init     initCommand     `cmd:"" help:"Write a configuration to begin with." example:"ingest init --machine acme/spore/bay2/line1/usk25 --kafka kafka1:9092; ingest init --source mqtt --config mqtt.yaml"`
+	Run      runCommand      `cmd:"" help:"Acquire, cut, store and send windows until the source ends or Ctrl-C." example:"ingest run --config ingest.yaml; TCM_KAFKA_BROKERS=kafka2:9092 ingest run --config ingest.yaml"`
+	Inspect  inspectCommand  `cmd:"" help:"Print the contents of a recording, and draw it." example:"ingest inspect run7.tdms; ingest inspect run7.csv --layout layout.yaml --plot run7.svg"`
+	Simulate simulateCommand `cmd:"" help:"Write recordings of the simulated gun drill, with a wear file, into a folder." example:"ingest simulate --out drill; ingest simulate --out drill --format parquet --tools 5 --fault flatline:ch07@30s+10s"`
 	Topics   struct {
-		Apply applyCommand `cmd:"" help:"Create missing topics with the settings they need, apply 'retain' of the configuration, and print the disk space that topics take."`
-		Grow  growCommand  `cmd:"" help:"Raise the number of partitions of the topics that are keyed by machine, and move the state of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again."`
+		Apply applyCommand `cmd:"" help:"Create missing topics with the settings they need, apply 'retain' of the configuration, and print the disk space that topics take." example:"ingest topics apply --config ingest.yaml; ingest topics apply --config ingest.yaml --partitions 64 --replication 3"`
+		Grow  growCommand  `cmd:"" help:"Raise the number of partitions of the topics that are keyed by machine, and move the state of each machine to the partition of its windows. Stop ingesters and monitors before. If it is interrupted, run it again." example:"ingest topics grow --config ingest.yaml --partitions 128"`
 	} `cmd:"" help:"Prepare the broker."`
-	Tool  toolCommand  `cmd:"" help:"Set the tool, hole or speed of a machine at the running ingest, or declare a tool new."`
-	Fetch fetchCommand `cmd:"" help:"Fetch raw windows of a machine in mode edge from the spool of its ingest, by way of Kafka."`
-	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails."`
+	Tool  toolCommand  `cmd:"" help:"Set the tool, hole or speed of a machine at the running ingest, or declare a tool new." example:"ingest tool --config ingest.yaml --tool T08; ingest tool --config ingest.yaml --machine acme/spore/bay2/line1/usk25 --tool T08 --new"`
+	Fetch fetchCommand `cmd:"" help:"Fetch raw windows of a machine in mode edge from the spool of its ingest, by way of Kafka." example:"ingest fetch --config ingest.yaml --since 2026-11-02T06:00:00Z --until 2026-11-02T06:05:00Z --out waves"`
+	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails." example:"ingest check --config ingest.yaml"`
 	Spool struct {
-		Ls     listCommand   `cmd:"" help:"List the files of the spool and how much of each is delivered."`
-		Verify verifyCommand `cmd:"" help:"Read everything in the spool and report damage."`
-		Resend resendCommand `cmd:"" help:"Send windows again that a broker has lost. Readers drop windows they already have."`
+		Ls     listCommand   `cmd:"" help:"List the files of the spool and how much of each is delivered." example:"ingest spool ls --config ingest.yaml; ingest spool ls --config ingest.yaml -o json"`
+		Verify verifyCommand `cmd:"" help:"Read everything in the spool and report damage." example:"ingest spool verify --config ingest.yaml"`
+		Resend resendCommand `cmd:"" help:"Send windows again that a broker has lost. Readers drop windows they already have." example:"ingest spool resend --config ingest.yaml --since 10m"`
 	} `cmd:"" help:"Look into the spool. 'ingest run' may keep running."`
 }
 
@@ -46,18 +49,36 @@ type runCommand struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, new(flags), "ingest", description, args, stdout, stderr)
+	return cli.Run(ctx, new(flags), program, description, args, stdout, stderr)
 }
 
 // Run ingests until the sources have ended or Ctrl-C.
 func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
+	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
+	record := &cli.Audit{Program: program, Log: log}
+	reloaded := func(err error) { record.Reloaded(f.Config, err) }
+	return cli.Reloading(ctx, log, f.load, reloaded, func(ctx context.Context, c ingest.Config, watch func(func() error)) error {
+		s, err := ingest.New(c, log, out.Stdout)
+		if err != nil {
+			return err
+		}
+		to, err := c.Bus("flank-ingest")
+		if err != nil {
+			return err
+		}
+		if _, closeAudit, err := record.Open(to); err == nil { // brokers that cannot be used are for Run to report
+			defer closeAudit()
+		}
+		watch(s.Ready)
+		return s.Run(ctx)
+	})
+}
+
+// load returns a configuration that can be used.
+func (f *runCommand) load() (ingest.Config, error) {
 	c, err := ingest.Load(f.Config)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.Check()
 	}
-	s, err := ingest.New(c, cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel)), out.Stdout)
-	if err != nil {
-		return err
-	}
-	return s.Run(ctx)
+	return c, err
 }

@@ -101,7 +101,7 @@ func TestFirstDay(t *testing.T) {
 		t.Errorf("without topics: %v, want the remedy", err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
-	if err != nil || strings.Count(out, "\n") != 11 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
+	if err != nil || strings.Count(out, "\n") != 12 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
 		t.Errorf("topics apply: %v\n%s", err, out)
 	}
 	out, _, err = ingestRun(t, t.Context(), "topics apply --config ingest.yaml")
@@ -211,6 +211,8 @@ func TestErrors(t *testing.T) {
 		{"faults of a recording", ingest, change("  kind: csv\n", "  kind: csv\n  faults: [missing@1s]\n")},
 		{"tcp without an address", ingest, change("  kind: csv\n", "  kind: tcp\n")},
 		{"address that cannot be listened at", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: nowhere\n")},
+		{"open to the network", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: \":9110\"\n")},
+		{"insecure recording", ingest, change("  kind: csv\n", "  kind: csv\n  insecure: true\n")},
 		{"address of a recording", ingest, change("  kind: csv\n", "  kind: csv\n  listen: \"127.0.0.1:0\"\n")},
 		{"TLS without a certificate", ingest, change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n  tls: {ca: ca.pem}\n")},
 		{"mqtt without a broker", ingest, change("  kind: csv\n", "  kind: mqtt\n")},

@@ -21,7 +21,10 @@ type spoolFlags struct {
 }
 
 type (
-	listCommand   struct{ spoolFlags }
+	listCommand struct {
+		spoolFlags
+		cli.Listing
+	}
 	verifyCommand struct{ spoolFlags }
 )
 
@@ -67,7 +70,59 @@ func eachSpool(file, machine string, fn func(c ingest.Config, dir string, l spoo
 
 // Run lists the files of spools.
 func (f *listCommand) Run(out cli.Output) error {
-	return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return printSpool(dir, l, out.Stdout) })
+	if !f.IsJSON() {
+		return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return printSpool(dir, l, out.Stdout) })
+	}
+	spools := []listedSpool{}
+	err := eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error {
+		spools = append(spools, listSpool(dir, l))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return cli.PrintJSON(out.Stdout, spools)
+}
+
+// listedSpool is a spool as JSON.
+type listedSpool struct {
+	Dir      string          `json:"dir"`
+	Epoch    string          `json:"epoch"`
+	Acked    uint64          `json:"delivered_up_to_seq"`
+	Segments []listedSegment `json:"segments"`
+}
+
+type listedSegment struct {
+	Name    string    `json:"segment"`
+	First   uint64    `json:"first_seq"`
+	Bytes   int64     `json:"bytes"`
+	Written time.Time `json:"written"`
+	State   string    `json:"state"`
+}
+
+func listSpool(dir string, l spool.Listing) listedSpool {
+	s := listedSpool{Dir: dir, Epoch: fmt.Sprintf("%016x", l.Epoch), Acked: l.Acked, Segments: []listedSegment{}}
+	for i, g := range l.Segments {
+		s.Segments = append(s.Segments, listedSegment{g.Name, g.First, g.Bytes, g.Written, stateOf(l, i)})
+	}
+	for _, g := range l.Bad {
+		s.Segments = append(s.Segments, listedSegment{g.Name, g.First, g.Bytes, g.Written, "damaged"})
+	}
+	return s
+}
+
+// stateOf says how much of the ith segment is delivered.
+func stateOf(l spool.Listing, i int) string {
+	s := l.Segments[i]
+	switch last := i == len(l.Segments)-1; {
+	case s.Epoch != l.Epoch, !last && l.Segments[i+1].First <= l.Acked:
+		return "delivered"
+	case last:
+		return "being written"
+	case s.First < l.Acked:
+		return "partly delivered"
+	}
+	return "pending"
 }
 
 func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
@@ -75,15 +130,7 @@ func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	fmt.Fprintf(w, "segment\tfirst seq\tMiB\twritten\tstate\n")
 	var bytes int64
 	for i, s := range l.Segments {
-		state := "pending"
-		switch last := i == len(l.Segments)-1; {
-		case s.Epoch != l.Epoch, !last && l.Segments[i+1].First <= l.Acked:
-			state = "delivered"
-		case last:
-			state = "being written"
-		case s.First < l.Acked:
-			state = "partly delivered"
-		}
+		state := stateOf(l, i)
 		bytes += s.Bytes
 		fmt.Fprintf(w, "%s\t%d\t%.1f\t%s\t%s\n", s.Name, s.First, float64(s.Bytes)/(1<<20), s.Written.Format(time.DateTime), state)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,11 @@ func TestSpoolCommands(t *testing.T) {
 	out, _, err := ingestRun(t, t.Context(), "spool ls --config ingest.yaml")
 	if err != nil || !strings.Contains(out, "being written") || !strings.Contains(out, "delivered up to seq 4") {
 		t.Errorf("spool ls: %v\n%s", err, out)
+	}
+	out, _, err = ingestRun(t, t.Context(), "spool ls --config ingest.yaml -o json")
+	var spools []listedSpool
+	if err != nil || json.Unmarshal([]byte(out), &spools) != nil || len(spools) != 1 || spools[0].Acked != 4 || len(spools[0].Segments) != 2 || spools[0].Segments[1].State != "being written" || spools[0].Segments[1].Bytes == 0 {
+		t.Errorf("spool ls -o json: %v\n%s", err, out)
 	}
 	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml")
 	if err != nil || out != "spool: 4 records whole, 0 lost\n" {

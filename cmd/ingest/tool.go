@@ -6,7 +6,10 @@ import (
 	"fmt"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
@@ -34,6 +37,7 @@ func (f *toolCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	now, err := ingest.SetContext(ctx, m, change)
+	defer f.record(ctx, c, m.Path, out, err) // what the person waits for is printed first
 	if err != nil {
 		return err
 	}
@@ -42,10 +46,41 @@ func (f *toolCommand) Run(ctx context.Context, out cli.Output) error {
 		if f.Tool != nil {
 			tool = *f.Tool
 		}
-		fmt.Fprintf(out.Stdout, "%s: tool %s is new from now on\n", now.Machine, tool)
+		fmt.Fprintf(out.Stdout, "%s: tool %s is new from now on\n", now.Machine, plain.Text(tool))
 	}
-	_, err = fmt.Fprintf(out.Stdout, "%s: tool %s, hole %s, %s\n", now.Machine, cmp.Or(now.Tool, "not known"), cmp.Or(now.Hole, "not known"), speedText(now.SpindleSpeed))
+	_, err = fmt.Fprintf(out.Stdout, "%s: tool %s, hole %s, %s%s\n", now.Machine, plain.Text(cmp.Or(now.Tool, "not known")), plain.Text(cmp.Or(now.Hole, "not known")), speedText(now.SpindleSpeed), more(now))
 	return err
+}
+
+// record puts the change on the topic of the audit.
+func (f *toolCommand) record(ctx context.Context, c ingest.Config, machine string, out cli.Output, err error) {
+	to, wrong := c.Bus("flank-tool")
+	if wrong != nil {
+		fmt.Fprintf(out.Stderr, "note: %s has no record of this: %v\n", bus.TopicAudit, wrong)
+		return
+	}
+	r := event.Audit{Action: event.SetContext, Machine: machine}
+	if f.New {
+		r.Action = event.NewTool
+	}
+	if f.Tool != nil {
+		r.Object = *f.Tool
+	}
+	cli.AuditCommand(ctx, to, program, "", out.Stderr, r, err)
+}
+
+// more describes feed rate, programme and material as far as they are known.
+func more(now ingest.Context) (text string) {
+	if now.FeedRate != 0 {
+		text = fmt.Sprintf(", feed rate %v mm/min", now.FeedRate)
+	}
+	if now.Programme != "" {
+		text += ", programme " + plain.Text(now.Programme)
+	}
+	if now.Material != "" {
+		text += ", material " + plain.Text(now.Material)
+	}
+	return text
 }
 
 func speedText(rpm float64) string {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest"
 )
 
@@ -77,6 +79,7 @@ func (f *applyCommand) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	status, err := bus.Apply(ctx, cfg, partitions, f.Replication)
+	cli.AuditCommand(ctx, cfg, program, "", out.Stderr, event.Audit{Action: event.ApplyTopics, Object: made(status)}, err)
 	if err != nil {
 		return err
 	}
@@ -99,5 +102,18 @@ func (f *growCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := bus.Probe(ctx, cfg); err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
-	return bus.Grow(ctx, cfg, f.Partitions, func(step string) { fmt.Fprintln(out.Stdout, step) })
+	err = bus.Grow(ctx, cfg, f.Partitions, func(step string) { fmt.Fprintln(out.Stdout, step) })
+	cli.AuditCommand(ctx, cfg, program, "", out.Stderr, event.Audit{Action: event.GrowTopics, Object: fmt.Sprintf("%d partitions", f.Partitions)}, err)
+	return err
+}
+
+// made names the topics that were made.
+func made(status []bus.TopicStatus) string {
+	var names []string
+	for _, s := range status {
+		if s.Created {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }

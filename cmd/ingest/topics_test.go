@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/ingest"
 )
@@ -49,6 +53,28 @@ func TestTopics(t *testing.T) {
 	}
 	got.WriteString("$ ingest check --config two.yaml\n" + out[from:to])
 	golden.Check(t, "topics.txt", got.String())
+
+	var records []string
+	if _, err := audit.Read(t.Context(), bus.Config{Brokers: []string{addr}}, time.Time{}, func(a event.Audit) error {
+		records = append(records, strings.TrimSpace(fmt.Sprintf("%s %s %s", a.Action, a.Outcome, a.Object)))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"apply_topics accepted " + strings.Join(plannedTopics(), ", ")}
+	want = append(want, slices.Repeat([]string{"apply_topics accepted"}, 4)...)
+	want = append(want, "grow_topics accepted 80 partitions", "grow_topics refused 64 partitions")
+	want = append(want, slices.Repeat([]string{"apply_topics accepted"}, 3)...)
+	if !slices.Equal(records, want) {
+		t.Errorf("the audit has %q, want %q", records, want)
+	}
+}
+
+func plannedTopics() (names []string) {
+	for _, topic := range bus.Planned(1) {
+		names = append(names, topic.Name)
+	}
+	return names
 }
 
 // docs/how-to/kafka-disk.md shows what is printed for 200 gun drills.

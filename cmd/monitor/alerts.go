@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -14,24 +14,25 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 type alertsCommand struct {
 	Config string     `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used, and by 'test' the routes."`
-	Ls     alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories."`
-	Show   alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories."`
+	Ls     alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories." example:"monitor alerts ls --config monitor.yaml; monitor alerts ls --config monitor.yaml --all -o json"`
+	Show   alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories." example:"monitor alerts show --config monitor.yaml A-7F3K; monitor alerts show --config monitor.yaml usk25"`
 
-	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared."`
-	Shelve       shelveCommand       `cmd:"" help:"Keep an alarm from calling for a while."`
-	Unshelve     unshelveCommand     `cmd:"" help:"Unshelve an alarm before its time."`
-	Suppress     suppressCommand     `cmd:"" help:"Keep an alarm from calling while it is expected, for example during setup."`
-	Unsuppress   unsuppressCommand   `cmd:"" help:"End a suppression."`
-	OutOfService outOfServiceCommand `cmd:"" help:"Take an alarm out of service, for maintenance."`
-	InService    inServiceCommand    `cmd:"" help:"Put an alarm back into service."`
-	MarkFalse    markFalseCommand    `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks."`
-	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark, also one made by 'ack --false'."`
+	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared." example:"monitor alerts ack --config monitor.yaml A-7F3K --by anna --note 'tool is changed'"`
+	Shelve       shelveCommand       `cmd:"" help:"Keep an alarm from calling for a while." example:"monitor alerts shelve --config monitor.yaml A-7F3K --by anna --for 2h --reason 'new batch'"`
+	Unshelve     unshelveCommand     `cmd:"" help:"Unshelve an alarm before its time." example:"monitor alerts unshelve --config monitor.yaml A-7F3K --by anna"`
+	Suppress     suppressCommand     `cmd:"" help:"Keep an alarm from calling while it is expected, for example during setup." example:"monitor alerts suppress --config monitor.yaml usk25 --by anna --reason setup"`
+	Unsuppress   unsuppressCommand   `cmd:"" help:"End a suppression." example:"monitor alerts unsuppress --config monitor.yaml usk25 --by anna"`
+	OutOfService outOfServiceCommand `cmd:"" help:"Take an alarm out of service, for maintenance." example:"monitor alerts out-of-service --config monitor.yaml usk25 --by anna --reason maintenance"`
+	InService    inServiceCommand    `cmd:"" help:"Put an alarm back into service." example:"monitor alerts in-service --config monitor.yaml usk25 --by anna"`
+	MarkFalse    markFalseCommand    `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks." example:"monitor alerts mark-false --config monitor.yaml A-7F3K --by anna --note 'the edge was sharp'"`
+	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark, also one made by 'ack --false'." example:"monitor alerts unmark-false --config monitor.yaml A-7F3K --by anna"`
 
-	Test alertsTest `cmd:"" help:"Send a test over a route and print the result of each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send."`
+	Test alertsTest `cmd:"" help:"Send a test over a route and print the result of each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send." example:"monitor alerts test --config monitor.yaml --route shift"`
 }
 
 // who names an alarm and the person who acts on it.
@@ -146,7 +147,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		if c.Machine, c.Incident, err = raisedAs(ctx, to, conf.Group, id); err != nil {
 			return err
 		}
-		return sendCommand(ctx, to, conf.Group, c, out.Stdout)
+		return sendCommand(ctx, to, conf.Group, c, out)
 	}
 	all, _, err := history.Alarms(ctx, to, conf.Group)
 	if err != nil {
@@ -160,21 +161,24 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		return fmt.Errorf("%s has no open alarm: see `monitor alerts ls`", st.Machine)
 	}
 	c.Machine, c.Incident = st.Machine, st.Incident
-	return sendCommand(ctx, to, conf.Group, c, out.Stdout)
+	return sendCommand(ctx, to, conf.Group, c, out)
 }
 
 // answerWait is how long an answer to a command is waited for.
 const answerWait = 10 * time.Second
 
 // sendCommand sends a command and prints what became of it.
-func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Command, stdout io.Writer) error {
-	out, err := bus.NewProducer(cfg)
+func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Command, out cli.Output) error {
+	to, err := bus.NewProducer(cfg)
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	if err := monitor.SendCommand(ctx, out, c); err != nil {
-		return err
+	defer to.Close()
+	sent := monitor.SendCommand(ctx, to, c)
+	record := event.Audit{Action: c.Action, Machine: c.Machine, Alarm: c.Incident, Object: cmp.Or(c.Tool, c.Was), Command: c.ID}
+	defer cli.AuditCommand(ctx, cfg, program, c.By, out.Stderr, record, sent) // the answer is printed first
+	if sent != nil {
+		return sent
 	}
 	waiting, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
@@ -183,7 +187,7 @@ func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Comm
 	case err == nil && answer.State == event.Refused:
 		return errors.New(answer.Text)
 	case err == nil:
-		_, err := fmt.Fprintln(stdout, printable(answer.Text, 2000))
+		_, err := fmt.Fprintln(out.Stdout, plain.Short(answer.Text, 2000))
 		return err
 	case waiting.Err() != nil && ctx.Err() == nil:
 		return fmt.Errorf("the command is on %s, and no monitor has answered for %v: is one of group %s running? It carries the command out when it starts", bus.TopicCommands, answerWait, group)
@@ -224,7 +228,7 @@ func find(all []history.Standing, id string) (found history.Standing, err error)
 	}
 	switch len(matches) {
 	case 0:
-		return found, fmt.Errorf("%s is neither an open alarm nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for closed alarms", printable(id, 100))
+		return found, fmt.Errorf("%s is neither an open alarm nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for closed alarms", plain.Short(id, 100))
 	case 1:
 		return found, nil
 	}
@@ -240,7 +244,7 @@ func raisedAs(ctx context.Context, cfg bus.Config, group, id string) (machine, i
 		return nil
 	})
 	if err == nil && incident == "" {
-		err = fmt.Errorf("no alarm was called %s: see `monitor alerts ls --all`", printable(id, 100))
+		err = fmt.Errorf("no alarm was called %s: see `monitor alerts ls --all`", plain.Short(id, 100))
 	}
 	return machine, incident, err
 }

@@ -100,6 +100,7 @@ func TestAlerts(t *testing.T) {
 		{"shelve lathe --for 20h --reason test", []string{"at most 8h0m0s"}, true},
 		{"shelve lathe --for 2h --reason test", []string{"alarm shelved until", "by kim: test"}, false},
 		{"ls", []string{"shelved (acknowledged)", "kim", "test"}, false},
+		{"ls -o json", []string{`"alarm": "` + id + `"`, `"state": "shelved"`, `"state_beneath": "acknowledged"`, `"by": "kim"`, `"watched": true`, `"kind": "sensor"`}, false},
 		{"unshelve acme/spore/bay2/line1/lathe", []string{"alarm unshelved by kim"}, false},
 		{"suppress lathe --reason setting-up", []string{"alarm suppressed by kim: setting-up"}, false},
 		{"unsuppress lathe", []string{"alarm unsuppressed"}, false},
@@ -109,6 +110,7 @@ func TestAlerts(t *testing.T) {
 		{"show A-AAAAAAAA", []string{"no alarm or machine is called"}, true},
 		{"ls --all", []string{id, "T1", "kim", "yes\n", "note: 2 messages on tcm.alerts.v1 cannot be read"}, false},
 		{"mark-false " + id, []string{"refused: it is marked as false already"}, true},
+		{"ls --all --format json", []string{`"alarm": "` + id + `"`, `"acknowledged_by": "kim"`, `"cleared": null`, `"false": true`}, false},
 		{"unmark-false " + strings.ToLower(id) + " --note worn-after-all", []string{"lathe tool T1: alarm of ", "no longer marked as false by kim: worn-after-all."}, false},
 		{"ls --all", []string{"-\n"}, false},
 		{"mark-false " + id + " --by lee", []string{"marked as false by lee."}, false},
@@ -116,6 +118,7 @@ func TestAlerts(t *testing.T) {
 		{"mark-false lathe", []string{"no alarm was called lathe", "ls --all"}, true},
 		{"ls", []string{id, "acknowledged", "kim"}, false},
 		{"machines ls", []string{"acme/spore/bay2/line1/lathe  T1", "acknowledged"}, false},
+		{"machines ls -o json", []string{`"machine": "acme/spore/bay2/line1/lathe"`, `"tools": 1`, `"state": "acknowledged"`}, false},
 		{"machines new-tool lathe T9", []string{"no tool \"T9\" is remembered here"}, true},
 		{"machines rename lathe acme/spore/bay2/line1/lathe", []string{"has judged windows of its own"}, true},
 		{"machines rename lathe acme/spore/bay2/line2/turner --note moved", []string{"lathe: retired by kim", "turner: renamed from acme/spore/bay2/line1/lathe by kim; it goes on with what is remembered of 1 tools"}, false},
@@ -144,13 +147,13 @@ func TestAlerts(t *testing.T) {
 
 // The report has the windows, alarms and advisories of each shift.
 func TestReport(t *testing.T) {
+	zone := time.Local
+	t.Cleanup(func() { time.Local = zone }) // when the broker, which reads it, is down
+	time.Local = time.UTC
 	addr := startBroker(t, true)
 	bench(t, "monitor.yaml", monitorYAML(addr, "")+"shifts: 00-12\n",
 		"wear.csv", "machine,tool,time,vb_max_um\nacme/spore/bay2/line1/lathe,T1,2026-11-16T13:00:00Z,100\nacme/spore/bay2/line1/lathe,T1,2026-11-16T14:00:00Z,200\n",
 		"no-model.yaml", strings.Replace(monitorYAML(addr, ""), "m.flank", "no.flank", 1), "bad.yaml", monitorYAML(addr, "")+"shifts: noon\n")
-	zone := time.Local
-	time.Local = time.UTC
-	t.Cleanup(func() { time.Local = zone })
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {

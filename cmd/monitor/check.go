@@ -60,7 +60,7 @@ func (c settings) needs() bus.Needs {
 		return needs
 	}
 	if c.Page.Listen != "" {
-		needs.Read = append(needs.Read, bus.TopicResults)
+		needs.Read = append(needs.Read, bus.TopicResults, bus.TopicShadow)
 	}
 	if c.Page.Listen != "" || len(c.Alerts.Routes) > 0 {
 		needs.Read = append(needs.Read, bus.TopicAlerts)
@@ -103,6 +103,9 @@ func (c settings) steps(to bus.Config) []bus.Step {
 			text := fmt.Sprintf("%d machines, %d with a reference, %d alarms raised", state.Machines, state.References, state.Alarms)
 			if state.Unwatched > 0 {
 				text += fmt.Sprintf("; no model is deployed for %d of them", state.Unwatched)
+			}
+			if n := edgeOf(state); n > 0 {
+				text += fmt.Sprintf("; %d in mode edge: of these the disk step counts no windows, which are sent if sampled or fetched", n)
 			}
 			return text, nil
 		}},
@@ -159,6 +162,14 @@ func listDeployed(set deploy.Set, refused []deploy.Refusal) string {
 	return text
 }
 
+// edgeOf returns how many machines send features in place of windows.
+func edgeOf(state monitor.StateSummary) (n int) {
+	for _, of := range state.Edge {
+		n += of
+	}
+	return n
+}
+
 // diskOfTopics returns what the topics take on the brokers' disks, with the machines that are
 // known, or one of each model's layout.
 func diskOfTopics(ctx context.Context, to bus.Config, set deploy.Set, state monitor.StateSummary) (string, error) {
@@ -172,7 +183,9 @@ func diskOfTopics(ctx context.Context, to bus.Config, set deploy.Set, state moni
 		if state.Machines == 0 {
 			n = 1
 		}
-		machines = append(machines, slices.Repeat([]cli.Written{one}, n)...)
+		edge := state.Edge[m]
+		machines = append(machines, slices.Repeat([]cli.Written{one}, n-edge)...)
+		machines = append(machines, slices.Repeat([]cli.Written{one.Sampled(0)}, edge)...)
 	}
 	status, err := bus.Describe(ctx, to, append(bus.MachineTopics(), bus.TopicDead)...)
 	if err != nil {

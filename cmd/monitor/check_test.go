@@ -3,15 +3,21 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // Every step that fails has an exit code of its own.
@@ -86,6 +92,60 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing("tcp", 4, nowhere)
+}
+
+// A machine of which Kafka has features only counts without windows, until its gateway sends
+// windows again.
+func TestCheckMode(t *testing.T) {
+	addr := startBroker(t, true)
+	bench(t, "monitor.yaml", monitorYAML(addr, ""))
+	trained, err := model.Load("m.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes, err := cli.MachineWrites(trained.Layout, trained.Window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := bus.NewProducer(bus.Config{Brokers: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	judge := func(name string, offsets ...int64) {
+		t.Helper()
+		m, err := machine.New(name, &machine.Settings{Group: "tcm-monitor", Alarm: alarm.Default}, machine.NewModel(trained), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seq, offset := range offsets {
+			w := machinetest.At(uint64(seq), "T1", false)
+			w.Machine = name
+			m.Apply(machine.Window{Features: machinetest.Features(trained, w), Offset: offset, At: w.End(), Now: w.End()})
+		}
+		for _, r := range m.Records() {
+			if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: r.Key.String(), Value: r.Value}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check := func(windows int64, mode string) {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"check", "--config", "monitor.yaml"}, &out, io.Discard); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		row := strings.Fields(after(out.String(), "\n            "+bus.TopicWindows+" "))
+		if got, want := strings.Join(row[2:4], " "), bus.FormatBytes(windows*writes[bus.TopicWindows]); got != want || strings.Contains(out.String(), "in mode edge") != (mode != "") || !strings.Contains(out.String(), mode) {
+			t.Errorf("%s of windows a day, want %s and %q\n%s", got, want, mode, out.String())
+		}
+	}
+	judge("acme/line1/a", 0, 1)
+	judge("acme/line1/b", machine.InFeatures(0), 0, 1)
+	judge("acme/line1/c", 3, machine.InFeatures(0))
+	check(2, "3 machines, 3 with a reference, 0 alarms raised; 1 in mode edge: of these the disk step counts no windows")
+	judge("acme/line1/c", 3, machine.InFeatures(0), 4)
+	check(3, "")
 }
 
 // A monitor with a page, or with routes, reads what monitors publish.

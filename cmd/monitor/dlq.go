@@ -10,13 +10,18 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 type dlqFlags struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 }
 
-type dlqListCommand struct{ dlqFlags }
+type dlqListCommand struct {
+	dlqFlags
+	cli.Listing
+}
 
 type dlqShowCommand struct {
 	dlqFlags
@@ -46,6 +51,9 @@ func (f *dlqListCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if f.IsJSON() {
+		return f.printJSON(ctx, cfg, out)
+	}
 	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "offset\tset aside\tkey\tfrom\tbytes\treason")
@@ -53,7 +61,7 @@ func (f *dlqListCommand) Run(ctx context.Context, out cli.Output) error {
 	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		n++
 		m := l.Message
-		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%s\t%s\n", offset, l.At.Local().Format(time.DateTime), printable(m.Key, 60), m.Topic, m.Partition, m.Offset, size(l), printable(l.Reason, 120))
+		_, err := fmt.Fprintf(w, "%d\t%s\t%s\t%s/%d@%d\t%s\t%s\n", offset, l.At.Local().Format(time.DateTime), plain.Short(m.Key, 60), plain.Short(m.Topic, 100), m.Partition, m.Offset, size(l), plain.Short(l.Reason, 120))
 		return err
 	})
 	if err != nil {
@@ -64,6 +72,31 @@ func (f *dlqListCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// printJSON lists the dead letters for programs. Bytes is the size of the original value, -1 if not known.
+func (f *dlqListCommand) printJSON(ctx context.Context, cfg bus.Config, out cli.Output) error {
+	type row struct {
+		Offset     int64     `json:"offset"`
+		At         time.Time `json:"set_aside"`
+		Key        string    `json:"key"`
+		Topic      string    `json:"topic"`
+		Partition  int       `json:"partition"`
+		FromOffset int64     `json:"from_offset"`
+		Bytes      int64     `json:"bytes"`
+		Cut        string    `json:"cut,omitempty"`
+		Reason     string    `json:"reason"`
+	}
+	rows := []row{}
+	err := letters(ctx, cfg, func(offset int64, l bus.Letter) error {
+		m := l.Message
+		rows = append(rows, row{offset, l.At, m.Key, m.Topic, m.Partition, m.Offset, l.Size, l.Cut, l.Reason})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return cli.PrintJSON(out.Stdout, rows)
 }
 
 // size says how many bytes the value has, and how many of them the letter holds if that
@@ -77,12 +110,6 @@ func size(l bus.Letter) string {
 		return fmt.Sprintf("%d of ?", kept)
 	}
 	return fmt.Sprintf("%d of %d", kept, l.Size)
-}
-
-// printable returns at most n bytes of a text from outside, safe for a terminal.
-func printable(s string, n int) string {
-	quoted := fmt.Sprintf("%q", s[:min(n, len(s))])
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
 // Run prints a dead letter whole.
@@ -99,14 +126,14 @@ func (f *dlqShowCommand) Run(ctx context.Context, out cli.Output) error {
 		found = true
 		m := l.Message
 		fmt.Fprintf(stdout, "reason     %s\nset aside  %s\nfrom       %s partition %d offset %d, sent %s\nkey        %s\n",
-			printable(l.Reason, 4096), l.At.UTC().Format(time.RFC3339Nano), m.Topic, m.Partition, m.Offset, m.Time.UTC().Format(time.RFC3339Nano), printable(m.Key, 200))
+			plain.Short(l.Reason, 4096), l.At.UTC().Format(time.RFC3339Nano), plain.Short(m.Topic, 100), m.Partition, m.Offset, m.Time.UTC().Format(time.RFC3339Nano), plain.Short(m.Key, 200))
 		for _, h := range m.Headers {
-			fmt.Fprintf(stdout, "header     %s: %s\n", printable(h.Key, 200), printable(string(h.Value), 200))
+			fmt.Fprintf(stdout, "header     %s: %s\n", plain.Short(h.Key, 200), plain.Short(string(h.Value), 200))
 		}
 		if err := l.Whole(); err != nil {
 			fmt.Fprintf(stdout, "incomplete %s\n", strings.TrimPrefix(err.Error(), "bus: "))
 		}
-		_, err := fmt.Fprintf(stdout, "value      %s bytes: %s\n", size(l), printable(string(m.Value), 256))
+		_, err := fmt.Fprintf(stdout, "value      %s bytes: %s\n", size(l), plain.Short(string(m.Value), 256))
 		return err
 	})
 	if err == nil && !found {
@@ -157,6 +184,7 @@ func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
 		sent++
 		return nil
 	})
+	cli.AuditCommand(ctx, cfg, program, "", out.Stderr, event.Audit{Action: event.Redrive, Object: fmt.Sprintf("%d dead letters", sent)}, err)
 	fmt.Fprintf(out.Stdout, "%d dead letters sent again\n", sent)
 	if parts > 0 {
 		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent because they hold only a part of the message: `monitor dlq show` prints where the message is", parts))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ func TestDlq(t *testing.T) {
 		err := run(t.Context(), strings.Fields("dlq "+args+" --config monitor.yaml"), &out, &log)
 		return out.String(), err
 	}
+	if out, err := dlq("ls -o json"); err != nil || out != "[]\n" {
+		t.Errorf("ls -o json: %v\n%s", err, out)
+	}
 	if out, err := dlq("ls"); err != nil || out != "no dead letters\n" {
 		t.Errorf("ls: %v\n%s", err, out)
 	}
@@ -41,6 +45,10 @@ func TestDlq(t *testing.T) {
 	}
 	if out, err := dlq("ls"); err != nil || !strings.Contains(out, "tcm.windows.v1/0@41") || !strings.Contains(out, "checksum differs") || !strings.Contains(out, "not written by a monitor") {
 		t.Errorf("ls: %v\n%s", err, out)
+	}
+	var letters []map[string]any
+	if out, err := dlq("ls -o json"); err != nil || json.Unmarshal([]byte(out), &letters) != nil || len(letters) != 2 || letters[0]["from_offset"] != 41.0 || letters[0]["reason"] != "checksum differs" || letters[0]["bytes"] != 12.0 {
+		t.Errorf("ls -o json: %v\n%s", err, out)
 	}
 	if out, err := dlq("show 0"); err != nil || !strings.Contains(out, "header     seq: 7") || !strings.Contains(out, `poison \x1b[31m`) {
 		t.Errorf("show: %v\n%s", err, out)

@@ -12,10 +12,12 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 type alertsList struct {
+	cli.Listing
 	All bool `help:"List every alarm that the topic still holds, also closed ones."`
 }
 
@@ -26,17 +28,21 @@ func (f *alertsList) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 		return err
 	}
 	if f.All {
-		return listPast(ctx, to, c.Group, out.Stdout)
+		return f.listPast(ctx, to, c.Group, out)
 	}
-	return listOpen(ctx, to, c.Group, out.Stdout)
+	return f.listOpen(ctx, to, c.Group, out)
 }
 
 // listOpen prints the alarms that are open or masked, and the open advisories.
-func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
+func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
 	all, skipped, err := history.Alarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
+	if f.IsJSON() {
+		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories) > 0 })
+	}
+	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
 	n, unwatched := 0, 0
@@ -52,8 +58,8 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		if st.Beneath != st.Alarm {
 			state += " (" + st.Beneath + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(st.Incident, "-"), printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40),
-			state, when(st.Since), when(st.Until), printable(cmp.Or(st.By, "-"), 40), printable(st.Note, 100))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Short(cmp.Or(st.Incident, "-"), 40), plain.Short(st.Machine, 100), plain.Short(cmp.Or(st.Tool, "-"), 40),
+			plain.Short(state, 60), when(st.Since), when(st.Until), plain.Short(cmp.Or(st.By, "-"), 40), plain.Short(st.Note, 100))
 	}
 	if n == 0 {
 		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
@@ -69,15 +75,15 @@ func listOpen(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 	if err := advice(all, stdout); err != nil {
 		return err
 	}
-	return noteSkipped(skipped, stdout)
+	return noteSkipped(skipped, bus.TopicAlerts, stdout)
 }
 
-// noteSkipped prints how many messages a list leaves out, if there are any.
-func noteSkipped(n int, stdout io.Writer) error {
+// noteSkipped prints how many messages on a topic a list leaves out, if there are any.
+func noteSkipped(n int, topic string, w io.Writer) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(stdout, "\nnote: %[2]d messages on %[1]s cannot be read and are left out\n", bus.TopicAlerts, n)
+	_, err := fmt.Fprintf(w, "\nnote: %d messages on %s cannot be read and are left out\n", n, topic)
 	return err
 }
 
@@ -89,7 +95,7 @@ func advice(all []history.Standing, stdout io.Writer) error {
 			if i == 0 {
 				fmt.Fprintln(w, "\nadvisory\tmachine\tsince\twhat")
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Kind, printable(st.Machine, 100), when(a.Since), printable(a.Text, 200))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain.Short(string(a.Kind), 40), plain.Short(st.Machine, 100), when(a.Since), plain.Short(a.Text, 200))
 		}
 	}
 	return w.Flush()
@@ -103,23 +109,24 @@ func when(t time.Time) string {
 	return signal.FormatTime(t.Local(), time.DateTime)
 }
 
-// listPast prints every alarm that the topic still holds.
-func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Writer) error {
-	type row struct {
-		first   event.Alert
-		cleared event.Alert
-		by      string
-		wrong   bool // marked as false
-	}
-	var rows []*row
-	index := make(map[string]*row) // by machine and incident
-	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
+// pastAlarm is an alarm that the topic still holds.
+type pastAlarm struct {
+	first   event.Alert
+	cleared event.Alert
+	by      string
+	wrong   bool // marked as false
+}
+
+// pastAlarms returns every alarm that the topic still holds, and how many messages cannot be read.
+func pastAlarms(ctx context.Context, cfg bus.Config, group string) (rows []*pastAlarm, skipped int, err error) {
+	index := make(map[string]*pastAlarm) // by machine and incident
+	skipped, err = history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		key := a.Machine + " " + cmp.Or(a.Incident, a.Since.String())
 		r := index[key]
 		switch {
 		case a.State == event.Raised:
 			if r == nil {
-				r = &row{first: a}
+				r = &pastAlarm{first: a}
 				rows, index[key] = append(rows, r), r
 			}
 		case r == nil:
@@ -132,9 +139,35 @@ func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		}
 		return nil
 	})
+	return rows, skipped, err
+}
+
+// listedPast is a pastAlarm as JSON.
+type listedPast struct {
+	Alarm   string     `json:"alarm"`
+	Machine string     `json:"machine"`
+	Tool    string     `json:"tool"`
+	Raised  *time.Time `json:"raised"`
+	By      string     `json:"acknowledged_by"`
+	Cleared *time.Time `json:"cleared"`
+	Reason  string     `json:"reason"`
+	False   bool       `json:"false"`
+}
+
+// listPast prints every alarm that the topic still holds.
+func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
+	rows, skipped, err := pastAlarms(ctx, cfg, group)
 	if err != nil {
 		return err
 	}
+	if f.IsJSON() {
+		list := []listedPast{}
+		for _, r := range rows {
+			list = append(list, listedPast{r.first.Incident, r.first.Machine, r.first.Tool, orNull(r.first.At), r.by, orNull(r.cleared.At), r.cleared.Reason, r.wrong})
+		}
+		return printRows(out, list, skipped)
+	}
+	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "alarm\tmachine\ttool\traised\tacknowledged by\tcleared\treason\tfalse")
 	for _, r := range rows {
@@ -142,11 +175,70 @@ func listPast(ctx context.Context, cfg bus.Config, group string, stdout io.Write
 		if r.wrong {
 			wrong = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(r.first.Incident, "-"), printable(r.first.Machine, 100), printable(cmp.Or(r.first.Tool, "-"), 40),
-			when(r.first.At), printable(cmp.Or(r.by, "-"), 40), when(r.cleared.At), cmp.Or(r.cleared.Reason, "-"), wrong)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Short(cmp.Or(r.first.Incident, "-"), 40), plain.Short(r.first.Machine, 100), plain.Short(cmp.Or(r.first.Tool, "-"), 40),
+			when(r.first.At), plain.Short(cmp.Or(r.by, "-"), 40), when(r.cleared.At), plain.Short(cmp.Or(r.cleared.Reason, "-"), 40), wrong)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return noteSkipped(skipped, stdout)
+	return noteSkipped(skipped, bus.TopicAlerts, stdout)
+}
+
+// standing is a machine with its alarm and advisories as JSON.
+type standing struct {
+	Machine    string     `json:"machine"`
+	Tool       string     `json:"tool"`
+	Tools      int        `json:"tools"`
+	Watched    bool       `json:"watched"`
+	Unwatched  string     `json:"not_watched_because,omitempty"`
+	Alarm      string     `json:"alarm"`
+	State      string     `json:"state"`
+	Beneath    string     `json:"state_beneath"`
+	Since      *time.Time `json:"since"`
+	Until      *time.Time `json:"until"`
+	By         string     `json:"by"`
+	Note       string     `json:"note"`
+	LastWindow *time.Time `json:"last_window"`
+	Advisories []advised  `json:"advisories"`
+}
+
+type advised struct {
+	Kind    event.AdvisoryKind `json:"kind"`
+	Subject string             `json:"subject,omitempty"`
+	Since   *time.Time         `json:"since"`
+	Text    string             `json:"text"`
+}
+
+// orNull returns a time for JSON; nil, written as null, if it is not known.
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// printStandings prints the machines that want holds for.
+func printStandings(out cli.Output, all []history.Standing, skipped int, want func(history.Standing) bool) error {
+	rows := []standing{}
+	for _, st := range all {
+		if !want(st) {
+			continue
+		}
+		why := st.Unwatched()
+		row := standing{Machine: st.Machine, Tool: st.Tool, Tools: st.Tools, Watched: why == "", Unwatched: why, Alarm: st.Incident, State: st.Alarm, Beneath: st.Beneath,
+			Since: orNull(st.Since), Until: orNull(st.Until), By: st.By, Note: st.Note, LastWindow: orNull(st.LastWindowAt), Advisories: []advised{}}
+		for _, a := range st.Advisories {
+			row.Advisories = append(row.Advisories, advised{a.Kind, a.Subject, orNull(a.Since), a.Text})
+		}
+		rows = append(rows, row)
+	}
+	return printRows(out, rows, skipped)
+}
+
+// printRows prints a list for programs. How many it leaves out goes to stderr.
+func printRows[T any](out cli.Output, rows []T, skipped int) error {
+	if err := noteSkipped(skipped, bus.TopicAlerts, out.Stderr); err != nil {
+		return err
+	}
+	return cli.PrintJSON(out.Stdout, rows)
 }

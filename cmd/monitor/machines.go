@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // aboutMachine names a machine and the person who acts on it.
@@ -23,14 +24,14 @@ type aboutMachine struct {
 
 type machinesCommand struct {
 	Config  string         `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
-	Ls      machinesList   `cmd:"" help:"List the machines, with their alarms, tools and last windows."`
-	Retire  retireCommand  `cmd:"" help:"Take a machine off: the monitor clears its alarm and advisories and forgets it. The machine begins again with its next window, so stop its ingester first."`
-	Rename  renameCommand  `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name."`
-	NewTool newToolCommand `cmd:"" help:"Declare a tool new under its old name: reground, or a fresh insert. The monitor learns its reference again and clears its alarm."`
+	Ls      machinesList   `cmd:"" help:"List the machines, with their alarms, tools and last windows." example:"monitor machines ls --config monitor.yaml; monitor machines ls --config monitor.yaml -o json"`
+	Retire  retireCommand  `cmd:"" help:"Take a machine off: the monitor clears its alarm and advisories and forgets it. The machine begins again with its next window, so stop its ingester first." example:"monitor machines retire --config monitor.yaml usk25 --by anna --note scrapped"`
+	Rename  renameCommand  `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name." example:"monitor machines rename --config monitor.yaml usk25 acme/spore/bay3/line1/usk25 --by anna"`
+	NewTool newToolCommand `cmd:"" help:"Declare a tool new under its old name: reground, or a fresh insert. The monitor learns its reference again and clears its alarm." example:"monitor machines new-tool --config monitor.yaml usk25 T08 --by anna"`
 }
 
 type (
-	machinesList  struct{}
+	machinesList  struct{ cli.Listing }
 	retireCommand struct{ aboutMachine }
 	renameCommand struct {
 		aboutMachine
@@ -80,7 +81,7 @@ func (f *retireCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	if err != nil {
 		return err
 	}
-	return sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out.Stdout)
+	return sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out)
 }
 
 // Run declares a tool new.
@@ -91,14 +92,17 @@ func (f *newToolCommand) Run(ctx context.Context, m *machinesCommand, out cli.Ou
 	}
 	c := f.command(event.NewTool, st.Machine)
 	c.Tool = f.Tool
-	return sendCommand(ctx, k.cfg, k.group, c, out.Stdout)
+	return sendCommand(ctx, k.cfg, k.group, c, out)
 }
 
 // Run lists the machines.
-func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+func (f *machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
 	k, err := m.read(ctx)
 	if err != nil {
 		return err
+	}
+	if f.IsJSON() {
+		return printStandings(out, k.all, k.skipped, func(history.Standing) bool { return true })
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "machine\ttool\ttools\twatched\talarm\tlast window\tadvisories")
@@ -114,12 +118,12 @@ func (*machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Output
 		if why := st.Unwatched(); why != "" {
 			watched = "NO: " + why
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", printable(st.Machine, 100), printable(cmp.Or(st.Tool, "-"), 40), tools, watched, state, when(st.LastWindowAt), len(st.Advisories))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\n", plain.Short(st.Machine, 100), plain.Short(cmp.Or(st.Tool, "-"), 40), tools, watched, state, when(st.LastWindowAt), len(st.Advisories))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return noteSkipped(k.skipped, out.Stdout)
+	return noteSkipped(k.skipped, bus.TopicAlerts, out.Stdout)
 }
 
 // Run retires a machine, which clears its alarm under the old name, and gives what the
@@ -146,9 +150,9 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 		}
 		c.State = append(c.State, event.Kept{Key: r.Key.String(), Value: r.Value})
 	}
-	if err := sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out.Stdout); err != nil {
+	if err := sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out); err != nil {
 		return err
 	}
 	c.Issued = time.Now()
-	return sendCommand(ctx, k.cfg, k.group, c, out.Stdout)
+	return sendCommand(ctx, k.cfg, k.group, c, out)
 }

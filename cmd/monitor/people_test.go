@@ -20,7 +20,8 @@ func TestPeopleCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := strings.TrimSpace(stdout.String())
-	if want := "added kim (operator) to people.yaml. This is kim's token. It is not shown again:\n"; stderr.String() != want || len(token) < 26 || strings.ContainsAny(token, " \n") {
+	const unrecorded = "note: tcm.audit.v1 has no record of this: name the monitor's configuration with --config or TCM_CONFIG\n"
+	if want := "added kim (operator) to people.yaml. This is kim's token. It is not shown again:\n" + unrecorded; stderr.String() != want || len(token) < 26 || strings.ContainsAny(token, " \n") {
 		t.Errorf("%q, token %q", stderr.String(), token)
 	}
 	if err := do("add", "Ana Ruiz", "--role", "engineer"); err != nil {
@@ -29,13 +30,16 @@ func TestPeopleCommands(t *testing.T) {
 	if err := do("ls"); err != nil || stdout.String() != "name      role\nkim       operator\nAna Ruiz  engineer\n" {
 		t.Errorf("%v\n%s", err, &stdout)
 	}
+	if err := do("ls", "-o", "json"); err != nil || strings.Join(strings.Fields(stdout.String()), "") != `[{"name":"kim","role":"operator"},{"name":"AnaRuiz","role":"engineer"}]` {
+		t.Errorf("%v\n%s", err, &stdout)
+	}
 	info, err := os.Stat("people.yaml")
 	text, _ := os.ReadFile("people.yaml")
 	if err != nil || info.Mode() != 0o600 || bytes.Contains(text, []byte(token)) {
 		t.Errorf("%v, %v\n%s", info.Mode(), err, text)
 	}
-	if err := do("rm", "kim"); err != nil || stdout.String() != "removed kim from people.yaml\n" {
-		t.Errorf("%v, %s", err, &stdout)
+	if err := do("rm", "kim"); err != nil || stdout.String() != "removed kim from people.yaml\n" || stderr.String() != unrecorded {
+		t.Errorf("%v, %s, %s", err, &stdout, &stderr)
 	}
 	for _, tc := range [][]string{
 		{"rm", "kim", "monitor people ls"},

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/reference"
 	"github.com/flank-tcm/flank/internal/golden"
 )
@@ -13,11 +17,50 @@ func TestReferenceIsCurrent(t *testing.T) {
 	golden.Check(t, filepath.Join("..", "..", "..", "docs", "reference", "monitor.md"), referencePage+reference.Table(t, defaults("monitor.yaml"), sentences))
 }
 
+// Texts of the page that name monitor.yaml name keys that it has.
+func TestPageNamesKeys(t *testing.T) {
+	keys := map[string]bool{}
+	for _, k := range reference.Keys(defaults("monitor.yaml"), nil) {
+		for name := k.Name; name != ""; name = name[:max(0, strings.LastIndexByte(name, '.'))] {
+			keys[name] = true
+		}
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", "internal", "web", "static", "text", "*.js"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	word := regexp.MustCompile(`(^|[^-\w.])([a-z]+(?:[._][a-z]+)+)`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for line := range strings.Lines(string(text)) {
+			_, said, ok := strings.Cut(line, `": "`)
+			if !ok || !strings.Contains(said, "monitor.yaml") {
+				continue
+			}
+			for _, m := range word.FindAllStringSubmatch(said, -1) {
+				if m[2] == "monitor.yaml" {
+					continue
+				}
+				if found++; !keys[m[2]] {
+					t.Errorf("%s: monitor.yaml has no key %s: %s", filepath.Base(file), m[2], line)
+				}
+			}
+		}
+		if found < 3 {
+			t.Errorf("%s: names %d keys: the test looks in the wrong place", filepath.Base(file), found)
+		}
+	}
+}
+
 const referencePage = `# monitor.yaml
 
 <!-- Made by cmd/monitor from its configuration: go test ./cmd/monitor -run Reference -update -->
 
-The configuration of ` + "`monitor`" + `, key by key. ` + "`monitor init`" + ` writes one to begin with. An unknown key is an error, and so is a value that cannot be used: the message names
+The configuration of ` + "`monitor`" + `, key by key. ` + "`monitor init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used: the message names
 the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
 A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). How to choose the alarm's values is in [tune-alarms.md](../how-to/tune-alarms.md), how to set routes up
 in [routes.md](../how-to/routes.md), and what each receiver gets in [receivers.md](../how-to/receivers.md).
@@ -30,13 +73,13 @@ var sentences = map[string]string{
 	"kafka.brokers":            "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
 	"kafka.tls.ca":             "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
 	"….sasl.user":              "User to log in as, by SCRAM-SHA-512.",
-	"….tls.ca":                 "File of the certificates that may sign the certificate of the other side.",
-	"….tls.cert":               "File of the certificate that this program shows.",
-	"….tls.key":                "File of the private key of that certificate.",
-	"….tls.server_name":        "default: the host of the address. Name that the certificate of the other side must have.",
+	"….tls.ca":                 "File of the certificates that may sign the other side's.",
+	"….tls.cert":               "File of this program's certificate.",
+	"….tls.key":                "File of its private key.",
+	"….tls.server_name":        "default: the host of the address. Name in the other side's certificate.",
 	"….user":                   "User to log in as.",
 	"….password_file":          "File whose one line is the password.",
-	"….password_env":           "Environment variable that holds the password, in place of a file.",
+	"….password_env":           "Environment variable with the password.",
 	"model":                    "Model file of `trainer fit`. It judges every machine of its layout. `monitor run` needs it, or `models.keys`, unless `stages` is `[extract]`.",
 	"models.keys":              "Files of public keys, as `trainer keys new` writes them. With them models and deployments come from `tcm.models.v1`, if one of these keys signed them, and `model` is left out.",
 	"stages":                   "What the monitor does. `extract` makes features of windows, for which it needs no model; `judge` makes verdicts of features. Monitors with one of the two share the work: see [stages.md](../concepts/stages.md).",
@@ -49,16 +92,18 @@ var sentences = map[string]string{
 	"alarm.latch":              "Whether an alarm stays until a person acknowledges it or the tool is changed.",
 	"alarm.max_shelf":          "Longest time to shelve an alarm for.",
 	"alarm.threshold":          "Score from 0 to 1 from which on a window counts as faulty; 0.5 is the model's own decision.",
-	"page.listen":              "Address of the page and of `/metrics`; `\"\"` for none. A page that has no other key is `page: ADDRESS`.",
+	"metrics":                  "Address of `/metrics`, as `127.0.0.1:9103`.",
+	"page.listen":              "Address of the page; `\"\"` for none. Alone it is `page: ADDRESS`.",
 	"page.people":              "File of people who may log in, see `monitor people`. Without it and without `page_token` the page only shows.",
 	"page.read":                "`open`: everyone sees the page. `token`: only people who have logged in.",
 	"page.tls.cert":            "File of the page's certificate. With it the page speaks HTTPS.",
 	"page.tls.key":             "File of the private key of that certificate.",
 	"page.hosts":               "More names, without a port, under which browsers reach the page.",
 	"page.insecure":            "Lets tokens travel without TLS also from other computers.",
+	"page.notice":              "Lines shown before a login, at most 2,048 bytes.",
 	"silence":                  "Time without a window of a machine after which an advisory says so; `0s` for never.",
 	"shifts":                   "Hours at which shifts begin, for `monitor report`.",
-	"history.dir":              "Folder of the page's history of the machines, of this monitor alone. Without it the history is in memory, reaches back one day, and ends with the program.",
+	"history.dir":              "Folder of the page's history, of this monitor alone. Without it one day is kept, in memory.",
 	"evidence.dir":             "Folder that keeps the waveform around each alert. Without it none is kept.",
 	"evidence.keep":            "Alerts whose waveform is kept; the oldest go.",
 	"evidence.url":             "Address of the page as receivers of alerts reach it, such as `http://usk25-monitor:9102`.",
@@ -93,4 +138,22 @@ var sentences = map[string]string{
 	r + "smtp.encrypt":         "default: `starttls`. `starttls`, `tls`, or `none` for a relay in the plant.",
 	r + "smtp.from":            "Sender of the mails.",
 	r + "smtp.to":              "Recipients of the mails.",
+
+	r + "opcua.endpoint":          "OPC UA server, as `opc.tcp://host:4840`. [Advisory, never a safety function](../how-to/opcua-route.md).",
+	r + "opcua.insecure":          "Allows another computer without `tls`.",
+	r + "opcua.handshake_timeout": "default: `30s`. To acknowledge a request.",
+	r + "opcua.nodes":             "[Variables](../how-to/opcua-route.md#set-it-up) of each machine.",
+}
+
+// Every key has an environment variable of its own.
+func TestVariables(t *testing.T) {
+	if err := config.Distinct(new(settings)); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("TCM_PAGE_TLS_CERT", "page.pem")
+	t.Setenv("TCM_KAFKA_BROKERS", "[b:9092]")
+	c, err := load("../../deploy/compose/monitor.yaml")
+	if err != nil || c.Page.TLS.Cert != "page.pem" || c.Page.Listen != "0.0.0.0:9102" || len(c.Kafka.Brokers) != 1 || c.Kafka.Brokers[0] != "b:9092" {
+		t.Errorf("%+v, %v", c.Page, err)
+	}
 }

@@ -22,8 +22,8 @@ import (
 type replayCommand struct {
 	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka' and 'alarm' are used."`
 	Models []string  `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
-	From   time.Time `placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
-	To     time.Time `placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
+	From   time.Time `name:"since" aliases:"from" placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
+	To     time.Time `name:"until" aliases:"to" placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
 	For    string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
 	Table  []string  `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
 	Wear   string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`
@@ -93,7 +93,7 @@ func (f *replayCommand) check(c settings) error {
 	case len(f.Models) != 2:
 		return fmt.Errorf("--models names %d models: name two, with a comma between them, such as --models old.flank,new.flank", len(f.Models))
 	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
-		return fmt.Errorf("--from %s is not before --to, %s", f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
+		return fmt.Errorf("--since %s is not before --until, %s", f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)

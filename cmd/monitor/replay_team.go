@@ -167,7 +167,7 @@ func (by *member) observe(m *bus.Message, forms map[string]*window.Form, span re
 	case err != nil:
 		by.Refuse(m.Key, "the message cannot be read")
 	case !signal.HasClock(w.Start) && !(span.from.IsZero() && span.to.IsZero()):
-		by.Refuse(m.Key, "they are of a recording that does not say when it began: leave out --from and --to")
+		by.Refuse(m.Key, "they are of a recording that does not say when it began: leave out --since and --until")
 	case span.has(w.Start):
 		by.Observe(w, m.Time, math.NaN())
 	}

@@ -258,7 +258,7 @@ func TestReplayRefuses(t *testing.T) {
 	}{
 		"one model":          {p.path("one.flank"), nil, "names 1 models: name two"},
 		"no such model":      {p.path("one.flank") + "," + p.path("two.flank"), nil, "two.flank"},
-		"times":              {"", []string{"--from", "2026-11-02T02:00:00Z", "--to", "2026-11-01T02:00:00Z"}, "is not before --to"},
+		"times":              {"", []string{"--from", "2026-11-02T02:00:00Z", "--to", "2026-11-01T02:00:00Z"}, "is not before --until"},
 		"machines":           {"", []string{"--for", "a//b"}, "a level is empty"},
 		"wear":               {"", []string{"--wear", p.path("none.csv")}, "--wear: "},
 		"no table":           {"", []string{"--table", p.path("*.parquet")}, "no table there"},

@@ -67,6 +67,10 @@ func TestRouteErrors(t *testing.T) {
 		{"mail without recipients", []string{"name: shift\nsmtp: {server: \"mail.example:587\", from: a@b.example}"}},
 		{"mail to no address", []string{"name: shift\nsmtp: {server: \"mail.example:587\", from: a@b.example, to: [c@b.example, kim]}"}},
 		{"mail's password in the clear", []string{"name: shift\nsmtp: {server: \"mail.example:25\", encrypt: none, from: a@b.example, to: [c@b.example], user: u, password_file: secret}"}},
+		{"OPC UA without certificates", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://plc.example:4840\", nodes: [{machine: usk25, alarm: \"ns=2;s=a\"}]}"}},
+		{"OPC UA's node that is none", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://127.0.0.1\", nodes: [{machine: usk25, alarm: usk25.Alarm}]}"}},
+		{"OPC UA's request without its id", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://127.0.0.1\", nodes: [{machine: usk25, request: \"ns=2;s=a\"}]}"}},
+		{"OPC UA's variable of several machines", []string{"name: plc\nopcua: {endpoint: \"opc.tcp://127.0.0.1\", nodes: [{machine: \"usk*\", alarm: \"ns=2;s=a\"}]}"}},
 	} {
 		bench(t, "monitor.yaml", routesYAML(nowhere, tc.routes...), "secret", "short\n")
 		var stdout, stderr bytes.Buffer
@@ -160,7 +164,7 @@ func TestCheckRoutes(t *testing.T) {
 
 // The examples of routes, which are comments, can be read too.
 func TestRouteExamples(t *testing.T) {
-	for path, want := range map[string]int{"../../examples/gun-drill/monitor.yaml": 4, "../../docs/how-to/routes.md": 6} {
+	for path, want := range map[string]int{"../../examples/gun-drill/monitor.yaml": 5, "../../docs/how-to/routes.md": 7} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/buslog"
 	"github.com/flank-tcm/flank/internal/config"
@@ -20,6 +21,9 @@ import (
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
 )
+
+// program is the name under which the audit has what this program does.
+const program = "monitor"
 
 const description = `Judge the windows of machines and raise alerts.
 
@@ -35,24 +39,26 @@ Commands of people come on tcm.commands.v1.
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
 type flags struct {
-	Init     initCommand     `cmd:"" help:"Write a configuration to begin with."`
-	Run      runCommand      `cmd:"" help:"Judge until Ctrl-C."`
-	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails."`
+	Init     initCommand     `cmd:"" help:"Write a configuration to begin with." example:"monitor init --kafka kafka1:9092"`
+	Run      runCommand      `cmd:"" help:"Judge until Ctrl-C." example:"monitor run --config monitor.yaml; monitor run --config monitor.yaml --wait 5m"`
+	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails." example:"monitor check --config monitor.yaml"`
 	Alerts   alertsCommand   `cmd:"" help:"List alarms, show their history, and act on them."`
 	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
-	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools."`
-	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors."`
-	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ."`
+	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools." example:"monitor tune --config monitor.yaml --data turning.csv --budget '1 per 8h'"`
+	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors." example:"monitor report --config monitor.yaml --week; monitor report --config monitor.yaml --since 2026-11-16T06:00:00Z --format markdown"`
+	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ." example:"monitor replay --config monitor.yaml --models today.flank,new.flank --since 2026-11-02T06:00:00Z --format html"`
+	Trace    traceCommand    `cmd:"" help:"Say where a window was, and when: in the spool, on the topics, among the dead letters." example:"monitor trace --config monitor.yaml acme/spore/bay2/line1/usk25/1a2b3c4d5e6f7081/42"`
+	Audit    auditCommand    `cmd:"" help:"List who did what, from where, and whether it was accepted." example:"monitor audit --config monitor.yaml --since 2026-11-16T06:00:00Z; monitor audit --config monitor.yaml --by kim --outcome refused -o json"`
 	People   peopleCommand   `cmd:"" help:"Say who may log in to the page, each with a token and a role."`
 	Dlq      struct {
-		Ls      dlqListCommand    `cmd:"" help:"List the dead letters."`
-		Show    dlqShowCommand    `cmd:"" help:"Print one dead letter in full."`
-		Redrive dlqRedriveCommand `cmd:"" help:"Send dead letters again to the topic they came from, once the cause is corrected."`
+		Ls      dlqListCommand    `cmd:"" help:"List the dead letters." example:"monitor dlq ls --config monitor.yaml; monitor dlq ls --config monitor.yaml -o json"`
+		Show    dlqShowCommand    `cmd:"" help:"Print one dead letter in full." example:"monitor dlq show --config monitor.yaml 17"`
+		Redrive dlqRedriveCommand `cmd:"" help:"Send dead letters again to the topic they came from, once the cause is corrected." example:"monitor dlq redrive --config monitor.yaml 17 18; monitor dlq redrive --config monitor.yaml --all"`
 	} `cmd:"" help:"List, show and resend messages that could not be used, on tcm.dlq.v1."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, new(flags), "monitor", description, args, stdout, stderr)
+	return cli.Run(ctx, new(flags), program, description, args, stdout, stderr)
 }
 
 type runCommand struct {
@@ -65,22 +71,78 @@ type runCommand struct {
 
 // Run judges windows until ctx ends.
 func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
-	c, to, err := loadBus(f.Config)
+	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
+	record := &cli.Audit{Program: program, Log: log}
+	reloaded := func(err error) { record.Reloaded(f.Config, err) }
+	load := f.load
+	return cli.Reloading(ctx, log, func() (settings, error) {
+		c, err := load()
+		load = f.loadAgain
+		return c, err
+	}, reloaded, func(ctx context.Context, c settings, watch func(func() error)) error {
+		return f.judge(ctx, c, record, log, out, watch)
+	})
+}
+
+// loadAgain returns a configuration for a monitor that runs already. It also tries the files that the
+// configuration names: at the start the monitor may wait for them, but later it must not end for them.
+func (f *runCommand) loadAgain() (settings, error) {
+	c, err := f.load()
+	if err == nil {
+		err = c.checkFiles(f.InsecureModels)
+	}
+	return c, err
+}
+
+// checkFiles reports a model, keys or routes that cannot be used.
+func (c settings) checkFiles(insecureModels bool) error {
+	if err := c.Evidence.check(c.file); err != nil || !c.judges() {
+		return err
+	}
+	var err error
+	if c.Model != "" {
+		_, err = model.Load(config.ResolvePath(c.file, c.Model))
+	} else {
+		_, err = c.keys(insecureModels)()
+	}
 	if err != nil {
 		return err
 	}
+	to, err := c.Kafka.Load(c.file, "flank-monitor")
+	if err != nil {
+		return err
+	}
+	routes, err := c.Alerts.Build(c.file, to, c.Group, true, zerolog.Nop())
+	for _, r := range routes {
+		r.Close()
+	}
+	return err
+}
+
+// load returns a configuration that can be used, as far as the file itself shows it.
+func (f *runCommand) load() (settings, error) {
+	c, _, err := loadBus(f.Config)
+	if err != nil {
+		return c, err
+	}
 	if c.judges() {
 		if _, err := c.deployed(f.InsecureModels); err != nil {
-			return err
+			return c, err
 		}
 	}
 	if err := c.Alarm.Check(); err != nil {
-		return fmt.Errorf("%s: %w", c.file, err)
+		return c, fmt.Errorf("%s: %w", c.file, err)
 	}
-	if err := c.checkPage(); err != nil {
+	return c, c.checkPage()
+}
+
+// judge judges windows by one configuration until ctx ends. It calls watch with what says whether the
+// monitor is ready.
+func (f *runCommand) judge(ctx context.Context, c settings, record *cli.Audit, log zerolog.Logger, out cli.Output, watch func(func() error)) error {
+	to, err := c.Kafka.Load(c.file, "flank-monitor")
+	if err != nil {
 		return err
 	}
-	log := cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.InfoLevel))
 	if !c.judges() {
 		c.Alerts = cli.Alerts{} // the monitors that judge have routes
 	}
@@ -88,12 +150,23 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	stop := func() {
+		for _, r := range routes {
+			r.Close()
+		}
+	}
+	defer func() { stop() }()
 	to.OnRetry = buslog.OnRetry(log, "waiting for Kafka")
 	cfg, err := f.monitorConfig(ctx, c, to)
 	if err != nil {
 		return err
 	}
-	cfg.Log = log
+	written, closeAudit, err := record.Open(to)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
+	cfg.Log, cfg.OnAudit = log, record.Record
 	p, err := newPage(ctx, c, &cfg, f.InsecureModels)
 	defer p.close()
 	if err != nil {
@@ -103,12 +176,14 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	p.audit = written
 	if err := p.serve(mon, routes, cfg); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
 	go buslog.WatchCertificates(ctx, to, log)
 	c.sayBegin(log, cfg)
-	stop := cli.RunRoutes(ctx, routes)
+	watch(mon.Ready)
+	stop = cli.RunRoutes(ctx, routes)
 	err = mon.Run(ctx)
 	stop()
 	s := mon.Stats()
@@ -166,10 +241,13 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 // for it, or if there is nothing to show: one that only extracts has metrics.
 type page struct {
 	cli.Page
+	metrics string // address of its own; empty: the page's
 	guard   *web.Guard
 	hub     *web.Hub
 	monitor *monitor.Monitor // set before the page is served
 	system  *system
+	audit   *audit.Writer
+	status  web.Status
 	closers []func()
 }
 
@@ -180,12 +258,13 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	if err != nil {
 		return p, err
 	}
-	if p.Listen == "" {
+	if p.metrics = c.Metrics; p.Listen == "" {
 		return p, nil
 	}
 	if p.guard, err = access.Guard(token, cfg.Log, c.Evidence.host()); err != nil {
 		return p, config.Locate(c.file, err)
 	}
+	p.guard.Audit = cfg.OnAudit
 	if !c.judges() {
 		return p, nil
 	}
@@ -212,11 +291,13 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	p.system = &system{c: c, bus: cfg.Bus}
 	p.system.show(&view)
 	p.hub = web.NewHub(view)
+	cli.Remember(p.hub, store, cfg.Log)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
 		status.Text = "judging by features: the waveforms are not shown here"
 	}
 	p.hub.Status(status)
+	p.status = status
 	cfg.Show(p.hub)
 	to := cfg.Bus
 	to.OnRetry = buslog.OnRetry(cfg.Log, "the page waits for Kafka")
@@ -224,35 +305,42 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	return p, nil
 }
 
-// serve answers with the page and the metrics until close.
+// serve answers with the page and the metrics, each at its address, until close.
 func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Config) error {
 	p.monitor = mon
+	collectors := append(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus), p.audit.Metrics())
+	if p.Listen != "" {
+		collectors = append(collectors, cli.PageMetrics(p.guard))
+	}
+	if p.metrics != "" {
+		stop, err := cli.ServeMetrics(p.metrics, mon.Ready, cfg.Log, collectors...)
+		if err != nil {
+			return err
+		}
+		p.closers = append(p.closers, stop)
+	}
 	if p.Listen == "" {
 		return nil
 	}
 	pages := http.NewServeMux()
 	if p.hub != nil {
 		p.system.begin(mon, routes)
+		ctx, cancel := context.WithCancel(context.Background())
+		p.closers = append(p.closers, cancel)
+		go p.system.showRate(ctx, p.hub, p.status)
 		pages.Handle("/", p.hub.Handler())
 	} else {
-		pages.HandleFunc("GET /readyz", p.serveReady)
+		pages.Handle("GET /readyz", cli.Readyz(mon.Ready))
 	}
-	pages.Handle("/metrics", metric.Handler(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus), cli.PageMetrics(p.guard)))
+	if p.metrics == "" {
+		pages.Handle("/metrics", metric.Handler(append(metric.Runtime(), collectors...)...))
+	}
 	_, stop, err := p.Serve(p.guard, pages, cfg.Log)
 	if err != nil {
 		return err
 	}
 	p.closers = append(p.closers, stop)
 	return nil
-}
-
-// serveReady says whether a monitor that only extracts is ready.
-func (p *page) serveReady(w http.ResponseWriter, _ *http.Request) {
-	if err := p.monitor.Ready(); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
-	fmt.Fprintln(w, "ok")
 }
 
 func (p *page) close() {

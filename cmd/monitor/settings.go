@@ -27,6 +27,8 @@ type settings struct {
 	Alarm  alarm.Settings `yaml:"alarm"`
 	Page   cli.Page       `yaml:"page"`
 
+	Metrics string `yaml:"metrics"` // address of /metrics; empty: the page's
+
 	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
 	Alerts   cli.Alerts       `yaml:"alerts"`
@@ -75,7 +77,7 @@ func loadBus(file string) (settings, bus.Config, error) {
 func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
 	page, token := c.Page.Resolve(c.file), c.PageToken.Resolve(c.file)
 	if !c.judges() {
-		page.People, page.Read, token = "", cli.ReadOpen, credential.Secret{}
+		page.People, page.Read, page.Notice, token = "", cli.ReadOpen, "", credential.Secret{}
 	}
 	if err := page.Check(token); err != nil {
 		return page, token, config.Locate(c.file, err)
@@ -144,13 +146,18 @@ func (e evidenceSettings) host() string {
 	return u.Hostname()
 }
 
+// check reports an address of the page that cannot be one, of the configuration in file.
+func (e evidenceSettings) check(file string) error {
+	if u, err := url.Parse(e.URL); e.Dir != "" && (err != nil || e.URL != "" && (u.Scheme == "" || u.Host == "" || u.RawQuery != "")) {
+		return fmt.Errorf("%s: evidence.url %q: must be the address of the page, for example http://usk25-monitor:9102", file, e.URL)
+	}
+	return nil
+}
+
 // open returns the store that the configuration in file names, nil if it names none.
 func (e evidenceSettings) open(file string) (*evidence.Store, error) {
-	if e.Dir == "" {
-		return nil, nil
-	}
-	if u, err := url.Parse(e.URL); err != nil || e.URL != "" && (u.Scheme == "" || u.Host == "" || u.RawQuery != "") {
-		return nil, fmt.Errorf("%s: evidence.url %q: must be the address of the page, for example http://usk25-monitor:9102", file, e.URL)
+	if err := e.check(file); err != nil || e.Dir == "" {
+		return nil, err
 	}
 	s, err := evidence.Open(config.ResolvePath(file, e.Dir), e.Keep)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -32,7 +33,7 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 		return err
 	}
 	if len(s.lines) == 0 {
-		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", printable(f.ID, 100))
+		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", plain.Short(f.ID, 100))
 	}
 	return s.print(out.Stdout)
 }
@@ -65,7 +66,7 @@ func (s *story) add(at time.Time, what, text string) {
 func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, s.id) || s.of(a.Machine) {
-			s.add(a.At, string(a.State), a.Text)
+			s.add(a.At, plain.Short(string(a.State), 40), a.Text)
 			if s.last == nil || !a.State.Marks() { // these may be about a machine whose alarm is another by now
 				s.last = &a
 			}
@@ -80,7 +81,7 @@ func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 	}
 	more, err := history.Advisories(ctx, cfg, group, func(a event.Advisory) error {
 		if s.of(a.Machine) {
-			s.add(a.At, fmt.Sprintf("%s %s", a.Kind, a.State), a.Text)
+			s.add(a.At, fmt.Sprintf("%s %s", plain.Short(string(a.Kind), 40), plain.Short(string(a.State), 40)), a.Text)
 		}
 		return nil
 	})
@@ -110,24 +111,24 @@ func (s *story) print(stdout io.Writer) error {
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, l := range s.lines {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, printable(l.text, 1500))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", when(l.at), l.what, plain.Short(l.text, 1500))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return noteSkipped(s.skipped, stdout)
+	return noteSkipped(s.skipped, bus.TopicAlerts, stdout)
 }
 
 // showAlarm prints what the last alert says of its alarm.
 func showAlarm(last *event.Alert, stdout io.Writer) {
 	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n",
-		printable(last.Machine, 200), printable(cmp.Or(last.Tool, "-"), 100), cmp.Or(last.Alarm, "-"), printable(last.Model, 100), last.K, last.N)
+		plain.Short(last.Machine, 200), plain.Short(cmp.Or(last.Tool, "-"), 100), plain.Short(cmp.Or(last.Alarm, "-"), 60), plain.Short(last.Model, 100), last.K, last.N)
 }
 
 // showReasons prints why an alert was raised, and where its waveform is.
 func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {
 	if a.CuttingSeconds > 0 {
-		fmt.Fprintf(stdout, "cut      %v since the tool came, then %s\n", time.Duration(a.CuttingSeconds*float64(time.Second)).Round(time.Second), printable(cmp.Or(a.CuttingState, "cutting"), 40))
+		fmt.Fprintf(stdout, "cut      %v since the tool came, then %s\n", time.Duration(a.CuttingSeconds*float64(time.Second)).Round(time.Second), plain.Short(cmp.Or(a.CuttingState, "cutting"), 40))
 	}
 	if w := a.Wear; w != nil {
 		fmt.Fprintf(stdout, "wear     %.0f µm (%.0f to %.0f with 80 %%)\n", w.WearUM, w.WearLowUM, w.WearHighUM)
@@ -135,10 +136,10 @@ func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "reasons  log-odds of faulty %+.2f, of what is usual %+.2f; of what spoke for faulty\n", a.Reasons.Total, a.Reasons.Base)
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, c := range a.Reasons.Channels {
-		fmt.Fprintf(w, "         %3.0f %%\t%s\t%s\n", 100*c.Share, printable(c.Channel, 40), printable(c.Words, 60))
+		fmt.Fprintf(w, "         %3.0f %%\t%s\t%s\n", 100*c.Share, plain.Short(c.Channel, 40), plain.Short(c.Words, 60))
 	}
 	for _, f := range a.Reasons.Features {
-		fmt.Fprintf(w, "         %3.0f %%\t%s\t%s\n", 100*f.Share, printable(f.Feature, 60), values(f))
+		fmt.Fprintf(w, "         %3.0f %%\t%s\t%s\n", 100*f.Share, plain.Short(f.Feature, 60), values(f))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -148,9 +149,9 @@ func showReasons(a *event.Alert, kept *event.Evidence, stdout io.Writer) error {
 	}
 	switch {
 	case kept != nil:
-		fmt.Fprintf(stdout, "evidence %s\n         %s\n", printable(kept.URL, 300), printable(kept.Text, 500))
+		fmt.Fprintf(stdout, "evidence %s\n         %s\n", plain.Short(kept.URL, 300), plain.Short(kept.Text, 500))
 	case a.Evidence != nil:
-		fmt.Fprintf(stdout, "evidence %s (not there yet)\n", printable(a.Evidence.URL, 300))
+		fmt.Fprintf(stdout, "evidence %s (not there yet)\n", plain.Short(a.Evidence.URL, 300))
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func values(f event.FeatureReason) string {
 	}
 	s := fmt.Sprintf("%.4g", *f.Value)
 	if f.Unit != "" {
-		s += " " + printable(f.Unit, 20)
+		s += " " + plain.Short(f.Unit, 20)
 	}
 	if f.Usual != nil {
 		s += fmt.Sprintf(", usually %.4g", *f.Usual)

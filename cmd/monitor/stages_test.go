@@ -19,7 +19,7 @@ import (
 func TestRunStages(t *testing.T) {
 	addr := startBroker(t, true)
 	extract := "kafka: {brokers: [\"" + addr + "\"]}\npage: \"127.0.0.1:0\"\nstages: [extract]\n"
-	bench(t, "judge.yaml", monitorYAML(addr, "127.0.0.1:0")+"stages: [judge]\n", "extract.yaml", extract, "bad.yaml", strings.Replace(extract, "[extract]", "[extract, judging]", 1))
+	bench(t, "judge.yaml", monitorYAML(addr, "127.0.0.1:0")+"stages: [judge]\nmetrics: \"127.0.0.1:0\"\n", "extract.yaml", extract, "bad.yaml", strings.Replace(extract, "[extract]", "[extract, judging]", 1))
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -33,8 +33,8 @@ func TestRunStages(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
-	log := &logtest.Buffer{}
-	ready, metrics := "", ""
+	log, judging := &logtest.Buffer{}, &logtest.Buffer{}
+	ready, metrics, own, page := "", "", "", ""
 	go func() {
 		defer stop()
 		_ = bus.ReadTopic(ctx, cfg, bus.TopicResults, bus.FirstOffset, true, func(m bus.Message) error {
@@ -43,6 +43,7 @@ func TestRunStages(t *testing.T) {
 			}
 			url := after(log.String(), `"page":"`)
 			ready, metrics = body(url+"/readyz"), body(url+"/metrics")
+			own, page = body(after(judging.String(), `"url":"`)), body(after(judging.String(), `"page":"`)+"/metrics")
 			return errors.New("enough")
 		})
 	}()
@@ -56,8 +57,11 @@ func TestRunStages(t *testing.T) {
 		ended <- extracted.String()
 	}()
 	var judged bytes.Buffer
-	if err := run(ctx, []string{"run", "--config", "judge.yaml"}, &judged, io.Discard); err != nil {
+	if err := run(ctx, []string{"run", "--config", "judge.yaml"}, &judged, judging); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(own, "\ntcm_windows_judged_total ") || !strings.Contains(own, "\ngo_goroutines ") || strings.Contains(page, "tcm_") {
+		t.Errorf("metrics at an address of their own: %.300q; at the page's: %.300q\n%s", own, page, judging)
 	}
 	if got, want := <-ended, "features of 4 windows published, 0 messages set aside\n"; got != want {
 		t.Errorf("%q, want %q\n%s", got, want, log)

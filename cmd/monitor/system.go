@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,9 +13,9 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/web"
-	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // system tells the page how the monitor and what it depends on are doing.
@@ -25,8 +26,9 @@ type system struct {
 	routes  []*route.Route
 
 	dead   recent[*web.Dead]
+	read   letterCount // readDead alone uses it
 	space  recent[*web.Disk]
-	models recent[[]web.ModelFacts]
+	models recent[publishedModels]
 }
 
 // From when on the page calls something a problem.
@@ -37,7 +39,7 @@ const (
 )
 
 const (
-	mostLetters = 500 // dead letters, of which the page names the reasons
+	mostLetters = 500 // dead letters that are read at a time: each may have a whole window
 	slowEvery   = 30 * time.Second
 	slowWithin  = 10 * time.Second
 )
@@ -158,29 +160,99 @@ func (s *system) problems(now *web.System, ready, certificates error) (all []web
 	return all
 }
 
-// readDead counts the dead letters and their reasons, of the last mostLetters.
+// letterCount are dead letters that were counted.
+type letterCount struct {
+	next    int64 // offset of the first that was not
+	reasons map[string]uint64
+}
+
+// readDead counts the dead letters and their reasons: the last mostLetters at first, and then those
+// that came since, as long as no more came between two calls. It forgets the count when the topic
+// has none of them any more.
 func (s *system) readDead(ctx context.Context) (*web.Dead, error) {
 	first, end, err := bus.Bounds(ctx, s.bus, bus.TopicDead, 0)
 	if err != nil {
 		return nil, err
 	}
-	d, reasons := new(web.Dead), make(map[string]uint64)
-	err = bus.ReadRange(ctx, s.bus, bus.TopicDead, 0, bus.Range{From: max(first, end-mostLetters), To: end}, func(m bus.Message) error {
+	if first >= s.read.next || end < s.read.next { // also of a topic that was made again
+		s.read = letterCount{reasons: make(map[string]uint64)}
+	}
+	from := max(first, end-mostLetters, s.read.next)
+	err = bus.ReadRange(ctx, s.bus, bus.TopicDead, 0, bus.Range{From: from, To: end}, func(m bus.Message) error {
 		reason := "not written by a monitor"
 		if l, err := bus.OpenLetter(m); err == nil {
-			reason = printable(l.Reason, 120)
+			reason = plain.Short(l.Reason, 120)
 		}
-		d.Count++
-		reasons[reason]++
+		s.read.add(reason)
+		s.read.next = m.Offset + 1
 		return nil
 	})
-	for reason, n := range reasons {
+	if err != nil {
+		return nil, err
+	}
+	s.read.next = max(s.read.next, end)
+	return s.read.dead(), nil
+}
+
+// mostReasons bounds how many reasons are told apart.
+const mostReasons = 100
+
+// add counts a letter.
+func (l *letterCount) add(reason string) {
+	if _, known := l.reasons[reason]; !known && len(l.reasons) >= mostReasons {
+		reason = "other reasons"
+	}
+	l.reasons[reason]++
+}
+
+// dead returns the count, the most frequent reason first.
+func (l *letterCount) dead() *web.Dead {
+	d := new(web.Dead)
+	for reason, n := range l.reasons {
+		d.Count += n
 		d.Reasons = append(d.Reasons, web.DeadReason{Reason: reason, Count: n})
 	}
 	slices.SortFunc(d.Reasons, func(a, b web.DeadReason) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
-	return d, err
+	return d
+}
+
+// How often the page gets how many windows a second are judged, and over how long that is.
+const (
+	rateEvery = 5 * time.Second
+	rateOver  = 2 // of these
+)
+
+// showRate shows how many windows a second the monitor judges, until ctx ends.
+func (s *system) showRate(ctx context.Context, hub *web.Hub, status web.Status) {
+	tick := time.NewTicker(rateEvery)
+	defer tick.Stop()
+	var seen []uint64
+	for {
+		select {
+		case <-tick.C:
+			if seen = append(seen, s.judging.Load().Stats().Judged); len(seen) <= rateOver {
+				continue
+			}
+			status.WindowsPerSecond = rateOf(seen[0], seen[rateOver], rateOver*rateEvery)
+			seen = seen[1:]
+			hub.Status(status)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// rateOf returns how many windows a second were judged between two counts, in at most three
+// digits: pages hear of changes only.
+func rateOf(before, now uint64, over time.Duration) float64 {
+	rate := float64(now-before) / over.Seconds()
+	for unit := 0.1; ; unit *= 10 {
+		if rate < 1000*unit {
+			return math.Round(rate/unit) * unit
+		}
+	}
 }
 
 // folders returns the folders that the monitor writes to.
@@ -205,72 +277,6 @@ func (s *system) disk(context.Context) (*web.Disk, error) {
 			d = &web.Disk{FreeBytes: free}
 		}
 		d.FreeBytes, d.UsedBytes = min(d.FreeBytes, free), d.UsedBytes+used
-	}
-	return d, nil
-}
-
-// listModels returns the models of tcm.models.v1 and of the file, and the deployments.
-func (s *system) listModels(context.Context) (web.Deployed, error) {
-	used, deployments := s.judging.Load().Models()
-	published := s.models.get(s.readModels)
-	all := web.Deployed{Models: slices.Clone(published), Deployments: deployments}
-	for _, m := range used {
-		i := slices.IndexFunc(all.Models, func(f web.ModelFacts) bool { return f.ID == m.ID() })
-		if i < 0 {
-			all.Models = append(all.Models, web.ModelFacts{ID: m.ID(), Title: m.String(), Layout: m.Layout.Name(), File: s.c.Model != ""})
-			i = len(all.Models) - 1
-		}
-		all.Models[i].LimitUM = limitOf(m)
-	}
-	return all, nil
-}
-
-func limitOf(m *model.Model) *float64 {
-	if um := monitor.LimitUM(m); um > 0 {
-		return &um
-	}
-	return nil
-}
-
-// readModels reads what tcm.models.v1 says of models.
-func (s *system) readModels(ctx context.Context) (all []web.ModelFacts, err error) {
-	published, err := s.judging.Load().Published(ctx)
-	for _, m := range published {
-		f := web.ModelFacts{ID: m.ID, Title: m.Title, Layout: m.Layout.Name, By: m.By, Note: m.Note, Key: m.SignedBy}
-		if m.Problem != "" {
-			f.Title = "cannot be used: " + m.Problem
-		}
-		if !m.At.IsZero() {
-			at := m.At.UTC()
-			f.At = &at
-		}
-		all = append(all, f)
-	}
-	return all, err
-}
-
-// model returns what is known of a model, nil if nothing is.
-func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error) {
-	all, err := s.listModels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(all.Models, func(f web.ModelFacts) bool { return f.ID == id })
-	if i < 0 {
-		return nil, nil
-	}
-	d := &web.ModelDetail{ModelFacts: all.Models[i]}
-	for _, deployment := range all.Deployments {
-		if deployment.Champion == id || slices.ContainsFunc(deployment.Shadows, func(s web.Shadow) bool { return s.Model == id }) {
-			d.Deployments = append(d.Deployments, deployment)
-		}
-	}
-	used, _ := s.judging.Load().Models()
-	if i := slices.IndexFunc(used, func(m *model.Model) bool { return m.ID() == id }); i >= 0 {
-		d.Features = used[i].Classifier.Columns()
-		for _, c := range used[i].Layout.Channels() {
-			d.Channels = append(d.Channels, c.Name)
-		}
 	}
 	return d, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -55,6 +58,68 @@ func TestProblems(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Dead letters are counted by reason also when more have come than are read at a time, until the
+// topic has none of them any more.
+func TestReadDead(t *testing.T) {
+	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	s := &system{bus: b.Config("test")}
+	if _, err := bus.Apply(t.Context(), s.bus, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	out, err := bus.NewProducer(s.bus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	send := func(n int, reason string) {
+		t.Helper()
+		var msgs []bus.Message
+		for range n {
+			msgs = append(msgs, bus.DeadLetter(bus.Message{Topic: bus.TopicWindows, Key: "m", Value: []byte("x")}, reason, time.Now()))
+		}
+		if err := out.Send(t.Context(), msgs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(count uint64, reasons ...web.DeadReason) {
+		t.Helper()
+		d, err := s.readDead(t.Context())
+		if err != nil || d.Count != count || !slices.Equal(d.Reasons, reasons) {
+			t.Fatalf("%+v, %v, want %d: %+v", d, err, count, reasons)
+		}
+	}
+	want(0)
+	send(mostLetters+5, "checksum")
+	want(mostLetters, web.DeadReason{Reason: "checksum", Count: mostLetters})
+	send(400, "layout")
+	want(mostLetters+400, web.DeadReason{Reason: "checksum", Count: mostLetters}, web.DeadReason{Reason: "layout", Count: 400})
+	want(mostLetters+400, web.DeadReason{Reason: "checksum", Count: mostLetters}, web.DeadReason{Reason: "layout", Count: 400})
+	for i := range mostReasons + 7 {
+		s.read.add(fmt.Sprint(i))
+	}
+	if d := s.read.dead(); len(d.Reasons) != mostReasons+1 {
+		t.Errorf("%d reasons", len(d.Reasons))
+	}
+	s.read.next += 1000 // the topic was made again
+	want(mostLetters, web.DeadReason{Reason: "layout", Count: 400}, web.DeadReason{Reason: "checksum", Count: 100})
+}
+
+// A rate has three digits, so that pages do not wake for every window.
+func TestRateOf(t *testing.T) {
+	for _, tc := range []struct {
+		before, now uint64
+		want        float64
+	}{{0, 0, 0}, {5, 6, 0.1}, {0, 123, 12.3}, {0, 5004, 500}, {0, 52_341, 5230}} {
+		if got := rateOf(tc.before, tc.now, 10*time.Second); math.Abs(got-tc.want) > 1e-6 {
+			t.Errorf("%d to %d: %v, want %v", tc.before, tc.now, got, tc.want)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/route"
 )
 
@@ -33,7 +34,7 @@ func (f *alertsTest) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 		}
 	}
 	if !slices.Contains(names, f.Route) {
-		return fmt.Errorf("%s: no route is called %s: there are %q under `alerts: routes:`", c.file, printable(f.Route, 40), names)
+		return fmt.Errorf("%s: no route is called %s: there are %q under `alerts: routes:`", c.file, plain.Short(f.Route, 40), names)
 	}
 	routes, err := c.Alerts.Build(c.file, to, c.Group, true, zerolog.Nop())
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/tune"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -31,7 +33,7 @@ type tuneCommand struct {
 	dataset.Flags
 	dataset.ModelFlags
 	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
-	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg)."`
+	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg). Its figures go next to it, as .tune.json, for the page of the model."`
 	Workers int    `default:"0" help:"Number of parallel workers; 0 is one for each CPU. It does not change the choice."`
 	Quiet   bool   `help:"Show no progress."`
 }
@@ -87,13 +89,20 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := atomicfile.Write(plot, choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
+	figures, err := json.MarshalIndent(choice.Saved(m.ID()), "", "  ")
+	if err != nil {
+		panic("monitor tune: " + err.Error()) // figures are finite
+	}
+	if err := atomicfile.Write(strings.TrimSuffix(plot, ".svg")+".json", append(figures, '\n')); err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
 	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored))
 	if scored.Time.Words != "" {
 		fmt.Fprintf(out.Stdout, "time     %s\n", scored.Time.Words)
 	}
 	fmt.Fprint(out.Stdout, choice.Text())
 	for _, w := range scored.Warnings {
-		fmt.Fprintf(out.Stderr, "note: %s\n", w)
+		fmt.Fprintf(out.Stderr, "note: %s\n", plain.Text(w))
 	}
 	_, err = fmt.Fprintf(out.Stderr, "plot     %s\n", plot)
 	return err

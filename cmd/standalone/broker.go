@@ -20,7 +20,7 @@ func (p *plant) onlyBroker(ctx context.Context) (err error) {
 			return fmt.Errorf("%s goes without --broker-only, which starts neither gateway nor monitor", flag)
 		}
 	}
-	if err := os.MkdirAll(p.DataDir, 0o755); err != nil {
+	if err := os.MkdirAll(p.DataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	dir := filepath.Join(p.DataDir, "broker")

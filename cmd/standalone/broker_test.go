@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
@@ -81,6 +82,29 @@ func TestBrokerOnlyGoesAlone(t *testing.T) {
 		name, _, _ := strings.Cut(flag, "=")
 		if err := run(t.Context(), []string{"--broker-only", flag, "--data-dir", t.TempDir()}, &out, &out); err == nil || !strings.Contains(err.Error(), name+" goes without --broker-only") {
 			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// The broker listens for other computers only with the flag that accepts that.
+func TestBrokerStaysOnThisComputer(t *testing.T) {
+	for addr, local := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true, "192.0.2.7:9092": false, "broker.plant.example:9092": false} {
+		for _, args := range [][]string{{"--broker-only"}, {"--once"}} {
+			f := flags{Broker: addr, BrokerOnly: args[0] == "--broker-only"}
+			err := f.checkBroker()
+			if local != (err == nil) {
+				t.Errorf("%s: %v", addr, err)
+			}
+			if local {
+				continue
+			}
+			var out bytes.Buffer
+			if err := run(t.Context(), append(args, "--broker", addr, "--data-dir", t.TempDir()), &out, &out); err == nil || !strings.Contains(err.Error(), "--broker-insecure") {
+				t.Errorf("%s %s: %v", args[0], addr, err)
+			}
+			if f.BrokerOpen = true; f.checkBroker() != nil {
+				t.Errorf("%s is refused although it was accepted", addr)
+			}
 		}
 	}
 }

@@ -22,11 +22,15 @@ import (
 // user watches.
 const liveLife = 65 * time.Second
 
-// drill returns the job of monitoring the simulated drill, with the model in
-// the data directory, which it trains first if it is not there.
+// changeTime is how long the drill waits for a new tool. The alarm of the worn tool stands as
+// long, so that a person can look at it and answer it.
+const changeTime = 75 * time.Second
+
+// drill returns the job of monitoring the simulated drill. It trains a model first if there is
+// none.
 func (p *plant) drill(ctx context.Context) (job, error) {
 	if p.model == nil {
-		if err := p.findModel(ctx); err != nil {
+		if err := p.train(ctx); err != nil {
 			return job{}, err
 		}
 	}
@@ -35,23 +39,35 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	}
 	// Another seed than the history's: these tools were never seen.
 	s := gateway.Simulation{Machine: p.Machine, Start: time.Now(), Seed: p.Seed + 1, Life: liveLife}
+	speed := cmp.Or(p.Speed, 1)
 	if p.Once {
-		s.Tools = 1
+		s.Tools = 1 // no one waits for the end of a program that prints a summary
+	} else {
+		s.Change = time.Duration(speed * float64(changeTime)) // by the clock of the person who looks
 	}
 	src, err := gateway.Simulated(s)
 	if err != nil {
 		return job{}, err
 	}
-	return job{source: src, speed: cmp.Or(p.Speed, 1), rule: train.RuleOf(p.model)}, nil
+	return job{source: src, speed: speed, rule: train.RuleOf(p.model)}, nil
 }
 
-// findModel loads the model of the data directory, or trains one.
-func (p *plant) findModel(ctx context.Context) error {
-	path := filepath.Join(p.DataDir, "model.flank")
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		p.model, err = model.Load(path)
-		return err
+// modelPath returns where the model of the simulated drill is kept.
+func (p *plant) modelPath() string { return filepath.Join(p.DataDir, "model.flank") }
+
+// givenModel returns the model of --model, or else of the data directory; nil if there is none.
+func (p *plant) givenModel() (*model.Model, error) {
+	if p.Model != "" {
+		return model.Load(p.Model)
 	}
+	if _, err := os.Stat(p.modelPath()); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return model.Load(p.modelPath())
+}
+
+// train trains the model of the simulated drill and keeps it in the data directory.
+func (p *plant) train(ctx context.Context) error {
 	bar := cli.NewProgress(p.stderr)
 	defer bar.Close()
 	job := train.SimulatedHistory(p.Machine, p.Seed)
@@ -73,10 +89,16 @@ func (p *plant) findModel(ctx context.Context) error {
 	if err := report.Save(filepath.Join(p.DataDir, "model.report")); err != nil {
 		return err
 	}
-	if err := m.Save(path); err != nil {
+	if err := m.Save(p.modelPath()); err != nil {
 		return err
 	}
 	fmt.Fprintln(p.stderr, report.Summary())
-	p.model = m
+	p.use(m)
 	return nil
+}
+
+// use makes m the model that judges.
+func (p *plant) use(m *model.Model) {
+	p.model = m
+	p.shown.Store(m)
 }

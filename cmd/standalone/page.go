@@ -42,6 +42,9 @@ func (p *plant) servePage() error {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
+	if guard != nil {
+		guard.Audit = p.audit.Record
+	}
 	view := web.Config{Layout: layout, Evidence: p.evidence.Handler(), Facts: p.facts}
 	cli.ShowHistory(&view, p.history)
 	if guard != nil && guard.Find != nil {
@@ -52,6 +55,7 @@ func (p *plant) servePage() error {
 		view.Control, p.closers = control, append(p.closers, stop)
 	}
 	p.hub = web.NewHub(view)
+	cli.Remember(p.hub, p.history, p.log)
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
 	if guard == nil {
 		return nil
@@ -131,7 +135,11 @@ func flagError(err error) error {
 	return err
 }
 
-// facts returns what the page shows of the model that judges.
+// facts returns what the page shows of the model that judges, nothing before there is one.
 func (p *plant) facts(string, string) web.Facts {
-	return web.Facts{Layout: p.model.Layout, Threshold: alarm.Default.Threshold, LimitUM: monitor.LimitUM(p.model)}
+	m := p.shown.Load()
+	if m == nil {
+		return web.Facts{}
+	}
+	return web.Facts{Layout: m.Layout, Threshold: alarm.Default.Threshold, LimitUM: monitor.LimitUM(m)}
 }

@@ -2,13 +2,40 @@ package main
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/summary"
 )
+
+// A page may ask for the facts of the model while it is being trained.
+func TestFactsWhileTraining(t *testing.T) {
+	t.Parallel()
+	p, m, done := new(plant), machinetest.OneValue(t), make(chan struct{})
+	go func() {
+		defer close(done)
+		for p.facts("", "").Layout == nil {
+			runtime.Gosched()
+		}
+	}()
+	p.use(m)
+	<-done
+	if f := p.facts("", ""); f.Layout != m.Layout || f.Threshold == 0 {
+		t.Errorf("%+v", f)
+	}
+}
 
 // The token of the first start lets people in, also after the next start. Where it would
 // travel for everyone to read there is none.
@@ -58,5 +85,50 @@ func TestOwnToken(t *testing.T) {
 	}
 	if _, g, _, err := (&plant{flags: flags{Page: "off", DataDir: dir}}).guard(); g != nil || err != nil {
 		t.Errorf("no page: %v, %v", g, err)
+	}
+}
+
+// After a restart the page has the past as soon as it is served: before a model is loaded, before
+// the broker answers, and before a window is judged.
+func TestPageRemembersAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	store, _, err := summary.Open(filepath.Join(dir, "history"), monitor.DefaultGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	for seq := range uint64(90) {
+		end := now.Add(time.Duration(seq)*time.Second - 2*time.Minute)
+		r := event.Result{
+			Machine: "drill", Epoch: "00000000000000aa", Seq: seq, Tool: "T1", Hole: fmt.Sprint("H", seq/10), Start: end.Add(-time.Second), End: end,
+			Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Alarm: "raised", Incident: "A-K3ZQ7M2P",
+		}
+		if err := store.Fold(summary.Position{Topic: "results"}, int64(seq)+1, []summary.Message{{At: end, Offset: int64(seq), Result: &r}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := &plant{flags: flags{DataDir: dir, Page: "127.0.0.1:0", PageAccess: pageAccess{Read: "open"}}, stderr: io.Discard, bus: bus.Config{Brokers: []string{"127.0.0.1:1"}}}
+	defer p.close()
+	if err := p.servePage(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/api/machines":                         `"name":"drill","layout":"gun-drill","tool":"T1","hole":"H8","alarm":"raised","incident":"A-K3ZQ7M2P"`,
+		"/api/machines/drill":                   `"strip":"` + strings.Repeat("h", 60) + `"`,
+		"/api/machines/drill/history":           `"holes":9`,
+		"/api/machines/drill/history?step=hole": `"windows":[10,10,10,10,10,10,10,10,10]`,
+	} {
+		answer, err := http.Get(strings.TrimSuffix(p.pageURL, "/") + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v; want %s in it", path, text, err, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -26,7 +27,7 @@ func (p *plant) openReplay() (*source.Recording, error) {
 		}
 	}
 	columns.Machine = "" // --machine names it, and results are looked for under that name
-	p.model = m
+	p.use(m)
 	return &source.Recording{Path: p.Replay, Layout: layout, Columns: columns, Machine: p.Machine, Start: p.Start, Warn: p.warn}, nil
 }
 
@@ -44,4 +45,4 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 }
 
 // warn prints what a person should know of the recording.
-func (p *plant) warn(text string) { fmt.Fprintf(p.stderr, "warning: %s\n", text) }
+func (p *plant) warn(text string) { fmt.Fprintf(p.stderr, "warning: %s\n", plain.Text(text)) }

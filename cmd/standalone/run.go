@@ -1,24 +1,31 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
@@ -50,8 +57,10 @@ type flags struct {
 	Page       string       `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
 	PageToken  pageToken    `embed:"" prefix:"page-token-"`
 	PageAccess pageAccess   `embed:"" prefix:"page-"`
+	Metrics    string       `placeholder:"ADDR" help:"Address of /metrics for Prometheus, /livez and /readyz, for example 127.0.0.1:9103; none by default."`
 	Routes     string       `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
 	Broker     string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
+	BrokerOpen bool         `name:"broker-insecure" help:"Let the broker, which asks for no password and does not encrypt, listen on an address that other computers reach."`
 	Machine    string       `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
 	Speed      float64      `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
 	Seed       uint64       `default:"1" help:"Seed of the simulation and the training."`
@@ -80,6 +89,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // Run starts all parts, and ends them when it is done.
 func (f *flags) Run(ctx context.Context, out cli.Output) error {
+	if err := f.checkBroker(); err != nil {
+		return err
+	}
 	if f.BrokerOnly {
 		p := &plant{flags: *f, stdout: out.Stdout, stderr: out.Stderr}
 		return p.onlyBroker(ctx)
@@ -102,6 +114,15 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 	return p.run(ctx)
 }
 
+// checkBroker reports an address of the broker at which everyone on the network could write.
+func (f *flags) checkBroker() error {
+	host, _, err := net.SplitHostPort(f.Broker)
+	if err != nil || host == "" || f.BrokerOpen || credential.IsLocal(host) {
+		return nil // the broker says what is wrong with the address
+	}
+	return fmt.Errorf("--broker %s: other computers reach this address, and the broker asks for no password: choose one of this computer, such as 127.0.0.1:9092, use Apache Kafka, or accept it with --broker-insecure", f.Broker)
+}
+
 // plant is everything that runs.
 type plant struct {
 	flags
@@ -109,10 +130,12 @@ type plant struct {
 	log            zerolog.Logger
 
 	bus      bus.Config
-	model    *model.Model
+	model    *model.Model                // see use
+	shown    atomic.Pointer[model.Model] // the same, for pages, which ask at any time
 	hub      *web.Hub
 	evidence *evidence.Store
 	history  *summary.Store
+	audit    *audit.Writer
 	pageURL  string
 	closers  []func()
 	started  time.Time
@@ -128,7 +151,7 @@ type job struct {
 
 func (p *plant) run(ctx context.Context) error {
 	p.started = time.Now()
-	if err := os.MkdirAll(p.DataDir, 0o755); err != nil {
+	if err := os.MkdirAll(p.DataDir, 0o700); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	var err error
@@ -138,10 +161,12 @@ func (p *plant) run(ctx context.Context) error {
 		if replay, err = p.openReplay(); err != nil {
 			return err
 		}
-	} else if p.Model != "" {
-		if p.model, err = model.Load(p.Model); err != nil {
+	} else {
+		m, err := p.givenModel() // the page shows its limit and threshold from the start
+		if err != nil {
 			return err
 		}
+		p.use(m)
 	}
 	broker, err := bus.StartBroker(filepath.Join(p.DataDir, "broker"), p.Broker)
 	if err != nil {
@@ -153,6 +178,10 @@ func (p *plant) run(ctx context.Context) error {
 		}
 	})
 	p.bus = broker.Config("flank-standalone")
+	if p.audit, err = audit.Open(p.bus, "standalone", p.log); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.audit.Close)
 	if err := p.servePage(); err != nil {
 		return err
 	}
@@ -189,16 +218,18 @@ type line struct {
 	results *history.Collector
 	status  *status
 	routes  []*route.Route
+	send    metric.Histogram
+	newest  atomic.Pointer[time.Time] // end of the newest window
 }
 
 // monitor feeds the job through gateway, broker and monitor until it is over
 // or ctx ends, and prints the summary.
 func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	fmt.Fprintf(p.stderr, "model    %s\n", p.model)
-	l := &line{plant: p, job: j}
+	l := &line{plant: p, job: j, send: ingest.NewSend()}
 	if l.gateway, err = gateway.New(gateway.Config{
 		Source: j.source, Speed: j.speed, Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
-		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteTruth, Log: p.log,
+		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteCut, OnSent: ingest.ObserveSent(l.send), Log: p.log,
 	}); err != nil {
 		return err
 	}
@@ -214,7 +245,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	l.results = history.NewCollector(monitor.DefaultGroup, p.Machine, window.FormatEpoch(epoch), first, out)
 	l.status = newStatus(p)
-	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, Log: p.log}
+	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, OnAudit: p.audit.Record, Log: p.log}
 	cfg.Show(p.hub)
 	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
@@ -224,14 +255,26 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if l.routes, err = p.routes(); err != nil {
 		return err
 	}
+	if p.Metrics != "" {
+		newest := func() time.Time { return *cmp.Or(l.newest.Load(), new(time.Time)) }
+		stop, err := cli.ServeMetrics(p.Metrics, l.monitor.Ready, p.log,
+			slices.Concat(l.monitor.Metrics(), []metric.Collector{route.Metrics(l.routes), p.audit.Metrics()}, ingest.GatewayMetrics(p.Machine, l.gateway, l.send, newest))...)
+		if err != nil {
+			return fmt.Errorf("--%w", err)
+		}
+		p.closers = append(p.closers, stop)
+	}
 	return l.run(ctx)
 }
 
-// noteTruth adds the class of a window whose truth is known to the results.
-func (l *line) noteTruth(c source.Cut) {
+// noteCut notes where the newest window ends, and adds the class of one whose truth is known to
+// the results.
+func (l *line) noteCut(c source.Cut) {
 	if c.Window == nil {
 		return
 	}
+	end := c.Window.End()
+	l.newest.Store(&end)
 	if class, ok := l.rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
 		l.results.Truth(c.Window.Seq, min(class, wear.Faulty))
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,11 +31,20 @@ channels:
 recording: {tool: tool, vb_max_um: VB}
 `
 
-// recording writes a table of tools that wear: force and power rise with the
-// wear, noise does not. Every third tool is taken out before it is worn.
+// recording writes a table of [wearing] tools.
 func recording(t testing.TB, dir, name string, tools, rows int, seed uint64) string {
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, wearing(tools, rows, seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// wearing returns a table of tools that wear: force and power rise with the
+// wear, noise does not. Every third tool is taken out before it is worn.
+func wearing(tools, rows int, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	var b strings.Builder
+	var b bytes.Buffer
 	b.WriteString("force,power,noise,tool,VB\n")
 	for tool := range tools {
 		gain, end := 1+rng.Float64(), 420.0
@@ -50,12 +60,41 @@ func recording(t testing.TB, dir, name string, tools, rows int, seed uint64) str
 			fmt.Fprintf(&b, "%.4f,%.4f,%s,T%d,%.1f\n", gain*(100+vb/2+4*rng.NormFloat64()), gain*(20+vb/8+rng.NormFloat64()), noise, tool, vb)
 		}
 	}
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return b.Bytes()
 }
+
+// trained returns the file of a model, which is trained once for all tests.
+var trained = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "flank-standalone-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "layout.yaml")
+	if err := os.WriteFile(file, []byte(layoutYAML), 0o600); err != nil {
+		return nil, err
+	}
+	layout, columns, err := signal.LoadLayout(file)
+	if err != nil {
+		return nil, err
+	}
+	history := filepath.Join(dir, "history.csv")
+	if err := os.WriteFile(history, wearing(6, 60, 1), 0o600); err != nil {
+		return nil, err
+	}
+	cfg := train.DefaultConfig()
+	cfg.Network.Hidden = []int{6}
+	cfg.Network.Pretrain.Epochs, cfg.Network.FineTune.Epochs = 5, 40
+	cfg.Evaluate = train.Evaluate{ByTool: "off"}
+	rec := source.Recording{Path: history, Layout: layout, Columns: columns}
+	m, _, err := train.Run(context.Background(), train.Job{
+		Config: cfg, Layout: layout, Inputs: []train.Input{{Name: "history", Open: rec.Open}}, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m.Encode()
+})
 
 // bench is a folder with a layout, a recording and a model for it.
 type bench struct {
@@ -69,22 +108,11 @@ func newBench(t testing.TB) bench {
 	if err := os.WriteFile(b.layout, []byte(layoutYAML), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	layout, columns, err := signal.LoadLayout(b.layout)
+	m, err := trained()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := train.DefaultConfig()
-	cfg.Network.Hidden = []int{6}
-	cfg.Network.Pretrain.Epochs, cfg.Network.FineTune.Epochs = 5, 40
-	cfg.Evaluate = train.Evaluate{ByTool: "off"}
-	rec := source.Recording{Path: recording(t, dir, "history.csv", 6, 60, 1), Layout: layout, Columns: columns}
-	m, _, err := train.Run(t.Context(), train.Job{
-		Config: cfg, Layout: layout, Inputs: []train.Input{{Name: "history", Open: rec.Open}}, Log: zerolog.Nop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Save(b.model); err != nil {
+	if err := os.WriteFile(b.model, m, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.recording = recording(t, dir, "day.csv", 4, 60, 2)

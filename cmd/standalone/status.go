@@ -13,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -58,12 +59,12 @@ func (s *status) also(onWindow func(*signal.Layout, *window.Window, event.Result
 				s.alerts++
 			}
 			s.wipe()
-			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), a.Text)
+			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), plain.Text(a.Text))
 		}, func(a event.Advisory) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.wipe()
-			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), a.Text)
+			fmt.Fprintf(s.w, "%s  %s\n", signal.FormatTime(a.At.Local(), time.TimeOnly), plain.Text(a.Text))
 		}
 }
 
@@ -101,10 +102,10 @@ func (s *status) run(ctx context.Context) {
 func (s *status) line() string {
 	line := fmt.Sprintf("%.1f windows/s   %s", s.rate, strings.ReplaceAll(string(s.last.Verdict), "_", " "))
 	if s.last.Verdict == event.NotCutting && s.last.CuttingState != "" {
-		line += ", " + s.last.CuttingState
+		line += ", " + plain.Text(s.last.CuttingState)
 	}
 	if s.last.Tool != "" {
-		line += "   tool " + s.last.Tool
+		line += "   tool " + plain.Text(s.last.Tool)
 	}
 	if s.last.Verdict == event.Healthy || s.last.Verdict == event.Faulty {
 		line += fmt.Sprintf("   score %.2f", s.last.Score)

@@ -23,9 +23,10 @@ type evaluateCommand struct {
 	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
 	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
 	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
-	Output    string  `short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
-	JSON      bool    `help:"Print JSON instead of text."`
-	Workers   int     `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
+	Output    string  `name:"out" aliases:"output" short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
+	cli.Form
+	JSON    bool `hidden:"" help:"The same as --format json."`
+	Workers int  `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 }
 
@@ -41,10 +42,10 @@ func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	if f.Output != "" {
 		if err := atomicfile.Write(f.Output, text); err != nil {
-			return fmt.Errorf("--output: %w", err)
+			return fmt.Errorf("--out: %w", err)
 		}
 	}
-	if !f.JSON {
+	if !f.JSON && !f.IsJSON() {
 		text = []byte(r.Text())
 	}
 	_, err = out.Stdout.Write(text)
@@ -79,7 +80,8 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 type costsCommand struct {
 	examFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
-	JSON  bool   `help:"Print JSON instead of text."`
+	cli.Form
+	JSON bool `hidden:"" help:"The same as --format json."`
 	progressFlags
 }
 
@@ -101,7 +103,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
+	if f.JSON || f.IsJSON() {
 		text, err := json.MarshalIndent(s, "", "  ")
 		if err != nil {
 			return err

@@ -184,7 +184,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %v, %v: %s", args, err, statErr, out)
 		}
 	}
-	if _, _, err := trainer(t, "export onnx m.flank -o gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--output gone/m.onnx") {
+	if _, _, err := trainer(t, "export onnx m.flank -o gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--out gone/m.onnx") {
 		t.Error(err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 type exportCommand struct {
-	ONNX        onnxCommand        `cmd:"" name:"onnx" help:"Write the classifier as an ONNX model, encoding and costs included, for any ONNX runtime."`
-	Safetensors safetensorsCommand `cmd:"" name:"safetensors" help:"Write weights, encoding, costs and golden vectors as safetensors, for NumPy, PyTorch and others."`
+	ONNX        onnxCommand        `cmd:"" name:"onnx" help:"Write the classifier as an ONNX model, encoding and costs included, for any ONNX runtime." example:"trainer export onnx turning.flank --out turning.onnx"`
+	Safetensors safetensorsCommand `cmd:"" name:"safetensors" help:"Write weights, encoding, costs and golden vectors as safetensors, for NumPy, PyTorch and others." example:"trainer export safetensors turning.flank"`
 }
 
 type onnxCommand struct{ exportFlags }
@@ -33,7 +33,7 @@ func (f *safetensorsCommand) Run(out cli.Output) error {
 
 type exportFlags struct {
 	Model  string `arg:"" help:"Model file."`
-	Output string `short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
+	Output string `name:"out" aliases:"output" short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
 }
 
 // export writes the model with write, to a file with the given ending.
@@ -51,7 +51,7 @@ func (f *exportFlags) export(ending string, write func(*model.Model) ([]byte, er
 		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + ending
 	}
 	if err := atomicfile.Write(path, b); err != nil {
-		return fmt.Errorf("--output %s: %w", path, err)
+		return fmt.Errorf("--out %s: %w", path, err)
 	}
 	fmt.Fprintf(stdout, "%s: %s of %d features, relative to the reference (%s) of the tool; %.1f kB\n", path, m.ID(), m.Classifier.Columns(), m.Reference.Describe(), float64(len(b))/1000)
 	if m.ByWear != nil {

@@ -23,7 +23,7 @@ type initCommand struct {
 	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
-	Dir    string        `default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
+	Dir    string        `name:"out" aliases:"dir" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
 
 // Run looks into a recording, and writes a layout and a configuration for it.
@@ -57,10 +57,10 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		p.length = f.Window
 	}
 	if err := os.MkdirAll(f.Dir, 0o755); err != nil {
-		return fmt.Errorf("--dir: %w", err)
+		return fmt.Errorf("--out: %w", err)
 	}
 	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
-	if err := cli.WriteNew("--dir", cli.File{Path: layoutFile, Text: p.layoutText(f.Data)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
+	if err := cli.WriteNew("--out", cli.File{Path: layoutFile, Text: p.layoutText(f.Data)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
 		return err
 	}
 	if _, _, err := signal.LoadLayout(layoutFile); err != nil { // a defect of ours: name it now

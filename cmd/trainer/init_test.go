@@ -201,7 +201,7 @@ func TestInitTime(t *testing.T) {
 	}
 	kept := slices.Clone(text)
 	for args, want := range map[string]string{
-		"--data s.csv":                        "layout.yaml is there already, and is not overwritten: remove it, or name another place by --dir",
+		"--data s.csv":                        "layout.yaml is there already, and is not overwritten: remove it, or name another place by --out",
 		"--data ms.csv --dir new":             `ms.csv: column "time" counts in steps of 1, which may be seconds, milliseconds or rows: give --rate HZ`,
 		"--data text.csv --rate 1 --dir new":  "text.csv: no column of numbers can be a channel",
 		"--data absent.csv":                   "absent.csv",

@@ -154,20 +154,20 @@ func TestPartsOfATopic(t *testing.T) {
 		t.Errorf("--kafka-config: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{
-		fit + "--kafka " + broker + " --from yesterday":                  "--from yesterday: neither a time nor an offset",
-		fit + "--kafka " + broker + " --from 2030-01-01T00:00:00Z":       "no windows between --from and --to",
+		fit + "--kafka " + broker + " --from yesterday":                  "--since yesterday: neither a time nor an offset",
+		fit + "--kafka " + broker + " --from 2030-01-01T00:00:00Z":       "no windows between --since and --until",
 		fit + "--kafka " + broker + " --topic absent":                    "ingest topics apply",
 		fit + "--kafka " + broker + " --data tools.csv":                  "not from both at once",
 		fit + "--kafka-config kafka.yaml --data tools.csv":               "not from both at once",
 		fit + "--kafka-config kafka.yaml --kafka " + broker:              "give one of them",
 		fit + "--kafka-config open.yaml":                                 "without `tls`",
 		fit + "--kafka-config absent.yaml":                               "absent.yaml",
-		fit + "--data tools.csv --from 3":                                "--from and --to go with --kafka",
+		fit + "--data tools.csv --from 3":                                "--since and --until go with --kafka",
 		"fit --quiet --wear wear.csv --kafka " + broker:                  "is a window of layout",
 		"fit --quiet --config train.yaml --kafka " + broker:              "give a wear file",
 		"fit --quiet --config train.yaml --kafka nowhere:x --from 1":     "nowhere:x",
 		"evaluate --quiet --model absent.flank --kafka 127.0.0.1:1":      "absent.flank",
-		"fit --quiet --config train.yaml --kafka " + broker + " --to=-1": "--to -1",
+		"fit --quiet --config train.yaml --kafka " + broker + " --to=-1": "--until -1",
 	} {
 		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

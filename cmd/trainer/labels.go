@@ -16,7 +16,7 @@ import (
 )
 
 type labelsCommand struct {
-	Check labelsCheckCommand `cmd:"" help:"Show which windows have a label, by tool on a time line, which have none, and why. Nothing is trained."`
+	Check labelsCheckCommand `cmd:"" help:"Show which windows have a label, by tool on a time line, which have none, and why. Nothing is trained." example:"trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv"`
 }
 
 type labelsCheckCommand struct {

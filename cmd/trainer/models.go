@@ -15,19 +15,24 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
 type modelsCommand struct {
-	Ls      modelsLs      `cmd:"" help:"List the published models, the deployments, and the records that are refused."`
-	Show    modelsShow    `cmd:"" help:"Print what is known of a published model, or of a change."`
-	History modelsHistory `cmd:"" help:"List who changed what, the newest first. The topic keeps the last 50 changes of each deployment."`
-	Diff    modelsDiff    `cmd:"" help:"Compare two models: published ones by id, or files."`
-	Rm      modelsRm      `cmd:"" help:"Remove models that no deployment needs, or records that are refused."`
+	Ls      modelsLs      `cmd:"" help:"List the published models, the deployments, and the records that are refused." example:"trainer models ls --kafka kafka1:9092 --public-key flank.pub; trainer models ls --kafka kafka1:9092 -o json"`
+	Show    modelsShow    `cmd:"" help:"Print what is known of a published model, or of a change." example:"trainer models show ecs-dbn-1f3a9c02d4e5 --kafka kafka1:9092"`
+	History modelsHistory `cmd:"" help:"List who changed what, the newest first. The topic keeps the last 50 changes of each deployment." example:"trainer models history --for 'acme/spore/bay2/**' --kafka kafka1:9092"`
+	Diff    modelsDiff    `cmd:"" help:"Compare two models: published ones by id, or files." example:"trainer models diff ecs-dbn-1f3a9c02d4e5 new.flank --kafka kafka1:9092"`
+	Rm      modelsRm      `cmd:"" help:"Remove models that no deployment needs, or records that are refused." example:"trainer models rm ecs-dbn-1f3a9c02d4e5 --kafka kafka1:9092 --key flank.key --by anna"`
 }
 
-type modelsLs struct{ topicFlags }
+type modelsLs struct {
+	topicFlags
+	cli.Listing
+}
 
 // Run lists models and deployments.
 func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
@@ -39,14 +44,17 @@ func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return because(ctx, err)
 	}
+	if f.IsJSON() {
+		return cli.PrintJSON(out.Stdout, listPublished(t.Book(), s, refused))
+	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "model\tlayout\tsize\tpublished\tby\tsigned\tjudges")
 	for _, m := range t.Book().Models() {
 		if m.Problem != "" {
-			fmt.Fprintf(w, "%s\tcannot be used: %s\n", m.ID, m.Problem)
+			fmt.Fprintf(w, "%s\tcannot be used: %s\n", plain.Text(m.ID), plain.Text(m.Problem))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s (%s)\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Layout.Fingerprint, printable(m.Layout.Name), bus.FormatBytes(m.Size), clock(m.At), printable(m.By),
+		fmt.Fprintf(w, "%s\t%s (%s)\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Layout.Fingerprint, plain.Text(m.Layout.Name), bus.FormatBytes(m.Size), clock(m.At), plain.Text(m.By),
 			signedBy(m.SignedBy, m.Unproved), orNone(strings.Join(judges(s, m.ID), ", ")))
 	}
 	if err := w.Flush(); err != nil {
@@ -59,7 +67,7 @@ func (f *modelsLs) Run(ctx context.Context, out cli.Output) error {
 	}
 	fmt.Fprintln(w, "for\tlayout\tchampion\tsince\tby\tchange\tshadows\talarm")
 	for _, d := range s.Deployments() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.For, d.Layout, d.Champion.ID(), clock(d.Since), printable(d.By), d.Change, shadows(d, time.Now()), alarmOf(d))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Text(d.For.String()), plain.Text(d.Layout), d.Champion.ID(), clock(d.Since), plain.Text(d.By), d.Change, shadows(d, time.Now()), alarmOf(d))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -75,7 +83,7 @@ func (f *modelsLs) rest(out cli.Output, refused []deploy.Refusal) error {
 	if len(refused) > 0 {
 		fmt.Fprintf(out.Stdout, "\n%d refused; what counted before goes on:\n", len(refused))
 		for _, r := range refused {
-			fmt.Fprintf(out.Stdout, "  %s\n    to remove it: trainer models rm %s\n", r, cli.Quote(printable(r.Key)))
+			fmt.Fprintf(out.Stdout, "  %s\n    to remove it: trainer models rm %s\n", r, cli.Quote(plain.Text(r.Key)))
 		}
 	}
 	return nil
@@ -133,9 +141,9 @@ func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
 	for _, c := range t.Book().History() {
 		if c.ID == f.ID || strconv.FormatUint(c.Number, 10) == f.ID {
 			printChange(out, c)
-			fmt.Fprintf(out.Stdout, "action    %s by %s at %s\n", c.Action, printable(c.By), clock(c.At))
+			fmt.Fprintf(out.Stdout, "action    %s by %s at %s\n", c.Action, plain.Text(c.By), clock(c.At))
 			if c.Note != "" {
-				fmt.Fprintf(out.Stdout, "note      %s\n", printable(c.Note))
+				fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(c.Note))
 			}
 			return nil
 		}
@@ -143,7 +151,7 @@ func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
 	all := t.Book().Models()
 	i := slices.IndexFunc(all, func(m deploy.PublishedModel) bool { return m.ID == f.ID })
 	if i < 0 {
-		return fmt.Errorf("%s is neither a published model nor a change: see 'trainer models ls' and 'trainer models history'", printable(f.ID))
+		return fmt.Errorf("%s is neither a published model nor a change: see 'trainer models ls' and 'trainer models history'", plain.Text(f.ID))
 	}
 	m, err := t.Model(ctx, f.ID)
 	if err != nil {
@@ -154,9 +162,9 @@ func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
 		return because(ctx, err)
 	}
 	p := all[i]
-	fmt.Fprintf(out.Stdout, "published   %s by %s, %s, %s\n", clock(p.At), printable(p.By), bus.FormatBytes(p.Size), signedBy(p.SignedBy, p.Unproved))
+	fmt.Fprintf(out.Stdout, "published   %s by %s, %s, %s\n", clock(p.At), plain.Text(p.By), bus.FormatBytes(p.Size), signedBy(p.SignedBy, p.Unproved))
 	if p.Note != "" {
-		fmt.Fprintf(out.Stdout, "note        %s\n", printable(p.Note))
+		fmt.Fprintf(out.Stdout, "note        %s\n", plain.Text(p.Note))
 	}
 	for _, row := range facts(m) {
 		if row.text != "" {
@@ -221,6 +229,7 @@ func facts(m *model.Model) []fact {
 type modelsHistory struct {
 	For string `placeholder:"GLOB" help:"Only changes of the deployments for exactly this glob."`
 	topicFlags
+	cli.Listing
 }
 
 // Run lists the changes.
@@ -228,6 +237,15 @@ func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
 	_, t, err := f.read(ctx)
 	if err != nil {
 		return err
+	}
+	if f.IsJSON() {
+		rows := []listedChange{}
+		for _, c := range t.Book().History() {
+			if f.For == "" || c.For == f.For {
+				rows = append(rows, listChange(c))
+			}
+		}
+		return cli.PrintJSON(out.Stdout, rows)
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "change\tat\taction\tfor\tlayout\tchampion\tshadows\tby\tsigned\tnote")
@@ -243,8 +261,8 @@ func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
 		if c.Now {
 			action += " now"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, clock(c.At), action, c.For, c.Layout, orNone(c.Champion), orNone(strings.Join(trials, ", ")), printable(c.By),
-			signedBy(c.SignedBy, c.Unproved), orNone(printable(c.Note)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, clock(c.At), action, plain.Text(c.For), plain.Text(c.Layout), orNone(plain.Text(c.Champion)), orNone(strings.Join(trials, ", ")), plain.Text(c.By),
+			signedBy(c.SignedBy, c.Unproved), orNone(plain.Text(c.Note)))
 	}
 	return w.Flush()
 }
@@ -290,7 +308,7 @@ func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
 		b := append(all[1], fact{"alarm", alarms[1]})[i]
 		switch {
 		case a.text != b.text:
-			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(a.text), orNone(b.text))
+			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(plain.Text(a.text)), orNone(plain.Text(b.text)))
 		case a.text != "":
 			same = append(same, a.name)
 		}
@@ -352,7 +370,9 @@ func (f *modelsRm) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	for _, id := range f.ID {
-		if err := w.RemoveAny(ctx, id); err != nil {
+		err := w.RemoveAny(ctx, id)
+		f.record(ctx, w, out, event.RemoveModel, id, "", err)
+		if err != nil {
 			return because(ctx, err)
 		}
 		fmt.Fprintf(out.Stdout, "removed %s\n", id)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,12 +19,15 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/tune"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
 type keysCommand struct {
-	New keysNewCommand `cmd:"" help:"Make a key: NAME.key signs and stays with you, NAME.pub goes to every monitor."`
+	New keysNewCommand `cmd:"" help:"Make a key: NAME.key signs and stays with you, NAME.pub goes to every monitor." example:"trainer keys new --out plant"`
 }
 
 type keysNewCommand struct {
@@ -133,13 +137,21 @@ func (f writeFlags) writer(ctx context.Context) (context.Context, *deploy.Writer
 	return ctx, w, nil
 }
 
+// record puts what a person did to the topic of models on the topic of the audit.
+func (f writeFlags) record(ctx context.Context, w *deploy.Writer, out cli.Output, action event.Action, model, object string, err error) {
+	to := w.Bus
+	to.OnRetry = nil // it ends the command's own context
+	cli.AuditCommand(ctx, to, program, f.By, out.Stderr, event.Audit{Action: action, Model: model, Object: object}, because(ctx, err))
+}
+
 // change makes a change and prints what it did.
-func (f writeFlags) change(ctx context.Context, out cli.Output, do func(context.Context, *deploy.Writer) (deploy.RecordedChange, error)) error {
+func (f writeFlags) change(ctx context.Context, out cli.Output, action event.Action, model, glob string, do func(context.Context, *deploy.Writer) (deploy.RecordedChange, error)) error {
 	ctx, w, err := f.writer(ctx)
 	if err != nil {
 		return err
 	}
 	c, err := do(ctx, w)
+	f.record(ctx, w, out, action, cmp.Or(model, c.Champion), glob, err)
 	if err != nil {
 		return because(ctx, err)
 	}
@@ -180,31 +192,56 @@ func (f *publishCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	curve, problem := f.curve(m.ID())
 	mf, already, err := w.Publish(ctx, file)
+	f.record(ctx, w, out, event.PublishModel, m.ID(), "", err)
 	if err != nil {
 		return because(ctx, err)
 	}
+	same := false
+	if curve != nil {
+		if same, err = w.PublishCurve(ctx, m.ID(), curve); err != nil {
+			return because(ctx, err)
+		}
+	}
 	if already {
-		fmt.Fprintf(out.Stdout, "%s is published already, by %s at %s; nothing was written\n", mf.ID, printable(mf.By), clock(mf.At))
+		fmt.Fprintf(out.Stdout, "%s is published already, by %s at %s; nothing was written\n", mf.ID, plain.Text(mf.By), clock(mf.At))
 	} else {
 		fmt.Fprintf(out.Stdout, "published %s, %s\n", mf.ID, bus.FormatBytes(mf.Size))
 	}
-	fmt.Fprintf(out.Stdout, "layout    %s, fingerprint %s\n", mf.Layout.Name, mf.Layout.Fingerprint)
+	fmt.Fprintf(out.Stdout, "layout    %s, fingerprint %s\n", plain.Text(mf.Layout.Name), mf.Layout.Fingerprint)
 	if v := card.HeadlineOf(m).Verdict; v != nil {
 		fmt.Fprintf(out.Stdout, "verdict   %s\n", v.Short())
+	}
+	switch {
+	case problem != nil:
+		fmt.Fprintf(out.Stderr, "note: the page of the model gets no curve of `monitor tune`: %s\n", plain.Text(problem.Error()))
+	case same:
+		fmt.Fprintln(out.Stdout, "curve     of monitor tune, published already")
+	case curve != nil:
+		fmt.Fprintln(out.Stdout, "curve     of monitor tune, for the page of the model")
 	}
 	fmt.Fprintf(out.Stdout, "It judges nothing yet. On trial next to the present model, or instead of it:\n  trainer promote %s --for 'acme/spore/bay2/**' --shadow 48h\n  trainer promote %s --for 'acme/spore/bay2/**'\n", mf.ID, mf.ID)
 	return nil
 }
 
+// curve returns the curve that `monitor tune` has put next to the model's file, as it is published; nil if there
+// is none of this model. A curve that cannot be used does not keep the model back.
+func (f *publishCommand) curve(id string) ([]byte, error) {
+	path := tune.CurveFile(f.Model)
+	c, err := tune.LoadCurve(path, id)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(c)
+	if err == nil && len(text) > deploy.MaxCurve {
+		return nil, fmt.Errorf("%s has %s, and at most %s are published: copy it to the folder history.dir of each monitor, as %s.tune.json", path, bus.FormatBytes(int64(len(text))), bus.FormatBytes(deploy.MaxCurve), id)
+	}
+	return text, err
+}
+
 // clock returns a time as lists show it.
 func clock(t time.Time) string { return t.Local().Format(time.DateTime) }
-
-// printable returns a text from outside, safe for a terminal.
-func printable(s string) string {
-	q := strconv.Quote(s)
-	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
-}
 
 // forFlags name a deployment.
 type forFlags struct {
@@ -238,6 +275,7 @@ func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	c, err := w.Promote(ctx, p)
+	f.record(ctx, w, out, event.PromoteModel, f.Model, f.object(), err)
 	if err != nil {
 		return because(ctx, err)
 	}
@@ -261,6 +299,14 @@ func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
 		fmt.Fprintf(out.Stdout, "machines  %s\n", strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// object says for which machines the model is to judge, and how.
+func (f *promoteCommand) object() string {
+	if f.Shadow > 0 {
+		return fmt.Sprintf("%s, as a shadow for %v", f.For, f.Shadow)
+	}
+	return f.For
 }
 
 // printChange says what a change did.
@@ -359,7 +405,7 @@ type rollbackCommand struct {
 
 // Run brings the champion before back.
 func (f *rollbackCommand) Run(ctx context.Context, out cli.Output) error {
-	return f.change(ctx, out, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
+	return f.change(ctx, out, event.RollbackTo, "", f.For, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
 		return w.Rollback(ctx, f.For, f.Layout, f.Now)
 	})
 }
@@ -372,7 +418,7 @@ type retireCommand struct {
 
 // Run ends a deployment or the trial of a shadow.
 func (f *retireCommand) Run(ctx context.Context, out cli.Output) error {
-	return f.change(ctx, out, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
+	return f.change(ctx, out, event.RetireModel, f.Shadow, f.For, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
 		return w.Retire(ctx, f.For, f.Layout, f.Shadow)
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -10,12 +11,15 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/deploytest"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // rollout makes a folder with two models, and a broker whose address it returns.
@@ -88,6 +92,97 @@ func TestRollout(t *testing.T) {
 		told.do(line)
 	}
 	golden.Check(t, "rollout.txt", told.String())
+	golden.Check(t, "audit.txt", audited(t, addr, told.ids))
+
+	var now published
+	if err := json.Unmarshal([]byte(told.do("models ls --public-key flank.pub -o json")), &now); err != nil || len(now.Models) != 1 || now.Models[0].ID != told.ids["MODEL_B"] || !now.Models[0].Checked || len(now.Deployments) != 1 || now.Deployments[0].For != "acme/*re/bay2/**" || now.Deployments[0].Champion != now.Models[0].ID {
+		t.Errorf("%v, %+v", err, now)
+	}
+	var changes []listedChange
+	if err := json.Unmarshal([]byte(told.do("models history --for 'acme/spore/bay2/**' -o json")), &changes); err != nil || len(changes) < 4 || changes[0].Action != "retire" || changes[0].For != "acme/spore/bay2/**" || changes[0].Checked || changes[0].Key == "" {
+		t.Errorf("%v, %+v", err, changes)
+	}
+}
+
+// The curve that `monitor tune` has put next to a model is published with it, also later. One of another
+// model, or a damaged one, does not keep the model back.
+func TestPublishCurve(t *testing.T) {
+	addr := rollout(t)
+	told := story{t: t, addr: addr, ids: make(map[string]string)}
+	told.do("keys new")
+	if said := told.do("publish a.flank"); strings.Contains(said, "curve") {
+		t.Errorf("without a curve: %s", said)
+	}
+	m, err := model.Load("a.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := tune.Point{K: 2, N: 3, Threshold: 0.5}
+	write := func(name, id string, points int) {
+		t.Helper()
+		c := tune.Curve{Model: id, Now: point, Chosen: point}
+		for range points {
+			c.Points = append(c.Points, point)
+		}
+		text, err := json.Marshal(c)
+		if err == nil {
+			err = os.WriteFile(name, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.tune.json", m.ID(), 1)
+	write("b.tune.json", m.ID(), 1)
+	for _, step := range []struct{ line, want string }{
+		{"publish a.flank", "curve     of monitor tune, for the page of the model"},
+		{"publish a.flank", "curve     of monitor tune, published already"},
+		{"publish b.flank", "published ecs-dbn-"},
+	} {
+		if said := told.do(step.line); !strings.Contains(said, step.want) || strings.HasPrefix(step.line, "publish b") && strings.Contains(said, "curve") {
+			t.Errorf("%s: %s", step.line, said)
+		}
+	}
+	for want, points := range map[string]int{"at most 65.5 kB": 5000, "": 2} {
+		write("a.tune.json", m.ID(), points)
+		var stdout, stderr strings.Builder
+		if err := run(t.Context(), []string{"publish", "a.flank", "--kafka", addr, "--key", "flank.key"}, &stdout, &stderr); err != nil || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%d points: %v, %s", points, err, stderr.String())
+		}
+	}
+	keys, err := deploy.LoadKeys(false, "flank.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic := deploy.NewTopic(bus.Config{Brokers: []string{addr}, ClientID: "test"}, keys)
+	if _, err := topic.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := tune.ParseCurve(topic.Book().Curve(m.ID()), m.ID())
+	if err != nil || c == nil || len(c.Points) != 2 {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// audited returns what the audit has, a record a line, with the names of models for their ids.
+func audited(t *testing.T, addr string, ids map[string]string) string {
+	t.Helper()
+	var text strings.Builder
+	skipped, err := audit.Read(t.Context(), bus.Config{Brokers: []string{addr}}, time.Time{}, func(a event.Audit) error {
+		if a.Program != program || a.Actor.Name != "kim" || a.Actor.Identified != event.ByTerminal || !strings.Contains(a.Actor.From, "@") {
+			t.Errorf("%+v", a)
+		}
+		fmt.Fprintf(&text, "%s %s; model %s; %s; %s\n", a.Action, a.Outcome, a.Model, a.Object, a.Reason)
+		return nil
+	})
+	if err != nil || skipped > 0 {
+		t.Fatalf("%d messages skipped, %v", skipped, err)
+	}
+	got := text.String()
+	for name, id := range ids {
+		got = strings.ReplaceAll(got, id, name)
+	}
+	return times.ReplaceAllString(hash.ReplaceAllString(got, "$1-CHANGE"), "TIME")
 }
 
 // story is a row of commands and what they print.

@@ -14,9 +14,13 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
+
+// program is the name under which the audit has what this program does.
+const program = "trainer"
 
 const description = `Build models of tool condition from labelled recordings, examine them, and look into them.
 
@@ -31,7 +35,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --config examples/milling/train.yaml --data 'runs/*.csv' --model milling.flank
   trainer fit --table features.parquet --model features.flank
   trainer features --config examples/turning/train.yaml --data turning.csv --out turning.parquet
-  trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --from 2026-11-02T06:00:00Z --model drill.flank
+  trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank
   trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
@@ -54,24 +58,25 @@ Next to the model, fit writes a model card for people, .report.html, which opens
 report for programs, .report.json. Both begin with the verdict whether to switch the model on.`
 
 type flags struct {
-	Init     initCommand     `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it."`
-	Fit      fitCommand      `cmd:"" help:"Train a model and score it on tools it has not seen."`
-	Evaluate evaluateCommand `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool."`
-	Labels   labelsCommand   `cmd:"" help:"Look at labels before training."`
-	Shadow   shadowCommand   `cmd:"" help:"Look at models on trial."`
-	Costs    costsCommand    `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters."`
-	Features featuresCommand `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table."`
-	Search   searchCommand   `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains."`
-	Study    studyCommand    `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets."`
-	Inspect  inspectCommand  `cmd:"" help:"Print what is in a model file, and check it."`
-	Export   exportCommand   `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
-	Keys     keysCommand     `cmd:"" help:"Make the keys that models and deployments are signed with."`
-	Publish  publishCommand  `cmd:"" help:"Put a model on Kafka, where monitors find it. It judges nothing yet."`
-	Promote  promoteCommand  `cmd:"" help:"Let a published model judge machines, or run as a shadow on trial."`
-	Rollback rollbackCommand `cmd:"" help:"Bring back the model and the alarm settings that machines had before."`
-	Retire   retireCommand   `cmd:"" help:"End a deployment, or the trial of a shadow."`
-	Models   modelsCommand   `cmd:"" help:"List, show, compare and remove what is on Kafka; and who changed what."`
-	Demo     demoCommand     `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one."`
+	Init         initCommand         `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it." example:"trainer init --data turning.csv --rate 1"`
+	Fit          fitCommand          `cmd:"" help:"Train a model and score it on tools it has not seen." example:"trainer fit --config train.yaml --data turning.csv --model turning.flank; trainer fit --kafka kafka1:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank"`
+	Evaluate     evaluateCommand     `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool." example:"trainer evaluate --model turning.flank --data new-tools.csv; trainer evaluate --model turning.flank --table features.parquet --format json"`
+	Labels       labelsCommand       `cmd:"" help:"Look at labels before training."`
+	Shadow       shadowCommand       `cmd:"" help:"Look at models on trial."`
+	Costs        costsCommand        `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters." example:"trainer costs --model turning.flank"`
+	Features     featuresCommand     `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table." example:"trainer features --config train.yaml --data turning.csv --out turning.parquet"`
+	FeatureNames featureNamesCommand `cmd:"" help:"Print the names of the features that messages of tcm.features.v1 have of a layout, one a line." example:"trainer feature-names layout.yaml"`
+	Search       searchCommand       `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains." example:"trainer search --config train.yaml --data turning.csv --trials 20"`
+	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets." example:"trainer study --data my.csv --label faulty --group tool"`
+	Inspect      inspectCommand      `cmd:"" help:"Print what is in a model file, and check it." example:"trainer inspect turning.flank; trainer inspect turning.flank --format json"`
+	Export       exportCommand       `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
+	Keys         keysCommand         `cmd:"" help:"Make the keys that models and deployments are signed with."`
+	Publish      publishCommand      `cmd:"" help:"Put a model on Kafka, where monitors find it. It judges nothing yet." example:"trainer publish drill.flank --kafka kafka1:9092 --key flank.key --by anna"`
+	Promote      promoteCommand      `cmd:"" help:"Let a published model judge machines, or run as a shadow on trial." example:"trainer promote ecs-dbn-1f3a9c02d4e5 --for 'acme/spore/bay2/**' --shadow 48h --kafka kafka1:9092 --key flank.key --by anna"`
+	Rollback     rollbackCommand     `cmd:"" help:"Bring back the model and the alarm settings that machines had before." example:"trainer rollback --for 'acme/spore/bay2/**' --kafka kafka1:9092 --key flank.key --by anna"`
+	Retire       retireCommand       `cmd:"" help:"End a deployment, or the trial of a shadow." example:"trainer retire --for 'acme/spore/bay2/**' --kafka kafka1:9092 --key flank.key --by anna"`
+	Models       modelsCommand       `cmd:"" help:"List, show, compare and remove what is on Kafka; and who changed what."`
+	Demo         demoCommand         `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one." example:"trainer demo --model model.flank"`
 }
 
 // dataFlags name the data that a command works on.
@@ -101,6 +106,7 @@ type fitCommand struct {
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags
+	metricsFlag
 	Fresh bool `help:"Begin again, even if an earlier run of the same command was cut off and left networks in .checkpoint next to the model."`
 }
 
@@ -126,34 +132,44 @@ func (f progressFlags) progress(stderr io.Writer) *cli.Progress {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return cli.Run(ctx, new(flags), "trainer", description, args, stdout, stderr)
+	return cli.Run(ctx, new(flags), program, description, args, stdout, stderr)
 }
 
-// Run trains a model, and writes it with its card and its report.
+// Run trains a model, and writes it with its card, its report, and the metrics of the run.
 func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
+	if err := f.metricsFlag.check(); err != nil {
+		return err
+	}
+	began := time.Now()
+	report, err := f.fit(ctx, out)
+	return errors.Join(err, f.metricsFlag.write(ran{began, time.Now(), report}))
+}
+
+// fit trains a model. The report is nil if no model was written.
+func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, error) {
 	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	dir := filepath.Dir(f.Model)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
-		return fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
+		return nil, fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
 	}
 	d, err := f.load(nil, job.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
 	for _, path := range []string{f.Model, base + ".report.html", base + ".report.json"} {
 		if err := train.RemoveUnfinished(path); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if f.Fresh {
 		if _, err := point.Remove(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	job.Keep, job.Scratch = point, filepath.Dir(f.Model)
@@ -162,28 +178,28 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 	job.Progress = p.Report
 	m, report, err := train.Run(ctx, job)
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s.checkpoint", base)
+		return nil, fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s.checkpoint", base)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n := point.Resumed(); n > 0 {
 		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained or begun")
 	}
 	if err := report.Save(base + ".report"); err != nil {
-		return err
+		return nil, err
 	}
 	if err := m.Save(f.Model); err != nil {
-		return err
+		return nil, err
 	}
 	unused, err := point.Remove()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if unused > 0 {
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
 	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.html\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
-	return nil
+	return report, nil
 }

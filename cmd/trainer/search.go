@@ -18,7 +18,7 @@ import (
 type searchCommand struct {
 	dataFlags
 	Trials  int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
-	Output  string `short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
+	Output  string `name:"out" aliases:"output" short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags
@@ -53,7 +53,7 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if err := atomicfile.Write(f.Output, text); err != nil {
-		return fmt.Errorf("--output %s: %w", f.Output, err)
+		return fmt.Errorf("--out %s: %w", f.Output, err)
 	}
 	if _, err := point.Remove(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 type shadowCommand struct {
-	Report shadowReportCommand `cmd:"" help:"Say how the models on trial differ from those that judge, over the windows that both judged."`
+	Report shadowReportCommand `cmd:"" help:"Say how the models on trial differ from those that judge, over the windows that both judged." example:"trainer shadow report --for 'acme/spore/bay2/**' --kafka kafka1:9092 --since 2026-11-16T06:00:00Z"`
 }
 
 type shadowReportCommand struct {

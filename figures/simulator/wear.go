@@ -179,20 +179,26 @@ func (s wearStudy) logistic(t windows, x dbn.Matrix, name string) wearRow {
 }
 
 func (s wearStudy) deep(ctx context.Context, t windows, x dbn.Matrix, name string) (wearRow, error) {
-	j := s.job(false, model.ReferenceKind)
 	row := wearRow{Name: name, Features: x.Cols}
-	settings := j.Config.Settings(j.Workers)
-	lessons := &classify.Table{X: x, Y: t.lessons.Y, Groups: t.lessons.Groups, Ordered: t.lessons.Ordered, Ended: t.lessons.Ended}
-	v, err := classify.CrossValidateTable(ctx, lessons, settings, classify.LeaveOneGroupOut(t.lessons.Groups))
-	if err != nil {
+	var err error
+	if row.ByTool, err = s.deepGMean(ctx, t, x, classify.LeaveOneGroupOut(t.lessons.Groups)); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
-	row.ByTool = float64(v.Pooled.GMean)
-	if v, err = classify.CrossValidateTable(ctx, lessons, settings, s.randomFolds(t)); err != nil {
+	if row.Random, err = s.deepGMean(ctx, t, x, s.randomFolds(t)); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
-	row.Random = float64(v.Pooled.GMean)
 	return row, nil
+}
+
+// deepGMean trains an ECS-DBN for each fold and returns the G-mean of all folds.
+func (s wearStudy) deepGMean(ctx context.Context, t windows, x dbn.Matrix, folds []classify.Fold) (float64, error) {
+	j := s.job(false, model.ReferenceKind)
+	lessons := &classify.Table{X: x, Y: t.lessons.Y, Groups: t.lessons.Groups, Ordered: t.lessons.Ordered, Ended: t.lessons.Ended}
+	v, err := classify.CrossValidateTable(ctx, lessons, j.Config.Settings(j.Workers), folds)
+	if err != nil {
+		return 0, err
+	}
+	return float64(v.Pooled.GMean), nil
 }
 
 // columns returns the features whose names are to be kept, as the classifier takes them.

@@ -25,6 +25,7 @@ const (
 	mostChanges  = 5000
 	mostModels   = 100_000
 	mostRepelled = 1000
+	mostCurves   = 500
 )
 
 // Refusal is a record that does not count, and why.
@@ -52,6 +53,7 @@ type Book struct {
 	keys    Keys
 	changes map[string]*changeRecord // by key
 	models  map[string]*modelRecord  // by id
+	curves  map[string]bus.Message   // by id of the model: those that count
 	hostile map[string]repelled      // by key: what would have replaced a record that counts
 }
 
@@ -80,7 +82,7 @@ type modelRecord struct {
 
 // NewBook returns a book that accepts records under the keys.
 func NewBook(keys Keys) *Book {
-	return &Book{keys: keys, changes: make(map[string]*changeRecord), models: make(map[string]*modelRecord), hostile: make(map[string]repelled)}
+	return &Book{keys: keys, changes: make(map[string]*changeRecord), models: make(map[string]*modelRecord), curves: make(map[string]bus.Message), hostile: make(map[string]repelled)}
 }
 
 // Put takes the next message of the topic. It keeps the message, except the value of a
@@ -89,6 +91,10 @@ func NewBook(keys Keys) *Book {
 func (b *Book) Put(m bus.Message) bool {
 	if strings.HasPrefix(m.Key, changePrefix) {
 		return b.putChange(m)
+	}
+	if id, ok := strings.CutPrefix(m.Key, curvePrefix); ok {
+		b.putCurve(id, m)
+		return false // it has no effect on what judges
 	}
 	rest, ok := strings.CutPrefix(m.Key, modelPrefix)
 	if !ok {
@@ -119,6 +125,28 @@ func (b *Book) Put(m bus.Message) bool {
 	}
 	return true
 }
+
+// putCurve takes a message of the curve of a model. One that does not count is ignored: pages alone show it.
+func (b *Book) putCurve(id string, m bus.Message) {
+	before, known := b.curves[id]
+	if known && m.Offset < before.Offset || !modelIDs.MatchString(id) || len(m.Value) > MaxCurve {
+		return
+	}
+	if _, err := b.keys.check(m); err != nil {
+		return
+	}
+	switch {
+	case m.Value == nil:
+		delete(b.curves, id)
+	case known || len(b.curves) < mostCurves:
+		b.curves[id] = m
+	}
+}
+
+// Curve returns the trade-off of alarm settings that was published for a model, as `monitor tune` wrote it;
+// nil if there is none. It was signed as models are, and nothing else of it was checked. The caller must
+// not change it.
+func (b *Book) Curve(id string) []byte { return b.curves[id].Value }
 
 // putManifest takes a message of a manifest.
 func (b *Book) putManifest(r *modelRecord, m bus.Message) {
@@ -236,6 +264,11 @@ func (b *Book) Trust(keys Keys) {
 	for _, r := range b.models {
 		if r.m != nil {
 			r.read(keys)
+		}
+	}
+	for id, m := range b.curves {
+		if _, err := keys.check(m); err != nil {
+			delete(b.curves, id)
 		}
 	}
 	for key, r := range b.hostile {
@@ -477,6 +510,7 @@ type PublishedModel struct {
 	SignedBy string
 	Unproved bool
 	Problem  string // not empty: why it cannot be used; then the Manifest has only an ID
+	Curve    []byte // see Book.Curve
 }
 
 // Models returns the models in the topic, the newest first.
@@ -489,7 +523,7 @@ func (b *Book) Models() []PublishedModel {
 			continue
 		}
 		sig := b.models[id].signature
-		all = append(all, PublishedModel{Manifest: *mf, SignedBy: sig.by, Unproved: sig.unproved})
+		all = append(all, PublishedModel{Manifest: *mf, SignedBy: sig.by, Unproved: sig.unproved, Curve: b.Curve(id)})
 	}
 	slices.SortStableFunc(all, func(x, y PublishedModel) int { return y.At.Compare(x.At) })
 	return all

@@ -22,6 +22,7 @@ const (
 	ModelType  = "io.tcm.model.v1"
 	PartType   = "io.tcm.model-part.v1"
 	ChangeType = "io.tcm.deployment.v1"
+	CurveType  = "io.tcm.model-curve.v1"
 )
 
 // Bounds of records.
@@ -39,7 +40,11 @@ const (
 const (
 	modelPrefix  = "model/"
 	changePrefix = "change/"
+	curvePrefix  = "curve/"
 )
+
+// MaxCurve is the most bytes of a model's curve.
+const MaxCurve = maxRecord
 
 var (
 	modelIDs  = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)

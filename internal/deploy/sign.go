@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // Headers of a signed record.
@@ -173,7 +174,4 @@ func (k Keys) String() string {
 }
 
 // printable returns a text from outside for a message: short, and safe for a terminal.
-func printable(s string) string {
-	q := fmt.Sprintf("%.100q", s)
-	return q[1 : len(q)-1]
-}
+func printable(s string) string { return plain.Short(s, 100) }

@@ -88,6 +88,28 @@ func (w *Writer) Publish(ctx context.Context, file []byte) (mf Manifest, already
 	return *have, false, nil
 }
 
+// PublishCurve writes the trade-off of alarm settings of a published model, JSON of at most MaxCurve bytes, and
+// replaces the one before. If it is there already, PublishCurve writes nothing and reports that. Older
+// monitors ignore it.
+func (w *Writer) PublishCurve(ctx context.Context, id string, curve []byte) (already bool, err error) {
+	if len(curve) > MaxCurve {
+		return false, fmt.Errorf("the curve has %s, and at most %s can be published", bus.FormatBytes(int64(len(curve))), bus.FormatBytes(MaxCurve))
+	}
+	t, err := w.Topic(ctx)
+	if err != nil {
+		return false, err
+	}
+	if _, _, err := t.book.file(id); err != nil {
+		return false, fmt.Errorf("model %s: %w", printable(id), err)
+	}
+	if have, ok := t.book.curves[id]; ok && bytes.Equal(have.Value, curve) {
+		if by, err := t.book.keys.check(have); err == nil && !by.unproved || w.Signer.private == nil {
+			return true, nil
+		}
+	}
+	return false, w.send(ctx, message(w.Signer, curvePrefix+id, CurveType, "application/json", w.Now(), curve))
+}
+
 func (w *Writer) send(ctx context.Context, msgs ...bus.Message) error {
 	p, err := bus.NewProducer(w.Bus)
 	if err != nil {
@@ -436,6 +458,9 @@ func (w *Writer) RemoveModel(ctx context.Context, id string) error {
 	keys := []string{modelPrefix + id} // first, so that what is left is not a model
 	for part := range r.parts {
 		keys = append(keys, partKey(id, part))
+	}
+	if t.book.Curve(id) != nil {
+		keys = append(keys, curvePrefix+id)
 	}
 	slices.Sort(keys[1:])
 	return w.Remove(ctx, keys...)

@@ -263,3 +263,48 @@ func TestFollowEnds(t *testing.T) {
 		t.Error("two keys are equal")
 	}
 }
+
+// The curve of a model is there for readers that trust who signed it, the last one counts, and it goes with
+// the model. A stranger's changes nothing, and neither does one that is too large.
+func TestPublishCurve(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w, ctx := writer(cfg, anna), testContext(t)
+	id := all.a.ID()
+	if _, err := w.PublishCurve(ctx, id, []byte("{}")); err == nil || !strings.Contains(err.Error(), "publish it with `trainer publish`") {
+		t.Errorf("before the model: %v", err)
+	}
+	publish(t, w, all.a)
+	for _, step := range []struct {
+		curve   string
+		already bool
+	}{{`{"one": 1}`, false}, {`{"one": 1}`, true}, {`{"two": 2}`, false}} {
+		already, err := w.PublishCurve(ctx, id, []byte(step.curve))
+		if err != nil || already != step.already {
+			t.Errorf("%s: already there: %t, %v", step.curve, already, err)
+		}
+	}
+	if _, err := writer(cfg, Signer{}).PublishCurve(ctx, id, []byte("{}")); err == nil {
+		t.Error("someone without keys sees the model")
+	}
+	stranger := message(Signer{}, curvePrefix+id, CurveType, "application/json", noon, []byte(`{"three": 3}`))
+	gone := bus.Message{Topic: bus.TopicModels, Key: curvePrefix + id}
+	large := message(anna, curvePrefix+id, CurveType, "application/json", noon, make([]byte, MaxCurve+1))
+	send(t, cfg, stranger, gone, large)
+	if _, err := w.PublishCurve(ctx, id, make([]byte, MaxCurve+1)); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("too large: %v", err)
+	}
+	topic, _, refused := view(t, cfg)
+	if got := topic.Book().Models(); len(got) != 1 || string(got[0].Curve) != `{"two": 2}` || len(refused) != 0 {
+		t.Errorf("%d models, refused %v, curve %s", len(got), refused, got[0].Curve)
+	}
+	topic.Book().Trust(Keys{})
+	if topic.Book().Curve(id) != nil {
+		t.Error("the curve counts without its key")
+	}
+	if err := w.RemoveModel(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if topic, _, _ := view(t, cfg); topic.Book().Curve(id) != nil {
+		t.Error("the curve outlives its model")
+	}
+}

@@ -53,7 +53,11 @@ func (x *extraction) message(codec *window.Codec, m *bus.Message) (bus.Message, 
 	if err != nil {
 		return bus.Message{}, err
 	}
-	return envelope.Features(e, envelope.Gateway, 0), nil
+	f := envelope.Features(e, envelope.Gateway, 0)
+	if at := envelope.AcquiredAt(m); !at.IsZero() {
+		envelope.SetAcquired(&f, at)
+	}
+	return f, nil
 }
 
 // outgoing adds to msgs what is sent of a window of the spool: the window, or its

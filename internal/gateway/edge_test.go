@@ -239,7 +239,14 @@ func TestEdgeSendsForeignWindowsWhole(t *testing.T) {
 }
 
 // What extraction costs a gateway: windows of the gun drill, one core.
-func BenchmarkEdge(b *testing.B) {
+func BenchmarkEdge(b *testing.B) { benchmarkEdge(b, signal.Context{}) }
+
+// The same, of a control that says everything.
+func BenchmarkEdgeContext(b *testing.B) {
+	benchmarkEdge(b, signal.Context{FeedRate: 82.5, Programme: "O1234 <bore>", Material: "42CrMo4"})
+}
+
+func benchmarkEdge(b *testing.B, control signal.Context) {
 	src, err := Simulated(Simulation{Machine: lathe, Start: time.Unix(1767592800, 0), Seed: 3, Life: 4 * time.Second, Tools: 1})
 	if err != nil {
 		b.Fatal(err)
@@ -260,6 +267,7 @@ func BenchmarkEdge(b *testing.B) {
 		}
 		w = c.Window
 	}
+	w.FeedRate, w.Programme, w.Material = control.FeedRate, control.Programme, control.Material
 	e, err := codec.Seal(w)
 	if err != nil {
 		b.Fatal(err)

@@ -64,6 +64,10 @@ type Config struct {
 	// Edge, if not nil, sends features in place of windows.
 	Edge *Edge
 
+	// OnSent, if not nil, gets how long ago each window was acquired that Kafka has taken. It is
+	// called from the delivering goroutine.
+	OnSent func(age time.Duration)
+
 	// OnCut, if not nil, gets every window and gap in order, also the windows of a
 	// recording that an earlier run has stored. Epoch and seq of windows are set. It is
 	// called from the acquiring goroutine and must not keep the window.
@@ -369,6 +373,7 @@ func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 		return err
 	}
 	m := envelope.Window(e)
+	envelope.SetAcquired(&m, g.cfg.Clock.Now())
 	g.held = append(g.held, m.AppendBinary(nil))
 	g.heldTo = w.Seq + 1
 	if len(g.held) < g.cfg.SyncEvery {
@@ -396,15 +401,19 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		defer close(records)
 		read <- g.read(ctx, records)
 	}()
-	unrecorded := false // the spool's cursor is behind what was delivered
+	var acquired []time.Time // of the windows of a batch
+	unrecorded := false      // the spool's cursor is behind what was delivered
 	for first := range records {
 		last, n := first.seq, 1
+		acquired = append(acquired[:0], envelope.AcquiredAt(&first.msg))
+		g.sending(acquired[0])
 		msgs := g.outgoing(make([]bus.Message, 0, batch), first)
 		for more := true; more && n < batch; {
 			select {
 			case r, ok := <-records:
 				if more = ok; ok {
 					msgs, last = g.outgoing(msgs, r), r.seq
+					acquired = append(acquired, envelope.AcquiredAt(&r.msg))
 					n++
 				}
 			default:
@@ -421,7 +430,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 			g.cfg.Log.Warn().Err(err).Msg("cannot record the delivery position: after a crash, delivered windows are sent again; check the disk")
 		}
 		g.delivered.Add(uint64(n))
-		g.sent()
+		g.sent(acquired)
 	}
 	return <-read
 }

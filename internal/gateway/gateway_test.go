@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
@@ -228,8 +229,9 @@ func TestReplay(t *testing.T) {
 			seqs = append(seqs, c.Window.Seq)
 		}
 	})
-	if want := (Stats{Windows: 300, Gaps: 1, Delivered: 300}); g.Stats() != want {
-		t.Errorf("%+v, want %+v", g.Stats(), want)
+	got := g.Stats()
+	if want := (Stats{Windows: 300, Gaps: 1, Delivered: 300, SpoolBytes: got.SpoolBytes}); got != want || got.SpoolBytes == 0 {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 	if len(seqs) != 300 || !slices.IsSorted(seqs) || gaps != 1 {
 		t.Errorf("OnCut saw %d windows and %d gaps, want 300 and 1 in order", len(seqs), gaps)
@@ -547,7 +549,7 @@ func TestBrokerAway(t *testing.T) {
 		gone uint64 // seq at which the broker goes away
 	}{{"at the start", 0}, {"in the middle", 400}} {
 		p := newPlant(t)
-		addr := p.broker.Addr()
+		addr, began, ages := p.broker.Addr(), time.Now().Truncate(time.Second), 0
 		if tc.gone == 0 {
 			p.broker.Close()
 		}
@@ -562,10 +564,18 @@ func TestBrokerAway(t *testing.T) {
 				if n := g.Stats().Pending; n == 0 {
 					t.Errorf("%s: nothing waits for the broker", tc.name)
 				}
+				if at := g.Progress().Oldest; at.Before(began) || at.After(time.Now()) {
+					t.Errorf("%s: the oldest window that waits was acquired at %v", tc.name, at)
+				}
 				p.start(addr)
 			}()
 		}
 		g = p.gateway(p.record("day.csv", 0, 800), o.watch, func(c *Config) {
+			c.OnSent = func(age time.Duration) {
+				if ages++; age < 0 || age > time.Since(began) {
+					t.Errorf("%s: a window was sent %v after it was acquired", tc.name, age)
+				}
+			}
 			c.OnCut = func(c source.Cut) {
 				switch {
 				case c.Gap != nil: // the tail
@@ -584,8 +594,11 @@ func TestBrokerAway(t *testing.T) {
 			t.Fatalf("%s: %v", tc.name, err)
 		}
 		<-back
-		if s := g.Stats(); s.Windows != 800 || s.Delivered != 800 || s.Pending != 0 {
-			t.Errorf("%s: %+v", tc.name, s)
+		if s := g.Stats(); s.Windows != 800 || s.Delivered != 800 || s.Pending != 0 || ages != 800 {
+			t.Errorf("%s: %+v, %d ages", tc.name, s, ages)
+		}
+		if at := g.Progress().Oldest; !at.IsZero() {
+			t.Errorf("%s: nothing waits, and the oldest was acquired at %v", tc.name, at)
 		}
 		p.check(epochs{g.spool.Epoch(): windows(0, 0, 800)})
 		o.mu.Lock()
@@ -773,5 +786,35 @@ func TestSimulated(t *testing.T) {
 	}
 	if b.Tool != "T140509-01" || b.Machine != lathe || !b.Time.Equal(at.Truncate(time.Second)) {
 		t.Errorf("first block: tool %q of %q at %v", b.Tool, b.Machine, b.Time)
+	}
+}
+
+// A window is found in the spool, with its trace and when it was acquired. It is not an error if
+// the spool does not have it. A folder that is not there, or is not a machine's, is one: a person has named it.
+func TestFindWindow(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	began := time.Now().Truncate(time.Second)
+	g := p.replay(p.record("day.csv", 0, 20))
+	dir, epoch := g.cfg.SpoolDir, window.FormatEpoch(g.spool.Epoch())
+	found, err := FindWindow(dir, epoch, 7)
+	if err != nil || found == nil {
+		t.Fatal(found, err)
+	}
+	if !found.Delivered || found.Acquired.Before(began) || found.Segment == "" || found.End.IsZero() || found.Trace != event.TraceParent(event.WindowType, event.WindowID(lathe, epoch, 7)) {
+		t.Errorf("%+v", found)
+	}
+	for _, tc := range []struct {
+		dir, epoch string
+		seq        uint64
+	}{{dir, epoch, 20}, {dir, "0123456789abcdef", 7}} {
+		if found, err := FindWindow(tc.dir, tc.epoch, tc.seq); found != nil || err != nil {
+			t.Errorf("%+v: %+v, %v", tc, found, err)
+		}
+	}
+	for _, other := range []string{dir + "-gone", filepath.Dir(dir)} {
+		if _, err := FindWindow(other, epoch, 7); err == nil || !strings.Contains(err.Error(), "name the folder of the machine") {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package gateway
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Progress says when a Gateway last made progress. Times are zero before
 // the first time, or where nothing waits.
@@ -11,6 +14,7 @@ type Progress struct {
 	Pending  uint64    // windows in the spool that Kafka does not have yet
 	Sending  time.Time // since when Kafka has taken none of them
 	Delivery error     // the error of the broker since then, if there was one
+	Oldest   time.Time // when the oldest of the windows that wait was acquired; zero if that is not known
 }
 
 // Progress is safe for concurrent use.
@@ -20,7 +24,7 @@ func (g *Gateway) Progress() Progress {
 	defer g.mu.Unlock()
 	p := g.progress
 	if p.Pending = pending; pending == 0 {
-		p.Sending, p.Delivery = time.Time{}, nil
+		p.Sending, p.Delivery, p.Oldest = time.Time{}, nil, time.Time{}
 	}
 	return p
 }
@@ -47,12 +51,27 @@ func (g *Gateway) stored(err error) {
 	}
 }
 
-// sent notes that Kafka has taken windows.
-func (g *Gateway) sent() {
-	now := g.cfg.Clock.Now()
+// sending notes when the first window of a batch was acquired.
+func (g *Gateway) sending(acquired time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.progress.Sending, g.progress.Delivery = now, nil
+	g.progress.Oldest = acquired
+}
+
+// sent notes that Kafka has taken windows that were acquired at these times; zero if that is
+// not known. Until the next batch begins, the oldest that waits is not older than the last of
+// them.
+func (g *Gateway) sent(acquired []time.Time) {
+	now := g.cfg.Clock.Now()
+	for _, at := range acquired {
+		if g.cfg.OnSent != nil && !at.IsZero() {
+			g.cfg.OnSent(now.Sub(at))
+		}
+	}
+	oldest := slices.MaxFunc(acquired, time.Time.Compare)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.progress.Sending, g.progress.Delivery, g.progress.Oldest = now, nil, oldest
 }
 
 // retrying notes why a broker has not taken windows yet.

@@ -14,6 +14,7 @@ type Simulation struct {
 	Start   time.Time     // sensor time of the first sample; tools are named after it
 	Seed    uint64        // of everything drawn at random
 	Life    time.Duration // mean cutting time of a tool
+	Change  time.Duration // for which the machine stands until a tool at the end of its life is changed
 	Tools   int           // drilled one after the other; 0 means about as many as a year holds
 }
 
@@ -38,5 +39,5 @@ func Simulated(s Simulation) (source.Source, error) {
 		tools[i].Name = fmt.Sprintf("T%s-%02d", start.Format("150405"), i+1)
 		tools[i].Seed += uint64(i/len(kinds)) << 32
 	}
-	return sim.New(sim.Settings{Machine: s.Machine, Start: start, Seed: s.Seed, Tools: tools, Hole: simulatedHole, Pause: simulatedPause})
+	return sim.New(sim.Settings{Machine: s.Machine, Start: start, Seed: s.Seed, Tools: tools, Hole: simulatedHole, Pause: simulatedPause, Change: s.Change})
 }

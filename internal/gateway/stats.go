@@ -9,6 +9,7 @@ type Stats struct {
 	Dropped   uint64 // because the spool was full
 	Damaged   uint64 // lost to damage of the spool's files, which stay next to the others as .bad
 
+	SpoolBytes   int64 // that the spool takes on disk
 	DamagedBytes int64 // bytes of the spool's files that belonged to no whole window
 }
 
@@ -17,7 +18,7 @@ type Stats struct {
 func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
-		Pending: t.Pending, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
+		Pending: t.Pending, SpoolBytes: t.SpoolBytes, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
 		DamagedBytes: s.DamagedBytes + t.DamagedBytes,
 	}
 }
@@ -27,6 +28,6 @@ func (g *Gateway) Stats() Stats {
 	s := g.spool.Stats()
 	return Stats{
 		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
-		Pending: s.Pending, Dropped: s.Dropped, Damaged: s.Quarantined, DamagedBytes: s.DamagedBytes,
+		Pending: s.Pending, SpoolBytes: s.Bytes, Dropped: s.Dropped, Damaged: s.Quarantined, DamagedBytes: s.DamagedBytes,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -45,6 +46,8 @@ type Machine struct {
 	Mode   string `yaml:"mode"`       // "raw" or "edge"; empty: raw, or what is set for all machines
 	Edge   Edge   `yaml:"edge"`
 	Source Source `yaml:"source"`
+
+	Context *Control `yaml:"context"` // who says which tool is in; nil: samples, MQTT and `ingest tool`
 
 	file string // from whose folder the paths begin
 }
@@ -89,6 +92,8 @@ type Source struct {
 	// of tcp
 	Listen string          `yaml:"listen"`
 	TLS    *credential.TLS `yaml:"tls"`
+
+	Insecure bool `yaml:"insecure"` // listen for other computers without TLS
 
 	Timeout time.Duration `yaml:"timeout"` // of tcp and mqtt: how long the other side may be silent
 }
@@ -244,6 +249,9 @@ func (m Machine) check() error {
 	if err := m.Source.check(); err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
+	if err := m.checkControl(); err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
 	return nil
 }
 
@@ -316,8 +324,14 @@ func (s Source) checkListen() error {
 	switch {
 	case s.Kind == "tcp" && s.Listen == "":
 		return errors.New("listen: name the address that clients connect to, such as 127.0.0.1:9110")
-	case s.Kind != "tcp" && (s.Listen != "" || s.TLS != nil):
-		return errors.New("listen and tls are of kind tcp: set source.kind to tcp, or remove them")
+	case s.Kind != "tcp" && (s.Listen != "" || s.TLS != nil || s.Insecure):
+		return errors.New("listen, tls and insecure are of kind tcp: set source.kind to tcp, or remove them")
+	case s.Kind != "tcp":
+		return nil
+	}
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err == nil && s.TLS == nil && !s.Insecure && !credential.IsLocal(host) {
+		return fmt.Errorf("listen %s: other computers reach this address, and without TLS anyone there may send samples: name `tls: {cert: FILE, key: FILE}`, with `ca` to let only clients with a certificate connect, or accept it with `insecure: true`", s.Listen)
 	}
 	return nil
 }

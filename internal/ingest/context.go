@@ -40,7 +40,7 @@ func writeControl(path string, c control) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+controlFile+".*") // 0600
@@ -64,13 +64,16 @@ type contextRequest struct {
 	feed.Change
 }
 
-// Context is which tool, hole and speed a machine has.
+// Context is which tool, hole and speed a machine has, and what else is known of it.
 type Context struct {
 	Machine      string  `json:"machine"`
 	Tool         string  `json:"tool"`
 	Hole         string  `json:"hole"`
 	SpindleSpeed float64 `json:"spindle_speed"`
 	ToolLife     string  `json:"tool_life"`
+	FeedRate     float64 `json:"feed_rate,omitempty"`
+	Programme    string  `json:"programme,omitempty"`
+	Material     string  `json:"material,omitempty"`
 }
 
 // setContext applies a request to /v1/context. It returns the context after it.
@@ -99,8 +102,8 @@ func (s *Supervisor) setContext(body io.Reader) (now Context, code int, err erro
 		case err != nil:
 			return now, http.StatusInternalServerError, err
 		}
-		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Bool("new", req.New).Str("tool_life", is.ToolLife).Msg("context changed")
-		return Context{m.Path, is.Tool, is.Hole, is.SpindleSpeed, is.ToolLife}, http.StatusOK, nil
+		m.log.Info().Str("tool", is.Tool).Str("hole", is.Hole).Float64("spindle_speed", is.SpindleSpeed).Float64("feed_rate", is.FeedRate).Str("programme", is.Programme).Str("material", is.Material).Bool("new", req.New).Str("tool_life", is.ToolLife).Msg("context changed")
+		return Context{m.Path, is.Tool, is.Hole, is.SpindleSpeed, is.ToolLife, is.FeedRate, is.Programme, is.Material}, http.StatusOK, nil
 	}
 	return now, http.StatusNotFound, fmt.Errorf("machine %q is not ingested here", req.Machine)
 }

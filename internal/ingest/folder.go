@@ -25,13 +25,14 @@ func (m *machine) runFolder(ctx context.Context) error {
 	if err != nil {
 		return m.inFile(fmt.Errorf("source: %w", err))
 	}
-	if err := os.MkdirAll(m.SpoolDir(), 0o755); err != nil {
+	if err := os.MkdirAll(m.SpoolDir(), 0o700); err != nil {
 		return m.inFile(fmt.Errorf("spool: %w", err))
 	}
 	folder, err := source.OpenFolder(config.ResolvePath(m.file, m.Source.Folder), m.Source.Pattern, filepath.Join(m.SpoolDir(), "folder.json"), m.Source.Settle)
 	if err != nil {
 		return m.inFile(err)
 	}
+	m.enter(running, nil)
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
 	warn := m.warn()

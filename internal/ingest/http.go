@@ -23,6 +23,7 @@ import (
 // spool's folder.
 type webServer struct {
 	srv      *http.Server
+	listener net.Listener
 	controls []string // files to remove
 }
 
@@ -48,6 +49,7 @@ func (s *Supervisor) serve() (*webServer, error) {
 		return nil, fmt.Errorf("metrics: %w: choose another address, or stop the program that uses it", err)
 	}
 	token := newToken()
+	w.listener = l
 	w.srv = &http.Server{Handler: s.handler(token), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	go func() {
 		if err := w.srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -89,13 +91,14 @@ func (w *webServer) close() {
 		if w.srv.Shutdown(ctx) != nil {
 			w.srv.Close()
 		}
+		w.listener.Close() // a server that does not serve yet leaves it open
 	}
 }
 
 // handler serves all paths of the server; /v1/context asks for token.
 func (s *Supervisor) handler(token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", metric.Handler(s.collector(), buslog.CertificateMetrics(s.bus)))
+	mux.Handle("/metrics", metric.Handler(append(append(s.collectors(), metric.Runtime()...), buslog.CertificateMetrics(s.bus))...))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("GET /readyz", s.readyz(time.Now))
 	mux.HandleFunc("GET /healthz", s.healthz)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/buslog"
+	"github.com/flank-tcm/flank/internal/metric"
 )
 
 // Supervisor ingests the machines of a configuration. Use New, then Run once.
@@ -25,6 +26,7 @@ type Supervisor struct {
 	cfg      Config
 	bus      bus.Config
 	machines []*machine
+	send     metric.Histogram
 	log      zerolog.Logger
 }
 
@@ -38,10 +40,12 @@ func New(c Config, log zerolog.Logger, stdout io.Writer) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Supervisor{cfg: c, bus: to, log: log}
+	s := &Supervisor{cfg: c, bus: to, log: log, send: NewSend()}
 	stdout = zerolog.SyncWriter(stdout) // several machines write lines to it
 	for _, m := range c.All() {
-		s.machines = append(s.machines, newMachine(c, m, to, log, stdout))
+		m := newMachine(c, m, to, log, stdout)
+		m.onSent = ObserveSent(s.send)
+		s.machines = append(s.machines, m)
 	}
 	return s, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/internal/source/machinetool"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -55,7 +56,15 @@ type machine struct {
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
 
+	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not
+	answered machinetool.Stats     // of followers that are closed
+
 	fetcher *gateway.Fetcher // of a machine in mode edge
+
+	looking sync.Mutex
+	looks   *look // that is on its way; nil if none is
+
+	onSent func(age time.Duration) // see gateway.Config
 }
 
 func newMachine(c Config, m Machine, to bus.Config, log zerolog.Logger, stdout io.Writer) *machine {
@@ -67,7 +76,6 @@ func newMachine(c Config, m Machine, to bus.Config, log zerolog.Logger, stdout i
 
 // run ingests until the source has ended or ctx ends.
 func (m *machine) run(ctx context.Context) (err error) {
-	m.enter(running, nil)
 	defer func() {
 		if err != nil {
 			m.enter(failed, err)
@@ -103,6 +111,11 @@ func (m *machine) runSource(ctx context.Context) error {
 			return m.inFile(err)
 		}
 		defer hangUp()
+		unfollow, err := m.followControl()
+		if err != nil {
+			return m.inFile(err)
+		}
+		defer unfollow()
 		starting = starting.Str("address", f.Addr())
 	}
 	gw, err := m.gateway(src, recording)
@@ -110,6 +123,7 @@ func (m *machine) runSource(ctx context.Context) error {
 		return m.inFile(err)
 	}
 	defer m.close(gw)
+	m.enter(running, nil)
 	starting.Msg("ingesting")
 	err = gw.Run(ctx)
 	s := gw.Stats()
@@ -161,7 +175,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 		Source: src, Speed: speed, Window: m.Spec(),
 		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
-		Edge: m.edge(), OnCut: m.noteWindow,
+		Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
 	})
 	if err == nil {
 		m.mu.Lock()
@@ -308,13 +322,7 @@ func (m *machine) mqtt(samples bool) feed.MQTT {
 func (m *machine) feedConfig(layout *signal.Layout, set *feed.Setting) feed.Config {
 	return feed.Config{
 		Machine: m.Path, Layout: layout, Setting: set, Timeout: m.Source.Timeout,
-		Notify: func(n feed.Notice) {
-			level := zerolog.InfoLevel
-			if n.Err != nil {
-				level = zerolog.WarnLevel
-			}
-			m.log.WithLevel(level).Err(n.Err).Str("peer", n.Peer).Msg(n.Text)
-		},
+		Notify: m.notice,
 	}
 }
 

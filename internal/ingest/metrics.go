@@ -1,9 +1,13 @@
 package ingest
 
 import (
+	"iter"
+	"time"
+
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/internal/source/machinetool"
 )
 
 // counts is a snapshot of a machine for its metrics.
@@ -12,6 +16,9 @@ type counts struct {
 	feed    feed.Stats
 	health  health
 	fetched uint64
+	control machinetool.Stats
+	observed
+	limit int64 // bytes that the spool may take; 0: what the disk holds
 }
 
 // metrics lists the metrics of a machine, see docs/reference/metrics.md.
@@ -19,7 +26,27 @@ var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_windows_cut_total", "Windows cut.", func(c counts) uint64 { return c.Windows }),
 	metric.Counter("tcm_windows_delivered_total", "Windows that Kafka has.", func(c counts) uint64 { return c.Delivered }),
 	metric.Counter("tcm_windows_fetched_total", "Raw windows of a machine in mode edge that were sent because a command asked for them.", func(c counts) uint64 { return c.fetched }),
-	metric.Gauge("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", func(c counts) float64 { return float64(c.Pending) }),
+	metric.Gauge("tcm_windows_pending", "Windows in the spool that Kafka does not have yet.", func(c counts) float64 { return float64(c.Stats.Pending) }),
+	metric.Gauge("tcm_spool_oldest_seconds", "How long ago the oldest window was acquired that Kafka does not have yet; 0 if none waits.", func(c counts) float64 {
+		if c.Oldest.IsZero() {
+			return 0
+		}
+		return max(0, time.Since(c.Oldest).Seconds())
+	}),
+	metric.Gauge("tcm_spool_bytes", "Bytes that the spool takes on disk.", func(c counts) float64 { return float64(c.SpoolBytes) }),
+	metric.Gauge("tcm_spool_limit_bytes", "Bytes that the spool may take, as spool_mib says; 0 for what the disk holds.", func(c counts) float64 { return float64(c.limit) }),
+	metric.Gauge("tcm_spool_writable", "1 unless the spool takes no windows, because it or its disk is full, or the disk refuses them or does not answer.", func(c counts) float64 {
+		if c.spoolProblem(time.Now()) != "" {
+			return 0
+		}
+		return 1
+	}),
+	metric.Gauge("tcm_ingest_kafka_up", "1 unless Kafka refuses the windows of the machine or does not answer.", func(c counts) float64 {
+		if c.Delivery != nil {
+			return 0
+		}
+		return 1
+	}),
 	metric.Counter("tcm_windows_dropped_total", "Windows given up because the spool was full.", func(c counts) uint64 { return c.Dropped }),
 	metric.Counter("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", func(c counts) uint64 { return c.Damaged }),
 	metric.Counter("tcm_spool_damaged_bytes_total", "Bytes of the spool's files that were damaged or that the disk could not read.", func(c counts) uint64 { return uint64(c.DamagedBytes) }),
@@ -40,16 +67,59 @@ var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_frames_received_total", "Frames taken from live sources.", func(c counts) uint64 { return c.feed.Frames }),
 	metric.Counter("tcm_frames_refused_total", "Frames and messages of live sources that were wrong.", func(c counts) uint64 { return c.feed.Refused }),
 	metric.Gauge("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", func(c counts) float64 { return float64(c.feed.Senders) }),
+	metric.Counter("tcm_context_readings_total", "Times that a machine's control answered which tool is in.", func(c counts) uint64 { return c.control.Readings }),
+	metric.Counter("tcm_context_failures_total", "Readings of a machine's control that failed, or of which a part could not be used.", func(c counts) uint64 { return c.control.Failures }),
+	metric.Counter("tcm_context_changes_total", "Changes of the context that a machine's control made.", func(c counts) uint64 { return c.control.Changes }),
+	metric.Gauge("tcm_context_stale", "1 while a machine's control has not answered for its timeout; 0 otherwise, and without a control.", func(c counts) float64 {
+		if c.control.Stale {
+			return 1
+		}
+		return 0
+	}),
 }
 
-// collector returns the metrics of all machines.
-func (s *Supervisor) collector() metric.Collector {
-	return metric.By("machine", func(yield func(string, counts) bool) {
-		for _, m := range s.machines {
+// NewSend returns the histogram of how long windows take to Kafka.
+func NewSend() metric.Histogram {
+	return metric.NewHistogram("tcm_window_send_seconds", "From when a window was acquired until Kafka had it, all machines together.")
+}
+
+// ObserveSent returns what a gateway.Config takes as OnSent.
+func ObserveSent(send metric.Histogram) func(time.Duration) {
+	return func(age time.Duration) { send.Observe(age.Seconds()) }
+}
+
+// GatewayMetrics returns the metrics of the gateway of one machine that no Supervisor runs.
+// Newest returns the end of its newest window; it is called whenever Prometheus asks.
+func GatewayMetrics(machine string, g *gateway.Gateway, send metric.Histogram, newest func() time.Time) []metric.Collector {
+	return metricsOf(send, 0, func(yield func(string, counts) bool) {
+		yield(machine, ofGateway(g.Stats(), g.Progress(), newest()))
+	})
+}
+
+func ofGateway(s gateway.Stats, p gateway.Progress, newest time.Time) counts {
+	c := counts{Stats: s, observed: observed{Progress: p}, health: health{State: running}}
+	if !newest.IsZero() {
+		c.health.Newest = &newest
+	}
+	return c
+}
+
+// collectors returns the metrics of the machines. The first 500 of the configuration have
+// rows of their own.
+func (s *Supervisor) collectors() []metric.Collector {
+	listed := s.machines[:min(len(s.machines), metric.MaxMachines)]
+	return metricsOf(s.send, len(s.machines)-len(listed), func(yield func(string, counts) bool) {
+		for _, m := range listed {
 			g, f := m.snapshot()
-			if !yield(m.Path, counts{g, f, m.health(), m.fetched()}) {
+			if !yield(m.Path, counts{g, f, m.health(), m.fetched(), m.controlStats(), m.observe(), m.MiB << 20}) {
 				return
 			}
 		}
-	}, metrics)
+	})
+}
+
+func metricsOf(send metric.Histogram, unlisted int, rows iter.Seq2[string, counts]) []metric.Collector {
+	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
+		metric.Gauge("tcm_ingest_machines_unlisted", "Machines beyond the 500 that have metrics of their own.", func(n int) float64 { return float64(n) }),
+	})}
 }

@@ -2,10 +2,11 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/gateway"
@@ -42,6 +43,26 @@ func (o observed) notReady(now time.Time) string {
 		return "ingesting has not begun"
 	case o.state == failed:
 		return fmt.Sprintf("ingesting failed and is retried: %v", o.problem)
+	case o.spoolProblem(now) != "":
+		return o.spoolProblem(now)
+	case o.needsBroker && late(o.connected):
+		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
+	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
+		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool: %v", age(o.Sending), o.Pending, o.Delivery)
+	case o.Pending > 0 && late(o.Sending):
+		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool", age(o.Sending), o.Pending)
+	}
+	return ""
+}
+
+// spoolProblem returns why the spool takes no windows at a time; empty if it does, and for a machine
+// that is not being ingested.
+func (o observed) spoolProblem(now time.Time) string {
+	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
+	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
+	switch {
+	case o.state == done, o.state == waiting, o.state == failed:
+		return ""
 	case o.refused != nil:
 		return fmt.Sprintf("the spool cannot be written: %v", o.refused)
 	case o.Refused != nil:
@@ -50,12 +71,6 @@ func (o observed) notReady(now time.Time) string {
 		return fmt.Sprintf("the disk of the spool has taken no window for %v", age(o.Storing))
 	case late(o.lookedAt):
 		return fmt.Sprintf("the disk of the spool has not answered for %v", age(o.lookedAt))
-	case o.needsBroker && late(o.connected):
-		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
-	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
-		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool: %v", age(o.Sending), o.Pending, o.Delivery)
-	case o.Pending > 0 && late(o.Sending):
-		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool", age(o.Sending), o.Pending)
 	}
 	return ""
 }
@@ -113,36 +128,87 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk
 // that only waits is not worn by it.
 func tryFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "ready")
-	err := os.WriteFile(path, []byte("x"), 0o600)
-	if err == nil {
-		err = os.Remove(path)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
 	}
-	return err
+	defer root.Close()
+	if err := root.WriteFile("ready", []byte("x"), 0o600); err != nil {
+		return err
+	}
+	return root.Remove("ready")
 }
 
 // whyNotReady returns why the machine is not ready; empty if it is.
 func (m *machine) whyNotReady(now time.Time) string {
-	seen := make(chan observed, 1)
-	go func() { seen <- m.observe() }() // it waits where the disk hangs in the middle of a removal
+	look := m.beginLook()
 	select {
-	case o := <-seen:
-		return o.notReady(now)
+	case <-look.done:
+		return look.seen.notReady(now)
 	case <-time.After(time.Second):
 		return "the disk of the spool does not answer"
 	}
+}
+
+// look is an observation, which waits where the disk hangs in the middle of a removal.
+type look struct {
+	done chan struct{} // closed when seen is there
+	seen observed
+}
+
+// beginLook returns the observation that is on its way, or begins one: while the disk hangs, there is one
+// for all who ask.
+func (m *machine) beginLook() *look {
+	m.looking.Lock()
+	defer m.looking.Unlock()
+	if m.looks != nil {
+		return m.looks
+	}
+	l := &look{done: make(chan struct{})}
+	m.looks = l
+	go func() {
+		l.seen = m.observe()
+		m.looking.Lock()
+		defer m.looking.Unlock()
+		m.looks = nil
+		close(l.done)
+	}()
+	return l
+}
+
+// whyNotReady returns for each machine why it is not ready; empty if it is. The machines are looked at
+// together: a disk that hangs costs a second, however many of them write to it.
+func (s *Supervisor) whyNotReady(now time.Time) []string {
+	whys := make([]string, len(s.machines))
+	var wg sync.WaitGroup
+	for i, m := range s.machines {
+		wg.Go(func() { whys[i] = m.whyNotReady(now) })
+	}
+	wg.Wait()
+	return whys
+}
+
+// Ready reports the machines that are not ready and why, or nil. It is safe for concurrent use.
+func (s *Supervisor) Ready() error {
+	var errs []error
+	for i, why := range s.whyNotReady(time.Now()) {
+		if why != "" {
+			errs = append(errs, fmt.Errorf("%s: %s", s.machines[i].Path, why))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // readyz says which machines are not ready, and why.
 func (s *Supervisor) readyz(now func() time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		code, reasons := http.StatusOK, map[string]string{}
-		for _, m := range s.machines {
-			if why := m.whyNotReady(now()); why != "" {
-				code, reasons[m.Path] = http.StatusServiceUnavailable, why
+		for i, why := range s.whyNotReady(now()) {
+			if why != "" {
+				code, reasons[s.machines[i].Path] = http.StatusServiceUnavailable, why
 			}
 		}
 		writeJSON(w, code, map[string]any{"ready": code == http.StatusOK, "not_ready": reasons})

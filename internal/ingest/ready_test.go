@@ -107,3 +107,36 @@ func TestTryFolder(t *testing.T) {
 		t.Error("no error for a file in place of a folder")
 	}
 }
+
+// While the disk of many machines hangs, readiness is known within a moment, and those who ask again and again
+// wait for the same answer.
+func TestReadyWhileDisksHang(t *testing.T) {
+	t.Parallel()
+	s := new(Supervisor)
+	for range 100 {
+		m := new(machine)
+		m.Path = "m"
+		m.mu.Lock() // as where the disk hangs in the middle of a removal
+		s.machines = append(s.machines, m)
+	}
+	began := time.Now()
+	err := s.Ready()
+	if err == nil || strings.Count(err.Error(), "does not answer") != len(s.machines) {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	m := s.machines[0]
+	first, second := m.beginLook(), m.beginLook()
+	if first != second {
+		t.Error("each who asks waits for an answer of their own")
+	}
+	for _, m := range s.machines {
+		m.mu.Unlock()
+	}
+	<-first.done
+	if err := s.Ready(); err != nil {
+		t.Errorf("once the disk answers: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/reference"
 	"github.com/flank-tcm/flank/internal/golden"
 )
@@ -17,7 +18,7 @@ const referencePage = `# ingest.yaml
 
 <!-- Made by internal/ingest from its configuration: go test ./internal/ingest -run Reference -update -->
 
-The configuration of ` + "`ingest`" + `, key by key. ` + "`ingest init`" + ` writes one to begin with. An unknown key is an error, and so is a value that cannot be used: the message names
+The configuration of ` + "`ingest`" + `, key by key. ` + "`ingest init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used: the message names
 the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `10s` or `8h`" + `. An amount of data is one such as ` + "`250GB` or `64GiB`" + `. Relative paths begin at the folder of this
 file. Commented files are in [examples](../../examples). How to connect sources is in [live-feeds.md](../how-to/live-feeds.md) and
 [recordings.md](../how-to/recordings.md).
@@ -67,7 +68,33 @@ var sentences = map[string]string{
 	"source.tool_life":          "Cutting time after which a simulated tool is worn.",
 	"source.tools":              "default: `0`, until stopped. Number of simulated tools.",
 	"source.faults":             "Faults of the simulated drill, such as `[\"flatline:ch07@30s+10s\"]` ([simulator.md](simulator.md)).",
+	"source.insecure":           "Let other computers connect to `source.listen` without TLS.",
 	"source.listen":             "Address that clients send frames to, for kind `tcp`, such as `127.0.0.1:9110`.",
 	"source.timeout":            "How long a client of kind `tcp`, or the samples of kind `mqtt`, may be silent.",
-	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync`, `mode`, `edge` and `source`.",
+	"context.mtconnect.url":     "Address of the MTConnect agent that is asked which tool is in, such as `http://agent:5000` ([machine-context.md](../how-to/machine-context.md)).",
+	"context.mtconnect.device":  "Name or uuid of the machine, of an agent of several. Without it the whole answer is searched.",
+	"context.opcua.endpoint":    "Address of the OPC UA server that is asked which tool is in, such as `opc.tcp://control:4840` ([machine-context.md](../how-to/machine-context.md#by-opc-ua)).",
+	"context.opcua.insecure":    "Ask a server on another computer without `tls`: anyone on the way can change what it says.",
+	"context.tool":              "What names the tool: the data item's id, name or type, such as `ToolAssetId`; the node's id, such as `ns=2;s=Tool`, with `opcua`.",
+	"context.hole":              "What names the hole or the cut, such as `Program`; the node's id with `opcua`.",
+	"context.spindle_speed":     "What has the spindle speed in rev/min, such as `RotaryVelocity:ACTUAL`; the node's id with `opcua`.",
+	"context.feed_rate":         "What has the feed rate, such as `PathFeedrate:ACTUAL`; the id of a node whose value is in mm/min with `opcua`.",
+	"context.programme":         "What names the programme that the control runs, such as `Program`; the node's id with `opcua`.",
+	"context.material":          "What names the workpiece's material, such as `Material`; the node's id with `opcua`.",
+	"context.interval":          "default: `1s`. Time between two readings of the control.",
+	"context.timeout":           "default: `10s`. How long a reading may take, and how long all but the tool holds while the control does not answer.",
+	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync`, `mode`, `edge`, `source` and `context`.",
+}
+
+// Every key has an environment variable of its own.
+func TestVariables(t *testing.T) {
+	if err := config.Distinct(new(Config)); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("TCM_SPOOL_MIB", "77")
+	t.Setenv("TCM_SOURCE_SPEED", "3")
+	c, err := Load("../../deploy/compose/ingest.yaml")
+	if err != nil || c.MiB != 77 || c.Source.Speed != 3 || c.Source.Kind != "simulate" {
+		t.Errorf("%d, %+v, %v", c.MiB, c.Source, err)
+	}
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -87,6 +88,28 @@ func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
 		}
 	}
 	return EvidenceJob{}, false
+}
+
+// UsualBands returns the power of each band of each channel in the reference of the tool that a
+// job is about; none if that tool's alarm has ended, or its reference is of other features than
+// the machine's model takes.
+func (m *Machine) UsualBands(j EvidenceJob) (all []evidence.Band) {
+	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Incident == j.Incident })
+	if i < 0 || m.model == nil || m.Tools[i].Features != m.model.fingerprint() {
+		return nil
+	}
+	center := m.Tools[i].Reference.Center()
+	if len(center) != len(m.model.judge.FeatureNames()) {
+		return nil
+	}
+	channels := m.model.model.Layout.Channels()
+	for k, v := range center {
+		low, high, channel, ok := m.model.judge.Band(k)
+		if level := 10*float64(v) - 10*math.Log10(high-low); ok && !math.IsNaN(level) && !math.IsInf(level, 0) {
+			all = append(all, evidence.Band{Channel: channels[channel].Name, LowHz: low, HighHz: high, DB: math.Round(10*level) / 10})
+		}
+	}
+	return all
 }
 
 // EvidenceDone says what became of a job.

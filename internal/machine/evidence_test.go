@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // raisedBy is the alert of the window with that seq in epoch 1.
@@ -142,5 +146,54 @@ func TestLoadRefusesEvidence(t *testing.T) {
 		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "evidence") {
 			t.Errorf("%s: %v", why, err)
 		}
+	}
+}
+
+// The usual bands are of the tool whose alarm the evidence is about, as powers of its reference,
+// and only while the reference is of the features that the model takes.
+func TestUsualBands(t *testing.T) {
+	layout, err := signal.NewLayout("drill", []signal.Channel{{Name: "force", Kind: signal.Feature, Rate: 1}, {Name: "vib", Kind: signal.Vibration, Unit: "g", Rate: 2000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := NewModel(&model.Model{Layout: layout, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 1, Mode: model.ReferenceKind}, Usual: make([]signal.Quality, 2)})
+	x, err := signal.NewExtractor(layout, []int{1, 2000}, signal.FeatureSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sine := make([]float32, 2000)
+	for i := range sine { // of mean square 1, at 500 Hz
+		sine[i] = float32(math.Sqrt2 * math.Sin(2*math.Pi*500*float64(i)/2000))
+	}
+	features := x.Extract(nil, [][]float32{{1}, sine}, signal.Context{})
+	tools := []*Tool{{Name: "T1", Features: by.fingerprint(), Incident: "A-K3ZQ7M2P"}, {Name: "T2", Features: by.fingerprint()}}
+	tools[0].Reference.Learn(features, by.model.Reference)
+	m := &Machine{State: State{Tools: tools}, model: by}
+	all := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"})
+	var power, end float64
+	for _, b := range all {
+		if b.Channel != "vib" || b.LowHz != end || b.HighHz <= b.LowHz {
+			t.Errorf("%+v begins at %v", b, end)
+		}
+		end = b.HighHz
+		if p := math.Pow(10, b.DB/10) * (b.HighHz - b.LowHz); b.LowHz < 500 && 500 <= b.HighHz {
+			power = p
+		} else if p > 0.1 && math.Abs(b.LowHz-500) > 20 {
+			t.Errorf("%+v has a power of %v", b, p)
+		}
+	}
+	if end != 1000 || math.Abs(power-1) > 0.1 {
+		t.Errorf("bands up to %v Hz, a power of %v around 500 Hz, want 1: %+v", end, power, all)
+	}
+	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2Q"}); got != nil {
+		t.Errorf("of an alarm that has ended: %+v", got)
+	}
+	tools[0].Features = "others"
+	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
+		t.Errorf("of other features: %+v", got)
+	}
+	tools[0] = &Tool{Name: "T1", Features: by.fingerprint(), Incident: "A-K3ZQ7M2P"}
+	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
+		t.Errorf("of a reference that is being learnt: %+v", got)
 	}
 }

@@ -208,6 +208,9 @@ func (m *Machine) Models() (now, next string) {
 	return now, next
 }
 
+// AlarmWord returns the state of the machine's alarm, in the words of a result.
+func (m *Machine) AlarmWord() string { return m.alarm.State().Word() }
+
 // unwatched returns why features of a machine cannot be judged; nil if they can.
 func (o *Owner) unwatched(m *Machine, d *Deployment, f *window.Features) *window.Mismatch {
 	layout := f.Form.Layout()
@@ -256,7 +259,7 @@ func (o *Owner) take(b *Batch, w Window) {
 	}
 	o.add(b, m, decision)
 	if !decision.Repeat { // a shadow may be younger than the window
-		o.shadow(b, m, d, w)
+		o.shadow(b, m, d, w, decision.Result)
 	}
 }
 
@@ -309,7 +312,7 @@ func (s shadows) of(machine string, f func(shadowKey, *Machine) bool) bool {
 	if len(s[machine]) == 0 {
 		return true // as most machines
 	}
-	for _, id := range slices.Sorted(maps.Keys(s[machine])) {
+	for _, id := range sortedKeys(s[machine]) {
 		if !f(shadowKey{machine, id}, s[machine][id]) {
 			return false
 		}
@@ -322,7 +325,7 @@ func (s shadows) all(f func(shadowKey, *Machine) bool) {
 	if len(s) == 0 {
 		return // as most partitions
 	}
-	for _, name := range slices.Sorted(maps.Keys(s)) {
+	for _, name := range sortedKeys(s) {
 		if !s.of(name, f) {
 			return
 		}
@@ -336,8 +339,9 @@ func (o *Owner) shadowSettings(id string) *Settings {
 	return &s
 }
 
-// shadow lets the shadows of a machine judge a window that it has judged.
-func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
+// shadow lets the shadows of a machine judge a window that it has judged. What it made of it may
+// be nil.
+func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window, made *event.Result) {
 	for _, s := range d.Shadows {
 		key := shadowKey{m.Machine, s.Model.ID()}
 		if s.over(w.At) || s.Model.ID() == m.model.model.ID() {
@@ -360,7 +364,11 @@ func (o *Owner) shadow(b *Batch, m *Machine, d *Deployment, w Window) {
 			sm.retain(w)
 			continue
 		}
-		o.addShadow(b, sm.Apply(w))
+		decision := sm.Apply(w)
+		if decision.Result != nil && made != nil {
+			decision.Result.Champion = &event.Champion{Model: made.Model, Verdict: made.Verdict, Incident: made.Incident}
+		}
+		o.addShadow(b, decision)
 	}
 	o.endShadows(m, d, w.At)
 }
@@ -431,6 +439,9 @@ func (o *Owner) addShadow(b *Batch, d Decision) {
 // tellShadows lets shadows of a machine carry out what people say of its tools. What they say
 // of its alarm is of the champion's.
 func (o *Owner) tellShadows(b *Batch, c Command) {
+	if len(o.shadows[c.Key]) == 0 {
+		return
+	}
 	e, err := c.read()
 	if err != nil || e.Action != event.NewTool && e.Action != event.Retire {
 		return
@@ -508,7 +519,10 @@ func lastJudged(records []Record) (last judgedLast) {
 		if r.Key.Slow || r.Key.OfTool {
 			continue
 		}
-		var h headRecord
+		var h struct { // of headRecord, without what is long
+			Model, Layout string
+			Epoch, Tool   *struct{}
+		}
 		if json.Unmarshal(r.Value, &h) == nil {
 			last = judgedLast{h.Model, h.Layout, h.Epoch != nil || h.Tool != nil || r.Key.Group == ""}
 		}

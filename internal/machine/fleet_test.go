@@ -389,6 +389,11 @@ func TestShadow(t *testing.T) {
 		t.Fatalf("%d results of the shadow", len(got))
 	}
 	for i := range got {
+		by := p.results[len(p.results)-len(got)+i]
+		if c := got[i].Champion; c == nil || *c != (event.Champion{Model: by.Model, Verdict: by.Verdict, Incident: by.Incident}) {
+			t.Errorf("window %d: the record has the verdict %+v for the champion, whose result is %s", i, c, event.JSON(by))
+		}
+		got[i].Champion = nil
 		if said(got[i]) != said(want[i]) || got[i].Group != of {
 			t.Errorf("window %d:\n%s\nwant\n%s", i, said(got[i]), said(want[i]))
 		}

@@ -3,7 +3,6 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -153,7 +152,7 @@ func (o *Owner) handover(h *event.Handover) {
 // answerable returns the machines about which the owner can answer, once everything before a
 // position is judged.
 func (o *Owner) answerable(at Position) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(o.handovers.asked)) {
+	for _, name := range sortedKeys(o.handovers.asked) {
 		h := o.handovers.asked[name]
 		if w := o.handovers.waiting[name]; w != nil && w.era < h.Partitions {
 			continue // for a home that was before this one
@@ -265,11 +264,11 @@ func (o *Owner) behind(at Position) bool {
 // machineOf returns the machine of a window that was opened with an error; empty if it is not
 // a window of ours.
 func machineOf(w *window.Features, err error) string {
-	var refusal *Refusal
-	switch {
-	case err == nil:
+	if err == nil {
 		return w.Machine
-	case errors.As(err, &refusal):
+	}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
 		return refusal.Machine
 	}
 	return ""

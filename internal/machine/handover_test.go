@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -38,6 +39,7 @@ type cluster struct {
 	results map[string][]string // by machine, in the order in which they were committed
 	alerts  map[string][]string
 	answers map[string]int // of commands, by id
+	letters map[string]int // by window: how often it was set aside
 	issued  int
 }
 
@@ -60,7 +62,7 @@ type sent struct {
 
 func newCluster(t *rapid.T, m *model.Model, counts []int, machines int) *cluster {
 	p := &cluster{t: t, model: m, counts: counts[:1], seq: make(map[string]uint64), view: make(map[string]int), now: noon,
-		results: make(map[string][]string), alerts: make(map[string][]string), answers: make(map[string]int)}
+		results: make(map[string][]string), alerts: make(map[string][]string), answers: make(map[string]int), letters: make(map[string]int)}
 	for i := range machines {
 		p.machine = append(p.machine, fmt.Sprintf("acme/line1/m%d", i))
 	}
@@ -99,6 +101,9 @@ func (p *cluster) send(name string) {
 	part.sent[l] = append(part.sent[l], sent{w, -1})
 	p.seq[name]++
 }
+
+// refused reports whether a window is of another length than the model's.
+func refused(seq uint64) bool { return seq%6 == 2 }
 
 // logOf returns where the windows of a machine come: the gateway of one sends features.
 func logOf(name string) Log {
@@ -164,6 +169,11 @@ func (p *cluster) commit(i int, b *Batch) {
 		}
 	}
 	for _, l := range b.Letters {
+		var refusal *Refusal
+		if errors.As(l.Err, &refusal) {
+			p.letters[fmt.Sprint(refusal.Machine, " ", refusal.Seq)]++
+			continue
+		}
 		if !l.Command {
 			p.t.Fatalf("set aside: %+v", l)
 		}
@@ -193,6 +203,9 @@ func (at *place) inputs(l Log, given *int64, from int64, n int) (all []Input) {
 func (at *place) input(l Log, offset int64) Input {
 	w := at.sent[l][offset]
 	return Input{Offset: offset, At: w.End(), Forwarded: w.origin >= 0, Origin: w.origin, Open: func(into *window.Features) error {
+		if refused(w.Seq) {
+			return &Refusal{Machine: w.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: &window.Mismatch{What: window.OtherLength, Text: "windows of 2s, expected windows of 1s"}}
+		}
 		*into = *machinetest.Features(nil, w.Window)
 		return nil
 	}}
@@ -464,6 +477,63 @@ func TestFirstDirectWindow(t *testing.T) {
 	}
 }
 
+// An old partition has forwarded a window that is refused. The owner that has set it aside ends
+// before the machine has everything that it waits for: the next owner does not set it aside again.
+func TestRefusedOnceWhileWaiting(t *testing.T) {
+	m := machinetest.OneValue(t)
+	rapid.Check(t, func(t *rapid.T) {
+		name := "acme/line1/m0"
+		for i := 0; divide(name, 2) != 1; i++ {
+			name = fmt.Sprintf("acme/line1/m%d%d", i, rapid.IntRange(0, 1).Draw(t, "sends features"))
+		}
+		p := newCluster(t, m, []int{1, 2}, 0)
+		p.machine = []string{name}
+		for !refused(p.seq[name]) {
+			p.send(name)
+		}
+		p.finish()
+		p.grow(2)
+		p.generation()
+		p.drain(0, nil)
+		p.command(name, 2)
+		p.drain(1, nil) // asks
+		p.drain(0, nil) // answers
+		p.send(name)
+		p.drain(0, nil)                                              // forwards
+		p.drain(1, func(a Action) bool { return a.Commands != nil }) // passes it over
+		for k := 0; len(p.letters) == 0; k++ {                       // sets it aside
+			if p.step(1, k, 5); k > 100 {
+				t.Fatal("the window is not set aside")
+			}
+		}
+		p.finish()
+		p.check()
+	})
+}
+
+// A log that has lost its tail is filled again: what was passed over after that lies at offsets
+// that were read before.
+func TestPassedOverAfterLoss(t *testing.T) {
+	end := Position{Windows: 20}
+	w := waiting{waitRecord: nothingPassed, origins: []int{0}, cut: end}
+	from := func(want int64) {
+		t.Helper()
+		if next, _ := w.next(end); next.From != want {
+			t.Errorf("windows are read again from offset %d, want %d", next.From, want)
+		}
+	}
+	w.passOver(WindowLog, 5, 0)
+	from(5)
+	w.readUpTo(WindowLog, 9)
+	from(9)
+	w.passOver(WindowLog, 7, 0)
+	from(7)
+	w.passOver(WindowLog, 3, 1)
+	from(7)
+	w.passOver(WindowLog, 3, 0)
+	from(3)
+}
+
 // tell logs what lies in Kafka in the end.
 func (p *cluster) tell() {
 	for i, at := range p.parts {
@@ -502,6 +572,14 @@ func (p *cluster) check() {
 	for _, name := range p.machine {
 		p.same(name+": results", p.results[name], once.results[name])
 		p.same(name+": alerts", p.alerts[name], once.alerts[name])
+	}
+	for _, name := range p.machine {
+		for seq := range p.seq[name] {
+			n := p.letters[fmt.Sprint(name, " ", seq)]
+			if want := map[bool]int{true: 1}[refused(seq)]; n != want {
+				p.t.Errorf("window %d of %s was set aside %d times, want %d", seq, name, n, want)
+			}
+		}
 	}
 	for i := range p.issued {
 		if id := fmt.Sprintf("c%d", i+1); p.answers[id] != 1 {

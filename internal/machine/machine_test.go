@@ -121,6 +121,9 @@ func TestMachine(t *testing.T) {
 		if got := states(d.Alerts); r.Verdict != step.verdict || r.Alarm != step.alarm || r.Late != step.late || !slices.Equal(got, step.alerts) {
 			t.Errorf("step %d: %s, alarm %s, late %v, alerts %v; want %+v", i, r.Verdict, r.Alarm, r.Late, got, step)
 		}
+		if learns := r.Verdict == event.Learning; learns != (len(r.Ranges) == 1) {
+			t.Errorf("step %d: verdict %s with ranges %v", i, r.Verdict, r.Ranges)
+		}
 		if again := b.window(step.w); !again.Repeat || !again.Empty() || len(b.written) > 0 {
 			t.Errorf("step %d: judged twice: %+v", i, again)
 		}

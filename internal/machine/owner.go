@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -225,6 +224,19 @@ func NewOwner(s *Settings, f Fleet, partition int) *Owner {
 // Start returns the first action.
 func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
 
+// sortedKeys returns the keys of a map in order. Most maps are empty, and asked of every batch.
+func sortedKeys[V any](m map[string]V) []string {
+	if len(m) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // put makes a machine one of the partition.
 func (o *Owner) put(name string, m *Machine) {
 	if i, there := slices.BinarySearch(o.names, name); !there {
@@ -359,7 +371,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		o.position.Commands, o.oldUntil = 0, 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position}
-	for _, name := range slices.Sorted(maps.Keys(byMachine)) {
+	for _, name := range sortedKeys(byMachine) {
 		o.loadMachine(b, name, byMachine[name], r.Now)
 	}
 	o.loadShadows(b, shadows, r.Now)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // ranges is a set of sequence numbers as ascending, disjoint, non-adjacent
@@ -87,11 +88,15 @@ func (r ranges) holes() (n uint64) {
 
 // MarshalJSON returns [[first, last], …].
 func (r ranges) MarshalJSON() ([]byte, error) {
-	pairs := make([][2]uint64, len(r))
+	b := append(make([]byte, 0, 2+24*len(r)), '[')
 	for i, v := range r {
-		pairs[i] = [2]uint64{v.first, v.last}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, '['), v.first, 10)
+		b = append(strconv.AppendUint(append(b, ','), v.last, 10), ']')
 	}
-	return json.Marshal(pairs)
+	return append(b, ']'), nil
 }
 
 // UnmarshalJSON restores a set and refuses what is none.

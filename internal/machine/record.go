@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -106,7 +105,7 @@ func (m *Machine) Records() (out []Record) {
 		r.Key.Slow = true
 		out = append(out, r)
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.dirty.tools)) {
+	for _, name := range sortedKeys(m.dirty.tools) {
 		r := Record{Key: key}
 		r.Key.OfTool, r.Key.Tool = true, name
 		if i := m.indexTool(name); i >= 0 {
@@ -114,7 +113,8 @@ func (m *Machine) Records() (out []Record) {
 		}
 		out = append(out, r)
 	}
-	m.dirty = dirty{tools: make(map[string]bool)}
+	m.dirty.head, m.dirty.slow = false, false
+	clear(m.dirty.tools)
 	return out
 }
 

@@ -166,7 +166,7 @@ type TracePoint struct {
 // MarshalText packs a trace, which is the larger part of what changes with every
 // window: 17 bytes a window, in base64.
 func (t Trace) MarshalText() ([]byte, error) {
-	var b []byte
+	b := make([]byte, 0, 24*len(t))
 	var seq uint64
 	var end, offset int64
 	for _, p := range t {

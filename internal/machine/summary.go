@@ -20,6 +20,7 @@ type Summary struct {
 	Incident     string // what people call the alarm that stands; empty if none does
 	Notices      []Notice
 	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
+	FeaturesOnly bool      // of the last window in order Kafka has the features only: the gateway is in mode edge
 }
 
 // Summarise returns how a machine stands, from its records of one group. It reports
@@ -50,6 +51,9 @@ func Summarise(records []Record) (s Summary, err error) {
 		s.Model, s.Notices, s.LastWindowAt = h.Model, h.Notices, h.LastAt
 		if h.Tool != nil {
 			s.Alarm, s.Tool, s.Incident = h.Tool.Alarm, h.Tool.Name, h.Tool.Incident
+			if n := len(h.Tool.Trace); n > 0 {
+				s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= InFeatures(0)
+			}
 		}
 	}
 	if !found {

@@ -3,7 +3,6 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,28 +15,32 @@ import (
 type waiting struct {
 	waitRecord
 
-	name   string
-	era    int  // the newest number of partitions under which this one is its home
-	dirty  bool // the record has to be written
-	stage  stage
-	asks   []int  // partitions that are left to ask; the first one is being asked
-	id     string // of the question; empty: it was not sent yet
-	sent   time.Time
-	pause  time.Duration // until the question is sent again
-	once   bool          // all have to be asked once more
-	asked  bool          // adopting: the action is under way
-	end    Position      // reaching: the partition has to be judged up to there
-	cut    Position      // catching: windows before it that were forwarded come first
-	origin int           // catching: index in Origins; behind them come the windows that were not forwarded
-	at     [logs]int64   // catching: what comes next of the origin
+	name  string
+	era   int  // the newest number of partitions under which this one is its home
+	dirty bool // the record has to be written
+	stage stage
+	asks  []int  // partitions that are left to ask; the first one is being asked
+	id    string // of the question; empty: it was not sent yet
+	sent  time.Time
+	pause time.Duration // until the question is sent again
+	once  bool          // all have to be asked once more
+	asked bool          // adopting: the action is under way
+	end   Position      // reaching: the partition has to be judged up to there
+
+	// Catching.
+	cut     Position // windows before it that were forwarded come first
+	origins []int    // that have forwarded them, the oldest home first
+	origin  int      // index in origins; behind them come the windows that were not forwarded
+	reading Again    // what was asked for last
 }
 
 // waitRecord is the state record of a machine that waits. Of each log, what came for the
 // machine from an offset on is still to be judged.
 type waitRecord struct {
-	From    [logs]int64 `json:"from"`              // -1: none was passed over
-	Direct  bool        `json:"direct,omitempty"`  // a window came that was not forwarded
-	Origins []int       `json:"origins,omitempty"` // partitions that have forwarded windows
+	From    [logs]int64         `json:"from"`              // -1: none was passed over
+	Direct  bool                `json:"direct,omitempty"`  // a window came that was not forwarded
+	Origins []int               `json:"origins,omitempty"` // partitions that have forwarded windows
+	Read    map[int][logs]int64 `json:"read,omitempty"`    // by origin: what it has forwarded from there on is still to be judged
 }
 
 // stage says what a machine waits for.
@@ -101,8 +104,12 @@ func (w *waiting) ask(partitions []int) {
 
 // passOver notes a message that is to be read again.
 func (w *waiting) passOver(l Log, offset int64, origin int) {
-	if w.From[l] < 0 {
+	if w.From[l] < 0 || offset < w.From[l] { // less if the log has lost its tail
 		w.From[l], w.dirty = offset, true
+	}
+	if read := w.Read[origin]; offset < read[l] {
+		read[l] = offset
+		w.Read[origin], w.dirty = read, true
 	}
 	switch {
 	case l == CommandLog:
@@ -175,7 +182,7 @@ func (o *Owner) answered(h *event.Handover) {
 
 // advance lets the machines that wait go on, as far as they can.
 func (o *Owner) advance(b *Batch, now time.Time) (actions []Action) {
-	for _, name := range slices.Sorted(maps.Keys(o.handovers.waiting)) {
+	for _, name := range sortedKeys(o.handovers.waiting) {
 		w := o.handovers.waiting[name]
 		if w.once && w.stage != asking { // all have answered before that window came
 			w.once = false
@@ -193,8 +200,7 @@ func (o *Owner) advance(b *Batch, now time.Time) (actions []Action) {
 			if !b.Position.beyond(w.end) {
 				continue
 			}
-			w.Origins = o.byAge(name, w.Origins)
-			w.stage, w.cut, w.origin, w.at = catching, b.Position, 0, w.From
+			w.stage, w.cut, w.origins, w.origin, w.reading = catching, b.Position, o.byAge(name, w.Origins), 0, Again{}
 			fallthrough
 		case catching:
 			if o.handovers.again {
@@ -205,7 +211,7 @@ func (o *Owner) advance(b *Batch, now time.Time) (actions []Action) {
 				o.settle(b, w)
 				continue
 			}
-			o.handovers.again = true
+			o.handovers.again, w.reading = true, next
 			actions = append(actions, Action{Again: &next})
 		}
 	}
@@ -290,58 +296,70 @@ func (o *Owner) adopt(b *Batch, a *Adopted, now time.Time) {
 
 // next returns what is to be read again next; false: nothing is left before a position.
 func (w *waiting) next(at Position) (Again, bool) {
-	for forwarded := true; forwarded; {
-		end := at
-		if forwarded = w.origin < len(w.Origins); forwarded {
-			end = w.cut
-		}
+	for ; w.origin < len(w.origins); w.origin++ {
 		for l := range CommandLog {
-			if from := max(w.at[l], w.From[l]); w.From[l] >= 0 && from < l.of(end) {
-				return Again{w.name, l, from, l.of(end)}, true
+			if next, ok := w.rest(l, w.Read[w.origins[w.origin]][l], w.cut); ok {
+				return next, true
 			}
 		}
-		if forwarded {
-			w.origin++
-			w.at = w.From
+	}
+	for l := range CommandLog {
+		if next, ok := w.rest(l, 0, at); ok {
+			return next, true
 		}
 	}
 	w.From[WindowLog], w.From[FeatureLog] = -1, -1
-	if l := CommandLog; w.From[l] >= 0 && w.From[l] < at.Commands {
-		return Again{w.name, l, w.From[l], at.Commands}, true
-	}
-	return Again{}, false
+	return w.rest(CommandLog, 0, at)
+}
+
+// rest returns what is left to be read again of a log, from an offset on and before a position;
+// false: nothing.
+func (w *waiting) rest(l Log, from int64, before Position) (Again, bool) {
+	from = max(from, w.From[l])
+	return Again{w.name, l, from, l.of(before)}, w.From[l] >= 0 && from < l.of(before)
 }
 
 // takes reports whether a window that is read again is one of the origin that is read now.
 func (w *waiting) takes(in Input, l Log) bool {
-	if w.origin < len(w.Origins) {
-		return in.Forwarded && in.Origin == w.Origins[w.origin]
+	if w.origin < len(w.origins) {
+		return in.Forwarded && in.Origin == w.origins[w.origin]
 	}
 	return !in.Forwarded || in.Offset >= l.of(w.cut)
+}
+
+// readUpTo notes what was read again. An owner that takes over goes on from there: a window
+// that was refused is not remembered as one that was judged is.
+func (w *waiting) readUpTo(l Log, next int64) {
+	w.dirty = true
+	if l == CommandLog || w.origin == len(w.origins) {
+		w.From[l] = next
+		return
+	}
+	if w.Read == nil {
+		w.Read = make(map[int][logs]int64)
+	}
+	origin := w.origins[w.origin]
+	read := w.Read[origin]
+	read[l] = next
+	w.Read[origin] = read
 }
 
 // readAgain judges what was passed over.
 func (o *Owner) readAgain(b *Batch, r *AgainOf, now time.Time) {
 	o.handovers.again = false
 	w := o.handovers.waiting[r.Machine]
-	if w == nil || w.stage != catching {
-		return
+	if w == nil || w.stage != catching || w.reading != r.Again {
+		return // the old partitions were asked again meanwhile
 	}
-	if r.Log == CommandLog {
-		for _, c := range r.Commands {
-			o.carryOut(b, c, now)
-		}
-		w.From[r.Log], w.dirty = r.Next, true
-		return
+	for _, c := range r.Commands {
+		o.carryOut(b, c, now)
 	}
 	for _, in := range r.Windows {
 		if w.takes(in, r.Log) && in.Open != nil {
 			o.judgeAgain(b, in, r.Log, now)
 		}
 	}
-	if w.at[r.Log] = r.Next; w.origin == len(w.Origins) {
-		w.From[r.Log], w.dirty = r.Next, true
-	}
+	w.readUpTo(r.Log, r.Next)
 }
 
 // judgeAgain judges a window that was passed over. One that is not a window of ours was set
@@ -369,7 +387,7 @@ func (w *waiting) key(group string) Key { return Key{Group: group, Machine: w.na
 
 // waitRecords returns the records of machines that wait and that have changed.
 func (o *Owner) waitRecords() (out []Record) {
-	for _, name := range slices.Sorted(maps.Keys(o.handovers.waiting)) {
+	for _, name := range sortedKeys(o.handovers.waiting) {
 		if w := o.handovers.waiting[name]; w.dirty {
 			w.dirty = false
 			out = append(out, Record{Key: w.key(o.settings.Group), Value: event.JSON(w.waitRecord)})

@@ -29,7 +29,7 @@ func (w Window) apply(m *Machine) {
 	d.Missing = missing
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
-		Tool: w.Tool, Hole: w.Hole, Start: w.Start, End: w.End(), Model: m.Model, Late: p == late || p == rival,
+		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: p == late || p == rival,
 	}
 	d.Result = r
 	t := m.toolFor(w, p, r)
@@ -109,6 +109,9 @@ func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Ve
 		}
 		t.Features = m.model.fingerprint()
 		m.dirty.tools[t.Name] = true
+	}
+	if ref == &t.Reference && v.Outcome == model.Learning && ref.Windows > before {
+		r.Ranges = rangesOf(w.Form, w.Values, v.Faults)
 	}
 	if t.Rebuild && (v.Outcome == model.Learning || v.Outcome == model.Healthy || v.Outcome == model.Faulty || v.Outcome == model.Unknown) {
 		v = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: v.Faults, State: v.State}

@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// Needs says what a monitor of a group does with Kafka.
+// Needs says what a monitor of a group does with Kafka. It judges without the topic of the audit, too.
 func Needs(group string, stages []Stage) bus.Needs {
 	c := Config{Stages: stages}
 	group = groupOf(group, stages)
@@ -31,7 +31,7 @@ func Needs(group string, stages []Stage) bus.Needs {
 	}
 	return bus.Needs{
 		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicModels},
-		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicWindows},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicWindows, bus.TopicAudit},
 		Group: group,
 		Alike: bus.MachineTopics(),
 
@@ -45,6 +45,7 @@ type StateSummary struct {
 	Alarms     int                  // raised
 	References int                  // of tools, learnt or being learnt
 	By         map[*model.Model]int // machines by the model that judges them
+	Edge       map[*model.Model]int // of them, machines in mode edge, by their last windows
 	Unwatched  int                  // machines for which no model is deployed
 }
 
@@ -69,25 +70,32 @@ func CheckState(ctx context.Context, cfg Config, set deploy.Set) (sum StateSumma
 		return sum, err
 	}
 	fleet := newFleet(set).current()
-	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int)}
+	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int), Edge: make(map[*model.Model]int)}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		var by *machine.Model
-		if m := fleet.Judge(name, records[name]); m != nil {
-			by = machine.NewModel(m)
-			sum.By[m]++
-		} else {
-			sum.Unwatched++
+		judge := fleet.Judge(name, records[name])
+		if judge != nil {
+			by = machine.NewModel(judge)
 		}
 		m, err := machine.Load(records[name], &settings, by, time.Now())
 		if err != nil {
 			return sum, fmt.Errorf("%w: a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt again from the tool at hand", err)
 		}
-		sum.Machines++
 		s, err := machine.Summarise(records[name])
 		if err != nil {
 			return sum, err
 		}
+		sum.Machines++
 		sum.References += m.References()
+		switch {
+		case judge == nil:
+			sum.Unwatched++
+		case s.FeaturesOnly:
+			sum.Edge[judge]++
+			fallthrough
+		default:
+			sum.By[judge]++
+		}
 		if s.Alarm.Raised {
 			sum.Alarms++
 		}

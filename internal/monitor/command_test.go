@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +21,16 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 2)
 	var late atomic.Int64 // how much later than it is the monitor takes it to be
-	clock := func(m *Monitor) { m.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } }
+	var mu sync.Mutex
+	var audit []event.Audit
+	clock := func(m *Monitor) {
+		m.cfg.OnAudit = func(a event.Audit) {
+			mu.Lock()
+			defer mu.Unlock()
+			audit = append(audit, a)
+		}
+		m.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	}
 	m := p.monitor(clock)
 	p.send(p.messages(life(6, 3)...)...)
 	p.untilResults(6)
@@ -100,5 +110,22 @@ func TestCommands(t *testing.T) {
 	}
 	if st := p.standing(drill); st.Alarm != "acknowledged" || st.By != "kim" {
 		t.Errorf("in the end: %+v", st)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	var records []string
+	for _, a := range audit {
+		if a.Actor.Identified != event.ByCommand || a.Group != DefaultGroup || (a.Reason == "") != (a.Outcome == event.Accepted) {
+			t.Errorf("%+v", a)
+		}
+		records = append(records, fmt.Sprintf("%s by %s %s", a.Action, a.Actor.Name, a.Outcome))
+	}
+	slices.Sort(records)
+	want := []string{
+		" by  refused", // no JSON
+		"acknowledge by kim accepted", "acknowledge by kim refused", "acknowledge by kim refused", "acknowledge by kim refused", "acknowledge by kim refused", "shelve by kim accepted",
+	}
+	if !slices.Equal(records, want) {
+		t.Errorf("the audit has %q, want %q", records, want)
 	}
 }

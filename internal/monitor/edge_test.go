@@ -100,7 +100,8 @@ func (p *plant) answerFetches(dir string) {
 }
 
 // A recording gives the same results, alerts and evidence, byte for byte, whether its gateway
-// sends windows or features; for the evidence the monitor fetches windows from the gateway.
+// sends windows or features; for the evidence the monitor fetches windows from the gateway. What
+// the machine's control said is in results and evidence of both.
 func TestEdgeModeAgrees(t *testing.T) {
 	t.Parallel()
 	type said struct{ results, alerts, waveform []byte }
@@ -109,7 +110,11 @@ func TestEdgeModeAgrees(t *testing.T) {
 		p := newPlant(t, 1)
 		dir, kept := filepath.Join(t.TempDir(), "spool"), filepath.Join(t.TempDir(), "evidence")
 		p.monitor(keeping(t, kept))
-		p.deliver(mode, dir, gunLife())
+		ws := gunLife()
+		for _, w := range ws {
+			w.FeedRate, w.Programme, w.Material = 82.5, "O1234 <bore>", "42CrMo4"
+		}
+		p.deliver(mode, dir, ws)
 		if mode != nil {
 			p.answerFetches(dir)
 		}
@@ -134,6 +139,14 @@ func TestEdgeModeAgrees(t *testing.T) {
 	raw, edge := both[0], both[1]
 	if !bytes.Equal(raw.results, edge.results) || !bytes.Equal(raw.alerts, edge.alerts) || !bytes.Equal(raw.waveform, edge.waveform) {
 		t.Errorf("raw:\n%s\n%s\nedge:\n%s\n%s\nevidence of %d and %d bytes", raw.results, raw.alerts, edge.results, edge.alerts, len(raw.waveform), len(edge.waveform))
+	}
+	if n := bytes.Count(raw.results, []byte(`"feed_rate":82.5,"programme":"O1234 \u003cbore\u003e","material":"42CrMo4"`)); n != 20 {
+		t.Errorf("%d results say what the control said", n)
+	}
+	for _, text := range []string{"feed_rate", "O1234 <bore>", "42CrMo4"} {
+		if !bytes.Contains(raw.waveform, []byte(text)) {
+			t.Errorf("the evidence has no %s", text)
+		}
 	}
 	if len(raw.alerts) < 100 {
 		t.Error("no alert: the test has no teeth")

@@ -39,7 +39,7 @@ func (m *Monitor) serveExtract(ctx context.Context, p *bus.Partition) error {
 	if err != nil {
 		return fmt.Errorf("monitor: partition %d: %w", x.id, err)
 	}
-	m.ready.reached(x.id, ofWindows, txn.Position(bus.TopicWindows))
+	m.ready.reached(x.id, ofWindows, txn.Begin())
 	for wait := time.Duration(0); ; {
 		msgs, err := p.Fetch(ctx, batchWindows, wait)
 		if err != nil {
@@ -63,6 +63,7 @@ func (x *worker) publish(ctx context.Context, txn *bus.Txn, msgs []bus.Message) 
 		if m.Header(envelope.Copied) != nil {
 			continue
 		}
+		x.took.fetch.Observe(x.now().Sub(m.Time).Seconds())
 		if f, err := x.extract(m); err != nil {
 			asides = append(asides, setAside{*m, err.Error(), err})
 		} else {
@@ -73,9 +74,11 @@ func (x *worker) publish(ctx context.Context, txn *bus.Txn, msgs []bus.Message) 
 	n, next := len(out), msgs[len(msgs)-1].Offset+1
 	batch, cancel := withGrace(ctx, x.grace)
 	defer cancel()
-	if err := publishWith(batch, txn, out, asides, map[string]int64{bus.TopicWindows: next}, x.now()); err != nil {
+	began := x.now()
+	if err := publishWith(batch, txn, out, asides, map[string]int64{bus.TopicWindows: next}, began); err != nil {
 		return fmt.Errorf("monitor: partition %d: %w", x.id, err)
 	}
+	x.took.transaction.Observe(x.now().Sub(began).Seconds())
 	x.ready.published(x.id, ofWindows, next, x.now())
 	x.Monitor.features.Add(uint64(n))
 	x.dead.Add(uint64(len(asides)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -29,7 +31,9 @@ const (
 )
 
 // Follower reads the results and alerts of all machines of a group, whichever monitor judges
-// them, and gives each to a page and to the store of its history.
+// them, and gives each to a page and to the store of its history. The store also gets the results
+// of models on trial. While a page looks at a machine that this monitor does not judge, the page
+// gets the machine's last window.
 type Follower struct {
 	Bus   bus.Config
 	Group string
@@ -38,12 +42,17 @@ type Follower struct {
 	Ends  map[int]int64 // of the topic of alerts: what lies before is on the page already, see Recall
 	Log   zerolog.Logger
 
-	far int64 // replaces followFar in tests
+	far       int64     // replaces followFar in tests
+	noShadows sync.Once // of the log line about models on trial
 }
 
 // Run follows the topics until ctx ends. It waits for a broker that is away, and goes on after
 // errors, which it logs. A file that is damaged is moved aside and filled again.
 func (f *Follower) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	l := &looker{bus: f.Bus, hub: f.Hub, layouts: new(layouts), seen: make(map[string]*looked)}
+	wg.Go(func() { l.run(ctx) })
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
 		if ctx.Err() != nil {
@@ -82,7 +91,7 @@ func (f *Follower) follow(ctx context.Context) error {
 	since := time.Now().Add(-followLive)
 	alerts := &feed{Follower: f, topic: bus.TopicAlerts, since: since, shown: f.Ends, reached: make(chan struct{})}
 	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{})}
-	errs := make(chan error, 2)
+	errs := make(chan error, 3)
 	wg.Go(func() { errs <- alerts.run(ctx) })
 	wg.Go(func() {
 		select {
@@ -92,7 +101,36 @@ func (f *Follower) follow(ctx context.Context) error {
 		}
 		errs <- results.run(ctx)
 	})
+	wg.Go(func() {
+		if err := f.followShadows(ctx); err != nil {
+			errs <- err
+		}
+	})
 	return <-errs
+}
+
+// followShadows gives the store what models on trial make of windows, until ctx ends. It tries
+// again after errors of the broker, which hold up nothing else, and returns errors of the store.
+func (f *Follower) followShadows(ctx context.Context) error {
+	for {
+		shadows := &feed{Follower: f, topic: bus.TopicShadow, reached: make(chan struct{})}
+		err := shadows.run(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case shadows.failed != nil:
+			return err
+		}
+		f.noShadows.Do(func() {
+			f.Log.Warn().Err(err).Str("event", "history_without_shadows").
+				Msg("the pages of models do not get what models on trial make of windows: the monitor needs the right Read on " + bus.TopicShadow + "; trying again")
+		})
+		select {
+		case <-time.After(followAgain):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // feed reads one topic. It gives every message to the store, and those that are new to the
@@ -107,6 +145,7 @@ type feed struct {
 	behind  int64     // messages, when it began
 	ahead   func()    // ends the reading on the side, and waits for it; nil: there is none
 	once    sync.Once // of the log line about messages that cannot be read
+	failed  error     // of the store
 
 	mu    sync.Mutex
 	shown map[int]int64 // offset by partition: what lies before is on the page
@@ -151,7 +190,7 @@ func (f *feed) start(ctx context.Context, p bus.Followed) bus.Start {
 		}
 	}
 	f.behind += p.End - next
-	if f.behind > f.tooFar() && f.ahead == nil && !f.caught {
+	if f.behind > f.tooFar() && f.ahead == nil && !f.caught && f.topic != bus.TopicShadow {
 		f.lookAhead(ctx)
 	}
 	return at
@@ -181,6 +220,7 @@ func (f *feed) take(p bus.Followed, msgs []bus.Message, next int64) error {
 	began := time.Now()
 	opened := f.open(msgs)
 	if err := f.Store.Fold(summary.Position{Topic: p.Topic, Partition: p.Partition, ID: p.ID}, next, opened); err != nil {
+		f.failed = err
 		return err
 	}
 	f.show(p.Partition, opened, next)
@@ -200,7 +240,8 @@ func (f *feed) rest() error {
 		f.ahead()
 		f.ahead = nil
 	}
-	return f.Store.Tick()
+	f.failed = f.Store.Tick()
+	return f.failed
 }
 
 // show gives the page what is new to it.
@@ -250,12 +291,19 @@ func (f *feed) open(msgs []bus.Message) []summary.Message {
 	return opened
 }
 
+// championGroup returns the group of the monitors in whose name a shadow judges, which is the
+// result's without the model.
+func championGroup(r *event.Result) string {
+	group, _ := strings.CutSuffix(r.Group, machine.ShadowGroup("", r.Model))
+	return group
+}
+
 var errNotEvent = errors.New("the message is not an event of the machine that is its key")
 
 // openEvent reads the event in a message, and reports whether it is of the group. Types of later
 // releases are of no group.
 func openEvent(m *bus.Message, group string, into *summary.Message) (ours bool, err error) {
-	var of, machine string
+	var of, name string
 	decode := func(v any) {
 		if len(m.Value) > mostEvent {
 			err = errNotEvent
@@ -265,26 +313,32 @@ func openEvent(m *bus.Message, group string, into *summary.Message) (ours bool, 
 	}
 	typ := string(m.Header("ce_type"))
 	switch {
+	case m.Topic == bus.TopicShadow && typ == event.ResultType:
+		into.Shadow = new(event.Result)
+		decode(into.Shadow)
+		of, name = championGroup(into.Shadow), into.Shadow.Machine
+	case m.Topic == bus.TopicShadow:
+		return false, nil
 	case m.Topic == bus.TopicResults && (typ == event.ResultType || typ == ""):
 		into.Result = new(event.Result)
 		decode(into.Result)
-		of, machine = into.Result.Group, into.Result.Machine
+		of, name = into.Result.Group, into.Result.Machine
 	case typ == event.AlertType:
 		into.Alert = new(event.Alert)
 		decode(into.Alert)
-		of, machine = into.Alert.Group, into.Alert.Machine
+		of, name = into.Alert.Group, into.Alert.Machine
 	case typ == event.AdvisoryType:
 		into.Advisory = new(event.Advisory)
 		decode(into.Advisory)
-		of, machine = into.Advisory.Group, into.Advisory.Machine
+		of, name = into.Advisory.Group, into.Advisory.Machine
 	case typ == event.EvidenceType:
 		into.Evidence = new(event.Evidence)
 		decode(into.Evidence)
-		of, machine = into.Evidence.Group, into.Evidence.Machine
+		of, name = into.Evidence.Group, into.Evidence.Machine
 	default:
 		return false, nil
 	}
-	if err == nil && (machine == "" || machine != m.Key) {
+	if err == nil && (name == "" || name != m.Key) {
 		err = errNotEvent
 	}
 	return err == nil && history.OfGroup(of, group), err

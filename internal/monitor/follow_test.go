@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -140,6 +141,55 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the history has %d and %d windows, want 7 and 3", one, two)
 	}
 	if log := p.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "leaves out messages that cannot be read as events") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// The store counts on which windows a model on trial and its champion disagree: the windows of the
+// group, once, also after a restart.
+func TestFollowShadows(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	dir := t.TempDir()
+	send := func(group string, from, n int) {
+		var msgs []bus.Message
+		for i := range n {
+			start := time.Now().Add(time.Duration(from+i-60) * time.Second).UTC()
+			r := event.Result{
+				ID: fmt.Sprintf("acme/one/%s/%d/%s", epochA, from+i, group), Group: group, Machine: "acme/one", Epoch: epochA, Seq: uint64(from + i), Start: start, End: start.Add(time.Second),
+				Verdict: event.Unknown, Model: "new", Champion: &event.Champion{Model: "old", Verdict: event.Healthy},
+			}
+			m := message(bus.TopicShadow, r.ID, r.Machine, event.ResultType, r.End, event.JSON(r))
+			msgs = append(msgs, m)
+		}
+		p.send(msgs...)
+	}
+	compared := func(s *summary.Store) (n int) {
+		u, err := s.ModelUse("new", time.Now().Add(-24*time.Hour), time.Now().Add(24*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trial := range u.Trials {
+			if n += trial.Sum.ShadowUnknown; trial.Shadow != "new" || trial.Champion != "old" {
+				t.Fatalf("%+v", trial)
+			}
+		}
+		return n
+	}
+	store := p.store(dir)
+	stop := p.follow(web.NewHub(web.Config{}), store)
+	send(machine.ShadowGroup("other", "new"), 0, 7)
+	send(machine.ShadowGroup(DefaultGroup, "new"), 0, 5)
+	p.eventually("five windows", func() bool { return compared(store) == 5 })
+	stop()
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store = p.store(dir)
+	p.follow(web.NewHub(web.Config{}), store)
+	send(machine.ShadowGroup(DefaultGroup, "new"), 5, 2)
+	p.eventually("seven windows", func() bool { return compared(store) == 7 })
+	if log := p.log.String(); log != "" {
 		t.Errorf("log:\n%s", log)
 	}
 }

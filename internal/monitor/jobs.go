@@ -32,9 +32,9 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 			name, rebuild := m.Machine, m.NewRebuild(j)
 			job = func(ctx context.Context) machine.Reply { return s.rebuild(ctx, name, j, rebuild) }
 		} else if j, ok := m.EvidenceDue(s.now()); ok {
-			name := m.Machine
+			name, usual := m.Machine, m.UsualBands(j)
 			job = func(ctx context.Context) machine.Reply {
-				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j)}}}
+				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j, usual)}}}
 			}
 		}
 	})
@@ -142,8 +142,9 @@ func (s *partition) codecOf(name string, read reading) (codec *window.Codec, err
 	return nil, evidence.ErrNothing
 }
 
-// gather reads the windows of a span again, keeps them, and says what became of it.
-func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJob) event.Evidence {
+// gather reads the windows of a span again, keeps them with what is usual for the tool, and says
+// what became of it.
+func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJob, usual []evidence.Band) event.Evidence {
 	e, about := j.About(name, s.cfg.EvidenceURL)
 	if s.cfg.Evidence == nil {
 		e.Text = about + " not kept: the monitor has no evidence.dir any more."
@@ -156,7 +157,7 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 	if j.Offset < -1 { // Kafka has only features
 		read, why = s.fetchEvidence(ctx, name, j)
 	}
-	k, err := s.keep(name, j, read)
+	k, err := s.keep(name, j, usual, read)
 	switch e.Windows, e.Bytes, e.SHA256 = k.Windows, k.Bytes, k.SHA256; {
 	case err != nil:
 		e.Text = fmt.Sprintf("%s not kept: %v%s.", about, err, why)
@@ -169,13 +170,13 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 	return e
 }
 
-// keep writes evidence of the windows that are read.
-func (s *partition) keep(name string, j machine.EvidenceJob, read reading) (evidence.Kept, error) {
+// keep writes evidence of the windows that are read, and of what is usual for the tool.
+func (s *partition) keep(name string, j machine.EvidenceJob, usual []evidence.Band, read reading) (evidence.Kept, error) {
 	codec, err := s.codecOf(name, read)
 	if err != nil {
 		return evidence.Kept{}, err
 	}
-	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To}
+	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To, Usual: usual}
 	return s.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
 		var w window.Window
 		next := uint64(0) // windows may have been sent again

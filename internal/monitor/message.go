@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -93,13 +91,11 @@ func refusal(m *bus.Message, e window.Envelope, err error) error {
 	return err
 }
 
-// plain reports whether text can be part of a key and of a log line.
-func plain(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
+// isPlain reports whether text can be part of a key and of a log line.
+func isPlain(text string) bool { return plain.Check(text) == nil }
 
 // named reports whether text can name a machine, a tool or a hole.
-func named(text string) bool { return plain(text) && len(text) <= maxName }
+func named(text string) bool { return isPlain(text) && len(text) <= maxName }
 
 // Open checks a message and stores its window in w, reusing w's memory. What passes can
 // be judged, and said in JSON.
@@ -126,9 +122,9 @@ func checkFacts(m *bus.Message, w *window.Window) error {
 	if w.Seq >= maxSeq {
 		return fmt.Errorf("monitor: window %d: an ingester counts windows from 0, none reaches %d", w.Seq, uint64(maxSeq))
 	}
-	for _, text := range []string{w.Machine, w.Tool, w.ToolLife, w.Hole} {
+	for _, text := range []string{w.Machine, w.Tool, w.ToolLife, w.Hole, w.Programme, w.Material} {
 		if !named(text) {
-			return fmt.Errorf("monitor: machine, tool, its life or hole %.64q is not UTF-8, has control characters, or is longer than %d bytes", text, maxName)
+			return fmt.Errorf("monitor: machine, tool, its life, hole, programme or material %.64q is not UTF-8, has control characters, or is longer than %d bytes", text, maxName)
 		}
 	}
 	return nil
@@ -177,6 +173,9 @@ func message(topic, id, machine, typ string, at time.Time, body []byte) bus.Mess
 	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body}
 	for _, a := range event.Attributes(id, machine, typ, at, "application/json") {
 		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
+	}
+	if trace := event.TraceParent(typ, id); trace != "" {
+		m.Headers = append(m.Headers, bus.Header{Key: event.TraceHeader, Value: []byte(trace)})
 	}
 	return m
 }

@@ -86,6 +86,10 @@ type Config struct {
 	OnAdvisory func(event.Advisory)
 	OnEvidence func(event.Evidence)
 
+	// OnAudit, if not nil, gets a record of every command that was carried out or refused, once
+	// readers can see that. It must not block. Partitions call it from goroutines of their own.
+	OnAudit func(event.Audit)
+
 	Log zerolog.Logger
 }
 
@@ -103,6 +107,8 @@ type Monitor struct {
 	ready  readiness
 	topics topicCheck
 	counts partitionCounts
+	took   durations
+	table  machineTable
 
 	judged, late, repeats, dead, alerts atomic.Uint64
 	features, unwatched                 atomic.Uint64
@@ -140,7 +146,7 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Model != nil {
 		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
-	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now}
+	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now, took: newDurations()}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
 	cfg.Bus.OnDamage = func(err error) {
 		cfg.Log.Warn().Err(err).Str("event", "message_damaged").Msg("passed over a message that cannot be taken out of its batch")

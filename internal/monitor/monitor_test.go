@@ -398,6 +398,8 @@ func TestBadMessages(t *testing.T) {
 	nameless := at(104, "T1", false)
 	nameless.Machine = ""
 	latin1 := at(105, "T\xe4", false)
+	escape, backwards := at(110, "T1", false), at(111, "T1", false)
+	escape.Programme, backwards.Material = "O1\x1b[2J", "\u202e4oMrC24"
 
 	bad := []struct {
 		name   string
@@ -414,6 +416,8 @@ func TestBadMessages(t *testing.T) {
 		{"the key of another machine", stray, `key "acme/line1/lathe", the window is of machine "acme/line1/drill"`},
 		{"no machine", p.message(nameless), "no machine"},
 		{"a tool that is not text", p.message(latin1), "UTF-8"},
+		{"a programme with an escape", p.message(escape), "programme or material"},
+		{"a material that is written backwards", p.message(backwards), "control characters"},
 		{"nothing", bus.Message{Topic: bus.TopicWindows, Key: drill}, `no header "ce_type"`},
 	}
 	var stream []bus.Message

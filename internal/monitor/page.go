@@ -24,7 +24,7 @@ func (c *Config) Show(hub *web.Hub) {
 	c.OnWindow = func(l *signal.Layout, w *window.Window, r event.Result) {
 		hub.Window(web.Window{
 			Machine: w.Machine, Tool: w.Tool, Hole: w.Hole, Epoch: w.EpochString(), Seq: w.Seq, Start: w.Start, Layout: l, Quality: faults(l, r),
-			Samples: w.Samples, Learning: r.Verdict == event.Learning,
+			Samples: w.Samples, Learning: r.Verdict == event.Learning, Idle: r.Verdict == event.NotCutting || r.Verdict == event.SensorFault,
 		})
 	}
 }

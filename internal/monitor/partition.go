@@ -34,14 +34,16 @@ const (
 // its owner says, with Kafka; the owner decides.
 type partition struct {
 	*Monitor
-	id    int
-	in    *bus.Partition
-	txn   *bus.Txn
-	owner *machine.Owner
+	id         int
+	in         *bus.Partition
+	inFeatures *bus.Reader // nil before the fence
+	txn        *bus.Txn
+	owner      *machine.Owner
 
 	window     window.Window // that is being judged, with its samples
 	format     *format       // of it; nil: only the features of what is being judged are there
 	offset     int64         // of it in the windows topic
+	opened     time.Time     // when judging it began
 	other      window.Features
 	extractors extractors
 	announced  int64         // offset up to which the owner knows that all features were read
@@ -88,9 +90,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		state: make(map[string]bus.Message), stateNext: bus.FirstOffset,
 	}
 	s.owner.OnFeatures = s.seal
-	if m.cfg.OnWindow != nil {
-		s.owner.OnWindow = s.show
-	}
+	s.owner.OnWindow = s.show
 	s.owner.Divide = bus.PartitionOf
 	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), ofWindows, end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
@@ -98,12 +98,18 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	}
 	m.ready.assigned(p.ID(), m.now())
 	defer m.ready.revoked(p.ID())
+	defer m.table.revoked(p.ID())
 	// Until the fence the previous owner goes on. After it only what the owner has written
 	// meanwhile is left to read.
 	if err := bus.ReadFrom(ctx, m.cfg.Bus, bus.TopicState, p.ID(), bus.FirstOffset, false, s.remember); err != nil {
 		return fmt.Errorf("monitor: state: %w", err)
 	}
 	defer func() { m.missing.Add(-int64(s.holes)) }() // the next owner counts them
+	defer func() {
+		if s.inFeatures != nil {
+			s.inFeatures.Close()
+		}
+	}()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.run(ctx) })
 	g.Go(func() error { return s.readWindows(ctx) })
@@ -135,7 +141,7 @@ func (s *partition) run(ctx context.Context) error {
 				reply.Now = s.now()
 				actions = append(actions, s.owner.On(*reply)...)
 				if a.Load {
-					s.countMissing()
+					s.countMachines()
 				}
 			}
 		}
@@ -218,6 +224,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
 	s.txn = txn
+	s.inFeatures = txn.Reader(bus.TopicFeatures, func(end int64) { s.passed(ctx, s.inFeatures.Next(), end) })
 	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Features: txn.Position(bus.TopicFeatures), Commands: txn.Position(bus.TopicCommands)}
 	_, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
 	if err != nil {
@@ -228,7 +235,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
-	s.ready.reached(s.id, ofWindows, at.Windows)
+	s.ready.reached(s.id, ofWindows, txn.Begin())
 	s.ready.reached(s.id, ofFeatures, at.Features)
 	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
 }
@@ -323,6 +330,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 			inputs[i] = s.windowInput(m)
 		}
 		s.mu.Unlock()
+		s.took.read(s.now(), msgs, inputs)
 		select {
 		case s.replies <- machine.Reply{Windows: inputs}:
 		case <-ctx.Done():
@@ -333,6 +341,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 
 // extract stores the features of the window in a message that its machine is judged by.
 func (s *partition) extract(m *bus.Message, into *window.Features) error {
+	s.opened = s.now()
 	f, err := s.layouts.openWindow(m, &s.window)
 	if err != nil {
 		return err
@@ -360,8 +369,12 @@ func (s *partition) seal(x *window.Features) {
 	s.sealed = append(s.sealed, envelope.Features(e, envelope.Monitor, s.offset))
 }
 
-// show shows the window that is being judged, with its samples if they are there.
+// show notes how long judging a window took, and shows it, with its samples if they are there.
 func (s *partition) show(x *window.Features, r event.Result) {
+	s.took.judge.Observe(s.now().Sub(s.opened).Seconds())
+	if s.cfg.OnWindow == nil {
+		return
+	}
 	w := &s.window
 	if s.format == nil {
 		w = &x.Window
@@ -372,18 +385,13 @@ func (s *partition) show(x *window.Features, r event.Result) {
 // readFeatures reads batches of features when the owner asks for them. Those that monitors
 // extracted while they judged are not for an owner that reads windows itself.
 func (s *partition) readFeatures(ctx context.Context) error {
-	var in *bus.Reader
 	for {
 		select {
-		case <-s.features:
+		case <-s.features: // after fence, which sets inFeatures
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if in == nil { // there is a transaction now
-			in = s.txn.Reader(bus.TopicFeatures, func(end int64) { s.passed(ctx, in.Next(), end) })
-			defer in.Close()
-		}
-		msgs, err := in.Fetch(ctx, batchFeatures, 0)
+		msgs, err := s.inFeatures.Fetch(ctx, batchFeatures, 0)
 		if err != nil {
 			return err
 		}
@@ -395,6 +403,7 @@ func (s *partition) readFeatures(ctx context.Context) error {
 			}
 		}
 		s.mu.Unlock()
+		s.took.read(s.now(), msgs, inputs)
 		select {
 		case s.replies <- machine.Reply{Features: inputs}:
 		case <-ctx.Done():
@@ -432,6 +441,7 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 		in.Past = offset + 1
 	}
 	in.Open = func(into *window.Features) error {
+		s.opened = s.now()
 		if s.format = nil; m.Damage == nil && err != nil {
 			return &unreadable{m.Key, fmt.Errorf("monitor: %w", err)}
 		}

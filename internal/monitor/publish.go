@@ -50,10 +50,12 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	if err := publishWith(ctx, s.txn, msgs, letters, positions, now); err != nil {
 		return fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
+	s.measure(b, now)
 	s.Monitor.features.Add(uint64(len(sealed)))
 	s.ready.published(s.id, ofWindows, b.Position.Windows, now)
 	s.ready.reached(s.id, ofFeatures, b.Position.Features)
 	s.published(b)
+	s.auditCommands(b)
 	s.forgetRaw(b.Position)
 	return nil
 }
@@ -155,15 +157,28 @@ func (s *partition) published(b *machine.Batch) {
 		}
 		ev.Str("event", l.Event).Str("machine", l.Machine).Msg(l.Text)
 	}
-	s.countMissing()
+	s.countMachines()
 }
 
-// countMissing counts the windows that have not come.
-func (s *partition) countMissing() {
+// measure notes how long a batch took whose transaction began at that time, and its results.
+func (s *partition) measure(b *machine.Batch, began time.Time) {
+	now := s.now()
+	s.took.transaction.Observe(now.Sub(began).Seconds())
+	for i := range b.Events {
+		if r := b.Events[i].Result; r != nil && !b.Events[i].Shadow && !r.Late {
+			s.took.result.Observe(now.Sub(r.End).Seconds())
+		}
+	}
+	s.table.judged(s.id, b.Events)
+}
+
+// countMachines notes how the machines are, and counts the windows that have not come.
+func (s *partition) countMachines() {
 	holes := uint64(0)
 	s.owner.Machines(func(m *machine.Machine) { holes += m.Missing() })
 	s.missing.Add(int64(holes) - int64(s.holes))
 	s.holes = holes
+	s.table.update(s.id, s.owner)
 }
 
 // tell counts, logs and shows one event.

@@ -68,12 +68,16 @@ func (r *readiness) fetched(id, of int, end int64, now time.Time) {
 	}
 }
 
-// published notes up to where the windows or the features are judged.
+// published notes up to where the windows or the features are judged. It is negative while there
+// was none.
 func (r *readiness) published(id, of int, next int64, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.partitions[id]; h != nil {
-		h.published, h.next[of] = now, next
+		h.published = now
+		if next >= 0 {
+			h.next[of] = next
+		}
 	}
 }
 

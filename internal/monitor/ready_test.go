@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // A monitor that has just begun is ready when it has read all its partitions. Partitions that it
@@ -34,6 +36,29 @@ func TestReadyWhenAllIsRead(t *testing.T) {
 	now = now.Add(readyWithin + time.Second)
 	r.fetched(4, ofWindows, 0, now)
 	want("a partition stands still", "partition 8: no answer from the broker")
+}
+
+// A partition without windows, or whose windows are all gone, stays ready when the monitor
+// publishes something else there.
+func TestReadyWithoutWindows(t *testing.T) {
+	for _, end := range []int64{0, 1000} {
+		var r readiness
+		now := time.Now()
+		r.generation(1)
+		r.assigned(4, now)
+		r.reached(4, ofWindows, end)
+		r.fetched(4, ofWindows, end, now)
+		r.published(4, ofWindows, bus.FirstOffset, now)
+		now = now.Add(2 * readyWithin)
+		r.fetched(4, ofWindows, end, now)
+		if err := r.check(now); err != nil {
+			t.Errorf("no windows before %d: %v", end, err)
+		}
+		r.fetched(4, ofWindows, end+3, now)
+		if err := r.check(now); err == nil || !strings.Contains(err.Error(), "3 windows wait") {
+			t.Errorf("three windows behind %d: %v", end, err)
+		}
+	}
 }
 
 // A member without a partition is ready.

@@ -56,9 +56,6 @@ var metrics = []metric.Metric[Stats]{
 	metric.Counter("tcm_advisories_total", "Advisories sent: sensors, silence and so on, raised and cleared.", func(s Stats) uint64 { return s.Advisories }),
 }
 
-// Metrics returns the counts for Prometheus.
-func (m *Monitor) Metrics() metric.Collector { return metric.Of(m.Stats, metrics) }
-
 // onStall counts what the watchdog of the readers did, and logs a standstill once.
 func (m *Monitor) onStall(s bus.Stall) {
 	ev := m.cfg.Log.Debug()

@@ -30,8 +30,16 @@ const (
 // a clock that goes on a minute after it was made.
 func newUpgradedPlant(t *testing.T) (p *plant, clock func(*Monitor)) {
 	t.Helper()
+	p, clock = openFrozen(t, "old-release")
+	p.apply(0) // as how-to/upgrade.md says: the release before knew fewer topics
+	return p, clock
+}
+
+// openFrozen opens a copy of a plant in testdata.
+func openFrozen(t *testing.T, release string) (p *plant, clock func(*Monitor)) {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "old-release"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", release))); err != nil {
 		t.Fatal(err)
 	}
 	m, err := model.Load(filepath.Join(dir, "model"))
@@ -40,7 +48,6 @@ func newUpgradedPlant(t *testing.T) (p *plant, clock func(*Monitor)) {
 	}
 	p = &plant{t: t, dir: filepath.Join(dir, "broker"), model: m}
 	p.open()
-	p.apply(0) // as how-to/upgrade.md says: the release before knew fewer topics
 	text, err := os.ReadFile(filepath.Join(dir, "made"))
 	if err != nil {
 		t.Fatal(err)

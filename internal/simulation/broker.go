@@ -1,9 +1,9 @@
 package simulation
 
 import (
-	"fmt"
-	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -135,9 +135,10 @@ type txn struct {
 	loadedAt    int64                    // and by the broker's
 	ends        map[int]machine.Position // of partitions that it asks for machines
 	forwards    []forwarded
-	before      []input  // of its owner, since the transaction before, of which nothing followed
-	judged      []judged // of which it was decided
-	seen        bool     // it was published
+	before      []*input         // of its owner, since the transaction before, of which nothing followed
+	judged      []judged         // of which it was decided
+	seen        bool             // it was published
+	ids         map[int64]string // of the commands that it follows from, by offset
 
 	// What the broker has lost of it, and what undoes what the checker noted then.
 	stateLost, positionLost bool
@@ -157,6 +158,10 @@ func (b *broker) partOf(name string) int { return partitionOf(name, len(b.parts)
 
 // visible reports whether readers of committed messages see what belongs to a transaction.
 func (t *txn) visible() bool { return t == nil || t.committed }
+
+// takes reports whether monitors of a group judge a message that belongs to a transaction. What
+// the owner of another group has forwarded they have in the partition that it comes from.
+func (g *group) takes(t *txn) bool { return t == nil || t.committed && t.group == g }
 
 // open reports whether readers wait until a transaction has ended.
 func (t *txn) open() bool { return t != nil && !t.committed && !t.aborted }
@@ -248,7 +253,7 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 
 func (b *broker) isDown() bool { return b.w.now < b.down }
 
-func transactionalID(g *group, part int) string { return fmt.Sprintf("%s-%d", g.name, part) }
+func transactionalID(g *group, part int) string { return g.name + "-" + strconv.Itoa(part) }
 
 // fence makes a member the owner of a transactional id: what the previous one left open is
 // aborted.
@@ -379,15 +384,20 @@ func (b *broker) load(part int) (records []machine.Record, ok bool) {
 
 // byKey returns the records that are wanted, in the order of their keys.
 func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool) []machine.Record {
-	named := make(map[string]machine.Record, len(all))
+	type named struct {
+		name string
+		machine.Record
+	}
+	var found []named
 	for key, r := range all {
 		if wanted(r) {
-			named[key.String()] = r
+			found = append(found, named{key.String(), r})
 		}
 	}
-	records := make([]machine.Record, 0, len(named))
-	for _, key := range slices.Sorted(maps.Keys(named)) {
-		records = append(records, named[key])
+	slices.SortFunc(found, func(a, b named) int { return strings.Compare(a.name, b.name) })
+	records := make([]machine.Record, len(found))
+	for i, r := range found {
+		records[i] = r.Record
 	}
 	return records
 }
@@ -397,21 +407,23 @@ func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool)
 func (b *broker) compact() {
 	for _, p := range b.parts {
 		seen := make(map[machine.Key]bool)
-		var kept []stateRecord
+		from := len(p.state) // of what is kept
 		for _, r := range slices.Backward(p.state) {
 			switch key := r.Key; {
 			case r.txn.aborted:
+				continue
 			case !r.txn.committed, r.txn.ended > b.w.now-mostLost:
-				kept = append(kept, r)
-			case !seen[key]:
-				seen[key] = true
-				if r.Value != nil {
-					kept = append(kept, r)
+			case seen[key]:
+				continue
+			default:
+				if seen[key] = true; r.Value == nil {
+					continue
 				}
 			}
+			from--
+			p.state[from] = r
 		}
-		slices.Reverse(kept)
-		p.state = kept
+		p.state = slices.Delete(p.state, 0, from)
 	}
 }
 

@@ -272,10 +272,10 @@ func (c *checker) advisory(s *seen, t *txn, a *event.Advisory) {
 
 // ids returns the ids of the commands that a transaction follows from, by offset.
 func (c *checker) ids(t *txn) map[int64]string {
-	ids := make(map[int64]string)
-	if t.batch.Of == nil {
-		return ids
+	if t.ids != nil || t.batch.Of == nil {
+		return t.ids
 	}
+	ids := make(map[int64]string)
 	for _, m := range commandsOf(t.batch.Of) {
 		if m.Foreign {
 			continue
@@ -286,6 +286,7 @@ func (c *checker) ids(t *txn) map[int64]string {
 		}
 		ids[m.Offset] = e.ID
 	}
+	t.ids = ids
 	return ids
 }
 
@@ -348,7 +349,7 @@ func (c *checker) result(s *seen, t *txn, r *event.Result) {
 	if r.Late {
 		return
 	}
-	life := r.Tool + " " + c.w.broker.lives[fmt.Sprintf("%s/%s/%d", r.Machine, r.Epoch, r.Seq)]
+	life := r.Tool + " " + c.w.broker.lives[nameOf(r.Machine, r.Epoch, r.Seq)]
 	if life != m.life {
 		m.faulty, m.life = 0, life
 	}
@@ -463,7 +464,7 @@ func (s *seen) ref(part int) *reference {
 }
 
 // hand lets the owner without trouble take what another owner took.
-func (c *checker) hand(ref *reference, t *txn, in input) []machine.Action {
+func (c *checker) hand(ref *reference, t *txn, in *input) []machine.Action {
 	switch r := in.reply; {
 	case in.due != nil:
 		due := ref.owner.ReplayDue(t.batch.Of.Now)
@@ -602,12 +603,12 @@ func (c *checker) end() {
 				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, p.left(windowLog), p.edgeEnd, p.left(commandLog))
 			}
 			for off, f := range p.features {
-				if f.judged() && f.txn.visible() && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
+				if f.judged() && g.takes(f.txn) && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
 					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, name(&f.Window))
 				}
 			}
 			for off, win := range p.windows {
-				if !win.txn.visible() {
+				if !g.takes(win.txn) {
 					continue
 				}
 				if win.other {

@@ -74,14 +74,14 @@ func (in *input) is(of *machine.Reply) bool {
 
 // handled returns what the owner has taken before and with the reply that a batch follows
 // from.
-func (d *drive) handled(of *machine.Reply) []input {
+func (d *drive) handled(of *machine.Reply) []*input {
 	if of == nil {
 		return nil
 	}
-	i := slices.IndexFunc(d.inputs, func(in input) bool { return in.is(of) })
+	i := slices.IndexFunc(d.inputs, func(in *input) bool { return in.is(of) })
 	done := slices.Clone(d.inputs[:i+1])
 	d.inputs = d.inputs[i+1:]
-	return slices.DeleteFunc(done, func(in input) bool {
+	return slices.DeleteFunc(done, func(in *input) bool {
 		r := &in.reply
 		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0 && r.Adopted == nil && r.Again == nil
 	})
@@ -97,7 +97,7 @@ func (d *drive) follows(v *version) {
 	}
 	f := v.fleet
 	r := machine.Reply{Fleet: &f, Now: d.now()}
-	d.inputs = append(d.inputs, input{reply: r, level: v.number})
+	d.inputs = append(d.inputs, &input{reply: r, level: v.number})
 	d.do(d.owner.On(r))
 }
 
@@ -142,7 +142,7 @@ func (d *drive) startReplay() {
 	}
 	job := r.Job()
 	d.replaying = true
-	d.inputs = append(d.inputs, input{due: r})
+	d.inputs = append(d.inputs, &input{due: r})
 	w.say("%s partition %d: replays tool %s of %s by %s", d.m.name, d.part, job.Tool, job.Machine, job.Model[8:])
 	ends := make(map[int]int)
 	for _, part := range job.Partitions {
@@ -195,7 +195,7 @@ func (d *drive) replayWithout(r *machine.Replay, takes int64) {
 		}
 		d.replayed(r, nil, true)
 		if again := d.owner.ReplayDue(d.now()); again != nil {
-			d.inputs = append(d.inputs, input{due: again})
+			d.inputs = append(d.inputs, &input{due: again})
 			for _, f := range all {
 				again.Observe(f.Features, f.time())
 			}
@@ -212,7 +212,7 @@ func (d *drive) replayed(r *machine.Replay, seen []*sentFeatures, failed bool) {
 		return
 	}
 	d.m.w.say("%s partition %d: has replayed %s of %s: %v", d.m.name, d.part, r.Job().Tool, r.Job().Machine, !failed)
-	d.inputs = append(d.inputs, input{reply: machine.Reply{Replayed: r, Now: d.now()}, seen: seen})
+	d.inputs = append(d.inputs, &input{reply: machine.Reply{Replayed: r, Now: d.now()}, seen: seen})
 	d.do(d.owner.On(machine.Reply{Replayed: r, Now: d.now()}))
 }
 

@@ -86,13 +86,13 @@ func (g *gateway) tick() {
 	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine]), uint64(1000-g.rival), "X", w.now), g.count)
+		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine].n), uint64(1000-g.rival), "X", w.now), g.count)
 	} else if w.fault(0.003, "second ingester of "+g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
 	}
 	if g.other > 0 {
 		g.other--
-		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine]), uint64(1000-g.other), "Y", w.now)
+		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine].n), uint64(1000-g.other), "Y", w.now)
 		win.other = true
 		w.broker.produce(win, g.count)
 	} else if w.fault(0.004, "windows of another length from "+g.machine) {
@@ -236,6 +236,8 @@ func (g *gateway) end() {
 }
 
 // name identifies a window in ids.
-func name(w *window.Window) string {
-	return w.Machine + "/" + w.EpochString() + "/" + strconv.FormatUint(w.Seq, 10)
+func name(w *window.Window) string { return nameOf(w.Machine, w.EpochString(), w.Seq) }
+
+func nameOf(machine, epoch string, seq uint64) string {
+	return machine + "/" + epoch + "/" + strconv.FormatUint(seq, 10)
 }

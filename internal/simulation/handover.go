@@ -81,6 +81,9 @@ func (w *world) grow(n int) {
 	}
 }
 
+// moving reports whether partitions were raised lately, so that machines move.
+func (w *world) moving() bool { return w.broker.grown > 0 && w.now < w.broker.grown+2*mostLearning }
+
 // learn lets the members of a group divide the partitions that there are now.
 func (g *group) learn() {
 	if g.w.broker.isDown() {
@@ -350,7 +353,7 @@ func (t *txn) hands() bool {
 	if handsOver(t.batch) {
 		return true
 	}
-	return slices.ContainsFunc(t.before, func(in input) bool {
+	return slices.ContainsFunc(t.before, func(in *input) bool {
 		r := &in.reply
 		return r.Adopted != nil || r.Again != nil || slices.ContainsFunc(r.Commands, func(c machine.Command) bool { return c.Handover != nil })
 	})

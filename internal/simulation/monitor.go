@@ -211,7 +211,7 @@ type drive struct {
 
 	version    *version // with which the owner began
 	loaded     bool     // it has
-	inputs     []input  // of the owner, that no batch followed yet
+	inputs     []*input // of the owner, that no batch followed yet
 	judged     []judged // windows since the last batch
 	publishing bool
 	replaying  bool
@@ -231,7 +231,7 @@ func (d *drive) on(r machine.Reply) {
 	if r.Published {
 		d.publishing = false
 	} else {
-		d.inputs = append(d.inputs, input{reply: r})
+		d.inputs = append(d.inputs, &input{reply: r})
 	}
 	d.do(d.owner.On(r))
 }
@@ -432,6 +432,10 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 		p := w.broker.parts[d.part]
 		if w.broker.isDown() {
 			w.after(poll, &d.m.process, again)
+			return
+		}
+		if log != commandLog && w.moving() && w.fault(0.03, "slow fetch of "+d.m.name) { // commands come meanwhile
+			w.after(1000+w.rng.Int64N(7000), &d.m.process, again)
 			return
 		}
 		end := p.stable(log)

@@ -75,7 +75,7 @@ func (c *checker) unwatched(s *seen, t *txn) {
 	results := make(map[string]*event.Result)
 	for _, o := range t.batch.Events {
 		if r := o.Result; r != nil && !o.Shadow {
-			results[fmt.Sprintf("%s/%s/%d", r.Machine, r.Epoch, r.Seq)] = r
+			results[nameOf(r.Machine, r.Epoch, r.Seq)] = r
 		}
 	}
 	for _, j := range t.judged {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -319,6 +320,9 @@ func (c *Table) readContext() error {
 		}
 		if f.to == &machine && s == "" {
 			s = c.opt.Machine
+		}
+		if s != *f.to && plain.Check(s) != nil {
+			return c.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
 		*f.to = keep(*f.to, s)
 	}

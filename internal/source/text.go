@@ -152,6 +152,8 @@ func (c *cellReader) read() error {
 		row, line, err := c.lines.read()
 		if len(row) > 0 {
 			c.line = line
+		} else if errors.Is(err, errRowTooLong) {
+			c.line++ // it begins there, if no empty lines are before it
 		}
 		c.row = row
 		if err != nil {

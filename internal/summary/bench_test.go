@@ -22,7 +22,7 @@ func fill(b *testing.B, s *Store, machines, days, every int) {
 		s.now = func() time.Time { return at }
 		for m := range machines {
 			r := result(fmt.Sprintf("plant/m%d", m), uint64(second), event.Healthy)
-			r.Start, r.End, r.Tool = at.Add(-cut), at, fmt.Sprint("T", second/14400)
+			r.Start, r.End, r.Tool, r.Hole = at.Add(-cut), at, fmt.Sprint("T", second/14400), fmt.Sprint("H", second/60%240)
 			r.Wear = &event.Wear{WearUM: float64(second % 14400), WearLowUM: 1, WearHighUM: 2}
 			msgs = append(msgs, Message{At: at, Result: r})
 		}
@@ -65,6 +65,25 @@ func BenchmarkHistory90Days(b *testing.B) {
 	b.ReportMetric(float64(points), "points")
 }
 
+// The same by hole, where the machine has as many holes as are kept.
+func BenchmarkHoles90Days(b *testing.B) {
+	s := open(b, b.TempDir())
+	fill(b, s, 10, 90, 60)
+	points := 0
+	for b.Loop() {
+		h, err := s.History("plant/m0", t0.AddDate(0, 0, -83), t0, ByHole)
+		if err != nil {
+			b.Fatal(err)
+		}
+		points = len(h.Points.T)
+		if h.Holes < 15_000 || len(h.Alarms) < 80 {
+			b.Fatalf("%d holes, %d alarms", h.Holes, len(h.Alarms))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/query")
+	b.ReportMetric(float64(points), "points")
+}
+
 // What a result costs where 500 machines send one each second, with the writing.
 func BenchmarkFold(b *testing.B) {
 	s := open(b, b.TempDir())
@@ -76,13 +95,14 @@ func BenchmarkFold(b *testing.B) {
 	for m := range names {
 		names[m] = fmt.Sprintf("plant/m%d", m)
 	}
+	holes := []string{"H1", "H2", "H3"}
 	msgs := make([]Message, machines)
 	seconds := uint64(0)
 	for b.Loop() {
 		now = t0.Add(time.Duration(seconds) * time.Second)
 		for m := range msgs {
 			r := result(names[m], seconds, event.Healthy)
-			r.Wear = &event.Wear{WearUM: 1, WearLowUM: 1, WearHighUM: 2}
+			r.Wear, r.Hole = &event.Wear{WearUM: 1, WearLowUM: 1, WearHighUM: 2}, holes[seconds/60%uint64(len(holes))]
 			msgs[m] = message(r, 0)
 		}
 		put(b, s, "results", msgs...)

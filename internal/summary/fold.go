@@ -25,6 +25,7 @@ type Message struct {
 	At       time.Time // when Kafka got it
 	Offset   int64
 	Result   *event.Result
+	Shadow   *event.Result // of a model on trial
 	Alert    *event.Alert
 	Advisory *event.Advisory
 	Evidence *event.Evidence
@@ -72,6 +73,9 @@ func (s *Store) fold(m *Message) error {
 	case m.Result != nil:
 		s.results++
 		return s.foldResult(m.Result, m.At)
+	case m.Shadow != nil:
+		s.results++
+		return s.foldShadow(m.Shadow, m.At)
 	case m.Alert != nil:
 		return s.foldAlert(m.Alert, m)
 	case m.Advisory != nil:

@@ -20,9 +20,9 @@ type sent struct {
 }
 
 // drawStream draws what monitors publish about three machines of two partitions: windows that
-// come late or again, tools that change, alarms, machines that get another name or are retired.
+// come late or again, also of shadows, tools that change, alarms, machines that get another name or are retired.
 func drawStream(t *rapid.T) (stream []sent) {
-	seqs, next := make(map[string]uint64), make(map[string]int64)
+	seqs, shadows, next := make(map[string]uint64), make(map[string]uint64), make(map[string]int64)
 	at := t0
 	for i := range rapid.IntRange(1, 60).Draw(t, "messages") {
 		at = at.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
@@ -30,9 +30,10 @@ func drawStream(t *rapid.T) (stream []sent) {
 		m := sent{partition: n % 2}
 		m.At, m.topic = at, "results"
 		name := fmt.Sprintf("m%d", n)
-		switch kind := rapid.IntRange(0, 19).Draw(t, "kind"); {
+		switch kind := rapid.IntRange(0, 21).Draw(t, "kind"); {
 		case kind < 14:
 			m.Result = drawResult(t, name, at, seqs)
+			m.Result.Model = rapid.SampledFrom([]string{"old", "new"}).Draw(t, "model")
 		case kind < 17:
 			m.topic = "alerts"
 			m.Alert = alertAt(name, i, rapid.SampledFrom(event.AlertStates).Draw(t, "state"), rapid.SampledFrom([]string{"", "A-" + name, "B-" + name}).Draw(t, "incident"))
@@ -43,6 +44,11 @@ func drawStream(t *rapid.T) (stream []sent) {
 		case kind < 18:
 			m.topic = "alerts"
 			m.Evidence = &event.Evidence{ID: fmt.Sprint(i), Machine: name, Incident: "A-" + name}
+		case kind < 20:
+			m.topic = "shadow"
+			m.Shadow = drawResult(t, name, at, shadows)
+			m.Shadow.Model = rapid.SampledFrom([]string{"new", "newer"}).Draw(t, "shadow")
+			m.Shadow.Champion = &event.Champion{Model: "old", Verdict: event.Healthy}
 		default:
 			m.topic = "alerts"
 			state := rapid.SampledFrom([]event.AlertState{event.Raised, event.Cleared}).Draw(t, "advised")
@@ -61,7 +67,12 @@ func drawResult(t *rapid.T, name string, at time.Time, seqs map[string]uint64) *
 	r := result(name, seqs[name], rapid.SampledFrom(append(event.Verdicts, "later_release")).Draw(t, "verdict"))
 	r.Start, r.End = at.Add(-1100*time.Millisecond), at.Add(-100*time.Millisecond)
 	r.Tool = rapid.SampledFrom([]string{"", "T1", "T2"}).Draw(t, "tool")
+	r.Hole = rapid.SampledFrom([]string{"", "H1", "H2", "H3"}).Draw(t, "hole")
 	r.Score = float64(rapid.IntRange(0, 1000).Draw(t, "score")) / 1000
+	if r.Verdict == event.Learning {
+		low := float32(rapid.IntRange(-9, 0).Draw(t, "low"))
+		r.Ranges = []event.Range{{Channel: rapid.SampledFrom([]string{"ch1", "ch2"}).Draw(t, "channel"), Low: low, High: low + 5}}
+	}
 	if rapid.Bool().Draw(t, "worn") {
 		um := float64(rapid.IntRange(0, 300).Draw(t, "wear"))
 		r.Wear = &event.Wear{WearUM: um, WearLowUM: um - 10, WearHighUM: um + 10}
@@ -163,6 +174,49 @@ func TestHoursAreSumsOfMinutes(t *testing.T) {
 		}
 		if len(hours) != len(minutes) || total != len(seen) {
 			rt.Fatalf("%d hours, minutes of %d hours; %d windows, want %d", len(hours), len(minutes), total, len(seen))
+		}
+	})
+}
+
+// Holes count every window that names one once. Windows that come too late for their hole are
+// left out.
+func TestHolesCountWindowsOnce(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s, _, err := Open("", group)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer s.Close()
+		s.now = func() time.Time { return t0 }
+		seqs := make(map[string]uint64)
+		want, late := make(map[uint64]bool), make(map[uint64]bool)
+		seen := make(map[uint64]bool)
+		at := t0
+		for i := range rapid.IntRange(1, 60).Draw(rt, "messages") {
+			at = at.Add(time.Duration(rapid.IntRange(1, 600).Draw(rt, "seconds")) * time.Second)
+			r := drawResult(rt, "m", at, seqs)
+			switch {
+			case seen[r.Seq] || r.Hole == "":
+			case r.Late:
+				late[r.Seq] = true
+			default:
+				want[r.Seq] = true
+			}
+			seen[r.Seq] = true
+			put(t, s, "results", Message{At: at, Offset: int64(i), Result: r})
+		}
+		h, err := s.History("m", t0.Add(-24*time.Hour), t0.Add(24*time.Hour), ByHole)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		inTime := sum(h.Points.Windows) - sum(h.Points.Late)
+		if inTime != len(want) || sum(h.Points.Late) > len(late) || h.Holes != len(h.Points.T) {
+			rt.Fatalf("%d windows in time and %d late ones in %d holes; want %d and at most %d", inTime, sum(h.Points.Late), h.Holes, len(want), len(late))
+		}
+		for i, name := range h.Points.Hole {
+			if name == "" || h.Points.End[i] < h.Points.T[i] {
+				rt.Fatalf("hole %d is named %q, and is from %d to %d", i, name, h.Points.T[i], h.Points.End[i])
+			}
 		}
 	})
 }

@@ -24,12 +24,14 @@ const (
 // head is what the store remembers of a machine in addition to its rows.
 type head struct {
 	Epochs   map[string]*epoch  `json:"epochs"`
+	Shadows  map[string]*epoch  `json:"shadows,omitempty"` // by epoch and model, of the results of shadows
 	Strip    []stripe           `json:"strip"`
 	Last     *event.Result      `json:"last,omitempty"`
-	LastAt   int64              `json:"last_at"`       // when Kafka got it, Unix milliseconds
-	Newest   int64              `json:"newest"`        // end of the newest window, Unix seconds
-	NextLife uint32             `json:"next_life"`     // id of the last life
-	New      map[string][]int64 `json:"new,omitempty"` // tools that were declared new, and when Kafka got that
+	LastAt   int64              `json:"last_at"`         // when Kafka got it, Unix milliseconds
+	Newest   int64              `json:"newest"`          // end of the newest window, Unix seconds
+	NextLife uint32             `json:"next_life"`       // id of the last life
+	New      map[string][]int64 `json:"new,omitempty"`   // tools that were declared new, and when Kafka got that
+	Holes    []holeRef          `json:"holes,omitempty"` // open ones, the one that was used last at the end
 }
 
 // epoch is what the store knows of the windows of an epoch.
@@ -50,8 +52,11 @@ type machine struct {
 	head    head
 	minutes map[int64]*row
 	hours   map[int64]*row
+	holes   map[string]*hole // by key
+	usual   map[uint32]*keptUsual
 	lives   map[uint32]*life
 	tools   map[string]uint32 // ids of the last lives
+	tallies map[tallyKey]*tally
 	dirty   bool
 }
 
@@ -74,6 +79,9 @@ func (s *Store) machine(id uint64) (*machine, error) {
 	if m.head.Epochs == nil {
 		m.head.Epochs = make(map[string]*epoch)
 	}
+	if m.head.Shadows == nil {
+		m.head.Shadows = make(map[string]*epoch)
+	}
 	if m.head.New == nil {
 		m.head.New = make(map[string][]int64)
 	}
@@ -84,7 +92,9 @@ func (s *Store) machine(id uint64) (*machine, error) {
 // written says that nothing is left to write.
 func (m *machine) written() {
 	m.minutes, m.hours = make(map[int64]*row), make(map[int64]*row)
+	m.holes, m.usual = make(map[string]*hole), make(map[uint32]*keptUsual)
 	m.lives, m.tools = make(map[uint32]*life), make(map[string]uint32)
+	m.tallies = make(map[tallyKey]*tally)
 	m.dirty = false
 }
 
@@ -129,7 +139,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	if !m.first(r, at) {
+	if !m.first(m.head.Epochs, r.Epoch, r.Seq, at) {
 		return nil // it is here already
 	}
 	start, end := spanOf(r, at)
@@ -156,9 +166,15 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		}
 		into.add(&one)
 	}
+	if err := s.foldHole(m, r, start, end, &one); err != nil {
+		return err
+	}
+	if err := s.foldUsual(m, life, r); err != nil {
+		return err
+	}
 	l.fold(r, start, end)
 	m.show(r, at, end)
-	return nil
+	return s.count(m, r, end)
 }
 
 // spanOf returns when a window began and ended. A sensor without a clock, or with one that is
@@ -171,17 +187,17 @@ func spanOf(r *event.Result, at time.Time) (start, end time.Time) {
 	return r.End.Add(-length), r.End
 }
 
-// first remembers a window. It reports false if it was folded before.
-func (m *machine) first(r *event.Result, at time.Time) bool {
-	e := m.head.Epochs[r.Epoch]
+// first remembers a window of an epoch among others. It reports false if it was folded before.
+func (m *machine) first(in map[string]*epoch, name string, seq uint64, at time.Time) bool {
+	e := in[name]
 	if e == nil {
 		e = new(epoch)
-		m.head.Epochs[r.Epoch] = e
-		if len(m.head.Epochs) > maxEpochs {
-			m.dropEpoch(r.Epoch)
+		in[name] = e
+		if len(in) > maxEpochs {
+			dropEpoch(in, name)
 		}
 	}
-	if !e.Seqs.add(r.Seq) {
+	if !e.Seqs.add(seq) {
 		return false
 	}
 	e.Used = max(e.Used, at.UnixMilli())
@@ -190,14 +206,14 @@ func (m *machine) first(r *event.Result, at time.Time) bool {
 }
 
 // dropEpoch forgets the epoch that was used longest ago, but not the one to keep.
-func (m *machine) dropEpoch(keep string) {
+func dropEpoch(in map[string]*epoch, keep string) {
 	oldest := ""
-	for _, name := range slices.Sorted(maps.Keys(m.head.Epochs)) {
-		if name != keep && (oldest == "" || m.head.Epochs[name].Used < m.head.Epochs[oldest].Used) {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if name != keep && (oldest == "" || in[name].Used < in[oldest].Used) {
 			oldest = name
 		}
 	}
-	delete(m.head.Epochs, oldest)
+	delete(in, oldest)
 }
 
 // show notes the verdict for the strip, and the result as the last one.
@@ -219,7 +235,7 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 		return
 	}
 	last := *r
-	last.Posterior, last.Sensors = nil, nil
+	last.Posterior, last.Sensors, last.Ranges = nil, nil, nil
 	m.head.Last, m.head.LastAt = &last, ms
 }
 
@@ -327,6 +343,15 @@ func (m *machine) write(tx *bbolt.Tx) error {
 		return err
 	}
 	if err := writeRows(b, inHours, m.hours); err != nil {
+		return err
+	}
+	if err := m.writeHoles(b); err != nil {
+		return err
+	}
+	if err := m.writeUsual(b); err != nil {
+		return err
+	}
+	if err := m.writeTallies(b); err != nil {
 		return err
 	}
 	return m.writeLives(b)

@@ -119,11 +119,11 @@ func (s *Store) absorb(into, from uint64) error {
 			s.absorbLives(tx, a, b, ids)
 			s.absorbRows(tx, a, b, inMinutes, a.minutes, ids)
 			s.absorbRows(tx, a, b, inHours, a.hours, ids)
-			for name, e := range b.head.Epochs {
-				if a.head.Epochs[name] == nil {
-					a.head.Epochs[name] = e
-				}
-			}
+			s.absorbHoles(tx, a, b, ids)
+			s.absorbUsual(tx, a, b, ids)
+			s.absorbTallies(tx, a, b)
+			absorbEpochs(a.head.Epochs, b.head.Epochs)
+			absorbEpochs(a.head.Shadows, b.head.Shadows)
 			a.head.Strip = append(a.head.Strip, b.head.Strip...)
 			slices.SortStableFunc(a.head.Strip, func(x, y stripe) int { return int(min(max(x.At-y.At, -1), 1)) })
 			a.head.Strip = a.head.Strip[max(len(a.head.Strip)-MaxStrip, 0):]
@@ -135,6 +135,15 @@ func (s *Store) absorb(into, from uint64) error {
 			return s.absorbEvents(tx, into, from)
 		})
 	})
+}
+
+// absorbEpochs adds epochs that are not there.
+func absorbEpochs(into, from map[string]*epoch) {
+	for name, e := range from {
+		if into[name] == nil {
+			into[name] = e
+		}
+	}
 }
 
 // absorbEvents holds the alerts and the evidence of one machine as events of another.

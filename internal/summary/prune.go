@@ -38,7 +38,15 @@ func (s *Store) prune() error {
 				delete(s.names, name)
 				continue
 			}
-			all = append(all, s.limits(m, now))
+			l := s.limits(m, now)
+			err = s.db.View(func(tx *bbolt.Tx) error {
+				l.holes = holesBefore(bucketOf(tx, id, inHoles), l.holes, MaxHoles)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			all = append(all, l)
 		}
 		return s.removeAll(all)
 	})
@@ -102,15 +110,17 @@ func (s *Store) lastEvent(id uint64) (at int64) {
 
 // limits are the keys before which a machine's records are removed.
 type limits struct {
-	id                     uint64
-	minutes, hours, alarms []byte
-	lives                  int64 // Unix milliseconds
+	id                            uint64
+	minutes, hours, holes, alarms []byte
+	lives                         int64 // Unix milliseconds
 }
 
 func (s *Store) limits(m *machine, now time.Time) limits {
 	newest := min(m.head.Newest, now.Unix())
 	oldest := newest - int64(s.hour.Seconds())
-	return limits{m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(now.Add(-KeepAlarms).UnixMilli()), oldest * 1000}
+	return limits{
+		m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(oldest * 1000), timeKey(now.Add(-KeepAlarms).UnixMilli()), oldest * 1000,
+	}
 }
 
 // remove removes at most so many records, and returns how many it removed.
@@ -119,7 +129,7 @@ func (l *limits) remove(tx *bbolt.Tx, most int) (n int, err error) {
 	if b == nil {
 		return 0, nil
 	}
-	for _, old := range [...]struct{ bucket, before []byte }{{inMinutes, l.minutes}, {inHours, l.hours}, {inAdvice, l.alarms}} {
+	for _, old := range [...]struct{ bucket, before []byte }{{inMinutes, l.minutes}, {inHours, l.hours}, {inHoles, l.holes}, {inTallies, l.hours}, {inAdvice, l.alarms}} {
 		keys := keysBefore(b.Bucket(old.bucket), old.before, most-n)
 		for _, k := range keys {
 			if err := b.Bucket(old.bucket).Delete(k); err != nil {
@@ -204,6 +214,11 @@ func (l *limits) removeLives(b *bbolt.Bucket, most int) (n int, err error) {
 	for _, k := range gone {
 		if err := lives.Delete(k); err != nil {
 			return 0, err
+		}
+		if usual := b.Bucket(inUsual); usual != nil {
+			if err := usual.Delete(k); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return len(gone), nil

@@ -16,8 +16,10 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Auto lets History choose the step.
-const Auto time.Duration = 0
+const (
+	Auto   time.Duration = 0  // lets History choose the step
+	ByHole time.Duration = -1 // makes each hole a point of a History
+)
 
 // steps are what History chooses from, in seconds.
 var steps = []int64{60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
@@ -43,8 +45,10 @@ func (s *Store) nameOf() map[uint64]string {
 
 // History returns what the store holds of a machine from a time up to but not including
 // another. The step is rounded up to minutes, to hours where minutes are not kept any more, and
-// so that there are at most MaxPoints; History.Step says which it is. It returns ErrNoMachine
-// for a machine that the store does not hold, and an error if from is not before to.
+// so that there are at most MaxPoints; History.Step says which it is. With the step ByHole the
+// points are the holes that began in this time; if there are more than MaxPoints, a point sums up
+// several that follow each other, as History.Each says. It returns ErrNoMachine for a machine that
+// the store does not hold, and an error if from is not before to.
 func (s *Store) History(name string, from, to time.Time, step time.Duration) (History, error) {
 	h := History{Machine: name, Memory: s.InMemory(), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
 	id, ok := s.lookUp(name)
@@ -89,17 +93,40 @@ func (q *query) read(from, to time.Time, step, minutes time.Duration) error {
 			newest, _ = keyTime(k)
 		}
 	}
-	seconds := stepOf(from, to, step, newest-int64(minutes.Seconds()))
-	q.h.Step = int(seconds)
-	first, end := floor(from.Unix(), seconds), to.Unix()
+	first, end := from.Unix(), to.Unix()
+	if step == ByHole {
+		q.byHole(first, end)
+	} else {
+		seconds := stepOf(from, to, step, newest-int64(minutes.Seconds()))
+		first = floor(first, seconds)
+		q.byTime(first, end, seconds)
+	}
 	q.h.From, q.h.To = time.Unix(first, 0).UTC(), to.UTC()
-	times, rows := q.rows(first, end, seconds)
-	q.h.Points = points(times, rows)
-	q.tools(times, rows, seconds)
 	if err := q.alarms(first*1000, end*1000); err != nil {
 		return err
 	}
 	return q.advisories(first*1000, end*1000)
+}
+
+// byTime makes a point of each step.
+func (q *query) byTime(first, end, step int64) {
+	q.h.Step, q.h.Holes = int(step), q.countHoles(first, end)
+	times, rows := q.rows(first, end, step)
+	q.h.Points = points(times, rows)
+	q.tools(times, rows, func(i int) int64 { return times[i] + step })
+}
+
+// byHole makes a point of each hole, or of several.
+func (q *query) byHole(first, end int64) {
+	var holes []hole
+	holes, q.h.Each, q.h.Holes = q.holes(first, end)
+	times, ends, names, rows := make([]int64, len(holes)), make([]int64, len(holes)), make([]string, len(holes)), make([]row, len(holes))
+	for i, h := range holes {
+		times[i], ends[i], names[i], rows[i] = floor(h.from, 1000)/1000, floor(h.to+999, 1000)/1000, h.name, h.row
+	}
+	q.h.Points = points(times, rows)
+	q.h.Points.End, q.h.Points.Hole = ends, names
+	q.tools(times, rows, func(i int) int64 { return ends[i] })
 }
 
 // stepOf returns a step in seconds, for rows of minutes that are kept since a time.
@@ -197,16 +224,16 @@ func points(times []int64, rows []row) Points {
 	}
 }
 
-// tools adds the tools that were in the spindle. A stretch begins and ends with a step, or
-// within it if the tool's life does.
-func (q *query) tools(times []int64, rows []row, step int64) {
+// tools adds the tools that were in the spindle. A stretch begins and ends with a point, or
+// within it if the tool's life does. end returns when a point ends.
+func (q *query) tools(times []int64, rows []row, end func(i int) int64) {
 	lives := q.b.Bucket(inLives)
 	for i := 0; i < len(rows); {
 		j := i
 		for j+1 < len(rows) && rows[j+1].tool == rows[i].tool {
 			j++
 		}
-		span := ToolSpan{From: time.Unix(times[i], 0).UTC(), To: time.Unix(times[j]+step, 0).UTC()}
+		span := ToolSpan{From: time.Unix(times[i], 0).UTC(), To: time.Unix(end(j), 0).UTC()}
 		var l life
 		if lives != nil && l.parse(lives.Get(lifeKey(rows[i].tool))) == nil {
 			if from := time.UnixMilli(l.from).UTC(); from.After(span.From) && from.Before(span.To) {

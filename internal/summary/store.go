@@ -61,7 +61,9 @@ var (
 	keyAlert   = []byte("alert")   // event.Alert: the last one that says in which state the alarm is
 	inMinutes  = []byte("minutes") // time → row
 	inHours    = []byte("hours")   // time → row
+	inHoles    = []byte("holes")   // time, id of a life → hole
 	inLives    = []byte("lives")   // id → life
+	inUsual    = []byte("usual")   // id of a life → Usual
 	inTools    = []byte("tools")   // name → id of its last life
 	inAlarms   = []byte("alarms")  // time, incident → Alarm
 	inEvents   = []byte("events")  // incident, 0, id of the event → storedEvent

@@ -35,7 +35,7 @@ func TestFoldResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"machine":"m","from":"2026-11-02T12:00:00Z","to":"2026-11-02T13:00:00Z","step":60,"points":{"t":[1793620800,1793620860],"windows":[3,2],"cutting":[2,2],"healthy":[2,0],` +
+	want := `{"machine":"m","from":"2026-11-02T12:00:00Z","to":"2026-11-02T13:00:00Z","step":60,"holes":0,"points":{"t":[1793620800,1793620860],"windows":[3,2],"cutting":[2,2],"healthy":[2,0],` +
 		`"faulty":[0,1],"unknown":[0,0],"learning":[0,1],"not_cutting":[1,0],"sensor_fault":[0,0],"late":[1,0],"score_mean":[0.25,0.75],"score_max":[0.25,0.75],"threshold":[0.5,0.5],` +
 		`"wear":[null,120],"wear_low":[null,110],"wear_high":[null,131.5]},"tools":[{"tool":"T1","from":"2026-11-02T12:00:01Z","to":"2026-11-02T12:01:03Z","cutting_seconds":3,"wear_um":120}],` +
 		`"alarms":[],"advisories":[],"since":"2026-11-02T12:00:00Z","memory":false}`
@@ -340,6 +340,7 @@ func TestPrune(t *testing.T) {
 	at := func(machine string, ago time.Duration, seq uint64) {
 		r := result(machine, seq, event.Healthy)
 		r.Start, r.End, r.Tool = t0.Add(-ago-time.Second), t0.Add(-ago), fmt.Sprint("T", seq)
+		r.Hole = "H1"
 		put(t, s, "results", Message{At: t0.Add(-min(ago, 300*day)), Result: r})
 	}
 	for i, ago := range []time.Duration{500 * day, 390 * day, 20 * day, 14 * day, 0} {
@@ -353,17 +354,17 @@ func TestPrune(t *testing.T) {
 	if err := s.Tick(); err != nil {
 		t.Fatal(err)
 	}
-	for machine, want := range map[string][3]int{"live": {2, 4, 4}, "recording": {2, 2, 2}} {
+	for machine, want := range map[string][4]int{"live": {2, 4, 4, 4}, "recording": {2, 2, 2, 2}} {
 		id, _ := s.lookUp(machine)
-		var got [3]int
+		var got [4]int
 		_ = s.db.View(func(tx *bbolt.Tx) error {
-			for i, name := range [][]byte{inMinutes, inHours, inLives} {
+			for i, name := range [][]byte{inMinutes, inHours, inHoles, inLives} {
 				got[i] = bucketOf(tx, id, name).Stats().KeyN
 			}
 			return nil
 		})
 		if got != want {
-			t.Errorf("%s: %v minutes, hours and tools, want %v", machine, got, want)
+			t.Errorf("%s: %v minutes, hours, holes and tools, want %v", machine, got, want)
 		}
 	}
 	if a, err := s.Alarms(AlarmFilter{}); err != nil || names(a) != "A-NEW" {
@@ -587,6 +588,8 @@ func FuzzRecords(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(packed)
+	h := hole{name: "H1", from: 1, to: 2, row: r}
+	f.Add(h.appendTo(nil))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r row
@@ -595,6 +598,13 @@ func FuzzRecords(f *testing.F) {
 				t.Errorf("row %x is written as %x", b, again)
 			}
 			r.add(&r)
+		}
+		var h hole
+		if h.parse(b) == nil {
+			if again := h.appendTo(nil); string(again) != string(b) {
+				t.Errorf("hole %x is written as %x", b, again)
+			}
+			h.add(&h)
 		}
 		var l life
 		if l.parse(b) == nil {

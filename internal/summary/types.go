@@ -19,14 +19,15 @@ import (
 // How long the store keeps what, and how much it returns at a time.
 const (
 	KeepMinutes = 15 * 24 * time.Hour
-	KeepHours   = 400 * 24 * time.Hour // also lives of tools
+	KeepHours   = 400 * 24 * time.Hour // also holes and lives of tools
 	KeepAlarms  = 400 * 24 * time.Hour
 
-	MaxPoints = 2000 // of a History
-	MaxStrip  = 60   // verdicts of a Machine
-	MaxCurve  = 200  // points of the curve of a tool
-	MaxAlarms = 500  // that Alarms returns
-	MaxTools  = 200  // that Tools returns
+	MaxHoles  = 20_000 // of a machine
+	MaxPoints = 2000   // of a History
+	MaxStrip  = 60     // verdicts of a Machine
+	MaxCurve  = 200    // points of the curve of a tool
+	MaxAlarms = 500    // that Alarms returns
+	MaxTools  = 200    // that Tools returns
 )
 
 // Numbers are values of which some may not be known: those are NaN, and null in JSON.
@@ -53,7 +54,9 @@ type History struct {
 	Machine    string         `json:"machine"`
 	From       time.Time      `json:"from"` // as asked for, moved to the beginning of a step
 	To         time.Time      `json:"to"`
-	Step       int            `json:"step"` // seconds of a point; a multiple of 60
+	Step       int            `json:"step"`          // seconds of a point, a multiple of 60; 0 of a history by hole
+	Each       int            `json:"each,omitzero"` // holes of a point; 0 of a history by time
+	Holes      int            `json:"holes"`         // that began in this time
 	Points     Points         `json:"points"`
 	Tools      []ToolSpan     `json:"tools"`
 	Alarms     []Alarm        `json:"alarms"`         // that were open at some time of it, the oldest first
@@ -63,19 +66,21 @@ type History struct {
 }
 
 // Points are the points of a History, the oldest first: element i of each list belongs to the
-// step that begins at T[i]. Steps without a window are left out. There are at most
-// [MaxPoints].
+// step, or to the hole, that begins at T[i]. Steps without a window are left out. There are at
+// most [MaxPoints].
 type Points struct {
-	T           []int64 `json:"t"` // Unix seconds
-	Windows     []int   `json:"windows"`
-	Cutting     []int   `json:"cutting"` // healthy, faulty, unknown and learning ones
-	Healthy     []int   `json:"healthy"`
-	Faulty      []int   `json:"faulty"`
-	Unknown     []int   `json:"unknown"`
-	Learning    []int   `json:"learning"`
-	NotCutting  []int   `json:"not_cutting"`
-	SensorFault []int   `json:"sensor_fault"`
-	Late        []int   `json:"late"`
+	T           []int64  `json:"t"`              // Unix seconds
+	End         []int64  `json:"end,omitempty"`  // Unix seconds, rounded up; only of a history by hole
+	Hole        []string `json:"hole,omitempty"` // name of the hole, or of the first of several; likewise
+	Windows     []int    `json:"windows"`
+	Cutting     []int    `json:"cutting"` // healthy, faulty, unknown and learning ones
+	Healthy     []int    `json:"healthy"`
+	Faulty      []int    `json:"faulty"`
+	Unknown     []int    `json:"unknown"`
+	Learning    []int    `json:"learning"`
+	NotCutting  []int    `json:"not_cutting"`
+	SensorFault []int    `json:"sensor_fault"`
+	Late        []int    `json:"late"`
 
 	ScoreMean Numbers `json:"score_mean"` // of the windows that have a score
 	ScoreMax  Numbers `json:"score_max"`
@@ -166,7 +171,7 @@ type AdvisorySpan struct {
 type Machine struct {
 	Name       string
 	Strip      string           // the last MaxStrip verdicts, oldest first, a letter each: see StripLetter
-	Last       event.Result     // the newest one that did not come late; its Posterior and Sensors are left out
+	Last       event.Result     // the newest one that did not come late; its Posterior, Sensors and Ranges are left out
 	LastAt     time.Time        // when Kafka got it
 	Alert      *event.Alert     // the last one that says in which state the alarm is; nil if none is kept
 	Advisories []event.Advisory // open ones, the oldest first

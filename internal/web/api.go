@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -22,8 +21,10 @@ import (
 type past struct {
 	history    func(string, time.Time, time.Time, time.Duration) (summary.History, error)
 	tools      func(string, int) ([]summary.Life, error)
+	usual      func(string, string) (summary.Usual, error)
 	alarms     func(summary.AlarmFilter) ([]summary.Alarm, error)
 	alarm      func(string) (summary.AlarmDetail, error)
+	modelUse   func(string, time.Time, time.Time) (summary.ModelUse, error)
 	listModels func(context.Context) (Deployed, error)
 	model      func(context.Context, string) (*ModelDetail, error)
 }
@@ -70,6 +71,7 @@ func (h *Hub) api() map[string]answer {
 		"GET /api/machines/{m}":          h.getMachine,
 		"GET /api/machines/{m}/history":  h.getHistory,
 		"GET /api/machines/{m}/tools":    h.getTools,
+		"GET /api/machines/{m}/usual":    h.getUsual,
 		"GET /api/machines/{m}/spectrum": h.getSpectrum,
 		"GET /api/alarms":                h.getAlarms,
 		"GET /api/alarms/{incident}":     h.getAlarm,
@@ -172,8 +174,13 @@ func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
 	case err != nil:
 		return nil, failed("history", err)
 	}
-	if all.Step == 0 {
-		all.From, all.To, all.Step = from.UTC(), to.UTC(), int(step.Seconds())
+	if all.From.IsZero() { // nothing is kept of the machine
+		all.From, all.To = from.UTC(), to.UTC()
+		if step == summary.ByHole {
+			all.Each = 1
+		} else {
+			all.Step = int(step.Seconds())
+		}
 	}
 	p := &all.Points
 	for _, counts := range []*[]int{&p.Windows, &p.Cutting, &p.Healthy, &p.Faulty, &p.Unknown, &p.Learning, &p.NotCutting, &p.SensorFault, &p.Late} {
@@ -221,7 +228,7 @@ func timeOf(name, text string) (time.Time, *apiError) {
 
 // stepOf returns the step of a history of that length.
 func stepOf(text string, span time.Duration) (time.Duration, *apiError) {
-	const allowed = "step is auto, minute, hour, or a whole number of minutes in seconds such as 300s"
+	const allowed = "step is auto, minute, hour, hole, or a whole number of minutes in seconds such as 300s"
 	var step time.Duration
 	switch text {
 	case "", "auto":
@@ -231,6 +238,8 @@ func stepOf(text string, span time.Duration) (time.Duration, *apiError) {
 			}
 		}
 		return step, nil
+	case "hole":
+		return summary.ByHole, nil
 	case "minute":
 		step = time.Minute
 	case "hour":
@@ -282,6 +291,38 @@ func (h *Hub) getTools(r *http.Request) (any, *apiError) {
 		return nil, failed("the list of tools", err)
 	}
 	return map[string]any{"tools": list(all)}, nil
+}
+
+// usualJSON is the answer of /api/machines/{m}/usual.
+type usualJSON struct {
+	Machine string `json:"machine"`
+	Tool    string `json:"tool"`
+	summary.Usual
+}
+
+func (h *Hub) getUsual(r *http.Request) (any, *apiError) {
+	name, tool := r.PathValue("m"), r.URL.Query().Get("tool")
+	h.mu.Lock()
+	m := h.machines[name]
+	if m != nil && tool == "" && m.lastResult != nil {
+		tool = m.lastResult.Tool
+	}
+	h.mu.Unlock()
+	j := usualJSON{Machine: name, Tool: tool}
+	if h.past.usual != nil {
+		u, err := h.past.usual(name, tool)
+		switch {
+		case errors.Is(err, summary.ErrNoMachine) && m == nil:
+			return nil, unknownMachine(name)
+		case err != nil && !errors.Is(err, summary.ErrNoMachine):
+			return nil, failed("what is usual for the tool", err)
+		}
+		j.Usual = u
+	} else if m == nil {
+		return nil, unknownMachine(name)
+	}
+	j.Channels = list(j.Channels)
+	return j, nil
 }
 
 func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
@@ -465,51 +506,33 @@ func (h *Hub) getModel(r *http.Request) (any, *apiError) {
 	}
 	m.Channels, m.Deployments = list(m.Channels), list(m.Deployments)
 	m.Machines = h.judgedBy(id)
-	if m.UnknownRate, err = h.unknownRate(m.Machines, m.At); err != nil {
+	if c := m.Card; c != nil {
+		c.Reasons, c.Unknown, c.Data, c.Classes = list(c.Reasons), list(c.Unknown), list(c.Data), list(c.Classes)
+	}
+	if err := h.fillUse(m); err != nil {
 		return nil, failed("history", err)
 	}
 	return m, nil
 }
 
-// Bounds of the unknown rate of a model.
-const (
-	rateSpan     = 14 * 24 * time.Hour
-	rateMachines = 20
-)
+// useSpan is how far back the page of a model looks.
+const useSpan = 28 * 24 * time.Hour
 
-// unknownRate returns the share of windows that the model did not know, by hour, of the machines
-// that it judges now, since it was published.
-func (h *Hub) unknownRate(machines []string, since *time.Time) (UnknownRate, error) {
-	rate := UnknownRate{T: []int64{}, Share: []float64{}}
-	if h.past.history == nil {
-		return rate, nil
-	}
-	now := h.now()
-	from := now.Add(-rateSpan)
-	if since != nil && since.After(from) && since.Before(now) {
-		from = *since
-	}
-	asked, unknown := make(map[int64]int), make(map[int64]int)
-	for _, name := range machines[:min(len(machines), rateMachines)] {
-		all, err := h.past.history(name, from, now, time.Hour)
-		if errors.Is(err, summary.ErrNoMachine) {
-			continue
-		}
-		if err != nil {
-			return rate, err
-		}
-		for i, t := range all.Points.T {
-			t -= t % 3600
-			asked[t] += all.Points.Healthy[i] + all.Points.Faulty[i] + all.Points.Unknown[i]
-			unknown[t] += all.Points.Unknown[i]
+// fillUse sets what the history knows of a model.
+func (h *Hub) fillUse(m *ModelDetail) error {
+	var use summary.ModelUse
+	if h.past.modelUse != nil {
+		var err error
+		if use, err = h.past.modelUse(m.ID, h.now().Add(-useSpan), h.now()); err != nil {
+			return err
 		}
 	}
-	for _, t := range slices.Sorted(maps.Keys(asked)) {
-		if asked[t] > 0 {
-			rate.T, rate.Share = append(rate.T, t), append(rate.Share, float64(unknown[t])/float64(asked[t]))
-		}
+	m.UnknownRate = UnknownRate{T: list(use.T), Share: []float64{}, Windows: list(use.Judged)}
+	for i, n := range use.Judged {
+		m.UnknownRate.Share = append(m.UnknownRate.Share, float64(use.Unknown[i])/float64(n))
 	}
-	return rate, nil
+	m.Trials, m.Drift = list(use.Trials), list(use.Drift)
+	return nil
 }
 
 // judgedBy returns the machines whose last result is of a model, by name.

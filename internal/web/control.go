@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -47,6 +48,7 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var o order
 	if !decode(w, r, &o) {
+		auditCommand(r, order{}, "", errors.New("the request cannot be read"))
 		return
 	}
 	if person.Name != "" {
@@ -54,20 +56,24 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if offered(o.Action) && !may(person.Role, o.Action) {
 		refused(r, refusedRole, fmt.Sprintf("%q, who is %s, asked for %s", person.Name, person.Role, o.Action))
+		auditCommand(r, o, "", fmt.Errorf("the role %s may not ask for it", person.Role))
 		text(w, http.StatusForbidden, fmt.Sprintf("the role %s may not ask for %s: someone with another role can", person.Role, o.Action))
 		return
 	}
 	command, err := o.command(time.Now())
 	if err != nil {
+		auditCommand(r, o, "", errors.New("a field cannot be used"))
 		text(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), orderWait)
 	defer cancel()
 	if err := c.Send(ctx, command); err != nil {
+		auditCommand(r, o, command.ID, errors.New("it could not be sent"))
 		text(w, http.StatusBadGateway, "the command could not be sent: "+err.Error())
 		return
 	}
+	auditCommand(r, o, command.ID, nil)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusAccepted)
 	w.Write(encode(map[string]string{"id": command.ID}))

@@ -326,6 +326,8 @@ func TestRankAndInstruction(t *testing.T) {
 	alert("b-acknowledged", event.Acknowledged, "acknowledged")
 	alert("b-shelved", event.Raised, "raised")
 	alert("b-shelved", event.Shelved, "shelved")
+	alert("b-removed", event.TakenOutOfService, "out_of_service")
+	h.machines["b-removed"].lastChange.Incident = "" // no alarm is open
 	alert("a-raised", event.Raised, "raised")
 	advise("a-raised", event.RefusedAdvisory, "warning")
 	alert("a-word-of-a-later-release", event.Raised, "escalated")
@@ -338,7 +340,7 @@ func TestRankAndInstruction(t *testing.T) {
 		got = append(got, fmt.Sprint(tile.Rank, " ", tile.Name, " ", key))
 	}
 	want := []string{
-		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-shelved alarm_shelved",
+		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
 		"2 c-refused windows_refused", "2 c-silent check_gateway", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {

@@ -48,6 +48,8 @@ type Hub struct {
 	facts    func(machine, model string) Facts
 	learning sync.Mutex // held while the usual spectrum of a tool is computed
 	past     past
+	keep     func(machine string, data []byte) error // the usual spectrum; nil: it is not kept
+	recall   func(machine string) ([]byte, error)
 	system   func(context.Context) System
 	latency  latencies
 
@@ -82,7 +84,9 @@ func NewHub(cfg Config) *Hub {
 		title:    title,
 		insecure: cfg.InsecureModels,
 		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence, facts: cfg.Facts, system: cfg.System,
-		past:     past{cfg.History, cfg.Tools, cfg.Alarms, cfg.Alarm, cfg.ListModels, cfg.Model},
+		keep:     cfg.KeepUsualSpectrum,
+		recall:   cfg.UsualSpectrum,
+		past:     past{cfg.History, cfg.Tools, cfg.Usual, cfg.Alarms, cfg.Alarm, cfg.ModelUse, cfg.ListModels, cfg.Model},
 		boot:     rand.Text()[:8],
 		now:      time.Now,
 		limit:    maxMachines,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,22 @@ func testResult(seq uint64) event.Result {
 	w := testWindow(seq)
 	return event.Result{ID: event.WindowID(w.Machine, w.Epoch, seq), Machine: w.Machine, Epoch: w.Epoch, Seq: seq, Tool: w.Tool, Hole: w.Hole,
 		Start: w.Start, End: w.Start.Add(time.Second), Verdict: event.Healthy, Posterior: []float64{0.75, 0.25}, Score: 0.25, Model: "ecs-dbn-17", Alarm: "normal"}
+}
+
+// What a machine's control said of a window is on its page, and nothing is where it is not known.
+func TestResultOfAControl(t *testing.T) {
+	h := newTestHub()
+	h.Result(testResult(1))
+	r := testResult(2)
+	r.FeedRate, r.Programme, r.Material = 82.5, "O1234 <bore>", "42CrMo4"
+	h.Result(r)
+	s, _ := page(h, testMachine)
+	if got := string(encode(s.Results[1])); !strings.Contains(got, `"feed_rate":82.5,"programme":"O1234 \u003cbore\u003e","material":"42CrMo4"`) {
+		t.Errorf("%s", got)
+	}
+	if got := string(encode(s.Results[0])); strings.Contains(got, "feed") || strings.Contains(got, "programme") || strings.Contains(got, "material") {
+		t.Errorf("not known: %s", got)
+	}
 }
 
 // page returns what the page of a machine shows first; an empty page of a machine that the hub

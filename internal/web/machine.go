@@ -27,10 +27,11 @@ type machine struct {
 	facts  Facts   // of the last result's model
 
 	results      ring[keptResult]
-	lastResult   *event.Result // that was not late
-	lastResultAt time.Time     // when the last one came, late or not
-	lastWear     *event.Wear   // of the tool that is in; nil if it is not known
-	wearUnknown  bool          // the model estimates wear, but not now
+	lastResult   *event.Result  // that was not late
+	sensors      []event.Sensor // of the last result: channels that cannot be trusted
+	lastResultAt time.Time      // when the last one came, late or not
+	lastWear     *event.Wear    // of the tool that is in; nil if it is not known
+	wearUnknown  bool           // the model estimates wear, but not now
 
 	verdicts uint64         // results that were not late
 	letters  [stripLen]byte // of the last of them: verdict i is at i modulo stripLen
@@ -224,7 +225,8 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 		return true
 	}
 	m.wear(&r)
-	r.Sensors, r.ID = nil, ""
+	m.sensors = r.Sensors
+	r.Sensors, r.Ranges, r.ID = nil, nil, ""
 	m.lastResult = &r
 	letter := stripLetters[r.Verdict]
 	if letter == 0 {

@@ -1,6 +1,11 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/tune"
+)
 
 // Deployed is the answer of /api/models.
 type Deployed struct {
@@ -47,22 +52,79 @@ type AlarmRule struct {
 	Threshold float64 `json:"threshold"`
 }
 
-// ModelDetail is the answer of /api/models/{id}.
+// ModelDetail is the answer of /api/models/{id}. The hub fills in Machines and what comes from the history.
 type ModelDetail struct {
 	ModelFacts
 	Features    int          `json:"features"` // that it judges by
 	Channels    []string     `json:"channels"`
 	Deployments []Deployment `json:"deployments"` // in which it judges or is a shadow
 	Machines    []string     `json:"machines"`    // whose last result is of this model
+	Card        *ModelCard   `json:"card,omitempty"`
+
+	DefaultAlarm *AlarmRule  `json:"default_alarm,omitempty"` // of machines whose deployment has none
+	Curve        *tune.Curve `json:"curve,omitempty"`
+	CurveCommand string      `json:"curve_command,omitempty"` // that makes a curve; empty if there is one
 
 	// UnknownRate is the share of windows that the model did not know, of those that it judged,
-	// by hour: of at most 20 machines that it judges now, in the last 14 days at most, since it
-	// was published. The hub fills it in, as it does Machines.
-	UnknownRate UnknownRate `json:"unknown_rate"`
+	// by hour, of all machines, in the last four weeks.
+	UnknownRate UnknownRate         `json:"unknown_rate"`
+	Trials      []summary.Trial     `json:"trials"` // as shadow or champion, in that time
+	Drift       []summary.DriftSpan `json:"drift"`  // advisories of machines that it judged in that time
 }
 
 // UnknownRate has an element for each hour with windows, the oldest first.
 type UnknownRate struct {
-	T     []int64   `json:"t"` // Unix seconds
-	Share []float64 `json:"share"`
+	T       []int64   `json:"t"` // Unix seconds
+	Share   []float64 `json:"share"`
+	Windows []int     `json:"windows"` // that it judged
+}
+
+// ModelCard has what the model's file says of its training.
+type ModelCard struct {
+	Verdict string       `json:"verdict,omitempty"` // not_yet, shadow or switch_on
+	Reasons []CardReason `json:"reasons"`           // what the verdict rests on, the worst first
+	Unknown []string     `json:"not_known"`         // what the training data could not show, in words
+
+	HeldOut     bool          `json:"held_out"`         // the scores are of tools that had no part in the training
+	Split       string        `json:"split,omitempty"`  // how tools were held out, in words
+	Tools       int           `json:"tools"`            // that the intervals are over; 0 if there are none
+	Windows     int           `json:"windows"`          // that the scores are of
+	Faulty      int           `json:"faulty"`           // of them
+	GMean       *CardInterval `json:"gmean,omitempty"`  // nil if not known
+	Recall      *CardInterval `json:"recall,omitempty"` // likewise
+	Specificity *CardInterval `json:"specificity,omitempty"`
+
+	Data        []CardData `json:"data"`         // recordings that it was trained on; at most 50
+	DataCount   int        `json:"data_count"`   // of them all
+	DataWindows int        `json:"data_windows"` // likewise
+
+	Classes        []string `json:"classes"`
+	Label          string   `json:"label"`               // what made a training window faulty, in words
+	WindowSeconds  float64  `json:"window_s"`            //
+	FeatureVersion int      `json:"feature_version"`     //
+	Reference      string   `json:"reference,omitempty"` // how a tool's first windows count, in words; empty: they do not
+	Threshold      *float64 `json:"threshold,omitempty"` // posterior from which on a window is faulty, of two classes
+	Program        string   `json:"program"`             // that trained it
+	Seed           uint64   `json:"seed"`
+}
+
+// CardReason is one of the things that a verdict rests on.
+type CardReason struct {
+	About   string `json:"about"`
+	Level   string `json:"level"` // the best verdict that it allows
+	Because string `json:"because"`
+	Do      string `json:"do,omitempty"` // empty if all is well
+}
+
+// CardInterval is a score with its interval of 95 % over tools.
+type CardInterval struct {
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low,omitempty"` // nil if not known
+	High  *float64 `json:"high,omitempty"`
+}
+
+// CardData is a recording that a model was trained on.
+type CardData struct {
+	Name    string `json:"name"`
+	Windows int    `json:"windows"`
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/tune"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -130,21 +131,31 @@ func fullHub() *Hub {
 			if machine != testMachine {
 				return summary.History{}, summary.ErrNoMachine
 			}
-			return summary.History{
-				Machine: machine, From: from, To: to, Step: int(step.Seconds()), Since: t0,
+			all := summary.History{
+				Machine: machine, From: from, To: to, Step: int(step.Seconds()), Holes: 2, Since: t0,
 				Points: summary.Points{
 					T: []int64{t0.Unix()}, Windows: one, Cutting: one, Healthy: one, Faulty: one, Unknown: one, Learning: one, NotCutting: one, SensorFault: one, Late: one,
 					ScoreMean: numbers, ScoreMax: numbers, Threshold: numbers, Wear: summary.Numbers{float64(nan)}, WearLow: numbers, WearHigh: numbers,
 				},
 				Tools:  []summary.ToolSpan{{Tool: "T07", From: from, To: to, CuttingSeconds: 0, WearUM: ptr(0.0)}},
 				Alarms: []summary.Alarm{alarm}, Advisories: []summary.AdvisorySpan{{Kind: event.SensorAdvisory, Subject: "ch01", From: from, To: to}},
-			}, nil
+			}
+			if step == summary.ByHole {
+				all.Step, all.Each, all.Points.End, all.Points.Hole = 0, 1, []int64{t0.Unix() + 9}, []string{"H1"}
+			}
+			return all, nil
 		},
 		Tools: func(machine string, limit int) ([]summary.Life, error) {
 			if machine != testMachine {
 				return nil, fmt.Errorf("summary: %w", summary.ErrNoMachine)
 			}
 			return []summary.Life{{Tool: "T06", From: t0, To: t0, WearUM: ptr(0.0), Windows: limit, Curve: summary.Curve{Cutting: numbers, Wear: numbers, Score: numbers}}}, nil
+		},
+		Usual: func(machine, tool string) (summary.Usual, error) {
+			if machine != testMachine {
+				return summary.Usual{}, summary.ErrNoMachine
+			}
+			return summary.Usual{Windows: 10, Channels: []event.Range{{Channel: "ch01", Low: -1, High: 1}}}, nil
 		},
 		Alarms: func(f summary.AlarmFilter) ([]summary.Alarm, error) {
 			if f.Machine == "none" || f.Machine == testLathe {
@@ -168,7 +179,22 @@ func fullHub() *Hub {
 			if id != "m1" {
 				return nil, nil
 			}
-			return &ModelDetail{ModelFacts: facts, Deployments: []Deployment{deployment}}, nil
+			point := tune.Point{K: 5, N: 8, Threshold: 0.5, PerHour: ptr(0.0), Delay: ptr(0.0)}
+			return &ModelDetail{
+				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &tune.Curve{Model: "m1", Now: point, Chosen: point, Points: []tune.Point{point}}, CurveCommand: "monitor tune",
+				Card: &ModelCard{
+					Verdict: "shadow", Reasons: []CardReason{{"worn tools", "shadow", "few", "add tools"}}, Tools: 2, Split: "by tool", GMean: &CardInterval{0, ptr(0.0), ptr(0.0)},
+					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Data: []CardData{{"a.csv", 1}}, WindowSeconds: 1, Reference: "kind", Threshold: ptr(0.0),
+				},
+			}, nil
+		},
+		ModelUse: func(model string, from, to time.Time) (summary.ModelUse, error) {
+			d := summary.Disagreement{Windows: 1}
+			trial := summary.Trial{Shadow: "m2", Champion: model, Sum: d, T: []int64{t0.Unix()}, Hours: []summary.Disagreement{d}, Machines: []summary.TrialMachine{{Machine: testMachine, Disagreement: d}}}
+			return summary.ModelUse{
+				T: []int64{t0.Unix()}, Judged: []int{4}, Unknown: []int{1}, Trials: []summary.Trial{trial},
+				Drift: []summary.DriftSpan{{Machine: testMachine, From: from, To: to}, {Machine: testMachine, From: from}},
+			}, nil
 		},
 		System: func(context.Context) System {
 			return System{
@@ -243,7 +269,13 @@ func TestAnswersOfContract(t *testing.T) {
 		{"full", m + "/history?to=2026-03-01+02:00", 400, "Error", "%2B"},
 		{"full", m + "/history?from=2026-03-02T00:00:00Z&to=2026-03-01T00:00:00Z", 400, "Error", "is not before to"},
 		{"full", m + "/history?from=2020-03-02T00:00:00Z", 400, "Error", "400 days"},
-		{"full", m + "/history?step=week", 400, "Error", "step is auto, minute, hour, or a whole number"},
+		{"full", m + "/history?from=2026-01-01T00:00:00Z&to=2026-03-31T00:00:00Z&step=hole", 200, "History", `"step":0,"each":1,"holes":2`},
+		{"full", lathe + "/history?step=hole", 200, "History", `"step":0,"each":1,"holes":0`},
+		{"full", m + "/usual", 200, "Usual", `"tool":"T07","windows":10,"channels":[{"channel":"ch01","low":-1,"high":1}]`},
+		{"full", m + "/usual?tool=T06", 200, "Usual", `"tool":"T06"`},
+		{"full", lathe + "/usual", 200, "Usual", `"windows":0,"channels":[]`},
+		{"full", "/api/machines/none/usual", 404, "Error", "none"},
+		{"full", m + "/history?step=week", 400, "Error", "step is auto, minute, hour, hole, or a whole number"},
 		{"full", m + "/history?step=90s", 400, "Error", "step is auto"},
 		{"full", m + "/history?step=0s", 400, "Error", "step is auto"},
 		{"full", m + "/history?from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z&step=minute", 400, "Error", "step=2580s or more"},
@@ -266,7 +298,7 @@ func TestAnswersOfContract(t *testing.T) {
 		{"full", "/api/alarms/../x", 400, "Error", "names of alarms look like"},
 		{"full", "/api/models", 200, "Models", `"champion":"m1"`},
 		{"empty", "/api/models", 404, "Error", "not kept"},
-		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772330400],"share":[0.3333333333333333]}`},
+		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772331221],"share":[0.25],"windows":[4]}`},
 		{"full", "/api/models/m9", 404, "Error", "m9"},
 		{"full", "/api/system", 200, "System", `"command":"ingest check"`},
 		{"empty", "/api/system", 200, "System", `"problems":[]`},

@@ -18,6 +18,7 @@ type visit struct {
 	person  Person
 	guard   *Guard
 	address string // of the client, as limits count it
+	how     event.Identified
 }
 
 type visitKey struct{}
@@ -28,10 +29,7 @@ func withVisit(r *http.Request, v visit) *http.Request {
 }
 
 // who returns who asks, as the guard has found out.
-func who(r *http.Request) Person {
-	v, _ := r.Context().Value(visitKey{}).(visit)
-	return v.person
-}
+func who(r *http.Request) Person { return visitOf(r).person }
 
 // refused counts and logs a request that a handler behind the guard refuses.
 func refused(r *http.Request, why reason, detail string) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Bounds of sessions.
@@ -134,12 +136,14 @@ type me struct {
 	Role  string `json:"role"`  // viewer, operator or engineer; empty: not logged in
 	Read  string `json:"read"`  // open, or token: one must log in to see anything
 	Login bool   `json:"login"` // whether people can log in
+
+	Notice string `json:"notice,omitempty"` // lines to show before a login
 }
 
 func (g *Guard) serveMe(w http.ResponseWriter, r *http.Request) { g.writeMe(w, who(r)) }
 
 func (g *Guard) writeMe(w http.ResponseWriter, p Person) {
-	m := me{Name: p.Name, Role: string(p.Role), Read: "open", Login: g.Find != nil}
+	m := me{Name: p.Name, Role: string(p.Role), Read: "open", Login: g.Find != nil, Notice: g.Notice}
 	if g.ReadsNeedToken {
 		m.Read = "token"
 	}
@@ -163,12 +167,16 @@ func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	g.audit(event.Audit{Action: event.Login, Actor: actorOf(p.person, p.how(), addressOf(r.RemoteAddr)), Outcome: event.Accepted})
 	g.sessions.end(ownKey(r)) // the one that the new cookie replaces
 	http.SetCookie(w, g.cookie(r, g.sessions.begin(p.sum, g.now()), int(sessionLife.Seconds())))
 	g.writeMe(w, p.person)
 }
 
 func (g *Guard) serveLogout(w http.ResponseWriter, r *http.Request) {
+	if v := visitOf(r); v.person.Role != "" {
+		g.audit(event.Audit{Action: event.Logout, Actor: v.actor(), Outcome: event.Accepted})
+	}
 	g.sessions.end(ownKey(r))
 	http.SetCookie(w, g.cookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)

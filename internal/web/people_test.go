@@ -416,3 +416,16 @@ func TestLoginBody(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// People read the notice before they log in, also where the page shows nothing else.
+func TestNotice(t *testing.T) {
+	s := newSite(Protection{ReadsNeedToken: true})
+	for _, notice := range []string{"", "Only for Acme.\n<b>Logins</b> are recorded."} {
+		s.Notice = notice
+		w := s.ask("GET", "/api/me", "")
+		var m me
+		if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil || w.Code != http.StatusOK || m.Role != "" || m.Notice != notice || strings.Contains(w.Body.String(), `"notice"`) != (notice != "") {
+			t.Errorf("%q: %d %s, %v", notice, w.Code, w.Body, err)
+		}
+	}
+}

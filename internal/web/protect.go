@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Protection says who may use a server of pages, and from where.
@@ -29,9 +31,16 @@ type Protection struct {
 	// the page itself, /livez, /readyz and /metrics stay open.
 	ReadsNeedToken bool
 
+	Notice string // lines that people see before they log in; empty: none
+
 	Listen string      // address of the server: its host is one of the names of the page
 	Hosts  []string    // more names of the page, without ports
 	TLS    *tls.Config // nil: plain HTTP. The names of its certificate are names of the page
+
+	// Audit is called for logins, commands and refused requests: who asked for what, and whether it was
+	// accepted. It must not block. Texts in the record come from clients, without the tokens of
+	// people in them. May be nil.
+	Audit func(event.Audit)
 
 	// Log is called for refused requests, but not for each of many, also at the same time. May be nil.
 	Log func(Refusal)
@@ -145,7 +154,7 @@ func (g *Guard) routes() map[string]http.HandlerFunc {
 }
 
 func (g *Guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	v := visit{guard: g, address: addressOf(r.RemoteAddr)}
+	v := visit{guard: g, address: addressOf(r.RemoteAddr), how: event.ByNothing}
 	if !g.boundBody(w, r) {
 		return
 	}
@@ -155,11 +164,13 @@ func (g *Guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request)
 	}
 	if !g.isHost(r.Host) {
 		g.refuse(v.address, refusedHost, "Host "+quote(r.Host))
+		g.auditAccess(v, refusedHost)
 		text(w, http.StatusMisdirectedRequest, fmt.Sprintf("%s is not a name of this page: add it to page.hosts in the configuration", quote(r.Host)))
 		return
 	}
 	if err := g.origins.Check(r); err != nil {
 		g.refuse(v.address, refusedOrigin, "Origin "+quote(r.Header.Get("Origin")))
+		g.auditAccess(v, refusedOrigin)
 		text(w, http.StatusForbidden, "this request comes from another site: use the page itself")
 		return
 	}
@@ -167,9 +178,12 @@ func (g *Guard) serve(next http.Handler, w http.ResponseWriter, r *http.Request)
 	if !ok {
 		return
 	}
-	v.person = p.person
+	v.person, v.how = p.person, p.how()
 	if v.person.Role == "" && g.needsPerson(r) {
 		g.refuse(v.address, refusedLogin, r.Method)
+		if !safe(r) { // a page reads before its person has logged in
+			g.auditAccess(v, refusedLogin)
+		}
 		askLogin(w)
 		return
 	}
@@ -267,6 +281,7 @@ func (g *Guard) identify(w http.ResponseWriter, r *http.Request, address string)
 func (g *Guard) try(w http.ResponseWriter, address, token string) (p proof, ok bool) {
 	if wait := g.limits.wait(address, g.now()); wait > 0 {
 		g.refuse(address, refusedSlowed, "")
+		g.auditLogin(address, refusedSlowed)
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		text(w, http.StatusTooManyRequests, "too many wrong tokens came from your address: wait some seconds")
 		return proof{}, false
@@ -280,6 +295,7 @@ func (g *Guard) try(w http.ResponseWriter, address, token string) (p proof, ok b
 	if !found {
 		g.limits.fail(address, g.now())
 		g.refuse(address, refusedToken, "wrong token")
+		g.auditLogin(address, refusedToken)
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		text(w, http.StatusUnauthorized, "this is not the token")
 		return proof{}, false
@@ -289,6 +305,7 @@ func (g *Guard) try(w http.ResponseWriter, address, token string) (p proof, ok b
 
 func (g *Guard) unreadable(w http.ResponseWriter, address string, err error) {
 	g.refuse(address, refusedUnreadable, strconv.QuoteToASCII(err.Error()))
+	g.auditLogin(address, refusedUnreadable)
 	text(w, http.StatusServiceUnavailable, "the tokens of this program cannot be read: look at its log")
 }
 

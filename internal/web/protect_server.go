@@ -7,12 +7,15 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // serveStream serves an event stream. It ends when its person may not look any more.
 func (g *Guard) serveStream(next http.Handler, w http.ResponseWriter, r *http.Request, address string, p proof) {
 	if !g.limits.joinStream(address) {
 		g.refuse(address, refusedStreams, "more than "+strconv.Itoa(streamsOfAnAddr)+" event streams")
+		g.auditAccess(visit{person: p.person, address: address, how: p.how()}, refusedStreams)
 		w.Header().Set("Retry-After", "10")
 		text(w, http.StatusTooManyRequests, "your address has "+strconv.Itoa(streamsOfAnAddr)+" pages open already: close one")
 		return
@@ -115,6 +118,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { l.guard.limits.leaveConn(address) })}, nil
 		}
 		l.guard.refuse(address, refusedConnections, "too many connections")
+		l.guard.auditAccess(visit{address: address, how: event.ByNothing}, refusedConnections)
 		c.Close()
 	}
 }

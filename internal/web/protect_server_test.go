@@ -292,9 +292,9 @@ func TestTLS(t *testing.T) {
 	tlsConfig := certified.TLS.Clone()
 	tlsConfig.NextProtos = nil
 	s := newSite(Protection{TLS: tlsConfig, ReadsNeedToken: true})
-	s.patient.stream, s.patient.answer = 20*time.Millisecond, 20*time.Millisecond
+	s.patient.stream, s.patient.answer = time.Second, time.Second // enough for the login
 	address := s.listen(t, events(s.patient.stream, func(r *http.Request, n int) bool {
-		time.Sleep(time.Duration(n) * 100 * time.Millisecond)
+		time.Sleep(time.Duration(n) * 1200 * time.Millisecond)
 		return n < 3
 	}))
 	transport := certified.Client().Transport.(*http.Transport).Clone()

@@ -22,8 +22,9 @@ type keptResult struct {
 	novelty      float32
 	threshold    float32
 	wear, left   [3]float32 // estimate, low and high end
-	leftWindows  bool       // left are windows, not holes
-	referenceLen int32      // -1: the reference is complete, or there is none
+	feedRate     float32
+	leftWindows  bool  // left are windows, not holes
+	referenceLen int32 // -1: the reference is complete, or there is none
 	late         bool
 	wearUnknown  bool
 }
@@ -32,7 +33,7 @@ const noTime = math.MinInt64
 
 // resultContext is what changes seldom from one result to the next.
 type resultContext struct {
-	epoch, tool, hole, class, state, unknown, model, alarm, incident string
+	epoch, tool, hole, programme, material, class, state, unknown, model, alarm, incident string
 
 	verdict event.Verdict
 	sensors string // as JSON; empty: none
@@ -45,6 +46,9 @@ type resultJSON struct {
 	Seq          uint64          `json:"seq"`
 	Tool         string          `json:"tool,omitempty"`
 	Hole         string          `json:"hole,omitempty"`
+	FeedRate     *float32        `json:"feed_rate,omitempty"`
+	Programme    string          `json:"programme,omitempty"`
+	Material     string          `json:"material,omitempty"`
 	Start        *time.Time      `json:"start,omitempty"`
 	End          *time.Time      `json:"end,omitempty"`
 	Verdict      event.Verdict   `json:"verdict"`
@@ -82,7 +86,7 @@ func judged(r *event.Result) bool {
 // keep returns a result in little memory. It shares nothing with r.
 func keep(r *event.Result) keptResult {
 	c := resultContext{
-		epoch: r.Epoch, tool: r.Tool, hole: r.Hole, class: r.Class, state: r.CuttingState, unknown: r.Unknown,
+		epoch: r.Epoch, tool: r.Tool, hole: r.Hole, programme: r.Programme, material: r.Material, class: r.Class, state: r.CuttingState, unknown: r.Unknown,
 		model: r.Model, alarm: r.Alarm, incident: r.Incident, verdict: r.Verdict,
 	}
 	if len(r.Sensors) > 0 {
@@ -90,13 +94,16 @@ func keep(r *event.Result) keptResult {
 	}
 	k := keptResult{
 		of: unique.Make(c), seq: r.Seq, start: micro(r.Start), end: micro(r.End), late: r.Late, wearUnknown: r.WearUnknown,
-		score: notKnown, novelty: notKnown, threshold: notKnown, wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
+		score: notKnown, novelty: notKnown, feedRate: notKnown, threshold: notKnown, wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
 	}
 	if judged(r) {
 		k.score = float32(r.Score)
 	}
 	if r.Threshold > 0 {
 		k.threshold = float32(r.Threshold)
+	}
+	if r.FeedRate > 0 {
+		k.feedRate = float32(r.FeedRate)
 	}
 	if r.Novelty > 0 {
 		k.novelty = float32(r.Novelty)
@@ -155,7 +162,7 @@ func timeAt(micro int64) *time.Time {
 func (k *keptResult) wire() resultJSON {
 	c := k.of.Value()
 	r := resultJSON{
-		Epoch: c.epoch, Seq: k.seq, Tool: c.tool, Hole: c.hole, Start: timeAt(k.start), End: timeAt(k.end), Verdict: c.verdict, Class: c.class,
+		Epoch: c.epoch, Seq: k.seq, Tool: c.tool, Hole: c.hole, FeedRate: number(k.feedRate), Programme: c.programme, Material: c.material, Start: timeAt(k.start), End: timeAt(k.end), Verdict: c.verdict, Class: c.class,
 		CuttingState: c.state, Unknown: c.unknown, Novelty: number(k.novelty), Posterior: k.posterior, Score: number(k.score), Threshold: number(k.threshold), Model: c.model,
 		Alarm: c.alarm, Incident: c.incident, Late: k.late, WearUnknown: k.wearUnknown,
 		WearUM: number(k.wear[0]), WearLowUM: number(k.wear[1]), WearHighUM: number(k.wear[2]),

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -37,15 +38,20 @@ type spectra struct {
 	at      time.Time
 	samples [][]float32
 
-	tool  string
-	usual [][]float32 // density of each bin by channel, the sum of count windows
-	count int         // 0: the usual spectrum is not known
+	tool     string
+	learning bool        // the last window that says so was one that the tool's reference is made of
+	asked    bool        // for what was kept of the usual spectrum
+	usual    [][]float32 // density of each bin by channel, the sum of count windows
+	count    int         // 0: the usual spectrum is not known
 }
 
 // take looks at a window, of which it keeps the samples if a page looks at the machine.
 func (s *spectra) take(w *Window, watched bool) {
-	if s.tool != w.Tool {
-		s.tool, s.usual, s.count = w.Tool, nil, 0
+	if s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
+		s.tool, s.usual, s.count, s.asked = w.Tool, nil, 0, w.Learning
+	}
+	if !w.Idle {
+		s.learning = w.Learning
 	}
 	if !watched || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) {
 		return
@@ -74,11 +80,62 @@ func (h *Hub) learn(w *Window) {
 			_, density[i] = binned(samples[i], c)
 		}
 		h.mu.Lock()
-		defer h.mu.Unlock()
+		var kept []byte
 		if m := h.machines[machine]; m != nil && m.spectra.tool == tool {
-			m.spectra.add(density)
+			if m.spectra.add(density); m.spectra.count == usualWindows {
+				kept = m.spectra.pack()
+			}
+		}
+		h.mu.Unlock()
+		if kept != nil && h.keep != nil {
+			_ = h.keep(machine, kept) // a disk that is full is a problem of the history, which says so
 		}
 	}()
+}
+
+// keptUsual is the usual spectrum of a tool as it is kept.
+type keptUsual struct {
+	Tool  string      `json:"tool"`
+	Count int         `json:"count"`
+	Usual [][]float32 `json:"usual"`
+}
+
+// pack returns the usual spectrum, to be kept; nil if a density is beyond float32, as of a sensor that is far off.
+func (s *spectra) pack() []byte {
+	b, err := json.Marshal(keptUsual{s.tool, s.count, s.usual})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// unpack takes a usual spectrum that was kept, if it is of the tool that is in.
+func (s *spectra) unpack(data []byte) {
+	var k keptUsual
+	if s.count == 0 && json.Unmarshal(data, &k) == nil && k.Tool == s.tool && k.Count > 0 {
+		s.usual, s.count = k.Usual, k.Count
+	}
+}
+
+// recallUsual reads what was kept of the usual spectrum of a machine's tool, once for a tool.
+func (h *Hub) recallUsual(name string) {
+	h.mu.Lock()
+	m := h.machines[name]
+	ask := h.recall != nil && m != nil && m.spectra.samples != nil && m.spectra.count == 0 && !m.spectra.asked
+	if ask {
+		m.spectra.asked = true
+	}
+	h.mu.Unlock()
+	if !ask {
+		return
+	}
+	data, err := h.recall(name)
+	if err != nil || data == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m.spectra.unpack(data)
 }
 
 // wantsToLearn reports whether the usual spectrum of the tool in a window needs more windows.
@@ -148,6 +205,7 @@ func decibels(density []float32, n int) floats {
 
 func (h *Hub) getSpectrum(r *http.Request) (any, *apiError) {
 	name := r.PathValue("m")
+	h.recallUsual(name)
 	channels, s, bad := h.spectraOf(name)
 	if bad != nil {
 		return nil, bad

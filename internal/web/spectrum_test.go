@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"net/http"
@@ -87,6 +88,89 @@ func TestSpectrum(t *testing.T) {
 	h.Window(sine(8, 1))
 	if h.machines[testMachine].spectra.samples != nil {
 		t.Error("the samples stay although no page looks at the machine any more")
+	}
+}
+
+// The usual spectrum of a tool is kept when it is complete, and is there again after a restart,
+// but not for another tool, and not for another life of the same one.
+func TestUsualIsKept(t *testing.T) {
+	kept := map[string][]byte{}
+	newHub := func() *Hub {
+		return NewHub(Config{
+			Layout:            twoChannels(),
+			KeepUsualSpectrum: func(machine string, data []byte) error { kept[machine] = data; return nil },
+			UsualSpectrum:     func(machine string) ([]byte, error) { return kept[machine], nil },
+		})
+	}
+	usual := func(h *Hub) bool {
+		t.Helper()
+		h.beginWatch(testMachine)
+		h.Window(sine(20, 10))
+		s, code := spectrumOf(t, h)
+		if code != http.StatusOK {
+			t.Fatal(code)
+		}
+		return s.Channels[0].UsualDB != nil
+	}
+	h := newHub()
+	for seq := range uint64(usualWindows) {
+		if len(kept) > 0 {
+			t.Fatalf("kept after %d windows", seq)
+		}
+		w := sine(seq, 1)
+		w.Learning = true
+		h.Window(w)
+		h.awaitUsual()
+	}
+	if len(kept) != 1 || !usual(h) {
+		t.Fatalf("%d are kept", len(kept))
+	}
+	if !usual(newHub()) {
+		t.Error("it is gone after a restart")
+	}
+	for name, data := range kept {
+		kept[name] = bytes.Replace(data, []byte(`"tool":"`), []byte(`"tool":"x`), 1)
+	}
+	if usual(newHub()) {
+		t.Error("it is of another tool")
+	}
+	w := sine(21, 1)
+	w.Learning = true
+	h.Window(w)
+	h.awaitUsual()
+	if n := h.machines[testMachine].spectra.count; n != 1 {
+		t.Errorf("a new life of the tool has the usual spectrum of %d windows", n)
+	}
+}
+
+// The pause between two holes does not begin the usual spectrum again: the first windows of the reference
+// make it, also where a hole is short.
+func TestUsualOverPause(t *testing.T) {
+	kept := 0
+	h := NewHub(Config{Layout: twoChannels(), KeepUsualSpectrum: func(string, []byte) error { kept++; return nil }})
+	for seq, learning := range []bool{false, true, true, true, false, true, true} {
+		w := sine(uint64(seq), 1)
+		w.Learning, w.Idle = learning, !learning
+		h.Window(w)
+		h.awaitUsual()
+	}
+	if n := h.machines[testMachine].spectra.count; n != usualWindows || kept != 1 {
+		t.Errorf("the usual spectrum is of %d windows, kept %d times: want %d, once", n, kept, usualWindows)
+	}
+}
+
+// A sensor that is far off has a density that is not a number of JSON: its usual spectrum is not kept.
+func TestUsualBeyondJSON(t *testing.T) {
+	kept := 0
+	h := NewHub(Config{Layout: twoChannels(), KeepUsualSpectrum: func(string, []byte) error { kept++; return nil }})
+	for seq := range uint64(usualWindows) {
+		w := sine(seq, 1e30)
+		w.Learning = true
+		h.Window(w)
+		h.awaitUsual()
+	}
+	if n := h.machines[testMachine].spectra.count; n != usualWindows || kept != 0 {
+		t.Errorf("%d windows make the usual spectrum, kept %d times", n, kept)
 	}
 }
 

@@ -83,7 +83,7 @@ type TileAdvisory struct {
 // The ranks of tiles, the worst first.
 const (
 	rankAlarm = iota // an alarm calls
-	rankKnown        // an open alarm does not call: acknowledged, returned or masked
+	rankKnown        // an open alarm does not call: acknowledged or returned; or the alarm is masked
 	rankUnwatched
 	rankWorn // the tool is at its limit
 	rankSensor
@@ -194,12 +194,17 @@ func calls(alarm string) bool {
 	return true
 }
 
+// masked reports whether the word says that someone keeps the alarm of a machine from calling.
+func masked(alarm string) bool {
+	return alarm == "shelved" || alarm == "suppressed" || alarm == "out_of_service"
+}
+
 // rank returns how bad the state of the machine is.
 func (m *machine) rank(t *Tile) int {
 	switch {
 	case calls(t.Alarm):
 		return rankAlarm
-	case t.Incident != "":
+	case t.Incident != "" || masked(t.Alarm):
 		return rankKnown
 	case m.unwatched() != nil:
 		return rankUnwatched
@@ -260,7 +265,7 @@ var advisoryKeys = map[event.AdvisoryKind]string{
 
 // instruction returns what a person should do about the machine, nil for nothing.
 func (m *machine) instruction(t *Tile) *Sentence {
-	if t.Incident != "" || calls(t.Alarm) {
+	if t.Incident != "" || calls(t.Alarm) || masked(t.Alarm) {
 		return m.answer(t)
 	}
 	if t.worn() {

@@ -51,8 +51,17 @@ type Config struct {
 	// summary.ErrNoMachine and summary.ErrNoAlarm as the methods of a summary.Store do.
 	History func(machine string, from, to time.Time, step time.Duration) (summary.History, error)
 	Tools   func(machine string, limit int) ([]summary.Life, error)
+	Usual   func(machine, tool string) (summary.Usual, error)
 	Alarms  func(summary.AlarmFilter) ([]summary.Alarm, error)
 	Alarm   func(incident string) (summary.AlarmDetail, error)
+
+	ModelUse func(model string, from, to time.Time) (summary.ModelUse, error) // likewise
+
+	// KeepUsualSpectrum keeps the usual spectrum of a tool, and UsualSpectrum returns what was
+	// kept last for a machine, nil if nothing was; nil functions: it is not kept. The data is
+	// the hub's.
+	KeepUsualSpectrum func(machine string, data []byte) error
+	UsualSpectrum     func(machine string) ([]byte, error)
 
 	// ListModels and Model return what is known of models, for /api/models; nil: nothing. Of
 	// an id that is not known Model returns nil.
@@ -86,6 +95,7 @@ type Window struct {
 	// them.
 	Samples  [][]float32
 	Learning bool // the reference of the tool is made of this window
+	Idle     bool // the machine does not cut, or a sensor is at fault: the window says nothing of the reference
 }
 
 // Summarize sets w.Envelope and w.RMS from the samples of every channel. It

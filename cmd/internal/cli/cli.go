@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -16,20 +16,60 @@ import (
 	"golang.org/x/term"
 
 	"github.com/flank-tcm/flank/internal/kernel"
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // errHelp stops parse after help was printed.
 var errHelp = errors.New("help")
 
-// parse reads args for Run. It returns nil, nil after --help.
-func parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
-	parser, err := kong.New(flags,
-		kong.Name(name), kong.Description(description),
-		kong.Writers(stdout, stderr),
+// common are the flags of every program.
+type common struct {
+	Version    versionFlag    `help:"Print version, commit and Go version."`
+	Completion completionFlag `hidden:"" placeholder:"SHELL" help:"Print a script that completes commands and flags: bash, zsh or fish."`
+	Man        manualFlag     `hidden:"" help:"Print the manual page."`
+	Health     healthFlag     `hidden:"" placeholder:"URL" help:"Ask a running program for its health, such as http://127.0.0.1:9102/livez; the exit code is 1 if it is not well."`
+}
+
+// Parser returns the parser of a program. It takes the configuration of a command from TCM_CONFIG if
+// --config is not given, and puts the examples of a command, from the tag `example` with "; " between them, below its help.
+func Parser(flags any, name, description string, options ...kong.Option) *kong.Kong {
+	parser, err := kong.New(flags, append(options,
+		kong.Name(name), kong.Description(description), kong.Embed(new(common)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Exit(func(int) { panic(errHelp) }))
+		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, prepare) }))...)
 	if err != nil {
 		panic("cli: " + err.Error())
+	}
+	return parser
+}
+
+// prepare completes one node of a parser.
+func prepare(node kong.Visitable, next kong.Next) error {
+	switch n := node.(type) {
+	case *kong.Flag:
+		if n.Name == "config" && !n.IsBool() {
+			n.Envs, n.Tag.Envs = []string{"TCM_CONFIG"}, []string{"TCM_CONFIG"}
+		}
+	case *kong.Node:
+		if n.Tag != nil && n.Tag.Has("example") {
+			var b strings.Builder
+			for e := range strings.SplitSeq(n.Tag.Get("example"), "; ") {
+				fmt.Fprintf(&b, "  %s\n", e)
+			}
+			n.Detail = strings.TrimSuffix(b.String(), "\n")
+		}
+	}
+	return next(nil)
+}
+
+// parse reads args for Run. It returns nil, nil after --help.
+func parse(flags any, name, description string, args []string, stdout, stderr io.Writer) (ctx *kong.Context, err error) {
+	parser := Parser(flags, name, description, kong.Writers(stdout, stderr), kong.Exit(func(int) { panic(errHelp) }))
+	if len(args) > 1 && args[0] == "--complete" && args[1] == "--" {
+		for _, word := range complete(parser.Model.Node, args[2:]) {
+			fmt.Fprintln(stdout, word)
+		}
+		return nil, nil
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -49,8 +89,8 @@ func parse(flags any, name, description string, args []string, stdout, stderr io
 	return ctx, nil
 }
 
-// Output is where a command writes: Stdout what was asked for, Stderr logs and
-// progress.
+// Output is where a command writes: Stdout what was asked for, which is text, Stderr logs and
+// progress. Stdout passes no control character on but line ends and tabs.
 type Output struct{ Stdout, Stderr io.Writer }
 
 // Run reads args into the struct that flags points to, as kong does, and calls the
@@ -64,7 +104,7 @@ func Run(ctx context.Context, flags any, name, description string, args []string
 		return err
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
-	return k.Run(Output{stdout, stderr})
+	return k.Run(Output{plain.NewWriter(stdout), stderr})
 }
 
 // IsTerminal reports whether w is a terminal.
@@ -85,18 +125,30 @@ func Level(verbose bool, usual zerolog.Level) zerolog.Level {
 // elsewhere. It is safe for concurrent use, even if w is not.
 func Logger(w io.Writer, level zerolog.Level) zerolog.Logger {
 	if IsTerminal(w) {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05"}
+		w = forTerminal(w)
+	} else {
+		w = plain.NewWriter(w)
 	}
 	return zerolog.New(zerolog.SyncWriter(w)).Level(level).With().Timestamp().Logger()
 }
 
-// Version returns the name and version of the program's module.
-func Version() string {
-	version := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
+// forTerminal returns a writer that turns lines of JSON into lines for people. The message and
+// lists are made safe here; zerolog quotes every other field that needs it.
+func forTerminal(w io.Writer) zerolog.ConsoleWriter {
+	return zerolog.ConsoleWriter{
+		Out: w, TimeFormat: "15:04:05",
+		FormatPrepare: func(line map[string]any) error {
+			if text, ok := line[zerolog.MessageFieldName].(string); ok {
+				line[zerolog.MessageFieldName] = plain.Text(text)
+			}
+			return nil
+		},
+		FormatFieldValue: func(v any) string {
+			var b strings.Builder
+			fmt.Fprintf(plain.NewWriter(&b), "%s", v)
+			return b.String()
+		},
 	}
-	return "flank " + version
 }
 
 // Await calls ready until it returns nil, for as long as patience lasts, and

@@ -3,11 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/rs/zerolog"
 
@@ -71,6 +74,44 @@ func TestLogger(t *testing.T) {
 	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, `{"level":"warn","machine":"m"`) || !strings.Contains(got, `"message":"loud"`) {
 		t.Errorf("log %q", got)
 	}
+}
+
+// What comes from outside cannot move a cursor or forge a line, neither in a log nor in what a command prints.
+func TestHostileText(t *testing.T) {
+	const hostile = "T1\nFORGED\x1b[2J\x9b\u009b31m\u202e\x7f"
+	var file, terminal, stdout bytes.Buffer
+	logs := map[string]zerolog.Logger{"a file": Logger(&file, zerolog.InfoLevel), "a terminal": zerolog.New(forTerminal(&terminal))}
+	for _, log := range logs {
+		log.Warn().Str("tool", hostile).Strs("tools", []string{hostile, "T2"}).Err(errors.New(hostile)).Msg("machine " + hostile)
+	}
+	var f struct {
+		Print printHostile `cmd:""`
+	}
+	f.Print.text = hostile
+	if err := Run(t.Context(), &f, "thing", "Do a thing.", []string{"print"}, &stdout, &file); err != nil {
+		t.Fatal(err)
+	}
+	colours := regexp.MustCompile("\x1b\\[[0-9]+m") // zerolog's
+	for to, text := range map[string]string{"a file": file.String(), "a terminal": colours.ReplaceAllString(terminal.String(), ""), "stdout": stdout.String()} {
+		if to != "stdout" && (strings.Count(text, "\n") != 1 || strings.Count(text, "FORGED") != 4) {
+			t.Errorf("the log on %s has another line: %q", to, text)
+		}
+		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s gets %q raw: %q", to, text[i:min(i+4, len(text))], text)
+		}
+	}
+	for line := range strings.Lines(file.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
+type printHostile struct{ text string }
+
+func (p *printHostile) Run(out Output) error {
+	_, err := fmt.Fprintln(out.Stdout, p.text)
+	return err
 }
 
 // Await calls at once, again while it must, and no more once ctx is done.

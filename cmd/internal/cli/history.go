@@ -32,16 +32,13 @@ func CloseHistory(store *summary.Store, log zerolog.Logger) {
 
 // ShowHistory makes pages show the history of a store.
 func ShowHistory(view *web.Config, store *summary.Store) {
-	view.History, view.Tools, view.Alarms, view.Alarm = store.History, store.Tools, store.Alarms, store.Alarm
+	view.History, view.Tools, view.Usual, view.Alarms, view.Alarm, view.ModelUse = store.History, store.Tools, store.Usual, store.Alarms, store.Alarm, store.ModelUse
+	view.KeepUsualSpectrum, view.UsualSpectrum = store.KeepUsualSpectrum, store.UsualSpectrum
 }
 
-// Follow shows what the store knows of the machines of a group, and earlier alerts. Then it
-// follows results and alerts for page and store, until ctx ends or stop is called, which waits
-// for the end.
-//
-// A page without earlier alerts is better than a monitor that waits for them, so Follow gives
-// up reading them after ten seconds and logs that.
-func Follow(ctx context.Context, cfg bus.Config, group string, hub *web.Hub, store *summary.Store, log zerolog.Logger) (stop func()) {
+// Remember shows on a page what the store knows of the machines: their last verdicts, alarms and
+// advisories. It needs no broker, so a page that is served after it shows the past at once.
+func Remember(hub *web.Hub, store *summary.Store, log zerolog.Logger) {
 	machines, err := store.Machines()
 	if err != nil {
 		log.Error().Err(err).Msg("the page starts without the last verdicts of the machines")
@@ -49,18 +46,33 @@ func Follow(ctx context.Context, cfg bus.Config, group string, hub *web.Hub, sto
 	for _, m := range machines {
 		hub.Remember(m)
 	}
-	follower := &monitor.Follower{Bus: cfg, Group: group, Hub: hub, Store: store, Log: log, Ends: recall(ctx, cfg, group, hub, log)}
+}
+
+// Follow shows earlier alerts of the machines of a group. Then it follows results and alerts for
+// page and store. It returns at once and goes on until ctx ends or stop is called, which waits
+// for the end.
+//
+// A page without earlier alerts is better than one that waits for them, so Follow gives up
+// reading them after ten seconds and logs that.
+func Follow(ctx context.Context, cfg bus.Config, group string, hub *web.Hub, store *summary.Store, log zerolog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { follower.Run(ctx) })
+	wg.Go(func() {
+		ends := recall(ctx, cfg, group, hub, log)
+		follower := &monitor.Follower{Bus: cfg, Group: group, Hub: hub, Store: store, Log: log, Ends: ends}
+		follower.Run(ctx)
+	})
 	return func() { cancel(); wg.Wait() }
 }
 
 // recall shows earlier alerts on a page, and returns up to which offsets it read.
 func recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub, log zerolog.Logger) map[int]int64 {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	ends, skipped, err := monitor.Recall(ctx, cfg, group, hub)
+	ends, skipped, err := monitor.Recall(bounded, cfg, group, hub)
+	if ctx.Err() != nil {
+		return ends // the program ends
+	}
 	if err != nil {
 		log.Warn().Err(err).Msg("the page starts without earlier alerts: give the monitor the right Read on tcm.alerts.v1 to show them")
 	}

@@ -52,6 +52,7 @@ func TestHistoryOfPage(t *testing.T) {
 		var view web.Config
 		ShowHistory(&view, store)
 		hub := web.NewHub(view)
+		Remember(hub, store, zerolog.New(&log))
 		end := Follow(t.Context(), follow, "tcm-monitor", hub, store, zerolog.New(&log))
 		get = func(path string) string {
 			w := httptest.NewRecorder()
@@ -79,15 +80,9 @@ func TestHistoryOfPage(t *testing.T) {
 		}
 	}
 	stop()
-	empty, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0") // nothing comes from it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer empty.Close()
-	if _, err := bus.Apply(t.Context(), empty.Config("test"), 1, 1); err != nil {
-		t.Fatal(err)
-	}
-	get, stop = page(empty.Config("test"))
+	away := cfg // no broker answers: neither a window nor an alert comes
+	away.Brokers = []string{"127.0.0.1:1"}
+	get, stop = page(away)
 	defer stop()
 	if text := get("/api/machines/drill"); !strings.Contains(text, `"strip":"h"`) || !strings.Contains(text, "A-K3ZQ7M2P") {
 		t.Errorf("right after a restart: %s", text)

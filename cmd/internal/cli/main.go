@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/flank-tcm/flank/internal/plain"
 )
 
 // Main is the main function of a program. The context of run ends at the first
@@ -18,7 +20,7 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		fmt.Fprintf(plain.NewWriter(os.Stderr), "%s: %v\n", name, err)
 		code := 1
 		var own *Exit
 		if errors.As(err, &own) {

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -29,6 +31,7 @@ type Page struct {
 	TLS      PageTLS  `yaml:"tls"`      // without it plain HTTP
 	Hosts    []string `yaml:"hosts"`    // more names of the page
 	Insecure bool     `yaml:"insecure"` // tokens may travel without TLS
+	Notice   string   `yaml:"notice"`   // lines that people see before they log in, at most maxNotice bytes
 }
 
 // PageTLS names the files of a page's certificate.
@@ -36,6 +39,8 @@ type PageTLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 }
+
+const maxNotice = 2048
 
 // Values of Page.Read.
 const (
@@ -81,12 +86,21 @@ func (p Page) Check(token credential.Secret) error {
 		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, ReadToken)
 	case p.Read == ReadToken && !login:
 		return key("read", "no one could log in: name `people`, see `monitor people add`")
+	case p.Notice != "" && !login:
+		return key("notice", "no one can log in, so no one would see it: name `people`, see `monitor people add`")
+	case len(p.Notice) > maxNotice:
+		return key("notice", "%d bytes: at most %d", len(p.Notice), maxNotice)
 	case (p.TLS.Cert == "") != (p.TLS.Key == ""):
 		return key("tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`")
 	}
 	for _, h := range p.Hosts {
 		if _, _, err := net.SplitHostPort(h); h == "" || err == nil {
 			return key("hosts", "%q: must be a name without a port, such as flank.plant.example", h)
+		}
+	}
+	for line := range strings.Lines(p.Notice) {
+		if err := plain.Check(strings.TrimSuffix(line, "\n")); err != nil {
+			return key("notice", "%w", err)
 		}
 	}
 	if host, _, err := net.SplitHostPort(p.Listen); err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure {
@@ -100,7 +114,7 @@ func (p Page) Check(token credential.Secret) error {
 // used. p must be resolved and checked; hosts are names of the page in addition to p.Hosts.
 func (p Page) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
 	w := web.Protection{
-		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == ReadToken,
+		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == ReadToken, Notice: strings.TrimSpace(p.Notice),
 		Log: func(r web.Refusal) {
 			log.Warn().Str("event", "page_refused").Str("address", r.Address).Str("reason", r.Reason).Str("detail", r.Detail).
 				Uint64("not_logged", r.Unlogged).Msg("the page refused a request")
@@ -154,7 +168,7 @@ func (p Page) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url st
 		return "", nil, fmt.Errorf("page: %w: choose another address", err)
 	}
 	srv := g.Server(g.Handler(h))
-	srv.ErrorLog = log.New(serverLog{logger}, "", 0)
+	srv.ErrorLog = log.New(serverLog{logger, "the server of the page"}, "", 0)
 	serve, scheme := srv.Serve, "http"
 	if srv.TLSConfig != nil {
 		serve, scheme = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }, "https"
@@ -166,19 +180,25 @@ func (p Page) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url st
 	}()
 	url = scheme + "://" + l.Addr().String()
 	logger.Info().Str("page", url).Msg("page")
-	return url, func() { srv.Close() }, nil
+	return url, func() {
+		srv.Close()
+		l.Close() // a server that does not serve yet leaves it open
+	}, nil
 }
 
 // serverLog takes the lines of a server: clients that break off are worth a line only to
 // who looks for them, and a handler that panics is worth one to everyone.
-type serverLog struct{ log zerolog.Logger }
+type serverLog struct {
+	log  zerolog.Logger
+	text string
+}
 
 func (s serverLog) Write(line []byte) (int, error) {
 	ev := s.log.Debug()
 	if bytes.Contains(line, []byte("panic")) {
 		ev = s.log.Error()
 	}
-	ev.Str("line", string(bytes.TrimSpace(line))).Msg("the server of the page")
+	ev.Str("line", string(bytes.TrimSpace(line))).Msg(s.text)
 	return len(line), nil
 }
 

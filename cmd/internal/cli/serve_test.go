@@ -92,6 +92,10 @@ func TestPageCheck(t *testing.T) {
 		"a name with a port":                 {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"a:9102"}}, shared, "page.hosts", "without a port"},
 		"names":                              {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"flank.plant.example", "[fd00::1]"}}, shared, "", ""},
 		"an empty name":                      {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{""}}, shared, "page.hosts", ""},
+		"a notice":                           {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme.\nLogins are recorded.\n"}, shared, "", ""},
+		"a notice that no one would see":     {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme."}, credential.Secret{}, "page.notice", "no one can log in"},
+		"a notice with escapes":              {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only\x1b[2J"}, shared, "page.notice", ""},
+		"a notice too long":                  {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: strings.Repeat("x", maxNotice+1)}, shared, "page.notice", "2048"},
 		"no page, so it does not matter how": {Page{Read: "closed"}, shared, "", ""},
 	} {
 		err := tc.page.Check(tc.token)

@@ -259,7 +259,7 @@ func (f Flags) check(flag, file string, model bool) error {
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
 	case f.Kafka.named():
 	case len(f.From)+len(f.To) > 0:
-		return errors.New("--from and --to go with --kafka, which names the broker")
+		return errors.New("--since and --until go with --kafka, which names the broker")
 	case len(f.Ignore) > 0 && len(f.Table) == 0:
 		return errors.New("--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml")
 	case len(f.Data) > 0 && len(f.Table) > 0:

@@ -27,8 +27,8 @@ type Kafka struct {
 	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
 	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
-	From        string   `placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To          string   `placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
+	From        string   `name:"since" aliases:"from" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
+	To          string   `name:"until" aliases:"to" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
@@ -94,10 +94,10 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 		return train.Input{}, err
 	}
 	r := &topicReader{cfg: cfg, flag: flag, topic: f.Topic, log: log, seen: make(map[string]bool)}
-	if r.from, r.part.From, err = bound("--from", f.From); err != nil {
+	if r.from, r.part.From, err = bound("--since", f.From); err != nil {
 		return train.Input{}, err
 	}
-	if r.to, r.part.To, err = bound("--to", f.To); err != nil {
+	if r.to, r.part.To, err = bound("--until", f.To); err != nil {
 		return train.Input{}, err
 	}
 	if !r.from.IsZero() {
@@ -161,7 +161,7 @@ func (r *topicReader) checkFound(m *model.Model) error {
 	case len(r.seen) == 0 && r.refused > 0:
 		return fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in %s", r.refused, m.Layout.Name(), m.Window.Length, r.reason, r.flag)
 	case len(r.seen) == 0:
-		return fmt.Errorf("topic %s has no windows between --from and --to: Kafka keeps them for a limited time", r.topic)
+		return fmt.Errorf("topic %s has no windows between --since and --until: Kafka keeps them for a limited time", r.topic)
 	case r.refused > 0:
 		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("left out messages that are not windows of this layout")
 	}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
-	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/mqttconn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -130,7 +130,11 @@ func backoff(n int) time.Duration {
 func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
 	d := net.Dialer{Timeout: s.cfg.Timeout}
 	if u.Scheme == "mqtt" {
-		return d.DialContext(ctx, "tcp", withPort(u, "1883"))
+		conn, err := d.DialContext(ctx, "tcp", withPort(u, "1883"))
+		if err != nil {
+			return nil, err
+		}
+		return mqttconn.Limit(conn, maxPacket), nil
 	}
 	cfg, err := s.mqtt.TLS.Client()
 	if err != nil {
@@ -140,8 +144,11 @@ func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.U
 	if err != nil {
 		return nil, err
 	}
-	return packets.NewThreadSafeConn(conn), nil
+	return mqttconn.Limit(conn, maxPacket), nil
 }
+
+// maxPacket is how many bytes a packet of the broker may have.
+const maxPacket = MaxFrame + 1<<16
 
 func withPort(u *url.URL, port string) string {
 	if u.Port() != "" {
@@ -153,7 +160,7 @@ func withPort(u *url.URL, port string) string {
 // login completes the first packet of a connection.
 func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	// Twice what may be unacknowledged, so that the broker never waits for what we wait for.
-	window, size := uint16(2*maxUnacked), uint32(MaxFrame+1<<16)
+	window, size := uint16(2*maxUnacked), uint32(maxPacket)
 	if c.Properties == nil {
 		c.Properties = &paho.ConnectProperties{}
 	}
@@ -244,7 +251,7 @@ func (s *subscriber) context(p *paho.Publish) error {
 		return err
 	}
 	if s.last = string(p.Payload); now != before {
-		s.notify(Notice{Text: fmt.Sprintf("context: tool %q, hole %q, %v rev/min", now.Tool, now.Hole, now.SpindleSpeed), Peer: s.addr})
+		s.notify(Notice{Text: fmt.Sprintf("context: tool %q, hole %q, %v rev/min%s", now.Tool, now.Hole, now.SpindleSpeed, more(now)), Peer: s.addr})
 	}
 	if c.New {
 		s.notify(Notice{Text: fmt.Sprintf("context: tool %q is new", c.tool(now)), Peer: s.addr})

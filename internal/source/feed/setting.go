@@ -12,10 +12,9 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -27,6 +26,7 @@ type Setting struct {
 	mu    sync.Mutex
 	now   inUse
 	lives lives
+	by    Named  // what the machine's control named last
 	named string // the tool that the last frame named itself; empty if none
 
 	mint func() string // the name of a life
@@ -77,6 +77,13 @@ func (l lives) without(tool string) lives {
 type kept struct {
 	inUse
 	Lives lives `json:"lives,omitempty"`
+	By    Named `json:"control,omitzero"`
+}
+
+// Named is the tool and the hole that a machine's control named last. Empty: it has named none.
+type Named struct {
+	Tool string `json:"tool,omitempty"`
+	Hole string `json:"hole,omitempty"`
 }
 
 // inUse is what a machine is doing.
@@ -84,6 +91,9 @@ type inUse struct {
 	Tool         string  `json:"tool"`
 	Hole         string  `json:"hole"`
 	SpindleSpeed float64 `json:"spindle_speed"`
+	FeedRate     float64 `json:"feed_rate,omitempty"`
+	Programme    string  `json:"programme,omitempty"`
+	Material     string  `json:"material,omitempty"`
 }
 
 // Change says what is new of a machine; nil is what is not. It is the JSON of
@@ -92,6 +102,9 @@ type Change struct {
 	Tool         *string  `json:"tool,omitempty"`
 	Hole         *string  `json:"hole,omitempty"`
 	SpindleSpeed *float64 `json:"spindle_speed,omitempty"` // rev/min
+	FeedRate     *float64 `json:"feed_rate,omitempty"`     // mm/min
+	Programme    *string  `json:"programme,omitempty"`
+	Material     *string  `json:"material,omitempty"`
 
 	// New says that Tool, or the tool in use where there is none, is another one than
 	// had its name before: it was reground, or is a fresh insert.
@@ -104,8 +117,8 @@ var (
 	ErrNoTool = errors.New("no tool is known that could be new")
 )
 
-// MaxText is the most bytes that the name of a tool or a hole may have.
-const MaxText = 256
+// MaxText is the most bytes that the name of a tool, a hole, a programme or a material may have.
+const MaxText = signal.MaxContextText
 
 // OpenSetting reads the file at path, which need not be there yet.
 func OpenSetting(path string) (*Setting, error) {
@@ -121,7 +134,7 @@ func OpenSetting(path string) (*Setting, error) {
 	if err := json.Unmarshal(text, &k); err != nil {
 		return nil, fmt.Errorf("feed: %s, which says what tool is in use, is damaged: %w: remove it and name the tool again by `ingest tool`", path, err)
 	}
-	s.now, s.lives = k.inUse, k.Lives
+	s.now, s.lives, s.by = k.inUse, k.Lives, k.By
 	return s, nil
 }
 
@@ -136,13 +149,13 @@ func ParseChange(text []byte) (Change, error) {
 
 // Check reports what cannot be meant.
 func (c Change) Check() error {
-	if c.Tool == nil && c.Hole == nil && c.SpindleSpeed == nil && !c.New {
-		return errors.New("feed: context: says nothing: give tool, hole, spindle_speed or new")
+	if c == (Change{}) {
+		return errors.New("feed: context: says nothing: give tool, hole, spindle_speed, feed_rate, programme, material or new")
 	}
 	if c.Tool != nil && *c.Tool == "" {
 		return errors.New("feed: context: the tool has no name: give one, which need only differ from the name of the tool before")
 	}
-	for name, text := range map[string]*string{"tool": c.Tool, "hole": c.Hole} {
+	for name, text := range map[string]*string{"tool": c.Tool, "hole": c.Hole, "programme": c.Programme, "material": c.Material} {
 		if text != nil {
 			if err := checkText(*text); err != nil {
 				return fmt.Errorf("feed: context: %s: %w", name, err)
@@ -153,6 +166,9 @@ func (c Change) Check() error {
 		if err := checkSpeed(*v); err != nil {
 			return fmt.Errorf("feed: context: %w", err)
 		}
+	}
+	if v := c.FeedRate; v != nil && (!(*v >= 0) || *v > 1e6) {
+		return fmt.Errorf("feed: context: feed_rate: %v: must be mm/min from 0 (not known) to 1,000,000", *v)
 	}
 	return nil
 }
@@ -166,15 +182,10 @@ func (c Change) tool(now signal.Context) string {
 }
 
 func checkText(s string) error {
-	if len(s) > MaxText || !utf8.ValidString(s) {
+	if len(s) > MaxText {
 		return fmt.Errorf("%.32q…: must be at most %d bytes of UTF-8", s, MaxText)
 	}
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return fmt.Errorf("%q: holds a control character", s)
-		}
-	}
-	return nil
+	return plain.Check(s)
 }
 
 func checkSpeed(v float64) error {
@@ -185,7 +196,7 @@ func checkSpeed(v float64) error {
 }
 
 // Apply makes c true from the next frame on, and durable before it returns. With
-// another or a new tool, hole and spindle speed are not known unless c says them. It
+// another or a new tool, all else is not known unless c says it. It
 // returns what is true now.
 //
 // Where frames name their tool, c cannot say which one is in use (ErrNamed), but
@@ -197,6 +208,31 @@ func (s *Setting) Apply(c Change) (signal.Context, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.apply(c, s.by)
+}
+
+// Control returns what the machine's control named last. It lasts as the Setting does.
+func (s *Setting) Control() Named {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by
+}
+
+// ApplyControl is Apply for a machine's control, and keeps what the control named. A c that says nothing
+// changes nothing else.
+func (s *Setting) ApplyControl(c Change, by Named) (signal.Context, error) {
+	if c != (Change{}) {
+		if err := c.Check(); err != nil {
+			return signal.Context{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apply(c, by)
+}
+
+// apply makes c true, which was checked.
+func (s *Setting) apply(c Change, by Named) (signal.Context, error) {
 	if c.Tool != nil && s.named != "" && !c.New {
 		return signal.Context{}, fmt.Errorf("feed: tool %q: the last frame says it is %q: %w: change it there", *c.Tool, s.named, ErrNamed)
 	}
@@ -204,7 +240,7 @@ func (s *Setting) Apply(c Change) (signal.Context, error) {
 	if c.New && tool == "" {
 		return signal.Context{}, fmt.Errorf("feed: context: %w: name the tool too", ErrNoTool)
 	}
-	next := kept{s.now, s.lives}
+	next := kept{s.now, s.lives, by}
 	if s.named == "" && (c.New || tool != next.Tool) {
 		next.inUse = inUse{Tool: tool}
 	}
@@ -217,7 +253,16 @@ func (s *Setting) Apply(c Change) (signal.Context, error) {
 	if c.SpindleSpeed != nil {
 		next.SpindleSpeed = *c.SpindleSpeed
 	}
-	if next.inUse != s.now || c.New {
+	if c.FeedRate != nil {
+		next.FeedRate = *c.FeedRate
+	}
+	if c.Programme != nil {
+		next.Programme = *c.Programme
+	}
+	if c.Material != nil {
+		next.Material = *c.Material
+	}
+	if next.inUse != s.now || next.By != s.by || c.New {
 		if err := s.keep(next); err != nil {
 			return signal.Context{}, err
 		}
@@ -232,10 +277,10 @@ func (s *Setting) keep(k kept) error {
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
-	if err := atomicfile.Write(s.path, text); err != nil {
+	if err := atomicfile.WriteData(s.path, text); err != nil {
 		return fmt.Errorf("feed: what tool is in use cannot be noted: %w", err)
 	}
-	s.now, s.lives = k.inUse, k.Lives
+	s.now, s.lives, s.by = k.inUse, k.Lives, k.By
 	return nil
 }
 
@@ -255,7 +300,24 @@ func (s *Setting) Context() signal.Context {
 
 func (s *Setting) context() signal.Context {
 	tool := cmp.Or(s.named, s.now.Tool)
-	return signal.Context{Tool: tool, Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed, ToolLife: s.lives.of(tool)}
+	return signal.Context{
+		Tool: tool, Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed, ToolLife: s.lives.of(tool),
+		FeedRate: s.now.FeedRate, Programme: s.now.Programme, Material: s.now.Material,
+	}
+}
+
+// more describes feed rate, programme and material as far as they are known, each behind a comma.
+func more(c signal.Context) (text string) {
+	if c.FeedRate != 0 {
+		text = fmt.Sprintf(", feed rate %v mm/min", c.FeedRate)
+	}
+	if c.Programme != "" {
+		text += fmt.Sprintf(", programme %q", c.Programme)
+	}
+	if c.Material != "" {
+		text += fmt.Sprintf(", material %q", c.Material)
+	}
+	return text
 }
 
 // fill adds to c what a frame does not say.
@@ -274,5 +336,6 @@ func (s *Setting) fill(c *signal.Context) {
 	if c.SpindleSpeed == 0 {
 		c.SpindleSpeed = s.now.SpindleSpeed
 	}
+	c.FeedRate, c.Programme, c.Material = s.now.FeedRate, s.now.Programme, s.now.Material // frames do not say them
 	c.ToolLife = s.lives.of(c.Tool)
 }

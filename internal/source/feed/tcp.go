@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +33,23 @@ const headerSize = 8
 // listener serves one client at a time: samples of one machine have one counter.
 type listener struct {
 	*Feed
-	tcp  TCP
-	busy atomic.Bool
+	tcp    TCP
+	places chan struct{} // one value for each connection
+	slot   chan struct{} // one value while a client sends
+
+	mu     sync.Mutex
+	sender *client // of the slot
 }
+
+const (
+	// maxClients is how many connections there may be, also those that hear that there is a client
+	// already.
+	maxClients = 32
+
+	// idleTimeouts is for how many timeouts a client may send no frame, only signs of life, before it
+	// gives its place to another one.
+	idleTimeouts = 6
+)
 
 // ListenTCP returns a Feed of what clients send to an address. The protocol is in
 // schemas/frame.md. It reports an address that cannot be listened at, and
@@ -52,7 +67,7 @@ func ListenTCP(cfg Config, tcp TCP) (*Feed, error) {
 		return nil, fmt.Errorf("feed: %w: choose another address under `listen`, or stop the program that uses it", err)
 	}
 	f.addr = l.Addr().String()
-	s := &listener{Feed: f, tcp: tcp}
+	s := &listener{Feed: f, tcp: tcp, places: make(chan struct{}, maxClients), slot: make(chan struct{}, 1)}
 	context.AfterFunc(f.ctx, func() { l.Close() })
 	f.wg.Go(func() { s.accept(l) })
 	return f, nil
@@ -75,7 +90,16 @@ func (s *listener) accept(l net.Listener) {
 			}
 			continue
 		}
-		s.wg.Go(func() { s.serve(conn) })
+		select {
+		case s.places <- struct{}{}:
+			s.wg.Go(func() {
+				defer func() { <-s.places }()
+				s.serve(conn)
+			})
+		default:
+			conn.Close()
+			s.notify(Notice{Text: "a client is refused", Peer: conn.RemoteAddr().String(), Err: fmt.Errorf("feed: there are %d connections already", maxClients)})
+		}
 	}
 }
 
@@ -84,6 +108,7 @@ type client struct {
 	net.Conn
 	peer string
 	done atomic.Uint64 // frames that are acknowledged
+	last atomic.Int64  // when it connected or sent a frame, in ns since 1970
 	wake chan struct{} // done has changed
 }
 
@@ -94,7 +119,7 @@ func (s *listener) serve(conn net.Conn) {
 	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
 	defer conn.Close()
 	err := s.handshake(c)
-	if err == nil && !s.busy.CompareAndSwap(false, true) {
+	if err == nil && !s.take(c) {
 		err = fmt.Errorf("feed: machine %s has a client already: only one can be connected; a client that is gone is disconnected after %v", s.cfg.Machine, s.cfg.Timeout)
 		s.farewell(c, err)
 	} else if err == nil {
@@ -102,11 +127,39 @@ func (s *listener) serve(conn net.Conn) {
 		s.notify(Notice{Text: "a client is connected", Peer: c.peer})
 		err = s.talk(c)
 		s.senders.Add(-1)
-		s.busy.Store(false)
+		<-s.slot
 	}
 	if s.ctx.Err() == nil {
 		s.notify(Notice{Text: "a client is disconnected", Peer: c.peer, Err: err})
 	}
+}
+
+// take gives c the place of the client that sends. If that client has sent nothing but signs of
+// life for long, it is disconnected for c.
+func (s *listener) take(c *client) bool {
+	c.last.Store(time.Now().UnixNano())
+	select {
+	case s.slot <- struct{}{}:
+	default:
+		s.mu.Lock()
+		idle := s.sender != nil && time.Since(time.Unix(0, s.sender.last.Load())) > idleTimeouts*s.cfg.Timeout
+		if idle {
+			_ = s.sender.SetReadDeadline(time.Unix(1, 0)) // ends what waits
+		}
+		s.mu.Unlock()
+		if !idle {
+			return false
+		}
+		select {
+		case s.slot <- struct{}{}:
+		case <-time.After(s.cfg.Timeout):
+			return false
+		}
+	}
+	s.mu.Lock()
+	s.sender = c
+	s.mu.Unlock()
+	return true
 }
 
 // handshake begins TLS.
@@ -199,6 +252,7 @@ func (s *listener) receive(c *client) error {
 		if !s.deliver(arrival{b, c.ack}) {
 			return nil
 		}
+		c.last.Store(time.Now().UnixNano())
 		n++
 	}
 }

@@ -10,18 +10,19 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Print writes the summary for people.
 func (s *Summary) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n", s.Path)
+	fmt.Fprintf(w, "%s\n", plain.Text(s.Path))
 	for _, n := range s.Notes {
-		fmt.Fprintf(w, "  note: %s\n", n)
+		fmt.Fprintf(w, "  note: %s\n", plain.Text(n))
 	}
 	fmt.Fprintf(w, "%s\n", s.head())
 	if s.Tool != "" {
-		fmt.Fprintf(w, "tool      %s\n", s.Tool)
+		fmt.Fprintf(w, "tool      %s\n", plain.Text(s.Tool))
 	}
 	if c := s.Clock; c != nil {
 		fmt.Fprintln(w, c)
@@ -35,17 +36,17 @@ func (s *Summary) Print(w io.Writer) error {
 	fmt.Fprintln(t, "\tunit\tHz\tsamples\tseconds\tmissing\tmin\tmean\tmax\tdeviation\trms\t")
 	widest := 0
 	for _, c := range s.Channels {
-		widest = max(widest, utf8.RuneCountInString(c.Name))
+		widest = max(widest, utf8.RuneCountInString(plain.Text(c.Name)))
 	}
 	for i := range s.Channels {
 		c := &s.Channels[i]
-		name := cmp.Or(c.Name, "(unnamed)")
+		name := plain.Text(cmp.Or(c.Name, "(unnamed)"))
 		name += strings.Repeat(" ", max(0, widest-utf8.RuneCountInString(name)))
 		rate, length := "–", "–"
 		if c.Rate > 0 {
 			rate, length = number(c.Rate), number(c.Duration().Seconds())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, c.Unit, rate, c.Count, length, c.Missing)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Count, length, c.Missing)
 		switch {
 		case c.Text:
 			fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())

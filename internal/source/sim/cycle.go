@@ -57,13 +57,14 @@ type hole struct {
 	first int         // frame of the session at which it starts
 	ends  [phases]int // frames of the cycle at which the phases end
 	cut   int         // frames of cutting before it in the tool's life
+	wait  int         // frames after the cycle in which the machine stands, until the tool is changed
 }
 
 func (h *hole) drilled() int { return h.ends[drilling] - h.ends[coolant] }
-func (h *hole) frames() int  { return h.ends[shutdown] }
+func (h *hole) frames() int  { return h.ends[shutdown] + h.wait }
 
 // at returns the phase of frame f of the cycle and the share of the phase that
-// is over.
+// is over. While the machine waits for a tool it is idle.
 func (h *hole) at(f int) (phase, float64) {
 	start := 0
 	for p, end := range h.ends {
@@ -71,6 +72,9 @@ func (h *hole) at(f int) (phase, float64) {
 			return phase(p), float64(f-start) / float64(end-start)
 		}
 		start = end
+	}
+	if f < h.frames() {
+		return idleBefore, 0
 	}
 	panic(fmt.Sprintf("sim: frame %d of a cycle of %d", f, h.frames()))
 }

@@ -63,6 +63,7 @@ func newRun(t Tool, s *Settings) *run {
 		drill = t.holeTime()
 	}
 	r := &run{tool: t, rng: rng, holes: schedule(t.Life, drill, s.Pause)}
+	r.holes[len(r.holes)-1].wait = int((s.Change+time.Second-1)/time.Second) * framesPerBlock // a block is a second
 	r.curve = newCurve(t.End, rng)
 	r.force = newDynamometer(&t, rng)
 	r.vib = newVibration(&t, rng)

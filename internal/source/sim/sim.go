@@ -47,6 +47,7 @@ type Settings struct {
 	Tools   []Tool        // one after the other
 	Hole    time.Duration // drilling time of a hole; 0 means what 50 mm take at the tool's speed and feed
 	Pause   time.Duration // between the end of one hole's drilling and the next: retract, shutdown, idle, start-up, coolant; may be 0
+	Change  time.Duration // for which the machine stands after the last hole of a tool, until someone changes it, rounded up to seconds
 }
 
 // Measurement is what the microscope saw after a hole.
@@ -83,6 +84,8 @@ func New(s Settings) (*Drill, error) {
 		return nil, fmt.Errorf("sim: %v to drill a hole: must be a second or more, or 0 for 50 mm at the tool's feed", s.Hole)
 	case s.Pause < 0:
 		return nil, fmt.Errorf("sim: pause %v: must not be negative", s.Pause)
+	case s.Change < 0:
+		return nil, fmt.Errorf("sim: %v to change a tool: must not be negative", s.Change)
 	}
 	for i := range s.Tools {
 		if err := s.Tools[i].check(); err != nil {

@@ -276,6 +276,40 @@ func TestMeasurementsSoFar(t *testing.T) {
 	}
 }
 
+// After the last hole of a tool the machine stands until the tool is changed, and nothing else of
+// what it does changes.
+func TestChange(t *testing.T) {
+	tools := []Tool{tool(Worn, 6*time.Second), tool(Worn, 4*time.Second)}
+	tools[1].Name = "T02"
+	settings := Settings{Seed: 3, Tools: tools, Hole: 2 * time.Second, Pause: time.Second}
+	plain := drain(t, newDrill(t, settings))
+	settings.Change = 4100 * time.Millisecond
+	waits := drain(t, newDrill(t, settings))
+	const wait = 5 // whole seconds, of both tools
+	if len(waits) != len(plain)+2*wait {
+		t.Fatalf("%d seconds, want %d more than %d", len(waits), 2*wait, len(plain))
+	}
+	end := slices.IndexFunc(plain, func(s second) bool { return s.block.Tool == "T02" })
+	for i, s := range waits {
+		of := -1 // the second of plain that it is
+		switch {
+		case i < end:
+			of = i
+		case i >= end+wait && i < len(waits)-wait:
+			of = i - wait
+		}
+		if of < 0 {
+			if want := waits[i-1].block.Tool; s.block.Tool != want || s.truth.Phase != Idle {
+				t.Errorf("second %d: tool %s, %s; want %s, idle", i, s.block.Tool, s.truth.Phase, want)
+			}
+			continue
+		}
+		if !slices.Equal(s.thrust, plain[of].thrust) || s.block.Hole != plain[of].block.Hole {
+			t.Errorf("second %d differs from second %d without the wait", i, of)
+		}
+	}
+}
+
 func TestNewRejects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s *Settings)
@@ -285,6 +319,7 @@ func TestNewRejects(t *testing.T) {
 		"no start":       {func(s *Settings) { s.Start = time.Time{} }, "no start time"},
 		"short hole":     {func(s *Settings) { s.Hole = time.Millisecond }, "1ms to drill a hole"},
 		"negative pause": {func(s *Settings) { s.Pause = -1 }, "pause -1ns"},
+		"negative wait":  {func(s *Settings) { s.Change = -1 }, "-1ns to change a tool"},
 		"tool name":      {func(s *Settings) { s.Tools[1].Name = "" }, "tool 2 (): has no name"},
 		"diameter":       {func(s *Settings) { s.Tools[1].DiameterMM = math.NaN() }, "tool 2 (T02): diameter NaN mm"},
 		"speed":          {func(s *Settings) { s.Tools[0].SpeedRPM = 1e5 }, "tool 1 (T01): speed 100000 rev/min"},

@@ -5,7 +5,7 @@ import { request, shared, useShared, refused, connection, head } from "./store.j
 import { setting, set } from "./settings.js";
 import { t, has } from "./text.js";
 
-// me is what /api/me says: {name, role, read, login}; undefined until it has answered. A token
+// me is what /api/me says: {name, role, read, login, notice}; undefined until it has answered. A token
 // that people share has a role and no name. login is whether anyone can log in; read is "token"
 // if the page shows nothing before that.
 export const me = shared(undefined);
@@ -30,7 +30,7 @@ async function logout() {
 }
 
 const ranks = { viewer: 1, operator: 2, engineer: 3 };
-const needs = { acknowledge: "operator", shelve: "operator", unshelve: "operator", mark_false: "operator", unmark_false: "operator", new_tool: "operator" };
+const needs = { acknowledge: "operator", shelve: "operator", unshelve: "operator", mark_false: "operator", unmark_false: "operator", new_tool: "operator", suppress: "engineer", unsuppress: "engineer", out_of_service: "engineer", in_service: "engineer" };
 
 // mayNot says why a person cannot give a command here; "" means that they can, or can once
 // they have logged in.
@@ -48,6 +48,12 @@ export function Who({ onLogin }) {
   const who = useShared(me);
   if (who?.role) return html`<p class="who"><span>${[who.name, roleName(who.role)].filter(Boolean).join(" · ")}</span><button type="button" onClick=${logout}>${t("login.out")}</button></p>`;
   return who?.login ? html`<p class="who"><button type="button" onClick=${onLogin}>${t("login.in")}</button></p>` : null;
+}
+
+// Notice is what the plant wants people to read before they log in.
+export function Notice() {
+  const who = useShared(me);
+  return who?.notice && !who.role ? html`<p class="notice">${who.notice}</p>` : null;
 }
 
 // Login asks for a token. The token says who it is; it stays in the session of this browser.
@@ -70,6 +76,7 @@ export function Login({ onDone }) {
   return html`<dialog ref=${dialog} aria-labelledby="login-title" onClose=${onDone}>
     <form onSubmit=${send}>
       <h2 id="login-title">${t("login.title")}</h2>
+      <${Notice} />
       <p class="says">${t("login.says")}</p>
       <label>${t("login.token")}<input name="token" type="password" required autocomplete="current-password" /></label>
       <p class="error" role="alert">${error}</p>

@@ -13,6 +13,8 @@ import { compare, levelOf } from "./reasons.js";
 import { Evidence } from "./evidence.js";
 import { hours } from "./tools.js";
 
+const answers = ["acknowledge", "shelve", "unshelve", "suppress", "unsuppress", "out_of_service", "in_service"]; // to an open alarm
+
 const judged = (p) => p.verdict === "healthy" || p.verdict === "faulty";
 const marks = new Set(["marked_false", "unmarked_false"]);
 
@@ -111,7 +113,7 @@ function Summary({ s, incident, name, offline }) {
     <h1>${[short(name), cause.tool && `${t("tool")} ${cause.tool}`, cause.hole && `${t("hole")} ${cause.hole}`, incident].filter(Boolean).join(" · ")}</h1>
     <p class="does">${over ? wordsOf(s.cleared) : wordsOf(cause)}</p>
     ${over && html`<p class="was">${t("alarm.was", { since: clock(cause.since), faulty: cause.faulty, of: cause.of, score: (cause.score ?? 0).toFixed(2) })}</p>`}
-    ${!over && html`<${Buttons} tile=${tile} only=${s.falseAlarm ? ["acknowledge", "shelve", "unshelve"] : ["acknowledge", "shelve", "unshelve", "mark_false"]} />`}
+    ${!over && html`<${Buttons} tile=${tile} only=${[...answers, ...(s.falseAlarm ? [] : ["mark_false"])]} />`}
     ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} /></p>`}
     <dl class="facts">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
   </section>`;

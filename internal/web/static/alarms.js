@@ -2,7 +2,7 @@
 // of alarms only, a sound, and a notification of the browser. The last two are off until a
 // person turns them on.
 
-import { shared } from "./store.js";
+import { head, shared } from "./store.js";
 import { setting, set } from "./settings.js";
 import { isLoud, short, sentence } from "./parts.js";
 import { href } from "./route.js";
@@ -10,6 +10,10 @@ import { t } from "./text.js";
 
 // spoken is the text of the live region.
 export const spoken = shared("");
+
+// silent is whether the sound is on and the browser keeps it back: a page that was loaded again may
+// play only after a person has pressed something on it.
+export const silent = shared(false);
 
 const known = new Map(); // machine → incident that was announced
 let audio;
@@ -24,7 +28,7 @@ export function announce(tiles, first) {
   if (first || !fresh.length) return;
   const words = fresh.slice(0, 3).map((x) => t("alarms.spoken", { machine: short(x.name), text: sentence(x.instruction) }));
   if (fresh.length > 3) words.push(t("alarms.more", { n: fresh.length - 3 }));
-  spokenAt = Date.now();
+  if (counted !== undefined) counted = Math.min(counted + fresh.length, head.get().alarms ?? 0); // they are not news for announceCount
   spoken.set(words.join(" "));
   if (setting("sound") === "on") beep();
   if (setting("notify") === "on" && globalThis.Notification?.permission === "granted") {
@@ -32,12 +36,11 @@ export function announce(tiles, first) {
   }
 }
 
-// announceCount is told how many machines have an alarm that calls, by pages that do not show
-// which.
-let counted, spokenAt = 0;
-const sameAlarm = 3000; // what was announced by its name is not counted as well
-export function announceCount(n) {
-  if (counted !== undefined && n > counted && Date.now() - spokenAt > sameAlarm) {
+// announceCount is told how many machines have an alarm that calls. It announces a greater number
+// unless the page shows all machines: that one names them.
+let counted;
+export function announceCount(n, all) {
+  if (!all && counted !== undefined && n > counted) {
     spoken.set(t("alarms.count", { n }));
     if (setting("sound") === "on") beep();
   }
@@ -45,14 +48,36 @@ export function announceCount(n) {
 }
 
 function notify(tile) {
-  const n = new Notification(t("alarms.title", { machine: short(tile.name) }), { body: sentence(tile.instruction), tag: tile.incident || tile.name, icon: "/static/favicon.svg" });
+  let n;
+  try {
+    n = new Notification(t("alarms.title", { machine: short(tile.name) }), { body: sentence(tile.instruction), tag: tile.incident || tile.name, icon: "/static/favicon.svg" });
+  } catch { return; } // a browser that lets only service workers notify
   n.onclick = () => { focus(); location.hash = href.machine(tile.name).slice(1); };
+}
+
+// player returns what plays tones.
+function player() {
+  if (!audio) {
+    audio = new AudioContext();
+    audio.onstatechange = look;
+    for (const event of ["pointerup", "keyup"]) addEventListener(event, () => { if (audio.state !== "running") audio.resume(); });
+  }
+  return audio;
+}
+
+const look = () => silent.set(setting("sound") === "on" && audio !== undefined && audio.state !== "running");
+
+// readySound finds out, when the page is loaded, whether the browser would play the sound.
+export function readySound() {
+  if (setting("sound") !== "on") return;
+  try { player(); } catch { return; } // a browser without sound
+  setTimeout(look, 500); // it starts a moment later, if it may
 }
 
 // beep plays three falling tones.
 function beep() {
   try {
-    audio ??= new AudioContext();
+    player();
     [880, 740, 620].forEach((pitch, i) => {
       const tone = audio.createOscillator(), gain = audio.createGain(), at = audio.currentTime + 0.25 * i;
       tone.frequency.value = pitch;
@@ -70,6 +95,7 @@ export function toggleSound() {
   const on = setting("sound") !== "on";
   set("sound", on ? "on" : "");
   if (on) beep();
+  if (audio) look();
 }
 
 // toggleNotify asks the browser for its permission first. It returns why it cannot notify.

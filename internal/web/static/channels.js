@@ -2,6 +2,7 @@
 // NAMUR NE 107, grouped by the device it comes from. Charts that cannot be seen are not drawn.
 
 import { html, Component, useMemo, useState } from "./vendor/htm-preact-standalone.mjs";
+import { api, useFetch } from "./store.js";
 import { t } from "./text.js";
 import { Icon, number, wordOf } from "./parts.js";
 import { colour, onRedraw } from "./chart.js";
@@ -34,7 +35,15 @@ export function stateOf(channel, i, window, advisories = []) {
   return grave.indexOf(said) > grave.indexOf(own.status) ? { status: said, flags: a.flags ?? [] } : own;
 }
 
-export function Channels({ layout, window, pairs, advisories, onSpectrum }) {
+// useUsual returns between which values the channels were in the windows that the reference of
+// the tool is made of: {windows, of}, where of has [low, high] by channel.
+export function useUsual(tile) {
+  const learning = tile?.verdict === "learning";
+  const { data } = useFetch(tile?.name ? `${api.machine(tile.name)}/usual?${new URLSearchParams({ tool: tile.tool ?? "" })}` : "", learning ? 5000 : 0);
+  return useMemo(() => ({ windows: data?.windows ?? 0, of: new Map((data?.channels ?? []).map((c) => [c.channel, [c.low, c.high]])) }), [data]);
+}
+
+export function Channels({ layout, window, pairs, usual, advisories, onSpectrum }) {
   const [only, setOnly] = useState(false), [find, setFind] = useState("");
   const channels = layout?.channels ?? [];
   const states = channels.map((c, i) => stateOf(c, i, window, advisories));
@@ -55,18 +64,19 @@ export function Channels({ layout, window, pairs, advisories, onSpectrum }) {
       ${channels.length > 0 && html`<input type="search" name="find" class="find" placeholder=${t("machine.channels.find")} aria-label=${t("machine.channels.find")} value=${find} onInput=${(e) => setFind(e.target.value)} />
       <button type="button" id="only-bad" aria-pressed=${only} onClick=${() => setOnly(!only)}>${t("machine.channels.bad")}</button>`}
     </header>
+    ${!bare && channels.some((c) => usual.of.has(c.name)) && html`<p class="hint" id="channels-usual">${t("machine.channels.usual", { n: usual.windows })}</p>`}
     ${!channels.length && html`<p class="says">${t("machine.channels.unknown")}</p>`}
     ${bare && html`<p class="says">${t("machine.channels.bare")}</p>`}
     ${channels.length > 0 && !visible.length && html`<p class="says" role="status">${t("machine.channels.none")}</p>`}
-    <div class=${`groups${channels.length > many ? " many" : ""}`}>${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
+    <div class=${`groups${channels.length > many ? " many" : ""}`}>${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} usual=${usual} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
   </section>`;
 }
 
-function Group({ name, list, channels, states, window, pairs, bare, onSpectrum }) {
+function Group({ name, list, channels, states, window, pairs, usual, bare, onSpectrum }) {
   const cs = list.map((i) => channels[i]), each = (f) => [...new Set(cs.map(f).filter(Boolean))].join(", ");
   const facts = [each((c) => wordOf("machine.kind", c.kind)), each((c) => hertz(c.rate)), each((c) => (c.range ? `±${+c.range.toPrecision(3)} ${c.unit ?? ""}` : ""))].filter((f) => f && f !== name);
   return html`<section class=${`card group${cs.length > 3 ? " wide" : ""}`}><h3>${name} <small>${facts.join(" · ")}</small></h3>
-    <ul>${list.map((i) => html`<${Tile} key=${channels[i].name} channel=${channels[i]} state=${states[i]} rms=${bare ? undefined : window?.rms?.[i]} usual=${window?.usual?.[i]} pairs=${bare ? undefined : pairs?.pairs[i]} onSpectrum=${onSpectrum} />`)}</ul></section>`;
+    <ul>${list.map((i) => html`<${Tile} key=${channels[i].name} channel=${channels[i]} state=${states[i]} rms=${bare ? undefined : window?.rms?.[i]} usual=${usual.of.get(channels[i].name)} pairs=${bare ? undefined : pairs?.pairs[i]} onSpectrum=${onSpectrum} />`)}</ul></section>`;
 }
 
 const watcher = globalThis.IntersectionObserver && new IntersectionObserver((entries) => {
@@ -114,10 +124,10 @@ class Tile extends Component {
   }
 
   // The scale widens at once and narrows slowly, so that the picture is calm.
-  scale(pairs) {
+  scale(pairs, usual = []) {
     let lo = Infinity, hi = -Infinity;
-    for (const v of pairs) if (v !== null) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
-    if (lo > hi) return false;
+    if (!pairs.some((v) => v !== null)) return false;
+    for (const v of [...pairs, ...usual]) if (v !== null) { lo = Math.min(lo, v); hi = Math.max(hi, v); }
     const pad = 0.05 * (hi - lo) || Math.abs(hi) * 0.05 || 1;
     [lo, hi] = [lo - pad, hi + pad];
     this.lo = this.lo === null ? lo : Math.min(lo, this.lo + 0.1 * (lo - this.lo));
@@ -132,8 +142,8 @@ class Tile extends Component {
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     const c = canvas.getContext("2d");
     c.clearRect(0, 0, w, h);
-    const known = this.scale(pairs), y = (v) => h - ((v - this.lo) / (this.hi - this.lo)) * h;
-    if (known && usual?.every(Number.isFinite)) {
+    const known = this.scale(pairs, usual), y = (v) => h - ((v - this.lo) / (this.hi - this.lo)) * h;
+    if (known && usual) {
       c.fillStyle = colour("band");
       c.fillRect(0, y(usual[1]), w, Math.max(px, y(usual[0]) - y(usual[1])));
     }
@@ -152,16 +162,27 @@ class Tile extends Component {
       c.fill();
       c.stroke();
     }
+    if (usual) { // on top, so that a waveform that leaves the band is seen to leave it
+      c.strokeStyle = colour("ink");
+      c.setLineDash([3 * px, 3 * px]);
+      for (const v of usual) {
+        c.beginPath();
+        c.moveTo(0, y(v));
+        c.lineTo(w, y(v));
+        c.stroke();
+      }
+      c.setLineDash([]);
+    }
     const ends = this.base?.querySelectorAll(".scale span") ?? [];
     if (ends.length === 2) [ends[0].textContent, ends[1].textContent] = [number(this.hi), number(this.lo)];
   }
 
-  render({ channel: c, state, rms, pairs, onSpectrum }) {
+  render({ channel: c, state, rms, pairs, usual, onSpectrum }) {
     const value = c.kind === "feature" ? pairs?.at(-1) ?? rms : rms, status = wordOf("ne107", state.status), bad = state.status !== "normal";
     const name = c.kind === "feature" || !onSpectrum || !pairs ? html`<span class="name" title=${c.name}>${c.name}</span>` : html`<button type="button" class="name" title=${t("machine.channels.spectrum", { channel: c.name })} onClick=${() => onSpectrum(c.name)}>${c.name}</button>`;
     return html`<li class="channel" data-status=${state.status} data-channel=${c.name}>
       <p class="head"><span class="lamp"><${Icon} shape=${state.status.replaceAll("_", "-")} /><span class="unseen">${status}</span></span>${name}<span class="axis">${axisOf(c)}</span><span class="value">${number(value)}</span><span class="unit">${c.unit ?? ""}</span></p>
-      <div class="wave"><canvas ref=${this.canvas} aria-hidden="true" /><p class="scale" aria-hidden="true"><span></span><span></span></p></div>
+      <div class="wave"><canvas ref=${this.canvas} aria-hidden="true" /><p class="scale" aria-hidden="true"><span></span><span></span></p>${usual && pairs && html`<span class="unseen">${t("machine.channels.range", { low: number(usual[0]), high: number(usual[1]), unit: c.unit ?? "" })}</span>`}</div>
       ${bad && html`<p class="fault">${[status, state.flags.map((f) => wordOf("machine.flag", f)).join(", ")].filter(Boolean).join(": ")}</p>`}
     </li>`;
   }

@@ -19,7 +19,7 @@ function recolour() {
   colours.clear();
   for (const p of plots) p.redraw();
 }
-for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", recolour);
+for (const media of ["(prefers-color-scheme: dark)", "(forced-colors: active)", "print"]) matchMedia(media).addEventListener("change", recolour);
 connection.follow(() => setTimeout(recolour));
 
 // onRedraw calls f when colours change. It returns what ends that.

@@ -1,9 +1,9 @@
 // What a person says of an alarm or a tool. A button carries the machine and the incident
 // that it was drawn with, and so does its dialog: what comes meanwhile changes neither.
 
-import { html, useEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { api, request, shared, useShared, head } from "./store.js";
-import { me, mayNot, login, lastName, keepName, roleName } from "./account.js";
+import { me, mayNot, login, lastName, keepName, roleName, Notice } from "./account.js";
 import { hasAlarm, short, area, spaced } from "./parts.js";
 import { t } from "./text.js";
 
@@ -27,15 +27,23 @@ export const open = (order) => asked.set(Object.freeze({ ...order }));
 
 const mask = ["normal", "raised", "reactivated", "acknowledged", "returned"];
 
-// offered returns the actions that make sense for a machine in this state.
-export function offered(tile) {
-  const word = tile.alarm ?? "";
+// reasoned are the actions that need a reason. All but shelve last until a person ends them.
+const reasoned = ["shelve", "suppress", "out_of_service"];
+
+// offered returns the actions that make sense for a machine in this state. Those of engineers are
+// offered to engineers only.
+export function offered(tile, role) {
+  const word = tile.alarm ?? "", engineer = role === "engineer";
   return [
     ["raised", "reactivated", "returned"].includes(word) && tile.incident && "acknowledge",
     mask.includes(word) && "shelve",
     word === "shelved" && "unshelve",
     tile.incident && "mark_false",
     tile.tool && "new_tool",
+    engineer && [...mask, "shelved"].includes(word) && "suppress",
+    engineer && word === "suppressed" && "unsuppress",
+    engineer && [...mask, "shelved", "suppressed"].includes(word) && "out_of_service",
+    engineer && word === "out_of_service" && "in_service",
   ].filter(Boolean);
 }
 
@@ -52,9 +60,9 @@ export function Button({ action, machine, incident = "", tool = "", main }) {
 
 // Buttons draws what can be said of a machine, and once why nothing can.
 export function Buttons({ tile, only }) {
-  useShared(me);
+  const who = useShared(me);
   useShared(head);
-  const actions = offered(tile).filter((a) => !only || only.includes(a));
+  const actions = offered(tile, who?.role).filter((a) => !only || only.includes(a));
   const why = actions.map((a) => mayNot(a)).find(Boolean);
   if (!actions.length) return null;
   return html`<div class="buttons">
@@ -75,7 +83,7 @@ function Dialog({ order }) {
   const dialog = useRef(), who = useShared(me);
   const [text, say] = useState(""), [busy, setBusy] = useState(false), [sent, setSent] = useState("");
   useShared(answered);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const opener = document.activeElement, d = dialog.current;
     d.showModal();
     const { by, note } = d.querySelector("form").elements;
@@ -126,8 +134,9 @@ function Dialog({ order }) {
       </dl>
       <p class="says">${t(`ask.${action}.says`)}</p>
       ${!who?.name && html`<label>${t(who?.role ? "ask.name" : "ask.name_shared")}<input name="by" required=${Boolean(who?.role)} maxlength="100" autocomplete="username" /></label>`}
-      <label>${t(action === "shelve" ? "ask.reason" : "ask.note")}<input name="note" maxlength="1000" autocomplete="off" required=${action === "shelve"} /></label>
+      <label>${t(reasoned.includes(action) ? "ask.reason" : "ask.note")}<input name="note" maxlength="1000" autocomplete="off" required=${reasoned.includes(action)} /></label>
       ${action === "shelve" && html`<label>${t("ask.for")}<select name="minutes">${[30, 60, 120, 240, 480].map((m) => html`<option value=${m} selected=${m === 120}>${m < 60 ? t("time.minutes", { n: m }) : t("time.hours", { n: m / 60 })}</option>`)}</select></label>`}
+      <${Notice} />
       ${!who?.role && html`<label>${t("ask.token")}<input name="token" type="password" required autocomplete="current-password" /></label>`}
       <p id="ask-says" class="error" role="alert">${text}</p>
       <p class="acts"><button type="button" onClick=${close}>${t("cancel")}</button><button type="submit" id="go" class="main" disabled=${busy}>${busy ? t("ask.sending") : t("ask.send")}</button></p>

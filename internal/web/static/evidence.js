@@ -46,14 +46,14 @@ function Channel({ name, wave, channel: c, since, alert }) {
     <figure><figcaption>${t("alarm.waveform")}${c.unit && ` · ${c.unit}`}</figcaption><${Wave} wave=${wave} channel=${c} since=${since} label=${t("alarm.waveform.label", { channel: c.name, from: full(from), to: hasClock(to) ? clock(to) : full(to) })} /></figure>
     ${possible && error && html`<p class="says">${t("alarm.spectra.failed", { why: error.message })}</p>`}
     ${data?.columns && html`<${Spectrogram} spectra=${data} since=${since} label=${t("alarm.spectrogram.label", { channel: c.name })} />`}
-    ${data?.level?.length > 0 && html`<${Lines} x=${data.level.map((_, i) => (i + 1) * data.hz)} now=${data.level} bands=${bandsOf(alert.reasons, c, data.rate)} unit=${c.unit} height=${190} label=${t("alarm.spectrum.label", { channel: c.name, unit: density(c.unit) })} />`}
+    ${data?.level?.length > 0 && html`<${Lines} x=${data.level.map((_, i) => (i + 1) * data.hz)} now=${data.level} bands=${bandsOf(alert.reasons, c, data.rate, data.usual)} unit=${c.unit} height=${190} label=${t("alarm.spectrum.label", { channel: c.name, unit: density(c.unit) })} />`}
   </div>`;
 }
 
 // bandsOf returns the bands of a channel that spoke for the alarm, with their level now and in
-// the tool's reference. A feature's name has the number of its band; its words have the
+// the tool's reference, and the other bands of the reference. A feature's name has the number of its band; its words have the
 // frequencies, such as "2.5-4 kHz".
-export function bandsOf(reasons, channel, rate) {
+export function bandsOf(reasons, channel, rate, reference = []) {
   const all = [];
   for (const f of reasons?.features ?? []) {
     const [, low, high, unit] = f.words?.match(/^([\d.]+)-([\d.]+) (k?Hz)$/) ?? [];
@@ -62,7 +62,9 @@ export function bandsOf(reasons, channel, rate) {
     const level = (v) => (v === undefined || v === null || !(to > from) ? undefined : 10 * v - 10 * Math.log10(to - from));
     all.push({ from, to, value: level(f.value), usual: level(f.usual) });
   }
-  return all;
+  const close = (a, b) => Math.abs(a - b) < 0.1 * Math.max(a, b, 1); // words round frequencies
+  const rest = reference.filter((b) => !all.some((a) => close(a.from, b.low_hz) && close(a.to, b.high_hz)));
+  return [...rest.map((b) => ({ from: b.low_hz, to: b.high_hz, usual: b.db })), ...all];
 }
 
 function Wave({ wave, channel: c, since, label }) {

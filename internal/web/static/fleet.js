@@ -168,7 +168,7 @@ function Grid({ data, machines, now, offline }) {
   const shown = order.map(([where, names]) => [where, names.map((n) => machines.get(n) ?? gone(n)).filter(fits)]).filter(([, tiles]) => tiles.length);
   const first = shown[0]?.[1][0]?.name, at = shown.some(([, tiles]) => tiles.some((x) => x.name === chosen)) ? chosen : first;
 
-  useEffect(() => {
+  useLayoutEffect(() => { // keys work from the moment that the tiles are there
     const key = (e) => {
       if (e.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName) && !document.querySelector("dialog[open]")) {
         e.preventDefault();

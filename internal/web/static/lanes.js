@@ -16,27 +16,28 @@ export const ranges = { "1h": 3600, "8h": 28800, "24h": 86400, "7d": 604800, "30
 const shortest = 120; // seconds that a zoom spans at least
 
 const seconds = (at) => instant(at) / 1000;
-const empty = () => Object.fromEntries(["t", "hole", ...counts, ...values].map((k) => [k, []]));
+const empty = () => Object.fromEntries(["t", "end", "hole", ...counts, ...values].map((k) => [k, []]));
 
 // grow returns the points of a history with the results that came after it was asked for.
-// Late results are left out, as they are for the alarm.
-export function grow(points, step, results, after, threshold) {
-  const fresh = results.filter((r) => !r.late && seconds(r.end) > after);
+// Late results are left out, as they are for the alarm. With step 0 points are holes, and tool
+// is the one of the last hole.
+export function grow(points, step, results, after, threshold, tool) {
+  const fresh = results.filter((r) => !r.late && seconds(r.end) > after && (step || r.hole));
   if (!fresh.length) return points;
-  const next = Object.fromEntries(Object.entries(points).map(([k, v]) => [k, [...v]])), judged = new Map();
+  const next = Object.fromEntries(Object.entries({ ...(step ? {} : { end: [], hole: [] }), ...points }).map(([k, v]) => [k, [...v]])), judged = new Map();
   for (const r of fresh) {
-    const at = Math.floor((seconds(r.end) - 1e-6) / step) * step;
+    const at = step ? Math.floor((seconds(r.end) - 1e-6) / step) * step : seconds(r.start ?? r.end);
     let i = next.t.length - 1;
-    if (i < 0 || next.t[i] < at) {
+    if (i < 0 || (step ? next.t[i] < at : next.hole[i] !== r.hole || r.tool !== tool)) {
       i = next.t.push(at) - 1;
       for (const k of counts) next[k][i] = 0;
       for (const k of values) next[k][i] = null;
     } else if (next.t[i] > at) continue; // it belongs to a step that is drawn already
+    if (!step) [next.hole[i], next.end[i], tool] = [r.hole, seconds(r.end), r.tool];
     next.windows[i] += 1;
     if (r.verdict in next) next[r.verdict][i] += 1;
     if (!["not_cutting", "sensor_fault"].includes(r.verdict)) next.cutting[i] += 1;
     if (threshold) next.threshold[i] = Math.max(threshold, next.threshold[i] ?? 0);
-    if (next.hole && r.hole) next.hole[i] = r.hole;
     if (r.verdict === "healthy" || r.verdict === "faulty") {
       const n = judged.get(i) ?? Math.max(0, next.healthy[i] + next.faulty[i] - 1);
       next.score_mean[i] = ((next.score_mean[i] ?? 0) * n + r.score) / (n + 1);
@@ -50,14 +51,14 @@ export function grow(points, step, results, after, threshold) {
 
 // fill returns points without estimates of tools whose reference is not there, and with an
 // empty step wherever lines must not go on: before a step that is not the next one, and on both
-// sides of the step in which the tool changes.
+// sides of the step in which the tool changes. With step 0 points are holes, which have no gaps.
 export function fill(points, step, tools) {
   const changes = tools.map((x) => seconds(x.from)), out = empty(), keys = Object.keys(out);
   points.t.forEach((at, i) => {
     const before = points.t[i - 1];
-    if (i > 0 && (at - before > 1.5 * step || changes.some((c) => c > before && c < at + step))) {
+    if (i > 0 && ((step && at - before > 1.5 * step) || changes.some((c) => c > before && c < at + (step || 1)))) {
       for (const k of keys) out[k].push(null);
-      out.t[out.t.length - 1] = at - Math.min(step, at - before) / 2;
+      out.t[out.t.length - 1] = at - Math.min(step || 1, at - before) / 2;
     }
     for (const k of keys) out[k].push(points[k]?.[i] ?? null);
     const n = out.t.length - 1;
@@ -66,30 +67,25 @@ export function fill(points, step, tools) {
   return out;
 }
 
-// scaleOf places points on an axis: by time, by cutting time, or by hole. at and time convert
-// between Unix seconds and the axis.
-export function scaleOf(points, step, by, span) {
-  if (by === "time") return { x: points.t, at: (s) => s, time: (x) => x, min: span.from, max: span.to };
-  const x = [];
-  let sum = 0, hole, first = 0;
-  const flush = (end) => { // the steps of one hole share its width
-    for (let i = first; i < end; i++) x[i] = sum + (i - first) / Math.max(1, end - first);
-    if (end > first) sum += 1;
-    first = end;
-  };
+// scaleOf places points on an axis: by time, by cutting time, or by hole, of which a point has
+// so many. at and time convert between Unix seconds and the axis; until is where a point ends.
+export function scaleOf(points, step, by, span, each = 1) {
+  if (by === "time") return { x: points.t, at: (s) => s, time: (x) => x, until: (i) => points.t[i] + step, min: span.from, max: span.to };
+  const x = [], width = (i) => (by === "hole" ? (points.windows[i] ? each : 0) : (step * (points.cutting[i] ?? 0)) / Math.max(1, points.windows[i] ?? 1));
+  let sum = 0;
   points.t.forEach((_, i) => {
-    if (by === "cutting") { x.push(sum); sum += (step * (points.cutting[i] ?? 0)) / Math.max(1, points.windows[i] ?? 1); return; }
-    if (points.hole[i] !== null && points.hole[i] !== hole) { flush(i); hole = points.hole[i]; }
+    x.push(sum);
+    sum += width(i);
   });
-  if (by === "hole") flush(points.t.length);
+  const last = points.t.length - 1, times = [...points.t, by === "hole" ? points.end[last] : points.t[last] + step], places = [...x, sum];
   const between = (from, to, v) => {
-    if (!from.length || v <= from[0]) return to[0] ?? 0;
+    if (last < 0 || v <= from[0]) return to[0] ?? 0;
     let lo = 0, hi = from.length - 1;
     if (v >= from[hi]) return to[hi];
     while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (from[mid] <= v) lo = mid; else hi = mid; }
     return to[lo] + ((to[hi] - to[lo]) * (v - from[lo])) / (from[hi] - from[lo] || 1);
   };
-  return { x, at: (s) => between(points.t, x, s), time: (v) => between(x, points.t, v), min: 0, max: Math.max(sum, 1e-9) };
+  return { x, at: (s) => between(times, places, s), time: (v) => between(places, times, v), until: (i) => x[i] + width(i), min: 0, max: Math.max(sum, 1e-9) };
 }
 
 // machineNow returns the present on the machine's clock, in Unix seconds: a recording that is
@@ -116,14 +112,14 @@ export function Lanes({ tile, results, now, query }) {
   }, [zoom, range, beat, tile.name]);
   const asked = useSettled(span, zoom ? 200 : 0);
   const iso = (s) => new Date(1000 * s).toISOString();
-  const answer = useFetch(`${api.machine(tile.name)}/history?${new URLSearchParams({ from: iso(asked.from), to: iso(asked.to), step: "auto" })}`);
+  const answer = useFetch(`${api.machine(tile.name)}/history?${new URLSearchParams({ from: iso(asked.from), to: iso(asked.to), step: by === "hole" ? "hole" : "auto" })}`);
   const last = useRef();
   if (answer.data?.machine === tile.name) last.current = { data: answer.data, until: answer.data === last.current?.data ? last.current.until : results.reduce((s, r) => Math.max(s, seconds(r.end)), 0) };
   const kept = last.current?.data.machine === tile.name ? last.current : undefined;
   const data = kept?.data, live = !zoom && data;
   const points = useMemo(() => {
     if (!data) return undefined;
-    const grown = live ? grow(data.points, data.step, results, kept.until, tile.threshold) : data.points;
+    const grown = live ? grow(data.points, data.step, results, kept.until, tile.threshold, data.tools.at(-1)?.tool) : data.points;
     return fill({ ...empty(), ...grown }, data.step, data.tools);
   }, [data, live && results]);
   const pick = (key) => {
@@ -135,20 +131,21 @@ export function Lanes({ tile, results, now, query }) {
     const width = Math.min(ranges["90d"], Math.max(shortest, to - from)), middle = (from + to) / 2, end = Math.min(machineNow(tile, Date.now()) + 60, middle + width / 2);
     setZoom({ from: end - width, to: end });
   };
-  const holes = points?.hole.some((h) => h !== null);
+  const axis = data?.each ? "hole" : by === "hole" ? "time" : by; // the answer by hole may not be here yet
   return html`<section class="card lanes" aria-labelledby="lanes-title">
     <header>
       <h2 id="lanes-title">${t("machine.history")}</h2>
       <div class="seg" role="group" aria-label=${t("machine.range")}>${Object.keys(ranges).map((k) => html`<button type="button" key=${k} aria-pressed=${!zoom && k === range} onClick=${() => pick(k)}>${t(`machine.range.${k}`)}</button>`)}</div>
-      <label class="by">${t("machine.by")}<select name="by" value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", holes && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
+      <label class="by">${t("machine.by")}<select name="by" value=${by} onChange=${(e) => setBy(e.target.value)}>${["time", "cutting", (data?.holes > 0 || by === "hole") && "hole"].filter(Boolean).map((k) => html`<option value=${k} selected=${k === by}>${t(`machine.by.${k}`)}</option>`)}</select></label>
       ${zoom && html`<button type="button" class="reset" onClick=${() => setZoom(undefined)}>${t("machine.unzoom")}</button>`}
       <button type="button" class="as-table" aria-pressed=${table} onClick=${() => setTable(!table)}>${t("machine.table")}</button>
     </header>
     ${answer.error && html`<p class="error" role="status">${t("machine.history.failed", { why: answer.error.message })}</p>`}
     ${!points ? html`<p class="says" style=${{ minHeight: "24rem" }}>${t("loading")}</p>` : table
       ? html`<${Table} points=${points} data=${data} />`
-      : html`<${Chart} tile=${tile} data=${data} points=${points} span=${span} by=${by === "hole" && !holes ? "time" : by} at=${at} setAt=${setAt} go=${go} reset=${() => setZoom(undefined)} />`}
-    ${points && !points.t.length && html`<p class="says none">${t("machine.history.none")}</p>`}
+      : html`<${Chart} tile=${tile} data=${data} points=${points} span=${span} by=${axis} at=${at} setAt=${setAt} go=${go} reset=${() => setZoom(undefined)} />`}
+    ${points && !points.t.length && html`<p class="says none">${t(axis === "hole" ? "machine.history.no_hole" : "machine.history.none")}</p>`}
+    ${data?.each > 1 && html`<p class="says">${t("machine.history.holes", { n: data.each })}</p>`}
     ${data?.memory && html`<p class="says">${t("machine.history.memory")}</p>`}
   </section>`;
 }
@@ -173,7 +170,7 @@ const spansOf = {
 
 function Chart({ tile, data, points, span, by, at, setAt, go, reset }) {
   const box = useRef(), plots = useRef(new Map()), state = useRef({});
-  const scale = useMemo(() => scaleOf(points, data.step, by, span), [points, by, span.from, span.to]);
+  const scale = useMemo(() => scaleOf(points, data.step, by, span, data.each), [points, by, span.from, span.to]);
   const end = span.to;
   Object.assign(state.current, { data, points, scale, tile, go, setAt, end });
   const s = state.current;
@@ -208,7 +205,7 @@ function Chart({ tile, data, points, span, by, at, setAt, go, reset }) {
     <${Plot} plotKey=${`${by} ${key}`} height=${height} make=${lanes[key]} data=${table[key] ?? table.flat} plot=${{ get current() { return plots.current.get(key); }, set current(u) { plots.current.set(key, u); } }} /></div>`;
   const key = (e) => keys(e, { s, at, points, setAt, go, reset, span, plots: plots.current });
   return html`<div class="chart" ref=${box} tabindex="0" role="group" aria-label=${t("machine.chart", { from: full(span.from), to: full(span.to) })} aria-describedby="lanes-keys lanes-at" onKeyDown=${key} onMouseLeave=${() => setAt(null)}>
-    <p class="head"><output id="lanes-at" aria-live="off">${at !== null && points.t[at] !== undefined ? stepText(points, at, data.step) : t("machine.chart.hint")}</output><${Legend} /></p>
+    <p class="head"><output id="lanes-at" aria-live="off">${at !== null && points.t[at] !== undefined ? stepText(points, at, data) : t("machine.chart.hint")}</output><${Legend} /></p>
     ${lane("tool", 26)}${lane("wear", 150)}${lane("score", 150)}${lane("verdict", 30)}${lane("alarm", 28)}${lane("advisory", 28)}
     ${lane("axis", 34)}
     <p id="lanes-keys" class="unseen">${t("machine.chart.keys")}</p>
@@ -216,10 +213,10 @@ function Chart({ tile, data, points, span, by, at, setAt, go, reset }) {
   </div>`;
 }
 
-// stepText words the step under the cursor.
-function stepText(points, i, step) {
-  const at = points.t[i];
-  return [step >= 3600 || !hasClock(at) ? moment(at) : full(at), points.windows[i] ? t("machine.windows", { n: points.windows[i] }) : t("machine.windows.none")].join(" · ");
+// stepText words the step or the hole under the cursor.
+function stepText(points, i, { step, each }) {
+  const at = points.t[i], hole = each && points.hole[i] !== null ? t(each > 1 ? "machine.holes.from" : "machine.hole.name", { hole: points.hole[i], n: each }) : "";
+  return [hole, step >= 3600 || !hasClock(at) ? moment(at) : full(at), points.windows[i] ? t("machine.windows", { n: points.windows[i] }) : t("machine.windows.none")].filter(Boolean).join(" · ");
 }
 
 const readout = {
@@ -361,7 +358,7 @@ function drawVerdicts(u, s) {
     for (let i = 0; i < x.length; i++) {
       const n = p.windows[i];
       if (!n) continue;
-      const a = u.valToPos(x[i], "x", true), next = s.scale.at(p.t[i] + s.data.step), b = u.valToPos(Math.max(next, x[i]), "x", true);
+      const a = u.valToPos(x[i], "x", true), b = u.valToPos(Math.max(s.scale.until(i), x[i]), "x", true);
       if (b < u.bbox.left || a > u.bbox.left + u.bbox.width) continue;
       let y = top + height;
       for (const [v, tone] of order) {
@@ -421,7 +418,7 @@ function drawAbove(u, s) {
     for (let i = 0; i < x.length; i++) {
       const v = p.score_max[i], limit = p.threshold[i];
       if (v === null || limit === null || v < limit) continue;
-      const a = u.valToPos(x[i], "x", true), b = u.valToPos(x[i + 1] ?? s.scale.at(p.t[i] + s.data.step), "x", true), y = u.valToPos(limit, "y", true);
+      const a = u.valToPos(x[i], "x", true), b = u.valToPos(x[i + 1] ?? s.scale.until(i), "x", true), y = u.valToPos(limit, "y", true);
       c.fillRect(a, u.bbox.top, Math.max(1, b - a), y - u.bbox.top);
     }
   });
@@ -478,12 +475,12 @@ const rowsOfPage = 60;
 function Table({ points, data }) {
   const rows = points.t.map((_, i) => i).filter((i) => points.windows[i] > 0).reverse(), pages = Math.max(1, Math.ceil(rows.length / rowsOfPage));
   const [page, setPage] = useState(0), shown = Math.min(page, pages - 1);
-  const toolAt = (s) => data.tools.findLast((x) => seconds(x.from) <= s + data.step / 2)?.tool ?? "–";
+  const toolAt = (s) => data.tools.findLast((x) => seconds(x.from) <= s + (data.step / 2 || 1))?.tool ?? "–", holes = data.each > 0;
   return html`<div class="numbers" tabindex="0" role="region" aria-label=${t("machine.table.label")}><table>
-    <caption>${t("machine.table.says", { step: duration(data.step), n: rows.length })}</caption>
-    <thead><tr>${["time", "tool", "wear", "interval", "mean", "max", "threshold", "windows", "healthy", "faulty", "unknown", "rest"].map((k) => html`<th scope="col">${t(`machine.col.${k}`)}</th>`)}</tr></thead>
-    <tbody>${rows.slice(shown * rowsOfPage, (shown + 1) * rowsOfPage).map((i) => html`<tr key=${points.t[i]}>
-      <th scope="row">${moment(points.t[i])}</th><td>${toolAt(points.t[i])}</td><td>${cell(points.wear[i], 0)}</td><td>${points.wear_low[i] === null ? "–" : `${cell(points.wear_low[i], 0)}–${cell(points.wear_high[i], 0)}`}</td>
+    <caption>${holes ? t("machine.table.holes", { n: rows.length }) : t("machine.table.says", { step: duration(data.step), n: rows.length })}</caption>
+    <thead><tr>${[...(holes ? ["hole"] : []), "time", "tool", "wear", "interval", "mean", "max", "threshold", "windows", "healthy", "faulty", "unknown", "rest"].map((k) => html`<th scope="col">${t(`machine.col.${k}`)}</th>`)}</tr></thead>
+    <tbody>${rows.slice(shown * rowsOfPage, (shown + 1) * rowsOfPage).map((i) => html`<tr key=${`${points.t[i]} ${points.hole[i]}`}>
+      ${holes ? html`<th scope="row">${points.hole[i]}</th><td>${moment(points.t[i])}</td>` : html`<th scope="row">${moment(points.t[i])}</th>`}<td>${toolAt(points.t[i])}</td><td>${cell(points.wear[i], 0)}</td><td>${points.wear_low[i] === null ? "–" : `${cell(points.wear_low[i], 0)}–${cell(points.wear_high[i], 0)}`}</td>
       <td>${cell(points.score_mean[i])}</td><td class=${points.score_max[i] !== null && points.score_max[i] >= points.threshold[i] ? "over" : ""}>${cell(points.score_max[i])}</td><td>${cell(points.threshold[i])}</td>
       <td>${points.windows[i]}</td><td>${points.healthy[i]}</td><td>${points.faulty[i]}</td><td>${points.unknown[i]}</td><td>${points.windows[i] - points.healthy[i] - points.faulty[i] - points.unknown[i]}</td></tr>`)}</tbody>
   </table>

@@ -8,10 +8,10 @@ import { t } from "./text.js";
 import { ago, clock, full, instant, moment } from "./time.js";
 import { Buttons, hear } from "./commands.js";
 import { announce } from "./alarms.js";
-import { Chip, Icon, WearBar, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, sentence, short, spaced, wordOf } from "./parts.js";
+import { Chip, Icon, WearBar, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
 import { Lanes } from "./lanes.js";
 import { Tools } from "./tools.js";
-import { Channels, keep } from "./channels.js";
+import { Channels, keep, useUsual } from "./channels.js";
 import { Spectrum } from "./spectrum.js";
 
 const kept = 600; // results, and 50 alerts
@@ -50,7 +50,7 @@ export function reduce(old, name, event, at) {
 export function Machine({ name, query }) {
   const data = useLive({ page: "machine", machine: name }, reduce);
   const now = useNow(1000), offline = useOffline();
-  const [channel, setChannel] = useState("");
+  const [channel, setChannel] = useState(""), usual = useUsual(data);
   useTitle(data, now, offline);
   if (!data?.name) return html`<${Head} name=${name} /><p class="says">${t(data ? "machine.none" : "loading")}</p>`;
   return html`<div class="machine" data-machine=${data.name}>
@@ -58,7 +58,7 @@ export function Machine({ name, query }) {
     <${Now} tile=${data} now=${now} offline=${offline} />
     <${Lanes} key=${name} tile=${data} results=${data.results} now=${now} query=${query} />
     <${Tools} tile=${data} now=${now} />
-    <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} advisories=${data.advisories} onSpectrum=${setChannel} />
+    <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} usual=${usual} advisories=${data.advisories} onSpectrum=${setChannel} />
     <${Spectrum} tile=${data} channel=${channel} setChannel=${setChannel} />
     <${Alarms} name=${name} incident=${data.incident} />
   </div>`;
@@ -72,13 +72,16 @@ function useTitle(tile, now, offline) {
 // Head names the machine, and says what the last window was like in a chip: the page does not
 // change its colours with every window.
 function Head({ name, tile, now, offline }) {
-  const where = area(name);
+  const where = area(name), last = tile?.results?.findLast((r) => !r.late);
   return html`<header class="machine-head">
     <p class="path"><a href=${href.fleet()}>${t("nav.fleet")}</a>${where && ` / ${spaced(where)}`}</p>
     <h1>${short(name)}</h1>
     ${tile && html`<dl class="facts">
       <div><dt>${t("tool")}</dt><dd>${tile.tool || "–"}</dd></div>
       <div><dt>${t("hole")}</dt><dd>${tile.hole || "–"}</dd></div>
+      ${last?.programme && html`<div><dt>${t("machine.programme")}</dt><dd>${last.programme}</dd></div>`}
+      ${last?.material && html`<div><dt>${t("machine.material")}</dt><dd>${last.material}</dd></div>`}
+      ${last?.feed_rate && html`<div><dt>${t("machine.feed_rate")}</dt><dd>${number(last.feed_rate)} mm/min</dd></div>`}
       <div class="last"><dt>${t("machine.last")}</dt><dd><${Last} tile=${tile} now=${now} offline=${offline} /></dd></div>
       ${tile.models?.now && html`<div class="model"><dt>${t("machine.model")}</dt><dd><a href=${href.model(tile.models.now)}>${tile.models.now}</a>${tile.models.unsigned && html` <span class="unsigned">${t("machine.unsigned")}</span>`}${tile.models.next && html`<small>${t("machine.model.next", { id: tile.models.next })}</small>`}${tile.models.shadows?.length > 0 && html`<small>${t("machine.model.shadow", { ids: tile.models.shadows.join(", ") })}</small>`}</dd></div>`}
     </dl>`}

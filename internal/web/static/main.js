@@ -1,6 +1,6 @@
 // The page: which part of it is shown, what is always there, and the connection.
 
-import { html, render, Component, useEffect, useReducer, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
+import { html, render, Component, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { current, address, href } from "./route.js";
 import { connection, head, useShared, useNow, useOffline } from "./store.js";
 import { follow, setting, set } from "./settings.js";
@@ -8,7 +8,7 @@ import { zoneName, clock, ago, moment } from "./time.js";
 import { language, languages, t } from "./text.js";
 import { ask, me, Login, Who } from "./account.js";
 import { Commands } from "./commands.js";
-import { announceCount, spoken } from "./alarms.js";
+import { announceCount, readySound, silent, spoken } from "./alarms.js";
 import { Empty } from "./parts.js";
 import { Fleet } from "./fleet.js";
 import { Machine } from "./machine.js";
@@ -20,7 +20,7 @@ const pages = { fleet: Fleet, machine: Machine, alarm: Alarm, model: Model, syst
 
 function useRoute() {
   const [route, set] = useState(current());
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => {
       const next = current();
       if (next.page !== "nowhere" && address(next) !== location.hash) history.replaceState(null, "", address(next)); // an old address
@@ -69,9 +69,14 @@ function Title({ route }) {
   useEffect(() => {
     const parts = [state === "lost" ? t("connection.lost") : alarms ? t("title.alarms", { n: alarms }) : "", route.name, title ?? "Flank"];
     if (route.page !== "machine" && route.page !== "alarm") document.title = parts.filter(Boolean).join(" · "); // those name theirs
-    if (route.page !== "fleet" && alarms !== undefined) announceCount(alarms);
+    if (alarms !== undefined) announceCount(alarms, route.page === "fleet");
   }, [title, alarms, state, route]);
   return null;
+}
+
+// Silent says that a press is needed before the page can sound.
+function Silent() {
+  return useShared(silent) ? html`<p id="silent" class="pill" role="status">${t("alarms.silent")}</p>` : null;
 }
 
 function Spoken() {
@@ -98,7 +103,7 @@ function App() {
   const route = useRoute(), [login, setLogin] = useState(false);
   const since = useOffline(), who = useShared(me), main = useRef(), shown = useRef();
   const key = `${route.page} ${route.name}`;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (shown.current && shown.current !== key) { main.current.focus({ preventScroll: true }); scrollTo(0, 0); }
     shown.current = key;
   }, [key]);
@@ -111,7 +116,7 @@ function App() {
       <a class="brand" href=${href.fleet()}><img src="/static/favicon.svg" alt="" width="26" height="26" /><span>Flank</span></a>
       ${!tv && html`<nav aria-label=${t("nav")}><a href=${href.fleet()} aria-current=${here("fleet")}>${t("nav.fleet")}</a><a href=${href.system()} aria-current=${here("system")}>${t("nav.system")}</a></nav>`}
       <div class="right">
-        <${Connection} /><${Clock} />
+        <${Silent} /><${Connection} /><${Clock} />
         ${!tv && html`<${Choices} /><${Who} onLogin=${() => setLogin(true)} />`}
       </div>
     </header>
@@ -132,4 +137,5 @@ function Root() {
 }
 
 ask();
+readySound();
 render(html`<${Root} />`, document.getElementById("app"));

@@ -26,13 +26,19 @@ export function Lines({ x, now, usual, bands = [], unit, label, height = 240, lo
   const make = () => ({
     padding: [8, 14, 0, 0],
     cursor: { y: false, drag: { x: true, y: false }, points: { show: false } },
-    scales: { x: { time: false, range: (u, lo, hi) => [lo, hi], ...(log && { distr: 3, log: 10 }) } },
+    scales: { x: { time: false, range: (u, lo, hi) => [lo, hi], ...(log && { distr: 3, log: 10 }) }, y: { range: (u, lo, hi) => levels(lo, hi, s.bands) } },
     axes: [axis({ size: 26, space: 60, values: (_, v) => v.map((f) => (f === null ? "" : kilo(f))), label: "Hz", labelSize: 14, labelFont: font, labelGap: 0 }), axis({ size: 48, space: 30, values: (_, v) => v.map((d) => String(d).replace("-", "−")) })],
     series: [{}, { stroke: () => colour("soft"), width: 1.5, points: { show: false } }, { stroke: () => colour("ink"), width: 1, points: { show: false } }],
     hooks: { setCursor: [read], draw: [(u) => drawBands(u, s)] },
   });
   return html`<figure class="spectrum"><figcaption>${density(unit)} <span class="legend"><span><i class="mean" />${t("machine.spectrum.now")}</span>${(usual || bands.some((b) => b.usual !== undefined)) && html`<span><i class="max" />${t("machine.spectrum.usual")}</span>`}</span><output ref=${readout} aria-live="off" /></figcaption>
     <${Plot} plotKey=${`${x.length} ${x[0]} ${x.at(-1)}`} make=${make} data=${data} height=${height} label=${label} /></figure>`;
+}
+
+// levels returns the levels that a plot begins and ends with: bands have a place in it, too.
+function levels(lo, hi, bands) {
+  const all = [lo, hi, ...bands.flatMap((b) => [b.usual, b.value])].filter((v) => v !== undefined && v !== null);
+  return all.length ? [Math.min(...all) - 3, Math.max(...all) + 3] : [0, 1];
 }
 
 function drawBands(u, s) {
@@ -90,6 +96,7 @@ export function spread(columns) {
 export function Spectrogram({ spectra, since, label, height = 190 }) {
   const box = useRef();
   const { columns, row_hz } = spectra, at = Date.parse(spectra.at), from = (Date.parse(spectra.from) - at) / 1000, to = (Date.parse(spectra.to) - at) / 1000;
+  const usual = spectra.usual ?? [];
   const [lo, hi] = useMemo(() => spread(columns), [columns]);
   const image = useMemo(() => {
     const rows = columns.find((c) => c)?.length ?? 0, img = new ImageData(Math.max(1, columns.length), Math.max(1, rows));
@@ -108,18 +115,25 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
       const canvas = box.current, px = devicePixelRatio, w = Math.round((printing === true ? paper : canvas.clientWidth) * px), h = Math.round((printing === true ? 100 : height) * px);
       if (!w) return;
       [canvas.width, canvas.height] = [w, h];
-      const c = canvas.getContext("2d"), g = 48 * px, b = 20 * px, pw = w - g - 14 * px, ph = h - b - 4 * px;
+      const c = canvas.getContext("2d"), first = 48 * px, strip = usual.length ? 14 * px : 0, g = first + (strip && strip + 4 * px), b = 20 * px, pw = w - g - 14 * px, ph = h - b - 4 * px;
       c.imageSmoothingEnabled = false;
       c.fillStyle = colour("grid");
       c.fillRect(g, 4 * px, pw, ph);
+      if (strip) c.fillRect(first, 4 * px, strip, ph);
       c.drawImage(off, g, 4 * px, pw, ph);
       const x = (s) => g + (pw * (s - from)) / (to - from), top = row_hz * image.height;
+      for (const u of usual) {
+        const at = (f) => 4 * px + ph * (1 - Math.min(f, top) / top);
+        if (u.low_hz >= top) continue;
+        c.fillStyle = `rgb(${shade((u.db - lo) / Math.max(1, hi - lo))})`;
+        c.fillRect(first, at(u.high_hz), strip, at(u.low_hz) - at(u.high_hz));
+      }
       c.font = font.replace("11px", `${11 * px}px`);
       c.fillStyle = colour("muted");
       c.textBaseline = "middle";
       c.textAlign = "right";
       const step = [1, 2, 5].flatMap((m) => [1, 10, 100, 1000, 10000].map((d) => m * d)).sort((p, q) => p - q).find((v) => top / v <= 5) ?? top;
-      for (let f = 0; f <= top; f += step) c.fillText(kilo(f), g - 6 * px, Math.max(8 * px, 4 * px + ph * (1 - f / top)));
+      for (let f = 0; f <= top; f += step) c.fillText(kilo(f), first - 6 * px, Math.max(8 * px, 4 * px + ph * (1 - f / top)));
       c.textAlign = "center";
       c.textBaseline = "bottom";
       for (let s = Math.ceil(from); s <= to; s += Math.max(1, Math.round((to - from) / 10))) c.fillText(`${s > 0 ? "+" : s < 0 ? "−" : ""}${Math.abs(s)} s`, x(s), h);
@@ -139,6 +153,6 @@ export function Spectrogram({ spectra, since, label, height = 190 }) {
     return () => { resize.disconnect(); forget(); unpaper(); };
   }, [image, since]);
   const stops = Array.from({ length: 24 }, (_, i) => shade(i / 23));
-  return html`<figure class="spectrogram"><figcaption>${t("alarm.spectrogram")} <span class="scale-key"><span>${lo} dB</span><svg viewBox="0 0 24 1" preserveAspectRatio="none" aria-hidden="true">${stops.map((c, i) => html`<rect x=${i} width="1.05" height="1" fill=${`rgb(${c})`} />`)}</svg><span>${hi} dB</span></span></figcaption>
+  return html`<figure class="spectrogram"><figcaption>${t("alarm.spectrogram")}${usual.length > 0 && ` · ${t("alarm.spectrogram.usual")}`} <span class="scale-key"><span>${lo} dB</span><svg viewBox="0 0 24 1" preserveAspectRatio="none" aria-hidden="true">${stops.map((c, i) => html`<rect x=${i} width="1.05" height="1" fill=${`rgb(${c})`} />`)}</svg><span>${hi} dB</span></span></figcaption>
     <canvas ref=${box} role="img" aria-label=${label} style=${{ height: `${height}px` }} /></figure>`;
 }

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/metric"
+)
+
+// ServeMetrics answers at an address of its own with /metrics, /livez and /readyz until stop is
+// called. Metrics of Go, the process and the build are added to the collectors. Ready reports
+// why the program is not ready, or nil.
+func ServeMetrics(listen string, ready func() error, logger zerolog.Logger, collectors ...metric.Collector) (stop func(), err error) {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w: choose another address, or stop the program that uses it", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", metric.Handler(append(metric.Runtime(), collectors...)...))
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.Handle("GET /readyz", Readyz(ready))
+	srv := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(serverLog{logger, "the server of the metrics"}, "", 0),
+	}
+	go func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error().Err(err).Msg("the server of the metrics has stopped: restart the program")
+		}
+	}()
+	logger.Info().Str("url", "http://"+l.Addr().String()+"/metrics").Msg("metrics")
+	return func() {
+		srv.Close()
+		l.Close() // a server that does not serve yet leaves it open
+	}, nil
+}
+
+// Readyz answers 200 while ready returns nil, and otherwise 503 with the reason.
+func Readyz(ready func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score"
+)
+
+// The card has the scores of tools held out with their intervals, what the verdict rests on, and
+// the recordings; what the file does not say is left out.
+func TestCardOf(t *testing.T) {
+	m := *machinetest.OneValue(t)
+	if c := cardOf(&m); c.GMean != nil || c.Verdict != "" || c.HeldOut || c.Label == "" || c.WindowSeconds != 1 || len(c.Classes) != 2 {
+		t.Errorf("without scores: %+v", c)
+	}
+	pooled := score.Confusion{{90, 10}, {4, 36}}.Summary()
+	h := card.Headline{
+		Split: "leave one out by tool, 3 folds", Pooled: &pooled,
+		Interval: card.IntervalOf([]score.Confusion{{{30, 3}, {1, 12}}, {{30, 3}, {2, 12}}, {{30, 4}, {1, 12}}}),
+		Verdict:  &card.Verdict{Level: card.Shadow, Reasons: []card.Reason{{About: "worn tools", Level: card.Shadow, Because: "three", Do: "add tools"}}},
+		Unknown:  &card.UnknownReport{Without: []string{"no novelty: too few tools"}},
+	}
+	text, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Scores = text
+	for range mostData + 5 {
+		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: "a.csv", Windows: 7})
+	}
+	c := cardOf(&m)
+	if !c.HeldOut || c.Tools != 3 || c.Windows != 140 || c.Faulty != 40 || c.GMean == nil || c.GMean.Low == nil || *c.GMean.Low > c.GMean.Value || c.Verdict != "shadow" {
+		t.Errorf("%+v", c)
+	}
+	if len(c.Reasons) != 1 || c.Reasons[0].Do != "add tools" || c.Reasons[0].Level != "shadow" || len(c.Unknown) != 1 {
+		t.Errorf("reasons %+v, not known %q", c.Reasons, c.Unknown)
+	}
+	if n := c.DataCount; len(c.Data) != mostData || n < mostData+5 || c.DataWindows < 7*n-7 {
+		t.Errorf("%d of %d recordings with %d windows", len(c.Data), n, c.DataWindows)
+	}
+}
+
+// A curve is found next to the model's file, in the folder of the history, and on tcm.models.v1. One that is
+// damaged or of another model is none. Where there is none, the command that makes it puts it there.
+func TestCurveOfModel(t *testing.T) {
+	dir := t.TempDir()
+	s := &system{c: defaults(filepath.Join(dir, "monitor.yaml"))}
+	s.bus.Brokers = []string{"kafka1:9092"}
+	point := tune.Point{K: 2, N: 3, Threshold: 0.5}
+	text := func(id string) []byte {
+		t.Helper()
+		text, err := json.Marshal(tune.Curve{Model: id, Now: point, Chosen: point})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	write := func(name string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.models.at = time.Now().Add(time.Hour) // it was read
+	s.models.value.curves = map[string][]byte{"p": text("p"), "q": text("p"), "r": []byte("{")}
+	find := func(id string) bool {
+		t.Helper()
+		c := s.curve(id)
+		return c != nil && c.Model == id
+	}
+	if find("a") || !find("p") || find("q") || find("r") {
+		t.Error("published")
+	}
+	published := s.curveCommand()
+	if !strings.HasSuffix(published, "&& trainer publish MODEL.flank --kafka kafka1:9092 --key KEY") {
+		t.Errorf("published: %s", published)
+	}
+	s.c.History.Dir = "."
+	write("a.tune.json", text("a"))
+	write("p.tune.json", []byte("{"))
+	if !find("a") || !find("p") {
+		t.Error("in the history")
+	}
+	s.c.Model = "m.flank"
+	write("m.tune.json", text("b"))
+	if !find("a") || !find("b") || find("../b") {
+		t.Error("next to the model")
+	}
+	var help strings.Builder
+	if err := run(t.Context(), []string{"tune", "--help"}, &help, &help); err != nil {
+		t.Fatal(err)
+	}
+	here, _, _ := strings.Cut(published, "&&")
+	for _, w := range slices.Concat(strings.Fields(s.curveCommand()), strings.Fields(here)) {
+		if strings.HasPrefix(w, "--") && !strings.Contains(help.String(), w) {
+			t.Errorf("monitor tune has no flag %s", w)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/internal/source/machinetool"
+)
+
+// Control says how the machine's control is asked which tool is in.
+type Control struct {
+	MTConnect *MTConnect `yaml:"mtconnect"`
+	OPCUA     *OPCUA     `yaml:"opcua"`
+
+	Tool         string `yaml:"tool"`
+	Hole         string `yaml:"hole"`
+	SpindleSpeed string `yaml:"spindle_speed"`
+	FeedRate     string `yaml:"feed_rate"`
+	Programme    string `yaml:"programme"`
+	Material     string `yaml:"material"`
+
+	Interval time.Duration `yaml:"interval"` // between two readings; 0: 1 s
+	Timeout  time.Duration `yaml:"timeout"`  // of a reading, and how long the last one holds; 0: 10 s
+}
+
+// MTConnect is an agent of MTConnect.
+type MTConnect struct {
+	URL    string          `yaml:"url"`
+	Device string          `yaml:"device"` // name or uuid; empty: the agent has one
+	TLS    *credential.TLS `yaml:"tls"`
+}
+
+// OPCUA is a server of OPC UA.
+type OPCUA struct {
+	Endpoint string           `yaml:"endpoint"`
+	Insecure bool             `yaml:"insecure"` // without TLS beyond this computer
+	Login    credential.Login `yaml:",inline"`
+	TLS      *credential.TLS  `yaml:"tls"`
+}
+
+// The bounds of how often a control is asked.
+const (
+	minInterval = 100 * time.Millisecond
+	maxInterval = time.Hour
+)
+
+// checkControl checks the key `context`. It does not connect.
+func (m Machine) checkControl() error {
+	c := m.Context
+	switch {
+	case c == nil:
+		return nil
+	case !m.Source.live():
+		return fmt.Errorf("the source, %s, names its tools itself: set source.kind to tcp or mqtt, or remove `context`", m.Source.Kind)
+	case c.MTConnect == nil && c.OPCUA == nil:
+		return errors.New("says not whom to ask: add `mtconnect: {url: \"http://agent:5000\"}`, or `opcua`")
+	case c.MTConnect != nil && c.OPCUA != nil:
+		return errors.New("names two controls: remove `mtconnect` or `opcua`")
+	case c.Interval != 0 && (c.Interval < minInterval || c.Interval > maxInterval):
+		return fmt.Errorf("interval: %v: must be from %v to %v", c.Interval, minInterval, maxInterval)
+	case c.Timeout != 0 && (c.Timeout < minInterval || c.Timeout > maxInterval):
+		return fmt.Errorf("timeout: %v: must be from %v to %v", c.Timeout, minInterval, maxInterval)
+	}
+	_, err := m.openControl()
+	return err
+}
+
+// items returns what is asked for.
+func (c *Control) items() machinetool.Items {
+	return machinetool.Items{
+		Tool: c.Tool, Hole: c.Hole, SpindleSpeed: c.SpindleSpeed, FeedRate: c.FeedRate, Programme: c.Programme, Material: c.Material,
+	}
+}
+
+// asked is a control that can be read.
+type asked interface {
+	fmt.Stringer // its address
+	Open() error
+	Read(context.Context) (machinetool.Reading, error)
+	Close()
+}
+
+// openControl returns the control of the key `context`.
+func (m Machine) openControl() (asked, error) {
+	items := m.Context.items()
+	var a asked
+	key := "mtconnect"
+	if to := m.Context.OPCUA; to != nil {
+		key = "opcua"
+		a = &machinetool.Server{
+			Endpoint: to.Endpoint, Insecure: to.Insecure, Login: to.Login.Resolve(m.file), TLS: to.TLS.Resolve(m.file), Items: items,
+		}
+	} else {
+		to := m.Context.MTConnect
+		a = &machinetool.Agent{URL: to.URL, Device: to.Device, Items: items, TLS: to.TLS.Resolve(m.file)}
+	}
+	if err := a.Open(); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return a, nil
+}
+
+// ReadControl asks the control of a machine with a Context once. It returns a line that
+// says what the control answered.
+func (m Machine) ReadControl(ctx context.Context) (string, error) {
+	a, err := m.openControl()
+	if err != nil {
+		return "", err
+	}
+	defer a.Close()
+	r, err := a.Read(ctx)
+	if err == nil {
+		err = r.Problem
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", m.Path, err)
+	}
+	return fmt.Sprintf("%v, %s: %s", a, m.Path, r.Describe(m.Context.items())), nil
+}
+
+// followControl asks the control again and again until the returned function is called.
+func (m *machine) followControl() (stop func(), err error) {
+	if m.Context == nil {
+		return func() {}, nil
+	}
+	set, err := m.context()
+	if err != nil {
+		return nil, err
+	}
+	a, err := m.openControl()
+	if err != nil {
+		return nil, fmt.Errorf("context: %w", err)
+	}
+	f := machinetool.Follow(machinetool.Config{
+		Read: a.Read, Items: m.Context.items(), Setting: set, Interval: m.Context.Interval, Timeout: m.Context.Timeout,
+		Notify: m.notice, Peer: a.String(),
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.control = f
+	return func() {
+		f.Close()
+		a.Close()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.control, m.answered = nil, m.answered.Add(f.Stats())
+	}, nil
+}
+
+// controlStats returns the counts since the program began.
+func (m *machine) controlStats() machinetool.Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.control == nil {
+		return m.answered.Add(machinetool.Stats{})
+	}
+	return m.answered.Add(m.control.Stats())
+}
+
+// notice logs what a person should know of.
+func (m *machine) notice(n feed.Notice) {
+	level := zerolog.InfoLevel
+	if n.Err != nil {
+		level = zerolog.WarnLevel
+	}
+	m.log.WithLevel(level).Err(n.Err).Str("peer", n.Peer).Msg(n.Text)
+}

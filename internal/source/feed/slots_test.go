@@ -1,0 +1,77 @@
+package feed
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A client that sends only signs of life cannot keep the sensor out for ever.
+func TestIdleClientGivesUpItsPlace(t *testing.T) {
+	f := listen(t, Config{Timeout: 200 * time.Millisecond}, TCP{})
+	idle, _ := dial(t, f.Addr())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			if _, err := idle.Write(make([]byte, headerSize)); err != nil { // a sign of life
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	await(t, "the first client", func() bool { return f.Stats().Senders == 1 })
+	for end := time.Now().Add(time.Minute); ; {
+		c, in := dial(t, f.Addr())
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		line, err := in.ReadString('\n')
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break // it is not told that there is a client already
+		}
+		if !strings.Contains(line, "has a client already") {
+			t.Fatalf("%q, %v", line, err)
+		}
+		c.Close()
+		if time.Now().After(end) {
+			t.Fatal("the client that sends nothing keeps its place")
+		}
+	}
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Error("the idle client is still connected")
+	}
+}
+
+// Connections that do not even begin TLS are bounded, and their places are given back.
+func TestConnectionsAreBounded(t *testing.T) {
+	own := certificate(t)
+	f := listen(t, Config{Timeout: time.Minute}, TCP{TLS: own})
+	var all []net.Conn
+	for range maxClients {
+		c, err := net.Dial("tcp", f.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		all = append(all, c)
+	}
+	extra := func() error {
+		c, err := net.Dial("tcp", f.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err = c.Read(make([]byte, 1))
+		return err
+	}
+	await(t, "a connection too many is closed", func() bool { return !errors.Is(extra(), os.ErrDeadlineExceeded) })
+	for _, c := range all {
+		c.Close()
+	}
+	await(t, "there is room again", func() bool { return errors.Is(extra(), os.ErrDeadlineExceeded) })
+}
