@@ -5,6 +5,8 @@ package deploy
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -13,19 +15,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/evidence"
 )
 
 // load reads docker-compose.yml as `docker compose` does, with no environment.
 func load(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithName("flank"))
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithName("flank"), cli.WithProfiles([]string{"*"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,7 @@ func load(t *testing.T) *types.Project {
 }
 
 // ours are the services that run Flank's programs.
-var ours = []string{"ingest", "monitor", "topics", "trainer"}
+var ours = []string{"ingest", "monitor", "retrain", "topics", "trainer"}
 
 // The services, and which of them wait for others. A one-shot service ends before the services
 // that need it start. No service waits for the end of a service that runs for ever.
@@ -45,10 +49,14 @@ func TestServices(t *testing.T) {
 	p := load(t)
 	want := map[string]map[string]string{
 		"kafka":   {},
-		"topics":  {"kafka": types.ServiceConditionStarted}, // ingest itself waits for Kafka
+		"topics":  {"kafka": types.ServiceConditionHealthy},
+		"retrain": {"topics": types.ServiceConditionCompletedSuccessfully},
 		"trainer": {},
 		"ingest":  {"topics": types.ServiceConditionCompletedSuccessfully},
 		"monitor": {"topics": types.ServiceConditionCompletedSuccessfully, "trainer": types.ServiceConditionCompletedSuccessfully},
+
+		"prometheus": {}, // it asks again
+		"grafana":    {},
 	}
 	if got := slices.Sorted(maps.Keys(p.Services)); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 		t.Fatalf("services %v", got)
@@ -62,18 +70,24 @@ func TestServices(t *testing.T) {
 			t.Errorf("%s depends on %v, want %v", name, conditions, want[name])
 		}
 		restart := ""
-		if name == "ingest" || name == "monitor" {
+		if slices.Contains([]string{"kafka", "ingest", "monitor", "prometheus", "grafana"}, name) {
 			restart = types.RestartPolicyUnlessStopped
 		}
 		if s.Restart != restart {
 			t.Errorf("%s: restart %q, want %q", name, s.Restart, restart)
+		}
+		if lives := restart != ""; lives != (s.HealthCheck != nil) {
+			t.Errorf("%s: a health check %+v, want one: %v", name, s.HealthCheck, lives)
+		}
+		if s.MemLimit <= 0 || s.PidsLimit <= 0 {
+			t.Errorf("%s: memory or processes without a bound", name)
 		}
 		if len(s.Entrypoint) > 0 || s.Privileged || s.NetworkMode != "" {
 			t.Errorf("%s: an entrypoint, privileges or a network mode", name)
 		}
 	}
 	for _, name := range ours {
-		if s := p.Services[name]; s.Build == nil || s.Build.Context != p.WorkingDir || !s.ReadOnly || s.User != "65532:65532" {
+		if s := p.Services[name]; s.Build == nil || s.Build.Context != p.WorkingDir || !s.ReadOnly || s.User != "65532:65532" || !slices.Equal(s.CapDrop, []string{"ALL"}) {
 			t.Errorf("%s: not built from here, with a root that can be written, or as another user: %+v", name, s)
 		}
 	}
@@ -91,7 +105,8 @@ func TestKafka(t *testing.T) {
 		"KAFKA_PROCESS_ROLES":                            "broker,controller",
 		"KAFKA_CONTROLLER_QUORUM_VOTERS":                 "1@kafka:9093",
 		"KAFKA_NODE_ID":                                  "1",
-		"KAFKA_ADVERTISED_LISTENERS":                     "PLAINTEXT://kafka:9092",
+		"KAFKA_LISTENERS":                                "PLAINTEXT://:9092,PLANT://:9094,CONTROLLER://:9093",
+		"KAFKA_ADVERTISED_LISTENERS":                     "PLAINTEXT://kafka:9092,PLANT://127.0.0.1:9094",
 		"KAFKA_AUTO_CREATE_TOPICS_ENABLE":                "false", // so that topics have the settings they need
 		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":         "1",     // there is one broker
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
@@ -103,8 +118,48 @@ func TestKafka(t *testing.T) {
 	if len(s.Volumes) != 1 || s.Volumes[0].Type != types.VolumeTypeVolume || env["KAFKA_LOG_DIRS"] == nil || s.Volumes[0].Target != *env["KAFKA_LOG_DIRS"] {
 		t.Errorf("volumes %v, KAFKA_LOG_DIRS %v: want the data on one volume", s.Volumes, env["KAFKA_LOG_DIRS"])
 	}
-	if len(s.Ports) > 0 {
-		t.Errorf("ports %v are open to everybody who reaches this machine", s.Ports)
+	if len(s.Ports) != 1 || s.Ports[0].HostIP != "127.0.0.1" || s.Ports[0].Target != 9094 {
+		t.Errorf("ports %+v: want the plant's listener alone, on loopback until an address is named", s.Ports)
+	}
+	heap := regexp.MustCompile(`^-Xms(\d)g -Xmx(\d)g$`).FindStringSubmatch(*env["KAFKA_HEAP_OPTS"])
+	if heap == nil || heap[1] != heap[2] || (int64(heap[1][0]-'0')+1)<<30 > int64(s.MemLimit) {
+		t.Errorf("a heap of %s does not fit into %d bytes", *env["KAFKA_HEAP_OPTS"], s.MemLimit)
+	}
+}
+
+// The plant's address, once it is named, is where Kafka listens and what it tells clients to use.
+func TestPlantAddress(t *testing.T) {
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithName("flank"), cli.WithEnv([]string{"FLANK_PLANT_ADDRESS=10.1.2.3"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Services["kafka"]
+	if said := *s.Environment["KAFKA_ADVERTISED_LISTENERS"]; s.Ports[0].HostIP != "10.1.2.3" || !strings.HasSuffix(said, ",PLANT://10.1.2.3:9094") {
+		t.Errorf("listens on %s and says %s", s.Ports[0].HostIP, said)
+	}
+}
+
+// Health checks ask the ports that the configurations name, and the retraining service starts only when it is asked for.
+func TestHealthChecks(t *testing.T) {
+	p := load(t)
+	for name, port := range map[string]string{"ingest": ":9101", "monitor": ":9102"} {
+		s := p.Services[name]
+		c := configuration(t, s)
+		serves := cmp.Or(c.Page, c.Metrics)
+		if want := []string{"CMD", name, "--health", "http://127.0.0.1" + port + "/livez"}; !slices.Equal([]string(s.HealthCheck.Test), want) || serves != "0.0.0.0"+port {
+			t.Errorf("%s: asks %v, serves on %s", name, s.HealthCheck.Test, serves)
+		}
+	}
+	if s := p.Services["retrain"]; !slices.Equal(s.Profiles, []string{"retrain"}) {
+		t.Errorf("retrain is in the profiles %v", s.Profiles)
+	}
+	file, _ := onHost(t, p.Services["retrain"], argument(t, p.Services["retrain"], "--config"))
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -133,6 +188,16 @@ func TestDiskIsBounded(t *testing.T) {
 		return number(*env[name])
 	}
 	keep := configuration(t, p.Services["topics"]).Retain
+	byBroker := 0.0 // topics that the broker's own limit bounds
+	for _, topic := range bus.Planned(1) {
+		switch bytes := topic.Settings["retention.bytes"]; {
+		case topic.Settings["cleanup.policy"] == "compact":
+		case bytes == "":
+			byBroker++
+		case !slices.Contains([]string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead, bus.TopicAudit}, topic.Name):
+			t.Errorf("%s: %s bytes of a partition are in no line", topic.Name, bytes)
+		}
+	}
 	gb := func(text string) float64 { return number(strings.TrimSuffix(text, "GB")) }
 	partitions := number(argument(t, p.Services["topics"], "--partitions"))
 	logs := 0.0
@@ -148,12 +213,15 @@ func TestDiskIsBounded(t *testing.T) {
 		gb   float64
 	}{
 		{"windows on Kafka", partitions * gb(keep.Windows.Bytes) * segment},
-		{"results, alerts,", 3 * partitions * (setting("KAFKA_LOG_RETENTION_BYTES") + setting("KAFKA_LOG_SEGMENT_BYTES")) / 1e9},
+		{"features on Kafka", partitions * gb(keep.Features.Bytes) * segment},
+		{"results, alerts,", byBroker * partitions * (setting("KAFKA_LOG_RETENTION_BYTES") + setting("KAFKA_LOG_SEGMENT_BYTES")) / 1e9},
 		{"dead letters on Kafka", gb(keep.Dead.Bytes) * segment},
+		{"audit on Kafka", 0.5 * segment}, // its settings as bus.Planned has them
 		{"state, models,", (partitions + 1 + setting("KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS") + setting("KAFKA_TRANSACTION_STATE_LOG_NUM_PARTITIONS")) * 3 * (16 << 20) / 1e9},
 		{"spool", 8192 * (1 << 20) / 1e9},
 		{"evidence", evidence.DefaultKeep * 10 * 0.966e-3},
-		{"history of the page", 10 * 16e-3}, // ten machines; docs/concepts/history.md says how large one is
+		{"history of the page", 10 * 16e-3},            // ten machines; docs/concepts/history.md says how large one is
+		{"metrics of Prometheus", 2 * (1 << 30) / 1e9}, // TestMonitoring checks the flag
 		{"logs of the containers", logs},
 	}
 	sum := 0.0
@@ -209,12 +277,14 @@ func onHost(t *testing.T, s types.ServiceConfig, path string) (file, volume stri
 func configuration(t *testing.T, s types.ServiceConfig) (values struct {
 	Kafka  struct{ Brokers []string }
 	Retain struct {
-		Windows struct{ Bytes string }
-		Dead    struct{ Bytes string } `yaml:"dead_letters"`
+		Windows  struct{ Bytes string }
+		Features struct{ Bytes string }
+		Dead     struct{ Bytes string } `yaml:"dead_letters"`
 	}
-	Model string
-	Spool string
-	Page  string
+	Model   string
+	Spool   string
+	Page    string
+	Metrics string
 }) {
 	t.Helper()
 	file, _ := onHost(t, s, argument(t, s, "--config"))
@@ -254,7 +324,7 @@ func TestConfigurations(t *testing.T) {
 			t.Errorf("%s publishes %v", name, ports)
 		}
 	}
-	if got := slices.Sorted(maps.Keys(p.Volumes)); !slices.Equal(got, []string{"data", "kafka"}) {
+	if got := slices.Sorted(maps.Keys(p.Volumes)); !slices.Equal(got, []string{"data", "grafana", "kafka", "prometheus"}) {
 		t.Errorf("volumes %v", got)
 	}
 }
@@ -278,20 +348,56 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The programs understand every command line. With --help a program reads all its flags first.
-func TestCommandLines(t *testing.T) {
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+// built is the folder of the programs, built once for all tests: the one that FLANK_PROGRAMS names, where Go links
+// only what has changed, or one that TestMain removes.
+var built = sync.OnceValues(func() (string, error) {
+	dir, keep := os.LookupEnv("FLANK_PROGRAMS")
+	if !keep {
+		var err error
+		if dir, err = os.MkdirTemp("", "flank-deploy-"); err != nil {
+			return "", err
+		}
+		builtIn = dir
 	}
-	understood := func(command []string) (string, bool) {
+	out, err := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor").CombinedOutput()
+	if err != nil {
+		return dir, fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// builtIn is the folder to remove at the end.
+var builtIn string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+// programs returns what says whether a program understands a command line. With --help a program reads all its
+// flags first.
+func programs(t *testing.T) (understood func(command []string) (help string, ok bool)) {
+	t.Helper()
+	dir, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(command []string) (string, bool) {
 		cmd := exec.Command(filepath.Join(dir, command[0]), append(command[1:len(command):len(command)], "--help")...)
+		cmd.Env = append(os.Environ(), "TCM_CONFIG=named.yaml")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err := cmd.Run()
 		return out.String(), err == nil
 	}
+}
+
+// The programs understand every command line.
+func TestCommandLines(t *testing.T) {
+	understood := programs(t)
 	p := load(t)
 	for _, name := range ours {
 		command := p.Services[name].Command
