@@ -28,10 +28,15 @@ import (
 
 var bin string // folder of the programs
 
+// TestMain builds the programs into the folder that FLANK_PROGRAMS names, where Go links only what has changed, or
+// into one that it removes.
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "flank-e2e-")
-	if err != nil {
-		panic(err)
+	dir, keep := os.LookupEnv("FLANK_PROGRAMS")
+	if !keep {
+		var err error
+		if dir, err = os.MkdirTemp("", "flank-e2e-"); err != nil {
+			panic(err)
+		}
 	}
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../cmd/ingest", "../cmd/trainer", "../cmd/monitor", "../cmd/standalone")
 	build.Stderr = os.Stderr
@@ -40,7 +45,9 @@ func TestMain(m *testing.M) {
 	}
 	bin = dir
 	code := kafkatest.Main(m)
-	os.RemoveAll(dir)
+	if !keep {
+		os.RemoveAll(dir)
+	}
 	os.Exit(code)
 }
 

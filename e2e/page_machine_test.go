@@ -33,6 +33,7 @@ const (
 	millIncident = "A-K3ZQ7M2P"
 	millEpoch    = "00000000000000a1"
 	millShift    = 12 * time.Hour // that a tool is in
+	millHole     = 20 * time.Minute
 )
 
 // mill is a page of one machine with a past of 90 days, in which a tool is changed every
@@ -58,7 +59,7 @@ func newMill(t *testing.T, layout *signal.Layout, first event.Result) (*mill, *b
 	}
 	m := &mill{store: store, layout: layout, result: first, begin: time.Now().Add(-90 * 24 * time.Hour).Truncate(time.Hour), rng: rand.New(rand.NewPCG(7, 1))}
 	m.hub = web.NewHub(web.Config{
-		Evidence: store.Handler(), History: m.history, Tools: m.tools, Alarms: m.alarms, Alarm: m.detail,
+		Evidence: store.Handler(), History: m.history, Tools: m.tools, Usual: m.usual, Alarms: m.alarms, Alarm: m.detail,
 		Facts: func(string, string) web.Facts { return web.Facts{Threshold: 0.62, LimitUM: 300} },
 	})
 	m.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1, WindowsPerSecond: 1})
@@ -110,7 +111,7 @@ func (m *mill) send() {
 func healthy() event.Result {
 	holes, low, high := 12.0, 7.0, 19.0
 	return event.Result{
-		Tool: "T180", Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Alarm: "normal",
+		Tool: "T180", FeedRate: 82.5, Programme: "O1234 <bore> " + strings.Repeat("X", 60), Material: "42CrMo4", Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Alarm: "normal",
 		Wear: &event.Wear{WearUM: 140, WearLowUM: 118, WearHighUM: 163, HolesLeft: &holes, HolesLeftLow: &low, HolesLeftHigh: &high},
 	}
 }
@@ -128,9 +129,20 @@ func millScore(share float64) float64 { return 1 / (1 + math.Exp(-14*(share-0.9)
 
 func (m *mill) history(machine string, from, to time.Time, step time.Duration) (past.History, error) {
 	m.mu.Lock()
-	m.asked = append(m.asked, fmt.Sprintf("%.0f %.0f", to.Sub(from).Hours(), step.Seconds()))
+	asked := fmt.Sprintf("%.0f %.0f", to.Sub(from).Hours(), step.Seconds())
+	if step == past.ByHole {
+		asked = fmt.Sprintf("%.0f hole", to.Sub(from).Hours())
+	}
+	m.asked = append(m.asked, asked)
 	m.mu.Unlock()
-	h := past.History{Machine: machine, From: from.Truncate(step), To: to, Step: int(step.Seconds()), Since: m.begin}
+	h := past.History{Machine: machine, From: from, To: to, Since: m.begin, Holes: int(to.Sub(from) / millHole)}
+	if step == past.ByHole {
+		h.Each = max(1, (h.Holes+past.MaxPoints-1)/past.MaxPoints)
+		step = millHole * time.Duration(h.Each)
+	} else {
+		h.Step = int(step.Seconds())
+	}
+	h.From = from.Truncate(step)
 	p := &h.Points
 	for at := h.From; at.Before(to); at = at.Add(step) {
 		if at.Before(m.begin) || at.UTC().Hour() == 3 { // the night's pause
@@ -140,6 +152,9 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 		n := int(step.Seconds())
 		faulty := int(float64(n) * 0.6 * max(0, millScore(share)-0.4))
 		p.T = append(p.T, at.Unix())
+		if h.Each > 0 {
+			p.End, p.Hole = append(p.End, at.Add(step).Unix()), append(p.Hole, fmt.Sprintf("H%d", 1+int(share*float64(millShift/millHole))))
+		}
 		p.Windows, p.Cutting, p.NotCutting = append(p.Windows, n), append(p.Cutting, n*7/10), append(p.NotCutting, n-n*7/10)
 		p.Unknown, p.SensorFault, p.Late = append(p.Unknown, n/50), append(p.SensorFault, 0), append(p.Late, 0)
 		learning, threshold := 0, 0.5
@@ -189,6 +204,17 @@ func (m *mill) tools(_ string, limit int) (all []past.Life, err error) {
 	return all, nil
 }
 
+// usual says that the channels were between ±4 while the reference was made.
+func (m *mill) usual(string, string) (u past.Usual, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u.Windows = 10
+	for _, c := range m.layout.Channels() {
+		u.Channels = append(u.Channels, event.Range{Channel: c.Name, Low: -4, High: 4})
+	}
+	return u, nil
+}
+
 // alarms returns an alarm for each of the last tools but the one that is in.
 func (m *mill) alarms(past.AlarmFilter) (all []past.Alarm, err error) {
 	now, _ := m.state(time.Now())
@@ -214,7 +240,7 @@ func millName26(n int) string {
 
 func (m *mill) detail(string) (past.AlarmDetail, error) { return past.AlarmDetail{}, past.ErrNoAlarm }
 
-// lastAsked returns the span in hours and the step in seconds of the last history.
+// lastAsked returns the span in hours and the step in seconds of the last history, or hole.
 func (m *mill) lastAsked() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -270,6 +296,9 @@ func TestPageMachineHistory(t *testing.T) {
 	m, b := newMill(t, signal.GunDrill(), healthy())
 	b.until(`document.querySelector('.machine .now')?.dataset.state === 'normal' && document.querySelectorAll('.lane canvas').length === 7`)
 	b.until(`document.querySelector('.machine-head .verdict').textContent.includes('score 0.10, threshold 0.62')`)
+	for name, want := range map[string]string{"Programme": healthy().Programme, "Material": "42CrMo4", "Feed rate": "82.5 mm/min"} {
+		b.until(fmt.Sprintf(`[...document.querySelectorAll('.machine-head .facts > div')].some((d) => d.querySelector('dt').textContent === %q && d.querySelector('dd').textContent === %q)`, name, want))
+	}
 	b.until(`document.querySelector('.life .figures').textContent.includes('140 µm (118 to 163) of 300') && document.querySelector('.life .figures').textContent.includes('12 holes left (7 to 19)')`)
 
 	// Ranges.
@@ -338,6 +367,56 @@ func TestPageMachineHistory(t *testing.T) {
 	b.until(`document.querySelector('.tools tr.strong button').textContent === document.querySelector('.tools tbody tr:nth-child(3) button').textContent`)
 	b.until(`document.querySelectorAll('.past-alarms tbody a[href^="#/a/A-"]').length === 19`)
 	b.everyWidth("machine")
+	b.quiet("/api/me") // no one can log in
+}
+
+// The history by hole: each hole is a step, also in a zoom and in the table.
+func TestPageMachineHoles(t *testing.T) {
+	m, b := newMill(t, signal.GunDrill(), healthy())
+	b.until(`document.querySelectorAll('.lane canvas').length === 7`)
+	asks := func(want ...string) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); !slices.Contains(want, m.lastAsked()); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("asked for %s, want %s", m.lastAsked(), strings.Join(want, " or "))
+			}
+		}
+	}
+	js[bool](b, `([...document.querySelectorAll('.seg button')][2].click(), true)`)
+	b.until(`[...document.querySelectorAll('.lanes select option')].some((x) => x.value === 'hole')`)
+	b.choose("by", "hole")
+	asks("24 hole")
+	b.until(`document.querySelector('.lane.axis') && document.querySelector('.lanes select').value === 'hole'`)
+	b.do(chromedp.Focus(chromedp.CSS(`.lanes .chart`)), chromedp.KeyEvent(kb.Home))
+	b.until(`/^Hole H\d+ · .*windows$/.test(document.querySelector('#lanes-at').textContent)`)
+	b.do(chromedp.KeyEvent(kb.End)) // the hole that is being drilled, which no answer had
+	b.until(`/^Hole H7 · /.test(document.querySelector('#lanes-at').textContent)`)
+
+	// A drag over holes asks for the holes of that time.
+	js[bool](b, `(document.querySelector('.lanes').scrollIntoView(), true)`)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.25)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMousePressed, 0.25)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.4)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseMoved, 0.75)
+	b.mouse(".lane.score .u-over", input.DispatchMouseEventTypeMouseReleased, 0.75)
+	b.until(`document.querySelector('.lanes .reset') !== null`)
+	asks("12 hole", "13 hole") // whole holes
+	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
+	b.until(`document.querySelector('.numbers thead th').textContent === 'Hole' && [...document.querySelectorAll('.numbers tbody th')].every((x) => /^H\d+$/.test(x.textContent))`)
+	if n := js[int](b, `document.querySelectorAll('.numbers tbody tr').length`); n < 30 || n > 38 {
+		t.Errorf("a drag over half a day of holes of %v shows %d holes", millHole, n)
+	}
+	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
+	b.shot("machine-holes")
+
+	// More holes than points are drawn several at a time, and the page says so.
+	js[bool](b, `([...document.querySelectorAll('.seg button')][5].click(), true)`)
+	asks("2160 hole")
+	b.until(`document.querySelector('.lanes').textContent.includes('Each step is 4 holes')`)
+	b.choose("by", "time")
+	asks("2160 7200")
+	b.until(`!document.querySelector('.lanes').textContent.includes('Each step is')`)
+	b.accessible("machine by hole")
 	b.quiet("/api/me") // no one can log in
 }
 
@@ -484,16 +563,27 @@ func TestPageMachineHistoryGrows(t *testing.T) {
 		{ end: "1970-01-01T00:02:06Z", verdict: "faulty", score: 1, late: true },
 		{ end: "1970-01-01T00:03:01Z", verdict: "not_cutting", score: 0 },
 	]`
+	const drilled = `[
+		{ start: "1970-01-01T00:02:04Z", end: "1970-01-01T00:02:05Z", verdict: "faulty", score: 0.8, wear_um: 102, wear_low_um: 92, wear_high_um: 112, tool: "T1", hole: "H2" },
+		{ start: "1970-01-01T00:02:04.5Z", end: "1970-01-01T00:02:05.5Z", verdict: "not_cutting", score: 0, tool: "T1" },
+		{ start: "1970-01-01T00:02:05Z", end: "1970-01-01T00:02:06Z", verdict: "healthy", score: 0.1, tool: "T1", hole: "H3" },
+		{ start: "1970-01-01T00:02:06Z", end: "1970-01-01T00:02:07Z", verdict: "healthy", score: 0.1, tool: "T2", hole: "H3" },
+	]`
 	for expression, want := range map[string]string{
 		`(({ t, windows, faulty, cutting, not_cutting, score_max, wear }) => [t, windows, faulty, cutting, not_cutting, score_max, wear])(x.grow(` + points + `, 60, ` + results + `, 123, 0.62))`: `[[60,120,180],[60,4,1],[0,2,0],[60,4,0],[0,0,1],[0.2,0.9,null],[100,102,null]]`,
 		`x.grow(` + points + `, 60, ` + results + `, 123, 0.62).score_mean.map((v) => v && +v.toFixed(3))`:                                                                                         `[0.1,0.5,null]`,
-		`x.grow(` + points + `, 60, [], 123, 0.62).windows`:                                                                                                          `[60,3]`,
-		`((p) => [p.t, p.wear])(x.fill({ ...` + points + `, t: [60, 300] }, 60, []))`:                                                                                `[[60,270,300],[100,null,101]]`,
-		`((p) => [p.t, p.wear])(x.fill(` + points + `, 60, [{ from: "1970-01-01T00:02:00Z" }]))`:                                                                     `[[60,90,120],[100,null,101]]`,
-		`x.fill({ ...` + points + `, learning: [60, 0], healthy: [0, 2] }, 60, []).wear`:                                                                             `[null,101]`,
-		`((s) => [s.x, s.max, s.at(90), s.time(60)])(x.scaleOf(` + points + `, 60, "cutting", {}))`:                                                                  `[[0,60],120,30,120]`,
-		`((s) => [s.x, s.max])(x.scaleOf({ ...` + points + `, t: [0, 60, 120], hole: ["H1", null, "H2"], windows: [1, 1, 1], cutting: [1, 1, 1] }, 60, "hole", {}))`: `[[0,0.5,1],2]`,
-		`x.machineNow({ verdict_at: "2018-03-01T00:00:00Z", window_age: 1, at: 1e12 }, 1e12 + 5000)`:                                                                 `1519862406`,
+		`x.grow(` + points + `, 60, [], 123, 0.62).windows`:                                                                                                                                           `[60,3]`,
+		`((p) => [p.t, p.wear])(x.fill({ ...` + points + `, t: [60, 300] }, 60, []))`:                                                                                                                 `[[60,270,300],[100,null,101]]`,
+		`((p) => [p.t, p.wear])(x.fill(` + points + `, 60, [{ from: "1970-01-01T00:02:00Z" }]))`:                                                                                                      `[[60,90,120],[100,null,101]]`,
+		`x.fill({ ...` + points + `, learning: [60, 0], healthy: [0, 2] }, 60, []).wear`:                                                                                                              `[null,101]`,
+		`((s) => [s.x, s.max, s.at(90), s.time(60)])(x.scaleOf(` + points + `, 60, "cutting", {}))`:                                                                                                   `[[0,60],120,30,120]`,
+		`((s) => [s.x, s.max, s.at(30), s.at(200), s.time(1.5), s.until(2)])(x.scaleOf({ t: [0, 60, 61], end: [50, null, 181], hole: ["H1", null, "H2"], windows: [1, null, 1] }, 0, "hole", {}, 1))`: `[[0,1,1],2,0.5,2,121,2]`,
+		`((s) => [s.x, s.max])(x.scaleOf({ t: [0, 61], end: [50, 181], hole: ["H1", "H5"], windows: [1, 1] }, 0, "hole", {}, 4))`:                                                                     `[[0,4],8]`,
+		`((p) => [p.t, p.end, p.hole, p.windows, p.wear])(x.grow({ ...` + points + `, end: [100, 123], hole: ["H1", "H2"] }, 0, ` + drilled + `, 123, 0.62, "T1"))`:                                   `[[60,120,125,126],[100,125,126,127],["H1","H2","H3","H3"],[60,4,1,1],[100,102,null,null]]`,
+		`((p) => [p.t, p.hole])(x.grow({ ...` + points + `, t: [], windows: [], healthy: [], faulty: [] }, 0, ` + drilled + `, 123, 0.62))`:                                                           `[[124,125,126],["H2","H3","H3"]]`,
+		`((p) => [p.t, p.hole])(x.fill({ ...` + points + `, end: [100, 999], hole: ["H1", "H2"], t: [60, 900] }, 0, []))`:                                                                             `[[60,900],["H1","H2"]]`,
+		`((p) => [p.t, p.hole])(x.fill({ ...` + points + `, end: [100, 999], hole: ["H1", "H2"], t: [60, 900] }, 0, [{ from: "1970-01-01T00:15:00.4Z" }]))`:                                           `[[60,899.5,900],["H1",null,"H2"]]`,
+		`x.machineNow({ verdict_at: "2018-03-01T00:00:00Z", window_age: 1, at: 1e12 }, 1e12 + 5000)`:                                                                                                  `1519862406`,
 	} {
 		got := js1[string](b, "lanes.js", "JSON.stringify("+expression+")")
 		if got != want {
@@ -583,6 +673,11 @@ func (m *mill) writeEvidence(t *testing.T, name string, at time.Time) evidence.K
 	}
 	rng := rand.New(rand.NewPCG(3, 1))
 	facts := evidence.Facts{Alert: "raised", Machine: millName, Incident: millIncident, Model: "m", At: at, From: at.Add(-5 * time.Second), To: at.Add(5 * time.Second)}
+	for _, c := range m.layout.Channels() {
+		for k := range 5 {
+			facts.Usual = append(facts.Usual, evidence.Band{Channel: c.Name, LowHz: float64(k) * c.Rate / 10, HighHz: float64(k+1) * c.Rate / 10, DB: -38 - float64(k)})
+		}
+	}
 	kept, err := m.store.Write(name, codec, facts, func(add func(*window.Window) error) error {
 		for n := range 10 {
 			w := &window.Window{Context: signal.Context{Machine: millName}, Epoch: 1, Seq: uint64(n), Start: facts.From.Add(time.Duration(n) * time.Second), Length: time.Second, Quality: make([]signal.Quality, len(m.layout.Channels()))}

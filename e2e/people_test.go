@@ -43,7 +43,7 @@ func TestPageOfPeople(t *testing.T) {
 		ID: event.WindowID(machine, "00000000000000a1", 1), Machine: machine, Tool: "T1", Epoch: "00000000000000a1", Seq: 1, Start: time.Now(), End: time.Now(),
 		Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Model: "m", Alarm: "normal",
 	})
-	guard := web.NewGuard(web.Protection{Find: people.Find, ReadsNeedToken: true})
+	guard := web.NewGuard(web.Protection{Find: people.Find, ReadsNeedToken: true, Notice: "Only for employees of Acme.\n<b>The program</b> records logins and commands."})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +63,9 @@ func TestPageOfPeople(t *testing.T) {
 	b.until(`document.querySelector('dialog[open] .error').textContent.includes('not the token')`)
 	if js[bool](b, `document.body.textContent.includes('lathe')`) {
 		t.Error("the page shows a machine to someone who has not logged in")
+	}
+	if text := js[string](b, `document.querySelector('dialog[open] .notice').innerText`); text != "Only for employees of Acme.\n<b>The program</b> records logins and commands." {
+		t.Errorf("the notice before a login: %q", text)
 	}
 	b.fits("login")
 	login(tokens["kim"])

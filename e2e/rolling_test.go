@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -216,15 +217,17 @@ func (m *hallMonitor) run() {
 func (m *hallMonitor) ready() {
 	m.h.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var says []byte
 		res, err := http.Get("http://" + m.page + "/readyz")
 		if err == nil {
+			says, _ = io.ReadAll(res.Body)
 			_ = res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return
 			}
 		}
 		if time.Now().After(deadline) {
-			m.h.t.Fatalf("the monitor is not ready: %v", err)
+			m.h.t.Fatalf("the monitor is not ready: %s %v", says, err)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (f *fortress) refusals() {
 		"may read, not write":   {"ingest", f.login("trainer", "password"), check, 8, "write topic tcm.windows.v1: [29] Topic Authorization Failed"},
 		"monitor as ingester":   {"monitor", f.login("ingest", "password") + judge, check, 7, "no right to it"},
 		"another group":         {"monitor", f.login("monitor", "password") + judge + "group: others\n", check, 8, "join group others: [30]"},
-		"a page, no right":      {"monitor", f.login("monitor", "password") + "model: m.flank\npage: 127.0.0.1:0\n", check, 8, "read topic tcm.results.v1: [29]"},
+		"a page, no right":      {"monitor", f.login("monitor", "password") + "model: m.flank\npage: 127.0.0.1:0\n", check, 8, "read topic tcm.results.v1, read topic tcm.shadow.v1, read topic tcm.alerts.v1: [29]"},
 		"a route, no right":     {"monitor", f.login("monitor", "password") + judge + "alerts: {routes: [{name: r, webhook: {url: \"http://127.0.0.1:1\"}}]}\n", check, 8, "read topic tcm.alerts.v1: [29]"},
 
 		"ingest run, wrong password":  {"ingest", f.login("ingest", "wrong") + source + "spool: spool-wrong\n", runs, 1, "does not let user ingest in"},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -137,15 +138,32 @@ func js[T any](b *browser, expression string) T {
 	return v
 }
 
-// until waits until an expression holds in the page.
+// gone is in the errors of what was asked of a page that is being left.
+var gone = regexp.MustCompile("target navigated|context was destroyed|Cannot find context")
+
+// until waits until an expression holds in the page, also while the page is loaded again.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); !js[bool](b, "!!("+expression+")"); time.Sleep(20 * time.Millisecond) {
+	holds := func() bool {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")", chromedp.EvalAwaitPromise))
+		if err != nil && !gone.MatchString(err.Error()) {
+			b.t.Fatalf("%s: %v", expression, err)
+		}
+		return err == nil && ok
+	}
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.shot("failed")
 			b.t.Fatalf("%s never became true; the page says:\n%s", expression, js[string](b, "document.body.innerText"))
 		}
 	}
+}
+
+// reload loads the page again. The marker tells the new page from the one before.
+func (b *browser) reload() {
+	b.t.Helper()
+	js[bool](b, "window.before = true, setTimeout(() => location.reload()), true")
+	b.until("!window.before && document.readyState === 'complete'")
 }
 
 // size sets the width of the window in CSS pixels.
