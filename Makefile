@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all quick nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time simulate-real chaos chaos-short simulate kafka cross smoke up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study
+.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time page-cost simulate-real chaos chaos-short simulate kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
 
 all: fmt lint test ## format, lint and test
 
@@ -31,6 +31,7 @@ nightly: ## everything that CI leaves out
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) simulate-real SEEDS=200
 	$(MAKE) e2e-kafka upgrade fuzz
+	$(MAKE) arm64 kubernetes release-twice vulnerabilities
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +43,7 @@ fmt: ## format Go files
 lint: ## vet, golangci-lint and the words of documents
 	$(GO) vet ./...
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
-	$(GO) run $(VALE) $(WORDS)
+	$(GO) run $(VALE) --glob='!**/.venv/**' $(WORDS)
 
 # Documents, help texts, messages and comments that lint checks for words that people would not say
 # (.vale/Flank/Words.yml).
@@ -53,7 +54,7 @@ test: ## all tests
 
 # Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
 RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
-  ./internal/metric ./internal/monitor ./internal/route ./internal/source/feed ./internal/spool ./internal/web \
+  ./internal/metric ./internal/monitor ./internal/opcua ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/spool ./internal/web \
   ./internal/baseline ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
 
 # Tests of the trainer that share work among goroutines and train little: all of them take
@@ -74,7 +75,7 @@ race: ## tests of rooms with goroutines, with the race detector
 fuzz: ## every fuzz target for FUZZTIME (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; done
 
 bench: ## every benchmark
@@ -90,8 +91,12 @@ families: ## numeric packages with each family of kernels
 	set -e; for f in avx512 avx2 go; do echo "== $$f"; FLANK_KERNEL=$$f $(GO) test -count 1 $(NUMERIC_FAMILIES); done
 	$(GO) test -tags noasm $(NUMERIC)
 
-arm64: ## kernels as a 64-bit ARM runs them (qemu-user)
+arm64: ## kernels and programs as a 64-bit ARM runs them (qemu-user)
 	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/costsearch
+	$(MAKE) arm64-programs
+
+arm64-programs: ## ingest, monitor and standalone as a 64-bit ARM runs them (qemu-user)
+	GO="$(GO)" scripts/arm64.sh
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
 # to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
@@ -105,9 +110,9 @@ peers-bench: $(SPEED)/ready ## speed compared with OpenBLAS, PyTorch and others:
 	$$tmp/speed -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
 	cp $$tmp/performance.md docs/figures/performance.md
 
-$(SPEED)/ready: figures/speed/requirements.txt
+$(SPEED)/ready: figures/speed/requirements.lock
 	python3 -m venv $(SPEED)
-	$(SPEED)/bin/pip install --quiet --requirement $<
+	$(SPEED)/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
 
 # The programs as separate processes, killed and started again: on the embedded
@@ -116,10 +121,16 @@ e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, 
 
 # E2E_SKIP names tests to leave out, as CI does with those that it runs on Apache Kafka.
 e2e-embedded: ## the programs as processes, on the embedded broker
-	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
+	$(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet|TestDashboards$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
+
+# What someone on the network could send, at a running plant on loopback: its embedded broker, ingest,
+# monitor and page. It takes half a minute and ends by itself.
+attack: ## hostile messages, requests and clients at a running plant
+	$(GO) test -count 1 -timeout 10m -tags e2e -run TestAttack -v ./e2e
 
 # The page in a browser: needs Debian's chromium and npm, which fetches axe-core.
 AXE     := 4.14.1
+AXE_SUM := FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==
 AXE_DIR := $(CURDIR)/flank-data/axe-core-$(AXE)
 
 e2e-web: $(AXE_DIR)/axe.min.js ## the page in a browser (chromium)
@@ -127,7 +138,9 @@ e2e-web: $(AXE_DIR)/axe.min.js ## the page in a browser (chromium)
 
 $(AXE_DIR)/axe.min.js:
 	mkdir -p $(AXE_DIR)
-	cd $(AXE_DIR) && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz --strip-components 1 package/axe.min.js package/LICENSE
+	cd $(AXE_DIR) && npm pack --silent axe-core@$(AXE) && \
+	  { test "$$(openssl dgst -sha512 -binary axe-core-$(AXE).tgz | base64 -w 0)" = "$(AXE_SUM)" || { echo "axe-core-$(AXE).tgz is not what AXE_SUM of the Makefile says" >&2; exit 1; }; } && \
+	  tar xzf axe-core-$(AXE).tgz --strip-components 1 package/axe.min.js package/LICENSE
 	touch $@
 
 # An upgrade from an older release with its own programs, which are built from git: one
@@ -162,6 +175,10 @@ processor-time: ## processor time of ingest and monitor for a window, in modes r
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestProcessorTime -v ./e2e -processor.time
 
+PAGE_MACHINES ?= 500
+page-cost: ## processor time that a page with ten viewers adds to a monitor of PAGE_MACHINES machines
+	$(GO) test -count 1 -tags e2e -timeout 1h -run TestPageCost -v ./e2e -page.cost -page.machines $(PAGE_MACHINES)
+
 # e2e, and the tests of internal/bus, against Apache Kafka itself: in the clear,
 # with TLS, passwords and rights, on a cluster of three, and from an older release. Both
 # mostly wait, so they run at the same time. Brings its jars with Maven; no Docker.
@@ -169,7 +186,7 @@ e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
 	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy & bus=$$!; \
-	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run 'Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet|Backup' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
 
@@ -206,6 +223,10 @@ growing: ## one broker becomes three; a link of 10 Mbit/s: LINK
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 60m -tags e2e -run 'TestOneBrokerToThree|TestSlowLink' -v ./e2e -link.machines $(LINK) -link.time 60s
 
+backup: ## the commands of docs/how-to/backup.md, on Apache Kafka
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -timeout 10m -tags e2e -run 'TestBackup$$' -v ./e2e
+
 chaos: ## the loss report: docs/figures/reliability.md (an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	$(CHAOS) -v -chaos.scale $(SCALE) -chaos.rows $(CURDIR)/flank-data/chaos -chaos.report $(CURDIR)/docs/figures/reliability.md
@@ -225,7 +246,7 @@ kafka: ## one node of Apache Kafka on 127.0.0.1:9092
 # Exported models, recomputed by onnxruntime and by numpy from safetensors.
 peers-export: ## exported models, computed by onnxruntime and numpy
 	test -d peers/export/.venv || $(PYTHON) -m venv peers/export/.venv
-	peers/export/.venv/bin/pip install --quiet -r peers/export/requirements.txt
+	peers/export/.venv/bin/pip install --quiet --require-hashes --requirement peers/export/requirements.lock
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
 	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
 
@@ -238,14 +259,14 @@ peers-features: peers/features/.venv/ready ## tables of features, read by pandas
 	for f in parquet arrow csv; do $$dir/trainer features --quiet --config $$dir/train.yaml --data "$$dir/drill/*.tdms" --out $$dir/features.$$f; done; \
 	peers/features/.venv/bin/python peers/features/check.py docs/how-to/features-in-python.md $$dir
 
-peers/features/.venv/ready: peers/features/requirements.txt
+peers/features/.venv/ready: peers/features/requirements.lock
 	$(PYTHON) -m venv peers/features/.venv
-	peers/features/.venv/bin/pip install --quiet --requirement peers/features/requirements.txt
+	peers/features/.venv/bin/pip install --quiet --require-hashes --requirement peers/features/requirements.lock
 	touch $@
 
-peers/signal/.venv/ready: peers/signal/requirements.txt
+peers/signal/.venv/ready: peers/signal/requirements.lock
 	$(PYTHON) -m venv peers/signal/.venv
-	peers/signal/.venv/bin/pip install --quiet --requirement peers/signal/requirements.txt
+	peers/signal/.venv/bin/pip install --quiet --require-hashes --requirement peers/signal/requirements.lock
 	touch $@
 
 # Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
@@ -270,6 +291,40 @@ simulate-real: ## the real client code and broker under virtual time: SEEDS, SEE
 	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^Test(Seeds|Mutants)$$' ./internal/simulation/nightly \
 	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(MUTANT),-mutant "$(MUTANT)") $(if $(STORY),-story "$(abspath $(STORY))")
 
+# Archives, Debian packages, sums and the list of parts, into DIST. RELEASE_KEY names an OpenSSH key to sign with.
+DIST ?= dist
+
+release: ## a release of the commit that is checked out, in DIST (dist)
+	rm -rf "$(DIST)"
+	RELEASE_KEY="$(RELEASE_KEY)" scripts/release.sh "$(DIST)"
+
+# Two fresh clones in two folders: equal bytes, and a signature that holds.
+release-twice: ## two clean builds of a release are equal, and a signature holds
+	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; ssh-keygen -q -t ed25519 -N '' -C release -f "$$dir/key"; \
+	for n in one another; do git clone --quiet --no-local . "$$dir/$$n"; done; \
+	for n in one another; do RELEASE_KEY="$$dir/key" "$$dir/$$n/scripts/release.sh" "$$dir/out-$$n" v0.0.1 >/dev/null; done; \
+	diff -r "$$dir/out-one" "$$dir/out-another"; cd "$$dir/out-one"; cat SHA256SUMS; sha256sum --quiet --check SHA256SUMS; \
+	echo "flank-release $$(cut -d' ' -f1,2 ../key.pub)" >../signers; \
+	ssh-keygen -Y verify -f ../signers -I flank-release -n flank-release -s SHA256SUMS.sig <SHA256SUMS; \
+	echo x >>SHA256SUMS; ! ssh-keygen -Y verify -f ../signers -I flank-release -n flank-release -s SHA256SUMS.sig <SHA256SUMS 2>/dev/null
+
+# What people have reported of our dependencies, where the database vuln.go.dev can be reached. Elsewhere it says so.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+
+vulnerabilities: ## known vulnerabilities of what the programs call (needs vuln.go.dev)
+	@out=$$($(GO) run $(GOVULNCHECK) ./cmd/... 2>&1) && { echo "$$out"; exit; }; echo "$$out"; \
+	case "$$out" in *"exit status 3"*) exit 1 ;; esac; echo "NOT SCANNED for known vulnerabilities, for the reason above" >&2
+
+# Python's packages by hash, with what they need in turn: requirements.lock next to each requirements.txt.
+UV := uv==0.13.9
+python-lock: ## after a change of a requirements.txt: its requirements.lock
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; set -e; $(PYTHON) -m venv $$dir; $$dir/bin/pip install --quiet $(UV); \
+	for f in $$(git ls-files '*requirements.txt'); do (cd $$(dirname $$f); \
+	  $$dir/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make python-lock" -o requirements.lock requirements.txt); done
+
+kubernetes: ## deploy/kubernetes against the schemas of Kubernetes and KEDA
+	scripts/kubernetes.sh
+
 # Platforms that gateways run on.
 cross: ## builds for other platforms
 	GOOS=linux GOARCH=arm64 $(GO) build ./...
@@ -280,6 +335,38 @@ cross: ## builds for other platforms
 smoke: ## the main job, once
 	$(GO) run ./cmd/standalone --once --speed 8 --data-dir $$(mktemp -d)
 
+# Prometheus and promtool of Debian's package, which is unpacked and not installed, so that no
+# service starts.
+PROMETHEUS := $(CURDIR)/flank-data/prometheus/usr/bin
+
+$(PROMETHEUS)/promtool:
+	mkdir -p flank-data/prometheus
+	cd flank-data/prometheus && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } && dpkg -x prometheus_*.deb . && rm prometheus_*.deb
+
+metrics-check: $(PROMETHEUS)/promtool ## the alerts of deploy/prometheus and their tests (promtool)
+	$< check config deploy/prometheus/prometheus.yaml
+	$< test rules deploy/prometheus/rules_test.yaml
+
+dashboards: $(PROMETHEUS)/promtool ## every query of the dashboards, against a Prometheus that scrapes a gateway and a monitor
+	FLANK_PROMETHEUS=$(PROMETHEUS) $(GO) test -count 1 -tags e2e -run '^TestDashboards$$' ./e2e
+
+# The hosts of the page are folders of this computer, with mounts, a network and processes of their own that end with the
+# test: it needs a root who may mount.
+DAY_ALONE = e2e/operatorsday/alone.sh
+DAY_DIR  := $(CURDIR)/flank-data/operators-day
+
+operators-day: $(PROMETHEUS)/promtool ## the commands of docs/how-to/operators-day.md: install, break, upgrade and restore a plant
+	@$(DAY_ALONE) true || { echo "NOT RUN: the operator's day needs a root who may mount and make namespaces" >&2; exit 1; }
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	rm -rf "$(DAY_DIR)"; mkdir -p "$(DAY_DIR)"
+	for v in v1.0.0 v1.0.1; do RELEASE_ARCHES=$$($(GO) env GOHOSTARCH) scripts/release.sh "$(DAY_DIR)/$$v" $$v >/dev/null || exit 1; done
+	FLANK_DAY_PACKAGES="$(DAY_DIR)" FLANK_DAY_PROMETHEUS="$(CURDIR)/flank-data/prometheus" \
+	  FLANK_DAY_KAFKA="$${FLANK_KAFKA_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flank}/kafka-$(firstword $(KAFKA))" \
+	  $(GO) test -count 1 -timeout 60m -tags e2e -exec "$(CURDIR)/$(DAY_ALONE)" -run TestOperatorsDay -v ./e2e/operatorsday
+
+images: ## the container image, built and checked with buildah (root)
+	scripts/images.sh
+
 up: ## start everything with Docker
 	docker compose up --build --detach
 
@@ -289,9 +376,9 @@ down: ## stop what up started
 # Python's peers, in environments of their own: all reference values are computed
 # anew and compared, and peers judge the turning tools (DATA, half an hour). Their
 # scores are kept in peers/quality.json.
-peers/.venv/ready: peers/requirements.txt
+peers/.venv/ready: peers/requirements.lock
 	$(PYTHON) -m venv peers/.venv
-	peers/.venv/bin/pip install --quiet --requirement peers/requirements.txt
+	peers/.venv/bin/pip install --quiet --require-hashes --requirement peers/requirements.lock
 	touch $@
 
 # Metrics by scikit-learn, computed anew.
@@ -303,9 +390,9 @@ peers-baseline: peers/.venv/ready ## logistic regression and forests, fitted by 
 	peers/.venv/bin/python peers/baseline.py internal/baseline/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
-peers/study/.venv/ready: peers/study/requirements.txt
+peers/study/.venv/ready: peers/study/requirements.lock
 	$(PYTHON) -m venv peers/study/.venv
-	peers/study/.venv/bin/pip install --quiet --requirement peers/study/requirements.txt
+	peers/study/.venv/bin/pip install --quiet --require-hashes --requirement peers/study/requirements.lock
 	touch $@
 
 peers-study: peers/study/.venv/ready ## statistical tests and resamplers, computed by SciPy and imbalanced-learn
@@ -340,9 +427,9 @@ unseen-peers: peers/unseen/.venv/ready ## the cells of the peers
 unseen-page: ## the page alone
 	$(GO) run ./figures/unseen page
 
-peers/unseen/.venv/ready: peers/unseen/requirements.txt
+peers/unseen/.venv/ready: peers/unseen/requirements.lock
 	$(PYTHON) -m venv peers/unseen/.venv
-	peers/unseen/.venv/bin/pip install --quiet --requirement peers/unseen/requirements.txt
+	peers/unseen/.venv/bin/pip install --quiet --require-hashes --requirement peers/unseen/requirements.lock
 	touch $@
 
 # The study: Python's classifiers and every method of internal/study on KEEL's sets,
@@ -403,7 +490,20 @@ peers-formats: peers/formats/.venv/ready ## readers of recordings compared with 
 	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
 	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
 
-peers/formats/.venv/ready: peers/formats/requirements.txt
+peers/formats/.venv/ready: peers/formats/requirements.lock
 	$(PYTHON) -m venv peers/formats/.venv
-	peers/formats/.venv/bin/pip install --quiet --requirement peers/formats/requirements.txt
+	peers/formats/.venv/bin/pip install --quiet --require-hashes --requirement peers/formats/requirements.lock
+	touch $@
+
+# The tool of a session as a server of asyncua names it, as a process: in the clear, encrypted, with a
+# user, killed and started again.
+opcua: peers/opcua/.venv/ready ## the machine's context from asyncua
+	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -timeout 20m -run OPCUA ./internal/source/machinetool ./cmd/ingest
+
+opcua-route: peers/opcua/.venv/ready ## the `opcua` route on asyncua
+	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -v -run TestPeersOPCUARoute ./internal/route
+
+peers/opcua/.venv/ready: peers/opcua/requirements.lock
+	$(PYTHON) -m venv peers/opcua/.venv
+	peers/opcua/.venv/bin/pip install --quiet --require-hashes --requirement peers/opcua/requirements.lock
 	touch $@
