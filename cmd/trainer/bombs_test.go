@@ -104,6 +104,7 @@ func TestMain(m *testing.M) {
 		} else {
 			fmt.Fprintf(os.Stderr, "%s: read\n", filepath.Base(path))
 		}
+		runtime.GC() // what a file has taken, and not when the collector came by
 		var s runtime.MemStats
 		runtime.ReadMemStats(&s)
 		fmt.Fprintf(os.Stderr, "%s: %d MiB\n", filepath.Base(path), s.Sys>>20)
@@ -219,7 +220,19 @@ func bombs(t *testing.T) map[string][]string {
 		case 2:
 			slices.Reverse(span)
 		}
-		text := fmt.Sprintf(`{"from":%s,"to":%s,"at":%[2]s,"channels":[{"name":"ch01","usual":[%s{}]}]}`, span[0], span[1], strings.Repeat("{},", i*250_000))
+		text := fmt.Sprintf(`{"from":%s,"to":%s,"at":%[2]s,"channels":[{"name":"ch02","usual":[%s{}]}]}`, span[0], span[1], strings.Repeat("{},", i*250_000))
+		if err := os.WriteFile(filepath.Join(dir, "evidence", name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, channels := range []string{
+		`{"name":"ch01","usual":[` + strings.Repeat("{},", 5_000_000) + `{}]}`,
+		`{"name":"ch01","usual":` + strings.Repeat("[", 5_000_000),
+		strings.Repeat("{},", 5_000_000) + `{"name":"ch01","usual":{}}`,
+	} {
+		name := fmt.Sprintf("A-K3ZQ7M2P-%d", 200+i)
+		add("evidence", name+".arrow", evidenceFile(t))
+		text := `{"from":"2026-11-02T00:00:00Z","to":"2026-11-02T00:00:10Z","at":"2026-11-02T00:00:10Z","channels":[` + channels + `]}`
 		if err := os.WriteFile(filepath.Join(dir, "evidence", name+".json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

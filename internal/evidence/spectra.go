@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 const (
 	MaxColumns  = 240
 	maxEnvelope = 64 << 20 // bytes of an envelope: a channel takes 16 kB
+	mostBands   = 4096     // usual bands of a channel: the features have 10
 	maxFrame    = 1024
 	minFrame    = 4 * signal.MinSpectral
 	mostSamples = 1 << 24 // of a channel in the span: 64 MB
@@ -50,7 +52,7 @@ type Spectra struct {
 // Spectra returns the spectra of a channel of the evidence that has a name. It returns
 // [window.ErrNoChannel], [ErrNoSpectrum], or the error of opening the file.
 func (s *Store) Spectra(name, channel string) (*Spectra, error) {
-	e, err := s.span(name)
+	e, err := s.span(name, channel)
 	if err != nil {
 		return nil, err
 	}
@@ -68,12 +70,7 @@ func (s *Store) Spectra(name, channel string) (*Spectra, error) {
 		return nil, fmt.Errorf("evidence: %s.arrow: %w: %w: delete it with %s.json", name, err, window.ErrCorrupt, name)
 	}
 	defer func() { _ = r.Close() }() // it only drops what it holds
-	out := &Spectra{Channel: channel, From: e.From, To: e.To, At: e.At}
-	for _, c := range e.Channels {
-		if c.Name == channel {
-			out.Usual = c.Usual
-		}
-	}
+	out := &Spectra{Channel: channel, From: e.From, To: e.To, At: e.At, Usual: e.Channels.bands}
 	var span []float32 // all samples from From to To, NaN where none is there
 	frame := 0         // samples of a window
 	err = window.ReadChannel(r, channel, func(c signal.Channel, start time.Time, x []float32) error {
@@ -178,20 +175,54 @@ func whole(v *float64) *int {
 	return &i
 }
 
-// span is what spectra need of an envelope.
+// span is what the spectra of a channel need of an envelope.
 type span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 	At   time.Time `json:"at"`
 
-	Channels []struct {
-		Name  string `json:"name"`
-		Usual []Band `json:"usual"`
-	} `json:"channels"`
+	Channels usualOf `json:"channels"`
 }
 
-// span returns the span of the evidence that is kept under a name.
-func (s *Store) span(name string) (*span, error) {
+// usualOf takes the usual bands of one channel from the list of all channels. It reads one
+// channel at a time: an envelope may name millions, and none of the others is needed.
+type usualOf struct {
+	channel string
+	bands   []Band
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (u *usualOf) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	switch t, err := d.Token(); {
+	case err != nil || t == nil: // null
+		return err
+	case t != json.Delim('['):
+		return errors.New("channels is not a list")
+	}
+	for d.More() {
+		var c struct {
+			Name  string          `json:"name"`
+			Usual json.RawMessage `json:"usual"`
+		}
+		if err := d.Decode(&c); err != nil {
+			return err
+		}
+		if c.Name != u.channel || len(c.Usual) == 0 {
+			continue
+		}
+		if n := bytes.Count(c.Usual, []byte("{")); n > mostBands {
+			return fmt.Errorf("channel %.64q has %d usual bands, more than %d", c.Name, n, mostBands)
+		}
+		if err := json.Unmarshal(c.Usual, &u.bands); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span returns what the spectra of a channel need of the evidence that is kept under a name.
+func (s *Store) span(name, channel string) (*span, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -200,7 +231,7 @@ func (s *Store) span(name string) (*span, error) {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
 	defer f.Close()
-	var e span
+	e := span{Channels: usualOf{channel: channel}}
 	if err := json.NewDecoder(io.LimitReader(f, maxEnvelope)).Decode(&e); err != nil {
 		return nil, fmt.Errorf("evidence: %s.json: %w: the file is damaged, delete it with %s.arrow", name, err, name)
 	}
