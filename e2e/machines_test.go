@@ -242,7 +242,7 @@ func (s *shop) sent() []event.Command {
 // login logs the page's person in.
 func (b *browser) login(token string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(".who button"), chromedp.NodeVisible))
+	b.press(".who button")
 	b.until(`document.querySelector('dialog[open] input[name=token]')`)
 	b.do(chromedp.SendKeys(chromedp.CSS("dialog input[name=token]"), token+kb.Enter))
 	b.until(`!document.querySelector('dialog[open]') && document.querySelector('.who span')`)
@@ -326,7 +326,7 @@ func TestPageOfNineMachines(t *testing.T) {
 			t.Errorf("click %d: the dialog says %q, want %q", click, about, want)
 		}
 		b.fill("note", "test piece")
-		b.do(chromedp.Click(chromedp.CSS("#go")))
+		b.press("#go")
 		b.until(`!document.querySelector('#ask')`)
 		sent := s.sent()
 		if len(sent) != count+1 || sent[count].Machine != machine || sent[count].Incident != incident || sent[count].Action != action || sent[count].By != "kim" {
@@ -356,11 +356,11 @@ func TestPageOfNineMachines(t *testing.T) {
 	machine, incident = s.raise(4)
 	button := fmt.Sprintf(".tile[data-machine='%s'] [value=acknowledge][data-incident='%s']", machine, incident)
 	b.until(fmt.Sprintf("document.querySelector(%q)", button))
-	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
+	b.press(button)
 	b.until(`document.querySelector('#ask')?.open`)
 	_, next := s.raise(4)
 	b.until(drawn(machine, next))
-	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.press("#go")
 	b.until(`document.querySelector('#ask-says').textContent.includes('does not stand any more') && document.querySelector('#ask').open`)
 	if last := s.sent()[len(s.sent())-1]; last.Incident != incident {
 		t.Errorf("the dialog of %s sent %+v", incident, last)
@@ -441,13 +441,13 @@ func TestPageSaysWhyNot(t *testing.T) {
 	b.until(`document.querySelector('.who').textContent.includes('eve · viewer')`)
 	b.until(fmt.Sprintf("document.querySelector(%q).getAttribute('aria-disabled') === 'true'", button))
 	b.until(tile(machine, ".why") + `.textContent === 'You are logged in as viewer. This needs operator.'`)
-	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
+	b.press(button)
 	time.Sleep(200 * time.Millisecond)
 	if js[bool](b, `document.querySelector('#ask') !== null`) {
 		t.Error("a viewer gets the dialog")
 	}
 	b.shot("viewer")
-	b.do(chromedp.Click(chromedp.CSS(".who button")))
+	b.press(".who button")
 	b.until(`document.querySelector('.who').textContent === 'Log in'`)
 	b.quiet()
 
@@ -599,7 +599,7 @@ func TestPageIsAccessible(t *testing.T) {
 	js[string](b, "location.hash = '#/'")
 	b.until(`document.querySelector('.tile.alarm [value=acknowledge]')`)
 	b.shot("fleet-dark")
-	b.do(chromedp.Click(chromedp.CSS(".tile.alarm [value=acknowledge]")))
+	b.press(".tile.alarm [value=acknowledge]")
 	b.until(`document.querySelector('#ask')?.open`)
 	b.shot("dialog")
 	b.accessible("the dialog of a command")

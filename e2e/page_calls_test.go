@@ -249,7 +249,7 @@ func TestPageOfEngineers(t *testing.T) {
 		if got := js[string](b, engineers); got != "" {
 			t.Errorf("with token %s the page offers %s", token, got)
 		}
-		b.do(chromedp.Click(chromedp.CSS(".who button")))
+		b.press(".who button")
 		b.until(`document.querySelector('.who').textContent === 'Log in'`)
 	}
 	b.login(engineerToken)
@@ -269,13 +269,13 @@ func TestPageOfEngineers(t *testing.T) {
 	} {
 		button := fmt.Sprintf(".now [value=%s]", step.press)
 		if step.reason != "" { // it cannot be sent without
-			b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
+			b.press(button)
 			b.until(`document.querySelector('#ask')?.open`)
 			if js[bool](b, `document.querySelector('#order').checkValidity()`) {
 				t.Errorf("%s can be sent without a reason", step.press)
 			}
 			b.shot("engineer-" + string(step.press))
-			b.do(chromedp.Click(chromedp.CSS("#ask button[type=button]")))
+			b.press("#ask button[type=button]")
 			b.until(`!document.querySelector('#ask')`)
 		}
 		b.order(button, step.reason, "")

@@ -229,16 +229,46 @@ func (b *browser) shot(name string) {
 	}
 }
 
+// press clicks what a selector names once it can be seen, lies under nothing and is enabled. The
+// page looks and clicks in one step: between a look and a mouse that comes later it could move.
+func (b *browser) press(selector string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf(`((x) => {
+		x?.scrollIntoView({ block: 'nearest', behavior: 'instant' });
+		const r = x?.getClientRects()[0], top = r && document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2);
+		return !!top && x.contains(top) && !x.disabled && (x.focus(), x.click(), true);
+	})(document.querySelector(%q))`, selector))
+}
+
+// key presses a key on what a selector names, and again every two seconds, until an expression
+// holds: what the key is about may not be on the page yet.
+func (b *browser) key(selector, key, expression string) {
+	b.t.Helper()
+	begun := time.Now()
+	for try := 1; ; try++ {
+		b.do(chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(key))
+		for wait := time.Now().Add(2 * time.Second); time.Now().Before(wait); time.Sleep(20 * time.Millisecond) {
+			if js[bool](b, "!!("+expression+")") {
+				return
+			}
+		}
+		if time.Since(begun) > patience {
+			b.shot("failed")
+			b.t.Fatalf("%s did not become true by %d times the key %q on %s; the page says:\n%s", expression, try, key, selector, js[string](b, "document.body.innerText"))
+		}
+	}
+}
+
 // order presses a button, fills in the form of its command, and sends it. A page that knows who
 // is logged in asks for no name and no token.
 func (b *browser) order(button, note, token string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(button), chromedp.NodeVisible))
+	b.press(button)
 	b.until(`document.querySelector('#ask')?.open`)
 	b.fill("by", "kim")
 	b.fill("note", note)
 	b.fill("token", token)
-	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.press("#go")
 }
 
 // fill writes into a field of the form of a command, if the form has it.
@@ -312,7 +342,7 @@ func TestPage(t *testing.T) {
 	}
 	b.shot("wrong-token")
 	b.fill("token", token)
-	b.do(chromedp.Click(chromedp.CSS("#go")))
+	b.press("#go")
 	b.until(`!document.querySelector('#ask') && document.querySelector('.tile').dataset.state === 'acknowledged'`)
 	b.until(tile(name, ".does") + `?.textContent.includes('Acknowledged by kim')`)
 	b.quiet("/api/login") // 401
@@ -329,7 +359,7 @@ func TestPage(t *testing.T) {
 	b.until(`!document.querySelector('#ask') && document.querySelector('main [value=unshelve]')`)
 	b.order("main [value=unshelve]", "", token)
 	b.until(`!document.querySelector('#ask') && document.querySelector('main [value=shelve]')`)
-	b.do(chromedp.Click(chromedp.CSS("header .brand")))
+	b.press("header .brand")
 	b.until(`location.hash === '#/' && document.querySelectorAll('.tile').length === 1`)
 	b.quiet()
 
