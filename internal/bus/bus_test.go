@@ -24,7 +24,7 @@ var patience = func() time.Duration {
 	if kafkatest.Version() != "" {
 		return 4 * time.Minute
 	}
-	return time.Minute
+	return 3 * time.Minute
 }()
 
 func testContext(t testing.TB) context.Context {

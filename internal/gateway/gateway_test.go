@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 const lathe = "acme/spore/bay2/line1/lathe"
 

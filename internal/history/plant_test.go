@@ -11,7 +11,7 @@ import (
 const (
 	drill    = "acme/line1/drill"
 	group    = "tcm-monitor"
-	patience = 30 * time.Second // bounds what should take a moment
+	patience = 2 * time.Minute // bounds what should take a moment
 )
 
 // plant is a broker and a producer.

@@ -380,7 +380,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // patience bounds what should take a moment.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // broker starts an embedded broker with all topics.
 func broker(t *testing.T, partitions int) (bus.Config, *bus.Producer) {

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // dial connects as a client does.
 func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
