@@ -143,6 +143,19 @@ func TestAlerts(t *testing.T) {
 			}
 		}
 	}
+	// The alarm ended under the old name and begins again under the new one, in an alert of its own:
+	// receivers must not take the one that says the name for an alarm without an incident.
+	renamed := 0
+	if _, err := history.Alerts(t.Context(), cfg, monitor.DefaultGroup, func(a event.Alert) error {
+		if a.State == event.Renamed {
+			if renamed++; a.Alarm != "normal" || a.Incident != "" || a.Tool != "T1" {
+				t.Errorf("renamed: %s", event.JSON(a))
+			}
+		}
+		return nil
+	}); err != nil || renamed != 1 {
+		t.Errorf("%d renamed, %v", renamed, err)
+	}
 }
 
 // The report has the windows, alarms and advisories of each shift.

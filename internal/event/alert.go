@@ -44,6 +44,11 @@ var AlertStates = []AlertState{
 // ended.
 func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse }
 
+// Aside reports whether alerts of this state do not say how the alarm of the tool in the spindle
+// stands: they mark an alarm, or declare a tool new, which may lie in the magazine. The alarm of a
+// tool in the spindle that is declared new is cleared by an alert of its own before.
+func (s AlertState) Aside() bool { return s.Marks() || s == ToolIsNew }
+
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {

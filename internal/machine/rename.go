@@ -56,13 +56,16 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	defer func() { m.decision = nil }()
 	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)
 	why.by, why.note, why.action = e.By, e.Note, e.ID
-	was := m.alarm.State()
+	was, t := m.alarm.State(), m.inSpindle()
+	var left alarm.State
+	if t != nil { // its alarm was cleared under the old name, and is raised again below
+		_, left = m.alarm.TakeOut()
+	}
 	a := m.alert(alarm.Change(event.Renamed), was, why)
 	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", short(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
-	if t := m.inSpindle(); t != nil { // its alarm was cleared under the old name
-		_, left := m.alarm.TakeOut()
+	if t != nil {
 		why.reason, why.tool, why.action = "tool_back", t.Name, e.ID
 		d.Alerts = append(d.Alerts, m.report(m.alarm.PutIn(t.Name, left), alarm.State{Tool: t.Name, Since: left.Since}, why)...)
 		t.Alarm = m.alarm.State()

@@ -139,13 +139,17 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Marking a closed alarm as false does not touch the open one: receivers of states
+// Marking a closed alarm as false, or declaring a tool of the magazine new, does not touch the open one: receivers of states
 // get nothing, and the mail does not ask for an acknowledgement.
 func TestMarked(t *testing.T) {
 	p := newMachineStates()
 	s := p.of(0, drill)
 	s.apply(opened(t, alert(drill, 1, event.Raised)))
 	before := *s
+	other := opened(t, alert(drill, 2, event.ToolIsNew, func(a *event.Alert) { a.Tool, a.Alarm, a.Incident = "T9", "raised", "" }))
+	if s.apply(other) || s.last != before.last || s.raised != before.raised || machineState(s).Tool == "T9" {
+		t.Errorf("a tool of the magazine that is declared new: %+v", machineState(s))
+	}
 	for _, state := range []event.AlertState{event.MarkedFalse, event.UnmarkedFalse} {
 		e := opened(t, alert(drill, 2, state, func(a *event.Alert) { a.Alarm, a.Incident = "raised", "A-AAAAAAAA" }))
 		if s.apply(e) || s.last != before.last || s.raised != before.raised || machineState(s).Incident != "A-K3ZQ7M2P" {

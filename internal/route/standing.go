@@ -20,7 +20,7 @@ type standing struct {
 func (s *standing) apply(e *Event) bool {
 	switch e.Type {
 	case alertType:
-		if e.marks() {
+		if event.AlertState(e.State).Aside() {
 			return false
 		}
 		s.last = e
