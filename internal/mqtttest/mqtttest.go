@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	mochi "github.com/mochi-mqtt/server/v2"
@@ -20,7 +21,23 @@ type Options struct {
 	Addr  string            // host:port; empty: a free one of this machine
 	TLS   *tls.Config       // nil: in the clear
 	Users map[string]string // names with passwords; nil: everybody may do everything
+
+	Refuse *atomic.Bool // nothing may be subscribed to while it is true; nil: never
 }
+
+// gate lets everybody in.
+type gate struct {
+	mochi.HookBase
+	refuse *atomic.Bool
+}
+
+func (*gate) ID() string { return "gate" }
+
+func (*gate) Provides(b byte) bool { return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck }
+
+func (*gate) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
+
+func (g *gate) OnACLCheck(*mochi.Client, string, bool) bool { return !g.refuse.Load() }
 
 // Broker is a broker with a client of the test's own. It ends with the test.
 type Broker struct {
@@ -36,7 +53,9 @@ func Start(t testing.TB, o Options) *Broker {
 	t.Helper()
 	s := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	var err error
-	if o.Users == nil {
+	if o.Refuse != nil {
+		err = s.AddHook(&gate{refuse: o.Refuse}, nil)
+	} else if o.Users == nil {
 		err = s.AddHook(new(auth.AllowHook), nil)
 	} else {
 		ledger := &auth.Ledger{Users: auth.Users{}}

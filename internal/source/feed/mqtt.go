@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
@@ -64,6 +65,8 @@ type subscriber struct {
 	*Feed
 	mqtt MQTT
 	last string // the message of context that was applied last
+
+	connections atomic.Int64 // counts each that begins and each that ends
 }
 
 // DialMQTT returns a Feed of what a broker of MQTT 5 has. It connects when it can
@@ -96,7 +99,7 @@ func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
 		AttemptConnection:    s.dial,
 		ConnectPacketBuilder: s.login,
 		OnConnectionUp:       s.up,
-		OnConnectionDown:     func() bool { f.senders.Store(0); return true },
+		OnConnectionDown:     func() bool { s.connections.Add(1); f.senders.Store(0); return true },
 		OnConnectError: func(err error) {
 			s.notify(Notice{Text: "the MQTT broker cannot be reached", Peer: f.addr, Err: err})
 		},
@@ -178,6 +181,7 @@ func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	return c, nil
 }
 
+// up subscribes on a new connection.
 func (s *subscriber) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	sub := &paho.Subscribe{}
 	for _, topic := range []string{s.mqtt.Samples, s.mqtt.Context} {
@@ -188,18 +192,37 @@ func (s *subscriber) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			})
 		}
 	}
-	if len(sub.Subscriptions) > 0 {
+	connection := s.connections.Add(1)
+	s.wg.Go(func() { s.subscribe(m, sub, connection) })
+}
+
+// subscribe asks for the topics until the broker grants them or the connection ends: a right that
+// is granted later ends no connection, and an answer may come too late. It says each refusal once.
+func (s *subscriber) subscribe(m *autopaho.ConnectionManager, sub *paho.Subscribe, connection int64) {
+	said := ""
+	for n := 1; s.connections.Load() == connection; n++ {
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
-		defer cancel()
-		if _, err := m.Subscribe(ctx, sub); err != nil {
-			if s.ctx.Err() == nil {
-				s.notify(Notice{Text: "the MQTT broker refuses the topics", Peer: s.addr, Err: err})
-			}
+		var err error
+		if len(sub.Subscriptions) > 0 {
+			_, err = m.Subscribe(ctx, sub)
+		}
+		cancel()
+		switch {
+		case s.ctx.Err() != nil || s.connections.Load() != connection:
 			return
+		case err == nil:
+			s.senders.Store(1)
+			s.notify(Notice{Text: "the MQTT broker is connected", Peer: s.addr})
+			return
+		case err.Error() != said:
+			said = err.Error()
+			s.notify(Notice{Text: "the MQTT broker refuses the topics; they are asked for again until it grants them", Peer: s.addr, Err: err})
+		}
+		select {
+		case <-time.After(backoff(n)):
+		case <-s.ctx.Done():
 		}
 	}
-	s.senders.Store(1)
-	s.notify(Notice{Text: "the MQTT broker is connected", Peer: s.addr})
 }
 
 // receive takes a message. It waits while too many frames do.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,22 @@ func connected(f *Feed) func() bool { return func() bool { return f.Stats().Send
 func publish(t *testing.T, s *mqtttest.Broker, kind string, payload []byte, retain bool) {
 	t.Helper()
 	s.Publish(t, "flank/"+drill+"/"+kind, payload, retain)
+}
+
+// A right that is granted later ends no connection: the feed asks for its topics again.
+func TestMQTTRightGrantedLater(t *testing.T) {
+	var refuse atomic.Bool
+	refuse.Store(true)
+	s := mqtttest.Start(t, mqtttest.Options{Refuse: &refuse})
+	f, heard := subscribe(t, s.URL, nil)
+	await(t, "the refusal is said", func() bool { return heard.has("the MQTT broker refuses the topics") })
+	refuse.Store(false)
+	await(t, "the broker is connected", connected(f))
+	publish(t, s, "samples", []byte("no frame"), false)
+	await(t, "messages come", func() bool { return heard.has("a frame is refused") })
+	if n := strings.Count(strings.Join(heard.said, "\n"), "refuses the topics"); n != 1 {
+		t.Errorf("the refusal was said %d times", n)
+	}
 }
 
 // What was not on disk when the feed ended comes again, and what came while there
