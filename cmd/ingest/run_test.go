@@ -223,6 +223,7 @@ func TestErrors(t *testing.T) {
 		{"one of several is not a path", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: b}\n"}},
 		{"a machine twice", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f}\n  - {machine: a/b/c/d/f, spool: b}\n"}},
 		{"two machines, one spool", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmachines:\n  - {machine: a/b/c/d/f, spool: s}\n  - {machine: a/b/c/d/e, spool: s}\n"}},
+		{"two machines, one client of MQTT", ingest, []string{config, "kafka: {brokers: [\"b:9092\"]}\nmqtt: {broker: \"mqtts://b:8883\"}\nmachines:\n  - {machine: a/b/c/d-e/f, spool: s, source: {kind: mqtt}}\n  - {machine: a/b/c-d/e/f, spool: t, source: {kind: mqtt}}\n"}},
 		{"tool of a recording", "tool --config ingest.yaml --tool T1", nil},
 		{"tool of no name", "tool --config ingest.yaml --tool=", nil},
 		{"no ingest to tell of a tool", "tool --config ingest.yaml --tool T1", change("  kind: csv\n", "  kind: tcp\n  listen: \"127.0.0.1:0\"\n")},

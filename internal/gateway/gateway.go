@@ -279,7 +279,12 @@ func (g *Gateway) acquire(ctx context.Context) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(unlessStopped(ctx, err), g.store(ctx))
+	err = errors.Join(unlessStopped(ctx, err), g.store(ctx))
+	if ctx.Err() != nil && errors.Is(err, spool.ErrFull) {
+		g.cfg.Log.Warn().Err(err).Int("windows", len(g.held)).Msg("stopped while the spool was full: the windows that waited for room are not kept")
+		return nil
+	}
+	return err
 }
 
 // known reports whether the spool has the window that is cut next.

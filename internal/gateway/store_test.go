@@ -46,6 +46,26 @@ func TestFullSpoolBlocks(t *testing.T) {
 	}
 }
 
+// A stop while a spool is full is a stop, and not a failure: a service that reloads must not end by it.
+func TestStoppedWithFullSpool(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	p.broker.Close()
+	g := p.gateway(p.record("day.csv", 0, 300), func(c *Config) { c.SpoolBytes = 200_000 })
+	g.patience = 0
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	for !strings.Contains(p.log.String(), "stopped acquiring because the spool is full") && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if err := <-done; err != nil || !strings.Contains(p.log.String(), "stopped while the spool was full") {
+		t.Errorf("%v\n%s", err, p.log.String())
+	}
+}
+
 // A live source does not wait: the newest windows are kept, and what was given up
 // is declared.
 func TestFullSpoolDropsOldest(t *testing.T) {

@@ -207,7 +207,7 @@ func (c Config) Check() error {
 // checkMachines reports a machine that cannot be ingested, or two that would use the
 // same name, spool or address.
 func (c Config) checkMachines() error {
-	used := map[string]string{}
+	used, ids := map[string]string{}, map[string]string{}
 	for i, m := range c.All() {
 		err := m.check()
 		for _, own := range [][2]string{{"machine", m.Path}, {"spool", m.SpoolDir()}, {"source: listen", m.Source.Listen}} {
@@ -217,6 +217,12 @@ func (c Config) checkMachines() error {
 				err = fmt.Errorf("%s: %s is in use by machine %s already: give each machine its own", what, value, other)
 			}
 			used[what+value] = m.Path
+		}
+		if c.MQTT != nil && (m.Source.Kind == "mqtt" || m.Source.Kind == "tcp") {
+			if other, twice := ids[m.clientID()]; twice && err == nil {
+				err = fmt.Errorf("machine: %s and %s have the same client id on the MQTT broker, %s: rename one of them", m.Path, other, m.clientID())
+			}
+			ids[m.clientID()] = m.Path
 		}
 		if err == nil && m.Source.Kind == "mqtt" && c.MQTT == nil {
 			err = errors.New("source: kind mqtt needs a broker: add `mqtt: {broker: \"mqtts://host:8883\"}`, next to `kafka`")
@@ -230,6 +236,9 @@ func (c Config) checkMachines() error {
 	}
 	return nil
 }
+
+// clientID is how the machine logs in to the MQTT broker, which has one session for each.
+func (m Machine) clientID() string { return "flank-ingest-" + strings.ReplaceAll(m.Path, "/", "-") }
 
 func (m Machine) check() error {
 	if err := gateway.CheckMachine(m.Path); err != nil {

@@ -113,7 +113,7 @@ func (m *machine) keepRunning(ctx context.Context) error {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return err
+			return nil // the error is in the log; the program ends for another reason
 		}
 		m.mu.Lock()
 		m.restarts++

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -311,7 +310,7 @@ func (m *machine) openFeed() (*feed.Feed, error) {
 // mqtt returns the broker for this machine, with the topic of samples or without.
 func (m *machine) mqtt(samples bool) feed.MQTT {
 	to := m.all.Broker(m.Path)
-	to.ClientID = "flank-ingest-" + strings.ReplaceAll(m.Path, "/", "-")
+	to.ClientID = m.clientID()
 	if samples {
 		to.Samples = feed.SamplesTopic(m.all.prefix(), m.Path)
 	}
