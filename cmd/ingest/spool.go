@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"text/tabwriter"
 	"time"
 
@@ -38,8 +39,9 @@ type resendCommand struct {
 var errDamaged = errors.New("the spool is damaged: `ingest run` sets the damaged records aside and delivers the others; check the disk")
 
 // eachSpool calls fn for the spool of the machine, or of all machines, until it
-// fails with something else than damage.
-func eachSpool(file, machine string, fn func(c ingest.Config, dir string, l spool.Listing) error) error {
+// fails with something else than damage. Of several machines it passes over those that were never
+// started, with a note.
+func eachSpool(file, machine string, notes io.Writer, fn func(c ingest.Config, dir string, l spool.Listing) error) error {
 	c, err := ingest.Load(file)
 	if err != nil {
 		return err
@@ -56,6 +58,10 @@ func eachSpool(file, machine string, fn func(c ingest.Config, dir string, l spoo
 	for _, m := range ms {
 		dir := m.SpoolDir()
 		l, err := spool.List(spool.Dir(dir))
+		if errors.Is(err, fs.ErrNotExist) && machine == "" && len(ms) > 1 {
+			fmt.Fprintf(notes, "note: %s has no spool yet: %s\n", m.Path, dir)
+			continue
+		}
 		if err == nil {
 			err = fn(c, dir, l)
 		}
@@ -71,10 +77,10 @@ func eachSpool(file, machine string, fn func(c ingest.Config, dir string, l spoo
 // Run lists the files of spools.
 func (f *listCommand) Run(out cli.Output) error {
 	if !f.IsJSON() {
-		return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return printSpool(dir, l, out.Stdout) })
+		return eachSpool(f.Config, f.Machine, out.Stderr, func(_ ingest.Config, dir string, l spool.Listing) error { return printSpool(dir, l, out.Stdout) })
 	}
 	spools := []listedSpool{}
-	err := eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error {
+	err := eachSpool(f.Config, f.Machine, out.Stderr, func(_ ingest.Config, dir string, l spool.Listing) error {
 		spools = append(spools, listSpool(dir, l))
 		return nil
 	})
@@ -151,7 +157,7 @@ func printSpool(dir string, l spool.Listing, stdout io.Writer) error {
 
 // Run reads spools whole and reports damage.
 func (f *verifyCommand) Run(out cli.Output) error {
-	return eachSpool(f.Config, f.Machine, func(_ ingest.Config, dir string, l spool.Listing) error { return readSpool(dir, l, out.Stdout) })
+	return eachSpool(f.Config, f.Machine, out.Stderr, func(_ ingest.Config, dir string, l spool.Listing) error { return readSpool(dir, l, out.Stdout) })
 }
 
 func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
@@ -183,7 +189,7 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 // spool, so `ingest run` may go on meanwhile.
 func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
 	sent := 0
-	err := eachSpool(f.Config, f.Machine, func(c ingest.Config, dir string, l spool.Listing) error {
+	err := eachSpool(f.Config, f.Machine, out.Stderr, func(c ingest.Config, dir string, l spool.Listing) error {
 		n, err := sendAgain(ctx, f.Config, c, dir, l, time.Now().Add(-f.Since))
 		sent += n
 		return err

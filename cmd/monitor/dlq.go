@@ -162,13 +162,17 @@ func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
 	for _, offset := range f.Offset {
 		wanted[offset] = true
 	}
-	sent, parts := 0, 0
+	sent, parts, foreign := 0, 0, 0
 	err = letters(ctx, cfg, func(offset int64, l bus.Letter) error {
 		if !f.All && !wanted[offset] {
 			return nil
 		}
 		delete(wanted, offset)
-		if l.Message.Topic == bus.TopicDead {
+		if l.Message.Topic == bus.TopicDead { // no monitor has written it
+			if f.All {
+				foreign++
+				return nil
+			}
 			return fmt.Errorf("dead letter %d: %s", offset, l.Reason)
 		}
 		if err := l.Whole(); err != nil {
@@ -188,6 +192,9 @@ func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
 	fmt.Fprintf(out.Stdout, "%d dead letters sent again\n", sent)
 	if parts > 0 {
 		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent because they hold only a part of the message: `monitor dlq show` prints where the message is", parts))
+	}
+	if foreign > 0 {
+		fmt.Fprintf(out.Stderr, "note: %d messages on %s are no dead letters and are left out; `monitor dlq ls` lists them\n", foreign, bus.TopicDead)
 	}
 	for offset := range wanted {
 		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))
