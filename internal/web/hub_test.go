@@ -118,6 +118,29 @@ func TestRing(t *testing.T) {
 	})
 }
 
+// A value that was removed is gone, the others stay in order, and no number from before is held.
+func TestRingRemove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRing[int](rapid.IntRange(1, 8).Draw(t, "slots"))
+		var held []int
+		for i := range rapid.IntRange(0, 40).Draw(t, "values") {
+			*r.next() = i
+			held = append(held, i)
+			if held = held[max(0, len(held)-r.size):]; rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
+				gone, total := rapid.SampledFrom(held).Draw(t, "gone"), r.total
+				r.remove(func(v *int) bool { return *v == gone })
+				held = slices.DeleteFunc(held, func(v int) bool { return v == gone })
+				if r.first() <= total {
+					t.Fatalf("value %d is held, and %d values came before", r.first(), total)
+				}
+			}
+			if got := r.since(r.first()); !slices.Equal(got, held) {
+				t.Fatalf("the ring holds %v, want %v", got, held)
+			}
+		}
+	})
+}
+
 func TestHubIsBounded(t *testing.T) {
 	h := newTestHub()
 	for seq := range uint64(1000) {

@@ -42,7 +42,8 @@ type machine struct {
 	advised    ring[event.Advisory]
 	open       []event.Advisory // open ones, the oldest first
 	kept       ring[event.Evidence]
-	refusedAt  time.Time // since when the monitor refuses the machine's windows; zero if it does not
+	remembered map[string]bool // ids of alerts and advisories that Remember brought and that have not come since
+	refusedAt  time.Time       // since when the monitor refuses the machine's windows; zero if it does not
 
 	spectra spectra
 
@@ -203,6 +204,16 @@ func (r *ring[T]) has(meant func(*T) bool) bool {
 	return false
 }
 
+// remove removes the values that are meant. Pages that have seen some of the values start from a
+// snapshot: those that stay get new numbers.
+func (r *ring[T]) remove(meant func(*T) bool) {
+	stay := slices.DeleteFunc(r.since(r.first()), func(v T) bool { return meant(&v) })
+	r.slots, r.total = nil, (r.total/uint64(r.size)+1)*uint64(r.size)
+	for _, v := range stay {
+		*r.next() = v
+	}
+}
+
 // since returns a copy of the values from number i on.
 func (r *ring[T]) since(i uint64) []T {
 	values := make([]T, 0, r.total-i)
@@ -289,19 +300,33 @@ func (m *machine) alarmSince() *time.Time {
 	return nil
 }
 
+// isNew reports whether an event has not come yet, as far as events are kept. One that Remember
+// brought comes from the topic once more, after older ones: it moves behind them and sets the
+// state again.
+func isNew[E any](m *machine, r *ring[E], id string, isIt func(*E) bool) bool {
+	has, remembered := r.has(isIt), m.remembered[id]
+	delete(m.remembered, id)
+	if has && remembered {
+		r.remove(isIt)
+	}
+	return !has || remembered
+}
+
 // alert adds an alert. It reports false if the machine has it already.
 func (m *machine) alert(a event.Alert) bool {
-	if m.alerts.has(func(x *event.Alert) bool { return x.ID == a.ID }) {
+	if !isNew(m, &m.alerts, a.ID, func(x *event.Alert) bool { return x.ID == a.ID }) {
 		return false
 	}
 	*m.alerts.next() = a
 	m.shorten()
-	if a.Alarm != "" && !a.State.Marks() {
+	if a.Alarm != "" && !a.State.Marks() && !isBefore(&a, m.lastChange) {
 		m.lastChange = &a
 	}
 	switch a.State {
 	case event.Raised, event.Reactivated:
-		m.raised = &a
+		if !isBefore(&a, m.raised) {
+			m.raised = &a
+		}
 	case event.ToolIsNew:
 		if m.lastResult == nil || m.lastResult.Tool == a.Tool {
 			m.lastWear, m.wearUnknown = nil, false
@@ -309,6 +334,10 @@ func (m *machine) alert(a event.Alert) bool {
 	}
 	return true
 }
+
+// isBefore reports whether a was sent before b for sure: they are of one epoch. Their times do
+// not say it, which come from several clocks.
+func isBefore(a, b *event.Alert) bool { return b != nil && a.Epoch == b.Epoch && a.Seq < b.Seq }
 
 // shorten leaves traces and reasons to the last alerts only: they take the most memory. Whole
 // alerts of the past are at Config.Alarm.
@@ -346,7 +375,7 @@ func (m *machine) restore(s summary.Machine) {
 
 // advise adds an advisory. It reports false if the machine has it already.
 func (m *machine) advise(a event.Advisory) bool {
-	if m.advised.has(func(x *event.Advisory) bool { return x.ID == a.ID }) {
+	if !isNew(m, &m.advised, a.ID, func(x *event.Advisory) bool { return x.ID == a.ID }) {
 		return false
 	}
 	*m.advised.next() = a

@@ -3,8 +3,9 @@ package web
 import "github.com/flank-tcm/flank/internal/summary"
 
 // Remember shows what was kept of a machine before the program began: its last verdicts, its
-// last result, the state of its alarm, and its open advisories. It changes nothing of a machine
-// of which a result has come.
+// last result, the state of its alarm, and its open advisories. The topic of alerts may be read
+// again afterwards, from far before what was kept. Remember changes nothing of a machine of which
+// a result has come.
 func (h *Hub) Remember(kept summary.Machine) {
 	var facts Facts
 	if h.facts != nil && !kept.LastAt.IsZero() {
@@ -26,11 +27,14 @@ func (h *Hub) Remember(kept summary.Machine) {
 				h.setLayout(m, facts.Layout)
 			}
 		}
-		if kept.Alert != nil {
-			m.alert(*kept.Alert)
+		m.remembered = make(map[string]bool)
+		if a := kept.Alert; a != nil && m.alert(*a) {
+			m.remembered[a.ID] = true
 		}
 		for _, a := range kept.Advisories {
-			m.advise(a)
+			if m.advise(a) {
+				m.remembered[a.ID] = true
+			}
 		}
 		return true
 	})
