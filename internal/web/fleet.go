@@ -229,7 +229,8 @@ func patchOf(was, t *Tile) []byte {
 	if !follows(was, t, more) {
 		p.time("verdict_at", was.VerdictAt, t.VerdictAt)
 	}
-	if more == 0 && !t.seen.Equal(was.seen) {
+	old := t.WindowAge != nil && *t.WindowAge > framePause.Seconds() // Kafka may bring results late
+	if more > 0 && old || more == 0 && !t.seen.Equal(was.seen) {
 		p.number("window_age", nil, t.WindowAge)
 	}
 	p.number("score", was.Score, t.Score)

@@ -197,6 +197,39 @@ func TestFleetPageFollows(t *testing.T) {
 	})
 }
 
+// Results that come late from Kafka do not look as if they had come with the frame, and such as
+// come at once cost no bytes.
+func TestFleetPageOfLateResults(t *testing.T) {
+	h := newTestHub()
+	now := t0
+	h.now = func() time.Time { return now }
+	page := newFleetPage(h)
+	for seq, c := range []struct {
+		late time.Duration
+		want any // window_age in the patch
+	}{
+		{0, nil}, {5 * time.Minute, 300.0}, {0, nil}, {framePause, nil}, {framePause + time.Second/2, 1.5},
+	} {
+		now = now.Add(time.Hour) // so that the result is the last one, however late it is
+		h.ResultAt(testResult(uint64(seq)+1), now.Add(-c.late))
+		if seq == 0 {
+			page.read(t) // the snapshot
+			continue
+		}
+		all := page.at.next()
+		if len(all) != 1 {
+			t.Fatalf("%d events, want one", len(all))
+		}
+		var e struct{ Machines []map[string]any }
+		if err := json.Unmarshal(all[0].data, &e); err != nil || len(e.Machines) != 1 || e.Machines[0]["+"] == nil {
+			t.Fatalf("%s: %v", all[0].data, err)
+		}
+		if got := e.Machines[0]["window_age"]; got != c.want {
+			t.Errorf("a result that comes after %v has window_age %v, want %v", c.late, got, c.want)
+		}
+	}
+}
+
 // fleetSecond lets one window of each machine come.
 func fleetSecond(h *Hub, names []string, second uint64) {
 	for _, r := range fleetResults(names, second) {
