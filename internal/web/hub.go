@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -164,25 +163,6 @@ func (h *Hub) ResultAt(r event.Result, at time.Time) {
 		m.facts = facts
 		if facts.Layout != nil {
 			h.setLayout(m, facts.Layout)
-		}
-		return true
-	})
-}
-
-// Restore shows what a machine was like before anything of it came to the hub: its last
-// verdicts, its alarm and its open advisories. What the hub holds already stays.
-func (h *Hub) Restore(s summary.Machine) {
-	var facts Facts
-	if h.facts != nil && s.Last.Model != "" {
-		facts = h.facts(s.Name, s.Last.Model)
-	}
-	h.change(s.Name, func(m *machine) bool {
-		m.restore(s)
-		if m.facts == (Facts{}) {
-			m.facts = facts
-			if facts.Layout != nil && m.layout == nil {
-				h.setLayout(m, facts.Layout)
-			}
 		}
 		return true
 	})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/summary"
 )
 
 // machine is what a hub keeps of one machine.
@@ -319,7 +318,7 @@ func (m *machine) alert(a event.Alert) bool {
 	}
 	*m.alerts.next() = a
 	m.shorten()
-	if a.Alarm != "" && !a.State.Marks() && !isBefore(&a, m.lastChange) {
+	if a.Alarm != "" && !a.State.Aside() && !isBefore(&a, m.lastChange) {
 		m.lastChange = &a
 	}
 	switch a.State {
@@ -328,7 +327,7 @@ func (m *machine) alert(a event.Alert) bool {
 			m.raised = &a
 		}
 	case event.ToolIsNew:
-		if m.lastResult == nil || m.lastResult.Tool == a.Tool {
+		if r := m.lastResult; r == nil || r.Tool == a.Tool && !(r.Epoch == a.Epoch && r.Seq > a.Seq) { // an older one is read again after a restart
 			m.lastWear, m.wearUnknown = nil, false
 		}
 	}
@@ -353,24 +352,6 @@ func (m *machine) shorten() {
 			return // those before were shortened already
 		}
 	}
-}
-
-// restore fills in what the machine was like before anything of it came.
-func (m *machine) restore(s summary.Machine) {
-	if s.Alert != nil {
-		m.alert(*s.Alert)
-	}
-	for _, a := range s.Advisories {
-		m.advise(a)
-	}
-	if m.verdicts > 0 || s.Last.Machine == "" {
-		return
-	}
-	for i := range max(0, len(s.Strip)-1) {
-		m.letters[m.verdicts%stripLen] = s.Strip[i]
-		m.verdicts++
-	}
-	m.judge(s.Last, s.LastAt)
 }
 
 // advise adds an advisory. It reports false if the machine has it already.
