@@ -256,7 +256,7 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
 	m.loadTools(tools, head.Tool)
-	m.Partition, m.Settled, m.Layout, m.Past = head.Partition, head.Settled, head.Layout, slow.Past
+	m.Partition, m.Settled, m.Layout, m.Past = head.Partition, head.Settled, head.Layout, slices.DeleteFunc(slow.Past, func(p int) bool { return p == nowhere }) // it was there after a rename by earlier releases
 	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
 	m.Epochs = slow.Epochs
 	if head.Epoch != nil {

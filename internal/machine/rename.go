@@ -11,6 +11,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
+// nowhere is the partition of the records that a rename carries. No topic has so many.
+const nowhere = math.MaxInt32
+
 // Renamed returns the state records of a machine under another name, for a command
 // that renames it. Offsets and evidence that is not written yet are of the old name's
 // windows, and left out. It reports records that no program of ours wrote.
@@ -26,7 +29,7 @@ func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 			if err := json.Unmarshal(r.Value, &h); err != nil {
 				return nil, err
 			}
-			h.Machine, h.Partition, h.Evidence, h.Epoch, h.Newest = name, math.MaxInt32, nil, nil, time.Time{}
+			h.Machine, h.Partition, h.Evidence, h.Epoch, h.Newest = name, nowhere, nil, nil, time.Time{}
 			r.Value = event.JSON(h)
 		}
 		out = append(out, Record{Key: k, Value: r.Value})
@@ -51,6 +54,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	}
 	m.Epochs, m.Notices = nil, nil // ingesters of the new name have epochs of their own, and advisories ended with the old one
 	m.moveTo(o.partition)
+	m.Past = nil // partitions of the old name hold no windows of the new one
 	m.writeAll()
 	m.decision = &d
 	defer func() { m.decision = nil }()

@@ -133,7 +133,9 @@ func (m *Machine) moveTo(partition int) {
 	if was < 0 {
 		return // an older program kept it, in this partition
 	}
-	m.Past, m.dirty.slow = append(m.Past, was), true
+	if was != nowhere {
+		m.Past, m.dirty.slow = append(m.Past, was), true
+	}
 	m.Answered = Answered{} // by an older program, in the partition before
 	for _, t := range m.Tools {
 		t.From = -1
