@@ -102,21 +102,25 @@ func (b *Rebuild) Observe(w *window.Features, offset int64) (done bool) {
 // Rebuilt ends a rebuild with Rebuild.Done, even if it has not seen enough windows.
 type Rebuilt struct {
 	Job       RebuildJob
+	Features  string // that the reference is of, see Model.fingerprint
 	Reference model.Reference
 	First     int64 // offset of the first window that was learnt from; -1: none
 	Now       time.Time
 }
 
 // Done returns what became of the rebuild at that time.
-func (b *Rebuild) Done(now time.Time) Rebuilt { return Rebuilt{b.job, b.ref, b.first, now} }
+func (b *Rebuild) Done(now time.Time) Rebuilt { return Rebuilt{b.job, b.model.fingerprint(), b.ref, b.first, now} }
 
 func (e Rebuilt) apply(m *Machine) {
 	i := m.indexTool(e.Job.Tool)
 	if i < 0 || !m.Tools[i].Rebuild || m.Tools[i].From != e.Job.From {
 		return // it was declared new or forgotten meanwhile
 	}
+	if m.model == nil || e.Features != m.model.fingerprint() {
+		return // another model judges meanwhile: it is rebuilt again for that one
+	}
 	t := m.Tools[i]
-	t.Rebuild, t.Reference, t.Features, t.From = false, e.Reference, m.model.fingerprint(), e.First
+	t.Rebuild, t.Reference, t.Features, t.From = false, e.Reference, e.Features, e.First
 	m.dirty.tools[t.Name], m.dirty.head = true, true
 	about := fmt.Sprintf("%s tool %s: the model changed", short(m.Machine), orUnknown(t.Name))
 	var text string

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -169,5 +170,43 @@ func TestRebuildLearnsAsJudgingDoes(t *testing.T) {
 	got := r.Done(noon)
 	if !slices.Equal(got.Reference.Center(), want) || got.First != 10 {
 		t.Errorf("%v from %d, want %v", got.Reference.Center(), got.First, want)
+	}
+}
+
+// A reference that was rebuilt for one model is not taken once another one judges, or none: the
+// rebuild is due again.
+func TestRebuiltForAnotherModel(t *testing.T) {
+	wide := machinetest.TwoValues(t)
+	b := newBench(t, machinetest.OneValue(t))
+	for seq := range uint64(3) {
+		b.window(at(seq, "T1", false))
+	}
+	b.restartUnder(otherFeatures(t))
+	job, due := b.m.RebuildDue()
+	if !due {
+		t.Fatal("no reference is to be rebuilt")
+	}
+	rebuild := b.m.NewRebuild(job)
+	for seq := range uint64(3) {
+		rebuild.Observe(machinetest.Features(nil, at(seq, "T1", false)), int64(seq))
+	}
+	done := rebuild.Done(noon)
+
+	b.m.takeModel(NewModel(wide))
+	b.model = wide
+	d := b.apply(done)
+	if again, due := b.m.RebuildDue(); !due || again != job || len(d.Lines) > 0 {
+		t.Errorf("it was taken: %+v", d.Lines)
+	}
+	w := at(3, "T1", false)
+	w.Samples, w.Quality = [][]float32{{10}, {3}}, make([]signal.Quality, 2)
+	b.window(w)
+
+	by := b.m.model
+	b.m.model = nil
+	b.apply(done)
+	b.m.model = by
+	if d := b.apply(b.m.NewRebuild(job).Done(noon)); len(d.Lines) != 1 {
+		t.Errorf("one for the model that judges is not taken: %+v", d.Lines)
 	}
 }
