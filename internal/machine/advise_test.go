@@ -381,3 +381,65 @@ func TestLateWindowAdvisesNothing(t *testing.T) {
 		t.Errorf("in time: %d advisories", n)
 	}
 }
+
+// The advisories of channels and rates that the next layout does not have end with it, those of
+// the others go on.
+func TestSensorsOfAnotherLayout(t *testing.T) {
+	layout := func(channels ...signal.Channel) *signal.Layout {
+		l, err := signal.NewLayout("cards", channels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	x, y, thrust, torque := signal.Channel{Name: "x", Kind: signal.Vibration, Rate: 20000}, signal.Channel{Name: "y", Kind: signal.Vibration, Rate: 20000},
+		signal.Channel{Name: "thrust", Kind: signal.Force, Rate: 100}, signal.Channel{Name: "torque", Kind: signal.Force, Rate: 50}
+	mach := newBench(t, machinetest.OneValue(t)).m
+	const flat, drop = signal.Flatline, signal.Dropout
+	var d []event.Advisory
+	seq := 0
+	see := func(windows int, l *signal.Layout, faults ...signal.Quality) {
+		d = nil
+		for range windows {
+			d = append(d, sensedBy(mach, faults, l, resultAt(seq, event.Healthy))...)
+			seq++
+		}
+	}
+	see(2, layout(x, y, thrust, torque), drop, drop, flat, 0)
+	see(3, layout(x, y, thrust, torque), drop, drop, flat, flat|signal.ClockStep)
+	for _, a := range d {
+		if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+			t.Error(err)
+		}
+	}
+	wantStrings(t, "before", texts(d), []string{
+		"raised 20000Hz: drill: SENSORS 20000Hz Failure: dropout of all 2 channels, x, y; tool verdict on 0 channels",
+		"raised : drill: SENSOR clock Maintenance required: clock_step; tool verdict on 0 channels",
+		"raised thrust: drill: SENSOR thrust Failure: flatline; tool verdict on 0 channels",
+		"raised torque: drill: SENSOR torque Failure: flatline; tool verdict on 0 channels",
+	})
+	see(1, layout(y, thrust), drop, 0)
+	wantStrings(t, "after", texts(d), []string{
+		"cleared 20000Hz: drill: advisory of 02:00:00 is over, 20000Hz is not in the layout any more",
+		"cleared torque: drill: advisory of 02:00:02 is over, torque is not in the layout any more",
+		"raised y: drill: SENSOR y Failure: dropout; tool verdict on 1 channels",
+	})
+	for _, a := range d {
+		if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+			t.Error(err)
+		}
+	}
+	see(1, layout(y, thrust), drop, 0)
+	if len(d) > 0 || len(mach.Notices) != 3 {
+		t.Errorf("%q, %d notices", texts(d), len(mach.Notices))
+	}
+}
+
+// texts returns state, subject and text of advisories, in order.
+func texts(advisories []event.Advisory) (all []string) {
+	for _, a := range advisories {
+		all = append(all, fmt.Sprintf("%s %s: %s", a.State, a.Subject, a.Text))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -109,7 +109,9 @@ type Rebuilt struct {
 }
 
 // Done returns what became of the rebuild at that time.
-func (b *Rebuild) Done(now time.Time) Rebuilt { return Rebuilt{b.job, b.model.fingerprint(), b.ref, b.first, now} }
+func (b *Rebuild) Done(now time.Time) Rebuilt {
+	return Rebuilt{b.job, b.model.fingerprint(), b.ref, b.first, now}
+}
 
 func (e Rebuilt) apply(m *Machine) {
 	i := m.indexTool(e.Job.Tool)

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,7 @@ func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *even
 	if bad == 0 && len(m.Notices) == 0 {
 		return
 	}
+	m.dismissSensors(layout, r)
 	covered := make([]bool, len(faults))
 	for _, g := range layout.Groups() {
 		if m.senseRate(g, faults, layout, r) {
@@ -69,10 +71,34 @@ func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *even
 	}
 }
 
+// dismissSensors clears the advisories of channels, and of rates, that the layout does not have:
+// no window says any more that they are over.
+func (m *Machine) dismissSensors(layout *signal.Layout, r *event.Result) {
+	for _, n := range slices.Clone(m.Notices) {
+		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 ||
+			slices.ContainsFunc(layout.Groups(), func(g signal.Group) bool { return len(g.Channels) > 1 && rateName(g) == n.Subject }) {
+			continue
+		}
+		was := n.Notice
+		a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), was, byResult(r))
+		switch {
+		case a == nil:
+		case n.Silent:
+			m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
+		default:
+			a.Channels = n.Channels
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", short(m.Machine), clockTime(a.Since), n.Subject)
+		}
+	}
+}
+
+// rateName returns what the advisory of all channels of a rate is about.
+func rateName(g signal.Group) string { return strconv.FormatFloat(g.Rate, 'f', -1, 64) + "Hz" }
+
 // senseRate takes what a window says of all channels of a rate together, which is
 // whether all have failed, and reports whether their notice stands.
 func (m *Machine) senseRate(g signal.Group, faults []signal.Quality, layout *signal.Layout, r *event.Result) bool {
-	subject := strconv.FormatFloat(g.Rate, 'f', -1, 64) + "Hz"
+	subject := rateName(g)
 	if len(g.Channels) < 2 || layout.Index(subject) >= 0 {
 		return false // it is a channel's
 	}
