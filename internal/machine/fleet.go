@@ -243,6 +243,15 @@ func (o *Owner) take(b *Batch, w Window) {
 			m = o.meet(name, w.Now)
 		}
 	}
+	switch p := m.wouldPlace(w, layout); {
+	case p == repeat:
+		o.add(b, m, Decision{Repeat: true})
+		return
+	case (p == late || p == rival) && (m.model == nil || m.model.covers(w.Form) != nil):
+		b.Unwatched++
+		o.add(b, m, m.Apply(passedWindow{w}))
+		return
+	}
 	o.deploy(m, d, w.Form)
 	if m.Layout != layout {
 		m.Layout, m.dirty.head = layout, true

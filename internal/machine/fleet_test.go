@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -465,4 +466,74 @@ func TestAlarmSettingsOfDeployment(t *testing.T) {
 	if r := p.results[9]; r.Incident != incident || len(p.alerts) != 1 {
 		t.Errorf("%s %v", event.JSON(r), states(p.alerts))
 	}
+}
+
+// byLayout returns a fleet in which each model is for machines of its own layout.
+func byLayout(models ...*model.Model) Fleet {
+	of := make(map[string]*Deployment)
+	for _, m := range models {
+		of[m.Layout.Fingerprint()] = &Deployment{Champion: m}
+	}
+	f := fleetOf(nil, models...)
+	f.Of = func(_, layout string) *Deployment { return of[layout] }
+	return f
+}
+
+// wideOf returns the features of a window of the layout of machinetest.TwoValues.
+func wideOf(m *model.Model, epoch, seq uint64, tool string) *window.Features {
+	w := at(seq, tool, false)
+	w.Epoch, w.Start = epoch, w.Start.Add(time.Duration(epoch)*time.Minute)
+	w.Samples, w.Quality = [][]float32{{10}, {10}}, make([]signal.Quality, 2)
+	return machinetest.Features(m, w)
+}
+
+// Once a machine has another layout, windows of the one before that come again, that come late, or
+// that a second ingester sends do not bring the model of before back.
+func TestOldWindowsOfAnotherLayout(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.TwoValues(t)
+	p := newPlant(t, byLayout(a, b))
+	judgedBy := func(want *model.Model, results int) {
+		t.Helper()
+		if now, _ := p.o.Machine(drill).Models(); now != want.ID() || len(p.results) != results {
+			t.Fatalf("%s judges, want %s; %d results, want %d", now, want.ID(), len(p.results), results)
+		}
+	}
+	for seq := range uint64(4) {
+		p.window(of(1, seq, "T1"))
+	}
+	for seq := range uint64(3) {
+		p.window(wideOf(b, 2, seq, "T1"))
+	}
+	judgedBy(b, 7)
+	changed := []string{"model_changed raised"} // once: its reference is to be rebuilt
+	for seq := range uint64(5) {                // the last one was not judged before
+		p.window(of(1, seq, "T1"))
+		judgedBy(b, 7+int(seq))
+		p.window(of(1, seq, "T1"))
+		p.restart()
+		p.window(wideOf(b, 2, 3+seq, "T1"))
+		judgedBy(b, 8+int(seq))
+	}
+	wantStrings(t, "advisories", kinds(p.advised), changed)
+	if m := p.o.Machine(drill); !m.Epochs[0].Judged.has(4) {
+		t.Error("a window that came late is passed over again when it is sent again")
+	}
+
+	for seq := uint64(8); seq < 40; seq++ { // the ingester of before goes on beside the other one
+		p.window(wideOf(b, 2, seq, "T1"))
+		p.window(of(1, seq+100, "T1"))
+	}
+	if now, _ := p.o.Machine(drill).Models(); now != a.ID() {
+		t.Errorf("%s judges, want that of the ingester that took over", now)
+	}
+	wantStrings(t, "advisories", kinds(p.advised[1:]), []string{"two_ingesters raised"})
+	if text := p.advised[len(p.advised)-1].Text; !strings.Contains(text, "are of another layout and get none.") {
+		t.Error(text)
+	}
+	results := len(p.results)
+	p.sent += 90 // seconds: the ingester of before is gone
+	for seq := uint64(40); seq < 50; seq++ {
+		p.window(wideOf(b, 2, seq, "T1"))
+	}
+	judgedBy(b, results+8) // from the third one on
 }

@@ -113,8 +113,8 @@ func (m *Machine) writeAll() {
 	}
 }
 
-// Event is something that happens to a machine: [Window], [RefusedWindow], [Command],
-// [Tick], [EvidenceDone] or [Rebuilt].
+// Event is something that happens to a machine: [Window], [RefusedWindow], a window that is passed
+// over, [Command], [Tick], [EvidenceDone] or [Rebuilt].
 type Event interface{ apply(*Machine) }
 
 // Window is a window of the machine that lies at an offset, as the features that it is judged

@@ -60,6 +60,47 @@ func (m *Machine) place(w Window) (p position, missing uint64) {
 	return p, m.noteJudged(i, w)
 }
 
+// wouldPlace returns where place would find that a window of a layout belongs, and notes nothing.
+// It says inOrder for windows of the machine's layout that were not judged before.
+func (m *Machine) wouldPlace(w Window, layout string) position {
+	if m.Layout == "" || m.Layout == layout {
+		id := w.EpochString()
+		if slices.ContainsFunc(m.Epochs, func(e Epoch) bool { return e.ID == id && e.Judged.has(w.Seq) }) {
+			return repeat
+		}
+		return inOrder
+	}
+	as := &Machine{State: m.State}
+	as.Epochs = cloneEpochs(m.Epochs)
+	p, _ := as.place(w)
+	return p
+}
+
+func cloneEpochs(epochs []Epoch) []Epoch {
+	all := slices.Clone(epochs)
+	for i := range all {
+		all[i].Judged = slices.Clone(all[i].Judged)
+	}
+	return all
+}
+
+// passedWindow is a window of another layout than the machine's that comes late, or is of a
+// second ingester. It is not judged: that would take another model, which then judged the
+// windows after it.
+type passedWindow struct{ Window }
+
+func (w passedWindow) apply(m *Machine) {
+	p, _ := m.place(w.Window)
+	m.dirty.head = true
+	r := &event.Result{
+		ID: resultID(&w.Window.Features.Window, m.settings.Group), Epoch: w.EpochString(), Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End(), Model: m.Model,
+	}
+	if p == rival {
+		m.rivals(p, r)
+	}
+	m.awake(w.Window, r)
+}
+
 // addEpoch puts a new epoch before the current one, forgets the oldest one if there are
 // too many, and returns its index.
 func (m *Machine) addEpoch(id string) int {
@@ -167,7 +208,11 @@ func (m *Machine) rivals(p position, r *event.Result) {
 		a.Text = short(m.Machine) + ": one ingester again; windows of a second one came from " + clockTime(a.Since) + " on"
 		return
 	}
-	a.Text = short(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Epochs[len(m.Epochs)-1].ID + " is judged, windows of epoch " + r.Epoch +
-		" get a verdict but move no alarm. Remove the machine from one of the two configurations, or rename it there"
+	get := " get a verdict but move no alarm. Remove"
+	if r.Verdict == "" {
+		get = " are of another layout and get none. Remove"
+	}
+	a.Text = short(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Epochs[len(m.Epochs)-1].ID + " is judged, windows of epoch " + r.Epoch + get +
+		" the machine from one of the two configurations, or rename it there"
 	m.notice(event.RivalAdvisory, "").Text = a.Text
 }

@@ -105,11 +105,7 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 	fresh.setAlarm(m.alarmed)
 	fresh.Model, fresh.Partition, fresh.Layout = by.ID(), m.Partition, m.Layout
 	of.retained = of.retained[:0]
-	judged := slices.Clone(m.Epochs)
-	for i := range judged {
-		judged[i].Judged = slices.Clone(judged[i].Judged)
-	}
-	return &Replay{m: fresh, judged: judged, before: make(map[string]*ranges), job: ReplayJob{
+	return &Replay{m: fresh, judged: cloneEpochs(m.Epochs), before: make(map[string]*ranges), job: ReplayJob{
 		Machine: m.Machine, Tool: t.Name, Life: t.Life, First: t.First, Partitions: append(slices.Clone(m.Past), m.Partition), Model: by.ID(), Shadow: shadow,
 	}}
 }
