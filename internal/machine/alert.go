@@ -1,9 +1,11 @@
 package machine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,12 +70,20 @@ func (m *Machine) report(changes []alarm.Change, was alarm.State, c cause) (aler
 		if a.Incident = m.incident(); a.Incident == "" {
 			a.Incident = before
 		}
+		if m.decided(a.ID) { // of another tool, by the same window
+			a.ID = fmt.Sprintf("%s/%s/%s", c.id, cmp.Or(a.Incident, a.Tool), change)
+		}
 		if change == alarm.Raised {
 			m.rememberAlarm(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)
 	}
 	return alerts
+}
+
+// decided reports whether an alert of the id follows from the event already.
+func (m *Machine) decided(id string) bool {
+	return slices.ContainsFunc(m.decision.Alerts, func(a event.Alert) bool { return a.ID == id })
 }
 
 // alert describes one change of an alarm that was in the given state.

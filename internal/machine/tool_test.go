@@ -281,3 +281,23 @@ func TestRetireUnmasks(t *testing.T) {
 		t.Errorf("alarm %s", r.Alarm)
 	}
 }
+
+// A window that clears the alarm of the tool that is taken out, and that of the tool it is of, makes
+// two alerts with ids of their own.
+func TestAlertsOfTwoToolsHaveIDs(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.Latch = false })
+	seq, first := b.wear("T2", 0)
+	for range 2 { // one window before it clears
+		b.window(at(seq, "T2", false))
+		seq++
+	}
+	seq, second := b.wear("T1", seq)
+	d := b.window(at(seq, "T2", false))
+	wantStrings(t, "alerts", states(d.Alerts), []string{"cleared tool_change", "raised tool_back", "cleared recovered"})
+	id := d.Result.ID
+	for i, want := range []struct{ id, incident string }{{id + "/cleared", second}, {id + "/raised", first}, {id + "/" + first + "/cleared", first}} {
+		if a := d.Alerts[i]; a.ID != want.id || a.Incident != want.incident {
+			t.Errorf("alert %d has id %s and is of %s, want %+v", i, a.ID, a.Incident, want)
+		}
+	}
+}
