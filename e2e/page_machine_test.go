@@ -502,6 +502,7 @@ func TestPageMachineSaysOneThing(t *testing.T) {
 	})
 	m.judge(func(r *event.Result) { r.Alarm, r.Incident = "normal", "" })
 	b.until(`document.querySelector('.machine .now').dataset.state === 'normal'`)
+	b.until(`document.querySelector('.now .does').textContent === 'Nothing to do.' && document.querySelector('.now [value=shelve]').dataset.incident === ''`)
 	if said := js[string](b, `document.body.innerText`); strings.Contains(said, "1970") || strings.Contains(said, "Invalid") || strings.Contains(said, "NaN") {
 		t.Errorf("the page says:\n%s", said)
 	}

@@ -23,7 +23,7 @@ export function openOf(all) {
 }
 
 // reduce keeps what is known of the machine. A snapshot holds all of it, an update what is
-// new; the tile of either is whole.
+// new; the tile of either is whole: what it leaves out is not there any more.
 export function reduce(old, name, event, at) {
   const first = name === "snapshot" || !old;
   const { machine, tile, results, alerts, advisories, evidence, window, alarms, ...head } = event;
@@ -33,7 +33,7 @@ export function reduce(old, name, event, at) {
   const layout = m.layout?.channels ? m.layout : first ? undefined : old.channels;
   const advised = [...(first ? [] : old.advised), ...(tile && !first ? [] : more("advisories")), ...(first ? [] : advisories ?? [])].slice(-50);
   const next = {
-    ...(first ? {} : old), ...head, ...now, channels: layout, advised,
+    ...(first || tile ? {} : old), ...head, ...now, channels: layout, advised,
     results: [...(first ? [] : old.results), ...more("results")].slice(-kept),
     alerts: [...(first ? [] : old.alerts), ...more("alerts").filter((a) => !known.has(a.id))].slice(-50),
     window: m.window ?? window ?? (first ? undefined : old.window),
