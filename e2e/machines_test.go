@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -450,6 +452,20 @@ func TestPageSaysWhyNot(t *testing.T) {
 	b.press(".who button")
 	b.until(`document.querySelector('.who').textContent === 'Log in'`)
 	b.quiet()
+
+	// A session that is over is not shown as one: the dialog asks for the token.
+	b.login(operatorToken)
+	b.press(button)
+	b.until(`document.querySelector('#ask')?.open`)
+	if _, err := chromedp.Call(b.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	b.press("#go")
+	b.until(`document.querySelector('#ask [name=token]') && document.querySelector('.who').textContent === 'Log in'`)
+	b.fill("token", operatorToken)
+	b.press("#go")
+	b.until(`!document.querySelector('#ask') && document.querySelector('.who').textContent.includes('kim · operator')`)
+	b.quiet("/api/commands") // 401
 
 	open := newShop(t, 1, func(c *web.Config, p *web.Protection) { c.Control, p.Find = nil, nil })
 	machine, _ = open.raise(0)

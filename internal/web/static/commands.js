@@ -3,7 +3,7 @@
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { api, request, shared, useShared, head } from "./store.js";
-import { me, mayNot, login, lastName, keepName, roleName, Notice } from "./account.js";
+import { ask, me, mayNot, login, lastName, keepName, roleName, Notice } from "./account.js";
 import { hasAlarm, short, area, spaced } from "./parts.js";
 import { t } from "./text.js";
 
@@ -120,6 +120,7 @@ function Dialog({ order }) {
     } catch (x) {
       say(x.status ? x.message : t("offline.unreachable"));
       setBusy(false);
+      if (x.status === 401) ask(); // the session may be over
     }
   };
   const { action, machine, incident, tool } = order;
