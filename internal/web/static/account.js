@@ -57,7 +57,8 @@ export function Notice() {
 }
 
 // Login asks for a token. The token says who it is; it stays in the session of this browser.
-export function Login({ onDone }) {
+// A forced one stays open: without it the page shows nothing.
+export function Login({ forced, onDone }) {
   const dialog = useRef(), [error, say] = useState(""), [busy, setBusy] = useState(false);
   useEffect(() => { if (!dialog.current.open) dialog.current.showModal(); }, []);
   const send = async (e) => {
@@ -73,14 +74,14 @@ export function Login({ onDone }) {
     }
     setBusy(false);
   };
-  return html`<dialog ref=${dialog} aria-labelledby="login-title" onClose=${onDone}>
+  return html`<dialog ref=${dialog} aria-labelledby="login-title" onCancel=${(e) => forced && e.preventDefault()} onClose=${() => (forced ? dialog.current?.showModal() : onDone())}>
     <form onSubmit=${send}>
       <h2 id="login-title">${t("login.title")}</h2>
       <${Notice} />
       <p class="says">${t("login.says")}</p>
       <label>${t("login.token")}<input name="token" type="password" required autocomplete="current-password" /></label>
       <p class="error" role="alert">${error}</p>
-      <p class="acts"><button type="button" onClick=${onDone}>${t("cancel")}</button><button type="submit" class="main" disabled=${busy}>${t("login.in")}</button></p>
+      <p class="acts">${!forced && html`<button type="button" onClick=${onDone}>${t("cancel")}</button>`}<button type="submit" class="main" disabled=${busy}>${t("login.in")}</button></p>
     </form>
   </dialog>`;
 }

@@ -102,6 +102,7 @@ const Nowhere = () => html`<${Empty} title=${t("nowhere.title")}><p>${t("nowhere
 function App() {
   const route = useRoute(), [login, setLogin] = useState(false);
   const since = useOffline(), who = useShared(me), main = useRef(), shown = useRef();
+  const forced = who?.read === "token" && !who.role;
   const key = `${route.page} ${route.name}`;
   useLayoutEffect(() => {
     if (shown.current && shown.current !== key) { main.current.focus({ preventScroll: true }); scrollTo(0, 0); }
@@ -124,7 +125,7 @@ function App() {
     <${Offline} />
     <${Spoken} /><${Title} route=${route} />
     <${Commands} />
-    ${(login || (who?.read === "token" && !who.role)) && html`<${Login} onDone=${() => setLogin(false)} />`}
+    ${(login || forced) && html`<${Login} forced=${forced} onDone=${() => setLogin(false)} />`}
   </div>`;
 }
 
