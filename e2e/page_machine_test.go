@@ -416,6 +416,19 @@ func TestPageMachineHoles(t *testing.T) {
 	asks("2160 7200")
 	b.until(`!document.querySelector('.lanes').textContent.includes('Each step is')`)
 	b.accessible("machine by hole")
+
+	// A span in which nothing came can be zoomed, too, whatever the axis.
+	b.do(chromedp.Focus(chromedp.CSS(".lanes .chart")), chromedp.KeyEvent(kb.PageUp), chromedp.KeyEvent(kb.PageUp))
+	b.until(`document.querySelector('.lanes .says.none') !== null`)
+	hours := `((x) => (x[1] - x[0]) / 3600000)(document.querySelector('.lanes .chart').getAttribute('aria-label').match(/from (.*) to (.*)/).slice(1).map((x) => Date.parse(x)))`
+	b.choose("by", "cutting")
+	b.until(`document.querySelector('.lanes select').value === 'cutting'`)
+	b.do(chromedp.KeyEvent("+"))
+	b.until(`Math.abs(` + hours + ` - 1080) < 1`)
+	b.choose("by", "hole")
+	b.until(`document.querySelector('.lanes .says.none').textContent.startsWith('No hole')`)
+	b.do(chromedp.KeyEvent("+"))
+	b.until(`Math.abs(` + hours + ` - 540) < 1`)
 	b.quiet("/api/me") // no one can log in
 }
 
@@ -578,6 +591,7 @@ func TestPageMachineHistoryGrows(t *testing.T) {
 		`x.fill({ ...` + points + `, learning: [60, 0], healthy: [0, 2] }, 60, []).wear`:                                                                                                              `[null,101]`,
 		`((s) => [s.x, s.max, s.at(90), s.time(60)])(x.scaleOf(` + points + `, 60, "cutting", {}))`:                                                                                                   `[[0,60],120,30,120]`,
 		`((s) => [s.x, s.max, s.at(30), s.at(200), s.time(1.5), s.until(2)])(x.scaleOf({ t: [0, 60, 61], end: [50, null, 181], hole: ["H1", null, "H2"], windows: [1, null, 1] }, 0, "hole", {}, 1))`: `[[0,1,1],2,0.5,2,121,2]`,
+		`["cutting", "hole"].map((by) => ((s) => [s.time(s.min), s.time(s.max)])(x.scaleOf({ t: [], end: [], hole: [], windows: [], cutting: [] }, 60, by, { from: 100, to: 700 }, 1)))`:              `[[100,700],[100,700]]`,
 		`((s) => [s.x, s.max])(x.scaleOf({ t: [0, 61], end: [50, 181], hole: ["H1", "H5"], windows: [1, 1] }, 0, "hole", {}, 4))`:                                                                     `[[0,4],8]`,
 		`((p) => [p.t, p.end, p.hole, p.windows, p.wear])(x.grow({ ...` + points + `, end: [100, 123], hole: ["H1", "H2"] }, 0, ` + drilled + `, 123, 0.62, "T1"))`:                                   `[[60,120,125,126],[100,125,126,127],["H1","H2","H3","H3"],[60,4,1,1],[100,102,null,null]]`,
 		`((p) => [p.t, p.hole])(x.grow({ ...` + points + `, t: [], windows: [], healthy: [], faulty: [] }, 0, ` + drilled + `, 123, 0.62))`:                                                           `[[124,125,126],["H2","H3","H3"]]`,

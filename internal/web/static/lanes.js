@@ -69,6 +69,7 @@ export function fill(points, step, tools) {
 
 // scaleOf places points on an axis: by time, by cutting time, or by hole, of which a point has
 // so many. at and time convert between Unix seconds and the axis; until is where a point ends.
+// Without points the axis is as long as the span.
 export function scaleOf(points, step, by, span, each = 1) {
   if (by === "time") return { x: points.t, at: (s) => s, time: (x) => x, until: (i) => points.t[i] + step, min: span.from, max: span.to };
   const x = [], width = (i) => (by === "hole" ? (points.windows[i] ? each : 0) : (step * (points.cutting[i] ?? 0)) / Math.max(1, points.windows[i] ?? 1));
@@ -85,7 +86,8 @@ export function scaleOf(points, step, by, span, each = 1) {
     while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (from[mid] <= v) lo = mid; else hi = mid; }
     return to[lo] + ((to[hi] - to[lo]) * (v - from[lo])) / (from[hi] - from[lo] || 1);
   };
-  return { x, at: (s) => between(times, places, s), time: (v) => between(places, times, v), until: (i) => x[i] + width(i), min: 0, max: Math.max(sum, 1e-9) };
+  const max = Math.max(sum, 1e-9), time = (v) => (last < 0 ? span.from + ((span.to - span.from) * v) / max : between(places, times, v));
+  return { x, at: (s) => between(times, places, s), time, until: (i) => x[i] + width(i), min: 0, max };
 }
 
 // machineNow returns the present on the machine's clock, in Unix seconds: a recording that is
