@@ -204,11 +204,14 @@ func (m *mill) tools(_ string, limit int) (all []past.Life, err error) {
 	return all, nil
 }
 
-// usual says that the channels were between ±4 while the reference was made.
+// usual says that the channels were between ±4 while the reference was made, or in as many
+// windows as it has by now.
 func (m *mill) usual(string, string) (u past.Usual, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	u.Windows = 10
+	if u.Windows = 10; m.result.Verdict == event.Learning {
+		u.Windows = m.result.ReferenceLen
+	}
 	for _, c := range m.layout.Channels() {
 		u.Channels = append(u.Channels, event.Range{Channel: c.Name, Low: -4, High: 4})
 	}
@@ -472,6 +475,14 @@ func TestPageMachineSaysOneThing(t *testing.T) {
 	none, two := 0.0, 2.0
 	m, b := newMill(t, signal.GunDrill(), healthy())
 	b.until(`document.querySelector('.machine .now')?.dataset.state === 'normal'`)
+
+	// What is usual is of this life of the tool, also if a new tool has the old name.
+	usual := `document.querySelector('#channels-usual')?.textContent.includes('first %d windows')`
+	b.until(fmt.Sprintf(usual, 10))
+	m.judge(func(r *event.Result) { r.Verdict, r.ReferenceLen, r.Wear = event.Learning, 4, nil })
+	b.until(fmt.Sprintf(usual, 4))
+	m.judge(func(r *event.Result) { *r = healthy() })
+	b.until(fmt.Sprintf(usual, 10))
 
 	// A tool at its limit is not called normal or healthy, and what is left keeps its interval.
 	m.judge(func(r *event.Result) {

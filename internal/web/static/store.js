@@ -144,8 +144,9 @@ export function useLive(query, reduce) {
   return state.key === key ? state.data : undefined; // never what belongs to another machine
 }
 
-// useFetch returns {data, error, reload} of an address; address "" asks for nothing. While
-// the next answer is awaited, data is undefined if the address changed.
+// useFetch returns {data, error, reload} of an address; address "" asks for nothing. It asks
+// again after so many milliseconds, and when these change. While the next answer is awaited,
+// data is undefined if the address changed.
 export function useFetch(address, every = 0) {
   const [state, set] = useState({ address, data: undefined, error: undefined });
   const [turn, reload] = useReducer((n) => n + 1, 0);
@@ -158,7 +159,7 @@ export function useFetch(address, every = 0) {
     );
     const timer = every ? setTimeout(reload, every) : 0;
     return () => { stop.abort(); clearTimeout(timer); };
-  }, [address, turn, connection.get().state === "live"]);
+  }, [address, turn, every, connection.get().state === "live"]);
   return { ...(state.address === address ? state : { data: undefined, error: undefined }), reload };
 }
 
