@@ -48,6 +48,7 @@ type mill struct {
 	seq    uint64
 	result event.Result // what every window is judged as
 	asked  []string     // steps of histories that were asked for
+	latest *past.Alarm  // listed first, if there is one
 	rng    *rand.Rand
 }
 
@@ -218,8 +219,14 @@ func (m *mill) usual(string, string) (u past.Usual, err error) {
 	return u, nil
 }
 
-// alarms returns an alarm for each of the last tools but the one that is in.
+// alarms returns an alarm for each of the last tools but the one that is in, and before them
+// the latest one.
 func (m *mill) alarms(past.AlarmFilter) (all []past.Alarm, err error) {
+	m.mu.Lock()
+	if m.latest != nil {
+		all = append(all, *m.latest)
+	}
+	m.mu.Unlock()
 	now, _ := m.state(time.Now())
 	for n := now - 1; n > now-20; n-- {
 		raised, wear := m.begin.Add(time.Duration(n)*millShift+millShift*19/20), 290.0
@@ -518,6 +525,20 @@ func TestPageMachineSaysOneThing(t *testing.T) {
 		b.until(fmt.Sprintf(`((x) => x?.dataset.machine === %q && x.dataset.incident === %q)(document.querySelector('.now [value=%s]'))`, millName, millIncident, action))
 	}
 	b.everyWidth("machine-alarm")
+
+	// The list of alarms says what people made of it.
+	for _, state := range []event.AlertState{event.Acknowledged, event.MarkedFalse} {
+		marked := state == event.MarkedFalse
+		m.judge(func(r *event.Result) {
+			r.Alarm = "acknowledged"
+			m.latest = &past.Alarm{Incident: millIncident, Machine: millName, Tool: "T181", Since: at, Raised: at, State: "acknowledged", FalseAlarm: marked, Faulty: 5, Of: 8}
+		})
+		m.hub.Alert(event.Alert{
+			ID: string(state), Machine: millName, Tool: "T181", State: state, Alarm: "acknowledged", Incident: millIncident, Severity: "info",
+			Since: at, At: at, Epoch: millEpoch, Seq: 2, By: "kim", Text: string(state),
+		})
+		b.until(fmt.Sprintf(`((x) => x.includes(%q) && x.includes('Acknowledged') && x.includes('marked as false') === %v)(document.querySelector('.past-alarms tbody tr').textContent)`, millIncident, marked))
+	}
 
 	// The alarm is over: the page is grey again.
 	m.hub.Alert(event.Alert{

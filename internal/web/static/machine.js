@@ -60,7 +60,7 @@ export function Machine({ name, query }) {
     <${Tools} tile=${data} now=${now} />
     <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} usual=${usual} advisories=${data.advisories} onSpectrum=${setChannel} />
     <${Spectrum} tile=${data} channel=${channel} setChannel=${setChannel} />
-    <${Alarms} name=${name} incident=${data.incident} />
+    <${Alarms} tile=${data} />
   </div>`;
 }
 
@@ -118,9 +118,10 @@ function Now({ tile, now, offline }) {
   </div>`;
 }
 
-// Alarms lists the machine's last alarms.
-function Alarms({ name, incident }) {
-  const { data, error } = useFetch(`/api/alarms?${new URLSearchParams({ machine: name, limit: 20, open: incident ?? "" })}`);
+// Alarms lists the machine's last alarms. It asks again when something happened to one.
+function Alarms({ tile }) {
+  const at = [tile.incident, tile.alarm, tile.alerts.at(-1)?.id].join(" ");
+  const { data, error } = useFetch(`/api/alarms?${new URLSearchParams({ machine: tile.name, limit: 20, at })}`);
   const before = useRef();
   if (data) before.current = data;
   const all = before.current?.alarms ?? [];
