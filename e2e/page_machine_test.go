@@ -653,6 +653,7 @@ func TestPageComparesFeatures(t *testing.T) {
 		{`{ feature: "ch1.envelope_depth", channel: "ch1", value: -1, usual: -2 }`, "3.2 × its usual value (+10.0 dB)", "-10 dB", "-20 dB"},
 		{`{ feature: "ch1.rms", channel: "ch1", unit: "g", value: 1 }`, "", "1 g", "–"},
 		{`{ feature: "ch1.rms", channel: "ch1", unit: "g", value: 1, usual: 0 }`, "1 g above its usual value", "1 g", "0 g"},
+		{`{ feature: "force", channel: "force", unit: "N", value: -1234.4, usual: 123456 }`, "124\u202f690 N below its usual value", "-1\u202f234 N", "123\u202f456 N"},
 		{`{ feature: "force", channel: "force", unit: "N", value: 3, usual: 3 }`, "at its usual value", "3 N", "3 N"},
 	} {
 		got := js1[[]string](b, "reasons.js", fmt.Sprintf("((f) => [x.compare(f).text, x.levelOf(f, f.value), x.levelOf(f, f.usual)])(%s)", tc.feature))

@@ -137,13 +137,14 @@ export const Time = ({ at }) => html`<time datetime=${Number.isNaN(instant(at)) 
 // Age shows how long something is past.
 export const Age = ({ seconds }) => html`<span class="age">${ago(seconds)}</span>`;
 
-// number rounds to three significant digits.
+// number rounds to three significant digits. Where decimals are points, a point or a comma
+// between thousands would be misread: a narrow space stands there, whatever the browser's language.
 export function number(x) {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   const a = Math.abs(x);
   if (a === 0) return "0";
   if (a >= 1e6 || a < 1e-3) return x.toExponential(1).replace("e+", "e");
-  return a >= 100 ? Math.round(x).toLocaleString() : String(+x.toPrecision(3));
+  return a >= 100 ? String(Math.round(x)).replace(/\B(?=(\d{3})+$)/g, "\u202f") : String(+x.toPrecision(3));
 }
 
 // The look of an advisory: sensors have their NE 107 status.
