@@ -42,6 +42,7 @@ type mill struct {
 	hub   *web.Hub
 	store *evidence.Store
 	begin time.Time // of the first tool
+	pause int       // hour of the day in which the machine stands: half a day ago
 
 	mu     sync.Mutex
 	layout *signal.Layout
@@ -58,7 +59,7 @@ func newMill(t *testing.T, layout *signal.Layout, first event.Result) (*mill, *b
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &mill{store: store, layout: layout, result: first, begin: time.Now().Add(-90 * 24 * time.Hour).Truncate(time.Hour), rng: rand.New(rand.NewPCG(7, 1))}
+	m := &mill{store: store, layout: layout, result: first, begin: time.Now().Add(-90 * 24 * time.Hour).Truncate(time.Hour), pause: time.Now().UTC().Add(-12 * time.Hour).Hour(), rng: rand.New(rand.NewPCG(7, 1))}
 	m.hub = web.NewHub(web.Config{
 		Evidence: store.Handler(), History: m.history, Tools: m.tools, Usual: m.usual, Alarms: m.alarms, Alarm: m.detail,
 		Facts: func(string, string) web.Facts { return web.Facts{Threshold: 0.62, LimitUM: 300} },
@@ -146,7 +147,7 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 	h.From = from.Truncate(step)
 	p := &h.Points
 	for at := h.From; at.Before(to); at = at.Add(step) {
-		if at.Before(m.begin) || at.UTC().Hour() == 3 { // the night's pause
+		if at.Before(m.begin) || at.UTC().Hour() == m.pause {
 			continue
 		}
 		tool, share := m.state(at)
