@@ -363,7 +363,7 @@ func TestPageMachineHistory(t *testing.T) {
 	// The table has the same numbers, and its newest step grows with every window.
 	js[bool](b, `([...document.querySelectorAll('.seg button')][0].click(), true)`)
 	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
-	b.until(`document.querySelectorAll('.numbers tbody tr').length >= 50`)
+	b.until(`document.querySelectorAll('.numbers tbody tr').length >= 50 && /^\d+ steps with windows, 60 s each/.test(document.querySelector('.numbers caption').textContent)`)
 	newest := `+document.querySelector('.numbers tbody tr td:nth-child(8)').textContent`
 	stamp := js[string](b, `document.querySelector('.numbers tbody th').textContent`)
 	n := js[int](b, newest)

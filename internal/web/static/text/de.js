@@ -380,7 +380,7 @@ export default {
   "machine.alarms.in": "Alarme:",
   "machine.advisories.in": "Hinweise:",
   "machine.table.label": "Verlauf als Tabelle",
-  "machine.table.says": "{n} Schritt mit Fenstern zu je {step}, der neueste zuerst",
+  "machine.table.says": "{n} Schritt mit Fenstern zu je {step}, der neueste zuerst|{n} Schritte mit Fenstern zu je {step}, der neueste zuerst",
   "machine.col.time": "Zeit",
   "machine.col.tool": "Werkzeug",
   "machine.col.wear": "Verschleiß (µm)",

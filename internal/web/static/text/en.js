@@ -380,7 +380,7 @@ export default {
   "machine.alarms.in": "Alarms:",
   "machine.advisories.in": "Advisories:",
   "machine.table.label": "History as a table",
-  "machine.table.says": "{n} step with windows, {step} each, the newest first",
+  "machine.table.says": "{n} step with windows, {step} each, the newest first|{n} steps with windows, {step} each, the newest first",
   "machine.col.time": "Time",
   "machine.col.tool": "Tool",
   "machine.col.wear": "Wear (µm)",
