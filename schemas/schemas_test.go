@@ -34,7 +34,7 @@ var (
 func drawResult(t *rapid.T) event.Result {
 	r := event.Result{
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
-		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
+		Tool: optional.Draw(t, "tool"), ToolLife: optional.Draw(t, "tool life"), Hole: optional.Draw(t, "hole"),
 		FeedRate: rapid.SampledFrom([]float64{0, 0.5, 82.5, 1e6}).Draw(t, "feed rate"), Programme: optional.Draw(t, "programme"), Material: optional.Draw(t, "material"),
 		Start: times.Draw(t, "start"), End: times.Draw(t, "end"),
 		Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"), Model: texts.Draw(t, "model"),

@@ -301,3 +301,28 @@ func TestAlertsOfTwoToolsHaveIDs(t *testing.T) {
 		}
 	}
 }
+
+// A result names the life of the tool that is known under its tool's name. A window of another one,
+// as one that comes late, names none, and so does one of a tool that was never declared new.
+func TestResultsNameTheLife(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	for i, w := range []struct {
+		seq        uint64
+		life, want string
+	}{{0, "", ""}, {1, "a", "a"}, {2, "", "a"}, {6, "b", "b"}, {3, "a", ""}, {4, "", "b"}, {5, "b", "b"}, {7, "b", "b"}} {
+		r := b.windowOf(at(w.seq, "T1", false), w.life).Result
+		if r.ToolLife != w.want || r.Late != (i > 3 && i < 7) {
+			t.Errorf("window %d of life %q: the result names %q, late %v; want %q", w.seq, w.life, r.ToolLife, r.Late, w.want)
+		}
+		b.restart()
+	}
+	b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"}, noon)
+	if r := b.windowOf(at(8, "T1", false), "b").Result; r.ToolLife != "b" || r.ReferenceLen != 1 {
+		t.Errorf("after a command: %s", event.JSON(r))
+	}
+	first := at(0, "T1", false) // of a new spool, which takes over with its third window
+	first.Epoch, first.Start = 2, at(9, "", false).Start
+	if r := b.windowOf(first, "c").Result; r.ToolLife != "" {
+		t.Errorf("before its epoch has taken over: %s", event.JSON(r))
+	}
+}

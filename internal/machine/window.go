@@ -34,6 +34,9 @@ func (w Window) apply(m *Machine) {
 	d.Result = r
 	t := m.toolFor(w, p, r)
 	r.Model = m.Model
+	if slices.Contains(m.Tools, t) { // not a tool of the same name that was declared new, or was before
+		r.ToolLife = t.Life
+	}
 	if t.First.Epoch == "" && len(t.Trace) == 0 && t.Reference.Windows == 0 && (p == inOrder || p == provisional) {
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true

@@ -55,6 +55,7 @@ type machineRow struct {
 	model     string    // id; empty if none is deployed
 	missing   uint64
 	tool      string      // of the last result
+	life      string      // of the tool, see event.Result.ToolLife
 	wear      *event.Wear // of the tool, after the last window for which it is known; nil before
 	verdicts  [6]uint64   // in the order of event.Verdicts
 }
@@ -102,8 +103,8 @@ func (r *machineRow) add(of *event.Result) {
 	if of.Late {
 		return
 	}
-	if of.Tool != r.tool {
-		r.tool, r.wear = of.Tool, nil
+	if of.Tool != r.tool || of.ToolLife != "" && of.ToolLife != r.life {
+		r.tool, r.life, r.wear = of.Tool, of.ToolLife, nil
 	}
 	if of.Wear != nil {
 		r.wear = of.Wear

@@ -159,6 +159,11 @@ func TestMachineMetricsAreBounded(t *testing.T) {
 		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
 		{machine.Output{Alert: &event.Alert{Machine: "m000", Tool: "T1", State: event.ToolIsNew}}, true}, // it lies in the magazine
 		{machine.Output{Alert: &event.Alert{Machine: "m000", Tool: "T2", State: event.ToolIsNew}}, false},
+		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
+		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b"}}, false}, // declared new to its ingester
+		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b", Wear: worn}}, true},
+		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2"}}, true},
+		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "a", Late: true}}, true},
 	} {
 		table.judged(0, []machine.Output{step.output})
 		if got := strings.Contains(scrape(table.metrics()), `tcm_machine_wear_meters{machine="m000"} 0.00015`); got != step.known {

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	lifeVersion = 1
-	firstWidth  = 5000 // milliseconds of cutting of a point of a new curve
-	maxToolName = 200
+	lifeVersion   = 1
+	calledVersion = 1
+	firstWidth    = 5000 // milliseconds of cutting of a point of a new curve
+	maxToolName   = 200
 )
 
 // life is a tool from its first window on. Its binary form, with little-endian numbers:
@@ -28,6 +29,8 @@ const (
 //	wear at    i64      end of the last window that has an estimate; 0: none has one
 //	width      u32      milliseconds of cutting of a point
 //	points     u16, then for each: score sum u64 in millionths, scored u32, wear f32 (NaN: not known)
+//
+// What it is called is kept apart from that: older releases read the form above.
 type life struct {
 	name     string
 	from, to int64
@@ -39,6 +42,9 @@ type life struct {
 	wearAt   int64
 	width    int64
 	curve    []curvePoint
+
+	called string // event.Result.ToolLife; empty: the tool was never declared new to its ingester
+	named  bool   // called is known
 }
 
 type curvePoint struct {
@@ -49,6 +55,13 @@ type curvePoint struct {
 
 func newLife(name string, begun int64) *life {
 	return &life{name: name, begun: begun, from: math.MaxInt64, to: math.MinInt64, width: firstWidth}
+}
+
+// call takes what the life is called, as it is kept.
+func (l *life) call(v []byte) {
+	if len(v) > 0 && v[0] == calledVersion {
+		l.called, l.named = string(v[1:]), true
+	}
 }
 
 // fold adds a window.

@@ -143,7 +143,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		return nil // it is here already
 	}
 	start, end := spanOf(r, at)
-	life, l, err := s.lifeOf(m, r.Tool, at)
+	life, l, err := s.lifeOf(m, r, at)
 	if err != nil {
 		return err
 	}
@@ -239,10 +239,11 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 	m.head.Last, m.head.LastAt = &last, ms
 }
 
-// lifeOf returns the life of a tool, and its id, for a result that Kafka got at a time. A tool
-// without one gets one, and so does one that was declared new in between.
-func (s *Store) lifeOf(m *machine, tool string, at time.Time) (id uint32, l *life, err error) {
-	tool = tool[:min(len(tool), maxToolName)]
+// lifeOf returns the life of the tool of a result that Kafka got at a time, and the life's id. A
+// tool without one gets one, and so does one that was declared new in between: an alert says so,
+// or the result names another life than those before.
+func (s *Store) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *life, err error) {
+	tool := r.Tool[:min(len(r.Tool), maxToolName)]
 	id, ok := m.tools[tool]
 	if !ok {
 		err = s.get(m.id, inTools, toolKey(tool), func(v []byte) error {
@@ -265,11 +266,19 @@ func (s *Store) lifeOf(m *machine, tool string, at time.Time) (id uint32, l *lif
 				id = 0
 			}
 		}
+		switch {
+		case id == 0 || r.ToolLife == "" || at.UnixMilli() < l.begun:
+		case !l.named: // an older release kept it
+			l.called, l.named = r.ToolLife, true
+		case l.called != r.ToolLife:
+			id = 0
+		}
 	}
 	if id == 0 {
 		m.head.NextLife++
 		m.dirty = true
 		id, l = m.head.NextLife, newLife(tool, at.UnixMilli())
+		l.called, l.named = r.ToolLife, r.ToolLife != "" || !r.Late // a late one is perhaps not of the tool that is known
 		m.lives[id] = l
 	}
 	m.tools[tool] = id
@@ -291,7 +300,10 @@ func (s *Store) life(m *machine, id uint32) (*life, error) {
 		l = newLife("", 0)
 	}
 	m.lives[id] = l
-	return l, err
+	if err != nil {
+		return l, err
+	}
+	return l, s.get(m.id, inCalled, lifeKey(id), func(v []byte) error { l.call(v); return nil })
 }
 
 // renew notes that a tool was declared new.
@@ -377,8 +389,18 @@ func (m *machine) writeLives(b *bbolt.Bucket) error {
 	if err != nil {
 		return err
 	}
+	called, err := b.CreateBucketIfNotExists(inCalled)
+	if err != nil {
+		return err
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.lives)) {
 		if err := in.Put(lifeKey(id), m.lives[id].appendTo(nil)); err != nil {
+			return err
+		}
+		if !m.lives[id].named {
+			continue
+		}
+		if err := called.Put(lifeKey(id), append([]byte{calledVersion}, m.lives[id].called...)); err != nil {
 			return err
 		}
 	}

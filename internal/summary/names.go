@@ -185,6 +185,9 @@ func (s *Store) absorbLives(tx *bbolt.Tx, a, b *machine, ids map[uint32]uint32) 
 		if len(k) != 4 || l.parse(v) != nil {
 			continue
 		}
+		if called := bucketOf(tx, b.id, inCalled); called != nil {
+			l.call(called.Get(k))
+		}
 		a.head.NextLife++
 		ids[lifeID(k)] = a.head.NextLife
 		a.lives[a.head.NextLife] = l

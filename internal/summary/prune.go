@@ -215,9 +215,11 @@ func (l *limits) removeLives(b *bbolt.Bucket, most int) (n int, err error) {
 		if err := lives.Delete(k); err != nil {
 			return 0, err
 		}
-		if usual := b.Bucket(inUsual); usual != nil {
-			if err := usual.Delete(k); err != nil {
-				return 0, err
+		for _, name := range [][]byte{inUsual, inCalled} {
+			if in := b.Bucket(name); in != nil {
+				if err := in.Delete(k); err != nil {
+					return 0, err
+				}
 			}
 		}
 	}

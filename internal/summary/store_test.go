@@ -618,3 +618,91 @@ func FuzzRecords(f *testing.F) {
 		_, _ = unpack(b)
 	})
 }
+
+// A life ends when results name another one: someone has declared the tool new to its ingester. A
+// command that says so, too, does not end it again.
+func TestToolLives(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	seq := uint64(0)
+	fold := func(name, life string, late bool) {
+		r := result(name, seq, event.Healthy)
+		r.ToolLife, r.Late, r.Model = life, late, "m"
+		r.Ranges = []event.Range{{Channel: "a", Low: float32(seq), High: float32(seq)}}
+		seq++
+		putResults(t, s, r)
+	}
+	is := func(name string, want ...int) { // windows of the lives, the newest first
+		t.Helper()
+		if err := s.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		tools, err := s.Tools(name, 0)
+		var got []int
+		for _, l := range tools {
+			got = append(got, l.Windows)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("lives of %v windows, %v; want %v", got, err, want)
+		}
+	}
+	fold("m", "", false)
+	fold("m", "", false)
+	is("m", 2)
+	fold("m", "a", false)
+	s = flushed(t, s, dir)
+	fold("m", "a", false)
+	fold("m", "", false) // as of another ingester
+	is("m", 3, 2)
+	if u, err := s.Usual("m", "T1"); err != nil || fmt.Sprint(u.Channels) != "[{a 2 4}]" {
+		t.Errorf("usual: %v, %v", u, err)
+	}
+	s = flushed(t, s, dir)
+	putAlerts(t, s, alertAt("m", int(seq)+1, event.ToolIsNew, "")) // a command
+	seq += 2
+	fold("m", "a", false)
+	fold("m", "a", false)
+	is("m", 2, 3, 2)
+	putAlerts(t, s, alertAt("m", int(seq)+1, event.ToolIsNew, "")) // and the ingester
+	seq += 2
+	fold("m", "b", false)
+	is("m", 1, 2, 3, 2)
+	old := message(result("m", 1, event.Healthy), 0) // that lay in another partition
+	old.Result.ToolLife, old.Result.Epoch = "a", "00000000000000bb"
+	put(t, s, "results", old)
+	is("m", 2, 2, 3, 2)
+
+	s = flushed(t, s, dir)
+	err := s.db.Update(func(tx *bbolt.Tx) error { // as an older release has kept it
+		id, _ := s.lookUp("m")
+		return tx.Bucket(inMachines).Bucket(idKey(id)).DeleteBucket(inCalled)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fold("m", "", false)
+	fold("m", "c", false)
+	is("m", 4, 2, 3, 2)
+	fold("m", "d", false)
+	is("m", 1, 4, 2, 3, 2)
+
+	renamed := alertAt("other", int(seq)+1, event.Renamed, "")
+	renamed.Was = "m"
+	seq += 2
+	fold("other", "", true)
+	putAlerts(t, s, renamed)
+	seq += 2
+	fold("other", "d", false)
+	s = flushed(t, s, dir)
+	fold("other", "d", false)
+	is("other", 3, 1, 4, 2, 3, 2)
+}
+
+// flushed writes what waits, and opens the file again.
+func flushed(t *testing.T, s *Store, dir string) *Store {
+	t.Helper()
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return s.crash(t, dir)
+}
