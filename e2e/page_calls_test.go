@@ -123,14 +123,19 @@ func TestPageCallsPeople(t *testing.T) {
 	b.open("#/system")
 	b.until(`document.querySelector('h1')?.textContent === 'System' && document.body.textContent.includes('Windows judged')`)
 	b.until(`shared.get().alarms === 2`)
-	s.raise(1)
+	machine, incident = s.raise(1)
 	b.until(`tones === 18 && document.querySelector('#spoken').textContent === '3 machines with an alarm.'`)
 
-	// Off is off.
+	// The page of all machines does not call again for what was called by number.
 	b.open("#/")
-	b.until(`document.querySelectorAll('.tile').length === 3`)
-	press("Sound")
-	press("Notification")
+	b.until(fmt.Sprintf("document.querySelector(\".tile[data-machine='%s'] [value=acknowledge][data-incident='%s']\")", machine, incident))
+	count(18, 3)
+
+	// Off is off.
+	for _, word := range []string{"Sound", "Notification"} {
+		press(word)
+		b.until(button(word) + `.getAttribute('aria-pressed') === 'false'`)
+	}
 	spoken(0)
 	count(18, 3)
 	b.quiet("/api/") // this program keeps no past

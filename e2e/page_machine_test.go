@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -281,20 +280,10 @@ func (b *browser) open(hash string) {
 // use it, in light and in dark.
 func (b *browser) everyWidth(what string) {
 	b.t.Helper()
-	for _, dark := range []bool{false, true} {
-		scheme := "light"
-		if dark {
-			scheme = "dark"
-		}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
-			b.t.Fatal(err)
-		}
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
 		for _, width := range []int64{400, 768, 1280, 1920} {
-			b.size(width)
-			b.until(fmt.Sprintf("innerWidth === %d", width))
-			if w := js[int64](b, "document.documentElement.scrollWidth"); w > width {
-				b.t.Errorf("%s is %d pixels wide in a window of %d", what, w, width)
-			}
+			b.fitsInto(what, width)
 			b.shot(fmt.Sprintf("%s-%s-%d", what, scheme, width))
 		}
 	}

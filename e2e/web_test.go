@@ -176,12 +176,26 @@ func (b *browser) size(width int64) {
 func (b *browser) fits(what string) {
 	b.t.Helper()
 	for _, width := range []int64{400, 1920, 1280} {
-		b.size(width)
-		b.until(fmt.Sprintf("innerWidth === %d", width))
-		if w := js[int64](b, "document.documentElement.scrollWidth"); w > width {
-			b.t.Errorf("%s is %d pixels wide in a window of %d", what, w, width)
-		}
+		b.fitsInto(what, width)
 		b.shot(fmt.Sprintf("%s-%d", what, width))
+	}
+}
+
+// fitsInto makes the window so wide, and fails the test if the page stays wider.
+func (b *browser) fitsInto(what string, width int64) {
+	b.t.Helper()
+	b.size(width)
+	b.until(fmt.Sprintf("innerWidth === %d", width))
+	for try := 0; ; try++ { // plots follow the window a moment later
+		w := js[int64](b, "document.documentElement.scrollWidth")
+		if w <= width {
+			return
+		}
+		if try == 500 {
+			b.t.Errorf("%s is %d pixels wide in a window of %d", what, w, width)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -18,14 +18,17 @@ export const silent = shared(false);
 const known = new Map(); // machine → incident that was announced
 let audio;
 
-// announce is told all machines that a page shows. Of alarms that were raised before the page
-// was opened it only takes note.
-export function announce(tiles, first) {
+// announce is told the machines that a page shows, and whether they are all there are. Of alarms
+// that were raised before the page was opened, or that announceCount has called while another
+// page was open, it only takes note.
+export function announce(tiles, first, all) {
   const now = tiles.filter(isLoud);
   const fresh = now.filter((x) => known.get(x.name) !== (x.incident ?? ""));
   for (const x of tiles) if (!isLoud(x)) known.delete(x.name);
   for (const x of now) known.set(x.name, x.incident ?? "");
-  if (first || !fresh.length) return;
+  const heard = all && fresh.length <= owed;
+  if (all) owed = 0;
+  if (first || heard || !fresh.length) return;
   const words = fresh.slice(0, 3).map((x) => t("alarms.spoken", { machine: short(x.name), text: sentence(x.instruction) }));
   if (fresh.length > 3) words.push(t("alarms.more", { n: fresh.length - 3 }));
   if (counted !== undefined) counted = Math.min(counted + fresh.length, head.get().alarms ?? 0); // they are not news for announceCount
@@ -38,9 +41,10 @@ export function announce(tiles, first) {
 
 // announceCount is told how many machines have an alarm that calls. It announces a greater number
 // unless the page shows all machines: that one names them.
-let counted;
+let counted, owed = 0; // owed: how many it has called since the page of all machines was open
 export function announceCount(n, all) {
   if (!all && counted !== undefined && n > counted) {
+    owed += n - counted;
     spoken.set(t("alarms.count", { n }));
     if (setting("sound") === "on") beep();
   }

@@ -23,7 +23,7 @@ function reduce(old, name, event, at) {
     machines.set(tile.name, tile);
     names.set(tile.id, tile.name);
   }
-  announce([...machines.values()], !old);
+  announce([...machines.values()], !old, true);
   return { ...old, ...event, machines, names };
 }
 
