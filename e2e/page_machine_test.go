@@ -417,7 +417,7 @@ func TestPageMachineHoles(t *testing.T) {
 	b.until(`!document.querySelector('.lanes').textContent.includes('Each step is')`)
 	b.accessible("machine by hole")
 
-	// A span in which nothing came can be zoomed, too, whatever the axis.
+	// A span in which nothing came can be zoomed, too, on every axis.
 	b.do(chromedp.Focus(chromedp.CSS(".lanes .chart")), chromedp.KeyEvent(kb.PageUp), chromedp.KeyEvent(kb.PageUp))
 	b.until(`document.querySelector('.lanes .says.none') !== null`)
 	hours := `((x) => (x[1] - x[0]) / 3600000)(document.querySelector('.lanes .chart').getAttribute('aria-label').match(/from (.*) to (.*)/).slice(1).map((x) => Date.parse(x)))`

@@ -194,7 +194,7 @@ func (f *dlqRedriveCommand) Run(ctx context.Context, out cli.Output) error {
 		err = errors.Join(err, fmt.Errorf("%d dead letters are not sent because they hold only a part of the message: `monitor dlq show` prints where the message is", parts))
 	}
 	if foreign > 0 {
-		fmt.Fprintf(out.Stderr, "note: %d messages on %s are no dead letters and are left out; `monitor dlq ls` lists them\n", foreign, bus.TopicDead)
+		fmt.Fprintf(out.Stderr, "note: %d messages on %s were not written by a monitor and are left out; `monitor dlq ls` lists them\n", foreign, bus.TopicDead)
 	}
 	for offset := range wanted {
 		err = errors.Join(err, fmt.Errorf("no dead letter at offset %d: see `monitor dlq ls`", offset))

@@ -382,7 +382,7 @@ func TestLateWindowAdvisesNothing(t *testing.T) {
 	}
 }
 
-// The advisories of channels and rates that the next layout does not have end with it, those of
+// The advisories of channels and rates that the next layout does not have end with it; advisories of
 // the others go on.
 func TestSensorsOfAnotherLayout(t *testing.T) {
 	layout := func(channels ...signal.Channel) *signal.Layout {

@@ -519,12 +519,12 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 		t.Error("a window that came late is passed over again when it is sent again")
 	}
 
-	for seq := uint64(8); seq < 40; seq++ { // the ingester of before goes on beside the other one
+	for seq := uint64(8); seq < 40; seq++ { // the ingester of before goes on next to the other one
 		p.window(wideOf(b, 2, seq, "T1"))
 		p.window(of(1, seq+100, "T1"))
 	}
 	if now, _ := p.o.Machine(drill).Models(); now != a.ID() {
-		t.Errorf("%s judges, want that of the ingester that took over", now)
+		t.Errorf("%s judges, want the model of the ingester that took over", now)
 	}
 	wantStrings(t, "advisories", kinds(p.advised[1:]), []string{"two_ingesters raised"})
 	if text := p.advised[len(p.advised)-1].Text; !strings.Contains(text, "are of another layout and get none.") {

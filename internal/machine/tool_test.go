@@ -282,7 +282,7 @@ func TestRetireUnmasks(t *testing.T) {
 	}
 }
 
-// A window that clears the alarm of the tool that is taken out, and that of the tool it is of, makes
+// A window that clears the alarm of the tool that is taken out, and the alarm of its own tool, makes
 // two alerts with ids of their own.
 func TestAlertsOfTwoToolsHaveIDs(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.Latch = false })

@@ -62,13 +62,13 @@ func TestMQTTRightGrantedLater(t *testing.T) {
 	refuse.Store(true)
 	s := mqtttest.Start(t, mqtttest.Options{Refuse: &refuse})
 	f, heard := subscribe(t, s.URL, nil)
-	await(t, "the refusal is said", func() bool { return heard.has("the MQTT broker refuses the topics") })
+	await(t, "the refusal is in the log", func() bool { return heard.has("the MQTT broker refuses the topics") })
 	refuse.Store(false)
 	await(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", []byte("no frame"), false)
 	await(t, "messages come", func() bool { return heard.has("a frame is refused") })
 	if n := strings.Count(strings.Join(heard.said, "\n"), "refuses the topics"); n != 1 {
-		t.Errorf("the refusal was said %d times", n)
+		t.Errorf("the refusal is %d times in the log", n)
 	}
 }
 
