@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
@@ -118,6 +119,15 @@ func TestBackup(t *testing.T) {
 	run(t, "monitor", "alerts", "ack", "--config", p.config("monitor"), machine, "--by", "kim")
 	alerts := follow(t, cfg, bus.TopicAlerts)
 	alerts.until(t, 2, "alerts")
+	evidence := filepath.Join(dir, "data", "evidence", "*.json")
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // it is written a moment after its alert
+		if kept, err := filepath.Glob(evidence); err == nil && len(kept) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no evidence is written")
+		}
+	}
 
 	if did := fmt.Sprint(p.follow(backup)); did != "[monitor-stop broker-stop run broker-start monitor-start]" {
 		t.Fatalf("the page backs up by %s", did)
@@ -139,7 +149,7 @@ func TestBackup(t *testing.T) {
 	if state, by := p.alarm(); state != "acknowledged" || by != "kim" {
 		t.Errorf("after the restore the alarm is %s by %q", state, by)
 	}
-	if kept, err := filepath.Glob(filepath.Join(dir, "data", "evidence", "*")); err != nil || len(kept) == 0 {
+	if kept, err := filepath.Glob(evidence); err != nil || len(kept) == 0 {
 		t.Errorf("no evidence is restored: %v", err)
 	}
 	again := follow(t, cfg, bus.TopicResults)
