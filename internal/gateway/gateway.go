@@ -279,10 +279,9 @@ func (g *Gateway) acquire(ctx context.Context) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	err = errors.Join(unlessStopped(ctx, err), g.store(ctx))
-	if ctx.Err() != nil && errors.Is(err, spool.ErrFull) {
-		g.cfg.Log.Warn().Err(err).Int("windows", len(g.held)).Msg("stopped while the spool was full: the windows that waited for room are not kept")
-		return nil
+	err = errors.Join(unlessStopped(ctx, err), unlessStopped(ctx, g.store(ctx)))
+	if err == nil && len(g.held) > 0 {
+		g.cfg.Log.Warn().Int("windows", len(g.held)).Msg("stopped while the spool was full: the windows that waited for room are not kept")
 	}
 	return err
 }

@@ -16,7 +16,8 @@ const fullPause = 100 * time.Millisecond
 // failure the spool goes on in another file, so that one bad sector stops nothing.
 const storeTries = 3
 
-// store makes the held windows durable. It waits for room while ctx lasts.
+// store makes the held windows durable. It waits for room while ctx lasts, and returns the error of
+// ctx if there was none until then.
 func (g *Gateway) store(ctx context.Context) error {
 	logged := false
 	g.storing()
@@ -26,7 +27,10 @@ func (g *Gateway) store(ctx context.Context) error {
 		g.stored(err)
 		g.logDropped(before)
 		full := errors.Is(err, spool.ErrFull)
-		if err == nil || full && ctx.Err() != nil || !full && (tries == storeTries || errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrClosed)) {
+		if full && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil || !full && (tries == storeTries || errors.Is(err, spool.ErrTooLarge) || errors.Is(err, spool.ErrClosed)) {
 			return err
 		}
 		if !full {
