@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,4 +129,29 @@ func (b *Broker) Drop(t testing.TB, client string) {
 		t.Fatalf("no client is called %s", client)
 	}
 	c.Net.Conn.Close()
+}
+
+// Hostile starts a server that does not speak MQTT: it reads what comes and answers every connection with what
+// say writes. It ends with the test. Hostile returns its host and port.
+func Hostile(t testing.TB, say func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				go func() { _, _ = io.Copy(io.Discard, c) }()
+				say(c)
+			}()
+		}
+	}()
+	return l.Addr().String()
 }

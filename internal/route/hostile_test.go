@@ -14,6 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/mqtttest"
 )
 
 // endless sends text again and again until the client has gone.
@@ -40,30 +41,6 @@ func drip(text string) func(net.Conn) {
 	}
 }
 
-// hostileServer answers every connection with what say writes.
-func hostileServer(t *testing.T, say func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				go func() { _, _ = io.Copy(io.Discard, c) }()
-				say(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // A receiver that never ends its answer holds a route up for one time-out, takes little memory
 // and gets no more than the event.
 func TestHostileReceivers(t *testing.T) {
@@ -83,7 +60,7 @@ func TestHostileReceivers(t *testing.T) {
 		"long packet":      endless("\x20\xff\xff\xff\x7f"),
 		"zeros":            endless("\x00"),
 	} {
-		addr := hostileServer(t, say)
+		addr := mqtttest.Hostile(t, say)
 		for kind, to := range map[string]Receivers{
 			"webhook":      {Webhook: &Webhook{URL: "http://" + addr}},
 			"alertmanager": {Alertmanager: &Alertmanager{URL: "http://" + addr}},

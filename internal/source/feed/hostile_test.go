@@ -6,31 +6,9 @@ import (
 	"runtime"
 	"testing"
 	"time"
-)
 
-// hostileBroker answers every connection with what say writes.
-func hostileBroker(t *testing.T, say func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				go func() { _, _ = io.Copy(io.Discard, c) }()
-				say(c)
-			}()
-		}
-	}()
-	return "mqtt://" + l.Addr().String()
-}
+	"github.com/flank-tcm/flank/internal/mqtttest"
+)
 
 // A hostile broker of MQTT costs a feed little memory, is reported, and does not keep it from closing.
 func TestMQTTHostile(t *testing.T) {
@@ -59,7 +37,7 @@ func TestMQTTHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			f, heard := subscribe(t, hostileBroker(t, c.say), nil, func(cfg *Config, _ *MQTT) { cfg.Timeout = 200 * time.Millisecond })
+			f, heard := subscribe(t, "mqtt://"+mqtttest.Hostile(t, c.say), nil, func(cfg *Config, _ *MQTT) { cfg.Timeout = 200 * time.Millisecond })
 			await(t, "the feed reports it", func() bool { return heard.has(c.heard) })
 			f.Close()
 			runtime.ReadMemStats(&after)
