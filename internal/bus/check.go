@@ -194,13 +194,13 @@ func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
 		}
 	}
 	if len(others) > 0 {
-		found, err := askMetadata(ctx, c.cfg, others)
+		now, err := askCluster(ctx, c.cfg, others...)
 		if err != nil {
 			return explain(err, c.cfg)
 		}
-		for _, t := range found {
-			if t.Error == nil {
-				partitions[t.Name] = len(t.Partitions)
+		for _, t := range others {
+			if topic, err := now.topic(t); err == nil {
+				partitions[t] = len(topic.Partitions)
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,24 +20,24 @@ import (
 
 const (
 	dialTimeout  = 3 * time.Second
-	metadataTTL  = time.Second
+	metadataTTL  = 10 * time.Second
 	callTimeout  = 10 * time.Second
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
-	rebuildAfter = 3               // failed calls in a row after which the client makes new connections
 	absentGrace  = 2 * time.Second // for so long Kafka may not know a topic after it was made, or after a restart
 )
 
-// client is a connection to Kafka that mends itself.
+// client asks Kafka for one part of this program. It shares its transport with the others.
 type client struct {
 	cfg Config
+	t   *transport
+	kc  *kafka.Client
 
 	accepted  atomic.Bool // a broker has let this program in
 	allowed   atomic.Bool // a broker has let it write or read messages
 	published atomic.Bool // a broker has let it write in a transaction
 
 	mu  sync.Mutex
-	kc  *kafka.Client
 	ids map[string]topicID // of topics, when reading them began
 }
 
@@ -46,23 +45,18 @@ func newClient(cfg Config) (*client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &client{cfg: cfg, kc: newKafkaClient(cfg)}, nil
+	kc := newKafkaClient(cfg)
+	return &client{cfg: cfg, t: transportOf(kc), kc: kc}, nil
 }
 
+// newKafkaClient returns a client of the client library. Close it with closeKafkaClient.
 func newKafkaClient(cfg Config) *kafka.Client {
-	return &kafka.Client{
-		Addr:    kafka.TCP(cfg.Brokers...),
-		Timeout: callTimeout,
-		Transport: &kafka.Transport{
-			Dial:        cfg.dial,
-			SASL:        cfg.mechanism(),
-			ClientID:    cfg.ClientID,
-			DialTimeout: dialTimeout,
-			IdleTimeout: 5 * time.Minute,
-			MetadataTTL: cfg.metadataTTL(),
-		},
-	}
+	return &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: cfg.transport()}
 }
+
+func transportOf(kc *kafka.Client) *transport { return kc.Transport.(*transport) }
+
+func closeKafkaClient(kc *kafka.Client) { transportOf(kc).release() }
 
 func (c Config) metadataTTL() time.Duration {
 	if c.Network == nil {
@@ -78,42 +72,22 @@ func (c Config) readWait() time.Duration {
 	return cmp.Or(c.Network.ReadWait, readWait)
 }
 
-func closeKafkaClient(kc *kafka.Client) { kc.Transport.(*kafka.Transport).CloseIdleConnections() }
-
-func (c *client) get() *kafka.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.kc
-}
-
-// rebuild gives the client new connections, unless old was replaced already.
-func (c *client) rebuild(old *kafka.Client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kc == old {
-		closeKafkaClient(old)
-		// A call that got the old client and uses it only now opens connections again,
-		// which nothing would close. Such a call has ended by its deadline.
-		time.AfterFunc(2*callTimeout, func() { closeKafkaClient(old) })
-		c.kc = newKafkaClient(c.cfg)
-	}
-}
-
 func (c *client) sayDamage(m Message) {
 	if c.cfg.OnDamage != nil {
 		c.cfg.OnDamage(m.Damage)
 	}
 }
 
-func (c *client) close() { closeKafkaClient(c.get()) }
+func (c *client) close() { c.t.release() }
+
+func (c *client) get() *kafka.Client { return c.kc }
 
 // retry calls f, with a deadline, until it succeeds, fails for good or ctx ends.
 func (c *client) retry(ctx context.Context, f func(ctx context.Context, kc *kafka.Client) error) error {
 	var o outage
 	for {
-		kc := c.get()
 		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-		err := f(callCtx, kc)
+		err := f(callCtx, c.kc)
 		cancel()
 		if err == nil {
 			c.accepted.Store(true)
@@ -126,9 +100,8 @@ func (c *client) retry(ctx context.Context, f func(ctx context.Context, kc *kafk
 		if err = explain(err, c.cfg); c.permanent(err) {
 			return err
 		}
-		if o.failed(c.cfg, err); o.failures%rebuildAfter == 0 {
-			c.rebuild(kc)
-		}
+		o.failed(c.cfg, err)
+		c.t.expire()
 		if o.sleep(ctx) != nil {
 			return o.ended(ctx)
 		}
@@ -201,19 +174,17 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 	return n, err
 }
 
-// count is partitions from the client's cache, which is at most a second old. It asks
-// the brokers if the cache does not know the topic.
+// count is partitions from what the transport knows. It asks the brokers if it does not know the topic.
 func (c *client) count(ctx context.Context, topic string) (int, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	meta, err := c.get().Metadata(call, &kafka.MetadataRequest{Topics: []string{topic}})
-	if err == nil && len(meta.Topics) == 1 && meta.Topics[0].Error == nil && len(meta.Topics[0].Partitions) > 0 {
-		return len(meta.Topics[0].Partitions), nil
+	if now, err := c.t.know(call, false, topic); err == nil && len(now.Topics[topic].Partitions) > 0 {
+		return len(now.Topics[topic].Partitions), nil
 	}
 	return c.partitions(ctx, topic)
 }
 
-// askPartitions asks the brokers, not a cache, how many partitions topic has.
+// askPartitions asks the brokers how many partitions topic has.
 func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
 	counts, err := askTopics(ctx, cfg, topic)
 	return counts[topic], err
@@ -221,25 +192,30 @@ func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
 
 // askTopics is askPartitions for several topics.
 func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions map[string]int, err error) {
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	now, err := askCluster(ctx, cfg, topics...)
 	if err != nil {
 		return nil, err
 	}
 	partitions = make(map[string]int)
-	for _, topic := range topics {
-		i := slices.IndexFunc(meta.Topics, func(t kafka.Topic) bool { return t.Name == topic })
-		if i < 0 || unknownTopic(meta.Topics[i].Error) {
+	for _, name := range topics {
+		topic, err := now.topic(name)
+		if unknownTopic(err) {
 			return nil, fmt.Errorf("bus: topic %s on %s: %w, or this program has no right to it: create it with `ingest topics apply`, or grant the right",
-				topic, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
+				name, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
 		}
-		if err := meta.Topics[i].Error; err != nil {
-			return nil, fmt.Errorf("topic %s: %w", topic, err)
+		if err != nil {
+			return nil, err
 		}
-		partitions[topic] = len(meta.Topics[i].Partitions)
+		partitions[name] = len(topic.Partitions)
 	}
 	return partitions, nil
+}
+
+// askCluster asks the brokers for the cluster and for topics.
+func askCluster(ctx context.Context, cfg Config, topics ...string) (*cluster, error) {
+	t := cfg.transport()
+	defer t.release()
+	return t.know(ctx, true, topics...)
 }
 
 // unknownTopic reports whether Kafka, or the client's cache, does not know a topic.
@@ -331,13 +307,11 @@ func Probe(ctx context.Context, cfg Config) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{})
+	now, err := askCluster(ctx, cfg)
 	if err != nil {
 		return explain(err, cfg)
 	}
-	if len(meta.Brokers) == 0 {
+	if len(now.Brokers) == 0 {
 		return fmt.Errorf("bus: %s answers, but knows no broker: wait until Kafka has started", strings.Join(cfg.Brokers, ", "))
 	}
 	return nil

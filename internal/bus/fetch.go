@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol/fetch"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // fetcher reads one partition. It parses the answers itself: the client library takes
@@ -66,17 +63,17 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 			f.budget.give(reserved - memory)
 		}()
 	}
-	err = f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
 		if f.next < 0 {
-			at, err := f.resolve(ctx, kc)
+			at, err := f.resolve(ctx)
 			if err != nil {
 				return err
 			}
 			f.next = at
 		}
-		msgs, err = f.fetchOnce(ctx, kc, wait)
+		msgs, err = f.fetchOnce(ctx, wait)
 		if errors.Is(err, kafka.OffsetOutOfRange) {
-			return f.relocate(ctx, kc)
+			return f.relocate(ctx)
 		}
 		return err
 	})
@@ -94,42 +91,29 @@ func (f *fetcher) done(memory int) {
 	}
 }
 
+func (f *fetcher) place() place { return place{f.topic, f.partition} }
+
 // resolve returns the offset that f.next stands for.
-func (f *fetcher) resolve(ctx context.Context, kc *kafka.Client) (int64, error) {
+func (f *fetcher) resolve(ctx context.Context) (int64, error) {
 	if f.next == LastOffset {
-		return endOf(ctx, kc, f.topic, f.partition)
+		return f.c.t.endOf(ctx, f.place())
 	}
-	return offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
+	return f.c.t.offset(ctx, f.place(), FirstOffset, false)
 }
 
-func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Duration) ([]Message, error) {
-	// PartitionMaxBytes bounds the answer, not MaxBytes: where MaxBytes ends an answer, the
-	// embedded broker does not say which transactions were aborted.
-	req := &fetch.Request{
-		ReplicaID: -1, MaxWaitTime: int32(max(wait, time.Millisecond).Milliseconds()), MinBytes: 1, MaxBytes: math.MaxInt32, SessionID: -1, SessionEpoch: -1,
-		Topics: []fetch.RequestTopic{{Topic: f.topic, Partitions: []fetch.RequestPartition{{
-			Partition: int32(f.partition), CurrentLeaderEpoch: -1, FetchOffset: f.next, LogStartOffset: -1, PartitionMaxBytes: int32(f.most),
-		}}}},
-	}
-	if committedOnly(f.topic) {
-		req.IsolationLevel = int8(kafka.ReadCommitted)
-	}
-	res, err := askFetch(ctx, kc, f.c.cfg.ClientID, req)
+func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message, error) {
+	got, err := f.c.t.fetch(ctx, &demand{
+		place: f.place(), next: f.next, most: f.most, urgent: f.busy || wait < busyWait, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1),
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer giveBody(res.body)
-	got, err := res.parse()
-	if err == nil && got.code != 0 {
-		err = got.code
-	}
-	if err != nil {
-		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
+	defer got.body.done()
+	if got.code != 0 {
+		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, got.code)
 	}
 	f.c.allowed.Store(true)
-	if f.high = got.high; committedOnly(f.topic) {
-		f.high = got.stable
-	}
+	f.high = got.end(f.topic)
 	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried}
 	out, err := r.read(got.records, f.next)
 	if err != nil {
@@ -150,12 +134,12 @@ func (f *fetcher) fetchOnce(ctx context.Context, kc *kafka.Client, wait time.Dur
 // the missing offsets are a gap. A log that ends before the offset either belongs to a new
 // topic, which is read from its beginning, or has lost its newest messages, as after a
 // power cut. Then reading goes on at its end: the messages before it were read.
-func (f *fetcher) relocate(ctx context.Context, kc *kafka.Client) error {
-	first, err := offsetAt(ctx, kc, f.topic, f.partition, FirstOffset)
+func (f *fetcher) relocate(ctx context.Context) error {
+	first, err := f.c.t.offset(ctx, f.place(), FirstOffset, false)
 	if err != nil {
 		return err
 	}
-	end, err := offsetAt(ctx, kc, f.topic, f.partition, LastOffset)
+	end, err := f.c.t.offset(ctx, f.place(), LastOffset, false)
 	if err != nil {
 		return err
 	}
@@ -183,7 +167,7 @@ func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
 	f.c.mu.Lock()
 	before := f.c.ids[f.topic]
 	f.c.mu.Unlock()
-	now := f.c.askID(ctx, f.topic)
+	now := f.c.t.askID(ctx, f.topic)
 	known := before != (topicID{}) && now != (topicID{})
 	if known && (now != before || f.read) {
 		return now != before
@@ -191,76 +175,13 @@ func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
 	return first == 0 && end < f.next/2
 }
 
-// topicID is the id that Kafka gives a new topic; zero if it is not known.
-type topicID [16]byte
-
 // learnID remembers the id that a topic has when reading begins.
 func (c *client) learnID(ctx context.Context, topic string) {
-	id := c.askID(ctx, topic)
+	id := c.t.askID(ctx, topic)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ids == nil {
 		c.ids = make(map[string]topicID)
 	}
 	c.ids[topic] = id
-}
-
-// askID asks for the id of a topic, once.
-func (c *client) askID(ctx context.Context, topic string) topicID {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	req := kmsg.NewPtrMetadataRequest()
-	asked := kmsg.NewMetadataRequestTopic()
-	asked.Topic = &topic
-	req.Topics = append(req.Topics, asked)
-	res, err := (&checker{cfg: c.cfg}).ask(ctx, req)
-	if err != nil {
-		return topicID{}
-	}
-	if meta, ok := res.(*kmsg.MetadataResponse); ok && len(meta.Topics) == 1 && meta.Topics[0].ErrorCode == 0 {
-		return meta.Topics[0].TopicID
-	}
-	return topicID{}
-}
-
-// endOf returns the offset behind the newest message of a topic that may be read.
-func endOf(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
-	if committedOnly(topic) {
-		return stableEnd(ctx, kc, topic, partition)
-	}
-	return offsetAt(ctx, kc, topic, partition, LastOffset)
-}
-
-// offsetAt returns the offset that FirstOffset or LastOffset stands for now.
-func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int, at int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.OffsetRequest{Partition: partition, Timestamp: at}, kafka.ReadUncommitted)
-	if at == FirstOffset {
-		return p.FirstOffset, err
-	}
-	return p.LastOffset, err
-}
-
-// stableEnd returns the offset before which every transaction has ended: readers of
-// committed messages get no further.
-func stableEnd(ctx context.Context, kc *kafka.Client, topic string, partition int) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.LastOffsetOf(partition), kafka.ReadCommitted)
-	return p.LastOffset, err
-}
-
-// listOffsets asks for offsets of one partition.
-func listOffsets(ctx context.Context, kc *kafka.Client, topic string, ask kafka.OffsetRequest, isolation kafka.IsolationLevel) (kafka.PartitionOffsets, error) {
-	res, err := kc.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {ask}}, IsolationLevel: isolation})
-	if err != nil {
-		return kafka.PartitionOffsets{}, err
-	}
-	for _, p := range res.Topics[topic] {
-		if p.Partition != ask.Partition {
-			continue
-		}
-		if p.Error != nil {
-			return kafka.PartitionOffsets{}, fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, ask.Partition, p.Error)
-		}
-		return p, nil
-	}
-	return kafka.PartitionOffsets{}, fmt.Errorf("bus: offsets of topic %s partition %d: not in the answer", topic, ask.Partition)
 }

@@ -118,7 +118,7 @@ func (f *follower) regroup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if id := f.c.askID(ctx, f.topic); id != (topicID{}) && id != f.id {
+	if id := f.c.t.askID(ctx, f.topic); id != (topicID{}) && id != f.id {
 		if f.id != (topicID{}) {
 			f.parts = nil
 		}
@@ -136,8 +136,8 @@ func (f *follower) regroup(ctx context.Context) error {
 
 // begin asks where to begin in a partition.
 func (f *follower) begin(ctx context.Context, p *followedPartition) error {
-	err := f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		p.End, err = endOf(ctx, kc, f.topic, p.Partition)
+	err := f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+		p.End, err = f.c.t.endOf(ctx, place{f.topic, p.Partition})
 		return err
 	})
 	if err != nil {
@@ -146,14 +146,14 @@ func (f *follower) begin(ctx context.Context, p *followedPartition) error {
 	at := f.to.Start(p.Followed)
 	p.fetcher = fetcher{c: f.c, topic: f.topic, partition: p.Partition, next: at.Offset}
 	p.shrunk = time.Time{}
-	return f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
+	return f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
 		if p.next < 0 {
-			p.next, err = p.resolve(ctx, kc)
+			p.next, err = p.resolve(ctx)
 		}
 		if err != nil || at.Since.UnixMilli() <= 0 {
 			return err
 		}
-		since, err := offsetOf(ctx, kc, f.topic, p.Partition, at.Since, p.End)
+		since, err := f.c.t.offsetOf(ctx, place{f.topic, p.Partition}, at.Since, p.End)
 		p.next = max(p.next, since)
 		return err
 	})
@@ -230,50 +230,25 @@ func (f *follower) read(ctx context.Context, p *followedPartition) error {
 // ends returns where the partitions end, by their index in f.parts. A partition that has no
 // leader is left out: it is asked for again.
 func (f *follower) ends(ctx context.Context) (ends map[int]int64, err error) {
-	ask := make([]kafka.OffsetRequest, len(f.parts))
-	for i, p := range f.parts {
-		ask[i] = kafka.LastOffsetOf(p.Partition)
+	times := make(map[int]int64)
+	for i := range f.parts {
+		times[i] = LastOffset
 	}
-	err = f.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
 		ends = make(map[int]int64)
-		err := f.ask(ctx, kc, ask, ends)
-		if err == nil {
+		answers, err := f.c.t.offsets(ctx, f.topic, times, committedOnly(f.topic))
+		for i, a := range answers {
+			if a.err != nil {
+				err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", f.topic, i, a.err)
+				f.c.t.expire()
+				continue
+			}
+			ends[i] = a.offset
+		}
+		if len(ends) > 0 {
 			return nil
 		}
-		for i := range ask { // one that has no leader makes the request for all of them fail
-			if len(ask) > 1 && ctx.Err() == nil {
-				_ = f.ask(ctx, kc, ask[i:i+1], ends)
-			}
-		}
-		if len(ends) == 0 {
-			return err
-		}
-		return nil
+		return err
 	})
 	return ends, err
-}
-
-// ask adds where the partitions end to ends. It fails if no partition has an answer.
-func (f *follower) ask(ctx context.Context, kc *kafka.Client, ask []kafka.OffsetRequest, ends map[int]int64) error {
-	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{f.topic: ask}}
-	if committedOnly(f.topic) {
-		req.IsolationLevel = kafka.ReadCommitted
-	}
-	res, err := kc.ListOffsets(ctx, req)
-	if err != nil {
-		return err
-	}
-	answers := 0
-	for _, p := range res.Topics[f.topic] {
-		if p.Error != nil {
-			err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", f.topic, p.Partition, p.Error)
-			continue
-		}
-		answers++
-		ends[p.Partition] = p.LastOffset
-	}
-	if answers > 0 {
-		return nil
-	}
-	return err
 }

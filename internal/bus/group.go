@@ -494,7 +494,7 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 func (p *Partition) End(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	end, err := endOf(ctx, p.f.c.get(), p.topic, p.ID())
+	end, err := p.f.c.t.endOf(ctx, p.f.place())
 	if err != nil {
 		return 0, explain(err, p.f.c.cfg)
 	}

@@ -542,8 +542,4 @@ func TestGroupTimes(t *testing.T) {
 	if req.SessionTimeoutMillis != 6000 || req.RebalanceTimeoutMillis != 30_000 {
 		t.Errorf("session of %d ms, rebalance of %d ms", req.SessionTimeoutMillis, req.RebalanceTimeoutMillis)
 	}
-	kc := newKafkaClient(cfg)
-	if ttl := kc.Transport.(*kafka.Transport).MetadataTTL; ttl != time.Second {
-		t.Errorf("the client asks for leaders every %v", ttl)
-	}
 }

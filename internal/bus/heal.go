@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
 const (
@@ -73,26 +71,28 @@ func (t *Txn) stillStuck(ctx context.Context, before map[place]int64) (map[place
 // with the offset where readers stop.
 func (t *Txn) stuck(ctx context.Context) (map[place]int64, error) {
 	found := make(map[place]int64)
-	err := t.repeat(ctx, "look for open transactions", func(ctx context.Context, kc *kafka.Client) error {
+	err := t.repeat(ctx, "look for open transactions", func(ctx context.Context) error {
 		clear(found)
-		meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{TopicState, TopicResults, TopicAlerts}})
+		topics := []string{TopicState, TopicResults, TopicAlerts}
+		now, err := t.c.t.know(ctx, false, topics...)
 		if err != nil {
 			return err
 		}
-		for _, topic := range meta.Topics {
-			if topic.Error != nil || t.p.ID() >= len(topic.Partitions) {
+		for _, topic := range topics {
+			at := place{topic, t.p.ID()}
+			if _, ok := now.Topics[topic].Partitions[int32(at.partition)]; !ok {
 				continue
 			}
-			end, err := offsetAt(ctx, kc, topic.Name, t.p.ID(), LastOffset)
+			end, err := t.c.t.offset(ctx, at, LastOffset, false)
 			if err != nil {
 				return err
 			}
-			stable, err := stableEnd(ctx, kc, topic.Name, t.p.ID())
+			stable, err := t.c.t.offset(ctx, at, LastOffset, true)
 			if err != nil {
 				return err
 			}
 			if stable < end {
-				found[place{topic.Name, t.p.ID()}] = stable
+				found[at] = stable
 			}
 		}
 		return nil
@@ -108,5 +108,5 @@ func (t *Txn) closeEmpty(ctx context.Context, places []place) error {
 	if err := t.addOffsets(ctx); err != nil {
 		return err
 	}
-	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) })
+	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context) error { return t.end(ctx, true) })
 }

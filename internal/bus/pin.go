@@ -4,48 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/findcoordinator"
 )
 
-// toBroker is a request for the broker with a known number. The client library alone would
-// ask FindCoordinator before every request of a transaction, and ignore the error in the
-// answer.
-type toBroker struct {
-	protocol.Message // the request
-	node             int32
-	clientID         string
-	version          int16 // of the request; set by the connection
-}
-
-// Broker implements protocol.BrokerMessage.
-func (r *toBroker) Broker(c protocol.Cluster) (protocol.Broker, error) {
-	b, ok := c.Brokers[r.node]
-	if !ok {
-		return protocol.Broker{ID: -1}, kafka.BrokerNotAvailable
-	}
-	return b, nil
-}
-
-// Required implements protocol.RawExchanger.
-func (r *toBroker) Required(versions map[protocol.ApiKey]int16) bool {
-	r.version = versions[r.ApiKey()]
-	return true
-}
-
-// RawExchange implements protocol.RawExchanger. A connection carries one request at a time,
-// so every request may have the same number.
-func (r *toBroker) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	return protocol.RoundTrip(rw, r.version, 1, r.clientID, r.Message)
-}
-
-// askBroker sends a request to the broker with number node and returns its answer.
-func askBroker[T protocol.Message](ctx context.Context, c *client, kc *kafka.Client, node int32, req protocol.Message) (T, error) {
+// askBroker sends a request to the broker with number node and returns its answer. The client
+// library alone would ask FindCoordinator before every request of a transaction.
+func askBroker[T protocol.Message](ctx context.Context, t *transport, node int32, req protocol.Message) (T, error) {
 	var none T
-	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &toBroker{Message: req, node: node, clientID: c.cfg.ClientID})
+	res, err := t.toNode(ctx, node, req)
 	if err != nil {
 		return none, err
 	}
@@ -71,11 +40,11 @@ type pinned struct {
 }
 
 // find returns the number of the coordinator. It asks only if it does not know it.
-func (p *pinned) find(ctx context.Context, kc *kafka.Client) (int32, error) {
+func (p *pinned) find(ctx context.Context, t *transport) (int32, error) {
 	if p.set {
 		return p.node, nil
 	}
-	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &findcoordinator.Request{Key: p.key, KeyType: p.kind})
+	res, err := t.anyone(ctx, &findcoordinator.Request{Key: p.key, KeyType: p.kind})
 	if err != nil {
 		return 0, err
 	}
@@ -111,13 +80,13 @@ func (p *pinned) explain(err error) error {
 }
 
 // coordinate sends a request to a coordinator and returns its answer.
-func coordinate[T protocol.Message](ctx context.Context, c *client, kc *kafka.Client, p *pinned, req protocol.Message) (T, error) {
-	node, err := p.find(ctx, kc)
+func coordinate[T protocol.Message](ctx context.Context, t *transport, p *pinned, req protocol.Message) (T, error) {
+	node, err := p.find(ctx, t)
 	if err != nil {
 		var none T
 		return none, err
 	}
-	res, err := askBroker[T](ctx, c, kc, node, req)
+	res, err := askBroker[T](ctx, t, node, req)
 	if err != nil {
 		p.set = false
 	}

@@ -152,8 +152,7 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 	missing, since := false, time.Now()
 	err := p.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
 		if missing {
-			// A refused password looks the same from here. The second question tells
-			// the two apart. It does not use the client's cache, which may be out of date.
+			// What this program knows of the topic may be out of date.
 			n, err := p.c.partitions(ctx, topic)
 			if err != nil {
 				return err
@@ -165,8 +164,7 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 				p.fewer(topic)
 				return errFewer
 			}
-			p.c.rebuild(kc)
-			kc, missing = p.c.get(), false
+			missing = false
 		}
 		err := produceOnce(ctx, kc, topic, partition, msgs)
 		if err == nil {

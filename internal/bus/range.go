@@ -23,10 +23,11 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err == nil {
-		end, err = endOf(ctx, kc, topic, partition)
+	t := cfg.transport()
+	defer t.release()
+	at := place{topic, partition}
+	if first, err = t.offset(ctx, at, FirstOffset, false); err == nil {
+		end, err = t.endOf(ctx, at)
 	}
 	return first, end, err
 }
@@ -43,21 +44,17 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	if _, err := c.partitions(ctx, topic); err != nil {
 		return err
 	}
+	at := place{topic, partition}
 	var first, end int64
-	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if r.Settled {
-			end, err = offsetAt(ctx, kc, topic, partition, LastOffset)
-		} else {
-			end, err = endOf(ctx, kc, topic, partition)
-		}
-		if err != nil {
+	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+		if end, err = c.t.offset(ctx, at, LastOffset, committedOnly(topic) && !r.Settled); err != nil {
 			return err
 		}
-		if first, err = offsetAt(ctx, kc, topic, partition, FirstOffset); err != nil {
+		if first, err = c.t.offset(ctx, at, FirstOffset, false); err != nil {
 			return err
 		}
 		if r.Since.UnixMilli() > 0 { // to Kafka, times of 0 and less have other meanings
-			since, err := offsetOf(ctx, kc, topic, partition, r.Since, end)
+			since, err := c.t.offsetOf(ctx, at, r.Since, end)
 			if err != nil {
 				return err
 			}
@@ -77,15 +74,10 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 
 // offsetOf returns the offset of the first message that Kafka got at that time or
 // later, or end if there is none.
-func offsetOf(ctx context.Context, kc *kafka.Client, topic string, partition int, at time.Time, end int64) (int64, error) {
-	p, err := listOffsets(ctx, kc, topic, kafka.TimeOffsetOf(partition, at), kafka.ReadUncommitted)
-	if err != nil {
-		return 0, err
+func (t *transport) offsetOf(ctx context.Context, at place, since time.Time, end int64) (int64, error) {
+	offset, err := t.offset(ctx, at, since.UnixMilli(), false)
+	if err == nil && offset < 0 {
+		return end, nil
 	}
-	for offset := range p.Offsets {
-		if offset >= 0 {
-			return offset, nil
-		}
-	}
-	return end, nil
+	return offset, err
 }

@@ -91,9 +91,10 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 func readPartition(ctx context.Context, c *client, memory *budget, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
 	next := offset
 	var end int64
-	err := c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		if end, err = endOf(ctx, kc, topic, partition); err == nil && offset == FirstOffset {
-			next, err = offsetAt(ctx, kc, topic, partition, FirstOffset) // so that an empty partition is at its end
+	at := place{topic, partition}
+	err := c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+		if end, err = c.t.endOf(ctx, at); err == nil && offset == FirstOffset {
+			next, err = c.t.offset(ctx, at, FirstOffset, false) // so that an empty partition is at its end
 		}
 		return err
 	})
@@ -139,7 +140,7 @@ func readUntil(ctx context.Context, c *client, memory *budget, topic string, par
 		switch {
 		case follow:
 		case empty == 2:
-			c.rebuild(c.get()) // perhaps this connection is stuck
+			c.t.reset() // perhaps this connection is stuck
 		case empty == 4:
 			return nil // compaction removed the last messages
 		}

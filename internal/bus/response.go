@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -42,19 +41,11 @@ func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if err := protocol.WriteRequest(rw, r.version, 1, r.clientID, r.Request); err != nil {
 		return nil, err
 	}
-	var length [4]byte
-	if _, err := io.ReadFull(rw, length[:]); err != nil {
+	body, err := readBody(rw)
+	if err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > maxResponse {
-		return nil, errNotKafka
-	}
-	res := &fetchResponse{version: r.version, body: takeBody(int(n))}
-	if _, err := io.ReadFull(rw, res.body); err != nil {
-		return nil, err
-	}
-	return res, nil
+	return &fetchResponse{version: r.version, body: body}, nil
 }
 
 // bodies holds the memory of decoded answers, for the next answers.
@@ -69,7 +60,7 @@ func takeBody(n int) []byte {
 
 func giveBody(b []byte) { bodies.Put(&b) }
 
-// fetched is the answer about the one partition of the request.
+// fetched is the answer about one partition.
 type fetched struct {
 	code    kafka.Error // 0: none
 	high    int64       // offset behind the newest message
@@ -78,36 +69,44 @@ type fetched struct {
 	records []byte // record batches; the last may be cut off
 }
 
+// end returns the offset behind the newest message that may be read.
+func (f *fetched) end(topic string) int64 {
+	if committedOnly(topic) {
+		return f.stable
+	}
+	return f.high
+}
+
 // parse parses the answer. Any bytes are safe to try.
-func (r *fetchResponse) parse() (f fetched, err error) {
+func (r *fetchResponse) parse() (map[place]fetched, error) {
 	d := wire{left: r.body}
 	d.int32() // number of the request
 	d.int32() // throttle time in ms
 	if r.version >= 7 {
-		f.code = kafka.Error(d.int16())
+		if code := d.int16(); code != 0 {
+			return nil, kafka.Error(code)
+		}
 		d.int32() // session
 	}
-	if f.code != 0 {
-		return f, d.err()
+	found := make(map[place]fetched)
+	for n := d.count(false); n > 0 && !d.failed; n-- {
+		topic := string(d.bytes(int64(d.int16())))
+		for n := d.count(false); n > 0 && !d.failed; n-- {
+			at := place{topic, int(d.int32())}
+			found[at] = r.partition(&d)
+		}
 	}
-	if topics := d.int32(); topics != 1 {
-		return f, fmt.Errorf("bus: answer has %d topics, want 1", topics)
-	}
-	d.bytes(int64(d.int16()))
-	if partitions := d.int32(); partitions != 1 {
-		return f, fmt.Errorf("bus: answer has %d partitions, want 1", partitions)
-	}
-	d.int32() // number of the partition
+	return found, d.err()
+}
+
+// partition parses what follows the number of a partition.
+func (r *fetchResponse) partition(d *wire) (f fetched) {
 	f.code = kafka.Error(d.int16())
 	f.high, f.stable = d.int64(), d.int64()
 	if r.version >= 5 {
 		d.int64() // first offset of the log
 	}
-	n := d.int32()
-	if int64(n) > int64(len(d.left))/16 {
-		return f, errAnswer
-	}
-	for range n {
+	for n := d.count(false); n > 0 && !d.failed; n-- {
 		f.aborted = append(f.aborted, aborted{producer: d.int64(), first: d.int64()})
 	}
 	if r.version >= 11 {
@@ -116,7 +115,7 @@ func (r *fetchResponse) parse() (f fetched, err error) {
 	if size := d.int32(); size > 0 {
 		f.records = d.bytes(int64(size))
 	}
-	return f, d.err()
+	return f
 }
 
 var errAnswer = fmt.Errorf("bus: a length in the broker's answer is wrong: %w", io.ErrUnexpectedEOF)
@@ -164,13 +163,4 @@ func (w *wire) int64() int64 {
 		return int64(binary.BigEndian.Uint64(b))
 	}
 	return 0
-}
-
-// askFetch sends a request for one partition and returns the answer's bytes.
-func askFetch(ctx context.Context, kc *kafka.Client, clientID string, req *fetch.Request) (*fetchResponse, error) {
-	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &fetchRequest{Request: req, clientID: clientID})
-	if err != nil {
-		return nil, err
-	}
-	return res.(*fetchResponse), nil
 }

@@ -173,8 +173,8 @@ func TestKafkaSecured(t *testing.T) {
 	send(t, cert, windows("cert", 0, 5))
 	send(t, login, windows("login", 0, 5))
 	k.User(t, "ingest", "another")
-	cert.c.rebuild(cert.c.get()) // as after a broker's restart
-	login.c.rebuild(login.c.get())
+	cert.c.t.reset() // as after a broker's restart
+	login.c.t.reset()
 	time.Sleep(3 * time.Second) // the certificate expires
 	done := make(chan error, 2)
 	go func() { done <- cert.Send(testContext(t), windows("cert", 5, 10)) }()

@@ -363,7 +363,7 @@ func TestTransactionThroughARebalance(t *testing.T) {
 		}
 		time.AfterFunc(50*time.Millisecond, func() { close(goOn) })
 		if err = txn.commitPositions(ctx, map[string]int64{TopicWindows: 0}); err == nil {
-			err = txn.repeat(ctx, "commit", func(ctx context.Context, kc *kafka.Client) error { return txn.end(ctx, kc, true) })
+			err = txn.repeat(ctx, "commit", func(ctx context.Context) error { return txn.end(ctx, true) })
 		}
 		if err != nil || p.holding.generation().ID != gen.ID+1 {
 			t.Errorf("committed in generation %d, begun in %d: %v", p.holding.generation().ID, gen.ID, err)

@@ -254,31 +254,18 @@ func awaitRetained(ctx context.Context, cfg Config, changed []TopicStatus) error
 // partitionsForNew returns how many partitions a new topic of machines gets: as many as the
 // existing ones have.
 func partitionsForNew(ctx context.Context, cfg Config) (int, error) {
-	topics, err := askMetadata(ctx, cfg, MachineTopics())
+	now, err := askCluster(ctx, cfg, MachineTopics()...)
 	if err != nil {
 		return 0, err
 	}
 	most := 0
-	for _, t := range topics {
-		if t.Error == nil {
-			most = max(most, len(t.Partitions))
-		}
+	for _, t := range MachineTopics() {
+		most = max(most, len(now.Topics[t].Partitions))
 	}
 	if most == 0 {
 		most = DefaultPartitions
 	}
 	return most, nil
-}
-
-// askMetadata asks the brokers, not a cache.
-func askMetadata(ctx context.Context, cfg Config, topics []string) ([]kafka.Topic, error) {
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	meta, err := kc.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
-	if err != nil {
-		return nil, err
-	}
-	return meta.Topics, nil
 }
 
 // create makes the missing topics and notes their names in created.
@@ -333,25 +320,21 @@ var describedSettings = []string{
 
 // describe returns the status of topics, with notes on settings that would hurt.
 func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, error) {
-	topics, err := askMetadata(ctx, cfg, names)
+	now, err := askCluster(ctx, cfg, names...)
 	if err != nil {
 		return nil, err
 	}
 	ask := &kafka.DescribeConfigsRequest{}
 	status := make([]TopicStatus, len(names))
 	for i, name := range names {
-		status[i] = TopicStatus{Name: name}
+		topic, err := now.topic(name)
+		if err != nil {
+			return nil, fmt.Errorf("bus: %w", err) // one just made is known in a moment
+		}
+		status[i] = TopicStatus{Name: name, Partitions: len(topic.Partitions), Replicas: len(topic.Partitions[0].Replicas)}
 		ask.Resources = append(ask.Resources, kafka.DescribeConfigRequestResource{
 			ResourceType: kafka.ResourceTypeTopic, ResourceName: name, ConfigNames: describedSettings,
 		})
-	}
-	for _, t := range topics {
-		if t.Error != nil {
-			return nil, fmt.Errorf("bus: topic %s: %w", t.Name, t.Error) // one just made is known in a moment
-		}
-		if i := slices.Index(names, t.Name); i >= 0 && len(t.Partitions) > 0 {
-			status[i].Partitions, status[i].Replicas = len(t.Partitions), len(t.Partitions[0].Replicas)
-		}
 	}
 	kc := newKafkaClient(cfg)
 	defer closeKafkaClient(kc)

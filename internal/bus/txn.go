@@ -71,8 +71,8 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 		err = t.healIfStuck(ctx)
 	}
 	if err == nil {
-		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context, kc *kafka.Client) error {
-			return t.fetchPositions(ctx, kc, append([]string{p.topic}, others...))
+		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context) error {
+			return t.fetchPositions(ctx, append([]string{p.topic}, others...))
 		})
 	}
 	if err == nil {
@@ -138,7 +138,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 	if err := t.write(ctx, outs, committed); err != nil {
 		return t.giveUp(ctx, outs, err)
 	}
-	if err := t.repeat(ctx, "commit", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, true) }); err != nil {
+	if err := t.repeat(ctx, "commit", func(ctx context.Context) error { return t.end(ctx, true) }); err != nil {
 		return t.lose(err) // it may be committed, so do not abort
 	}
 	t.c.published.Store(true)
@@ -161,7 +161,7 @@ func (t *Txn) lose(cause error) error {
 func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	aborted := t.repeat(ctx, "abort", func(ctx context.Context, kc *kafka.Client) error { return t.end(ctx, kc, false) })
+	aborted := t.repeat(ctx, "abort", func(ctx context.Context) error { return t.end(ctx, false) })
 	if t.judge(cause) != forever {
 		return t.lose(cause)
 	}
@@ -226,13 +226,12 @@ func judgeCode(k kafka.Error) verdict {
 
 // repeat calls f, with a deadline, until it succeeds, ctx ends or judge forbids another
 // attempt.
-func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Context, kc *kafka.Client) error) error {
+func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	var o outage
 	began := time.Now()
 	for wait := firstRepeat; ; wait = min(2*wait, maxBackoff) {
-		kc := t.c.get()
 		call, cancel := context.WithTimeout(ctx, txnCall)
-		err := f(call, kc)
+		err := f(call)
 		cancel()
 		if err == nil {
 			t.c.accepted.Store(true)
@@ -244,9 +243,8 @@ func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Contex
 			return err
 		}
 		if !errors.Is(err, kafka.ConcurrentTransactions) || time.Since(began) > quietRepeat {
-			if o.failed(t.c.cfg, err); o.failures%rebuildAfter == 0 {
-				t.c.rebuild(kc)
-			}
+			o.failed(t.c.cfg, err)
+			t.c.t.expire()
 		}
 		select {
 		case <-time.After(wait):
@@ -264,8 +262,8 @@ func unanswered(err error) bool {
 
 // initOnce makes this member the owner of the transactional id. It never sends its old
 // producer id: a broker would take that for a repair by the present owner.
-func (t *Txn) initOnce(ctx context.Context, kc *kafka.Client) error {
-	res, err := coordinate[*initproducerid.Response](ctx, t.c, kc, &t.ofTxn, &initproducerid.Request{
+func (t *Txn) initOnce(ctx context.Context) error {
+	res, err := coordinate[*initproducerid.Response](ctx, t.c.t, &t.ofTxn, &initproducerid.Request{
 		TransactionalID: t.id, TransactionTimeoutMs: int32(txnTimeout.Milliseconds()), ProducerID: -1, ProducerEpoch: -1,
 	})
 	if err == nil {
@@ -282,12 +280,12 @@ func (t *Txn) initOnce(ctx context.Context, kc *kafka.Client) error {
 }
 
 // fetchPositions reads what the group has committed.
-func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []string) error {
+func (t *Txn) fetchPositions(ctx context.Context, topics []string) error {
 	req := &offsetfetch.Request{GroupID: t.ofGroup.key}
 	for _, topic := range topics {
 		req.Topics = append(req.Topics, offsetfetch.RequestTopic{Name: topic, PartitionIndexes: []int32{int32(t.p.ID())}})
 	}
-	res, err := coordinate[*offsetfetch.Response](ctx, t.c, kc, &t.ofGroup, req)
+	res, err := coordinate[*offsetfetch.Response](ctx, t.c.t, &t.ofGroup, req)
 	if err == nil {
 		err = t.ofGroup.check(res.ErrorCode)
 	}
@@ -311,9 +309,9 @@ func (t *Txn) fetchPositions(ctx context.Context, kc *kafka.Client, topics []str
 }
 
 // findRestart sets the offset that is committed until there is a position.
-func (t *Txn) findRestart(ctx context.Context, kc *kafka.Client) (err error) {
+func (t *Txn) findRestart(ctx context.Context) (err error) {
 	if _, ok := t.positions[t.p.topic]; !ok {
-		t.restart, err = offsetAt(ctx, kc, t.p.topic, t.p.ID(), FirstOffset)
+		t.restart, err = t.c.t.offset(ctx, place{t.p.topic, t.p.ID()}, FirstOffset, false)
 	}
 	return err
 }
@@ -357,8 +355,8 @@ func (t *Txn) addPartitions(ctx context.Context, places []place) error {
 	for _, at := range places {
 		req.Topics = append(req.Topics, addpartitionstotxn.RequestTopic{Name: at.topic, Partitions: []int32{int32(at.partition)}})
 	}
-	return t.repeat(ctx, "begin a transaction", func(ctx context.Context, kc *kafka.Client) error {
-		res, err := coordinate[*addpartitionstotxn.Response](ctx, t.c, kc, &t.ofTxn, req)
+	return t.repeat(ctx, "begin a transaction", func(ctx context.Context) error {
+		res, err := coordinate[*addpartitionstotxn.Response](ctx, t.c.t, &t.ofTxn, req)
 		if err != nil {
 			return err
 		}
@@ -394,8 +392,8 @@ func (t *Txn) missing(ctx context.Context, at place, err error) error {
 
 // addOffsets tells the coordinator that the transaction will commit positions.
 func (t *Txn) addOffsets(ctx context.Context) error {
-	return t.repeat(ctx, "begin to commit positions", func(ctx context.Context, kc *kafka.Client) error {
-		res, err := coordinate[*addoffsetstotxn.Response](ctx, t.c, kc, &t.ofTxn, &addoffsetstotxn.Request{
+	return t.repeat(ctx, "begin to commit positions", func(ctx context.Context) error {
+		res, err := coordinate[*addoffsetstotxn.Response](ctx, t.c.t, &t.ofTxn, &addoffsetstotxn.Request{
 			TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, GroupID: t.ofGroup.key,
 		})
 		if err != nil {
@@ -432,8 +430,8 @@ func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map
 			{Partition: int32(t.p.ID()), CommittedOffset: at, CommittedLeaderEpoch: -1},
 		}})
 	}
-	return t.repeat(ctx, "commit positions", func(ctx context.Context, kc *kafka.Client) error {
-		res, err := coordinate[*txnoffsetcommit.Response](ctx, t.c, kc, &t.ofGroup, req)
+	return t.repeat(ctx, "commit positions", func(ctx context.Context) error {
+		res, err := coordinate[*txnoffsetcommit.Response](ctx, t.c.t, &t.ofGroup, req)
 		if err != nil {
 			t.stray = t.stray || unanswered(err)
 			return err
@@ -450,8 +448,8 @@ func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map
 }
 
 // end commits or aborts the transaction. It may be repeated.
-func (t *Txn) end(ctx context.Context, kc *kafka.Client, commit bool) error {
-	res, err := coordinate[*endtxn.Response](ctx, t.c, kc, &t.ofTxn, &endtxn.Request{
+func (t *Txn) end(ctx context.Context, commit bool) error {
+	res, err := coordinate[*endtxn.Response](ctx, t.c.t, &t.ofTxn, &endtxn.Request{
 		TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, Committed: commit,
 	})
 	if err != nil {

@@ -70,8 +70,8 @@ func committed(t *testing.T, cfg Config, topic string, partition int32) (got []s
 	}
 	defer c.close()
 	var end int64
-	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) (err error) {
-		end, err = stableEnd(ctx, kc, topic, int(partition))
+	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+		end, err = c.t.endOf(ctx, place{topic, int(partition)})
 		return err
 	})
 	if err != nil {
@@ -294,7 +294,7 @@ func TestLateDuplicate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range late {
-			err := txn.produceOnce(ctx, p.f.c.get(), []*outgoing{o})
+			err := txn.produceOnce(ctx, []*outgoing{o})
 			t.Logf("late duplicate: %v", err) // brokers answer with different errors
 		}
 		// Apache Kafka takes the next number for out of order then: that costs a reload.
@@ -532,7 +532,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 		kc := newKafkaClient(cfg)
 		defer closeKafkaClient(kc)
 		end, _ := offsetAt(ctx, kc, TopicResults, 0, LastOffset)
-		if stable, err := stableEnd(ctx, kc, TopicResults, 0); err != nil || stable != end {
+		if stable, err := transportOf(kc).endOf(ctx, place{TopicResults, 0}); err != nil || stable != end {
 			t.Errorf("a transaction is open from %d on, of %d; %v", stable, end, err)
 		}
 	})

@@ -59,7 +59,7 @@ func (t *Txn) produce(ctx context.Context, outs []*outgoing) error {
 		}
 	}()
 	for left := slices.Clone(outs); len(left) > 0; {
-		if err := t.repeat(ctx, "write", func(ctx context.Context, kc *kafka.Client) error { return t.produceOnce(ctx, kc, left) }); err != nil {
+		if err := t.repeat(ctx, "write", func(ctx context.Context) error { return t.produceOnce(ctx, left) }); err != nil {
 			return err
 		}
 		left = slices.DeleteFunc(left, func(o *outgoing) bool { return len(o.left) == 0 })
@@ -69,14 +69,14 @@ func (t *Txn) produce(ctx context.Context, outs []*outgoing) error {
 
 // produceOnce sends the first batch of every partition that has one left, to all
 // leaders at once.
-func (t *Txn) produceOnce(ctx context.Context, kc *kafka.Client, outs []*outgoing) error {
-	byLeader, err := t.byLeader(ctx, kc, outs)
+func (t *Txn) produceOnce(ctx context.Context, outs []*outgoing) error {
+	byLeader, err := t.byLeader(ctx, outs)
 	if err != nil {
 		return err
 	}
 	results := make(chan error, len(byLeader))
 	for leader, outs := range byLeader {
-		go func() { results <- t.produceTo(ctx, kc, leader, outs) }()
+		go func() { results <- t.produceTo(ctx, leader, outs) }()
 	}
 	for range byLeader {
 		if e := <-results; e != nil && (err == nil || t.judge(e) > t.judge(err)) {
@@ -88,33 +88,25 @@ func (t *Txn) produceOnce(ctx context.Context, kc *kafka.Client, outs []*outgoin
 
 // byLeader groups the outs that have batches left by the broker that leads their partition,
 // and encodes their first batches.
-func (t *Txn) byLeader(ctx context.Context, kc *kafka.Client, outs []*outgoing) (map[int32][]*outgoing, error) {
-	req := &kafka.MetadataRequest{}
+func (t *Txn) byLeader(ctx context.Context, outs []*outgoing) (map[int32][]*outgoing, error) {
+	var topics []string
 	for _, o := range outs {
-		if len(o.left) > 0 && !slices.Contains(req.Topics, o.at.topic) {
-			req.Topics = append(req.Topics, o.at.topic)
+		if len(o.left) > 0 && !slices.Contains(topics, o.at.topic) {
+			topics = append(topics, o.at.topic)
 		}
 	}
-	meta, err := kc.Metadata(ctx, req) // from the client's cache, at most a second old
+	now, err := t.c.t.know(ctx, false, topics...)
 	if err != nil {
 		return nil, err
-	}
-	leaders := make(map[place]int32)
-	for _, topic := range meta.Topics {
-		for _, p := range topic.Partitions {
-			if p.Leader.Host != "" {
-				leaders[place{topic.Name, p.ID}] = int32(p.Leader.ID)
-			}
-		}
 	}
 	found := make(map[int32][]*outgoing)
 	for _, o := range outs {
 		if len(o.left) == 0 {
 			continue
 		}
-		leader, ok := leaders[o.at]
-		if !ok {
-			return nil, t.missing(ctx, o.at, kafka.UnknownTopicOrPartition)
+		leader, err := now.leader(o.at)
+		if err != nil {
+			return nil, t.missing(ctx, o.at, err)
 		}
 		if o.raw == nil {
 			if o.raw, err = encodeBatch(o.left[0], t.producer, t.epoch, o.sequence); err != nil {
@@ -127,7 +119,7 @@ func (t *Txn) byLeader(ctx context.Context, kc *kafka.Client, outs []*outgoing) 
 }
 
 // produceTo sends one request to a leader and notes the answer for each partition.
-func (t *Txn) produceTo(ctx context.Context, kc *kafka.Client, leader int32, outs []*outgoing) error {
+func (t *Txn) produceTo(ctx context.Context, leader int32, outs []*outgoing) error {
 	req := &rawproduce.Request{TransactionalID: t.id, Acks: -1, Timeout: int32(txnCall.Milliseconds())}
 	for _, o := range outs {
 		o.unknown = true
@@ -135,7 +127,7 @@ func (t *Txn) produceTo(ctx context.Context, kc *kafka.Client, leader int32, out
 			{Partition: int32(o.at.partition), RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(o.raw)}},
 		}})
 	}
-	res, err := askBroker[*produce.Response](ctx, t.c, kc, leader, req)
+	res, err := askBroker[*produce.Response](ctx, t.c.t, leader, req)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 		}
 	default:
 		w.times++
-		f.c.rebuild(f.c.get())
+		f.c.t.reset()
 		f.sayStall(Stall{Behind: end - f.next, For: now.Sub(w.since), Times: w.times})
 	}
 }
@@ -102,9 +102,7 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 func (f *fetcher) askEnd(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kc := newKafkaClient(f.c.cfg)
-	defer closeKafkaClient(kc)
-	return endOf(ctx, kc, f.topic, f.partition)
+	return f.c.t.another().endOf(ctx, f.place())
 }
 
 func (f *fetcher) sayStall(s Stall) {

@@ -65,14 +65,17 @@ func TestStuckReader(t *testing.T) {
 				stalls = append(stalls, s)
 			}
 			const needed = 2 // stuck connections before a good one
-			stuck := map[any]bool{}
+			stuck := map[int]bool{}
 			controlFetches(b.cluster, func(req *kmsg.FetchRequest) (kmsg.Response, bool) {
 				c := reader.Load()
 				if c == nil || req.Topics[0].Partitions[0].FetchOffset < 5 {
 					req.MaxBytes, req.Topics[0].Partitions[0].PartitionMaxBytes = 1, 1 // one batch
 					return nil, false
 				}
-				if stuck[c.get()] = true; len(stuck) > needed {
+				c.t.mu.Lock()
+				stuck[c.t.resets] = true
+				c.t.mu.Unlock()
+				if len(stuck) > needed {
 					return nil, false
 				}
 				return nothing(req, high), true

@@ -1,0 +1,257 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/fetch"
+)
+
+const (
+	fetchSlots = 6                     // requests at the same time to one broker for one isolation
+	fetchBytes = 40 << 20              // of the partitions of one request: an answer must be shorter than maxResponse
+	gather     = time.Millisecond      // a request waits for that long for other partitions
+	busyWait   = 25 * time.Millisecond // how long a request waits at a broker if no other could be sent meanwhile
+	early      = 5 * time.Millisecond  // before its time an answer without messages is in time
+)
+
+// demand is what a reader asks of a partition.
+type demand struct {
+	place
+	next   int64 // offset to begin at
+	most   int   // bytes
+	urgent bool  // there is probably something to read
+	until  time.Time
+	answer chan answer // holds one value
+	gone   bool        // no one waits for the answer; guarded by the poller
+}
+
+// answer is what a broker said to a demand.
+type answer struct {
+	fetched
+	body *body
+	err  error
+}
+
+// body is the bytes of an answer, which several readers decode.
+type body struct {
+	bytes   []byte
+	readers atomic.Int32
+}
+
+// done says that a reader has no part of the bytes any more.
+func (b *body) done() {
+	if b != nil && b.readers.Add(-1) == 0 {
+		giveBody(b.bytes)
+	}
+}
+
+// poller fetches from one broker for all partitions that the broker leads. Each reader asks for
+// the next messages of its partition when it wants them. A request carries all partitions that
+// are asked for at the time, and waits at the broker until one of them has messages; the others go into the next request.
+// A partition whose reader comes meanwhile goes into a second request, on another connection.
+//
+// All requests end at the same time, every wait of the readers, and begin again as one.
+type poller struct {
+	pollerKey
+	t *transport
+
+	mu      sync.Mutex
+	waiting []*demand // in order: a broker may have room for messages of the first partition only
+	asking  int       // requests under way
+	soon    bool      // some will be sent in a moment
+}
+
+type pollerKey struct {
+	node      int32
+	committed bool // leave out what is behind an open transaction
+}
+
+// fetch returns the leader's answer to d. If it holds records, call done of its body.
+func (t *transport) fetch(ctx context.Context, d *demand) (answer, error) {
+	now, err := t.know(ctx, false, d.topic)
+	if err != nil {
+		return answer{}, err
+	}
+	key := pollerKey{committed: committedOnly(d.topic)}
+	if key.node, err = now.leader(d.place); err != nil {
+		return answer{}, err
+	}
+	t.mu.Lock()
+	p := t.pollers[key]
+	if p == nil {
+		p = &poller{pollerKey: key, t: t}
+		t.pollers[key] = p
+	}
+	t.mu.Unlock()
+	p.add(d)
+	select {
+	case a := <-d.answer:
+		return a, a.err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d.gone = true
+	select {
+	case a := <-d.answer:
+		a.body.done()
+	default:
+	}
+	return answer{}, ctx.Err()
+}
+
+// add takes a demand into the next request.
+func (p *poller) add(d *demand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = append(p.waiting, d)
+	if d.urgent {
+		p.serve()
+	} else {
+		p.later()
+	}
+}
+
+// later serves in a moment. The caller holds mu.
+func (p *poller) later() {
+	if p.soon {
+		return
+	}
+	p.soon = true
+	time.AfterFunc(gather, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.soon = false
+		p.serve()
+	})
+}
+
+// serve sends requests for the demands that wait. The caller holds mu.
+func (p *poller) serve() {
+	for p.asking < fetchSlots {
+		batch := p.take()
+		if len(batch) == 0 {
+			return
+		}
+		p.asking++
+		last := p.asking == fetchSlots
+		go p.ask(batch, last)
+	}
+}
+
+// take takes the demands of one request. The caller holds mu.
+func (p *poller) take() (batch []*demand) {
+	size := 0
+	in := make(map[place]bool)
+	p.waiting = slices.DeleteFunc(p.waiting, func(d *demand) bool {
+		if d.gone {
+			return true
+		}
+		if in[d.place] || len(batch) > 0 && size+d.most > fetchBytes {
+			return false // it waits for another request
+		}
+		in[d.place] = true
+		size += d.most
+		batch = append(batch, d)
+		return true
+	})
+	return batch
+}
+
+// ask sends one request and answers the demands in it. Those that have no messages yet wait
+// for the next request.
+func (p *poller) ask(batch []*demand, last bool) {
+	ctx, cancel := context.WithTimeout(p.t.ctx, callTimeout)
+	defer cancel()
+	got, whole, err := p.exchange(ctx, batch, last)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking--
+	now := time.Now()
+	var first, rest []*demand
+	moved := err != nil
+	for i, d := range batch {
+		f, known := got[d.place]
+		a := answer{fetched: f, err: err}
+		if err == nil && !known {
+			a.err = fmt.Errorf("bus: topic %s partition %d: %w", d.topic, d.partition, errNotAnswered)
+		}
+		end := f.end(d.topic)
+		switch {
+		case d.gone:
+			continue
+		case a.err != nil, f.code != 0:
+		case len(f.records) > 0:
+			a.body = whole
+			whole.readers.Add(1)
+		case end > d.next && i > 0: // perhaps there was no room for it
+			first, moved = append(first, d), true
+			continue
+		case end <= d.next && now.Before(d.until.Add(-early)):
+			rest = append(rest, d)
+			continue
+		}
+		moved = moved || len(f.records) > 0
+		d.answer <- a
+	}
+	whole.done()
+	p.waiting = slices.Concat(first, rest, p.waiting)
+	if moved {
+		p.serve()
+	} else if len(p.waiting) > 0 {
+		p.later()
+	}
+}
+
+// exchange sends one request. The body has one reader, the caller.
+func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[place]fetched, *body, error) {
+	wait := busyWait
+	if !last {
+		wait = time.Hour
+	}
+	// PartitionMaxBytes bounds the answer, not MaxBytes: where MaxBytes ends an answer, the
+	// embedded broker does not say which transactions were aborted.
+	req := &fetch.Request{ReplicaID: -1, MinBytes: 1, MaxBytes: math.MaxInt32, SessionEpoch: -1}
+	if p.committed {
+		req.IsolationLevel = int8(kafka.ReadCommitted)
+	}
+	for _, d := range batch {
+		wait = min(wait, time.Until(d.until))
+		i := slices.IndexFunc(req.Topics, func(t fetch.RequestTopic) bool { return t.Topic == d.topic })
+		if i < 0 {
+			i, req.Topics = len(req.Topics), append(req.Topics, fetch.RequestTopic{Topic: d.topic})
+		}
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, fetch.RequestPartition{
+			Partition: int32(d.partition), CurrentLeaderEpoch: -1, FetchOffset: d.next, LogStartOffset: -1, PartitionMaxBytes: int32(d.most),
+		})
+	}
+	req.MaxWaitTime = int32(max(wait+time.Millisecond-1, time.Millisecond).Milliseconds())
+	res, err := p.t.toNode(ctx, p.node, &fetchRequest{Request: req, clientID: p.t.cfg.ClientID})
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := &body{bytes: res.(*fetchResponse).body}
+	whole.readers.Store(1)
+	got, err := res.(*fetchResponse).parse()
+	return got, whole, err
+}
+
+// pollUntil returns when an answer without messages is due for a reader that waits that long.
+// All readers that wait for the same time get it together.
+func pollUntil(now time.Time, wait time.Duration) time.Time {
+	if wait < 2*busyWait {
+		return now.Add(wait)
+	}
+	tick := now.Truncate(wait).Add(wait)
+	if tick.Sub(now) < wait/8 {
+		return now.Add(wait)
+	}
+	return tick
+}
