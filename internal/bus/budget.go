@@ -10,11 +10,18 @@ const (
 	// fetchBudget is how many bytes of memory the fetched messages of all partitions of
 	// one reader may take, until the reader is done with them.
 	fetchBudget = 64 << 20
-	// quietFetch is how many bytes a partition asks for that had little to read last time.
-	// It takes no share of the budget beforehand, so any number of partitions can wait
-	// for messages.
-	quietFetch = 1 << 20
 )
+
+// quietFetch is how many bytes a partition asks for that had little to read last time:
+// a window, or a batch of other messages.
+// It takes no share of the budget beforehand, so any number of partitions can wait
+// for messages.
+func quietFetch(topic string) int {
+	if topic == TopicWindows {
+		return 1 << 20
+	}
+	return 256 << 10
+}
 
 // budget shares memory among the partitions that are read at the same time: with a
 // backlog in all of them, each would otherwise hold a whole answer.

@@ -151,7 +151,7 @@ func TestGroupSharesMemory(t *testing.T) {
 		defer mu.Unlock()
 		t.Fatalf("%d of %d", len(got), total)
 	}
-	if limit := fetchBudget + partitions*(quietFetch+size); most > limit || most < 2*size {
+	if limit := fetchBudget + partitions*(quietFetch(TopicWindows)+size); most > limit || most < 2*size {
 		t.Errorf("%d bytes at most, want no more than %d", most, limit)
 	}
 }

@@ -27,6 +27,7 @@ type fetcher struct {
 	most      int     // bytes that the next fetch asks for
 	held      int     // bytes of the budget that unfinished messages take
 	busy      bool    // there was much to read last time, or nothing was read yet
+	came      bool    // there was something to read last time
 	corrupt   int     // fetches in a row whose first batch had a wrong checksum
 	read      bool    // a fetch has succeeded
 	whole     bool    // report missing offsets: the topic is not compacted
@@ -44,15 +45,16 @@ func committedOnly(topic string) bool { return topic != TopicWindows }
 // to read, asks for a small answer and does not wait.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
 	reserved := 0
-	f.most = MaxMessage
+	f.most = quietFetch(f.topic)
+	if f.busy && f.held == 0 {
+		f.most = MaxMessage
+	}
 	if f.budget != nil {
-		if f.busy && f.held == 0 {
+		if f.most == MaxMessage {
 			if err := f.budget.take(ctx, MaxMessage); err != nil {
 				return nil, err
 			}
 			reserved, wait = MaxMessage, 0
-		} else {
-			f.most = quietFetch
 		}
 		defer func() {
 			memory := 0
@@ -103,7 +105,7 @@ func (f *fetcher) resolve(ctx context.Context) (int64, error) {
 
 func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message, error) {
 	got, err := f.c.t.fetch(ctx, &demand{
-		place: f.place(), next: f.next, most: f.most, urgent: f.busy || wait < busyWait, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1),
+		place: f.place(), next: f.next, most: f.most, urgent: f.busy || f.came || wait < busyWait, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1),
 	})
 	if err != nil {
 		return nil, err
@@ -121,7 +123,8 @@ func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message,
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
 	f.corrupt, f.read, f.next = 0, true, out.next
-	f.busy = len(got.records) > quietFetch/2
+	f.came = len(got.records) > 0
+	f.busy = len(got.records) > quietFetch(f.topic)/2
 	for _, g := range out.gaps {
 		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	fetchSlots = 6                     // requests at the same time to one broker for one isolation
 	fetchBytes = 40 << 20              // of the partitions of one request: an answer must be shorter than maxResponse
-	gather     = time.Millisecond      // a request waits for that long for other partitions
+	gather     = 5 * time.Millisecond  // a request waits for that long for other partitions, unless one of them is urgent
 	busyWait   = 25 * time.Millisecond // how long a request waits at a broker if no other could be sent meanwhile
 	early      = 5 * time.Millisecond  // before its time an answer without messages is in time
 )

@@ -24,7 +24,7 @@ import (
 
 const (
 	idleTimeout = 30 * time.Second // after this without a request a connection is closed
-	mostToOne   = 64               // connections to one broker
+	mostToOne   = 32               // connections to one broker
 	tryTimeout  = 3 * time.Second  // for a broker that any other could answer for
 )
 
