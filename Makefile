@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade latency processor-time page-cost simulate-real chaos chaos-short simulate kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
+.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
 
 all: fmt lint test ## format, lint and test
 
@@ -172,6 +172,17 @@ latency: old ## window end to result, compared with an older release, and in mod
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 2h -run TestLatency -v ./e2e -latency.windows $(LATENCY_WINDOWS)
 
+# Connections, memory and processor time of a monitor of 64 partitions at rest, before and after twenty rebalances and three
+# restarts of the broker, and those of the release before, for docs/figures/connections.md.
+IDLE     ?= 1h
+IDLE_OLD ?= ff8cf1b
+
+idle: ## what a monitor at rest takes, compared with an older release: IDLE (1h)
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	$(MAKE) old OLD=$(IDLE_OLD)
+	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_OLD=$(CURDIR)/flank-data/old/$(IDLE_OLD) $(GO) test -count 1 -tags e2e -timeout 3h -run 'TestIdle$$' -v ./e2e \
+	  -idle.time $(IDLE) -idle.rebalances 20 -idle.restarts 3 -idle.report $(CURDIR)/docs/figures/connections.md
+
 processor-time: ## processor time of ingest and monitor for a window, in modes raw and edge
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestProcessorTime -v ./e2e -processor.time
@@ -187,7 +198,7 @@ e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
 	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy & bus=$$!; \
-	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run '$(or $(AGAIN),Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet|Backup)' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run '$(or $(AGAIN),Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet|Backup|Idle)' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
 

@@ -33,8 +33,9 @@ const (
 	idleMemory      = 200 // MB
 	idleProcessor   = 2.0 // % of a core; checked when idle.time is long enough to tell
 	idleGrowth      = 2.0 // % of the memory in an hour
-	idleSettle      = 15 * time.Second
+	idleSettle      = 8 * time.Second
 	idleLong        = 5 * time.Minute
+	idleOld         = 2 * time.Minute // for an older release
 )
 
 // idleRow is what a monitor took in one situation.
@@ -51,15 +52,15 @@ type idleRow struct {
 // the broker. With the programs of an older release (FLANK_OLD) it measures these, too, for comparison.
 func TestIdle(t *testing.T) {
 	if kafkatest.Version() == "" {
-		t.Skip("FLANK_KAFKA is not set: the embedded broker has one client")
+		t.Skip("FLANK_KAFKA is not set: TestOneTransport of internal/bus counts connections to the embedded broker")
 	}
 	var tables []string
 	if old := os.Getenv("FLANK_OLD"); old != "" && *idleReport != "" {
-		rows, _ := measureIdle(t, old)
-		tables = append(tables, "Release "+filepath.Base(old)+":\n\n"+idleTable(rows))
+		rows, growth := measureIdle(t, old, min(*idleTime, idleOld), 2, 1)
+		tables = append(tables, "## Release "+filepath.Base(old)+"\n\n"+idleTable(rows)+"\n"+growth.String()+"\n")
 	}
-	rows, growth := measureIdle(t, bin)
-	tables = append(tables, "This release:\n\n"+idleTable(rows)+"\n"+growth.String()+"\n")
+	rows, growth := measureIdle(t, bin, *idleTime, *idleRebalances, *idleRestarts)
+	tables = append(tables, "## This release\n\n"+idleTable(rows)+"\n"+growth.String()+"\n")
 	for _, r := range rows {
 		if r.connections > idleConnections {
 			t.Errorf("%s: %d connections, want at most %d", r.when, r.connections, idleConnections)
@@ -104,7 +105,7 @@ func idleTable(rows []idleRow) string {
 }
 
 // measureIdle runs monitors from a folder of programs.
-func measureIdle(t *testing.T, programs string) (rows []idleRow, growth memoryGrowth) {
+func measureIdle(t *testing.T, programs string, span time.Duration, rebalances, restarts int) (rows []idleRow, growth memoryGrowth) {
 	t.Helper()
 	now := bin
 	h := newRolling(t, 1)
@@ -116,14 +117,11 @@ func measureIdle(t *testing.T, programs string) (rows []idleRow, growth memoryGr
 	m.ready()
 	watch := func(when string, span time.Duration) {
 		row, memory := m.watch(when, h.b.Addr(), span)
-		rows = append(rows, row)
-		if len(rows) > 1 {
-			growth.samples = append(growth.samples, memory...)
-		}
+		rows, growth.samples = append(rows, row), memory
 	}
 	time.Sleep(idleSettle)
-	watch("at rest", max(*idleTime/6, idleSettle))
-	for i := range *idleRebalances {
+	watch("at rest", max(span/6, idleSettle))
+	for i := range rebalances {
 		second := h.startMonitor(1)
 		second.ready()
 		if i == 0 {
@@ -133,17 +131,16 @@ func measureIdle(t *testing.T, programs string) (rows []idleRow, growth memoryGr
 		_ = second.cmd.Wait()
 	}
 	time.Sleep(idleSettle)
-	watch(fmt.Sprintf("a second monitor has joined and left, %d times", *idleRebalances), idleSettle)
-	for range *idleRestarts {
+	watch(fmt.Sprintf("a second monitor has joined and left, %d times", rebalances), idleSettle)
+	for range restarts {
 		h.b.Kill()
 		h.b.Restart(t)
 		m.ready()
 		time.Sleep(idleSettle)
 	}
 	m.ready()
-	watch(fmt.Sprintf("the broker was killed and started again, %d times", *idleRestarts), idleSettle)
-	growth.samples = nil
-	watch("at rest again", *idleTime)
+	watch(fmt.Sprintf("the broker was killed and started again, %d times", restarts), idleSettle)
+	watch("at rest again", span)
 	stop()
 	<-h.stopped
 	h.settle()

@@ -14,7 +14,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/listoffsets"
-	"github.com/segmentio/kafka-go/protocol/metadata"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -26,6 +25,7 @@ const metadataPause = 50 * time.Millisecond
 type cluster struct {
 	protocol.Cluster                        // topics that can be used
 	refused          map[string]kafka.Error // why other topics cannot be
+	ids              map[string]topicID
 	at               time.Time
 }
 
@@ -100,41 +100,54 @@ func (t *transport) ask() (q *question, began bool) {
 	}
 	q = &question{done: make(chan struct{})}
 	t.asking = q
-	req := &metadata.Request{TopicNames: slices.AppendSeq([]string{}, maps.Keys(t.topics))} // nil would ask for all topics
-	slices.Sort(req.TopicNames)
+	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
+	req.Topics = []kmsg.MetadataRequestTopic{} // nil would ask for all
+	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = &topic
+		req.Topics = append(req.Topics, asked)
+	}
 	go func() {
 		defer close(q.done)
 		ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 		defer cancel()
-		res, err := t.anyone(ctx, req)
+		res, err := t.anyone(ctx, &rawRequest{req, t.cfg.ClientID})
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if q.err = err; err == nil {
-			t.cluster, t.stale = clusterOf(res.(*metadata.Response)), false
+			t.cluster, t.stale = clusterOf(res.(*rawResponse).Response.(*kmsg.MetadataResponse)), false
 		}
 		t.asking = nil
 	}()
 	return q, true
 }
 
-func clusterOf(res *metadata.Response) *cluster {
-	c := &cluster{refused: make(map[string]kafka.Error), at: time.Now()}
+func clusterOf(res *kmsg.MetadataResponse) *cluster {
+	c := &cluster{refused: make(map[string]kafka.Error), ids: make(map[string]topicID), at: time.Now()}
 	c.Controller, c.Brokers, c.Topics = res.ControllerID, make(map[int32]protocol.Broker), make(map[string]protocol.Topic)
 	for _, b := range res.Brokers {
-		c.Brokers[b.NodeID] = protocol.Broker{ID: b.NodeID, Host: b.Host, Port: b.Port, Rack: b.Rack}
+		c.Brokers[b.NodeID] = protocol.Broker{ID: b.NodeID, Host: b.Host, Port: b.Port}
 	}
 	for _, topic := range res.Topics {
-		if topic.ErrorCode != 0 {
-			if c.refused[topic.Name] = kafka.Error(topic.ErrorCode); topic.ErrorCode == int16(kafka.TopicAuthorizationFailed) {
-				c.refused[topic.Name] = kafka.UnknownTopicOrPartition // Kafka says the same of a topic that is not there
-			}
+		name := ""
+		if topic.Topic != nil {
+			name = *topic.Topic
+		}
+		switch code := kafka.Error(topic.ErrorCode); code {
+		case 0:
+		case kafka.TopicAuthorizationFailed:
+			c.refused[name] = kafka.UnknownTopicOrPartition // Kafka says the same of a topic that is not there
+			continue
+		default:
+			c.refused[name] = code
 			continue
 		}
 		parts := make(map[int32]protocol.Partition, len(topic.Partitions))
 		for _, p := range topic.Partitions {
-			parts[p.PartitionIndex] = protocol.Partition{ID: p.PartitionIndex, Error: p.ErrorCode, Leader: p.LeaderID, Replicas: p.ReplicaNodes}
+			parts[p.Partition] = protocol.Partition{ID: p.Partition, Leader: p.Leader, Replicas: p.Replicas}
 		}
-		c.Topics[topic.Name] = protocol.Topic{Name: topic.Name, Partitions: parts}
+		c.Topics[name], c.ids[name] = protocol.Topic{Name: name, Partitions: parts}, topic.TopicID
 	}
 	return c
 }
@@ -166,88 +179,68 @@ func (c *cluster) leader(at place) (int32, error) {
 	return p.Leader, nil
 }
 
-// offsetAnswer is where a time lies in a partition.
-type offsetAnswer struct {
-	offset int64 // -1: behind the end
-	err    error
-}
-
-// offsets asks for the offsets that belong to times in ms, or to FirstOffset or LastOffset, in
-// partitions of a topic. It sends one request to each broker that leads some of them. If
-// committed, LastOffset is the one before which every transaction has ended.
-func (t *transport) offsets(ctx context.Context, topic string, times map[int]int64, committed bool) (map[int]offsetAnswer, error) {
+// offsets returns the offsets that belong to times in ms, or to FirstOffset or LastOffset, in
+// partitions of a topic; -1 is behind the end. It sends one request to each broker that leads some of
+// them. If committed, LastOffset is the one before which every transaction has ended. With an error
+// it returns the offsets that it got.
+func (t *transport) offsets(ctx context.Context, topic string, times map[int]int64, committed bool) (found map[int]int64, err error) {
 	now, err := t.know(ctx, false, topic)
 	if err != nil {
 		return nil, err
 	}
-	answers := make(map[int]offsetAnswer)
+	isolation := kafka.ReadUncommitted
+	if committed {
+		isolation = kafka.ReadCommitted
+	}
 	asks := make(map[int32]*listoffsets.Request)
 	for _, partition := range slices.Sorted(maps.Keys(times)) {
-		node, err := now.leader(place{topic, partition})
-		if err != nil {
-			answers[partition] = offsetAnswer{err: err}
+		node, missing := now.leader(place{topic, partition})
+		if missing != nil {
+			err = missing
 			continue
 		}
 		if asks[node] == nil {
-			asks[node] = &listoffsets.Request{ReplicaID: -1, Topics: []listoffsets.RequestTopic{{Topic: topic}}}
-			if committed {
-				asks[node].IsolationLevel = int8(kafka.ReadCommitted)
-			}
+			asks[node] = &listoffsets.Request{ReplicaID: -1, IsolationLevel: int8(isolation), Topics: []listoffsets.RequestTopic{{Topic: topic}}}
 		}
-		to := &asks[node].Topics[0]
-		to.Partitions = append(to.Partitions, listoffsets.RequestPartition{Partition: int32(partition), CurrentLeaderEpoch: -1, Timestamp: times[partition]})
+		of := &asks[node].Topics[0]
+		of.Partitions = append(of.Partitions, listoffsets.RequestPartition{Partition: int32(partition), CurrentLeaderEpoch: -1, Timestamp: times[partition]})
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	found = make(map[int]int64)
 	for node, req := range asks {
 		wg.Go(func() {
-			res, err := askBroker[*listoffsets.Response](ctx, t, node, req)
+			res, failed := askBroker[*listoffsets.Response](ctx, t, node, req)
 			mu.Lock()
 			defer mu.Unlock()
-			for _, p := range req.Topics[0].Partitions {
-				answers[int(p.Partition)] = offsetAnswer{err: cmpNil(err, errNotAnswered)}
-			}
-			if err != nil {
+			if failed != nil {
+				err = failed
 				return
 			}
-			for _, part := range res.Topics {
-				for _, p := range part.Partitions {
-					if a := (offsetAnswer{offset: p.Offset}); part.Topic == topic {
-						if p.ErrorCode != 0 {
-							a.err = kafka.Error(p.ErrorCode)
-						}
-						answers[int(p.Partition)] = a
+			for _, of := range res.Topics {
+				for _, p := range of.Partitions {
+					if found[int(p.Partition)] = p.Offset; p.ErrorCode != 0 {
+						delete(found, int(p.Partition))
+						err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, p.Partition, kafka.Error(p.ErrorCode))
 					}
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return answers, nil
+	return found, err
 }
 
 var errNotAnswered = errors.New("not in the answer")
 
-// cmpNil returns the first error that is not nil.
-func cmpNil(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // offset is offsets for one partition.
 func (t *transport) offset(ctx context.Context, at place, time int64, committed bool) (int64, error) {
-	answers, err := t.offsets(ctx, at.topic, map[int]int64{at.partition: time}, committed)
-	if err != nil {
-		return 0, err
+	found, err := t.offsets(ctx, at.topic, map[int]int64{at.partition: time}, committed)
+	offset, ok := found[at.partition]
+	if !ok && err == nil {
+		err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", at.topic, at.partition, errNotAnswered)
 	}
-	if err := answers[at.partition].err; err != nil {
-		return 0, fmt.Errorf("bus: offsets of topic %s partition %d: %w", at.topic, at.partition, err)
-	}
-	return answers[at.partition].offset, nil
+	return offset, err
 }
 
 // endOf returns the offset behind the newest message of a partition that may be read.
@@ -263,36 +256,41 @@ func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int
 // topicID is the id that Kafka gives a new topic; zero if it is not known.
 type topicID [16]byte
 
-// idRequest asks for the id of a topic, which the client library does not know of.
-type idRequest struct {
-	metadata.Request
-	topic    string
-	clientID string
-	version  int16
+// askID asks for the id of a topic, once.
+func (t *transport) askID(ctx context.Context, topic string) topicID {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	now, err := t.know(ctx, true, topic)
+	if err != nil {
+		return topicID{}
+	}
+	return now.ids[topic]
 }
 
-// speaks takes the version of the request from what the broker speaks.
-func (r *idRequest) speaks(newest map[protocol.ApiKey]int16) {
-	r.version = min(newest[protocol.Metadata], (&kmsg.MetadataRequest{}).MaxVersion())
+// rawRequest is a request that the client library does not know, or whose answer it would
+// trust to have the lengths that it says.
+type rawRequest struct {
+	kmsg.Request
+	clientID string
+}
+
+// rawResponse is the answer to a rawRequest.
+type rawResponse struct{ kmsg.Response }
+
+func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
+func (r *rawResponse) ApiKey() protocol.ApiKey { return protocol.ApiKey(r.Key()) }
+
+// speaks takes the version from what the broker speaks.
+func (r *rawRequest) speaks(newest map[protocol.ApiKey]int16) {
+	r.SetVersion(min(newest[r.ApiKey()], r.MaxVersion()))
 }
 
 // Required implements protocol.RawExchanger.
-func (r *idRequest) Required(map[protocol.ApiKey]int16) bool { return true }
-
-// idResponse is the answer to an idRequest.
-type idResponse struct {
-	metadata.Response
-	id topicID
-}
+func (r *rawRequest) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger.
-func (r *idRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	asked := kmsg.NewMetadataRequestTopic()
-	asked.Topic = &r.topic
-	req.Topics = append(req.Topics, asked)
-	req.SetVersion(r.version)
-	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, req, 1)); err != nil {
+func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
 		return nil, err
 	}
 	body, err := readBody(rw)
@@ -300,33 +298,16 @@ func (r *idRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, err
 	}
 	defer giveBody(body)
-	head := 4 // the number of the request
-	if req.IsFlexible() {
-		head++ // no tags
+	d := wire{left: body}
+	d.int32() // number of the request
+	if r.IsFlexible() {
+		d.bytes(1) // no tags
 	}
-	res := req.ResponseKind().(*kmsg.MetadataResponse)
-	if len(body) < head {
-		return nil, errAnswer
-	}
-	if err := res.ReadFrom(body[head:]); err != nil {
+	res := r.ResponseKind()
+	if err := errors.Join(d.err(), res.ReadFrom(d.left)); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	answer := new(idResponse)
-	if len(res.Topics) == 1 && res.Topics[0].ErrorCode == 0 {
-		answer.id = res.Topics[0].TopicID
-	}
-	return answer, nil
-}
-
-// askID asks for the id of a topic, once.
-func (t *transport) askID(ctx context.Context, topic string) topicID {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	res, err := t.anyone(ctx, &idRequest{topic: topic, clientID: t.cfg.ClientID})
-	if err != nil {
-		return topicID{}
-	}
-	return res.(*idResponse).id
+	return &rawResponse{res}, nil
 }
 
 // readBody reads an answer, without the four bytes of its length.

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -234,18 +233,10 @@ func (f *follower) ends(ctx context.Context) (ends map[int]int64, err error) {
 	for i := range f.parts {
 		times[i] = LastOffset
 	}
-	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
-		ends = make(map[int]int64)
-		answers, err := f.c.t.offsets(ctx, f.topic, times, committedOnly(f.topic))
-		for i, a := range answers {
-			if a.err != nil {
-				err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", f.topic, i, a.err)
-				f.c.t.expire()
-				continue
-			}
-			ends[i] = a.offset
-		}
-		if len(ends) > 0 {
+	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+		ends, err = f.c.t.offsets(ctx, f.topic, times, committedOnly(f.topic))
+		if err != nil && len(ends) > 0 {
+			f.c.t.expire()
 			return nil
 		}
 		return err

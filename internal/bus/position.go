@@ -66,12 +66,16 @@ func (g *Group) hasPosition(ctx context.Context, kc *kafka.Client, partitions in
 }
 
 func (g *Group) commitEnd(ctx context.Context, kc *kafka.Client, partitions int) error {
-	var positions []kafka.OffsetCommit
+	times := make(map[int]int64)
 	for p := range partitions {
-		end, err := offsetAt(ctx, kc, g.topic, p, LastOffset)
-		if err != nil {
-			return err
-		}
+		times[p] = LastOffset
+	}
+	ends, err := transportOf(kc).offsets(ctx, g.topic, times, false)
+	if err != nil {
+		return err
+	}
+	var positions []kafka.OffsetCommit
+	for p, end := range ends {
 		positions = append(positions, kafka.OffsetCommit{Partition: p, Offset: end})
 	}
 	return commitPositions(ctx, kc, g.name, g.topic, positions)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -141,6 +142,144 @@ func TestOneTransport(t *testing.T) {
 	for deadline := time.Now().Add(5 * time.Second); d.open.Load() > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d connections are left open", d.open.Load())
+		}
+	}
+}
+
+// demandOf returns what a reader would ask for.
+func demandOf(topic string, partition int, next int64, wait time.Duration) *demand {
+	return &demand{place: place{topic, partition}, next: next, most: quietFetch(topic), urgent: true, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1)}
+}
+
+// A partition that is asked for while a request waits at the broker does not wait for its end. A
+// reader that gives up leaves the others alone.
+func TestFetchWhileAnotherWaits(t *testing.T) {
+	t.Parallel()
+	_, cfg := startBroker(t)
+	cfg.Network = &Network{Dial: (&net.Dialer{}).DialContext, ReadWait: time.Minute}
+	const partitions = 20
+	apply(t, cfg, partitions)
+	tr := cfg.transport()
+	defer tr.release()
+	ctx, giveUp := context.WithCancel(testContext(t))
+	defer giveUp()
+	var waiting sync.WaitGroup
+	for p := range partitions {
+		waiting.Go(func() {
+			if a, err := tr.fetch(ctx, demandOf(TopicWindows, p, 0, time.Minute)); !errors.Is(err, context.Canceled) {
+				t.Errorf("partition %d: %v %v", p, a, err)
+			}
+		})
+		time.Sleep(time.Millisecond) // so that they do not come together
+	}
+	out := newProducer(t, cfg)
+	for p := range partitions {
+		key := ""
+		for i := 0; key == "" || PartitionOf(key, partitions) != p; i++ {
+			key = string(rune('a'+i%26)) + string(rune('0'+i/26))
+		}
+		send(t, out, []Message{{Topic: TopicFeatures, Key: key, Value: []byte(key)}, {Topic: TopicState, Key: key, Value: []byte(key)}})
+		for _, topic := range []string{TopicFeatures, TopicState} {
+			a, err := tr.fetch(testContext(t), demandOf(topic, p, 0, time.Minute))
+			if err != nil || len(a.records) == 0 || a.high != 1 {
+				t.Fatalf("%s %d: %d bytes, high %d: %v", topic, p, len(a.records), a.high, err)
+			}
+			a.body.done()
+		}
+	}
+	giveUp()
+	waiting.Wait()
+	for _, p := range tr.pollers {
+		p.mu.Lock()
+		if p.asking > fetchSlots {
+			t.Errorf("%d requests at the same time", p.asking)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// Partitions whose messages do not fit next to those of others in one answer get theirs all the
+// same.
+func TestFetchLargeMessages(t *testing.T) {
+	t.Parallel()
+	cfg := anyBroker(t)
+	const partitions = 8
+	apply(t, cfg, partitions)
+	out := newProducer(t, cfg)
+	large := make([]byte, 3<<20) // more than a quiet partition asks for
+	var msgs []Message
+	for i := 0; len(msgs) < 3*partitions; i++ {
+		msgs = append(msgs, Message{Topic: TopicWindows, Key: string(rune('a' + i)), Value: large})
+	}
+	send(t, out, msgs)
+	tr := cfg.transport()
+	defer tr.release()
+	var reading sync.WaitGroup
+	var got atomic.Int32
+	for p := range partitions {
+		end, err := tr.endOf(testContext(t), place{TopicWindows, p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading.Go(func() {
+			for next := int64(0); next < end; {
+				a, err := tr.fetch(testContext(t), demandOf(TopicWindows, p, next, readWait))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r := recordReader{topic: TopicWindows, partition: p}
+				out, err := r.read(a.records, next)
+				a.body.done()
+				if err != nil || len(out.msgs) == 0 {
+					t.Errorf("partition %d from %d: %d messages: %v", p, next, len(out.msgs), err)
+					return
+				}
+				got.Add(int32(len(out.msgs)))
+				next = out.next
+			}
+		})
+	}
+	reading.Wait()
+	if int(got.Load()) != len(msgs) {
+		t.Errorf("%d messages, want %d", got.Load(), len(msgs))
+	}
+}
+
+// When a partition gets another leader, readers and writers learn it with the first refusal,
+// long before what they know of the cluster is old.
+func TestAnotherLeader(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(1, TopicWindows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	cfg := Config{Brokers: cluster.ListenAddrs()[:1], ClientID: "test", Network: &Network{Dial: (&net.Dialer{}).DialContext, MetadataTTL: time.Hour}}
+	out := newProducer(t, cfg)
+	read := make(chan string, 10)
+	ctx, cancel := context.WithCancel(testContext(t))
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		_ = ReadFrom(ctx, cfg, TopicWindows, 0, FirstOffset, true, func(m Message) error {
+			read <- string(m.Value)
+			return nil
+		})
+	})
+	defer reading.Wait()
+	defer cancel()
+	for i := range 6 {
+		if err := cluster.MoveTopicPartition(TopicWindows, 0, int32(i%3)); err != nil {
+			t.Fatal(err)
+		}
+		send(t, out, windows("k", i, i+1))
+		select {
+		case got := <-read:
+			if want := string(windows("k", i, i+1)[0].Value); got != want {
+				t.Errorf("read %q, want %q", got, want)
+			}
+		case <-testContext(t).Done():
+			t.Fatal("nothing was read")
 		}
 	}
 }
