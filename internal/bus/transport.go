@@ -65,7 +65,7 @@ type transportKey struct {
 	network           *Network
 }
 
-// transports are those of this process.
+// transports are all that this process has.
 var transports = struct {
 	sync.Mutex
 	all map[transportKey]*transport
@@ -191,7 +191,7 @@ func (t *transport) exchange(ctx context.Context, addr string, req protocol.Mess
 		return err
 	})
 	if err != nil && !errors.Is(err, protocol.ErrNoRecord) {
-		c.Close()
+		_ = c.Close()
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			t.mu.Lock()
 			p.drop() // the others may be dead, too
@@ -249,7 +249,7 @@ func (p *peer) give(c *conn) {
 	p.t.mu.Lock()
 	defer p.t.mu.Unlock()
 	if c.resets != p.t.resets || p.t.ctx.Err() != nil {
-		c.Close()
+		_ = c.Close()
 		return
 	}
 	p.idle = append(p.idle, c)
@@ -262,7 +262,7 @@ func (p *peer) give(c *conn) {
 		defer p.t.mu.Unlock()
 		if i := slices.Index(p.idle, c); i >= 0 {
 			p.idle = slices.Delete(p.idle, i, i+1)
-			c.Close()
+			_ = c.Close()
 		}
 	})
 }

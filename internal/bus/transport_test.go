@@ -156,7 +156,7 @@ func demandOf(topic string, partition int, next int64, wait time.Duration) *dema
 func TestFetchWhileAnotherWaits(t *testing.T) {
 	t.Parallel()
 	_, cfg := startBroker(t)
-	cfg.Network = &Network{Dial: (&net.Dialer{}).DialContext, ReadWait: time.Minute}
+	cfg.Network = &Network{Dial: (&net.Dialer{}).DialContext, ReadWait: time.Hour}
 	const partitions = 20
 	apply(t, cfg, partitions)
 	tr := cfg.transport()
@@ -166,8 +166,8 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 	var waiting sync.WaitGroup
 	for p := range partitions {
 		waiting.Go(func() {
-			if a, err := tr.fetch(ctx, demandOf(TopicWindows, p, 0, time.Minute)); !errors.Is(err, context.Canceled) {
-				t.Errorf("partition %d: %v %v", p, a, err)
+			if a, err := tr.fetch(ctx, demandOf(TopicWindows, p, 0, time.Hour)); err == nil {
+				t.Errorf("partition %d has an answer: %v", p, a)
 			}
 		})
 		time.Sleep(time.Millisecond) // so that they do not come together
@@ -180,7 +180,7 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 		}
 		send(t, out, []Message{{Topic: TopicFeatures, Key: key, Value: []byte(key)}, {Topic: TopicState, Key: key, Value: []byte(key)}})
 		for _, topic := range []string{TopicFeatures, TopicState} {
-			a, err := tr.fetch(testContext(t), demandOf(topic, p, 0, time.Minute))
+			a, err := tr.fetch(testContext(t), demandOf(topic, p, 0, time.Hour))
 			if err != nil || len(a.records) == 0 || a.high != 1 {
 				t.Fatalf("%s %d: %d bytes, high %d: %v", topic, p, len(a.records), a.high, err)
 			}
@@ -198,7 +198,7 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 	}
 }
 
-// Partitions whose messages do not fit next to those of others in one answer get theirs all the
+// Partitions whose messages do not fit into one answer next to other messages get theirs all the
 // same.
 func TestFetchLargeMessages(t *testing.T) {
 	t.Parallel()
