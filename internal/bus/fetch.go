@@ -28,6 +28,7 @@ type fetcher struct {
 	held      int     // bytes of the budget that unfinished messages take
 	busy      bool    // there was much to read last time, or nothing was read yet
 	came      bool    // there was something to read last time
+	asks      *demand // the last one; nil: none
 	corrupt   int     // fetches in a row whose first batch had a wrong checksum
 	read      bool    // a fetch has succeeded
 	whole     bool    // report missing offsets: the topic is not compacted
@@ -104,9 +105,9 @@ func (f *fetcher) resolve(ctx context.Context) (int64, error) {
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message, error) {
-	got, err := f.c.t.fetch(ctx, &demand{
-		place: f.place(), next: f.next, most: f.most, urgent: f.busy || f.came || wait < busyWait, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1),
-	})
+	want := demand{place: f.place(), next: f.next, most: f.most, wait: wait, urgent: f.busy || f.came || wait < busyWait}
+	got, asks, err := f.c.t.fetch(ctx, f.asks, want)
+	f.asks = asks
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 const (
 	fetchSlots = 6                     // requests at the same time to one broker for one isolation
 	fetchBytes = 40 << 20              // of the partitions of one request: an answer must be shorter than maxResponse
-	gather     = 5 * time.Millisecond  // a request waits for that long for other partitions, unless one of them is urgent
+	gather     = 2 * time.Millisecond  // a request waits for that long for other partitions, unless one of them is urgent
 	busyWait   = 25 * time.Millisecond // how long a request waits at a broker if no other could be sent meanwhile
 	early      = 5 * time.Millisecond  // before its time an answer without messages is in time
 )
@@ -24,12 +24,17 @@ const (
 // demand is what a reader asks of a partition.
 type demand struct {
 	place
-	next   int64 // offset to begin at
-	most   int   // bytes
-	urgent bool  // there is probably something to read
-	until  time.Time
+	next   int64         // offset to begin at
+	most   int           // bytes
+	wait   time.Duration // for messages
+	urgent bool          // there is probably something to read
+	p      *poller
 	answer chan answer // holds one value
-	gone   bool        // no one waits for the answer; guarded by the poller
+
+	// The poller's mu guards these.
+	listed bool // the poller has the demand
+	asked  bool // the reader waits
+	until  time.Time
 }
 
 // answer is what a broker said to a demand.
@@ -54,10 +59,13 @@ func (b *body) done() {
 
 // poller fetches from one broker for all partitions that the broker leads. Each reader asks for
 // the next messages of its partition when it wants them. A request carries all partitions that
-// are asked for at the time, and waits at the broker until one of them has messages; the others go into the next request.
-// A partition whose reader comes meanwhile goes into a second request, on another connection.
+// are asked for at the time, and waits at the broker until one of them has messages; the others
+// go into the next request. A partition whose reader comes meanwhile goes into a second request,
+// on another connection.
 //
-// All requests end at the same time, every wait of the readers, and begin again as one.
+// All requests end at the same time, a tick, and begin again as one. A reader that has got an
+// answer without messages then has until the next tick to ask again: its partition is in the
+// request already.
 type poller struct {
 	pollerKey
 	t *transport
@@ -73,15 +81,16 @@ type pollerKey struct {
 	committed bool // leave out what is behind an open transaction
 }
 
-// fetch returns the leader's answer to d. If it holds records, call done of its body.
-func (t *transport) fetch(ctx context.Context, d *demand) (answer, error) {
-	now, err := t.know(ctx, false, d.topic)
+// fetch returns the leader's answer to what a reader wants. If it holds records, call done of its
+// body. Last is the reader's last demand, or nil; fetch returns the present one.
+func (t *transport) fetch(ctx context.Context, last *demand, want demand) (answer, *demand, error) {
+	now, err := t.know(ctx, false, want.topic)
 	if err != nil {
-		return answer{}, err
+		return answer{}, last, err
 	}
-	key := pollerKey{committed: committedOnly(d.topic)}
-	if key.node, err = now.leader(d.place); err != nil {
-		return answer{}, err
+	key := pollerKey{committed: committedOnly(want.topic)}
+	if key.node, err = now.leader(want.place); err != nil {
+		return answer{}, last, err
 	}
 	t.mu.Lock()
 	p := t.pollers[key]
@@ -90,33 +99,44 @@ func (t *transport) fetch(ctx context.Context, d *demand) (answer, error) {
 		t.pollers[key] = p
 	}
 	t.mu.Unlock()
-	p.add(d)
+	d := p.add(last, want)
 	select {
 	case a := <-d.answer:
-		return a, a.err
+		return a, d, a.err
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d.gone = true
+	d.listed = false
 	select {
 	case a := <-d.answer:
 		a.body.done()
 	default:
 	}
-	return answer{}, ctx.Err()
+	return answer{}, nil, ctx.Err()
 }
 
-// add takes a demand into the next request.
-func (p *poller) add(d *demand) {
+// add takes what a reader wants into the next request. If its last demand is still listed, and the
+// same, it notes that the reader waits again.
+func (p *poller) add(last *demand, want demand) *demand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if last != nil && last.p == p && last.listed {
+		if last.next == want.next && last.most == want.most && last.wait == want.wait {
+			last.asked = true
+			return last
+		}
+		last.listed = false
+	}
+	d := &want
+	d.p, d.answer, d.listed, d.asked, d.until = p, make(chan answer, 1), true, true, p.t.tick(time.Now(), d.wait)
 	p.waiting = append(p.waiting, d)
 	if d.urgent {
 		p.serve()
 	} else {
 		p.later()
 	}
+	return d
 }
 
 // later serves in a moment. The caller holds mu.
@@ -151,7 +171,7 @@ func (p *poller) take() (batch []*demand) {
 	size := 0
 	in := make(map[place]bool)
 	p.waiting = slices.DeleteFunc(p.waiting, func(d *demand) bool {
-		if d.gone {
+		if !d.listed {
 			return true
 		}
 		if in[d.place] || len(batch) > 0 && size+d.most > fetchBytes {
@@ -183,27 +203,36 @@ func (p *poller) ask(batch []*demand, last bool) {
 		if err == nil && !known {
 			a.err = fmt.Errorf("bus: topic %s partition %d: %w", d.topic, d.partition, errNotAnswered)
 		}
-		end := f.end(d.topic)
+		failed, full := a.err != nil || f.code != 0, len(f.records) > 0
+		behind := f.end(d.topic) > d.next
+		over := !now.Before(d.until.Add(-early))
 		switch {
-		case d.gone:
+		case !d.listed:
 			continue
-		case a.err != nil, f.code != 0:
-		case len(f.records) > 0:
-			a.body = whole
-			whole.readers.Add(1)
-		case end > d.next && i > 0: // perhaps there was no room for it
-			first, moved = append(first, d), true
-			continue
-		case end <= d.next && now.Before(d.until.Add(-early)):
+		case !failed && !full && !behind && !over:
 			rest = append(rest, d)
 			continue
+		case !d.asked: // it asks again
+			d.listed = false
+			continue
+		case !failed && !full && behind && i > 0: // perhaps there was no room for it
+			first, moved = append(first, d), true
+			continue
+		case full && !failed:
+			a.body, moved = whole, true
+			whole.readers.Add(1)
 		}
-		moved = moved || len(f.records) > 0
 		d.answer <- a
+		if d.asked = false; failed || full || behind || d.wait < 2*busyWait {
+			d.listed = false
+			continue
+		}
+		d.until = p.t.tick(now, d.wait)
+		rest = append(rest, d)
 	}
 	whole.done()
 	p.waiting = slices.Concat(first, rest, p.waiting)
-	if moved {
+	if moved || p.asking == 0 {
 		p.serve()
 	} else if len(p.waiting) > 0 {
 		p.later()
@@ -243,15 +272,12 @@ func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[
 	return got, whole, err
 }
 
-// pollUntil returns when an answer without messages is due for a reader that waits that long.
-// All readers that wait for the same time get it together.
-func pollUntil(now time.Time, wait time.Duration) time.Time {
+// tick returns when an answer without messages is due for a reader that waits that long: at
+// the same time for all that wait as long.
+func (t *transport) tick(now time.Time, wait time.Duration) time.Time {
 	if wait < 2*busyWait {
 		return now.Add(wait)
 	}
-	tick := now.Truncate(wait).Add(wait)
-	if tick.Sub(now) < wait/8 {
-		return now.Add(wait)
-	}
-	return tick
+	at := now.Sub(t.born) + wait/8 // not in a moment
+	return t.born.Add((at/wait + 1) * wait)
 }

@@ -40,6 +40,7 @@ type transport struct {
 	key    transportKey
 	users  int // clients; guarded by transports
 	limit  int // connections to one broker
+	born   time.Time
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -101,7 +102,7 @@ func (t *transport) release() {
 
 func newTransport(cfg Config, limit int) *transport {
 	t := &transport{
-		cfg: cfg, limit: limit, peers: make(map[string]*peer), pollers: make(map[pollerKey]*poller),
+		cfg: cfg, limit: limit, born: time.Now(), peers: make(map[string]*peer), pollers: make(map[pollerKey]*poller),
 		cluster: &cluster{}, topics: make(map[string]bool),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())

@@ -147,8 +147,8 @@ func TestOneTransport(t *testing.T) {
 }
 
 // demandOf returns what a reader would ask for.
-func demandOf(topic string, partition int, next int64, wait time.Duration) *demand {
-	return &demand{place: place{topic, partition}, next: next, most: quietFetch(topic), urgent: true, until: pollUntil(time.Now(), wait), answer: make(chan answer, 1)}
+func demandOf(topic string, partition int, next int64, wait time.Duration) demand {
+	return demand{place: place{topic, partition}, next: next, most: quietFetch(topic), urgent: true, wait: wait}
 }
 
 // A partition that is asked for while a request waits at the broker does not wait for its end. A
@@ -166,7 +166,7 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 	var waiting sync.WaitGroup
 	for p := range partitions {
 		waiting.Go(func() {
-			if a, err := tr.fetch(ctx, demandOf(TopicWindows, p, 0, time.Hour)); err == nil {
+			if a, _, err := tr.fetch(ctx, nil, demandOf(TopicWindows, p, 0, time.Hour)); err == nil {
 				t.Errorf("partition %d has an answer: %v", p, a)
 			}
 		})
@@ -180,7 +180,7 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 		}
 		send(t, out, []Message{{Topic: TopicFeatures, Key: key, Value: []byte(key)}, {Topic: TopicState, Key: key, Value: []byte(key)}})
 		for _, topic := range []string{TopicFeatures, TopicState} {
-			a, err := tr.fetch(testContext(t), demandOf(topic, p, 0, time.Hour))
+			a, _, err := tr.fetch(testContext(t), nil, demandOf(topic, p, 0, time.Hour))
 			if err != nil || len(a.records) == 0 || a.high != 1 {
 				t.Fatalf("%s %d: %d bytes, high %d: %v", topic, p, len(a.records), a.high, err)
 			}
@@ -223,7 +223,7 @@ func TestFetchLargeMessages(t *testing.T) {
 		}
 		reading.Go(func() {
 			for next := int64(0); next < end; {
-				a, err := tr.fetch(testContext(t), demandOf(TopicWindows, p, next, readWait))
+				a, _, err := tr.fetch(testContext(t), nil, demandOf(TopicWindows, p, next, readWait))
 				if err != nil {
 					t.Error(err)
 					return
