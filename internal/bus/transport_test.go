@@ -89,8 +89,10 @@ func TestOneTransport(t *testing.T) {
 			var reading sync.WaitGroup
 			defer reading.Wait()
 			r := txn.Reader(TopicFeatures, nil)
-			defer r.Close()
-			reading.Go(func() { _, _ = r.Fetch(ctx, 1, 0) })
+			reading.Go(func() {
+				defer r.Close()
+				_, _ = r.Fetch(ctx, 1, 0)
+			})
 			reading.Go(func() {
 				_ = ReadFrom(ctx, cfg, TopicCommands, p.ID(), LastOffset, true, func(Message) error { return nil })
 			})
