@@ -293,7 +293,7 @@ func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
 		return nil, err
 	}
-	body, err := readBody(rw)
+	body, err := readBody(rw, maxRaw)
 	if err != nil {
 		return nil, err
 	}
@@ -310,14 +310,17 @@ func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return &rawResponse{res}, nil
 }
 
-// readBody reads an answer, without the four bytes of its length.
-func readBody(r io.Reader) ([]byte, error) {
+// maxRaw is the most bytes of an answer to a rawRequest: decoded, it may take a hundred times as much memory.
+const maxRaw = 4 << 20
+
+// readBody reads an answer of at most so many bytes, without the four bytes of its length.
+func readBody(r io.Reader, most uint32) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
-	if n > maxResponse {
+	if n > most {
 		return nil, errNotKafka
 	}
 	body := takeBody(int(n))

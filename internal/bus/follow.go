@@ -117,7 +117,11 @@ func (f *follower) regroup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if id := f.c.t.askID(ctx, f.topic); id != (topicID{}) && id != f.id {
+	now, err := f.c.t.know(ctx, false, f.topic) // as partitions has just asked
+	if err != nil {
+		return err
+	}
+	if id := now.ids[f.topic]; id != (topicID{}) && id != f.id {
 		if f.id != (topicID{}) {
 			f.parts = nil
 		}

@@ -41,7 +41,7 @@ func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if err := protocol.WriteRequest(rw, r.version, 1, r.clientID, r.Request); err != nil {
 		return nil, err
 	}
-	body, err := readBody(rw)
+	body, err := readBody(rw, maxResponse)
 	if err != nil {
 		return nil, err
 	}
