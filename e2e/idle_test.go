@@ -54,6 +54,7 @@ func TestIdle(t *testing.T) {
 	if kafkatest.Version() == "" {
 		t.Skip("FLANK_KAFKA is not set: TestOneTransport of internal/bus counts connections to the embedded broker")
 	}
+	measured := commit() // now: the tree may change while this runs
 	var tables []string
 	if old := os.Getenv("FLANK_OLD"); old != "" && *idleReport != "" {
 		rows, growth := measureIdle(t, old, min(*idleTime, idleOld), 2, 1)
@@ -80,7 +81,7 @@ func TestIdle(t *testing.T) {
 	text := strings.Join(tables, "\n")
 	t.Log("\n" + text)
 	if *idleReport != "" {
-		page := idleHead + fmt.Sprintf("\n%s Commit %s. Load %.1f at the end.\n\n", machineLine(), commit(), load()) + text
+		page := idleHead + fmt.Sprintf("\n%s Commit %s. Load %.1f at the end.\n\n", machineLine(), measured, load()) + text
 		if err := os.WriteFile(*idleReport, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}

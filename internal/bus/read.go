@@ -9,7 +9,7 @@ import (
 )
 
 // readWait is how long a fetch waits for the next message.
-const readWait = 500 * time.Millisecond
+const readWait = time.Second
 
 // Partitions returns how many partitions a topic has, or ErrNoTopic.
 func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {

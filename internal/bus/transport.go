@@ -272,7 +272,7 @@ func (p *peer) give(c *conn) {
 func (p *peer) drop() {
 	for _, c := range p.idle {
 		c.timer.Stop()
-		c.Close()
+		_ = c.Close()
 	}
 	p.idle = nil
 }
@@ -287,7 +287,7 @@ func (t *transport) connect(ctx context.Context, addr string) (*conn, error) {
 	}
 	c := &conn{Conn: protocol.NewConn(wire, t.cfg.ClientID), newest: make(map[protocol.ApiKey]int16)}
 	if err := c.within(ctx, func() error { return c.greet(ctx, t.cfg) }); err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
