@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,6 +24,7 @@ type fleet struct {
 	set      deploy.Set
 	deployed []deployed
 	known    map[string]*model.Model // by id: of every set so far, and what machines were judged by last
+	former   []*model.Model          // of them, those that are not in the set, the newest first
 	listen   map[chan machine.Fleet]bool
 }
 
@@ -34,14 +36,58 @@ type deployed struct {
 
 func newFleet(set deploy.Set) *fleet {
 	f := &fleet{known: make(map[string]*model.Model), listen: make(map[chan machine.Fleet]bool)}
-	f.deploy(set)
+	f.deploy(set, nil)
 	return f
 }
 
-// deploy makes another set count, and lets every listener know.
-func (f *fleet) deploy(set deploy.Set) {
+// byRank returns the models of a set in the order of their importance: champions first, of them
+// the one that has been champion the longest, then shadows.
+func byRank(set deploy.Set) (all []*model.Model) {
+	ds := set.Deployments()
+	slices.SortStableFunc(ds, func(a, b deploy.Deployment) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Champion.ID(), b.Champion.ID()))
+	})
+	seen := make(map[string]bool)
+	add := func(m *model.Model) {
+		if !seen[m.ID()] {
+			seen[m.ID()], all = true, append(all, m)
+		}
+	}
+	for _, d := range ds {
+		add(d.Champion)
+	}
+	for _, d := range ds {
+		for _, s := range d.Shadows {
+			add(s.Model)
+		}
+	}
+	return all
+}
+
+// mostFormer is of how many models that are not deployed any more features are extracted.
+const mostFormer = 256
+
+// formerly returns the models that are not deployed any more once a set counts, the newest first.
+// Machines may still be judged by them. The caller holds f.mu.
+func (f *fleet) formerly(set deploy.Set) (former []*model.Model) {
+	seen := make(map[string]bool)
+	for _, m := range set.Models() {
+		seen[m.ID()] = true
+	}
+	for _, m := range slices.Concat(f.set.Models(), f.former) {
+		if !seen[m.ID()] {
+			seen[m.ID()], former = true, append(former, m)
+		}
+	}
+	return former
+}
+
+// deploy makes another set count but for the shadows with these ids, and lets every listener
+// know. It returns the deployments that count.
+func (f *fleet) deploy(set deploy.Set, without map[string]bool) []deployed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.former = f.formerly(set)
 	f.set, f.deployed = set, nil
 	known := maps.Clone(f.known) // machine.Fleets that were handed out keep theirs
 	for _, m := range set.Models() {
@@ -53,6 +99,7 @@ func (f *fleet) deploy(set deploy.Set) {
 		if d.Alarm != nil {
 			of.Alarm = *d.Alarm
 		}
+		d.Shadows = slices.DeleteFunc(slices.Clone(d.Shadows), func(s deploy.Shadow) bool { return without[s.Model.ID()] })
 		for _, s := range d.Shadows {
 			of.Shadows = append(of.Shadows, machine.Shadow{Model: s.Model, Until: s.Until})
 		}
@@ -66,6 +113,7 @@ func (f *fleet) deploy(set deploy.Set) {
 		}
 		c <- now
 	}
+	return f.deployed
 }
 
 // machines returns what judges which machine by now. The caller holds f.mu.
@@ -121,6 +169,8 @@ func (f *fleet) learn(m *model.Model) {
 	defer f.mu.Unlock()
 	f.known = maps.Clone(f.known)
 	f.known[m.ID()] = m
+	f.former = append([]*model.Model{m}, f.former...)
+	f.former = f.formerly(f.set)
 }
 
 // current returns what judges which machine by now.
@@ -155,12 +205,7 @@ func (m *Monitor) followModels(ctx context.Context, ready func()) error {
 		for _, r := range v.Refused {
 			m.cfg.Log.Warn().Str("event", "deployment_refused").Msg(r.String())
 		}
-		if err := m.layouts.set(v.Set.Models()); err != nil {
-			m.cfg.Log.Error().Err(err).Str("event", "deployment_refused").Msg("the models that are deployed cannot be used together; the ones before go on")
-			return
-		}
-		m.fleet.deploy(v.Set)
-		for _, d := range v.Set.Deployments() {
+		for _, d := range m.deploy(v.Set) {
 			ev := m.cfg.Log.Info()
 			if d.Unsigned {
 				ev = m.cfg.Log.Warn().Bool("unsigned", true)
@@ -168,6 +213,40 @@ func (m *Monitor) followModels(ctx context.Context, ready func()) error {
 			ev.Str("event", "deployed").Stringer("for", d.For).Str("layout", d.Layout).Str("model", d.Champion.ID()).Int("shadows", len(d.Shadows)).Str("by", d.By).Msg("a model is deployed")
 		}
 	})
+}
+
+// deploy makes another set count. Windows then give the features that all its models take
+// together. A model that takes others is named in the log. It returns the deployments that count.
+func (m *Monitor) deploy(set deploy.Set) []deployed {
+	m.deploying.Lock()
+	defer m.deploying.Unlock()
+	without := make(map[string]bool)
+	for _, r := range m.extractFor(set) {
+		without[r.model.ID()] = true
+		m.cfg.Log.Warn().Err(r.why).Str("event", "deployment_refused").Str("model", r.model.ID()).
+			Msg("a model cannot judge by what is extracted for the other models of its layout: it does not judge as a shadow, and as a champion the windows of its machines are refused")
+	}
+	return m.fleet.deploy(set, without)
+}
+
+// extractFor lets windows give the features that the models of a set and former ones take. It
+// returns the models of the set that take others.
+func (m *Monitor) extractFor(set deploy.Set) []unfit {
+	m.fleet.mu.Lock()
+	former := m.fleet.formerly(set)
+	m.fleet.mu.Unlock()
+	return m.layouts.set(byRank(set), former[:min(len(former), mostFormer)]...)
+}
+
+// learn makes a model known that judged machines last.
+func (m *Monitor) learn(by *model.Model) {
+	m.deploying.Lock()
+	defer m.deploying.Unlock()
+	m.fleet.learn(by)
+	m.fleet.mu.Lock()
+	set := m.fleet.set
+	m.fleet.mu.Unlock()
+	m.extractFor(set)
 }
 
 // learnModels reads the models that machines were judged by last from tcm.models.v1, unless
@@ -190,7 +269,7 @@ func (m *Monitor) learnModels(ctx context.Context, ids []string) error {
 			m.cfg.Log.Warn().Err(err).Str("model", id).Msg("the model that judged last cannot be read: machines go on with the one that is deployed")
 			continue
 		}
-		m.fleet.learn(by)
+		m.learn(by)
 	}
 	return nil
 }

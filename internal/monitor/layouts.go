@@ -16,8 +16,10 @@ import (
 // them. It is not changed once it is made.
 type format struct {
 	codec    *window.Codec
-	features *window.Form // that are published, with any models
-	judged   *window.Form // that the models of the layout judge by; nearly always features
+	features *window.Form   // that are published, with any models
+	judged   *window.Form   // that the models of the layout judge by: features, and what models take beyond them
+	part     *window.Part   // takes features out of those that are judged; nil: they are the same, or it cannot
+	older    []*window.Form // that gateways of older releases publish
 }
 
 // formatKey is what a format is of.
@@ -33,6 +35,7 @@ const mostStrange = 64
 // layouts knows the formats of windows: those that models are trained on, and those that were
 // met. It is safe for concurrent use, also while the models are replaced.
 type layouts struct {
+	setting sync.Mutex // held while the models are replaced
 	mu      sync.Mutex
 	ours    map[formatKey]*format
 	strange []*format               // that no model is of, the one that was used last at the end
@@ -40,68 +43,95 @@ type layouts struct {
 	known   map[string]bool         // fingerprints of the models' layouts
 }
 
-// newLayouts returns the layouts of models.
+// unfit is a model that cannot judge what is extracted, and why.
+type unfit struct {
+	model *model.Model
+	why   error
+}
+
+// newLayouts returns the layouts of models. It reports models none of which can be used.
 func newLayouts(models []*model.Model) (*layouts, error) {
 	l := new(layouts)
-	return l, l.set(models)
+	refused := l.set(models)
+	if len(refused) == 0 || len(refused) < len(models) {
+		return l, nil
+	}
+	return nil, fmt.Errorf("monitor: model %s: %w", refused[0].model.ID(), refused[0].why)
 }
 
-// set replaces the models. Formats that stay are the same values. After an error nothing has
-// changed.
-func (l *layouts) set(models []*model.Model) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// set replaces the models, which come in the order of their importance. Former ones are not
+// deployed any more, and may judge all the same until a tool is changed. Formats that stay are
+// the same values. It returns the models, without former ones, that do not fit those before
+// them: what they take is not extracted.
+func (l *layouts) set(models []*model.Model, former ...*model.Model) (refused []unfit) {
+	l.setting.Lock()
+	defer l.setting.Unlock()
 	ours, forms, known := make(map[formatKey]*format), make(map[string]*window.Form), make(map[string]bool)
+	var keys []formatKey
 	of := make(map[formatKey][]*model.Model)
-	for _, m := range models {
+	for i, m := range slices.Concat(models, former) {
 		key := formatKey{m.Layout.Fingerprint(), m.Window.Length}
+		if of[key] == nil {
+			keys = append(keys, key)
+		}
 		of[key] = append(of[key], m)
-		known[key.layout] = true
+		known[key.layout] = known[key.layout] || i < len(models)
 	}
-	for key, all := range of {
-		f, err := l.formatOf(key, all)
-		if err != nil {
-			return err
-		}
-		ours[key] = f
-		for version := 1; version <= signal.FeatureVersion; version++ { // gateways may be of another release
-			if version == f.features.List().Version {
-				continue
+	for _, key := range keys {
+		f, unable := formatOf(of[key], l.ours[key]) // only set writes l.ours
+		for _, u := range unable {
+			if slices.Contains(models, u.model) {
+				refused = append(refused, u)
 			}
-			form, err := window.NewForm(all[0].Layout, all[0].Window, signal.FeatureSpec{Version: version}, nil)
-			if err != nil {
-				return err
-			}
-			forms[form.Fingerprint()] = form
 		}
-		forms[f.judged.Fingerprint()] = f.judged
-		forms[f.features.Fingerprint()] = f.features
-	}
-	l.ours, l.forms, l.known = ours, forms, known
-	return nil
-}
-
-// formatOf returns the format for the models of a layout and length. Models that do not do
-// with the layout's own features, such as older ones, judge by others: if models want
-// different ones, by the first model's.
-func (l *layouts) formatOf(key formatKey, models []*model.Model) (*format, error) {
-	f, err := newFormat(models[0].Layout, models[0].Window)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range models {
-		if m.Covers(f.features) == nil {
+		if f == nil {
 			continue
 		}
-		if f.judged, err = m.Form(); err != nil {
-			return nil, err
+		ours[key] = f
+		for _, form := range append(f.older, f.judged, f.features) {
+			forms[form.Fingerprint()] = form
 		}
-		break
 	}
-	if was := l.ours[key]; was != nil && was.judged.Fingerprint() == f.judged.Fingerprint() {
-		return was, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ours, l.forms, l.known = ours, forms, known
+	return refused
+}
+
+// formatOf returns the format for the models of a layout and length, and the models that do not
+// fit. The format is the one that there was if nothing has changed, and nil if no model fits.
+func formatOf(models []*model.Model, was *format) (f *format, refused []unfit) {
+	if was == nil {
+		var err error
+		if was, err = newFormat(models[0].Layout, models[0].Window); err == nil {
+			err = was.addOlder(models[0].Window)
+		}
+		if err != nil {
+			for _, m := range models {
+				refused = append(refused, unfit{m, err})
+			}
+			return nil, refused
+		}
 	}
-	return f, nil
+	judged, why := model.JointForm(models)
+	for i, m := range models {
+		if why[i] != nil {
+			refused = append(refused, unfit{m, why[i]})
+		}
+	}
+	switch {
+	case judged == nil:
+		return nil, refused
+	case judged.Fingerprint() == was.judged.Fingerprint():
+		return was, refused
+	}
+	f = &format{codec: was.codec, features: was.features, judged: judged, older: was.older}
+	if judged.Fingerprint() == was.features.Fingerprint() {
+		f.judged = was.features
+	} else if p, ok := f.features.PartOf(judged); ok {
+		f.part = &p
+	}
+	return f, refused
 }
 
 // newFormat returns the format of a layout and length that no model is of.
@@ -114,7 +144,33 @@ func newFormat(layout *signal.Layout, spec window.Spec) (*format, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &format{codec, form, form}, nil
+	return &format{codec: codec, features: form, judged: form}, nil
+}
+
+// addOlder adds the forms of older versions: gateways may be of another release.
+func (f *format) addOlder(spec window.Spec) error {
+	for version := 1; version < f.features.List().Version; version++ {
+		form, err := window.NewForm(f.features.Layout(), spec, signal.FeatureSpec{Version: version}, nil)
+		if err != nil {
+			return err
+		}
+		f.older = append(f.older, form)
+	}
+	return nil
+}
+
+// publishable returns the features of x that are published, with x's own memory or that of
+// other. The window must have its samples unless x has all of them.
+func (f *format) publishable(x, other *window.Features, w *window.Window, own extractors) *window.Features {
+	switch {
+	case x.Form == f.features:
+		return x
+	case f.part != nil && x.Form == f.judged:
+		f.part.Take(x, other)
+	default:
+		own.of(f.features).Extract(w, other)
+	}
+	return other
 }
 
 // of returns the format of a sealed window. One that no model is of is derived from the

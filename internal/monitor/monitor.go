@@ -99,7 +99,10 @@ type Monitor struct {
 	layouts *layouts
 	fleet   *fleet
 	group   *bus.Group
-	grace   time.Duration // for the batch in hand after its partition was taken away
+
+	deploying sync.Mutex // held while layouts and fleet change
+
+	grace time.Duration // for the batch in hand after its partition was taken away
 
 	fetchPatience time.Duration // for a gateway that is asked for windows
 

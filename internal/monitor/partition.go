@@ -357,10 +357,7 @@ func (s *partition) seal(x *window.Features) {
 	if s.format == nil {
 		return
 	}
-	if x.Form != s.format.features {
-		x = &s.other
-		s.extractors.of(s.format.features).Extract(&s.window, x)
-	}
+	x = s.format.publishable(x, &s.other, &s.window, s.extractors)
 	e, err := s.format.features.Seal(x)
 	if err != nil { // texts that are too long: the window had the same ones
 		s.log.Error().Err(err).Str("machine", x.Machine).Msg("cannot publish the features of a window; it is judged all the same")

@@ -395,18 +395,11 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// A model that does not do with the features that everyone extracts judges by its own, and the
-// others are published. It cannot judge where there are only those.
+// A monitor whose model takes other features than everyone extracts extracts those too. It
+// cannot judge where there are only the others.
 func TestModelWithFeaturesOfItsOwn(t *testing.T) {
-	layout, err := signal.NewLayout("force", []signal.Channel{{Name: "force", Kind: signal.Force, Unit: "N", Rate: 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := func(list signal.FeatureSpec) *model.Model {
-		return &model.Model{Layout: layout, Window: window.DefaultSpec, Features: list, Usual: make([]signal.Quality, 1)}
-	}
-	old := of(signal.FeatureSpec{Version: 1})
-	l, err := newLayouts([]*model.Model{of(signal.FeatureSpec{}), old})
+	old := ofForce(signal.FeatureSpec{Version: 1})
+	l, err := newLayouts([]*model.Model{old})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,6 +417,9 @@ func TestModelWithFeaturesOfItsOwn(t *testing.T) {
 	}
 	if _, err := New(Config{Model: old, Bus: to}); err != nil {
 		t.Error(err)
+	}
+	if _, err := New(Config{Model: ofForce(signal.FeatureSpec{Version: 99}), Bus: to}); err == nil || !strings.Contains(err.Error(), "this program computes versions 1 to 2") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -88,10 +88,11 @@ func (r Relation) String() string { return [...]string{"difference", "log ratio"
 // memory: one goroutine at a time may use it.
 type Extractor struct {
 	spec     FeatureSpec
-	samples  []int    // per channel, as given to NewExtractor
-	layout   *Layout  // for the names of channels
-	names    []string // one per feature
-	channels [][]int  // one per feature: indices into the channels
+	also     []FeatureSpec // of the same version: what is computed too
+	samples  []int         // per channel, as given to NewExtractor
+	layout   *Layout       // for the names of channels
+	names    []string      // one per feature
+	channels [][]int       // one per feature: indices into the channels
 	relate   []Relation
 	plans    []plan // one per channel; version 1
 	board    *board // version 2
@@ -106,35 +107,30 @@ type plan struct {
 }
 
 // NewExtractor returns an Extractor for windows that hold samples[i] samples of
-// channel i of the layout. It reports a spec of an unknown version, an unknown
-// or repeated family, a set that leaves nothing to compute, and channel names
+// channel i of the layout. It computes every feature that spec or one of also lists,
+// each once. It reports a spec of an unknown version, specs of different versions, an
+// unknown or repeated family, a set that leaves nothing to compute, and channel names
 // that make two features share a name. It panics if samples has not one
 // positive number for each channel.
-func NewExtractor(l *Layout, samples []int, spec FeatureSpec) (*Extractor, error) {
+func NewExtractor(l *Layout, samples []int, spec FeatureSpec, also ...FeatureSpec) (*Extractor, error) {
 	if len(samples) != len(l.channels) || slices.Min(samples) < 1 {
 		panic(fmt.Sprintf("signal: NewExtractor: sample counts %v for %d channels", samples, len(l.channels)))
 	}
-	spec = FeatureSpec{Version: cmp.Or(spec.Version, FeatureVersion), Set: slices.Clone(spec.Set)}
-	known := registryNames()
-	switch spec.Version {
-	case 1:
-		known = familyNames()
-	case 2:
-	default:
-		return nil, fmt.Errorf("signal: features: version %d: this program computes versions 1 to %d", spec.Version, FeatureVersion)
-	}
-	for i, name := range spec.Set {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("signal: features: set: %q is not one of %s", name, strings.Join(known, ", "))
-		}
-		if slices.Contains(spec.Set[:i], name) {
-			return nil, fmt.Errorf("signal: features: set: %q is listed twice", name)
-		}
-	}
-
-	e := &Extractor{spec: spec, samples: slices.Clone(samples), layout: l}
+	e := &Extractor{samples: slices.Clone(samples), layout: l}
 	var err error
-	if spec.Version == 1 {
+	if e.spec, err = spec.checked(); err != nil {
+		return nil, err
+	}
+	for _, s := range also {
+		if s, err = s.checked(); err != nil {
+			return nil, err
+		}
+		if s.Version != e.spec.Version {
+			return nil, fmt.Errorf("signal: features: versions %d and %d: features of one version only are computed together", e.spec.Version, s.Version)
+		}
+		e.also = append(e.also, s)
+	}
+	if e.spec.Version == 1 {
 		err = e.planFirst()
 	} else {
 		err = e.planBoard()
@@ -149,16 +145,43 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec) (*Extractor, error
 	return e, nil
 }
 
-// set returns the families that channel i has by the spec.
-func (e *Extractor) set(i int, byDefault func(Kind, int) []string) []string {
-	c := e.layout.channels[i]
-	switch {
-	case c.Kind == Feature:
-		return []string{"mean"}
-	case len(e.spec.Set) == 0:
-		return byDefault(c.Kind, e.samples[i])
+// checked returns a copy of spec with its version filled in. It reports an unknown version, and
+// an unknown or repeated family.
+func (spec FeatureSpec) checked() (FeatureSpec, error) {
+	spec = FeatureSpec{Version: cmp.Or(spec.Version, FeatureVersion), Set: slices.Clone(spec.Set)}
+	known := registryNames()
+	switch spec.Version {
+	case 1:
+		known = familyNames()
+	case 2:
+	default:
+		return spec, fmt.Errorf("signal: features: version %d: this program computes versions 1 to %d", spec.Version, FeatureVersion)
 	}
-	return e.spec.Set
+	for i, name := range spec.Set {
+		if !slices.Contains(known, name) {
+			return spec, fmt.Errorf("signal: features: set: %q is not one of %s", name, strings.Join(known, ", "))
+		}
+		if slices.Contains(spec.Set[:i], name) {
+			return spec, fmt.Errorf("signal: features: set: %q is listed twice", name)
+		}
+	}
+	return spec, nil
+}
+
+// set returns the families that channel i has by the specs.
+func (e *Extractor) set(i int, byDefault func(Kind, int) []string) (all []string) {
+	c := e.layout.channels[i]
+	if c.Kind == Feature {
+		return []string{"mean"}
+	}
+	for _, spec := range append([]FeatureSpec{e.spec}, e.also...) {
+		if len(spec.Set) == 0 {
+			all = append(all, byDefault(c.Kind, e.samples[i])...)
+		} else {
+			all = append(all, spec.Set...)
+		}
+	}
+	return all
 }
 
 // planFirst plans features of version 1.
@@ -233,7 +256,7 @@ func (e *Extractor) addNames(suffixes []string, relation Relation, channels ...i
 	return nil
 }
 
-// Spec returns the spec that e computes, its version filled in.
+// Spec returns the first spec that e computes, its version filled in.
 func (e *Extractor) Spec() FeatureSpec {
 	return FeatureSpec{Version: e.spec.Version, Set: slices.Clone(e.spec.Set)}
 }

@@ -34,6 +34,7 @@ type Form struct {
 	layout      *signal.Layout
 	spec        Spec
 	list        signal.FeatureSpec
+	also        []signal.FeatureSpec // lists of the same version whose features are there too
 	names       []string
 	cutting     Cutting
 	gate        int // channel in the layout, or -1
@@ -75,9 +76,10 @@ func (c Cutting) measures() (frames int, inputs []string) {
 	return c.Cycle.Frames, inputs
 }
 
-// NewForm returns the form of features of windows of a layout and length. A nil cutting
-// means CuttingOf. It reports a spec or a list that cannot be used.
-func NewForm(layout *signal.Layout, spec Spec, list signal.FeatureSpec, cutting *Cutting) (*Form, error) {
+// NewForm returns the form of features of windows of a layout and length: all that list or one
+// of also names, which are of the same version. A nil cutting means CuttingOf. It reports a spec
+// or a list that cannot be used.
+func NewForm(layout *signal.Layout, spec Spec, list signal.FeatureSpec, cutting *Cutting, also ...signal.FeatureSpec) (*Form, error) {
 	if err := spec.Check(layout); err != nil {
 		return nil, err
 	}
@@ -85,11 +87,11 @@ func NewForm(layout *signal.Layout, spec Spec, list signal.FeatureSpec, cutting 
 	for _, c := range layout.Channels() {
 		f.samples = append(f.samples, spec.Samples(c.Rate))
 	}
-	x, err := signal.NewExtractor(layout, f.samples, list)
+	x, err := signal.NewExtractor(layout, f.samples, list, also...)
 	if err != nil {
 		return nil, err
 	}
-	f.list, f.names = x.Spec(), slices.Clone(x.Names())
+	f.list, f.also, f.names = x.Spec(), slices.Clone(also), slices.Clone(x.Names())
 	if cutting == nil {
 		f.cutting = CuttingOf(layout, f.samples)
 	} else {
@@ -164,7 +166,8 @@ func (f *Form) Layout() *signal.Layout { return f.layout }
 // Length returns the spec of the windows, without their hop, which features do not depend on.
 func (f *Form) Length() Spec { return f.spec }
 
-// List returns the list of the features, its version filled in.
+// List returns the list of the features, its version filled in: the first one of a form that
+// was made of several.
 func (f *Form) List() signal.FeatureSpec { return f.list }
 
 // Names returns the names of the values, in order. The caller must not change them.
@@ -184,6 +187,40 @@ func (f *Form) Measures(c Cutting) bool {
 	return frames == want && slices.Equal(inputs, names)
 }
 
+// Part takes features of one form out of features of another one that has more.
+type Part struct {
+	form *Form
+	at   []int // by feature of form: where it is among the others
+}
+
+// PartOf returns how to take features of f out of features of whole. It reports false if
+// features of whole do not have all of them, bit for bit.
+func (f *Form) PartOf(whole *Form) (Part, bool) {
+	frames, inputs := f.cutting.measures()
+	more, columns := whole.cutting.measures()
+	if f.layout.Fingerprint() != whole.layout.Fingerprint() || f.spec != whole.spec || f.list.Version != whole.list.Version ||
+		f.cutting.Gate != whole.cutting.Gate || frames != more || !slices.Equal(inputs, columns) {
+		return Part{}, false
+	}
+	p := Part{form: f, at: make([]int, len(f.names))}
+	for i, name := range f.names {
+		if p.at[i] = slices.Index(whole.names, name); p.at[i] < 0 {
+			return Part{}, false
+		}
+	}
+	return p, true
+}
+
+// Take stores in into what it takes out of the features of the whole, reusing into's memory.
+func (p Part) Take(whole, into *Features) {
+	quality, frames, values := append(into.Quality[:0], whole.Quality...), append(into.Frames[:0], whole.Frames...), into.Values[:0]
+	for _, i := range p.at {
+		values = append(values, whole.Values[i])
+	}
+	*into = *whole
+	into.Form, into.Quality, into.Frames, into.Values = p.form, quality, frames, values
+}
+
 // FeatureExtractor computes features of windows. One goroutine at a time may use it.
 type FeatureExtractor struct {
 	form     *Form
@@ -193,7 +230,7 @@ type FeatureExtractor struct {
 
 // NewExtractor returns an extractor of features of the form.
 func (f *Form) NewExtractor() *FeatureExtractor {
-	x, err := signal.NewExtractor(f.layout, f.samples, f.list)
+	x, err := signal.NewExtractor(f.layout, f.samples, f.list, f.also...)
 	if err != nil {
 		panic("window: NewExtractor: " + err.Error()) // NewForm did the same
 	}

@@ -125,6 +125,56 @@ func TestFormFingerprint(t *testing.T) {
 	}
 }
 
+// Features that are taken out of features that have more are those that are extracted from the
+// window, bit for bit, also in memory that other features were in.
+func TestPartOf(t *testing.T) {
+	l := twoRates(t)
+	part := newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil)
+	whole, err := NewForm(l, DefaultSpec, signal.FeatureSpec{}, nil, signal.FeatureSpec{Set: []string{"min", "shape"}}, signal.FeatureSpec{Set: []string{"max"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(whole.Names()) <= len(part.Names()) || whole.Fingerprint() == part.Fingerprint() || whole.List().Version != part.List().Version {
+		t.Fatalf("%d features of %d", len(part.Names()), len(whole.Names()))
+	}
+	p, ok := part.PartOf(whole)
+	if !ok {
+		t.Fatal("the default features are not part of more")
+	}
+	var all, want, got Features
+	rapid.Check(t, func(t *rapid.T) {
+		w := example(l, DefaultSpec)
+		w.Tool, w.Seq = rapid.String().Draw(t, "tool"), rapid.Uint64().Draw(t, "seq")
+		for i := range w.Samples {
+			w.Quality[i] = signal.Quality(rapid.Byte().Draw(t, "quality"))
+			for k := range w.Samples[i] {
+				w.Samples[i][k] = bits(i+rapid.IntRange(0, 99).Draw(t, "channel"), int64(k))
+			}
+		}
+		whole.NewExtractor().Extract(w, &all)
+		part.NewExtractor().Extract(w, &want)
+		p.Take(&all, &got)
+		if !equalFeatures(&got, &want) {
+			t.Fatalf("%+v, extracted %+v", got, want)
+		}
+		if got.Quality[0]++; all.Quality[0] == got.Quality[0] {
+			t.Fatal("both share their memory")
+		}
+	})
+	for name, other := range map[string]*Form{
+		"fewer features": newForm(t, l, DefaultSpec, signal.FeatureSpec{Set: []string{"rms"}}, nil),
+		"a length":       newForm(t, l, Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil),
+		"a version":      newForm(t, l, DefaultSpec, signal.FeatureSpec{Version: 1}, nil),
+		"a layout":       newForm(t, signal.GunDrill(), DefaultSpec, signal.FeatureSpec{}, nil),
+		"no cutting":     newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{}),
+		"no frames":      newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{Gate: CuttingOf(l, part.samples).Gate}),
+	} {
+		if _, ok := part.PartOf(other); ok {
+			t.Errorf("the default features are part of others: %s", name)
+		}
+	}
+}
+
 // The law: what is sealed and opened is the same, bit for bit, for any facts and any numbers,
 // also in memory that other features were in.
 func TestFeaturesAnyWindow(t *testing.T) {
