@@ -23,7 +23,7 @@ var (
 // releases out of the group while monitors of this one are in it, and the other way round:
 // the release before does not move the state of machines. Change it when a release cannot
 // share a group with the one before.
-const MonitorProtocol = "flank-3"
+const MonitorProtocol = "flank-4"
 
 // Grow gives the topics of machines the given number of partitions. Programs may run
 // meanwhile: ingesters send to the new partitions as soon as they know of them, and monitors

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,14 +17,12 @@ import (
 // published in one transaction, so it covers every alert that was on the topic when
 // Shown was called.
 func Shown(ctx context.Context, cfg bus.Config, group string, partition int) (all []event.Alert, advisories []event.Advisory, err error) {
-	records, in, err := recordsIn(ctx, cfg, group)
-	if err != nil {
-		return nil, nil, err
+	last := make(lastRecords)
+	if err := bus.ReadFrom(ctx, cfg, bus.TopicState, partition, bus.FirstOffset, false, last.take); err != nil {
+		return nil, nil, fmt.Errorf("history: state: %w", err)
 	}
+	records := last.machines(group)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
-		if in[name] != partition {
-			continue
-		}
 		sum, err := machine.Summarise(records[name])
 		if err != nil {
 			continue // a monitor that gets the machine sets the record aside

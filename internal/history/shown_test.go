@@ -44,8 +44,8 @@ func (p *plant) judge(m *model.Model, group, name string, windows int, commands 
 	return alerts
 }
 
-// standing is what readers see of these machines: of two groups, of an older program, and
-// a record that no program of ours wrote.
+// standing is what readers see of these machines, of two groups. The partitions of some of them
+// have grown: where they were before lies a tombstone.
 func standing(t *testing.T) *plant {
 	p := newPlant(t, 4)
 	m := machinetest.OneValue(t)
@@ -56,23 +56,26 @@ func standing(t *testing.T) *plant {
 	p.judge(m, group, "acme/line1/acked", 4, event.Command{ID: "1", Action: event.Acknowledge, Note: "at hole end"})
 	p.judge(m, group, "acme/line1/away", 4, event.Command{ID: "2", Action: event.OutOfService, Note: "moved"})
 	at := time.Date(2026, 11, 2, 2, 13, 41, 0, time.UTC).Format(time.RFC3339)
-	for key, value := range map[string]string{
-		"acme/line1/quiet": `{"machine":"acme/line1/quiet","model":"old","incident":"A-K3ZQ7M2P","alarm":{"recent":7,"judged":3,"tool":"T1","raised":true,"since":"` + at + `","at":"` + at + `"}}`,
-		"acme/line1/old":   `{"machine":"acme/line1/old","model":"m","incident":"A-22222222","alarm":{"recent":7,"judged":3,"tool":"T8","raised":true,"acked":true,"since":"` + at + `","at":"` + at + `"}}`,
-		"acme/line1/blind": `{"machine":"acme/line1/blind","model":"m","alarm":{"recent":0,"judged":3},"notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"` + at + `"},{"kind":"sensor","subject":"ch07"}]}`,
-	} {
-		p.send(bus.Message{Topic: bus.TopicState, Key: key, Value: []byte(value)})
+	p.state("acme/line1/blind", `{"version":2,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
+	for i := range 4 {
+		if home := bus.PartitionOf("acme/line1/blind", 4); i != home {
+			p.send(bus.Message{Topic: bus.TopicState, Key: machine.Key{Group: group, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
+		}
 	}
 	return p
 }
 
+// state puts the record of a machine itself on its topic.
+func (p *plant) state(name, value string) {
+	p.send(bus.Message{Topic: bus.TopicState, Key: machine.Key{Group: group, Machine: name}.String(), Route: name, Value: []byte(value)})
+}
+
 // What Shown says of a machine is what its last alert left behind, in the partition where
-// its alerts are. The records of another group do not count, and the record of an older program
-// only until there are own ones.
+// its alerts are. The records of another group do not count.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	p := standing(t)
-	p.send(bus.Message{Topic: bus.TopicState, Key: "acme/line1/broken", Value: []byte(`[]`)})
+	p.state("acme/line1/broken", "[]")
 	got := make(map[string]event.Alert)
 	var advisories []event.Advisory
 	for partition := range 4 {
@@ -94,13 +97,10 @@ func TestShown(t *testing.T) {
 	if a := got["acme/line1/acked"]; a.Alarm != "acknowledged" || a.Severity != "info" || a.Incident == "" {
 		t.Errorf("%+v", a)
 	}
-	if a := got["acme/line1/old"]; a.Alarm != "acknowledged" || a.Incident != "A-22222222" || a.Tool != "T8" {
-		t.Errorf("%+v", a)
-	}
 	if a := got["acme/line1/quiet"]; a.Alarm != "normal" || a.Incident != "" || !strings.Contains(a.Text, "no open alarm") {
 		t.Errorf("%+v", a)
 	}
-	if len(got) != 6 || len(advisories) != 1 || advisories[0].Kind != event.SilenceAdvisory || advisories[0].Text != "blind: SILENT" {
+	if len(got) != 5 || len(advisories) != 1 || advisories[0].Kind != event.SilenceAdvisory || advisories[0].Text != "blind: SILENT" {
 		t.Errorf("%d machines, advisories %+v", len(got), advisories)
 	}
 }
@@ -122,7 +122,7 @@ func TestAlarms(t *testing.T) {
 		}
 	}
 	want := "acked T7 acknowledged acknowledged kim: at hole end|away T7 out_of_service raised kim: moved|blind  normal normal : |" +
-		"faulty T7 raised raised : |old T8 acknowledged acknowledged : |quiet T7 normal normal : "
+		"faulty T7 raised raised : |quiet T7 normal normal : "
 	if got := strings.Join(names, "|"); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -133,7 +133,7 @@ func TestAlarms(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	trial, _, err := Alarms(t.Context(), p.bus, "trial")
-	if err != nil || len(trial) != 5 { // its own two, and three that an older program left
+	if err != nil || len(trial) != 2 {
 		t.Errorf("%+v, %v", trial, err)
 	}
 }

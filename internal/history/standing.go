@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -107,105 +108,41 @@ func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, 
 	return all, skipped, nil
 }
 
-// Records returns the state records of a group by machine. If only an older release has
-// judged a machine, it has the one record that such a release kept.
+// Records returns the state records of a group by machine. A machine that was retired has none.
 func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]machine.Record, error) {
-	all, _, err := recordsIn(ctx, cfg, group)
-	return all, err
-}
-
-// A machine that moves between partitions is in one of them at any time. But partitions are
-// read one after the other, so it may be in none of those that were read. Then the partition
-// that it has left says so, and all are read again.
-const (
-	movedLately = time.Minute
-	readsAgain  = 3
-	readPause   = 100 * time.Millisecond
-)
-
-// recordsIn returns the state records of a group by machine, and the partition in which each
-// machine is.
-func recordsIn(ctx context.Context, cfg bus.Config, group string) (all map[string][]machine.Record, in map[string]int, err error) {
-	for try := 0; ; try++ {
-		t := stateTopic{group: group, last: make(map[stateKey]bus.Message)}
-		if err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, t.take); err != nil {
-			return nil, nil, fmt.Errorf("history: state: %w", err)
-		}
-		all, in = t.machines()
-		if try == readsAgain || !t.between(all) {
-			return all, in, nil
-		}
-		select {
-		case <-time.After(readPause):
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
+	last := make(lastRecords)
+	if err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, last.take); err != nil {
+		return nil, fmt.Errorf("history: state: %w", err)
 	}
+	return last.machines(group), nil
 }
 
-// stateTopic is the last message of each key in each partition of the state topic.
-type stateTopic struct {
-	group  string
-	last   map[stateKey]bus.Message
-	newest time.Time
-}
+// lastRecords are the last messages of the keys of the state topic. A machine's are in one
+// partition; where the topic has grown, another one has tombstones.
+type lastRecords map[recordKey]bus.Message
 
-type stateKey struct {
-	partition int
+type recordKey struct {
 	key       string
+	partition int
 }
 
-func (t *stateTopic) take(m bus.Message) error {
+func (l lastRecords) take(m bus.Message) error {
 	if m.Damage == nil {
-		t.last[stateKey{m.Partition, m.Key}] = m
-		if m.Time.After(t.newest) {
-			t.newest = m.Time
-		}
+		l[recordKey{m.Key, m.Partition}] = m
 	}
 	return nil
 }
 
-// keys returns the keys in order.
-func (t *stateTopic) keys() []stateKey {
-	return slices.SortedFunc(maps.Keys(t.last), func(a, b stateKey) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.partition, b.partition))
-	})
-}
-
-// machines returns the records of all machines of the group, and their partitions.
-func (t *stateTopic) machines() (map[string][]machine.Record, map[string]int) {
-	all, in := make(map[string][]machine.Record), make(map[string]int)
-	of := make(map[string]time.Time) // when the newest record of a machine itself was written
-	own := make(map[string]bool)
-	for _, key := range t.keys() {
-		m := t.last[key]
-		k, ok := machine.ParseKey(key.key)
-		if !ok || len(m.Value) == 0 || k.Group != t.group && k.Group != "" || k.Slow || k.OfTool || k.Waits || k.Moved {
-			continue
-		}
-		if mine := k.Group != ""; !own[k.Machine] && mine || own[k.Machine] == mine && !m.Time.Before(of[k.Machine]) {
-			in[k.Machine], of[k.Machine], own[k.Machine] = key.partition, m.Time, mine
-		}
-	}
-	for _, key := range t.keys() {
-		m := t.last[key]
-		k, _ := machine.ParseKey(key.key)
-		p, known := in[k.Machine] // otherwise it was retired: what is left are the ids of its commands
-		if known && p == key.partition && len(m.Value) > 0 && !k.Waits && !k.Moved && (k.Group == t.group || k.Group == "" && !own[k.Machine]) {
+// machines returns the records of all machines of a group.
+func (l lastRecords) machines(group string) map[string][]machine.Record {
+	all := make(map[string][]machine.Record)
+	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
+		k, ok := machine.ParseKey(at.key)
+		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || !k.Slow && !k.OfTool) { // the machine's own key comes first
 			all[k.Machine] = append(all[k.Machine], machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
-	return all, in
-}
-
-// between reports whether a machine has left a partition lately and is in none.
-func (t *stateTopic) between(all map[string][]machine.Record) bool {
-	for key, m := range t.last {
-		if k, ok := machine.ParseKey(key.key); ok && k.Moved && k.Group == t.group && m.Value != nil && all[k.Machine] == nil && t.newest.Sub(m.Time) < movedLately {
-			return true
-		}
-	}
-	return false
+	return all
 }
 
 // Alerts calls fn for every alert of a group, each once. The alerts of a machine come in

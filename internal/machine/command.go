@@ -37,9 +37,6 @@ type Command struct {
 	Value  []byte
 	Offset int64     // where it lies in the machine's partition of the commands topic
 	At     time.Time // when Kafka got it
-
-	Handover *event.Handover // the message is not a command, but of the owner of another partition
-	Foreign  bool            // the owner of another group has forwarded it: this group's owner does, too
 }
 
 // Commands are those that a machine has had and that could come again, in the order in
@@ -190,7 +187,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 		m.dirty.tools[t.Name] = true
 	}
 	m.dirty.slow = true
-	m.State = State{Machine: m.Machine, Model: m.Model, Partition: m.Partition, Commands: m.Commands}
+	m.State = State{Machine: m.Machine, Model: m.Model, Commands: m.Commands}
 	if err := m.alarm.Restore(alarm.State{}); err != nil { // masks go too
 		panic("machine: retire: " + err.Error())
 	}

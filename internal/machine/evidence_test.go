@@ -85,26 +85,21 @@ func TestEvidenceDue(t *testing.T) {
 // A record may have a job and no epochs. The job is due then, and nothing
 // breaks.
 func TestEvidenceWithoutEpochs(t *testing.T) {
-	m := machinetest.OneValue(t)
-	old := `{"machine":"` + drill + `","model":"` + m.ID() + `","epochs":[],"alarm":{"recent":0,"judged":0,"raised":false},` +
-		`"owed":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`
-	own := `{"version":2,"machine":"` + drill + `","model":"` + m.ID() + `",` +
-		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`
-	for _, r := range []Record{{Key: Key{Machine: drill}, Value: []byte(old)}, {Key: Key{Group: group, Machine: drill}, Value: []byte(own)}} {
-		b := newBench(t, m, withEvidence)
-		b.records = map[Key]Record{r.Key: r}
-		b.restart()
-		j, due := b.m.EvidenceDue(noon)
-		if !due {
-			t.Fatalf("%s: not due", r.Key)
-		}
-		e, _ := j.About(drill, "")
-		e.Text = "not kept"
-		if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
-			t.Errorf("%s: nothing published", r.Key)
-		}
-		b.window(at(0, "T1", false))
+	b := newBench(t, machinetest.OneValue(t), withEvidence)
+	key := Key{Group: group, Machine: drill}
+	b.records = map[Key]Record{key: {Key: key, Value: []byte(`{"version":2,"machine":"` + drill + `","model":"` + b.model.ID() + `",` +
+		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`)}}
+	b.restart()
+	j, due := b.m.EvidenceDue(noon)
+	if !due {
+		t.Fatal("not due")
 	}
+	e, _ := j.About(drill, "")
+	e.Text = "not kept"
+	if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
+		t.Error("nothing published")
+	}
+	b.window(at(0, "T1", false))
 }
 
 // Without a store an alert announces no evidence.

@@ -391,7 +391,7 @@ func (o *Owner) newShadow(m *Machine, by *model.Model, now time.Time) *Machine {
 	if err != nil {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
-	sm.Model, sm.Partition, sm.Layout = by.ID(), o.partition, m.Layout
+	sm.Model, sm.Layout = by.ID(), m.Layout
 	t := m.inSpindle()
 	if past := t != nil && len(t.Trace) > 1; past && t.First.Epoch == "" {
 		sm.passing = t.Name
@@ -431,7 +431,7 @@ func (o *Owner) forgetShadow(key shadowKey, sm *Machine) {
 		return
 	}
 	sm.writeAll()
-	sm.State = State{Machine: sm.Machine, Partition: sm.Partition}
+	sm.State = State{Machine: sm.Machine}
 	sm.gone = true
 }
 
@@ -533,11 +533,9 @@ func lastJudged(records []Record) (last judgedLast) {
 			Epoch, Tool   *struct{}
 		}
 		if json.Unmarshal(r.Value, &h) == nil {
-			last = judgedLast{h.Model, h.Layout, h.Epoch != nil || h.Tool != nil || r.Key.Group == ""}
+			last = judgedLast{h.Model, h.Layout, h.Epoch != nil || h.Tool != nil}
 		}
-		if r.Key.Group != "" {
-			break
-		}
+		break
 	}
 	return last
 }

@@ -34,14 +34,7 @@ type Owner struct {
 	hearing  bool            // commands were asked for
 	pending  *Batch          // that is being published
 	fresh    bool            // the group had no position in the commands
-	oldUntil int64           // commands below that offset are of a time before the group had a position in them
 	window   window.Features // that is being judged
-
-	handovers handovers
-
-	// Divide returns the partition, of so many, to which the windows of a machine go. It must be
-	// set if the monitor says how many partitions there are.
-	Divide func(machine string, partitions int) int
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
@@ -87,10 +80,6 @@ type Action struct {
 	Publish  *Batch
 	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
-
-	Adopt   string // read the state records that the partition has of a machine
-	Again   *Again // read messages of a machine that were passed over
-	AskRead bool   // say how far windows and features were read: behind the last of them there may be markers of transactions
 }
 
 // Reply is what came of an action, or something that happened. One of the fields is set.
@@ -98,8 +87,6 @@ type Reply struct {
 	Fenced *Position // the group's position; -1 where it has none
 
 	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
-	Counts      []int    // with Fenced: numbers of partitions that the topics have had, ascending; the last one is the present one
-	Grown       bool     // with Fenced: the group is older than the partition
 	Loaded      []Record // the last record of every key
 	Windows     []Input
 	Features    []Input
@@ -113,9 +100,6 @@ type Reply struct {
 	Rebuilt     *RebuiltOf
 	Replayed    *Replay
 	Fleet       *Fleet // what judges which machine from now on
-	Adopted     *Adopted
-	Again       *AgainOf
-	Read        *Position // answers AskRead: what lies before it was handed over
 
 	Now time.Time // by the clock of the monitor
 }
@@ -126,15 +110,12 @@ type Reply struct {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: a copy of a window, what another group's owner has forwarded, or features for another owner: not to be judged
+	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
 
 	// Past is of features that another program extracted from the windows topic: the offset
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
 	// have the window, or the owner reads it itself.
 	Past int64
-
-	Forwarded bool // the owner of another partition has forwarded it
-	Origin    int  // that partition
 }
 
 // End answers AskEnd.
@@ -176,8 +157,6 @@ type Batch struct {
 	Events   []Output
 	Letters  []Letter
 	Lines    []MachineLine
-	Forwards []Forward
-	Moves    []Move
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
@@ -191,9 +170,8 @@ type Output struct {
 	Alert    *event.Alert
 	Advisory *event.Advisory
 	Evidence *event.Evidence
-	Handover *event.Handover // for the commands topic: a question goes to its partition From, an answer to To
-	Shadow   bool            // of a shadow: for the topic of shadows
-	Missing  uint64          // windows that had not come when the result's one did
+	Shadow   bool   // of a shadow: for the topic of shadows
+	Missing  uint64 // windows that had not come when the result's one did
 }
 
 // Letter is a message that is set aside, and why.
@@ -289,16 +267,10 @@ func (o *Owner) On(r Reply) []Action {
 			return nil
 		}
 		o.position = *r.Fenced
-		o.handovers.counts = r.Counts
 		if o.fresh = o.position.Commands < 0; o.fresh {
-			// A new group does nothing that was asked of others. One that an older program
-			// was a member of does what that one has not done.
-			o.position.Commands, o.oldUntil = r.CommandsEnd, r.CommandsEnd
-			if o.position.Windows >= 0 || r.Grown {
+			// A new group does nothing that was asked of others.
+			if o.position.Commands = r.CommandsEnd; o.position.Windows >= 0 {
 				o.position.Commands = 0
-			}
-			if r.Grown {
-				o.oldUntil = 0
 			}
 		}
 		o.phase = loading
@@ -365,25 +337,22 @@ func (o *Owner) read() (actions []Action) {
 // not keep the others from being judged.
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
-	o.loadHandovers(r.Loaded)
 	byMachine, shadows := o.recordsByMachine(r.Loaded)
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
-		o.position.Commands, o.oldUntil = 0, 0 // the partition is new, and the group is not
+		o.position.Commands = 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position}
 	for _, name := range sortedKeys(byMachine) {
 		o.loadMachine(b, name, byMachine[name], r.Now)
 	}
 	o.loadShadows(b, shadows, r.Now)
-	actions := o.resumeWaits(b, r.Now)
 	if len(b.State) > 0 || len(b.Events) > 0 || o.fresh {
-		return append(o.publish(b), actions...)
+		return o.publish(b)
 	}
-	return append(o.read(), actions...)
+	return o.read()
 }
 
-// recordsByMachine sorts the records of the group's machines and of their shadows. What an
-// older program kept counts if the group has judged in this partition.
+// recordsByMachine sorts the records of the group's machines and of their shadows.
 func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record, shadows map[shadowKey][]Record) {
 	machines, shadows = make(map[string][]Record), make(map[shadowKey][]Record)
 	for _, rec := range records {
@@ -393,8 +362,7 @@ func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record
 		case ofShadow && group == o.settings.Group:
 			key := shadowKey{rec.Key.Machine, id}
 			shadows[key] = append(shadows[key], rec)
-		case rec.Key.Waits || rec.Key.Moved:
-		case rec.Key.Group == o.settings.Group || rec.Key.Group == "" && o.position.Windows >= 0:
+		case rec.Key.Group == o.settings.Group:
 			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
 		}
 	}
@@ -403,24 +371,14 @@ func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record
 
 // loadMachine makes a machine of its records.
 func (o *Owner) loadMachine(b *Batch, name string, records []Record, now time.Time) {
-	own := slices.ContainsFunc(records, func(r Record) bool { return r.Key.Group != "" && !r.Key.Slow && !r.Key.OfTool })
-	if own { // what an older program left was taken over before
-		records = slices.DeleteFunc(records, func(r Record) bool { return r.Key.Group == "" })
-	}
 	m, err := Load(records, o.settings, o.loadedBy(name, records), now)
 	if err != nil {
 		setRecordsAside(b, name, records, err)
 		return
 	}
 	o.put(name, m)
-	if m.gone {
-		m.Partition = o.partition
-		return
-	}
-	o.arrive(m)
-	if !own {
-		m.Answered.Below = o.oldUntil
-		o.takeOverOld(b, records, m)
+	if !m.gone {
+		o.deploy(m, o.fleet.Of(m.Machine, m.Layout), nil) // at once: a command may come before its next window
 	}
 }
 
@@ -434,25 +392,6 @@ func setRecordsAside(b *Batch, name string, records []Record, err error) {
 		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
 }
 
-// takeOverOld writes a machine that an older program kept in one record as records of this
-// one, with what that program had decided and perhaps not sent.
-func (o *Owner) takeOverOld(b *Batch, records []Record, m *Machine) {
-	for _, rec := range records {
-		if rec.Key.Group != "" {
-			continue
-		}
-		if pending, err := Pending(rec.Value); err == nil {
-			for _, p := range pending {
-				if out, ok := p.output(m.Machine); ok {
-					b.Events = append(b.Events, out)
-				}
-			}
-		}
-		b.State = append(b.State, Record{Key: rec.Key})
-	}
-	b.State = append(b.State, m.Records()...)
-}
-
 // handle takes a reply while nothing is under way.
 func (o *Owner) handle(r Reply) []Action {
 	b := &Batch{Of: &r, Position: o.position}
@@ -462,12 +401,7 @@ func (o *Owner) handle(r Reply) []Action {
 	} else if !o.handleInput(b, r) {
 		o.handleWork(b, r)
 	}
-	o.answer(b, r.Now)
-	more := o.advance(b, r.Now)
-	if (r.Tick != nil || r.Commands != nil || r.Adopted != nil) && o.behind(b.Position) {
-		more = append(more, Action{AskRead: true})
-	}
-	actions := append(o.publish(b), more...)
+	actions := o.publish(b)
 	if ask {
 		actions = append(actions, Action{AskEnd: true})
 	}
@@ -489,10 +423,6 @@ func (o *Owner) handleInput(b *Batch, r Reply) bool {
 	case r.Commands != nil:
 		o.hearing = false
 		o.command(b, r)
-	case r.Again != nil:
-		o.readAgain(b, r.Again, r.Now)
-	case r.Read != nil:
-		b.Position.Windows, b.Position.Features = max(b.Position.Windows, r.Read.Windows), max(b.Position.Features, r.Read.Features)
 	case r.End != nil:
 		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
 		o.Machines(func(m *Machine) {
@@ -515,8 +445,6 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 		}
 	case r.Fleet != nil:
 		o.redeploy(*r.Fleet)
-	case r.Adopted != nil:
-		o.adopt(b, r.Adopted, r.Now)
 	case r.Replayed != nil:
 		o.replayed(b, r.Replayed, r.Now)
 	case r.Rebuilt != nil:
@@ -526,14 +454,11 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 	}
 }
 
-// tick lets every machine know the time, but for those that wait for their state. It reports
-// whether one of them asks how far the partition goes.
+// tick lets every machine know the time. It reports whether one of them asks how far the
+// partition goes.
 func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
 	t.Next = o.position
 	o.Machines(func(m *Machine) {
-		if o.handovers.waiting[m.Machine] != nil {
-			return
-		}
 		d := m.Apply(t)
 		ask = ask || d.AskEnd
 		o.add(b, m, d)
@@ -548,8 +473,7 @@ func (o *Owner) publish(b *Batch) []Action {
 		b.State = append(b.State, o.machines[name].Records()...)
 	}
 	b.State = append(b.State, o.shadowRecords()...)
-	b.State = append(b.State, o.waitRecords()...)
-	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Forwards) == 0 {
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
@@ -561,7 +485,7 @@ func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
 		if in.Open != nil {
-			o.judgeOne(b, in, WindowLog, r.Now)
+			o.judgeOne(b, in, in.Offset, false, r.Now)
 		}
 	}
 }
@@ -576,31 +500,21 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 		}
 		b.passed = false
 		b.Position.Windows = max(b.Position.Windows, in.Past)
-		o.judgeOne(b, in, FeatureLog, r.Now)
-	}
-}
-
-// judgeOne judges a window, unless its machine has its state elsewhere.
-func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
-	err := in.Open(&o.window)
-	if name := machineOf(&o.window, err); name == "" || !o.elsewhere(b, name, l, in.Offset, in.origin()) {
-		o.judgeOpened(b, in, l, err, now)
-	}
-}
-
-// judgeOpened judges the window that was opened last, or sets it aside.
-func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time) {
-	offset := in.Offset
-	if l == FeatureLog {
-		if offset = in.Past - 1; in.Past == 0 {
+		offset := in.Past - 1
+		if in.Past == 0 {
 			offset = InFeatures(in.Offset)
 		}
+		o.judgeOne(b, in, offset, true, r.Now)
 	}
-	if err != nil {
+}
+
+// judgeOne judges a window that lies at an offset, or sets it aside.
+func (o *Owner) judgeOne(b *Batch, in Input, offset int64, features bool, now time.Time) {
+	if err := in.Open(&o.window); err != nil {
 		letters := len(b.Letters)
 		o.setAside(b, in, err, now)
 		for i := range b.Letters[letters:] {
-			b.Letters[letters+i].Feature = l == FeatureLog
+			b.Letters[letters+i].Feature = features
 		}
 		return
 	}
@@ -614,18 +528,7 @@ func (o *Owner) judgeOpened(b *Batch, in Input, l Log, err error, now time.Time)
 func (o *Owner) command(b *Batch, r Reply) {
 	for _, c := range r.Commands {
 		b.Position.Commands = c.Offset + 1
-		if c.Foreign {
-			continue
-		}
-		m := o.machines[c.Key]
-		if m == nil && c.Offset < o.oldUntil || m != nil && c.Offset < m.Answered.Below && !c.At.After(m.Answered.Until) {
-			continue // an older program, which kept no position, has answered it
-		}
-		if c.Handover != nil {
-			o.handover(c.Handover)
-		} else if !o.elsewhere(b, c.Key, CommandLog, c.Offset, -1) {
-			o.carryOut(b, c, r.Now)
-		}
+		o.carryOut(b, c, r.Now)
 	}
 }
 

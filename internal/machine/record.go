@@ -24,19 +24,15 @@ const (
 	keySeparator = "\x1f"
 	slowPart     = "slow"
 	toolPart     = "tool"
-	waitPart     = "waits"
-	movedPart    = "moved"
 )
 
 // Key is the key of a state record, taken apart.
 type Key struct {
-	Group   string // empty: of a program that kept one record for each machine
+	Group   string
 	Machine string
 	Slow    bool
 	OfTool  bool
 	Tool    string
-	Waits   bool // of a machine whose state may be in another partition, see wait.go
-	Moved   bool // of a machine that is in another partition now, see handover.go
 }
 
 // ParseKey takes the key of a state record apart. It reports false for a key that no
@@ -44,18 +40,12 @@ type Key struct {
 func ParseKey(key string) (k Key, ok bool) {
 	parts := strings.SplitN(key, keySeparator, 4) // a tool is called as its machine likes
 	switch {
-	case len(parts) == 1:
-		return Key{Machine: key}, key != ""
-	case parts[0] == "" || parts[1] == "":
+	case len(parts) == 1 || parts[0] == "" || parts[1] == "":
 		return Key{}, false
 	case len(parts) == 2:
 		return Key{Group: parts[0], Machine: parts[1]}, true
 	case len(parts) == 3 && parts[2] == slowPart:
 		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
-	case len(parts) == 3 && parts[2] == waitPart:
-		return Key{Group: parts[0], Machine: parts[1], Waits: true}, true
-	case len(parts) == 3 && parts[2] == movedPart:
-		return Key{Group: parts[0], Machine: parts[1], Moved: true}, true
 	case len(parts) == 4 && parts[2] == toolPart:
 		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: parts[3]}, true
 	}
@@ -64,17 +54,10 @@ func ParseKey(key string) (k Key, ok bool) {
 
 // String puts a key together.
 func (k Key) String() string {
-	if k.Group == "" {
-		return k.Machine
-	}
 	s := k.Group + keySeparator + k.Machine
 	switch {
 	case k.Slow:
 		return s + keySeparator + slowPart
-	case k.Waits:
-		return s + keySeparator + waitPart
-	case k.Moved:
-		return s + keySeparator + movedPart
 	case k.OfTool:
 		return s + keySeparator + toolPart + keySeparator + k.Tool
 	}
@@ -119,7 +102,7 @@ func (m *Machine) Records() (out []Record) {
 }
 
 func (m *Machine) head() headRecord {
-	h := headRecord{Version: recordVersion, Machine: m.Machine, Partition: m.Partition, Model: m.Model, Layout: m.Layout, Settled: m.Settled, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
+	h := headRecord{Version: recordVersion, Machine: m.Machine, Model: m.Model, Layout: m.Layout, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
 	if n := len(m.Epochs); n > 0 {
 		h.Epoch = &m.Epochs[n-1]
 	}
@@ -131,7 +114,7 @@ func (m *Machine) head() headRecord {
 }
 
 func (m *Machine) slow() slowRecord {
-	s := slowRecord{Raised: m.Raised, Retired: m.gone, Past: m.Past}
+	s := slowRecord{Raised: m.Raised, Retired: m.gone}
 	if n := len(m.Epochs); n > 1 {
 		s.Epochs = m.Epochs[:n-1]
 	}
@@ -140,9 +123,6 @@ func (m *Machine) slow() slowRecord {
 	}
 	if len(m.Commands.IDs) > 0 {
 		s.Commands = &m.Commands
-	}
-	if m.Answered.Below > 0 {
-		s.Answered = &m.Answered
 	}
 	return s
 }
@@ -198,18 +178,7 @@ func Load(records []Record, s *Settings, by *Model, now time.Time) (*Machine, er
 	if err != nil {
 		return nil, err
 	}
-	var old *Record
-	for i := range records {
-		if records[i].Key.Group == "" {
-			old = &records[i]
-		}
-	}
-	if old != nil && len(records) == 1 {
-		err = m.loadOld(old.Value)
-	} else {
-		err = m.load(records)
-	}
-	if err == nil {
+	if err = m.load(records); err == nil {
 		err = m.check()
 	}
 	if err != nil {
@@ -229,7 +198,6 @@ func (m *Machine) load(records []Record) error {
 	for _, r := range records {
 		var err error
 		switch {
-		case r.Key.Group == "":
 		case r.Key.Slow:
 			err = json.Unmarshal(r.Value, &slow)
 		case r.Key.OfTool:
@@ -256,7 +224,7 @@ func (m *Machine) load(records []Record) error {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
 	m.loadTools(tools, head.Tool)
-	m.Partition, m.Settled, m.Layout, m.Past = head.Partition, head.Settled, head.Layout, slices.DeleteFunc(slow.Past, func(p int) bool { return p == nowhere }) // it was there after a rename by earlier releases
+	m.Layout = head.Layout
 	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
 	m.Epochs = slow.Epochs
 	if head.Epoch != nil {
@@ -264,9 +232,6 @@ func (m *Machine) load(records []Record) error {
 	}
 	if slow.Commands != nil {
 		m.Commands = *slow.Commands
-	}
-	if slow.Answered != nil {
-		m.Answered = *slow.Answered
 	}
 	if slow.Drift != nil {
 		m.Drift = *slow.Drift

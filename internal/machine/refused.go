@@ -125,7 +125,6 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 	if err != nil {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
-	m.Partition = o.partition
 	o.put(name, m)
 	return m
 }

@@ -4,15 +4,59 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// nowhere is the partition of the records that a rename carries. No topic has so many.
-const nowhere = math.MaxInt32
+// Moved returns a state record for another partition than it lies in: without the offsets of
+// windows, which are of the partition that it leaves. What would be read again from there is
+// read from the oldest window. It reports a record that no program of ours wrote.
+func Moved(r Record) (Record, error) {
+	switch {
+	case r.Value == nil || r.Key.Slow:
+	case r.Key.OfTool:
+		var t toolRecord
+		if err := json.Unmarshal(r.Value, &t); err != nil {
+			return Record{}, err
+		}
+		t.From = -1
+		t.Trace.forgetOffsets()
+		r.Value = event.JSON(t)
+	default:
+		var h headRecord
+		if err := json.Unmarshal(r.Value, &h); err != nil {
+			return Record{}, err
+		}
+		h.forgetOffsets()
+		r.Value = event.JSON(h)
+	}
+	return r, nil
+}
+
+func (h *headRecord) forgetOffsets() {
+	if h.Tool != nil {
+		h.Tool.Trace.forgetOffsets()
+	}
+	for i := range h.Evidence {
+		h.Evidence[i].Offset = oldest(h.Evidence[i].Offset)
+	}
+}
+
+func (t Trace) forgetOffsets() {
+	for i := range t {
+		t[i].Offset = oldest(t[i].Offset)
+	}
+}
+
+// oldest returns the least offset in the topic that an offset is of, see InFeatures.
+func oldest(offset int64) int64 {
+	if offset < -1 {
+		return InFeatures(0)
+	}
+	return 0
+}
 
 // Renamed returns the state records of a machine under another name, for a command
 // that renames it. Offsets and evidence that is not written yet are of the old name's
@@ -24,15 +68,20 @@ func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 		if !ok || k.Machine != was || k.Group != group {
 			return nil, fmt.Errorf("state record %q is not of machine %.64q and group %s", r.Key, was, group)
 		}
-		if k.Machine = name; !k.Slow && !k.OfTool {
+		k.Machine = name
+		moved, err := Moved(Record{Key: k, Value: r.Value})
+		if err != nil {
+			return nil, err
+		}
+		if !k.Slow && !k.OfTool {
 			var h headRecord
-			if err := json.Unmarshal(r.Value, &h); err != nil {
+			if err := json.Unmarshal(moved.Value, &h); err != nil {
 				return nil, err
 			}
-			h.Machine, h.Partition, h.Evidence, h.Epoch, h.Newest = name, nowhere, nil, nil, time.Time{}
-			r.Value = event.JSON(h)
+			h.Machine, h.Evidence, h.Epoch, h.Newest = name, nil, nil, time.Time{}
+			moved.Value = event.JSON(h)
 		}
-		out = append(out, Record{Key: k, Value: r.Value})
+		out = append(out, moved)
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no state record")
@@ -53,8 +102,6 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 		return nil, d, err
 	}
 	m.Epochs, m.Notices = nil, nil // ingesters of the new name have epochs of their own, and advisories ended with the old one
-	m.moveTo(o.partition)
-	m.Past = nil // partitions of the old name hold no windows of the new one
 	m.writeAll()
 	m.decision = &d
 	defer func() { m.decision = nil }()

@@ -23,7 +23,6 @@ type ReplayJob struct {
 	Machine    string
 	Tool, Life string
 	First      FirstWindow
-	Partitions []int  // in which the machine's features lie, the oldest first
 	Model      string // id of the model
 	Shadow     bool   // it does not take the champion's place
 }
@@ -103,10 +102,10 @@ func (m *Machine) startReplay(s Settings, of *Machine, by *model.Model, shadow b
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}
 	fresh.setAlarm(m.alarmed)
-	fresh.Model, fresh.Partition, fresh.Layout = by.ID(), m.Partition, m.Layout
+	fresh.Model, fresh.Layout = by.ID(), m.Layout
 	of.retained = of.retained[:0]
 	return &Replay{m: fresh, judged: cloneEpochs(m.Epochs), before: make(map[string]*ranges), job: ReplayJob{
-		Machine: m.Machine, Tool: t.Name, Life: t.Life, First: t.First, Partitions: append(slices.Clone(m.Past), m.Partition), Model: by.ID(), Shadow: shadow,
+		Machine: m.Machine, Tool: t.Name, Life: t.Life, First: t.First, Model: by.ID(), Shadow: shadow,
 	}}
 }
 

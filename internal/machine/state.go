@@ -32,25 +32,14 @@ type State struct {
 	Model        string            // id of the model that judged last
 	Epochs       []Epoch           // the current one last
 	Layout       string            // fingerprint of its last window's layout
-	Settled      int               // number of partitions under which the partition became its home; 0: not known
-	Past         []int             // partitions in which it was before, the oldest first
-	Partition    int               // where the offsets below lie; the topics may have grown since
 	Newest       time.Time         // end of the last window of the current epoch that was not late
 	Tools        []*Tool           // the one in the spindle last, before it those seen last
 	Drift        model.DriftMemory // over the tools
 	Notices      []Notice          // conditions other than the alarm
 	Commands     Commands          // that were carried out or refused
-	Answered     Answered          // by an older program
 	Raised       []PastAlarm       // that were published as raised, the last one last
 	Evidence     []EvidenceJob     // that alerts have announced and that is not written yet
 	LastWindowAt time.Time         // when a window came last, by the clock of the monitor that took it
-}
-
-// Answered says which commands a program before version 2 has answered, which kept no
-// position in their topic: those below the offset that came until then.
-type Answered struct {
-	Below int64     `json:"below"`
-	Until time.Time `json:"until"`
 }
 
 // Epoch is what was judged of one epoch: of the windows that one spool of one ingester
@@ -122,18 +111,16 @@ type toolRecord struct {
 
 // headRecord changes with every window.
 type headRecord struct {
-	Version   int           `json:"version"`
-	Machine   string        `json:"machine"`
-	Partition int           `json:"partition"`
-	Settled   int           `json:"settled,omitempty"`
-	Model     string        `json:"model"`
-	Layout    string        `json:"layout,omitempty"`
-	Epoch     *Epoch        `json:"epoch,omitempty"` // the current one
-	Newest    time.Time     `json:"newest,omitzero"`
-	Tool      *fast         `json:"tool,omitempty"` // in the spindle
-	Notices   []Notice      `json:"notices,omitempty"`
-	Evidence  []EvidenceJob `json:"evidence,omitempty"`
-	LastAt    time.Time     `json:"last_window_at,omitzero"`
+	Version  int           `json:"version"`
+	Machine  string        `json:"machine"`
+	Model    string        `json:"model"`
+	Layout   string        `json:"layout,omitempty"`
+	Epoch    *Epoch        `json:"epoch,omitempty"` // the current one
+	Newest   time.Time     `json:"newest,omitzero"`
+	Tool     *fast         `json:"tool,omitempty"` // in the spindle
+	Notices  []Notice      `json:"notices,omitempty"`
+	Evidence []EvidenceJob `json:"evidence,omitempty"`
+	LastAt   time.Time     `json:"last_window_at,omitzero"`
 }
 
 // slowRecord changes with an epoch, a tool, an alarm or a command.
@@ -142,8 +129,6 @@ type slowRecord struct {
 	Drift    *model.DriftMemory `json:"drift,omitempty"`
 	Raised   []PastAlarm        `json:"raised,omitempty"`
 	Commands *Commands          `json:"commands,omitempty"`
-	Answered *Answered          `json:"answered,omitempty"`
-	Past     []int              `json:"past,omitempty"`
 
 	// Retired says that the machine was retired and this is its only record: a command that
 	// comes again must not be carried out again once the machine has begun again.

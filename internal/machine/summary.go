@@ -32,18 +32,10 @@ func Summarise(records []Record) (s Summary, err error) {
 		case r.Key.OfTool:
 			s.Tools++
 			continue
-		case r.Key.Slow || r.Key.Group == "" && found:
+		case r.Key.Slow:
 			continue
 		}
 		s.Machine, found = r.Key.Machine, true
-		if r.Key.Group == "" {
-			var old oldState
-			if err := json.Unmarshal(r.Value, &old); err != nil {
-				return s, fmt.Errorf("machine: state of %.64q: %w", r.Key.Machine, err)
-			}
-			s.Model, s.Alarm, s.Tool, s.Incident, s.Notices, s.LastWindowAt = old.Model, old.Alarm, old.Alarm.Tool, old.Incident, old.Notices, old.Fed
-			continue
-		}
 		var h headRecord
 		if err := json.Unmarshal(r.Value, &h); err != nil {
 			return s, fmt.Errorf("machine: state of %.64q: %w", r.Key.Machine, err)

@@ -121,30 +121,3 @@ func (m *Machine) incident() string {
 	}
 	return ""
 }
-
-// moveTo forgets offsets that lie in another partition than the machine is in now: the
-// topics have grown. What would be read again from there is read from the oldest window.
-func (m *Machine) moveTo(partition int) {
-	if m.Partition == partition {
-		return
-	}
-	was := m.Partition
-	m.Partition, m.dirty.head = partition, true
-	if was < 0 {
-		return // an older program kept it, in this partition
-	}
-	if was != nowhere {
-		m.Past, m.dirty.slow = append(m.Past, was), true
-	}
-	m.Answered = Answered{} // by an older program, in the partition before
-	for _, t := range m.Tools {
-		t.From = -1
-		for i := range t.Trace {
-			t.Trace[i].Offset = 0
-		}
-		m.dirty.tools[t.Name] = true
-	}
-	for i := range m.State.Evidence {
-		m.State.Evidence[i].Offset = 0
-	}
-}

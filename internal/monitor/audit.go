@@ -24,11 +24,6 @@ func (s *partition) auditCommands(b *machine.Batch) {
 			commands = append(commands, m)
 		}
 	}
-	for k, m := range s.again { // of a machine that has waited for its state
-		if k.topic == bus.TopicCommands && !s.ofOtherGroup(&m) {
-			commands = append(commands, m)
-		}
-	}
 	s.mu.Unlock()
 	slices.SortFunc(commands, func(a, c bus.Message) int { return cmp.Compare(a.Offset, c.Offset) })
 	for i := range commands {

@@ -11,7 +11,6 @@ import (
 	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine"
 )
 
 // In an older plant, without the topic of the audit, a monitor judges and carries commands out. It says
@@ -61,28 +60,5 @@ func TestMonitorWithoutAudit(t *testing.T) {
 	i := slices.IndexFunc(steps, func(s bus.Step) bool { return s.Name == "topics" })
 	if _, err := steps[i].Run(t.Context()); err == nil || !strings.Contains(err.Error(), bus.TopicAudit) {
 		t.Errorf("the check says %v", err)
-	}
-}
-
-// A command that is read again once its machine has its state is in the audit, once.
-func TestAuditOfCommandReadAgain(t *testing.T) {
-	var got []event.Audit
-	s := &partition{Monitor: &Monitor{cfg: Config{Group: "test", OnAudit: func(a event.Audit) { got = append(got, a) }}}, again: make(map[letterKey]bus.Message)}
-	add := func(offset int64, id string, headers ...bus.Header) {
-		c := event.Command{ID: id, Machine: drill, Action: event.Acknowledge, By: "kim"}
-		s.again[letterKey{bus.TopicCommands, offset, ""}] = bus.Message{Topic: bus.TopicCommands, Offset: offset, Key: drill, Value: event.JSON(c), Headers: headers}
-	}
-	add(3, "a")
-	add(4, "a", bus.Header{Key: headerMovedBy, Value: []byte("another")}) // as the owner of another group has forwarded it
-	add(5, "b")
-	add(6, "c") // of another batch
-	s.auditCommands(&machine.Batch{
-		Position: machine.Position{Commands: 9},
-		Events:   []machine.Output{{Alert: &event.Alert{Machine: drill, Command: "a", State: event.AlertState("acknowledged")}}},
-		Letters:  []machine.Letter{{Command: true, Key: drill, Offset: 5, Reason: "it came before"}},
-	})
-	s.auditCommands(&machine.Batch{Position: machine.Position{Commands: 9}})
-	if len(got) != 2 || got[0].Command != "a" || got[0].Outcome != event.Accepted || got[1].Command != "b" || got[1].Outcome != event.Denied || got[1].Reason == "" {
-		t.Errorf("%+v", got)
 	}
 }

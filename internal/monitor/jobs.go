@@ -100,18 +100,15 @@ func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJ
 func (s *partition) replay(ctx context.Context, r *machine.Replay) machine.Reply {
 	var features window.Features
 	job := r.Job()
-	for _, id := range job.Partitions {
-		// A transaction of another group may lie before features that are published.
-		err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, id, bus.Range{Since: job.First.At, Settled: true}, func(m bus.Message) error {
-			if m.Key == job.Machine && s.layouts.openFeatures(&m, &features) == nil {
-				r.Observe(&features, m.Time)
-			}
-			return nil
-		})
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn().Err(err).Str("machine", job.Machine).Msg("cannot read the features of a tool's windows; trying again")
+	// A transaction of another group may lie before features that are published.
+	err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, s.id, bus.Range{Since: job.First.At, Settled: true}, func(m bus.Message) error {
+		if m.Key == job.Machine && s.layouts.openFeatures(&m, &features) == nil {
+			r.Observe(&features, m.Time)
 		}
-		r.Failed = r.Failed || err != nil
+		return nil
+	})
+	if r.Failed = err != nil; r.Failed && ctx.Err() == nil {
+		s.log.Warn().Err(err).Str("machine", job.Machine).Msg("cannot read the features of a tool's windows; trying again")
 	}
 	return machine.Reply{Replayed: r}
 }

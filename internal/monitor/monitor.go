@@ -109,7 +109,6 @@ type Monitor struct {
 	now    func() time.Time
 	ready  readiness
 	topics topicCheck
-	counts partitionCounts
 	took   durations
 	table  machineTable
 

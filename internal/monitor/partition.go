@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,11 +55,8 @@ type partition struct {
 	features   chan struct{} // the owner wants features
 	commands   chan int64    // the owner wants commands, from that offset the first time
 
-	moving sync.WaitGroup // reading for machines that move between partitions
-
-	mu    sync.Mutex
-	again map[letterKey]bus.Message // that are read again for a machine
-	raw   map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
+	mu  sync.Mutex
+	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
 
 	state     map[string]bus.Message // the newest state record of each key, until they are loaded
 	stateNext int64                  // offset behind the last of them
@@ -86,12 +82,11 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
-		raw: make(map[letterKey]bus.Message), again: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
+		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
 		state: make(map[string]bus.Message), stateNext: bus.FirstOffset,
 	}
 	s.owner.OnFeatures = s.seal
 	s.owner.OnWindow = s.show
-	s.owner.Divide = bus.PartitionOf
 	p.OnFetched = func(end int64) { m.ready.fetched(p.ID(), ofWindows, end, m.now()) }
 	if err := m.checkTopics(ctx); err != nil {
 		return err
@@ -127,7 +122,6 @@ func (s *partition) run(ctx context.Context) error {
 	defer jobs.Stop()
 	var working sync.WaitGroup
 	defer working.Wait()
-	defer s.moving.Wait()
 	actions := s.owner.Start()
 	for {
 		for len(actions) > 0 {
@@ -188,8 +182,6 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 			return nil, err
 		}
 		return &machine.Reply{Published: true}, nil
-	default:
-		s.hand(ctx, a)
 	}
 	return nil, nil
 }
@@ -231,18 +223,14 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
 	at.Commands = min(at.Commands, end) // a topic that was made again begins at 0
-	counts, grown, err := s.counts.ask(ctx, s.cfg.Bus, s.cfg.Group, s.id)
-	if err != nil {
-		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
-	}
 	s.ready.reached(s.id, ofWindows, txn.Begin())
 	s.ready.reached(s.id, ofFeatures, at.Features)
-	return &machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: grown}, nil
+	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
 }
 
 // remember notes a state record.
 func (s *partition) remember(m bus.Message) error {
-	if s.stateNext = m.Offset + 1; m.Damage == nil && !ofThePast(m, s.state[m.Key]) {
+	if s.stateNext = m.Offset + 1; m.Damage == nil {
 		s.state[m.Key] = m
 	}
 	return nil
@@ -271,23 +259,8 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	return &machine.Reply{Loaded: records}, nil
 }
 
-// headerTurn says in which turn a program before version 2 wrote a record: a monitor took a
-// higher one with every partition that it got.
-const headerTurn = "turn"
-
-// ofThePast reports whether a record is of an earlier turn than one that lies before it. A
-// monitor without transactions that was suspended wrote such records when it woke.
-func ofThePast(m, before bus.Message) bool {
-	turn, err := strconv.ParseUint(string(m.Header(headerTurn)), 10, 64)
-	if err != nil {
-		return false
-	}
-	newer, err := strconv.ParseUint(string(before.Header(headerTurn)), 10, 64)
-	return err == nil && newer > turn
-}
-
-// stateRecords returns the records of a group and its shadows, and the records that older
-// programs wrote for any group.
+// stateRecords returns the records of a group and its shadows, and those whose key no monitor
+// makes.
 func stateRecords(last map[string]bus.Message, group string) (records []machine.Record, unreadable []bus.Message) {
 	records = []machine.Record{}
 	for key, m := range last {
@@ -295,7 +268,7 @@ func stateRecords(last map[string]bus.Message, group string) (records []machine.
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
-		case len(m.Value) > 0 && (k.OfGroup(group) || k.Group == ""):
+		case len(m.Value) > 0 && k.OfGroup(group):
 			records = append(records, machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
@@ -424,6 +397,15 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 	}
 }
 
+// windowInput returns a message of the windows topic as the owner takes it.
+func (s *partition) windowInput(m *bus.Message) machine.Input {
+	in := machine.Input{Offset: m.Offset, At: m.Time}
+	if m.Header(envelope.Copied) == nil {
+		in.Open = func(into *window.Features) error { return s.extract(m, into) }
+	}
+	return in
+}
+
 // featuresInput returns what the owner is to know of a message of the features topic.
 func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
@@ -443,9 +425,6 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 			return &unreadable{m.Key, fmt.Errorf("monitor: %w", err)}
 		}
 		return s.layouts.openFeatures(m, into)
-	}
-	if in = s.forwarded(in, m); in.Forwarded {
-		in.Past = 0 // their window lies in the other partition
 	}
 	return in
 }
@@ -479,7 +458,7 @@ func (s *partition) readCommands(ctx context.Context) error {
 			}
 			commands := make([]machine.Command, len(batch))
 			for i := range batch {
-				commands[i] = s.commandOf(ctx, &batch[i])
+				commands[i] = commandOf(&batch[i])
 			}
 			s.mu.Lock()
 			for _, m := range batch {
@@ -499,6 +478,14 @@ func (s *partition) readCommands(ctx context.Context) error {
 		}
 	})
 	return g.Wait()
+}
+
+// commandOf returns a message of the commands topic as the owner takes it.
+func commandOf(m *bus.Message) machine.Command {
+	if m.Damage != nil {
+		return machine.Command{Offset: m.Offset, At: m.Time}
+	}
+	return machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
 }
 
 // collect waits for a message and returns it with those that are there too, at most

@@ -24,19 +24,12 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 		msgs = append(msgs, stateMessage(r, now))
 	}
 	for i := range b.Events {
-		if b.Events[i].Handover == nil {
-			msgs = append(msgs, eventMessage(&b.Events[i]))
-		}
+		msgs = append(msgs, eventMessage(&b.Events[i]))
 	}
 	msgs = append(msgs, sealed...)
-	for i := range msgs { // the machines of the partition, however many there are now
+	for i := range msgs {
 		msgs[i].Pinned, msgs[i].Partition = true, s.id
 	}
-	moved, err := s.handoverMessages(ctx, b, now)
-	if err != nil {
-		return err
-	}
-	msgs = append(msgs, moved...)
 	positions := make(map[string]int64)
 	for topic, at := range map[string]int64{bus.TopicWindows: b.Position.Windows, bus.TopicFeatures: b.Position.Features, bus.TopicCommands: b.Position.Commands} {
 		if at >= 0 {
@@ -116,9 +109,6 @@ func (s *partition) original(l machine.Letter) bus.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.raw[letterKey{topic, l.Offset, key}]
-	if !ok {
-		m, ok = s.again[letterKey{topic, l.Offset, key}]
-	}
 	if !ok {
 		return bus.Message{Topic: topic, Partition: s.id, Offset: l.Offset, Key: l.Key}
 	}

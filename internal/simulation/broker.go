@@ -20,20 +20,15 @@ type broker struct {
 	owned map[string]*producer // by transactional id
 	lives map[string]string    // of the tools of windows, by the window's name
 	down  int64                // no request is answered until then
-	grown int64                // when partitions were raised
 	wrote int                  // alerts
-	sent  int                  // windows
-
-	counts []int // numbers of partitions that the topics have had, ascending
-	handed int64 // when something of a handover was committed last
 }
 
 // part is one partition of all topics that are divided alike.
 type part struct {
 	windows  []*sentWindow
 	features []*sentFeatures
-	settled  [logs]int // messages of that log below belong to no open transaction
-	edgeEnd  int64     // offset behind the newest features that a gateway has sent
+	settled  int   // features below belong to no open transaction
+	edgeEnd  int64 // offset behind the newest features that a gateway has sent
 	commands []*sentCommand
 	state    []stateRecord
 	alerts   []alertRecord
@@ -66,34 +61,23 @@ type sentWindow struct {
 	at       int64 // when it was written
 	other    bool  // of another length: monitors refuse it
 	edge     bool  // its gateway sends its features only
-	txn      *txn  // of a monitor that has forwarded it; nil: of a gateway
-	sending
-}
-
-// sending says when a gateway has sent a window, and where to. One that is forwarded keeps it.
-type sending struct {
-	number int // of all windows, in the order in which Kafka got them
-	count  int // of partitions that the gateway knew
 }
 
 // sentFeatures is a message of the features topic: of a window that has no message of its
 // own, or of one from which a monitor extracted them.
 type sentFeatures struct {
 	*window.Features
-	at        int64
-	txn       *txn // of a monitor; nil: of a gateway
-	forwarded bool // by that monitor, which has not extracted them
-	sending
+	at  int64
+	txn *txn // of a monitor; nil: of a gateway
 }
 
 // judged reports whether owners judge the features: no one has their window.
-func (f *sentFeatures) judged() bool { return f.txn == nil || f.forwarded }
+func (f *sentFeatures) judged() bool { return f.txn == nil }
 
 type sentCommand struct {
 	machine.Command
-	id   string // empty: of a handover
+	id   string
 	when int64
-	txn  *txn // of a monitor; nil: of a person
 }
 
 type stateRecord struct {
@@ -128,13 +112,8 @@ type txn struct {
 	position    machine.Position // that was committed
 	committed   bool
 	aborted     bool
-	version     *version                 // of the deployments with which its owner began
-	counts      []int                    // numbers of partitions that its owner knows
-	grown       bool                     // the partition is younger than the group
-	loaded      time.Time                // when its owner has loaded the state, by its clock
-	loadedAt    int64                    // and by the broker's
-	ends        map[int]machine.Position // of partitions that it asks for machines
-	forwards    []forwarded
+	version     *version         // of the deployments with which its owner began
+	loaded      time.Time        // when its owner has loaded the state, by its clock
 	before      []*input         // of its owner, since the transaction before, of which nothing followed
 	judged      []judged         // of which it was decided
 	seen        bool             // it was published
@@ -150,33 +129,16 @@ func newBroker(w *world, parts int) *broker {
 	for range parts {
 		b.parts = append(b.parts, &part{})
 	}
-	b.counts = []int{parts}
 	return b
 }
 
-func (b *broker) partOf(name string) int { return partitionOf(name, len(b.parts)) }
+func (b *broker) partOf(name string) *part { return b.parts[partitionOf(name, len(b.parts))] }
 
 // visible reports whether readers of committed messages see what belongs to a transaction.
 func (t *txn) visible() bool { return t == nil || t.committed }
 
-// takes reports whether monitors of a group judge a message that belongs to a transaction. What
-// the owner of another group has forwarded they have in the partition that it comes from.
-func (g *group) takes(t *txn) bool { return t == nil || t.committed && t.group == g }
-
 // open reports whether readers wait until a transaction has ended.
 func (t *txn) open() bool { return t != nil && !t.committed && !t.aborted }
-
-// txnOf returns the transaction to which a message belongs; nil if none.
-func (p *part) txnOf(log, offset int) *txn {
-	switch log {
-	case windowLog:
-		return p.windows[offset].txn
-	case commandLog:
-		return p.commands[offset].txn
-	default:
-		return p.features[offset].txn
-	}
-}
 
 // end returns where a log ends.
 func (p *part) end(log int) int {
@@ -192,19 +154,6 @@ func (p *part) end(log int) int {
 	}
 }
 
-// left returns the offset behind the last message of a log that is not of an aborted
-// transaction.
-func (p *part) left(log int) int64 {
-	end := p.end(log)
-	for end > 0 {
-		if t := p.txnOf(log, end-1); t == nil || !t.aborted {
-			break
-		}
-		end--
-	}
-	return int64(end)
-}
-
 // partitionOf spreads machines over n partitions.
 func partitionOf(name string, n int) int {
 	h := uint32(2166136261)
@@ -214,20 +163,16 @@ func partitionOf(name string, n int) int {
 	return int(h>>4) % n
 }
 
-// produce puts a window on the log, or its features, by the number of partitions that its sender
-// knows. It returns false if the broker is down.
-func (b *broker) produce(win *sentWindow, count int) bool {
+// produce puts a window on the log, or its features. It returns false if the broker is down.
+func (b *broker) produce(win *sentWindow) bool {
 	if b.isDown() {
 		return false
 	}
-	p := b.parts[partitionOf(win.Machine, count)]
-	b.sent++
-	win.at, win.sending = b.w.now, sending{b.sent, count}
-	switch {
-	case win.edge:
-		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now, sending: win.sending})
+	p := b.partOf(win.Machine)
+	if win.at = b.w.now; win.edge {
+		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now})
 		p.edgeEnd = int64(len(p.features))
-	default:
+	} else {
 		p.windows = append(p.windows, win)
 	}
 	if win.other {
@@ -243,11 +188,7 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 	if b.isDown() {
 		return
 	}
-	count := len(b.parts)
-	if !b.w.calm && b.grown > 0 && b.w.now < b.grown+mostLearning { // its sender may not know yet
-		count = b.counts[b.w.rng.IntN(len(b.counts))]
-	}
-	p := b.parts[partitionOf(c.Machine, count)]
+	p := b.partOf(c.Machine)
 	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}})
 }
 
@@ -315,7 +256,6 @@ func (b *broker) append(t, as *txn) {
 	for _, r := range t.batch.State {
 		part.state = append(part.state, stateRecord{r, as})
 	}
-	b.handOver(t, as)
 	for _, o := range t.batch.Events {
 		if o.Alert != nil && !o.Shadow {
 			b.wrote++
@@ -355,7 +295,6 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 	}
 	t.position = at
 	t.group.positions[t.part] = at
-	b.handedOver(t)
 	if b.w.Bug != NotAtomic {
 		b.w.check.published(t, false)
 	}
@@ -463,15 +402,28 @@ func (b *broker) idle() bool {
 
 // done reports whether nothing of a partition is left to read behind a position.
 func (p *part) done(at machine.Position) bool {
-	return max(at.Windows, 0) >= p.left(windowLog) && max(at.Commands, 0) >= p.left(commandLog) && max(at.Features, 0) >= p.edgeEnd
+	return max(at.Windows, 0) >= int64(len(p.windows)) && max(at.Commands, 0) >= int64(len(p.commands)) && max(at.Features, 0) >= p.edgeEnd
 }
 
 // stable returns how far readers of committed messages may read a log: up to the first message
 // of a transaction that is open, of any group.
 func (p *part) stable(log int) int {
-	end := p.end(log)
-	for p.settled[log] < end && !p.txnOf(log, p.settled[log]).open() {
-		p.settled[log]++
+	if log != featureLog {
+		return p.end(log)
 	}
-	return p.settled[log]
+	for p.settled < len(p.features) && !p.features[p.settled].txn.open() {
+		p.settled++
+	}
+	return p.settled
+}
+
+// findEdgeEnd finds the newest features that owners judge.
+func (p *part) findEdgeEnd() {
+	p.edgeEnd = 0
+	for i, f := range slices.Backward(p.features) {
+		if f.judged() {
+			p.edgeEnd = int64(i + 1)
+			return
+		}
+	}
 }

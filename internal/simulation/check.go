@@ -60,10 +60,6 @@ type seen struct {
 	lost      map[string]bool    // commands of which the broker has lost what became of them
 	since     map[int]int64      // by partition: the first command that the group has to answer
 	reference map[int]*reference
-	forwarded map[*sentCommand]bool // to another partition
-	arrivals  map[string]arrivals   // by machine and topic
-	came      map[string]bool       // windows that were judged
-	wholes    map[string]*whole     // by machine
 	swaps
 }
 
@@ -93,12 +89,9 @@ type reference struct {
 	replays map[*machine.Replay]*machine.Replay
 	records map[machine.Key]machine.Record
 	at      machine.Position
-	judged  []judged              // since the last transaction
-	counts  []int                 // numbers of partitions that it knows
-	hands   bool                  // it knows of machines that move what its records do not say
-	movedAt map[machine.Key]int64 // by key: when another partition's owner wrote the record
-	epoch   int                   // of the producer that published last
-	lost    bool                  // the broker has lost something of the group since: the next producer begins with what is left
+	judged  []judged // since the last transaction
+	epoch   int      // of the producer that published last
+	lost    bool     // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -109,7 +102,6 @@ func (c *checker) of(g *group) *seen {
 		s = &seen{
 			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
 			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
-			forwarded: make(map[*sentCommand]bool), arrivals: make(map[string]arrivals), wholes: make(map[string]*whole), came: make(map[string]bool),
 			swaps: newSwaps(),
 		}
 		c.groups[g] = s
@@ -163,7 +155,6 @@ func (c *checker) published(t *txn, early bool) {
 	c.refused(s, t)
 	c.commands(s, t)
 	c.swapped(s, t)
-	c.neverGrown(s, t)
 	for _, r := range t.batch.State {
 		if len(r.Value) > 20_000 {
 			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
@@ -276,10 +267,7 @@ func (c *checker) ids(t *txn) map[int64]string {
 		return t.ids
 	}
 	ids := make(map[int64]string)
-	for _, m := range commandsOf(t.batch.Of) {
-		if m.Foreign {
-			continue
-		}
+	for _, m := range t.batch.Of.Commands {
 		var e event.Command
 		if err := json.Unmarshal(m.Value, &e); err != nil {
 			panic(err) // people send none that cannot be read
@@ -441,23 +429,37 @@ func (c *checker) compare(s *seen, t *txn) {
 	for _, r := range want.State {
 		ref.put(t, r)
 	}
-	c.moves(s, t, want)
-	ref.hands = ref.hands || t.hands()
 	ref.at = t.batch.Position
 	ref.owner.On(machine.Reply{Published: true})
+}
+
+// put makes a record what an owner without trouble has published.
+func (ref *reference) put(t *txn, r machine.Record) {
+	key := r.Key
+	before, there := ref.records[key]
+	t.forget = append(t.forget, func() {
+		if delete(ref.records, key); there {
+			ref.records[key] = before
+		}
+	})
+	if r.Value == nil {
+		delete(ref.records, key)
+	} else {
+		ref.records[key] = r
+	}
 }
 
 // outdated reports whether an owner that takes over knows something else than what the owner
 // without trouble has in its memory.
 func (ref *reference) outdated(t *txn) bool {
-	return ref.level != t.version.number || t.version.fresh || ref.lost || ref.at.Commands > t.commandsEnd || ref.hands || !slices.Equal(ref.counts, t.counts)
+	return ref.level != t.version.number || t.version.fresh || ref.lost || ref.at.Commands > t.commandsEnd
 }
 
 // ref returns the owner of a partition without trouble.
 func (s *seen) ref(part int) *reference {
 	ref := s.reference[part]
 	if ref == nil {
-		ref = &reference{records: make(map[machine.Key]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay), movedAt: make(map[machine.Key]int64)}
+		ref = &reference{records: make(map[machine.Key]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay)}
 		s.reference[part] = ref
 	}
 	return ref
@@ -491,8 +493,6 @@ func (c *checker) hand(ref *reference, t *txn, in *input) []machine.Action {
 		}
 		own.Failed = r.Replayed.Failed
 		return ref.owner.On(machine.Reply{Replayed: own, Now: r.Now})
-	case r.Adopted != nil:
-		return ref.owner.On(machine.Reply{Adopted: ref.adopted(r.Adopted), Now: r.Now})
 	default:
 		return ref.owner.On(r)
 	}
@@ -510,15 +510,8 @@ func (c *checker) load(ref *reference, t *txn) *machine.Batch {
 		at, ref.lost = t.fenced, false
 	}
 	at.Commands = min(at.Commands, t.commandsEnd) // as a monitor does when the log has lost its tail
-	ref.counts, ref.hands = t.counts, false
-	ref.owner.Divide = partitionOf
-	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands, Counts: t.counts, Grown: t.grown})
-	loaded := byKey(ref.records, func(r machine.Record) bool {
-		return ref.movedAt[r.Key] <= t.loadedAt // else it came later
-	})
-	for _, r := range loaded {
-		ref.hands = ref.hands || r.Key.Waits
-	}
+	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands})
+	loaded := byKey(ref.records, func(machine.Record) bool { return true })
 	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: t.loaded}))
 }
 
@@ -543,7 +536,7 @@ func same(a, b *machine.Batch) bool {
 		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
 	}) && reflect.DeepEqual(a.Events, b.Events) && slices.EqualFunc(a.Letters, b.Letters, func(x, y machine.Letter) bool {
 		return x.Offset == y.Offset && x.Reason == y.Reason
-	}) && slices.Equal(a.Forwards, b.Forwards) && (len(a.Moves)+len(b.Moves) == 0 || reflect.DeepEqual(a.Moves, b.Moves))
+	})
 }
 
 // differing returns the lines of each text that the other one does not have.
@@ -572,17 +565,7 @@ func tell(b *machine.Batch) string {
 			fmt.Fprintf(&out, "%s\n", event.JSON(o.Advisory))
 		case o.Evidence != nil:
 			fmt.Fprintf(&out, "%s\n", event.JSON(o.Evidence))
-		case o.Handover != nil:
-			fmt.Fprintf(&out, "%s\n", event.JSON(o.Handover))
 		}
-	}
-	for _, m := range b.Moves {
-		for _, r := range m.Records {
-			fmt.Fprintf(&out, "to partition %d: %q %s\n", m.To, r.Key.String(), r.Value)
-		}
-	}
-	for _, f := range b.Forwards {
-		fmt.Fprintf(&out, "forwards %+v\n", f)
 	}
 	for _, l := range b.Letters {
 		fmt.Fprintf(&out, "letter %d %s\n", l.Offset, l.Reason)
@@ -600,17 +583,14 @@ func (c *checker) end() {
 				at = g.read(i) // its owner has no reason yet to commit again what the broker has lost
 			}
 			if !p.done(at) {
-				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, p.left(windowLog), p.edgeEnd, p.left(commandLog))
+				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, len(p.windows), p.edgeEnd, len(p.commands))
 			}
 			for off, f := range p.features {
-				if f.judged() && g.takes(f.txn) && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
+				if f.judged() && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
 					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, name(&f.Window))
 				}
 			}
 			for off, win := range p.windows {
-				if !g.takes(win.txn) {
-					continue
-				}
 				if win.other {
 					if !s.had["window "+name(win.Window)] && !p.hidden(windowLog, g, off) {
 						c.w.fail("%s: window %s was not set aside", g.name, name(win.Window))
@@ -624,7 +604,6 @@ func (c *checker) end() {
 		}
 		c.answers(g, s)
 		c.fleetEnd(g, s)
-		c.movedEnd(g, s)
 	}
 }
 
@@ -641,7 +620,6 @@ func (c *checker) answers(g *group, s *seen) {
 		for off, cmd := range p.commands {
 			m := message{cmd.id, i, int64(off)}
 			switch {
-			case cmd.Handover != nil || !cmd.txn.visible() || s.forwarded[cmd] || cmd.txn != nil && cmd.txn.group != g:
 			case p.hidden(commandLog, g, off): // it may have no outcome, and then its twin has the answer
 				s.lost[cmd.id] = true
 			case int64(off) >= s.since[i]:
@@ -650,24 +628,6 @@ func (c *checker) answers(g *group, s *seen) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.when, b.when) })
-	parts := make(map[string]map[int]bool) // in which an id came
-	for _, m := range all {
-		if parts[m.id] == nil {
-			parts[m.id] = make(map[int]bool)
-		}
-		parts[m.id][m.part] = true
-	}
-	apart := make(map[string][]message)
-	all = slices.DeleteFunc(all, func(m sent) bool {
-		if len(parts[m.id]) > 1 && !s.lost[m.id] {
-			apart[m.id] = append(apart[m.id], m.message)
-			return true
-		}
-		return false
-	})
-	for _, id := range slices.Sorted(maps.Keys(apart)) {
-		c.answersApart(g, s, id, apart[id])
-	}
 	free, used := make(map[string]bool), make(map[string]bool) // ids
 	for _, m := range all {
 		letter, answers := s.letters[m.message], s.answers[m.id]
@@ -690,22 +650,5 @@ func (c *checker) answers(g *group, s *seen) {
 		if !used[id] && !s.lost[id] && s.answers[id] > 0 {
 			c.w.fail("%s: command %s was set aside and answered", g.name, id)
 		}
-	}
-}
-
-// answersApart checks messages with one id that came in several partitions, in any order: one was
-// answered, and the others were set aside.
-func (c *checker) answersApart(g *group, s *seen, id string, all []message) {
-	without, unknown := 0, 0
-	for _, m := range all {
-		switch s.letters[m] {
-		case "":
-			without++
-		case unknownMachine:
-			unknown++
-		}
-	}
-	if answers := s.answers[id]; without != answers || answers == 0 && unknown < len(all) {
-		c.w.fail("%s: of %d messages of command %s %d were not set aside, %d for an unknown machine, and it was answered %d times", g.name, len(all), id, without, unknown, answers)
 	}
 }

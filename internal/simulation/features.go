@@ -13,7 +13,6 @@ type opened struct {
 	offset int64 // as machine.Window has it
 	at     int64
 	edge   bool
-	sending
 }
 
 // judged is a window that an owner has taken, or of which it has said that no model judges it.
@@ -62,12 +61,6 @@ func (in *input) is(of *machine.Reply) bool {
 		return r.Rebuilt == of.Rebuilt
 	case of.Fleet != nil:
 		return r.Fleet == of.Fleet
-	case of.Adopted != nil:
-		return r.Adopted == of.Adopted
-	case of.Again != nil:
-		return r.Again == of.Again
-	case of.Read != nil:
-		return r.Read == of.Read
 	}
 	return of.Replayed != nil && r.Replayed == of.Replayed
 }
@@ -83,7 +76,7 @@ func (d *drive) handled(of *machine.Reply) []*input {
 	d.inputs = d.inputs[i+1:]
 	return slices.DeleteFunc(done, func(in *input) bool {
 		r := &in.reply
-		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0 && r.Adopted == nil && r.Again == nil
+		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0
 	})
 }
 
@@ -117,17 +110,16 @@ func (d *drive) take(from int) {
 func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
-	o := opened{offset: machine.InFeatures(int64(i)), at: f.at, edge: true, sending: f.sending}
+	o := opened{offset: machine.InFeatures(int64(i)), at: f.at, edge: true}
 	in := machine.Input{Offset: int64(i), At: o.time()}
-	if !f.judged() || !f.txn.visible() {
+	if !f.judged() {
 		return in
 	}
-	d.keep(featureLog, i, forwarded{features: f})
 	in.Open = func(into *window.Features) error {
 		*into, w.opened = *f.Features, o
 		return nil
 	}
-	return d.originOf(in, f.txn)
+	return in
 }
 
 // startReplay shows a model the past of a tool, if that is due.
@@ -144,10 +136,8 @@ func (d *drive) startReplay() {
 	d.replaying = true
 	d.inputs = append(d.inputs, &input{due: r})
 	w.say("%s partition %d: replays tool %s of %s by %s", d.m.name, d.part, job.Tool, job.Machine, job.Model[8:])
-	ends := make(map[int]int)
-	for _, part := range job.Partitions {
-		ends[part] = len(w.broker.parts[part].features)
-	}
+	p := w.broker.parts[d.part]
+	end := len(p.features)
 	takes := 100 + w.rng.Int64N(3000)
 	if w.fault(0.05, "slow replay of "+d.m.name) {
 		takes += w.rng.Int64N(30_000)
@@ -162,15 +152,11 @@ func (d *drive) startReplay() {
 	}
 	var read func()
 	read = func() {
-		var all []*sentFeatures
-		for _, part := range job.Partitions {
-			p := w.broker.parts[part]
-			if w.broker.isDown() || p.stable(featureLog) < min(ends[part], len(p.features)) {
-				w.after(poll, &d.m.process, read)
-				return
-			}
-			all = append(all, p.committed(p.stable(featureLog))...)
+		if w.broker.isDown() || p.stable(featureLog) < min(end, len(p.features)) {
+			w.after(poll, &d.m.process, read)
+			return
 		}
+		all := p.committed(p.stable(featureLog))
 		for _, f := range all {
 			r.Observe(f.Features, f.time())
 		}
@@ -183,11 +169,8 @@ func (d *drive) startReplay() {
 // owner has judged meanwhile.
 func (d *drive) replayWithout(r *machine.Replay, takes int64) {
 	w := d.m.w
-	var all []*sentFeatures
-	for _, part := range r.Job().Partitions {
-		p := w.broker.parts[part]
-		all = append(all, p.committed(p.stable(featureLog))...)
-	}
+	p := w.broker.parts[d.part]
+	all := p.committed(p.stable(featureLog))
 	w.after(takes, &d.m.process, func() {
 		if d.over || d.publishing {
 			d.replayed(r, nil, true)

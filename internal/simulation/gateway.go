@@ -27,7 +27,6 @@ type gateway struct {
 	lives   map[string]string
 	rival   int          // windows that a second ingester still sends
 	other   int          // windows of another length that a third one still sends
-	count   int          // of partitions that it knows
 	model   *model.Model // of its layout
 	edge    bool         // it sends features, not windows
 
@@ -40,7 +39,7 @@ type gateway struct {
 }
 
 func newGateway(w *world, i int, models *Models) *gateway {
-	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, count: partitions, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	if i == machines-1 {
 		g.model = models.Two[0]
 	}
@@ -86,7 +85,7 @@ func (g *gateway) tick() {
 	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine].n), uint64(1000-g.rival), "X", w.now), g.count)
+		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine].n), uint64(1000-g.rival), "X", w.now))
 	} else if w.fault(0.003, "second ingester of "+g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
 	}
@@ -94,7 +93,7 @@ func (g *gateway) tick() {
 		g.other--
 		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine].n), uint64(1000-g.other), "Y", w.now)
 		win.other = true
-		w.broker.produce(win, g.count)
+		w.broker.produce(win)
 	} else if w.fault(0.004, "windows of another length from "+g.machine) {
 		g.other = 1 + w.rng.IntN(10)
 	}
@@ -180,10 +179,9 @@ func (g *gateway) send(i int) {
 		if w.fault(0.004, "slow window of "+g.machine) {
 			delay += w.rng.Int64N(15000)
 		}
-		count := g.count
 		w.after(delay, nil, func() {
 			win := *g.cut[i]
-			if !w.broker.produce(&win, count) || w.fault(0.006, "lost answer to "+g.machine) {
+			if !w.broker.produce(&win) || w.fault(0.006, "lost answer to "+g.machine) {
 				return
 			}
 			w.after(w.latency(), nil, func() {
@@ -202,7 +200,7 @@ func (g *gateway) send(i int) {
 		for k := from; k < min(from+5, i); k++ {
 			win := *g.cut[k]
 			win.edge = g.edge
-			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produce(&win, g.count) })
+			w.after(w.rng.Int64N(2000), nil, func() { w.broker.produce(&win) })
 		}
 	}
 }

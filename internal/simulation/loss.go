@@ -30,12 +30,11 @@ func (b *broker) loseTails(i int) {
 		if b.w.rng.IntN(2) == 0 {
 			return b.w.now
 		}
-		return max(b.grown, b.handed, b.w.now-b.w.rng.Int64N(mostLost))
+		return b.w.now - b.w.rng.Int64N(mostLost)
 	}
 	windows, alerts, features := len(p.windows), len(p.alerts), len(p.features)
 	at := until()
 	p.windows = slices.DeleteFunc(p.windows, func(win *sentWindow) bool { return win.at > at })
-	p.settled[windowLog] = min(p.settled[windowLog], len(p.windows))
 	at = until()
 	var gone []*sentCommand
 	p.commands = slices.DeleteFunc(p.commands, func(c *sentCommand) bool {
@@ -44,7 +43,6 @@ func (b *broker) loseTails(i int) {
 		}
 		return c.when > at
 	})
-	p.settled[commandLog] = min(p.settled[commandLog], len(p.commands))
 	at = until()
 	p.alerts = slices.DeleteFunc(p.alerts, func(a alertRecord) bool { return a.txn.ended > at })
 	p.loseFeatures(until())
@@ -67,7 +65,7 @@ func (p *part) loseFeatures(at int64) {
 	if i := slices.IndexFunc(p.features, func(f *sentFeatures) bool { return f.at > at }); i >= 0 {
 		p.features = p.features[:i:i]
 	}
-	p.settled[featureLog] = min(p.settled[featureLog], len(p.features))
+	p.settled = min(p.settled, len(p.features))
 	p.findEdgeEnd()
 }
 

@@ -178,8 +178,7 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part), raw: make(map[rawKey]forwarded), answered: make(map[string]bool)}
-		d.owner.Divide = partitionOf
+		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part)}
 		d.owner.OnFeatures = func(f *window.Features) { d.judged = append(d.judged, m.w.opened.of(f)) }
 		m.drives[part] = d
 		d.do(d.owner.Start())
@@ -202,12 +201,7 @@ type drive struct {
 	over        bool
 	job         bool
 
-	counts   []int                // numbers of partitions that the owner knows
-	passed   int64                // offset before which the owner got all windows
-	raw      map[rawKey]forwarded // what the owner got, if the topics may grow
-	answered map[string]bool      // machines about which another partition has answered
-	loadTime time.Time            // when the state was loaded, by the member's clock
-	loadAt   int64                // and by the broker's
+	loadTime time.Time // when the state was loaded, by the member's clock
 
 	version    *version // with which the owner began
 	loaded     bool     // it has
@@ -310,11 +304,7 @@ func (d *drive) do(actions []machine.Action) {
 		case a.Load:
 			d.request("load", func() (func(), bool) {
 				records, ok := d.m.w.broker.load(d.part)
-				at := d.m.w.now
-				return func() {
-					d.loadAt = at
-					d.on(machine.Reply{Loaded: records})
-				}, ok
+				return func() { d.on(machine.Reply{Loaded: records}) }, ok
 			})
 		case a.Windows != nil:
 			d.fetch(int(max(a.Windows.Windows, 0)))
@@ -324,8 +314,6 @@ func (d *drive) do(actions []machine.Action) {
 			d.take(int(max(a.Features.Features, 0)))
 		case a.Publish != nil:
 			d.publish(a.Publish)
-		default:
-			d.move(a)
 		}
 	}
 }
@@ -340,10 +328,9 @@ func (d *drive) fence() {
 				at := b.position(d.m.g, d.part)
 				end := int64(len(b.parts[d.part].commands))
 				at.Commands = min(at.Commands, end)
-				counts := b.counts
 				return func() {
-					d.fenced, d.next, d.commandsEnd, d.counts = at, at, end, counts
-					d.on(machine.Reply{Fenced: &at, CommandsEnd: end, Counts: counts, Grown: d.part >= partitions})
+					d.fenced, d.next, d.commandsEnd = at, at, end
+					d.on(machine.Reply{Fenced: &at, CommandsEnd: end})
 				}, true
 			})
 		}, true
@@ -355,9 +342,7 @@ func (d *drive) fetch(from int) {
 	d.follow(windowLog, from, &d.next.Windows, func(from, to int) (machine.Reply, bool) {
 		var in []machine.Input
 		for i := from; i < to; i++ {
-			if d.m.w.broker.parts[d.part].windows[i].txn.visible() {
-				in = append(in, d.windowInput(i))
-			}
+			in = append(in, d.windowInput(i))
 		}
 		return machine.Reply{Windows: in}, len(in) > 0
 	})
@@ -367,9 +352,8 @@ func (d *drive) fetch(from int) {
 func (d *drive) windowInput(i int) machine.Input {
 	w := d.m.w
 	win := w.broker.parts[d.part].windows[i]
-	d.keep(windowLog, i, forwarded{window: win})
-	o := opened{offset: int64(i), at: win.at, sending: win.sending}
-	return d.originOf(machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
+	o := opened{offset: int64(i), at: win.at}
+	return machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
 		if win.other && w.Bug == RefusesSilently {
 			return otherLength
 		}
@@ -378,14 +362,7 @@ func (d *drive) windowInput(i int) machine.Input {
 		}
 		*into, w.opened = *win.features, o
 		return nil
-	}}, win.txn)
-}
-
-// keep notes a message that the owner may forward.
-func (d *drive) keep(log, offset int, f forwarded) {
-	if d.m.w.mayGrow {
-		d.raw[rawKey{log, int64(offset)}] = f
-	}
+	}}
 }
 
 // otherLength is why monitors refuse some windows.
@@ -396,24 +373,12 @@ func (d *drive) hear(from int) {
 	d.follow(commandLog, from, &d.next.Commands, func(from, to int) (machine.Reply, bool) {
 		var in []machine.Command
 		for i := from; i < to; i++ {
-			if d.m.w.broker.parts[d.part].commands[i].txn.visible() {
-				in = append(in, d.commandInput(i))
-			}
+			c := d.m.w.broker.parts[d.part].commands[i].Command
+			c.Offset = int64(i)
+			in = append(in, c)
 		}
 		return machine.Reply{Commands: in}, len(in) > 0
 	})
-}
-
-// commandInput returns a command of the partition as the owner takes it.
-func (d *drive) commandInput(i int) machine.Command {
-	s := d.m.w.broker.parts[d.part].commands[i]
-	d.keep(commandLog, i, forwarded{command: s})
-	c := s.Command
-	c.Offset, c.Foreign = int64(i), c.Handover == nil && d.foreign(s.txn)
-	if h := c.Handover; h != nil && h.Answer && h.To == d.part && h.Group == d.m.g.name {
-		d.answered[h.Machine] = true
-	}
-	return c
 }
 
 // follow waits until a log goes beyond an offset, and hands the owner what readers of committed
@@ -434,15 +399,11 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 			w.after(poll, &d.m.process, again)
 			return
 		}
-		if log != commandLog && w.moving() && w.fault(0.03, "slow fetch of "+d.m.name) { // commands come meanwhile
-			w.after(1000+w.rng.Int64N(7000), &d.m.process, again)
-			return
-		}
 		end := p.stable(log)
 		p.asked(log, d.m.g, from, end, &d.told)
 		if end < from && w.Bug != WaitsBeyondEnd {
 			to := end
-			if !d.read[log] && to < from/2 && w.broker.grown == 0 { // else machines that have moved would begin again here
+			if !d.read[log] && to < from/2 {
 				to = 0
 				w.check.again(d.m.g, d.part)
 			}
@@ -461,9 +422,6 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 			}
 			from = to
 		}
-		if log == windowLog {
-			d.passed = int64(from)
-		}
 		w.after(poll, &d.m.process, again)
 	}
 	w.after(w.latency(), &d.m.process, again)
@@ -473,22 +431,10 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 func (d *drive) publish(b *machine.Batch) {
 	d.count++
 	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged,
-		counts: d.counts, grown: d.part >= partitions, loaded: d.loadTime, loadedAt: d.loadAt, forwards: d.forwardsOf(b)}
+		loaded: d.loadTime}
 	t.before = d.handled(b.Of)
 	d.judged, d.publishing = nil, true
 	d.m.w.spoil(b)
-	if !asks(b) {
-		d.write(t)
-		return
-	}
-	d.request("end", func() (func(), bool) {
-		t.ends = d.endsFor(b)
-		return func() { d.write(t) }, true
-	})
-}
-
-// write writes a transaction.
-func (d *drive) write(t *txn) {
 	broker, epoch := d.m.w.broker, d.epoch
 	d.request("write", func() (func(), bool) {
 		ok := broker.write(t, epoch)
@@ -528,7 +474,7 @@ func (d *drive) startJob() {
 				d.job = false
 				log := w.broker.parts[d.part].windows
 				for i := max(j.From, 0); i < int64(len(log)); i++ {
-					if log[i].txn.visible() && b.Observe(log[i].features, i) {
+					if b.Observe(log[i].features, i) {
 						break
 					}
 				}

@@ -43,13 +43,6 @@ func (r *route) start() {
 	}
 }
 
-// grow begins with the partitions that were added.
-func (r *route) grow() {
-	r.reader.dead = true
-	r.reader.life++
-	r.start()
-}
-
 // trouble draws what goes wrong with readers and the receiver in a second.
 func (r *route) trouble() {
 	w, d := r.w, r.reader

@@ -90,7 +90,6 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
 		}
 		if r := results[id]; r != nil {
-			c.arrived(s, t, j)
 			c.asIf(s, t, j, r)
 			c.took(s, t, j.Machine, j.event())
 			continue
@@ -119,7 +118,7 @@ func (c *checker) took(s *seen, t *txn, of string, e machine.Event) {
 // declaredNew notes that a command has declared a tool new.
 func (c *checker) declaredNew(s *seen, t *txn, a *event.Alert) {
 	delete(s.asIf, a.Machine)
-	for _, m := range commandsOf(t.batch.Of) {
+	for _, m := range t.batch.Of.Commands {
 		if c.ids(t)[m.Offset] == a.Command {
 			c.took(s, t, a.Machine, m)
 			return

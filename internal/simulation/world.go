@@ -44,11 +44,6 @@ const (
 	RouteReadsOpen    Bug = "route-reads-open"    // a route reads alerts of transactions that are not committed
 	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
 
-	AsksOnce        Bug = "asks-once"         // old partitions are not asked again when the first window comes straight to the new one
-	JudgesBeforeEnd Bug = "judges-before-end" // a machine that has moved is judged before its partition was read to its end
-
-	TakesForeign Bug = "takes-foreign" // what another group's owner has forwarded is judged, too
-
 	SwapMovesAlarm     Bug = "swap-moves-alarm"     // a model that takes over at once begins with an alarm of its own
 	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a tool's past is replayed are not shown to the new model
 	ShadowOnResults    Bug = "shadow-on-results"    // what shadows publish goes to the results and alerts
@@ -60,7 +55,6 @@ const (
 var Bugs = []Bug{
 	NoFence, NoIdempotence, NotAtomic, ReadsAborted, StopsAtOpen, ForgetsCommand,
 	WaitsBeyondEnd, SurvivesLoss, NumbersRefused, RouteCommitsFirst, RouteReadsOpen, RefusesSilently,
-	AsksOnce, JudgesBeforeEnd, TakesForeign,
 	SwapMovesAlarm, SwapForgetsWindows, ShadowOnResults, FeaturesTwice, FleetGoesBack,
 }
 
@@ -136,21 +130,19 @@ type process struct {
 // world is everything that is simulated.
 type world struct {
 	Settings
-	seed    uint64
-	rng     *rand.Rand
-	queue   tasks
-	now     int64
-	number  int
-	steps   int
-	drawn   map[string]*draws // by kind of fault
-	calm    bool              // faults have ended
-	calmAt  int64
-	still   bool // everything is done
-	grows   bool // the topics have grown, or are about to
-	mayGrow bool // this may happen
-	faults  []string
-	lines   []string
-	wrong   string
+	seed   uint64
+	rng    *rand.Rand
+	queue  tasks
+	now    int64
+	number int
+	steps  int
+	drawn  map[string]*draws // by kind of fault
+	calm   bool              // faults have ended
+	calmAt int64
+	still  bool // everything is done
+	faults []string
+	lines  []string
+	wrong  string
 
 	broker   *broker
 	fleet    *fleet
@@ -263,11 +255,10 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	w.route = newRoute(w, w.groups[0])
 	w.people()
 	w.weather()
-	w.growth()
 	for w.wrong == "" && len(w.queue) > 0 {
 		t := w.queue.pop()
 		w.now = max(w.now, t.at)
-		if w.calm && (w.now > w.calmAt+w.settle() || w.now > w.calmAt+quiet && w.still) {
+		if w.calm && (w.now > w.calmAt+settle || w.now > w.calmAt+quiet && w.still) {
 			break
 		}
 		if w.now > longest {
@@ -317,7 +308,6 @@ func (w *world) weather() {
 			w.route.down = min(w.route.down, w.now)
 			w.say("faults end")
 			for _, g := range w.gateways {
-				g.count = len(w.broker.parts)
 				w.after(lastWindow, nil, g.last)
 			}
 		}
@@ -331,7 +321,7 @@ func (w *world) weather() {
 				w.broker.loseTails(i)
 			}
 		}
-		w.still = w.calm && w.broker.idle() && !w.replays() && !w.broker.waits()
+		w.still = w.calm && w.broker.idle() && !w.replays()
 		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
@@ -351,15 +341,6 @@ func (w *world) weather() {
 		}
 		w.weather()
 	})
-}
-
-// settle returns the most virtual milliseconds without faults at the end. Owners ask for
-// machines that move again after a minute at most.
-func (w *world) settle() int64 {
-	if w.grows {
-		return settle + 2*60_000
-	}
-	return settle
 }
 
 // twoValues reports whether a machine has the layout of two values.
