@@ -3,58 +3,66 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// How machinesNow looks.
+// How a command looks at what machines send and what is judged.
 const (
-	lately   = 15 * time.Minute
-	mostLast = 100 // results of each partition
-	lookers  = 8
+	lately       = 15 * time.Minute
+	mostResults  = 100 // of each partition
+	mostFeatures = 200
+	mostWindows  = 2 // they are large
+	lookers      = 8
 )
 
 // lookFor bounds how long a person waits for the names of machines. Tests raise it.
 var lookFor = 3 * time.Second
 
-// machinesNow returns the machines for which want holds and that had results lately; none if
-// that cannot be found out quickly.
-func machinesNow(ctx context.Context, cfg bus.Config, want func(machine string) bool) []string {
+// newest calls fn for the newest messages of a topic, at most so many of each partition and none
+// that is older than lately, one at a time. What cannot be read quickly is left out.
+func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn func(bus.Message)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	cfg.OnRetry = nil
-	n, err := bus.Partitions(ctx, cfg, bus.TopicResults)
+	n, err := bus.Partitions(ctx, cfg, topic)
 	if err != nil {
-		return nil
+		return err
 	}
 	var (
-		mu    sync.Mutex
-		names = make(map[string]bool)
-		wg    sync.WaitGroup
-		next  = make(chan int)
+		mu   sync.Mutex
+		errs error
+		wg   sync.WaitGroup
+		next = make(chan int)
 	)
+	one := func(p int) error {
+		_, end, err := bus.Bounds(ctx, cfg, topic, p)
+		if err != nil {
+			return err
+		}
+		within := bus.Range{From: max(0, end-most), Since: time.Now().Add(-lately)}
+		return bus.ReadRange(ctx, cfg, topic, p, within, func(m bus.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			fn(m)
+			return nil
+		})
+	}
 	for range lookers {
 		wg.Go(func() {
 			for p := range next {
-				_, end, err := bus.Bounds(ctx, cfg, bus.TopicResults, p)
-				if err != nil {
-					continue
-				}
-				within := bus.Range{From: max(0, end-mostLast), Since: time.Now().Add(-lately)}
-				_ = bus.ReadRange(ctx, cfg, bus.TopicResults, p, within, func(m bus.Message) error { // what is found by then is shown
-					var r event.Result
-					if json.Unmarshal(m.Value, &r) == nil && want(r.Machine) {
-						mu.Lock()
-						names[r.Machine] = true
-						mu.Unlock()
-					}
-					return nil
-				})
+				err := one(p)
+				mu.Lock()
+				errs = errors.Join(errs, err)
+				mu.Unlock()
 			}
 		})
 	}
@@ -63,5 +71,94 @@ func machinesNow(ctx context.Context, cfg bus.Config, want func(machine string) 
 	}
 	close(next)
 	wg.Wait()
+	return errs
+}
+
+// machinesNow returns the machines for which want holds and that had results lately; none if
+// that cannot be found out quickly.
+func machinesNow(ctx context.Context, cfg bus.Config, want func(machine string) bool) []string {
+	names := make(map[string]bool)
+	_ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) { // what is found by then is shown
+		var r event.Result
+		if json.Unmarshal(m.Value, &r) == nil && want(r.Machine) {
+			names[r.Machine] = true
+		}
+	})
 	return slices.Sorted(maps.Keys(names))
+}
+
+// sent is what a machine has sent last.
+type sent struct {
+	layout string        // fingerprint
+	form   string        // fingerprint of the features; empty: they are not known
+	edge   bool          // its gateway extracts them, and Kafka does not have its windows
+	length time.Duration // of windows; 0: not known
+
+	epoch, seq uint64 // of the newest window
+	end        time.Time
+	apart      [3]time.Duration // between the ends of the newest windows that follow each other
+}
+
+// window notes a window that ended then, of an epoch and with a number.
+func (s *sent) window(e window.Envelope, end time.Time) {
+	switch {
+	case e.Layout != s.layout:
+		*s = sent{layout: e.Layout}
+	case e.Epoch == s.epoch && e.Seq == s.seq+1 && end.After(s.end):
+		s.apart = [3]time.Duration{s.apart[1], s.apart[2], end.Sub(s.end)}
+	}
+	s.epoch, s.seq, s.end = e.Epoch, e.Seq, end
+}
+
+// hop returns the time from one window to the next, 0 if it is not known. Behind a gap it is longer.
+func (s *sent) hop() time.Duration { return slices.Min(s.apart[:]).Round(time.Millisecond) }
+
+// sentLately returns what machines have sent lately, by their names: the features that gateways and
+// monitors have extracted, or the windows if no monitor extracts. Known is false if that cannot be
+// read.
+func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, known bool) {
+	all = make(map[string]*sent)
+	of := func(m *bus.Message, e window.Envelope) *sent {
+		end, err := time.Parse(time.RFC3339Nano, string(m.Header("ce_time")))
+		if err != nil || m.Key != e.Machine || e.Machine == "" {
+			return nil
+		}
+		if all[e.Machine] == nil {
+			all[e.Machine] = new(sent)
+		}
+		all[e.Machine].window(e, end)
+		return all[e.Machine]
+	}
+	err := newest(ctx, cfg, bus.TopicFeatures, mostFeatures, func(m bus.Message) {
+		e, err := envelope.Of(&m)
+		if by, _, bad := envelope.Origin(&m); m.Damage == nil && err == nil && bad == nil {
+			if s := of(&m, e); s != nil {
+				s.form, s.edge = e.Features, by == envelope.Gateway
+			}
+		}
+	})
+	if err != nil {
+		return all, false
+	}
+	_ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) {
+		var r event.Result
+		if json.Unmarshal(m.Value, &r) == nil && all[r.Machine] != nil {
+			all[r.Machine].length = r.End.Sub(r.Start)
+		}
+	})
+	if len(all) > 0 {
+		return all, true
+	}
+	err = newest(ctx, cfg, bus.TopicWindows, mostWindows, func(m bus.Message) {
+		e, err := envelope.Of(&m)
+		if m.Damage != nil || err != nil || m.Header(envelope.Copied) != nil {
+			return
+		}
+		if _, spec, err := window.LayoutOf(e); err == nil {
+			if s := of(&m, e); s != nil {
+				s.length = spec.Length
+			}
+		}
+	})
+	return all, err == nil
 }

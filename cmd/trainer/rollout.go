@@ -221,6 +221,7 @@ func (f *publishCommand) Run(ctx context.Context, out cli.Output) error {
 	case curve != nil:
 		fmt.Fprintln(out.Stdout, "curve     of monitor tune, for the page of the model")
 	}
+	noteFeatures(out.Stderr, m)
 	fmt.Fprintf(out.Stdout, "It judges nothing yet. On trial next to the present model, or instead of it:\n  trainer promote %s --for 'acme/spore/bay2/**' --shadow 48h\n  trainer promote %s --for 'acme/spore/bay2/**'\n", mf.ID, mf.ID)
 	return nil
 }
@@ -253,6 +254,7 @@ type promoteCommand struct {
 	Model string `arg:"" help:"Id of a published model, as 'trainer models ls' prints it."`
 	forFlags
 	Shadow time.Duration `placeholder:"TIME" help:"Judge for so long as a shadow, as 48h: next to the champion, with no effect on alarms. The champion stays, and the shadow does not become champion by itself."`
+	Anyway bool          `help:"Promote also a model that cannot judge what these machines send, such as one that is trained on windows of another length. It judges once they send what it takes; until then no model judges them."`
 	Now    bool          `help:"Swap at once, and judge the tool in the spindle as if the model had been there from its first window. Without it each machine swaps at its next tool change."`
 	Alarm  string        `placeholder:"KEY=VALUE,…" help:"Alarm settings of these machines, as k=3,n=5,latch=false; keys as in monitor.yaml, and what is not named stays. 'monitor' for what each monitor is configured to."`
 	writeFlags
@@ -260,7 +262,7 @@ type promoteCommand struct {
 
 // Run makes a model a champion or a shadow.
 func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
-	p := deploy.Promotion{Model: f.Model, For: f.For, Layout: f.Layout, Shadow: f.Shadow, Now: f.Now}
+	p := deploy.Promotion{Model: f.Model, For: f.For, Layout: f.Layout, Shadow: f.Shadow, Now: f.Now, Anyway: f.Anyway}
 	switch {
 	case f.Shadow < 0:
 		return fmt.Errorf("--shadow %v: must be positive, such as 48h; 'trainer retire --shadow' ends a trial", f.Shadow)
@@ -274,18 +276,19 @@ func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	c, err := w.Promote(ctx, p)
+	c, m, suits, err := f.promote(ctx, w, p)
 	f.record(ctx, w, out, event.PromoteModel, f.Model, f.object(), err)
 	if err != nil {
 		return because(ctx, err)
 	}
 	printChange(out, c)
+	suits.notes(out.Stderr, m, f.For)
+	if v := card.HeadlineOf(m).Verdict; v != nil {
+		fmt.Fprintf(out.Stdout, "verdict   %s\n", v.Short())
+	}
 	t, err := w.Topic(ctx)
 	if err != nil {
 		return because(ctx, err)
-	}
-	if m, err := t.Model(ctx, f.Model); err == nil && card.HeadlineOf(m).Verdict != nil {
-		fmt.Fprintf(out.Stdout, "verdict   %s\n", card.HeadlineOf(m).Verdict.Short())
 	}
 	s, _, err := t.Set(ctx)
 	if err != nil {
@@ -299,6 +302,27 @@ func (f *promoteCommand) Run(ctx context.Context, out cli.Output) error {
 		fmt.Fprintf(out.Stdout, "machines  %s\n", strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// promote makes a change, unless the model could judge none of the machines. If they send what it
+// takes, it does not matter that the champion before takes other windows.
+func (f *promoteCommand) promote(ctx context.Context, w *deploy.Writer, p deploy.Promotion) (c deploy.RecordedChange, m *model.Model, s suits, err error) {
+	t, err := w.Topic(ctx)
+	if err != nil {
+		return c, nil, s, err
+	}
+	if m, err = t.Model(ctx, p.Model); err != nil {
+		return c, nil, s, fmt.Errorf("model %s: %w", plain.Text(p.Model), err)
+	}
+	if s, err = suitsFor(ctx, w.Bus, t, m, p.For); err != nil {
+		return c, m, s, err
+	}
+	if err = s.refusal(m.ID()); err != nil && !p.Anyway {
+		return c, m, s, err
+	}
+	p.Anyway = p.Anyway || s.all()
+	c, err = w.Promote(ctx, p)
+	return c, m, s, err
 }
 
 // object says for which machines the model is to judge, and how.
@@ -405,9 +429,18 @@ type rollbackCommand struct {
 
 // Run brings the champion before back.
 func (f *rollbackCommand) Run(ctx context.Context, out cli.Output) error {
-	return f.change(ctx, out, event.RollbackTo, "", f.For, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
-		return w.Rollback(ctx, f.For, f.Layout, f.Now)
+	var note func()
+	err := f.change(ctx, out, event.RollbackTo, "", f.For, func(ctx context.Context, w *deploy.Writer) (deploy.RecordedChange, error) {
+		c, err := w.Rollback(ctx, f.For, f.Layout, f.Now)
+		if err == nil {
+			note = func() { noteSuits(ctx, out, w, c) }
+		}
+		return c, err
 	})
+	if note != nil {
+		note()
+	}
+	return err
 }
 
 type retireCommand struct {

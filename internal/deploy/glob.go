@@ -171,6 +171,20 @@ func (g Glob) Ties(other Glob) bool {
 	return true
 }
 
+// Meets reports whether there may be a machine that both globs name.
+func (g Glob) Meets(other Glob) bool {
+	n := min(len(g.levels), len(other.levels))
+	if len(g.levels) > n && !other.open || len(other.levels) > n && !g.open {
+		return false
+	}
+	for i := range n {
+		if !meet(g.levels[i], other.levels[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // meet reports whether there is a name that both levels of globs name.
 func meet(a, b string) bool {
 	ends := make([][]bool, len(a)+1) // ends[i][j]: a[i:] and b[j:] name a common name

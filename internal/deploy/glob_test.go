@@ -178,6 +178,9 @@ func TestTiesBruteForce(t *testing.T) {
 		if got, want := a.Ties(b), i >= 0 && a.Compare(b) == 0; got != want {
 			t.Fatalf("%s and %s tie: %t, want %t", a, b, got, want)
 		}
+		if a.Meets(b) != (i >= 0) || b.Meets(a) != (i >= 0) {
+			t.Fatalf("%s and %s meet: %t and %t, want %t", a, b, a.Meets(b), b.Meets(a), i >= 0)
+		}
 		if a.Compare(b) != -b.Compare(a) {
 			t.Fatalf("Compare(%s, %s) = %d, and %d the other way round", a, b, a.Compare(b), b.Compare(a))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // writeTries is how often a change is tried while others take its number.
@@ -126,6 +127,7 @@ type Promotion struct {
 	Layout string        // fingerprint; empty: the model's
 	Shadow time.Duration // above 0: judge as a shadow for so long, and leave the champion
 	Now    bool          // swap at once
+	Anyway bool          // also a model that is trained on other windows than the champion that judges these machines
 
 	// Alarm returns the alarm settings of the deployment, from those that it has; nil keeps
 	// them. Nil settings are the monitor's own.
@@ -147,6 +149,11 @@ func (w *Writer) Promote(ctx context.Context, p Promotion) (RecordedChange, erro
 		if p.Layout != "" && p.Layout != layout {
 			return nil, fmt.Errorf("model %s judges layout %s (%q), not %s: choose a model of that layout (`trainer models ls`)", p.Model, layout, m.Layout.Name(), printable(p.Layout))
 		}
+		if !p.Anyway {
+			if err := t.checkWindows(ctx, m, glob); err != nil {
+				return nil, err
+			}
+		}
 		c := t.book.current(target{glob.String(), layout})
 		if p.Shadow > 0 {
 			err = w.addShadow(c, p)
@@ -155,6 +162,49 @@ func (w *Writer) Promote(ctx context.Context, p Promotion) (RecordedChange, erro
 		}
 		return c, err
 	})
+}
+
+// checkWindows reports a model that is trained on windows of another length or hop than the
+// champion that judges the machines of a glob now: its machines send windows that the model
+// cannot judge. A champion that cannot be read says nothing.
+func (t *Topic) checkWindows(ctx context.Context, m *model.Model, glob Glob) error {
+	now := t.book.judges(glob, m.Layout.Fingerprint())
+	if now == nil || now.Champion == m.ID() {
+		return nil
+	}
+	champion, err := t.Model(ctx, now.Champion)
+	if err != nil {
+		return endedBy(ctx, nil)
+	}
+	theirs, ours := champion.Window, m.Window
+	if theirs.Length == ours.Length && theirs.Step() == ours.Step() {
+		return nil
+	}
+	return fmt.Errorf("%s is trained on windows of %s, and %s, the champion of %s, judges windows of %s: it cannot judge what these machines send. Train it on windows of %s, "+
+		"or set window in their ingest.yaml to what it is trained on and then promote it with --anyway", m.ID(), windowText(ours), champion.ID(), now.For, windowText(theirs), windowText(theirs))
+}
+
+// windowText says how windows are cut.
+func windowText(s window.Spec) string {
+	if s.Step() == s.Length {
+		return s.Length.String()
+	}
+	return fmt.Sprintf("%v, one every %v", s.Length, s.Step())
+}
+
+// judges returns the change that says what judges the machines of a glob now, nil if nothing does:
+// the deployment with this glob, or among less specific ones the most specific.
+func (b *Book) judges(glob Glob, layout string) (now *Change) {
+	good, _ := b.accepted()
+	stand, _ := standing(byTarget(good))
+	for _, r := range stand {
+		c := r.change
+		g := mustGlob(c.For)
+		if c.Layout == layout && g.Compare(glob) <= 0 && g.Meets(glob) && (now == nil || g.Compare(mustGlob(now.For)) > 0) {
+			now = c
+		}
+	}
+	return now
 }
 
 // current returns what follows the newest change of a deployment, or a new one.

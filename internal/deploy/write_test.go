@@ -11,7 +11,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy/deploytest"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // view returns the topic as a reader with anna's key finds it.
@@ -79,6 +81,68 @@ func TestRefusedWhenWritten(t *testing.T) {
 	}
 	if topic, s, refused := view(t, cfg); len(s.Deployments()) != 1 || len(refused) != 0 || len(topic.Book().History()) != 1 {
 		t.Errorf("%v, %v", said(s), refused)
+	}
+}
+
+// A model of the champion's layout that is trained on windows of another length or hop is refused,
+// as a champion and as a shadow, for the machines that the champion judges, also by a less specific
+// glob. With Anyway it is not.
+func TestOtherWindowsAreRefused(t *testing.T) {
+	cfg, all := broker(t), trained()
+	w := writer(cfg, anna)
+	publish(t, w, all.a)
+	publish(t, w, all.b)
+	of := func(seed uint64, spec window.Spec) string {
+		t.Helper()
+		m := machinetest.OneValue(t)
+		m.Window = spec
+		if _, _, err := w.Publish(testContext(t), deploytest.Prove(t, m, seed)); err != nil {
+			t.Fatal(err)
+		}
+		return m.ID()
+	}
+	long, hop := of(8, window.Spec{Length: 2 * time.Second}), of(9, window.Spec{Length: 2 * time.Second, Hop: time.Second})
+	same := of(10, window.Spec{Length: time.Second, Hop: time.Second})
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
+	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	const (
+		lengths = " is trained on windows of 2s, and "
+		hops    = " is trained on windows of 2s, one every 1s, and "
+		remedy  = "Train it on windows of 1s, or set window in their ingest.yaml to what it is trained on and then promote it with --anyway"
+	)
+	for _, tc := range []struct {
+		p    Promotion
+		want []string // empty: it is not refused
+	}{
+		{Promotion{Model: long, For: "acme/us*"}, []string{long + lengths + all.a.ID() + ", the champion of acme/us*, judges windows of 1s: ", remedy}},
+		{Promotion{Model: long, For: "acme/us*", Now: true}, []string{long + lengths}},
+		{Promotion{Model: long, For: "acme/us*", Shadow: time.Hour}, []string{long + lengths, "the champion of acme/us*"}},
+		{Promotion{Model: long, For: "acme/us*", Shadow: time.Hour, Anyway: true}, nil},
+		{Promotion{Model: hop, For: "acme/us*"}, []string{hop + hops}},
+		{Promotion{Model: long, For: "acme/**"}, []string{"the champion of acme/**, judges"}},
+		{Promotion{Model: long, For: "acme/usk25"}, []string{"the champion of acme/us*, judges"}},
+		{Promotion{Model: long, For: "acme/spore/bay2/**"}, []string{"the champion of acme/**, judges"}},
+		{Promotion{Model: long, For: "*/spore"}, nil}, // none is less specific: those that it meets go on with their own
+		{Promotion{Model: long, For: "other/**"}, nil},
+		{Promotion{Model: same, For: "acme/us*"}, nil},
+		{Promotion{Model: all.b.ID(), For: "acme/us*"}, nil},
+		{Promotion{Model: long, For: "acme/us*", Anyway: true}, nil},
+		{Promotion{Model: long, For: "acme/us*", Now: true}, nil}, // it is the champion
+		{Promotion{Model: all.b.ID(), For: "acme/us*"}, []string{all.b.ID() + " is trained on windows of 1s, and " + long, "Train it on windows of 2s"}},
+		{Promotion{Model: hop, For: "acme/us*"}, []string{"is trained on windows of 2s, one every 1s, and " + long + ", the champion of acme/us*, judges windows of 2s: "}},
+	} {
+		_, err := w.Promote(testContext(t), tc.p)
+		if len(tc.want) == 0 && err != nil {
+			t.Errorf("%+v: %v", tc.p, err)
+		}
+		for _, want := range tc.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want %q", tc.p, err, want)
+			}
+		}
+	}
+	if _, err := w.Rollback(testContext(t), "acme/us*", "", true); err != nil {
+		t.Errorf("going back is never refused: %v", err)
 	}
 }
 

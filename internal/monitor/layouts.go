@@ -159,8 +159,8 @@ func (f *format) addOlder(spec window.Spec) error {
 	return nil
 }
 
-// publishable returns the features of x that are published, with x's own memory or that of
-// other. The window must have its samples unless x has all of them.
+// publishable returns the features of x that are published, in x's memory or in
+// other's. The window must have its samples unless x has all of them.
 func (f *format) publishable(x, other *window.Features, w *window.Window, own extractors) *window.Features {
 	switch {
 	case x.Form == f.features:

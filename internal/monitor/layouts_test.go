@@ -40,8 +40,8 @@ func ofForce(list signal.FeatureSpec, windows ...time.Duration) *model.Model {
 	return m
 }
 
-// Windows give what all models of their layout and length take together, whatever the models'
-// order, and nothing that a model takes keeps it from one before it.
+// Windows give what all models of their layout and length take together, in any order of the
+// models, and nothing that a model takes keeps it from one before it.
 func TestWindowsGiveWhatModelsTake(t *testing.T) {
 	plain, min, shape := ofForce(signal.FeatureSpec{}), ofForce(signal.FeatureSpec{Set: []string{"min", "rms"}}), ofForce(signal.FeatureSpec{Set: []string{"shape", "max"}})
 	hop, long := ofForce(signal.FeatureSpec{Set: []string{"impulse"}}, time.Second, 500*time.Millisecond), ofForce(signal.FeatureSpec{Set: []string{"max"}}, 2*time.Second)
@@ -139,7 +139,7 @@ func TestFormatsStay(t *testing.T) {
 	}
 }
 
-// What is published of a window is the default features, bit for bit, whatever it is judged by.
+// What is published of a window is the default features, bit for bit, with any models.
 func TestPublishedFeatures(t *testing.T) {
 	w := forceAt(drill, 7)
 	w.Samples[0][5] = float32(math.NaN())

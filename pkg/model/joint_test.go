@@ -62,7 +62,7 @@ func TestJointForm(t *testing.T) {
 	for models, want := range map[string]struct {
 		unfit  map[string]string // by model
 		extra  int               // features beyond the default ones
-		format string            // "default": the form is that of the default
+		format string            // "default": the form is the default one
 	}{
 		"default":                       {format: "default"},
 		"default|rms|no cutting":        {format: "default"},
