@@ -46,6 +46,8 @@ type flags struct {
 type runCommand struct {
 	Config  string `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/ingest.yaml."`
 	Verbose bool   `help:"Log more."`
+
+	SpoolOnly bool `help:"Keep windows in the spool and send none, as 'spool_only: true' in the configuration does: while monitors are down, or topics grow. The next start without it sends them."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -69,7 +71,12 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 		if _, closeAudit, err := record.Open(to); err == nil { // brokers that cannot be used are for Run to report
 			defer closeAudit()
 		}
-		watch(s.Ready)
+		watch(func() error {
+			if err := s.Ready(); err != nil {
+				return err
+			}
+			return cli.ReadyNote(s.SpoolOnly())
+		})
 		return s.Run(ctx)
 	})
 }
@@ -77,6 +84,7 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 // load returns a configuration that can be used.
 func (f *runCommand) load() (ingest.Config, error) {
 	c, err := ingest.Load(f.Config)
+	c.SpoolOnly = c.SpoolOnly || f.SpoolOnly
 	if err == nil {
 		err = c.Check()
 	}

@@ -128,6 +128,36 @@ func TestFirstDay(t *testing.T) {
 	}
 }
 
+// With --spool-only, or spool_only in the configuration, nothing is sent. The next run without it sends
+// everything once.
+func TestSpoolOnly(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", ingestYAML(addr, "", ""), "only.yaml", ingestYAML(addr, "", "")+"spool_only: true\n")
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2"); err != nil {
+		t.Fatal(err)
+	}
+	sent := func() (n int) {
+		t.Helper()
+		if err := bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(bus.Message) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, args := range []string{"run --config ingest.yaml --spool-only", "run --config only.yaml"} {
+		out, log, err := ingestRun(t, t.Context(), args)
+		if err != nil || out != "4 windows cut, 0 delivered, 4 pending in the spool, 0 gaps\n" || !strings.Contains(log, "spool only: windows are kept and none is sent") {
+			t.Errorf("%s: %v\n%s%s", args, err, out, log)
+		}
+		if n := sent(); n > 0 {
+			t.Fatalf("%s: %d windows are sent", args, n)
+		}
+	}
+	out, log, err := ingestRun(t, t.Context(), "run --config ingest.yaml")
+	if n := sent(); err != nil || n != 4 || out != "4 windows cut, 4 delivered, 0 pending in the spool, 0 gaps\n" {
+		t.Errorf("%d windows are sent, %v\n%s%s", n, err, out, log)
+	}
+}
+
 // Ctrl-C is not a failure, even while a simulated drill would run for ever or no
 // broker takes its windows.
 func TestStopped(t *testing.T) {

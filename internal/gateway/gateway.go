@@ -61,6 +61,10 @@ type Config struct {
 	// acquisition waits until there is room: right for recordings.
 	DropOldest bool
 
+	// SpoolOnly keeps windows in the spool and sends none. A gateway that is started again
+	// without it sends them. A recording waits until windows of another one are sent.
+	SpoolOnly bool
+
 	// Edge, if not nil, sends features in place of windows.
 	Edge *Edge
 
@@ -220,7 +224,7 @@ func (g *Gateway) Close() error {
 }
 
 // Run acquires and delivers until the source has ended and all its windows are
-// acknowledged. When ctx ends, it stops acquiring and delivers what it can for
+// acknowledged; with Config.SpoolOnly, until they are kept. When ctx ends, it stops acquiring and delivers what it can for
 // a few seconds. It returns nil in both cases, and otherwise the error of the
 // source or of the disk, or one of the broker that a retry does not change.
 // Windows that came before an error of the source are delivered before it is
@@ -243,7 +247,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	stopping := ctx.Done()
 	var deadline <-chan time.Time
 	count, moved := g.delivered.Load(), g.cfg.Clock.Now()
-	for g.spool.Stats().Pending > 0 && delivering.Err() == nil {
+	for !g.cfg.SpoolOnly && g.spool.Stats().Pending > 0 && delivering.Err() == nil {
 		select {
 		case err := <-delivered:
 			return errors.Join(acquired, err)
@@ -392,6 +396,10 @@ func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
 
 // deliver sends what the spool holds, in order, until ctx ends.
 func (g *Gateway) deliver(ctx context.Context) error {
+	if g.cfg.SpoolOnly {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	const batch = 16
 	records := make(chan record, batch)
 	read := make(chan error, 1)

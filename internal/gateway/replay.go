@@ -160,8 +160,8 @@ func (g *Gateway) remember(r replay) error {
 // Finish records that the recording was replayed to its end: the next replay begins a
 // new epoch.
 func (g *Gateway) Finish() error {
-	if g.cfg.Recording == "" {
-		return nil
+	if g.cfg.Recording == "" || g.cfg.SpoolOnly && g.spool.Stats().Pending > 0 {
+		return nil // the next run sends the rest
 	}
 	return g.remember(replay{Recording: g.cfg.Recording, Epoch: g.spool.Epoch(), Finished: true})
 }

@@ -24,10 +24,13 @@ import (
 
 // Config is ingest.yaml: one machine, or several under `machines`. Use Load.
 type Config struct {
-	Kafka    bus.Settings `yaml:"kafka"`
-	Retain   Retain       `yaml:"retain"`  // what `ingest topics apply` makes Kafka keep
-	Metrics  string       `yaml:"metrics"` // address of metrics and health; empty: none
-	MQTT     *MQTT        `yaml:"mqtt"`
+	Kafka   bus.Settings `yaml:"kafka"`
+	Retain  Retain       `yaml:"retain"`  // what `ingest topics apply` makes Kafka keep
+	Metrics string       `yaml:"metrics"` // address of metrics and health; empty: none
+	MQTT    *MQTT        `yaml:"mqtt"`
+
+	SpoolOnly bool `yaml:"spool_only"` // windows are kept, and none is sent
+
 	Machine  `yaml:",inline"`
 	Machines []listed `yaml:"machines"`
 

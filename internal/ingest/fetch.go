@@ -40,7 +40,7 @@ func (s *Supervisor) answerFetches(ctx context.Context) (*sync.WaitGroup, error)
 	wg, turn := new(sync.WaitGroup), new(sync.Mutex)
 	byPath := make(map[string]*gateway.Fetcher)
 	for _, m := range s.machines {
-		if m.edge() == nil {
+		if m.edge() == nil || s.cfg.SpoolOnly {
 			continue
 		}
 		f, err := gateway.NewFetcher(gateway.FetcherConfig{

@@ -110,7 +110,11 @@ func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *so
 		m.log.Error().Err(problem).Str("file", rec.Path).Msg("the recording cannot be read to its end; the windows before the damage are sent")
 	default:
 		sum.sent++
-		m.log.Info().Str("file", rec.Path).Uint64("windows", stats.Windows).Msg("recording sent")
+		what := "recording sent"
+		if m.all.SpoolOnly {
+			what = "recording kept in the spool, not sent; the next one waits until it is"
+		}
+		m.log.Info().Str("file", rec.Path).Uint64("windows", stats.Windows).Msg(what)
 	}
 	return nil
 }

@@ -122,6 +122,7 @@ func (s *Supervisor) healthz(w http.ResponseWriter, _ *http.Request) {
 	code, all := http.StatusOK, map[string]health{}
 	for _, m := range s.machines {
 		h := m.health()
+		h.SpoolOnly = m.spoolOnly(time.Now())
 		if h.State == failed {
 			code = http.StatusServiceUnavailable
 		}
@@ -145,6 +146,8 @@ type health struct {
 	Pending  uint64     `json:"pending"`          // in the spool, for the broker to take
 	Newest   *time.Time `json:"newest,omitempty"` // sensor time at which the newest window ends
 	Senders  *int64     `json:"senders,omitempty"`
+
+	SpoolOnly string `json:"spool_only,omitempty"` // nothing is sent, and for how long the spool lasts
 }
 
 // snapshot returns the counts since the program was started.

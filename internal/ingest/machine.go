@@ -48,6 +48,8 @@ type machine struct {
 	restarts  uint64
 	newest    time.Time // end of the newest window
 	gw        *gateway.Gateway
+	began     time.Time // when gw was opened
+	beganWith int64     // bytes in its spool then
 	feed      *feed.Feed
 	lookedAt  time.Time     // when refused was set
 	refused   error         // why the spool cannot be written; nil if it can
@@ -174,11 +176,11 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 		Source: src, Speed: speed, Window: m.Spec(),
 		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
-		Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
+		SpoolOnly: m.all.SpoolOnly, Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
 	})
 	if err == nil {
 		m.mu.Lock()
-		m.gw = gw
+		m.gw, m.began, m.beganWith = gw, time.Now(), gw.Stats().SpoolBytes
 		m.mu.Unlock()
 	}
 	return gw, err

@@ -47,6 +47,12 @@ var metrics = []metric.Metric[counts]{
 		}
 		return 1
 	}),
+	metric.Gauge("tcm_ingest_spool_only", "1 while windows are kept in the spool and none is sent, as the configuration says.", func(c counts) float64 {
+		if c.spoolOnly {
+			return 1
+		}
+		return 0
+	}),
 	metric.Counter("tcm_windows_dropped_total", "Windows given up because the spool was full.", func(c counts) uint64 { return c.Dropped }),
 	metric.Counter("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", func(c counts) uint64 { return c.Damaged }),
 	metric.Counter("tcm_spool_damaged_bytes_total", "Bytes of the spool's files that were damaged or that the disk could not read.", func(c counts) uint64 { return uint64(c.DamagedBytes) }),

@@ -29,6 +29,8 @@ type observed struct {
 	needsBroker bool      // samples come from an MQTT broker
 	connected   time.Time // when that was last seen connected, or the machine was started
 
+	spoolOnly bool // nothing is sent
+
 	gateway.Progress
 }
 
@@ -47,6 +49,8 @@ func (o observed) notReady(now time.Time) string {
 		return o.spoolProblem(now)
 	case o.needsBroker && late(o.connected):
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
+	case o.spoolOnly:
+		return ""
 	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
 		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool: %v", age(o.Sending), o.Pending, o.Delivery)
 	case o.Pending > 0 && late(o.Sending):
@@ -81,7 +85,7 @@ func (m *machine) observe() observed {
 	defer m.mu.Unlock()
 	o := observed{
 		state: m.state, problem: m.problem, lookedAt: m.lookedAt, refused: m.refused,
-		needsBroker: m.Source.Kind == "mqtt", connected: m.connected,
+		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly,
 	}
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
@@ -91,8 +95,12 @@ func (m *machine) observe() observed {
 
 // watch looks at the spool and the broker until ctx ends.
 func (m *machine) watch(ctx context.Context) {
-	for {
+	for said := time.Now(); ; {
 		m.look(time.Now(), tryFolder)
+		if text := m.spoolOnly(time.Now()); text != "" && time.Since(said) >= spoolOnlyEvery {
+			said = time.Now()
+			m.log.Warn().Str("event", "spool_only").Msg(text)
+		}
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
@@ -205,12 +213,18 @@ func (s *Supervisor) Ready() error {
 // readyz says which machines are not ready, and why.
 func (s *Supervisor) readyz(now func() time.Time) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		code, reasons := http.StatusOK, map[string]string{}
+		code, reasons, spooling := http.StatusOK, map[string]string{}, map[string]string{}
 		for i, why := range s.whyNotReady(now()) {
-			if why != "" {
-				code, reasons[s.machines[i].Path] = http.StatusServiceUnavailable, why
+			if m := s.machines[i]; why != "" {
+				code, reasons[m.Path] = http.StatusServiceUnavailable, why
+			} else if text := m.spoolOnly(now()); text != "" {
+				spooling[m.Path] = text
 			}
 		}
-		writeJSON(w, code, map[string]any{"ready": code == http.StatusOK, "not_ready": reasons})
+		answer := map[string]any{"ready": code == http.StatusOK, "not_ready": reasons}
+		if len(spooling) > 0 {
+			answer["spool_only"] = spooling
+		}
+		writeJSON(w, code, answer)
 	}
 }

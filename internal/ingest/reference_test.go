@@ -45,6 +45,7 @@ var sentences = map[string]string{
 	"metrics":                   "Address that serves `/metrics`, `/livez` and `/readyz`, such as `127.0.0.1:9101`. Without it nothing is served.",
 	"mqtt.broker":               "MQTT 5 broker for samples and tools, as in `mqtts://host:8883`. Machines of kind `mqtt` need it.",
 	"mqtt.prefix":               "default: `flank`. First part of the topics: `PREFIX/MACHINE/samples` and `PREFIX/MACHINE/context`.",
+	"spool_only":                "Keep windows in the spool and send none, while monitors are down or topics [grow](../how-to/kafka-partitions.md). Without it, the next start sends them. `ingest run --spool-only` does the same.",
 	"machine":                   "Path of the machine by ISA-95: enterprise/site/area/line/machine. It is the machine's name everywhere.",
 	"layout":                    "default: the gun drill's 14 channels. Layout file, which names the channels ([layout.md](../../schemas/layout.md)). It must be the model's.",
 	"window.length":             "Length of a window. It must be the model's, or the monitor refuses the windows.",

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -25,6 +26,20 @@ type service struct {
 	told     bool         // systemd knows that the program is ready
 	status   string       // that systemd knows
 	stopped  bool
+}
+
+// note is what a program that is ready says about itself.
+type note string
+
+func (n note) Error() string { return string(n) }
+
+// ReadyNote returns an error with which what Reloading watches says that the program is ready, and how it is
+// doing: `systemctl status` shows the text. It returns nil without a text.
+func ReadyNote(text string) error {
+	if text == "" {
+		return nil
+	}
+	return note(text)
 }
 
 // notifyEvery is how often a program is asked whether it is ready, unless the watchdog wants it more often.
@@ -98,6 +113,9 @@ func (s *service) tell() {
 	status := "ready"
 	if err != nil {
 		status = err.Error()
+	}
+	if errors.As(err, new(note)) {
+		err = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

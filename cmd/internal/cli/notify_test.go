@@ -148,3 +148,19 @@ func TestNotifySocketGone(t *testing.T) {
 		t.Errorf("log %q", log.String())
 	}
 }
+
+// A program that is ready may say how it is doing.
+func TestReadyNote(t *testing.T) {
+	next := systemd(t)
+	s := startService(t.Context(), zerolog.Nop(), time.Millisecond)
+	defer s.stop()
+	s.watch(func() error { return ReadyNote("spool only") })
+	for _, want := range []string{"STATUS=starting", "READY=1", "STATUS=spool only"} {
+		if got := next(); got != want {
+			t.Fatalf("the program says %q, want %q", got, want)
+		}
+	}
+	if err := ReadyNote(""); err != nil {
+		t.Errorf("without a text: %v", err)
+	}
+}
