@@ -278,10 +278,10 @@ func (f *fleetRun) repeated(recording string, machine, rows int) string {
 	return name
 }
 
-func (f *fleetRun) ingest(i int) {
+func (f *fleetRun) ingest(i int, args ...string) {
 	f.starts++
 	f.ingestLog[i] = fmt.Sprintf("ingest%d-%d.log", i, f.starts)
-	f.ingesters[i] = f.launch(f.ingestLog[i], "ingest", "run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i)))
+	f.ingesters[i] = f.launch(f.ingestLog[i], "ingest", append([]string{"run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i))}, args...)...)
 }
 
 // start starts a monitor of the group, with a page for its metrics.
@@ -411,11 +411,42 @@ func (f *fleetRun) killIngester() {
 	f.ingest(i)
 }
 
+// ingestAgain ends the ingesters, and starts them again.
+func (f *fleetRun) ingestAgain(args ...string) {
+	for i, p := range f.ingesters {
+		f.await(f.ingestLog[i]+" to say that it ingests", func() bool { return strings.Contains(f.log(f.ingestLog[i]), "ingesting") }) // earlier it does not handle signals
+		f.end(p, f.ingestLog[i])
+		f.ingest(i, args...)
+	}
+}
+
+// grow gives the topics more partitions, as docs/how-to/kafka-partitions.md says.
 func (f *fleetRun) grow() {
 	if f.grown {
 		return
 	}
-	run(f.t, "ingest", "topics", "grow", "--config", f.file("ingest0.yaml"), "--partitions", fmt.Sprint(fleetGrown))
+	f.ingestAgain("--spool-only")
+	for began := time.Now(); ; {
+		time.Sleep(3 * time.Second) // the monitors judge the rest
+		for _, m := range f.monitors {
+			f.end(m.proc, m.log)
+		}
+		p := start(f.t, "ingest", "topics", "grow", "--config", f.file("ingest0.yaml"), "--partitions", fmt.Sprint(fleetGrown))
+		if p.cmd.Wait() == nil {
+			break
+		}
+		if said := p.stderr.String(); !strings.Contains(said, "have not judged everything") && !strings.Contains(said, "monitors are running") || time.Since(began) > patience {
+			f.t.Fatal(said)
+		}
+		for i := range f.monitors {
+			f.start(i)
+		}
+		f.did["grow refused"]++
+	}
+	for i := range f.monitors {
+		f.start(i)
+	}
+	f.ingestAgain()
 	f.grown = true
 	f.did["grow"]++
 	f.results = follow(f.t, f.cfg, bus.TopicResults) // of the new partitions too

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/grow"
 	"github.com/flank-tcm/flank/internal/ingest"
 )
 
@@ -22,6 +23,22 @@ type applyCommand struct {
 type growCommand struct {
 	Config     string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Partitions int    `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
+	Force      bool   `help:"Grow also if monitors have not judged everything. What is left of a machine that moves they set aside on tcm.dlq.v1, and 'monitor dlq redrive' sends it again."`
+}
+
+// Help is what --help says below the flags' summary.
+func (growCommand) Help() string {
+	return `Nothing may run meanwhile, so that each machine's state goes on where its next window comes:
+
+  1. Stop ingesters, or let them only spool: ingest run --spool-only. Then nothing that a sensor delivers is lost.
+  2. Let the monitors judge what lies there: the page lists under System what waits. Give evidence 20 s more.
+  3. Stop the monitors, of all groups.
+  4. ingest topics grow --config ingest.yaml --partitions 128
+  5. Start the monitors, then the ingesters without --spool-only.
+
+It refuses before it changes anything, and says which group still runs or has not judged everything. After that it may be
+interrupted at any moment: run it again with the same number. Until it has ended monitors do not start, and say so. Kafka
+cannot take partitions away.`
 }
 
 // written returns what each machine of the configuration writes in a day. Of a machine in mode
@@ -102,7 +119,10 @@ func (f *growCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := bus.Probe(ctx, cfg); err != nil {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
-	err = bus.Grow(ctx, cfg, f.Partitions, func(step string) { fmt.Fprintln(out.Stdout, step) })
+	err = grow.Growth{
+		Bus: cfg, Partitions: f.Partitions, Force: f.Force, Watch: grow.DefaultWatch,
+		Say: func(line string) { fmt.Fprintln(out.Stdout, line) },
+	}.Run(ctx)
 	cli.AuditCommand(ctx, cfg, program, "", out.Stderr, event.Audit{Action: event.GrowTopics, Object: fmt.Sprintf("%d partitions", f.Partitions)}, err)
 	return err
 }

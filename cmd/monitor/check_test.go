@@ -53,11 +53,11 @@ func TestCheck(t *testing.T) {
 	defer p.Close()
 	put := func(value string) {
 		t.Helper()
-		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: "acme/line1/drill", Value: []byte(value)}}); err != nil {
+		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: machine.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String(), Value: []byte(value)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(`{"machine":"acme/line1/drill","epochs":[{"id":"0000000000000001","judged":[[0,5]]}]}`)
+	put(`{"version":2,"machine":"acme/line1/drill","epoch":{"id":"0000000000000001","judged":[[0,5]]}}`)
 	if out, err := check(); err != nil || !strings.Contains(out, "1 machines, 0 with a reference, 0 alarms raised") {
 		t.Errorf("check: %v\n%s", err, out)
 	}

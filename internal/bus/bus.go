@@ -146,16 +146,17 @@ type Header struct {
 }
 
 // Message is one message of a topic. Partition, Offset and Time are set in a message that
-// was read; Time is when it was sent, in whole milliseconds. Sending ignores them: Kafka
-// removes messages by age, and last year's recording that is sent today must not be too
-// old on arrival. The time of the event itself belongs in a header.
+// was read; Time is when it was sent, in whole milliseconds. Sending ignores them, but for
+// the Partition of a pinned message: Kafka removes messages by age, and last year's recording
+// that is sent today must not be too old on arrival. The time of the event itself belongs in a
+// header.
 type Message struct {
 	Topic     string
 	Partition int
 	Offset    int64
 	Key       string
 	Route     string // if not empty, decides the partition instead of Key; it is not sent
-	Pinned    bool   // Txn.Publish writes it to Partition, not where the key would go
+	Pinned    bool   // it is written to Partition, not where the key would go
 	Time      time.Time
 	Headers   []Header
 	Value     []byte // nil deletes the key from a compacted topic

@@ -173,6 +173,15 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 	if err := c.alike(ctx, partitions); err != nil {
 		return "", err
 	}
+	if len(c.needs.Alike) > 0 && slices.Contains(c.needs.Read, TopicModels) {
+		g, err := NewGrowthReader(c.cfg).Read(ctx)
+		if err == nil {
+			err = g.Check(partitions[TopicWindows])
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 	found := fmt.Sprintf("%s has %d partitions", names[0], partitions[names[0]])
 	if n := len(names); n > 1 {
 		found += fmt.Sprintf(", %d other topics are there", n-1)

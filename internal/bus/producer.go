@@ -70,11 +70,14 @@ func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Messa
 	var order []place
 	parts := make(map[place][]*Message)
 	for _, m := range msgs {
-		n, err := p.count(ctx, m.Topic)
-		if err != nil {
-			return msgs, err
+		at := place{m.Topic, m.Partition}
+		if !m.Pinned {
+			n, err := p.count(ctx, m.Topic)
+			if err != nil {
+				return msgs, err
+			}
+			at.partition = PartitionOf(m.route(), n)
 		}
-		at := place{m.Topic, PartitionOf(m.route(), n)}
 		if parts[at] == nil {
 			order = append(order, at)
 		}

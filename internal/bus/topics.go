@@ -496,18 +496,6 @@ func Agree(partitions map[string]int, topics []string) error {
 		strings.Join(has, ", "), most)
 }
 
-// Reach returns an error, with the counts and the remedy, if a topic of machines has fewer
-// partitions than TopicWindows. While the topics grow, the others have more.
-func Reach(partitions map[string]int) error {
-	for _, t := range MachineTopics() {
-		if n, known := partitions[t]; known && n < partitions[TopicWindows] {
-			return fmt.Errorf("bus: %s has %s and %s has %d: another program has raised it: run `ingest topics grow --partitions %d`",
-				TopicWindows, plural(partitions[TopicWindows], "partition"), t, n, partitions[TopicWindows])
-		}
-	}
-	return nil
-}
-
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -75,12 +75,12 @@ func partitionsOf(ctx context.Context, cfg bus.Config, machine string) ([]int, e
 	if err != nil {
 		return nil, err
 	}
-	counts, err := bus.NewCountsReader(cfg).Read(ctx)
+	growth, err := bus.NewGrowthReader(cfg).Read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var ids []int
-	for _, count := range counts.With(n) {
+	for _, count := range growth.With(n) {
 		ids = append(ids, bus.PartitionOf(machine, count))
 	}
 	slices.Sort(ids)

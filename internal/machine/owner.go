@@ -223,14 +223,6 @@ func (o *Owner) put(name string, m *Machine) {
 	o.machines[name] = m
 }
 
-// drop forgets a machine.
-func (o *Owner) drop(name string) {
-	if i, there := slices.BinarySearch(o.names, name); there {
-		o.names = slices.Delete(o.names, i, i+1)
-	}
-	delete(o.machines, name)
-}
-
 // Machines calls f for every machine that is not retired, in the order of their names.
 func (o *Owner) Machines(f func(*Machine)) {
 	for _, name := range slices.Clone(o.names) { // f may change which there are

@@ -21,7 +21,7 @@ func Needs(group string, stages []Stage) bus.Needs {
 	group = groupOf(group, stages)
 	if !c.does(Judge) {
 		return bus.Needs{
-			Read:  []string{bus.TopicWindows},
+			Read:  []string{bus.TopicWindows, bus.TopicModels},
 			Write: []string{bus.TopicFeatures, bus.TopicDead},
 			Group: group,
 			Alike: bus.MachineTopics(),
@@ -31,7 +31,7 @@ func Needs(group string, stages []Stage) bus.Needs {
 	}
 	return bus.Needs{
 		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicModels},
-		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicWindows, bus.TopicAudit},
+		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicAudit},
 		Group: group,
 		Alike: bus.MachineTopics(),
 

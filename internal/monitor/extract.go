@@ -17,6 +17,7 @@ import (
 type worker struct {
 	*Monitor
 	id         int
+	homes      homes
 	extractors extractors
 	window     window.Window
 	features   window.Features
@@ -33,6 +34,7 @@ func (m *Monitor) serveExtract(ctx context.Context, p *bus.Partition) error {
 	if err := m.checkTopics(ctx); err != nil {
 		return err
 	}
+	x.homes = m.homes()
 	m.ready.assigned(p.ID(), m.now())
 	defer m.ready.revoked(p.ID())
 	txn, err := p.Fence(ctx)
@@ -60,14 +62,17 @@ func (x *worker) publish(ctx context.Context, txn *bus.Txn, msgs []bus.Message) 
 	var asides []setAside
 	for i := range msgs {
 		m := &msgs[i]
-		if m.Header(envelope.Copied) != nil {
+		old, away := x.homes.check(m)
+		if m.Header(envelope.Copied) != nil || old {
 			continue
 		}
 		x.took.fetch.Observe(x.now().Sub(m.Time).Seconds())
-		if f, err := x.extract(m); err != nil {
+		if away != nil {
+			asides = append(asides, setAside{*m, away.Error(), away})
+		} else if f, err := x.extract(m); err != nil {
 			asides = append(asides, setAside{*m, err.Error(), err})
 		} else {
-			f.Pinned, f.Partition = true, x.id // next to the window: its machine may move to another partition
+			f.Pinned, f.Partition = true, x.id
 			out = append(out, f)
 		}
 	}

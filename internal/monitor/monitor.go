@@ -246,16 +246,18 @@ func (m *Monitor) Run(ctx context.Context) error {
 // topicCheck remembers when the topics were looked at last: the partitions of a generation
 // begin together.
 type topicCheck struct {
-	mu   sync.Mutex
-	at   time.Time
-	last error
+	mu     sync.Mutex
+	at     time.Time
+	last   error
+	reader *bus.GrowthReader
+	homes  homes
 }
 
 const topicCheckEvery = 5 * time.Second
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
-// months, and then at night. It also reports a topic of fewer partitions than the windows
-// have. One of more is growing.
+// months, and then at night. It also reports topics of machines that do not have as many
+// partitions as each other, and machines whose state is not where their windows go.
 func (m *Monitor) checkTopics(ctx context.Context) error {
 	m.topics.mu.Lock()
 	defer m.topics.mu.Unlock()
@@ -278,8 +280,22 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 		}
 		partitions[topic] = n
 	}
-	if err := bus.Reach(partitions); err != nil {
+	if err := bus.Agree(partitions, bus.MachineTopics()); err != nil {
 		return fmt.Errorf("monitor: %w", err)
+	}
+	if m.topics.reader == nil {
+		m.topics.reader = bus.NewGrowthReader(m.cfg.Bus)
+	}
+	g, err := m.topics.reader.Read(ctx)
+	if err == nil {
+		err = g.Check(partitions[bus.TopicWindows])
+	}
+	if err != nil {
+		return fmt.Errorf("monitor: %w", err)
+	}
+	m.topics.homes = homes{}
+	if len(g.Had) > 1 {
+		m.topics.homes = homes{g.State, g.Since}
 	}
 	return nil
 }

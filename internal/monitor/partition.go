@@ -39,6 +39,7 @@ type partition struct {
 	txn        *bus.Txn
 	owner      *machine.Owner
 
+	homes      homes
 	window     window.Window // that is being judged, with its samples
 	format     *format       // of it; nil: only the features of what is being judged are there
 	offset     int64         // of it in the windows topic
@@ -91,6 +92,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	if err := m.checkTopics(ctx); err != nil {
 		return err
 	}
+	s.homes = m.homes()
 	m.ready.assigned(p.ID(), m.now())
 	defer m.ready.revoked(p.ID())
 	defer m.table.revoked(p.ID())
@@ -400,7 +402,12 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 // windowInput returns a message of the windows topic as the owner takes it.
 func (s *partition) windowInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
-	if m.Header(envelope.Copied) == nil {
+	old, err := s.homes.check(m)
+	switch {
+	case m.Header(envelope.Copied) != nil || old:
+	case err != nil:
+		in.Open = func(*window.Features) error { return err }
+	default:
 		in.Open = func(into *window.Features) error { return s.extract(m, into) }
 	}
 	return in
@@ -418,6 +425,12 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 			return in
 		}
 		in.Past = offset + 1
+	}
+	if old, away := s.homes.check(m); old || away != nil && by == envelope.Monitor {
+		return in // its window is set aside
+	} else if away != nil {
+		in.Open = func(*window.Features) error { return away }
+		return in
 	}
 	in.Open = func(into *window.Features) error {
 		s.opened = s.now()

@@ -1,0 +1,193 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/describegroups"
+)
+
+// protocolPrefix is of the protocols of monitors of any release.
+const protocolPrefix = "flank-"
+
+// MonitorProtocol is the Protocol of the groups of monitors. It keeps monitors of other
+// releases out of the group while monitors of this one are in it, and the other way round.
+// Change it when a release cannot share a group with the one before.
+const MonitorProtocol = protocolPrefix + "4"
+
+// SessionTimeout is how long a member that was killed stays in its group.
+const SessionTimeout = session
+
+// Admin asks Kafka about topics and groups, and changes them. It tries again until its context
+// ends.
+type Admin struct{ c *client }
+
+// OpenAdmin returns an Admin, which connects when it is first used.
+func OpenAdmin(cfg Config) (*Admin, error) {
+	c, err := newClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Admin{c}, nil
+}
+
+// Close closes the connections.
+func (a *Admin) Close() { a.c.close() }
+
+// Partitions returns how many partitions topics have.
+func (a *Admin) Partitions(ctx context.Context, topics ...string) (counts map[string]int, err error) {
+	err = a.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+		counts, err = askTopics(ctx, a.c.cfg, topics...)
+		return err
+	})
+	return counts, err
+}
+
+// Raise gives a topic as many partitions, unless it has them, and waits until Kafka knows them.
+func (a *Admin) Raise(ctx context.Context, topic string, partitions int) error {
+	enough := func(ctx context.Context) (bool, error) {
+		counts, err := askTopics(ctx, a.c.cfg, topic)
+		return counts[topic] >= partitions, err
+	}
+	err := a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		if done, err := enough(ctx); done || err != nil { // an answer may have got lost
+			return err
+		}
+		res, err := kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(partitions)}},
+		})
+		if err == nil {
+			err = res.Errors[topic]
+		}
+		if err != nil {
+			return fmt.Errorf("bus: topic %s: raise to %d partitions: %w", topic, partitions, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+		done, err := enough(ctx)
+		if err == nil && !done {
+			err = fmt.Errorf("bus: topic %s does not have %d partitions yet", topic, partitions)
+		}
+		return err
+	})
+}
+
+// GroupMembers is a group and who is in it.
+type GroupMembers struct {
+	Name     string
+	Members  []string // client id and host of those that read the windows
+	Monitors bool     // they are monitors of some release
+}
+
+// Groups returns all groups, sorted by name.
+func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
+	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
+		if err == nil {
+			err = res.Error
+		}
+		if err != nil {
+			return fmt.Errorf("bus: list groups: %w", err)
+		}
+		all = nil
+		for _, one := range res.Groups {
+			g := GroupMembers{Name: one.GroupID}
+			if err := g.ask(ctx, kc); err != nil {
+				return err
+			}
+			all = append(all, g)
+		}
+		slices.SortFunc(all, func(a, b GroupMembers) int { return strings.Compare(a.Name, b.Name) })
+		return nil
+	})
+	return all, err
+}
+
+// ask asks who is in the group.
+func (g *GroupMembers) ask(ctx context.Context, kc *kafka.Client) (err error) {
+	if g.Members, err = groupMembers(ctx, kc, g.Name, TopicWindows); err != nil || len(g.Members) == 0 {
+		return err
+	}
+	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &describegroups.Request{Groups: []string{g.Name}})
+	if err != nil {
+		return fmt.Errorf("bus: group %s: %w", g.Name, err)
+	}
+	for _, one := range res.(*describegroups.Response).Groups {
+		if one.ProtocolData == "" && one.GroupState != "Empty" {
+			return fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
+		}
+		g.Monitors = strings.HasPrefix(one.ProtocolData, protocolPrefix)
+	}
+	return nil
+}
+
+// Positions returns the positions of a group in the partitions of a topic; -1 where it has none.
+func (a *Admin) Positions(ctx context.Context, group, topic string, partitions int) (at []int64, err error) {
+	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, partitions)}}
+	for p := range partitions {
+		ask.Topics[topic][p] = p
+	}
+	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		at = slices.Repeat([]int64{-1}, partitions)
+		res, err := kc.OffsetFetch(ctx, ask)
+		if err == nil {
+			err = res.Error
+		}
+		if errors.Is(err, kafka.GroupIdNotFound) {
+			return nil // the embedded broker answers so for a group without positions
+		}
+		if err != nil {
+			return fmt.Errorf("bus: position of group %s: %w", group, err)
+		}
+		for _, p := range res.Topics[topic] {
+			if p.Error != nil {
+				return fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error)
+			}
+			at[p.Partition] = p.CommittedOffset
+		}
+		return nil
+	})
+	return at, err
+}
+
+// Extent is where the messages of a partition lie.
+type Extent struct{ First, End int64 }
+
+// Extents returns where the messages of each partition of a topic lie.
+func (a *Admin) Extents(ctx context.Context, topic string, partitions int) (all []Extent, err error) {
+	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		all = make([]Extent, partitions)
+		for p := range all {
+			if all[p].First, err = offsetAt(ctx, kc, topic, p, FirstOffset); err != nil {
+				return err
+			}
+			if all[p].End, err = offsetAt(ctx, kc, topic, p, LastOffset); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// SetPositions sets positions of a group that has no members, by partition.
+func (a *Admin) SetPositions(ctx context.Context, group, topic string, at map[int]int64) error {
+	if len(at) == 0 {
+		return nil
+	}
+	var positions []kafka.OffsetCommit
+	for p, offset := range at {
+		positions = append(positions, kafka.OffsetCommit{Partition: p, Offset: offset})
+	}
+	return a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+		return commitPositions(ctx, kc, group, topic, positions)
+	})
+}
