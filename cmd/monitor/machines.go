@@ -108,7 +108,7 @@ func (f *machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Outp
 	fmt.Fprintln(w, "machine\ttool\ttools\twatched\talarm\tlast window\tadvisories")
 	for _, st := range k.all {
 		tools, watched := st.Tools, "yes"
-		if !st.LastWindowAt.IsZero() { // an older program kept the tool in the machine's record
+		if !st.LastWindowAt.IsZero() { // the tool in the spindle may have no record of its own yet
 			tools = max(tools, 1)
 		}
 		state := st.Alarm

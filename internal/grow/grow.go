@@ -62,12 +62,12 @@ func (g Growth) Run(ctx context.Context) error {
 // growing is one call of Run.
 type growing struct {
 	Growth
-	admin  *bus.Admin
-	out    *bus.Producer
-	before bus.Growth     // the record as Run found it
-	counts map[string]int // partitions of each topic
-	lie    map[string][]bus.Extent
-	groups []group // of monitors
+	admin   *bus.Admin
+	out     *bus.Producer
+	before  bus.Growth     // the record as Run found it
+	counts  map[string]int // partitions of each topic
+	extents map[string][]bus.Extent
+	groups  []group // of monitors
 }
 
 // group is a group of monitors.
@@ -170,7 +170,7 @@ func (g *growing) findGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.lie, g.groups = make(map[string][]bus.Extent), nil
+	g.extents, g.groups = make(map[string][]bus.Extent), nil
 	for _, members := range all {
 		one := group{members, make(map[string][]int64)}
 		for _, topic := range judgedTopics {
@@ -183,7 +183,7 @@ func (g *growing) findGroups(ctx context.Context) error {
 		}
 	}
 	for _, topic := range judgedTopics { // behind the positions, so that what is judged meanwhile does not count
-		if g.lie[topic], err = g.admin.Extents(ctx, topic, g.counts[topic]); err != nil {
+		if g.extents[topic], err = g.admin.Extents(ctx, topic, g.counts[topic]); err != nil {
 			return err
 		}
 	}
@@ -262,7 +262,7 @@ func (g *growing) comeBack(ctx context.Context, one *group) error {
 	for _, topic := range judgedTopics {
 		beyond := make(map[int]int64)
 		for p, at := range one.at[topic] {
-			if end := g.lie[topic][p].End; at > end {
+			if end := g.extents[topic][p].End; at > end {
 				beyond[p] = end
 				g.Say(fmt.Sprintf("note     group %s had read partition %d of %s further than it goes now, because Kafka has lost the end of it: the group goes on at offset %d", one.Name, p, topic, end))
 			}
@@ -300,8 +300,8 @@ func (g *growing) left(ctx context.Context, one *group) (string, error) {
 
 // behind returns how many offsets a group has not read. There may be no message at some of them.
 func (g *growing) behind(one *group, topic string, partition int) int64 {
-	lies := g.lie[topic][partition]
-	return max(lies.End-max(one.at[topic][partition], lies.First), 0)
+	e := g.extents[topic][partition]
+	return max(e.End-max(one.at[topic][partition], e.First), 0)
 }
 
 // unjudged reports whether something lies behind a position of a group that it has to judge.

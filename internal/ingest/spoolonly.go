@@ -23,7 +23,7 @@ func (m *machine) spoolOnly(now time.Time) string {
 	}
 	s := m.gw.Stats()
 	text := fmt.Sprintf("spool only: windows are not sent, %d wait in the spool", s.Pending)
-	left, known := lasts(m.MiB<<20, m.beganWith, s.SpoolBytes, now.Sub(m.began))
+	left, known := lasts(m.spoolLimit(), m.beganWith, s.SpoolBytes, now.Sub(m.began))
 	switch {
 	case !known:
 		return text
@@ -31,6 +31,15 @@ func (m *machine) spoolOnly(now time.Time) string {
 		return text + ", which is full"
 	}
 	return text + fmt.Sprintf(", which is full in some %v", left.Round(time.Minute))
+}
+
+// spoolLimit returns how many bytes the windows that wait may take; 0 if that is not known. In mode edge
+// delivered windows are in the spool, too, and make room.
+func (m *machine) spoolLimit() int64 {
+	if m.edge() != nil {
+		return 0
+	}
+	return m.MiB << 20
 }
 
 // lasts returns how long a spool takes to reach its limit, if it goes on as since it was opened. It
@@ -61,7 +70,7 @@ func (s *Supervisor) SpoolOnly() string {
 		if m.gw != nil {
 			st := m.gw.Stats()
 			pending += st.Pending
-			if left, known := lasts(m.MiB<<20, m.beganWith, st.SpoolBytes, time.Since(m.began)); known && (!some || left < first) {
+			if left, known := lasts(m.spoolLimit(), m.beganWith, st.SpoolBytes, time.Since(m.began)); known && (!some || left < first) {
 				first, some = left, true
 			}
 		}

@@ -124,6 +124,27 @@ func TestHalfGrown(t *testing.T) {
 	p.untilResults(3)
 }
 
+// A monitor looks for a growth once it is a member of its group: what it saw before it joined may be
+// out of date.
+func TestGrowthBeginsWhileAMonitorJoins(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 2)
+	m, err := New(Config{Model: p.model, Bus: p.bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.checkTopics(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.out.WriteGrowth(t.Context(), bus.Growth{Had: []int{2}, Growing: 7}); err != nil {
+		t.Fatal(err)
+	}
+	m.group.OnGeneration(2)
+	if err := m.checkTopics(t.Context()); err == nil {
+		t.Error("the monitor judges while the topics grow")
+	}
+}
+
 // What lies in the old partition of a machine is not judged there, where the machine would begin a
 // second time: windows that an ingester sends there late become dead letters, and what was there before
 // the topics grew is passed over by a new group.

@@ -159,7 +159,10 @@ func New(cfg Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.group.OnGeneration = m.ready.generation
+	m.group.OnGeneration = func(partitions int) {
+		m.topics.again() // topics may have begun to grow before this member joined
+		m.ready.generation(partitions)
+	}
 	m.group.Protocol = bus.MonitorProtocol
 	return m, nil
 }
@@ -254,6 +257,13 @@ type topicCheck struct {
 }
 
 const topicCheckEvery = 5 * time.Second
+
+// again lets the next look at the topics be a new one.
+func (t *topicCheck) again() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at = time.Time{}
+}
 
 // checkTopics reports a topic that is missing: dead letters, say, may not be needed for
 // months, and then at night. It also reports topics of machines that do not have as many
