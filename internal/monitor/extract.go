@@ -87,6 +87,7 @@ func (x *worker) publish(ctx context.Context, txn *bus.Txn, msgs []bus.Message) 
 	x.ready.published(x.id, ofWindows, next, x.now())
 	x.Monitor.features.Add(uint64(n))
 	x.dead.Add(uint64(len(asides)))
+	x.countAside(asides)
 	for _, a := range asides {
 		x.logAside(a)
 	}

@@ -28,9 +28,23 @@ type formatKey struct {
 	length time.Duration
 }
 
-// mostStrange is how many formats are remembered that no model is of. Anyone who may write to
-// the topic can invent layouts.
-const mostStrange = 64
+// mostStrange is how many formats are remembered that no model is of, and strangeBytes about how
+// much memory they may take, unless one alone takes more. Anyone who may write to the topic can
+// invent layouts.
+const (
+	mostStrange  = 64
+	strangeBytes = 256 << 20
+)
+
+// weight returns about how many bytes a form and its extractor take.
+func weight(f *window.Form) int {
+	longest := 0
+	cs := f.Layout().Channels()
+	for _, c := range cs {
+		longest = max(longest, f.Length().Samples(c.Rate))
+	}
+	return 4000*len(cs) + 500*len(f.Names()) + 400*longest // measured: 2 MB to 140 MB
+}
 
 // layouts knows the formats of windows: those that models are trained on, and those that were
 // met. It is safe for concurrent use, also while the models are replaced.
@@ -200,10 +214,14 @@ func (l *layouts) of(e window.Envelope) (*format, error) {
 	if !f.codec.Sealed(e) {
 		return nil, &window.Mismatch{What: window.OtherSchema, Text: "the Arrow schema does not belong to the layout: another release of ingest may have sent it"}
 	}
-	if len(l.strange) == mostStrange {
-		l.strange = slices.Delete(l.strange, 0, 1)
-	}
 	l.strange = append(l.strange, f)
+	bytes := 0
+	for i, s := range slices.Backward(l.strange) {
+		if bytes += weight(s.features); s != f && (bytes > strangeBytes || len(l.strange)-i > mostStrange) {
+			l.strange = slices.Delete(l.strange, 0, i+1)
+			break
+		}
+	}
 	return f, nil
 }
 
@@ -220,8 +238,12 @@ func (l *layouts) form(e window.Envelope) (*window.Form, *window.Mismatch) {
 	return nil, &window.Mismatch{What: window.OtherFeatures, Text: fmt.Sprintf("features of form %.32q, which no model of layout %.32q judges by: windows of another length, or another release extracted them", e.Features, e.Layout)}
 }
 
-// mostExtractors is how many extractors a partition keeps: they take memory for each layout.
-const mostExtractors = 16
+// mostExtractors is how many extractors a partition keeps, and extractorBytes about how much memory
+// they may take, unless one alone takes more.
+const (
+	mostExtractors = 16
+	extractorBytes = 128 << 20
+)
 
 // extractors are extractors of forms, for one goroutine.
 type extractors map[*window.Form]*window.FeatureExtractor
@@ -229,7 +251,11 @@ type extractors map[*window.Form]*window.FeatureExtractor
 // of returns the extractor of a form.
 func (x extractors) of(f *window.Form) *window.FeatureExtractor {
 	if x[f] == nil {
-		if len(x) == mostExtractors {
+		bytes := weight(f)
+		for other := range x {
+			bytes += weight(other)
+		}
+		if len(x) == mostExtractors || bytes > extractorBytes {
 			clear(x)
 		}
 		x[f] = f.NewExtractor()

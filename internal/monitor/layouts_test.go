@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -168,6 +169,46 @@ func TestPublishedFeatures(t *testing.T) {
 				t.Errorf("%s: features are extracted twice: %t", name, twice)
 			}
 		}
+	}
+}
+
+// However large the layouts are that someone invents, those that are remembered take a bounded
+// memory, and so do their extractors. The newest is always there.
+func TestLargeLayouts(t *testing.T) {
+	l, own := new(layouts), make(extractors)
+	for i := range 6 {
+		layout, err := signal.NewLayout("large", []signal.Channel{{Name: fmt.Sprint("c", i), Kind: signal.Vibration, Unit: "g", Rate: 200_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		codec, err := window.NewCodec(layout, window.DefaultSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := at(uint64(i), "T1", false)
+		w.Samples = [][]float32{make([]float32, 200_000)}
+		e, err := codec.Seal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := l.of(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := l.of(e); err != nil || again != f {
+			t.Errorf("layout %d is not remembered: %v", i, err)
+		}
+		own.of(f.features)
+		bytes := 0
+		for f := range own {
+			bytes += weight(f)
+		}
+		if own[f.features] == nil || bytes > extractorBytes {
+			t.Errorf("%d extractors take %d bytes", len(own), bytes)
+		}
+	}
+	if len(l.strange) != 3 { // of 80 MB each
+		t.Errorf("%d layouts are remembered", len(l.strange))
 	}
 }
 

@@ -284,6 +284,9 @@ func (m *Monitor) Metrics() []metric.Collector {
 		metric.ByLabels([]string{"topic", "partition"}, m.ready.lags, []metric.Metric[lag]{
 			metric.Gauge("tcm_partition_lag_messages", "Messages that wait to be judged, with the marks of Kafka's transactions between them, by partition at hand.", func(l lag) float64 { return float64(l.messages) }),
 		}),
+		metric.ByLabels([]string{"reason"}, m.aside.each, []metric.Metric[uint64]{
+			metric.Counter("tcm_set_aside_total", "Messages and records set aside on the dead-letter topic, by reason.", func(n uint64) uint64 { return n }),
+		}),
 		metric.Of(m.links, []metric.Metric[links]{
 			metric.Gauge("tcm_monitor_kafka_up", "1 while the broker answers and the monitor is in its group.", func(l links) float64 { return truth(l.kafka) }),
 			metric.Gauge("tcm_monitor_ready", "1 while the monitor judges what comes, as /readyz says it.", func(l links) float64 { return truth(l.ready) }),

@@ -118,6 +118,7 @@ type Monitor struct {
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
 	missing                             atomic.Int64
+	aside                               asideCounts
 }
 
 // New returns a monitor. It reports settings that cannot be used.

@@ -452,6 +452,9 @@ func TestBadMessages(t *testing.T) {
 	if len(letters) != len(bad) {
 		t.Errorf("%d dead letters, want %d", len(letters), len(bad))
 	}
+	if got := asides(mon.Monitor); got != "corrupt 4, not_a_window 9" {
+		t.Errorf("%s are counted", got)
+	}
 	for _, tc := range bad {
 		found := slices.IndexFunc(letters, func(l bus.Message) bool {
 			return bytes.Equal(l.Value, tc.m.Value) && strings.Contains(string(l.Header("dead_reason")), tc.reason)

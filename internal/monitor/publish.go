@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -43,6 +46,7 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	if err := publishWith(ctx, s.txn, msgs, letters, positions, now); err != nil {
 		return fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
+	s.countAside(letters)
 	s.measure(b, now)
 	s.Monitor.features.Add(uint64(len(sealed)))
 	s.ready.published(s.id, ofWindows, b.Position.Windows, now)
@@ -70,6 +74,52 @@ func (l *setAside) letter(now time.Time) bus.Message {
 		return bus.CutLetter(l.original, l.reason, now)
 	}
 	return bus.DeadLetter(l.original, l.reason, now)
+}
+
+// why names the reason in one of asideReasons.
+func (l *setAside) why() string {
+	var mismatch *window.Mismatch
+	switch {
+	case l.original.Topic == bus.TopicCommands:
+		return "command"
+	case l.original.Topic == bus.TopicState:
+		return "state"
+	case l.original.Damage != nil:
+		return "damaged"
+	case errors.As(l.err, &mismatch):
+		return strings.ReplaceAll(mismatch.What, " ", "_")
+	case errors.Is(l.err, window.ErrCorrupt):
+		return "corrupt"
+	}
+	return "not_a_window"
+}
+
+// asideReasons are why messages are set aside, as labels of a metric. "command" and "state" are of
+// these topics, the others of windows and features.
+var asideReasons = []string{
+	"damaged", "corrupt", "not_a_window", "command", "state",
+	"layout", "window_length", "features", "schema", // of a window.Mismatch
+}
+
+// asideCounts counts messages that were set aside, by the place of the reason in asideReasons.
+type asideCounts [9]atomic.Uint64
+
+// countAside counts messages that were set aside, by their reasons.
+func (m *Monitor) countAside(all []setAside) {
+	for i := range all {
+		if at := slices.Index(asideReasons, all[i].why()); at >= 0 {
+			m.aside[at].Add(1)
+		}
+	}
+}
+
+// each yields the reasons with their counts.
+func (c *asideCounts) each(yield func([]string, uint64) bool) {
+	for i, why := range asideReasons {
+		if !yield([]string{why}, c[i].Load()) {
+			return
+		}
+	}
 }
 
 // publishWith publishes messages, dead letters and positions. A letter must not stop the

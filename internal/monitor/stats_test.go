@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/metrictest"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // untilStats waits until the counts satisfy done.
@@ -176,4 +178,35 @@ func scrape(c []metric.Collector) string {
 	w := httptest.NewRecorder()
 	metric.Handler(c...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
+}
+
+// asides returns what a monitor has counted as set aside, by reason.
+func asides(m *Monitor) string {
+	var all []string
+	m.aside.each(func(labels []string, n uint64) bool {
+		if n > 0 {
+			all = append(all, fmt.Sprint(labels[0], " ", n))
+		}
+		return true
+	})
+	return strings.Join(all, ", ")
+}
+
+// Every message that is set aside is counted under one reason.
+func TestReasonsOfLetters(t *testing.T) {
+	m := new(Monitor)
+	var all []setAside
+	for _, what := range []string{window.OtherLayout, window.OtherLength, window.OtherFeatures, window.OtherSchema} {
+		all = append(all, setAside{bus.Message{Topic: bus.TopicWindows}, "", fmt.Errorf("it: %w", &window.Mismatch{What: what})})
+	}
+	m.countAside(append(all,
+		setAside{bus.Message{Topic: bus.TopicFeatures}, "", fmt.Errorf("it: %w", window.ErrCorrupt)},
+		setAside{bus.Message{Topic: bus.TopicWindows, Damage: errors.New("torn")}, "", errors.New("torn")},
+		setAside{bus.Message{Topic: bus.TopicWindows}, "", errors.New("no machine")},
+		setAside{bus.Message{Topic: bus.TopicCommands}, "", nil},
+		setAside{bus.Message{Topic: bus.TopicState}, "", window.ErrCorrupt},
+	))
+	if got := asides(m); got != "damaged 1, corrupt 1, not_a_window 1, command 1, state 1, layout 1, window_length 1, features 1, schema 1" || len(asideReasons) != len(m.aside) {
+		t.Errorf("%s are counted", got)
+	}
 }

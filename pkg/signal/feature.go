@@ -88,11 +88,12 @@ func (r Relation) String() string { return [...]string{"difference", "log ratio"
 // memory: one goroutine at a time may use it.
 type Extractor struct {
 	spec     FeatureSpec
-	also     []FeatureSpec // of the same version: what is computed too
-	samples  []int         // per channel, as given to NewExtractor
-	layout   *Layout       // for the names of channels
-	names    []string      // one per feature
-	channels [][]int       // one per feature: indices into the channels
+	also     []FeatureSpec  // of the same version: what is computed too
+	samples  []int          // per channel, as given to NewExtractor
+	layout   *Layout        // for the names of channels
+	names    []string       // one per feature
+	named    map[string]int // features by name, while they are planned
+	channels [][]int        // one per feature: indices into the channels
 	relate   []Relation
 	plans    []plan // one per channel; version 1
 	board    *board // version 2
@@ -116,7 +117,7 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec, also ...FeatureSpe
 	if len(samples) != len(l.channels) || slices.Min(samples) < 1 {
 		panic(fmt.Sprintf("signal: NewExtractor: sample counts %v for %d channels", samples, len(l.channels)))
 	}
-	e := &Extractor{samples: slices.Clone(samples), layout: l}
+	e := &Extractor{samples: slices.Clone(samples), layout: l, named: make(map[string]int)}
 	var err error
 	if e.spec, err = spec.checked(); err != nil {
 		return nil, err
@@ -138,6 +139,7 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec, also ...FeatureSpe
 	if err != nil {
 		return nil, err
 	}
+	e.named = nil
 	if len(e.names) == 0 {
 		return nil, errors.New("signal: features: set: nothing can be computed: no channel has the " +
 			fmt.Sprint(MinSpectral) + " samples a window that a spectrum needs; add a family such as mean or rms, or take longer windows")
@@ -245,11 +247,11 @@ func (e *Extractor) addNames(suffixes []string, relation Relation, channels ...i
 		if c.Kind == Feature {
 			name = c.Name
 		}
-		if i := slices.Index(e.names, name); i >= 0 {
+		if i, twice := e.named[name]; twice {
 			return fmt.Errorf("signal: features: channels %q and %q both give a feature %q: rename one of them",
 				e.layout.channels[e.channels[i][0]].Name, c.Name, name)
 		}
-		e.names = append(e.names, name)
+		e.named[name], e.names = len(e.names), append(e.names, name)
 		e.channels = append(e.channels, channels)
 		e.relate = append(e.relate, relation)
 	}

@@ -202,11 +202,17 @@ func (f *Form) PartOf(whole *Form) (Part, bool) {
 		f.cutting.Gate != whole.cutting.Gate || frames != more || !slices.Equal(inputs, columns) {
 		return Part{}, false
 	}
-	p := Part{form: f, at: make([]int, len(f.names))}
-	for i, name := range f.names {
-		if p.at[i] = slices.Index(whole.names, name); p.at[i] < 0 {
+	at := make(map[string]int, len(whole.names))
+	for i, name := range whole.names {
+		at[name] = i
+	}
+	p := Part{form: f}
+	for _, name := range f.names {
+		i, ok := at[name]
+		if !ok {
 			return Part{}, false
 		}
+		p.at = append(p.at, i)
 	}
 	return p, true
 }
@@ -362,6 +368,13 @@ func (f *Form) read(e Envelope, x *Features) error {
 	x.Values, x.Frames = floats(colValues, x.Values), x.Frames[:0]
 	if rec.NumCols() > colFrames {
 		x.Frames = floats(colFrames, x.Frames)
+	}
+	for _, numbers := range [][]float32{x.Values, x.Frames} {
+		for _, v := range numbers {
+			if math.IsInf(float64(v), 0) { // an extractor says NaN
+				return fmt.Errorf("window: features: a value of %v: %w", v, ErrCorrupt)
+			}
+		}
 	}
 	return nil
 }

@@ -244,6 +244,17 @@ func TestOpenFeaturesRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	infinite := func(change func(*Features)) Envelope {
+		t.Helper()
+		x := x
+		x.Values, x.Frames = slices.Clone(x.Values), slices.Clone(x.Frames)
+		change(&x)
+		e, err := f.Seal(&x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
 	longer := newForm(t, l, Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil)
 	var y Features
 	longer.NewExtractor().Extract(example(l, Spec{Length: 2 * time.Second}), &y)
@@ -277,6 +288,8 @@ func TestOpenFeaturesRefuses(t *testing.T) {
 		"headers of another": {func() Envelope { e := good; e.Seq++; return e }(), ErrCorrupt, "headers say"},
 		"another life":       {func() Envelope { e := good; e.ToolLife = "2"; return e }(), ErrCorrupt, "life"},
 		"endless level":      {endless, ErrCorrupt, "level"},
+		"endless feature":    {infinite(func(x *Features) { x.Values[len(x.Values)-1] = float32(math.Inf(-1)) }), ErrCorrupt, "a value of -Inf"},
+		"endless frame":      {infinite(func(x *Features) { x.Frames[0] = float32(math.Inf(1)) }), ErrCorrupt, "a value of +Inf"},
 	} {
 		var got Features
 		err := f.Open(tc.e, &got)
