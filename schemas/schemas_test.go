@@ -314,6 +314,25 @@ func TestCommands(t *testing.T) {
 		"unshelve": {func(c *event.Command) {
 			*c = event.Command{ID: "1", Machine: "m", Action: event.Unshelve, By: "kim", Issued: at}
 		}, true},
+		"shelve the machine": {func(c *event.Command) { c.Incident = "" }, true},
+		"shelve a tool":      {func(c *event.Command) { c.Tool = "T7" }, false},
+		"unshelve an alarm":  {func(c *event.Command) { c.Action, c.Note, c.Until = event.Unshelve, "", time.Time{} }, true},
+		"suppress a tool":    {func(c *event.Command) { c.Action, c.Tool, c.Until = event.Suppress, "T7", time.Time{} }, true},
+		"unsuppress a tool": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.Unsuppress, Tool: "T7", By: "kim", Issued: at}
+		}, true},
+		"a tool out of service": {func(c *event.Command) { c.Action, c.Tool, c.Until = event.OutOfService, "T7", time.Time{} }, true},
+		"a tool in service": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.InService, Tool: "T7", By: "kim", Issued: at}
+		}, true},
+		"a tool of a long name": {func(c *event.Command) { c.Action, c.Tool = event.Suppress, strings.Repeat("x", 201) }, false},
+		"a new tool": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.NewTool, Tool: "T7", By: "kim", Issued: at}
+		}, true},
+		"acknowledge a tool": {func(c *event.Command) { c.Action, c.Tool = event.Acknowledge, "T7" }, false},
+		"retire a tool": {func(c *event.Command) {
+			*c = event.Command{ID: "1", Machine: "m", Action: event.Retire, Tool: "T7", By: "kim", Issued: at}
+		}, false},
 		"suppress without a reason": {func(c *event.Command) { c.Action, c.Note = event.Suppress, "" }, false},
 		"out of service":            {func(c *event.Command) { c.Action, c.Until = event.OutOfService, time.Time{} }, true},
 		"fetch": {func(c *event.Command) {

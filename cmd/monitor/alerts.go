@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,11 @@ type maskFlags struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why."`
 }
 
+// toolFlag names the tool of a mask.
+type toolFlag struct {
+	Tool string `placeholder:"NAME" help:"Only the alarm of this tool, in the spindle or in the magazine. Without it the machine's, with all its tools."`
+}
+
 type markFlags struct {
 	ID   string `arg:"" help:"Alarm id, as printed by 'alerts ls --all'."`
 	By   string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
@@ -69,6 +75,12 @@ func (f markFlags) command(a event.Action) event.Command {
 	return event.Command{Action: a, By: f.By, Note: f.Note}
 }
 
+// of returns a command for the alarm of the tool, if there is one.
+func (f toolFlag) of(c event.Command) event.Command {
+	c.Tool = f.Tool
+	return c
+}
+
 type (
 	ackCommand struct {
 		ackFlags
@@ -78,13 +90,25 @@ type (
 		maskFlags
 		For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
 	}
-	unshelveCommand     struct{ ackFlags }
-	suppressCommand     struct{ maskFlags }
-	unsuppressCommand   struct{ ackFlags }
-	outOfServiceCommand struct{ maskFlags }
-	inServiceCommand    struct{ ackFlags }
-	markFalseCommand    struct{ markFlags }
-	unmarkFalseCommand  struct{ markFlags }
+	unshelveCommand struct{ ackFlags }
+	suppressCommand struct {
+		maskFlags
+		toolFlag
+	}
+	unsuppressCommand struct {
+		ackFlags
+		toolFlag
+	}
+	outOfServiceCommand struct {
+		maskFlags
+		toolFlag
+	}
+	inServiceCommand struct {
+		ackFlags
+		toolFlag
+	}
+	markFalseCommand   struct{ markFlags }
+	unmarkFalseCommand struct{ markFlags }
 )
 
 // Run acknowledges an alarm.
@@ -108,22 +132,22 @@ func (f *unshelveCommand) Run(ctx context.Context, a *alertsCommand, out cli.Out
 
 // Run suppresses an alarm.
 func (f *suppressCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.Suppress))
+	return a.send(ctx, out, f.ID, f.of(f.command(event.Suppress)))
 }
 
 // Run ends a suppression.
 func (f *unsuppressCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.Unsuppress))
+	return a.send(ctx, out, f.ID, f.of(f.command(event.Unsuppress)))
 }
 
 // Run takes an alarm out of service.
 func (f *outOfServiceCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.OutOfService))
+	return a.send(ctx, out, f.ID, f.of(f.command(event.OutOfService)))
 }
 
 // Run puts an alarm into service again.
 func (f *inServiceCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.InService))
+	return a.send(ctx, out, f.ID, f.of(f.command(event.InService)))
 }
 
 // Run marks an alarm as false.
@@ -154,14 +178,27 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		return err
 	}
 	st, err := find(all, id)
+	if err != nil && ofAlarm(c.Action) { // it may be the alarm of a tool in the magazine
+		machine, incident, unknown := raisedAs(ctx, to, conf.Group, id)
+		if unknown == nil && slices.ContainsFunc(all, func(s history.Standing) bool { return s.Machine == machine }) {
+			st, err = history.Standing{Machine: machine, Incident: incident}, nil
+		}
+	}
 	if err != nil {
 		return err
 	}
 	if c.Action == event.Acknowledge && st.Incident == "" {
 		return fmt.Errorf("%s has no open alarm: see `monitor alerts ls`", st.Machine)
 	}
-	c.Machine, c.Incident = st.Machine, st.Incident
+	if c.Machine = st.Machine; c.Tool == "" {
+		c.Incident = st.Incident
+	}
 	return sendCommand(ctx, to, conf.Group, c, out)
+}
+
+// ofAlarm reports whether an action is of one alarm, whichever tool is in the spindle.
+func ofAlarm(a event.Action) bool {
+	return a == event.Acknowledge || a == event.Shelve || a == event.Unshelve
 }
 
 // answerWait is how long an answer to a command is waited for.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,6 +105,8 @@ func TestAlerts(t *testing.T) {
 		{"unshelve acme/spore/bay2/line1/lathe", []string{"alarm unshelved by kim"}, false},
 		{"suppress lathe --reason setting-up", []string{"alarm suppressed by kim: setting-up"}, false},
 		{"unsuppress lathe", []string{"alarm unsuppressed"}, false},
+		{"suppress lathe --tool T1 --reason runs-in", []string{"suppressed by kim: runs-in"}, false},
+		{"unsuppress lathe --tool T1", []string{"alarm unsuppressed"}, false},
 		{"out-of-service lathe --reason repair", []string{"alarm out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"alarm in service again"}, false},
 		{"show " + id, []string{"acme/spore/bay2/line1/lathe", "FAULTY since", "acknowledged as false by kim", "lee: refused", "shelved until", "in service again", "note: 6 messages on tcm.alerts.v1 cannot be read"}, false},
@@ -125,6 +128,7 @@ func TestAlerts(t *testing.T) {
 		{"machines ls", []string{"line2/turner  T1", "acknowledged"}, false},
 		{"ls", []string{id, "line2/turner"}, false},
 		{"machines new-tool turner T1", []string{"turner tool T1: declared new by kim"}, false},
+		{"ack " + id, []string{"acknowledge by kim: refused"}, true}, // the monitor says why
 		{"ls", []string{"no open alarms; 1 machines"}, false},
 		{"machines retire lathe", []string{"neither an open alarm nor a machine"}, true},
 		{"machines retire turner --note scrapped", []string{"turner: retired by kim"}, false},
@@ -142,6 +146,19 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("%s: %q lacks %q", step.args, got, want)
 			}
 		}
+	}
+	ofTool := make(map[event.Action]string)
+	if err := bus.ReadTopic(t.Context(), cfg, bus.TopicCommands, bus.FirstOffset, false, func(m bus.Message) error {
+		var c event.Command
+		if err := json.Unmarshal(m.Value, &c); err != nil || c.Check() != nil {
+			t.Errorf("%s: %v, %v", m.Value, err, c.Check())
+		}
+		if c.Tool != "" {
+			ofTool[c.Action] += c.Tool + c.Incident
+		}
+		return nil
+	}); err != nil || fmt.Sprint(ofTool) != "map[new_tool:T9T1 suppress:T1 unsuppress:T1]" {
+		t.Errorf("commands of tools: %v, %v", ofTool, err)
 	}
 	// The alarm ended under the old name and begins again under the new one, in an alert of its own:
 	// receivers must not take the one that says the name for an alarm without an incident.

@@ -128,7 +128,7 @@ func commandOf(a event.Action) string {
 		o.Incident = "A-K3ZQ7M2P"
 	case event.Shelve:
 		o.Minutes = 30
-	case event.NewTool:
+	case event.NewTool, event.Suppress, event.InService:
 		o.Tool = "T1"
 	}
 	return string(encode(o))
@@ -167,7 +167,7 @@ func TestRoles(t *testing.T) {
 			if w := s.ask("POST", "/api/commands", commandOf(a), header...); w.Code != want {
 				t.Errorf("%s asks for %s: %d %s, want %d", name, a, w.Code, w.Body, want)
 			}
-			if want == http.StatusAccepted != (len(s.sent) == 1) || len(s.sent) == 1 && (s.sent[0].By != by || s.sent[0].Action != a) {
+			if want == http.StatusAccepted != (len(s.sent) == 1) || len(s.sent) == 1 && (s.sent[0].By != by || s.sent[0].Action != a || !strings.Contains(commandOf(a), fmt.Sprintf(`"tool":%q`, s.sent[0].Tool))) {
 				t.Errorf("%s asks for %s: sent %+v", name, a, s.sent)
 			}
 			if (want == http.StatusForbidden) != (s.count(refusedRole) == 1) {
