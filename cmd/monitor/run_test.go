@@ -107,12 +107,18 @@ func startBroker(t *testing.T, apply bool) string {
 
 func windowMessage(t *testing.T, l *signal.Layout, seq uint64, value float32, flags ...signal.Quality) bus.Message {
 	t.Helper()
+	return windowOf(t, l, "T1", seq, value, flags...)
+}
+
+// windowOf returns the message of a window of a tool.
+func windowOf(t *testing.T, l *signal.Layout, tool string, seq uint64, value float32, flags ...signal.Quality) bus.Message {
+	t.Helper()
 	c, err := window.NewCodec(l, window.DefaultSpec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, err := c.Seal(&window.Window{
-		Context: signal.Context{Machine: "acme/spore/bay2/line1/lathe", Tool: "T1"}, Epoch: 1, Seq: seq,
+		Context: signal.Context{Machine: "acme/spore/bay2/line1/lathe", Tool: tool}, Epoch: 1, Seq: seq,
 		Start: time.Unix(int64(seq), 0), Length: time.Second, Samples: [][]float32{{value}}, Quality: append(flags, 0)[:1],
 	})
 	if err != nil {

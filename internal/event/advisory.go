@@ -16,11 +16,12 @@ const (
 	RivalAdvisory   AdvisoryKind = "two_ingesters"   // a second ingester sends windows of the machine
 	RefusedAdvisory AdvisoryKind = "windows_refused" // the monitor refuses the machine's windows, so the machine is not watched
 	ModelAdvisory   AdvisoryKind = "model_changed"   // the tool's reference is rebuilt for a model of other features
+	StoppedAdvisory AdvisoryKind = "machine_stopped" // a defect of the program: nothing of the machine is judged
 	DriftAdvisory   AdvisoryKind = "drift"           // features are not distributed as when the model was trained
 )
 
 // AdvisoryKinds lists every kind, in the order of schemas/advisory.schema.json.
-var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory, RefusedAdvisory}
+var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory, RefusedAdvisory, StoppedAdvisory}
 
 // Advisory says that a condition other than a worn tool has begun (State is Raised) or
 // ended (Cleared). The two alternate for each machine, kind and subject. Advisories share

@@ -44,18 +44,13 @@ const Fetch Action = "fetch"
 // Actions lists every action.
 var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename, Fetch}
 
-// OfTool reports whether the action may name a tool: the one that is new, or the one whose alarm is
-// masked or unmasked.
-func (a Action) OfTool() bool {
-	switch a {
-	case NewTool, Suppress, Unsuppress, OutOfService, InService:
-		return true
-	}
-	return false
-}
-
 // Marks reports whether the action only marks an alarm, which may have ended.
 func (a Action) Marks() bool { return a == MarkFalse || a == UnmarkFalse }
+
+// MasksMachine reports whether the action puts a mask on or off that is the machine's, unless it names a tool.
+func (a Action) MasksMachine() bool {
+	return a == Suppress || a == Unsuppress || a == OutOfService || a == InService
+}
 
 // Command is a request of a person or of a program of the plant. Kafka's ACLs decide
 // who may send one; By is the name that the sender gives.
@@ -63,10 +58,10 @@ type Command struct {
 	ID       string    `json:"id"` // each command has its own
 	Machine  string    `json:"machine"`
 	Action   Action    `json:"action"`
-	Incident string    `json:"incident,omitempty"` // the alarm to acknowledge or to mark, so that a person acknowledges only the alarm they saw; the alarm to shelve or unshelve, empty: of the tool in the spindle
+	Incident string    `json:"incident,omitempty"` // the alarm to acknowledge or to mark, so that a person acknowledges only the alarm they saw
 	Was      string    `json:"was,omitempty"`      // rename: the old name
 	State    []Kept    `json:"state,omitempty"`    // rename: the state records of the old name
-	Tool     string    `json:"tool,omitempty"`     // see Action.OfTool; empty: for new_tool the tool without a name, for a mask the machine with all its tools
+	Tool     string    `json:"tool,omitempty"`     // new_tool: its name; empty: the tool without a name. suppress, unsuppress, out_of_service, in_service: only the alarm of that tool; empty: all of the machine
 	By       string    `json:"by"`
 	Note     string    `json:"note,omitempty"`   // why; needed to shelve, to suppress, and to take out of service
 	Issued   time.Time `json:"issued"`           // by the sender's clock
@@ -146,8 +141,8 @@ func (c Command) checkFields() error {
 		return errors.New("machine: name it by its path")
 	case c.Action != Rename && (c.Was != "" || len(c.State) > 0):
 		return fmt.Errorf("was, state: go with %s only", Rename)
-	case c.Tool != "" && !c.Action.OfTool():
-		return fmt.Errorf("tool: goes with %s, %s, %s, %s and %s only; to shelve the alarm of a tool, name the alarm", NewTool, Suppress, Unsuppress, OutOfService, InService)
+	case c.Tool != "" && c.Action != NewTool && !c.Action.MasksMachine():
+		return fmt.Errorf("tool: goes with %s, %s, %s, %s and %s only", NewTool, Suppress, Unsuppress, OutOfService, InService)
 	}
 	return c.checkFetch()
 }

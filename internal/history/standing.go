@@ -50,7 +50,7 @@ type Advice struct {
 var unwatched = []struct {
 	kind event.AdvisoryKind
 	why  string
-}{{event.RefusedAdvisory, "windows refused"}, {event.SilenceAdvisory, "no windows"}, {event.UnknownAdvisory, "windows unknown"}, {event.ModelAdvisory, "model changed"}}
+}{{event.StoppedAdvisory, "stopped by a defect"}, {event.RefusedAdvisory, "windows refused"}, {event.SilenceAdvisory, "no windows"}, {event.UnknownAdvisory, "windows unknown"}, {event.ModelAdvisory, "model changed"}}
 
 // Unwatched says in a few words why the machine is not watched. It is empty if it is
 // watched.

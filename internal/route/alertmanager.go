@@ -138,6 +138,8 @@ func advisoryName(kind string) string {
 		return "SensorFault"
 	case "silence":
 		return "MachineSilent"
+	case "machine_stopped":
+		return "JudgingStopped"
 	case "windows_refused":
 		return "WindowsRefused"
 	case "unknown":

@@ -261,3 +261,15 @@ func TestAlertmanagerItself(t *testing.T) {
 		await(t, fmt.Sprintf("step %d shows %q", i, tc.want), func() bool { return active() == tc.want })
 	}
 }
+
+// Advisories fire under names of their own. Only kinds that no one routes by share one.
+func TestAdvisoryNames(t *testing.T) {
+	for kind, want := range map[event.AdvisoryKind]string{
+		event.SensorAdvisory: "SensorFault", event.SilenceAdvisory: "MachineSilent", event.RefusedAdvisory: "WindowsRefused", event.UnknownAdvisory: "ModelUnknown",
+		event.DriftAdvisory: "FeatureDrift", event.StoppedAdvisory: "JudgingStopped", event.RivalAdvisory: "Advisory", event.ModelAdvisory: "Advisory", "of a later release": "Advisory",
+	} {
+		if got := advisoryName(string(kind)); got != want {
+			t.Errorf("%s fires as %s, want %s", kind, got, want)
+		}
+	}
+}

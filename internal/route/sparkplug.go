@@ -179,7 +179,7 @@ func spbDevice(s *standing) []spbMetric {
 		stand[e.Kind] = true
 		texts = append(texts, e.Text)
 	}
-	for _, kind := range [][2]string{{"Sensor", "sensor"}, {"Silence", "silence"}, {"Unknown", "unknown"}, {"Drift", "drift"}, {"Refused", "windows_refused"}} {
+	for _, kind := range [][2]string{{"Sensor", "sensor"}, {"Silence", "silence"}, {"Unknown", "unknown"}, {"Drift", "drift"}, {"Refused", "windows_refused"}, {"Stopped", "machine_stopped"}} {
 		all = append(all, spbMetric{"Advisory/" + kind[0], stand[kind[1]]})
 	}
 	return append(all, spbMetric{"Advisory/Text", strings.Join(texts, "\n")})

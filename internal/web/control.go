@@ -31,7 +31,7 @@ type order struct {
 	Machine  string       `json:"machine"`
 	Action   event.Action `json:"action"` // one of actions
 	Incident string       `json:"incident"`
-	Tool     string       `json:"tool"` // see event.Action.OfTool
+	Tool     string       `json:"tool"` // that is new, or whose alarm alone is masked
 	By       string       `json:"by"`   // counts only where people share a token
 	Note     string       `json:"note"`
 	Minutes  float64      `json:"minutes"` // to shelve for

@@ -37,7 +37,7 @@ func TestControl(t *testing.T) {
 		"a cookie":                     {good, []string{"Authorization", "", "Cookie", "token=" + secret}, 401, "log in"},
 		"a session that is not there":  {good, []string{"Authorization", "", "Cookie", "flank_session=" + secret}, 401, "log in"},
 		"the tool is new":              {`{"machine":"m","action":"new_tool","tool":"T1","by":"kim"}`, nil, 202, `{"id":"`},
-		"the alarm of a tool":          {strings.Replace(good, `"machine"`, `"tool":"T1","machine"`, 1), nil, 400, "name the alarm"},
+		"the alarm of a tool":          {strings.Replace(good, `"machine"`, `"tool":"T1","machine"`, 1), nil, 400, "tool: goes with"},
 		"from another site":            {good, []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
 		"from a neighbour":             {good, []string{"Sec-Fetch-Site", "same-site"}, 403, ""},
 		"from an old browser's form":   {good, []string{"Origin", "http://evil.example"}, 403, ""},

@@ -104,7 +104,7 @@ var stripLetters = map[event.Verdict]byte{
 
 // unwatching lists the advisories that mean that the machine is not watched, the strongest
 // reason first.
-var unwatching = []event.AdvisoryKind{event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.ModelAdvisory}
+var unwatching = []event.AdvisoryKind{event.StoppedAdvisory, event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.ModelAdvisory}
 
 // tile returns what pages show of a machine by now. It shares nothing that changes.
 func (m *machine) tile(now time.Time) *Tile {
@@ -254,6 +254,7 @@ func (m *machine) openAdvisories() (all []TileAdvisory) {
 
 // advisoryKeys has the instruction for each kind of advisory.
 var advisoryKeys = map[event.AdvisoryKind]string{
+	event.StoppedAdvisory: "judging_stopped",
 	event.RefusedAdvisory: "windows_refused",
 	event.SilenceAdvisory: "check_gateway",
 	event.UnknownAdvisory: "tool_not_watched",
@@ -280,7 +281,7 @@ func (m *machine) instruction(t *Tile) *Sentence {
 		key = "read_advisory"
 	}
 	s := sentence(key, "subject", a.Subject, "status", a.Status, "flags", strings.Join(a.Flags, " "), "since", a.Since)
-	if a.Kind == event.RefusedAdvisory || !ok {
+	if a.Kind == event.RefusedAdvisory || a.Kind == event.StoppedAdvisory || !ok {
 		s.add("text", a.Text) // it names the cause, which differs
 	}
 	return s

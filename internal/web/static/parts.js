@@ -68,7 +68,7 @@ export function condition(tile, now) {
   }
   const as = (key, shape, tone) => ({ key, word: t(`condition.${key}`), shape, tone });
   const told = (kind) => tile.advisories?.some((a) => a.kind === kind);
-  if (told("windows_refused") || tile.refused_age >= 0) return as("not_watched", "lost", "warn");
+  if (told("machine_stopped") || told("windows_refused") || tile.refused_age >= 0) return as("not_watched", "lost", "warn");
   if (told("silence") || isSilent(tile, now)) return as("silent", "lost", "warn");
   if (told("unknown")) return as("unknown", "unknown", "warn");
   if (told("model_changed")) return as("not_watched", "learning", "warn");
@@ -148,7 +148,7 @@ export function number(x) {
 }
 
 // The look of an advisory: sensors have their NE 107 status.
-const kinds = { silence: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required", two_ingesters: "sensor_fault", model_changed: "learning" };
+const kinds = { silence: "lost", machine_stopped: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required", two_ingesters: "sensor_fault", model_changed: "learning" };
 export const advisoryShape = (a) => (a.kind === "sensor" ? (a.status ?? "failure").replaceAll(/[ _]/g, "-") : kinds[a.kind] ?? "info");
 
 export const Advisory = ({ advisory: a }) => html`<li class="advisory"><${Icon} shape=${advisoryShape(a)} /><span>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.status && a.kind === "sensor" ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</span></li>`;
