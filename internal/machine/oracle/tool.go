@@ -1,0 +1,129 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// tool is one life of one tool.
+type tool struct {
+	name, life string
+	windows    []*Window // that moved it
+	alarm      alarm
+	masks      masks
+	judgings   []*judging
+	by         []*Model // that judged its windows, in order
+	pastGone   bool     // its first windows are not in Kafka any more
+}
+
+// masks keep alarms from calling.
+type masks struct {
+	shelf                    time.Time // its end; zero: there is none
+	suppressed, outOfService bool
+}
+
+func (k masks) on() bool { return !k.shelf.IsZero() || k.suppressed || k.outOfService }
+
+// is reports whether a window is of the tool.
+func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || w.Life == t.life) }
+
+func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
+
+// named returns the tool of a name; nil if none is remembered.
+func (m *Machine) named(name string) *tool {
+	for _, t := range m.tools {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// toolOf returns the tool of a window: the one that is remembered, or a new one.
+func (m *Machine) toolOf(w *Window) *tool {
+	if t := m.named(w.Tool); t != nil && t.is(w) {
+		return t
+	}
+	return &tool{name: w.Tool, life: w.Life}
+}
+
+// keep remembers a tool that is not in the spindle. A new life of the tool in the spindle is not
+// remembered before its epoch leads.
+func (m *Machine) keep(t *tool) {
+	if slices.Contains(m.tools, t) || len(m.tools) > 0 && m.spindle().name == t.name {
+		return
+	}
+	m.drop(t.name)
+	m.tools = slices.Insert(m.tools, max(0, len(m.tools)-1), t)
+	m.dropOldest()
+}
+
+func (m *Machine) drop(name string) {
+	m.tools = slices.DeleteFunc(m.tools, func(t *tool) bool { return t.name == name })
+}
+
+func (m *Machine) dropOldest() {
+	if len(m.tools) > cmp.Or(m.Limits.Tools, 64) {
+		m.tools = slices.Delete(m.tools, 0, 1)
+	}
+}
+
+// putIn puts the tool of a window into the spindle, and reports whether it was not there.
+func (m *Machine) putIn(w *Window) bool {
+	if m.inSpindle(w) {
+		return false
+	}
+	next := m.toolOf(w)
+	m.takeOut(next, "tool_change")
+	m.drop(next.name)
+	m.tools = append(m.tools, next)
+	m.dropOldest()
+	return true
+}
+
+// takeOut says what it means for alarms that the tool leaves the spindle; next is nil if no tool
+// follows. The shelf of a tool that comes back stays.
+func (m *Machine) takeOut(next *tool, reason string) {
+	if len(m.tools) == 0 {
+		return
+	}
+	t := m.spindle()
+	if ends := next == nil || next.name == t.name; ends && !t.masks.shelf.IsZero() {
+		why := reason
+		if reason != "tool_change" {
+			why = "" // a person did it
+		}
+		m.alert(Alert{State: "unshelved", Reason: why, Tool: t.name, Severity: "info", Alarm: m.empty(), Incident: t.alarm.incident})
+	}
+	m.silence(t, &t.alarm, reason)
+	for _, j := range t.judgings {
+		m.silence(t, &j.trial, reason)
+	}
+	m.clear(ModelChanged)
+	m.clear(UsedReference)
+}
+
+// silence clears an alarm of a tool that leaves the spindle, for those who read alerts. The alarm
+// itself goes on.
+func (m *Machine) silence(t *tool, a *alarm, reason string) {
+	if a.announced {
+		a.announced = false
+		m.alert(Alert{State: "cleared", Reason: reason, Tool: t.name, Severity: "info", Alarm: m.emptyFor(a), Incident: a.incident, Shadow: a.shadow})
+	}
+}
+
+// renamed returns the tool of a machine that has another name. Its alarm has never called there.
+func (t *tool) renamed() *tool {
+	of := *t
+	of.pastGone = true // under the other name
+	of.windows, of.by = slices.Clone(t.windows), slices.Clone(t.by)
+	of.alarm.renamed()
+	of.judgings = nil
+	for _, j := range t.judgings {
+		n := *j
+		n.trial.renamed()
+		of.judgings = append(of.judgings, &n)
+	}
+	return &of
+}
