@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
+.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-page study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
 
 all: fmt lint test ## format, lint and test
 
@@ -30,7 +30,8 @@ nightly: ## everything that CI leaves out
 	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/spool
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) simulate-real SEEDS=200
-	$(MAKE) e2e-kafka fuzz
+	$(MAKE) mutants gremlins
+	$(MAKE) e2e-kafka upgrade fuzz
 	$(MAKE) arm64 kubernetes release-twice vulnerabilities
 
 help: ## this list
@@ -144,18 +145,23 @@ $(AXE_DIR)/axe.min.js:
 	  tar xzf axe-core-$(AXE).tgz --strip-components 1 package/axe.min.js package/LICENSE
 	touch $@
 
-# In a clone that does not have that commit make says so, and nothing is compared with it.
-OLD     ?= ff8fce5
+# An upgrade from the last release with its own programs, which are built from git: one
+# after the other while windows flow, and back. FLANK_KAFKA=4.3.1 takes Apache Kafka.
+# In a clone that does not have that commit make says so, and the tests are skipped.
+OLD     ?= ff8cf1b
 OLD_BIN := $(CURDIR)/flank-data/old/$(OLD)
 WITH_OLD = FLANK_OLD=$$(test ! -x $(OLD_BIN)/monitor || echo $(OLD_BIN))
 
-old: ## the programs of an older release, for latency
+old: ## the programs of an older release, for upgrade and latency
 	@set -e; if test -x $(OLD_BIN)/monitor; then exit; fi; \
 	if ! git cat-file -e '$(OLD)^{commit}' 2>/dev/null; then \
-	  echo "SKIPPED: release $(OLD) is NOT measured: this clone does not have its commit. Get it with: git fetch --unshallow" >&2; exit; fi; \
+	  echo "SKIPPED: upgrades from release $(OLD) are NOT tested: this clone does not have its commit. Get it with: git fetch --unshallow" >&2; exit; fi; \
 	dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; mkdir -p $(dir $(OLD_BIN)) "$$dir/source"; \
 	git archive $(OLD) | tar -x -C "$$dir/source"; cd "$$dir/source"; \
 	$(GO) build -o "$$dir/bin/" ./cmd/ingest ./cmd/trainer ./cmd/standalone ./cmd/monitor; rm -rf $(OLD_BIN); mv "$$dir/bin" $(OLD_BIN)
+
+upgrade: old ## an upgrade from an older release, and back
+	$(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 30m -run 'TestUpgrade|TestDowngrade' -v ./e2e
 
 # From the end of a window until a reader of committed messages sees its result: the older
 # release, this one and its mode edge on Apache Kafka, a third of a second apart, for
@@ -170,12 +176,10 @@ latency: old ## window end to result, compared with an older release, and in mod
 # Connections, memory and processor time of a monitor of 64 partitions at rest, before and after twenty rebalances and three
 # restarts of the broker, and those of the release before, for docs/figures/connections.md.
 IDLE     ?= 1h
-IDLE_OLD ?= ff8cf1b
 
-idle: ## what a monitor at rest takes, compared with an older release: IDLE (1h)
+idle: old ## what a monitor at rest takes, compared with an older release: IDLE (1h)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
-	$(MAKE) old OLD=$(IDLE_OLD)
-	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_OLD=$(CURDIR)/flank-data/old/$(IDLE_OLD) $(GO) test -count 1 -tags e2e -timeout 3h -run 'TestIdle$$' -v ./e2e \
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(WITH_OLD) $(GO) test -count 1 -tags e2e -timeout 3h -run 'TestIdle$$' -v ./e2e \
 	  -idle.time $(IDLE) -idle.rebalances 20 -idle.restarts 3 -idle.report $(CURDIR)/docs/figures/connections.md
 
 processor-time: ## processor time of ingest and monitor for a window, in modes raw and edge
@@ -187,13 +191,13 @@ page-cost: ## processor time that a page with ten viewers adds to a monitor of P
 	$(GO) test -count 1 -tags e2e -timeout 1h -run TestPageCost -v ./e2e -page.cost -page.machines $(PAGE_MACHINES)
 
 # e2e, and the tests of internal/bus, against Apache Kafka itself: in the clear,
-# with TLS, passwords and rights, and on a cluster of three. Both
+# with TLS, passwords and rights, on a cluster of three, and from an older release. Both
 # mostly wait, so they run at the same time. Brings its jars with Maven; no Docker.
-e2e-kafka: ## the programs as processes, on Apache Kafka
+e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy & bus=$$!; \
-	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run '$(or $(AGAIN),Killed|BrokerAway|Secured|Grown|Upgrade|Downgrade|Fleet|Backup|Idle)' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy ./internal/grow & bus=$$!; \
+	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run '$(or $(AGAIN),Killed|BrokerAway|Secured|Grown|Upgrade|Fleet|Backup|Idle)' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
 
@@ -209,6 +213,19 @@ CHAOS = FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout
 
 simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
 	$(GO) run ./internal/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
+
+# Faults that are planted one at a time, and what finds them: the tests of the room, and SEEDS of the simulation. ONLY=17,18 plants
+# some. Scores stay in figures/mutants/scores.json.
+mutants: ## planted faults, and what finds them: docs/figures/mutants.md: SEEDS, ONLY
+	$(GO) run ./figures/mutants -rooms -simulation $(or $(SEEDS),200) $(if $(ONLY),-only $(ONLY)) -report docs/figures/mutants.md
+
+# Faults that a program draws: every condition, sign and operator of a room, one at a time. What lives is listed, with a reason, in
+# docs/figures/mutants.md.
+GREMLINS      := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
+GREMLIN_ROOMS ?= ./pkg/alarm ./internal/machine
+
+gremlins: ## faults in every condition of GREMLIN_ROOMS (hours)
+	set -e; for room in $(GREMLIN_ROOMS); do $(GO) run $(GREMLINS) unleash --workers 1 --timeout-coefficient 20 $$room; done
 
 fleet: ## drills and lathes on Apache Kafka while models, partitions and programs change: FLEET (10m)
 	scripts/kafka/install.sh $(firstword $(KAFKA))

@@ -10,12 +10,12 @@ import (
 )
 
 // oldPrograms returns the folder of an older release's programs, from FLANK_OLD. The target
-// latency of the Makefile builds them from git.
+// old of the Makefile builds them from git.
 func oldPrograms(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("FLANK_OLD")
 	if dir == "" {
-		t.Skip("FLANK_OLD names no folder with the programs of an older release: use make latency")
+		t.Skip("FLANK_OLD names no folder with the programs of an older release: use make upgrade")
 	}
 	for _, name := range []string{"ingest", "monitor", "standalone", "trainer"} {
 		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {

@@ -17,27 +17,26 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// A person finds an alarm, acknowledges it, shelves it, takes that back, and
-// reads afterwards who did what.
-func TestAlerts(t *testing.T) {
+// onShift starts a broker and a monitor for kim, who runs commands: their words are separated by blanks.
+func onShift(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, "")+"evidence: {dir: evidence, url: 'http://plant:9102'}\n")
+	bench(t, "monitor.yaml", monitorYAML(addr, "")+yaml)
 	t.Setenv("USER", "kim")
-	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
+	cfg = bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer out.Close()
-	alerts := func(args ...string) (string, error) {
+	t.Cleanup(out.Close)
+	command = func(args string) (string, error) {
 		var stdout, stderr bytes.Buffer
-		if args[0] != "machines" {
-			args = append([]string{"alerts"}, args...)
+		if !strings.HasPrefix(args, "machines") {
+			args = "alerts " + args
 		}
-		err := run(t.Context(), append(args, "--config", "monitor.yaml"), &stdout, &stderr)
+		err := run(t.Context(), strings.Fields(args+" --config monitor.yaml"), &stdout, &stderr)
 		return stdout.String(), err
 	}
-	if got, err := alerts("ls"); err != nil || got != "no open alarms; 0 machines\n" {
+	if got, err := command("ls"); err != nil || got != "no open alarms; 0 machines\n" {
 		t.Errorf("ls: %v, %q", err, got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -46,12 +45,61 @@ func TestAlerts(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		done <- run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, &stderr)
 	}()
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return cfg, out, command
+}
+
+// The tool of an alarm may be in the magazine: people acknowledge and shelve it all the same.
+func TestAnswerAlarmOfMagazine(t *testing.T) {
+	cfg, out, command := onShift(t, "")
+	l := layout(t, "force")
+	for seq, v := range []float32{10, 10, 20, 20} {
+		if err := out.Send(t.Context(), []bus.Message{windowMessage(t, l, uint64(seq), v)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Send(t.Context(), []bus.Message{windowOf(t, l, "T2", 4, 10)}); err != nil {
+		t.Fatal(err)
+	}
+	enough, id := errors.New("enough"), ""
+	if err := bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+		var a event.Alert
+		if err := json.Unmarshal(m.Value, &a); err != nil || a.State != event.Cleared {
+			return err
+		}
+		id = a.Incident
+		return enough
+	}); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ args, want string }{
+		{"ls", "no open alarms; 1 machines"},
+		{"ack " + id, "lathe tool T1: alarm of second 2 acknowledged by kim"},
+		{"ack " + id, "it is acknowledged already"},
+		{"shelve " + strings.ToLower(id) + " --for 2h --reason sharpen", "lathe tool T1: alarm shelved until"},
+		{"unshelve " + id, "lathe tool T1: alarm unshelved"},
+		{"ack A-AAAAAAAA", "neither an open alarm nor a machine"},
+		{"ls", "no open alarms; 1 machines"},
+	} {
+		got, err := command(step.args)
+		if err != nil {
+			got += err.Error()
+		}
+		if !strings.Contains(got, step.want) {
+			t.Errorf("%s: %q lacks %q", step.args, got, step.want)
+		}
+	}
+}
+
+// A person finds an alarm, acknowledges it, shelves it, takes that back, and
+// reads afterwards who did what.
+func TestAlerts(t *testing.T) {
+	cfg, out, command := onShift(t, "evidence: {dir: evidence, url: 'http://plant:9102'}\n")
 	l := layout(t, "force")
 	var windows []bus.Message
 	for seq, v := range []float32{10, 10, 20, 20} {
@@ -62,7 +110,7 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	err = bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
+	err := bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
 		if string(m.Header("ce_type")) == event.AdvisoryType {
 			return enough // the last of both
 		}
@@ -133,7 +181,7 @@ func TestAlerts(t *testing.T) {
 		{"machines retire turner --note scrapped", []string{"turner: retired by kim"}, false},
 		{"ls", []string{"no open alarms; 0 machines"}, false},
 	} {
-		got, err := alerts(strings.Fields(step.args)...)
+		got, err := command(step.args)
 		if err != nil {
 			got += err.Error()
 		}

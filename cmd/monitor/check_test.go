@@ -53,11 +53,12 @@ func TestCheck(t *testing.T) {
 	defer p.Close()
 	put := func(value string) {
 		t.Helper()
-		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: machine.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String(), Value: []byte(value)}}); err != nil {
+		key := machine.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String()
+		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: key, Route: "acme/line1/drill", Value: []byte(value)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(`{"version":2,"machine":"acme/line1/drill","epoch":{"id":"0000000000000001","judged":[[0,5]]}}`)
+	put(`{"version":3,"machine":"acme/line1/drill","epoch":{"id":"0000000000000001","judged":[[0,5]]}}`)
 	if out, err := check(); err != nil || !strings.Contains(out, "1 machines, 0 with a reference, 0 alarms raised") {
 		t.Errorf("check: %v\n%s", err, out)
 	}
@@ -82,8 +83,10 @@ func TestCheck(t *testing.T) {
 		failing("disk", 12, want)
 	}
 	bench(t, "monitor.yaml", monitorYAML(addr, ""))
-	put(`{"machine":"acme/line1/lathe"}`)
-	failing("state", 11, "will set this record aside")
+	for _, record := range []string{`{"version":3,"machine":"acme/line1/lathe"}`, `{"version":4,"machine":"acme/line1/drill"}`} {
+		put(record)
+		failing("state", 11, "will set this record aside")
+	}
 	if err := os.WriteFile("m.flank", []byte("no model"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ model: model.flank      # from ` + "`trainer fit --model model.flank`" + `
 alarm:
   k: 5                  # faulty windows ...
   n: 8                  # ... of this many judged ones raise the alarm: ` + "`monitor tune`" + ` chooses them
-  latch: true           # an alarm stays until acknowledged or the tool is changed
+  latch: true           # an alarm stays until acknowledged, even if the condition is over
 silence: 60s            # time without a window after which a machine is reported as silent
 evidence:
   dir: flank-data/evidence   # keeps the waveform around each alert

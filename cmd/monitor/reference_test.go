@@ -62,8 +62,8 @@ const referencePage = `# monitor.yaml
 
 The configuration of ` + "`monitor`" + `, key by key. ` + "`monitor init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used: the message names
 the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
-A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). How to choose the alarm's values is in [tune-alarms.md](../how-to/tune-alarms.md), how to set routes up
-in [routes.md](../how-to/routes.md), and what each receiver gets in [receivers.md](../how-to/receivers.md).
+A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). See also [tune-alarms.md](../how-to/tune-alarms.md), [routes.md](../how-to/routes.md) and
+[receivers.md](../how-to/receivers.md).
 
 `
 
@@ -89,8 +89,9 @@ var sentences = map[string]string{
 	"alarm.clear":              "Faulty windows of the last `n` at or below which the condition is over.",
 	"alarm.on_hold":            "Cutting time for which `k` of `n` must be faulty; `0s` raises the alarm with the first such window.",
 	"alarm.off_hold":           "Cutting time for which at most `clear` may be faulty before the condition is over.",
-	"alarm.latch":              "Whether an alarm stays until a person acknowledges it or the tool is changed.",
+	"alarm.latch":              "Whether an alarm stays until a person acknowledges it.",
 	"alarm.max_shelf":          "Longest time to shelve an alarm for.",
+	"alarm.re_alarm":           "After a call, a tool that comes back is silent for this long; at most `24h`.",
 	"alarm.threshold":          "Score from 0 to 1 from which on a window counts as faulty; 0.5 is the model's own decision.",
 	"metrics":                  "Address of `/metrics`, as `127.0.0.1:9103`.",
 	"page.listen":              "Address of the page; `\"\"` for none. Alone it is `page: ADDRESS`.",

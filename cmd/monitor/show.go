@@ -67,7 +67,7 @@ func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, s.id) || s.of(a.Machine) {
 			s.add(a.At, plain.Short(string(a.State), 40), a.Text)
-			if s.last == nil || !a.State.Aside() { // these may be about a machine whose alarm is another by now
+			if s.last == nil || !a.Aside() { // these may be about a machine whose alarm is another by now
 				s.last = &a
 			}
 			if a.Reasons != nil {

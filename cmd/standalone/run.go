@@ -32,6 +32,7 @@ import (
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -245,7 +246,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	l.results = history.NewCollector(monitor.DefaultGroup, p.Machine, window.FormatEpoch(epoch), first, out)
 	l.status = newStatus(p)
-	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, OnAudit: p.audit.Record, Log: p.log}
+	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, OnAudit: p.audit.Record, Log: p.log, Alarm: p.alarm()}
 	cfg.Show(p.hub)
 	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
@@ -265,6 +266,16 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 		p.closers = append(p.closers, stop)
 	}
 	return l.run(ctx)
+}
+
+// alarm returns the settings of alarms. In a recording, which is replayed faster than it was made, a tool that comes back
+// calls at once: Kafka's clock does not say for how long it was away.
+func (p *plant) alarm() alarm.Settings {
+	s := alarm.Default
+	if p.Replay != "" {
+		s.ReAlarm = time.Nanosecond
+	}
+	return s
 }
 
 // noteCut notes where the newest window ends, and adds the class of one whose truth is known to

@@ -406,10 +406,12 @@ func parseAlarm(text string, now *alarm.Settings) (*alarm.Settings, error) {
 			s.Latch, err = strconv.ParseBool(value)
 		case "max_shelf":
 			s.MaxShelf, err = time.ParseDuration(value)
+		case "re_alarm":
+			s.ReAlarm, err = time.ParseDuration(value)
 		case "threshold":
 			s.Threshold, err = strconv.ParseFloat(value, 64)
 		default:
-			err = errors.New("want one of k, n, clear, on_hold, off_hold, latch, max_shelf, threshold")
+			err = errors.New("want one of k, n, clear, on_hold, off_hold, latch, max_shelf, re_alarm, threshold")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--alarm %s: %w", pair, err)

@@ -275,12 +275,13 @@ func TestParseAlarm(t *testing.T) {
 	for text, want := range map[string]string{
 		"k=3,n=5":             "3 of 5, over at 0, off_hold 1m0s, latched, threshold 0.5",
 		"clear=1,latch=false": "5 of 8, over at 1, off_hold 1m0s, threshold 0.5",
-		"on_hold=2s, off_hold=0s, threshold=0.7, max_shelf=1h": "5 of 8, over at 0, on_hold 2s, latched, threshold 0.7",
-		"monitor":   "as each monitor is configured",
-		"k=9":       "k is 9: must be between 1 and n",
-		"k":         "write KEY=VALUE",
-		"k=x":       "--alarm k=x",
-		"patience=": "want one of k, n, clear",
+		"on_hold=2s, off_hold=0s, threshold=0.7, max_shelf=1h, re_alarm=20m": "5 of 8, over at 0, on_hold 2s, latched, threshold 0.7",
+		"re_alarm=25h": "re_alarm is 25h0m0s: must be between 0s, for 10m0s, and 24h0m0s",
+		"monitor":      "as each monitor is configured",
+		"k=9":          "k is 9: must be between 1 and n",
+		"k":            "write KEY=VALUE",
+		"k=x":          "--alarm k=x",
+		"patience=":    "want one of k, n, clear",
 	} {
 		s, err := parseAlarm(text, nil)
 		var got string

@@ -163,10 +163,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 	if m.Conformal == nil {
 		o.SetHealthy, o.SetFaulty = math.NaN(), math.NaN()
 	}
-	bell, err := alarm.New(alarm.Default)
-	if err != nil {
-		return err
-	}
+	settings, bell := alarm.Default, alarm.State{}
 	judge := m.NewJudge()
 	column, err := s.columnsOf(judge.FeatureNames())
 	if err != nil {
@@ -210,7 +207,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 			continue // neither for nor against an alarm, as in the monitor
 		}
 		at := time.Time{}.Add(time.Duration(n) * time.Second)
-		if bell.Observe(bell.IsFaulty(v.Score), at, at.Add(time.Second)) == alarm.Raised && o.AlarmUM != o.AlarmUM {
+		if end := at.Add(time.Second); bell.Observe(settings, false, settings.IsFaulty(v.Score), at, end, end) == alarm.Raised && o.AlarmUM != o.AlarmUM {
 			o.AlarmUM = r.VBMaxUM
 		}
 	}

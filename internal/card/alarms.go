@@ -139,11 +139,12 @@ func Replay(lives []Life, s alarm.Settings, t Timing, limitUM float64) Alarms {
 
 // replay returns what becomes of one tool.
 func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
-	bell, err := alarm.New(s)
+	s, err := s.Complete()
 	if err != nil {
 		panic("card: " + err.Error())
 	}
 	out := ToolAlarm{Tool: l.Tool, Judged: len(l.Score), WearUM: score.Figure(math.NaN()), Unjudged: l.Unjudged, Why: l.Why}
+	var bell alarm.State
 	var at time.Time
 	for i, v := range l.Score {
 		switch {
@@ -161,7 +162,7 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
 		if (v >= alarm.Default.Threshold) == l.Faulty[i] {
 			out.Right++
 		}
-		if bell.Observe(bell.IsFaulty(v), start, start.Add(t.Length)) != alarm.Raised {
+		if end := start.Add(t.Length); bell.Observe(s, false, s.IsFaulty(v), start, end, end) != alarm.Raised {
 			continue
 		}
 		if _, err := bell.Acknowledge(); err != nil {

@@ -99,7 +99,6 @@ func (r *Replay) meet(w *window.Features) *replayed {
 		if err != nil {
 			panic("compare: settings: " + err.Error()) // NewReplay has checked them
 		}
-		one.Model = r.sides[i].id
 		m.sides[i] = one
 	}
 	r.machines[w.Machine] = m

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,8 @@ func drawChange(t *rapid.T) Change {
 		}
 		k := rapid.IntRange(1, n).Draw(t, "k")
 		return RecordOf(alarm.Settings{K: k, N: n, Clear: rapid.IntRange(0, k-1).Draw(t, "clear"), OffHold: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "off")),
-			Latch: rapid.Bool().Draw(t, "latch"), Threshold: rapid.Float64Range(0, 1).Draw(t, "threshold")})
+			Latch: rapid.Bool().Draw(t, "latch"), MaxShelf: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "shelf")),
+			ReAlarm: time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "re_alarm")), Threshold: rapid.Float64Range(0, 1).Draw(t, "threshold")})
 	})
 	c := Change{
 		Number: number.Draw(t, "number"), Action: rapid.SampledFrom([]Action{Promoted, Shadowed, Unshadowed, RolledBack, Retired}).Draw(t, "action"),
@@ -73,6 +75,26 @@ func TestChangesAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A record keeps every setting of an alarm.
+func TestAlarmRecordKeepsSettings(t *testing.T) {
+	want := alarm.Settings{
+		K: 3, N: 5, Clear: 1, OnHold: time.Second, OffHold: time.Minute, Latch: true, MaxShelf: time.Hour, ReAlarm: 20 * time.Minute, Threshold: 0.7,
+	}
+	for i, v := 0, reflect.ValueOf(want); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not set here: the test has no teeth", v.Type().Field(i).Name)
+		}
+	}
+	text, err := json.Marshal(RecordOf(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r AlarmRecord
+	if err := json.Unmarshal(text, &r); err != nil || *r.Settings() != want {
+		t.Errorf("%+v became %+v by %s: %v", want, r.Settings(), text, err)
+	}
 }
 
 // The contract names the headers and keys that the code sends.

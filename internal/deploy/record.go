@@ -131,12 +131,13 @@ type AlarmRecord struct {
 	OffHoldNS  time.Duration `json:"off_hold_ns"`
 	Latch      bool          `json:"latch"`
 	MaxShelfNS time.Duration `json:"max_shelf_ns"`
+	ReAlarmNS  time.Duration `json:"re_alarm_ns,omitempty"` // 0: the default; older releases leave it out
 	Threshold  float64       `json:"threshold"`
 }
 
 // RecordOf returns s as a record has it.
 func RecordOf(s alarm.Settings) *AlarmRecord {
-	return &AlarmRecord{s.K, s.N, s.Clear, s.OnHold, s.OffHold, s.Latch, s.MaxShelf, s.Threshold}
+	return &AlarmRecord{s.K, s.N, s.Clear, s.OnHold, s.OffHold, s.Latch, s.MaxShelf, s.ReAlarm, s.Threshold}
 }
 
 // Settings returns the settings; nil for nil.
@@ -144,7 +145,9 @@ func (r *AlarmRecord) Settings() *alarm.Settings {
 	if r == nil {
 		return nil
 	}
-	return &alarm.Settings{K: r.K, N: r.N, Clear: r.Clear, OnHold: r.OnHoldNS, OffHold: r.OffHoldNS, Latch: r.Latch, MaxShelf: r.MaxShelfNS, Threshold: r.Threshold}
+	return &alarm.Settings{
+		K: r.K, N: r.N, Clear: r.Clear, OnHold: r.OnHoldNS, OffHold: r.OffHoldNS, Latch: r.Latch, MaxShelf: r.MaxShelfNS, ReAlarm: r.ReAlarmNS, Threshold: r.Threshold,
+	}
 }
 
 // target is what a change is about. There is one deployment for each.

@@ -44,11 +44,6 @@ var AlertStates = []AlertState{
 // ended.
 func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse }
 
-// Aside reports whether alerts of this state do not say how the alarm of the tool in the spindle
-// stands: they mark an alarm, or declare a tool new, which may lie in the magazine. The alarm of a
-// tool in the spindle that is declared new is cleared by an alert of its own before.
-func (s AlertState) Aside() bool { return s.Marks() || s == ToolIsNew }
-
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {
@@ -56,6 +51,7 @@ type Alert struct {
 	Group    string     `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
+	Magazine bool       `json:"magazine,omitempty"` // the tool is not in the spindle: Alarm is how its own alarm is, and the machine's has not changed
 	Hole     string     `json:"hole,omitempty"`
 	State    AlertState `json:"state"`
 	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after the change, in the words of a result
@@ -89,6 +85,11 @@ type Alert struct {
 	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, oldest first, ending with the one that decided; at most MaxTrace
 	Evidence       *EvidenceLink `json:"evidence,omitempty"`        // likewise: where the waveform will be
 }
+
+// Aside reports whether an alert does not say how the alarm of the tool in the spindle
+// stands: it is of a tool in the magazine, it marks an alarm, or declares a tool new, which may lie in the magazine. The
+// alarm of a tool in the spindle that is declared new is cleared by an alert of its own before.
+func (a *Alert) Aside() bool { return a.Magazine || a.State.Marks() || a.State == ToolIsNew }
 
 // MaxTrace is how many windows the trace of an alert has at most.
 const MaxTrace = 60

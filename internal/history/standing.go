@@ -7,7 +7,6 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +55,7 @@ var unwatched = []struct {
 // watched.
 func (s *Standing) Unwatched() string {
 	for _, u := range unwatched {
-		i := slices.IndexFunc(s.Advisories, func(a Advice) bool { return a.Kind == u.kind })
+		i := slices.IndexFunc(s.Advisories, func(a Advice) bool { return a.Kind == u.kind && (a.Subject == "" || a.Kind != event.ModelAdvisory) })
 		switch {
 		case i >= 0 && u.kind == event.RefusedAdvisory && machine.LacksModel(s.Advisories[i].Text):
 			return "no model"
@@ -91,10 +90,10 @@ func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, 
 			return nil, skipped, err
 		}
 		a := sum.Alarm
-		s := Standing{Machine: name, Tool: sum.Tool, Incident: sum.Incident, Alarm: a.Word(), Beneath: a.Beneath(), Since: a.Since, Tools: sum.Tools, LastWindowAt: sum.LastWindowAt}
-		if mask := cmp.Or(a.Service, a.Suppression, a.Shelf); mask != nil {
+		s := Standing{Machine: name, Tool: sum.Tool, Incident: a.Incident, Alarm: sum.Word(), Beneath: a.Beneath(), Since: a.Since, Tools: sum.Tools, LastWindowAt: sum.LastWindowAt}
+		if mask := sum.Mask(); mask != nil {
 			s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
-		} else if ack, ok := acked[name+sum.Incident]; ok {
+		} else if ack, ok := acked[name+a.Incident]; ok {
 			s.By, s.Note = ack.By, ack.Note
 		}
 		for _, n := range sum.Notices {
@@ -138,7 +137,7 @@ func (l lastRecords) machines(group string) map[string][]machine.Record {
 	all := make(map[string][]machine.Record)
 	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
 		k, ok := machine.ParseKey(at.key)
-		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || !k.Slow && !k.OfTool) { // the machine's own key comes first
+		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || !k.Slow && !k.OfTool && k.Model == "") { // the machine's own key comes first
 			all[k.Machine] = append(all[k.Machine], machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}

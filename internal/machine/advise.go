@@ -98,13 +98,32 @@ func (m *Machine) publishNotice(kind event.AdvisoryKind, subject string, change 
 	return &m.decision.Advisories[len(m.decision.Advisories)-1]
 }
 
+// raise raises the notice of a condition that has been there since then, and adds the advisory that says so.
+func (m *Machine) raise(kind event.AdvisoryKind, subject string, since, at time.Time, by advised, text string) *event.Advisory {
+	m.Notices = append(m.Notices, Notice{Kind: kind, Subject: subject, Text: text})
+	a := m.publishNotice(kind, subject, m.notice(kind, subject).Raise(since, at), alarm.Notice{}, by)
+	a.Text = text
+	return a
+}
+
+// clear clears a notice, and adds the advisory that says so. It returns nil if the notice was not raised.
+func (m *Machine) clear(kind event.AdvisoryKind, subject string, by advised, text string) *event.Advisory {
+	n := m.notice(kind, subject)
+	was := n.Notice
+	a := m.publishNotice(kind, subject, n.Clear(), was, by)
+	if a != nil {
+		a.Text = text
+	}
+	return a
+}
+
 // byResult is a change by the window of r, byCause one by what changed the alarm too.
 func byResult(r *event.Result) advised {
 	return advised{r.ID, r.End, r.Epoch, r.Seq, r.Tool, r.Model}
 }
 
-func byCause(c cause, tool string) advised {
-	return advised{c.id, c.at, c.epoch, c.seq, tool, c.model}
+func (m *Machine) byCause(c cause, tool string) advised {
+	return advised{c.id(m.settings.Group), c.at, c.epoch, c.seq, tool, c.model}
 }
 
 // dismiss clears the advisories of a tool that is taken out. Drift is of the machine.
@@ -113,23 +132,18 @@ func (m *Machine) dismiss(tool string, c cause) {
 		if n.Kind != event.UnknownAdvisory && n.Kind != event.ModelAdvisory {
 			continue
 		}
-		was := n.Notice
-		if a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), was, byCause(c, tool)); a != nil {
-			why := "tool changed to " + orUnknown(c.tool)
-			if c.reason == "new_tool" {
-				why = "tool declared new by " + c.by
-			}
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s", short(m.Machine), clockTime(a.Since), why)
+		why := "tool changed to " + orUnknown(c.tool)
+		if c.reason == "new_tool" {
+			why = "tool declared new by " + c.by
 		}
+		m.clear(n.Kind, n.Subject, m.byCause(c, tool), fmt.Sprintf("%s: advisory of %s is over, %s", short(m.Machine), clockTime(n.Since), why))
 	}
 }
 
 // awake notes that a window came. It ends the silence of the machine.
 func (m *Machine) awake(w Window, r *event.Result) {
 	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
-		was := n.Notice
-		a := m.publishNotice(event.SilenceAdvisory, "", n.Clear(), was, byResult(r))
-		a.Text = fmt.Sprintf("%s: windows come again, after %v without", short(m.Machine), w.Now.Sub(was.Since).Round(time.Second))
+		m.clear(event.SilenceAdvisory, "", byResult(r), fmt.Sprintf("%s: windows come again, after %v without", short(m.Machine), w.Now.Sub(n.Since).Round(time.Second)))
 	}
 	m.LastWindowAt, m.waitingSince, m.askedEnd = w.Now.UTC().Round(0), w.Now, nil
 }
@@ -141,11 +155,8 @@ func (m *Machine) silent(now time.Time) {
 	if since.IsZero() { // an older program did not say
 		since = m.waitingSince.UTC().Round(0)
 	}
-	c := m.causeWithoutWindow(fmt.Sprintf("%s/%s/silence/%d", m.Machine, m.settings.Group, since.UnixNano()), now)
-	m.Notices = append(m.Notices, Notice{Kind: event.SilenceAdvisory})
-	n := &m.Notices[len(m.Notices)-1]
-	a := m.publishNotice(event.SilenceAdvisory, "", n.Raise(since, now), alarm.Notice{}, byCause(c, m.alarm.State().Tool))
-	a.ID = c.id + "/" + string(event.Raised)
-	a.Text = fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", short(m.Machine), clockTime(since))
-	m.notice(event.SilenceAdvisory, "").Text = a.Text
+	c := m.causeWithoutWindow(fmt.Sprintf("/silence/%d", since.UnixNano()), now)
+	a := m.raise(event.SilenceAdvisory, "", since, now, m.byCause(c, m.inSpindleBell().tool.Name),
+		fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", short(m.Machine), clockTime(since)))
+	a.ID = c.id(m.settings.Group) + "/" + string(event.Raised)
 }

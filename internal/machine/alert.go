@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +15,10 @@ import (
 
 // cause is what made an alarm change: a window, a command, or the end of a shelf.
 type cause struct {
-	id     string    // of the alerts, before the slash and their state
+	of     string    // the window, or the machine: of the alerts' ids before the group
+	about  string    // likewise, behind the group
 	at     time.Time // see event.Alert.At
+	now    time.Time // by Kafka's clock
 	epoch  string
 	seq    uint64
 	tool   string // of the window
@@ -29,6 +30,7 @@ type cause struct {
 	note   string
 	until  time.Time
 	action string // id of a command
+	word   string // state of the machine's alarm, if the tool is not in the spindle any more
 
 	falseAlarm bool   // see event.Alert.FalseAlarm
 	state      string // of the window: what the machine did
@@ -42,38 +44,160 @@ type cause struct {
 // of an alarm which it clears.
 func ofWindow(r *event.Result, reason string) cause {
 	return cause{
-		id: r.ID, at: r.End, epoch: r.Epoch, seq: r.Seq, tool: r.Tool, hole: r.Hole, score: r.Score, model: r.Model, reason: reason,
+		of: event.WindowID(r.Machine, r.Epoch, r.Seq), at: r.End, epoch: r.Epoch, seq: r.Seq, tool: r.Tool, hole: r.Hole, score: r.Score, model: r.Model, reason: reason,
 		state: r.CuttingState, wear: r.Wear,
 	}
 }
 
-// nameIncident gives an alarm that stands the name that id makes, unless it has one,
-// and takes it from one that does not. The alarm is of the tool in the spindle.
-func (m *Machine) nameIncident(id string) {
-	t := m.inSpindle()
+// id returns the id of what follows in the name of a group, before the slash and the state.
+func (c *cause) id(group string) string { return c.of + "/" + group + c.about }
+
+// Alarm is the alarm of a tool, with what people call it.
+type Alarm struct {
+	alarm.State
+	Incident string `json:"incident,omitempty"` // empty: it is normal
+}
+
+// name gives an alarm that is open the name that id makes, unless it has one, and takes it from one that is not.
+func (a *Alarm) name(id string) {
 	switch {
-	case t == nil:
-	case !m.alarm.Stands():
-		t.Incident = ""
-	case t.Incident == "":
+	case !a.Raised:
+		a.Incident = ""
+	case a.Incident == "":
 		sum := sha256.Sum256([]byte(id))
-		t.Incident = "A-" + base32.StdEncoding.EncodeToString(sum[:5])
+		a.Incident = "A-" + base32.StdEncoding.EncodeToString(sum[:5])
 	}
 }
 
+// bell is the alarm of a tool where it is to be heard.
+type bell struct {
+	alarm     *Alarm
+	tool      *Tool
+	masks     alarm.Masks // of the machine
+	group     string      // in whose name it calls
+	inSpindle bool
+	shadow    string // model of the shadow under which the alarm would be so; empty: of none
+}
+
+// bell returns the alarm of a tool.
+func (m *Machine) bell(t *Tool) bell {
+	return bell{alarm: &t.Alarm, tool: t, masks: m.Masks, group: m.settings.Group, inSpindle: t == m.inSpindle()}
+}
+
+// trial returns what the alarm of a tool would be under a shadow. No one masks it.
+func (m *Machine) trial(t *Tool, j *Judging) bell {
+	return bell{alarm: j.Trial, tool: t, group: ShadowGroup(m.settings.Group, j.Model), inSpindle: t == m.inSpindle(), shadow: j.Model}
+}
+
+// quiet reports whether the alarm must not call now.
+func (b bell) quiet() bool { return !b.inSpindle || b.masks.On() || b.alarm.Masks.On() }
+
+func (b bell) word() string { return b.alarm.Word(b.masks) }
+
+// AlarmWord returns the state of the alarm of the tool in the spindle, in the words of a result.
+func (m *Machine) AlarmWord() string {
+	if t := m.inSpindle(); t != nil {
+		return m.bell(t).word()
+	}
+	return cmp.Or(m.Masks.Word(alarm.Masks{}), "normal")
+}
+
+// announce returns the alerts of an alarm that may call at c.now and has not been announced.
+func (m *Machine) announce(b bell, c cause) []event.Alert {
+	if b.quiet() {
+		return nil
+	}
+	was := b.alarm.State
+	return m.report(b, b.alarm.Announce(m.alarms, c.now), was, c)
+}
+
+// expire ends shelves, and the silence of an alarm whose tool has come back, by Kafka's clock: each at its time, and in the
+// order of times.
+func (m *Machine) expire(now time.Time) {
+	for {
+		t := m.firstShelf()
+		b, until := m.firstSilence()
+		switch {
+		case t != nil && !now.Before(t.Alarm.Shelf.Until) && (b.alarm == nil || !until.Before(t.Alarm.Shelf.Until)):
+			m.endShelf(t, now)
+		case b.alarm != nil && !now.Before(until):
+			m.endSilence(b, until)
+		default:
+			return
+		}
+	}
+}
+
+// firstShelf returns the tool whose shelf ends first; nil if there is no shelf.
+func (m *Machine) firstShelf() (first *Tool) {
+	for _, t := range m.Tools {
+		if s := t.Alarm.Shelf; s != nil && (first == nil || s.Until.Before(first.Alarm.Shelf.Until)) {
+			first = t
+		}
+	}
+	return first
+}
+
+func (m *Machine) endShelf(t *Tool, now time.Time) {
+	s := t.Alarm.Over(now)
+	c := m.causeWithoutWindow(fmt.Sprintf("/shelf/%d", s.Since.UnixNano()), s.Until)
+	c.reason = "expired"
+	m.writeTool(t)
+	m.decision.Alerts = append(m.decision.Alerts, m.unmasked(m.bell(t), alarm.Unshelved, t.Alarm.State, c)...)
+}
+
+// firstSilence returns the alarm of the tool in the spindle, or what one of its shadows would have, that is to call
+// first since it was silent when its tool came back, and when. Without one it has no alarm.
+func (m *Machine) firstSilence() (first bell, at time.Time) {
+	t := m.inSpindle()
+	if t == nil {
+		return first, at
+	}
+	look := func(b bell) {
+		if until, silent := b.alarm.Silent(m.alarms); silent && !b.quiet() && (first.alarm == nil || until.Before(at)) {
+			first, at = b, until
+		}
+	}
+	look(m.bell(t))
+	for _, j := range t.Judgings {
+		if j.Trial != nil {
+			look(m.trial(t, j))
+		}
+	}
+	return first, at
+}
+
+// endSilence announces an alarm that was silent until then.
+func (m *Machine) endSilence(b bell, until time.Time) {
+	c := m.causeWithoutWindow(fmt.Sprintf("/silent/%d", b.alarm.Called.UnixNano()), until)
+	c.reason, c.tool = "tool_back", b.tool.Name
+	alerts := m.announce(b, c)
+	if b.shadow != "" {
+		m.tellTrial(alerts)
+		return
+	}
+	m.decision.Alerts = append(m.decision.Alerts, alerts...)
+}
+
+// unmasked says that a mask has been taken off an alarm that was in the given state, and announces what it hid.
+func (m *Machine) unmasked(b bell, change alarm.Change, was alarm.State, c cause) []event.Alert {
+	changes := []alarm.Change{change}
+	if !b.quiet() {
+		changes = append(changes, b.alarm.Announce(m.alarms, c.now)...)
+	}
+	return m.report(b, changes, was, c)
+}
+
 // report describes the changes of an alarm that was in the given state.
-func (m *Machine) report(changes []alarm.Change, was alarm.State, c cause) (alerts []event.Alert) {
-	before := m.incident()
-	m.nameIncident(c.id)
+func (m *Machine) report(b bell, changes []alarm.Change, was alarm.State, c cause) (alerts []event.Alert) {
+	before := b.alarm.Incident
+	b.alarm.name(c.id(b.group))
 	for _, change := range changes {
-		a := m.alert(change, was, c)
-		if a.Incident = m.incident(); a.Incident == "" {
+		a := m.alert(b, change, was, c)
+		if a.Incident = b.alarm.Incident; a.Incident == "" {
 			a.Incident = before
 		}
-		if m.decided(a.ID) { // of another tool, by the same window
-			a.ID = fmt.Sprintf("%s/%s/%s", c.id, cmp.Or(a.Incident, a.Tool), change)
-		}
-		if change == alarm.Raised {
+		if change == alarm.Raised && b.shadow == "" {
 			m.rememberAlarm(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)
@@ -81,27 +205,27 @@ func (m *Machine) report(changes []alarm.Change, was alarm.State, c cause) (aler
 	return alerts
 }
 
-// decided reports whether an alert of the id follows from the event already.
-func (m *Machine) decided(id string) bool {
-	return slices.ContainsFunc(m.decision.Alerts, func(a event.Alert) bool { return a.ID == id })
-}
-
 // alert describes one change of an alarm that was in the given state.
-func (m *Machine) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
-	set, now := m.alarm.Settings(), m.alarm.State()
-	faulty, of := m.alarm.Count()
+func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) event.Alert {
+	set, now := m.alarms, b.alarm.State
+	faulty, of := now.Count(set)
 	stood := now
 	if !now.Raised {
 		stood = was
 	}
 	a := event.Alert{
-		ID: fmt.Sprintf("%s/%s", c.id, change), Group: m.settings.Group, Machine: m.Machine, Tool: was.Tool, State: event.AlertState(change), Alarm: now.Word(),
+		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: m.Machine, Tool: b.tool.Name, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
-		Faulty: faulty, Of: of, K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: c.model, By: c.by, Note: c.note, Command: c.action,
-		CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace,
+		Faulty: faulty, Of: of, K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
+		CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
 	}
-	if m.alarm.Calls() || change == alarm.Raised || change == alarm.Reactivated {
+	switch change {
+	case alarm.Raised, alarm.Reactivated:
 		a.Severity = "warning"
+	case alarm.Unshelved, alarm.Unsuppressed, alarm.InService:
+		if a.Alarm == "raised" && b.inSpindle { // it calls now
+			a.Severity = "warning"
+		}
 	}
 	if a.Since.IsZero() {
 		a.Since = c.at
@@ -126,10 +250,10 @@ func (m *Machine) alert(change alarm.Change, was alarm.State, c cause) event.Ale
 		a.Hole = c.hole
 	}
 	name := short(m.Machine)
-	if was.Tool != "" {
-		name += " tool " + was.Tool
+	if a.Tool != "" {
+		name += " tool " + a.Tool
 	}
-	if c.hole != "" && was.Tool == c.tool { // not the first hole of the next tool
+	if c.hole != "" && a.Tool == c.tool { // not the first hole of the next tool
 		name += " hole " + c.hole
 	}
 	a.Text = name + ": " + says(change, &a, c)
@@ -222,11 +346,11 @@ const noEpoch = "0000000000000000"
 
 // causeWithoutWindow returns a cause that is a command or the clock. It stands behind the
 // last window.
-func (m *Machine) causeWithoutWindow(id string, at time.Time) cause {
-	c := cause{id: id, at: at, model: m.Model, epoch: noEpoch}
-	if n := len(m.Epochs); n > 0 {
-		c.epoch = m.Epochs[n-1].ID
-		c.seq, _ = m.Epochs[n-1].Judged.last()
+func (m *Machine) causeWithoutWindow(about string, at time.Time) cause {
+	c := cause{of: m.Machine, about: about, at: at, now: at, model: m.Model, epoch: noEpoch}
+	if e := m.leader(); e != nil {
+		c.epoch = e.ID
+		c.seq, _ = e.Judged.last()
 	}
 	return c
 }

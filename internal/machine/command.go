@@ -37,6 +37,7 @@ type Command struct {
 	Value  []byte
 	Offset int64     // where it lies in the machine's partition of the commands topic
 	At     time.Time // when Kafka got it
+
 }
 
 // Commands are those that a machine has had and that could come again, in the order in
@@ -107,16 +108,17 @@ func (c Command) apply(m *Machine) {
 		m.decision.Refused = fmt.Sprintf("command %s: %v", e.ID, errRepeated)
 		return
 	}
-	was := m.alarm.State()
-	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)
+	m.expire(c.At)
+	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
 	why.by, why.note, why.until, why.action, why.reason = e.By, e.Note, e.Until, e.ID, "acknowledged"
 	why.falseAlarm = e.FalseAlarm
 	alerts, err := m.carryOut(e, c.At, why)
 	m.Commands.note(e.ID, c.At)
 	m.dirty.slow = true
 	if err != nil {
-		a := m.alert(alarm.Change(event.Refused), was, why)
-		a.Incident = m.incident()
+		b := m.inSpindleBell()
+		a := m.alert(b, alarm.Change(event.Refused), b.alarm.State, why)
+		a.Incident = b.alarm.Incident
 		a.Text = fmt.Sprintf("%s: %s by %s: %v.", short(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}
 	}
@@ -142,16 +144,51 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 		a, err := m.mark(c, why)
 		return []event.Alert{a}, err
 	}
-	was := m.alarm.State()
-	changes, err := m.toAlarm(c, arrived)
+	t, err := m.meant(c)
 	if err != nil {
 		return nil, err
 	}
+	alerts, err := m.toAlarm(t, c, why)
+	if err != nil {
+		return nil, err
+	}
+	m.writeTool(t)
 	if r := m.pastAlarm(c.Incident); r != nil && c.FalseAlarm {
 		r.False = true
 		m.dirty.slow = true
 	}
-	return m.report(changes, was, why), nil
+	return alerts, nil
+}
+
+// inSpindleBell returns the alarm of the tool in the spindle, or a normal one if there is no tool.
+func (m *Machine) inSpindleBell() bell {
+	if t := m.inSpindle(); t != nil {
+		return m.bell(t)
+	}
+	return bell{alarm: new(Alarm), tool: newTool("", ""), masks: m.Masks, group: m.settings.Group, inSpindle: true}
+}
+
+// meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it
+// names, or the one in the spindle.
+func (m *Machine) meant(c *event.Command) (*Tool, error) {
+	var of *Tool
+	for _, t := range m.Tools {
+		if c.Incident != "" && t.Alarm.Incident == c.Incident {
+			of = t
+		}
+	}
+	switch {
+	case c.Incident != "" && of == nil:
+		return nil, fmt.Errorf("%w: alarm %s is closed", alarm.ErrRefused, c.Incident)
+	case of != nil && !c.Action.MasksMachine():
+		return of, nil
+	case c.Tool != "":
+		if i := m.indexTool(c.Tool); i >= 0 {
+			return m.Tools[i], nil
+		}
+		return nil, fmt.Errorf("%w: no tool %q is remembered here", alarm.ErrRefused, c.Tool)
+	}
+	return m.inSpindle(), nil
 }
 
 // newToolCommand declares a tool new under its name.
@@ -161,7 +198,8 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 	}
 	why.reason = "new_tool"
 	m.declareNew(c.Tool, why)
-	a := m.alert(alarm.Change(event.ToolIsNew), m.alarm.State(), why)
+	b := m.inSpindleBell()
+	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
 	a.Tool, a.Incident = c.Tool, ""
 	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", short(m.Machine), c.Tool, c.By)
 	return []event.Alert{a}, nil
@@ -171,28 +209,26 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 // next window. Only the ids of its commands are remembered.
 func (m *Machine) retire(why cause) []event.Alert {
 	why.reason = "retired"
-	was := m.alarm.State()
-	out, _ := m.alarm.TakeOut()
-	alerts := m.report(out, was, why)
-	for _, n := range slices.Clone(m.Notices) {
-		before := n.Notice
-		if a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), before, byCause(why, was.Tool)); a != nil {
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(before.Since))
-		}
+	b := m.inSpindleBell()
+	changes := b.alarm.TakeOut()
+	if b.alarm.Shelf != nil {
+		changes = append([]alarm.Change{alarm.Unshelved}, changes...)
 	}
-	a := m.alert(alarm.Change(event.Retired), was, why)
+	m.Masks = alarm.Masks{} // masks go too
+	why.word = "normal"
+	alerts := m.report(b, changes, b.alarm.State, why)
+	m.takeOutTrials(b.tool, why)
+	for _, n := range slices.Clone(m.Notices) {
+		m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(n.Since)))
+	}
+	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)
 	a.Incident = ""
 	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", short(m.Machine), why.by)
-	for _, t := range m.Tools {
-		m.dirty.tools[t.Name] = true
-	}
-	m.dirty.slow = true
-	m.State = State{Machine: m.Machine, Model: m.Model, Commands: m.Commands}
-	if err := m.alarm.Restore(alarm.State{}); err != nil { // masks go too
-		panic("machine: retire: " + err.Error())
-	}
+	m.writeAll()
+	m.State = State{headState: headState{Machine: m.Machine, Model: m.Model}, slowState: slowState{Commands: m.Commands}}
+	m.deploy(nil)
 	m.gone = true
-	m.replay, m.retained = nil, nil // of what is forgotten
+	m.build, m.retained = nil, nil // of what is forgotten
 	return append(alerts, a)
 }
 
@@ -210,25 +246,35 @@ func (m *Machine) timely(c *event.Command, arrived time.Time) error {
 	return nil
 }
 
-// toAlarm does to the alarm what a command wants.
-func (m *Machine) toAlarm(c *event.Command, arrived time.Time) ([]alarm.Change, error) {
-	if c.Incident != "" && c.Incident != m.incident() {
-		return nil, fmt.Errorf("%w: alarm %s is closed", alarm.ErrRefused, c.Incident)
+// toAlarm does to the alarm of a tool what a command wants, or to the masks of the machine, and returns what it
+// says.
+func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, error) {
+	was, masks := t.Alarm.State, &t.Alarm.Masks
+	if c.Action.MasksMachine() && c.Tool == "" {
+		masks = &m.Masks
 	}
-	mask := alarm.Mask{By: c.By, Reason: c.Note, Since: arrived, Until: c.Until}
+	change := changeOf[c.Action]
 	switch c.Action {
 	case event.Acknowledge:
-		return m.alarm.Acknowledge()
-	case event.Shelve:
-		return m.alarm.Shelve(mask)
-	case event.Unshelve:
-		return m.alarm.Unshelve()
-	case event.Suppress:
-		return m.alarm.Suppress(mask)
-	case event.Unsuppress:
-		return m.alarm.Unsuppress()
-	case event.OutOfService:
-		return m.alarm.Remove(mask)
+		changes, err := t.Alarm.Acknowledge()
+		if err != nil {
+			return nil, err
+		}
+		return m.report(m.bell(t), changes, was, why), nil
+	case event.Shelve, event.Suppress, event.OutOfService:
+		if err := masks.Put(m.alarms, change, alarm.Mask{By: c.By, Reason: c.Note, Since: why.at, Until: c.Until}); err != nil {
+			return nil, err
+		}
+		return m.report(m.bell(t), []alarm.Change{change}, was, why), nil
 	}
-	return m.alarm.PutBack()
+	if err := masks.Take(change); err != nil {
+		return nil, err
+	}
+	return m.unmasked(m.bell(t), change, was, why), nil
+}
+
+// changeOf says which change of a mask an action is.
+var changeOf = map[event.Action]alarm.Change{
+	event.Shelve: alarm.Shelved, event.Unshelve: alarm.Unshelved, event.Suppress: alarm.Suppressed, event.Unsuppress: alarm.Unsuppressed,
+	event.OutOfService: alarm.OutOfService, event.InService: alarm.InService,
 }

@@ -76,8 +76,8 @@ func (m *Machine) scheduleEvidence(t *Tool, alerts []event.Alert, r *event.Resul
 // EvidenceDue returns evidence that is not worth waiting for any longer: the windows after
 // the alert are there, or have not come for so long that they will not.
 func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
-	for i := range m.State.Evidence {
-		j := &m.State.Evidence[i]
+	for i := range m.Evidence {
+		j := &m.Evidence[i]
 		if j.since.IsZero() {
 			j.since = now
 		}
@@ -91,20 +91,21 @@ func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
 }
 
 // UsualBands returns the power of each band of each channel in the reference of the tool that a
-// job is about; none if that tool's alarm has ended, or its reference is of other features than
-// the machine's model takes.
+// job is about, as the model that judges the tool knows it; none if that tool's alarm has ended, or the model is not
+// known.
 func (m *Machine) UsualBands(j EvidenceJob) (all []evidence.Band) {
-	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Incident == j.Incident })
-	if i < 0 || m.model == nil || m.Tools[i].Features != m.model.fingerprint() {
+	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Alarm.Incident == j.Incident })
+	if i < 0 {
 		return nil
 	}
-	center := m.Tools[i].Reference.Center()
-	if len(center) != len(m.model.judge.FeatureNames()) {
+	t := m.Tools[i]
+	own, by := t.judging(t.By), m.models.of(t.By)
+	if own == nil || by == nil || len(own.Reference.Center()) != len(by.judge.FeatureNames()) {
 		return nil
 	}
-	channels := m.model.model.Layout.Channels()
-	for k, v := range center {
-		low, high, channel, ok := m.model.judge.Band(k)
+	channels := by.model.Layout.Channels()
+	for k, v := range own.Reference.Center() {
+		low, high, channel, ok := by.judge.Band(k)
 		if level := 10*float64(v) - 10*math.Log10(high-low); ok && !math.IsNaN(level) && !math.IsInf(level, 0) {
 			all = append(all, evidence.Band{Channel: channels[channel].Name, LowHz: low, HighHz: high, DB: math.Round(10*level) / 10})
 		}
@@ -119,9 +120,9 @@ type EvidenceDone struct {
 }
 
 func (e EvidenceDone) apply(m *Machine) {
-	n := len(m.State.Evidence)
-	m.State.Evidence = slices.DeleteFunc(m.State.Evidence, func(o EvidenceJob) bool { return o.Alert == e.Job.Alert })
-	if len(m.State.Evidence) == n {
+	n := len(m.Evidence)
+	m.Evidence = slices.DeleteFunc(m.Evidence, func(o EvidenceJob) bool { return o.Alert == e.Job.Alert })
+	if len(m.Evidence) == n {
 		return // it was published, or its machine was retired
 	}
 	done := e.Evidence

@@ -85,21 +85,26 @@ func TestEvidenceDue(t *testing.T) {
 // A record may have a job and no epochs. The job is due then, and nothing
 // breaks.
 func TestEvidenceWithoutEpochs(t *testing.T) {
-	b := newBench(t, machinetest.OneValue(t), withEvidence)
-	key := Key{Group: group, Machine: drill}
-	b.records = map[Key]Record{key: {Key: key, Value: []byte(`{"version":2,"machine":"` + drill + `","model":"` + b.model.ID() + `",` +
-		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`)}}
-	b.restart()
-	j, due := b.m.EvidenceDue(noon)
-	if !due {
-		t.Fatal("not due")
+	m := machinetest.OneValue(t)
+	own := `{"version":2,"machine":"` + drill + `","model":"` + m.ID() + `",` +
+		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`
+	for _, r := range []Record{
+		{Key: Key{Group: group, Machine: drill}, Value: []byte(own)}, {Key: Key{Group: group, Machine: drill}, Value: []byte(strings.Replace(own, `"version":2`, `"version":3`, 1))},
+	} {
+		b := newBench(t, m, withEvidence)
+		b.records = map[Key]Record{r.Key: r}
+		b.restart()
+		j, due := b.m.EvidenceDue(noon)
+		if !due {
+			t.Fatalf("%s: not due", r.Key)
+		}
+		e, _ := j.About(drill, "")
+		e.Text = "not kept"
+		if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
+			t.Errorf("%s: nothing published", r.Key)
+		}
+		b.window(at(0, "T1", false))
 	}
-	e, _ := j.About(drill, "")
-	e.Text = "not kept"
-	if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
-		t.Error("nothing published")
-	}
-	b.window(at(0, "T1", false))
 }
 
 // Without a store an alert announces no evidence.
@@ -132,12 +137,12 @@ func TestLoadRefusesEvidence(t *testing.T) {
 	} {
 		j := good
 		tc.change(&j)
-		text, err := json.Marshal(headRecord{Version: recordVersion, Machine: drill, Evidence: []EvidenceJob{j}})
+		text, err := json.Marshal(headRecord{Version: recordVersion, headState: headState{Machine: drill, Evidence: []EvidenceJob{j}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := newBench(t, machinetest.OneValue(t))
-		_, err = Load([]Record{{Key: Key{Group: group, Machine: drill}, Value: text}}, b.settings, NewModel(b.model), noon)
+		_, err = Load([]Record{{Key: Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(Models), noon)
 		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "evidence") {
 			t.Errorf("%s: %v", why, err)
 		}
@@ -161,9 +166,11 @@ func TestUsualBands(t *testing.T) {
 		sine[i] = float32(math.Sqrt2 * math.Sin(2*math.Pi*500*float64(i)/2000))
 	}
 	features := x.Extract(nil, [][]float32{{1}, sine}, signal.Context{})
-	tools := []*Tool{{Name: "T1", Features: by.fingerprint(), Incident: "A-K3ZQ7M2P"}, {Name: "T2", Features: by.fingerprint()}}
-	tools[0].Reference.Learn(features, by.model.Reference)
-	m := &Machine{State: State{Tools: tools}, model: by}
+	own := &Judging{Model: by.id()}
+	tool := &Tool{Name: "T1", By: by.id(), Judgings: []*Judging{own}, Alarm: Alarm{Incident: "A-K3ZQ7M2P"}}
+	own.Reference.Learn(features, by.model.Reference)
+	m := &Machine{State: State{Tools: []*Tool{tool, {Name: "T2", By: by.id()}}}, models: new(Models)}
+	m.models.used = map[string]*Model{by.id(): by}
 	all := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"})
 	var power, end float64
 	for _, b := range all {
@@ -183,11 +190,12 @@ func TestUsualBands(t *testing.T) {
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2Q"}); got != nil {
 		t.Errorf("of an alarm that has ended: %+v", got)
 	}
-	tools[0].Features = "others"
+	m.models.used = nil
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
-		t.Errorf("of other features: %+v", got)
+		t.Errorf("of a model that is not known: %+v", got)
 	}
-	tools[0] = &Tool{Name: "T1", Features: by.fingerprint(), Incident: "A-K3ZQ7M2P"}
+	m.models.used = map[string]*Model{by.id(): by}
+	tool.Judgings[0] = &Judging{Model: by.id()}
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
 		t.Errorf("of a reference that is being learnt: %+v", got)
 	}

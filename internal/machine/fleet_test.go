@@ -103,10 +103,10 @@ func (p *plant) window(f *window.Features) {
 	p.features = append(p.features, f)
 }
 
-// replay begins a replay that is due, lets windows come while it runs, and ends it.
-func (p *plant) replay(meanwhile ...*window.Features) bool {
+// build runs a build that is due, lets windows come while it runs, and ends it.
+func (p *plant) build(meanwhile ...*window.Features) bool {
 	p.t.Helper()
-	r := p.o.ReplayDue(p.now())
+	r := p.o.BuildDue(p.now())
 	if r == nil {
 		return false
 	}
@@ -123,7 +123,7 @@ func (p *plant) replay(meanwhile ...*window.Features) bool {
 	for k, f := range log {
 		r.Observe(f, noon.Add(time.Duration(k)*time.Second))
 	}
-	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
 	return true
 }
 
@@ -203,13 +203,13 @@ func TestSwapAtOnceIsAsFromTheBeginning(t *testing.T) {
 			p.window(f)
 		}
 		tool := before[len(before)-1].Tool
-		standing := p.o.Machine(drill).alarm.State()
+		standing := p.o.Machine(drill).inSpindleBell().alarm.State
 		p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
-		if !p.replay(all[len(before) : len(before)+meanwhile]...) {
+		if !p.build(all[len(before) : len(before)+meanwhile]...) {
 			rt.Fatal("nothing is to be replayed")
 		}
-		if meanwhile == 0 && fmt.Sprint(p.o.Machine(drill).alarm.State()) != fmt.Sprint(standing) {
-			rt.Fatalf("the swap moved the alarm: %+v, was %+v", p.o.Machine(drill).alarm.State(), standing)
+		if meanwhile == 0 && fmt.Sprint(p.o.Machine(drill).inSpindleBell().alarm.State) != fmt.Sprint(standing) {
+			rt.Fatalf("the swap moved the alarm: %+v, was %+v", p.o.Machine(drill).inSpindleBell().alarm.State, standing)
 		}
 		if rapid.Bool().Draw(rt, "restart") {
 			p.restart()
@@ -281,29 +281,29 @@ func TestSwapAtTheNextTool(t *testing.T) {
 	next("T1", a)
 	p.restart()
 	next("T1", a)
-	if now, then := p.o.Machine(drill).Models(); now != a.ID() || then != b.ID() {
+	if now, then := p.o.Machine(drill).Judges(); now != a.ID() || then != b.ID() {
 		t.Errorf("models %s and %s", now, then)
 	}
-	if p.replay() {
-		t.Error("a swap at the next tool replays nothing")
-	}
 	next("T2", b)
 	next("T2", b)
-	if p.replay() {
+	if p.build() {
 		t.Error("a new tool has no past")
 	}
 	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change"})
-	// The tool that comes back has been seen by the other model: its past is replayed.
-	next("T1", b)
-	if !p.replay() {
-		t.Fatal("the past of a tool that is back is not replayed")
+	// The tool comes back, which the new model has never seen, and whose reference it cannot use: it sees the tool's
+	// past while the old model goes on, and judges from the tool's next entry on.
+	next("T1", a)
+	if !p.build() {
+		t.Fatal("the past of a tool that is back is not read")
 	}
+	next("T1", a)
+	next("T2", b)
 	next("T1", b)
 	if r := p.results[len(p.results)-1]; r.Verdict != event.Faulty || r.Wear == nil {
 		t.Errorf("%s", event.JSON(r))
 	}
-	if p.replay() {
-		t.Error("it is replayed again")
+	if p.build() {
+		t.Error("it is read again")
 	}
 }
 
@@ -328,7 +328,7 @@ func TestHundredSwaps(t *testing.T) {
 				p.deploy(fleetOf(d, a, b))
 			}
 			if i%9 == 0 {
-				p.replay()
+				p.build()
 			}
 			if i%61 == 0 {
 				p.restart()
@@ -375,7 +375,7 @@ func TestShadow(t *testing.T) {
 	next(7, "T1")
 	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
 	next(2, "T1")
-	if !p.replay() || p.replay() {
+	if !p.build() || p.build() {
 		t.Fatal("one replay is due")
 	}
 	next(5, "T1")
@@ -407,18 +407,19 @@ func TestShadow(t *testing.T) {
 	}
 	ofShadow := func() (n int) {
 		for k := range maps.Keys(p.records) {
-			if k.Group == of {
+			if k.Model == b.ID() {
 				n++
 			}
 		}
 		return n
 	}
-	if ofShadow() < 3 {
+	if ofShadow() != 2 { // of T1 and T2
 		t.Errorf("%d records of the shadow", ofShadow())
 	}
 	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b, Until: p.now()}}}, a, b))
 	next(1, "T1")
-	if n := ofShadow(); n > 0 || len(p.o.shadows) > 0 {
+	next(1, "T2")
+	if n := ofShadow(); n > 0 || len(p.o.Machine(drill).Shadows()) > 0 {
 		t.Errorf("%d records of a shadow that is over", n)
 	}
 }
@@ -494,46 +495,50 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 	p := newPlant(t, byLayout(a, b))
 	judgedBy := func(want *model.Model, results int) {
 		t.Helper()
-		if now, _ := p.o.Machine(drill).Models(); now != want.ID() || len(p.results) != results {
+		if now, _ := p.o.Machine(drill).Judges(); now != want.ID() || len(p.results) != results {
 			t.Fatalf("%s judges, want %s; %d results, want %d", now, want.ID(), len(p.results), results)
 		}
 	}
 	for seq := range uint64(4) {
 		p.window(of(1, seq, "T1"))
 	}
-	for seq := range uint64(3) {
+	for seq := range uint64(2) {
 		p.window(wideOf(b, 2, seq, "T1"))
 	}
+	if !p.build() { // the tool began with windows of the other layout
+		t.Fatal("nothing is to be built")
+	}
+	p.window(wideOf(b, 2, 2, "T1"))
 	judgedBy(b, 7)
-	changed := []string{"model_changed raised"} // once: its reference is to be rebuilt
-	for seq := range uint64(5) {                // the last one was not judged before
+	changed := []string{"model_changed raised", "model_changed cleared", "model_changed raised"} // its reference is of a used tool
+	wantStrings(t, "advisories", kinds(p.advised), changed)
+	p.sent += 70 // seconds
+	p.window(wideOf(b, 2, 3, "T1"))
+	for seq := range uint64(5) { // the last one did not come before
 		p.window(of(1, seq, "T1"))
-		judgedBy(b, 7+int(seq))
+		judgedBy(b, 8+int(seq)+int(seq)/4)
 		p.window(of(1, seq, "T1"))
 		p.restart()
-		p.window(wideOf(b, 2, 3+seq, "T1"))
-		judgedBy(b, 8+int(seq))
+		p.window(wideOf(b, 2, 4+seq, "T1"))
+		judgedBy(b, 9+int(seq)+int(seq)/4)
 	}
+	changed = append(changed, "two_ingesters raised")
 	wantStrings(t, "advisories", kinds(p.advised), changed)
 	if m := p.o.Machine(drill); !m.Epochs[0].Judged.has(4) {
 		t.Error("a window that came late is passed over again when it is sent again")
 	}
 
-	for seq := uint64(8); seq < 40; seq++ { // the ingester of before goes on next to the other one
+	for seq := uint64(9); seq < 40; seq++ { // the ingester of before goes on next to the other one
 		p.window(wideOf(b, 2, seq, "T1"))
 		p.window(of(1, seq+100, "T1"))
 	}
-	if now, _ := p.o.Machine(drill).Models(); now != a.ID() {
-		t.Errorf("%s judges, want the model of the ingester that took over", now)
+	if now, _ := p.o.Machine(drill).Judges(); now != b.ID() {
+		t.Errorf("%s judges, want the model of the ingester that leads", now)
 	}
-	wantStrings(t, "advisories", kinds(p.advised[1:]), []string{"two_ingesters raised"})
-	if text := p.advised[len(p.advised)-1].Text; !strings.Contains(text, "are of another layout and get none.") {
-		t.Error(text)
+	wantStrings(t, "advisories", kinds(p.advised), changed)
+	for _, r := range p.results[len(p.results)-60:] {
+		if of := map[string]string{"0000000000000001": a.ID(), "0000000000000002": b.ID()}[r.Epoch]; r.Model != of || r.Late != (r.Model == a.ID()) {
+			t.Fatalf("%s", event.JSON(r))
+		}
 	}
-	results := len(p.results)
-	p.sent += 90 // seconds: the ingester of before is gone
-	for seq := uint64(40); seq < 50; seq++ {
-		p.window(wideOf(b, 2, seq, "T1"))
-	}
-	judgedBy(b, results+8) // from the third one on
 }

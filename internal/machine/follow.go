@@ -30,7 +30,6 @@ func NewFollower(name string, by *model.Model, s alarm.Settings) (*Follower, err
 	if err != nil {
 		return nil, err
 	}
-	m.Model = by.ID()
 	return &Follower{machine: m, extractor: form.NewExtractor()}, nil
 }
 

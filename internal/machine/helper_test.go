@@ -54,7 +54,6 @@ func newBench(t rapid.TB, m *model.Model, change ...func(*Settings)) *bench {
 	if b.m, err = New(drill, b.settings, NewModel(m), noon); err != nil {
 		t.Fatal(err)
 	}
-	b.m.Model = m.ID()
 	return b
 }
 
@@ -147,12 +146,32 @@ func (b *bench) restart() {
 // restartUnder is restart with another model.
 func (b *bench) restartUnder(m *model.Model) {
 	b.t.Helper()
-	again, err := Load(b.stored(), b.settings, NewModel(m), noon.Add(b.sent))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.m, b.model = again, m
+	b.m, b.model = loadUnder(b.t, b.stored(), b.settings, m, noon.Add(b.sent)), m
 	b.keep()
+}
+
+// loadUnder returns the machine of records, which a model judges.
+func loadUnder(t rapid.TB, records []Record, s *Settings, m *model.Model, now time.Time) *Machine {
+	t.Helper()
+	again, err := Load(records, s, modelsOf(m), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Deployment{Champion: m}
+	again.deployed = func(string) *Deployment { return d }
+	if !again.gone {
+		again.deploy(d)
+	}
+	return again
+}
+
+// modelsOf returns models that are known.
+func modelsOf(all ...*model.Model) *Models {
+	models := new(Models)
+	for _, m := range all {
+		models.add(NewModel(m))
+	}
+	return models
 }
 
 // stored returns the records in the order of their keys.
@@ -163,7 +182,7 @@ func (b *bench) stored() []Record {
 }
 
 // incident returns the alarm that stands, as people call it.
-func (b *bench) incident() string { return b.m.incident() }
+func (b *bench) incident() string { return b.m.inSpindleBell().alarm.Incident }
 
 // states returns the states of alerts, with the reason of those that have one.
 func states(alerts []event.Alert) (all []string) {

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,16 @@ func lawModels(t *testing.T) []*model.Model {
 		t.Fatal(err)
 	}
 	return []*model.Model{full, machinetest.Unsure(t), machinetest.OfThree(t), otherFeatures(t)}
+}
+
+// otherFeatures returns a model that learns a tool from another number of windows.
+func otherFeatures(t machinetest.TB) *model.Model {
+	m := machinetest.OneValue(t)
+	m.Reference.Windows = 3
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // day draws what happens to a machine.
@@ -193,12 +204,17 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 			e = EvidenceDone{job, about}
 		}
 	case 35:
-		if job, due := first.m.RebuildDue(); due {
-			r := first.m.NewRebuild(job)
-			for i := range rapid.Uint64Range(0, 4).Draw(d.t, "windows left") {
-				r.Observe(machinetest.Features(nil, at(i, job.Tool, false)), job.From+int64(i))
+		left := rapid.Uint64Range(0, 4).Draw(d.t, "windows left")
+		for _, b := range benches {
+			if r := b.m.startBuild(now); r != nil {
+				for i := range left {
+					r.Observe(machinetest.Features(nil, at(i, r.job.Tool, false)), now)
+				}
+				decisions = append(decisions, b.apply(built{r}))
 			}
-			e = r.Done(now)
+		}
+		if len(decisions) > 0 {
+			return decisions, nil
 		}
 	case 34:
 		if d.one(3, "model") {
@@ -230,7 +246,10 @@ func remembered(m *Machine) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", event.JSON(m.head()), event.JSON(m.slow()))
 	for _, t := range m.Tools {
-		fmt.Fprintf(&b, "%s\n", event.JSON(t.record()))
+		fmt.Fprintf(&b, "%s\n", event.JSON(t))
+		for _, j := range slices.SortedFunc(slices.Values(t.Judgings), func(a, b *Judging) int { return strings.Compare(a.Model, b.Model) }) {
+			fmt.Fprintf(&b, "%s\n", event.JSON(j))
+		}
 	}
 	return b.String()
 }

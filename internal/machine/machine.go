@@ -1,25 +1,31 @@
 // Package machine decides what happens to one machine. It is pure: no Kafka, no clock, no
 // goroutine, so that a simulation can drive it through as many bad days as it likes.
 //
-// A [Machine] holds its settings, its model and one [State]. [Machine.Apply] takes an
-// [Event], which is a window, one that is refused, a command, a tick of the clock, evidence
-// that was written or a reference that was rebuilt, and returns a [Decision]: everything that is to be
+// A [Machine] holds its settings and one [State]. [Machine.Apply] takes an
+// [Event], which is a window, one that is refused, a command, a tick of the clock or evidence
+// that was written, and returns a [Decision]: everything that is to be
 // published, logged and counted. [Owner] is the machines of one partition, and the order
 // in which its owner takes it over, reads and publishes.
 //
-// Reference, wear, drift and alarm belong to a tool of a machine. They wait while another
-// tool is in the spindle, for the last [KeptTools] tools, until the tool is declared new.
+// An alarm belongs to a tool life of a machine, and waits while another tool is in the spindle. What a model
+// knows of a tool life is a [Judging], which belongs to that model for ever. A machine remembers
+// the last [KeptTools] tools, until a tool is declared new.
 package machine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -30,7 +36,19 @@ type Settings struct {
 	Silence     time.Duration  // how long no window of a machine may come before that is an advisory; 0: never
 	Evidence    bool           // alerts announce evidence
 	EvidenceURL string         // address of the page that serves it, as receivers of alerts reach it
+	Limits      Limits         // zero: the limits of a plant
 }
+
+// Limits bound what is remembered of a machine. 0 means the value that a plant has, which the comments name.
+type Limits struct {
+	Tools    int // those seen last: KeptTools
+	Epochs   int // 256: a machine gets a new epoch with every spool, and some sources with every file
+	Retained int // 20,000 windows that come while a build runs; with more, it runs again
+}
+
+func (s *Settings) keptTools() int    { return cmp.Or(s.Limits.Tools, KeptTools) }
+func (s *Settings) keptEpochs() int   { return cmp.Or(s.Limits.Epochs, 256) }
+func (s *Settings) mostRetained() int { return cmp.Or(s.Limits.Retained, 20_000) }
 
 // Model is a model as machines use it. It is not safe for concurrent use.
 type Model struct {
@@ -46,7 +64,7 @@ type Model struct {
 func NewModel(m *model.Model) *Model {
 	j := m.NewJudge()
 	// The medians of features are the same for every model that measures the same features
-	// in the same windows: networks and costs do not enter.
+	// in the same windows, and takes the same windows for cutting: networks and costs do not enter.
 	text, err := json.Marshal(struct {
 		Layout   string
 		Window   window.Spec
@@ -54,7 +72,10 @@ func NewModel(m *model.Model) *Model {
 		Features []string
 		Windows  int
 		Off      bool
-	}{m.Layout.Fingerprint(), m.Window, m.Features.Version, j.FeatureNames(), m.Reference.Windows, m.Reference.Mode == model.ReferenceOff})
+		Cycle    *cycle.Model     `json:",omitempty"`
+		Gate     *model.Gate      `json:",omitempty"`
+		Usual    []signal.Quality `json:",omitempty"`
+	}{m.Layout.Fingerprint(), m.Window, m.Features.Version, j.FeatureNames(), m.Reference.Windows, m.Reference.Mode == model.ReferenceOff, m.Cycle, m.Gate, m.Usual})
 	if err != nil {
 		panic("machine: NewModel: " + err.Error()) // strings and numbers
 	}
@@ -62,29 +83,74 @@ func NewModel(m *model.Model) *Model {
 	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8])}
 }
 
-// fingerprint names what a reference under the model is of: layout, window, features and
-// their version, and how many windows are learnt from. A reference survives any model
-// of the same fingerprint.
-func (m *Model) fingerprint() string { return m.print }
+func (m *Model) id() string { return m.model.ID() }
+
+// covers reports why the model cannot judge features of a form.
+func (m *Model) covers(form *window.Form) error {
+	if m.form != form {
+		m.form, m.unfit = form, m.model.Covers(form)
+	}
+	return m.unfit
+}
+
+// Models are the models that the machines of one goroutine use. The zero value knows none.
+type Models struct {
+	known func(id string) *model.Model // nil: none but those that are used
+	used  map[string]*Model            // by id
+}
+
+// NewModels returns the models of a fleet.
+func NewModels(f Fleet) *Models { return &Models{known: f.Model} }
+
+// of returns the model with an id; nil if it is not known.
+func (x *Models) of(id string) *Model {
+	if m := x.used[id]; m != nil || x.known == nil || id == "" {
+		return m
+	}
+	if m := x.known(id); m != nil {
+		return x.use(m)
+	}
+	return nil
+}
+
+// use returns m as the machines use it.
+func (x *Models) use(m *model.Model) *Model {
+	if x.used[m.ID()] == nil {
+		x.add(NewModel(m))
+	}
+	return x.used[m.ID()]
+}
+
+func (x *Models) add(m *Model) {
+	if x.used == nil {
+		x.used = make(map[string]*Model)
+	}
+	x.used[m.id()] = m
+}
+
+// keep forgets the models that are not among some ids: judges take memory.
+func (x *Models) keep(ids map[string]bool) {
+	maps.DeleteFunc(x.used, func(id string, _ *Model) bool { return !ids[id] })
+}
 
 // Machine is one machine. It is not safe for concurrent use.
 type Machine struct {
 	State
 	settings *Settings
-	model    *Model       // that judges; nil: none is deployed
-	alarm    *alarm.Alarm // of the tool in the spindle
+	models   *Models
+	deployed func(layout string) *Deployment // what judges windows of a layout; nil: nothing
 
-	deployment *Deployment    // nil before the first window
-	alarmed    alarm.Settings // of alarm
-	next       *Model         // that judges from the next tool on; nil: none
-	replay     *Replay        // that runs
-	retained   []retained     // windows that were judged since it began
-	awaiting   bool           // a shadow that has not seen the past of its tool
-	passing    string         // a shadow passes over that tool, whose past cannot be found
+	deployment *Deployment    // of the last window in order; nil: none
+	alarms     alarm.Settings // of the deployment, complete
+
+	build    *Build     // that runs
+	retained []retained // windows that came since it began
+	form     *window.Form
 
 	waitingSince time.Time // since when a window is waited for, by our clock
 	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent
 	gone         bool      // it was retired, and no window has come since: only the ids of its commands are remembered
+	stopped      string    // why nothing is judged any more: a defect, see stop
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
 }
@@ -93,28 +159,72 @@ type Machine struct {
 type dirty struct {
 	head, slow bool
 	tools      map[string]bool // names; of one that is forgotten too
+	judgings   map[judgingKey]bool
+	old        []Key // records of an older release, which are not needed any more
 }
 
-// New returns a machine of which nothing is known, at that time. The model may be nil: then
-// none is deployed for it.
+// judgingKey names what a model knows of a tool.
+type judgingKey struct{ tool, model string }
+
+func (d *dirty) judging(tool, model string) { d.judgings[judgingKey{tool, model}] = true }
+
+// New returns a machine of which nothing is known, at that time, whose windows a model judges, of any layout.
+// The model may be nil: then nothing judges them.
 func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
-	a, err := alarm.New(s.Alarm)
+	models, d := new(Models), (*Deployment)(nil)
+	if m != nil {
+		models.add(m)
+		d = &Deployment{Champion: m.model}
+	}
+	one, err := newMachine(name, s, models, func(string) *Deployment { return d }, now)
+	if err == nil && m != nil {
+		one.Model = m.id()
+		one.deploy(d)
+	}
+	return one, err
+}
+
+func newMachine(name string, s *Settings, models *Models, deployed func(layout string) *Deployment, now time.Time) (*Machine, error) {
+	set, err := s.Alarm.Complete()
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{State: State{Machine: name}, settings: s, model: m, alarm: a, alarmed: s.Alarm, waitingSince: now, dirty: dirty{tools: make(map[string]bool)}}, nil
+	return &Machine{
+		State: State{headState: headState{Machine: name}}, settings: s, models: models, deployed: deployed, alarms: set, waitingSince: now,
+		dirty: dirty{tools: make(map[string]bool), judgings: make(map[judgingKey]bool)},
+	}, nil
+}
+
+// deploy makes a deployment the machine's; nil: none.
+func (m *Machine) deploy(d *Deployment) {
+	m.deployment = d
+	set := m.settings.Alarm
+	if d != nil && d.Alarm != (alarm.Settings{}) {
+		set = d.Alarm
+	}
+	if set, err := set.Complete(); err == nil { // deployments are checked when they are made
+		m.alarms = set
+	}
 }
 
 // writeAll makes Records return all records.
 func (m *Machine) writeAll() {
 	m.dirty.head, m.dirty.slow = true, true
 	for _, t := range m.Tools {
-		m.dirty.tools[t.Name] = true
+		m.writeTool(t)
 	}
 }
 
-// Event is something that happens to a machine: [Window], [RefusedWindow], a window that is passed
-// over, [Command], [Tick], [EvidenceDone] or [Rebuilt].
+// writeTool makes Records return all records of a tool, or their ends.
+func (m *Machine) writeTool(t *Tool) {
+	m.dirty.tools[t.Name] = true
+	for _, j := range t.Judgings {
+		m.dirty.judging(t.Name, j.Model)
+	}
+}
+
+// Event is something that happens to a machine: [Window], [RefusedWindow], [Command], [Tick] or
+// [EvidenceDone].
 type Event interface{ apply(*Machine) }
 
 // Window is a window of the machine that lies at an offset, as the features that it is judged
@@ -139,11 +249,13 @@ type Decision struct {
 	Alerts     []event.Alert
 	Advisories []event.Advisory
 	Evidence   *event.Evidence
-	Refused    string // why a command goes to the dead letters; empty: it does not
-	Repeat     bool   // the window was judged before
-	Missing    uint64 // windows missing between this one and the one before
-	Lines      []Line // for the log
-	AskEnd     bool   // the end of the windows topic decides whether the machine is silent
+	Shadows    []Output // what shadows say
+	Refused    string   // why a command goes to the dead letters; empty: it does not
+	Repeat     bool     // the window came before
+	Unwatched  bool     // no model judged the window
+	Missing    uint64   // windows missing between this one and the one before
+	Lines      []Line   // for the log
+	AskEnd     bool     // the end of the windows topic decides whether the machine is silent
 }
 
 // Line is a line for the log.
@@ -155,7 +267,7 @@ type Line struct {
 
 // Empty reports whether there is nothing to publish, so that no record has changed either.
 func (d *Decision) Empty() bool {
-	return d.Result == nil && len(d.Alerts) == 0 && len(d.Advisories) == 0 && d.Evidence == nil && d.Refused == ""
+	return d.Result == nil && len(d.Alerts) == 0 && len(d.Shadows) == 0 && len(d.Advisories) == 0 && d.Evidence == nil && d.Refused == ""
 }
 
 // Apply lets an event happen and returns what follows from it. The decision is the
@@ -165,9 +277,6 @@ func (m *Machine) Apply(e Event) Decision {
 	m.decision = &d
 	e.apply(m)
 	m.decision = nil
-	if t := m.inSpindle(); t != nil {
-		t.Alarm = m.alarm.State()
-	}
 	if !d.Empty() {
 		m.dirty.head = true
 	}
@@ -183,22 +292,10 @@ func (m *Machine) inSpindle() *Tool {
 }
 
 func (t Tick) apply(m *Machine) {
-	m.decision.Alerts = append(m.decision.Alerts, m.expire(t.Now)...)
+	m.expire(t.Now)
 	if m.settings.Silence > 0 {
 		m.checkSilence(t)
 	}
-}
-
-// expire ends a shelf whose time is over.
-func (m *Machine) expire(now time.Time) []event.Alert {
-	was := m.alarm.State()
-	changes := m.alarm.Expire(now)
-	if len(changes) == 0 {
-		return nil
-	}
-	c := m.causeWithoutWindow(fmt.Sprintf("%s/%s/shelf/%d", m.Machine, m.settings.Group, was.Shelf.Since.UnixNano()), was.Shelf.Until)
-	c.reason = "expired"
-	return m.report(changes, was, c)
 }
 
 // checkSilence raises the silence of a machine of which no window came for
@@ -256,9 +353,34 @@ func (m *Machine) Missing() (n uint64) {
 // References returns how many tools have a reference, or are learning one.
 func (m *Machine) References() (n int) {
 	for _, t := range m.Tools {
-		if t.Reference.Windows > 0 || t.Rebuild {
+		if slices.ContainsFunc(t.Judgings, func(j *Judging) bool { return j.Reference.Windows > 0 }) {
 			n++
 		}
 	}
 	return n
+}
+
+// Judges returns the ids of the models that judge the tool in the spindle, and that will from its next entry or
+// another tool on; empty if there is none.
+func (m *Machine) Judges() (now, next string) {
+	if m.deployment != nil {
+		now = m.deployment.Champion.ID()
+	}
+	if t := m.inSpindle(); t != nil && t.By != now && m.judgedByAnother(t, m.form) {
+		return t.By, now
+	}
+	return now, ""
+}
+
+// Shadows returns the ids of the models that judge the tool in the spindle as shadows, in order.
+func (m *Machine) Shadows() (ids []string) {
+	if t := m.inSpindle(); t != nil {
+		for _, j := range t.Judgings {
+			if j.Trial != nil && m.deployment.trial(j.Model, m.lastAt()) {
+				ids = append(ids, j.Model)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -207,6 +207,7 @@ func TestAlertText(t *testing.T) {
 }
 
 func TestEpochsAreBounded(t *testing.T) {
+	const keptEpochs = 256
 	b := newBench(t, machinetest.OneValue(t))
 	for e := range uint64(keptEpochs + 50) {
 		w := at(0, "T1", false)

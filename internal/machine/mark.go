@@ -55,7 +55,8 @@ func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 	if !yes {
 		state, says = event.UnmarkedFalse, "no longer marked as false"
 	}
-	a := m.alert(alarm.Change(state), m.alarm.State(), why)
+	b := m.inSpindleBell()
+	a := m.alert(b, alarm.Change(state), b.alarm.State, why)
 	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
 	name := short(m.Machine)
 	if r.Tool != "" {

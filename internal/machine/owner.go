@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -23,8 +22,7 @@ type Owner struct {
 	partition int
 	machines  map[string]*Machine
 	names     []string // of machines, in order
-	shadows   shadows
-	models    map[string]*Model // by id
+	models    Models
 
 	phase    phase
 	position Position        // up to which what was decided is published
@@ -55,6 +53,15 @@ const (
 	lost
 )
 
+// Log is a topic in which messages for machines come.
+type Log int
+
+// The logs of windows of a partition.
+const (
+	WindowLog Log = iota
+	FeatureLog
+)
+
 // Position is what is to be read next, in the partition's windows, features and commands.
 type Position struct {
 	Windows, Features, Commands int64
@@ -80,6 +87,7 @@ type Action struct {
 	Publish  *Batch
 	AskEnd   bool // ask Kafka how far the windows and features of the partition go
 	Lost     bool // give the partition up: another owner has it, or might
+
 }
 
 // Reply is what came of an action, or something that happened. One of the fields is set.
@@ -97,8 +105,7 @@ type Reply struct {
 	Tick        *Tick
 	End         *End
 	Evidence    *EvidenceOf
-	Rebuilt     *RebuiltOf
-	Replayed    *Replay
+	Built       *Build
 	Fleet       *Fleet // what judges which machine from now on
 
 	Now time.Time // by the clock of the monitor
@@ -136,18 +143,11 @@ func (b Bounds) reach() int64 {
 	return b.End
 }
 
-// EvidenceOf is evidence of a machine that was written, RebuiltOf a reference that was
-// rebuilt.
-type (
-	EvidenceOf struct {
-		Machine string
-		EvidenceDone
-	}
-	RebuiltOf struct {
-		Machine string
-		Rebuilt
-	}
-)
+// EvidenceOf is evidence of a machine that was written.
+type EvidenceOf struct {
+	Machine string
+	EvidenceDone
+}
 
 // Batch is what is to be published at once: readers see all of it or nothing.
 type Batch struct {
@@ -160,6 +160,7 @@ type Batch struct {
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
+	Panics                uint64 // messages that a machine could not take, because of a defect
 
 	passed bool // all that was read are features for others
 }
@@ -196,7 +197,7 @@ type MachineLine struct {
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
 func NewOwner(s *Settings, f Fleet, partition int) *Owner {
-	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), shadows: make(shadows), models: make(map[string]*Model)}
+	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), models: Models{known: f.Model}}
 }
 
 // Start returns the first action.
@@ -246,11 +247,11 @@ func (o *Owner) On(r Reply) []Action {
 		return nil
 	}
 	if r.Lost {
-		o.phase, o.machines, o.names, o.shadows, o.queue = lost, nil, nil, nil, nil
+		o.phase, o.machines, o.names, o.queue = lost, nil, nil, nil
 		return []Action{{Lost: true}}
 	}
 	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
-		o.fleet = *r.Fleet
+		o.fleet, o.models.known = *r.Fleet, r.Fleet.Model
 		return nil
 	}
 	switch o.phase {
@@ -260,8 +261,9 @@ func (o *Owner) On(r Reply) []Action {
 		}
 		o.position = *r.Fenced
 		if o.fresh = o.position.Commands < 0; o.fresh {
-			// A new group does nothing that was asked of others.
-			if o.position.Commands = r.CommandsEnd; o.position.Windows >= 0 {
+			// A new group does nothing that was asked of others. In a partition that is new to a group, all is for it.
+			o.position.Commands = r.CommandsEnd
+			if o.position.Windows >= 0 {
 				o.position.Commands = 0
 			}
 		}
@@ -329,49 +331,49 @@ func (o *Owner) read() (actions []Action) {
 // not keep the others from being judged.
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
-	byMachine, shadows := o.recordsByMachine(r.Loaded)
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position}
+	byMachine := o.recordsByMachine(r.Loaded)
 	for _, name := range sortedKeys(byMachine) {
-		o.loadMachine(b, name, byMachine[name], r.Now)
+		m, err := o.load(name, name, byMachine[name], r.Now)
+		if err != nil {
+			setRecordsAside(b, name, byMachine[name], err)
+			continue
+		}
+		o.put(name, m)
+		b.State = append(b.State, m.Records()...) // records of the release before are written again
 	}
-	o.loadShadows(b, shadows, r.Now)
 	if len(b.State) > 0 || len(b.Events) > 0 || o.fresh {
 		return o.publish(b)
 	}
 	return o.read()
 }
 
-// recordsByMachine sorts the records of the group's machines and of their shadows.
-func (o *Owner) recordsByMachine(records []Record) (machines map[string][]Record, shadows map[shadowKey][]Record) {
-	machines, shadows = make(map[string][]Record), make(map[shadowKey][]Record)
+// recordsByMachine sorts the records of the group's machines. The release before kept shadows in groups of their own.
+func (o *Owner) recordsByMachine(records []Record) map[string][]Record {
+	machines := make(map[string][]Record)
 	for _, rec := range records {
-		group, id, ofShadow := strings.Cut(rec.Key.Group, shadowSeparator)
-		switch {
-		case rec.Value == nil:
-		case ofShadow && group == o.settings.Group:
-			key := shadowKey{rec.Key.Machine, id}
-			shadows[key] = append(shadows[key], rec)
-		case rec.Key.Group == o.settings.Group:
+		if rec.Value != nil && rec.Key.OfGroup(o.settings.Group) {
 			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
 		}
 	}
-	return machines, shadows
+	return machines
 }
 
-// loadMachine makes a machine of its records.
-func (o *Owner) loadMachine(b *Batch, name string, records []Record, now time.Time) {
-	m, err := Load(records, o.settings, o.loadedBy(name, records), now)
+// load makes a machine of records that were kept under a name. Its deployment counts at once: a command may
+// come before its next window.
+func (o *Owner) load(name, was string, records []Record, now time.Time) (*Machine, error) {
+	m, err := loadAs(name, was, records, o.settings, &o.models, now)
 	if err != nil {
-		setRecordsAside(b, name, records, err)
-		return
+		return nil, err
 	}
-	o.put(name, m)
-	if !m.gone {
-		o.deploy(m, o.fleet.Of(m.Machine, m.Layout), nil) // at once: a command may come before its next window
+	m.deployed = o.deployedFor(name)
+	if !m.unjudged() {
+		m.deploy(m.deployed(m.Layout))
 	}
+	return m, nil
 }
 
 // setRecordsAside sets the records of a machine aside that cannot be used.
@@ -433,25 +435,22 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 	switch {
 	case r.Evidence != nil:
 		if m := o.Machine(r.Evidence.Machine); m != nil {
-			o.add(b, m, m.Apply(r.Evidence.EvidenceDone))
+			o.add(b, m, o.apply(b, m, r.Evidence.EvidenceDone, nil, r.Now))
 		}
 	case r.Fleet != nil:
 		o.redeploy(*r.Fleet)
-	case r.Replayed != nil:
-		o.replayed(b, r.Replayed, r.Now)
-	case r.Rebuilt != nil:
-		if m := o.Machine(r.Rebuilt.Machine); m != nil {
-			o.add(b, m, m.Apply(r.Rebuilt.Rebuilt))
+	case r.Built != nil:
+		if m := o.Machine(r.Built.job.Machine); m != nil {
+			o.add(b, m, o.apply(b, m, built{r.Built}, nil, r.Now))
 		}
 	}
 }
 
-// tick lets every machine know the time. It reports whether one of them asks how far the
-// partition goes.
+// tick lets every machine know the time. It reports whether one of them asks how far the partition goes.
 func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
 	t.Next = o.position
 	o.Machines(func(m *Machine) {
-		d := m.Apply(t)
+		d := o.apply(b, m, t, nil, t.Now)
 		ask = ask || d.AskEnd
 		o.add(b, m, d)
 	})
@@ -462,9 +461,8 @@ func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
 // there is anything in it.
 func (o *Owner) publish(b *Batch) []Action {
 	for _, name := range o.names {
-		b.State = append(b.State, o.machines[name].Records()...)
+		b.State = append(b.State, o.records(b, o.machines[name])...)
 	}
-	b.State = append(b.State, o.shadowRecords()...)
 	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
@@ -477,7 +475,7 @@ func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
 		if in.Open != nil {
-			o.judgeOne(b, in, in.Offset, false, r.Now)
+			o.judgeOne(b, in, WindowLog, r.Now)
 		}
 	}
 }
@@ -492,26 +490,28 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 		}
 		b.passed = false
 		b.Position.Windows = max(b.Position.Windows, in.Past)
-		offset := in.Past - 1
-		if in.Past == 0 {
-			offset = InFeatures(in.Offset)
-		}
-		o.judgeOne(b, in, offset, true, r.Now)
+		o.judgeOne(b, in, FeatureLog, r.Now)
 	}
 }
 
-// judgeOne judges a window that lies at an offset, or sets it aside.
-func (o *Owner) judgeOne(b *Batch, in Input, offset int64, features bool, now time.Time) {
-	if err := in.Open(&o.window); err != nil {
+// judgeOne judges a window, or sets it aside.
+func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
+	offset := in.Offset
+	if l == FeatureLog {
+		if offset = in.Past - 1; in.Past == 0 {
+			offset = InFeatures(in.Offset)
+		}
+	}
+	if err := o.open(b, in); err != nil {
 		letters := len(b.Letters)
 		o.setAside(b, in, err, now)
 		for i := range b.Letters[letters:] {
-			b.Letters[letters+i].Feature = features
+			b.Letters[letters+i].Feature = l == FeatureLog
 		}
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{&o.window, offset, in.At, now})
+	o.take(b, Window{&o.window, offset, in.At, now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}
@@ -526,6 +526,7 @@ func (o *Owner) command(b *Batch, r Reply) {
 
 // carryOut lets a machine carry a command out, or sets the command aside.
 func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
+	letter := Letter{Command: true, Key: c.Key, Offset: c.Offset}
 	m := o.machines[c.Key]
 	if m == nil || m.gone {
 		if l := o.commandUnknown(b, c, now); l != nil {
@@ -534,13 +535,13 @@ func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
 		}
 		return
 	}
-	d := m.Apply(c)
+	d := o.apply(b, m, c, &letter, now)
 	if m.gone {
-		m.forgetModel()
+		m.Model = "" // as its records say
 	}
-	o.tellShadows(b, c)
 	if d.Refused != "" {
-		b.Letters = append(b.Letters, Letter{Command: true, Key: c.Key, Offset: c.Offset, Reason: d.Refused})
+		letter.Reason = d.Refused
+		b.Letters = append(b.Letters, letter)
 	}
 	o.add(b, m, d)
 }
@@ -592,6 +593,7 @@ func (o *Owner) add(b *Batch, m *Machine, d Decision) {
 	if d.Evidence != nil {
 		b.Events = append(b.Events, Output{Evidence: d.Evidence})
 	}
+	b.Events = append(b.Events, d.Shadows...)
 	for _, l := range d.Lines {
 		b.Lines = append(b.Lines, MachineLine{m.Machine, l})
 	}

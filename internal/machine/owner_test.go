@@ -352,14 +352,14 @@ func TestOwnerSetsAside(t *testing.T) {
 	m := machinetest.OneValue(t)
 	p := newPartition()
 	bad := Key{Group: group, Machine: drill}
-	p.records[bad] = Record{Key: bad, Value: []byte(`{"version":3,"machine":"` + drill + `"}`), Offset: 7}
+	p.records[bad] = Record{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
 	tool := Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
 	p.records[tool] = Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
 	other := Key{Group: "trial", Machine: drill}
 	p.records[other] = Record{Key: other, Value: []byte(`[]`)}
 	o := newOwner(m)
 	p.finish(o, o.Start(), 1)
-	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 3, this program reads up to 2") {
+	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 4, this program reads up to 3") {
 		t.Fatalf("%d records, published %q", len(p.records), p.published)
 	}
 	p.windows = append(p.windows, at(0, "T1", false))
@@ -419,8 +419,8 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 		t.Errorf("at %+v, want %+v", p.position, want)
 	}
 	tool := o.Machine(drill).inSpindle()
-	if tool.From != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || InFeatures(tool.Trace[3].Offset) != 3 {
-		t.Errorf("from %d, %+v", tool.From, tool.Trace)
+	if tool.Trace[0].Offset != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || InFeatures(tool.Trace[3].Offset) != 3 {
+		t.Errorf("%+v", tool.Trace)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestSecondIngesterTakesOver(t *testing.T) {
 	for seq := uint64(5); ; seq++ {
 		r := window(seq, 2)
 		after := b.sent - time.Second - gone + 2*time.Second // since the last window of the first one
-		if over := after >= rivalPatience; r.Late == over {
+		if over := after >= patience; r.Late == over {
 			t.Fatalf("late %v %v after the last window of the first one", r.Late, after)
 		}
 		if !r.Late {
@@ -216,43 +216,95 @@ func TestCommandsAfterClockAhead(t *testing.T) {
 	wantStrings(t, "after a storm", states(d.Alerts), []string{"acknowledged"})
 }
 
-// A window of another epoch that is dated next year makes the machine's own windows late
-// for a minute at most: then its epoch, which goes on, is the current one again.
+// A window of another epoch that is dated ahead, by any time, keeps no window of the machine's own epoch from being
+// judged.
 func TestStrayWindowOfTheFuture(t *testing.T) {
-	b := newBench(t, machinetest.OneValue(t))
-	seq, incident := b.wear("T1", 0)
-	stray := at(0, "T1", false)
-	stray.Epoch, stray.Start = 2, stray.Start.AddDate(1, 0, 0)
-	b.window(stray)
-	for i := range 80 {
-		b.restart()
-		d := b.window(at(seq, "T1", true))
-		if r := d.Result; len(d.Alerts) > 0 || r.Late != (i < 59) || r.Alarm != "raised" || r.Incident != incident {
-			t.Fatalf("%d s after it: %v %s", i+1, states(d.Alerts), event.JSON(r))
+	for _, tool := range []string{"T1", "T9"} {
+		for _, years := range []int{1, 50} {
+			b := newBench(t, machinetest.OneValue(t))
+			seq, incident := b.wear("T1", 0)
+			stray := at(0, tool, false)
+			stray.Epoch, stray.Start = 2, stray.Start.AddDate(years, 0, 0)
+			b.window(stray)
+			for range 80 {
+				b.restart()
+				d := b.window(at(seq, "T1", true))
+				if r := d.Result; len(d.Alerts) > 0 || r.Late || r.Alarm != "raised" || r.Incident != incident {
+					t.Fatalf("window %d: %v %s", seq, states(d.Alerts), event.JSON(r))
+				}
+				seq++
+			}
 		}
-		seq++
 	}
 }
 
-// What a spool brings back of an epoch that another one followed is late, also when the
-// machine rests.
+// What an old disk brings back of an epoch that another one followed is late while that one goes on, and
+// an advisory says so.
 func TestEpochBroughtBack(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t))
 	b.wear("T1", 0)
-	for i := range uint64(100) {
-		w := at(200+i, "T1", false)
-		w.Epoch, w.Seq = 2, i
-		if r := b.judged(w); r.Late {
+	b.sent += 8 * time.Hour // a new disk is put in
+	window := func(epoch, seq uint64) Decision {
+		w := at(200+seq, "T1", epoch == 1)
+		w.Epoch, w.Seq = epoch, seq
+		return b.window(w)
+	}
+	var advisories []string
+	for seq := range uint64(200) {
+		d := window(2, seq)
+		advisories = append(advisories, kinds(d.Advisories)...)
+		if r := d.Result; r.Late {
 			t.Fatalf("%s", event.JSON(r))
 		}
-		if d := b.window(at(4+i, "T1", true)); !d.Result.Late || len(d.Alerts)+len(d.Advisories) > 0 {
-			t.Fatalf("%v %v %s", states(d.Alerts), kinds(d.Advisories), event.JSON(d.Result))
+		if seq < 20 {
+			continue
+		}
+		b.restart()
+		d = window(1, seq) // and the old one is read
+		advisories = append(advisories, kinds(d.Advisories)...)
+		if !d.Result.Late || len(d.Alerts) > 0 {
+			t.Fatalf("%v %s", states(d.Alerts), event.JSON(d.Result))
 		}
 	}
-	b.sent += 8 * time.Hour // the machine is off, and its old disk is read
-	for i := range uint64(80) {
-		if d := b.window(at(104+i, "T1", true)); !d.Result.Late || len(d.Alerts)+len(d.Advisories) > 0 {
-			t.Fatalf("%v %v %s", states(d.Alerts), kinds(d.Advisories), event.JSON(d.Result))
+	wantStrings(t, "advisories", advisories, []string{"two_ingesters raised"})
+}
+
+// Of two ingesters the one that was there first is judged, however far the clock of the other one is off, and whether or
+// not their tools have names.
+func TestSecondIngesterWithItsClockAhead(t *testing.T) {
+	m := machinetest.OneValue(t)
+	for _, tool := range []string{"", "T1"} {
+		for _, ahead := range []time.Duration{-time.Minute, -500 * time.Millisecond, 0, 3 * time.Second, 5 * time.Minute, 24 * time.Hour} {
+			b := newBench(t, m)
+			for seq := range uint64(10) {
+				b.window(at(seq, tool, false))
+			}
+			var alerts, advisories []string
+			for seq := uint64(10); seq < 600; seq++ {
+				other := at(seq, tool, false)
+				other.Epoch, other.Seq, other.Start = 2, seq-10, other.Start.Add(ahead)
+				d := b.window(other)
+				alerts, advisories = append(alerts, states(d.Alerts)...), append(advisories, kinds(d.Advisories)...)
+				if d = b.window(at(seq, tool, true)); d.Result.Late {
+					t.Fatalf("tool %q, %v ahead: window %d of the first ingester is late", tool, ahead, seq)
+				}
+				alerts, advisories = append(alerts, states(d.Alerts)...), append(advisories, kinds(d.Advisories)...)
+			}
+			wantStrings(t, "alerts", alerts, []string{"raised"})
+			wantStrings(t, "advisories", advisories, []string{"two_ingesters raised"})
+		}
+	}
+}
+
+// alarms.md: a late window never moves an alarm.
+func TestLateWindowsDoNotMoveTheAlarm(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	for _, seq := range []uint64{0, 1, 2, 3, 10, 11} {
+		b.window(at(seq, "T1", false))
+	}
+	for _, seq := range []uint64{4, 5, 6, 7} {
+		if d := b.window(at(seq, "T1", true)); !d.Result.Late || len(d.Alerts) > 0 || d.Result.Alarm != "normal" {
+			t.Errorf("window %d: late %v, alarm %s, %v", seq, d.Result.Late, d.Result.Alarm, states(d.Alerts))
 		}
 	}
 }

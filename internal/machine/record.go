@@ -5,25 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
-	"github.com/flank-tcm/flank/pkg/trend"
 )
 
 // A machine is kept in several records of the state topic, so that a window only writes
 // what it changes: the head, which changes with every window, what changes with an
-// epoch or an alarm, and one record for each tool. Keys name the group, since two groups
-// judge for themselves.
+// epoch or an alarm, one record for each tool, and one for what each model knows of a tool. Keys name the group,
+// since two groups judge for themselves.
 const (
 	keySeparator = "\x1f"
 	slowPart     = "slow"
 	toolPart     = "tool"
+	judgingPart  = "judging"
 )
 
 // Key is the key of a state record, taken apart.
@@ -33,21 +32,24 @@ type Key struct {
 	Slow    bool
 	OfTool  bool
 	Tool    string
+	Model   string // of what a model knows of a tool; OfTool is not set
 }
 
 // ParseKey takes the key of a state record apart. It reports false for a key that no
 // program of ours makes.
 func ParseKey(key string) (k Key, ok bool) {
-	parts := strings.SplitN(key, keySeparator, 4) // a tool is called as its machine likes
+	parts := strings.SplitN(key, keySeparator, 5) // a tool is called as its machine likes
 	switch {
-	case len(parts) == 1 || parts[0] == "" || parts[1] == "":
+	case len(parts) < 2 || parts[0] == "" || parts[1] == "":
 		return Key{}, false
 	case len(parts) == 2:
 		return Key{Group: parts[0], Machine: parts[1]}, true
 	case len(parts) == 3 && parts[2] == slowPart:
 		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
-	case len(parts) == 4 && parts[2] == toolPart:
-		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: parts[3]}, true
+	case len(parts) >= 4 && parts[2] == toolPart:
+		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: strings.Join(parts[3:], keySeparator)}, true
+	case len(parts) == 5 && parts[2] == judgingPart && parts[3] != "":
+		return Key{Group: parts[0], Machine: parts[1], Model: parts[3], Tool: parts[4]}, true
 	}
 	return Key{}, false
 }
@@ -60,9 +62,14 @@ func (k Key) String() string {
 		return s + keySeparator + slowPart
 	case k.OfTool:
 		return s + keySeparator + toolPart + keySeparator + k.Tool
+	case k.Model != "":
+		return s + keySeparator + judgingPart + keySeparator + k.Model + keySeparator + k.Tool
 	}
 	return s
 }
+
+// isHead reports whether the record is the one of the machine itself.
+func (k Key) isHead() bool { return !k.Slow && !k.OfTool && k.Model == "" }
 
 // Record is a record of the state topic: a key, and a value that is nil to delete it. The
 // partition is the machine's.
@@ -72,234 +79,258 @@ type Record struct {
 	Offset int64 // of one that was read
 }
 
+// recordVersion is the version of the records that this program writes; it reads the one before, too.
+const recordVersion = 3
+
+// headRecord is the record of the machine itself.
+type headRecord struct {
+	Version int `json:"version"`
+	headState
+	Epoch    *Epoch    `json:"epoch,omitempty"`    // that leads
+	Tool     *Tool     `json:"tool,omitempty"`     // in the spindle
+	Judgings []Judging `json:"judgings,omitempty"` // of it, without what is long: that is in their own records
+}
+
+// slowRecord is the record of what changes seldom.
+type slowRecord struct {
+	slowState
+	Epochs []Epoch `json:"epochs,omitempty"` // that do not lead
+
+	// Retired says that the machine was retired and this is its only record: a command that
+	// comes again must not be carried out again once the machine has begun again.
+	Retired bool `json:"retired,omitempty"`
+}
+
 // Records returns the records that changed since it was called last.
 func (m *Machine) Records() (out []Record) {
-	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 {
+	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 && len(m.dirty.judgings) == 0 {
 		return nil // most machines, of every batch
 	}
-	key := Key{Group: m.settings.Group, Machine: m.Machine}
-	if m.gone {
-		out = append(out, Record{Key: key})
-	} else {
-		out = append(out, Record{Key: key, Value: event.JSON(m.head())})
+	head := Record{Key: Key{Group: m.settings.Group, Machine: m.Machine}}
+	if !m.gone {
+		head.Value = event.JSON(m.head())
 	}
+	out = append(out, head)
 	if m.dirty.slow {
-		r := Record{Key: key, Value: event.JSON(m.slow())}
+		r := Record{Key: head.Key, Value: event.JSON(m.slow())}
 		r.Key.Slow = true
 		out = append(out, r)
 	}
 	for _, name := range sortedKeys(m.dirty.tools) {
-		r := Record{Key: key}
+		r := Record{Key: head.Key}
 		r.Key.OfTool, r.Key.Tool = true, name
 		if i := m.indexTool(name); i >= 0 {
-			r.Value = event.JSON(m.Tools[i].record())
+			r.Value = event.JSON(m.Tools[i])
 		}
 		out = append(out, r)
 	}
-	m.dirty.head, m.dirty.slow = false, false
+	for _, key := range slices.SortedFunc(maps.Keys(m.dirty.judgings), judgingKey.compare) {
+		r := Record{Key: head.Key}
+		r.Key.Tool, r.Key.Model = key.tool, key.model
+		if i := m.indexTool(key.tool); i >= 0 {
+			if j := m.Tools[i].judging(key.model); j != nil {
+				r.Value = event.JSON(j)
+			}
+		}
+		out = append(out, r)
+	}
+	for _, k := range m.dirty.old {
+		out = append(out, Record{Key: k})
+	}
+	m.dirty.head, m.dirty.slow, m.dirty.old = false, false, nil
 	clear(m.dirty.tools)
+	clear(m.dirty.judgings)
 	return out
 }
 
+func (k judgingKey) compare(o judgingKey) int {
+	return cmp.Or(cmp.Compare(k.tool, o.tool), cmp.Compare(k.model, o.model))
+}
+
 func (m *Machine) head() headRecord {
-	h := headRecord{Version: recordVersion, Machine: m.Machine, Model: m.Model, Layout: m.Layout, Newest: m.Newest, Notices: m.Notices, Evidence: m.State.Evidence, LastAt: m.LastWindowAt}
-	if n := len(m.Epochs); n > 0 {
-		h.Epoch = &m.Epochs[n-1]
-	}
+	h := headRecord{Version: recordVersion, headState: m.headState, Epoch: m.leader()}
 	if t := m.inSpindle(); t != nil {
-		f := t.fast()
-		h.Tool = &f
+		fast := *t
+		fast.First, fast.Moved = FirstWindow{}, t.Moved[max(0, len(t.Moved)-1):]
+		h.Tool = &fast
+		for _, j := range t.Judgings {
+			fast := *j
+			fast.Windows, fast.Judged = j.Windows-t.Windows, j.Judged-t.Windows // most are 0
+			fast.Print, fast.First, fast.Reference, fast.Wear.Points = "", FirstWindow{}, model.Reference{}, nil
+			h.Judgings = append(h.Judgings, fast)
+		}
 	}
 	return h
 }
 
 func (m *Machine) slow() slowRecord {
-	s := slowRecord{Raised: m.Raised, Retired: m.gone}
+	s := slowRecord{slowState: m.slowState, Retired: m.gone}
 	if n := len(m.Epochs); n > 1 {
 		s.Epochs = m.Epochs[:n-1]
-	}
-	if m.Drift.Tools > 0 {
-		s.Drift = &m.Drift
-	}
-	if len(m.Commands.IDs) > 0 {
-		s.Commands = &m.Commands
 	}
 	return s
 }
 
-func (t *Tool) fast() fast {
-	f := fast{Name: t.Name, Life: t.Life, Alarm: t.Alarm, Incident: t.Incident, Cutting: t.Cutting, CutUntil: t.CutUntil, Unknown: t.Unknown, Epoch: t.Epoch, Trace: t.Trace}
-	if len(t.Cycle.Belief) > 0 {
-		f.Cycle = &t.Cycle
-	}
-	if t.Wear.Windows > 0 {
-		w := t.Wear
-		w.Points = nil
-		f.Wear = &w
-	}
-	return f
-}
-
-func (t *Tool) record() toolRecord {
-	r := toolRecord{fast: t.fast(), Features: t.Features, From: t.From, Rebuild: t.Rebuild, Stale: t.Stale, Drifted: t.Drifted, Seen: t.Seen, Points: t.Wear.Points}
-	if t.Reference.Windows > 0 {
-		r.Reference = &t.Reference
-	}
-	if t.First.Epoch != "" {
-		r.First = &t.First
-	}
-	return r
-}
-
-// restore makes t what was kept of it.
-func (t *Tool) restore(f *fast) {
-	t.Name, t.Life, t.Alarm, t.Incident, t.Cutting, t.CutUntil = f.Name, f.Life, f.Alarm, f.Incident, max(f.Cutting, 0), f.CutUntil
-	t.Unknown, t.Epoch, t.Trace = f.Unknown, f.Epoch, f.Trace
-	t.Cycle, t.Wear = cycle.Memory{}, trend.Tool{Name: f.Name}
-	if f.Cycle != nil {
-		t.Cycle = *f.Cycle
-	}
-	if f.Wear != nil {
-		t.Wear = *f.Wear
-	}
-}
-
-// errFeatures is returned for a reference that is not of the features it says it is of.
-var errFeatures = errors.New("its reference is not of the model's features")
-
-// Load returns the machine of its records, at that time. It reports records that no
-// program of ours wrote.
-func Load(records []Record, s *Settings, by *Model, now time.Time) (*Machine, error) {
+// Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked
+// at when the model is asked. It reports records that no program of ours wrote.
+func Load(records []Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
 	if len(records) == 0 {
 		return nil, errors.New("machine: no record")
 	}
-	name := records[0].Key.Machine
-	m, err := New(name, s, by, now)
+	return loadAs(records[0].Key.Machine, records[0].Key.Machine, records, s, models, now)
+}
+
+// loadAs does so for records that were kept under another name.
+func loadAs(name, was string, records []Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+	m, err := newMachine(name, s, models, func(string) *Deployment { return nil }, now)
 	if err != nil {
 		return nil, err
 	}
-	if err = m.load(records); err == nil {
-		err = m.check()
-	}
-	if err != nil {
+	m.Machine = was
+	if err := m.load(records); err != nil {
 		return nil, fmt.Errorf("machine: state of %.64q: %w", name, err)
 	}
-	if by != nil {
-		m.adopt()
-	}
+	m.Machine = name
 	return m, nil
 }
 
 // load takes what the group's records of the machine hold.
 func (m *Machine) load(records []Record) error {
+	version, err := versionOf(records)
+	switch {
+	case err != nil:
+		return err
+	case version > recordVersion:
+		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", version, recordVersion)
+	case version == 2:
+		err = m.loadBefore(records)
+	default:
+		err = m.loadKept(records)
+	}
+	if err != nil || m.gone {
+		return err
+	}
+	return m.check()
+}
+
+// versionOf returns the version of the records of a machine: its head has it.
+func versionOf(records []Record) (int, error) {
+	for _, r := range records {
+		if r.Key.isHead() && !strings.Contains(r.Key.Group, shadowSeparator) {
+			var h struct{ Version int }
+			err := json.Unmarshal(r.Value, &h)
+			return h.Version, err
+		}
+	}
+	return recordVersion, nil
+}
+
+func (m *Machine) loadKept(records []Record) error {
 	var head headRecord
 	var slow slowRecord
-	var tools []*Tool
+	var judgings []*Judging // in the order of tools
+	var of []string         // their tools
 	for _, r := range records {
 		var err error
 		switch {
 		case r.Key.Slow:
 			err = json.Unmarshal(r.Value, &slow)
 		case r.Key.OfTool:
-			var t *Tool
-			t, err = loadTool(r)
-			tools = append(tools, t)
+			t := new(Tool)
+			if err = json.Unmarshal(r.Value, t); err == nil && t.Name != r.Key.Tool {
+				err = fmt.Errorf("the record is of tool %.64q", t.Name)
+			}
+			m.Tools = append(m.Tools, t)
+		case r.Key.Model != "":
+			j := new(Judging)
+			if err = json.Unmarshal(r.Value, j); err == nil && j.Model != r.Key.Model {
+				err = fmt.Errorf("a record of model %.64q is of model %.64q", r.Key.Model, j.Model)
+			}
+			judgings, of = append(judgings, j), append(of, r.Key.Tool)
 		default:
 			err = json.Unmarshal(r.Value, &head)
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("tool %.64q: %w", r.Key.Tool, err)
 		}
 	}
-	if head.Version > recordVersion {
-		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", head.Version, recordVersion)
-	}
+	m.slowState, m.Epochs = slow.slowState, slow.Epochs
 	if m.gone = slow.Retired && head.Machine == ""; m.gone {
-		if slow.Commands != nil {
-			m.Commands = *slow.Commands
-		}
 		return nil
 	}
 	if head.Machine != m.Machine {
 		return fmt.Errorf("it is of machine %.64q", head.Machine)
 	}
-	m.loadTools(tools, head.Tool)
-	m.Layout = head.Layout
-	m.Model, m.Newest, m.Notices, m.State.Evidence, m.LastWindowAt = head.Model, head.Newest, head.Notices, head.Evidence, head.LastAt
-	m.Epochs = slow.Epochs
-	if head.Epoch != nil {
+	if m.headState = head.headState; head.Epoch != nil {
 		m.Epochs = append(m.Epochs, *head.Epoch)
 	}
-	if slow.Commands != nil {
-		m.Commands = *slow.Commands
+	for i, j := range judgings {
+		k := m.indexTool(of[i])
+		if k < 0 {
+			return fmt.Errorf("model %.64q knows tool %.64q, which has no record", j.Model, of[i])
+		}
+		m.Tools[k].Judgings = append(m.Tools[k].Judgings, j)
 	}
-	if slow.Drift != nil {
-		m.Drift = *slow.Drift
+	return m.loadSpindle(&head)
+}
+
+// loadSpindle puts tools in the order in which they were in the spindle. The head record has what changes with each window of
+// the one that is in it.
+func (m *Machine) loadSpindle(head *headRecord) error {
+	in := head.Tool
+	if in != nil {
+		i := m.indexTool(in.Name)
+		if i < 0 {
+			return fmt.Errorf("tool %.64q is in the spindle, and has no record", in.Name)
+		}
+		in.Judgings, in.First, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Moved.with(in.Moved)
+		*m.Tools[i] = *in
+		in = m.Tools[i]
 	}
-	m.Raised = slow.Raised
+	for k := range head.Judgings {
+		fast := &head.Judgings[k]
+		j := (*Judging)(nil)
+		if in != nil {
+			j = in.judging(fast.Model)
+		}
+		if j == nil {
+			return fmt.Errorf("model %.64q knows the tool in the spindle, and has no record", fast.Model)
+		}
+		fast.Windows, fast.Judged = fast.Windows+in.Windows, fast.Judged+in.Windows
+		fast.Print, fast.First, fast.Reference, fast.Wear.Points = j.Print, j.First, j.Reference, j.Wear.Points
+		*j = *fast
+	}
+	slices.SortStableFunc(m.Tools, func(a, b *Tool) int {
+		return cmp.Or(btoi(a == in)-btoi(b == in), cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name))
+	})
+	for _, t := range m.Tools {
+		slices.SortStableFunc(t.Judgings, func(a, b *Judging) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Model, b.Model)) })
+	}
 	return nil
 }
 
-// loadTool returns the tool of a record.
-func loadTool(r Record) (*Tool, error) {
-	var t toolRecord
-	if err := json.Unmarshal(r.Value, &t); err != nil {
-		return nil, fmt.Errorf("tool %.64q: %w", r.Key.Tool, err)
+func btoi(b bool) int {
+	if b {
+		return 1
 	}
-	if t.Name != r.Key.Tool {
-		return nil, fmt.Errorf("tool %.64q: the record is of tool %.64q", r.Key.Tool, t.Name)
-	}
-	tool := &Tool{Features: t.Features, From: t.From, Rebuild: t.Rebuild, Stale: t.Stale, Drifted: t.Drifted, Seen: t.Seen}
-	tool.restore(&t.fast)
-	tool.Wear.Points = t.Points
-	tool.Reference = model.Reference{Tool: t.Name}
-	if t.Reference != nil {
-		tool.Reference = *t.Reference
-	}
-	if t.First != nil {
-		tool.First = *t.First
-	}
-	return tool, nil
+	return 0
 }
 
-// loadTools puts tools in the order in which they were in the spindle. The head record
-// has the one that is in it now, nil if there is none; its own record, if there is one,
-// has what changes seldom.
-func (m *Machine) loadTools(tools []*Tool, inSpindle *fast) {
-	slices.SortStableFunc(tools, func(a, b *Tool) int { return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name)) })
-	if inSpindle == nil {
-		m.Tools = append(m.Tools, tools...)
-		return
-	}
-	last := &Tool{From: -1, Reference: model.Reference{Tool: inSpindle.Name}}
-	for _, t := range tools {
-		if t.Name == inSpindle.Name {
-			last = t
-		} else {
-			m.Tools = append(m.Tools, t)
-		}
-	}
-	points := last.Wear.Points
-	last.restore(inSpindle)
-	last.Wear.Points = points
-	m.Tools = append(m.Tools, last)
-}
-
-// check reports a state that no machine can have, bounds what is remembered, and puts the alarm
-// of the tool in the spindle in place.
+// check reports a state that no machine can have, and bounds what is remembered.
 func (m *Machine) check() error {
-	same := m.model != nil && m.Model == m.model.model.ID()
 	for i, t := range m.Tools {
-		if err := m.checkTool(t, same); err != nil {
+		if err := m.checkTool(t); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
 		}
 		if slices.ContainsFunc(m.Tools[:i], func(o *Tool) bool { return o.Name == t.Name }) {
 			return fmt.Errorf("tool %.64q is there twice", t.Name)
 		}
 	}
-	if same && m.model.model.Drift != nil {
-		if err := m.Drift.Check(m.model.model.Drift); err != nil {
-			return err
+	for id, d := range m.Drift {
+		if by := m.models.of(id); by != nil && by.model.Drift != nil {
+			if err := d.Check(by.model.Drift); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range m.Notices {
@@ -307,31 +338,15 @@ func (m *Machine) check() error {
 			return err
 		}
 	}
-	for _, j := range m.State.Evidence {
+	for _, j := range m.Evidence {
 		if err := j.check(m.Machine); err != nil {
 			return err
 		}
 	}
-	m.Tools = m.Tools[max(0, len(m.Tools)-KeptTools):]
-	m.Epochs = m.Epochs[max(0, len(m.Epochs)-keptEpochs):]
+	m.forgetOldest()
+	m.Epochs = m.Epochs[max(0, len(m.Epochs)-m.settings.keptEpochs()):]
 	m.Raised = m.Raised[max(0, len(m.Raised)-keptRaised):]
 	m.Commands.IDs = m.Commands.IDs[max(0, len(m.Commands.IDs)-maxCommands):]
-	return m.restoreAlarm()
-}
-
-// restoreAlarm puts the alarm of the tool in the spindle in place.
-func (m *Machine) restoreAlarm() error {
-	t := m.inSpindle()
-	if t == nil {
-		return nil
-	}
-	if err := m.alarm.Restore(t.Alarm); err != nil {
-		return err
-	}
-	m.nameIncident(m.Machine + t.Alarm.At.String()) // the first releases gave alarms no name
-	if m.alarm.Stands() && !t.Alarm.Silent && m.pastAlarm(t.Incident) == nil {
-		m.rememberAlarm(PastAlarm{Incident: t.Incident, Tool: t.Name, Since: t.Alarm.Since})
-	}
 	return nil
 }
 
@@ -346,22 +361,49 @@ func (n *Notice) check() error {
 	return nil
 }
 
-// checkTool reports a tool that cannot be. If the records are of the model that judges now,
-// same is true, and what depends on the model is checked, too.
-func (m *Machine) checkTool(t *Tool, same bool) error {
-	if err := new(alarm.Alarm).Restore(t.Alarm); err != nil {
+// checkTool reports a tool that cannot be. What a model knows of it is checked if the model is known.
+func (m *Machine) checkTool(t *Tool) error {
+	if err := t.Alarm.Check(); err != nil {
 		return err
 	}
-	if t.Reference.Tool != t.Name {
-		return fmt.Errorf("its reference is of tool %.64q", t.Reference.Tool)
+	if t.Windows < 0 || t.Cutting < 0 {
+		return fmt.Errorf("%d windows, %v of cutting", t.Windows, t.Cutting)
 	}
-	if n := t.Reference.Features(); m.model != nil && n != 0 && n != len(m.model.judge.FeatureNames()) && t.Features == m.model.fingerprint() {
-		return errFeatures
+	for _, j := range t.Judgings {
+		if err := m.checkJudging(t, j); err != nil {
+			return fmt.Errorf("model %.64q: %w", j.Model, err)
+		}
 	}
-	if same && len(t.Cycle.Belief) > 0 && m.model.model.Cycle != nil {
-		if err := t.Cycle.Check(m.model.model.Cycle); err != nil {
+	return nil
+}
+
+// errFeatures is returned for a reference that is not of the features of its model.
+var errFeatures = errors.New("its reference is not of the model's features")
+
+func (m *Machine) checkJudging(t *Tool, j *Judging) error {
+	if j.Reference.Tool != t.Name {
+		return fmt.Errorf("its reference is of tool %.64q", j.Reference.Tool)
+	}
+	if j.Windows < 0 {
+		return fmt.Errorf("%d windows", j.Windows)
+	}
+	if j.Trial != nil {
+		if err := j.Trial.Check(); err != nil {
 			return err
 		}
 	}
-	return t.Wear.Check()
+	if err := j.Wear.Check(); err != nil {
+		return err
+	}
+	by := m.models.of(j.Model)
+	if by == nil {
+		return nil
+	}
+	if n := j.Reference.Features(); n != 0 && n != len(by.judge.FeatureNames()) {
+		return errFeatures
+	}
+	if len(j.Cycle.Belief) > 0 && by.model.Cycle != nil {
+		return j.Cycle.Check(by.model.Cycle)
+	}
+	return nil
 }

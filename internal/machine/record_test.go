@@ -26,7 +26,9 @@ func TestKey(t *testing.T) {
 	plain := rapid.StringMatching(`[a-z/ ]{1,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		k := Key{Group: plain.Draw(t, "group"), Machine: plain.Draw(t, "machine")}
-		switch rapid.IntRange(0, 2).Draw(t, "part") {
+		switch rapid.IntRange(0, 3).Draw(t, "part") {
+		case 0:
+			k.Model, k.Tool = "ecs-dbn-1", name.Draw(t, "tool")
 		case 1:
 			k.Slow = true
 		case 2:
@@ -40,7 +42,7 @@ func TestKey(t *testing.T) {
 
 // Any key is one of a record, which makes the same key again, or none.
 func FuzzParseKey(f *testing.F) {
-	for _, k := range []string{"", drill, "g\x1f" + drill, "g\x1fm\x1fslow", "g\x1fm\x1ftool\x1fT1", "g\x1fm\x1ftool\x1f", "\x1f", "g\x1fm\x1fother", "g\x1fm\x1ftool\x1fa\x1fb", "g\x1fm\x1fslow\x1f"} {
+	for _, k := range []string{"", drill, "g\x1f" + drill, "g\x1fm\x1fslow", "g\x1fm\x1ftool\x1fT1", "g\x1fm\x1ftool\x1f", "\x1f", "g\x1fm\x1fother", "g\x1fm\x1ftool\x1fa\x1fb", "g\x1fm\x1fslow\x1f", "g\x1fm\x1fjudging\x1fa\x1fT1\x1f", "g\x1fm\x1fjudging\x1f\x1fT1"} {
 		f.Add(k)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
@@ -115,16 +117,23 @@ func TestLoadRefuses(t *testing.T) {
 	b := newBench(t, machinetest.WithWear(t))
 	b.wear("T1", 0)
 	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	judging := Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
 	for want, change := range map[string]func(map[Key]string){
 		"no record":                              func(r map[Key]string) { clear(r) },
 		"it is of machine \"\"":                  func(r map[Key]string) { delete(r, head) },
 		"of machine \"acme/line1/lathe\"":        func(r map[Key]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
-		"it is of version 3, this program reads": func(r map[Key]string) { r[head] = strings.Replace(r[head], `"version":2`, `"version":3`, 1) },
+		"it is of version 4, this program reads": func(r map[Key]string) { r[head] = strings.Replace(r[head], `"version":3`, `"version":4`, 1) },
 		"the record is of tool \"T2\"":           func(r map[Key]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
 		"impossible state":                       func(r map[Key]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
 		"its reference is not of the model": func(r map[Key]string) {
-			r[tool] = strings.Replace(r[tool], `"data":"AAAgQQ=="`, `"data":"AAAgQQAAIEE="`, 1)
+			r[judging] = strings.Replace(r[judging], `"data":"AAAgQQ=="`, `"data":"AAAgQQAAIEE="`, 1)
 		},
+		"knows the tool in the spindle, and has no record": func(r map[Key]string) { delete(r, judging) },
+		"is in the spindle, and has no record":             func(r map[Key]string) { delete(r, tool); delete(r, judging) },
+		"knows tool \"T2\", which has no record": func(r map[Key]string) {
+			r[Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T2"}] = r[judging]
+		},
+		"a record of model":      func(r map[Key]string) { r[judging] = strings.ReplaceAll(r[judging], b.model.ID(), "another") },
 		"unexpected end of JSON": func(r map[Key]string) { r[slow] = "{" },
 		"trace: cut off":         func(r map[Key]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
 	} {
@@ -137,7 +146,7 @@ func TestLoadRefuses(t *testing.T) {
 		for k, v := range records {
 			all = append(all, Record{Key: k, Value: []byte(v)})
 		}
-		if _, err := Load(all, b.settings, NewModel(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(all, b.settings, modelsOf(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -157,19 +166,27 @@ func FuzzLoad(f *testing.F) {
 	b.window(at(12, "T2", false))
 	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "x"}, noon)
 	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value)
-	about := fmt.Sprintf(`{"version":2,"machine":%q,"model":%q,`, drill, m.ID())
-	f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`))
-	f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`))
-	f.Add([]byte(about+`"epoch":{"id":"0000000000000001","judged":[[0,18446744073709551615]]},"tool":{"tool":"T1","alarm":{"tool":"T9","raised":true,"judged":1,"recent":1},"wear":{"tool":"T2","windows":1}}}`), []byte(`{"raised":[{}],"drift":{"tools":1}}`), []byte(`{}`))
-	f.Fuzz(func(t *testing.T, first, second, third []byte) {
-		records := []Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}}
-		mach, err := Load(records, b.settings, NewModel(m), noon)
+	judging := Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
+	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value, b.records[judging].Value)
+	for _, version := range []int{2, recordVersion} {
+		about := fmt.Sprintf(`{"version":%d,"machine":%q,"model":%q,`, version, drill, m.ID())
+		f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`), []byte(`{}`))
+		f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"models":["`+m.ID()+`"],"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`),
+			[]byte(`{"model":"`+m.ID()+`","reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`))
+		f.Add([]byte(about+`"epoch":{"id":"0000000000000001","judged":[[0,18446744073709551615]]},"tool":{"tool":"T1","alarm":{"tool":"T9","raised":true,"judged":1,"recent":1},"wear":{"tool":"T2","windows":1}}}`), []byte(`{"raised":[{}],"drift":{"tools":1}}`), []byte(`{}`), []byte(`{}`))
+	}
+	f.Fuzz(func(t *testing.T, first, second, third, fourth []byte) {
+		records := []Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}, {Key: judging, Value: fourth}}
+		mach, err := Load(records, b.settings, modelsOf(m), noon)
 		if err != nil {
 			return
 		}
 		if _, err := Summarise(records); err != nil {
 			t.Errorf("it is loaded, and not summarised: %v", err)
+		}
+		d := &Deployment{Champion: m}
+		if mach.deployed = func(string) *Deployment { return d }; !mach.gone {
+			mach.deploy(d)
 		}
 		for seq, name := range []string{"T1", "T2", "T1", "T1"} {
 			w := at(uint64(100+seq), name, seq == 3)

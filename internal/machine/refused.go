@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,17 +41,28 @@ const mostRefused = 100
 // send windows of both kinds in turn.
 var refusedRule = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 
-// apply advises that the machine is not watched. The windows after it change only what is
-// remembered of the reason.
+// apply advises that the machine is not watched.
 func (w RefusedWindow) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
+	m.expire(w.At)
+	m.refuseWindow(w.Refusal, w.At, w.Now)
+}
+
+// refuseWindow advises that the machine is not watched. The windows after it change only what is
+// remembered of the reason.
+func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 	m.dirty.head = true
-	m.waitingSince, m.askedEnd = w.Now, nil // the machine is not silent
-	a := m.refuse(true, w.At, &event.Result{
+	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
+		was := n.Notice
+		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
+		m.publishNotice(event.SilenceAdvisory, "", n.Clear(), was, m.byCause(c, m.inSpindleBell().tool.Name))
+	}
+	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
+	a := m.refuse(true, at, &event.Result{
 		ID:    event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group,
-		Epoch: w.Epoch, Seq: w.Seq, Tool: m.alarm.State().Tool, Model: m.Model,
+		Epoch: w.Epoch, Seq: w.Seq, Tool: m.inSpindleBell().tool.Name, Model: m.Model,
 	})
 	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
 	if w.Why.What == NoModel {
@@ -61,6 +73,27 @@ func (w RefusedWindow) apply(m *Machine) {
 		a.Text = text
 	}
 }
+
+// unwatched returns why no model judges features of the machine; nil if one can.
+func (m *Machine) unwatched(d *Deployment, f *window.Features) *window.Mismatch {
+	layout := f.Form.Layout()
+	if d == nil {
+		if other := m.deployed(""); other != nil { // for machines of its name, of another layout
+			return window.Compare(layout, other.Champion.Layout)
+		}
+		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", cmp.Or(layout.Name(), layout.Fingerprint()))}
+	}
+	if err := m.models.use(d.Champion).covers(f.Form); err != nil {
+		return &window.Mismatch{What: window.OtherFeatures, Text: err.Error()}
+	}
+	return nil
+}
+
+// NoModel is the window.Mismatch.What of a window for which no model is deployed.
+const NoModel = "no model"
+
+// unjudged reports whether no window of the machine was ever judged: it has no tool before that.
+func (m *Machine) unjudged() bool { return len(m.Tools) == 0 }
 
 // LacksModel reports whether the text of a windows_refused advisory says that nothing but a
 // model is missing.
@@ -121,7 +154,7 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input, now time.Time) bool {
 
 // meet returns a machine of which nothing is known.
 func (o *Owner) meet(name string, now time.Time) *Machine {
-	m, err := New(name, o.settings, nil, now)
+	m, err := newMachine(name, o.settings, &o.models, o.deployedFor(name), now)
 	if err != nil {
 		panic("machine: settings: " + err.Error()) // they were checked before
 	}

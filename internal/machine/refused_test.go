@@ -260,7 +260,7 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 			if restarts > 0 {
 				p.restart()
 			}
-			if now, next := p.o.Machine(drill).Models(); now+next != "" {
+			if now, next := p.o.Machine(drill).Judges(); now+next != "" {
 				t.Errorf("retired %v, deployed %v, restarts %d: %q judges it, and then %q", retired, deployed, restarts, now, next)
 			}
 			p.alerts, p.advised = nil, nil

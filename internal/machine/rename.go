@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,57 +11,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// Moved returns a state record for another partition than it lies in: without the offsets of
-// windows, which are of the partition that it leaves. What would be read again from there is
-// read from the oldest window. It reports a record that no program of ours wrote.
-func Moved(r Record) (Record, error) {
-	switch {
-	case r.Value == nil || r.Key.Slow:
-	case r.Key.OfTool:
-		var t toolRecord
-		if err := json.Unmarshal(r.Value, &t); err != nil {
-			return Record{}, err
-		}
-		t.From = -1
-		t.Trace.forgetOffsets()
-		r.Value = event.JSON(t)
-	default:
-		var h headRecord
-		if err := json.Unmarshal(r.Value, &h); err != nil {
-			return Record{}, err
-		}
-		h.forgetOffsets()
-		r.Value = event.JSON(h)
-	}
-	return r, nil
-}
-
-func (h *headRecord) forgetOffsets() {
-	if h.Tool != nil {
-		h.Tool.Trace.forgetOffsets()
-	}
-	for i := range h.Evidence {
-		h.Evidence[i].Offset = oldest(h.Evidence[i].Offset)
-	}
-}
-
-func (t Trace) forgetOffsets() {
-	for i := range t {
-		t[i].Offset = oldest(t[i].Offset)
-	}
-}
-
-// oldest returns the least offset in the topic that an offset is of, see InFeatures.
-func oldest(offset int64) int64 {
-	if offset < -1 {
-		return InFeatures(0)
-	}
-	return 0
-}
-
 // Renamed returns the state records of a machine under another name, for a command
-// that renames it. Offsets and evidence that is not written yet are of the old name's
-// windows, and left out. It reports records that no program of ours wrote.
+// that renames it. Evidence that is not written yet and the offsets of windows are of the old name, and left out. It
+// reports records that no program of ours wrote.
 func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 	var out []Record
 	for _, r := range records {
@@ -69,19 +22,7 @@ func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 			return nil, fmt.Errorf("state record %q is not of machine %.64q and group %s", r.Key, was, group)
 		}
 		k.Machine = name
-		moved, err := Moved(Record{Key: k, Value: r.Value})
-		if err != nil {
-			return nil, err
-		}
-		if !k.Slow && !k.OfTool {
-			var h headRecord
-			if err := json.Unmarshal(moved.Value, &h); err != nil {
-				return nil, err
-			}
-			h.Machine, h.Evidence, h.Epoch, h.Newest = name, nil, nil, time.Time{}
-			moved.Value = event.JSON(h)
-		}
-		out = append(out, moved)
+		out = append(out, Record{Key: k, Value: r.Value})
 	}
 	if len(out) == 0 {
 		return nil, errors.New("no state record")
@@ -97,30 +38,120 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	if err != nil {
 		return nil, d, err
 	}
-	m, err := Load(records, o.settings, o.loadedBy(c.Key, records), now)
+	m, err := o.load(c.Key, e.Was, records, now)
 	if err != nil {
 		return nil, d, err
 	}
-	m.Epochs, m.Notices = nil, nil // ingesters of the new name have epochs of their own, and advisories ended with the old one
+	m.Epochs, m.Notices, m.Evidence, m.Newest = nil, nil, nil, time.Time{} // ingesters of the new name have epochs of their own, and advisories ended with the old one
+	for _, t := range m.Tools {
+		t.PastGone = true // no windows from before lie under the new name
+		for i := range t.Trace {
+			t.Trace[i].Offset = 0
+		}
+		for _, j := range t.Judgings {
+			if j.Trial != nil {
+				j.Trial.Announced, j.Trial.Called = false, time.Time{}
+			}
+		}
+		t.Alarm.Announced, t.Alarm.Called = false, time.Time{} // it was cleared under the old name, and is raised again below
+	}
 	m.writeAll()
 	m.decision = &d
 	defer func() { m.decision = nil }()
-	why := m.causeWithoutWindow(fmt.Sprintf("%s/%s/command/%s", m.Machine, m.settings.Group, e.ID), c.At)
+	m.expire(c.At)
+	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
 	why.by, why.note, why.action = e.By, e.Note, e.ID
-	was, t := m.alarm.State(), m.inSpindle()
-	var left alarm.State
-	if t != nil { // its alarm was cleared under the old name, and is raised again below
-		_, left = m.alarm.TakeOut()
-	}
-	a := m.alert(alarm.Change(event.Renamed), was, why)
+	b, renamed := m.inSpindleBell(), why
+	renamed.word = cmp.Or(m.Masks.Word(alarm.Masks{}), "normal") // no alarm has been announced under the name
+	a := m.alert(b, alarm.Change(event.Renamed), b.alarm.State, renamed)
 	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", short(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
-	if t != nil {
-		why.reason, why.tool, why.action = "tool_back", t.Name, e.ID
-		d.Alerts = append(d.Alerts, m.report(m.alarm.PutIn(t.Name, left), alarm.State{Tool: t.Name, Since: left.Since}, why)...)
-		t.Alarm = m.alarm.State()
+	if len(m.Tools) > 0 {
+		why.reason, why.tool = "tool_back", b.tool.Name
+		d.Alerts = append(d.Alerts, m.announce(b, why)...)
+		for _, j := range b.tool.Judgings {
+			if j.Trial != nil {
+				m.tellTrial(m.announce(m.trial(b.tool, j), why))
+			}
+		}
 	}
 	m.Commands.note(e.ID, c.At)
 	return m, d, nil
+}
+
+// Moved returns a state record for another partition than it lies in: without the offsets of
+// windows, which are of the partition that it leaves, and where no model finds the past of a tool any more. What would be
+// read again from there is read from the oldest window. It reports a record that no program of ours wrote.
+func Moved(r Record) (Record, error) {
+	if r.Value == nil || !r.Key.OfTool && !r.Key.isHead() {
+		return r, nil
+	}
+	var fields map[string]json.RawMessage // of any version
+	err := json.Unmarshal(r.Value, &fields)
+	if err == nil && r.Key.OfTool {
+		err = leavePartition(fields)
+	} else if err == nil {
+		err = leaveHead(fields)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r.Value = event.JSON(fields)
+	return r, nil
+}
+
+// leaveHead does so in the record of the machine itself.
+func leaveHead(fields map[string]json.RawMessage) error {
+	if text, there := fields["tool"]; there {
+		var tool map[string]json.RawMessage
+		if err := json.Unmarshal(text, &tool); err != nil {
+			return err
+		}
+		if err := leavePartition(tool); err != nil {
+			return err
+		}
+		fields["tool"] = event.JSON(tool)
+	}
+	var jobs []EvidenceJob
+	if text, there := fields["evidence"]; there {
+		if err := json.Unmarshal(text, &jobs); err != nil {
+			return err
+		}
+		for i := range jobs {
+			jobs[i].Offset = oldest(jobs[i].Offset)
+		}
+		fields["evidence"] = event.JSON(jobs)
+	}
+	return nil
+}
+
+// leavePartition does so in what is kept of a tool.
+func leavePartition(tool map[string]json.RawMessage) error {
+	tool["past_gone"] = event.JSON(true)
+	if _, before := tool["from"]; before {
+		delete(tool, "first") // by which the release before found the past
+		tool["from"] = event.JSON(-1)
+	}
+	text, there := tool["trace"]
+	if !there {
+		return nil
+	}
+	var t Trace
+	if err := json.Unmarshal(text, &t); err != nil {
+		return err
+	}
+	for i := range t {
+		t[i].Offset = oldest(t[i].Offset)
+	}
+	tool["trace"] = event.JSON(t)
+	return nil
+}
+
+// oldest returns the least offset in the topic that an offset is of, see InFeatures.
+func oldest(offset int64) int64 {
+	if offset < -1 {
+		return InFeatures(0)
+	}
+	return 0
 }

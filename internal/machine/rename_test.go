@@ -1,83 +1,119 @@
 package machine
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 )
 
-// A machine that was renamed goes on with the references of its tools, and with no offset of the
-// partition of its old name.
-func TestRename(t *testing.T) {
-	const was = "acme/line1/lathe"
-	a, b := pair(t)
-	old, err := New(was, &Settings{Group: group, Alarm: testAlarm}, NewModel(a), noon)
-	if err != nil {
-		t.Fatal(err)
+const lathe = "acme/line1/lathe"
+
+// rename sends the commands that give the drill another name.
+func (p *plant) rename(name string) {
+	p.t.Helper()
+	c := event.Command{ID: "rename", Machine: name, Action: event.Rename, By: "kim", Was: drill, Issued: p.now()}
+	for k, r := range p.records {
+		c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
 	}
-	old.Model = a.ID()
-	for seq := range uint64(3) {
-		w := at(seq, "T1", false)
-		w.Machine = was
-		old.Apply(Window{Features: machinetest.Features(nil, w), Offset: 100 + int64(seq), At: noon, Now: noon})
+	p.command(event.Command{ID: "retire", Action: event.Retire})
+	p.do(p.o.On(Reply{Commands: []Command{{Key: name, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+	p.commanded++
+	if p.o.Machine(name) == nil || p.letters > 0 {
+		p.t.Fatalf("not renamed: %d letters", p.letters)
 	}
-	old.writeAll()
-	kept := event.Command{ID: "1", Action: event.Rename, Was: was}
-	for _, r := range old.Records() {
-		kept.State = append(kept.State, event.Kept{Key: r.Key.String(), Value: r.Value})
-	}
-	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
-	p.command(kept)
-	m := p.o.Machine(drill)
-	if m == nil || m.inSpindle().Reference.Windows != 2 || m.inSpindle().From != -1 {
-		t.Fatalf("the machine was not renamed: %+v", m)
-	}
-	for _, w := range m.inSpindle().Trace {
-		if w.Offset != 0 {
-			t.Errorf("the trace has offset %d of the old name's partition", w.Offset)
+}
+
+// A machine that is renamed goes on with its references and its alarm, and no model builds anything from windows of the
+// new name as if they were the tool's first ones: a worn tool stays worn.
+func TestRenamedToolStaysWorn(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
+	for _, now := range []bool{false, true} {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+		seq := uint64(0)
+		next := func(n int, name string, faulty bool) {
+			for range n {
+				w := at(seq, "T1", faulty)
+				if w.Machine = name; name != drill {
+					w.Epoch = 9
+				}
+				p.window(machinetest.Features(nil, w))
+				seq++
+			}
+		}
+		next(10, drill, false)
+		next(10, drill, true)
+		p.rename(lathe)
+		wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared retired", "retired", "renamed", "raised tool_back"})
+		p.deploy(fleetOf(&Deployment{Champion: b, Now: now}, a, b))
+		next(3, lathe, true)
+		if p.build() {
+			t.Error("a build looks for windows that lie under the old name")
+		}
+		p.restart()
+		next(3, lathe, true)
+		for _, r := range p.results[20:] {
+			if r.Verdict != event.Faulty {
+				t.Errorf("now %v, window %d of a worn tool is %s", now, r.Seq, r.Verdict)
+			}
 		}
 	}
 }
 
-// Records that move to another partition lose their offsets, and nothing else.
+// Records of another machine or group, or none, rename nothing.
+func TestRenameRefuses(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	for i, kept := range [][]event.Kept{
+		{{Key: Key{Group: group, Machine: "acme/other"}.String(), Value: []byte("{}")}},
+		{{Key: Key{Group: "other", Machine: drill}.String(), Value: []byte("{}")}},
+		{{Key: Key{Group: group, Machine: drill}.String(), Value: []byte(`{"version":3,"machine":"acme/other"}`)}},
+		{{Key: "x", Value: []byte("{}")}},
+	} {
+		c := event.Command{ID: "r", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: p.now(), State: kept}
+		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+		p.commanded++
+		if p.letters != i+1 || p.o.Machine(lathe) != nil {
+			t.Errorf("records %d were taken", i)
+		}
+	}
+}
+
+// A record that is moved to another partition keeps all but offsets, in either version, and no model looks for the tool's past
+// there.
 func TestMoved(t *testing.T) {
-	b := newBench(t, machinetest.Cycling(t), withEvidence)
-	for seq := range uint64(12) {
-		b.window(at(seq, "T1", seq > 8))
-	}
-	b.window(at(12, "T2", true))
-	b.window(at(13, "T2", true))
-	if len(b.m.Evidence) == 0 {
-		t.Fatal("no evidence is pending")
-	}
-	b.m.writeAll()
-	was := b.m.Records()
-	for _, tool := range b.m.Tools {
-		tool.From = -1
-		for i := range tool.Trace {
-			tool.Trace[i].Offset = 0
+	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
+	fresh := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	fresh.run(fresh.run(0, 4, "T1", false), 4, "T1", true)
+	fresh.run(8, 3, "T2", false)
+	kept := before(t, &Deployment{Champion: a}, a, b)
+	for _, p := range []*plant{fresh, kept} {
+		for k, r := range p.records {
+			moved, err := Moved(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.records[k] = moved
+		}
+		p.restart()
+		m := p.o.Machine(drill)
+		if p.letters > 0 || m == nil || len(m.Tools) < 2 {
+			t.Fatalf("%d letters", p.letters)
+		}
+		for _, tool := range m.Tools {
+			for _, w := range tool.Trace {
+				if !tool.PastGone || w.Offset != 0 {
+					t.Errorf("%s: past gone %v, a window at %d", tool.Name, tool.PastGone, w.Offset)
+				}
+			}
+		}
+		p.deploy(fleetOf(&Deployment{Champion: otherFeatures(t), Now: true}, a, b, otherFeatures(t)))
+		p.run(30, 2, m.inSpindle().Name, false)
+		if r := p.last(); r.Model != a.ID() || p.build() {
+			t.Errorf("%s", event.JSON(r))
 		}
 	}
-	for i := range b.m.Evidence {
-		b.m.Evidence[i].Offset = 0
-	}
-	b.m.writeAll()
-	changed := 0
-	for i, want := range b.m.Records() {
-		got, err := Moved(was[i])
-		if err != nil || got.Key != want.Key || !bytes.Equal(got.Value, want.Value) {
-			t.Errorf("%v: %v\n%s\nwant\n%s", got.Key, err, got.Value, want.Value)
-		}
-		if !bytes.Equal(got.Value, was[i].Value) {
-			changed++
-		}
-	}
-	if changed < 3 {
-		t.Errorf("%d records had an offset", changed)
-	}
-	if _, err := Moved(Record{Key: Key{Group: group, Machine: drill}, Value: []byte("{")}); err == nil {
-		t.Error("a record that is cut off is moved")
+	if _, err := Moved(Record{Key: Key{Group: group, Machine: drill}, Value: []byte("x")}); err == nil {
+		t.Error("a damaged record is moved")
 	}
 }

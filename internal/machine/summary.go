@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +17,20 @@ type Summary struct {
 	Model        string // id of the model that judged last
 	Tool         string // in the spindle
 	Tools        int    // that are remembered
-	Alarm        alarm.State
-	Incident     string // what people call the alarm that stands; empty if none does
+	Alarm        Alarm  // of the tool in the spindle
+	Masks        alarm.Masks
 	Notices      []Notice
 	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
 	FeaturesOnly bool      // of the last window in order Kafka has the features only: the gateway is in mode edge
+}
+
+// Word returns the state of the alarm in the words of a result.
+func (s *Summary) Word() string { return s.Alarm.Word(s.Masks) }
+
+// Mask returns the lowest mask that is on; nil if none is.
+func (s *Summary) Mask() *alarm.Mask {
+	a := &s.Alarm.Masks
+	return cmp.Or(s.Masks.Service, a.Service, s.Masks.Suppression, a.Suppression, a.Shelf)
 }
 
 // Summarise returns how a machine stands, from its records of one group. It reports
@@ -32,26 +42,49 @@ func Summarise(records []Record) (s Summary, err error) {
 		case r.Key.OfTool:
 			s.Tools++
 			continue
-		case r.Key.Slow:
+		case !r.Key.isHead():
 			continue
 		}
 		s.Machine, found = r.Key.Machine, true
-		var h headRecord
-		if err := json.Unmarshal(r.Value, &h); err != nil {
-			return s, fmt.Errorf("machine: state of %.64q: %w", r.Key.Machine, err)
+		version, err := versionOf([]Record{r})
+		if err == nil {
+			err = s.head(r, version)
 		}
-		s.Model, s.Notices, s.LastWindowAt = h.Model, h.Notices, h.LastAt
-		if h.Tool != nil {
-			s.Alarm, s.Tool, s.Incident = h.Tool.Alarm, h.Tool.Name, h.Tool.Incident
-			if n := len(h.Tool.Trace); n > 0 {
-				s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= InFeatures(0)
-			}
+		if err != nil {
+			return s, fmt.Errorf("machine: state of %.64q: %w", r.Key.Machine, err)
 		}
 	}
 	if !found {
 		return s, errors.New("machine: no record of the machine itself")
 	}
 	return s, nil
+}
+
+// head takes the record of the machine itself.
+func (s *Summary) head(r Record, version int) error {
+	var h headRecord
+	if version == 2 {
+		var before headBefore
+		if err := json.Unmarshal(r.Value, &before); err != nil {
+			return err
+		}
+		h.Model, h.Notices, h.LastWindowAt = before.Model, before.Notices, before.LastAt
+		if t := before.Tool; t != nil {
+			var m Machine
+			h.Tool = (&toolBefore{fastToolBefore: *t, Rebuild: true}).tool(&m, true)
+			h.Masks = m.Masks
+		}
+	} else if err := json.Unmarshal(r.Value, &h); err != nil {
+		return err
+	}
+	s.Model, s.Notices, s.LastWindowAt, s.Masks = h.Model, h.Notices, h.LastWindowAt, h.Masks
+	if h.Tool != nil {
+		s.Alarm, s.Tool = h.Tool.Alarm, h.Tool.Name
+		if n := len(h.Tool.Trace); n > 0 {
+			s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= InFeatures(0)
+		}
+	}
+	return nil
 }
 
 // Stands reports whether the notice was published as raised and not yet as cleared.
@@ -73,20 +106,20 @@ func (n *Notice) Shown(group, machine, modelID string) event.Advisory {
 func (s *Summary) Shown(group string) event.Alert {
 	a := s.Alarm
 	e := event.Alert{
-		ID: s.Machine + "/" + group + "/standing", Group: group, Machine: s.Machine, Tool: a.Tool, Alarm: a.Word(), Incident: s.Incident, Severity: "info",
+		ID: s.Machine + "/" + group + "/standing", Group: group, Machine: s.Machine, Tool: s.Tool, Alarm: s.Word(), Incident: a.Incident, Severity: "info",
 		Since: a.Since, At: a.At, Model: s.Model,
 	}
 	if e.Alarm == "raised" {
 		e.Severity = "warning"
 	}
 	name := short(s.Machine)
-	if a.Tool != "" {
-		name += " tool " + a.Tool
+	if s.Tool != "" {
+		name += " tool " + s.Tool
 	}
-	if s.Incident == "" {
+	if a.Incident == "" {
 		e.Since, e.Text = e.At, fmt.Sprintf("%s: no open alarm.", name)
 	} else {
-		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, clockTime(a.Since), a.Word())
+		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, clockTime(a.Since), e.Alarm)
 	}
 	return e
 }

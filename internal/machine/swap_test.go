@@ -26,9 +26,9 @@ func of(epoch, seq uint64, tool string) *window.Features {
 	return machinetest.Features(nil, w)
 }
 
-// A replay leaves out windows that the machine has not judged yet: another group, or a gateway,
+// A build leaves out windows that the machine has not judged yet: another group, or a gateway,
 // may have published their features before. The machine judges them itself, once.
-func TestReplayOfWindowsToCome(t *testing.T) {
+func TestBuildOfWindowsToCome(t *testing.T) {
 	a, b := pair(t)
 	p, q := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b)), newPlant(t, fleetOf(&Deployment{Champion: b}, b))
 	var all []*window.Features
@@ -39,11 +39,11 @@ func TestReplayOfWindowsToCome(t *testing.T) {
 		p.window(f)
 	}
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
-	r := p.o.ReplayDue(p.now())
+	r := p.o.BuildDue(p.now())
 	for _, f := range all[:8] {
 		r.Observe(f, p.now())
 	}
-	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
 	for _, f := range all[2:] {
 		p.window(f)
 	}
@@ -59,7 +59,7 @@ func TestReplayOfWindowsToCome(t *testing.T) {
 
 // Features of windows from before the tool's first one, which another group has published
 // later, do not make a second ingester the machine's.
-func TestReplayAmongOthersFeatures(t *testing.T) {
+func TestBuildAmongOthersFeatures(t *testing.T) {
 	a, b := pair(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
 	log := []*window.Features{
@@ -69,12 +69,12 @@ func TestReplayAmongOthersFeatures(t *testing.T) {
 		p.window(f)
 	}
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
-	r := p.o.ReplayDue(p.now())
+	r := p.o.BuildDue(p.now())
 	for _, f := range append(append(append([]*window.Features{}, log[:6]...), log[:6]...), log[6:]...) {
 		r.Observe(f, p.now())
 	}
-	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
-	if n := p.o.Machine(drill).inSpindle().Reference.Windows; n != 3 {
+	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	if n := p.o.Machine(drill).inSpindle().judging(b.ID()).Reference.Windows; n != 3 {
 		t.Errorf("the reference was learnt from %d windows, want 3", n)
 	}
 }
@@ -92,7 +92,7 @@ func TestDeploymentAfterRestart(t *testing.T) {
 		t.Errorf("after a restart the alarm has %d of %d", got.K, got.N)
 	}
 	p.command(event.Command{ID: "2", Action: event.NewTool, Tool: "T1"})
-	if now, next := p.o.Machine(drill).Models(); now != b.ID() || next != "" {
+	if now, next := p.o.Machine(drill).Judges(); now != b.ID() || next != "" {
 		t.Errorf("a tool that is declared new is judged by %s and then by %q, want %s", now, next, b.ID())
 	}
 	p.deploy(fleetOf(nil, a, b))
@@ -102,30 +102,31 @@ func TestDeploymentAfterRestart(t *testing.T) {
 	}
 }
 
-// A machine that is retired while its tool's past is replayed begins again, and its later swaps
+// A machine that is retired while a model sees its tool's past begins again, and its later swaps
 // at once come.
-func TestRetiredDuringReplay(t *testing.T) {
+func TestRetiredDuringBuild(t *testing.T) {
 	a, b := pair(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
 	p.window(of(1, 0, "T1"))
 	p.window(of(1, 1, "T1"))
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
-	r := p.o.ReplayDue(p.now())
+	r := p.o.BuildDue(p.now())
 	p.command(event.Command{ID: "1", Action: event.Retire})
-	p.do(p.o.On(Reply{Replayed: r, Now: p.now()}))
+	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
 	p.window(of(1, 2, "T1"))
 	p.window(of(1, 3, "T1"))
 	p.deploy(fleetOf(&Deployment{Champion: a, Now: true}, a, b))
-	if !p.replay() {
-		t.Error("nothing is to be replayed")
+	if !p.build() {
+		t.Error("nothing is to be built")
 	}
-	if now, _ := p.o.Machine(drill).Models(); now != a.ID() {
+	p.window(of(1, 4, "T1"))
+	if now, _ := p.o.Machine(drill).Judges(); now != a.ID() {
 		t.Errorf("%s judges", now)
 	}
 }
 
-// A reference that is to be rebuilt waits while no model is deployed.
-func TestNoRebuildWithoutModel(t *testing.T) {
+// A build waits while no model is deployed.
+func TestNoBuildWithoutModel(t *testing.T) {
 	a, b := pair(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
 	for seq := range uint64(4) {
@@ -134,13 +135,14 @@ func TestNoRebuildWithoutModel(t *testing.T) {
 	p.fleet = fleetOf(&Deployment{Champion: b}, b) // the old model is not known any more
 	p.restart()
 	p.window(of(1, 4, "T1"))
-	if _, due := p.o.Machine(drill).RebuildDue(); !due {
-		t.Fatal("nothing is to be rebuilt")
+	if p.o.BuildDue(p.now()) == nil {
+		t.Fatal("nothing is to be built")
 	}
 	p.fleet = fleetOf(nil)
 	p.restart()
-	if _, due := p.o.Machine(drill).RebuildDue(); due {
-		t.Error("a rebuild without a model is due")
+	p.window(of(1, 5, "T1"))
+	if p.o.BuildDue(p.now()) != nil {
+		t.Error("a build without a model is due")
 	}
 }
 
@@ -164,9 +166,8 @@ func TestShadowOfResentWindows(t *testing.T) {
 	}
 }
 
-// A command for the tool leaves no record of a shadow that has not seen the tool's past: it
-// would go on without it after a restart.
-func TestCommandToWaitingShadow(t *testing.T) {
+// A restart before a shadow has seen the tool's past leaves nothing of it: it sees the past after that.
+func TestRestartOfWaitingShadow(t *testing.T) {
 	a, b := pair(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
 	for seq := range uint64(3) {
@@ -176,13 +177,13 @@ func TestCommandToWaitingShadow(t *testing.T) {
 	p.window(of(1, 3, "T1"))
 	p.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T9"})
 	for k := range p.records {
-		if k.Group != group {
+		if k.Model == b.ID() {
 			t.Errorf("record %q", k.String())
 		}
 	}
 	p.restart()
 	p.window(of(1, 4, "T1"))
-	if !p.replay() {
+	if !p.build() {
 		t.Error("the shadow goes on without the past of the tool")
 	}
 }
@@ -198,7 +199,10 @@ func TestShadowsInOrder(t *testing.T) {
 	var want string
 	for i := range 20 {
 		p := newPlant(t, fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}, {Model: c}}}, a, b, c))
-		p.window(of(1, 0, "T1"))
+		for seq := range uint64(9) {
+			w := at(seq, "T1", seq > 4)
+			p.window(machinetest.Features(nil, w))
+		}
 		p.order = ""
 		p.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"})
 		if want == "" {
@@ -216,8 +220,8 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 	p := newPlant(t, fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
 	p.window(of(1, 0, "T1"))
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true, Shadows: []Shadow{{Model: b}}}, a, b))
-	if !p.replay() {
-		t.Fatal("nothing is to be replayed")
+	if p.build() {
+		t.Fatal("the shadow has seen all of the tool")
 	}
 	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b}}}, a, b))
 	var in []Input
@@ -228,7 +232,7 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 	}
 	p.do(p.o.On(Reply{Windows: in, Now: p.now()}))
 	p.window(of(1, 3, "T2"))
-	p.replay()
+	p.build()
 	p.window(of(1, 4, "T2"))
 	all := p.shadows[ShadowGroup(group, b.ID())]
 	for _, r := range all {

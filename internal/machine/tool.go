@@ -1,12 +1,11 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/trend"
 )
 
 // otherLife reports whether life names another tool under the same name.
@@ -16,16 +15,19 @@ func (m *Machine) indexTool(name string) int {
 	return slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Name == name })
 }
 
+// is reports whether a window's tool and life name the tool.
+func (t *Tool) is(name, life string) bool { return t.Name == name && !t.otherLife(life) }
+
 // newTool returns a tool of which nothing is known.
-func newTool(name, life string) *Tool {
-	return &Tool{Name: name, Life: life, From: -1, Reference: model.Reference{Tool: name}, Wear: trend.Tool{Name: name}, Alarm: alarm.State{Tool: name}}
-}
+func newTool(name, life string) *Tool { return &Tool{Name: name, Life: life} }
 
 // park keeps a tool that is not in the spindle, in place of one of the same name, and
 // forgets the tool that was in the spindle the longest time ago if there are too many.
 func (m *Machine) park(t *Tool) {
 	t.Seen = m.nextSeen()
-	m.Tools = slices.DeleteFunc(m.Tools, func(o *Tool) bool { return o.Name == t.Name })
+	if i := m.indexTool(t.Name); i >= 0 {
+		m.forget(i)
+	}
 	m.Tools = slices.Insert(m.Tools, max(len(m.Tools)-1, 0), t)
 	m.forgetOldest()
 }
@@ -38,86 +40,101 @@ func (m *Machine) nextSeen() (n int) {
 	return n
 }
 
+// forget forgets a tool.
+func (m *Machine) forget(i int) {
+	m.writeTool(m.Tools[i])
+	m.Tools = slices.Delete(m.Tools, i, i+1)
+}
+
 func (m *Machine) forgetOldest() {
-	for len(m.Tools) > KeptTools {
-		m.dirty.tools[m.Tools[0].Name] = true
-		m.Tools = slices.Delete(m.Tools, 0, 1)
+	for len(m.Tools) > m.settings.keptTools() {
+		m.forget(0)
 	}
 }
 
-// changeTool puts the tool of a window into the spindle, unless it is there: the tool
+// changeTool puts the tool of a window into the spindle, and reports whether it was not there: the tool
 // before it waits, with all that is known of it. A tool that was in before comes back
 // with all that was known of it, unless it was declared new.
-func (m *Machine) changeTool(w Window, r *event.Result) {
+func (m *Machine) changeTool(w Window, r *event.Result) bool {
 	before := m.inSpindle()
-	if before != nil && before.Name == w.Tool && !before.otherLife(w.ToolLife) {
-		return
-	}
-	if m.next != nil {
-		m.swapModel()
+	if before != nil && before.is(w.Tool, w.ToolLife) {
+		return false
 	}
 	next := newTool(w.Tool, w.ToolLife)
-	if i := m.indexTool(w.Tool); i >= 0 {
-		if !m.Tools[i].otherLife(w.ToolLife) {
-			next = m.Tools[i]
-		}
-		if m.Tools[i] != before {
-			m.Tools = slices.Delete(m.Tools, i, i+1)
-		}
+	if i := m.indexTool(w.Tool); i >= 0 && m.Tools[i].is(w.Tool, w.ToolLife) {
+		next = m.Tools[i]
 	}
-	m.swap(before, next, ofWindow(r, "tool_change"))
+	c := ofWindow(r, "tool_change")
+	c.now = w.At
+	m.swap(before, next, c)
+	return true
 }
 
 // swap takes one tool out of the spindle, nil if there was none, puts another one in, and
-// publishes what that means for the alarm.
+// publishes what that means for their alarms.
 func (m *Machine) swap(before, next *Tool, c cause) {
-	was := m.alarm.State()
 	if before != nil {
-		c.cutting = before.Cutting
+		m.leave(before, next, c)
 	}
-	out, left := m.alarm.TakeOut()
-	if before != nil {
-		incident := before.Incident
-		m.decision.Alerts = append(m.decision.Alerts, m.report(out, was, c)...)
-		m.dismiss(before.Name, c)
-		before.Alarm, before.Incident = left, incident // it stands again when the tool comes back
-		before.Seen = m.nextSeen()                     // a tool may have been parked since it was put in
-		m.dirty.tools[before.Name] = true
-		if before.Name == next.Name { // declared new under its name
-			m.Tools = m.Tools[:len(m.Tools)-1]
+	if i := m.indexTool(next.Name); i >= 0 {
+		if m.Tools[i] != next {
+			m.writeTool(m.Tools[i]) // the tool under this name is another one now
 		}
+		m.Tools = slices.Delete(m.Tools, i, i+1)
 	}
 	next.Seen = m.nextSeen()
-	m.dirty.tools[next.Name] = true
 	m.Tools = append(m.Tools, next)
+	m.writeTool(next)
 	m.forgetOldest()
-	was = alarm.State{Tool: next.Name, Since: next.Alarm.Since}
-	in := m.alarm.PutIn(next.Name, next.Alarm)
-	c.reason, c.cutting = "tool_back", next.Cutting
-	c.tool = next.Name
-	m.decision.Alerts = append(m.decision.Alerts, m.report(in, was, c)...)
+}
+
+// enters announces the alarm of a tool that has just been put in.
+func (m *Machine) enters(next *Tool, c cause) {
+	c.reason, c.cutting, c.tool = "tool_back", next.Cutting, next.Name
+	m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(next), c)...)
+	for _, j := range next.Judgings {
+		if j.Trial != nil {
+			m.tellTrial(m.announce(m.trial(next, j), c))
+		}
+	}
+}
+
+// leave takes a tool out of the spindle. Its alarm is not open in the machine any more. If the next one is a new tool
+// under its name, the alarm and its shelf end.
+func (m *Machine) leave(before, next *Tool, c cause) {
+	c.cutting = before.Cutting
+	b := m.bell(before)
+	out := before.Alarm.TakeOut()
+	was := before.Alarm.State
+	if before.Name == next.Name && before.Alarm.Shelf != nil {
+		out = append([]alarm.Change{alarm.Unshelved}, out...)
+	}
+	c.word = cmp.Or(m.Masks.Word(alarm.Masks{}), "normal")
+	m.decision.Alerts = append(m.decision.Alerts, m.report(b, out, was, c)...)
+	m.takeOutTrials(before, c)
+	m.dismiss(before.Name, c)
+	before.Seen = m.nextSeen() // a tool may have been parked since it was put in
+	m.writeTool(before)
+}
+
+// takeOutTrials says of a tool that leaves the spindle what that means for the alarms that its shadows would have.
+func (m *Machine) takeOutTrials(t *Tool, c cause) {
+	c.word = "normal" // no one masks what a shadow says
+	for _, j := range t.Judgings {
+		if j.Trial != nil {
+			m.tellTrial(m.report(m.trial(t, j), j.Trial.TakeOut(), j.Trial.State, c))
+		}
+	}
 }
 
 // declareNew forgets what is known of a tool, which a person says is new. Its windows
 // before may still come; they are of the old one.
 func (m *Machine) declareNew(name string, c cause) {
 	if t := m.inSpindle(); t != nil && t.Name == name {
-		if m.next != nil {
-			m.swapModel()
-		}
 		m.swap(t, newTool(name, t.Life), c) // the life that the ingester names was declared new
 		return
 	}
 	if i := m.indexTool(name); i >= 0 {
-		m.Tools = slices.Delete(m.Tools, i, i+1)
-		m.dirty.tools[name] = true
+		m.forget(i)
 	}
-}
-
-// incident returns what people call the alarm that stands, of the tool in the spindle.
-func (m *Machine) incident() string {
-	if t := m.inSpindle(); t != nil {
-		return t.Incident
-	}
-	return ""
 }

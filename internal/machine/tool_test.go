@@ -12,11 +12,11 @@ import (
 )
 
 // A worn tool that is taken out and comes back is judged at once, and its alarm stands
-// again under the same name, acknowledged if it was.
+// again under the same name. An alarm that was acknowledged calls no one.
 func TestToolBack(t *testing.T) {
 	m := machinetest.OneValue(t)
 	for word, acknowledge := range map[string]bool{"raised": false, "acknowledged": true} {
-		b := newBench(t, m)
+		b := newBench(t, m, func(s *Settings) { s.Alarm.ReAlarm = time.Second })
 		seq, incident := b.wear("T1", 0)
 		if acknowledge {
 			b.command(event.Command{ID: "1", Action: event.Acknowledge, Incident: incident}, noon)
@@ -29,18 +29,91 @@ func TestToolBack(t *testing.T) {
 		}
 		b.restart()
 		in := b.window(at(seq+1, "T1", true))
-		wantStrings(t, "in", states(in.Alerts), []string{"raised tool_back"})
-		a, r := in.Alerts[0], in.Result
-		if a.Incident != incident || a.Alarm != word || a.Severity != "warning" || a.Tool != "T1" || !a.Since.Equal(at(2, "", false).Start) ||
-			!strings.HasPrefix(a.Text, "drill tool T1: is back, FAULTY since 2026-11-02 02:00:02.") {
-			t.Errorf("%s", event.JSON(a))
-		}
-		if r.Verdict != event.Faulty || r.Alarm != word || r.Incident != incident {
+		if r := in.Result; r.Verdict != event.Faulty || r.Alarm != word || r.Incident != incident {
 			t.Errorf("%s: the worn tool is judged %s, alarm %s of %s", word, r.Verdict, r.Alarm, r.Incident)
+		}
+		if acknowledge {
+			wantStrings(t, "in", states(in.Alerts), nil)
+		} else {
+			wantStrings(t, "in", states(in.Alerts), []string{"raised tool_back"})
+			if a := in.Alerts[0]; a.Incident != incident || a.Alarm != word || a.Severity != "warning" || a.Tool != "T1" || !a.Since.Equal(at(2, "", false).Start) ||
+				!strings.HasPrefix(a.Text, "drill tool T1: is back, FAULTY since 2026-11-02 02:00:02.") {
+				t.Errorf("%s", event.JSON(a))
+			}
 		}
 		if d := b.window(at(seq+2, "T1", true)); len(d.Alerts) > 0 {
 			t.Errorf("%s: raised again: %v", word, states(d.Alerts))
 		}
+		b.restart()
+		wantStrings(t, "out again", states(b.window(at(seq+3, "T2", false)).Alerts), map[bool][]string{false: {"cleared tool_change"}}[acknowledge])
+	}
+}
+
+// A tool that comes back is silent for a while after its alarm has called: two tools in turn call each few minutes, and
+// not with each part. What was silent calls in the end, also without a window.
+func TestReAlarm(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, incident := b.wear("T1", 0)
+	called := b.sent - time.Second
+	calls := 1
+	for b.sent < 29*time.Minute {
+		for _, tool := range []string{"T2", "T1"} {
+			for range 30 {
+				d := b.window(at(seq, tool, tool == "T1"))
+				seq++
+				for _, a := range d.Alerts {
+					if a.State == event.Raised {
+						calls++
+						if since := a.At.Sub(noon) - called; a.Incident != incident || since < 10*time.Minute && b.sent > time.Minute {
+							t.Fatalf("%s, %v after the call before", event.JSON(a), since)
+						}
+						called = b.sent - time.Second
+					}
+				}
+				if seq%50 == 0 {
+					b.restart()
+				}
+			}
+		}
+	}
+	if calls != 3 {
+		t.Errorf("%d calls in half an hour, want 3", calls)
+	}
+	b.window(at(seq, "T2", false))
+	b.window(at(seq+1, "T1", true))
+	b.restart()
+	d := b.apply(Tick{Now: noon.Add(called + 10*time.Minute)})
+	wantStrings(t, "a tick", states(d.Alerts), []string{"raised tool_back"})
+	if a := d.Alerts[0]; !a.At.Equal(noon.Add(called+10*time.Minute)) || a.Incident != incident {
+		t.Errorf("%s", event.JSON(a))
+	}
+}
+
+// Five worn tools of forty, acknowledged, call no one in a shift.
+func TestToolChangerIsQuiet(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, commands := uint64(0), 0
+	alerts := 0
+	for round := range 12 {
+		for tool := range 40 {
+			for range 5 {
+				d := b.window(at(seq, fmt.Sprint("T", tool), tool%8 == 0 && round > 0))
+				seq++
+				for _, a := range d.Alerts {
+					switch {
+					case round > 1:
+						alerts++
+					case a.State == event.Raised:
+						commands++
+						b.command(event.Command{ID: fmt.Sprint("c", commands), Action: event.Acknowledge, Incident: a.Incident}, noon.Add(b.sent))
+					}
+				}
+			}
+		}
+		b.restart()
+	}
+	if commands != 5 || alerts > 0 {
+		t.Errorf("%d alarms were acknowledged, and there were %d alerts after that", commands, alerts)
 	}
 }
 
@@ -57,29 +130,79 @@ func TestToolWaits(t *testing.T) {
 	w := at(4, "T1", false)
 	w.Samples[0][0] = 12
 	r := b.judged(w)
-	if tool := b.m.inSpindle(); r.Wear == nil || r.Wear.WearUM != 144 || tool.Cutting != 4*time.Second || len(tool.Trace) != 4 || tool.From != 0 {
-		t.Errorf("%s, %v cut, %d windows, from %d", event.JSON(r), tool.Cutting, len(tool.Trace), tool.From)
+	if tool := b.m.inSpindle(); r.Wear == nil || r.Wear.WearUM != 144 || tool.Cutting != 4*time.Second || len(tool.Trace) != 4 {
+		t.Errorf("%s, %v cut, %d windows", event.JSON(r), tool.Cutting, len(tool.Trace))
 	}
 }
 
-// The masks of the machine stay when the tool changes, a shelf ends with its tool, and an
+// The masks of the machine stay when the tool changes, a shelf waits with its tool, and an
 // alarm that comes back under a mask is not published before the mask is taken off.
 func TestToolBackUnderMask(t *testing.T) {
-	b := newBench(t, machinetest.OneValue(t))
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.ReAlarm = time.Second })
 	seq, incident := b.wear("T1", 0)
 	b.window(at(seq, "T2", false))
-	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "set-up"}, noon)
+	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "set-up"}, noon.Add(b.sent))
 	b.restart()
 	d := b.window(at(seq+1, "T1", true))
 	if len(d.Alerts) > 0 || d.Result.Alarm != "suppressed" || d.Result.Incident != incident {
 		t.Fatalf("%v, %s", states(d.Alerts), event.JSON(d.Result))
 	}
 	b.restart()
-	d = b.command(event.Command{ID: "2", Action: event.Unsuppress}, noon)
+	d = b.command(event.Command{ID: "2", Action: event.Unsuppress}, noon.Add(b.sent))
 	wantStrings(t, "unmasked", states(d.Alerts), []string{"unsuppressed", "raised"})
-	b.command(event.Command{ID: "3", Action: event.Shelve, Note: "last part", Until: noon.Add(time.Hour)}, noon)
+	b.command(event.Command{ID: "3", Action: event.Shelve, Note: "last part", Until: noon.Add(time.Hour)}, noon.Add(b.sent))
 	d = b.window(at(seq+2, "T2", false))
-	wantStrings(t, "out", states(d.Alerts), []string{"unshelved tool_change", "cleared tool_change"})
+	wantStrings(t, "out", states(d.Alerts), []string{"cleared tool_change"})
+	if d.Result.Alarm != "normal" {
+		t.Errorf("the shelf hides the next tool: %s", d.Result.Alarm)
+	}
+	b.restart()
+	d = b.window(at(seq+3, "T1", true))
+	if len(d.Alerts) > 0 || d.Result.Alarm != "shelved" {
+		t.Errorf("back: %v, alarm %s", states(d.Alerts), d.Result.Alarm)
+	}
+	b.window(at(seq+4, "T2", false))
+	d = b.apply(Tick{Now: noon.Add(2 * time.Hour)})
+	wantStrings(t, "in the magazine", states(d.Alerts), []string{"unshelved expired"})
+	if a := d.Alerts[0]; !a.Magazine || a.Tool != "T1" || a.Alarm != "raised" || a.Severity != "info" || !a.At.Equal(noon.Add(time.Hour)) {
+		t.Errorf("%s", event.JSON(a))
+	}
+	b.sent = 3 * time.Hour
+	wantStrings(t, "back", states(b.window(at(seq+5, "T1", true)).Alerts), []string{"raised tool_back"})
+}
+
+// A command may mask one tool only, and name the alarm of a tool in the magazine.
+func TestCommandsOfOneTool(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.ReAlarm = time.Second })
+	seq, first := b.wear("T1", 0)
+	say := func(c event.Command, want ...string) Decision {
+		t.Helper()
+		c.ID = fmt.Sprint("c", b.sent)
+		b.sent += time.Second
+		d := b.command(c, noon.Add(b.sent))
+		wantStrings(t, string(c.Action), states(d.Alerts), want)
+		b.restart()
+		return d
+	}
+	say(event.Command{Action: event.Suppress, Tool: "T1", Note: "roughing"}, "suppressed")
+	say(event.Command{Action: event.Suppress, Tool: "T9", Note: "roughing"}, "refused")
+	seq, second := b.wear("T2", seq)
+	if r := b.judged(at(seq, "T2", true)); r.Alarm != "raised" {
+		t.Errorf("the mask of T1 hides T2: %s", r.Alarm)
+	}
+	d := say(event.Command{Action: event.Acknowledge, Incident: first}, "acknowledged")
+	if a := d.Alerts[0]; !a.Magazine || a.Tool != "T1" || a.Alarm != "suppressed" || b.m.AlarmWord() != "raised" || a.Incident != first {
+		t.Errorf("%s", event.JSON(a))
+	}
+	d = say(event.Command{Action: event.Acknowledge, Incident: second}, "acknowledged")
+	if a := d.Alerts[0]; a.Magazine || a.Tool != "T2" || a.Alarm != "acknowledged" {
+		t.Errorf("%s", event.JSON(a))
+	}
+	say(event.Command{Action: event.Unsuppress}, "refused") // the machine is not
+	say(event.Command{Action: event.Unsuppress, Tool: "T1"}, "unsuppressed")
+	if d := b.window(at(seq+1, "T1", true)); d.Result.Alarm != "acknowledged" || d.Result.Incident != first {
+		t.Errorf("%s", event.JSON(d.Result))
+	}
 }
 
 // A machine remembers its last tools. One more makes it forget the tool that was in the
@@ -112,7 +235,7 @@ func TestToolsAreBounded(t *testing.T) {
 		if _, kept := b.records[key(0)]; i == KeptTools && (kept || b.m.indexTool(name(1)) < 0) {
 			t.Error("it does not forget the oldest")
 		}
-		if len(b.m.Tools) != KeptTools || len(b.records) != KeptTools+2 {
+		if len(b.m.Tools) != KeptTools || len(b.records) != 2*KeptTools+2 {
 			t.Fatalf("%d tools, %d records", len(b.m.Tools), len(b.records))
 		}
 	}
@@ -225,15 +348,15 @@ func TestNewToolEndsAdvisories(t *testing.T) {
 	if text := d.Advisories[0].Text; !strings.HasSuffix(text, "declared new by kim") {
 		t.Error(text)
 	}
-	if _, due := b.m.RebuildDue(); due {
-		t.Error("the reference of the old tool is to be rebuilt")
+	if b.m.startBuild(noon) != nil {
+		t.Error("a model is to see the past of the old tool")
 	}
 }
 
 // A machine that is retired has no alarm, advisory or record any more, but for the ids of
 // its commands. The next window makes it a machine of which nothing else is known.
 func TestRetire(t *testing.T) {
-	b := newBench(t, machinetest.OneValue(t), withEvidence)
+	b := newBench(t, machinetest.OneValue(t), withEvidence, func(s *Settings) { s.Alarm.ReAlarm = time.Second })
 	seq, incident := b.wear("T1", 0)
 	b.command(event.Command{ID: "1", Action: event.OutOfService, Note: "moved"}, noon)
 	b.command(event.Command{ID: "2", Action: event.InService}, noon)
@@ -266,7 +389,7 @@ func TestRetire(t *testing.T) {
 	if d := b.command(event.Command{ID: "3", Action: event.Retire, Note: "sold"}, noon); !strings.Contains(d.Refused, "came before") {
 		t.Errorf("a retire that comes again is carried out again: %+v", d)
 	}
-	if b.m.inSpindle() == nil || b.m.inSpindle().Reference.Windows != 1 || len(b.m.Tools) != 1 {
+	if b.m.inSpindle() == nil || b.m.inSpindle().Judgings[0].Reference.Windows != 1 || len(b.m.Tools) != 1 {
 		t.Error("the machine that began again is not remembered")
 	}
 }
@@ -282,23 +405,20 @@ func TestRetireUnmasks(t *testing.T) {
 	}
 }
 
-// A window that clears the alarm of the tool that is taken out, and the alarm of its own tool, makes
-// two alerts with ids of their own.
-func TestAlertsOfTwoToolsHaveIDs(t *testing.T) {
-	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.Latch = false })
-	seq, first := b.wear("T2", 0)
+// A tool whose condition ends with the window with which it comes back does not call: only the alarm of the tool that is taken
+// out is cleared.
+func TestConditionEndsWhenTheToolComesBack(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.Latch, s.Alarm.ReAlarm = false, time.Second })
+	seq, _ := b.wear("T2", 0)
 	for range 2 { // one window before it clears
 		b.window(at(seq, "T2", false))
 		seq++
 	}
 	seq, second := b.wear("T1", seq)
 	d := b.window(at(seq, "T2", false))
-	wantStrings(t, "alerts", states(d.Alerts), []string{"cleared tool_change", "raised tool_back", "cleared recovered"})
-	id := d.Result.ID
-	for i, want := range []struct{ id, incident string }{{id + "/cleared", second}, {id + "/raised", first}, {id + "/" + first + "/cleared", first}} {
-		if a := d.Alerts[i]; a.ID != want.id || a.Incident != want.incident {
-			t.Errorf("alert %d has id %s and is of %s, want %+v", i, a.ID, a.Incident, want)
-		}
+	wantStrings(t, "alerts", states(d.Alerts), []string{"cleared tool_change"})
+	if a := d.Alerts[0]; a.Incident != second || d.Result.Alarm != "normal" || d.Result.Incident != "" {
+		t.Errorf("%s, alarm %s", event.JSON(a), d.Result.Alarm)
 	}
 }
 

@@ -27,19 +27,19 @@ var unknownRule = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 
 // countUnknown takes whether the model knew the window of r, and advises if it has not known for
 // so long that the tool is not monitored.
-func (m *Machine) countUnknown(t *Tool, r *event.Result) {
-	if r.Unknown == modelChanged {
+func (m *Machine) countUnknown(j *Judging, r *event.Result) {
+	if j == nil {
 		return // an advisory of its own says so
 	}
 	if r.Verdict != event.Healthy && r.Verdict != event.Faulty && r.Verdict != event.Unknown {
 		return
 	}
-	t.Unknown <<= 1
+	j.Unknown <<= 1
 	if r.Verdict == event.Unknown {
-		t.Unknown |= 1
+		j.Unknown |= 1
 	}
-	t.Unknown &= 1<<unknownWindows - 1
-	many := bits.OnesCount64(t.Unknown)
+	j.Unknown &= 1<<unknownWindows - 1
+	many := bits.OnesCount64(j.Unknown)
 	a := m.advise(event.UnknownAdvisory, "", many >= unknownMost, unknownRule, r)
 	if a == nil {
 		return
@@ -54,35 +54,84 @@ func (m *Machine) countUnknown(t *Tool, r *event.Result) {
 }
 
 // drifts takes the reference of the tool into account once it is there, and advises of
-// drift of the machine and of its end. It outlives tools. Under another model nothing is
-// known of it.
-func (m *Machine) drifts(t *Tool, r *event.Result) {
-	if !t.Drifted && t.Reference.Center() != nil && !t.Rebuild {
-		t.Drifted = true
-		m.dirty.slow, m.dirty.tools[t.Name] = true, true
-		m.model.judge.Drift(&m.Drift, &t.Reference)
+// drift of the machine and of its end. It outlives tools, and belongs to the model: of another one, which judges
+// until its tool is changed, the monitor says nothing.
+func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
+	if c.Judging == nil {
+		return
+	}
+	memory := m.Drift[c.Model]
+	if memory == nil {
+		if c.Drifted && m.notice(event.DriftAdvisory, "") == nil {
+			return // the model knows no drift
+		}
+		memory = new(model.DriftMemory)
+	}
+	if !c.Drifted && c.Reference.Center() != nil {
+		c.Drifted = true
+		m.dirty.slow = true
+		m.dirty.judging(t.Name, c.Model)
+		if c.by.judge.Drift(memory, &c.Reference); memory.Tools > 0 {
+			m.keepDrift(c.Model, memory)
+		}
 	}
 	n := m.notice(event.DriftAdvisory, "")
-	if m.Drift.Drifted == (n != nil) {
+	if memory.Drifted == (n != nil) || m.deployment == nil || m.deployment.Champion.ID() != c.Model {
 		return
 	}
 	by := byResult(r)
 	if n != nil {
-		was := n.Notice
-		a := m.publishNotice(event.DriftAdvisory, "", n.Clear(), was, by)
-		a.Text = fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", short(m.Machine), clockTime(was.Since))
-		if m.Drift.Tools == 0 {
-			a.Text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", short(m.Machine), clockTime(was.Since))
+		text := fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", short(m.Machine), clockTime(n.Since))
+		if memory.Tools == 0 {
+			text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", short(m.Machine), clockTime(n.Since))
 		}
+		m.clear(event.DriftAdvisory, "", by, text)
 		return
 	}
-	m.Notices = append(m.Notices, Notice{Kind: event.DriftAdvisory})
-	n = &m.Notices[len(m.Notices)-1]
-	a := m.publishNotice(event.DriftAdvisory, "", n.Raise(r.Start, r.End), alarm.Notice{}, by)
-	a.Severity = "info"
-	a.Text = fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
-		short(m.Machine), m.Drift.F, moved(&m.Drift, m.model.judge.FeatureNames()))
-	m.notice(event.DriftAdvisory, "").Text = a.Text
+	text := fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
+		short(m.Machine), memory.F, moved(memory, c.by.judge.FeatureNames()))
+	m.raise(event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
+}
+
+// keepDrift remembers what drift a model has seen, of the models that judge a tool.
+func (m *Machine) keepDrift(id string, memory *model.DriftMemory) {
+	maps.DeleteFunc(m.Drift, func(id string, _ *model.DriftMemory) bool {
+		return !slices.ContainsFunc(m.Tools, func(t *Tool) bool { return t.By == id })
+	})
+	if m.Drift == nil {
+		m.Drift = make(map[string]*model.DriftMemory)
+	}
+	m.Drift[id] = memory
+}
+
+// usedTool is the subject of a model_changed advisory that says that a reference is of a used tool. Without a subject it
+// says that windows are unknown.
+const usedTool = "reference"
+
+// modelAdvisory says that windows of the tool in the spindle are unknown since another model was deployed, until a
+// build has ended; or that the tool was used when its reference was learnt.
+func (m *Machine) modelAdvisory(t *Tool, c candidate, builds bool, r *event.Result) {
+	m.modelNotice(t, "", builds, r)
+	m.modelNotice(t, usedTool, c.Judging != nil && !c.complete(t), r)
+}
+
+// modelNotice raises an advisory, or clears it, as its condition says.
+func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Result) {
+	n := m.notice(event.ModelAdvisory, subject)
+	if holds == (n != nil) {
+		return
+	}
+	about := short(m.Machine) + " tool " + orUnknown(t.Name) + ": "
+	switch {
+	case holds && subject == usedTool:
+		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: its first windows are not in Kafka any more, so model "+r.Model+
+			" knows it from later ones on only: trust its verdicts less until the tool is changed")
+	case holds:
+		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"MODEL CHANGED; no model knows the tool, so its windows are unknown until its past is read from Kafka; "+
+			"its alarm stays as it is").Severity = "info"
+	default:
+		m.clear(event.ModelAdvisory, subject, byResult(r), about+"model "+r.Model+" knows it, and judges it")
+	}
 }
 
 // moved names the channels whose features have moved most: the prefixes of their names.

@@ -28,9 +28,9 @@ func TestUnknownIsAdvised(t *testing.T) {
 			t.Errorf("window %d: %+v", seq, d.Alerts)
 		}
 		advisories = append(advisories, d.Advisories...)
-		unknown, drift := b.m.inSpindle().Unknown, event.JSON(&b.m.Drift)
+		unknown, drift := b.m.inSpindle().judging(b.m.Model).Unknown, event.JSON(b.m.slow())
 		b.restart()
-		if got := b.m.inSpindle().Unknown; got != unknown || !bytes.Equal(event.JSON(&b.m.Drift), drift) {
+		if got := b.m.inSpindle().judging(b.m.Model).Unknown; got != unknown || !bytes.Equal(event.JSON(b.m.slow()), drift) {
 			t.Fatalf("window %d: after a restart %b, %+v", seq, got, b.m.Drift)
 		}
 		return d.Result
@@ -43,7 +43,7 @@ func TestUnknownIsAdvised(t *testing.T) {
 	for v := float32(10); v < 20; v += 0.25 { // where neither class is at home
 		w := at(0, "T1", false)
 		w.Samples[0][0] = v
-		ref := b.m.inSpindle().Reference
+		ref := b.m.inSpindle().judging(b.m.Model).Reference
 		if judge.Judge(w, &ref, nil).Outcome == model.Unknown {
 			between = v
 		}
@@ -66,7 +66,7 @@ func TestUnknownIsAdvised(t *testing.T) {
 		t.Fatalf("%+v", advisories)
 	}
 	observe("T2", 10)
-	if len(advisories) != 2 || advisories[1].State != event.Cleared || advisories[1].Tool != "T1" || b.m.inSpindle().Unknown != 0 {
+	if len(advisories) != 2 || advisories[1].State != event.Cleared || advisories[1].Tool != "T1" || b.m.inSpindle().judging(b.m.Model).Unknown != 0 {
 		t.Errorf("%+v", advisories)
 	}
 }

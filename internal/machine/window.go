@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -11,57 +12,146 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// modelChanged is why a window is unknown while the tool's reference is rebuilt.
+// modelChanged is why a window is unknown while no judging of a model that takes it is there.
 const modelChanged = "model_changed"
 
-// apply judges a window and moves the tool's alarm. A window that was judged before has no
+// apply places a window, moves the tools, and lets a model judge it. A window that came before has no
 // result. One that comes late, and one of a second ingester, is judged and moves nothing.
 func (w Window) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
-	p, missing := m.place(w)
-	d := m.decision
-	if p == repeat {
-		d.Repeat = true
+	d := m.deployed(w.Form.Layout().Fingerprint())
+	if m.unjudged() {
+		if why := m.unwatched(d, w.Features); why != nil {
+			m.decision.Unwatched = true
+			m.refuseWindow(&Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: why}, w.At, w.Now)
+			return
+		}
+	}
+	m.expire(w.At)
+	t := m.inSpindle()
+	s := m.put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	if s.position == repeat {
+		m.decision.Repeat = true
 		return
 	}
-	d.Missing = missing
+	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.slow
+	m.decision.Missing = s.missing
+	m.retain(w)
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
-		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: p == late || p == rival,
+		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.moves(),
 	}
-	d.Result = r
-	t := m.toolFor(w, p, r)
-	r.Model = m.Model
-	if slices.Contains(m.Tools, t) { // not a tool of the same name that was declared new, or was before
-		r.ToolLife = t.Life
+	if m.judge(w, s.position, d, r) {
+		c := ofWindow(r, "tool_back")
+		c.now = w.At
+		m.enters(m.inSpindle(), c)
 	}
-	if t.First.Epoch == "" && len(t.Trace) == 0 && t.Reference.Windows == 0 && (p == inOrder || p == provisional) {
+	if s.position != late {
+		m.rivals(s.position, r)
+	}
+	m.awake(w, r)
+	if s.position == inOrder && m.decision.Result != nil {
+		m.accept(w.At, r)
+		m.runs(r)
+	}
+	r.Alarm, r.Threshold = m.AlarmWord(), m.alarms.Threshold
+	if t := m.inSpindle(); t != nil {
+		r.Incident = t.Alarm.Incident
+	}
+}
+
+// judge lets a model judge a window that stands at p, and its tool follow. It reports whether the tool has just been put
+// in.
+func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (entered bool) {
+	if p == inOrder {
+		if m.deployment != d || m.Layout != w.Form.Layout().Fingerprint() {
+			m.deploy(d)
+			m.Layout = w.Form.Layout().Fingerprint()
+		}
+		m.Newest, m.form = w.End(), w.Form
+		entered = m.changeTool(w, r)
+	}
+	t := m.toolFor(w, p)
+	if p.moves() && t.First.Epoch == "" && t.Windows == 0 {
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
 	}
-	v := m.judge(w, p, t, r)
-	switch p {
-	case inOrder:
+	c, builds := m.pick(t, d, w, p, entered)
+	if c.Judging == nil && (c.by == nil || c.by.covers(w.Form) != nil) {
+		m.notJudged(w, p, d, t)
+		return entered
+	}
+	if s := m.inSpindle(); p == provisional && s.Name != t.Name && !slices.Contains(m.Tools, t) { // a new life of the tool in the spindle begins when its epoch leads
+		m.park(t)
+	}
+	m.decision.Result = r
+	r.Model = c.by.id()
+	if slices.Contains(m.Tools, t) { // not a tool of the same name that was declared new, or was before
+		r.ToolLife = t.Life
+	}
+	var o opinion
+	switch {
+	case c.Judging == nil || !p.moves():
+		o = m.look(t, c, w)
+		if builds && t.Windows > 0 && (o.Outcome == model.Learning || o.Outcome == model.Healthy || o.Outcome == model.Faulty || o.Outcome == model.Unknown) {
+			o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: o.Faults, State: o.State}
+		}
+	default:
+		o = m.take(t, c, w)
+		if o.cutting {
+			t.addCuttingTime(&w.Window)
+		}
+	}
+	if p == inOrder {
+		m.Model = r.Model
+	}
+	noteOpinion(r, o, w)
+	if p.moves() {
 		m.remember(t, r, w.Offset)
-		m.observe(t, v, r)
-		m.senses(v.Faults, m.model.model.Layout, r)
-		m.countUnknown(t, r)
-		m.drifts(t, r)
-		m.modelAdvisory(t, r)
-	case provisional:
-		m.remember(t, r, w.Offset)
-		m.observeParked(t, v, r)
+		alerts := m.observe(m.bell(t), o, r, c.by, w.At)
+		m.scheduleEvidence(t, alerts, r)
+		m.decision.Alerts = append(m.decision.Alerts, alerts...)
+	}
+	if p == inOrder {
+		m.senses(o.Faults, w.Form.Layout(), r)
+		m.countUnknown(c.Judging, r)
+		m.drifts(t, c, r)
+		m.modelAdvisory(t, c, builds, r)
+	}
+	m.follow(t, c, d, w, p, r)
+	m.moved(t, p, w)
+	return entered
+}
+
+// moved counts a window that moved a tool. A model that does not take its form has not missed it.
+func (m *Machine) moved(t *Tool, p position, w Window) {
+	if !p.moves() {
+		return
+	}
+	t.Windows++
+	for _, j := range t.Judgings {
+		if by := m.models.of(j.Model); by != nil && by.covers(w.Form) != nil {
+			j.Windows++
+		}
+	}
+	if t.Moved.add(w.EpochString(), w.Seq) {
 		m.dirty.tools[t.Name] = true
 	}
-	if p != late {
-		m.rivals(p, r)
+	if p == provisional {
+		m.writeTool(t)
 	}
-	m.retain(w)
-	m.awake(w, r)
-	m.accept(w.At, r)
-	r.Alarm, r.Incident, r.Threshold = m.alarm.State().Word(), m.incident(), m.alarm.Settings().Threshold
+}
+
+// notJudged counts a window that no model judges. The spindle and the alarms have moved all the same.
+func (m *Machine) notJudged(w Window, p position, d *Deployment, t *Tool) {
+	m.decision.Unwatched = true
+	if p != inOrder {
+		return
+	}
+	m.moved(t, p, w)
+	m.refuseWindow(&Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}, w.At, w.Now)
 }
 
 // resultID names the result of a window. It differs from the window's own id, since both
@@ -70,74 +160,23 @@ func resultID(w *window.Window, group string) string {
 	return event.WindowID(w.Machine, w.EpochString(), w.Seq) + "/" + group
 }
 
-// toolFor returns the tool of a window that stands at p, and puts it into the spindle if it
-// is in order.
-func (m *Machine) toolFor(w Window, p position, r *event.Result) *Tool {
+// toolFor returns the tool of a window that stands at p: one that is remembered, or a new one.
+func (m *Machine) toolFor(w Window, p position) *Tool {
 	if p == inOrder {
-		m.changeTool(w, r)
 		return m.inSpindle()
 	}
-	if i := m.indexTool(w.Tool); i >= 0 {
-		t := m.Tools[i]
-		if !t.otherLife(w.ToolLife) {
-			return t
-		}
+	if i := m.indexTool(w.Tool); i >= 0 && !m.Tools[i].otherLife(w.ToolLife) {
+		return m.Tools[i]
 	}
-	t := newTool(w.Tool, w.ToolLife)
-	if p == provisional && m.inSpindle().Name != t.Name { // a new life of the tool in the spindle begins when its epoch takes over
-		m.park(t)
-	}
-	return t
+	return newTool(w.Tool, w.ToolLife)
 }
 
-// judge asks the model about a window of t and notes what it says in r. The verdict is
-// valid until the next window.
-func (m *Machine) judge(w Window, p position, t *Tool, r *event.Result) model.Verdict {
-	judge := m.model.judge
-	ref, memory := &t.Reference, &t.Cycle
-	if p == late || p == rival {
-		memory = nil
-		if !ref.Ready(m.model.model.Reference) {
-			ref = new(model.Reference) // it is not learnt from windows out of order
-		}
-	}
-	if t.Rebuild {
-		ref = new(model.Reference)
-	}
-	before := ref.Windows
-	v := judge.JudgeFeatures(w.Features, ref, memory)
-	if ref == &t.Reference && ref.Windows != before {
-		if before == 0 {
-			t.From = w.Offset
-		}
-		t.Features = m.model.fingerprint()
-		m.dirty.tools[t.Name] = true
-	}
-	if ref == &t.Reference && v.Outcome == model.Learning && ref.Windows > before {
-		r.Ranges = rangesOf(w.Form, w.Values, v.Faults)
-	}
-	if t.Rebuild && (v.Outcome == model.Learning || v.Outcome == model.Healthy || v.Outcome == model.Faulty || v.Outcome == model.Unknown) {
-		v = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: v.Faults, State: v.State}
-	}
-	if (p == inOrder || p == provisional) && !t.Rebuild {
-		m.judgeWear(w, t, r)
-	}
-	noteVerdict(r, v, m.model.model.Layout)
-	return v
-}
-
-// judgeWear asks the model about the wear of t, and counts its cutting time.
-func (m *Machine) judgeWear(w Window, t *Tool, r *event.Result) {
-	judge := m.model.judge
-	points := len(t.Wear.Points)
-	t.Wear.ChangeTool(t.Name)
-	e, asked := judge.Wear(&t.Wear, w.Hole)
-	r.Wear, r.WearUnknown = wearOf(e), asked && !e.Known()
-	if len(t.Wear.Points) != points {
-		m.dirty.tools[t.Name] = true
-	}
-	if len(judge.Cutting()) > 0 {
-		t.addCuttingTime(&w.Window)
+// noteOpinion puts what a model says of a window into its result.
+func noteOpinion(r *event.Result, o opinion, w Window) {
+	noteVerdict(r, o.Verdict, w.Form.Layout())
+	r.Wear, r.WearUnknown = wearOf(o.wear), o.asked && !o.wear.Known()
+	if o.learnt {
+		r.Ranges = rangesOf(w.Form, w.Values, o.Faults)
 	}
 }
 
@@ -159,42 +198,26 @@ func noteVerdict(r *event.Result, v model.Verdict, layout *signal.Layout) {
 	}
 }
 
-// observe moves the alarm of the tool in the spindle by a verdict.
-func (m *Machine) observe(t *Tool, v model.Verdict, r *event.Result) {
-	if v.Outcome != model.Healthy && v.Outcome != model.Faulty {
-		return
+// observe moves an alarm by what a model says of a window that Kafka got at a time, and returns what it says.
+func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now time.Time) []event.Alert {
+	if o.Outcome != model.Healthy && o.Outcome != model.Faulty {
+		return nil
 	}
-	was := m.alarm.State()
-	c := m.alarm.Observe(m.alarm.IsFaulty(v.Score), r.Start, r.End)
+	was := b.alarm.State
+	c := b.alarm.Observe(m.alarms, b.quiet(), m.alarms.IsFaulty(o.Score), r.Start, r.End, now)
 	if c == alarm.None {
-		m.nameIncident(r.ID)
-		return
+		b.alarm.name(r.ID)
+		return nil
 	}
 	why := ofWindow(r, "recovered")
-	why.cutting = t.Cutting
+	why.cutting = b.tool.Cutting
 	if c == alarm.Raised || c == alarm.Reactivated {
-		why.reasons, why.trace = reasonsOf(m.model.judge.Explain(&t.Reference), m.model.judge, m.model.model.Layout), t.Trace.points()
+		why.reasons = reasonsOf(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+		if b.shadow == "" {
+			why.trace = b.tool.Trace.points()
+		}
 	}
-	alerts := m.report([]alarm.Change{c}, was, why)
-	m.scheduleEvidence(t, alerts, r)
-	m.decision.Alerts = append(m.decision.Alerts, alerts...)
-}
-
-// observeParked moves the alarm of a tool that is not in the spindle. What it does is
-// published when the tool is put in.
-func (m *Machine) observeParked(t *Tool, v model.Verdict, r *event.Result) {
-	if v.Outcome != model.Healthy && v.Outcome != model.Faulty {
-		return
-	}
-	a, err := alarm.New(m.alarmed)
-	if err == nil {
-		err = a.Restore(t.Alarm)
-	}
-	if err != nil {
-		panic("machine: alarm of a tool: " + err.Error()) // both were checked before
-	}
-	a.Observe(a.IsFaulty(v.Score), r.Start, r.End)
-	t.Alarm = a.State()
+	return m.report(b, []alarm.Change{c}, was, why)
 }
 
 // remember adds the window of r, which lies at an offset, to the last ones of its tool.

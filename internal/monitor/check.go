@@ -71,15 +71,15 @@ func CheckState(ctx context.Context, cfg Config, set deploy.Set) (sum StateSumma
 	}
 	fleet := newFleet(set).current()
 	settings, sum := machine.Settings{Group: cfg.Group, Alarm: alarm.Default}, StateSummary{By: make(map[*model.Model]int), Edge: make(map[*model.Model]int)}
+	models := machine.NewModels(fleet)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
-		var by *machine.Model
-		judge := fleet.Judge(name, records[name])
-		if judge != nil {
-			by = machine.NewModel(judge)
-		}
-		m, err := machine.Load(records[name], &settings, by, time.Now())
+		m, err := machine.Load(records[name], &settings, models, time.Now())
 		if err != nil {
 			return sum, fmt.Errorf("%w: a monitor will set this record aside: the machine's alarm is forgotten, and its reference learnt again from the tool at hand", err)
+		}
+		judge := fleet.Model(m.Model)
+		if d := fleet.Of(name, m.Layout); judge == nil && d != nil {
+			judge = d.Champion
 		}
 		s, err := machine.Summarise(records[name])
 		if err != nil {

@@ -32,6 +32,7 @@ func TestCommands(t *testing.T) {
 		m.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
 	}
 	m := p.monitor(clock)
+	m.untilReady(t) // commands of before are not for a new group
 	p.send(p.messages(life(6, 3)...)...)
 	p.untilResults(6)
 	st := p.standing(drill)

@@ -292,8 +292,8 @@ func (s *partition) showModels() {
 	}
 	s.owner.Machines(func(m *machine.Machine) {
 		var show web.Models
-		show.Now, show.Next = m.Models()
-		show.Shadows = s.owner.Shadows(m.Machine)
+		show.Now, show.Next = m.Judges()
+		show.Shadows = m.Shadows()
 		show.Unsigned = s.fleet.unsigned(m.Machine, m.Layout)
 		s.cfg.OnModels(m.Machine, show)
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/web"
 )
 
 // byDeployments makes a monitor judge by what tcm.models.v1 deploys, signed with these keys.
@@ -84,17 +85,21 @@ func TestDeployments(t *testing.T) {
 	logged(`"event":"deployed"`, 1)
 	judged(5, first.ID())
 	promote(deploy.Promotion{Model: second.ID(), Now: true})
-	logged(`"event":"model_swapped"`, 1)
+	logged(`"event":"model_built"`, 1)
 	judged(2, second.ID())
+	logged(`"event":"model_swapped"`, 1)
 	promote(deploy.Promotion{Model: first.ID(), Shadow: time.Hour})
 	logged(`"shadows":1`, 1)
 	judged(1, second.ID())
-	logged(`"event":"shadow_begins"`, 1)
+	logged(`"event":"model_built"`, 2) // of the windows that it has missed
 	judged(2, second.ID())
 	if err := m.stop(); err != nil {
 		t.Fatal(err)
 	}
-	p.monitor(byDeployments(t, keys))
+	next := make(chan string, 1000) // the model that is to judge the machine from its next window on
+	p.monitor(byDeployments(t, keys), func(m *Monitor) {
+		m.cfg.OnModels = func(_ string, show web.Models) { next <- show.Next }
+	})
 	judged(3, second.ID())
 	shadows := p.until(bus.TopicShadow, func(msgs []bus.Message) bool {
 		return len(msgs) > 0 && string(msgs[len(msgs)-1].Header("ce_type")) == event.ResultType && strings.Contains(string(msgs[len(msgs)-1].Value), `"seq":13,`)
@@ -114,8 +119,10 @@ func TestDeployments(t *testing.T) {
 	if _, err := w.Rollback(t.Context(), "acme/**", "", true); err != nil {
 		t.Fatal(err)
 	}
-	logged(`"event":"model_swapped"`, 2)
+	for <-next != first.ID() { // it knows the tool as a shadow
+	}
 	judged(2, first.ID())
+	logged(`"event":"model_swapped"`, 2)
 	if n := len(p.read(bus.TopicDead)); n > 0 {
 		t.Errorf("%d dead letters", n)
 	}

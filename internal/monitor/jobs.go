@@ -13,25 +13,21 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// startJob begins work that is due and holds up no window: a reference that is to be
-// rebuilt, evidence that is to be written, or the past of a tool that a model is to see. One
-// is done at a time; all read from Kafka again.
+// startJob begins work that is due and holds up no window: the past of a tool that a model is to see, or
+// evidence that is to be written. One is done at a time; both read from Kafka again.
 func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 	if s.busy.Load() {
 		return
 	}
 	var job func(context.Context) machine.Reply
-	if r := s.owner.ReplayDue(s.now()); r != nil {
-		job = func(ctx context.Context) machine.Reply { return s.replay(ctx, r) }
+	if b := s.owner.BuildDue(s.now()); b != nil {
+		job = func(ctx context.Context) machine.Reply { return s.build(ctx, b) }
 	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
 		}
-		if j, ok := m.RebuildDue(); ok {
-			name, rebuild := m.Machine, m.NewRebuild(j)
-			job = func(ctx context.Context) machine.Reply { return s.rebuild(ctx, name, j, rebuild) }
-		} else if j, ok := m.EvidenceDue(s.now()); ok {
+		if j, ok := m.EvidenceDue(s.now()); ok {
 			name, usual := m.Machine, m.UsualBands(j)
 			job = func(ctx context.Context) machine.Reply {
 				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j, usual)}}}
@@ -55,62 +51,35 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 // errEnough ends the reading of windows.
 var errEnough = errors.New("enough")
 
-// rebuild learns a tool's reference from its windows, or from its features, that are still in
-// Kafka.
-func (s *partition) rebuild(ctx context.Context, name string, j machine.RebuildJob, b *machine.Rebuild) machine.Reply {
-	var w window.Window
-	var features window.Features
-	own := make(extractors) // the partition's are used meanwhile
-	topic, from := bus.TopicWindows, j.From
-	if j.From < -1 {
-		topic, from = bus.TopicFeatures, machine.InFeatures(j.From)
-	}
-	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{From: from}, func(m bus.Message) error {
-		if m.Key != name {
-			return nil
-		}
-		offset := m.Offset
-		if topic == bus.TopicFeatures {
-			if s.layouts.openFeatures(&m, &features) != nil {
-				return nil
+// build shows a model the features of a tool's windows: those that were published, or what is extracted again from the
+// windows, as long as Kafka has them, if the model takes other ones.
+func (s *partition) build(ctx context.Context, b *machine.Build) machine.Reply {
+	topic, open := bus.TopicFeatures, s.layouts.openFeatures
+	if s.cfg.does(Extract) && !s.layouts.publishes(b.Model()) {
+		var w window.Window
+		own := make(extractors) // the partition's are used meanwhile
+		topic = bus.TopicWindows
+		open = func(m *bus.Message, into *window.Features) error {
+			f, err := s.layouts.openWindow(m, &w)
+			if err == nil {
+				own.of(f.judged).Extract(&w, into)
 			}
-			offset = machine.InFeatures(offset)
-		} else {
-			f, err := s.layouts.openWindow(&m, &w)
-			if err != nil {
-				return nil
-			}
-			own.of(f.judged).Extract(&w, &features)
+			return err
 		}
-		if b.Observe(&features, offset) {
-			return errEnough
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		if ctx.Err() == nil {
-			s.log.Warn().Err(err).Str("machine", name).Msg("cannot read a tool's windows to rebuild its reference; trying again")
-		}
-		return machine.Reply{}
 	}
-	return machine.Reply{Rebuilt: &machine.RebuiltOf{Machine: name, Rebuilt: b.Done(s.now())}}
-}
-
-// replay shows a model the features of a tool's windows.
-func (s *partition) replay(ctx context.Context, r *machine.Replay) machine.Reply {
 	var features window.Features
-	job := r.Job()
+	job := b.Job()
 	// A transaction of another group may lie before features that are published.
-	err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicFeatures, s.id, bus.Range{Since: job.First.At, Settled: true}, func(m bus.Message) error {
-		if m.Key == job.Machine && s.layouts.openFeatures(&m, &features) == nil {
-			r.Observe(&features, m.Time)
+	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{Since: job.First.At, Settled: topic == bus.TopicFeatures}, func(m bus.Message) error {
+		if m.Key == job.Machine && open(&m, &features) == nil {
+			b.Observe(&features, m.Time)
 		}
 		return nil
 	})
-	if r.Failed = err != nil; r.Failed && ctx.Err() == nil {
-		s.log.Warn().Err(err).Str("machine", job.Machine).Msg("cannot read the features of a tool's windows; trying again")
+	if b.Failed = err != nil; b.Failed && ctx.Err() == nil {
+		s.log.Warn().Err(err).Str("machine", job.Machine).Str("topic", topic).Msg("cannot read a tool's past; trying again")
 	}
-	return machine.Reply{Replayed: r}
+	return machine.Reply{Built: b}
 }
 
 // reading calls each for messages of windows, in order, until it fails.

@@ -173,6 +173,14 @@ func (f *format) addOlder(spec window.Spec) error {
 	return nil
 }
 
+// publishes reports whether the features that are published of the windows of a model are enough for it.
+func (l *layouts) publishes(m *model.Model) bool {
+	l.mu.Lock()
+	f := l.ours[formatKey{m.Layout.Fingerprint(), m.Window.Length}]
+	l.mu.Unlock()
+	return f == nil || m.Covers(f.features) == nil
+}
+
 // publishable returns the features of x that are published, in x's memory or in
 // other's. The window must have its samples unless x has all of them.
 func (f *format) publishable(x, other *window.Features, w *window.Window, own extractors) *window.Features {

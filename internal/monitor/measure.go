@@ -54,6 +54,7 @@ type machineRow struct {
 	alarm     string    // in the words of a result
 	model     string    // id; empty if none is deployed
 	missing   uint64
+	stopped   bool        // by a defect
 	tool      string      // of the last result
 	life      string      // of the tool, see event.Result.ToolLife
 	wear      *event.Wear // of the tool, after the last window for which it is known; nil before
@@ -122,8 +123,9 @@ func (t *machineTable) update(partition int, owner *machine.Owner) {
 		if r == &t.others {
 			return
 		}
-		r.model, _ = m.Models()
+		r.model, _ = m.Judges()
 		r.until, r.alarm, r.missing = m.Newest, m.AlarmWord(), m.Missing()
+		r.stopped = slices.ContainsFunc(m.Notices, func(n machine.Notice) bool { return n.Kind == event.StoppedAdvisory && n.Stands() })
 	})
 	t.leave(partition, here)
 	if t.known == nil {
@@ -206,6 +208,7 @@ func (t *machineTable) metrics() []metric.Collector {
 				return float64(r.until.UnixMilli()) / 1000
 			}),
 			metric.Gauge("tcm_machine_windows_missing", "Windows of the machine that have not come yet.", func(r machineRow) float64 { return float64(r.missing) }),
+			metric.Gauge("tcm_machine_stopped", "1 if a defect has stopped the machine, and no window of it was judged since.", func(r machineRow) float64 { return truth(r.stopped) }),
 		}),
 		metric.ByLabels([]string{"machine", "state"}, t.each(func(name string, r machineRow) []string { return []string{name, r.alarm} }), []metric.Metric[machineRow]{
 			metric.Gauge("tcm_machine_alarm_state", "1 for the state that the machine's alarm is in.", one),

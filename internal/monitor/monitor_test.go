@@ -255,8 +255,18 @@ type monitoring struct {
 	done chan error
 }
 
-// testAlarm is what newTestMachine has.
-var testAlarm = alarm.Settings{K: 2, N: 3, Latch: true}
+// untilReady waits until the monitor has all its partitions.
+func (m *monitoring) untilReady(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); m.Ready() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready: %v", m.Ready())
+		}
+	}
+}
+
+// testAlarm is what monitors have. A tool that comes back calls again at once.
+var testAlarm = alarm.Settings{K: 2, N: 3, Latch: true, ReAlarm: 5 * time.Millisecond}
 
 // monitor starts a monitor. It is stopped at the end of the test.
 func (p *plant) monitor(change ...func(*Monitor)) *monitoring {
@@ -310,7 +320,14 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	return results, alerts
 }
 
+// same checks what was published of windows: results, alerts and features.
 func (p *plant) same(wantResults map[string]event.Result, wantAlerts map[string]event.Alert) {
+	p.t.Helper()
+	p.sameEvents(wantResults, wantAlerts)
+	p.oneMessageOfFeatures(wantResults)
+}
+
+func (p *plant) sameEvents(wantResults map[string]event.Result, wantAlerts map[string]event.Alert) {
 	p.t.Helper()
 	if got := p.results(); string(event.JSON(got)) != string(event.JSON(wantResults)) {
 		p.t.Errorf("results\n%s\nwant\n%s", event.JSON(got), event.JSON(wantResults))
@@ -318,7 +335,6 @@ func (p *plant) same(wantResults map[string]event.Result, wantAlerts map[string]
 	if got := p.alertsByID(); string(event.JSON(got)) != string(event.JSON(wantAlerts)) {
 		p.t.Errorf("alerts\n%s\nwant\n%s", event.JSON(got), event.JSON(wantAlerts))
 	}
-	p.oneMessageOfFeatures(wantResults)
 }
 
 // oneMessageOfFeatures checks that readers see the features of every judged window, once.
@@ -594,11 +610,13 @@ func TestDamagedState(t *testing.T) {
 	key := func(machine string) string { return DefaultGroup + "\x1f" + machine }
 	want := map[string]struct{ value, reason string }{
 		"acme/damaged/text":    {"\x00\x01\x02", "invalid character"},
-		"acme/damaged/cut":     {`{"version":2,"machine":"acme/dam`, "unexpected end of JSON"},
+		"acme/damaged/cut":     {`{"version":3,"machine":"acme/dam`, "unexpected end of JSON"},
 		"acme/damaged/empty":   {"{}", `of machine ""`},
-		"acme/damaged/newer":   {`{"version":3,"machine":"acme/damaged/newer"}`, "version 3"},
-		"acme/damaged/overlap": {`{"version":2,"machine":"acme/damaged/overlap","epoch":{"id":"1","judged":[[0,3],[2,5]]}}`, "not ascending"},
-		"acme/damaged/alarm":   {`{"version":2,"machine":"acme/damaged/alarm","tool":{"tool":"T1","alarm":{"recent":0,"judged":-1,"raised":false}}}`, "impossible"},
+		"acme/damaged/newer":   {`{"version":4,"machine":"acme/damaged/newer"}`, "version 4"},
+		"acme/damaged/overlap": {`{"version":3,"machine":"acme/damaged/overlap","epoch":{"id":"1","judged":[[0,3],[2,5]]}}`, "not ascending"},
+		"acme/damaged/tool":    {`{"version":3,"machine":"acme/damaged/tool","tool":{"tool":"T1","windows":4,"alarm":{}}}`, "has no record"},
+		"acme/damaged/notice":  {`{"version":3,"machine":"acme/damaged/notice","notices":[{"kind":"silence"}]}`, "kept only while it is raised"},
+		"acme/damaged/before":  {`{"version":2,"machine":"acme/damaged/before","tool":{"tool":"T1","alarm":{"recent":0,"judged":-1,"raised":false}}}`, "impossible"},
 	}
 	var ws []*window.Window
 	for name, d := range want {

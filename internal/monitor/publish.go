@@ -183,6 +183,7 @@ func (s *partition) published(b *machine.Batch) {
 	s.late.Add(b.Late)
 	s.repeats.Add(b.Repeats)
 	s.unwatched.Add(b.Unwatched)
+	s.panics.Add(b.Panics)
 	s.dead.Add(uint64(len(b.Letters)))
 	for _, l := range b.Letters {
 		s.logLetter(l)

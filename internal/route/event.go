@@ -35,6 +35,7 @@ type facts struct {
 	Alarm    string `json:"alarm"`
 	Incident string `json:"incident"`
 	Severity string `json:"severity"`
+	Magazine bool   `json:"magazine"` // of a tool that is not in the spindle
 
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`

@@ -20,7 +20,7 @@ type standing struct {
 func (s *standing) apply(e *Event) bool {
 	switch e.Type {
 	case alertType:
-		if event.AlertState(e.State).Aside() {
+		if (&event.Alert{State: event.AlertState(e.State), Magazine: e.Magazine}).Aside() {
 			return false
 		}
 		s.last = e

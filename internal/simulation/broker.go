@@ -21,7 +21,12 @@ type broker struct {
 	lives map[string]string    // of the tools of windows, by the window's name
 	down  int64                // no request is answered until then
 	wrote int                  // alerts
+
+	messages map[*byte]*event.Command // that were sent, by their values
 }
+
+// command returns the command in a message.
+func (b *broker) command(m machine.Command) *event.Command { return b.messages[&m.Value[0]] }
 
 // part is one partition of all topics that are divided alike.
 type part struct {
@@ -113,7 +118,6 @@ type txn struct {
 	committed   bool
 	aborted     bool
 	version     *version         // of the deployments with which its owner began
-	loaded      time.Time        // when its owner has loaded the state, by its clock
 	before      []*input         // of its owner, since the transaction before, of which nothing followed
 	judged      []judged         // of which it was decided
 	seen        bool             // it was published
@@ -125,7 +129,7 @@ type txn struct {
 }
 
 func newBroker(w *world, parts int) *broker {
-	b := &broker{w: w, owned: make(map[string]*producer), lives: make(map[string]string)}
+	b := &broker{w: w, owned: make(map[string]*producer), lives: make(map[string]string), messages: make(map[*byte]*event.Command)}
 	for range parts {
 		b.parts = append(b.parts, &part{})
 	}
@@ -189,7 +193,9 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 		return
 	}
 	p := b.partOf(c.Machine)
-	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: event.JSON(c), At: at}})
+	value := event.JSON(c)
+	b.messages[&value[0]] = c
+	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: value, At: at}})
 }
 
 func (b *broker) isDown() bool { return b.w.now < b.down }

@@ -3,25 +3,22 @@ package simulation
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // checker sees everything that becomes visible to readers of committed messages, and says
 // what does not hold:
 //
 //   - a window gets one result from each group, with one body;
-//   - what is published is what an owner without any trouble publishes, which is given
-//     the same inputs in the same order, and whose state never leaves its memory;
+//   - what is published of a machine is what package oracle says of it, which is given the same
+//     inputs in the same order, and which knows no owners and no records; see follow.go;
 //   - raised and cleared alternate for each machine;
 //   - a tool that has been faulty for long has an alarm that is not normal;
 //   - an alarm that is raised is of a tool that was cutting just now;
@@ -51,15 +48,15 @@ type checker struct {
 
 // seen is what one group has published.
 type seen struct {
-	results   map[string]*event.Result
-	judged    map[string]bool // windows that had a result at some time
-	machines  map[string]*seenMachine
-	answers   map[string]int     // by command
-	letters   map[message]string // why a command was set aside
-	had       map[any]bool       // ids that had an answer at some time, and messages that were set aside
-	lost      map[string]bool    // commands of which the broker has lost what became of them
-	since     map[int]int64      // by partition: the first command that the group has to answer
-	reference map[int]*reference
+	results  map[string]*event.Result
+	judged   map[string]bool // windows that had a result at some time
+	machines map[string]*seenMachine
+	answers  map[string]int     // by command
+	letters  map[message]string // why a command was set aside
+	had      map[any]bool       // ids that had an answer at some time, and messages that were set aside
+	lost     map[string]bool    // commands of which the broker has lost what became of them
+	since    map[int]int64      // by partition: the first command that the group has to answer
+	follows  map[int]*followers // by partition
 	swaps
 }
 
@@ -78,20 +75,9 @@ type seenMachine struct {
 	refused  bool // an advisory says that its windows are refused
 	incident string
 	tools    []string // of the last results that were not late
+	others   []string // of the last windows that no model judged
 	life     string   // of the last of these tools
 	faulty   int      // in a row, of that life
-}
-
-// reference is an owner without any trouble.
-type reference struct {
-	owner   *machine.Owner
-	level   int // number of the deployments that it knows of
-	replays map[*machine.Replay]*machine.Replay
-	records map[machine.Key]machine.Record
-	at      machine.Position
-	judged  []judged // since the last transaction
-	epoch   int      // of the producer that published last
-	lost    bool     // the broker has lost something of the group since: the next producer begins with what is left
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -101,7 +87,7 @@ func (c *checker) of(g *group) *seen {
 	if s == nil {
 		s = &seen{
 			results: make(map[string]*event.Result), judged: make(map[string]bool), machines: make(map[string]*seenMachine), answers: make(map[string]int),
-			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), reference: make(map[int]*reference),
+			letters: make(map[message]string), had: make(map[any]bool), lost: make(map[string]bool), since: make(map[int]int64), follows: make(map[int]*followers),
 			swaps: newSwaps(),
 		}
 		c.groups[g] = s
@@ -132,8 +118,15 @@ func (c *checker) published(t *txn, early bool) {
 		c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
 	}
 	c.alarmsStay(s, t)
-	c.compare(s, t)
+	if t.batch.Of == nil && t.fenced.Commands < 0 {
+		s.since[t.part] = t.batch.Position.Commands
+	}
+	c.follow(s, t)
 	s.remember(t)
+	if t.batch.Panics > 0 {
+		c.w.fail("%s partition %d: %v", t.group.name, t.part, t.batch.Lines)
+	}
+	s.noteOthers(t)
 	for _, o := range t.batch.Events {
 		if o.Shadow && c.w.Bug != ShadowOnResults {
 			c.shadowed(s, t, o)
@@ -156,6 +149,9 @@ func (c *checker) published(t *txn, early bool) {
 	c.commands(s, t)
 	c.swapped(s, t)
 	for _, r := range t.batch.State {
+		if r.Key.Group != t.group.name {
+			c.w.fail("%s writes record %q", t.group.name, r.Key.String())
+		}
 		if len(r.Value) > 20_000 {
 			c.w.fail("record %q has %d bytes", r.Key.String(), len(r.Value))
 		}
@@ -179,9 +175,32 @@ func (s *seen) remember(t *txn) {
 			continue
 		}
 		before := *m
-		before.tools = slices.Clone(m.tools)
+		before.tools, before.others = slices.Clone(m.tools), slices.Clone(m.others)
 		t.forget = append(t.forget, func() { *m = before })
 	}
+}
+
+// noteOthers notes the tools of windows that no model judged: they may be in the spindle all the same.
+func (s *seen) noteOthers(t *txn) {
+	results := t.results()
+	for _, j := range t.judged {
+		if results[name(&j.Window)] == nil {
+			m := s.machine(j.Machine)
+			m.others = append(m.others, j.Tool)
+			m.others = m.others[max(0, len(m.others)-batch):]
+		}
+	}
+}
+
+// results returns the results of a transaction by their windows, without the results of shadows.
+func (t *txn) results() map[string]*event.Result {
+	results := make(map[string]*event.Result)
+	for _, o := range t.batch.Events {
+		if r := o.Result; r != nil && !o.Shadow {
+			results[nameOf(r.Machine, r.Epoch, r.Seq)] = r
+		}
+	}
+	return results
 }
 
 // commands checks that a transaction carries no command out twice, and sets no message
@@ -268,11 +287,7 @@ func (c *checker) ids(t *txn) map[int64]string {
 	}
 	ids := make(map[int64]string)
 	for _, m := range t.batch.Of.Commands {
-		var e event.Command
-		if err := json.Unmarshal(m.Value, &e); err != nil {
-			panic(err) // people send none that cannot be read
-		}
-		ids[m.Offset] = e.ID
+		ids[m.Offset] = c.w.broker.command(m).ID
 	}
 	t.ids = ids
 	return ids
@@ -294,9 +309,6 @@ func (c *checker) lost(t *txn) {
 func (c *checker) cut(g *group, part int, commands []*sentCommand) {
 	for _, m := range commands {
 		c.of(g).lost[m.id] = true
-	}
-	if ref := c.of(g).reference[part]; ref != nil {
-		ref.lost = true
 	}
 }
 
@@ -363,7 +375,7 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 			c.w.fail("%s: the alarm of %s is raised twice without being cleared: %s", t.group.name, a.Machine, a.ID)
 		}
 		m.raised, m.incident = true, a.Incident
-		if !slices.Contains(m.tools, a.Tool) {
+		if !slices.Contains(m.tools, a.Tool) && !slices.Contains(m.others, a.Tool) {
 			c.w.fail("%s: an alarm of tool %q of %s is raised, and the last windows are of %q", t.group.name, a.Tool, a.Machine, m.tools)
 		}
 	case event.Cleared:
@@ -375,7 +387,7 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 		m.faulty = 0
 		c.declaredNew(s, t, a)
 	case event.Retired: // its windows may come again, and are judged again
-		m.faulty, m.tools = 0, nil
+		m.faulty, m.tools, m.others = 0, nil, nil
 		for id, r := range s.results {
 			if r.Machine == a.Machine {
 				delete(s.results, id)
@@ -384,193 +396,6 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 		}
 		s.retired(t, a.Machine)
 	}
-}
-
-// compare holds a transaction to what an owner without any trouble publishes.
-func (c *checker) compare(s *seen, t *txn) {
-	ref := s.ref(t.part)
-	var want *machine.Batch
-	another := ref.epoch != t.epoch
-	if ref.owner == nil || t.batch.Of == nil || another && ref.outdated(t) {
-		want = c.load(ref, t)
-		if ref.at.Commands < 0 {
-			s.since[t.part] = t.batch.Position.Commands
-		}
-	} else if another {
-		for _, key := range slices.Collect(maps.Keys(ref.replays)) { // its owner is gone
-			r := ref.replays[key]
-			r.Failed = true
-			ref.owner.On(machine.Reply{Replayed: r})
-		}
-		clear(ref.replays)
-	}
-	for i, in := range t.before {
-		did := publishes(c.hand(ref, t, in))
-		if last := i == len(t.before)-1; last {
-			want = did
-		} else if did != nil {
-			c.w.fail("%s partition %d: nothing was published, and without trouble it is\n%s", t.group.name, t.part, tell(did))
-			return
-		}
-	}
-	if want == nil {
-		c.w.fail("%s partition %d: %s is published, and nothing follows from it without trouble", t.group.name, t.part, tell(t.batch))
-		return
-	}
-	if !same(t.batch, want) {
-		got, calm := differing(tell(t.batch), tell(want))
-		c.w.fail("%s partition %d: published\n%s\nwithout trouble it is\n%s", t.group.name, t.part, got, calm)
-	}
-	if !slices.EqualFunc(t.judged, ref.judged, func(a, b judged) bool { return a.opened == b.opened && name(&a.Window) == name(&b.Window) }) {
-		c.w.fail("%s partition %d: features of %d windows are published, without trouble of %d", t.group.name, t.part, len(t.judged), len(ref.judged))
-	}
-	ref.judged = nil
-	ref.epoch = t.epoch
-	for _, r := range want.State {
-		ref.put(t, r)
-	}
-	ref.at = t.batch.Position
-	ref.owner.On(machine.Reply{Published: true})
-}
-
-// put makes a record what an owner without trouble has published.
-func (ref *reference) put(t *txn, r machine.Record) {
-	key := r.Key
-	before, there := ref.records[key]
-	t.forget = append(t.forget, func() {
-		if delete(ref.records, key); there {
-			ref.records[key] = before
-		}
-	})
-	if r.Value == nil {
-		delete(ref.records, key)
-	} else {
-		ref.records[key] = r
-	}
-}
-
-// outdated reports whether an owner that takes over knows something else than what the owner
-// without trouble has in its memory.
-func (ref *reference) outdated(t *txn) bool {
-	return ref.level != t.version.number || t.version.fresh || ref.lost || ref.at.Commands > t.commandsEnd
-}
-
-// ref returns the owner of a partition without trouble.
-func (s *seen) ref(part int) *reference {
-	ref := s.reference[part]
-	if ref == nil {
-		ref = &reference{records: make(map[machine.Key]machine.Record), at: nowhere, replays: make(map[*machine.Replay]*machine.Replay)}
-		s.reference[part] = ref
-	}
-	return ref
-}
-
-// hand lets the owner without trouble take what another owner took.
-func (c *checker) hand(ref *reference, t *txn, in *input) []machine.Action {
-	switch r := in.reply; {
-	case in.due != nil:
-		due := ref.owner.ReplayDue(t.batch.Of.Now)
-		if due == nil || !reflect.DeepEqual(due.Job(), in.due.Job()) {
-			c.w.fail("%s partition %d: a replay of %+v began, and none is due without trouble", t.group.name, t.part, in.due.Job())
-			return nil
-		}
-		ref.replays[in.due] = due
-		return nil
-	case r.Fleet != nil:
-		if in.level <= ref.level {
-			return nil
-		}
-		ref.level = in.level
-		return ref.owner.On(r)
-	case r.Replayed != nil:
-		own := ref.replays[r.Replayed]
-		if own == nil {
-			return nil // of an owner before
-		}
-		delete(ref.replays, r.Replayed)
-		for _, f := range in.seen {
-			own.Observe(f.Features, f.time())
-		}
-		own.Failed = r.Replayed.Failed
-		return ref.owner.On(machine.Reply{Replayed: own, Now: r.Now})
-	default:
-		return ref.owner.On(r)
-	}
-}
-
-// load makes a new owner remember what the one before has published, and returns what it
-// publishes first.
-func (c *checker) load(ref *reference, t *txn) *machine.Batch {
-	ref.owner, ref.level = machine.NewOwner(t.group.settings, t.version.fleet, t.part), t.version.number
-	ref.owner.OnFeatures = func(f *window.Features) { ref.judged = append(ref.judged, c.w.opened.of(f)) }
-	clear(ref.replays)
-	ref.judged = nil
-	at := ref.at
-	if ref.lost {
-		at, ref.lost = t.fenced, false
-	}
-	at.Commands = min(at.Commands, t.commandsEnd) // as a monitor does when the log has lost its tail
-	ref.owner.On(machine.Reply{Fenced: &at, CommandsEnd: t.batch.Position.Commands})
-	loaded := byKey(ref.records, func(machine.Record) bool { return true })
-	return publishes(ref.owner.On(machine.Reply{Loaded: loaded, Now: t.loaded}))
-}
-
-// publishes returns the batch among actions; nil if none publishes.
-func publishes(actions []machine.Action) *machine.Batch {
-	for _, a := range actions {
-		if a.Publish != nil {
-			return a.Publish
-		}
-	}
-	return nil
-}
-
-// same reports whether two batches publish the same. The position in the features counts if
-// some of them were judged: an owner reads past what others publish, and says so later.
-func same(a, b *machine.Batch) bool {
-	x, y := a.Position, b.Position
-	if a.Of == nil || a.Of.Features == nil {
-		x.Features, y.Features = 0, 0
-	}
-	return x == y && len(a.State) == len(b.State) && slices.EqualFunc(a.State, b.State, func(x, y machine.Record) bool {
-		return x.Key == y.Key && bytes.Equal(x.Value, y.Value)
-	}) && reflect.DeepEqual(a.Events, b.Events) && slices.EqualFunc(a.Letters, b.Letters, func(x, y machine.Letter) bool {
-		return x.Offset == y.Offset && x.Reason == y.Reason
-	})
-}
-
-// differing returns the lines of each text that the other one does not have.
-func differing(a, b string) (string, string) {
-	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
-	without := func(all, other []string) string {
-		return strings.Join(slices.DeleteFunc(slices.Clone(all), func(line string) bool { return slices.Contains(other, line) }), "\n")
-	}
-	return without(x, y), without(y, x)
-}
-
-// tell returns everything in a batch in words.
-func tell(b *machine.Batch) string {
-	var out strings.Builder
-	fmt.Fprintf(&out, "position %v\n", b.Position)
-	for _, r := range b.State {
-		fmt.Fprintf(&out, "%q %s\n", r.Key.String(), r.Value)
-	}
-	for _, o := range b.Events {
-		switch {
-		case o.Result != nil:
-			fmt.Fprintf(&out, "%s\n", event.JSON(o.Result))
-		case o.Alert != nil:
-			fmt.Fprintf(&out, "%s\n", event.JSON(o.Alert))
-		case o.Advisory != nil:
-			fmt.Fprintf(&out, "%s\n", event.JSON(o.Advisory))
-		case o.Evidence != nil:
-			fmt.Fprintf(&out, "%s\n", event.JSON(o.Evidence))
-		}
-	}
-	for _, l := range b.Letters {
-		fmt.Fprintf(&out, "letter %d %s\n", l.Offset, l.Reason)
-	}
-	return out.String()
 }
 
 // end checks what must hold once faults have ended.

@@ -33,12 +33,13 @@ func (j judged) event() machine.Window {
 
 func (o opened) time() time.Time { return epoch0.Add(time.Duration(o.at) * time.Millisecond) }
 
-// input is what was handed to an owner: a reply, or a replay that began.
+// input is what was handed to an owner: a reply, or a build that began.
 type input struct {
-	reply machine.Reply
-	due   *machine.Replay
-	seen  []*sentFeatures // by the replay of a reply
-	level int             // number of the deployments of a reply
+	reply   machine.Reply
+	due     *machine.Build
+	seen    []*sentFeatures // by the build of a reply
+	version *version        // of the deployments of a reply
+	waits   bool            // it came while the owner was publishing
 }
 
 // is reports whether a batch follows from an input.
@@ -57,12 +58,10 @@ func (in *input) is(of *machine.Reply) bool {
 		return r.Tick == of.Tick
 	case of.Evidence != nil:
 		return r.Evidence == of.Evidence
-	case of.Rebuilt != nil:
-		return r.Rebuilt == of.Rebuilt
 	case of.Fleet != nil:
 		return r.Fleet == of.Fleet
 	}
-	return of.Replayed != nil && r.Replayed == of.Replayed
+	return of.Built != nil && r.Built == of.Built
 }
 
 // handled returns what the owner has taken before and with the reply that a batch follows
@@ -72,12 +71,9 @@ func (d *drive) handled(of *machine.Reply) []*input {
 		return nil
 	}
 	i := slices.IndexFunc(d.inputs, func(in *input) bool { return in.is(of) })
-	done := slices.Clone(d.inputs[:i+1])
+	done := d.inputs[:i+1]
 	d.inputs = d.inputs[i+1:]
-	return slices.DeleteFunc(done, func(in *input) bool {
-		r := &in.reply
-		return !in.is(of) && in.due == nil && r.Fleet == nil && r.Replayed == nil && len(r.Features) == 0
-	})
+	return done
 }
 
 // follows lets the owner know of a version of the deployments.
@@ -85,12 +81,13 @@ func (d *drive) follows(v *version) {
 	if d.over {
 		return
 	}
-	if !d.loaded {
-		d.version = v
-	}
 	f := v.fleet
 	r := machine.Reply{Fleet: &f, Now: d.now()}
-	d.inputs = append(d.inputs, &input{reply: r, level: v.number})
+	if d.loaded {
+		d.inputs = append(d.inputs, &input{reply: r, version: v})
+	} else {
+		d.version = v
+	}
 	d.do(d.owner.On(r))
 }
 
@@ -122,32 +119,32 @@ func (d *drive) featuresInput(i int) machine.Input {
 	return in
 }
 
-// startReplay shows a model the past of a tool, if that is due.
-func (d *drive) startReplay() {
+// startBuild shows a model the past of a tool, if that is due.
+func (d *drive) startBuild() {
 	w := d.m.w
-	if d.over || d.replaying || d.publishing { // what is being published is not visible yet
+	if d.over || d.building || d.publishing { // what is being published is not visible yet
 		return
 	}
-	r := d.owner.ReplayDue(d.now())
-	if r == nil {
+	b := d.owner.BuildDue(d.now())
+	if b == nil {
 		return
 	}
-	job := r.Job()
-	d.replaying = true
-	d.inputs = append(d.inputs, &input{due: r})
-	w.say("%s partition %d: replays tool %s of %s by %s", d.m.name, d.part, job.Tool, job.Machine, job.Model[8:])
+	job := b.Job()
+	d.building = true
+	d.inputs = append(d.inputs, &input{due: b})
+	w.say("%s partition %d: shows tool %s of %s to model %s", d.m.name, d.part, job.Tool, job.Machine, job.Model[8:])
 	p := w.broker.parts[d.part]
 	end := len(p.features)
 	takes := 100 + w.rng.Int64N(3000)
-	if w.fault(0.05, "slow replay of "+d.m.name) {
+	if w.fault(0.05, "slow build of "+d.m.name) {
 		takes += w.rng.Int64N(30_000)
 	}
-	if w.fault(0.1, "failed replay of "+d.m.name) {
-		w.after(takes, &d.m.process, func() { d.replayed(r, nil, true) })
+	if w.fault(0.1, "failed build of "+d.m.name) {
+		w.after(takes, &d.m.process, func() { d.built(b, nil, true) })
 		return
 	}
 	if w.Bug == SwapForgetsWindows {
-		d.replayWithout(r, takes)
+		d.buildWithout(b, takes)
 		return
 	}
 	var read func()
@@ -156,55 +153,55 @@ func (d *drive) startReplay() {
 			w.after(poll, &d.m.process, read)
 			return
 		}
-		all := p.committed(p.stable(featureLog))
+		all := p.committed(job.First.At, p.stable(featureLog))
 		for _, f := range all {
-			r.Observe(f.Features, f.time())
+			b.Observe(f.Features, f.time())
 		}
-		d.replayed(r, all, false)
+		d.built(b, all, false)
 	}
 	w.after(takes, &d.m.process, read)
 }
 
-// replayWithout replays what lay on the features topic when it began, and forgets what the
-// owner has judged meanwhile.
-func (d *drive) replayWithout(r *machine.Replay, takes int64) {
+// buildWithout shows a model what lay on the features topic when the build began, and forgets
+// what the owner has judged meanwhile.
+func (d *drive) buildWithout(b *machine.Build, takes int64) {
 	w := d.m.w
 	p := w.broker.parts[d.part]
-	all := p.committed(p.stable(featureLog))
+	all := p.committed(b.Job().First.At, p.stable(featureLog))
 	w.after(takes, &d.m.process, func() {
 		if d.over || d.publishing {
-			d.replayed(r, nil, true)
+			d.built(b, nil, true)
 			return
 		}
-		d.replayed(r, nil, true)
-		if again := d.owner.ReplayDue(d.now()); again != nil {
+		d.built(b, nil, true)
+		if again := d.owner.BuildDue(d.now()); again != nil {
 			d.inputs = append(d.inputs, &input{due: again})
 			for _, f := range all {
 				again.Observe(f.Features, f.time())
 			}
-			d.replayed(again, all, false)
+			d.built(again, all, false)
 		}
 	})
 }
 
-// replayed gives a replay back, perhaps to an owner that has never heard of it.
-func (d *drive) replayed(r *machine.Replay, seen []*sentFeatures, failed bool) {
-	d.replaying = false
-	r.Failed = failed
+// built gives a build back, perhaps to an owner that has never heard of it.
+func (d *drive) built(b *machine.Build, seen []*sentFeatures, failed bool) {
+	d.building = false
+	b.Failed = failed
 	if d.over {
 		return
 	}
-	d.m.w.say("%s partition %d: has replayed %s of %s: %v", d.m.name, d.part, r.Job().Tool, r.Job().Machine, !failed)
-	d.inputs = append(d.inputs, &input{reply: machine.Reply{Replayed: r, Now: d.now()}, seen: seen})
-	d.do(d.owner.On(machine.Reply{Replayed: r, Now: d.now()}))
+	d.m.w.say("%s partition %d: has shown tool %s of %s to model %s: %v", d.m.name, d.part, b.Job().Tool, b.Job().Machine, b.Job().Model[8:], !failed)
+	d.inputs = append(d.inputs, &input{reply: machine.Reply{Built: b, Now: d.now()}, seen: seen})
+	d.do(d.owner.On(machine.Reply{Built: b, Now: d.now()}))
 }
 
 func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.at) * time.Millisecond) }
 
-// committed returns the features up to an offset that readers of committed messages see.
-func (p *part) committed(end int) (all []*sentFeatures) {
+// committed returns the features since a time and up to an offset that readers of committed messages see.
+func (p *part) committed(since time.Time, end int) (all []*sentFeatures) {
 	for _, f := range p.features[:end] {
-		if f.txn.visible() {
+		if f.txn.visible() && !f.time().Before(since) {
 			all = append(all, f)
 		}
 	}

@@ -26,8 +26,7 @@ type version struct {
 	of     map[string]*machine.Deployment // by machine; without one it is not watched
 	fleet  machine.Fleet
 
-	// An owner that takes over does not go on as the one before: a model that judges may not
-	// be known any more, and a shadow that has not seen the past of its tool begins again.
+	// An owner that takes over may not know a model that judges any more.
 	fresh bool
 }
 
@@ -71,7 +70,6 @@ func (f *fleet) write(of map[string]*machine.Deployment, removed map[string]bool
 		known[d.Champion.ID()] = d.Champion
 		f.champion[name+" "+d.Champion.ID()] = true
 		for _, s := range d.Shadows {
-			v.fresh = true
 			known[s.Model.ID()] = s.Model
 			f.shadow[name+" "+s.Model.ID()] = true
 		}
@@ -190,6 +188,7 @@ func (f *fleet) changeOf(name string) {
 	default:
 		return
 	}
+	d.Shadows = slices.DeleteFunc(d.Shadows, func(s machine.Shadow) bool { return s.Model == d.Champion }) // no one deploys a model as a shadow of itself
 	f.deploy(name, &d)
 }
 

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -9,9 +11,17 @@ import (
 type Models struct {
 	One []*model.Model // of one value: the first, one of the same features, one of other features, one with wear
 	Two []*model.Model // of two values: the first, one of the same features, one of other features
+
+	judges map[*model.Model]*judge // for the oracle
 }
 
-// NewModels makes small models. They are safe for concurrent use.
+// judge is a model as the oracle uses it.
+type judge struct {
+	*model.Judge
+	print string
+}
+
+// NewModels makes small models. They are not safe for concurrent use.
 func NewModels(t machinetest.TB) *Models {
 	m := &Models{
 		One: []*model.Model{machinetest.OneValue(t), machinetest.OneValue(t), machinetest.OneValue(t), machinetest.WithWear(t)},
@@ -27,6 +37,24 @@ func NewModels(t machinetest.TB) *Models {
 		}
 	}
 	return m
+}
+
+// judge returns a model for the oracle.
+func (m *Models) judge(of *model.Model) *judge {
+	j := m.judges[of]
+	if j == nil {
+		if m.judges == nil {
+			m.judges = make(map[*model.Model]*judge)
+		}
+		j = &judge{Judge: of.NewJudge(), print: fmt.Sprint(of.Layout.Fingerprint(), of.Reference.Windows, of.Features.Version)} // no two differ in more than that
+		m.judges[of] = j
+	}
+	return j
+}
+
+// layouts returns the fingerprints of all layouts.
+func (m *Models) layouts() []string {
+	return []string{m.One[0].Layout.Fingerprint(), m.Two[0].Layout.Fingerprint()}
 }
 
 // of returns the models of the layout of a model.

@@ -201,14 +201,12 @@ type drive struct {
 	over        bool
 	job         bool
 
-	loadTime time.Time // when the state was loaded, by the member's clock
-
 	version    *version // with which the owner began
 	loaded     bool     // it has
 	inputs     []*input // of the owner, that no batch followed yet
 	judged     []judged // windows since the last batch
 	publishing bool
-	replaying  bool
+	building   bool
 }
 
 func (d *drive) now() time.Time { return d.m.w.time().Add(d.m.skew) }
@@ -219,13 +217,16 @@ func (d *drive) on(r machine.Reply) {
 		return
 	}
 	r.Now = d.now()
-	if r.Loaded != nil {
-		d.loaded, d.loadTime = true, r.Now
-	}
-	if r.Published {
+	switch {
+	case r.Loaded != nil:
+		d.loaded = true
+	case r.Published:
 		d.publishing = false
-	} else {
-		d.inputs = append(d.inputs, &input{reply: r})
+	case d.loaded:
+		if r.Tick != nil && d.publishing { // the owner forgets a tick that waits when another one comes
+			d.inputs = slices.DeleteFunc(d.inputs, func(in *input) bool { return in.waits && in.reply.Tick != nil })
+		}
+		d.inputs = append(d.inputs, &input{reply: r, waits: d.publishing})
 	}
 	d.do(d.owner.On(r))
 }
@@ -233,7 +234,7 @@ func (d *drive) on(r machine.Reply) {
 func (d *drive) tick() {
 	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now()}})
 	d.startJob()
-	d.startReplay()
+	d.startBuild()
 }
 
 // request sends a frame to the broker until an answer comes. At the broker it may arrive
@@ -430,8 +431,7 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 // publish writes a batch in a transaction: the messages, then the end.
 func (d *drive) publish(b *machine.Batch) {
 	d.count++
-	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged,
-		loaded: d.loadTime}
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged}
 	t.before = d.handled(b.Of)
 	d.judged, d.publishing = nil, true
 	d.m.w.spoil(b)
@@ -457,7 +457,7 @@ func (d *drive) publish(b *machine.Batch) {
 	})
 }
 
-// startJob does what a monitor does next to judging: evidence and references that are due.
+// startJob writes evidence that is due.
 func (d *drive) startJob() {
 	if d.job || d.over {
 		return
@@ -467,20 +467,7 @@ func (d *drive) startJob() {
 		if d.job {
 			return
 		}
-		if j, ok := m.RebuildDue(); ok {
-			d.job = true
-			b, name := m.NewRebuild(j), m.Machine
-			w.after(100+w.rng.Int64N(2000), &d.m.process, func() {
-				d.job = false
-				log := w.broker.parts[d.part].windows
-				for i := max(j.From, 0); i < int64(len(log)); i++ {
-					if b.Observe(log[i].features, i) {
-						break
-					}
-				}
-				d.on(machine.Reply{Rebuilt: &machine.RebuiltOf{Machine: name, Rebuilt: b.Done(d.now())}})
-			})
-		} else if j, ok := m.EvidenceDue(d.now()); ok {
+		if j, ok := m.EvidenceDue(d.now()); ok {
 			d.job = true
 			name := m.Machine
 			w.after(100+w.rng.Int64N(1000), &d.m.process, func() {

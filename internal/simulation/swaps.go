@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,14 +17,13 @@ import (
 // does not hold of it:
 //
 //   - a result is of the group, and of a model that was deployed for its machine at some time;
-//   - after a swap at once, and after a tool's past was replayed for another reason, verdicts
-//     equal the verdicts of a machine that had the model from the beginning and has taken the same
-//     windows, unless a line says that the tool's first windows are gone, or two ingesters sent
-//     windows of the machine;
-//   - a swap, and a version of the deployments, publishes no alert and leaves the alarm as it is;
+//   - once a model has seen the past of a tool, its verdicts, and the verdicts of a shadow, equal the verdicts of
+//     a machine that had the model from the beginning and has taken the same windows, unless two ingesters
+//     sent windows of the machine;
+//   - the end of a build, and a version of the deployments, publishes no alert and leaves the alarm as it is;
 //   - what shadows publish is for the topic of shadows and names a shadow that was deployed,
 //     each window has at most one result of each shadow, and when faults have ended no shadow
-//     that is over has records;
+//     that is over judges;
 //   - a window that no model judges goes to no dead letter, and an advisory says so; its machine
 //     was without a deployment for it at some time;
 //   - each judgement of a window that came with its samples publishes its features once, and
@@ -38,20 +38,22 @@ type swaps struct {
 	unjudged map[string]bool            // windows that no model could judge
 	shadows  map[string]*event.Result   // by id
 	past     map[string][]machine.Event // by machine: what it took, in the order in which it did
-	asIf     map[string]*asIf           // by machine
+	asIf     map[asIfOf]*asIf
 }
+
+// asIfOf names the model of a machine.
+type asIfOf struct{ machine, model string }
 
 // asIf is a machine that had the model of another one from the beginning.
 type asIf struct {
 	m          *machine.Machine
-	model      string
 	tool, life string
 }
 
 func newSwaps() swaps {
 	return swaps{
 		featured: make(map[string]int), decided: make(map[string]int), unjudged: make(map[string]bool), shadows: make(map[string]*event.Result),
-		past: make(map[string][]machine.Event), asIf: make(map[string]*asIf),
+		past: make(map[string][]machine.Event), asIf: make(map[asIfOf]*asIf),
 	}
 }
 
@@ -72,12 +74,7 @@ func (c *checker) features(t *txn) {
 // unwatched checks that each window that an owner took has a result or that an advisory says
 // why not, and its features.
 func (c *checker) unwatched(s *seen, t *txn) {
-	results := make(map[string]*event.Result)
-	for _, o := range t.batch.Events {
-		if r := o.Result; r != nil && !o.Shadow {
-			results[nameOf(r.Machine, r.Epoch, r.Seq)] = r
-		}
-	}
+	results, shadows := t.results(), t.shadows()
 	for _, j := range t.judged {
 		if !j.edge {
 			s.decided[name(&j.Window)]++
@@ -89,23 +86,41 @@ func (c *checker) unwatched(s *seen, t *txn) {
 		if s.decided[id] != s.featured[id] {
 			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, id, s.decided[id], s.featured[id])
 		}
-		if r := results[id]; r != nil {
-			c.asIf(s, t, j, r)
+		r := results[id]
+		if c.asIf(s, t, j, append(shadows[id], r)); r != nil {
 			c.took(s, t, j.Machine, j.event())
 			continue
+		}
+		if len(s.past[j.Machine]) > 0 { // it moves the tools all the same
+			c.took(s, t, j.Machine, j.event())
 		}
 		without++
 		s.unjudged[id] = true
 		switch {
 		case !c.w.fleet.without[j.Machine]:
 			c.w.fail("%s: window %s is not judged, and there always was a model for it", t.group.name, id)
-		case !s.machine(j.Machine).refused:
+		case len(s.past[j.Machine]) == 0 && !s.machine(j.Machine).refused:
 			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, id)
 		}
 	}
 	if len(results)+without != len(t.judged) || uint64(without) != t.batch.Unwatched {
 		c.w.fail("%s: %d results and %d windows without a model, %d windows were taken, %d are counted as unwatched", t.group.name, len(results), without, len(t.judged), t.batch.Unwatched)
 	}
+}
+
+// shadows returns the results of shadows of a transaction by their windows.
+func (t *txn) shadows() map[string][]*event.Result {
+	var results map[string][]*event.Result
+	for _, o := range t.batch.Events {
+		if r := o.Result; r != nil && o.Shadow {
+			if results == nil {
+				results = make(map[string][]*event.Result)
+			}
+			id := nameOf(r.Machine, r.Epoch, r.Seq)
+			results[id] = append(results[id], r)
+		}
+	}
+	return results
 }
 
 // took notes what a machine took.
@@ -117,7 +132,7 @@ func (c *checker) took(s *seen, t *txn, of string, e machine.Event) {
 
 // declaredNew notes that a command has declared a tool new.
 func (c *checker) declaredNew(s *seen, t *txn, a *event.Alert) {
-	delete(s.asIf, a.Machine)
+	s.forgetAsIf(a.Machine)
 	for _, m := range t.batch.Of.Commands {
 		if c.ids(t)[m.Offset] == a.Command {
 			c.took(s, t, a.Machine, m)
@@ -128,7 +143,7 @@ func (c *checker) declaredNew(s *seen, t *txn, a *event.Alert) {
 
 // retired forgets what a machine took.
 func (s *seen) retired(t *txn, of string) {
-	delete(s.asIf, of)
+	s.forgetAsIf(of)
 	past := s.past[of]
 	delete(s.past, of)
 	t.forget = append(t.forget, func() { s.past[of] = past })
@@ -140,47 +155,66 @@ func (s *seen) retired(t *txn, of string) {
 	}
 }
 
-// asIf holds the result of a window to what a machine says that had its model from the
-// beginning.
-func (c *checker) asIf(s *seen, t *txn, j judged, r *event.Result) {
-	a := s.asIf[j.Machine]
-	switch {
-	case a == nil:
-		return
-	case c.cutOff, r.Model != a.model, !r.Late && (j.Tool != a.tool || j.ToolLife != "" && j.ToolLife != a.life):
-		delete(s.asIf, j.Machine)
-		return
+func (s *seen) forgetAsIf(of string) {
+	maps.DeleteFunc(s.asIf, func(key asIfOf, _ *asIf) bool { return key.machine == of })
+}
+
+// asIf holds the results of a window to what a machine says that had their model from the
+// beginning. The window may have no result.
+func (c *checker) asIf(s *seen, t *txn, j judged, results []*event.Result) {
+	if c.cutOff {
+		clear(s.asIf)
 	}
-	want := a.m.Apply(j.event()).Result
-	if j.Tool != a.tool {
-		return
-	}
-	c.held++
-	if want == nil || verdict(want) != verdict(r) {
-		c.w.fail("%s: after a swap window %s is judged\n%s\nby a machine that had the model from the beginning\n%s", t.group.name, r.ID, verdict(r), verdict(want))
+	for key, a := range s.asIf {
+		if key.machine != j.Machine {
+			continue
+		}
+		want := a.m.Apply(j.event()).Result
+		if j.Tool != a.tool {
+			continue
+		}
+		if want != nil && !want.Late && want.ToolLife != a.life {
+			delete(s.asIf, key) // another tool of its name
+			continue
+		}
+		for _, r := range results {
+			if r == nil || r.Model != key.model {
+				continue
+			}
+			c.held++
+			if want == nil || verdict(want) != verdict(r) {
+				c.w.fail("%s: window %s is judged\n%s\nby a machine that had the model from the beginning\n%s", t.group.name, r.ID, verdict(r), verdict(want))
+			}
+		}
 	}
 }
 
-// verdict returns what a result says of its window, without the alarm.
+// verdict returns what a result says of its window, without the alarm and whose it is.
 func verdict(r *event.Result) string {
 	if r == nil {
 		return "not at all"
 	}
 	of := *r
-	of.Alarm, of.Incident = "", ""
+	of.Alarm, of.Incident, of.ID, of.Group, of.Champion, of.Threshold = "", "", "", "", nil, 0
 	return string(event.JSON(of))
 }
 
-// swapped begins to hold a machine to one that had its model from the beginning, if the past of
-// its tool was replayed.
+// swapped begins to hold a machine to one that had its model from the beginning, if a build has shown the model
+// the past of a tool.
 func (c *checker) swapped(s *seen, t *txn) {
-	if t.batch.Of == nil || t.batch.Of.Replayed == nil || c.cutOff {
+	for key, a := range s.asIf {
+		if t.missed(key, a.tool) {
+			delete(s.asIf, key)
+		}
+	}
+	if t.batch.Of == nil || t.batch.Of.Built == nil || c.cutOff {
 		return
 	}
-	job := t.batch.Of.Replayed.Job()
-	said := slices.IndexFunc(t.batch.Lines, func(l machine.MachineLine) bool { return l.Machine == job.Machine && l.Event == "model_swapped" })
-	delete(s.asIf, job.Machine)
-	if said < 0 || t.batch.Lines[said].Warn || s.twoIngesters(job) || !s.inOrder(job, t.before[len(t.before)-1].seen) {
+	job := t.batch.Of.Built.Job()
+	key := asIfOf{job.Machine, job.Model}
+	built := slices.ContainsFunc(t.batch.Lines, func(l machine.MachineLine) bool { return l.Machine == job.Machine && l.Event == "model_built" })
+	delete(s.asIf, key)
+	if !built || s.twoIngesters(job) || !s.inOrder(job, t.before[len(t.before)-1].seen) {
 		return
 	}
 	i := slices.IndexFunc(c.w.fleet.models.of(job.Model), func(m *model.Model) bool { return m.ID() == job.Model })
@@ -188,17 +222,59 @@ func (c *checker) swapped(s *seen, t *txn) {
 	if err != nil {
 		panic(err) // the group's monitors use the same settings
 	}
-	m.Model = job.Model
 	for _, e := range s.past[job.Machine] {
 		m.Apply(e)
 	}
-	s.asIf[job.Machine] = &asIf{m, job.Model, job.Tool, job.Life}
+	s.asIf[key] = &asIf{m, job.Tool, job.Life}
 }
 
-// inOrder reports whether the features that a replay saw lie in the order in which the machine
+// missed reports whether a transaction leaves what a model knows of a tool behind, or without some of the tool's
+// windows: then another model judges it.
+func (t *txn) missed(of asIfOf, tool string) bool {
+	type windows struct {
+		Model   string `json:"model"`
+		Windows int    `json:"windows"`
+	}
+	var came, seen *int
+	for _, r := range t.batch.State {
+		if r.Key.Machine != of.machine || r.Key.Slow {
+			continue
+		}
+		switch {
+		case r.Key.Model == of.model && r.Key.Tool == tool:
+			var j windows
+			if json.Unmarshal(r.Value, &j) != nil {
+				return true // it is gone
+			}
+			seen = &j.Windows
+		case r.Key.OfTool && r.Key.Tool == tool:
+			var of windows
+			if json.Unmarshal(r.Value, &of) != nil {
+				return true
+			}
+			came = &of.Windows
+		case !r.Key.OfTool && r.Key.Model == "":
+			var head struct {
+				Tool struct {
+					Tool    string `json:"tool"`
+					Windows int    `json:"windows"`
+				} `json:"tool"`
+				Judgings []windows `json:"judgings"`
+			}
+			if json.Unmarshal(r.Value, &head) != nil || head.Tool.Tool != tool {
+				continue
+			}
+			i := slices.IndexFunc(head.Judgings, func(j windows) bool { return j.Model == of.model })
+			return i < 0 || head.Judgings[i].Windows != head.Tool.Windows
+		}
+	}
+	return came != nil && seen != nil && *came != *seen
+}
+
+// inOrder reports whether the features that a build saw lie in the order in which the machine
 // took their windows. Windows that come with samples and windows that come as features lie on
 // two topics, and each group takes them in an order of its own.
-func (s *seen) inOrder(job machine.ReplayJob, shown []*sentFeatures) bool {
+func (s *seen) inOrder(job machine.BuildJob, shown []*sentFeatures) bool {
 	at := make(map[string]int)
 	for i, e := range s.past[job.Machine] {
 		if w, ok := e.(machine.Window); ok {
@@ -223,8 +299,8 @@ func (s *seen) inOrder(job machine.ReplayJob, shown []*sentFeatures) bool {
 
 // twoIngesters reports whether the machine took windows of two epochs in turn. Which of two
 // ingesters counts depends on what came before the tool, and on when Kafka got the windows; a
-// replay sees neither.
-func (s *seen) twoIngesters(job machine.ReplayJob) bool {
+// build sees neither.
+func (s *seen) twoIngesters(job machine.BuildJob) bool {
 	over := make(map[string]bool)
 	last := ""
 	for _, e := range s.past[job.Machine] {
@@ -263,23 +339,14 @@ func (c *checker) shadowed(s *seen, t *txn, o machine.Output) {
 	}
 }
 
-// alarmsStay checks that a version of the deployments, or a replay, moves no alarm.
+// alarmsStay checks that a version of the deployments, or the end of a build, moves no alarm.
 func (c *checker) alarmsStay(s *seen, t *txn) {
-	if of := t.batch.Of; of == nil || of.Fleet == nil && of.Replayed == nil {
+	if of := t.batch.Of; of == nil || of.Fleet == nil && of.Built == nil {
 		return
 	}
 	for _, o := range t.batch.Events {
 		if o.Alert != nil && !o.Shadow {
 			c.w.fail("%s: a swap publishes alert %s", t.group.name, o.Alert.ID)
-		}
-	}
-	ref := s.reference[t.part]
-	for _, r := range t.batch.State {
-		if ref == nil || r.Key.Group != t.group.name || r.Key.Slow || r.Key.OfTool {
-			continue
-		}
-		if before, ok := ref.records[r.Key]; ok && !bytes.Equal(alarmOf(before.Value), alarmOf(r.Value)) {
-			c.w.fail("%s: a swap moves the alarm of %s from %s to %s", t.group.name, r.Key.Machine, alarmOf(before.Value), alarmOf(r.Value))
 		}
 	}
 }
@@ -304,7 +371,7 @@ func (w *world) spoil(b *machine.Batch) {
 		for i := range b.Events {
 			b.Events[i].Shadow = false
 		}
-	case w.Bug == SwapMovesAlarm && b.Of != nil && b.Of.Replayed != nil:
+	case w.Bug == SwapMovesAlarm && b.Of != nil && b.Of.Built != nil:
 		for i, r := range b.State {
 			if alarm := alarmOf(r.Value); alarm != nil {
 				b.State[i].Value = bytes.Replace(r.Value, alarm, []byte("{}"), 1)
@@ -324,43 +391,43 @@ func (c *checker) fleetEnd(g *group, s *seen) {
 			if d.over || g.owners[part] != m {
 				continue
 			}
-			coming := d.replaying || d.owner.ReplayDue(d.now()) != nil // a slow replay may end behind the end
-			d.owner.Machines(func(of *machine.Machine) {
-				want := v.fleet.Of(of.Machine, of.Layout)
-				if want == nil {
-					return
-				}
-				now, next := of.Models()
-				if now == "" && len(of.Epochs) == 0 {
-					return // it takes one with its first window
-				}
-				if id := want.Champion.ID(); now != id && (next != id || want.Now && !coming) {
-					c.w.fail("%s: %s is judged by %s and then by %q, deployed is %s", m.name, of.Machine, now, next, describe(want))
-				}
-			})
-		}
-	}
-	for part := range c.w.broker.parts {
-		records, _ := c.w.broker.load(part)
-		for _, r := range records {
-			group, id, ok := strings.Cut(r.Key.Group, "~")
-			if !ok || group != g.name || !c.tookLast(s, g, r.Key.Machine) {
-				continue
-			}
-			d := v.of[r.Key.Machine]
-			if d == nil || !slices.ContainsFunc(d.Shadows, func(s machine.Shadow) bool { return s.Model.ID() == id && !c.over(s) }) {
-				c.w.fail("%s: record %q is of a shadow that is over", g.name, r.Key.String())
-			}
+			coming := d.building || d.owner.BuildDue(d.now()) != nil // a slow build may end behind the end
+			d.owner.Machines(func(of *machine.Machine) { c.judges(g, s, of, v, coming) })
 		}
 	}
 }
 
-// tookLast reports whether a group has taken the last window of a machine. One that a reader
-// passed over after a loss ends no shadow.
-func (c *checker) tookLast(s *seen, g *group, of string) bool {
+// judges checks that a machine is judged by what is deployed, or will be from the next tool on.
+func (c *checker) judges(g *group, s *seen, of *machine.Machine, v *version, coming bool) {
+	want := v.fleet.Of(of.Machine, of.Layout)
+	for _, id := range of.Shadows() {
+		if c.tookLast(s, g, of) && (want == nil || !slices.ContainsFunc(want.Shadows, func(s machine.Shadow) bool { return s.Model.ID() == id && !c.over(s) })) {
+			c.w.fail("%s: shadow %s of %s is over, and still judges", g.name, id, of.Machine)
+		}
+	}
+	now, next := of.Judges()
+	if want == nil || now == "" && len(of.Epochs) == 0 {
+		return // it takes one with its first window
+	}
+	id := want.Champion.ID()
+	if now == id {
+		return
+	}
+	t := of.Tools[len(of.Tools)-1]
+	sees := coming || t.PastGone || slices.ContainsFunc(t.Judgings, func(j *machine.Judging) bool { return j.Model == id && j.Windows == t.Windows }) // it takes over with the next window
+	if next != id || want.Now && !sees && c.tookLast(s, g, of) {
+		c.w.fail("%s: %s is judged by %s and then by %q, deployed is %s", g.name, of.Machine, now, next, describe(want))
+	}
+}
+
+// tookLast reports whether the last window of a machine was one of the tool in its spindle. One that a reader
+// passed over after a loss, and one that moves nothing, ends no shadow.
+func (c *checker) tookLast(s *seen, g *group, of *machine.Machine) bool {
 	for _, from := range c.w.gateways {
-		if from.machine == of {
-			return s.taken(name(from.cut[len(from.cut)-1].Window), g)
+		if from.machine == of.Machine {
+			last := from.cut[len(from.cut)-1]
+			r := s.results[name(last.Window)+"/"+g.name]
+			return r != nil && !r.Late && of.Tools[len(of.Tools)-1].Name == last.Tool
 		}
 	}
 	return false

@@ -45,7 +45,7 @@ const (
 	RefusesSilently   Bug = "refuses-silently"    // a window that is refused does not say of which machine it is
 
 	SwapMovesAlarm     Bug = "swap-moves-alarm"     // a model that takes over at once begins with an alarm of its own
-	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a tool's past is replayed are not shown to the new model
+	SwapForgetsWindows Bug = "swap-forgets-windows" // windows that come while a model sees a tool's past are not shown to it
 	ShadowOnResults    Bug = "shadow-on-results"    // what shadows publish goes to the results and alerts
 	FeaturesTwice      Bug = "features-twice"       // features are published before the transaction of their windows' results
 	FleetGoesBack      Bug = "fleet-goes-back"      // a monitor takes deployments as they come, older ones after newer ones
@@ -321,7 +321,7 @@ func (w *world) weather() {
 				w.broker.loseTails(i)
 			}
 		}
-		w.still = w.calm && w.broker.idle() && !w.replays()
+		w.still = w.calm && w.broker.idle() && !w.builds()
 		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
@@ -348,12 +348,12 @@ func (w *world) twoValues(name string) bool {
 	return name == w.gateways[len(w.gateways)-1].machine
 }
 
-// replays reports whether a monitor is replaying the past of a tool.
-func (w *world) replays() bool {
+// builds reports whether a monitor shows the past of a tool to a model.
+func (w *world) builds() bool {
 	for _, g := range w.groups {
 		for _, m := range g.members {
 			for _, d := range m.drives {
-				if d.replaying && !d.over {
+				if d.building && !d.over {
 					return true
 				}
 			}

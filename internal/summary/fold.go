@@ -198,7 +198,7 @@ func (e *heldEvent) store(b *bbolt.Bucket, incident, id string, v any) (isNew bo
 // writeAlert keeps an alert, and brings the record of its alarm up to date.
 func (e *heldEvent) writeAlert(tx *bbolt.Tx, b *bbolt.Bucket) error {
 	a := e.Alert
-	if a.Alarm != "" && !a.State.Aside() {
+	if a.Alarm != "" && !a.Aside() {
 		if err := b.Put(keyAlert, event.JSON(a)); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -186,11 +187,9 @@ func (c *Choice) lost() (notes []string) {
 // YAML returns what to put into monitor.yaml.
 func (c *Choice) YAML() string {
 	s := c.Best.Settings
-	if s.MaxShelf == 0 {
-		s.MaxShelf = alarm.Default.MaxShelf
-	}
-	return fmt.Sprintf("alarm:\n  k: %d\n  n: %d\n  threshold: %s\n  clear: %d\n  on_hold: %s\n  off_hold: %s\n  latch: %t\n  max_shelf: %s\n",
-		s.K, s.N, number(s.Threshold), s.Clear, short(s.OnHold), short(s.OffHold), s.Latch, short(s.MaxShelf))
+	s.MaxShelf, s.ReAlarm = cmp.Or(s.MaxShelf, alarm.Default.MaxShelf), cmp.Or(s.ReAlarm, alarm.Default.ReAlarm)
+	return fmt.Sprintf("alarm:\n  k: %d\n  n: %d\n  threshold: %s\n  clear: %d\n  on_hold: %s\n  off_hold: %s\n  latch: %t\n  max_shelf: %s\n  re_alarm: %s\n",
+		s.K, s.N, number(s.Threshold), s.Clear, short(s.OnHold), short(s.OffHold), s.Latch, short(s.MaxShelf), short(s.ReAlarm))
 }
 
 // Plot returns the trade-off curve. Points with different numbers of missed tools

@@ -116,37 +116,36 @@ type outcome struct {
 // replayer replays lives under one setting after the other.
 type replayer struct {
 	lives        []Life
-	names        []string // different for each life, also where tools have the same name
 	turns        []int
 	length, step time.Duration
 }
 
 func newReplayer(lives []Life, length, step time.Duration) *replayer {
 	r := &replayer{lives: lives, length: length, step: step}
-	for i, l := range lives {
+	for _, l := range lives {
 		if len(l.Faulty) != len(l.Score) || l.Unknown != nil && len(l.Unknown) != len(l.Score) {
 			panic(fmt.Sprintf("tune: tool %s has %d scores, %d labels and %d verdicts", l.Tool, len(l.Score), len(l.Faulty), len(l.Unknown)))
 		}
-		r.names, r.turns = append(r.names, fmt.Sprint(i, " ", l.Tool)), append(r.turns, l.turn())
+		r.turns = append(r.turns, l.turn())
 	}
 	return r
 }
 
 // replay returns what becomes of each life. The settings must pass Check.
 func (r *replayer) replay(s alarm.Settings) []outcome {
-	a, err := alarm.New(s)
+	s, err := s.Complete()
 	if err != nil {
 		panic("tune: " + err.Error())
 	}
 	out := make([]outcome, len(r.lives))
-	var at time.Time
 	for i, l := range r.lives {
 		o, turn := &out[i], r.turns[i]
 		o.turned = turn >= 0
-		a.ChangeTool(r.names[i])
+		var a alarm.State
+		var at time.Time
 		var before, last time.Time // transitions
 		for w, score := range l.Score {
-			if w == turn && a.Stands() {
+			if w == turn && a.Raised {
 				o.found, o.early = true, true
 			}
 			if l.unknown(w) {
@@ -154,7 +153,7 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 				continue
 			}
 			end := at.Add(r.length)
-			change := a.Observe(a.IsFaulty(score), at, end)
+			change := a.Observe(s, false, s.IsFaulty(score), at, end, end)
 			at = at.Add(r.step)
 			if change == alarm.None {
 				continue
@@ -174,10 +173,9 @@ func (r *replayer) replay(s alarm.Settings) []outcome {
 				o.found, o.after = true, w-turn+1
 			}
 		}
-		if turn == len(l.Score) && a.Stands() {
+		if turn == len(l.Score) && a.Raised {
 			o.found, o.early = true, true
 		}
-		at = at.Add(r.length) // the windows of two tools do not overlap
 	}
 	return out
 }

@@ -357,6 +357,8 @@ func TestRankAndInstruction(t *testing.T) {
 	advise("c-silent", event.SilenceAdvisory, "warning")
 	advise("c-stopped", event.RefusedAdvisory, "warning")
 	advise("c-stopped", event.StoppedAdvisory, "warning")
+	advise("c-unknown", event.ModelAdvisory, "info")
+	h.Advisory(event.Advisory{ID: "e-used", Machine: "e-used", Kind: event.ModelAdvisory, Subject: "reference", State: event.Raised, Severity: "warning", Since: t0, Text: "text"})
 	alert("b-acknowledged", event.Raised, "raised")
 	alert("b-acknowledged", event.Acknowledged, "acknowledged")
 	alert("b-shelved", event.Raised, "raised")
@@ -376,7 +378,7 @@ func TestRankAndInstruction(t *testing.T) {
 	}
 	want := []string{
 		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
-		"2 c-refused windows_refused", "2 c-silent check_gateway", "2 c-stopped judging_stopped", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "6 g-normal -",
+		"2 c-refused windows_refused", "2 c-silent check_gateway", "2 c-stopped judging_stopped", "2 c-unknown reference_rebuilt", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "5 e-used reference_of_used_tool", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("tiles are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -318,7 +318,7 @@ func (m *machine) alert(a event.Alert) bool {
 	}
 	*m.alerts.next() = a
 	m.shorten()
-	if a.Alarm != "" && !a.State.Aside() && !isBefore(&a, m.lastChange) {
+	if a.Alarm != "" && !a.Aside() && !isBefore(&a, m.lastChange) {
 		m.lastChange = &a
 	}
 	switch a.State {

@@ -55,7 +55,7 @@ func (a *alarmTopic) show(h *Hub) {
 func (a *alarmTopic) kept(last event.Result) summary.Machine {
 	m := summary.Machine{Name: testMachine, Strip: "h", Last: last, LastAt: t0}
 	for _, x := range a.alerts {
-		if x.Alarm != "" && !x.State.Aside() {
+		if x.Alarm != "" && !x.Aside() {
 			m.Alert = &x
 		}
 	}

@@ -226,11 +226,17 @@ func (t *Tile) worn() bool {
 // unwatched returns the advisory that says why the machine is not watched, nil if it is.
 func (m *machine) unwatched() *event.Advisory {
 	for _, kind := range unwatching {
-		if i := slices.IndexFunc(m.open, func(a event.Advisory) bool { return a.Kind == kind }); i >= 0 {
+		if i := slices.IndexFunc(m.open, func(a event.Advisory) bool { return a.Kind == kind && !ofUsedTool(a.Kind, a.Subject) }); i >= 0 {
 			return &m.open[i]
 		}
 	}
 	return nil
+}
+
+// ofUsedTool reports whether an advisory says that the reference of a tool was learnt when the tool was used. Then the
+// tool is watched.
+func ofUsedTool(kind event.AdvisoryKind, subject string) bool {
+	return kind == event.ModelAdvisory && subject != ""
 }
 
 // openAdvisories returns the open advisories, those that say why the machine is not watched
@@ -241,7 +247,7 @@ func (m *machine) openAdvisories() (all []TileAdvisory) {
 	}
 	urgency := func(a TileAdvisory) int {
 		switch i := slices.Index(unwatching, a.Kind); {
-		case i >= 0:
+		case i >= 0 && !ofUsedTool(a.Kind, a.Subject):
 			return i
 		case a.Severity == "warning":
 			return len(unwatching)
@@ -277,8 +283,11 @@ func (m *machine) instruction(t *Tile) *Sentence {
 	}
 	a := t.Advisories[0]
 	key, ok := advisoryKeys[a.Kind]
-	if !ok {
+	switch {
+	case !ok:
 		key = "read_advisory"
+	case ofUsedTool(a.Kind, a.Subject):
+		key = "reference_of_used_tool"
 	}
 	s := sentence(key, "subject", a.Subject, "status", a.Status, "flags", strings.Join(a.Flags, " "), "since", a.Since)
 	if a.Kind == event.RefusedAdvisory || a.Kind == event.StoppedAdvisory || !ok {

@@ -13,16 +13,18 @@
 //	acknowledged   the condition is there, and someone has acknowledged it
 //	returned       the condition has ended, and no one has acknowledged it (latched alarms)
 //
-// An alarm in any of these states may also be masked: shelved by a person for a
-// bounded time, suppressed by the plant, or out of service for maintenance. A
-// masked alarm goes on through its states, but Raised, Returned and Reactivated
-// are not announced. They are announced when the last mask is taken off.
+// An alarm belongs to one tool. It goes on through its states whether or not it may call, but
+// Raised, Returned and Reactivated are announced only while the tool is in the spindle and no
+// mask is on. Masks are [Masks]: shelved by a person for a bounded time, suppressed by the
+// plant, or out of service for maintenance. What was not announced is announced by
+// [State.Announce] once the alarm may call.
 //
-// A [Change] is what is announced. Time is an argument, so a recording replays to
-// the same states. docs/concepts/alarms.md draws the states.
+// A [Change] is what is announced. Settings, masks and time are arguments, so a recording
+// replays to the same states. docs/concepts/alarms.md draws the states.
 package alarm
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"time"
@@ -37,6 +39,7 @@ type Settings struct {
 	OffHold  time.Duration `yaml:"off_hold"`  // cutting time for which there must be at most Clear; 0: the first such window ends it
 	Latch    bool          `yaml:"latch"`     // stay until acknowledged or the tool is changed, even if the condition is over
 	MaxShelf time.Duration `yaml:"max_shelf"` // longest time to shelve for; 0 means Default.MaxShelf
+	ReAlarm  time.Duration `yaml:"re_alarm"`  // after a call, the alarm of a tool that comes back is silent for so long; 0 means Default.ReAlarm
 
 	// Threshold is the score in [0,1] from which on a window counts as faulty; 0
 	// means Default.Threshold, the model's own decision.
@@ -46,11 +49,12 @@ type Settings struct {
 // Default is 5 of 8, latched, over after a minute without a faulty window among
 // the last 8. With it an alarm cannot chatter: fewer than three times in any
 // minute it changes by itself.
-var Default = Settings{K: 5, N: 8, OffHold: time.Minute, Latch: true, MaxShelf: 8 * time.Hour, Threshold: 0.5}
+var Default = Settings{K: 5, N: 8, OffHold: time.Minute, Latch: true, MaxShelf: 8 * time.Hour, ReAlarm: 10 * time.Minute, Threshold: 0.5}
 
 const (
-	maxHold  = time.Hour
-	maxShelf = 7 * 24 * time.Hour
+	maxHold    = time.Hour
+	maxShelf   = 7 * 24 * time.Hour
+	maxReAlarm = 24 * time.Hour
 )
 
 // Check reports what is wrong with s.
@@ -68,11 +72,26 @@ func (s Settings) Check() error {
 		return fmt.Errorf("alarm: off_hold is %v: must be between 0s and %v", s.OffHold, maxHold)
 	case s.MaxShelf < 0 || s.MaxShelf > maxShelf:
 		return fmt.Errorf("alarm: max_shelf is %v: must be between 0s, for %v, and %v", s.MaxShelf, Default.MaxShelf, maxShelf)
+	case s.ReAlarm < 0 || s.ReAlarm > maxReAlarm:
+		return fmt.Errorf("alarm: re_alarm is %v: must be between 0s, for %v, and %v", s.ReAlarm, Default.ReAlarm, maxReAlarm)
 	case !(s.Threshold >= 0 && s.Threshold <= 1):
 		return fmt.Errorf("alarm: threshold is %v: must be between 0 and 1; %v is the model's own decision", s.Threshold, Default.Threshold)
 	}
 	return nil
 }
+
+// Complete returns s with Default's values where 0 means them. It reports what is wrong with s.
+// The other functions of this package want settings that are complete.
+func (s Settings) Complete() (Settings, error) {
+	s.MaxShelf = cmp.Or(s.MaxShelf, Default.MaxShelf)
+	s.ReAlarm = cmp.Or(s.ReAlarm, Default.ReAlarm)
+	err := s.Check()
+	s.Threshold = cmp.Or(s.Threshold, Default.Threshold)
+	return s, err
+}
+
+// IsFaulty reports whether a window of that score counts as faulty.
+func (s Settings) IsFaulty(score float64) bool { return score >= s.Threshold }
 
 // Change is something that happened to an alarm and is announced.
 type Change string
@@ -95,45 +114,17 @@ const (
 	InService    Change = "in_service"
 )
 
-// Alarm is the alarm of one machine. The zero value is not ready; use New. An
-// Alarm is not safe for concurrent use.
-type Alarm struct {
-	settings Settings
-	state    State
-}
-
-// New returns an alarm that is not raised.
-func New(s Settings) (*Alarm, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	if s.MaxShelf == 0 {
-		s.MaxShelf = Default.MaxShelf
-	}
-	if s.Threshold == 0 {
-		s.Threshold = Default.Threshold
-	}
-	return &Alarm{settings: s}, nil
-}
-
-// Settings returns the settings of the alarm.
-func (a *Alarm) Settings() Settings { return a.settings }
-
-// Count returns how many of the last judged windows, at most N, were faulty,
+// Count returns how many of the last judged windows, at most set.N, were faulty,
 // and how many there were.
-func (a *Alarm) Count() (faulty, of int) {
-	of = min(a.state.Judged, a.settings.N)
-	return bits.OnesCount64(a.state.Recent & (1<<of - 1)), of
+func (s *State) Count(set Settings) (faulty, of int) {
+	of = min(s.Judged, set.N)
+	return bits.OnesCount64(s.Recent & (1<<of - 1)), of
 }
 
-// IsFaulty reports whether a window of that score counts as faulty.
-func (a *Alarm) IsFaulty(score float64) bool { return score >= a.settings.Threshold }
-
-// Observe takes the decision on the next judged window, which lasted from
-// start to end and is faulty as IsFaulty says. It returns the change to announce,
-// or None.
-func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
-	s := &a.state
+// Observe takes the decision on the tool's next judged window, which lasted from start to end by the
+// sensors' clock and came at now by Kafka's. It is faulty as set.IsFaulty says. Quiet: the tool is not in the
+// spindle, or a mask is on. It returns the change to announce, or None.
+func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.Time) Change {
 	s.Recent <<= 1
 	if s.Judged < 64 {
 		s.Judged++
@@ -141,7 +132,7 @@ func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 	if faulty {
 		s.Recent |= 1
 	}
-	count, _ := a.Count()
+	count, _ := s.Count(set)
 	if faulty && count == 1 {
 		s.Onset = start
 	}
@@ -150,120 +141,108 @@ func (a *Alarm) Observe(faulty bool, start, end time.Time) Change {
 		from = s.Last // windows that overlap do not cut twice
 	}
 	s.Last = end
-	if s.Returned && !a.settings.Latch { // it was latched before a restart
-		return a.clear()
-	}
 	standing := s.Raised && !s.Returned
-	due, hold := count >= a.settings.K, a.settings.OnHold
+	due, hold := count >= set.K, set.OnHold
 	if standing {
-		due, hold = count <= a.settings.Clear, a.settings.OffHold
+		due, hold = count <= set.Clear, set.OffHold
 	}
-	if !due {
+	if s.Held += end.Sub(from); !due {
 		s.Held = 0
-		return None
 	}
-	if s.Held += end.Sub(from); s.Held < hold {
+	switch {
+	case s.Returned && !set.Latch: // it was latched when it returned
+		return s.clear()
+	case !due || s.Held < hold:
 		return None
 	}
 	s.Held = 0
 	switch {
 	case s.Returned:
 		s.Returned = false
-		return a.announced(Reactivated)
+		if quiet || !s.Announced {
+			return None
+		}
+		s.Called = now
+		return Reactivated
 	case !standing:
-		s.Raised, s.Since, s.At, s.Silent = true, s.Onset, end, a.Masked()
-		return a.announced(Raised)
-	case a.settings.Latch && !s.Acked:
+		s.Raised, s.Since, s.At = true, s.Onset, end
+		if quiet {
+			return None
+		}
+		s.Announced, s.Called = true, now
+		return Raised
+	case set.Latch && !s.Acked:
 		s.Returned = true
-		return a.announced(Returned)
+		if quiet || !s.Announced {
+			return None
+		}
+		return Returned
 	}
-	return a.clear()
+	return s.clear()
 }
 
-// ChangeTool takes the tool out and puts in a tool of which nothing is known. It does
-// nothing if tool is the tool in the spindle.
-func (a *Alarm) ChangeTool(tool string) []Change {
-	if tool == a.state.Tool {
-		return nil
+// waits reports whether the alarm would call, and was not announced.
+func (s *State) waits() bool { return s.Raised && !s.Acked && !s.Announced }
+
+// Silent returns until when an alarm that is not announced is silent: set.ReAlarm after its last call.
+// It returns false for an alarm that has nothing to announce, or has never called.
+func (s *State) Silent(set Settings) (until time.Time, silent bool) {
+	if !s.waits() || s.Called.IsZero() {
+		return time.Time{}, false
 	}
-	changes, _ := a.TakeOut()
-	return append(changes, a.PutIn(tool, State{})...)
+	return s.Called.Add(set.ReAlarm), true
 }
 
-// TakeOut takes the tool out of the spindle. It returns the changes to announce and the
-// state to give to PutIn when the tool comes back. A raised alarm is announced as
-// cleared. A shelf ends: it must not hide an alarm of the next tool. The other masks
-// belong to the machine and stay.
-func (a *Alarm) TakeOut() (changes []Change, left State) {
-	s := &a.state
-	if s.Shelf != nil {
-		changes = append(changes, Unshelved)
-	}
-	if s.Raised && !s.Silent {
-		changes = append(changes, Cleared)
-	}
-	left = *s
-	left.Shelf, left.Suppression, left.Service, left.Silent = nil, nil, nil, false
-	a.state = State{Suppression: s.Suppression, Service: s.Service}
-	return changes, left
-}
-
-// PutIn puts a tool into the spindle, with the state that TakeOut returned for it, or the
-// zero State if nothing is known of the tool. An alarm that was raised is raised again,
-// and stays acknowledged if it was.
-func (a *Alarm) PutIn(tool string, s State) (changes []Change) {
-	s.Tool, s.Shelf, s.Suppression, s.Service, s.Silent = tool, nil, a.state.Suppression, a.state.Service, false
-	a.state = s
-	if !s.Raised {
+// Announce returns what is to be announced of an alarm that may call at now, and that has not been
+// announced: Raised, and Returned if its condition has ended. It returns nothing within set.ReAlarm of
+// the alarm's last call.
+func (s *State) Announce(set Settings, now time.Time) []Change {
+	if until, silent := s.Silent(set); !s.waits() || silent && now.Before(until) {
 		return nil
 	}
-	if a.state.Silent = a.Masked(); a.state.Silent {
-		return nil
-	}
-	changes = []Change{Raised}
+	s.Announced, s.Called = true, now
 	if s.Returned {
-		changes = append(changes, Returned)
+		return []Change{Raised, Returned}
 	}
-	return changes
+	return []Change{Raised}
+}
+
+// TakeOut is for a tool that leaves the spindle. An alarm that was announced is announced as
+// cleared. The alarm itself waits with its tool.
+func (s *State) TakeOut() []Change {
+	if !s.Announced {
+		return nil
+	}
+	s.Announced = false
+	return []Change{Cleared}
 }
 
 // Acknowledge records that someone knows of the alarm. The same wear does not
 // raise it again: its condition must end first. It returns ErrRefused for an alarm
 // that is normal or acknowledged already.
-func (a *Alarm) Acknowledge() ([]Change, error) {
-	s := &a.state
+func (s *State) Acknowledge() ([]Change, error) {
 	switch {
 	case !s.Raised:
 		return nil, fmt.Errorf("%w: no alarm is raised", ErrRefused)
 	case s.Acked:
 		return nil, fmt.Errorf("%w: it is acknowledged already", ErrRefused)
 	}
-	changes := []Change{Acknowledged}
 	s.Acked = true
 	if s.Returned {
-		if c := a.clear(); c != None {
-			changes = append(changes, c)
+		if c := s.clear(); c != None {
+			return []Change{Acknowledged, c}, nil
 		}
 	}
-	return changes, nil
+	return []Change{Acknowledged}, nil
 }
 
-// clear makes the alarm normal.
-func (a *Alarm) clear() Change {
-	s := &a.state
+// clear makes the alarm normal. Held stays: the condition may be on again, and has been for so long.
+func (s *State) clear() Change {
 	change := None
-	if s.Raised && !s.Silent {
+	if s.Announced {
 		change = Cleared
 	}
-	s.Raised, s.Returned, s.Acked, s.Silent, s.Held = false, false, false, false, 0
-	s.Since, s.At = time.Time{}, time.Time{}
+	s.Raised, s.Returned, s.Acked, s.Announced = false, false, false, false
+	s.Since, s.At, s.Called = time.Time{}, time.Time{}, time.Time{}
 	return change
-}
-
-// announced returns c, or None if the alarm is masked or its Raised was not announced.
-func (a *Alarm) announced(c Change) Change {
-	if a.Masked() || a.state.Silent {
-		return None
-	}
-	return c
 }

@@ -14,89 +14,90 @@ type Mask struct {
 	Until  time.Time `json:"until,omitzero"` // of a shelf only: the others last until they are taken off
 }
 
+// Masks are the masks of a tool's alarm, or of all alarms of a machine, which cannot be shelved. The
+// masks are never changed, only replaced.
+type Masks struct {
+	Shelf       *Mask `json:"shelf,omitempty"`
+	Suppression *Mask `json:"suppression,omitempty"`
+	Service     *Mask `json:"out_of_service,omitempty"`
+}
+
 // ErrRefused is returned for a command that the alarm's state does not allow.
 var ErrRefused = errors.New("refused")
 
-// check returns ErrRefused for a mask without a name or a reason.
-func (m Mask) check() error {
+// On reports whether there is a mask.
+func (m Masks) On() bool { return m.Shelf != nil || m.Suppression != nil || m.Service != nil }
+
+// Word names the lowest mask that is on in either, as results do: "out_of_service", "suppressed" or
+// "shelved"; empty if none is.
+func (m Masks) Word(or Masks) string {
 	switch {
-	case m.By == "":
+	case m.Service != nil || or.Service != nil:
+		return string(OutOfService)
+	case m.Suppression != nil || or.Suppression != nil:
+		return string(Suppressed)
+	case m.Shelf != nil || or.Shelf != nil:
+		return string(Shelved)
+	}
+	return ""
+}
+
+// Over returns the shelf if its time is over at now, and takes it off; else nil.
+func (m *Masks) Over(now time.Time) *Mask {
+	s := m.Shelf
+	if s == nil || now.Before(s.Until) {
+		return nil
+	}
+	m.Shelf = nil
+	return s
+}
+
+// Put puts a mask on: c is Shelved, Suppressed or OutOfService. A shelf replaces an earlier one; it
+// lasts from by.Since, which is now, until by.Until. The others last until Take. It returns ErrRefused for
+// a mask without a name or a reason, for one that is on already, and for a shelf without an end, or
+// longer than set.MaxShelf.
+func (m *Masks) Put(set Settings, c Change, by Mask) error {
+	switch {
+	case by.By == "":
 		return fmt.Errorf("%w: say who it is", ErrRefused)
-	case m.Reason == "":
+	case by.Reason == "":
 		return fmt.Errorf("%w: give a reason", ErrRefused)
 	}
+	at := m.at(c)
+	if c == Shelved {
+		switch length := by.Until.Sub(by.Since); {
+		case length <= 0:
+			return fmt.Errorf("%w: the end of the shelf must be later than now", ErrRefused)
+		case length > set.MaxShelf:
+			return fmt.Errorf("%w: shelve for at most %v (alarm.max_shelf), not %v", ErrRefused, set.MaxShelf, length.Round(time.Second))
+		}
+	} else if by.Until = (time.Time{}); *at != nil {
+		return fmt.Errorf("%w: it was done already, by %s: %s", ErrRefused, (*at).By, (*at).Reason)
+	}
+	*at = &by
 	return nil
 }
 
-// Shelve keeps the alarm from calling from now, which is m.Since, until m.Until,
-// or until the tool is changed. It replaces an earlier shelf. It returns ErrRefused
-// for a mask without a name, a reason or an end, or longer than MaxShelf.
-func (a *Alarm) Shelve(m Mask) ([]Change, error) {
-	if err := m.check(); err != nil {
-		return nil, err
-	}
-	switch length := m.Until.Sub(m.Since); {
-	case length <= 0:
-		return nil, fmt.Errorf("%w: the end of the shelf must be later than now", ErrRefused)
-	case length > a.settings.MaxShelf:
-		return nil, fmt.Errorf("%w: shelve for at most %v (alarm.max_shelf), not %v", ErrRefused, a.settings.MaxShelf, length.Round(time.Second))
-	}
-	a.state.Shelf = &m
-	return []Change{Shelved}, nil
-}
-
-// Unshelve ends a shelf before its time.
-func (a *Alarm) Unshelve() ([]Change, error) { return a.unmask(&a.state.Shelf, Unshelved) }
-
-// Expire ends a shelf whose time is over.
-func (a *Alarm) Expire(now time.Time) []Change {
-	if m := a.state.Shelf; m == nil || now.Before(m.Until) {
-		return nil
-	}
-	changes, _ := a.Unshelve()
-	return changes
-}
-
-// Suppress keeps the alarm from calling until Unsuppress. The plant's own logic does
-// this while the alarm means nothing, for example during warm-up.
-func (a *Alarm) Suppress(m Mask) ([]Change, error) {
-	return a.mask(&a.state.Suppression, m, Suppressed)
-}
-
-// Unsuppress ends a suppression.
-func (a *Alarm) Unsuppress() ([]Change, error) { return a.unmask(&a.state.Suppression, Unsuppressed) }
-
-// Remove takes the alarm out of service, for maintenance, until PutBack.
-func (a *Alarm) Remove(m Mask) ([]Change, error) { return a.mask(&a.state.Service, m, OutOfService) }
-
-// PutBack puts the alarm into service again.
-func (a *Alarm) PutBack() ([]Change, error) { return a.unmask(&a.state.Service, InService) }
-
-func (a *Alarm) mask(at **Mask, m Mask, c Change) ([]Change, error) {
-	if err := m.check(); err != nil {
-		return nil, err
-	}
-	if *at != nil {
-		return nil, fmt.Errorf("%w: it was done already, by %s: %s", ErrRefused, (*at).By, (*at).Reason)
-	}
-	m.Until = time.Time{}
-	*at = &m
-	return []Change{c}, nil
-}
-
-// unmask takes a mask off. It announces the alarm below if that has not been done.
-func (a *Alarm) unmask(at **Mask, c Change) ([]Change, error) {
+// Take takes a mask off: c is Unshelved, Unsuppressed or InService. It returns ErrRefused if that
+// mask is not on.
+func (m *Masks) Take(c Change) error {
+	at := m.at(c)
 	if *at == nil {
-		return nil, fmt.Errorf("%w: the alarm is not masked in this way", ErrRefused)
+		return fmt.Errorf("%w: the alarm is not masked in this way", ErrRefused)
 	}
 	*at = nil
-	changes := []Change{c}
-	if s := &a.state; s.Silent && !s.Acked && !a.Masked() {
-		s.Silent = false
-		changes = append(changes, Raised)
-		if s.Returned {
-			changes = append(changes, Returned)
-		}
+	return nil
+}
+
+// at returns where the mask is that a change puts on or takes off.
+func (m *Masks) at(c Change) **Mask {
+	switch c {
+	case Shelved, Unshelved:
+		return &m.Shelf
+	case Suppressed, Unsuppressed:
+		return &m.Suppression
+	case OutOfService, InService:
+		return &m.Service
 	}
-	return changes, nil
+	panic("alarm: " + string(c) + " is not a change of a mask")
 }

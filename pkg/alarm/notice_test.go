@@ -64,7 +64,7 @@ func TestNoticeModel(t *testing.T) {
 		}
 		var seen []observation // since the last change
 		var not Notice
-		raised, since, now := false, time.Time{}, start
+		raised, now := false, start
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			if rapid.IntRange(0, 20).Draw(t, "restart") == 0 {
 				text, err := json.Marshal(not)
@@ -108,11 +108,19 @@ func TestNoticeModel(t *testing.T) {
 			if got != want {
 				t.Fatalf("%q, want %q, after %+v with %+v", got, want, seen, h)
 			}
-			if want == Raised && not.Since.Before(since) {
-				t.Fatalf("since %v, before the last change at %v", not.Since, since)
+			if want == Raised {
+				var since time.Time // of the bad ones that led to it, no n good ones in a row among them
+				for i, last := len(seen)-1, len(seen)-1; i >= 0 && last-i < h.N; i-- {
+					if seen[i].bad {
+						since, last = seen[i].start, i
+					}
+				}
+				if !not.Since.Equal(since) || !not.At.Equal(end) {
+					t.Fatalf("since %v, at %v, want %v, %v", not.Since, not.At, since, end)
+				}
 			}
 			if want != None {
-				raised, since, seen = !raised, o.start, nil
+				raised, seen = !raised, nil
 			}
 			if raised != not.Raised {
 				t.Fatalf("raised %v, want %v", not.Raised, raised)

@@ -302,7 +302,7 @@ func Rename(old *Machine, id string, at time.Time) (*Machine, Outcome) {
 	if len(m.tools) > 0 {
 		tool = m.spindle().name
 	}
-	m.alert(Alert{State: "renamed", Tool: tool, Severity: "info", Alarm: m.Alarm()})
+	m.alert(Alert{State: "renamed", Tool: tool, Severity: "info", Alarm: m.empty()}) // no alarm has called under this name
 	m.announce(at, "tool_back")
 	return m, m.finish()
 }

@@ -71,7 +71,7 @@ export function condition(tile, now) {
   if (told("machine_stopped") || told("windows_refused") || tile.refused_age >= 0) return as("not_watched", "lost", "warn");
   if (told("silence") || isSilent(tile, now)) return as("silent", "lost", "warn");
   if (told("unknown")) return as("unknown", "unknown", "warn");
-  if (told("model_changed")) return as("not_watched", "learning", "warn");
+  if (tile.advisories?.some((a) => a.kind === "model_changed" && !a.subject)) return as("not_watched", "learning", "warn");
   if (atLimit(tile)) return as("at_limit", "limit", "warn");
   if (tile.verdict === "sensor_fault") return as("sensor_fault", "sensor_fault", "warn");
   if (tile.advisories?.length) return as("advisory", "info", "info");

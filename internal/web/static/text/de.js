@@ -189,6 +189,7 @@ export default {
   "say.check_gateway": "Keine Fenster seit {since}. Gateway und Sensoren prüfen.",
   "say.tool_not_watched": "Das Modell kennt diese Fenster nicht. Sensoren, Material und Schnittdaten prüfen.",
   "say.reference_rebuilt": "Das Modell wurde gewechselt: die Referenz des Werkzeugs wird neu aufgebaut.",
+  "say.reference_of_used_tool": "Das Modell kennt dieses Werkzeug erst seit einem gebrauchten Zustand. Seinen Urteilen bis zum Werkzeugwechsel weniger trauen.",
   "say.check_sensor": "Sensor {subject} prüfen.",
   "say.stop_second_ingester": "Zwei Einspeiser senden Fenster dieser Maschine. Einen anhalten.",
   "say.check_drift": "Neue Werkzeuge unterscheiden sich vom Training. Sensoren prüfen oder neu trainieren.",

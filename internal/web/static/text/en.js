@@ -189,6 +189,7 @@ export default {
   "say.check_gateway": "No windows since {since}. Look at the gateway and the sensors.",
   "say.tool_not_watched": "The model does not know these windows. Look at sensors, material and cutting data.",
   "say.reference_rebuilt": "The model changed: the tool's reference is being rebuilt.",
+  "say.reference_of_used_tool": "The model knows this tool only since it was used. Trust its verdicts less until the tool is changed.",
   "say.check_sensor": "Check sensor {subject}.",
   "say.stop_second_ingester": "Two ingesters send windows of this machine. Stop one.",
   "say.check_drift": "New tools differ from the training. Check the sensors, or train again.",

@@ -1,0 +1,353 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/schemas"
+)
+
+// fleet is a set of machines that replay the plant's recording, with the messages about them.
+type fleet struct {
+	*plant
+	old      string // folder of the older release's programs
+	machines []string
+
+	mu      sync.Mutex
+	results map[string]map[string]string // what was decided, by machine and seq, then by id
+	order   map[string][]event.Result    // the first of each id, by machine
+	alerts  map[string]string            // by machine, seq and state, the id
+	twice   []string                     // ids of results or alerts of which two messages differ
+	wrong   []string                     // messages that are not valid, and alerts under two ids
+}
+
+// newFleet starts a broker and writes the configurations of so many machines. The older release
+// has made the model.
+func newFleet(t *testing.T, machines, perTool int, speed float64) *fleet {
+	t.Helper()
+	old := oldPrograms(t)
+	f := &fleet{old: old, plant: newPlant(t, 4, tools, perTool, speed), results: map[string]map[string]string{}, order: map[string][]event.Result{}, alerts: map[string]string{}}
+	startFrom(t, old, "trainer", "fit", "--quiet", "--config", f.file("train.yaml"), "--data", f.file("history.csv"), "--model", f.file("m.flank")).wait(t)
+	for i := range machines {
+		name := fmt.Sprintf("acme/spore/bay2/line1/lathe%d", i)
+		f.machines = append(f.machines, name)
+		write(t, f.dir, fmt.Sprintf("ingest%d.yaml", i), fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nlayout: layout.yaml\nspool: spool%d\nsource: {kind: csv, file: day.csv, speed: %v}\n", name, f.b.Addr(), i, speed))
+	}
+	bodies := map[string]string{}
+	note := func(m bus.Message, schema string, into any) (id string, first bool) {
+		id = string(m.Header("ce_id"))
+		if before, again := bodies[id]; again {
+			if before != string(m.Value) {
+				f.twice = append(f.twice, id)
+			}
+			return id, false
+		}
+		bodies[id] = string(m.Value)
+		if err := schemas.Validate(schema, m.Value); err != nil || json.Unmarshal(m.Value, into) != nil {
+			f.wrong = append(f.wrong, fmt.Sprintf("%s: %v", id, err))
+			return id, false
+		}
+		return id, true
+	}
+	f.see(bus.TopicResults, func(m bus.Message) {
+		var r event.Result
+		if id, first := note(m, schemas.Result, &r); first {
+			at := fmt.Sprintf("%s/%d", r.Machine, r.Seq)
+			if f.results[at] == nil {
+				f.results[at] = map[string]string{}
+			}
+			f.results[at][id] = fmt.Sprintf("%s %v %s %d", r.Verdict, r.Score, r.Alarm, r.ReferenceLen)
+			f.order[r.Machine] = append(f.order[r.Machine], r)
+		}
+	})
+	f.see(bus.TopicAlerts, func(m bus.Message) {
+		var a event.Alert
+		if string(m.Header("ce_type")) != event.AlertType {
+			return
+		}
+		if id, first := note(m, schemas.Alert, &a); first {
+			at := fmt.Sprintf("%s/%d/%s", a.Machine, a.Seq, a.State)
+			if other, there := f.alerts[at]; there {
+				f.wrong = append(f.wrong, fmt.Sprintf("alert %s and %s", other, id))
+			}
+			f.alerts[at] = id
+		}
+	})
+	return f
+}
+
+// see calls fn for every message of a topic, with the fleet locked.
+func (f *fleet) see(topic string, fn func(bus.Message)) {
+	(&latencySide{}).follow(f.t, f.cfg, topic, func(m bus.Message) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		fn(m)
+	})
+}
+
+func (f *fleet) startMonitor(programs string) *process {
+	f.t.Helper()
+	return startFrom(f.t, programs, "monitor", "run", "--wait", "60s", "--config", f.file("monitor.yaml"))
+}
+
+func (f *fleet) startIngester(programs string, i int) *process {
+	f.t.Helper()
+	return startFrom(f.t, programs, "ingest", "run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i)))
+}
+
+// until waits until so many windows have results. It fails the test if none has come for long.
+func (f *fleet) until(n int) {
+	f.t.Helper()
+	last, since := -1, time.Now()
+	for ; ; time.Sleep(5 * time.Millisecond) {
+		f.mu.Lock()
+		have := len(f.results)
+		f.mu.Unlock()
+		if have >= n {
+			return
+		}
+		if have != last {
+			last, since = have, time.Now()
+		} else if time.Since(since) > patience {
+			f.t.Fatalf("%d windows have results, still waiting for %d", have, n)
+		}
+	}
+}
+
+// startKeptOut starts a monitor of this release and waits until it says that members of
+// another release keep it out of its group.
+func (f *fleet) startKeptOut() *process {
+	f.t.Helper()
+	path := filepath.Join(f.t.TempDir(), "stderr")
+	file, err := os.Create(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = file.Close() })
+	p := &process{cmd: exec.Command(filepath.Join(bin, "monitor"), "run", "--wait", "60s", "--config", f.file("monitor.yaml"))}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, file
+	if err := p.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if strings.Contains(string(text), "has members of another release") {
+			return p
+		}
+		if time.Since(began) > patience {
+			f.t.Fatalf("the monitor does not say that it waits\n%s", text)
+		}
+	}
+}
+
+// ofThisRelease returns how many state records this release has written.
+func (f *fleet) ofThisRelease() (n int) {
+	f.t.Helper()
+	err := bus.ReadTopic(f.t.Context(), f.cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
+		if strings.HasPrefix(string(m.Value), `{"version":3`) {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// letters returns how many messages were set aside.
+func (f *fleet) letters() (n int) {
+	f.t.Helper()
+	if err := bus.ReadTopic(f.t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { n++; return nil }); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// Monitors and ingesters of the older release are replaced one after the other while windows
+// flow. New monitors wait until the last old one has left, and then take over. Every window has
+// one result. A monitor that runs alone publishes the same results and alerts. No record is set
+// aside.
+func TestUpgradeRolling(t *testing.T) {
+	t.Parallel()
+	const machines, perTool = 4, 60
+	f := newFleet(t, machines, perTool, 12)
+	all := machines * len(f.rows)
+	calm := f.calm()
+	var ingesters []*process
+	for i := range machines {
+		ingesters = append(ingesters, f.startIngester(f.old, i))
+	}
+	monitors := []*process{f.startMonitor(f.old), f.startMonitor(f.old), f.startMonitor(f.old)}
+	f.until(all / 10)
+	monitors[0].interrupt(t)
+	monitors[0] = f.startKeptOut()
+	f.until(all * 2 / 10)
+	for i := range ingesters {
+		ingesters[i].interrupt(t)
+		ingesters[i] = f.startIngester(bin, i)
+	}
+	f.until(all * 3 / 10)
+	monitors[1].interrupt(t)
+	monitors[1] = f.startKeptOut()
+	f.until(all / 2)
+	if n := f.ofThisRelease(); n > 0 {
+		t.Errorf("%d state records of this release while a monitor of the older one was in the group", n)
+	}
+	monitors[2].kill() // as by a power cut
+	monitors[2] = f.startMonitor(bin)
+	for _, p := range ingesters {
+		p.wait(t)
+	}
+	f.until(all)
+	time.Sleep(300 * time.Millisecond) // for repeats
+	if n := f.letters(); n > 0 {
+		t.Errorf("%d messages were set aside", n)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range f.machines {
+		for seq, want := range calm.results {
+			got := f.results[fmt.Sprintf("%s/%d", name, seq)]
+			if len(got) != 1 || slices.Collect(maps.Values(got))[0] != want {
+				t.Errorf("%s window %d: %v, want once %s", name, seq, got, want)
+			}
+		}
+		for at := range calm.raised {
+			if _, there := f.alerts[name+"/"+at]; !there {
+				t.Errorf("%s: alert %s is missing", name, at)
+			}
+		}
+	}
+	if want := machines * len(calm.raised); len(f.alerts) != want || want == 0 {
+		t.Errorf("%d alerts, want %d", len(f.alerts), want)
+	}
+	if len(f.results) != all || len(f.twice)+len(f.wrong) > 0 {
+		t.Errorf("%d windows have results, want %d; repeats that differ %q; %q", len(f.results), all, f.twice, f.wrong)
+	}
+}
+
+// What a downgrade costs. While this release runs, Kafka refuses a monitor of the older one,
+// which ends. Later a monitor of the older release sets the new records aside and so forgets the
+// alarm and the tool's reference. No window is lost. This release then goes on with the
+// references that the older one has learnt.
+func TestDowngrade(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, 60, 12)
+	ingester := f.startIngester(bin, 0)
+	m := f.startMonitor(bin)
+	raised := func() (n int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for at := range f.alerts {
+			if strings.HasSuffix(at, "/raised") {
+				n++
+			}
+		}
+		return n
+	}
+	for began := time.Now(); raised() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatal("no alarm")
+		}
+	}
+	early := f.startMonitor(f.old)
+	if err := early.cmd.Wait(); err == nil || !strings.Contains(early.stderr.String(), "Inconsistent Group Protocol") {
+		t.Fatalf("a monitor of the older release next to one of this: %v\n%s", err, tail(early.stderr.String()))
+	}
+	if n := f.letters(); n > 0 {
+		t.Errorf("%d messages were set aside while this release ran", n)
+	}
+	m.interrupt(t)
+	m = f.startMonitor(f.old)
+	f.mu.Lock()
+	at := len(f.results)
+	f.mu.Unlock()
+	f.until(at + 12)
+	m.interrupt(t)
+	letters := f.letters()
+	if letters == 0 {
+		t.Error("the older release has set no record aside")
+	}
+	f.startMonitor(bin)
+	ingester.wait(t)
+	f.until(len(f.rows))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.results) != len(f.rows) || len(f.twice) > 0 {
+		t.Errorf("%d windows have results, want %d; repeats that differ %q", len(f.results), len(f.rows), f.twice)
+	}
+	for at, ids := range f.results {
+		if len(ids) != 1 {
+			t.Errorf("window %s has results %v", at, ids)
+		}
+	}
+	story := ""
+	for i, r := range f.order[f.machines[0]] {
+		release := "new"
+		if i >= at {
+			release = "then"
+		}
+		if now := fmt.Sprintf("%s %s %s; ", release, r.Verdict, r.Alarm); !strings.HasSuffix(story, now) {
+			story += now
+		}
+	}
+	t.Logf("%d dead letters; results: %s", letters, story)
+	if before, after, _ := strings.Cut(story, "then "); !strings.Contains(before, "raised; ") || !strings.Contains(after, "learning normal;") {
+		t.Error("the older release does not begin with learning the tool")
+	}
+}
+
+// This release's standalone goes on with the data folder of the older release's standalone.
+func TestUpgradeStandalone(t *testing.T) {
+	t.Parallel()
+	old := oldPrograms(t)
+	dir := prepare(t, "127.0.0.1:1", 0)
+	startFrom(t, old, "trainer", "fit", "--quiet", "--config", filepath.Join(dir, "train.yaml"), "--data", filepath.Join(dir, "history.csv"), "--model", filepath.Join(dir, "m.flank")).wait(t)
+	out := filepath.Join(dir, "out.jsonl")
+	args := []string{
+		"--once", "--replay", filepath.Join(dir, "day.csv"), "--layout", filepath.Join(dir, "layout.yaml"), "--model", filepath.Join(dir, "m.flank"),
+		"--results", out, "--data-dir", filepath.Join(dir, "data"), "--page", "off", "--broker", "127.0.0.1:0", "--machine", machine,
+	}
+	p := startFrom(t, old, "standalone", append(args, "--speed", "300")...)
+	judged := func() int {
+		text, _ := os.ReadFile(out) // missing at first
+		return strings.Count(string(text), "\n")
+	}
+	for began := time.Now(); judged() < windows/4; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%d results\n%s", judged(), tail(p.stderr.String()))
+		}
+	}
+	p.kill()
+	if n := judged(); n == windows {
+		t.Fatal("the older release has judged everything before it was killed")
+	}
+	stdout := run(t, "standalone", args...)
+	var s struct{ Windows, Results, Lost, Duplicated, Repeats, Alerts int }
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+		t.Fatalf("%v\n%s", err, stdout)
+	}
+	t.Logf("%+v", s)
+	if s.Windows != windows || s.Results != windows || s.Lost != 0 || s.Duplicated != 0 || s.Alerts != 4 {
+		t.Errorf("%+v, want %d windows, each with one result, and 4 alerts", s, windows)
+	}
+}

@@ -1,0 +1,310 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// BuildJob is the past of the tool in the spindle that a model is to see, so that it can judge the tool.
+type BuildJob struct {
+	Machine    string
+	Tool, Life string
+	First      FirstWindow
+	Model      string // id
+}
+
+// retained is a window that came while a build ran.
+type retained struct {
+	features window.Features
+	offset   int64
+	at, now  time.Time
+}
+
+// Build shows a model the past of a tool: features of the windows that moved the tool, in the order in
+// which they lie in Kafka. It belongs to one goroutine.
+type Build struct {
+	job     BuildJob
+	by      *model.Model
+	m       *Machine     // that asks the model, and has no windows of its own
+	form    *window.Form // that came when the build was due
+	t       *Tool        // as far as the model has seen it
+	j       *Judging
+	moved   MovedBy // the tool's windows when the build was due
+	shown   MovedBy
+	whole   bool // the tool's first window was among them
+	Windows int  // that the model has seen
+	Failed  bool // set it if the features cannot be read; the build is run again
+	defect  any  // that showed as a panic: it stops the machine
+}
+
+// BuildDue returns a build that is to be run; nil if there is none. What comes of
+// the machine from now on is retained for it. Call Observe with the features that lie
+// in Kafka by now, then give it back as Reply.Built.
+func (o *Owner) BuildDue(now time.Time) (b *Build) {
+	o.Machines(func(m *Machine) {
+		if b == nil && m.build == nil && m.stopped == "" {
+			b = m.startBuild(now)
+		}
+	})
+	return b
+}
+
+// wants returns the models that are to know the tool in the spindle: the champion, and shadows.
+func (m *Machine) wants() (models []*model.Model) {
+	d := m.deployment
+	if d == nil {
+		return nil
+	}
+	models = []*model.Model{d.Champion}
+	for _, s := range d.Shadows {
+		if !s.over(m.lastAt()) {
+			models = append(models, s.Model)
+		}
+	}
+	return models
+}
+
+// startBuild returns a build of the tool in the spindle, for a model that has not seen all of it; nil if none is to
+// be run, or it cannot find the tool's past.
+func (m *Machine) startBuild(now time.Time) *Build {
+	t := m.inSpindle()
+	if t == nil || t.PastGone || t.Windows == 0 || t.First.Epoch == "" || m.form == nil {
+		return nil
+	}
+	for _, by := range m.wants() {
+		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.models.use(by).covers(m.form) != nil {
+			continue
+		}
+		s := *m.settings
+		s.Silence, s.Evidence = 0, false
+		s.Group = ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
+		s.Alarm = m.alarms
+		fresh, err := New(m.Machine, &s, NewModel(by), now)
+		if err != nil {
+			panic("machine: settings: " + err.Error()) // they were checked before
+		}
+		m.retained = m.retained[:0]
+		m.build = &Build{
+			job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, m: fresh, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.clone(),
+			j: newJudging(fresh.models.use(by), t.Name, FirstWindow{}),
+		}
+		return m.build
+	}
+	return nil
+}
+
+// lastAt returns when Kafka got the last window of the epoch that leads.
+func (m *Machine) lastAt() time.Time {
+	if e := m.leader(); e != nil {
+		return time.UnixMilli(e.LastMS).UTC()
+	}
+	return time.Time{}
+}
+
+// MovedBy are the windows that moved a tool, by epoch; the epoch of the last one is the last.
+type MovedBy []movedIn
+
+type movedIn struct {
+	Epoch string `json:"epoch"`
+	Seqs  ranges `json:"seqs"`
+}
+
+// mostMoved is how many epochs are remembered of a tool: with more, no build finds the beginning of its life.
+const mostMoved = 256
+
+func (w MovedBy) clone() MovedBy {
+	all := slices.Clone(w)
+	for i := range all {
+		all[i].Seqs = slices.Clone(all[i].Seqs)
+	}
+	return all
+}
+
+// with returns w with the last epoch as it is by now.
+func (w MovedBy) with(last MovedBy) MovedBy {
+	if len(last) == 0 {
+		return w
+	}
+	return append(slices.DeleteFunc(w, func(e movedIn) bool { return e.Epoch == last[0].Epoch }), last[0])
+}
+
+func (w MovedBy) has(epoch string, seq uint64) bool {
+	return slices.ContainsFunc(w, func(e movedIn) bool { return e.Epoch == epoch && e.Seqs.has(seq) })
+}
+
+// add adds a window. It reports whether another epoch is the last one now.
+func (w *MovedBy) add(epoch string, seq uint64) (changed bool) {
+	i := slices.IndexFunc(*w, func(e movedIn) bool { return e.Epoch == epoch })
+	if changed = i < 0 || i != len(*w)-1; changed {
+		in := movedIn{Epoch: epoch}
+		if i >= 0 {
+			in = (*w)[i]
+			*w = slices.Delete(*w, i, i+1)
+		}
+		*w = append(*w, in)
+		*w = slices.Delete(*w, 0, max(0, len(*w)-mostMoved))
+	}
+	(*w)[len(*w)-1].Seqs.add(seq)
+	return changed
+}
+
+// Job returns what the build is of.
+func (r *Build) Job() BuildJob { return r.job }
+
+// Model returns the model that sees the tool's past.
+func (r *Build) Model() *model.Model { return r.by }
+
+// Observe takes the features of the next window, which may be of another machine. At is when
+// Kafka got them. It ignores windows that had not moved the tool when the build was due: the machine shows those that do
+// meanwhile.
+func (r *Build) Observe(f *window.Features, at time.Time) {
+	if r.defect != nil {
+		return
+	}
+	defer func() { r.defect = recover() }() // it must not end the other machines' monitor
+	if f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.has(f.EpochString(), f.Seq) {
+		r.show(Window{Features: f, Offset: -1, At: at, Now: at})
+	}
+}
+
+// show shows the model a window, once: another group or a gateway may have published its features, too.
+func (r *Build) show(w Window) {
+	epoch := w.EpochString()
+	if r.shown.has(epoch, w.Seq) {
+		return
+	}
+	r.shown.add(epoch, w.Seq)
+	at := FirstWindow{epoch, w.Seq, w.At.UTC()}
+	r.whole = r.whole || r.job.First.is(at)
+	by := r.m.models.use(r.by)
+	if by.covers(w.Form) != nil {
+		return
+	}
+	if r.Windows++; r.Windows == 1 {
+		r.j.First, r.t.Judgings = at, []*Judging{r.j}
+	}
+	r.m.decision = new(Decision)
+	o := r.m.take(r.t, candidate{r.j, by}, w)
+	b := r.m.bell(r.t)
+	r.m.observe(b, o, &event.Result{ID: resultID(&w.Window, b.group), Machine: w.Machine, Epoch: epoch, Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End()}, by, w.At)
+}
+
+// retain keeps a window for the build that runs.
+func (m *Machine) retain(w Window) {
+	if m.build == nil {
+		return
+	}
+	if len(m.retained) == m.settings.mostRetained() {
+		m.build, m.retained = nil, nil // it took too long, and is run again
+		return
+	}
+	f := *w.Features
+	f.Quality, f.Values, f.Frames = slices.Clone(f.Quality), slices.Clone(f.Values), slices.Clone(f.Frames)
+	m.retained = append(m.retained, retained{f, w.Offset, w.At, w.Now})
+}
+
+// built is a build that has seen all that lay in Kafka when it was due.
+type built struct{ *Build }
+
+func (e built) apply(m *Machine) {
+	r := e.Build
+	if m.build != r {
+		return
+	}
+	kept := m.retained
+	m.build, m.retained = nil, nil
+	if r.defect != nil {
+		panic(r.defect)
+	}
+	if r.Failed {
+		return
+	}
+	i := m.indexTool(r.job.Tool)
+	if i < 0 || !m.Tools[i].First.is(r.job.First) {
+		return // another tool under its name
+	}
+	t := m.Tools[i]
+	for i := range kept {
+		if f := &kept[i].features; f.Tool == t.Name && t.Moved.has(f.EpochString(), f.Seq) {
+			r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now})
+		}
+	}
+	m.adopt(t, r)
+}
+
+// adopt takes what a model knows of a tool since a build. It is taken if it began with the tool's first window and has
+// seen no less than what is there of its model, or if no other model can judge the tool.
+func (m *Machine) adopt(t *Tool, r *Build) {
+	about := fmt.Sprintf("%s tool %s: ", short(m.Machine), orUnknown(t.Name))
+	j, trial := r.judging()
+	before := t.judging(r.job.Model)
+	shadow := m.deployment.trial(r.job.Model, m.lastAt()) && m.deployment.Champion.ID() != r.job.Model && t.By != r.job.Model
+	whole := r.whole && j != nil && j.First.is(t.First)
+	switch {
+	case whole:
+		j.First, j.Windows = t.First, t.Windows
+		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
+	case shadow || before != nil || m.judgedByAnother(t, r.form):
+		t.PastGone = t.PastGone || !r.whole
+		m.dirty.tools[t.Name] = true
+		m.warn("model_not_built", "%smodel %s cannot see its first windows, which are not in Kafka any more: %s", about, r.job.Model, m.instead(t, before != nil, shadow))
+		return
+	default:
+		t.PastGone = t.PastGone || !r.whole
+		m.dirty.tools[t.Name] = true
+		if j == nil {
+			return // it begins with the next window, and says so
+		}
+		j.Windows = t.Windows
+		m.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool; its first windows are not in Kafka any more: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
+	}
+	if j.Trial = nil; before != nil {
+		j.Judged = before.Judged
+	}
+	if before != nil && before.Trial != nil {
+		j.Trial = before.Trial // people know of it
+	} else if shadow {
+		j.Trial = trial
+		m.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
+	}
+	if m.setJudging(t, j); j.Trial == nil {
+		return
+	}
+	c := m.causeWithoutWindow(fmt.Sprintf("/built/%s/%d/%d", t.First.Epoch, t.First.Seq, t.Windows), m.lastAt())
+	c.tool = t.Name
+	m.tellTrial(m.announce(m.trial(t, j), c))
+}
+
+// judgedByAnother reports whether a model that is known judges windows of a form of the tool; nil: of any.
+func (m *Machine) judgedByAnother(t *Tool, form *window.Form) bool {
+	return slices.ContainsFunc(t.Judgings, func(j *Judging) bool {
+		by := m.models.of(j.Model)
+		return by != nil && j.Trial == nil && j.Judged > 0 && (form == nil || by.covers(form) == nil)
+	})
+}
+
+// instead says what judges a tool whose past a model cannot see.
+func (m *Machine) instead(t *Tool, seeded, shadow bool) string {
+	switch {
+	case seeded:
+		return "it goes on with the reference that it has, and its wear begins now"
+	case shadow:
+		return "as a shadow it passes over this tool"
+	}
+	return "model " + t.By + " goes on until another tool is put in"
+}
+
+// judging returns what the model of a build knows of the tool, and what the tool's alarm would be; nil: nothing.
+func (r *Build) judging() (*Judging, *Alarm) {
+	if r.Windows == 0 {
+		return nil, nil
+	}
+	trial := r.t.Alarm
+	trial.Announced, trial.Called = false, time.Time{}
+	return r.j, &trial
+}
