@@ -96,7 +96,7 @@ func TestAudit(t *testing.T) {
 		"monitor add_person accepted terminal kim (operator) ",
 		"monitor login refused nothing  wrong token", "monitor login accepted token  ",
 		"monitor acknowledge accepted token " + machine + " ",
-		"monitor acknowledge refused command " + machine + " refused: alarm " + incident + " is closed",
+		"monitor acknowledge accepted command " + machine + " ", // the alarm waits with its tool in the magazine
 		"monitor suppress refused token " + machine + " the role operator may not ask for it",
 		"monitor mark_false accepted terminal " + machine + " ", "monitor mark_false accepted command " + machine + " ",
 		"trainer publish_model accepted terminal  ", "trainer promote accepted terminal acme/** ",
