@@ -197,7 +197,7 @@ func (s *says) agrees(st history.Standing) bool {
 			return false
 		}
 	}
-	// A tool whose alarm no one was told of leaves without an alert, perhaps with a shelf.
+	// A tool with an alarm that has not been announced leaves without an alert, perhaps with a shelf.
 	left := s.alarm == "shelved" && s.open == "" && s.tool != st.Tool
 	return (s.alarm == st.Alarm || left) && (s.open == st.Incident || s.open == "" && unsaid) && open == len(st.Advisories)
 }

@@ -99,8 +99,11 @@ func (m *Machine) AlarmWord() string {
 	if t := m.inSpindle(); t != nil {
 		return m.bell(t).word()
 	}
-	return cmp.Or(m.Masks.Word(alarm.Masks{}), "normal")
+	return m.wordWithoutTool()
 }
+
+// wordWithoutTool returns the machine's mask, or normal: the state of the alarm of a spindle without a tool.
+func (m *Machine) wordWithoutTool() string { return cmp.Or(m.Masks.Word(alarm.Masks{}), "normal") }
 
 // announce returns the alerts of an alarm that may call at c.now and has not been announced.
 func (m *Machine) announce(b bell, c cause) []event.Alert {
@@ -109,6 +112,16 @@ func (m *Machine) announce(b bell, c cause) []event.Alert {
 	}
 	was := b.alarm.State
 	return m.report(b, b.alarm.Announce(m.alarms, c.now), was, c)
+}
+
+// announceAll publishes the alarm of a tool, and the alarms that its shadows would have, if they may call now.
+func (m *Machine) announceAll(t *Tool, c cause) {
+	m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(t), c)...)
+	for _, j := range t.Judgings {
+		if j.Trial != nil {
+			m.tellTrial(m.announce(m.trial(t, j), c))
+		}
+	}
 }
 
 // expire ends shelves, and the silence of an alarm whose tool has come back, by Kafka's clock: each at its time, and in the
@@ -128,7 +141,7 @@ func (m *Machine) expire(now time.Time) {
 	}
 }
 
-// firstShelf returns the tool whose shelf ends first; nil if there is no shelf.
+// firstShelf returns the tool whose shelf ends first; nil if none has one.
 func (m *Machine) firstShelf() (first *Tool) {
 	for _, t := range m.Tools {
 		if s := t.Alarm.Shelf; s != nil && (first == nil || s.Until.Before(first.Alarm.Shelf.Until)) {

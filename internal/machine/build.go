@@ -245,18 +245,18 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	before := t.judging(r.job.Model)
 	shadow := m.deployment.trial(r.job.Model, m.lastAt()) && m.deployment.Champion.ID() != r.job.Model && t.By != r.job.Model
 	whole := r.whole && j != nil && j.First.is(t.First)
+	if !whole {
+		t.PastGone = t.PastGone || !r.whole
+		m.dirty.tools[t.Name] = true
+	}
 	switch {
 	case whole:
 		j.First, j.Windows = t.First, t.Windows
 		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
 	case shadow || before != nil || m.judgedByAnother(t, r.form):
-		t.PastGone = t.PastGone || !r.whole
-		m.dirty.tools[t.Name] = true
 		m.warn("model_not_built", "%smodel %s cannot see its first windows, which are not in Kafka any more: %s", about, r.job.Model, m.instead(t, before != nil, shadow))
 		return
 	default:
-		t.PastGone = t.PastGone || !r.whole
-		m.dirty.tools[t.Name] = true
 		if j == nil {
 			return // it begins with the next window, and says so
 		}

@@ -58,7 +58,7 @@ func (o *Owner) redeploy(f Fleet) {
 	o.fleet, o.models.known = f, f.Model
 	used := make(map[string]bool)
 	o.Machines(func(m *Machine) {
-		o.resume(m)
+		m.stopped = ""     // it may try again
 		if !m.unjudged() { // one that has judged no window takes its deployment with the first one
 			m.deploy(o.fleet.Of(m.Machine, m.Layout))
 		}

@@ -254,7 +254,9 @@ func (m *Machine) follow(t *Tool, c candidate, d *Deployment, w Window, p positi
 		return
 	}
 	if id := d.Champion.ID(); id != c.id() && p.moves() && !d.trial(id, w.At) { // a shadow learns below
-		m.learn(t, candidate{t.judging(id), m.models.use(d.Champion)}, w)
+		if next := (candidate{t.judging(id), m.models.use(d.Champion)}); next.Judging != nil && next.by.covers(w.Form) == nil {
+			m.take(t, next, w)
+		}
 	}
 	for _, s := range d.Shadows {
 		if id := s.Model.ID(); !s.over(w.At) && id != c.id() && (p.moves() || id != made.Model) {
@@ -272,15 +274,6 @@ func (c candidate) id() string {
 		return ""
 	}
 	return c.Model
-}
-
-// learn lets a judging that does not judge learn from a window.
-func (m *Machine) learn(t *Tool, c candidate, w Window) {
-	switch {
-	case c.Judging == nil:
-	case c.by.covers(w.Form) == nil:
-		m.take(t, c, w)
-	}
 }
 
 // shadow lets a shadow say what it thinks of a window. Without the tool's past it says nothing until a build
@@ -320,8 +313,7 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p position, made *e
 	} else {
 		noteOpinion(&r, m.look(t, c, w), w)
 	}
-	set := m.alarms
-	r.Alarm, r.Incident, r.Threshold = b.word(), b.alarm.Incident, set.Threshold
+	r.Alarm, r.Incident, r.Threshold = b.word(), b.alarm.Incident, m.alarms.Threshold
 	m.decision.Shadows = append(m.decision.Shadows, Output{Result: &r, Shadow: true})
 	m.tellTrial(alerts)
 }

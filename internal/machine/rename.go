@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,19 +61,14 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
 	why.by, why.note, why.action = e.By, e.Note, e.ID
 	b, renamed := m.inSpindleBell(), why
-	renamed.word = cmp.Or(m.Masks.Word(alarm.Masks{}), "normal") // no alarm has been announced under the name
+	renamed.word = m.wordWithoutTool() // no alarm has been announced under the name
 	a := m.alert(b, alarm.Change(event.Renamed), b.alarm.State, renamed)
 	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", short(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
 	if len(m.Tools) > 0 {
 		why.reason, why.tool = "tool_back", b.tool.Name
-		d.Alerts = append(d.Alerts, m.announce(b, why)...)
-		for _, j := range b.tool.Judgings {
-			if j.Trial != nil {
-				m.tellTrial(m.announce(m.trial(b.tool, j), why))
-			}
-		}
+		m.announceAll(b.tool, why)
 	}
 	m.Commands.note(e.ID, c.At)
 	return m, d, nil

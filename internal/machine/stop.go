@@ -53,9 +53,6 @@ func (m *Machine) stop(stack string, now time.Time) (d Decision) {
 	return d
 }
 
-// resume lets a machine that was stopped try again.
-func (o *Owner) resume(m *Machine) { m.stopped = "" }
-
 // runs notes that a window of a machine was judged.
 func (m *Machine) runs(r *event.Result) {
 	if n := m.notice(event.StoppedAdvisory, ""); n != nil {

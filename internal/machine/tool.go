@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -91,12 +90,7 @@ func (m *Machine) swap(before, next *Tool, c cause) {
 // enters announces the alarm of a tool that has just been put in.
 func (m *Machine) enters(next *Tool, c cause) {
 	c.reason, c.cutting, c.tool = "tool_back", next.Cutting, next.Name
-	m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(next), c)...)
-	for _, j := range next.Judgings {
-		if j.Trial != nil {
-			m.tellTrial(m.announce(m.trial(next, j), c))
-		}
-	}
+	m.announceAll(next, c)
 }
 
 // leave takes a tool out of the spindle. Its alarm is not open in the machine any more. If the next one is a new tool
@@ -109,7 +103,7 @@ func (m *Machine) leave(before, next *Tool, c cause) {
 	if before.Name == next.Name && before.Alarm.Shelf != nil {
 		out = append([]alarm.Change{alarm.Unshelved}, out...)
 	}
-	c.word = cmp.Or(m.Masks.Word(alarm.Masks{}), "normal")
+	c.word = m.wordWithoutTool()
 	m.decision.Alerts = append(m.decision.Alerts, m.report(b, out, was, c)...)
 	m.takeOutTrials(before, c)
 	m.dismiss(before.Name, c)
