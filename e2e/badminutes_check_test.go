@@ -181,12 +181,13 @@ func (s *says) hearAdvisory(m bus.Message) string {
 	return ""
 }
 
-// agrees reports whether the records of a machine agree with its last alert. An alarm that is
-// raised under a mask is published when a person takes the mask off, unless a person
-// acknowledged it before that.
+// agrees reports whether the records of a machine agree with its last alert. An alarm that is open may not have been announced: it is
+// masked, acknowledged, or silent since its tool came back.
 func (s *says) agrees(st history.Standing) bool {
-	unsaid := st.Alarm != st.Beneath || st.Beneath == "acknowledged"
-	open := 0
+	called, open := "", 0
+	if st.Called {
+		called = st.Incident
+	}
 	for _, stands := range s.advisories {
 		if stands {
 			open++
@@ -197,9 +198,9 @@ func (s *says) agrees(st history.Standing) bool {
 			return false
 		}
 	}
-	// A tool with an alarm that has not been announced leaves without an alert, perhaps with a shelf.
-	left := s.alarm == "shelved" && s.open == "" && s.tool != st.Tool
-	return (s.alarm == st.Alarm || left) && (s.open == st.Incident || s.open == "" && unsaid) && open == len(st.Advisories)
+	// A tool with an alarm that is not announced comes and leaves without an alert, perhaps acknowledged or with a shelf.
+	unsaid := s.open == "" && !st.Called && s.tool != st.Tool
+	return (s.alarm == st.Alarm || unsaid) && s.open == called && open == len(st.Advisories)
 }
 
 // checkAnswers checks that each group answered every command once, in consecutive alerts. A
@@ -334,7 +335,7 @@ func reworded(m bus.Message, id, value string) bus.Message {
 func otherIncident(standing map[string][]history.Standing) map[string][]history.Standing {
 	standing = maps.Clone(standing)
 	all := slices.Clone(standing[badGroups[0]])
-	all[0].Incident, all[0].Beneath = "A-AAAAAAAA", all[0].Alarm
+	all[0].Incident, all[0].Called = "A-AAAAAAAA", true
 	standing[badGroups[0]] = all
 	return standing
 }

@@ -178,12 +178,6 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		return err
 	}
 	st, err := find(all, id)
-	if err != nil && ofAlarm(c.Action) { // it may be the alarm of a tool in the magazine
-		machine, incident, unknown := raisedAs(ctx, to, conf.Group, id)
-		if unknown == nil && slices.ContainsFunc(all, func(s history.Standing) bool { return s.Machine == machine }) {
-			st, err = history.Standing{Machine: machine, Incident: incident}, nil
-		}
-	}
 	if err != nil {
 		return err
 	}
@@ -194,11 +188,6 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		c.Incident = st.Incident
 	}
 	return sendCommand(ctx, to, conf.Group, c, out)
-}
-
-// ofAlarm reports whether an action is of one alarm, whichever tool is in the spindle.
-func ofAlarm(a event.Action) bool {
-	return a == event.Acknowledge || a == event.Shelve || a == event.Unshelve
 }
 
 // answerWait is how long an answer to a command is waited for.
@@ -251,11 +240,14 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, group, command string) (an
 	return answer, err
 }
 
-// find returns the machine that a person means: by an open alarm, by the machine's
+// find returns the machine that a person means, with the alarm: by an open alarm, also of a tool in the magazine, by the machine's
 // path, or by the last part of the path.
 func find(all []history.Standing, id string) (found history.Standing, err error) {
 	var matches []string
 	for _, st := range all {
+		if i := slices.IndexFunc(st.Magazine, func(t history.Standing) bool { return strings.EqualFold(t.Incident, id) }); i >= 0 && id != "" {
+			return st.Magazine[i], nil
+		}
 		if st.Incident != "" && strings.EqualFold(st.Incident, id) || st.Machine == id {
 			return st, nil
 		}

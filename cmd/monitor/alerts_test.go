@@ -78,13 +78,14 @@ func TestAnswerAlarmOfMagazine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ args, want string }{
-		{"ls", "no open alarms; 1 machines"},
+		{"ls", "T1    raised, in the magazine  "},
 		{"ack " + id, "lathe tool T1: alarm of second 2 acknowledged by kim"},
 		{"ack " + id, "it is acknowledged already"},
 		{"shelve " + strings.ToLower(id) + " --for 2h --reason sharpen", "lathe tool T1: alarm shelved until"},
 		{"unshelve " + id, "lathe tool T1: alarm unshelved"},
+		{"ls --format json", `"state": "acknowledged"`},
 		{"ack A-AAAAAAAA", "neither an open alarm nor a machine"},
-		{"ls", "no open alarms; 1 machines"},
+		{"ls", "T1    acknowledged, in the magazine  "},
 	} {
 		got, err := command(step.args)
 		if err != nil {

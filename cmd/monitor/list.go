@@ -40,26 +40,32 @@ func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string,
 		return err
 	}
 	if f.IsJSON() {
-		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories) > 0 })
+		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories)+len(st.Magazine) > 0 })
 	}
 	stdout := out.Stdout
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
 	n, unwatched := 0, 0
-	for _, st := range all {
-		if st.Unwatched() != "" {
-			unwatched++
-		}
+	row := func(st history.Standing, where string) {
 		if st.Alarm == "normal" {
-			continue
+			return
 		}
 		n++
-		state := st.Alarm
+		state := st.Alarm + where
 		if st.Beneath != st.Alarm {
 			state += " (" + st.Beneath + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Short(cmp.Or(st.Incident, "-"), 40), plain.Short(st.Machine, 100), plain.Short(cmp.Or(st.Tool, "-"), 40),
 			plain.Short(state, 60), when(st.Since), when(st.Until), plain.Short(cmp.Or(st.By, "-"), 40), plain.Short(st.Note, 100))
+	}
+	for _, st := range all {
+		if st.Unwatched() != "" {
+			unwatched++
+		}
+		row(st, "")
+		for _, t := range st.Magazine {
+			row(t, ", in the magazine")
+		}
 	}
 	if n == 0 {
 		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
@@ -200,6 +206,19 @@ type standing struct {
 	Note       string     `json:"note"`
 	LastWindow *time.Time `json:"last_window"`
 	Advisories []advised  `json:"advisories"`
+	Magazine   []waiting  `json:"magazine"`
+}
+
+// waiting is a tool in the magazine whose alarm is open or masked.
+type waiting struct {
+	Tool    string     `json:"tool"`
+	Alarm   string     `json:"alarm"`
+	State   string     `json:"state"`
+	Beneath string     `json:"state_beneath"`
+	Since   *time.Time `json:"since"`
+	Until   *time.Time `json:"until"`
+	By      string     `json:"by"`
+	Note    string     `json:"note"`
 }
 
 type advised struct {
@@ -226,9 +245,12 @@ func printStandings(out cli.Output, all []history.Standing, skipped int, want fu
 		}
 		why := st.Unwatched()
 		row := standing{Machine: st.Machine, Tool: st.Tool, Tools: st.Tools, Watched: why == "", Unwatched: why, Alarm: st.Incident, State: st.Alarm, Beneath: st.Beneath,
-			Since: orNull(st.Since), Until: orNull(st.Until), By: st.By, Note: st.Note, LastWindow: orNull(st.LastWindowAt), Advisories: []advised{}}
+			Since: orNull(st.Since), Until: orNull(st.Until), By: st.By, Note: st.Note, LastWindow: orNull(st.LastWindowAt), Advisories: []advised{}, Magazine: []waiting{}}
 		for _, a := range st.Advisories {
 			row.Advisories = append(row.Advisories, advised{a.Kind, a.Subject, orNull(a.Since), a.Text})
+		}
+		for _, t := range st.Magazine {
+			row.Magazine = append(row.Magazine, waiting{t.Tool, t.Incident, t.Alarm, t.Beneath, orNull(t.Since), orNull(t.Until), t.By, t.Note})
 		}
 		rows = append(rows, row)
 	}

@@ -27,6 +27,7 @@ type Standing struct {
 	Incident string    // short name of the open alarm; empty if there is none
 	Alarm    string    // state of the alarm, in the words of a result
 	Beneath  string    // the state that the masks hide, if any
+	Called   bool      // the alarm was announced, and not cleared since
 	Since    time.Time // start of the first faulty window that led to it
 	By, Note string    // who masked it, and why; else who acknowledged it
 	Until    time.Time // end of the shelf
@@ -34,7 +35,8 @@ type Standing struct {
 	Tools        int       // number of tools that are remembered
 	LastWindowAt time.Time // by the monitor's clock; zero if not known
 
-	Advisories []Advice // open ones, the oldest first
+	Advisories []Advice   // open ones, the oldest first
+	Magazine   []Standing // tools that wait there with an open or masked alarm; of each of them the lines above Tools
 }
 
 // Advice is an open advisory.
@@ -89,12 +91,19 @@ func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, 
 		if err != nil {
 			return nil, skipped, err
 		}
-		a := sum.Alarm
-		s := Standing{Machine: name, Tool: sum.Tool, Incident: a.Incident, Alarm: sum.Word(), Beneath: a.Beneath(), Since: a.Since, Tools: sum.Tools, LastWindowAt: sum.LastWindowAt}
-		if mask := sum.Mask(); mask != nil {
-			s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
-		} else if ack, ok := acked[name+a.Incident]; ok {
-			s.By, s.Note = ack.By, ack.Note
+		of := func(tool string, a machine.Alarm) Standing {
+			s := Standing{Machine: name, Tool: tool, Incident: a.Incident, Alarm: a.Word(sum.Masks), Beneath: a.Beneath(), Called: a.Announced, Since: a.Since}
+			if mask := sum.Mask(&a); mask != nil {
+				s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
+			} else if ack, ok := acked[name+a.Incident]; ok {
+				s.By, s.Note = ack.By, ack.Note
+			}
+			return s
+		}
+		s := of(sum.Tool, sum.Alarm)
+		s.Tools, s.LastWindowAt = sum.Tools, sum.LastWindowAt
+		for _, t := range sum.Magazine {
+			s.Magazine = append(s.Magazine, of(t.Name, t.Alarm))
 		}
 		for _, n := range sum.Notices {
 			if n.Stands() {

@@ -39,7 +39,7 @@ type Build struct {
 	whole   bool // the tool's first window was among them
 	Windows int  // that the model has seen
 	Failed  bool // set it if the features cannot be read; the build is run again
-	defect  any  // that showed as a panic: it stops the machine
+	defect  *defect
 }
 
 // BuildDue returns a build that is to be run; nil if there is none. What comes of
@@ -77,7 +77,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		return nil
 	}
 	for _, by := range m.wants() {
-		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.models.use(by).covers(m.form) != nil {
+		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
 			continue
 		}
 		s := *m.settings
@@ -163,12 +163,8 @@ func (r *Build) Model() *model.Model { return r.by }
 // Kafka got them. It ignores windows that had not moved the tool when the build was due: the machine shows those that do
 // meanwhile.
 func (r *Build) Observe(f *window.Features, at time.Time) {
-	if r.defect != nil {
-		return
-	}
-	defer func() { r.defect = recover() }() // it must not end the other machines' monitor
-	if f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.has(f.EpochString(), f.Seq) {
-		r.show(Window{Features: f, Offset: -1, At: at, Now: at})
+	if r.defect == nil && f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.has(f.EpochString(), f.Seq) {
+		r.defect = guard(func() { r.show(Window{Features: f, Offset: -1, At: at, Now: at}) }) // it must not end the other machines' monitor
 	}
 }
 
@@ -218,23 +214,30 @@ func (e built) apply(m *Machine) {
 	}
 	kept := m.retained
 	m.build, m.retained = nil, nil
-	if r.defect != nil {
-		panic(r.defect)
-	}
-	if r.Failed {
-		return
-	}
 	i := m.indexTool(r.job.Tool)
-	if i < 0 || !m.Tools[i].First.is(r.job.First) {
-		return // another tool under its name
+	if r.Failed || i < 0 || !m.Tools[i].First.is(r.job.First) {
+		return // or another tool under its name
 	}
 	t := m.Tools[i]
+	bad := r.defect
 	for i := range kept {
-		if f := &kept[i].features; f.Tool == t.Name && t.Moved.has(f.EpochString(), f.Seq) {
-			r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now})
+		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.has(f.EpochString(), f.Seq) {
+			bad = guard(func() { r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now}) })
 		}
 	}
-	m.adopt(t, r)
+	switch {
+	case bad == nil:
+		m.adopt(t, r)
+	case m.trials(r.job.Model) || m.judgedByAnother(t, r.form):
+		m.passOver(t, r.job.Model, bad)
+	default:
+		panic(bad) // no other model judges the tool
+	}
+}
+
+// trials reports whether a model is on trial, and no more.
+func (m *Machine) trials(id string) bool {
+	return m.deployment.trial(id, m.lastAt()) && m.deployment.Champion.ID() != id
 }
 
 // adopt takes what a model knows of a tool since a build. It is taken if it began with the tool's first window and has
@@ -243,7 +246,7 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	about := fmt.Sprintf("%s tool %s: ", short(m.Machine), orUnknown(t.Name))
 	j, trial := r.judging()
 	before := t.judging(r.job.Model)
-	shadow := m.deployment.trial(r.job.Model, m.lastAt()) && m.deployment.Champion.ID() != r.job.Model && t.By != r.job.Model
+	shadow := m.trials(r.job.Model) && t.By != r.job.Model
 	whole := r.whole && j != nil && j.First.is(t.First)
 	if !whole {
 		t.PastGone = t.PastGone || !r.whole

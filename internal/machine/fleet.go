@@ -54,15 +54,26 @@ func Everything(m *model.Model) Fleet {
 
 // redeploy lets every machine know of another fleet. A model that the fleet does not know any more judges
 // nothing more, as after a restart.
-func (o *Owner) redeploy(f Fleet) {
+func (o *Owner) redeploy(b *Batch, f Fleet) {
 	o.fleet, o.models.known = f, f.Model
 	used := make(map[string]bool)
 	o.Machines(func(m *Machine) {
-		m.stopped = ""     // it may try again
-		if !m.unjudged() { // one that has judged no window takes its deployment with the first one
-			m.deploy(o.fleet.Of(m.Machine, m.Layout))
+		if m.unread != nil {
+			o.takeIn(b, m.Machine, m.unread)
+			if m = o.Machine(m.Machine); m == nil || m.unread != nil {
+				return
+			}
 		}
-		m.uses(used)
+		m.stopped, m.unwritable, m.defects = "", false, nil // it may try again
+		bad := guard(func() {
+			if !m.unjudged() { // one that has judged no window takes its deployment with the first one
+				m.deploy(o.fleet.Of(m.Machine, m.Layout))
+			}
+			m.uses(used)
+		})
+		if bad != nil {
+			o.add(b, m, m.stop(bad, b.now))
+		}
 	})
 	o.models.keep(used)
 }
@@ -98,7 +109,7 @@ func (o *Owner) take(b *Batch, w Window, l Letter) {
 			m = o.meet(name, w.Now)
 		}
 	}
-	d := o.apply(b, m, w, &l, w.Now)
+	d := o.apply(b, m, w, &l)
 	if d.Unwatched {
 		b.Unwatched++
 	}

@@ -124,9 +124,9 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p position, entered boo
 		return c, false
 	}
 	champion := m.models.use(d.Champion)
-	fits := champion.covers(w.Form) == nil
 	var next candidate
 	now, most := m.judgedLast(t, w), m.mostSeen(t, w)
+	fits := champion.covers(w.Form) == nil && (!m.defects[champion.id()] || most.Judging == nil) // alone it is to stop the machine, and not to be silent
 	if fits {
 		next = candidate{t.judging(champion.id()), champion}
 	}
@@ -255,12 +255,12 @@ func (m *Machine) follow(t *Tool, c candidate, d *Deployment, w Window, p positi
 	}
 	if id := d.Champion.ID(); id != c.id() && p.moves() && !d.trial(id, w.At) { // a shadow learns below
 		if next := (candidate{t.judging(id), m.models.use(d.Champion)}); next.Judging != nil && next.by.covers(w.Form) == nil {
-			m.take(t, next, w)
+			m.try(t, id, func() { m.take(t, next, w) })
 		}
 	}
 	for _, s := range d.Shadows {
 		if id := s.Model.ID(); !s.over(w.At) && id != c.id() && (p.moves() || id != made.Model) {
-			m.shadow(t, s.Model, w, p, made)
+			m.try(t, id, func() { m.shadow(t, s.Model, w, p, made) })
 		}
 	}
 	if p.moves() {

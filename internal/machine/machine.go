@@ -147,10 +147,13 @@ type Machine struct {
 	retained []retained // windows that came since it began
 	form     *window.Form
 
-	waitingSince time.Time // since when a window is waited for, by our clock
-	askedEnd     *Position // up to which the partition must be judged before the machine may be called silent
-	gone         bool      // it was retired, and no window has come since: only the ids of its commands are remembered
-	stopped      string    // why nothing is judged any more: a defect, see stop
+	waitingSince time.Time       // since when a window is waited for, by our clock
+	askedEnd     *Position       // up to which the partition must be judged before the machine may be called silent
+	gone         bool            // it was retired, and no window has come since: only the ids of its commands are remembered
+	stopped      string          // why nothing is judged any more: a defect, see stop
+	unwritable   bool            // a defect: no record is written
+	unread       []Record        // that a defect kept from being read; they stay as they are
+	defects      map[string]bool // ids of models that are not asked any more, see passOver
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
 }
@@ -254,6 +257,7 @@ type Decision struct {
 	Repeat     bool     // the window came before
 	Unwatched  bool     // no model judged the window
 	Missing    uint64   // windows missing between this one and the one before
+	Defects    uint64   // that showed as panics
 	Lines      []Line   // for the log
 	AskEnd     bool     // the end of the windows topic decides whether the machine is silent
 }

@@ -162,7 +162,8 @@ type Batch struct {
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
 	Panics                uint64 // messages that a machine could not take, because of a defect
 
-	passed bool // all that was read are features for others
+	passed bool      // all that was read are features for others
+	now    time.Time // by the clock of the monitor
 }
 
 // Output is an event for the results or the alerts topic. One of the fields is set.
@@ -327,28 +328,18 @@ func (o *Owner) read() (actions []Action) {
 	return actions
 }
 
-// loaded makes machines of the records. A record that cannot be used is set aside: it must
-// not keep the others from being judged.
+// loaded makes machines of the records.
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
-	b := &Batch{Position: o.position}
+	b := &Batch{Position: o.position, now: r.Now}
 	byMachine := o.recordsByMachine(r.Loaded)
 	for _, name := range sortedKeys(byMachine) {
-		m, err := o.load(name, name, byMachine[name], r.Now)
-		if err != nil {
-			setRecordsAside(b, name, byMachine[name], err)
-			continue
-		}
-		o.put(name, m)
-		b.State = append(b.State, m.Records()...) // records of the release before are written again
+		o.takeIn(b, name, byMachine[name])
 	}
-	if len(b.State) > 0 || len(b.Events) > 0 || o.fresh {
-		return o.publish(b)
-	}
-	return o.read()
+	return o.publish(b) // records of the release before are written again
 }
 
 // recordsByMachine sorts the records of the group's machines. The release before kept shadows in groups of their own.
@@ -388,9 +379,10 @@ func setRecordsAside(b *Batch, name string, records []Record, err error) {
 
 // handle takes a reply while nothing is under way.
 func (o *Owner) handle(r Reply) []Action {
-	b := &Batch{Of: &r, Position: o.position}
+	b := &Batch{Of: &r, Position: o.position, now: r.Now}
 	ask := false
 	if r.Tick != nil {
+		b.now = r.Tick.Now
 		ask = o.tick(b, *r.Tick)
 	} else if !o.handleInput(b, r) {
 		o.handleWork(b, r)
@@ -435,13 +427,13 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 	switch {
 	case r.Evidence != nil:
 		if m := o.Machine(r.Evidence.Machine); m != nil {
-			o.add(b, m, o.apply(b, m, r.Evidence.EvidenceDone, nil, r.Now))
+			o.add(b, m, o.apply(b, m, r.Evidence.EvidenceDone, nil))
 		}
 	case r.Fleet != nil:
-		o.redeploy(*r.Fleet)
+		o.redeploy(b, *r.Fleet)
 	case r.Built != nil:
 		if m := o.Machine(r.Built.job.Machine); m != nil {
-			o.add(b, m, o.apply(b, m, built{r.Built}, nil, r.Now))
+			o.add(b, m, o.apply(b, m, built{r.Built}, nil))
 		}
 	}
 }
@@ -450,7 +442,7 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
 	t.Next = o.position
 	o.Machines(func(m *Machine) {
-		d := o.apply(b, m, t, nil, t.Now)
+		d := o.apply(b, m, t, nil)
 		ask = ask || d.AskEnd
 		o.add(b, m, d)
 	})
@@ -463,7 +455,7 @@ func (o *Owner) publish(b *Batch) []Action {
 	for _, name := range o.names {
 		b.State = append(b.State, o.records(b, o.machines[name])...)
 	}
-	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 {
+	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State)+len(b.Events)+len(b.Letters)+len(b.Lines) == 0 {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
@@ -475,7 +467,7 @@ func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
 		if in.Open != nil {
-			o.judgeOne(b, in, WindowLog, r.Now)
+			o.judgeOne(b, in, WindowLog)
 		}
 	}
 }
@@ -490,12 +482,12 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 		}
 		b.passed = false
 		b.Position.Windows = max(b.Position.Windows, in.Past)
-		o.judgeOne(b, in, FeatureLog, r.Now)
+		o.judgeOne(b, in, FeatureLog)
 	}
 }
 
 // judgeOne judges a window, or sets it aside.
-func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
+func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 	offset := in.Offset
 	if l == FeatureLog {
 		if offset = in.Past - 1; in.Past == 0 {
@@ -504,14 +496,14 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
 	}
 	if err := o.open(b, in); err != nil {
 		letters := len(b.Letters)
-		o.setAside(b, in, err, now)
+		o.setAside(b, in, err)
 		for i := range b.Letters[letters:] {
 			b.Letters[letters+i].Feature = l == FeatureLog
 		}
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{&o.window, offset, in.At, now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
+	o.take(b, Window{&o.window, offset, in.At, b.now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}
@@ -520,22 +512,22 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log, now time.Time) {
 func (o *Owner) command(b *Batch, r Reply) {
 	for _, c := range r.Commands {
 		b.Position.Commands = c.Offset + 1
-		o.carryOut(b, c, r.Now)
+		o.carryOut(b, c)
 	}
 }
 
 // carryOut lets a machine carry a command out, or sets the command aside.
-func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
+func (o *Owner) carryOut(b *Batch, c Command) {
 	letter := Letter{Command: true, Key: c.Key, Offset: c.Offset}
 	m := o.machines[c.Key]
 	if m == nil || m.gone {
-		if l := o.commandUnknown(b, c, now); l != nil {
+		if l := o.commandUnknown(b, c); l != nil {
 			l.Command, l.Key, l.Offset = true, c.Key, c.Offset
 			b.Letters = append(b.Letters, *l)
 		}
 		return
 	}
-	d := o.apply(b, m, c, &letter, now)
+	d := o.apply(b, m, c, &letter)
 	if m.gone {
 		m.Model = "" // as its records say
 	}
@@ -549,7 +541,7 @@ func (o *Owner) carryOut(b *Batch, c Command, now time.Time) {
 // commandUnknown takes a command for a machine of which nothing is known. The only one that
 // can be carried out gives it what was remembered under another name. All others are set
 // aside.
-func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
+func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	e, err := c.read()
 	retired := o.machines[c.Key]
 	switch {
@@ -560,7 +552,13 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 	case err != nil || e.Action != event.Rename:
 		return &Letter{Unknown: true, Reason: fmt.Sprintf("command for machine %.64q: no window of it has ever been judged, or none since it was retired", c.Key)}
 	}
-	m, d, err := o.rename(c, e, now)
+	var m *Machine
+	var d Decision
+	if bad := guard(func() { m, d, err = o.rename(c, e, b.now) }); bad != nil {
+		b.Panics++
+		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", short(c.Key), e.ID, bad, bad.stack)}})
+		err = bad
+	}
 	if err != nil {
 		return &Letter{Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
 	}
@@ -574,6 +572,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command, now time.Time) *Letter {
 
 // add puts what a decision says into a batch.
 func (o *Owner) add(b *Batch, m *Machine, d Decision) {
+	b.Panics += d.Defects
 	if d.Repeat {
 		b.Repeats++
 	}

@@ -140,15 +140,15 @@ func (m *Machine) refuse(refused bool, at time.Time, r *event.Result) *event.Adv
 
 // refuse lets a machine know of a window that is refused. It reports false for a machine
 // of which no window was ever judged if there are too many of them.
-func (o *Owner) refuse(b *Batch, e *Refusal, in Input, now time.Time) bool {
+func (o *Owner) refuse(b *Batch, e *Refusal, in Input) bool {
 	m := o.machines[e.Machine]
 	if (m == nil || m.gone) && !o.roomForUnjudged() {
 		return false
 	}
 	if m == nil {
-		m = o.meet(e.Machine, now)
+		m = o.meet(e.Machine, b.now)
 	}
-	o.add(b, m, m.Apply(RefusedWindow{e, in.At, now}))
+	o.add(b, m, o.apply(b, m, RefusedWindow{e, in.At, b.now}, nil))
 	return true
 }
 
@@ -164,11 +164,11 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 
 // setAside puts a message that is not a window of ours into a batch. The advisory of its
 // machine says so, if the machine is known.
-func (o *Owner) setAside(b *Batch, in Input, err error, now time.Time) {
+func (o *Owner) setAside(b *Batch, in Input, err error) {
 	l := Letter{Offset: in.Offset, Reason: err.Error(), Err: err}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
-		l.Advised = o.refuse(b, refusal, in, now)
+		l.Advised = o.refuse(b, refusal, in)
 		if refusal.Why.What == NoModel {
 			b.Unwatched++ // nothing is wrong with it
 			return

@@ -12,6 +12,12 @@ const lathe = "acme/line1/lathe"
 // rename sends the commands that give the drill another name.
 func (p *plant) rename(name string) {
 	p.t.Helper()
+	if p.renameTo(name); p.o.Machine(name) == nil || p.letters > 0 {
+		p.t.Fatalf("not renamed: %d letters", p.letters)
+	}
+}
+
+func (p *plant) renameTo(name string) {
 	c := event.Command{ID: "rename", Machine: name, Action: event.Rename, By: "kim", Was: drill, Issued: p.now()}
 	for k, r := range p.records {
 		c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
@@ -19,9 +25,6 @@ func (p *plant) rename(name string) {
 	p.command(event.Command{ID: "retire", Action: event.Retire})
 	p.do(p.o.On(Reply{Commands: []Command{{Key: name, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
 	p.commanded++
-	if p.o.Machine(name) == nil || p.letters > 0 {
-		p.t.Fatalf("not renamed: %d letters", p.letters)
-	}
 }
 
 // A machine that is renamed goes on with its references and its alarm, and no model builds anything from windows of the

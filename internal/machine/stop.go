@@ -8,10 +8,33 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// apply lets an event happen to a machine. A defect that shows as a panic stops the machine, and the others go on: the message goes to
+// defect is a panic: nothing that comes from outside may cause one.
+type defect struct {
+	text  string
+	stack []byte
+}
+
+func (d *defect) Error() string { return "a defect of this program (" + d.text + ")" }
+
+// guard calls do and returns its panic as a defect; nil if there was none.
+func guard(do func()) (d *defect) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *defect: // of a build, in another goroutine
+			d = p
+		default:
+			d = &defect{fmt.Sprint(p), debug.Stack()}
+		}
+	}()
+	do()
+	return nil
+}
+
+// apply lets an event happen to a machine. A defect stops the machine, and the others go on: the message goes to
 // the dead letters by l, if it is not nil, and an advisory says so. What comes for the machine after that is
 // counted, and not judged, until models are deployed again or another owner takes the partition.
-func (o *Owner) apply(b *Batch, m *Machine, e Event, l *Letter, now time.Time) (d Decision) {
+func (o *Owner) apply(b *Batch, m *Machine, e Event, l *Letter) (d Decision) {
 	if m.stopped != "" {
 		d.Unwatched = true
 		if _, ok := e.(Command); ok {
@@ -19,38 +42,33 @@ func (o *Owner) apply(b *Batch, m *Machine, e Event, l *Letter, now time.Time) (
 		}
 		return d
 	}
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		b.Panics++
-		m.stopped = fmt.Sprintf("a defect of this program (%v)", p)
+	if bad := guard(func() { d = m.Apply(e) }); bad != nil {
 		if l != nil {
-			l.Reason = m.stopped
+			l.Reason = bad.Error()
 			b.Letters = append(b.Letters, *l)
 		}
-		d = m.stop(string(debug.Stack()), now)
-	}()
-	return m.Apply(e)
+		d = m.stop(bad, b.now)
+	}
+	return d
 }
 
-// stop says that nothing is judged any more.
-func (m *Machine) stop(stack string, now time.Time) (d Decision) {
+// stop stops a machine, and says that nothing is judged any more.
+func (m *Machine) stop(bad *defect, now time.Time) (d Decision) {
+	m.stopped = bad.Error()
 	m.decision = &d
-	defer func() {
-		_ = recover() // the line below says it all the same
-		m.decision, m.dirty.head = nil, true
-	}()
+	_ = guard(func() { m.tellStopped(bad, now.UTC().Round(0)) }) // its first line is there all the same
+	m.decision, m.dirty.head, d.Defects = nil, true, 1
+	return d
+}
+
+func (m *Machine) tellStopped(bad *defect, now time.Time) {
 	text := fmt.Sprintf("%s: STOPPED, none of its windows is judged: %s. Update the monitor, report the line machine_stopped of its log, and deploy the model again or start the monitor again to try once more", short(m.Machine), m.stopped)
-	m.warn("machine_stopped", "%s\n%s", text, stack)
+	m.warn("machine_stopped", "%s\n%s", text, bad.stack)
 	if m.notice(event.StoppedAdvisory, "") != nil {
-		return d
+		return
 	}
-	now = now.UTC().Round(0)
 	c := m.causeWithoutWindow(fmt.Sprintf("/stopped/%d", now.UnixNano()), now)
 	m.raise(event.StoppedAdvisory, "", now, now, m.byCause(c, m.inSpindleBell().tool.Name), text)
-	return d
 }
 
 // runs notes that a window of a machine was judged.
@@ -60,26 +78,67 @@ func (m *Machine) runs(r *event.Result) {
 	}
 }
 
-// records returns the records of a machine that changed. State that cannot be written stops the machine.
-func (o *Owner) records(b *Batch, m *Machine) (out []Record) {
-	defer func() {
-		if p := recover(); p != nil {
-			b.Panics++
-			m.stopped, out = fmt.Sprintf("a defect of this program (its state cannot be written: %v)", p), nil
-			b.Lines = append(b.Lines, MachineLine{m.Machine, Line{true, "machine_stopped", short(m.Machine) + ": STOPPED: " + m.stopped + "\n" + string(debug.Stack())}})
-		}
-	}()
-	return m.Records()
+// try lets a model that does not judge a tool see a window of it. A defect ends what the model knows of the tool, and
+// the machine goes on.
+func (m *Machine) try(t *Tool, id string, do func()) {
+	if m.defects[id] {
+		return
+	}
+	if bad := guard(do); bad != nil {
+		m.passOver(t, id, bad)
+	}
 }
 
-// open opens a window. A message on which that fails by a panic is set aside like any other.
+// passOver asks a model no more until models are deployed again or another owner takes the partition.
+func (m *Machine) passOver(t *Tool, id string, bad *defect) {
+	if m.defects == nil {
+		m.defects = make(map[string]bool)
+	}
+	m.defects[id] = true
+	m.decision.Defects++
+	if j := t.judging(id); j != nil {
+		m.dropJudging(t, j)
+	}
+	m.warn("model_stopped", "%s: model %s, which does not judge it yet, is not asked any more: %v. Update the monitor, report this line, and deploy the model again to try once more\n%s", short(m.Machine), id, bad, bad.stack)
+}
+
+// takeIn makes a machine of its records. Records that cannot be used are set aside: they must not keep the others from being
+// judged. A defect stops the machine. Its records stay as they are, and are read again once models are deployed again.
+func (o *Owner) takeIn(b *Batch, name string, records []Record) {
+	var m *Machine
+	var err error
+	switch bad := guard(func() { m, err = o.load(name, name, records, b.now) }); {
+	case bad != nil:
+		m = o.meet(name, b.now)
+		m.unread, m.unwritable = records, true
+		o.add(b, m, m.stop(bad, b.now))
+	case err != nil:
+		setRecordsAside(b, name, records, err)
+	default:
+		o.put(name, m)
+	}
+}
+
+// records returns the records of a machine that changed. State that cannot be written stops the machine.
+func (o *Owner) records(b *Batch, m *Machine) (out []Record) {
+	if m.unwritable {
+		return nil
+	}
+	if bad := guard(func() { out = m.Records() }); bad != nil {
+		bad.text = "its state cannot be written: " + bad.text
+		m.unwritable = true
+		o.add(b, m, m.stop(bad, b.now))
+		return nil
+	}
+	return out
+}
+
+// open opens a window. A message on which that fails by a defect is set aside like any other.
 func (o *Owner) open(b *Batch, in Input) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			b.Panics++
-			err = fmt.Errorf("a defect of this program (%v): its window cannot be opened", p)
-			b.Lines = append(b.Lines, MachineLine{"", Line{true, "window_not_opened", err.Error() + "\n" + string(debug.Stack())}})
-		}
-	}()
-	return in.Open(&o.window)
+	if bad := guard(func() { err = in.Open(&o.window) }); bad != nil {
+		b.Panics++
+		b.Lines = append(b.Lines, MachineLine{"", Line{true, "window_not_opened", fmt.Sprintf("a window cannot be opened: %v\n%s", bad, bad.stack)}})
+		return bad
+	}
+	return err
 }

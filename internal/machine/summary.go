@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -19,6 +20,7 @@ type Summary struct {
 	Tools        int    // that are remembered
 	Alarm        Alarm  // of the tool in the spindle
 	Masks        alarm.Masks
+	Magazine     []*Tool // that wait there with an open or masked alarm, in the order of the records
 	Notices      []Notice
 	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
 	FeaturesOnly bool      // of the last window in order Kafka has the features only: the gateway is in mode edge
@@ -27,9 +29,9 @@ type Summary struct {
 // Word returns the state of the alarm in the words of a result.
 func (s *Summary) Word() string { return s.Alarm.Word(s.Masks) }
 
-// Mask returns the lowest mask that is on; nil if none is.
-func (s *Summary) Mask() *alarm.Mask {
-	a := &s.Alarm.Masks
+// Mask returns the lowest mask that is on over an alarm of the machine; nil if none is.
+func (s *Summary) Mask(of *Alarm) *alarm.Mask {
+	a := &of.Masks
 	return cmp.Or(s.Masks.Service, a.Service, s.Masks.Suppression, a.Suppression, a.Shelf)
 }
 
@@ -41,6 +43,9 @@ func Summarise(records []Record) (s Summary, err error) {
 		switch {
 		case r.Key.OfTool:
 			s.Tools++
+			if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) { // else a monitor sets it aside
+				s.Magazine = append(s.Magazine, t)
+			}
 			continue
 		case !r.Key.isHead():
 			continue
@@ -57,6 +62,7 @@ func Summarise(records []Record) (s Summary, err error) {
 	if !found {
 		return s, errors.New("machine: no record of the machine itself")
 	}
+	s.Magazine = slices.DeleteFunc(s.Magazine, func(t *Tool) bool { return t.Name == s.Tool })
 	return s, nil
 }
 
@@ -109,7 +115,10 @@ func (s *Summary) Shown(group string) event.Alert {
 		ID: s.Machine + "/" + group + "/standing", Group: group, Machine: s.Machine, Tool: s.Tool, Alarm: s.Word(), Incident: a.Incident, Severity: "info",
 		Since: a.Since, At: a.At, Model: s.Model,
 	}
-	if e.Alarm == "raised" {
+	switch {
+	case e.Alarm == "raised" && !a.Announced: // it is silent since its tool came back, and calls later
+		e.Alarm, e.Incident, a.Incident = "normal", "", ""
+	case e.Alarm == "raised":
 		e.Severity = "warning"
 	}
 	name := short(s.Machine)

@@ -1,0 +1,161 @@
+package machine
+
+import (
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// count returns how many lines of the log name an event.
+func (p *plant) count(event string) (n int) {
+	for _, l := range p.lines {
+		if l.Event == event {
+			n++
+		}
+	}
+	return n
+}
+
+// A defect of a shadow, and one of a model that is to take over, ends what that model knows. The machine is judged.
+func TestModelThatPanics(t *testing.T) {
+	a, b := pair(t)
+	for name, d := range map[string]*Deployment{
+		"a shadow":           {Champion: a, Shadows: []Shadow{{Model: b}}},
+		"the next champion":  {Champion: b},
+		"built at once":      {Champion: b, Now: true},
+		"a shadow, no build": {Champion: a, Shadows: []Shadow{{Model: b}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+			seq := p.run(0, 6, "T1", false)
+			p.deploy(fleetOf(d, a, b))
+			if seq = p.run(seq, 1, "T1", false); name != "a shadow, no build" && !p.build() {
+				t.Fatal("no build is due")
+			}
+			seq = p.run(seq, 1, "T1", false)
+			p.o.models.use(b).judge = nil // which is a defect
+			p.o.models.use(b).form, p.o.models.use(b).unfit = p.features[0].Form, nil
+			seq = p.run(seq, 3, "T2", true)
+			seq = p.run(seq, 4, "T1", false)
+			judgedByB := name == "the next champion" || name == "built at once" // it judges the next tool alone
+			if stopped := p.o.Machine(drill).stopped != ""; stopped != judgedByB {
+				t.Fatalf("stopped: %v", stopped)
+			}
+			if judgedByB {
+				return
+			}
+			if r := p.last(); r.Model != a.ID() || r.Verdict != event.Healthy || len(p.results) != int(seq) {
+				t.Errorf("%d results, the last one %s", len(p.results), event.JSON(r))
+			}
+			if n := p.count("model_stopped"); n != 1 {
+				t.Errorf("%d lines of the log say it", n)
+			}
+			p.o.models.used = nil // which mends it
+			p.deploy(fleetOf(d, a, b))
+			n := len(p.shadows[ShadowGroup(group, b.ID())])
+			p.run(seq, 2, "T3", false)
+			if len(p.shadows[ShadowGroup(group, b.ID())]) != n+2 {
+				t.Error("the shadow is not asked again")
+			}
+		})
+	}
+}
+
+// A defect while a model sees a tool's past: the model of before goes on, and the machine stops only if there is none.
+func TestBuildThatPanics(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	seq := p.run(0, 6, "T1", false)
+	fail := func(known ...*model.Model) {
+		p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, known...))
+		seq = p.run(seq, 1, "T1", false)
+		r := p.o.BuildDue(p.now())
+		if r == nil {
+			t.Fatal("no build is due")
+		}
+		r.m.models.use(b).judge = nil
+		for _, f := range p.features {
+			r.Observe(f, noon)
+		}
+		p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	}
+	fail(a, b)
+	seq = p.run(seq, 2, "T1", false)
+	if r := p.last(); r.Model != a.ID() || p.count("model_stopped") != 1 || p.o.BuildDue(p.now()) != nil {
+		t.Fatalf("%s, %v", event.JSON(r), p.lines)
+	}
+	fail(b) // nothing else judges the tool
+	if results := len(p.results); p.run(seq, 1, "T1", false) != seq+1 || len(p.results) != results || p.count("machine_stopped") != 1 {
+		t.Errorf("%s, %v", event.JSON(p.last()), p.lines)
+	}
+}
+
+// A machine that cannot be loaded because of a defect is stopped, and its records stay as they are. It goes on as if nothing had been
+// once models are deployed again.
+func TestLoadThatPanics(t *testing.T) {
+	a := machinetest.OneValue(t)
+	sound := fleetOf(&Deployment{Champion: a}, a)
+	broken := sound
+	broken.Of = func(string, string) *Deployment { panic("as planted") }
+	p := newPlant(t, sound)
+	seq := p.run(0, 5, "T1", false)
+	seq = p.run(seq, 8, "T1", true)
+	records := len(p.records)
+	p.fleet = broken
+	p.restart()
+	wantStrings(t, "advisories", kinds(p.advised), []string{"machine_stopped raised"})
+	results := len(p.results)
+	p.command(event.Command{ID: "1", Action: event.Acknowledge})
+	if seq = p.run(seq, 2, "T1", true); len(p.results) != results || len(p.records) != records || p.letters != 1 {
+		t.Fatalf("%d results, %d records, before %d; %d letters", len(p.results)-results, len(p.records), records, p.letters)
+	}
+	p.deploy(broken)
+	p.deploy(sound)
+	p.run(seq, 2, "T1", true)
+	if r := p.last(); len(p.results) != results+2 || r.Verdict != event.Faulty || r.Alarm != "raised" {
+		t.Errorf("%d results, %s", len(p.results)-results, event.JSON(r))
+	}
+	wantStrings(t, "alerts", states(p.alerts), []string{"raised"})
+}
+
+// A command that meets a defect under a new name is set aside, and the owner goes on.
+func TestRenameThatPanics(t *testing.T) {
+	a := machinetest.OneValue(t)
+	sound := fleetOf(&Deployment{Champion: a}, a)
+	broken := sound
+	broken.Of = func(machine, layout string) *Deployment {
+		if machine == "acme/line1/renamed" {
+			panic("as planted")
+		}
+		return sound.Of(machine, layout)
+	}
+	p := newPlant(t, broken)
+	seq := p.run(0, 5, "T1", false)
+	p.renameTo("acme/line1/renamed")
+	if p.letters != 1 || p.count("command_failed") != 1 {
+		t.Errorf("%d letters, %v", p.letters, p.lines)
+	}
+	if p.run(seq, 1, "T1", false); len(p.results) != int(seq)+1 {
+		t.Errorf("%d results", len(p.results))
+	}
+}
+
+// State that cannot be written because of a defect stops the machine once, with an advisory, and not with every batch.
+func TestStateThatCannotBeWritten(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	seq := p.run(0, 5, "T1", false)
+	p.o.Machine(drill).inSpindle().Trace[0].Verdict = "as planted"
+	seq = p.run(seq, 4, "T1", false)
+	wantStrings(t, "advisories", kinds(p.advised), []string{"machine_stopped raised"})
+	if n := p.count("machine_stopped"); n != 1 {
+		t.Errorf("%d lines", n)
+	}
+	p.restart()
+	p.run(seq, 1, "T1", false)
+	if r := p.last(); r.Verdict != event.Healthy {
+		t.Errorf("%s", event.JSON(r))
+	}
+}
