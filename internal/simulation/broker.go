@@ -18,7 +18,7 @@ type broker struct {
 	w     *world
 	parts []*part
 	owned map[string]*producer // by transactional id
-	lives map[string]string    // of the tools of windows, by the window's name
+	came  map[string]bool      // windows, by their names
 	down  int64                // no request is answered until then
 	wrote int                  // alerts
 
@@ -62,6 +62,7 @@ type passed struct {
 
 type sentWindow struct {
 	*window.Window
+	name     string
 	features *window.Features
 	at       int64 // when it was written
 	other    bool  // of another length: monitors refuse it
@@ -72,8 +73,9 @@ type sentWindow struct {
 // own, or of one from which a monitor extracted them.
 type sentFeatures struct {
 	*window.Features
-	at  int64
-	txn *txn // of a monitor; nil: of a gateway
+	name string // of its window
+	at   int64
+	txn  *txn // of a monitor; nil: of a gateway
 }
 
 // judged reports whether owners judge the features: no one has their window.
@@ -119,7 +121,7 @@ type txn struct {
 	aborted     bool
 	version     *version         // of the deployments with which its owner began
 	before      []*input         // of its owner, since the transaction before, of which nothing followed
-	judged      []judged         // of which it was decided
+	judged      []opened         // of which it was decided
 	seen        bool             // it was published
 	ids         map[int64]string // of the commands that it follows from, by offset
 
@@ -129,7 +131,7 @@ type txn struct {
 }
 
 func newBroker(w *world, parts int) *broker {
-	b := &broker{w: w, owned: make(map[string]*producer), lives: make(map[string]string), messages: make(map[*byte]*event.Command)}
+	b := &broker{w: w, owned: make(map[string]*producer), came: make(map[string]bool), messages: make(map[*byte]*event.Command)}
 	for range parts {
 		b.parts = append(b.parts, &part{})
 	}
@@ -174,7 +176,7 @@ func (b *broker) produce(win *sentWindow) bool {
 	}
 	p := b.partOf(win.Machine)
 	if win.at = b.w.now; win.edge {
-		p.features = append(p.features, &sentFeatures{Features: win.features, at: b.w.now})
+		p.features = append(p.features, &sentFeatures{Features: win.features, name: win.name, at: b.w.now})
 		p.edgeEnd = int64(len(p.features))
 	} else {
 		p.windows = append(p.windows, win)
@@ -182,7 +184,7 @@ func (b *broker) produce(win *sentWindow) bool {
 	if win.other {
 		return true
 	}
-	b.lives[name(win.Window)] = win.ToolLife
+	b.came[win.name] = true
 	return true
 }
 
@@ -273,7 +275,7 @@ func (b *broker) append(t, as *txn) {
 	}
 	for _, j := range t.judged {
 		if !j.edge {
-			part.features = append(part.features, &sentFeatures{Features: j.Features, at: b.w.now, txn: as})
+			part.features = append(part.features, &sentFeatures{Features: j.Features, name: j.name, at: b.w.now, txn: as})
 		}
 	}
 }

@@ -20,8 +20,6 @@ import (
 //   - what is published of a machine is what package oracle says of it, which is given the same
 //     inputs in the same order, and which knows no owners and no records; see follow.go;
 //   - raised and cleared alternate for each machine;
-//   - a tool that has been faulty for long has an alarm that is not normal;
-//   - an alarm that is raised is of a tool that was cutting just now;
 //   - each message with a command has one outcome in each group, an answer or a letter, and
 //     each id is carried out at most once;
 //   - a window of another length is set aside once, and the machine has an advisory then;
@@ -74,10 +72,6 @@ type seenMachine struct {
 	raised   bool
 	refused  bool // an advisory says that its windows are refused
 	incident string
-	tools    []string // of the last results that were not late
-	others   []string // of the last windows that no model judged
-	life     string   // of the last of these tools
-	faulty   int      // in a row, of that life
 }
 
 func newChecker(w *world) *checker { return &checker{w: w, groups: make(map[*group]*seen)} }
@@ -126,7 +120,6 @@ func (c *checker) published(t *txn, early bool) {
 	if t.batch.Panics > 0 {
 		c.w.fail("%s partition %d: %v", t.group.name, t.part, t.batch.Lines)
 	}
-	s.noteOthers(t)
 	for _, o := range t.batch.Events {
 		if o.Shadow && c.w.Bug != ShadowOnResults {
 			c.shadowed(s, t, o)
@@ -147,7 +140,6 @@ func (c *checker) published(t *txn, early bool) {
 	c.unwatched(s, t)
 	c.refused(s, t)
 	c.commands(s, t)
-	c.swapped(s, t)
 	for _, r := range t.batch.State {
 		if r.Key.Group != t.group.name {
 			c.w.fail("%s writes record %q", t.group.name, r.Key.String())
@@ -175,20 +167,7 @@ func (s *seen) remember(t *txn) {
 			continue
 		}
 		before := *m
-		before.tools, before.others = slices.Clone(m.tools), slices.Clone(m.others)
 		t.forget = append(t.forget, func() { *m = before })
-	}
-}
-
-// noteOthers notes the tools of windows that no model judged: they may be in the spindle all the same.
-func (s *seen) noteOthers(t *txn) {
-	results := t.results()
-	for _, j := range t.judged {
-		if results[name(&j.Window)] == nil {
-			m := s.machine(j.Machine)
-			m.others = append(m.others, j.Tool)
-			m.others = m.others[max(0, len(m.others)-batch):]
-		}
 	}
 }
 
@@ -345,25 +324,6 @@ func (c *checker) result(s *seen, t *txn, r *event.Result) {
 	}
 	s.results[r.ID], s.judged[r.ID] = r, true
 	t.forget = append(t.forget, func() { delete(s.results, r.ID) })
-	m := s.machine(r.Machine)
-	if r.Late {
-		return
-	}
-	life := r.Tool + " " + c.w.broker.lives[nameOf(r.Machine, r.Epoch, r.Seq)]
-	if life != m.life {
-		m.faulty, m.life = 0, life
-	}
-	m.tools = append(m.tools, r.Tool)
-	m.tools = m.tools[max(0, len(m.tools)-4):]
-	switch r.Verdict {
-	case event.Faulty:
-		m.faulty++
-	case event.Healthy:
-		m.faulty = 0
-	}
-	if m.faulty >= 8 && r.Alarm == "normal" {
-		c.w.fail("%s: tool %s of %s is faulty for %d windows, and its alarm is normal", t.group.name, r.Tool, r.Machine, m.faulty)
-	}
 }
 
 func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
@@ -375,19 +335,12 @@ func (c *checker) alert(s *seen, t *txn, a *event.Alert) {
 			c.w.fail("%s: the alarm of %s is raised twice without being cleared: %s", t.group.name, a.Machine, a.ID)
 		}
 		m.raised, m.incident = true, a.Incident
-		if !slices.Contains(m.tools, a.Tool) && !slices.Contains(m.others, a.Tool) {
-			c.w.fail("%s: an alarm of tool %q of %s is raised, and the last windows are of %q", t.group.name, a.Tool, a.Machine, m.tools)
-		}
 	case event.Cleared:
 		if !m.raised {
 			c.w.fail("%s: the alarm of %s is cleared and was not raised: %s", t.group.name, a.Machine, a.ID)
 		}
 		m.raised = false
-	case event.ToolIsNew:
-		m.faulty = 0
-		c.declaredNew(s, t, a)
 	case event.Retired: // its windows may come again, and are judged again
-		m.faulty, m.tools, m.others = 0, nil, nil
 		for id, r := range s.results {
 			if r.Machine == a.Machine {
 				delete(s.results, id)
@@ -411,19 +364,19 @@ func (c *checker) end() {
 				c.w.fail("%s partition %d stands at %v of %d windows, %d features and %d commands", g.name, i, at, len(p.windows), p.edgeEnd, len(p.commands))
 			}
 			for off, f := range p.features {
-				if f.judged() && !s.taken(name(&f.Window), g) && !p.hidden(featureLog, g, off) {
-					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, name(&f.Window))
+				if f.judged() && !s.taken(f.name, g) && !p.hidden(featureLog, g, off) {
+					c.w.fail("%s: window %s, of which a gateway sent features, has no result", g.name, f.name)
 				}
 			}
 			for off, win := range p.windows {
 				if win.other {
-					if !s.had["window "+name(win.Window)] && !p.hidden(windowLog, g, off) {
-						c.w.fail("%s: window %s was not set aside", g.name, name(win.Window))
+					if !s.had["window "+win.name] && !p.hidden(windowLog, g, off) {
+						c.w.fail("%s: window %s was not set aside", g.name, win.name)
 					}
 					continue
 				}
-				if !s.taken(name(win.Window), g) && !p.hidden(windowLog, g, off) {
-					c.w.fail("%s: window %s has no result", g.name, name(win.Window))
+				if !s.taken(win.name, g) && !p.hidden(windowLog, g, off) {
+					c.w.fail("%s: window %s has no result", g.name, win.name)
 				}
 			}
 		}

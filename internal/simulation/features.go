@@ -8,27 +8,14 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// opened says where the features lie that an owner has opened last.
+// opened are the features that an owner has opened last, which it takes, or of which it says that no model judges
+// them.
 type opened struct {
-	offset int64 // as machine.Window has it
-	at     int64
-	edge   bool
-}
-
-// judged is a window that an owner has taken, or of which it has said that no model judges it.
-type judged struct {
-	*window.Features
-	opened
-}
-
-func (o opened) of(f *window.Features) judged {
-	kept := *f // what it points to is not changed
-	return judged{&kept, o}
-}
-
-func (j judged) event() machine.Window {
-	at := j.time()
-	return machine.Window{Features: j.Features, Offset: j.offset, At: at, Now: at}
+	*window.Features        // not changed
+	name             string // of their window
+	offset           int64  // as machine.Window has it
+	at               int64
+	edge             bool
 }
 
 func (o opened) time() time.Time { return epoch0.Add(time.Duration(o.at) * time.Millisecond) }
@@ -107,7 +94,7 @@ func (d *drive) take(from int) {
 func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
-	o := opened{offset: machine.InFeatures(int64(i)), at: f.at, edge: true}
+	o := opened{Features: f.Features, name: f.name, offset: machine.InFeatures(int64(i)), at: f.at, edge: true}
 	in := machine.Input{Offset: int64(i), At: o.time()}
 	if !f.judged() {
 		return in
@@ -136,10 +123,10 @@ func (d *drive) startBuild() {
 	p := w.broker.parts[d.part]
 	end := len(p.features)
 	takes := 100 + w.rng.Int64N(3000)
-	if w.fault(0.05, "slow build of "+d.m.name) {
+	if w.fault(0.05, "slow build of ", d.m.name) {
 		takes += w.rng.Int64N(30_000)
 	}
-	if w.fault(0.1, "failed build of "+d.m.name) {
+	if w.fault(0.1, "failed build of ", d.m.name) {
 		w.after(takes, &d.m.process, func() { d.built(b, nil, true) })
 		return
 	}

@@ -34,7 +34,7 @@ func newFleet(w *world, models *Models) *fleet {
 	f := &fleet{w: w, models: models, champion: make(map[string]bool), shadow: make(map[string]bool), without: make(map[string]bool)}
 	of := make(map[string]*machine.Deployment)
 	for _, g := range w.gateways {
-		if w.fault(0.05, "no deployment at first for "+g.machine) {
+		if w.fault(0.05, "no deployment at first for ", g.machine) {
 			f.deployAgain(g.machine, &machine.Deployment{Champion: f.all(g.machine)[0]})
 			continue
 		}
@@ -150,33 +150,33 @@ func (f *fleet) changeOf(name string) {
 	d.Shadows = slices.Clone(d.Shadows)
 	all := f.all(name)
 	switch {
-	case w.fault(0.04, "promotion at the next tool of "+name):
+	case w.fault(0.04, "promotion at the next tool of ", name):
 		d.Champion, d.Now = all[w.rng.IntN(len(all))], false
-	case w.fault(0.06, "promotion at once of "+name):
+	case w.fault(0.06, "promotion at once of ", name):
 		d.Champion, d.Now = all[w.rng.IntN(len(all))], true
-	case w.fault(0.03, "rollback of "+name):
+	case w.fault(0.03, "rollback of ", name):
 		for _, v := range slices.Backward(f.versions) {
 			if was := v.of[name]; was != nil && was.Champion != d.Champion {
 				d.Champion, d.Now = was.Champion, w.rng.IntN(2) == 0
 				break
 			}
 		}
-	case w.fault(0.06, "another shadow of "+name):
+	case w.fault(0.06, "another shadow of ", name):
 		s := machine.Shadow{Model: all[w.rng.IntN(len(all))]}
 		if w.rng.IntN(2) == 0 {
 			s.Until = w.time().Add(time.Duration(w.rng.IntN(30)) * time.Second)
 		}
 		d.Shadows = append(slices.DeleteFunc(d.Shadows, func(o machine.Shadow) bool { return o.Model == s.Model }), s)
-	case w.fault(0.03, "no shadow of "+name):
+	case w.fault(0.03, "no shadow of ", name):
 		d.Shadows = nil
-	case w.fault(0.03, "other alarm settings of "+name):
+	case w.fault(0.03, "other alarm settings of ", name):
 		k := 2 + w.rng.IntN(3)
 		d.Alarm = alarm.Settings{K: k, N: k + w.rng.IntN(3), Latch: w.rng.IntN(2) == 0, OffHold: time.Duration(w.rng.IntN(4)) * time.Second}
-	case w.fault(0.02, "no deployment of "+name):
+	case w.fault(0.02, "no deployment of ", name):
 		f.deploy(name, nil)
 		f.deployAgain(name, &d)
 		return
-	case w.fault(0.01, "a model of another layout for "+name):
+	case w.fault(0.01, "a model of another layout for ", name):
 		other := d
 		other.Champion, other.Shadows = f.models.Two[0], nil
 		if w.twoValues(name) {
@@ -214,7 +214,7 @@ func (f *fleet) deploy(name string, d *machine.Deployment) {
 		f.w.say("deployed for %s: %s", name, describe(d))
 	}
 	removed := make(map[string]bool)
-	if f.w.fault(0.1, "models that are removed") {
+	if f.w.fault(0.1, "models that are removed", "") {
 		for _, m := range slices.Concat(f.models.One, f.models.Two) {
 			removed[m.ID()] = true
 		}

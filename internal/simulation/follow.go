@@ -380,7 +380,8 @@ type following struct {
 	fs  *followers
 	all map[string]*published
 
-	judged int // windows that do not come again
+	judged   int             // windows that do not come again
+	features window.Features // that are opened
 }
 
 func (x *following) fail(name, format string, args ...any) {
@@ -492,13 +493,13 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 		if in.Open == nil {
 			continue
 		}
-		features := new(window.Features)
-		if err := in.Open(features); err != nil {
+		if err := in.Open(&x.features); err != nil {
 			if why := refusalOf(machine.Letter{Err: err}); why != nil {
 				x.step(x.of(why.Machine), step{other: why, at: in.At, now: now})
 			}
 			continue
 		}
+		features := x.c.w.opened.Features
 		w := &oracle.Window{
 			Tool: features.Tool, Life: features.ToolLife, Epoch: features.EpochString(), Seq: features.Seq, Start: features.Start, End: features.End(), At: in.At, Now: now,
 			Layout: features.Form.Layout().Fingerprint(),
@@ -563,7 +564,7 @@ func (c *checker) saw(f *follower, job machine.BuildJob, due int, shown []*sentF
 		if s.Machine != job.Machine {
 			continue
 		}
-		id := name(&s.Window)
+		id := s.name
 		if _, had := at[id]; !had {
 			n++
 			at[id] = n
@@ -612,6 +613,10 @@ func (x *following) step(f *follower, s step) {
 	}
 	s.version = x.fs.version
 	out, kept := f.take(s)
+	if s.tick != nil && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
+		f.steps = f.steps[:len(f.steps)-1] // nothing follows from it
+		return
+	}
 	if s.window != nil && x.c.w.Trace {
 		x.c.w.say("  %s takes %s/%s/%d of %s: %s", x.t.group.name, f.name, s.window.Epoch, s.window.Seq, s.window.Tool, out.Place)
 	}

@@ -65,10 +65,10 @@ func (g *gateway) tick() {
 	g.left--
 	g.wear[g.tool] += 0.015 + 0.02*w.rng.Float64()
 	switch {
-	case w.fault(0.003, "lost spool of "+g.machine): // numbers begin again in a new epoch
+	case w.fault(0.003, "lost spool of ", g.machine): // numbers begin again in a new epoch
 		g.epoch++
 		g.seq = 0
-	case w.fault(0.005, "bad sector in the spool of "+g.machine):
+	case w.fault(0.005, "bad sector in the spool of ", g.machine):
 		n := 1 + w.rng.Uint64N(3) // windows that were numbered and cannot be read
 		g.seq += n
 		g.numbers += n
@@ -78,23 +78,23 @@ func (g *gateway) tick() {
 		w.after(1000, nil, g.tick)
 		return
 	}
-	if w.fault(0.01, "another mode of "+g.machine) {
+	if w.fault(0.01, "another mode of ", g.machine) {
 		g.edge = !g.edge
 		w.say("%s sends features: %v", g.machine, g.edge)
 	}
 	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produce(g.window(uint64(9000+w.drawn["second ingester of "+g.machine].n), uint64(1000-g.rival), "X", w.now))
-	} else if w.fault(0.003, "second ingester of "+g.machine) {
+		w.broker.produce(g.window(uint64(9000+w.drawn[kind{"second ingester of ", g.machine}].n), uint64(1000-g.rival), "X", w.now))
+	} else if w.fault(0.003, "second ingester of ", g.machine) {
 		g.rival = 1 + w.rng.IntN(20)
 	}
 	if g.other > 0 {
 		g.other--
-		win := g.window(uint64(8000+w.drawn["windows of another length from "+g.machine].n), uint64(1000-g.other), "Y", w.now)
+		win := g.window(uint64(8000+w.drawn[kind{"windows of another length from ", g.machine}].n), uint64(1000-g.other), "Y", w.now)
 		win.other = true
 		w.broker.produce(win)
-	} else if w.fault(0.004, "windows of another length from "+g.machine) {
+	} else if w.fault(0.004, "windows of another length from ", g.machine) {
 		g.other = 1 + w.rng.IntN(10)
 	}
 	w.after(1000, nil, g.tick)
@@ -122,9 +122,9 @@ func (g *gateway) last() { g.add() }
 func (g *gateway) store() bool {
 	w := g.w
 	switch {
-	case w.fault(0.004, "full disk of "+g.machine):
+	case w.fault(0.004, "full disk of ", g.machine):
 		g.full = w.now + 1000 + w.rng.Int64N(20000)
-	case w.fault(0.003, "refused writes in the spool of "+g.machine):
+	case w.fault(0.003, "refused writes in the spool of ", g.machine):
 		if w.rng.IntN(2) == 0 { // it goes on in another file at the second or third try, or it does not
 			g.broken = w.now + 5000
 		}
@@ -157,7 +157,7 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
 	if n := len(g.model.Layout.Channels()); n > 1 {
 		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
 	}
-	return &sentWindow{Window: win, features: machinetest.Features(g.model, win)}
+	return &sentWindow{Window: win, name: name(win), features: machinetest.Features(g.model, win)}
 }
 
 // send sends window i until it is acknowledged. A frame may be slow, so that it arrives
@@ -176,12 +176,12 @@ func (g *gateway) send(i int) {
 			return
 		}
 		delay := w.latency()
-		if w.fault(0.004, "slow window of "+g.machine) {
+		if w.fault(0.004, "slow window of ", g.machine) {
 			delay += w.rng.Int64N(15000)
 		}
 		w.after(delay, nil, func() {
 			win := *g.cut[i]
-			if !w.broker.produce(&win) || w.fault(0.006, "lost answer to "+g.machine) {
+			if !w.broker.produce(&win) || w.fault(0.006, "lost answer to ", g.machine) {
 				return
 			}
 			w.after(w.latency(), nil, func() {
@@ -195,7 +195,7 @@ func (g *gateway) send(i int) {
 		w.after(3000, nil, try)
 	}
 	try()
-	if i > 20 && w.fault(0.004, "resend of "+g.machine) { // from a spool that keeps what was acknowledged, or an old disk
+	if i > 20 && w.fault(0.004, "resend of ", g.machine) { // from a spool that keeps what was acknowledged, or an old disk
 		from := max(0, i-1-w.rng.IntN(40))
 		for k := from; k < min(from+5, i); k++ {
 			win := *g.cut[k]
@@ -224,8 +224,8 @@ func (g *gateway) end() {
 			continue
 		}
 		kept++
-		if _, ok := g.w.broker.lives[name(win.Window)]; !ok {
-			g.w.fail("%s: window %s was kept and never sent", g.machine, name(win.Window))
+		if !g.w.broker.came[win.name] {
+			g.w.fail("%s: window %s was kept and never sent", g.machine, win.name)
 		}
 	}
 	if kept != g.numbers {

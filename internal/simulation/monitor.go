@@ -18,7 +18,7 @@ const (
 	requestTime = 3000   // then a request is sent again
 	mostRepeats = 4      // then the partition is given up
 	batch       = 16
-	poll        = 500 // until the broker is asked again for what has come
+	poll        = 500 // until a broker that is down is asked again
 )
 
 // group is a consumer group of monitors, and what Kafka knows of it.
@@ -44,6 +44,7 @@ type member struct {
 	gen     int      // that it knows of
 	drives  map[int]*drive
 	skew    time.Duration // of its clock
+	poll    int64         // until the broker is asked again for what has come
 }
 
 func newGroup(w *world, name string, i int) *group {
@@ -52,7 +53,7 @@ func newGroup(w *world, name string, i int) *group {
 		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
 	}
 	for k := range members {
-		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second}
+		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 200 + w.rng.Int64N(2300)}
 		g.members = append(g.members, m)
 		m.start()
 	}
@@ -129,7 +130,7 @@ func (m *member) end() {
 func (m *member) beat() {
 	w, g := m.w, m.g
 	w.after(1000, &m.process, m.beat)
-	if w.fault(0.01, "lost heartbeat of "+m.name) {
+	if w.fault(0.01, "lost heartbeat of ", m.name) {
 		return
 	}
 	w.after(w.latency(), nil, func() {
@@ -179,7 +180,7 @@ func (m *member) adopt(gen int, mine []int) {
 	clear(m.drives)
 	for _, part := range mine {
 		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part)}
-		d.owner.OnFeatures = func(f *window.Features) { d.judged = append(d.judged, m.w.opened.of(f)) }
+		d.owner.OnFeatures = func(*window.Features) { d.judged = append(d.judged, m.w.opened) }
 		m.drives[part] = d
 		d.do(d.owner.Start())
 	}
@@ -204,7 +205,7 @@ type drive struct {
 	version    *version // with which the owner began
 	loaded     bool     // it has
 	inputs     []*input // of the owner, that no batch followed yet
-	judged     []judged // windows since the last batch
+	judged     []opened // windows since the last batch
 	publishing bool
 	building   bool
 }
@@ -237,10 +238,25 @@ func (d *drive) tick() {
 	d.startBuild()
 }
 
+// frame is a kind of request, with the names of the faults that it may have.
+type frame struct{ slow, doubled, lost string }
+
+func newFrame(kind string) *frame {
+	return &frame{"slow " + kind + " of ", "doubled " + kind + " of ", "lost answer to " + kind + " of "}
+}
+
+var (
+	loads     = newFrame("load")
+	fences    = newFrame("fence")
+	positions = newFrame("position")
+	writes    = newFrame("write")
+	commits   = newFrame("commit")
+)
+
 // request sends a frame to the broker until an answer comes. At the broker it may arrive
 // twice, and late. Answer is called once, in the life of the process that asked; give up
 // when no answer came for long.
-func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
+func (d *drive) request(kind *frame, at func() (reply func(), ok bool)) {
 	w, m := d.m.w, d.m
 	answered, sent := false, 0
 	var try func()
@@ -254,11 +270,11 @@ func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
 			return
 		}
 		delay := w.latency()
-		if w.fault(0.003, "slow "+kind+" of "+m.name) {
+		if w.fault(0.003, kind.slow, m.name) {
 			delay += w.rng.Int64N(15000)
 		}
 		copies := 1
-		if w.fault(0.01, "doubled "+kind+" of "+m.name) {
+		if w.fault(0.01, kind.doubled, m.name) {
 			copies = 2
 		}
 		for c := range copies {
@@ -267,7 +283,7 @@ func (d *drive) request(kind string, at func() (reply func(), ok bool)) {
 					return
 				}
 				reply, ok := at()
-				if !ok || w.fault(0.003, "lost answer to "+kind+" of "+m.name) {
+				if !ok || w.fault(0.003, kind.lost, m.name) {
 					return
 				}
 				w.after(w.latency(), &m.process, func() {
@@ -303,7 +319,7 @@ func (d *drive) do(actions []machine.Action) {
 		case a.Fence:
 			d.fence()
 		case a.Load:
-			d.request("load", func() (func(), bool) {
+			d.request(loads, func() (func(), bool) {
 				records, ok := d.m.w.broker.load(d.part)
 				return func() { d.on(machine.Reply{Loaded: records}) }, ok
 			})
@@ -321,11 +337,11 @@ func (d *drive) do(actions []machine.Action) {
 
 func (d *drive) fence() {
 	b := d.m.w.broker
-	d.request("fence", func() (func(), bool) {
+	d.request(fences, func() (func(), bool) {
 		epoch := b.fence(d.m.g, d.part)
 		return func() {
 			d.epoch = epoch
-			d.request("position", func() (func(), bool) {
+			d.request(positions, func() (func(), bool) {
 				at := b.position(d.m.g, d.part)
 				end := int64(len(b.parts[d.part].commands))
 				at.Commands = min(at.Commands, end)
@@ -353,7 +369,7 @@ func (d *drive) fetch(from int) {
 func (d *drive) windowInput(i int) machine.Input {
 	w := d.m.w
 	win := w.broker.parts[d.part].windows[i]
-	o := opened{offset: int64(i), at: win.at}
+	o := opened{Features: win.features, name: win.name, offset: int64(i), at: win.at}
 	return machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
 		if win.other && w.Bug == RefusesSilently {
 			return otherLength
@@ -423,7 +439,7 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 			}
 			from = to
 		}
-		w.after(poll, &d.m.process, again)
+		w.after(d.m.poll, &d.m.process, again)
 	}
 	w.after(w.latency(), &d.m.process, again)
 }
@@ -436,14 +452,14 @@ func (d *drive) publish(b *machine.Batch) {
 	d.judged, d.publishing = nil, true
 	d.m.w.spoil(b)
 	broker, epoch := d.m.w.broker, d.epoch
-	d.request("write", func() (func(), bool) {
+	d.request(writes, func() (func(), bool) {
 		ok := broker.write(t, epoch)
 		return func() {
 			if !ok {
 				d.lost()
 				return
 			}
-			d.request("commit", func() (func(), bool) {
+			d.request(commits, func() (func(), bool) {
 				ok := broker.commit(t, epoch, d.gen, d.m)
 				return func() {
 					if !ok {
@@ -488,7 +504,7 @@ func (w *world) people() {
 			return
 		}
 		n := 1
-		if w.fault(0.03, "storm of commands") {
+		if w.fault(0.03, "storm of commands", "") {
 			n = 40
 		}
 		for range n {
@@ -526,11 +542,11 @@ func (w *world) command() {
 		c.Action = event.Unsuppress
 	}
 	at := w.time()
-	if w.fault(0.03, "wrong clock of a broker") {
+	if w.fault(0.03, "wrong clock of a broker", "") {
 		at = at.Add(time.Hour)
 	}
 	w.broker.produceCommand(&c, at)
-	if w.fault(0.05, "a command sent twice") {
+	if w.fault(0.05, "a command sent twice", "") {
 		w.after(w.rng.Int64N(3)*w.rng.Int64N(5000), nil, func() { w.broker.produceCommand(&c, at) })
 	}
 }

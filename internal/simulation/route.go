@@ -47,11 +47,11 @@ func (r *route) start() {
 func (r *route) trouble() {
 	w, d := r.w, r.reader
 	switch {
-	case w.fault(0.01, "kill the route"):
+	case w.fault(0.01, "kill the route", ""):
 		d.life++
 		d.dead = true
 		r.start()
-	case w.fault(0.005, "freeze the route"):
+	case w.fault(0.005, "freeze the route", ""):
 		d.frozen = w.now + 1000 + w.rng.Int64N(20000)
 		w.after(session, nil, func() {
 			if d == r.reader && d.frozen > w.now {
@@ -60,7 +60,7 @@ func (r *route) trouble() {
 			}
 		})
 	}
-	if w.fault(0.01, "the receiver is down") {
+	if w.fault(0.01, "the receiver is down", "") {
 		r.down = w.now + 1000 + w.rng.Int64N(20000)
 	}
 }
@@ -111,12 +111,12 @@ func (d *reader) try(part, offset int, a alertRecord, times int) {
 	}
 	w.after(w.latency(), nil, func() {
 		switch {
-		case w.now < d.r.down, w.fault(0.01, "the receiver refuses"):
+		case w.now < d.r.down, w.fault(0.01, "the receiver refuses", ""):
 			again()
 			return
 		}
 		d.r.receive(part, offset, a)
-		if w.fault(0.01, "lost answer of the receiver") {
+		if w.fault(0.01, "lost answer of the receiver", "") {
 			again()
 			return
 		}

@@ -136,8 +136,8 @@ type world struct {
 	now    int64
 	number int
 	steps  int
-	drawn  map[string]*draws // by kind of fault
-	calm   bool              // faults have ended
+	drawn  map[kind]*draws
+	calm   bool // faults have ended
 	calmAt int64
 	still  bool // everything is done
 	faults []string
@@ -168,6 +168,9 @@ func (w *world) after(d int64, who *process, do func()) {
 	w.queue.push(t)
 }
 
+// kind is a kind of fault: what happens, and to whom.
+type kind struct{ what, who string }
+
 // draws is how often a kind of fault was asked for.
 type draws struct {
 	n    int
@@ -176,14 +179,14 @@ type draws struct {
 
 // fault draws whether something goes wrong. Each fault is known by its kind and by how
 // often that kind was asked for, so that one can be left out and the others stay.
-func (w *world) fault(p float64, kind string) bool {
-	d := w.drawn[kind]
+func (w *world) fault(p float64, what, who string) bool {
+	d := w.drawn[kind{what, who}]
 	if d == nil {
 		d = &draws{hash: w.seed}
-		for _, c := range []byte(kind) {
+		for _, c := range []byte(what + who) {
 			d.hash = (d.hash ^ uint64(c)) * 1099511628211
 		}
-		w.drawn[kind] = d
+		w.drawn[kind{what, who}] = d
 	}
 	d.n++
 	if w.calm {
@@ -193,7 +196,7 @@ func (w *world) fault(p float64, kind string) bool {
 	if float64(h>>11)/(1<<53) >= p {
 		return false
 	}
-	name := fmt.Sprintf("%s#%d", kind, d.n)
+	name := fmt.Sprintf("%s%s#%d", what, who, d.n)
 	if w.Skip[name] {
 		return false
 	}
@@ -241,7 +244,7 @@ const (
 // Run simulates one seed.
 func Run(seed uint64, s Settings, models *Models) *Story {
 	w := &world{
-		Settings: s, seed: mix(seed + 1), rng: rand.New(rand.NewPCG(seed, 1)), drawn: make(map[string]*draws),
+		Settings: s, seed: mix(seed + 1), rng: rand.New(rand.NewPCG(seed, 1)), drawn: make(map[kind]*draws),
 	}
 	w.broker = newBroker(w, partitions)
 	w.check = newChecker(w)
@@ -313,9 +316,9 @@ func (w *world) weather() {
 		}
 		switch {
 		case w.broker.isDown():
-		case w.fault(0.005, "the broker stops"):
+		case w.fault(0.005, "the broker stops", ""):
 			w.broker.stop()
-		case w.fault(0.005, "the broker loses the tails of its logs"):
+		case w.fault(0.005, "the broker loses the tails of its logs", ""):
 			w.broker.stop()
 			for i := range w.broker.parts {
 				w.broker.loseTails(i)
@@ -331,10 +334,10 @@ func (w *world) weather() {
 			for _, m := range g.members {
 				switch {
 				case !m.up:
-				case w.fault(0.01, "kill "+m.name):
+				case w.fault(0.01, "kill ", m.name):
 					m.kill()
 					w.after(500+w.rng.Int64N(5000), nil, m.start)
-				case w.fault(0.01, "freeze "+m.name):
+				case w.fault(0.01, "freeze ", m.name):
 					m.frozen = w.now + 1000 + w.rng.Int64N(20000)
 				}
 			}
