@@ -613,10 +613,6 @@ func (x *following) step(f *follower, s step) {
 	}
 	s.version = x.fs.version
 	out, kept := f.take(s)
-	if s.tick != nil && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
-		f.steps = f.steps[:len(f.steps)-1] // nothing follows from it
-		return
-	}
 	if s.window != nil && x.c.w.Trace {
 		x.c.w.say("  %s takes %s/%s/%d of %s: %s", x.t.group.name, f.name, s.window.Epoch, s.window.Seq, s.window.Tool, out.Place)
 	}
@@ -624,6 +620,10 @@ func (x *following) step(f *follower, s step) {
 	if f.given {
 		p.trials, p.shadows = nil, nil
 		p.advisories = slices.DeleteFunc(p.advisories, func(a *event.Advisory) bool { return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory })
+	}
+	if s.tick != nil && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
+		f.steps = f.steps[:len(f.steps)-1] // nothing follows from it
+		return
 	}
 	if s.window != nil && out.Place != oracle.Repeat {
 		if i := x.judged; i >= len(x.t.judged) || x.t.judged[i].Seq != s.window.Seq || x.t.judged[i].Machine != f.name {

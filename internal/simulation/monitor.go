@@ -45,6 +45,7 @@ type member struct {
 	drives  map[int]*drive
 	skew    time.Duration // of its clock
 	poll    int64         // until the broker is asked again for what has come
+	pause   int64         // between heartbeats
 }
 
 func newGroup(w *world, name string, i int) *group {
@@ -53,7 +54,7 @@ func newGroup(w *world, name string, i int) *group {
 		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
 	}
 	for k := range members {
-		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 200 + w.rng.Int64N(2300)}
+		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 500 + w.rng.Int64N(3500), pause: 1000 + w.rng.Int64N(1500)}
 		g.members = append(g.members, m)
 		m.start()
 	}
@@ -126,10 +127,10 @@ func (m *member) end() {
 	}
 }
 
-// beat sends a heartbeat every second, and begins a generation when it learns of one.
+// beat sends a heartbeat every now and then, and begins a generation when it learns of one.
 func (m *member) beat() {
 	w, g := m.w, m.g
-	w.after(1000, &m.process, m.beat)
+	w.after(m.pause, &m.process, m.beat)
 	if w.fault(0.01, "lost heartbeat of ", m.name) {
 		return
 	}
