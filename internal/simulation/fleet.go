@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -170,8 +169,7 @@ func (f *fleet) changeOf(name string) {
 	case w.fault(0.03, "no shadow of ", name):
 		d.Shadows = nil
 	case w.fault(0.03, "other alarm settings of ", name):
-		k := 2 + w.rng.IntN(3)
-		d.Alarm = alarm.Settings{K: k, N: k + w.rng.IntN(3), Latch: w.rng.IntN(2) == 0, OffHold: time.Duration(w.rng.IntN(4)) * time.Second}
+		d.Alarm = w.alarm()
 	case w.fault(0.02, "no deployment of ", name):
 		f.deploy(name, nil)
 		f.deployAgain(name, &d)

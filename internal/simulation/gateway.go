@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,8 +25,12 @@ type gateway struct {
 	tool    string
 	left    int // windows until the tool changes
 	wear    map[string]float64
+	level   map[string]float32 // what a tool reads while it is new
+	off     int                // windows in which a worn tool reads as if it were new, and a new one as if it were worn
+	clock   time.Duration      // how far the sensors' clock is ahead
 	lives   map[string]string
 	rival   int          // windows that a second ingester still sends
+	twin    bool         // these are of the machine's own tool
 	other   int          // windows of another length that a third one still sends
 	model   *model.Model // of its layout
 	edge    bool         // it sends features, not windows
@@ -39,7 +44,7 @@ type gateway struct {
 }
 
 func newGateway(w *world, i int, models *Models) *gateway {
-	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), level: make(map[string]float32), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	if i == machines-1 {
 		g.model = models.Two[0]
 	}
@@ -57,13 +62,34 @@ func (g *gateway) tick() {
 	w := g.w
 	if g.left == 0 {
 		g.tool, g.left = fmt.Sprintf("T%d", w.rng.IntN(4)), 8+w.rng.IntN(30)
+		if w.fault(0.08, "unnamed tool of ", g.machine) {
+			g.tool = ""
+		}
+		if w.fault(0.15, "brief tools of ", g.machine) {
+			g.left = 1 + w.rng.IntN(4)
+		}
 		if w.rng.IntN(6) == 0 { // a fresh insert under the old number
 			g.lives[g.tool] = fmt.Sprintf("life %d", len(g.cut))
 			g.wear[g.tool] = 0
 		}
+		if g.wear[g.tool] == 0 {
+			g.level[g.tool] = 8 + 8*w.rng.Float32()
+		}
 	}
 	g.left--
 	g.wear[g.tool] += 0.015 + 0.02*w.rng.Float64()
+	switch {
+	case g.off > 0:
+		g.off--
+	case w.fault(0.04, "other values of ", g.machine):
+		g.off = 1 + w.rng.IntN(8)
+	}
+	switch {
+	case w.fault(0.005, "clock of the sensors of ", g.machine):
+		g.clock = time.Duration(w.rng.IntN(240)-120) * time.Second / 2
+	case w.fault(0.02, "windows that overlap, of ", g.machine):
+		g.clock -= time.Duration(1+w.rng.IntN(9)) * time.Second / 10
+	}
 	switch {
 	case w.fault(0.003, "lost spool of ", g.machine): // numbers begin again in a new epoch
 		g.epoch++
@@ -73,6 +99,14 @@ func (g *gateway) tick() {
 		g.seq += n
 		g.numbers += n
 		g.told += n
+	}
+	if w.fault(0.005, "a number far ahead of ", g.machine) { // one stray window, or all that follow
+		if w.rng.IntN(2) == 0 {
+			w.broker.produce(g.window(g.epoch, g.seq+300+uint64(w.rng.IntN(400)), g.tool, w.now))
+		} else {
+			n := uint64(250 + w.rng.IntN(100))
+			g.seq, g.numbers, g.told = g.seq+n, g.numbers+n, g.told+n
+		}
 	}
 	if !g.store() {
 		w.after(1000, nil, g.tick)
@@ -85,9 +119,13 @@ func (g *gateway) tick() {
 	g.add()
 	if g.rival > 0 {
 		g.rival--
-		w.broker.produce(g.window(uint64(9000+w.drawn[kind{"second ingester of ", g.machine}].n), uint64(1000-g.rival), "X", w.now))
+		tool := "X"
+		if g.twin {
+			tool = g.tool
+		}
+		w.broker.produce(g.window(uint64(9000+w.drawn[kind{"second ingester of ", g.machine}].n), uint64(1000-g.rival), tool, w.now))
 	} else if w.fault(0.003, "second ingester of ", g.machine) {
-		g.rival = 1 + w.rng.IntN(20)
+		g.rival, g.twin = 1+w.rng.IntN(20), w.rng.IntN(3) == 0
 	}
 	if g.other > 0 {
 		g.other--
@@ -149,11 +187,16 @@ func (g *gateway) store() bool {
 	return true
 }
 
-// window makes a window of a tool: a worn one reads twice the reference.
+// window makes a window of a tool: a worn one reads twice of what it reads when it is new.
 func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
-	win := machinetest.At(seq, tool, g.wear[tool] > 0.5)
-	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond)
+	win := machinetest.At(seq, tool, false)
+	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond+g.clock)
 	win.ToolLife = g.lives[tool]
+	value := cmp.Or(g.level[tool], 10)
+	if (g.wear[tool] > 0.5) != (g.off > 0) {
+		value *= 2
+	}
+	win.Samples[0][0] = value
 	if n := len(g.model.Layout.Channels()); n > 1 {
 		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
 	}

@@ -51,7 +51,7 @@ type member struct {
 func newGroup(w *world, name string, i int) *group {
 	g := &group{
 		w: w, name: name, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position), log: make(map[int][]*txn),
-		settings: &machine.Settings{Group: name, Alarm: alarm.Settings{K: 3, N: 5, Latch: i == 0, OffHold: 3 * time.Second}, Evidence: i == 0},
+		settings: &machine.Settings{Group: name, Alarm: w.alarm(), Evidence: i == 0},
 	}
 	for k := range members {
 		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 500 + w.rng.Int64N(3500), pause: 1000 + w.rng.Int64N(1500)}
@@ -59,6 +59,16 @@ func newGroup(w *world, name string, i int) *group {
 		m.start()
 	}
 	return g
+}
+
+// alarm draws settings of the alarm.
+func (w *world) alarm() alarm.Settings {
+	n := 2 + w.rng.IntN(5)
+	k := 1 + w.rng.IntN(n)
+	return alarm.Settings{
+		K: k, N: n, Clear: w.rng.IntN(k), Latch: w.rng.IntN(2) == 0, OnHold: time.Duration(w.rng.IntN(3)) * time.Second, OffHold: time.Duration(w.rng.IntN(4)) * time.Second,
+		ReAlarm: time.Duration(1+w.rng.IntN(20)) * time.Second, MaxShelf: 25 * time.Second,
+	}
 }
 
 func (g *group) has(m *member, generation, part int) bool {
@@ -541,6 +551,9 @@ func (w *world) command() {
 		c.Action = event.Retire
 	default:
 		c.Action = event.Unsuppress
+	}
+	if c.Action.MasksMachine() && w.rng.IntN(2) == 0 {
+		c.Tool = fmt.Sprintf("T%d", w.rng.IntN(4))
 	}
 	at := w.time()
 	if w.fault(0.03, "wrong clock of a broker", "") {
