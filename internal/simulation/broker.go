@@ -39,6 +39,7 @@ type part struct {
 	alerts   []alertRecord
 
 	cuts   [logs][]int // where the logs ended when they had lost their tails
+	kept   [logs]int   // offsets before which retention has deleted messages
 	passed []passed
 }
 
@@ -111,6 +112,7 @@ type txn struct {
 	part        int
 	number      int
 	epoch       int              // of the producer
+	began       time.Time        // when the producer had loaded the state, by its clock
 	fenced      machine.Position // the group's position when the producer took the partition over
 	commandsEnd int64            // where the commands ended then
 	opened      int64            // when it was written first

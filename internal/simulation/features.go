@@ -47,6 +47,8 @@ func (in *input) is(of *machine.Reply) bool {
 		return r.Evidence == of.Evidence
 	case of.Fleet != nil:
 		return r.Fleet == of.Fleet
+	case of.End != nil:
+		return r.End == of.End
 	}
 	return of.Built != nil && r.Built == of.Built
 }

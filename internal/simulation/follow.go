@@ -42,6 +42,7 @@ type step struct {
 	command *event.Command
 	offset  int64 // of the command
 	retires bool  // it was carried out, and nothing is known of the machine any more
+	silent  bool  // an advisory of the tick says that no window comes
 	tick    *machine.Tick
 	built   *builtOf
 
@@ -97,9 +98,7 @@ func (f *follower) back(n int) {
 
 // take lets the oracle take a step.
 func (f *follower) take(s step) (oracle.Outcome, *step) {
-	if f.m == nil {
-		f.rebuild()
-	}
+	f.machine()
 	f.steps = append(f.steps, s)
 	last := &f.steps[len(f.steps)-1]
 	return f.do(last), last
@@ -129,8 +128,11 @@ func (f *follower) do(s *step) oracle.Outcome {
 		return f.m.Command(f.command(s))
 	case s.built != nil:
 		return f.build(s)
+	case s.tick != nil:
+		return f.m.Tick(oracle.Tick{Now: s.tick.Now, Trouble: s.tick.Trouble, Behind: !s.silent})
 	}
-	return f.m.Tick(oracle.Tick{Now: s.tick.Now})
+	f.m.Restarted(s.now) // another owner goes on
+	return oracle.Outcome{}
 }
 
 // command returns a command as the oracle takes it.
@@ -323,14 +325,17 @@ type followers struct {
 // follow holds a transaction to what the oracle says.
 func (c *checker) follow(s *seen, t *txn) {
 	fs := s.followers(t.part)
-	if fs.epoch != t.epoch {
-		fs.epoch, fs.version = t.epoch, t.version
-		clear(fs.due)
-	}
 	x := &following{c: c, s: s, t: t, fs: fs, all: t.byMachine()}
 	for _, f := range fs.of {
 		n := len(f.steps)
 		t.forget = append(t.forget, func() { f.back(n) })
+	}
+	if fs.epoch != t.epoch {
+		fs.epoch, fs.version = t.epoch, t.version
+		clear(fs.due)
+		for _, f := range fs.of {
+			f.take(step{version: fs.version, now: t.began})
+		}
 	}
 	for _, in := range t.before {
 		x.input(in)
@@ -423,10 +428,7 @@ func (x *following) input(in *input) {
 	switch {
 	case in.due != nil:
 		if f := x.fs.of[in.due.Job().Machine]; f != nil {
-			if f.m == nil {
-				f.rebuild()
-			}
-			x.fs.due[in.due] = len(f.m.Windows(in.due.Job().Tool))
+			x.fs.due[in.due] = len(f.machine().Windows(in.due.Job().Tool))
 		}
 	case r.Fleet != nil:
 		if in.version.number > x.fs.version.number {
@@ -441,12 +443,32 @@ func (x *following) input(in *input) {
 			x.command(m)
 		}
 	case r.Tick != nil:
+		decides := x.t.batch.Of != nil && x.t.batch.Of.Tick == r.Tick
 		for _, name := range sorted(x.fs.of) {
-			x.step(x.fs.of[name], step{tick: r.Tick})
+			x.tick(x.fs.of[name], r.Tick, decides)
+		}
+	case r.End != nil && !r.End.Known:
+		for _, f := range x.fs.of {
+			if f.machine().Overdue(r.Now) {
+				f.take(step{version: x.fs.version, now: r.Now}) // the time begins again
+			}
 		}
 	case r.Built != nil:
 		x.built(in)
 	}
+}
+
+// mute is how long after its time a silent machine must have an advisory, once faults have ended.
+const mute = 15 * time.Second
+
+// tick lets a machine know the time. Only the monitor knows whether it is behind, and when the advisory of a machine of
+// which no window comes is due because of that.
+func (x *following) tick(f *follower, t *machine.Tick, decides bool) {
+	silent := decides && slices.ContainsFunc(x.published(f.name).advisories, func(a *event.Advisory) bool { return a.Kind == event.SilenceAdvisory && a.State == event.Raised })
+	if !silent && x.c.w.time().Add(-mute).After(epoch0.Add(time.Duration(x.c.w.calmAt)*time.Millisecond)) && x.c.w.calm && f.machine().Overdue(t.Now.Add(-mute)) {
+		x.fail(f.name, "no window comes, and no advisory says so")
+	}
+	x.step(f, step{tick: t, silent: silent})
 }
 
 func sorted[V any](m map[string]V) []string {
@@ -458,8 +480,11 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-// rebuild makes the machine of its steps.
-func (f *follower) rebuild() {
+// machine returns the oracle's machine, which it makes of its steps if it has to.
+func (f *follower) machine() *oracle.Machine {
+	if f.m != nil {
+		return f.m
+	}
 	f.begin()
 	for i := range f.steps {
 		s := &f.steps[i]
@@ -471,6 +496,7 @@ func (f *follower) rebuild() {
 			f.names[n] = s.trials[i]
 		}
 	}
+	return f.m
 }
 
 // mentions returns the numbers of alarms that are in an outcome, as they are held: of the machine, and of shadows.
@@ -534,9 +560,7 @@ func (x *following) built(in *input) {
 	if delete(x.fs.due, b); !known || b.Failed || f == nil {
 		return
 	}
-	if f.m == nil {
-		f.rebuild()
-	}
+	f.machine()
 	from, like := x.c.saw(f, job, due, in.seen)
 	if !like || x.c.cutOff {
 		f.giveUp()

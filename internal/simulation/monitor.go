@@ -51,7 +51,10 @@ type member struct {
 func newGroup(w *world, name string, i int) *group {
 	g := &group{
 		w: w, name: name, seen: make(map[*member]int64), owners: make(map[int]*member), positions: make(map[int]machine.Position), log: make(map[int][]*txn),
-		settings: &machine.Settings{Group: name, Alarm: w.alarm(), Evidence: i == 0},
+		settings: &machine.Settings{Group: name, Alarm: w.alarm(), Evidence: i == 0, Silence: []time.Duration{0, 4 * time.Second, 15 * time.Second}[w.rng.IntN(3)]},
+	}
+	if w.rng.IntN(2) == 0 {
+		g.settings.Limits = machine.Limits{Tools: 2 + w.rng.IntN(2), Retained: 2 + w.rng.IntN(20)}
 	}
 	for k := range members {
 		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 500 + w.rng.Int64N(3500), pause: 1000 + w.rng.Int64N(1500)}
@@ -213,10 +216,11 @@ type drive struct {
 	over        bool
 	job         bool
 
-	version    *version // with which the owner began
-	loaded     bool     // it has
-	inputs     []*input // of the owner, that no batch followed yet
-	judged     []opened // windows since the last batch
+	version    *version  // with which the owner began
+	loaded     bool      // it has
+	began      time.Time // when it had, by its clock
+	inputs     []*input  // of the owner, that no batch followed yet
+	judged     []opened  // windows since the last batch
 	publishing bool
 	building   bool
 }
@@ -231,7 +235,7 @@ func (d *drive) on(r machine.Reply) {
 	r.Now = d.now()
 	switch {
 	case r.Loaded != nil:
-		d.loaded = true
+		d.loaded, d.began = true, r.Now
 	case r.Published:
 		d.publishing = false
 	case d.loaded:
@@ -342,8 +346,20 @@ func (d *drive) do(actions []machine.Action) {
 			d.take(int(max(a.Features.Features, 0)))
 		case a.Publish != nil:
 			d.publish(a.Publish)
+		case a.AskEnd:
+			d.askEnd()
 		}
 	}
+}
+
+// askEnd says how far the partition goes.
+func (d *drive) askEnd() {
+	w, p := d.m.w, d.m.w.broker.parts[d.part]
+	w.after(w.latency(), nil, func() {
+		known := !w.broker.isDown() && !w.fault(0.05, "no answer about the end to ", d.m.name)
+		end := machine.End{Known: known, Windows: machine.Bounds{End: int64(len(p.windows))}, Features: machine.Bounds{End: int64(p.stable(featureLog))}}
+		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{End: &end}) })
+	})
 }
 
 func (d *drive) fence() {
@@ -458,7 +474,7 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 // publish writes a batch in a transaction: the messages, then the end.
 func (d *drive) publish(b *machine.Batch) {
 	d.count++
-	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged}
+	t := &txn{group: d.m.g, part: d.part, number: d.count, batch: b, version: d.version, epoch: d.epoch, began: d.began, fenced: d.fenced, commandsEnd: d.commandsEnd, judged: d.judged}
 	t.before = d.handled(b.Of)
 	d.judged, d.publishing = nil, true
 	d.m.w.spoil(b)
