@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ type follower struct {
 	// held: a build saw something else than the windows that moved its tool, in their order.
 	given    bool
 	judged   bool // a window was judged since it was new
+	came     int  // windows that were no repeats, at any time
 	models   map[string]*oracle.Model
 	deployed map[*version]map[string]*oracle.Deployment
 	learnt   map[learntFrom]*model.Reference
@@ -318,9 +320,15 @@ func (t *txn) byMachine() map[string]*published {
 type followers struct {
 	of      map[string]*follower
 	version *version
-	epoch   int                    // of the producer that published last
-	due     map[*machine.Build]int // how many windows its tool had when a build began
+	epoch   int                      // of the producer that published last
+	due     map[*machine.Build]begun // builds that have begun
 }
+
+// begun is how many windows the tool and the machine had when a build began.
+type begun struct{ windows, came int }
+
+// retained returns how many windows may come while a build runs; with more, it is run again.
+func (f *follower) retained() int { return cmp.Or(f.g.settings.Limits.Retained, math.MaxInt) }
 
 // follow holds a transaction to what the oracle says.
 func (c *checker) follow(s *seen, t *txn) {
@@ -356,7 +364,7 @@ func (c *checker) follow(s *seen, t *txn) {
 func (s *seen) followers(part int) *followers {
 	fs := s.follows[part]
 	if fs == nil {
-		fs = &followers{of: make(map[string]*follower), due: make(map[*machine.Build]int)}
+		fs = &followers{of: make(map[string]*follower), due: make(map[*machine.Build]begun)}
 		s.follows[part] = fs
 	}
 	return fs
@@ -428,7 +436,7 @@ func (x *following) input(in *input) {
 	switch {
 	case in.due != nil:
 		if f := x.fs.of[in.due.Job().Machine]; f != nil {
-			x.fs.due[in.due] = len(f.machine().Windows(in.due.Job().Tool))
+			x.fs.due[in.due] = begun{len(f.machine().Windows(in.due.Job().Tool)), f.came}
 		}
 	case r.Fleet != nil:
 		if in.version.number > x.fs.version.number {
@@ -557,11 +565,11 @@ func (x *following) built(in *input) {
 	job := b.Job()
 	due, known := x.fs.due[b]
 	f := x.fs.of[job.Machine]
-	if delete(x.fs.due, b); !known || b.Failed || f == nil {
+	if delete(x.fs.due, b); !known || b.Failed || f == nil || f.came-due.came > f.retained() {
 		return
 	}
 	f.machine()
-	from, like := x.c.saw(f, job, due, in.seen)
+	from, like := x.c.saw(f, job, due.windows, in.seen)
 	if !like || x.c.cutOff {
 		f.giveUp()
 	}
@@ -658,6 +666,9 @@ func (x *following) step(f *follower, s step) {
 			x.fail(f.name, "window %s/%d %s is not published as judged", s.window.Epoch, s.window.Seq, out.Place)
 		}
 		x.judged++
+		if out.Place != oracle.Nowhere {
+			f.came++
+		}
 	}
 	x.result(f, p, kept, &out)
 	x.alerts(f, p, kept, &out)

@@ -120,7 +120,7 @@ func (g *group) expire() {
 // start begins a life of the process, with what is deployed by then.
 func (m *member) start() {
 	m.end()
-	m.up, m.frozen, m.gen, m.drives = true, 0, -1, make(map[int]*drive)
+	m.up, m.frozen, m.held, m.gen, m.drives = true, 0, nil, -1, make(map[int]*drive)
 	m.version = m.w.fleet.last()
 	m.w.say("%s starts, with deployments %d", m.name, m.version.number)
 	m.w.after(m.w.rng.Int64N(1000), &m.process, m.beat)

@@ -52,7 +52,7 @@ func (r *route) trouble() {
 		d.dead = true
 		r.start()
 	case w.fault(0.005, "freeze the route", ""):
-		d.frozen = w.now + 1000 + w.rng.Int64N(20000)
+		w.freeze(&d.process, w.now+1000+w.rng.Int64N(20000))
 		w.after(session, nil, func() {
 			if d == r.reader && d.frozen > w.now {
 				w.say("another route takes over")

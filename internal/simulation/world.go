@@ -125,6 +125,7 @@ type process struct {
 	name   string
 	life   int   // rises with every start and every death
 	frozen int64 // until then nothing of it happens; then all at once
+	held   []task
 }
 
 // world is everything that is simulated.
@@ -170,6 +171,24 @@ func (w *world) after(d int64, who *process, do func()) {
 
 // kind is a kind of fault: what happens, and to whom.
 type kind struct{ what, who string }
+
+// freeze suspends a process until a time, at the latest until faults end.
+func (w *world) freeze(p *process, until int64) {
+	p.frozen = until
+	w.after(until-w.now, nil, func() { w.thaw(p) })
+}
+
+func (w *world) thaw(p *process) {
+	if w.now < p.frozen && !w.calm {
+		return // suspended again
+	}
+	p.frozen = 0
+	for _, t := range p.held {
+		t.at = w.now
+		w.queue.push(t) // it keeps its number, so that the order stays
+	}
+	p.held = nil
+}
 
 // draws is how often a kind of fault was asked for.
 type draws struct {
@@ -273,8 +292,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 				continue
 			}
 			if t.who.frozen > w.now {
-				t.at = t.who.frozen
-				w.queue.push(t) // it keeps its number, so that the order stays
+				t.who.held = append(t.who.held, t)
 				continue
 			}
 		}
@@ -304,10 +322,10 @@ func (w *world) weather() {
 			w.calm, w.calmAt = true, w.now
 			for _, g := range w.groups {
 				for _, m := range g.members {
-					m.frozen = min(m.frozen, w.now)
+					w.thaw(&m.process)
 				}
 			}
-			w.route.reader.frozen = min(w.route.reader.frozen, w.now)
+			w.thaw(&w.route.reader.process)
 			w.route.down = min(w.route.down, w.now)
 			w.say("faults end")
 			for _, g := range w.gateways {
@@ -338,7 +356,7 @@ func (w *world) weather() {
 					m.kill()
 					w.after(500+w.rng.Int64N(5000), nil, m.start)
 				case w.fault(0.01, "freeze ", m.name):
-					m.frozen = w.now + 1000 + w.rng.Int64N(20000)
+					w.freeze(&m.process, w.now+1000+w.rng.Int64N(20000))
 				}
 			}
 		}

@@ -365,7 +365,7 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	m.out, m.now = &Outcome{}, now
 	j := &judging{model: by}
 	for _, w := range seen {
-		if by.covers(w) {
+		if by.takes(w) { // also if monitors have come not to know it meanwhile
 			v := j.take(w)
 			m.count(&tool{}, &j.trial, w, v)
 		}
