@@ -225,34 +225,39 @@ func (e built) apply(m *Machine) {
 			bad = guard(func() { r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now}) })
 		}
 	}
-	switch {
+	switch _, champion := m.role(r); {
 	case bad == nil:
 		m.adopt(t, r)
-	case m.trials(r.job.Model) || m.judgedByAnother(t, r.form):
+	case !champion || m.judgedByAnother(t, r.form):
 		m.passOver(t, r.job.Model, bad)
 	default:
 		panic(bad) // no other model judges the tool
 	}
 }
 
-// trials reports whether a model is on trial, and no more.
-func (m *Machine) trials(id string) bool {
-	return m.deployment.trial(id, m.lastAt()) && m.deployment.Champion.ID() != id
+// role says whether the model of a build is on trial by now, and whether it is the champion.
+func (m *Machine) role(r *Build) (trial, champion bool) {
+	d := m.deployed(r.by.Layout.Fingerprint())
+	return d.trial(r.job.Model, m.lastAt()), d != nil && d.Champion.ID() == r.job.Model
 }
 
 // adopt takes what a model knows of a tool since a build. It is taken if it began with the tool's first window and has
-// seen no less than what is there of its model, or if no other model can judge the tool.
+// seen no less than what is there of its model, or if no other model can judge the tool. A model that is not deployed any
+// more, such as a shadow whose time is over, must not come to judge the tool later.
 func (m *Machine) adopt(t *Tool, r *Build) {
 	about := fmt.Sprintf("%s tool %s: ", short(m.Machine), orUnknown(t.Name))
-	j, trial := r.judging()
+	j, alarm := r.judging()
 	before := t.judging(r.job.Model)
-	shadow := m.trials(r.job.Model) && t.By != r.job.Model
+	trial, champion := m.role(r)
+	shadow := trial && !champion && t.By != r.job.Model
 	whole := r.whole && j != nil && j.First.is(t.First)
 	if !whole {
 		t.PastGone = t.PastGone || !r.whole
 		m.dirty.tools[t.Name] = true
 	}
 	switch {
+	case !trial && !champion:
+		return
 	case whole:
 		j.First, j.Windows = t.First, t.Windows
 		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
@@ -272,7 +277,7 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	if before != nil && before.Trial != nil {
 		j.Trial = before.Trial // people know of it
 	} else if shadow {
-		j.Trial = trial
+		j.Trial = alarm
 		m.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
 	}
 	if m.setJudging(t, j); j.Trial == nil {

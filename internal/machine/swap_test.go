@@ -244,3 +244,26 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 		t.Errorf("the shadow judged window %d last", last.Seq)
 	}
 }
+
+// What a shadow has seen of a tool is dropped if its time is over by then: no model that was never the champion judges the
+// tool, not even if all others are gone.
+func TestBuildOfAShadowThatIsOver(t *testing.T) {
+	a, b := pair(t)
+	c := machinetest.OneValue(t)
+	c.Reference.Windows = 4
+	if _, err := c.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b, c))
+	seq := p.run(0, 5, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: a, Shadows: []Shadow{{Model: b, Until: p.now().Add(time.Second)}}}, a, b, c))
+	meanwhile := []*window.Features{machinetest.Features(a, at(seq, "T1", false)), machinetest.Features(a, at(seq+1, "T1", false))}
+	if !p.build(meanwhile...) {
+		t.Fatal("nothing is to be built")
+	}
+	p.deploy(fleetOf(&Deployment{Champion: c}, b, c))
+	p.run(seq+2, 1, "T1", false)
+	if r := p.last(); r.Model != c.ID() || r.Unknown != modelChanged {
+		t.Errorf("a window once the champion is gone: %s", event.JSON(r))
+	}
+}

@@ -359,13 +359,13 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 		return out, false // another tool has its name
 	}
 	last := t.windows[len(t.windows)-1]
-	d := m.deployment(last.Layout)
+	d := m.deploymentOf(by, seen)
 	judges := t.before(last)
 	shadow := d != nil && d.shadows(by, now) && by.ID != d.Champion.ID && (judges == nil || judges.ID != by.ID)
 	m.out, m.now = &Outcome{}, now
 	j := &judging{model: by}
 	for _, w := range seen {
-		if by.takes(w) { // also if monitors have come not to know it meanwhile
+		if by.covers(w) {
 			v := j.take(w)
 			m.count(&tool{}, &j.trial, w, v)
 		}
@@ -377,7 +377,7 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	before := t.of(by)
 	better := j.complete(t) && (before == nil || len(j.seen) >= len(before.seen))
 	alone := !shadow && len(j.seen) > 0 && len(t.candidates(j.seen[len(j.seen)-1], d)) == 0
-	if !better && !alone {
+	if d == nil || by.ID != d.Champion.ID && !d.shadows(by, now) || !better && !alone {
 		return m.finish(), false
 	}
 	switch {
@@ -390,6 +390,16 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	}
 	t.add(j)
 	return m.finish(), true
+}
+
+// deploymentOf returns the deployment for the windows that a model takes, of those that it has seen; nil: none.
+func (m *Machine) deploymentOf(by *Model, seen []*Window) *Deployment {
+	for _, w := range seen {
+		if by.takes(w) {
+			return m.deployment(w.Layout)
+		}
+	}
+	return nil
 }
 
 // Windows returns the windows that moved a tool; nil if it is not remembered.
