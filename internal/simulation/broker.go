@@ -162,6 +162,12 @@ func (p *part) end(log int) int {
 	}
 }
 
+// bounds returns where a log begins and ends for readers of committed messages.
+func (p *part) bounds(log int) machine.Bounds {
+	end := p.stable(log)
+	return machine.Bounds{First: int64(min(p.kept[log], end)), End: int64(end)}
+}
+
 // partitionOf spreads machines over n partitions.
 func partitionOf(name string, n int) int {
 	h := uint32(2166136261)

@@ -187,9 +187,10 @@ func (d *drive) built(b *machine.Build, seen []*sentFeatures, failed bool) {
 
 func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.at) * time.Millisecond) }
 
-// committed returns the features since a time and up to an offset that readers of committed messages see.
+// committed returns the features since a time and up to an offset that readers of committed messages see, but for those
+// that retention has deleted.
 func (p *part) committed(since time.Time, end int) (all []*sentFeatures) {
-	for _, f := range p.features[:end] {
+	for _, f := range p.features[min(p.kept[featureLog], end):end] {
 		if f.txn.visible() && !f.time().Before(since) {
 			all = append(all, f)
 		}

@@ -29,8 +29,9 @@ type follower struct {
 	// given says that verdicts are taken from what is published, and that the model which judges is not
 	// held: a build saw something else than the windows that moved its tool, in their order.
 	given    bool
-	judged   bool // a window was judged since it was new
-	came     int  // windows that were no repeats, at any time
+	judged   bool      // a window was judged since it was new
+	came     int       // windows that were no repeats, at any time
+	trouble  time.Time // of the last tick that was kept
 	models   map[string]*oracle.Model
 	deployed map[*version]map[string]*oracle.Deployment
 	learnt   map[learntFrom]*model.Reference
@@ -657,9 +658,12 @@ func (x *following) step(f *follower, s step) {
 		p.trials, p.shadows = nil, nil
 		p.advisories = slices.DeleteFunc(p.advisories, func(a *event.Advisory) bool { return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory })
 	}
-	if s.tick != nil && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
+	if s.tick != nil && s.tick.Trouble.Equal(f.trouble) && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
 		f.steps = f.steps[:len(f.steps)-1] // nothing follows from it
 		return
+	}
+	if s.tick != nil {
+		f.trouble = s.tick.Trouble
 	}
 	if s.window != nil && out.Place != oracle.Repeat {
 		if i := x.judged; i >= len(x.t.judged) || x.t.judged[i].Seq != s.window.Seq || x.t.judged[i].Machine != f.name {

@@ -52,6 +52,7 @@ func (b *broker) loseTails(i int) {
 	p.cuts[commandLog] = append(p.cuts[commandLog], len(p.commands))
 	p.cuts[alertLog] = append(p.cuts[alertLog], len(p.alerts))
 	p.cuts[featureLog] = append(p.cuts[featureLog], len(p.features))
+	p.kept[windowLog], p.kept[featureLog] = min(p.kept[windowLog], len(p.windows)), min(p.kept[featureLog], len(p.features))
 	for _, g := range b.w.groups {
 		b.w.check.cut(g, i, gone)
 		b.loseState(g, i, until(), alerts > len(p.alerts) || features > len(p.features))

@@ -46,6 +46,7 @@ type member struct {
 	skew    time.Duration // of its clock
 	poll    int64         // until the broker is asked again for what has come
 	pause   int64         // between heartbeats
+	trouble time.Time     // when the broker did not answer last, by its clock
 }
 
 func newGroup(w *world, name string, i int) *group {
@@ -248,7 +249,10 @@ func (d *drive) on(r machine.Reply) {
 }
 
 func (d *drive) tick() {
-	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now()}})
+	if d.m.w.broker.isDown() {
+		d.m.trouble = d.now()
+	}
+	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now(), Trouble: d.m.trouble}})
 	d.startJob()
 	d.startBuild()
 }
@@ -357,7 +361,7 @@ func (d *drive) askEnd() {
 	w, p := d.m.w, d.m.w.broker.parts[d.part]
 	w.after(w.latency(), nil, func() {
 		known := !w.broker.isDown() && !w.fault(0.05, "no answer about the end to ", d.m.name)
-		end := machine.End{Known: known, Windows: machine.Bounds{End: int64(len(p.windows))}, Features: machine.Bounds{End: int64(p.stable(featureLog))}}
+		end := machine.End{Known: known, Windows: p.bounds(windowLog), Features: p.bounds(featureLog)}
 		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{End: &end}) })
 	})
 }
@@ -446,6 +450,7 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 		end := p.stable(log)
 		p.asked(log, d.m.g, from, end, &d.told)
 		if end < from && w.Bug != WaitsBeyondEnd {
+			d.m.trouble = d.now()
 			to := end
 			if !d.read[log] && to < from/2 {
 				to = 0
@@ -456,6 +461,12 @@ func (d *drive) follow(log, from int, next *int64, read func(from, to int) (mach
 			*next = int64(from)
 		}
 		d.read[log] = d.read[log] || from <= end
+		if kept := p.kept[log]; from < kept {
+			w.say("%s partition %d: offset %d is deleted, going on at %d", d.m.name, d.part, from, kept)
+			p.passed = append(p.passed, passed{log, d.m.g, from, kept})
+			from = kept
+			*next = int64(from)
+		}
 		for from < end {
 			to := min(from+batch, end)
 			r, any := read(from, to)

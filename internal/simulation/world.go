@@ -342,6 +342,13 @@ func (w *world) weather() {
 				w.broker.loseTails(i)
 			}
 		}
+		for _, p := range w.broker.parts {
+			if w.fault(0.01, "retention", "") {
+				for _, log := range []int{windowLog, featureLog} {
+					p.kept[log] = max(p.kept[log], p.end(log)-w.rng.IntN(50))
+				}
+			}
+		}
 		w.still = w.calm && w.broker.idle() && !w.builds()
 		w.route.trouble()
 		w.broker.expire()
