@@ -418,7 +418,7 @@ func (b *broker) idle() bool {
 
 // done reports whether nothing of a partition is left to read behind a position.
 func (p *part) done(at machine.Position) bool {
-	return max(at.Windows, 0) >= int64(len(p.windows)) && max(at.Commands, 0) >= int64(len(p.commands)) && max(at.Features, 0) >= p.edgeEnd
+	return max(at.Windows, int64(p.kept[windowLog])) >= int64(len(p.windows)) && max(at.Commands, 0) >= int64(len(p.commands)) && max(at.Features, int64(p.kept[featureLog])) >= p.edgeEnd
 }
 
 // stable returns how far readers of committed messages may read a log: up to the first message

@@ -16,7 +16,6 @@ type fleet struct {
 	versions []*version
 	champion map[string]bool // machine and model: the model was deployed there at some time
 	shadow   map[string]bool // likewise
-	without  map[string]bool // machines that had no deployment for their layout at some time
 }
 
 // version is what is deployed at a time. It is not changed once it is made.
@@ -30,7 +29,7 @@ type version struct {
 }
 
 func newFleet(w *world, models *Models) *fleet {
-	f := &fleet{w: w, models: models, champion: make(map[string]bool), shadow: make(map[string]bool), without: make(map[string]bool)}
+	f := &fleet{w: w, models: models, champion: make(map[string]bool), shadow: make(map[string]bool)}
 	of := make(map[string]*machine.Deployment)
 	for _, g := range w.gateways {
 		if w.fault(0.05, "no deployment at first for ", g.machine) {
@@ -81,11 +80,6 @@ func (f *fleet) write(of map[string]*machine.Deployment, removed map[string]bool
 			return nil
 		},
 		Model: func(id string) *model.Model { return known[id] },
-	}
-	for _, g := range f.w.gateways {
-		if v.fleet.Of(g.machine, g.model.Layout.Fingerprint()) == nil {
-			f.without[g.machine] = true
-		}
 	}
 	f.versions = append(f.versions, v)
 	for _, g := range f.w.groups {

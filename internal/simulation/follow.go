@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/oracle"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -34,7 +35,8 @@ type follower struct {
 	trouble  time.Time // of the last tick that was kept
 	models   map[string]*oracle.Model
 	deployed map[*version]map[string]*oracle.Deployment
-	learnt   map[learntFrom]*model.Reference
+	learnt   map[some]model.Reference
+	memory   map[some]cycle.Memory
 }
 
 // step is something that the machine took.
@@ -67,16 +69,25 @@ type builtOf struct {
 	from int // of the tool's windows: the first one that it saw
 }
 
-// learntFrom names windows that a reference was learnt from.
-type learntFrom struct {
-	model       *model.Model
+// some names windows that a model has judged, or that models of one print have learnt a reference from.
+type some struct {
+	by          string
 	first, last *oracle.Window
 	n           int
 }
 
+// these returns the name of windows that end with one.
+func these(by string, before []*oracle.Window, last *oracle.Window) some {
+	first := last
+	if len(before) > 0 {
+		first = before[0]
+	}
+	return some{by, first, last, len(before) + 1}
+}
+
 func newFollower(w *world, g *group, name string) *follower {
 	f := &follower{
-		w: w, g: g, name: name, models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[learntFrom]*model.Reference),
+		w: w, g: g, name: name, models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[some]model.Reference), memory: make(map[some]cycle.Memory),
 	}
 	f.begin()
 	return f
@@ -183,7 +194,7 @@ var given = &oracle.Model{
 		v := w.Value.(*seenWindow)
 		return v.known || v.result != nil
 	},
-	Judge: func(_ []*oracle.Window, w *oracle.Window) oracle.Verdict {
+	Judge: func(_, _ []*oracle.Window, w *oracle.Window) oracle.Verdict {
 		return verdictOf(w.Value.(*seenWindow).result)
 	},
 }
@@ -227,11 +238,9 @@ func (f *follower) model(m *model.Model) *oracle.Model {
 		judge := f.w.fleet.models.judge(m)
 		of = &oracle.Model{
 			ID: m.ID(), Print: judge.print, Learns: m.Reference.Windows,
-			Covers: func(w *oracle.Window) bool { return w.Layout == m.Layout.Fingerprint() },
-			Judge: func(learnt []*oracle.Window, w *oracle.Window) oracle.Verdict {
-				ref := f.reference(m, judge, learnt)
-				v := judge.JudgeFeatures(w.Value.(*seenWindow).Features, &ref, nil)
-				return oracle.Verdict{Outcome: string(v.Outcome), Reason: string(v.Reason), Score: v.Score}
+			Covers: func(w *oracle.Window) bool { return judge.takes(m, w.Value.(*seenWindow).Form) },
+			Judge: func(learnt, seen []*oracle.Window, w *oracle.Window) oracle.Verdict {
+				return f.ask(m, judge, learnt, seen, w)
 			},
 		}
 		f.models[m.ID()] = of
@@ -239,21 +248,28 @@ func (f *follower) model(m *model.Model) *oracle.Model {
 	return of
 }
 
-// reference returns the reference of a model that has learnt from windows.
-func (f *follower) reference(m *model.Model, judge *judge, learnt []*oracle.Window) (ref model.Reference) {
-	if len(learnt) == 0 {
-		return ref
+// ask returns what a model says of a window that it has learnt from some windows before, and has seen some.
+func (f *follower) ask(m *model.Model, judge *judge, learnt, seen []*oracle.Window, w *oracle.Window) oracle.Verdict {
+	var ref model.Reference
+	if n := len(learnt); n > 0 {
+		ref = f.learnt[these(judge.print, learnt[:n-1], learnt[n-1])]
 	}
-	key := learntFrom{m, learnt[0], learnt[len(learnt)-1], len(learnt)}
-	if r := f.learnt[key]; r != nil {
-		return *r
+	var memory *cycle.Memory
+	if m.Cycle != nil && seen != nil {
+		memory = new(cycle.Memory)
+		if n := len(seen); n > 0 {
+			*memory = f.memory[these(m.ID(), seen[:n-1], seen[n-1])]
+			memory.Belief, memory.Zero, memory.Variance, memory.Last = slices.Clone(memory.Belief), slices.Clone(memory.Zero), slices.Clone(memory.Variance), slices.Clone(memory.Last)
+		}
 	}
-	for _, w := range learnt {
-		judge.JudgeFeatures(w.Value.(*seenWindow).Features, &ref, nil)
+	v := judge.JudgeFeatures(w.Value.(*seenWindow).Features, &ref, memory)
+	if memory != nil {
+		f.memory[these(m.ID(), seen, w)] = *memory
 	}
-	kept := ref
-	f.learnt[key] = &kept
-	return ref
+	if seen != nil && v.Outcome == model.Learning {
+		f.learnt[these(judge.print, learnt, w)] = ref
+	}
+	return oracle.Verdict{Outcome: string(v.Outcome), Reason: string(v.Reason), Score: v.Score}
 }
 
 // build lets a model see the past of a tool.

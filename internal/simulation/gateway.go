@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -28,12 +29,18 @@ type gateway struct {
 	level   map[string]float32 // what a tool reads while it is new
 	off     int                // windows in which a worn tool reads as if it were new, and a new one as if it were worn
 	clock   time.Duration      // how far the sensors' clock is ahead
+	idle    int                // windows in which nothing is cut
+	deaf    int                // windows in which its sensor fails
+	long    int                // windows that are twice as long
+	unsure  int                // windows in which it reads half as much again
+	lean    bool               // it extracts what the first models of its layout take, and no more
 	lives   map[string]string
 	rival   int          // windows that a second ingester still sends
 	twin    bool         // these are of the machine's own tool
 	other   int          // windows of another length that a third one still sends
 	model   *model.Model // of its layout
-	edge    bool         // it sends features, not windows
+	models  *Models
+	edge    bool // it sends features, not windows
 
 	drops   bool         // a full spool gives up its oldest windows, and does not wait
 	full    int64        // the spool has no room until then
@@ -44,7 +51,7 @@ type gateway struct {
 }
 
 func newGateway(w *world, i int, models *Models) *gateway {
-	g := &gateway{w: w, model: models.One[0], edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), level: make(map[string]float32), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
+	g := &gateway{w: w, model: models.One[0], models: models, lean: w.rng.IntN(4) == 0, edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), level: make(map[string]float32), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	if i == machines-1 {
 		g.model = models.Two[0]
 	}
@@ -83,6 +90,20 @@ func (g *gateway) tick() {
 		g.off--
 	case w.fault(0.04, "other values of ", g.machine):
 		g.off = 1 + w.rng.IntN(8)
+	}
+	for _, spell := range []struct {
+		left *int
+		p    float64
+		name string
+	}{{&g.idle, 0.03, "nothing is cut by "}, {&g.deaf, 0.01, "the sensor fails of "}, {&g.long, 0.005, "longer windows of "}, {&g.unsure, 0.02, "odd values of "}} {
+		if *spell.left > 0 {
+			*spell.left--
+		} else if w.fault(spell.p, spell.name, g.machine) {
+			*spell.left = 1 + w.rng.IntN(12)
+		}
+	}
+	if w.fault(0.01, "other features of ", g.machine) {
+		g.lean = !g.lean
 	}
 	switch {
 	case w.fault(0.005, "clock of the sensors of ", g.machine):
@@ -192,15 +213,28 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
 	win := machinetest.At(seq, tool, false)
 	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond+g.clock)
 	win.ToolLife = g.lives[tool]
-	value := cmp.Or(g.level[tool], 10)
-	if (g.wear[tool] > 0.5) != (g.off > 0) {
+	value, of := cmp.Or(g.level[tool], 10), g.model
+	switch {
+	case g.idle > 0:
+		value = 0.1 * float32(seq%3)
+	case g.unsure > 0:
+		value *= 1.5
+	case (g.wear[tool] > 0.5) != (g.off > 0):
 		value *= 2
 	}
 	win.Samples[0][0] = value
-	if n := len(g.model.Layout.Channels()); n > 1 {
-		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
+	if g.deaf > 0 {
+		win.Quality[0] = signal.Dropout
 	}
-	return &sentWindow{Window: win, name: name(win), features: machinetest.Features(g.model, win)}
+	switch n := len(g.model.Layout.Channels()); {
+	case n > 1:
+		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
+	case g.long > 0:
+		win.Length, win.Samples[0], of = 2*time.Second, []float32{value, value}, g.models.long
+	case !g.lean:
+		of = g.models.full
+	}
+	return &sentWindow{Window: win, name: name(win), features: machinetest.Features(of, win)}
 }
 
 // send sends window i until it is acknowledged. A frame may be slow, so that it arrives

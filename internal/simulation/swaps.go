@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // swaps is what a group has published that depends on what is deployed. The checker says what
@@ -18,8 +19,7 @@ import (
 //   - what shadows publish is for the topic of shadows and names a shadow that was deployed,
 //     each window has at most one result of each shadow, and when faults have ended no shadow
 //     that is over judges;
-//   - a window that no model judges goes to no dead letter, and an advisory says so; its machine
-//     was without a deployment for it at some time;
+//   - a window that no model judges goes to no dead letter, and an advisory says so;
 //   - each judgement of a window that came with its samples publishes its features once, and
 //     one of a window that came as features does not;
 //   - once faults have ended, every monitor uses the newest deployments.
@@ -73,10 +73,7 @@ func (c *checker) unwatched(s *seen, t *txn) {
 		}
 		without++
 		s.unjudged[j.name] = true
-		switch {
-		case !c.w.fleet.without[j.Machine]:
-			c.w.fail("%s: window %s is not judged, and there always was a model for it", t.group.name, j.name)
-		case !s.watched[j.Machine] && !s.machine(j.Machine).refused:
+		if !s.watched[j.Machine] && !s.machine(j.Machine).refused {
 			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, j.name)
 		}
 	}
@@ -189,7 +186,7 @@ func (c *checker) fleetEnd(g *group, s *seen) {
 func (c *checker) judges(g *group, s *seen, of *machine.Machine, v *version, coming bool) {
 	want := v.fleet.Of(of.Machine, of.Layout)
 	for _, id := range of.Shadows() {
-		if c.tookLast(s, g, of) && (want == nil || !slices.ContainsFunc(want.Shadows, func(s machine.Shadow) bool { return s.Model.ID() == id && !c.over(s) })) {
+		if c.tookLast(s, g, of, nil) && (want == nil || !slices.ContainsFunc(want.Shadows, func(s machine.Shadow) bool { return s.Model.ID() == id && !c.over(s) })) {
 			c.w.fail("%s: shadow %s of %s is over, and still judges", g.name, id, of.Machine)
 		}
 	}
@@ -203,17 +200,20 @@ func (c *checker) judges(g *group, s *seen, of *machine.Machine, v *version, com
 	}
 	t := of.Tools[len(of.Tools)-1]
 	sees := coming || t.PastGone || slices.ContainsFunc(t.Judgings, func(j *machine.Judging) bool { return j.Model == id && j.Windows == t.Windows }) // it takes over with the next window
-	if next != id || want.Now && !sees && c.tookLast(s, g, of) {
+	if next != id || want.Now && !sees && c.tookLast(s, g, of, want.Champion) {
 		c.w.fail("%s: %s is judged by %s and then by %q, deployed is %s", g.name, of.Machine, now, next, describe(want))
 	}
 }
 
 // tookLast reports whether the last window of a machine was one of the tool in its spindle. One that a reader
 // passed over after a loss, and one that moves nothing, ends no shadow.
-func (c *checker) tookLast(s *seen, g *group, of *machine.Machine) bool {
+func (c *checker) tookLast(s *seen, g *group, of *machine.Machine, by *model.Model) bool {
 	for _, from := range c.w.gateways {
 		if from.machine == of.Machine {
 			last := from.cut[len(from.cut)-1]
+			if by != nil && by.Covers(last.features.Form) != nil {
+				return false
+			}
 			r := s.results[last.name+"/"+g.name]
 			return r != nil && !r.Late && of.Tools[len(of.Tools)-1].Name == last.Tool
 		}

@@ -16,8 +16,9 @@ type Model struct {
 	Covers func(*Window) bool
 
 	// Judge returns what the model says of a window, by the windows that the reference was learnt
-	// from. The outcome "learning" makes it one of them.
-	Judge func(learnt []*Window, w *Window) Verdict
+	// from, and the windows that the model has judged before, nil if it is to learn nothing. The outcome "learning"
+	// makes the window one of the reference.
+	Judge func(learnt, seen []*Window, w *Window) Verdict
 }
 
 // Verdict is what a model says of a window.
@@ -28,7 +29,7 @@ type Verdict struct {
 }
 
 // Given is a model whose verdict is the Value of the window.
-var Given = &Model{ID: "given", Judge: func(_ []*Window, w *Window) Verdict { return w.Value.(Verdict) }}
+var Given = &Model{ID: "given", Judge: func(_, _ []*Window, w *Window) Verdict { return w.Value.(Verdict) }}
 
 // takes reports whether a window has the form that the model needs.
 func (m *Model) takes(w *Window) bool { return m.Covers == nil || m.Covers(w) }
@@ -66,8 +67,11 @@ func (j *judging) take(w *Window) Verdict {
 	if j.first == nil {
 		j.first = w
 	}
+	if j.seen == nil {
+		j.seen = []*Window{}
+	}
+	v := j.model.Judge(j.learnt, j.seen, w)
 	j.seen = append(j.seen, w)
-	v := j.model.Judge(j.learnt, w)
 	if v.Outcome == "learning" {
 		j.learnt = append(j.learnt, w)
 	}
@@ -77,9 +81,9 @@ func (j *judging) take(w *Window) Verdict {
 // look judges a window and learns nothing.
 func (j *judging) look(w *Window) Verdict {
 	if j.settled() {
-		return j.model.Judge(j.learnt, w)
+		return j.model.Judge(j.learnt, nil, w)
 	}
-	return j.model.Judge(nil, w)
+	return j.model.Judge(nil, nil, w)
 }
 
 // of returns what a model knows of the tool; nil if nothing.
@@ -199,7 +203,7 @@ var changed = Verdict{Outcome: "unknown", Reason: ModelChanged}
 
 // without returns what a model says of a window of a tool whose past it has not seen.
 func without(by *Model, w *Window) Verdict {
-	switch v := by.Judge(nil, w); v.Outcome {
+	switch v := by.Judge(nil, nil, w); v.Outcome {
 	case "sensor_fault", "not_cutting":
 		return v
 	}
@@ -271,12 +275,14 @@ func (m *Machine) look(w *Window, d *Deployment) {
 		return
 	}
 	known := slices.Contains(m.tools, t) && len(t.windows) > 0
-	r := &Result{Late: true, Model: d.Champion.ID, Verdict: without(d.Champion, w)}
+	r := &Result{Late: true, Model: d.Champion.ID}
 	m.out.Result = r
 	if !known {
-		r.Verdict = d.Champion.Judge(nil, w)
+		r.Verdict = d.Champion.Judge(nil, nil, w)
 	} else if j := t.pick(w, d, false); j != nil {
 		r.Model, r.Verdict = j.model.ID, j.look(w)
+	} else {
+		r.Verdict = without(d.Champion, w)
 	}
 	for _, s := range d.Shadows {
 		if s.over(w.At) || s.ID == r.Model {

@@ -20,7 +20,7 @@ type measured struct {
 func toy(id, print, form string, learns int) *Model {
 	return &Model{
 		ID: id, Print: print, Learns: learns, Covers: func(w *Window) bool { return w.Value.(measured).form == form },
-		Judge: func(learnt []*Window, w *Window) Verdict {
+		Judge: func(learnt, _ []*Window, w *Window) Verdict {
 			if len(learnt) < learns {
 				return Verdict{Outcome: "learning"}
 			}
