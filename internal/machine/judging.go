@@ -93,15 +93,17 @@ func (m *Machine) setJudging(t *Tool, j *Judging) {
 	}
 }
 
-// judgesForm reports whether o judged the last window of the form that its model takes.
+// judgesForm reports whether o judged the last window of the form that its model takes. A model that takes other features
+// of the same windows does not judge in its place.
 func (m *Machine) judgesForm(t *Tool, o *Judging) bool {
 	by := m.models.of(o.Model)
 	if by == nil || o.Judged == 0 {
 		return o.Model == t.By
 	}
+	takes := m.form != nil && by.covers(m.form) == nil
 	return !slices.ContainsFunc(t.Judgings, func(p *Judging) bool {
 		q := m.models.of(p.Model)
-		return p.Judged > o.Judged && q != nil && q.model.Layout.Fingerprint() == by.model.Layout.Fingerprint() && q.model.Window == by.model.Window
+		return p.Judged > o.Judged && q != nil && q.model.Layout.Fingerprint() == by.model.Layout.Fingerprint() && q.model.Window == by.model.Window && (!takes || q.covers(m.form) == nil)
 	})
 }
 
