@@ -92,7 +92,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// rulesAreEvaluated reports whether Prometheus has evaluated eleven rules, each without an error.
+// rulesAreEvaluated reports whether Prometheus has evaluated every rule without an error.
 func rulesAreEvaluated(t *testing.T, server string) (string, bool) {
 	var rules struct {
 		Groups []struct {
@@ -103,15 +103,16 @@ func rulesAreEvaluated(t *testing.T, server string) (string, bool) {
 	if err := json.Unmarshal(text, &rules); err != nil {
 		t.Fatal(err)
 	}
-	healthy := 0
+	healthy, all := 0, 0
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
+			all++
 			if r.Health == "ok" && !strings.HasPrefix(r.LastEvaluation, "0001") {
 				healthy++
 			}
 		}
 	}
-	return string(text), healthy == 11
+	return string(text), all > 0 && healthy == all
 }
 
 // evaluate returns the result of a query, and whether it has a number.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"time"
 
@@ -153,7 +154,8 @@ func (m *Machine) firstShelf() (first *Tool) {
 
 func (m *Machine) endShelf(t *Tool, now time.Time) {
 	s := t.Alarm.Over(now)
-	c := m.causeWithoutWindow(fmt.Sprintf("/shelf/%d", s.Since.UnixNano()), s.Until)
+	tool := int64(crc32.ChecksumIEEE([]byte(t.Name))) % 1e6 // Kafka's time is in milliseconds: below them is room to tell tools apart
+	c := m.causeWithoutWindow(fmt.Sprintf("/shelf/%d", s.Since.UnixNano()+tool), s.Until)
 	c.reason = "expired"
 	m.writeTool(t)
 	m.decision.Alerts = append(m.decision.Alerts, m.unmasked(m.bell(t), alarm.Unshelved, t.Alarm.State, c)...)
@@ -178,6 +180,15 @@ func (m *Machine) firstSilence() (first bell, at time.Time) {
 		}
 	}
 	return first, at
+}
+
+// callAtLast announces an alarm in the spindle that may call and never has: a defect has cut the event short that was to announce it.
+func (m *Machine) callAtLast(now time.Time) {
+	if t := m.inSpindle(); t != nil && t.Alarm.Waits() && t.Alarm.Called.IsZero() && !m.bell(t).quiet() {
+		c := m.causeWithoutWindow(fmt.Sprintf("/silent/%d", now.UnixNano()), now)
+		c.tool = t.Name
+		m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(t), c)...)
+	}
 }
 
 // endSilence announces an alarm that was silent until then.
@@ -210,7 +221,7 @@ func (m *Machine) report(b bell, changes []alarm.Change, was alarm.State, c caus
 		if a.Incident = b.alarm.Incident; a.Incident == "" {
 			a.Incident = before
 		}
-		if change == alarm.Raised && b.shadow == "" {
+		if (change == alarm.Raised || change == alarm.Acknowledged) && b.shadow == "" {
 			m.rememberAlarm(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)

@@ -81,6 +81,10 @@ type machineBefore struct {
 func (m *Machine) loadBefore(records []Record) error {
 	of := make(map[string][]Record) // by the model of a shadow; empty: the machine itself
 	for _, r := range records {
+		if r.Key.Model != "" { // of this release, before someone went back to the one before
+			m.dirty.old = append(m.dirty.old, r.Key)
+			continue
+		}
 		_, id, _ := strings.Cut(r.Key.Group, shadowSeparator)
 		of[id] = append(of[id], r)
 	}
@@ -126,7 +130,6 @@ func (m *Machine) loadBefore(records []Record) error {
 func readBefore(records []Record) (k machineBefore, err error) {
 	for _, r := range records {
 		switch {
-		case r.Key.Model != "": // of a later release
 		case r.Key.Slow:
 			err = json.Unmarshal(r.Value, &k.slow)
 		case r.Key.OfTool:

@@ -46,11 +46,14 @@ type Build struct {
 // the machine from now on is retained for it. Call Observe with the features that lie
 // in Kafka by now, then give it back as Reply.Built.
 func (o *Owner) BuildDue(now time.Time) (b *Build) {
-	o.Machines(func(m *Machine) {
-		if b == nil && m.build == nil && m.stopped == "" {
-			b = m.startBuild(now)
+	at, _ := slices.BinarySearch(o.names, o.built+"\x00")
+	for _, name := range slices.Concat(o.names[at:], o.names[:at]) { // behind the last one, so that each has its turn
+		if m := o.Machine(name); b == nil && m != nil && m.build == nil && m.stopped == "" {
+			if b = m.startBuild(now); b != nil {
+				o.built = name
+			}
 		}
-	})
+	}
 	return b
 }
 
@@ -77,7 +80,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		return nil
 	}
 	for _, by := range m.wants() {
-		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
+		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.unseen[by.ID()].is(t.First) || m.models.use(by).covers(m.form) != nil {
 			continue
 		}
 		s := *m.settings
@@ -117,6 +120,10 @@ type movedIn struct {
 // mostMoved is how many epochs are remembered of a tool: with more, no build finds the beginning of its life.
 const mostMoved = 256
 
+// mostVisits is how many intervals of windows are remembered of a tool and an epoch: one for each time that it was in the spindle. Of
+// visits before these, builds also see the windows of the tool that came late.
+const mostVisits = 64
+
 func (w MovedBy) clone() MovedBy {
 	all := slices.Clone(w)
 	for i := range all {
@@ -149,7 +156,10 @@ func (w *MovedBy) add(epoch string, seq uint64) (changed bool) {
 		*w = append(*w, in)
 		*w = slices.Delete(*w, 0, max(0, len(*w)-mostMoved))
 	}
-	(*w)[len(*w)-1].Seqs.add(seq)
+	last := &(*w)[len(*w)-1]
+	if last.Seqs.add(seq); len(last.Seqs) > mostVisits {
+		last.Seqs.close(1)
+	}
 	return changed
 }
 
@@ -262,14 +272,18 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 		j.First, j.Windows = t.First, t.Windows
 		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
 	case shadow || before != nil || m.judgedByAnother(t, r.form):
-		m.warn("model_not_built", "%smodel %s cannot see its first windows, which are not in Kafka any more: %s", about, r.job.Model, m.instead(t, before != nil, shadow))
+		why := gone
+		if r.whole {
+			why = "which it does not take"
+		}
+		m.notBuilt(t, r.job.Model, why, m.instead(t, before != nil, shadow))
 		return
 	default:
 		if j == nil {
 			return // it begins with the next window, and says so
 		}
 		j.Windows = t.Windows
-		m.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool; its first windows are not in Kafka any more: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
+		m.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool, and not its first ones: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
 	}
 	if j.Trial = nil; before != nil {
 		j.Judged = before.Judged
@@ -286,6 +300,20 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	c := m.causeWithoutWindow(fmt.Sprintf("/built/%s/%d/%d", t.First.Epoch, t.First.Seq, t.Windows), m.lastAt())
 	c.tool = t.Name
 	m.tellTrial(m.announce(m.trial(t, j), c))
+}
+
+const gone = "which are not in Kafka any more"
+
+// notBuilt says once of a tool that a model cannot see its first windows, and what follows. No build is run for that any more.
+func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
+	if m.unseen[id].is(t.First) {
+		return
+	}
+	if m.unseen == nil {
+		m.unseen = make(map[string]FirstWindow)
+	}
+	m.unseen[id] = t.First
+	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", short(m.Machine), orUnknown(t.Name), id, why, instead)
 }
 
 // judgedByAnother reports whether a model that is known judges windows of a form of the tool; nil: of any.

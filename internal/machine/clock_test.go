@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -26,5 +27,18 @@ func TestTextsWithoutClock(t *testing.T) {
 	a.Since = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	if got := says(alarm.Raised, &a, cause{}); !strings.HasPrefix(got, "is back, FAULTY since 2026-11-02 06:00:00.") {
 		t.Errorf("with a clock: %q", got)
+	}
+}
+
+// While messages wait in Kafka, no shelf and no silence is over by the clock of the monitor: they end by the time of what comes.
+func TestTickWhileMessagesWait(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.window(at(0, "T1", false))
+	b.command(event.Command{ID: "c", Action: event.Shelve, Note: "n", Until: noon.Add(time.Hour)}, noon)
+	if d := b.apply(Tick{Now: noon.Add(2 * time.Hour), Waits: true}); !d.Empty() {
+		t.Errorf("%+v", d)
+	}
+	if d := b.apply(Tick{Now: noon.Add(2 * time.Hour)}); len(d.Alerts) != 1 || d.Alerts[0].State != "unshelved" {
+		t.Errorf("%+v", d.Alerts)
 	}
 }

@@ -139,7 +139,7 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p position, entered boo
 		now = most
 	}
 	switch {
-	case next.Judging != nil && (now.Judging == nil || now.Model == next.Model || entered && next.complete(t) || d.Now && next.current(t)):
+	case next.Judging != nil && (now.Judging == nil || now.Model == next.Model || entered && next.complete(t) || d.Now && (next.current(t) || t.PastGone && next.complete(t))):
 		c = next
 	default:
 		c = now
@@ -207,6 +207,9 @@ func (m *Machine) begin(t *Tool, by *Model, w Window, alone bool) *Judging {
 		m.warn("reference_rebuilt", "%s tool %s: none of its windows from before are in Kafka: model %s learns its reference from its next windows; "+
 			"change the tool, or do not trust its verdicts until it is changed", short(m.Machine), orUnknown(t.Name), by.id())
 	default:
+		if t.PastGone {
+			m.notBuilt(t, by.id(), gone, "model "+t.By+" goes on until another tool is put in")
+		}
 		return nil
 	}
 	m.setJudging(t, j)

@@ -147,13 +147,14 @@ type Machine struct {
 	retained []retained // windows that came since it began
 	form     *window.Form
 
-	waitingSince time.Time       // since when a window is waited for, by our clock
-	askedEnd     *Position       // up to which the partition must be judged before the machine may be called silent
-	gone         bool            // it was retired, and no window has come since: only the ids of its commands are remembered
-	stopped      string          // why nothing is judged any more: a defect, see stop
-	unwritable   bool            // a defect: no record is written
-	unread       []Record        // that a defect kept from being read; they stay as they are
-	defects      map[string]bool // ids of models that are not asked any more, see passOver
+	waitingSince time.Time              // since when a window is waited for, by our clock
+	askedEnd     *Position              // up to which the partition must be judged before the machine may be called silent
+	gone         bool                   // it was retired, and no window has come since: only the ids of its commands are remembered
+	stopped      string                 // why nothing is judged any more: a defect, see stop
+	unwritable   bool                   // a defect: no record is written
+	unread       []Record               // that a defect kept from being read; they stay as they are
+	defects      map[string]bool        // ids of models that are not asked any more, see passOver
+	unseen       map[string]FirstWindow // by model: the tool of which it cannot see the first windows
 	dirty        dirty
 	decision     *Decision // of the event that is being applied
 }
@@ -244,6 +245,7 @@ type Tick struct {
 	Now     time.Time
 	Trouble time.Time // when the broker did not answer, or answered again, last
 	Next    Position  // what is to be judged next
+	Waits   bool      // messages wait in Kafka, or may: their time comes first, and nothing is over by the clock of the monitor
 }
 
 // Decision is everything that follows from one event.
@@ -296,7 +298,10 @@ func (m *Machine) inSpindle() *Tool {
 }
 
 func (t Tick) apply(m *Machine) {
-	m.expire(t.Now)
+	if !t.Waits {
+		m.expire(t.Now)
+		m.callAtLast(t.Now)
+	}
 	if m.settings.Silence > 0 {
 		m.checkSilence(t)
 	}

@@ -223,7 +223,9 @@ func newFollower(t *rapid.T, k kindOfDay) *follower {
 		learns, form := m.Reference.Windows, formOf(letter)
 		f.models[letter] = &oracle.Model{
 			ID: m.ID(), Print: fmt.Sprint(form, learns), Learns: learns, Covers: func(w *oracle.Window) bool { return w.Value.(measured).form == form },
-			Judge: func(learnt, _ []*oracle.Window, w *oracle.Window) oracle.Verdict { return toyVerdict(letter, learnt, w) },
+			Judge: func(learnt, _ []*oracle.Window, w *oracle.Window) oracle.Verdict {
+				return toyVerdict(letter, learnt, w)
+			},
 		}
 	}
 	f.deploy("A", &Deployment{Champion: toys()["A"]})

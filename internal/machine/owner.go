@@ -32,6 +32,7 @@ type Owner struct {
 	hearing  bool            // commands were asked for
 	pending  *Batch          // that is being published
 	fresh    bool            // the group had no position in the commands
+	built    string          // machine for which a build was due last
 	window   window.Features // that is being judged
 
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is

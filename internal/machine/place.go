@@ -47,7 +47,7 @@ type Epoch struct {
 	Leap   uint64 `json:"leap,omitempty"`    // a number far ahead of Front that came last; 0: none
 
 	// Of an epoch that does not lead.
-	Run   int  `json:"run,omitempty"`   // its windows since the last one of the leader
+	Run   int  `json:"run,omitempty"`   // its windows since the last one of the leader; of a former leader: since it leads no more
 	Rival bool `json:"rival,omitempty"` // it leads only once the leader has paused
 }
 
@@ -128,11 +128,11 @@ func (p *Place) add(id string, most int) int {
 	return max(len(p.Epochs)-2, 0)
 }
 
-// leaderGoesOn marks every epoch that sent windows since the leader's last one as a rival. It reports whether
-// there was one.
+// leaderGoesOn marks every epoch that sent windows since the leader's last one as a rival, but for one that led before it and has not
+// paused. It reports whether there was one.
 func (p *Place) leaderGoesOn() (any bool) {
 	for j := range p.Epochs[:len(p.Epochs)-1] {
-		if o := &p.Epochs[j]; o.Run > 0 {
+		if o := &p.Epochs[j]; o.Run > 0 && (!o.Led || o.Rival) {
 			o.Run, o.Rival, any = 0, true, true
 		}
 	}
@@ -143,11 +143,11 @@ func (p *Place) leaderGoesOn() (any bool) {
 // while.
 func (p *Place) claim(i int, now int64, paused, same bool) position {
 	e, leader := &p.Epochs[i], p.leader()
-	e.Run++
 	again := e.Led && !e.Rival
-	if again && paused && e.Run == 1 {
-		e.Rival = true // what a spool brings back, or an ingester that was away
+	if again && paused {
+		e.Run, e.Rival = 0, true // what a spool brings back, or an ingester that was away
 	}
+	e.Run++
 	switch enough := same || e.Run >= takeoverRun; {
 	case e.Rival && (!enough || now-leader.LastMS < patience.Milliseconds()):
 		return rival

@@ -308,3 +308,63 @@ func TestLateWindowsDoNotMoveTheAlarm(t *testing.T) {
 		}
 	}
 }
+
+// Two ingesters go on side by side, and the second one sends more windows, or began with some at once: the first one is judged.
+func TestSecondIngesterThatSendsMore(t *testing.T) {
+	a := machinetest.OneValue(t)
+	for name, turns := range map[string][]int{"four windows to one": {4, 4, 4}, "three at once, then one to one": {3, 1, 1}} {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		first := p.run(0, 50, "T1", false)
+		second := uint64(0)
+		for i := range 300 {
+			for range turns[min(i, 2)] {
+				w := at(second, "X", false)
+				w.Epoch = 2
+				p.window(machinetest.Features(nil, w))
+				second++
+			}
+			first = p.run(first, 1, "T1", true)
+		}
+		late := 0
+		for _, r := range p.results {
+			if r.Tool == "T1" && r.Late {
+				late++
+			}
+		}
+		if in := p.o.Machine(drill).inSpindle().Name; in != "T1" || late > 0 || p.last().Alarm != "raised" {
+			t.Errorf("%s: the spindle has %s, %d windows of the first one are late, alarm %s", name, in, late, p.last().Alarm)
+		}
+		if got := kinds(p.advised); len(got) != 1 || got[0] != "two_ingesters raised" {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Stray windows, which never change the tool in the spindle, take nothing from the tools of the magazine: neither one that names
+// another life of a tool nor many that name other tools.
+func TestStrayWindowsAndTheMagazine(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	seq := p.run(0, 3, "T1", false)
+	seq = p.run(seq, 3, "T1", true)
+	seq = p.run(seq, 3, "T2", false)
+	stray := func(epoch uint64, tool, life string) {
+		w := at(0, tool, false)
+		w.Epoch, w.ToolLife = epoch, life
+		p.window(machinetest.Features(nil, w))
+		seq = p.run(seq, 1, "T2", false)
+	}
+	stray(9, "T1", "another")
+	for i := range uint64(2 * KeptTools) {
+		stray(1000+i, fmt.Sprint("bench", i), "")
+	}
+	p.restart()
+	seq = p.run(seq, 1, "T3", false) // there is room for it: a stray one goes
+	if m := p.o.Machine(drill); len(m.Tools) != KeptTools || m.indexTool("T1") < 0 {
+		t.Fatalf("%d tools", len(m.Tools))
+	}
+	p.run(seq, 1, "T1", true)
+	if r := p.last(); r.Verdict != event.Faulty || r.Alarm != "raised" {
+		t.Errorf("%s", event.JSON(r))
+	}
+}

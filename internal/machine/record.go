@@ -110,6 +110,9 @@ func (m *Machine) Records() (out []Record) {
 	if !m.gone {
 		head.Value = event.JSON(m.head())
 	}
+	for _, k := range m.dirty.old { // first: some are written again below
+		out = append(out, Record{Key: k})
+	}
 	out = append(out, head)
 	if m.dirty.slow {
 		r := Record{Key: head.Key, Value: event.JSON(m.slow())}
@@ -133,9 +136,6 @@ func (m *Machine) Records() (out []Record) {
 			}
 		}
 		out = append(out, r)
-	}
-	for _, k := range m.dirty.old {
-		out = append(out, Record{Key: k})
 	}
 	m.dirty.head, m.dirty.slow, m.dirty.old = false, false, nil
 	clear(m.dirty.tools)
@@ -266,8 +266,9 @@ func (m *Machine) loadKept(records []Record) error {
 	}
 	for i, j := range judgings {
 		k := m.indexTool(of[i])
-		if k < 0 {
-			return fmt.Errorf("model %.64q knows tool %.64q, which has no record", j.Model, of[i])
+		if k < 0 { // the release before has deleted the tool, and knows no such records
+			m.dirty.judging(of[i], j.Model)
+			continue
 		}
 		m.Tools[k].Judgings = append(m.Tools[k].Judgings, j)
 	}

@@ -52,12 +52,18 @@ func (o *Owner) apply(b *Batch, m *Machine, e Event, l *Letter) (d Decision) {
 	return d
 }
 
-// stop stops a machine, and says that nothing is judged any more.
+// stop stops a machine, and says that nothing is judged any more. What the event had said of alarms and advisories before the defect stays:
+// they have changed.
 func (m *Machine) stop(bad *defect, now time.Time) (d Decision) {
 	m.stopped = bad.Error()
+	if m.decision != nil {
+		d = *m.decision
+		d.Result = nil
+	}
 	m.decision = &d
 	_ = guard(func() { m.tellStopped(bad, now.UTC().Round(0)) }) // its first line is there all the same
-	m.decision, m.dirty.head, d.Defects = nil, true, 1
+	m.decision, m.dirty.head = nil, true
+	d.Defects++
 	return d
 }
 

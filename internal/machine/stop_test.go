@@ -159,3 +159,75 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%s", event.JSON(r))
 	}
 }
+
+// A defect in the window that puts a tool in, or in the one that raises its alarm, swallows no alert: what was said stays, and an
+// alarm that has never called calls with the next tick.
+func TestDefectSwallowsNoAlert(t *testing.T) {
+	a := machinetest.OneValue(t)
+	tick := func(p *plant) { p.do(p.o.On(Reply{Tick: &Tick{Now: p.now()}, Now: p.now()})) }
+	t.Run("the tool before leaves", func(t *testing.T) {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		seq := p.run(0, 3, "T1", false)
+		seq = p.run(seq, 3, "T1", true)
+		p.o.models.used[a.ID()].judge = nil
+		seq = p.run(seq, 1, "T2", false)
+		p.restart()
+		p.run(seq, 1, "T2", false)
+		wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change"})
+	})
+	t.Run("a tool comes back", func(t *testing.T) {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		seq := p.run(0, 3, "T1", false)
+		p.command(event.Command{ID: "1", Action: event.Suppress, Tool: "T1", Note: "n"})
+		seq = p.run(seq, 3, "T1", true) // it has never called
+		seq = p.run(seq, 3, "T2", false)
+		p.command(event.Command{ID: "2", Action: event.Unsuppress, Tool: "T1"})
+		p.o.models.used[a.ID()].judge = nil
+		seq = p.run(seq, 1, "T1", true)
+		p.restart()
+		p.run(seq, 1, "T1", true)
+		tick(p)
+		tick(p)
+		wantStrings(t, "alerts", states(p.alerts), []string{"suppressed", "unsuppressed", "raised"})
+	})
+	t.Run("a model cannot say why", func(t *testing.T) {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		seq := p.run(0, 4, "T1", false)
+		broken := *a
+		broken.Layout = nil // its channels are named in reasons only
+		p.o.models.used[a.ID()].model = &broken
+		p.run(seq, 3, "T1", true)
+		if len(p.alerts) != 1 || p.alerts[0].Reasons != nil || p.count("reasons_failed") != 1 {
+			t.Errorf("%v, %v", states(p.alerts), p.lines)
+		}
+	})
+}
+
+// The release before deletes what it cannot read, but for records of a kind that it does not know. They do not keep this one from
+// reading what the release before has written since.
+func TestBackToThisRelease(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	p.run(0, 3, "T8", false)
+	var left []Record
+	for k, r := range p.records {
+		if k.Model != "" {
+			left = append(left, r)
+		}
+	}
+	q := before(t, &Deployment{Champion: a, Alarm: testAlarm}, a, b)
+	for _, when := range []string{"at its first start", "at a later one"} {
+		for _, r := range left {
+			q.records[r.Key] = r
+		}
+		q.letters = 0
+		if q.restart(); q.letters > 0 || q.o.Machine(drill) == nil {
+			t.Errorf("%s: %d letters", when, q.letters)
+		}
+		for _, r := range left {
+			if _, there := q.records[r.Key]; there {
+				t.Errorf("%s: record %s is still there", when, r.Key)
+			}
+		}
+	}
+}

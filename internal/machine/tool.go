@@ -20,15 +20,12 @@ func (t *Tool) is(name, life string) bool { return t.Name == name && !t.otherLif
 // newTool returns a tool of which nothing is known.
 func newTool(name, life string) *Tool { return &Tool{Name: name, Life: life} }
 
-// park keeps a tool that is not in the spindle, in place of one of the same name, and
-// forgets the tool that was in the spindle the longest time ago if there are too many.
+// park keeps a tool that was never in the spindle, if there is room: it is the first one to be forgotten.
 func (m *Machine) park(t *Tool) {
-	t.Seen = m.nextSeen()
-	if i := m.indexTool(t.Name); i >= 0 {
-		m.forget(i)
+	t.Seen = min(0, m.Tools[0].Seen) - 1
+	if len(m.Tools) < m.settings.keptTools() {
+		m.Tools = slices.Insert(m.Tools, 0, t)
 	}
-	m.Tools = slices.Insert(m.Tools, max(len(m.Tools)-1, 0), t)
-	m.forgetOldest()
 }
 
 // nextSeen returns what orders a tool behind all others.

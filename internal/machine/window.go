@@ -83,7 +83,7 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 		m.notJudged(w, p, d, t)
 		return entered
 	}
-	if s := m.inSpindle(); p == provisional && s.Name != t.Name && !slices.Contains(m.Tools, t) { // a new life of the tool in the spindle begins when its epoch leads
+	if p == provisional && m.indexTool(t.Name) < 0 { // a new life of a tool that is remembered begins when its epoch leads
 		m.park(t)
 	}
 	m.decision.Result = r
@@ -212,7 +212,12 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 	why := ofWindow(r, "recovered")
 	why.cutting = b.tool.Cutting
 	if c == alarm.Raised || c == alarm.Reactivated {
-		why.reasons = reasonsOf(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+		if bad := guard(func() {
+			why.reasons = reasonsOf(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+		}); bad != nil { // better an alarm without reasons than none
+			m.decision.Defects++
+			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", short(m.Machine), by.id(), bad, bad.stack)
+		}
 		if b.shadow == "" {
 			why.trace = b.tool.Trace.points()
 		}

@@ -147,7 +147,7 @@ func (s *partition) run(ctx context.Context) error {
 			actions = s.owner.On(r)
 		case <-tick.C:
 			s.showModels()
-			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble()}, Now: s.now()})
+			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble(), Waits: s.ready.waits(s.id, s.now())}, Now: s.now()})
 		case f := <-s.redeployed:
 			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
 		case <-jobs.C:

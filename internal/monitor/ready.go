@@ -156,6 +156,15 @@ func (h *health) waiting() int64 {
 	return max(h.end[ofWindows]-h.next[ofWindows], h.end[ofFeatures]-h.next[ofFeatures], 0)
 }
 
+// waits reports whether messages of a partition may wait in Kafka: the broker does not answer or has not for long, or windows are behind.
+// Commands that came while the monitor was away are read by readyWithin.
+func (r *readiness) waits(id int, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.partitions[id]
+	return h == nil || r.failing != nil || h.fetched.IsZero() || now.Sub(h.assigned) < readyWithin || now.Sub(r.troubledAt) < readyWithin || h.waiting() > 0
+}
+
 // Ready reports why the monitor does not judge what comes, or nil: the broker does not
 // answer, the monitor is not in its group, or a partition stands still. It follows within
 // five seconds, and is safe for concurrent use.

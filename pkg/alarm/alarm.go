@@ -181,13 +181,13 @@ func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.T
 	return s.clear()
 }
 
-// waits reports whether the alarm would call, and was not announced.
-func (s *State) waits() bool { return s.Raised && !s.Acked && !s.Announced }
+// Waits reports whether the alarm would call, and was not announced.
+func (s *State) Waits() bool { return s.Raised && !s.Acked && !s.Announced }
 
 // Silent returns until when an alarm that is not announced is silent: set.ReAlarm after its last call.
 // It returns false for an alarm that has nothing to announce, or has never called.
 func (s *State) Silent(set Settings) (until time.Time, silent bool) {
-	if !s.waits() || s.Called.IsZero() {
+	if !s.Waits() || s.Called.IsZero() {
 		return time.Time{}, false
 	}
 	return s.Called.Add(set.ReAlarm), true
@@ -197,7 +197,7 @@ func (s *State) Silent(set Settings) (until time.Time, silent bool) {
 // announced: Raised, and Returned if its condition has ended. It returns nothing within set.ReAlarm of
 // the alarm's last call.
 func (s *State) Announce(set Settings, now time.Time) []Change {
-	if until, silent := s.Silent(set); !s.waits() || silent && now.Before(until) {
+	if until, silent := s.Silent(set); !s.Waits() || silent && now.Before(until) {
 		return nil
 	}
 	s.Announced, s.Called = true, now

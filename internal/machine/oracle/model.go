@@ -179,7 +179,7 @@ func (t *tool) pick(w *Window, d *Deployment, entered bool) *judging {
 		now = t.of(before)
 	}
 	switch {
-	case next != nil && (now == nil || now == next || entered && next.complete(t) || d.Now && next.current(t, w)):
+	case next != nil && (now == nil || now == next || entered && next.complete(t) || d.Now && (next.current(t, w) || t.pastGone && next.complete(t))):
 		return next
 	case now != nil:
 		return now
@@ -331,7 +331,8 @@ type Job struct {
 }
 
 // Due returns the models that are to see the past of the tool in the spindle, so that they can
-// judge it, or judge it sooner.
+// judge it, or judge it sooner. One that does not take the tool's first window cannot know the tool as new: it is only to see
+// what it takes if no other model judges.
 func (m *Machine) Due() (all []Job) {
 	if len(m.tools) == 0 || len(m.spindle().windows) == 0 {
 		return nil
@@ -344,12 +345,12 @@ func (m *Machine) Due() (all []Job) {
 	}
 	due := func(by *Model) { all = append(all, Job{by.ID, t.name, t.windows[0]}) }
 	if by, before := d.Champion, t.before(w); by.covers(w) && (before == nil || before.ID != by.ID) {
-		if j := t.of(by); j == nil || d.Now && j.complete(t) && !j.current(t, nil) {
+		if j := t.of(by); j == nil && (by.covers(t.windows[0]) || len(t.candidates(w, d)) == 0) || j != nil && d.Now && j.complete(t) && !j.current(t, nil) {
 			due(by)
 		}
 	}
 	for _, s := range d.Shadows {
-		if s.covers(w) && !s.over(m.now) && s.ID != d.Champion.ID && t.of(s.Model) == nil {
+		if s.covers(w) && !s.over(m.now) && s.ID != d.Champion.ID && s.covers(t.windows[0]) && t.of(s.Model) == nil {
 			due(s.Model)
 		}
 	}

@@ -20,7 +20,7 @@ type epoch struct {
 	highest uint64    // but for a stray one
 	stray   uint64    // the last number that was far ahead; 0: none
 	last    time.Time // when Kafka got its last window
-	row     int       // windows since the last one in order of the leading epoch
+	row     int       // windows since the last one in order of the leading epoch; of a former one: since it leads no more
 	second  bool      // it is of a second ingester
 	led     bool      // it was the leading one at some time
 }
@@ -46,10 +46,15 @@ func (m *Machine) place(w *Window) Place {
 		return Late
 	case e == leader:
 		for _, other := range m.epochs { // it goes on, so an epoch that has begun meanwhile is of a second ingester
-			other.second = other.second || other.row > 0
-			other.row = 0
+			if former := other.led && !other.second; other.row > 0 && !former {
+				other.second, other.row = true, 0
+			}
 		}
 		return InOrder
+	}
+	returns := e.led && !e.second && paused
+	if returns {
+		e.row = 0
 	}
 	e.row++
 	changesLittle := e.row >= enough || m.inSpindle(w)
@@ -59,7 +64,7 @@ func (m *Machine) place(w *Window) Place {
 		leader.second = true
 		m.lead(e)
 		return InOrder
-	case e.second, e.led && paused && e.row == 1:
+	case e.second, returns:
 		if !leaderPaused || !changesLittle {
 			e.second = true
 			return Rival

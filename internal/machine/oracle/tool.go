@@ -48,15 +48,12 @@ func (m *Machine) toolOf(w *Window) *tool {
 	return &tool{name: w.Tool, life: w.Life}
 }
 
-// keep remembers a tool that is not in the spindle. A new life of the tool in the spindle is not
-// remembered before its epoch leads.
+// keep remembers a tool that was never in the spindle, if there is room: it is the first one to be forgotten. A new life of a
+// tool is not remembered before its epoch leads.
 func (m *Machine) keep(t *tool) {
-	if slices.Contains(m.tools, t) || len(m.tools) > 0 && m.spindle().name == t.name {
-		return
+	if m.named(t.name) == nil && len(m.tools) < cmp.Or(m.Limits.Tools, 64) {
+		m.tools = slices.Insert(m.tools, 0, t)
 	}
-	m.drop(t.name)
-	m.tools = slices.Insert(m.tools, max(0, len(m.tools)-1), t)
-	m.dropOldest()
 }
 
 func (m *Machine) drop(name string) {
