@@ -535,7 +535,7 @@ func (f *follower) builds() {
 		}
 		job := f.build.Job()
 		f.shows = len(f.features)
-		f.job = oracle.Job{Model: job.Model, Tool: job.Tool}
+		f.job = oracle.Job{Model: job.Model, Tool: job.Tool, Settings: f.m.AlarmSettings()}
 		if seen := f.m.Windows(job.Tool); len(seen) > 0 {
 			f.job.First = seen[0]
 		}

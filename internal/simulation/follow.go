@@ -46,7 +46,6 @@ type step struct {
 	other   *machine.Refusal
 	command *event.Command
 	offset  int64 // of the command
-	retires bool  // it was carried out, and nothing is known of the machine any more
 	silent  bool  // an advisory of the tick says that no window comes
 	tick    *machine.Tick
 	built   *builtOf
@@ -60,13 +59,14 @@ type step struct {
 type seenWindow struct {
 	*window.Features
 	result *event.Result
-	known  bool // the machine had judged a window before
 }
 
 // builtOf is a build that an owner took.
 type builtOf struct {
 	job  machine.BuildJob
 	from int // of the tool's windows: the first one that it saw
+
+	settings *oracle.Settings // of the alarm, when it began
 }
 
 // some names windows that a model has judged, or that models of one print have learnt a reference from.
@@ -102,11 +102,7 @@ func (f *follower) begin() {
 func (f *follower) back(n int) {
 	if n < len(f.steps) {
 		f.steps = f.steps[:n:n]
-		f.m, f.judged = nil, false
-		for i := range f.steps {
-			s := &f.steps[i]
-			f.judged = !s.retires && (f.judged || s.window != nil && s.window.Value.(*seenWindow).result != nil)
-		}
+		f.m = nil
 	}
 }
 
@@ -189,11 +185,8 @@ func (f *follower) deploy(s *step) {
 
 // given is a model that says what was published, which may be nothing.
 var given = &oracle.Model{
-	ID: "given",
-	Covers: func(w *oracle.Window) bool {
-		v := w.Value.(*seenWindow)
-		return v.known || v.result != nil
-	},
+	ID: "given", Knows: true,
+	Covers: func(w *oracle.Window) bool { return w.Value.(*seenWindow).result != nil },
 	Judge: func(_, _ []*oracle.Window, w *oracle.Window) oracle.Verdict {
 		return verdictOf(w.Value.(*seenWindow).result)
 	},
@@ -283,7 +276,7 @@ func (f *follower) build(s *step) (out oracle.Outcome) {
 	if by == nil || len(windows) == 0 || !isFirst(windows[0], job.First) {
 		return out
 	}
-	out, _ = f.m.Built(by, oracle.Job{Model: job.Model, Tool: job.Tool, First: windows[0]}, windows[min(s.built.from, len(windows)):], s.at)
+	out, _ = f.m.Built(by, oracle.Job{Model: job.Model, Tool: job.Tool, First: windows[0], Settings: s.built.settings}, windows[min(s.built.from, len(windows)):], s.at)
 	return out
 }
 
@@ -341,8 +334,11 @@ type followers struct {
 	due     map[*machine.Build]begun // builds that have begun
 }
 
-// begun is how many windows the tool and the machine had when a build began.
-type begun struct{ windows, came int }
+// begun is how many windows the tool and the machine had when a build began, and the settings of the alarm.
+type begun struct {
+	windows, came int
+	settings      *oracle.Settings
+}
 
 // retained returns how many windows may come while a build runs; with more, it is run again.
 func (f *follower) retained() int { return cmp.Or(f.g.settings.Limits.Retained, math.MaxInt) }
@@ -453,7 +449,9 @@ func (x *following) input(in *input) {
 	switch {
 	case in.due != nil:
 		if f := x.fs.of[in.due.Job().Machine]; f != nil {
-			x.fs.due[in.due] = begun{len(f.machine().Windows(in.due.Job().Tool)), f.came}
+			f.machine()
+			f.deploy(&step{version: x.fs.version})
+			x.fs.due[in.due] = begun{len(f.m.Windows(in.due.Job().Tool)), f.came, f.m.AlarmSettings()}
 		}
 	case r.Fleet != nil:
 		if in.version.number > x.fs.version.number {
@@ -565,8 +563,6 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 		}
 		w.Value = v
 		f := x.of(features.Machine)
-		v.known = f.judged
-		f.judged = f.judged || v.result != nil
 		x.step(f, step{window: w, at: in.At, now: now})
 	}
 }
@@ -590,7 +586,7 @@ func (x *following) built(in *input) {
 	if !like || x.c.cutOff {
 		f.giveUp()
 	}
-	x.step(f, step{built: &builtOf{job, from}, at: f.lastAt()})
+	x.step(f, step{built: &builtOf{job, from, due.settings}, at: f.lastAt()})
 }
 
 // lastAt returns when Kafka got the last window of the machine.
@@ -810,9 +806,6 @@ func (x *following) answer(f *follower, p *published, s *step, out *oracle.Outco
 			x.fail(f.name, "%s is answered with severity %s", s.command.Action, p.alerts[0].Severity)
 		}
 		got, p.alerts = oracle.RefusedAnswer, p.alerts[1:]
-	}
-	if s.command.Action == event.Retire && got == oracle.Done {
-		f.judged, s.retires = false, true
 	}
 	if got != out.Answer {
 		x.fail(f.name, "command %s %s %s: %s, expected %s; alarms %v", s.command.ID, s.command.Action, s.command.Incident, got, out.Answer, f.names)

@@ -11,6 +11,7 @@ type Model struct {
 	Print  string // models of one print can use each other's references
 	Learns int    // windows of a reference
 	Gone   bool   // monitors do not know it any more
+	Knows  bool   // it needs to have seen no window of a tool to judge it
 
 	// Covers reports whether the model can judge a window; nil: each of its layout.
 	Covers func(*Window) bool
@@ -130,7 +131,7 @@ func (t *tool) begin(by *Model, w *Window, d *Deployment, trial alarm) {
 			return
 		}
 	}
-	if t.windows[0] == w || t.pastGone && alone && by == d.Champion {
+	if t.windows[0] == w || by.Knows || t.pastGone && alone && by == d.Champion {
 		t.add(&judging{model: by, trial: trial})
 	}
 }
@@ -325,9 +326,10 @@ func (m *Machine) when(kind string, there bool) {
 
 // Job is a model that is to see the past of a tool.
 type Job struct {
-	Model string // id
-	Tool  string
-	First *Window // of the tool
+	Model    string // id
+	Tool     string
+	First    *Window   // of the tool
+	Settings *Settings // of the alarm, when the model began; it counts by them; nil: the present ones
 }
 
 // Due returns the models that are to see the past of the tool in the spindle, so that they can
@@ -343,7 +345,7 @@ func (m *Machine) Due() (all []Job) {
 	if d == nil {
 		return nil
 	}
-	due := func(by *Model) { all = append(all, Job{by.ID, t.name, t.windows[0]}) }
+	due := func(by *Model) { all = append(all, Job{Model: by.ID, Tool: t.name, First: t.windows[0]}) }
 	if by, before := d.Champion, t.before(w); by.covers(w) && (before == nil || before.ID != by.ID) {
 		if j := t.of(by); j == nil && (by.covers(t.windows[0]) || len(t.candidates(w, d)) == 0) || j != nil && d.Now && j.complete(t) && !j.current(t, nil) {
 			due(by)
@@ -371,12 +373,14 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	shadow := d != nil && d.shadows(by, now) && by.ID != d.Champion.ID && (judges == nil || judges.ID != by.ID)
 	m.out, m.now = &Outcome{}, now
 	j := &judging{model: by}
+	m.counts = job.Settings
 	for _, w := range seen {
 		if by.covers(w) {
 			v := j.take(w)
 			m.count(&tool{}, &j.trial, w, v)
 		}
 	}
+	m.counts = nil
 	if slices.Contains(j.seen, job.First) {
 		j.first = job.First
 	}

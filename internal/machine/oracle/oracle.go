@@ -34,6 +34,8 @@ type Machine struct {
 	alarms  int // that there were
 	waiting time.Time
 
+	counts *Settings // by which windows are counted; nil: the present ones
+
 	out *Outcome  // of the present event
 	now time.Time // its time
 }
@@ -317,8 +319,13 @@ func (m *Machine) deployment(layout string) *Deployment {
 	return m.Deployed[""]
 }
 
-// settings returns the settings of the alarm.
+// AlarmSettings returns the present settings of the alarm.
+func (m *Machine) AlarmSettings() *Settings { return m.settings() }
+
 func (m *Machine) settings() *Settings {
+	if m.counts != nil {
+		return m.counts
+	}
 	if d := m.deployment(m.layout); d != nil && d.Settings != nil {
 		return d.Settings
 	}
