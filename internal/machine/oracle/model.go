@@ -180,7 +180,7 @@ func (t *tool) pick(w *Window, d *Deployment, entered bool) *judging {
 		now = t.of(before)
 	}
 	switch {
-	case next != nil && (now == nil || now == next || entered && next.complete(t) || d.Now && (next.current(t, w) || t.pastGone && next.complete(t))):
+	case next != nil && (now == nil || now == next || next.complete(t) && (entered || d.Now && (next.current(t, w) || t.pastGone))):
 		return next
 	case now != nil:
 		return now
