@@ -80,8 +80,11 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		return nil
 	}
 	for _, by := range m.wants() {
-		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.unseen[by.ID()].is(t.First) || m.models.use(by).covers(m.form) != nil {
+		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
 			continue
+		}
+		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.judgedByAnother(t, m.form)) {
+			continue // it would find the same
 		}
 		s := *m.settings
 		s.Silence, s.Evidence = 0, false
@@ -274,7 +277,7 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	case shadow || before != nil || m.judgedByAnother(t, r.form):
 		why := gone
 		if r.whole {
-			why = "which it does not take"
+			why = "which lack what it takes"
 		}
 		m.notBuilt(t, r.job.Model, why, m.instead(t, before != nil, shadow))
 		return

@@ -345,7 +345,12 @@ func (m *Machine) Due() (all []Job) {
 	if d == nil {
 		return nil
 	}
-	due := func(by *Model) { all = append(all, Job{Model: by.ID, Tool: t.name, First: t.windows[0]}) }
+	due := func(by *Model) {
+		if slices.Contains(t.vain, by.ID) {
+			return
+		}
+		all = append(all, Job{Model: by.ID, Tool: t.name, First: t.windows[0]})
+	}
 	if by, before := d.Champion, t.before(w); by.covers(w) && (before == nil || before.ID != by.ID) {
 		if j := t.of(by); j == nil && (by.covers(t.windows[0]) || len(t.candidates(w, d)) == 0) || j != nil && d.Now && j.complete(t) && !j.current(t, nil) {
 			due(by)
@@ -387,8 +392,11 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	t.pastGone = t.pastGone || !slices.Contains(seen, job.First)
 	before := t.of(by)
 	better := j.complete(t) && (before == nil || len(j.seen) >= len(before.seen))
-	alone := !shadow && len(j.seen) > 0 && len(t.candidates(j.seen[len(j.seen)-1], d)) == 0
+	alone := !shadow && len(j.seen) > 0 && !t.judgedByAny(t.candidates(j.seen[len(j.seen)-1], d))
 	if d == nil || by.ID != d.Champion.ID && !d.shadows(by, now) || !better && !alone {
+		if slices.Contains(seen, job.First) {
+			t.vain = append(t.vain, by.ID) // it would find the same again
+		}
 		return m.finish(), false
 	}
 	switch {
@@ -401,6 +409,13 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	}
 	t.add(j)
 	return m.finish(), true
+}
+
+// judgedByAny reports whether one of these has judged a window of the tool.
+func (t *tool) judgedByAny(all []*judging) bool {
+	return slices.ContainsFunc(all, func(j *judging) bool {
+		return slices.ContainsFunc(t.by, func(by *Model) bool { return by.ID == j.model.ID })
+	})
 }
 
 // deploymentOf returns the deployment for the windows that a model takes, of those that it has seen; nil: none.

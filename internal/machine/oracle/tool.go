@@ -14,6 +14,7 @@ type tool struct {
 	masks      masks
 	judgings   []*judging
 	by         []*Model // that judged its windows, in order
+	vain       []string // ids of models that have seen its past and could not use it
 	pastGone   bool     // its first windows are not in Kafka any more
 }
 
