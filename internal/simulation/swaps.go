@@ -195,7 +195,7 @@ func (c *checker) judges(g *group, s *seen, of *machine.Machine, v *version, com
 		return // it takes one with its first window
 	}
 	id := want.Champion.ID()
-	if now == id {
+	if now == id || s.follows[partitionOf(of.Machine, partitions)].of[of.Machine].given { // what a build saw lies in another order
 		return
 	}
 	t := of.Tools[len(of.Tools)-1]
@@ -206,16 +206,19 @@ func (c *checker) judges(g *group, s *seen, of *machine.Machine, v *version, com
 }
 
 // tookLast reports whether the last window of a machine was one of the tool in its spindle. One that a reader
-// passed over after a loss, and one that moves nothing, ends no shadow.
+// passed over after a loss, and one that moves nothing, ends no shadow. A model that is given must take it, and the tool's first one.
 func (c *checker) tookLast(s *seen, g *group, of *machine.Machine, by *model.Model) bool {
 	for _, from := range c.w.gateways {
 		if from.machine == of.Machine {
 			last := from.cut[len(from.cut)-1]
-			if by != nil && by.Covers(last.features.Form) != nil {
-				return false
+			t := of.Tools[len(of.Tools)-1]
+			for _, win := range from.cut { // the last one, and the tool's first one
+				if by != nil && (win == last || win.EpochString() == t.First.Epoch && win.Seq == t.First.Seq) && by.Covers(win.features.Form) != nil {
+					return false
+				}
 			}
 			r := s.results[last.name+"/"+g.name]
-			return r != nil && !r.Late && of.Tools[len(of.Tools)-1].Name == last.Tool
+			return r != nil && !r.Late && t.Name == last.Tool
 		}
 	}
 	return false
