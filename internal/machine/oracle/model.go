@@ -392,7 +392,7 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out 
 	t.pastGone = t.pastGone || !slices.Contains(seen, job.First)
 	before := t.of(by)
 	better := j.complete(t) && (before == nil || len(j.seen) >= len(before.seen))
-	alone := !shadow && len(j.seen) > 0 && !t.judgedByAny(t.candidates(j.seen[len(j.seen)-1], d))
+	alone := !shadow && before == nil && len(j.seen) > 0 && !t.judgedByAny(t.candidates(j.seen[len(j.seen)-1], d))
 	if d == nil || by.ID != d.Champion.ID && !d.shadows(by, now) || !better && !alone {
 		if slices.Contains(seen, job.First) {
 			t.vain = append(t.vain, by.ID) // it would find the same again
