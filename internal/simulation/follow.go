@@ -152,8 +152,8 @@ func (f *follower) command(s *step) oracle.Command {
 	if c.Incident != "" {
 		of.Incident = -1
 		for n, name := range f.names {
-			if name == c.Incident {
-				of.Incident = n
+			if name == c.Incident { // the last one: windows that come again to a machine that was retired raise it again
+				of.Incident = max(of.Incident, n)
 			}
 		}
 	}

@@ -37,6 +37,7 @@ func main() {
 	// Runs are short, and leave much behind.
 	debug.SetGCPercent(2000)
 	if s := search(*first, *seeds, settings); s != nil {
+		fmt.Println(s.Wrong)
 		fmt.Printf("%s\nreplay it with: make simulate SEED=%d SEEDS=1\n", simulation.Shrink(s.Seed, settings, simulation.NewModels(fatal{})), s.Seed)
 		os.Exit(1)
 	}
