@@ -267,3 +267,22 @@ func TestBuildOfAShadowThatIsOver(t *testing.T) {
 		t.Errorf("a window once the champion is gone: %s", event.JSON(r))
 	}
 }
+
+// A tool begins with the first window that moves it, not with one of an epoch that does not lead and that no model judges.
+func TestFirstWindowOfAToolInTheMagazine(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	seq := p.run(0, 4, "T1", false)
+	p.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"})
+	for i := range uint64(3) {
+		p.window(of(2, i, "T2"))
+	}
+	p.deploy(fleetOf(nil, a))
+	p.window(of(1, seq, "T1"))
+	p.deploy(fleetOf(&Deployment{Champion: a}, a))
+	p.window(of(1, seq+1, "T1"))
+	p.window(of(1, seq+2, "T1"))
+	if in := p.o.Machine(drill).inSpindle(); in.Name != "T1" || in.First.Seq != seq+1 || in.Windows != 2 {
+		t.Errorf("tool %s has %d windows, the first one is %d, want %d", in.Name, in.Windows, in.First.Seq, seq+1)
+	}
+}

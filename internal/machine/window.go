@@ -148,6 +148,9 @@ func (m *Machine) moved(t *Tool, p position, w Window) {
 func (m *Machine) notJudged(w Window, p position, d *Deployment, t *Tool) {
 	m.decision.Unwatched = true
 	if p != inOrder {
+		if t.Windows == 0 {
+			t.First = FirstWindow{} // it has not moved the tool
+		}
 		return
 	}
 	m.moved(t, p, w)
