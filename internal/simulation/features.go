@@ -163,7 +163,16 @@ func (d *drive) buildWithout(b *machine.Build, takes int64) {
 			return
 		}
 		d.built(b, nil, true)
-		if again := d.owner.BuildDue(d.now()); again != nil {
+		again := d.owner.BuildDue(d.now())
+		for range 3 { // machines take turns
+			if again == nil || again.Job().Machine == b.Job().Machine {
+				break
+			}
+			d.inputs = append(d.inputs, &input{due: again})
+			d.built(again, nil, true)
+			again = d.owner.BuildDue(d.now())
+		}
+		if again != nil {
 			d.inputs = append(d.inputs, &input{due: again})
 			for _, f := range all {
 				again.Observe(f.Features, f.time())
