@@ -125,7 +125,7 @@ const mostMoved = 256
 
 // mostVisits is how many intervals of windows are remembered of a tool and an epoch: one for each time that it was in the spindle. Of
 // visits before these, builds also see the windows of the tool that came late.
-const mostVisits = 64
+const mostVisits = 16
 
 func (w MovedBy) clone() MovedBy {
 	all := slices.Clone(w)

@@ -274,3 +274,33 @@ func TestRecordWeight(t *testing.T) {
 		t.Errorf("a window writes %d bytes, in records of up to %d", most, largest)
 	}
 }
+
+// Tools that take turns write no more of each window after a long time.
+func TestRecordsOfToolsInTurn(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.unchecked = true
+	var seq uint64
+	part := func() (n int) {
+		for tool := range 10 {
+			for range 3 {
+				b.window(at(seq, fmt.Sprint("T", tool), false))
+				seq++
+				for _, r := range b.written {
+					n += len(r.Key.String()) + len(r.Value)
+				}
+			}
+		}
+		return n / 30
+	}
+	for range 40 { // until traces and the intervals of visits are full
+		part()
+	}
+	first := part()
+	for range 200 {
+		part()
+	}
+	last := part()
+	if t.Logf("%d bytes a window at first, %d after 200 turns", first, last); last > first+first/20 {
+		t.Error("it grows")
+	}
+}
