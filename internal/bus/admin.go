@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,8 +39,8 @@ func (a *Admin) Close() { a.c.close() }
 
 // Partitions returns how many partitions topics have.
 func (a *Admin) Partitions(ctx context.Context, topics ...string) (counts map[string]int, err error) {
-	err = a.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
-		counts, err = askTopics(ctx, a.c.cfg, topics...)
+	err = a.c.retry(ctx, func(ctx context.Context) error {
+		counts, err = a.c.askPartitions(ctx, topics...)
 		return err
 	})
 	return counts, err
@@ -50,14 +49,14 @@ func (a *Admin) Partitions(ctx context.Context, topics ...string) (counts map[st
 // Raise gives a topic as many partitions, unless it has them, and waits until Kafka knows them.
 func (a *Admin) Raise(ctx context.Context, topic string, partitions int) error {
 	enough := func(ctx context.Context) (bool, error) {
-		counts, err := askTopics(ctx, a.c.cfg, topic)
+		counts, err := a.c.askPartitions(ctx, topic)
 		return counts[topic] >= partitions, err
 	}
-	err := a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err := a.c.retry(ctx, func(ctx context.Context) error {
 		if done, err := enough(ctx); done || err != nil { // an answer may have got lost
 			return err
 		}
-		res, err := kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+		res, err := a.c.kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
 			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(partitions)}},
 		})
 		if err == nil {
@@ -71,7 +70,7 @@ func (a *Admin) Raise(ctx context.Context, topic string, partitions int) error {
 	if err != nil {
 		return err
 	}
-	return a.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+	return a.c.retry(ctx, func(ctx context.Context) error {
 		done, err := enough(ctx)
 		if err == nil && !done {
 			err = fmt.Errorf("bus: topic %s does not have %d partitions yet", topic, partitions)
@@ -89,8 +88,8 @@ type GroupMembers struct {
 
 // Groups returns all groups, sorted by name.
 func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
-	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		res, err := kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
+	err = a.c.retry(ctx, func(ctx context.Context) error {
+		res, err := a.c.kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
 		if err == nil {
 			err = res.Error
 		}
@@ -100,7 +99,7 @@ func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 		all = nil
 		for _, one := range res.Groups {
 			g := GroupMembers{Name: one.GroupID}
-			if err := g.ask(ctx, kc); err != nil {
+			if err := g.ask(ctx, a.c); err != nil {
 				return err
 			}
 			all = append(all, g)
@@ -112,15 +111,15 @@ func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 }
 
 // ask asks who is in the group.
-func (g *GroupMembers) ask(ctx context.Context, kc *kafka.Client) (err error) {
-	if g.Members, err = groupMembers(ctx, kc, g.Name, TopicWindows); err != nil || len(g.Members) == 0 {
+func (g *GroupMembers) ask(ctx context.Context, c *client) (err error) {
+	if g.Members, err = c.groupMembers(ctx, g.Name, TopicWindows); err != nil || len(g.Members) == 0 {
 		return err
 	}
-	res, err := kc.Transport.RoundTrip(ctx, kc.Addr, &describegroups.Request{Groups: []string{g.Name}})
+	res, err := call[*describegroups.Response](ctx, c.t, &describegroups.Request{Groups: []string{g.Name}})
 	if err != nil {
 		return fmt.Errorf("bus: group %s: %w", g.Name, err)
 	}
-	for _, one := range res.(*describegroups.Response).Groups {
+	for _, one := range res.Groups {
 		if one.ProtocolData == "" && one.GroupState != "Empty" {
 			return fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
 		}
@@ -131,29 +130,13 @@ func (g *GroupMembers) ask(ctx context.Context, kc *kafka.Client) (err error) {
 
 // Positions returns the positions of a group in the partitions of a topic; -1 where it has none.
 func (a *Admin) Positions(ctx context.Context, group, topic string, partitions int) (at []int64, err error) {
-	ask := &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{topic: make([]int, partitions)}}
-	for p := range partitions {
-		ask.Topics[topic][p] = p
-	}
-	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err = a.c.retry(ctx, func(ctx context.Context) error {
 		at = slices.Repeat([]int64{-1}, partitions)
-		res, err := kc.OffsetFetch(ctx, ask)
-		if err == nil {
-			err = res.Error
+		found, err := a.c.positions(ctx, group, map[string][]int{topic: upTo(partitions)})
+		for in, offset := range found {
+			at[in.partition] = offset
 		}
-		if errors.Is(err, kafka.GroupIdNotFound) {
-			return nil // the embedded broker answers so for a group without positions
-		}
-		if err != nil {
-			return fmt.Errorf("bus: position of group %s: %w", group, err)
-		}
-		for _, p := range res.Topics[topic] {
-			if p.Error != nil {
-				return fmt.Errorf("bus: position of group %s, partition %d: %w", group, p.Partition, p.Error)
-			}
-			at[p.Partition] = p.CommittedOffset
-		}
-		return nil
+		return err
 	})
 	return at, err
 }
@@ -163,17 +146,17 @@ type Extent struct{ First, End int64 }
 
 // Extents returns where the messages of each partition of a topic lie.
 func (a *Admin) Extents(ctx context.Context, topic string, partitions int) (all []Extent, err error) {
-	err = a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err = a.c.retry(ctx, func(ctx context.Context) error {
 		all = make([]Extent, partitions)
-		for p := range all {
-			if all[p].First, err = offsetAt(ctx, kc, topic, p, FirstOffset); err != nil {
-				return err
-			}
-			if all[p].End, err = offsetAt(ctx, kc, topic, p, LastOffset); err != nil {
-				return err
-			}
+		first, err := a.c.t.offsets(ctx, topic, everywhere(partitions, FirstOffset), false)
+		if err != nil {
+			return err
 		}
-		return nil
+		end, err := a.c.t.offsets(ctx, topic, everywhere(partitions, LastOffset), false)
+		for p := range all {
+			all[p] = Extent{first[p].Offset, end[p].Offset}
+		}
+		return err
 	})
 	return all, err
 }
@@ -183,11 +166,5 @@ func (a *Admin) SetPositions(ctx context.Context, group, topic string, at map[in
 	if len(at) == 0 {
 		return nil
 	}
-	var positions []kafka.OffsetCommit
-	for p, offset := range at {
-		positions = append(positions, kafka.OffsetCommit{Partition: p, Offset: offset})
-	}
-	return a.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		return commitPositions(ctx, kc, group, topic, positions)
-	})
+	return a.c.retry(ctx, func(ctx context.Context) error { return a.c.setPositions(ctx, group, topic, at) })
 }

@@ -120,14 +120,26 @@ func deleteTopic(t testing.TB, cfg Config, topic string) {
 	if err := kerr.ErrorForCode(ask(t, cfg, req).(*kmsg.DeleteTopicsResponse).Topics[0].ErrorCode); err != nil {
 		t.Fatal(err)
 	}
+	c := openClient(t, cfg)
 	for {
 		ctx := testContext(t)
-		if _, err := askPartitions(ctx, cfg, topic); errors.Is(err, ErrNoTopic) {
+		if _, err := c.askPartitions(ctx, topic); errors.Is(err, ErrNoTopic) {
 			return
 		} else if ctx.Err() != nil {
 			t.Fatal("the topic is still there")
 		}
 	}
+}
+
+// openClient returns a client that is closed when the test ends.
+func openClient(t testing.TB, cfg Config) *client {
+	t.Helper()
+	c, err := newClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
 }
 
 func apply(t testing.TB, cfg Config, partitions int) {

@@ -7,15 +7,11 @@ import (
 	"math"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // Step is one check of what must work between this program and a topic.
@@ -62,7 +58,7 @@ func Steps(cfg Config, needs Needs) ([]Step, error) {
 	c := &checker{cfg: cfg, needs: needs, broker: cfg.Brokers[0]}
 	return []Step{
 		{Name: "dns", Run: c.dns}, {Name: "tcp", Run: c.tcp}, {Name: "tls", Run: c.tls}, {Name: "sasl", Run: c.sasl},
-		{Name: "topics", Run: c.topics}, {Name: "acl", Run: c.acl, Slow: true}, {Name: "clock", Run: c.clock},
+		{Name: "topics", Run: c.asking(c.topics)}, {Name: "acl", Run: c.asking(c.acl), Slow: true}, {Name: "clock", Run: c.asking(c.clock)},
 	}, nil
 }
 
@@ -70,6 +66,19 @@ type checker struct {
 	cfg    Config
 	needs  Needs
 	broker string // the one that answers
+}
+
+// asking returns f with a client, which is open while f runs.
+func (c *checker) asking(f func(context.Context, *client) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		to, err := newClient(c.cfg)
+		if err != nil {
+			return "", err
+		}
+		defer to.close()
+		found, err := f(ctx, to)
+		return found, explain(err, c.cfg)
+	}
 }
 
 // any calls f for the brokers until it succeeds.
@@ -164,13 +173,13 @@ func (c *checker) sasl(ctx context.Context) (string, error) {
 	return "user " + c.cfg.Login.User, nil
 }
 
-func (c *checker) topics(ctx context.Context) (string, error) {
+func (c *checker) topics(ctx context.Context, to *client) (string, error) {
 	names := c.needs.topics()
-	partitions, err := askTopics(ctx, c.cfg, names...)
+	partitions, err := to.askPartitions(ctx, names...)
 	if err != nil {
-		return "", explain(err, c.cfg)
+		return "", err
 	}
-	if err := c.alike(ctx, partitions); err != nil {
+	if err := c.alike(ctx, to, partitions); err != nil {
 		return "", err
 	}
 	if len(c.needs.Alike) > 0 && slices.Contains(c.needs.Read, TopicModels) {
@@ -186,63 +195,40 @@ func (c *checker) topics(ctx context.Context) (string, error) {
 	if n := len(names); n > 1 {
 		found += fmt.Sprintf(", %d other topics are there", n-1)
 	}
-	readable, err := c.sizes(ctx)
-	if err == nil && !readable {
+	status, err := to.describe(ctx, c.needs.Write)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range status {
+		if s.Known && s.largest < MaxMessage {
+			return "", fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", s.Name, s.largest, MaxMessage)
+		}
+	}
+	if slices.ContainsFunc(status, func(s TopicStatus) bool { return !s.Known }) { // it need not
 		found += ", settings may not be read"
 	}
-	return found, err
+	return found, nil
 }
 
 // alike returns an error if topics do not have as many partitions as each other. Partitions
 // holds the counts of the topics that this program reads or writes.
-func (c *checker) alike(ctx context.Context, partitions map[string]int) error {
+func (c *checker) alike(ctx context.Context, to *client, partitions map[string]int) error {
 	var others []string
 	for _, t := range c.needs.Alike {
 		if _, known := partitions[t]; !known {
 			others = append(others, t)
 		}
 	}
-	if len(others) > 0 {
-		now, err := askCluster(ctx, c.cfg, others...)
-		if err != nil {
-			return explain(err, c.cfg)
-		}
-		for _, t := range others {
-			if topic, err := now.topic(t); err == nil {
-				partitions[t] = len(topic.Partitions)
-			}
+	now, err := to.t.know(ctx, len(others) > 0, others...)
+	if err != nil {
+		return err
+	}
+	for _, t := range others {
+		if topic, err := now.topic(t); err == nil {
+			partitions[t] = len(topic.Partitions)
 		}
 	}
 	return Agree(partitions, c.needs.Alike)
-}
-
-// sizes returns an error if a topic does not take the largest messages. Readable reports
-// whether this program may read the settings of all topics; it need not.
-func (c *checker) sizes(ctx context.Context) (readable bool, err error) {
-	req := &kafka.DescribeConfigsRequest{}
-	for _, topic := range c.needs.Write {
-		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: topic, ConfigNames: []string{"max.message.bytes"},
-		})
-	}
-	kc := newKafkaClient(c.cfg)
-	defer closeKafkaClient(kc)
-	res, err := kc.DescribeConfigs(ctx, req)
-	if err != nil {
-		return false, explain(err, c.cfg)
-	}
-	readable = true
-	for _, r := range res.Resources {
-		if r.Error != nil {
-			readable = false
-		}
-		for _, e := range r.ConfigEntries {
-			if limit, err := strconv.Atoi(e.ConfigValue); err == nil && limit < MaxMessage {
-				return readable, fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", r.ResourceName, limit, MaxMessage)
-			}
-		}
-	}
-	return readable, nil
 }
 
 // Bits of Kafka's sets of operations.
@@ -252,7 +238,7 @@ const (
 )
 
 // acl asks the broker what this program may do, without doing it.
-func (c *checker) acl(ctx context.Context) (string, error) {
+func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	for _, name := range c.needs.topics() {
@@ -260,7 +246,7 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 		topic.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, topic)
 	}
-	res, err := c.ask(ctx, req)
+	res, err := to.t.raw(ctx, anyNode, req)
 	if err != nil {
 		return "", err
 	}
@@ -271,7 +257,7 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 		if t.Topic != nil {
 			name = *t.Topic
 		}
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		if err := errorOf(t.ErrorCode); err != nil {
 			return "", fmt.Errorf("bus: topic %s: %w", name, err)
 		}
 		if t.AuthorizedOperations == math.MinInt32 {
@@ -284,12 +270,12 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.needs.Group != "" {
-		if err := c.aclGroup(ctx); err != nil {
+		if err := c.aclGroup(ctx, to); err != nil {
 			return "", err
 		}
 	}
 	if c.needs.Transactional != "" {
-		if err := c.aclTransactional(ctx); err != nil {
+		if err := c.aclTransactional(ctx, to); err != nil {
 			return "", err
 		}
 	}
@@ -312,72 +298,83 @@ func (c *checker) acl(ctx context.Context) (string, error) {
 	return "may " + strings.Join(may, "; "), nil
 }
 
-func (c *checker) aclGroup(ctx context.Context) error {
+func (c *checker) aclGroup(ctx context.Context, to *client) error {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups, req.IncludeAuthorizedOperations = []string{c.needs.Group}, true
-	res, err := c.askCoordinator(ctx, req, "group "+c.needs.Group, "offsets.topic.replication.factor=1")
-	if errors.Is(err, kerr.GroupAuthorizationFailed) {
+	err := askCoordinator(ctx, to, coordinated{ofGroup, c.needs.Group}, req, func(res kmsg.Response) error {
+		for _, g := range res.(*kmsg.DescribeGroupsResponse).Groups {
+			switch err := errorOf(g.ErrorCode); {
+			case errors.Is(err, kafka.GroupIdNotFound): // it has never had a member
+			case err != nil:
+				return err
+			case g.AuthorizedOperations != math.MinInt32 && g.AuthorizedOperations&mayRead == 0:
+				return kafka.GroupAuthorizationFailed
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, kafka.GroupAuthorizationFailed) {
 		return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
 	}
-	if err != nil {
-		return err
-	}
-	for _, g := range res.(*kmsg.DescribeGroupsResponse).Groups {
-		err := kerr.ErrorForCode(g.ErrorCode)
-		switch {
-		case errors.Is(err, kerr.GroupAuthorizationFailed), err == nil && g.AuthorizedOperations != math.MinInt32 && g.AuthorizedOperations&mayRead == 0:
-			return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
-		case errors.Is(err, kerr.GroupIDNotFound): // it has never had a member
-		case err != nil:
-			return fmt.Errorf("bus: group %s: %w", c.needs.Group, err)
-		}
-	}
-	return nil
+	return wrap("bus: group "+c.needs.Group, err)
 }
 
 // aclTransactional asks the broker to end a transaction that cannot exist: its producer does
 // not exist. Kafka first checks whether this program has the right to write under the id,
 // and then finds no such producer. That changes nothing.
-func (c *checker) aclTransactional(ctx context.Context) error {
+func (c *checker) aclTransactional(ctx context.Context, to *client) error {
 	id := c.needs.Transactional
 	req := kmsg.NewPtrEndTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = id, unusedProducer, 0
-	res, err := c.askCoordinator(ctx, req, "transactional id "+id,
-		"transaction.state.log.replication.factor=1 and transaction.state.log.min.isr=1")
-	if err == nil {
-		err = kerr.ErrorForCode(res.(*kmsg.EndTxnResponse).ErrorCode)
-	}
+	err := askCoordinator(ctx, to, coordinated{ofTransaction, id}, req, func(res kmsg.Response) error {
+		return errorOf(res.(*kmsg.EndTxnResponse).ErrorCode)
+	})
 	switch {
-	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+	case errors.Is(err, kafka.TransactionalIDAuthorizationFailed):
 		return c.lacks("write in transactions as "+id, kafka.TransactionalIDAuthorizationFailed)
-	case err == nil, errors.Is(err, kerr.InvalidProducerIDMapping), errors.Is(err, kerr.InvalidTxnState):
+	case errors.Is(err, kafka.InvalidProducerIDMapping), errors.Is(err, kafka.InvalidTransactionState):
 		return nil
 	}
-	return fmt.Errorf("bus: transactional id %s: %w", id, err)
+	return wrap("bus: transactional id "+id, err)
+}
+
+// wrap returns err with what it is about, or nil.
+func wrap(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // unusedProducer is a producer id that no broker gives out: they count up from 0.
 const unusedProducer = math.MaxInt64
 
-// askCoordinator asks the broker that keeps the group or transaction of the request. The
-// first request makes Kafka create the topic for that, so askCoordinator repeats it until
-// ctx ends.
-func (c *checker) askCoordinator(ctx context.Context, req kmsg.Request, what, setting string) (kmsg.Response, error) {
-	res, err := c.ask(ctx, req)
-	for errors.Is(err, kerr.CoordinatorNotAvailable) {
+// askCoordinator sends a request to the broker that coordinates a group or a transactional id.
+// The first such request makes Kafka create the topic for that, so askCoordinator repeats it
+// until ctx ends. Check returns the error in the answer.
+func askCoordinator(ctx context.Context, to *client, of coordinated, req kmsg.Request, check func(kmsg.Response) error) error {
+	for {
+		var res kmsg.Response
+		node, err := to.t.coordinator(ctx, of)
+		if err == nil {
+			res, err = to.t.raw(ctx, node, req)
+		}
+		if err == nil {
+			err = check(res)
+		}
+		var k kafka.Error
+		if !errors.As(err, &k) || judgeCode(k) != again {
+			return err
+		}
+		to.t.expire()
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("bus: %s: no broker keeps it (%w): look at the broker's log; a broker that is alone needs %s", what, err, setting)
-		}
-		if again, later := c.ask(ctx, req); ctx.Err() == nil {
-			res, err = again, later
+			return err
 		}
 	}
-	return res, err
 }
 
-// lacks returns the error that a right is missing.
 // lacksTopics names all topics that the program may not read or write as it needs.
 func (c *checker) lacksTopics(allowed map[string]int32) error {
 	var rights []string
@@ -398,36 +395,25 @@ func (c *checker) lacksTopics(allowed map[string]int32) error {
 	return c.lacks(strings.Join(rights, ", "), kafka.TopicAuthorizationFailed)
 }
 
+// lacks returns the error that a right is missing.
 func (c *checker) lacks(right string, err error) error {
 	return errors.New(explainRefusal(fmt.Errorf("bus: %s: %w", right, err), c.cfg))
 }
 
 // clock compares the newest arrival time on the topic, by the broker's clock, with the clock
 // of this machine. It finds a clock that is behind.
-func (c *checker) clock(ctx context.Context) (string, error) {
-	n, err := askPartitions(ctx, c.cfg, TopicWindows)
+func (c *checker) clock(ctx context.Context, to *client) (string, error) {
+	counts, err := to.askPartitions(ctx, TopicWindows)
 	if err != nil {
-		return "", explain(err, c.cfg)
+		return "", err
 	}
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID = -1
-	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = TopicWindows
-	for p := range n {
-		part := kmsg.NewListOffsetsRequestTopicPartition()
-		part.Partition, part.Timestamp = int32(p), -3 // the newest time of the partition
-		topic.Partitions = append(topic.Partitions, part)
-	}
-	req.Topics = append(req.Topics, topic)
-	res, err := c.ask(ctx, req)
+	found, err := to.t.offsets(ctx, TopicWindows, everywhere(counts[TopicWindows], newestTime), false)
 	if err != nil {
 		return "", err
 	}
 	newest := int64(-1)
-	for _, t := range res.(*kmsg.ListOffsetsResponse).Topics {
-		for _, p := range t.Partitions {
-			newest = max(newest, p.Timestamp)
-		}
+	for _, p := range found {
+		newest = max(newest, p.Timestamp)
 	}
 	if newest < 0 {
 		return "nothing to compare with: no window has arrived yet", nil
@@ -436,25 +422,4 @@ func (c *checker) clock(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("bus: a window arrived at the broker %v in the future of this machine: set the clock of this machine or of the broker", ahead.Round(time.Second))
 	}
 	return "not behind the broker's", nil
-}
-
-// ask sends a request that kafka-go does not offer.
-func (c *checker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(c.cfg.Brokers...), kgo.Dialer(c.cfg.dial), kgo.RequestRetries(2)}
-	if l := c.cfg.Login; l != nil {
-		opts = append(opts, kgo.SASL(scram.Sha512(func(context.Context) (scram.Auth, error) {
-			password, err := l.Password()
-			return scram.Auth{User: l.User, Pass: password}, err
-		})))
-	}
-	cl, err := kgo.NewClient(opts...)
-	if err != nil {
-		return nil, fmt.Errorf("bus: %w", err)
-	}
-	defer cl.Close()
-	res, err := cl.Request(ctx, req)
-	if err != nil {
-		return nil, explain(err, c.cfg)
-	}
-	return res, nil
 }

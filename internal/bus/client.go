@@ -45,18 +45,9 @@ func newClient(cfg Config) (*client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	kc := newKafkaClient(cfg)
-	return &client{cfg: cfg, t: transportOf(kc), kc: kc}, nil
+	t := cfg.transport()
+	return &client{cfg: cfg, t: t, kc: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: t}}, nil
 }
-
-// newKafkaClient returns a client of the client library. Close it with closeKafkaClient.
-func newKafkaClient(cfg Config) *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: cfg.transport()}
-}
-
-func transportOf(kc *kafka.Client) *transport { return kc.Transport.(*transport) }
-
-func closeKafkaClient(kc *kafka.Client) { transportOf(kc).release() }
 
 func (c Config) metadataTTL() time.Duration {
 	if c.Network == nil {
@@ -80,14 +71,12 @@ func (c *client) sayDamage(m Message) {
 
 func (c *client) close() { c.t.release() }
 
-func (c *client) get() *kafka.Client { return c.kc }
-
 // retry calls f, with a deadline, until it succeeds, fails for good or ctx ends.
-func (c *client) retry(ctx context.Context, f func(ctx context.Context, kc *kafka.Client) error) error {
+func (c *client) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	var o outage
 	for {
 		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-		err := f(callCtx, c.kc)
+		err := f(callCtx)
 		cancel()
 		if err == nil {
 			c.accepted.Store(true)
@@ -159,8 +148,8 @@ func (o *outage) ended(ctx context.Context) error {
 // know the topic after absentGrace.
 func (c *client) partitions(ctx context.Context, topic string) (n int, err error) {
 	var absent time.Time
-	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
-		n, err = askPartitions(ctx, c.cfg, topic)
+	err = c.retry(ctx, func(ctx context.Context) error {
+		counts, err := c.askPartitions(ctx, topic)
 		if errors.Is(err, ErrNoTopic) {
 			if absent.IsZero() {
 				absent = time.Now()
@@ -169,6 +158,7 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 				return errors.New(err.Error()) // not permanent yet
 			}
 		}
+		n = counts[topic]
 		return err
 	})
 	return n, err
@@ -184,15 +174,9 @@ func (c *client) count(ctx context.Context, topic string) (int, error) {
 	return c.partitions(ctx, topic)
 }
 
-// askPartitions asks the brokers how many partitions topic has.
-func askPartitions(ctx context.Context, cfg Config, topic string) (int, error) {
-	counts, err := askTopics(ctx, cfg, topic)
-	return counts[topic], err
-}
-
-// askTopics is askPartitions for several topics.
-func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions map[string]int, err error) {
-	now, err := askCluster(ctx, cfg, topics...)
+// askPartitions asks the brokers, once, how many partitions topics have.
+func (c *client) askPartitions(ctx context.Context, topics ...string) (partitions map[string]int, err error) {
+	now, err := c.t.know(ctx, true, topics...)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +185,7 @@ func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions ma
 		topic, err := now.topic(name)
 		if unknownTopic(err) {
 			return nil, fmt.Errorf("bus: topic %s on %s: %w, or this program has no right to it: create it with `ingest topics apply`, or grant the right",
-				name, strings.Join(cfg.Brokers, ", "), ErrNoTopic)
+				name, strings.Join(c.cfg.Brokers, ", "), ErrNoTopic)
 		}
 		if err != nil {
 			return nil, err
@@ -209,13 +193,6 @@ func askTopics(ctx context.Context, cfg Config, topics ...string) (partitions ma
 		partitions[name] = len(topic.Partitions)
 	}
 	return partitions, nil
-}
-
-// askCluster asks the brokers for the cluster and for topics.
-func askCluster(ctx context.Context, cfg Config, topics ...string) (*cluster, error) {
-	t := cfg.transport()
-	defer t.release()
-	return t.know(ctx, true, topics...)
 }
 
 // unknownTopic reports whether Kafka, or the client's cache, does not know a topic.
@@ -302,12 +279,14 @@ func innermost(err error) error {
 // Probe reports why Kafka cannot be used, or nil if a broker answers. It tries
 // once.
 func Probe(ctx context.Context, cfg Config) error {
-	if err := cfg.check(); err != nil {
+	c, err := newClient(cfg)
+	if err != nil {
 		return err
 	}
+	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	now, err := askCluster(ctx, cfg)
+	now, err := c.t.know(ctx, true)
 	if err != nil {
 		return explain(err, cfg)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/protocol/listoffsets"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -40,6 +39,7 @@ func (t *transport) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stale = true
+	clear(t.coordinators)
 }
 
 // know returns what is known of the cluster and of topics. It asks a broker if a topic is not
@@ -110,13 +110,11 @@ func (t *transport) ask() (q *question, began bool) {
 	}
 	go func() {
 		defer close(q.done)
-		ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
-		defer cancel()
-		res, err := t.anyone(ctx, &rawRequest{req, t.cfg.ClientID})
+		res, err := t.raw(t.ctx, anyNode, req)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if q.err = err; err == nil {
-			t.cluster, t.stale = clusterOf(res.(*rawResponse).Response.(*kmsg.MetadataResponse)), false
+			t.cluster, t.stale = clusterOf(res.(*kmsg.MetadataResponse)), false
 		}
 		t.asking = nil
 	}()
@@ -179,20 +177,16 @@ func (c *cluster) leader(at place) (int32, error) {
 	return p.Leader, nil
 }
 
-// offsets returns the offsets that belong to times in ms, or to FirstOffset or LastOffset, in
-// partitions of a topic; -1 is behind the end. It sends one request to each broker that leads some of
-// them. If committed, LastOffset is the one before which every transaction has ended. With an error
-// it returns the offsets that it got.
-func (t *transport) offsets(ctx context.Context, topic string, times map[int]int64, committed bool) (found map[int]int64, err error) {
+// offsets returns the offsets that belong to times in ms, or to FirstOffset, LastOffset or
+// newestTime, in partitions of a topic; -1 is behind the end. It sends one request to each broker
+// that leads some of them. If committed, LastOffset is the one before which every transaction has
+// ended. With an error it returns the offsets that it got.
+func (t *transport) offsets(ctx context.Context, topic string, times map[int]int64, committed bool) (found map[int]kmsg.ListOffsetsResponseTopicPartition, err error) {
 	now, err := t.know(ctx, false, topic)
 	if err != nil {
 		return nil, err
 	}
-	isolation := kafka.ReadUncommitted
-	if committed {
-		isolation = kafka.ReadCommitted
-	}
-	asks := make(map[int32]*listoffsets.Request)
+	asks := make(map[int32]*kmsg.ListOffsetsRequest)
 	for _, partition := range slices.Sorted(maps.Keys(times)) {
 		node, missing := now.leader(place{topic, partition})
 		if missing != nil {
@@ -200,27 +194,33 @@ func (t *transport) offsets(ctx context.Context, topic string, times map[int]int
 			continue
 		}
 		if asks[node] == nil {
-			asks[node] = &listoffsets.Request{ReplicaID: -1, IsolationLevel: int8(isolation), Topics: []listoffsets.RequestTopic{{Topic: topic}}}
+			asks[node] = &kmsg.ListOffsetsRequest{ReplicaID: -1, Topics: []kmsg.ListOffsetsRequestTopic{{Topic: topic}}}
+			if committed {
+				asks[node].IsolationLevel = int8(kafka.ReadCommitted)
+			}
 		}
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = int32(partition), times[partition]
 		of := &asks[node].Topics[0]
-		of.Partitions = append(of.Partitions, listoffsets.RequestPartition{Partition: int32(partition), CurrentLeaderEpoch: -1, Timestamp: times[partition]})
+		of.Partitions = append(of.Partitions, p)
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	found = make(map[int]int64)
+	found = make(map[int]kmsg.ListOffsetsResponseTopicPartition)
 	for node, req := range asks {
 		wg.Go(func() {
-			res, failed := askBroker[*listoffsets.Response](ctx, t, node, req)
+			res, failed := t.raw(ctx, node, req)
 			mu.Lock()
 			defer mu.Unlock()
 			if failed != nil {
 				err = failed
 				return
 			}
-			for _, of := range res.Topics {
+			for _, of := range res.(*kmsg.ListOffsetsResponse).Topics {
 				for _, p := range of.Partitions {
-					if found[int(p.Partition)] = p.Offset; p.ErrorCode != 0 {
-						delete(found, int(p.Partition))
+					if p.ErrorCode == 0 {
+						found[int(p.Partition)] = p
+					} else {
 						err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, p.Partition, kafka.Error(p.ErrorCode))
 					}
 				}
@@ -228,29 +228,37 @@ func (t *transport) offsets(ctx context.Context, topic string, times map[int]int
 		})
 	}
 	wg.Wait()
+	for partition := range times {
+		if _, ok := found[partition]; !ok && err == nil {
+			err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", topic, partition, errNotAnswered)
+		}
+	}
 	return found, err
 }
+
+// everywhere returns the same time for each of n partitions.
+func everywhere(n int, time int64) map[int]int64 {
+	times := make(map[int]int64)
+	for p := range n {
+		times[p] = time
+	}
+	return times
+}
+
+// newestTime stands for the newest message by its time.
+const newestTime = -3
 
 var errNotAnswered = errors.New("not in the answer")
 
 // offset is offsets for one partition.
 func (t *transport) offset(ctx context.Context, at place, time int64, committed bool) (int64, error) {
 	found, err := t.offsets(ctx, at.topic, map[int]int64{at.partition: time}, committed)
-	offset, ok := found[at.partition]
-	if !ok && err == nil {
-		err = fmt.Errorf("bus: offsets of topic %s partition %d: %w", at.topic, at.partition, errNotAnswered)
-	}
-	return offset, err
+	return found[at.partition].Offset, err
 }
 
 // endOf returns the offset behind the newest message of a partition that may be read.
 func (t *transport) endOf(ctx context.Context, at place) (int64, error) {
 	return t.offset(ctx, at, LastOffset, committedOnly(at.topic))
-}
-
-// offsetAt returns the offset that FirstOffset or LastOffset stands for now.
-func offsetAt(ctx context.Context, kc *kafka.Client, topic string, partition int, at int64) (int64, error) {
-	return transportOf(kc).offset(ctx, place{topic, partition}, at, false)
 }
 
 // topicID is the id that Kafka gives a new topic; zero if it is not known.
@@ -290,33 +298,31 @@ func (r *rawRequest) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger.
 func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
-		return nil, err
-	}
-	body, err := readBody(rw, maxRaw)
+	body, err := r.exchange(rw, maxRaw)
 	if err != nil {
 		return nil, err
 	}
 	defer giveBody(body)
-	d := wire{left: body}
+	d := decoder{left: body}
 	d.int32() // number of the request
 	if r.IsFlexible() {
 		d.bytes(1) // no tags
 	}
 	res := r.ResponseKind()
-	if err := errors.Join(d.err(), res.ReadFrom(d.left)); err != nil {
+	if err := errors.Join(d.answer(), res.ReadFrom(d.left)); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	return &rawResponse{res}, nil
 }
 
-// maxRaw is the most bytes of an answer to a rawRequest: decoded, it may take a hundred times as much memory.
-const maxRaw = 4 << 20
-
-// readBody reads an answer of at most so many bytes, without the four bytes of its length.
-func readBody(r io.Reader, most uint32) ([]byte, error) {
+// exchange sends the request and returns its answer, of at most so many bytes, without the four
+// bytes of its length.
+func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) ([]byte, error) {
+	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
+		return nil, err
+	}
 	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
+	if _, err := io.ReadFull(rw, length[:]); err != nil {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(length[:])
@@ -324,6 +330,30 @@ func readBody(r io.Reader, most uint32) ([]byte, error) {
 		return nil, errNotKafka
 	}
 	body := takeBody(int(n))
-	_, err := io.ReadFull(r, body)
+	_, err := io.ReadFull(rw, body)
 	return body, err
 }
+
+// raw sends a request that the client library does not know to the broker with a number, or to
+// any, and returns its answer.
+func (t *transport) raw(ctx context.Context, node int32, req kmsg.Request) (kmsg.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	send := t.anyone
+	if node != anyNode {
+		send = func(ctx context.Context, req protocol.Message) (protocol.Message, error) {
+			return t.toNode(ctx, node, req)
+		}
+	}
+	res, err := send(ctx, &rawRequest{req, t.cfg.ClientID})
+	if err != nil {
+		return nil, err
+	}
+	return res.(*rawResponse).Response, nil
+}
+
+// anyNode is no number of a broker.
+const anyNode int32 = -1
+
+// maxRaw is the most bytes of an answer to a rawRequest: decoded, it may take a hundred times as much memory.
+const maxRaw = 4 << 20

@@ -66,7 +66,7 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 			f.budget.give(reserved - memory)
 		}()
 	}
-	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) error {
+	err = f.c.retry(ctx, func(ctx context.Context) error {
 		if f.next < 0 {
 			at, err := f.resolve(ctx)
 			if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // followPace says how often Follow asks.
@@ -139,7 +139,7 @@ func (f *follower) regroup(ctx context.Context) error {
 
 // begin asks where to begin in a partition.
 func (f *follower) begin(ctx context.Context, p *followedPartition) error {
-	err := f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+	err := f.c.retry(ctx, func(ctx context.Context) (err error) {
 		p.End, err = f.c.t.endOf(ctx, place{f.topic, p.Partition})
 		return err
 	})
@@ -149,7 +149,7 @@ func (f *follower) begin(ctx context.Context, p *followedPartition) error {
 	at := f.to.Start(p.Followed)
 	p.fetcher = fetcher{c: f.c, topic: f.topic, partition: p.Partition, next: at.Offset}
 	p.shrunk = time.Time{}
-	return f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+	return f.c.retry(ctx, func(ctx context.Context) (err error) {
 		if p.next < 0 {
 			p.next, err = p.resolve(ctx)
 		}
@@ -169,7 +169,8 @@ func (f *follower) round(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for i, p := range f.parts {
-		end, known := ends[i]
+		found, known := ends[i]
+		end := found.Offset
 		switch {
 		case !known:
 			continue
@@ -232,13 +233,9 @@ func (f *follower) read(ctx context.Context, p *followedPartition) error {
 
 // ends returns where the partitions end, by their index in f.parts. A partition that has no
 // leader is left out: it is asked for again.
-func (f *follower) ends(ctx context.Context) (ends map[int]int64, err error) {
-	times := make(map[int]int64)
-	for i := range f.parts {
-		times[i] = LastOffset
-	}
-	err = f.c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
-		ends, err = f.c.t.offsets(ctx, f.topic, times, committedOnly(f.topic))
+func (f *follower) ends(ctx context.Context) (ends map[int]kmsg.ListOffsetsResponseTopicPartition, err error) {
+	err = f.c.retry(ctx, func(ctx context.Context) (err error) {
+		ends, err = f.c.t.offsets(ctx, f.topic, everywhere(len(f.parts), LastOffset), committedOnly(f.topic))
 		if err != nil && len(ends) > 0 {
 			f.c.t.expire()
 			return nil

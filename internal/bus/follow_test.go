@@ -124,8 +124,9 @@ func TestFollow(t *testing.T) {
 	if res := ask(t, cfg, req).(*kmsg.CreatePartitionsResponse); res.Topics[0].ErrorCode != 0 {
 		t.Fatal(res.Topics[0].ErrorCode)
 	}
+	c := openClient(t, cfg)
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // a broker shows new partitions after a moment
-		if n, err := askTopics(testContext(t), cfg, TopicAlerts); err == nil && n[TopicAlerts] == 3 {
+		if n, err := c.askPartitions(testContext(t), TopicAlerts); err == nil && n[TopicAlerts] == 3 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -213,10 +213,10 @@ func (r *groupRun) begin(gen *kafka.Generation) {
 func (r *groupRun) divided() bool {
 	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 	defer cancel()
-	n, err := askPartitions(ctx, r.group.cfg, r.group.topic)
+	counts, err := r.c.askPartitions(ctx, r.group.topic)
 	before := r.count
-	r.count = n
-	return err != nil || n != before
+	r.count = counts[r.group.topic]
+	return err != nil || r.count != before
 }
 
 // release ends the handlers of all partitions that this member has.
@@ -251,7 +251,7 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 func (r *groupRun) keptOut(cause error) error {
 	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 	defer cancel()
-	members, err := groupMembers(ctx, r.c.get(), r.group.name, r.group.topic)
+	members, err := r.c.groupMembers(ctx, r.group.name, r.group.topic)
 	who := strings.Join(members, ", ")
 	if err != nil || who == "" { // they may have left by now
 		who = "kafka-consumer-groups.sh --describe --members lists them"
@@ -260,8 +260,8 @@ func (r *groupRun) keptOut(cause error) error {
 }
 
 // groupMembers returns the client ids and hosts of the members of a group that read a topic.
-func groupMembers(ctx context.Context, kc *kafka.Client, group, topic string) (members []string, err error) {
-	res, err := kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
+func (c *client) groupMembers(ctx context.Context, group, topic string) (members []string, err error) {
+	res, err := c.kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
 	if err != nil {
 		return nil, fmt.Errorf("bus: group %s: %w", group, err)
 	}

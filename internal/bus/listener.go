@@ -271,11 +271,11 @@ func (c *requestConn) uncount() {
 // shortenRebalance changes a request to join a group, without the four bytes of its length:
 // the broker waits no longer than embeddedRebalance. Any bytes are safe to try.
 func shortenRebalance(b []byte) {
-	d := wire{left: b}
+	d := decoder{left: b}
 	d.int16() // key
 	version := d.int16()
-	d.int32()                         // number
-	d.bytes(max(int64(d.int16()), 0)) // client, in the old form in every version
+	d.int32()     // number
+	d.text(false) // client, in the old form in every version
 	flexible := version >= 6
 	d.tags(flexible)
 	d.text(flexible) // group
@@ -318,14 +318,14 @@ func checkProduce(b []byte) (refusal []byte, err error) {
 // parseProduce parses a request that writes. Any bytes are safe to try. Damage says what is
 // wrong with the first bad message.
 func parseProduce(b []byte) (req produceRequest, damage, err error) {
-	d := wire{left: b}
+	d := decoder{left: b}
 	d.int16() // key
 	req.version, req.number = d.int16(), d.int32()
 	if req.version < 3 || req.version > 13 {
 		return req, nil, errRequest
 	}
 	flexible := req.version >= 9
-	d.bytes(max(int64(d.int16()), 0)) // client, in the old form in every version
+	d.text(false) // client, in the old form in every version
 	d.tags(flexible)
 	d.text(flexible) // transactional id
 	req.acks = d.int16()
@@ -412,54 +412,4 @@ func checkBatch(b []byte) error {
 		return fmt.Errorf("%w: %d bytes follow the last of %d records", ErrDamage, len(d.left), batch.count)
 	}
 	return nil
-}
-
-// count takes the length of an array whose elements have at least one byte each.
-func (w *wire) count(flexible bool) int {
-	var n int64
-	if flexible {
-		n = int64(w.uvarint()) - 1
-	} else {
-		n = int64(w.int32())
-	}
-	if n > int64(len(w.left)) {
-		w.left, w.failed = nil, true
-		return 0
-	}
-	return int(max(n, 0))
-}
-
-func (w *wire) text(flexible bool) []byte {
-	if flexible {
-		return w.bytes(max(int64(w.uvarint())-1, 0))
-	}
-	return w.bytes(max(int64(w.int16()), 0))
-}
-
-func (w *wire) blob(flexible bool) []byte {
-	if flexible {
-		return w.text(true)
-	}
-	return w.bytes(max(int64(w.int32()), 0))
-}
-
-// tags skips fields that newer versions have.
-func (w *wire) tags(flexible bool) {
-	if !flexible {
-		return
-	}
-	for n := w.uvarint(); n > 0 && !w.failed; n-- {
-		w.uvarint()
-		w.bytes(int64(w.uvarint()))
-	}
-}
-
-func (w *wire) uvarint() uint64 {
-	v, n := binary.Uvarint(w.left)
-	if n <= 0 || v > 1<<32 {
-		w.left, w.failed = nil, true
-		return 0
-	}
-	w.left = w.left[n:]
-	return v
 }

@@ -54,11 +54,11 @@ func appendBytes(b, v []byte) []byte {
 // Time comes back in UTC. Any bytes are safe to try.
 func (m *Message) UnmarshalBinary(b []byte) error {
 	d := decoder{left: append([]byte(nil), b...)}
-	if v := d.bytes(1); d.err == nil && v[0] != messageVersion {
+	if v := d.bytes(1); !d.failed && v[0] != messageVersion {
 		return fmt.Errorf("bus: message in version %d of its form, this program reads %d: use the version that wrote it", v[0], messageVersion)
 	}
 	out := Message{
-		Topic: string(d.bytes(d.uvarint())), Key: string(d.bytes(d.uvarint())),
+		Topic: string(d.bytes(d.length())), Key: string(d.bytes(d.length())),
 		Partition: int(d.varint()), Offset: d.varint(),
 		Time: time.Unix(d.varint(), int64(d.uvarint()%1e9)).UTC(),
 	}
@@ -66,18 +66,18 @@ func (m *Message) UnmarshalBinary(b []byte) error {
 	if n > uint64(len(d.left))/2 { // a header takes two bytes at least
 		d.fail()
 	}
-	if n > 0 && d.err == nil {
+	if n > 0 && !d.failed {
 		out.Headers = make([]Header, n)
 	}
 	for i := range out.Headers {
-		out.Headers[i] = Header{Key: string(d.bytes(d.uvarint())), Value: d.nilBytes()}
+		out.Headers[i] = Header{Key: string(d.bytes(d.length())), Value: d.nilBytes()}
 	}
 	out.Value = d.nilBytes()
 	if len(d.left) > 0 {
 		d.fail()
 	}
-	if d.err != nil {
-		return d.err
+	if d.failed {
+		return errors.New("bus: message is damaged: this program did not write it")
 	}
 	*m = out
 	return nil
@@ -86,64 +86,13 @@ func (m *Message) UnmarshalBinary(b []byte) error {
 // BinaryTime returns the Time of the message whose binary form begins with b.
 func BinaryTime(b []byte) (at time.Time, ok bool) {
 	d := decoder{left: b}
-	if v := d.bytes(1); d.err != nil || v[0] != messageVersion {
+	if v := d.bytes(1); d.failed || v[0] != messageVersion {
 		return time.Time{}, false
 	}
-	d.bytes(d.uvarint())
-	d.bytes(d.uvarint())
+	d.bytes(d.length())
+	d.bytes(d.length())
 	d.varint()
 	d.varint()
 	at = time.Unix(d.varint(), int64(d.uvarint()%1e9)).UTC()
-	return at, d.err == nil
-}
-
-// decoder takes values off the front of left. After a failure all values are zero.
-type decoder struct {
-	left []byte
-	err  error
-}
-
-func (d *decoder) fail() {
-	if d.err == nil {
-		d.err = errors.New("bus: message is damaged: this program did not write it")
-	}
-	d.left = nil
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.left)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.left = d.left[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.left)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.left = d.left[n:]
-	return v
-}
-
-func (d *decoder) bytes(n uint64) []byte {
-	if n > uint64(len(d.left)) {
-		d.fail()
-		return nil
-	}
-	v := d.left[:n:n]
-	d.left = d.left[n:]
-	return v
-}
-
-func (d *decoder) nilBytes() []byte {
-	n := d.uvarint()
-	if n == 0 {
-		return nil
-	}
-	return d.bytes(n - 1)
+	return at, !d.failed
 }

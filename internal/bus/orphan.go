@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,10 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 // When the embedded broker starts after a kill it aborts the transactions that were open,
@@ -50,64 +47,63 @@ func markRunning(dir string) (killed bool, err error) {
 	return false, cmp.Or(folder.Sync(), folder.Close())
 }
 
-// orphans finds and ends the transactions that a killed broker left without a marker.
-type orphans struct{ client *kgo.Client }
-
 // endOrphans writes the missing markers and returns how many it wrote.
 func endOrphans(ctx context.Context, dial func() (net.Conn, error), addr string) (n int, err error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.MaxVersions(kversion.V3_0_0()), // newer requests name topics by id
-		kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return dial() }))
+	t := newTransport(Config{
+		Brokers: []string{addr},
+		Network: &Network{Dial: func(context.Context, string, string) (net.Conn, error) { return dial() }},
+	}, mostToOne)
+	defer t.close()
+	meta, err := t.raw(ctx, anyNode, kmsg.NewPtrMetadataRequest())
 	if err != nil {
 		return 0, err
 	}
-	defer cl.Close()
-	o := orphans{cl}
-	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, cl)
-	if err != nil {
-		return 0, err
-	}
-	for _, t := range meta.Topics {
-		if t.Topic == nil || *t.Topic == TopicWindows || strings.HasPrefix(*t.Topic, "__") {
+	for _, of := range meta.(*kmsg.MetadataResponse).Topics {
+		if of.Topic == nil || *of.Topic == TopicWindows || strings.HasPrefix(*of.Topic, "__") {
 			continue // windows are not written in transactions
 		}
-		for _, p := range t.Partitions {
-			producers, err := o.find(ctx, *t.Topic, p.Partition)
+		for _, p := range of.Partitions {
+			at := place{*of.Topic, int(p.Partition)}
+			producers, err := t.orphans(ctx, at)
 			for _, producer := range producers {
 				if err == nil {
-					err = o.end(ctx, *t.Topic, p.Partition, producer)
+					err = t.endOrphan(ctx, at, producer)
 				}
 				n++
 			}
 			if err != nil {
-				return n, fmt.Errorf("topic %s partition %d: %w", *t.Topic, p.Partition, err)
+				return n, fmt.Errorf("topic %s partition %d: %w", at.topic, at.partition, err)
 			}
 		}
 	}
 	return n, nil
 }
 
-// find returns the producers whose last transaction in a partition was aborted
+// orphans returns the producers whose last transaction in a partition was aborted
 // without a marker.
-func (o *orphans) find(ctx context.Context, topic string, partition int32) ([]int64, error) {
-	end, _, err := o.offset(ctx, topic, partition, LastOffset)
+func (t *transport) orphans(ctx context.Context, in place) ([]int64, error) {
+	end, err := t.offset(ctx, in, LastOffset, false)
 	if err != nil || end == 0 {
 		return nil, err
 	}
-	at, err := o.recent(ctx, topic, partition)
+	at, err := t.recent(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	open := make(map[int64]int64) // first offset, by producer
 	for at < end {
-		part, err := o.fetch(ctx, topic, partition, at)
+		part, _, err := t.fetch(ctx, nil, demand{place: in, next: at, most: MaxMessage, wait: time.Millisecond, urgent: true})
+		if err == nil && part.code != 0 {
+			err = part.code
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range part.AbortedTransactions {
-			open[a.ProducerID] = max(open[a.ProducerID], a.FirstOffset)
+		for _, a := range part.aborted {
+			open[a.producer] = max(open[a.producer], a.first)
 		}
 		before := at
-		for b := part.RecordBatches; len(b) > 0; {
+		for b := part.records; len(b) > 0; {
 			batch, rest, err := nextBatch(b)
 			if rest == nil && err != nil {
 				break
@@ -117,74 +113,38 @@ func (o *orphans) find(ctx context.Context, topic string, partition int32) ([]in
 				delete(open, batch.producer)
 			}
 		}
+		part.body.done()
 		if at == before {
 			at++
 		}
 	}
-	var producers []int64
-	for producer := range open {
-		producers = append(producers, producer)
-	}
-	slices.Sort(producers)
-	return producers, nil
+	return slices.Sorted(maps.Keys(open)), nil
 }
 
 // recent returns an offset at or before the beginning of every transaction that is open at
 // the end of the log.
-func (o *orphans) recent(ctx context.Context, topic string, partition int32) (int64, error) {
-	const newest = -3 // a time that Kafka takes for the newest there is
-	first, _, err := o.offset(ctx, topic, partition, FirstOffset)
+func (t *transport) recent(ctx context.Context, in place) (int64, error) {
+	first, err := t.offset(ctx, in, FirstOffset, false)
 	if err != nil {
 		return 0, err
 	}
-	_, at, err := o.offset(ctx, topic, partition, newest)
-	if err != nil || at <= 0 {
+	found, err := t.offsets(ctx, in.topic, map[int]int64{in.partition: newestTime}, false)
+	newest := found[in.partition].Timestamp
+	if err != nil || newest <= 0 {
 		return first, err
 	}
-	from, _, err := o.offset(ctx, topic, partition, max(at-orphanAge.Milliseconds(), 0))
+	from, err := t.offset(ctx, in, max(newest-orphanAge.Milliseconds(), 0), false)
 	return max(from, first), err
 }
 
-// offset returns the offset that belongs to a time in ms, and its own time.
-func (o *orphans) offset(ctx context.Context, topic string, partition int32, at int64) (offset, found int64, err error) {
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID = -1
-	t, p := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
-	p.Partition, p.Timestamp = partition, at
-	t.Topic, t.Partitions = topic, append(t.Partitions, p)
-	req.Topics = append(req.Topics, t)
-	res, err := req.RequestWith(ctx, o.client)
-	if err != nil {
-		return 0, 0, err
-	}
-	answer := res.Topics[0].Partitions[0]
-	return answer.Offset, answer.Timestamp, kerr.ErrorForCode(answer.ErrorCode)
-}
-
-func (o *orphans) fetch(ctx context.Context, topic string, partition int32, at int64) (part kmsg.FetchResponseTopicPartition, err error) {
-	req := kmsg.NewPtrFetchRequest()
-	req.ReplicaID, req.MinBytes, req.MaxBytes, req.IsolationLevel = -1, 1, math.MaxInt32, 1 // as fetcher.fetchOnce
-	t, p := kmsg.NewFetchRequestTopic(), kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = partition, at, MaxMessage
-	t.Topic, t.Partitions = topic, append(t.Partitions, p)
-	req.Topics = append(req.Topics, t)
-	res, err := req.RequestWith(ctx, o.client)
-	if err != nil {
-		return part, err
-	}
-	part = res.Topics[0].Partitions[0]
-	return part, kerr.ErrorForCode(part.ErrorCode)
-}
-
-func (o *orphans) end(ctx context.Context, topic string, partition int32, producer int64) error {
+func (t *transport) endOrphan(ctx context.Context, in place, producer int64) error {
 	req := kmsg.NewPtrWriteTxnMarkersRequest()
-	m, t := kmsg.NewWriteTxnMarkersRequestMarker(), kmsg.NewWriteTxnMarkersRequestMarkerTopic()
-	t.Topic, t.Partitions = topic, []int32{partition}
-	m.ProducerID, m.Topics = producer, append(m.Topics, t)
-	req.Markers = append(req.Markers, m)
-	res, err := req.RequestWith(ctx, o.client)
+	req.Markers = []kmsg.WriteTxnMarkersRequestMarker{{ProducerID: producer, Topics: []kmsg.WriteTxnMarkersRequestMarkerTopic{
+		{Topic: in.topic, Partitions: []int32{int32(in.partition)}},
+	}}}
+	res, err := t.raw(ctx, anyNode, req)
 	if err != nil {
 		return err
 	}
-	return kerr.ErrorForCode(res.Markers[0].Topics[0].Partitions[0].ErrorCode)
+	return errorOf(res.(*kmsg.WriteTxnMarkersResponse).Markers[0].Topics[0].Partitions[0].ErrorCode)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -247,22 +247,23 @@ func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[
 	}
 	// PartitionMaxBytes bounds the answer, not MaxBytes: where MaxBytes ends an answer, the
 	// embedded broker does not say which transactions were aborted.
-	req := &fetch.Request{ReplicaID: -1, MinBytes: 1, MaxBytes: math.MaxInt32, SessionEpoch: -1}
+	req := kmsg.NewPtrFetchRequest()
+	req.ReplicaID, req.MinBytes, req.MaxBytes, req.SessionEpoch = -1, 1, math.MaxInt32, -1
 	if p.committed {
 		req.IsolationLevel = int8(kafka.ReadCommitted)
 	}
 	for _, d := range batch {
 		wait = min(wait, time.Until(d.until))
-		i := slices.IndexFunc(req.Topics, func(t fetch.RequestTopic) bool { return t.Topic == d.topic })
+		i := slices.IndexFunc(req.Topics, func(t kmsg.FetchRequestTopic) bool { return t.Topic == d.topic })
 		if i < 0 {
-			i, req.Topics = len(req.Topics), append(req.Topics, fetch.RequestTopic{Topic: d.topic})
+			i, req.Topics = len(req.Topics), append(req.Topics, kmsg.FetchRequestTopic{Topic: d.topic})
 		}
-		req.Topics[i].Partitions = append(req.Topics[i].Partitions, fetch.RequestPartition{
-			Partition: int32(d.partition), CurrentLeaderEpoch: -1, FetchOffset: d.next, LogStartOffset: -1, PartitionMaxBytes: int32(d.most),
-		})
+		part := kmsg.NewFetchRequestTopicPartition()
+		part.Partition, part.FetchOffset, part.PartitionMaxBytes = int32(d.partition), d.next, int32(d.most)
+		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
 	}
-	req.MaxWaitTime = int32(max(wait+time.Millisecond-1, time.Millisecond).Milliseconds())
-	res, err := p.t.toNode(ctx, p.node, &fetchRequest{Request: req, clientID: p.t.cfg.ClientID})
+	req.MaxWaitMillis = int32(max(wait+time.Millisecond-1, time.Millisecond).Milliseconds())
+	res, err := p.t.toNode(ctx, p.node, &fetchRequest{rawRequest{req, p.t.cfg.ClientID}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,68 +23,66 @@ func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		began = false
-		known, err := g.hasPosition(ctx, kc, n)
-		if err != nil || known {
+	err = c.retry(ctx, func(ctx context.Context) error {
+		at, err := c.positions(ctx, g.name, map[string][]int{g.topic: upTo(n)})
+		if began = err == nil && len(at) == 0; !began {
 			return err
 		}
-		if err := g.commitEnd(ctx, kc, n); err != nil {
-			return err // another member may have been first: the next attempt sees its position
+		found, err := c.t.offsets(ctx, g.topic, everywhere(n, LastOffset), false)
+		if err != nil {
+			return err
 		}
-		began = true
-		return nil
+		ends := make(map[int]int64)
+		for p, end := range found {
+			ends[p] = end.Offset
+		}
+		return c.setPositions(ctx, g.name, g.topic, ends) // another member may have been first: the next attempt sees its position
 	})
-	return began, err
+	return began && err == nil, err
 }
 
-// hasPosition reports whether the group has committed anything.
-func (g *Group) hasPosition(ctx context.Context, kc *kafka.Client, partitions int) (bool, error) {
-	ask := &kafka.OffsetFetchRequest{GroupID: g.name, Topics: map[string][]int{g.topic: make([]int, partitions)}}
-	for p := range partitions {
-		ask.Topics[g.topic][p] = p
+// upTo returns the numbers of n partitions.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for p := range all {
+		all[p] = p
 	}
-	res, err := kc.OffsetFetch(ctx, ask)
+	return all
+}
+
+// positions returns what a group has committed in partitions of topics.
+func (c *client) positions(ctx context.Context, group string, of map[string][]int) (map[place]int64, error) {
+	res, err := c.kc.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: of})
 	if err == nil {
 		err = res.Error
 	}
 	if errors.Is(err, kafka.GroupIdNotFound) {
-		return false, nil // only the embedded broker answers so; Apache Kafka returns no positions
+		return nil, nil // only the embedded broker answers so; Apache Kafka returns no positions
 	}
 	if err != nil {
-		return false, fmt.Errorf("bus: position of group %s: %w", g.name, err)
+		return nil, fmt.Errorf("bus: position of group %s: %w", group, err)
 	}
-	for _, p := range res.Topics[g.topic] {
-		if p.Error != nil {
-			return false, fmt.Errorf("bus: position of group %s, partition %d: %w", g.name, p.Partition, p.Error)
-		}
-		if p.CommittedOffset >= 0 {
-			return true, nil
+	found := make(map[place]int64)
+	for topic, partitions := range res.Topics {
+		for _, p := range partitions {
+			if p.Error != nil {
+				return nil, fmt.Errorf("bus: position of group %s, topic %s partition %d: %w", group, topic, p.Partition, p.Error)
+			}
+			if p.CommittedOffset >= 0 {
+				found[place{topic, p.Partition}] = p.CommittedOffset
+			}
 		}
 	}
-	return false, nil
+	return found, nil
 }
 
-func (g *Group) commitEnd(ctx context.Context, kc *kafka.Client, partitions int) error {
-	times := make(map[int]int64)
-	for p := range partitions {
-		times[p] = LastOffset
+// setPositions sets the positions of a group that has no members, by partition.
+func (c *client) setPositions(ctx context.Context, group, topic string, at map[int]int64) error {
+	commit := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: make(map[string][]kafka.OffsetCommit)}
+	for p, offset := range at {
+		commit.Topics[topic] = append(commit.Topics[topic], kafka.OffsetCommit{Partition: p, Offset: offset})
 	}
-	ends, err := transportOf(kc).offsets(ctx, g.topic, times, false)
-	if err != nil {
-		return err
-	}
-	var positions []kafka.OffsetCommit
-	for p, end := range ends {
-		positions = append(positions, kafka.OffsetCommit{Partition: p, Offset: end})
-	}
-	return commitPositions(ctx, kc, g.name, g.topic, positions)
-}
-
-// commitPositions sets the positions of a group that has no members.
-func commitPositions(ctx context.Context, kc *kafka.Client, group, topic string, positions []kafka.OffsetCommit) error {
-	commit := &kafka.OffsetCommitRequest{GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: positions}}
-	res, err := kc.OffsetCommit(ctx, commit)
+	res, err := c.kc.OffsetCommit(ctx, commit)
 	if err != nil {
 		return fmt.Errorf("bus: position of group %s: %w", group, err)
 	}

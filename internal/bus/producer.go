@@ -153,7 +153,7 @@ func PartitionOf(key string, n int) int {
 // sendBatch sends msgs in one request.
 func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, msgs []*Message) error {
 	missing, since := false, time.Now()
-	err := p.c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
+	err := p.c.retry(ctx, func(ctx context.Context) error {
 		if missing {
 			// What this program knows of the topic may be out of date.
 			n, err := p.c.partitions(ctx, topic)
@@ -169,7 +169,7 @@ func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, m
 			}
 			missing = false
 		}
-		err := produceOnce(ctx, kc, topic, partition, msgs)
+		err := p.c.produceOnce(ctx, topic, partition, msgs)
 		if err == nil {
 			p.c.allowed.Store(true)
 		}
@@ -193,8 +193,8 @@ func tooLarge(m *Message) error {
 		ErrTooLarge, m.Size(), m.Key, m.Topic)
 }
 
-func produceOnce(ctx context.Context, kc *kafka.Client, topic string, partition int, msgs []*Message) error {
-	res, err := kc.Produce(ctx, &kafka.ProduceRequest{
+func (c *client) produceOnce(ctx context.Context, topic string, partition int, msgs []*Message) error {
+	res, err := c.kc.Produce(ctx, &kafka.ProduceRequest{
 		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records(msgs)...), Compression: compressionOf(topic),
 	})
 	if err != nil {

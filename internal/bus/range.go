@@ -3,8 +3,6 @@ package bus
 import (
 	"context"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // Range is a part of a topic: in every partition the messages from offset From up to but
@@ -18,16 +16,16 @@ type Range struct {
 // Bounds returns the offset of the first message that a partition holds, and the one
 // behind its last. It asks once.
 func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first, end int64, err error) {
-	if err := cfg.check(); err != nil {
+	c, err := newClient(cfg)
+	if err != nil {
 		return 0, 0, err
 	}
+	defer c.close()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	t := cfg.transport()
-	defer t.release()
 	at := place{topic, partition}
-	if first, err = t.offset(ctx, at, FirstOffset, false); err == nil {
-		end, err = t.endOf(ctx, at)
+	if first, err = c.t.offset(ctx, at, FirstOffset, false); err == nil {
+		end, err = c.t.endOf(ctx, at)
 	}
 	return first, end, err
 }
@@ -46,7 +44,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 	}
 	at := place{topic, partition}
 	var first, end int64
-	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
 		if end, err = c.t.offset(ctx, at, LastOffset, committedOnly(topic) && !r.Settled); err != nil {
 			return err
 		}

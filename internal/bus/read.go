@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // readWait is how long a fetch waits for the next message.
@@ -92,7 +90,7 @@ func readPartition(ctx context.Context, c *client, memory *budget, topic string,
 	next := offset
 	var end int64
 	at := place{topic, partition}
-	err := c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		if end, err = c.t.endOf(ctx, at); err == nil && offset == FirstOffset {
 			next, err = c.t.offset(ctx, at, FirstOffset, false) // so that an empty partition is at its end
 		}

@@ -220,25 +220,16 @@ func (d *decoder) record() (r rawRecord, err error) {
 	if size < 0 || size > int64(len(d.left)) {
 		return r, errRecord
 	}
-	body := decoder{left: d.bytes(uint64(size))}
+	body := decoder{left: d.bytes(size)}
 	body.bytes(1) // attributes; none are in use
 	r.time, r.offset = body.varint(), body.varint()
 	r.key, r.value = body.nullable(), body.nullable()
 	r.headerCount = body.varint()
 	r.headers, r.size = body.left, int(size)
-	if d.err != nil || body.err != nil || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes at least two bytes
+	if d.failed || body.failed || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes at least two bytes
 		return r, errRecord
 	}
 	return r, nil
-}
-
-// nullable is nilBytes in the encoding of records: a length of -1 is nil.
-func (d *decoder) nullable() []byte {
-	n := d.varint()
-	if n == -1 {
-		return nil
-	}
-	return d.bytes(uint64(n)) // a negative length is longer than anything
 }
 
 // check returns an error if the record cannot be a message.
@@ -254,7 +245,7 @@ func (r *rawRecord) check() error {
 		d.nullable()
 		d.nullable()
 	}
-	if d.err != nil || len(d.left) > 0 {
+	if d.failed || len(d.left) > 0 {
 		return errRecord
 	}
 	return nil

@@ -1,23 +1,17 @@
 package bus
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/protocol/fetch"
 )
 
-// fetchRequest asks a leader for messages and returns the bytes of the answer. The client
-// library would unpack the answer while it reads it, and trust the lengths in it.
-type fetchRequest struct {
-	*fetch.Request
-	clientID string
-	version  int16 // of request and answer; set by the connection
-}
+// fetchRequest asks a leader for messages and returns the bytes of the answer, which several
+// readers decode.
+type fetchRequest struct{ rawRequest }
 
 // fetchResponse is the answer, without the four bytes of its length.
 type fetchResponse struct {
@@ -27,25 +21,22 @@ type fetchResponse struct {
 
 func (*fetchResponse) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
-// Required implements protocol.RawExchanger.
-func (r *fetchRequest) Required(versions map[protocol.ApiKey]int16) bool {
-	r.version = versions[protocol.Fetch]
-	return true
+// speaks takes the version from what the broker speaks. Version 12 has another form.
+func (r *fetchRequest) speaks(newest map[protocol.ApiKey]int16) {
+	r.SetVersion(min(newest[protocol.Fetch], 11))
 }
 
 // RawExchange implements protocol.RawExchanger.
 func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if r.version < 4 {
+	version := r.GetVersion()
+	if version < 4 {
 		return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
 	}
-	if err := protocol.WriteRequest(rw, r.version, 1, r.clientID, r.Request); err != nil {
-		return nil, err
-	}
-	body, err := readBody(rw, maxResponse)
+	body, err := r.exchange(rw, maxResponse)
 	if err != nil {
 		return nil, err
 	}
-	return &fetchResponse{version: r.version, body: body}, nil
+	return &fetchResponse{version, body}, nil
 }
 
 // bodies holds the memory of decoded answers, for the next answers.
@@ -79,7 +70,7 @@ func (f *fetched) end(topic string) int64 {
 
 // parse parses the answer. Any bytes are safe to try.
 func (r *fetchResponse) parse() (map[place]fetched, error) {
-	d := wire{left: r.body}
+	d := decoder{left: r.body}
 	d.int32() // number of the request
 	d.int32() // throttle time in ms
 	if r.version >= 7 {
@@ -96,11 +87,11 @@ func (r *fetchResponse) parse() (map[place]fetched, error) {
 			found[at] = r.partition(&d)
 		}
 	}
-	return found, d.err()
+	return found, d.answer()
 }
 
 // partition parses what follows the number of a partition.
-func (r *fetchResponse) partition(d *wire) (f fetched) {
+func (r *fetchResponse) partition(d *decoder) (f fetched) {
 	f.code = kafka.Error(d.int16())
 	f.high, f.stable = d.int64(), d.int64()
 	if r.version >= 5 {
@@ -118,49 +109,10 @@ func (r *fetchResponse) partition(d *wire) (f fetched) {
 	return f
 }
 
-var errAnswer = fmt.Errorf("bus: a length in the broker's answer is wrong: %w", io.ErrUnexpectedEOF)
-
-// wire takes values of Kafka's protocol off the front of left. After a failure all values
-// are zero.
-type wire struct {
-	left   []byte
-	failed bool
-}
-
-func (w *wire) err() error {
-	if w.failed {
-		return errAnswer
+// answer returns an error if a length in a broker's answer was wrong.
+func (d *decoder) answer() error {
+	if d.failed {
+		return fmt.Errorf("bus: a length in the broker's answer is wrong: %w", io.ErrUnexpectedEOF)
 	}
 	return nil
-}
-
-func (w *wire) bytes(n int64) []byte {
-	if n < 0 || n > int64(len(w.left)) {
-		w.left, w.failed = nil, true
-		return nil
-	}
-	b := w.left[:n:n]
-	w.left = w.left[n:]
-	return b
-}
-
-func (w *wire) int16() int16 {
-	if b := w.bytes(2); b != nil {
-		return int16(binary.BigEndian.Uint16(b))
-	}
-	return 0
-}
-
-func (w *wire) int32() int32 {
-	if b := w.bytes(4); b != nil {
-		return int32(binary.BigEndian.Uint32(b))
-	}
-	return 0
-}
-
-func (w *wire) int64() int64 {
-	if b := w.bytes(8); b != nil {
-		return int64(binary.BigEndian.Uint64(b))
-	}
-	return 0
 }

@@ -294,8 +294,9 @@ func TestMembersBeginAgainWhenTheTopicGrows(t *testing.T) {
 	if res := ask(t, cfg, req).(*kmsg.CreatePartitionsResponse); res.Topics[0].ErrorCode != 0 {
 		t.Fatal(kerr.ErrorForCode(res.Topics[0].ErrorCode))
 	}
+	to := openClient(t, cfg)
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if n, err := askPartitions(testContext(t), cfg, TopicWindows); err == nil && n == 4 {
+		if n, err := to.askPartitions(testContext(t), TopicWindows); err == nil && n[TopicWindows] == 4 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -530,9 +531,7 @@ func TestSuspendedOverGenerations(t *testing.T) {
 // evict removes a member from the group, as the broker does when its session has ended.
 func evict(t *testing.T, cfg Config, member string) {
 	t.Helper()
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	res, err := kc.LeaveGroup(testContext(t), &kafka.LeaveGroupRequest{GroupID: "tcm-test", Members: []kafka.LeaveGroupRequestMember{{ID: member}}})
+	res, err := openClient(t, cfg).kc.LeaveGroup(testContext(t), &kafka.LeaveGroupRequest{GroupID: "tcm-test", Members: []kafka.LeaveGroupRequestMember{{ID: member}}})
 	if err == nil {
 		err = res.Error
 	}

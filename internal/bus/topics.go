@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type TopicStatus struct {
 	Compacted  bool     // the last message of each key stays
 	Retain     Retain   // how much is kept if not compacted; Time below 0: no limit
 	Segment    int64    // bytes of a file of the log; Kafka removes whole files
+	largest    int64    // bytes of a batch of messages
 	Notes      []string // Apply's changes, and settings that this program needs otherwise
 }
 
@@ -177,8 +179,8 @@ func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]Topi
 	defer c.close()
 	created := make(map[string]bool) // also by an attempt that failed afterwards
 	var status []TopicStatus
-	err = c.retry(ctx, func(ctx context.Context, kc *kafka.Client) error {
-		status, err = applyOnce(ctx, kc, cfg, partitions, replication, created)
+	err = c.retry(ctx, func(ctx context.Context) error {
+		status, err = c.apply(ctx, partitions, replication, created)
 		return err
 	})
 	if err != nil {
@@ -187,22 +189,26 @@ func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]Topi
 	return status, nil
 }
 
-func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, replication int, created map[string]bool) ([]TopicStatus, error) {
-	plans := plan(cfg)
+func (c *client) apply(ctx context.Context, partitions, replication int, created map[string]bool) ([]TopicStatus, error) {
+	plans := plan(c.cfg)
 	if partitions == 0 {
-		var err error
-		if partitions, err = partitionsForNew(ctx, cfg); err != nil {
+		now, err := c.t.know(ctx, true, MachineTopics()...)
+		if err != nil {
 			return nil, err
 		}
+		for _, t := range MachineTopics() { // as many as the existing ones have
+			partitions = max(partitions, len(now.Topics[t].Partitions))
+		}
+		partitions = cmp.Or(partitions, DefaultPartitions)
 	}
-	if err := create(ctx, kc, plans, partitions, replication, created); err != nil {
+	if err := c.create(ctx, plans, partitions, replication, created); err != nil {
 		return nil, err
 	}
 	names := make([]string, len(plans))
 	for i, p := range plans {
 		names[i] = p.name
 	}
-	status, err := describe(ctx, cfg, names)
+	status, err := c.describe(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +219,7 @@ func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, re
 			continue
 		}
 		before := s.Retain
-		if err := s.retain(ctx, kc, p, cfg.Retain[p.name]); err != nil {
+		if err := s.retain(ctx, c.kc, p, c.cfg.Retain[p.name]); err != nil {
 			return nil, err
 		}
 		if s.Known && s.Retain != before {
@@ -221,7 +227,7 @@ func applyOnce(ctx context.Context, kc *kafka.Client, cfg Config, partitions, re
 		}
 	}
 	noteCounts(status)
-	return status, awaitRetained(ctx, cfg, changed)
+	return status, c.awaitRetained(ctx, changed)
 }
 
 // settleTime bounds how long Apply waits until the broker shows what it has accepted.
@@ -229,13 +235,13 @@ const settleTime = 10 * time.Second
 
 // awaitRetained waits until the broker shows how much the changed topics keep: it accepts a
 // change before it shows it. It gives up after settleTime, without an error: the change is made.
-func awaitRetained(ctx context.Context, cfg Config, changed []TopicStatus) error {
+func (c *client) awaitRetained(ctx context.Context, changed []TopicStatus) error {
 	names := make([]string, len(changed))
 	for i := range changed {
 		names[i] = changed[i].Name
 	}
 	for began := time.Now(); len(changed) > 0 && time.Since(began) < settleTime; {
-		now, err := describe(ctx, cfg, names)
+		now, err := c.describe(ctx, names)
 		if err != nil {
 			return err
 		}
@@ -251,25 +257,8 @@ func awaitRetained(ctx context.Context, cfg Config, changed []TopicStatus) error
 	return nil
 }
 
-// partitionsForNew returns how many partitions a new topic of machines gets: as many as the
-// existing ones have.
-func partitionsForNew(ctx context.Context, cfg Config) (int, error) {
-	now, err := askCluster(ctx, cfg, MachineTopics()...)
-	if err != nil {
-		return 0, err
-	}
-	most := 0
-	for _, t := range MachineTopics() {
-		most = max(most, len(now.Topics[t].Partitions))
-	}
-	if most == 0 {
-		most = DefaultPartitions
-	}
-	return most, nil
-}
-
 // create makes the missing topics and notes their names in created.
-func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions, replication int, created map[string]bool) error {
+func (c *client) create(ctx context.Context, plans []topicPlan, partitions, replication int, created map[string]bool) error {
 	req := &kafka.CreateTopicsRequest{}
 	for _, p := range plans {
 		t := kafka.TopicConfig{Topic: p.name, NumPartitions: partitions, ReplicationFactor: replication}
@@ -281,7 +270,7 @@ func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions
 		}
 		req.Topics = append(req.Topics, t)
 	}
-	res, err := kc.CreateTopics(ctx, req)
+	res, err := c.kc.CreateTopics(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -300,17 +289,16 @@ func create(ctx context.Context, kc *kafka.Client, plans []topicPlan, partitions
 // Describe returns the status of topics, in the order of its arguments. It asks once. For a
 // missing topic it returns ErrNoTopic.
 func Describe(ctx context.Context, cfg Config, topics ...string) ([]TopicStatus, error) {
-	if err := cfg.check(); err != nil {
+	c, err := newClient(cfg)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := askTopics(ctx, cfg, topics...); err != nil {
+	defer c.close()
+	if _, err := c.askPartitions(ctx, topics...); err != nil {
 		return nil, explain(err, cfg)
 	}
-	status, err := describe(ctx, cfg, topics)
-	if err != nil {
-		return nil, explain(err, cfg)
-	}
-	return status, nil
+	status, err := c.describe(ctx, topics)
+	return status, explain(err, cfg)
 }
 
 // describedSettings are the settings that a TopicStatus depends on.
@@ -319,8 +307,8 @@ var describedSettings = []string{
 }
 
 // describe returns the status of topics, with notes on settings that would hurt.
-func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, error) {
-	now, err := askCluster(ctx, cfg, names...)
+func (c *client) describe(ctx context.Context, names []string) ([]TopicStatus, error) {
+	now, err := c.t.know(ctx, true, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -336,9 +324,7 @@ func describe(ctx context.Context, cfg Config, names []string) ([]TopicStatus, e
 			ResourceType: kafka.ResourceTypeTopic, ResourceName: name, ConfigNames: describedSettings,
 		})
 	}
-	kc := newKafkaClient(cfg)
-	defer closeKafkaClient(kc)
-	found, err := kc.DescribeConfigs(ctx, ask)
+	found, err := c.kc.DescribeConfigs(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -371,6 +357,8 @@ func (s *TopicStatus) read(name, value string) {
 		s.Retain.Time = time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	case name == "retention.bytes":
 		s.Retain.Bytes = n
+	case name == "max.message.bytes":
+		s.largest = n
 	case name == "segment.bytes":
 		s.Segment = n
 	}

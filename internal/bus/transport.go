@@ -56,6 +56,8 @@ type transport struct {
 	stale   bool            // something has changed
 	asking  *question       // under way; nil: none
 	good    string          // address of the broker that answered last
+
+	coordinators map[coordinated]int32 // brokers, since the last failure
 }
 
 // transportKey is what clients with the same transport have in common.
@@ -103,7 +105,7 @@ func (t *transport) release() {
 func newTransport(cfg Config, limit int) *transport {
 	t := &transport{
 		cfg: cfg, limit: limit, born: time.Now(), peers: make(map[string]*peer), pollers: make(map[pollerKey]*poller),
-		cluster: &cluster{}, topics: make(map[string]bool),
+		cluster: &cluster{}, topics: make(map[string]bool), coordinators: make(map[coordinated]int32),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
@@ -126,6 +128,7 @@ func (t *transport) reset() {
 	defer t.mu.Unlock()
 	t.resets++
 	t.stale = true
+	clear(t.coordinators)
 	for _, p := range t.peers {
 		p.drop()
 	}
@@ -380,14 +383,19 @@ func (t *transport) send(ctx context.Context, now *cluster, req protocol.Message
 		}
 		return t.toNode(ctx, b.ID, req)
 	case protocol.GroupMessage:
-		p := pinned{kind: ofGroup, key: m.Group()}
-		node, err := p.find(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		return t.toNode(ctx, node, req)
+		return t.toCoordinator(ctx, coordinated{ofGroup, m.Group()}, req)
+	case protocol.TransactionalMessage:
+		return t.toCoordinator(ctx, coordinated{ofTransaction, m.Transaction()}, req)
 	}
 	return t.anyone(ctx, req)
+}
+
+func (t *transport) toCoordinator(ctx context.Context, of coordinated, req protocol.Message) (protocol.Message, error) {
+	node, err := t.coordinator(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	return t.toNode(ctx, node, req)
 }
 
 // toNode sends a request to the broker with a number.

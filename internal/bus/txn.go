@@ -17,7 +17,6 @@ import (
 	"github.com/segmentio/kafka-go/protocol/addpartitionstotxn"
 	"github.com/segmentio/kafka-go/protocol/endtxn"
 	"github.com/segmentio/kafka-go/protocol/initproducerid"
-	"github.com/segmentio/kafka-go/protocol/offsetfetch"
 	"github.com/segmentio/kafka-go/protocol/txnoffsetcommit"
 )
 
@@ -44,8 +43,6 @@ type Txn struct {
 	sequence  map[place]int32 // of the next message
 	positions map[string]int64
 	restart   int64 // committed for the partition's own topic while it has no position
-	ofTxn     pinned
-	ofGroup   pinned
 	stray     bool  // a request got no answer, and may still reach the broker
 	dead      error // returned by every later Publish
 }
@@ -64,8 +61,6 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 		p: p, c: p.f.c, id: fmt.Sprintf("%s-%d", p.group, p.ID()),
 		sequence: make(map[place]int32), positions: make(map[string]int64), restart: -1,
 	}
-	t.ofTxn = pinned{kind: ofTransaction, key: t.id}
-	t.ofGroup = pinned{kind: ofGroup, key: p.group}
 	err := t.repeat(ctx, "take the transactional id", t.initOnce)
 	if err == nil {
 		err = t.healIfStuck(ctx)
@@ -263,11 +258,11 @@ func unanswered(err error) bool {
 // initOnce makes this member the owner of the transactional id. It never sends its old
 // producer id: a broker would take that for a repair by the present owner.
 func (t *Txn) initOnce(ctx context.Context) error {
-	res, err := coordinate[*initproducerid.Response](ctx, t.c.t, &t.ofTxn, &initproducerid.Request{
+	res, err := call[*initproducerid.Response](ctx, t.c.t, &initproducerid.Request{
 		TransactionalID: t.id, TransactionTimeoutMs: int32(txnTimeout.Milliseconds()), ProducerID: -1, ProducerEpoch: -1,
 	})
 	if err == nil {
-		err = t.ofTxn.check(res.ErrorCode)
+		err = errorOf(res.ErrorCode)
 	}
 	if errors.Is(err, kafka.InvalidTransactionTimeout) {
 		return fmt.Errorf("%w: set the broker's transaction.max.timeout.ms to %d or more", err, txnTimeout.Milliseconds())
@@ -281,31 +276,15 @@ func (t *Txn) initOnce(ctx context.Context) error {
 
 // fetchPositions reads what the group has committed.
 func (t *Txn) fetchPositions(ctx context.Context, topics []string) error {
-	req := &offsetfetch.Request{GroupID: t.ofGroup.key}
+	of := make(map[string][]int)
 	for _, topic := range topics {
-		req.Topics = append(req.Topics, offsetfetch.RequestTopic{Name: topic, PartitionIndexes: []int32{int32(t.p.ID())}})
+		of[topic] = []int{t.p.ID()}
 	}
-	res, err := coordinate[*offsetfetch.Response](ctx, t.c.t, &t.ofGroup, req)
-	if err == nil {
-		err = t.ofGroup.check(res.ErrorCode)
+	found, err := t.c.positions(ctx, t.p.group, of)
+	for at, offset := range found {
+		t.positions[at.topic] = offset
 	}
-	if errors.Is(err, kafka.GroupIdNotFound) {
-		return nil // the embedded broker answers so for a group without positions
-	}
-	if err != nil {
-		return err
-	}
-	for _, topic := range res.Topics {
-		for _, p := range topic.Partitions {
-			if err := t.ofGroup.check(p.ErrorCode); err != nil {
-				return fmt.Errorf("topic %s: %w", topic.Name, err)
-			}
-			if p.CommittedOffset >= 0 {
-				t.positions[topic.Name] = p.CommittedOffset
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // findRestart sets the offset that is committed until there is a position.
@@ -356,13 +335,13 @@ func (t *Txn) addPartitions(ctx context.Context, places []place) error {
 		req.Topics = append(req.Topics, addpartitionstotxn.RequestTopic{Name: at.topic, Partitions: []int32{int32(at.partition)}})
 	}
 	return t.repeat(ctx, "begin a transaction", func(ctx context.Context) error {
-		res, err := coordinate[*addpartitionstotxn.Response](ctx, t.c.t, &t.ofTxn, req)
+		res, err := call[*addpartitionstotxn.Response](ctx, t.c.t, req)
 		if err != nil {
 			return err
 		}
 		for _, topic := range res.Results {
 			for _, p := range topic.Results {
-				err := t.ofTxn.check(p.ErrorCode)
+				err := errorOf(p.ErrorCode)
 				if errors.Is(err, operationNotAttempted) {
 					continue // the partition that was refused has another error
 				}
@@ -393,13 +372,13 @@ func (t *Txn) missing(ctx context.Context, at place, err error) error {
 // addOffsets tells the coordinator that the transaction will commit positions.
 func (t *Txn) addOffsets(ctx context.Context) error {
 	return t.repeat(ctx, "begin to commit positions", func(ctx context.Context) error {
-		res, err := coordinate[*addoffsetstotxn.Response](ctx, t.c.t, &t.ofTxn, &addoffsetstotxn.Request{
-			TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, GroupID: t.ofGroup.key,
+		res, err := call[*addoffsetstotxn.Response](ctx, t.c.t, &addoffsetstotxn.Request{
+			TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, GroupID: t.p.group,
 		})
 		if err != nil {
 			return err
 		}
-		return t.ofTxn.check(res.ErrorCode)
+		return errorOf(res.ErrorCode)
 	})
 }
 
@@ -422,7 +401,7 @@ func (t *Txn) commitPositions(ctx context.Context, positions map[string]int64) e
 // commitIn is commitPositions as a member of one generation.
 func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map[string]int64) error {
 	req := &txnoffsetcommit.Request{
-		TransactionalID: t.id, GroupID: t.ofGroup.key, ProducerID: t.producer, ProducerEpoch: t.epoch,
+		TransactionalID: t.id, GroupID: t.p.group, ProducerID: t.producer, ProducerEpoch: t.epoch,
 		GenerationID: gen.ID, MemberID: gen.MemberID,
 	}
 	for topic, at := range positions {
@@ -431,14 +410,14 @@ func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map
 		}})
 	}
 	return t.repeat(ctx, "commit positions", func(ctx context.Context) error {
-		res, err := coordinate[*txnoffsetcommit.Response](ctx, t.c.t, &t.ofGroup, req)
+		res, err := call[*txnoffsetcommit.Response](ctx, t.c.t, req)
 		if err != nil {
 			t.stray = t.stray || unanswered(err)
 			return err
 		}
 		for _, topic := range res.Topics {
 			for _, p := range topic.Partitions {
-				if err := t.ofGroup.check(p.ErrorCode); err != nil {
+				if err := errorOf(p.ErrorCode); err != nil {
 					return t.missing(ctx, place{topic.Name, int(p.Partition)}, err)
 				}
 			}
@@ -449,12 +428,12 @@ func (t *Txn) commitIn(ctx context.Context, gen *kafka.Generation, positions map
 
 // end commits or aborts the transaction. It may be repeated.
 func (t *Txn) end(ctx context.Context, commit bool) error {
-	res, err := coordinate[*endtxn.Response](ctx, t.c.t, &t.ofTxn, &endtxn.Request{
+	res, err := call[*endtxn.Response](ctx, t.c.t, &endtxn.Request{
 		TransactionalID: t.id, ProducerID: t.producer, ProducerEpoch: t.epoch, Committed: commit,
 	})
 	if err != nil {
 		t.stray = t.stray || unanswered(err)
 		return err
 	}
-	return t.ofTxn.check(res.ErrorCode)
+	return errorOf(res.ErrorCode)
 }

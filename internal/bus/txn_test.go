@@ -70,7 +70,7 @@ func committed(t *testing.T, cfg Config, topic string, partition int32) (got []s
 	}
 	defer c.close()
 	var end int64
-	err = c.retry(ctx, func(ctx context.Context, _ *kafka.Client) (err error) {
+	err = c.retry(ctx, func(ctx context.Context) (err error) {
 		end, err = c.t.endOf(ctx, place{topic, int(partition)})
 		return err
 	})
@@ -529,10 +529,9 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 		if _, err := p.Fetch(ctx, 1, 0); !errors.Is(err, ErrLost) {
 			t.Errorf("Fetch after that: %v", err)
 		}
-		kc := newKafkaClient(cfg)
-		defer closeKafkaClient(kc)
-		end, _ := offsetAt(ctx, kc, TopicResults, 0, LastOffset)
-		if stable, err := transportOf(kc).endOf(ctx, place{TopicResults, 0}); err != nil || stable != end {
+		to := openClient(t, cfg).t
+		end, _ := to.offset(ctx, place{TopicResults, 0}, LastOffset, false)
+		if stable, err := to.endOf(ctx, place{TopicResults, 0}); err != nil || stable != end {
 			t.Errorf("a transaction is open from %d on, of %d; %v", stable, end, err)
 		}
 	})

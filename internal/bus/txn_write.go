@@ -127,11 +127,11 @@ func (t *Txn) produceTo(ctx context.Context, leader int32, outs []*outgoing) err
 			{Partition: int32(o.at.partition), RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(o.raw)}},
 		}})
 	}
-	res, err := askBroker[*produce.Response](ctx, t.c.t, leader, req)
+	res, err := t.c.t.toNode(ctx, leader, req)
 	if err != nil {
 		return err
 	}
-	for _, topic := range res.Topics {
+	for _, topic := range res.(*produce.Response).Topics {
 		for _, p := range topic.Partitions {
 			at := place{topic.Topic, int(p.Partition)}
 			i := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })

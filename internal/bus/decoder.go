@@ -1,0 +1,122 @@
+package bus
+
+import "encoding/binary"
+
+// decoder takes values off the front of left. After a failure all values are zero.
+type decoder struct {
+	left   []byte
+	failed bool
+}
+
+func (d *decoder) fail() { d.left, d.failed = nil, true }
+
+func (d *decoder) bytes(n int64) []byte {
+	if n < 0 || n > int64(len(d.left)) {
+		d.fail()
+		return nil
+	}
+	v := d.left[:n:n]
+	d.left = d.left[n:]
+	return v
+}
+
+func (d *decoder) int16() int16 {
+	if b := d.bytes(2); b != nil {
+		return int16(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+func (d *decoder) int32() int32 {
+	if b := d.bytes(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (d *decoder) int64() int64 {
+	if b := d.bytes(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.left)
+	return varintOf(d, v, n)
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.left)
+	return varintOf(d, v, n)
+}
+
+// varintOf takes the n bytes of a value off the front, unless there are none.
+func varintOf[T int64 | uint64](d *decoder, v T, n int) T {
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.left = d.left[n:]
+	return v
+}
+
+// length is uvarint for a number of bytes or values; -1 if it is longer than anything.
+func (d *decoder) length() int64 {
+	if n := d.uvarint(); n <= 1<<32 {
+		return int64(n)
+	}
+	d.fail()
+	return -1
+}
+
+// nilBytes takes bytes after their length plus one; 0 stands for nil.
+func (d *decoder) nilBytes() []byte {
+	if n := d.length(); n > 0 {
+		return d.bytes(n - 1)
+	}
+	return nil
+}
+
+// nullable takes bytes after their length as a varint; -1 stands for nil.
+func (d *decoder) nullable() []byte {
+	if n := d.varint(); n != -1 {
+		return d.bytes(n)
+	}
+	return nil
+}
+
+// size takes a length in the form of flexible versions, or in the older one of 16 or 32 bits.
+func (d *decoder) size(flexible, long bool) int64 {
+	switch {
+	case flexible:
+		return max(d.length()-1, 0)
+	case long:
+		return int64(max(d.int32(), 0))
+	}
+	return int64(max(d.int16(), 0))
+}
+
+// count takes the length of an array whose elements have at least one byte each.
+func (d *decoder) count(flexible bool) int {
+	n := d.size(flexible, true)
+	if n > int64(len(d.left)) {
+		d.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text(flexible bool) []byte { return d.bytes(d.size(flexible, false)) }
+func (d *decoder) blob(flexible bool) []byte { return d.bytes(d.size(flexible, true)) }
+
+// tags skips fields that newer versions have.
+func (d *decoder) tags(flexible bool) {
+	if !flexible {
+		return
+	}
+	for n := d.length(); n > 0 && !d.failed; n-- {
+		d.length()
+		d.bytes(d.length())
+	}
+}
