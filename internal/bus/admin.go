@@ -2,12 +2,14 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol/describegroups"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // protocolPrefix is of the protocols of monitors of any release.
@@ -48,34 +50,27 @@ func (a *Admin) Partitions(ctx context.Context, topics ...string) (counts map[st
 
 // Raise gives a topic as many partitions, unless it has them, and waits until Kafka knows them.
 func (a *Admin) Raise(ctx context.Context, topic string, partitions int) error {
-	enough := func(ctx context.Context) (bool, error) {
-		counts, err := a.c.askPartitions(ctx, topic)
-		return counts[topic] >= partitions, err
-	}
-	err := a.c.retry(ctx, func(ctx context.Context) error {
-		if done, err := enough(ctx); done || err != nil { // an answer may have got lost
-			return err
-		}
-		res, err := a.c.kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
-			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(partitions)}},
-		})
-		if err == nil {
-			err = res.Errors[topic]
-		}
-		if err != nil {
-			return fmt.Errorf("bus: topic %s: raise to %d partitions: %w", topic, partitions, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	raised := false
 	return a.c.retry(ctx, func(ctx context.Context) error {
-		done, err := enough(ctx)
-		if err == nil && !done {
-			err = fmt.Errorf("bus: topic %s does not have %d partitions yet", topic, partitions)
+		for {
+			counts, err := a.c.askPartitions(ctx, topic)
+			if err != nil || counts[topic] >= partitions { // an answer may have got lost
+				return err
+			}
+			if raised {
+				return fmt.Errorf("bus: topic %s does not have %d partitions yet", topic, partitions)
+			}
+			res, err := a.c.kc.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+				Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(partitions)}},
+			})
+			if err == nil {
+				err = res.Errors[topic]
+			}
+			if err != nil {
+				return fmt.Errorf("bus: topic %s: raise to %d partitions: %w", topic, partitions, err)
+			}
+			raised = true
 		}
-		return err
 	})
 }
 
@@ -98,8 +93,11 @@ func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 		}
 		all = nil
 		for _, one := range res.Groups {
-			g := GroupMembers{Name: one.GroupID}
-			if err := g.ask(ctx, a.c); err != nil {
+			g, dividing, err := a.c.members(ctx, one.GroupID, TopicWindows)
+			if err == nil && dividing {
+				err = fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
+			}
+			if err != nil {
 				return err
 			}
 			all = append(all, g)
@@ -110,22 +108,32 @@ func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 	return all, err
 }
 
-// ask asks who is in the group.
-func (g *GroupMembers) ask(ctx context.Context, c *client) (err error) {
-	if g.Members, err = c.groupMembers(ctx, g.Name, TopicWindows); err != nil || len(g.Members) == 0 {
-		return err
-	}
-	res, err := call[*describegroups.Response](ctx, c.t, &describegroups.Request{Groups: []string{g.Name}})
+// members asks who is in a group and reads a topic. Dividing says that they do not have a protocol yet.
+func (c *client) members(ctx context.Context, group, topic string) (g GroupMembers, dividing bool, err error) {
+	g.Name = group
+	res, err := call[*describegroups.Response](ctx, c.t, &describegroups.Request{Groups: []string{group}})
 	if err != nil {
-		return fmt.Errorf("bus: group %s: %w", g.Name, err)
+		return g, false, fmt.Errorf("bus: group %s: %w", group, err)
 	}
 	for _, one := range res.Groups {
-		if one.ProtocolData == "" && one.GroupState != "Empty" {
-			return fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
+		switch err := errorOf(one.ErrorCode); {
+		case errors.Is(err, kafka.GroupIdNotFound):
+			continue // or the group has a protocol that monitors do not speak
+		case err != nil:
+			return g, false, fmt.Errorf("bus: group %s: %w", group, err)
 		}
-		g.Monitors = strings.HasPrefix(one.ProtocolData, protocolPrefix)
+		for _, m := range one.Members {
+			var subscribed kmsg.ConsumerMemberMetadata
+			// A member that is joining has no metadata yet.
+			if err := subscribed.ReadFrom(m.MemberMetadata); err != nil || len(subscribed.Topics) == 0 || slices.Contains(subscribed.Topics, topic) {
+				g.Members = append(g.Members, m.ClientID+" at "+m.ClientHost)
+			}
+		}
+		dividing = len(g.Members) > 0 && one.ProtocolData == ""
+		g.Monitors = len(g.Members) > 0 && strings.HasPrefix(one.ProtocolData, protocolPrefix)
 	}
-	return nil
+	slices.Sort(g.Members)
+	return g, dividing, nil
 }
 
 // Positions returns the positions of a group in the partitions of a topic; -1 where it has none.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,9 +35,6 @@ type client struct {
 	accepted  atomic.Bool // a broker has let this program in
 	allowed   atomic.Bool // a broker has let it write or read messages
 	published atomic.Bool // a broker has let it write in a transaction
-
-	mu  sync.Mutex
-	ids map[string]topicID // of topics, when reading them began
 }
 
 func newClient(cfg Config) (*client, error) {

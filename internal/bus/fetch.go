@@ -19,6 +19,7 @@ import (
 // aborted messages are left out.
 type fetcher struct {
 	c         *client
+	id        topicID // of the topic when reading began; zero: not known
 	topic     string
 	partition int
 	next      int64   // offset to read next, or FirstOffset or LastOffset
@@ -168,24 +169,10 @@ func (f *fetcher) relocate(ctx context.Context) error {
 // a position from an earlier run is not known: then a log that begins at 0 and ends before
 // half of f.next counts as new.
 func (f *fetcher) recreated(ctx context.Context, first, end int64) bool {
-	f.c.mu.Lock()
-	before := f.c.ids[f.topic]
-	f.c.mu.Unlock()
 	now := f.c.t.askID(ctx, f.topic)
-	known := before != (topicID{}) && now != (topicID{})
-	if known && (now != before || f.read) {
-		return now != before
+	known := f.id != (topicID{}) && now != (topicID{})
+	if known && (now != f.id || f.read) {
+		return now != f.id
 	}
 	return first == 0 && end < f.next/2
-}
-
-// learnID remembers the id that a topic has when reading begins.
-func (c *client) learnID(ctx context.Context, topic string) {
-	id := c.t.askID(ctx, topic)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ids == nil {
-		c.ids = make(map[string]topicID)
-	}
-	c.ids[topic] = id
 }

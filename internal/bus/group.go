@@ -69,16 +69,12 @@ func NewGroup(cfg Config, name, topic string) (*Group, error) {
 // own context earlier, this member ends the generation and joins the next. Any other error
 // of handle ends Run, which returns it.
 func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Partition) error) error {
-	c, err := newClient(g.cfg)
+	c, _, err := openTopic(ctx, g.cfg, g.topic)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if _, err := c.partitions(ctx, g.topic); err != nil {
-		return err
-	}
-	c.learnID(ctx, g.topic)
-	r := &groupRun{group: g, c: c, handle: handle, budget: newBudget(fetchBudget), ended: make(map[int]<-chan struct{})}
+	r := &groupRun{group: g, c: c, id: c.t.askID(ctx, g.topic), handle: handle, budget: newBudget(fetchBudget), ended: make(map[int]<-chan struct{})}
 	var balancers []kafka.GroupBalancer // nil: the client library's
 	if g.Protocol != "" {
 		r.sticky = &sticky{name: g.Protocol, topic: g.topic}
@@ -122,6 +118,7 @@ func leave(cg *kafka.ConsumerGroup) {
 type groupRun struct {
 	group    *Group
 	c        *client
+	id       topicID // when the run began
 	handle   func(context.Context, *Partition) error
 	budget   *budget // of all partitions
 	sticky   *sticky // nil: a generation takes every partition away
@@ -232,7 +229,7 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 	h := newHolding(r.ctx, gen, r.sticky != nil)
 	p := &Partition{
 		holding: h, group: r.group.name, topic: r.group.topic,
-		f: fetcher{c: r.c, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
+		f: fetcher{c: r.c, id: r.id, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
 	}
 	before := r.ended[a.ID]
 	r.ended[a.ID] = h.done
@@ -251,36 +248,12 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 func (r *groupRun) keptOut(cause error) error {
 	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
 	defer cancel()
-	members, err := r.c.groupMembers(ctx, r.group.name, r.group.topic)
-	who := strings.Join(members, ", ")
+	g, _, err := r.c.members(ctx, r.group.name, r.group.topic)
+	who := strings.Join(g.Members, ", ")
 	if err != nil || who == "" { // they may have left by now
 		who = "kafka-consumer-groups.sh --describe --members lists them"
 	}
 	return fmt.Errorf("bus: group %s has members of another release, and Kafka lets this program in when they have left: stop them (%s): %w", r.group.name, who, cause)
-}
-
-// groupMembers returns the client ids and hosts of the members of a group that read a topic.
-func (c *client) groupMembers(ctx context.Context, group, topic string) (members []string, err error) {
-	res, err := c.kc.DescribeGroups(ctx, &kafka.DescribeGroupsRequest{GroupIDs: []string{group}})
-	if err != nil {
-		return nil, fmt.Errorf("bus: group %s: %w", group, err)
-	}
-	for _, one := range res.Groups {
-		if errors.Is(one.Error, kafka.GroupIdNotFound) {
-			continue // or the group has a protocol that monitors do not speak
-		}
-		if one.Error != nil {
-			return nil, fmt.Errorf("bus: group %s: %w", group, one.Error)
-		}
-		for _, m := range one.Members {
-			// A member that is joining has no metadata yet.
-			if topics := m.MemberMetadata.Topics; len(topics) == 0 || slices.Contains(topics, topic) {
-				members = append(members, m.ClientID+" at "+m.ClientHost)
-			}
-		}
-	}
-	slices.Sort(members)
-	return members, nil
 }
 
 // serve runs one handler. The generation ends when it returns.
@@ -400,8 +373,6 @@ type Partition struct {
 	given   int                   // bytes of the messages that Fetch returned last
 	lost    atomic.Pointer[error] // why nothing may be read or committed any more; the Txn sets it, too
 
-	passed atomic.Int64 // all messages before that offset were returned by Fetch
-
 	// OnFetched, if not nil, is called in Fetch whenever the broker has answered, even
 	// without a message. Its argument is the offset behind the newest message.
 	OnFetched func(end int64)
@@ -409,15 +380,6 @@ type Partition struct {
 
 // ID returns the number of the partition.
 func (p *Partition) ID() int { return p.f.partition }
-
-// Next returns the offset of the message that is fetched next. Negative means the
-// partition's first message.
-func (p *Partition) Next() int64 { return p.f.next }
-
-// Passed returns an offset before which Fetch has returned all messages. It may be greater
-// than the offset behind the last message: markers of transactions lie between. It is safe for
-// concurrent use.
-func (p *Partition) Passed() int64 { return p.passed.Load() }
 
 // Fetch returns the next messages in order, at least one and at most most. It
 // waits for the first until ctx ends, and for more no longer than wait. A message that
@@ -464,9 +426,6 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 	}
 	msgs, err := p.f.fetch(ctx, wait)
 	p.queue = append(p.queue, msgs...)
-	if len(p.queue) == 0 {
-		p.passed.Store(p.f.next)
-	}
 	if err == nil && p.OnFetched != nil {
 		p.OnFetched(p.f.high)
 	}

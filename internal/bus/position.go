@@ -14,15 +14,11 @@ import (
 // Call BeginAtEnd before Run. Kafka forgets the positions of a group that has had no
 // member for offsets.retention.minutes, 7 days by default.
 func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
-	c, err := newClient(g.cfg)
+	c, n, err := openTopic(ctx, g.cfg, g.topic)
 	if err != nil {
 		return false, err
 	}
 	defer c.close()
-	n, err := c.partitions(ctx, g.topic)
-	if err != nil {
-		return false, err
-	}
 	err = c.retry(ctx, func(ctx context.Context) error {
 		at, err := c.positions(ctx, g.name, map[string][]int{g.topic: upTo(n)})
 		if began = err == nil && len(at) == 0; !began {

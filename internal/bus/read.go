@@ -9,14 +9,50 @@ import (
 // readWait is how long a fetch waits for the next message.
 const readWait = time.Second
 
+// openTopic returns a client and how many partitions a topic has, or ErrNoTopic.
+func openTopic(ctx context.Context, cfg Config, topic string) (c *client, partitions int, err error) {
+	if c, err = newClient(cfg); err != nil {
+		return nil, 0, err
+	}
+	if partitions, err = c.partitions(ctx, topic); err != nil {
+		c.close()
+		return nil, 0, err
+	}
+	return c, partitions, nil
+}
+
 // Partitions returns how many partitions a topic has, or ErrNoTopic.
 func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {
+	c, n, err := openTopic(ctx, cfg, topic)
+	if err == nil {
+		c.close()
+	}
+	return n, err
+}
+
+// Bounds returns the offset of the first message that a partition holds, and the one
+// behind its last. It asks once.
+func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first, end int64, err error) {
 	c, err := newClient(cfg)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer c.close()
-	return c.partitions(ctx, topic)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	at := place{topic, partition}
+	if first, err = c.t.offset(ctx, at, FirstOffset, false); err == nil {
+		end, err = c.t.endOf(ctx, at)
+	}
+	return first, end, err
+}
+
+// Range is a part of a topic: in every partition the messages from offset From up to but
+// not including To. The zero Range is the whole topic.
+type Range struct {
+	From, To int64     // To 0: no end
+	Since    time.Time // if not zero: without messages that Kafka got before
+	Settled  bool      // also messages behind transactions that are open now: ReadRange waits until these have ended, as ReadState does
 }
 
 // ReadFrom calls fn for the messages of a partition, in order, from offset on,
@@ -24,15 +60,14 @@ func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {
 // was the newest when it began. With follow it goes on until ctx ends and returns the
 // error of ctx. It also ends at the first error of fn and returns that error.
 func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
-	c, err := newClient(cfg)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if _, err := c.partitions(ctx, topic); err != nil {
-		return err
-	}
-	return readPartition(ctx, c, nil, topic, partition, offset, follow, fn)
+	return readPartition(ctx, cfg, partition, reading{topic: topic, Range: Range{From: offset}, plain: true, follow: follow, fn: fn})
+}
+
+// ReadRange calls fn for the messages of a partition within the range, in order. It ends
+// behind the message that was the newest when it began. It also ends at the first error
+// of fn and returns that error.
+func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r Range, fn func(Message) error) error {
+	return readPartition(ctx, cfg, partition, reading{topic: topic, Range: r, fn: fn})
 }
 
 // ReadState calls fn for every committed message of a partition of TopicState that was
@@ -47,33 +82,30 @@ func ReadState(ctx context.Context, cfg Config, partition int, offset int64, fn 
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
 // LastOffset. Calls of fn never overlap; the order holds within a partition.
 func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, follow bool, fn func(Message) error) error {
-	c, err := newClient(cfg)
+	c, n, err := openTopic(ctx, cfg, topic)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	n, err := c.partitions(ctx, topic)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	memory := newBudget(fetchBudget)
 	var (
 		one   sync.Mutex
 		first error
 		wg    sync.WaitGroup
 	)
+	r := reading{c: c, topic: topic, Range: Range{From: offset}, plain: true, follow: follow, memory: newBudget(fetchBudget)}
+	r.fn = func(m Message) error {
+		one.Lock()
+		defer one.Unlock()
+		if first != nil {
+			return first // of another partition
+		}
+		return fn(m)
+	}
 	for p := range n {
 		wg.Go(func() {
-			err := readPartition(ctx, c, memory, topic, p, offset, follow, func(m Message) error {
-				one.Lock()
-				defer one.Unlock()
-				if first != nil {
-					return first // of another partition
-				}
-				return fn(m)
-			})
+			err := r.partition(ctx, p)
 			one.Lock()
 			defer one.Unlock()
 			if err != nil && first == nil {
@@ -86,46 +118,78 @@ func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, foll
 	return first
 }
 
-func readPartition(ctx context.Context, c *client, memory *budget, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
-	next := offset
-	var end int64
-	at := place{topic, partition}
-	err := c.retry(ctx, func(ctx context.Context) (err error) {
-		if end, err = c.t.endOf(ctx, at); err == nil && offset == FirstOffset {
-			next, err = c.t.offset(ctx, at, FirstOffset, false) // so that an empty partition is at its end
+func readPartition(ctx context.Context, cfg Config, partition int, r reading) (err error) {
+	if r.c, _, err = openTopic(ctx, cfg, r.topic); err != nil {
+		return err
+	}
+	defer r.c.close()
+	return r.partition(ctx, partition)
+}
+
+// reading is what ReadFrom, ReadRange and ReadTopic have in common.
+type reading struct {
+	c     *client
+	topic string
+	Range
+	plain  bool    // From may be LastOffset, and OnRetry hears that messages from From on are gone
+	follow bool    // go on at the end
+	memory *budget // nil: none
+	fn     func(Message) error
+}
+
+// bounds returns the offset to begin at and the one behind the last message.
+func (r *reading) bounds(ctx context.Context, at place) (next, end int64, err error) {
+	if end, err = r.c.t.offset(ctx, at, LastOffset, committedOnly(r.topic) && !r.Settled); err != nil || r.plain && r.From == LastOffset {
+		return end, end, err
+	}
+	if r.plain && r.From >= 0 {
+		return r.From, end, nil
+	}
+	if next, err = r.c.t.offset(ctx, at, FirstOffset, false); err != nil {
+		return 0, 0, err
+	}
+	next = max(next, r.From)
+	if r.Since.UnixMilli() > 0 { // to Kafka, times of 0 and less have other meanings
+		since, err := r.c.t.offsetOf(ctx, at, r.Since, end)
+		if err != nil {
+			return 0, 0, err
 		}
+		next = max(next, since)
+	}
+	if r.To > 0 {
+		end = min(end, r.To)
+	}
+	return next, end, nil
+}
+
+// partition calls fn for the messages of a partition.
+func (r *reading) partition(ctx context.Context, partition int) error {
+	f := &fetcher{c: r.c, topic: r.topic, partition: partition, budget: r.memory, busy: true}
+	var end int64
+	err := r.c.retry(ctx, func(ctx context.Context) (err error) {
+		f.next, end, err = r.bounds(ctx, f.place())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if offset == LastOffset {
-		next = end
-	}
-	return readUntil(ctx, c, memory, topic, partition, next, end, follow, fn)
-}
-
-// readUntil calls fn for the messages of a partition from offset next up to but not
-// including end. With follow it goes on without an end.
-func readUntil(ctx context.Context, c *client, memory *budget, topic string, partition int, next, end int64, follow bool, fn func(Message) error) error {
-	f := &fetcher{c: c, topic: topic, partition: partition, next: next, budget: memory, busy: true}
 	defer func() { f.done(f.held) }()
 	empty := 0 // fetches in a row without a message, although the leader has some
-	for follow || f.next < end {
+	for r.follow || f.next < end {
 		before := f.next
-		msgs, err := f.fetch(ctx, c.cfg.readWait())
+		msgs, err := f.fetch(ctx, r.c.cfg.readWait())
 		if err != nil {
 			return err
 		}
 		for _, m := range msgs {
-			if !follow && m.Offset >= end {
+			if !r.follow && m.Offset >= end {
 				return nil
 			}
 			if m.Damage != nil {
-				c.sayDamage(m)
+				r.c.sayDamage(m)
 				continue
 			}
-			if err := fn(m); err != nil {
+			if err := r.fn(m); err != nil {
 				return err
 			}
 		}
@@ -136,15 +200,24 @@ func readUntil(ctx context.Context, c *client, memory *budget, topic string, par
 			empty = 0
 		}
 		switch {
-		case follow:
+		case r.follow && ctx.Err() != nil:
+			return ctx.Err()
+		case r.follow:
 		case empty == 2:
-			c.t.reset() // perhaps this connection is stuck
+			r.c.t.reset() // perhaps this connection is stuck
 		case empty == 4:
 			return nil // compaction removed the last messages
 		}
-		if follow && ctx.Err() != nil {
-			return ctx.Err()
-		}
 	}
 	return nil
+}
+
+// offsetOf returns the offset of the first message that Kafka got at that time or
+// later, or end if there is none.
+func (t *transport) offsetOf(ctx context.Context, at place, since time.Time, end int64) (int64, error) {
+	offset, err := t.offset(ctx, at, since.UnixMilli(), false)
+	if err == nil && offset < 0 {
+		return end, nil
+	}
+	return offset, err
 }

@@ -132,8 +132,8 @@ func TestPublishIsAtomic(t *testing.T) {
 			t.Fatalf("positions only: %v", err)
 		}
 		again := fence(t, ctx, p, TopicCommands)
-		if again.Position(TopicWindows) != 0 || p.Next() != 0 || again.Position(TopicCommands) != 0 {
-			t.Errorf("positions %d (next %d) and %d, want 0", again.Position(TopicWindows), p.Next(), again.Position(TopicCommands))
+		if again.Position(TopicWindows) != 0 || p.f.next != 0 || again.Position(TopicCommands) != 0 {
+			t.Errorf("positions %d (next %d) and %d, want 0", again.Position(TopicWindows), p.f.next, again.Position(TopicCommands))
 		}
 	})
 	for topic, want := range map[string][]string{TopicState: {"1", "3"}, TopicAlerts: {"1", "3"}, TopicResults: {"1", "1'", "3", "3'"}} {

@@ -263,10 +263,11 @@ func TestLogEndsBeforeTheReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.learnID(testContext(t), TopicWindows); tc.made {
-			c.ids[TopicWindows] = topicID{1}
+		id := c.t.askID(testContext(t), TopicWindows)
+		if tc.made {
+			id = topicID{1}
 		}
-		f := fetcher{c: c, topic: TopicWindows, next: tc.next, whole: true, read: tc.read}
+		f := fetcher{c: c, id: id, topic: TopicWindows, next: tc.next, whole: true, read: tc.read}
 		msgs, err := f.fetch(testContext(t), time.Millisecond)
 		tc.want.Topic = TopicWindows
 		if err != nil || !slices.Equal(gaps, []Gap{tc.want}) || f.next != 100 || (len(msgs) == 100) == tc.want.Cut {
