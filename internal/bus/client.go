@@ -162,9 +162,7 @@ func (c *client) partitions(ctx context.Context, topic string) (n int, err error
 
 // count is partitions from what the transport knows. It asks the brokers if it does not know the topic.
 func (c *client) count(ctx context.Context, topic string) (int, error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if now, err := c.t.know(call, false, topic); err == nil && len(now.Topics[topic].Partitions) > 0 {
+	if now, err := c.t.know(ctx, false, topic); err == nil && len(now.Topics[topic].Partitions) > 0 {
 		return len(now.Topics[topic].Partitions), nil
 	}
 	return c.partitions(ctx, topic)
@@ -280,8 +278,6 @@ func Probe(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer c.close()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	now, err := c.t.know(ctx, true)
 	if err != nil {
 		return explain(err, cfg)

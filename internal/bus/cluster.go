@@ -114,14 +114,17 @@ func (t *transport) ask() (q *question, began bool) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if q.err = err; err == nil {
-			t.cluster, t.stale = clusterOf(res.(*kmsg.MetadataResponse)), false
+			t.cluster, t.stale = clusterOf(res.(*kmsg.MetadataResponse), t.cluster), false
 		}
 		t.asking = nil
 	}()
 	return q, true
 }
 
-func clusterOf(res *kmsg.MetadataResponse) *cluster {
+// clusterOf returns what a broker has said. A broker that does not know yet that a topic has grown
+// does not change it back: the messages of a key would go from one partition to another and back, and
+// readers would get later ones first. A topic that was made again has another id.
+func clusterOf(res *kmsg.MetadataResponse, before *cluster) *cluster {
 	c := &cluster{refused: make(map[string]kafka.Error), ids: make(map[string]topicID), at: time.Now()}
 	c.Controller, c.Brokers, c.Topics = res.ControllerID, make(map[int32]protocol.Broker), make(map[string]protocol.Topic)
 	for _, b := range res.Brokers {
@@ -144,6 +147,10 @@ func clusterOf(res *kmsg.MetadataResponse) *cluster {
 		parts := make(map[int32]protocol.Partition, len(topic.Partitions))
 		for _, p := range topic.Partitions {
 			parts[p.Partition] = protocol.Partition{ID: p.Partition, Leader: p.Leader, Replicas: p.Replicas}
+		}
+		old := before.Topics[name].Partitions
+		if id := topicID(topic.TopicID); id != (topicID{}) && id == before.ids[name] && len(parts) < len(old) {
+			parts = old
 		}
 		c.Topics[name], c.ids[name] = protocol.Topic{Name: name, Partitions: parts}, topic.TopicID
 	}
@@ -266,8 +273,6 @@ type topicID [16]byte
 
 // askID asks for the id of a topic, once.
 func (t *transport) askID(ctx context.Context, topic string) topicID {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	now, err := t.know(ctx, true, topic)
 	if err != nil {
 		return topicID{}
@@ -337,8 +342,6 @@ func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) ([]byte, error) {
 // raw sends a request that the client library does not know to the broker with a number, or to
 // any, and returns its answer.
 func (t *transport) raw(ctx context.Context, node int32, req kmsg.Request) (kmsg.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	send := t.anyone
 	if node != anyNode {
 		send = func(ctx context.Context, req protocol.Message) (protocol.Message, error) {

@@ -208,9 +208,7 @@ func (r *groupRun) begin(gen *kafka.Generation) {
 // divided reports whether the topic has another number of partitions than in the generation
 // before, or may have.
 func (r *groupRun) divided() bool {
-	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
-	defer cancel()
-	counts, err := r.c.askPartitions(ctx, r.group.topic)
+	counts, err := r.c.askPartitions(r.ctx, r.group.topic)
 	before := r.count
 	r.count = counts[r.group.topic]
 	return err != nil || r.count != before
@@ -246,9 +244,7 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 
 // keptOut names the members that keep this one out of the group.
 func (r *groupRun) keptOut(cause error) error {
-	ctx, cancel := context.WithTimeout(r.ctx, callTimeout)
-	defer cancel()
-	g, _, err := r.c.members(ctx, r.group.name, r.group.topic)
+	g, _, err := r.c.members(r.ctx, r.group.name, r.group.topic)
 	who := strings.Join(g.Members, ", ")
 	if err != nil || who == "" { // they may have left by now
 		who = "kafka-consumer-groups.sh --describe --members lists them"
@@ -451,11 +447,6 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 
 // End asks the broker for the offset behind the newest message.
 func (p *Partition) End(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	end, err := p.f.c.t.endOf(ctx, p.f.place())
-	if err != nil {
-		return 0, explain(err, p.f.c.cfg)
-	}
-	return end, nil
+	return end, explain(err, p.f.c.cfg)
 }

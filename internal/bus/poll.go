@@ -188,9 +188,7 @@ func (p *poller) take() (batch []*demand) {
 // ask sends one request and answers the demands in it. Those that have no messages yet wait
 // for the next request.
 func (p *poller) ask(batch []*demand, last bool) {
-	ctx, cancel := context.WithTimeout(p.t.ctx, callTimeout)
-	defer cancel()
-	got, whole, err := p.exchange(ctx, batch, last)
+	got, whole, err := p.exchange(p.t.ctx, batch, last)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking--

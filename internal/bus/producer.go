@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -18,12 +18,7 @@ const batchBytes = 900_000
 
 // Producer sends messages. It is safe for several goroutines, but messages of one
 // key keep their order only within one Send and from one Send to the next.
-type Producer struct {
-	c *client
-
-	mu   sync.Mutex
-	most map[string]int // partitions of each topic, as many as were ever seen
-}
+type Producer struct{ c *client }
 
 // NewProducer returns a Producer, which connects when it is first used.
 func NewProducer(cfg Config) (*Producer, error) {
@@ -31,7 +26,7 @@ func NewProducer(cfg Config) (*Producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Producer{c: c, most: make(map[string]int)}, nil
+	return &Producer{c}, nil
 }
 
 // Close closes the connections.
@@ -46,10 +41,7 @@ func (p *Producer) Close() { p.c.close() }
 // trying again does not change are ErrTooLarge, ErrNoTopic and a missing right; some
 // of the messages may have been written then.
 func (p *Producer) Send(ctx context.Context, msgs []Message) error {
-	left := make([]*Message, len(msgs))
-	for i := range msgs {
-		left[i] = &msgs[i]
-	}
+	left := pointers(msgs)
 	for {
 		var err error
 		if left, err = p.sendOnce(ctx, left); !errors.Is(err, errFewer) {
@@ -58,64 +50,62 @@ func (p *Producer) Send(ctx context.Context, msgs []Message) error {
 	}
 }
 
-// fewerGrace is how long a broker may not know that a topic has grown.
-const fewerGrace = 2 * time.Second
+func pointers(msgs []Message) []*Message {
+	all := make([]*Message, len(msgs))
+	for i := range msgs {
+		all[i] = &msgs[i]
+	}
+	return all
+}
 
-// errFewer says that a topic has fewer partitions than it had.
+// errFewer says that a topic was made again with fewer partitions.
 var errFewer = errors.New("bus: the topic has fewer partitions now")
 
 // sendOnce sends messages to the topic's present partitions. It returns the messages that
 // it did not send.
 func (p *Producer) sendOnce(ctx context.Context, msgs []*Message) (left []*Message, err error) {
-	var order []place
-	parts := make(map[place][]*Message)
-	for _, m := range msgs {
-		at := place{m.Topic, m.Partition}
-		if !m.Pinned {
-			n, err := p.count(ctx, m.Topic)
-			if err != nil {
-				return msgs, err
-			}
-			at.partition = PartitionOf(m.route(), n)
-		}
-		if parts[at] == nil {
-			order = append(order, at)
-		}
-		parts[at] = append(parts[at], m)
+	parts, err := p.c.divide(ctx, msgs)
+	if err != nil {
+		return msgs, err
 	}
-	for i, at := range order {
-		for batch := range batches(parts[at]) {
-			if err := p.sendBatch(ctx, at.topic, at.partition, batch); err != nil {
-				for _, at := range order[i:] {
-					left = append(left, parts[at]...)
+	for i, part := range parts {
+		for batch := range batches(part.msgs) {
+			if err := p.sendBatch(ctx, part.place, batch); err != nil {
+				for _, part := range parts[i:] {
+					left = append(left, part.msgs...)
 				}
 				return left, err
 			}
-			parts[at] = parts[at][len(batch):]
+			parts[i].msgs = parts[i].msgs[len(batch):]
 		}
 	}
 	return nil, nil
 }
 
-// count returns how many partitions a topic has. A broker that does not know yet that the
-// topic has grown does not change it back: the messages of a key would go from one partition
-// to another and back, and readers would get later ones first.
-func (p *Producer) count(ctx context.Context, topic string) (int, error) {
-	n, err := p.c.count(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.most[topic] = max(p.most[topic], n)
-	return p.most[topic], nil
+// messagesTo are messages for one partition, in order.
+type messagesTo struct {
+	place
+	msgs []*Message
 }
 
-// fewer notes that a topic was made again with fewer partitions.
-func (p *Producer) fewer(topic string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.most, topic)
+// divide divides messages by the partitions they go to.
+func (c *client) divide(ctx context.Context, msgs []*Message) (parts []messagesTo, err error) {
+	for _, m := range msgs {
+		at := place{m.Topic, m.Partition}
+		if !m.Pinned {
+			n, err := c.count(ctx, m.Topic)
+			if err != nil {
+				return nil, err
+			}
+			at.partition = PartitionOf(m.route(), n)
+		}
+		i := slices.IndexFunc(parts, func(p messagesTo) bool { return p.place == at })
+		if i < 0 {
+			i, parts = len(parts), append(parts, messagesTo{place: at})
+		}
+		parts[i].msgs = append(parts[i].msgs, m)
+	}
+	return parts, nil
 }
 
 // batches divides messages into requests: as few as batchBytes allows, in order.
@@ -151,39 +141,27 @@ func PartitionOf(key string, n int) int {
 }
 
 // sendBatch sends msgs in one request.
-func (p *Producer) sendBatch(ctx context.Context, topic string, partition int, msgs []*Message) error {
-	missing, since := false, time.Now()
+func (p *Producer) sendBatch(ctx context.Context, to place, msgs []*Message) error {
 	err := p.c.retry(ctx, func(ctx context.Context) error {
-		if missing {
-			// What this program knows of the topic may be out of date.
-			n, err := p.c.partitions(ctx, topic)
-			if err != nil {
-				return err
-			}
-			if partition >= n && time.Since(since) < fewerGrace {
-				return fmt.Errorf("bus: topic %s has %d partitions so far", topic, n)
-			}
-			if partition >= n {
-				p.fewer(topic)
-				return errFewer
-			}
-			missing = false
+		if n, err := p.c.count(ctx, to.topic); err != nil {
+			return err
+		} else if to.partition >= n && !msgs[0].Pinned {
+			return errFewer
 		}
-		err := p.c.produceOnce(ctx, topic, partition, msgs)
+		err := p.c.produceOnce(ctx, to, msgs)
 		if err == nil {
 			p.c.allowed.Store(true)
 		}
-		missing = unknownTopic(err)
 		return err
 	})
 	if !errors.Is(err, kafka.MessageSizeTooLarge) && !errors.Is(err, kafka.RecordListTooLarge) {
 		return err
 	}
 	if n := len(msgs); n > 1 { // perhaps only together
-		if err := p.sendBatch(ctx, topic, partition, msgs[:n/2]); err != nil {
+		if err := p.sendBatch(ctx, to, msgs[:n/2]); err != nil {
 			return err
 		}
-		return p.sendBatch(ctx, topic, partition, msgs[n/2:])
+		return p.sendBatch(ctx, to, msgs[n/2:])
 	}
 	return tooLarge(msgs[0])
 }
@@ -193,15 +171,15 @@ func tooLarge(m *Message) error {
 		ErrTooLarge, m.Size(), m.Key, m.Topic)
 }
 
-func (c *client) produceOnce(ctx context.Context, topic string, partition int, msgs []*Message) error {
+func (c *client) produceOnce(ctx context.Context, to place, msgs []*Message) error {
 	res, err := c.kc.Produce(ctx, &kafka.ProduceRequest{
-		Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records(msgs)...), Compression: compressionOf(topic),
+		Topic: to.topic, Partition: to.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records(msgs)...), Compression: compressionOf(to.topic),
 	})
 	if err != nil {
 		return err
 	}
 	if res.Error != nil {
-		return fmt.Errorf("bus: topic %s partition %d: %w", topic, partition, res.Error)
+		return fmt.Errorf("bus: topic %s partition %d: %w", to.topic, to.partition, res.Error)
 	}
 	return nil
 }

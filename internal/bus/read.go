@@ -38,8 +38,6 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 		return 0, 0, err
 	}
 	defer c.close()
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	at := place{topic, partition}
 	if first, err = c.t.offset(ctx, at, FirstOffset, false); err == nil {
 		end, err = c.t.endOf(ctx, at)

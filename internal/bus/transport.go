@@ -171,8 +171,10 @@ func (t *transport) peer(addr string) *peer {
 	return p
 }
 
-// exchange sends a request to the broker at an address and returns its answer.
+// exchange sends a request to the broker at an address and returns its answer, within callTimeout.
 func (t *transport) exchange(ctx context.Context, addr string, req protocol.Message) (protocol.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	p := t.peer(addr)
 	select {
 	case p.places <- struct{}{}:

@@ -285,3 +285,24 @@ func TestAnotherLeader(t *testing.T) {
 		}
 	}
 }
+
+// A broker that does not know yet that a topic has grown changes nothing; a topic that was made again has
+// the partitions that it has now.
+func TestTopicsDoNotShrink(t *testing.T) {
+	said := func(id byte, partitions int32) *kmsg.MetadataResponse {
+		topic := kmsg.MetadataResponseTopic{Topic: kmsg.StringPtr(TopicWindows), TopicID: [16]byte{id}}
+		for p := range partitions {
+			topic.Partitions = append(topic.Partitions, kmsg.MetadataResponseTopicPartition{Partition: p})
+		}
+		return &kmsg.MetadataResponse{Topics: []kmsg.MetadataResponseTopic{topic}}
+	}
+	c := &cluster{}
+	for _, step := range []struct {
+		id         byte
+		says, want int32
+	}{{1, 4, 4}, {1, 8, 8}, {1, 4, 8}, {1, 8, 8}, {2, 3, 3}, {0, 2, 2}, {0, 1, 1}} {
+		if c = clusterOf(said(step.id, step.says), c); len(c.Topics[TopicWindows].Partitions) != int(step.want) {
+			t.Errorf("id %d, %d partitions: %d, want %d", step.id, step.says, len(c.Topics[TopicWindows].Partitions), step.want)
+		}
+	}
+}

@@ -25,29 +25,12 @@ type outgoing struct {
 }
 
 // plan divides messages into partitions and batches.
-func (t *Txn) plan(ctx context.Context, msgs []Message) ([]*outgoing, error) {
-	var outs []*outgoing
-	for i := range msgs {
-		m := &msgs[i]
-		at := place{m.Topic, m.Partition}
-		if !m.Pinned {
-			n, err := t.c.count(ctx, m.Topic)
-			if err != nil {
-				return nil, err
-			}
-			at.partition = PartitionOf(m.route(), n)
-		}
-		k := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })
-		if k < 0 {
-			k, outs = len(outs), append(outs, &outgoing{at: at, left: [][]*Message{nil}, sequence: t.sequence[at]})
-		}
-		batch := &outs[k].left[0]
-		*batch = append(*batch, m)
+func (t *Txn) plan(ctx context.Context, msgs []Message) (outs []*outgoing, err error) {
+	parts, err := t.c.divide(ctx, pointers(msgs))
+	for _, part := range parts {
+		outs = append(outs, &outgoing{at: part.place, left: slices.Collect(batches(part.msgs)), sequence: t.sequence[part.place]})
 	}
-	for _, o := range outs {
-		o.left = slices.Collect(batches(o.left[0]))
-	}
-	return outs, nil
+	return outs, err
 }
 
 // produce writes all batches, one of each partition at a time: a request may hold only

@@ -85,7 +85,7 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 		return
 	}
 	w.asked = now
-	end, err := f.askEnd(ctx)
+	end, err := f.c.t.another().endOf(ctx, f.place())
 	switch {
 	case err != nil: // an outage, which the next fetch reports
 	case end <= f.next:
@@ -97,12 +97,6 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 		f.c.t.reset()
 		f.sayStall(Stall{Behind: end - f.next, For: now.Sub(w.since), Times: w.times})
 	}
-}
-
-func (f *fetcher) askEnd(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return f.c.t.another().endOf(ctx, f.place())
 }
 
 func (f *fetcher) sayStall(s Stall) {
