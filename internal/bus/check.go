@@ -231,11 +231,19 @@ func (c *checker) alike(ctx context.Context, to *client, partitions map[string]i
 	return Agree(partitions, c.needs.Alike)
 }
 
-// Bits of Kafka's sets of operations.
-const (
-	mayRead  = 1 << 3
-	mayWrite = 1 << 4
-)
+// mayRead is the bit of Kafka's sets of operations.
+const mayRead = 1 << 3
+
+// right is a right to topics.
+type right struct {
+	verb   string
+	topics []string
+	bit    int32 // of Kafka's sets of operations
+}
+
+func (n Needs) rights() []right {
+	return []right{{"read", n.Read, mayRead}, {"write", n.Write, 1 << 4}}
+}
 
 // acl asks the broker what this program may do, without doing it.
 func (c *checker) acl(ctx context.Context, to *client) (string, error) {
@@ -283,12 +291,11 @@ func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 		return "the broker does not say; it has no ACLs or is too old", nil
 	}
 	var may []string
-	for verb, topics := range map[string][]string{"read": c.needs.Read, "write": c.needs.Write} {
-		if len(topics) > 0 {
-			may = append(may, verb+" "+strings.Join(topics, ", "))
+	for _, r := range c.needs.rights() {
+		if len(r.topics) > 0 {
+			may = append(may, r.verb+" "+strings.Join(r.topics, ", "))
 		}
 	}
-	slices.Sort(may)
 	if c.needs.Group != "" {
 		may = append(may, "join "+c.needs.Group)
 	}
@@ -367,9 +374,7 @@ func askCoordinator(ctx context.Context, to *client, of coordinated, req kmsg.Re
 			return err
 		}
 		to.t.expire()
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if pause(ctx, 200*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -378,14 +383,10 @@ func askCoordinator(ctx context.Context, to *client, of coordinated, req kmsg.Re
 // lacksTopics names all topics that the program may not read or write as it needs.
 func (c *checker) lacksTopics(allowed map[string]int32) error {
 	var rights []string
-	for _, kind := range []struct {
-		verb   string
-		topics []string
-		bit    int32
-	}{{"read", c.needs.Read, mayRead}, {"write", c.needs.Write, mayWrite}} {
-		for _, name := range kind.topics {
-			if operations, said := allowed[name]; said && operations&kind.bit == 0 {
-				rights = append(rights, kind.verb+" topic "+name)
+	for _, r := range c.needs.rights() {
+		for _, name := range r.topics {
+			if operations, said := allowed[name]; said && operations&r.bit == 0 {
+				rights = append(rights, r.verb+" topic "+name)
 			}
 		}
 	}

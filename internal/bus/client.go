@@ -45,18 +45,13 @@ func newClient(cfg Config) (*client, error) {
 	return &client{cfg: cfg, t: t, kc: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: t}}, nil
 }
 
-func (c Config) metadataTTL() time.Duration {
-	if c.Network == nil {
-		return metadataTTL
+// network returns the network with its times, and without Dial if it is the operating system's.
+func (c Config) network() (n Network) {
+	if c.Network != nil {
+		n = *c.Network
 	}
-	return cmp.Or(c.Network.MetadataTTL, metadataTTL)
-}
-
-func (c Config) readWait() time.Duration {
-	if c.Network == nil {
-		return readWait
-	}
-	return cmp.Or(c.Network.ReadWait, readWait)
+	n.MetadataTTL, n.ReadWait = cmp.Or(n.MetadataTTL, metadataTTL), cmp.Or(n.ReadWait, readWait)
+	return n
 }
 
 func (c *client) sayDamage(m Message) {
@@ -122,10 +117,13 @@ func (o *outage) over(cfg Config) {
 // random part of up to a half is taken off, so that clients do not all ask at once.
 func (o *outage) sleep(ctx context.Context) error {
 	d := min(firstBackoff<<min(o.failures-1, 10), maxBackoff)
-	t := time.NewTimer(d - rand.N(d/2))
-	defer t.Stop()
+	return pause(ctx, d-rand.N(d/2))
+}
+
+// pause waits. It returns the error of ctx if that ends before.
+func pause(ctx context.Context, d time.Duration) error {
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -55,7 +55,7 @@ func (t *transport) know(ctx context.Context, fresh bool, topics ...string) (*cl
 		age := time.Since(now.at)
 		knows := now.knows(topics, age < metadataPause)
 		if !fresh && knows && (!t.stale || age < metadataPause) {
-			if age > t.cfg.metadataTTL() {
+			if age > t.cfg.network().MetadataTTL {
 				t.ask()
 			}
 			t.mu.Unlock()

@@ -263,10 +263,8 @@ func (r *groupRun) serve(p *Partition) {
 	case errors.Is(err, ErrLost):
 		p.holding.lose()
 		now := time.Now()
-		select { // do not ask a coordinator that fails again at once
-		case <-time.After(joinBackoff):
-		case <-ctx.Done(): // the next generation has begun: the partition is another member's, or is taken again
-			return
+		if pause(ctx, joinBackoff) != nil { // do not ask a coordinator that fails again at once
+			return // the next generation has begun: the partition is another member's, or is taken again
 		}
 		r.lost.Store(&now)
 		if r.group.cfg.OnRetry != nil {
@@ -387,7 +385,7 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 	p.f.done(p.given)
 	p.given = 0
 	for len(p.queue) == 0 {
-		if err := p.fill(ctx, p.f.c.cfg.readWait()); err != nil {
+		if err := p.fill(ctx, p.f.c.cfg.network().ReadWait); err != nil {
 			return nil, err
 		}
 	}

@@ -57,10 +57,10 @@ func NewGrowthReader(cfg Config) *GrowthReader { return &GrowthReader{cfg: cfg, 
 // Read returns what the record says now. The zero value stands for a record or a TopicModels
 // that is missing.
 func (r *GrowthReader) Read(ctx context.Context) (Growth, error) {
+	if _, end, err := Bounds(ctx, r.cfg, TopicModels, 0); err == nil && end < r.next { // the topic was made again
+		r.next, r.last = FirstOffset, Growth{}
+	}
 	err := ReadFrom(ctx, r.cfg, TopicModels, 0, r.next, false, func(m Message) error {
-		if m.Offset < r.next { // the topic was made again
-			r.last = Growth{}
-		}
 		r.next = m.Offset + 1
 		if m.Key != growthKey {
 			return nil
@@ -83,22 +83,12 @@ func (r *GrowthReader) Read(ctx context.Context) (Growth, error) {
 	return r.last, err
 }
 
-// message returns the record; the zero value is a tombstone.
-func (g Growth) message() (Message, error) {
+// WriteGrowth writes the record; the zero value removes it.
+func (p *Producer) WriteGrowth(ctx context.Context, g Growth) (err error) {
 	m := Message{Topic: TopicModels, Key: growthKey}
-	if len(g.Had) == 0 && g.Growing == 0 {
-		return m, nil
+	if len(g.Had) > 0 || g.Growing > 0 {
+		m.Value, err = json.Marshal(g)
 	}
-	var err error
-	if m.Value, err = json.Marshal(g); err != nil {
-		return m, fmt.Errorf("bus: %s: %w", growthKey, err)
-	}
-	return m, nil
-}
-
-// WriteGrowth writes the record.
-func (p *Producer) WriteGrowth(ctx context.Context, g Growth) error {
-	m, err := g.message()
 	if err == nil {
 		err = p.Send(ctx, []Message{m})
 	}

@@ -65,3 +65,24 @@ func TestGrowthRecordIsWrittenAgain(t *testing.T) {
 		}
 	}
 }
+
+// A reader that has read a topic notices that it was removed and made again.
+func TestGrowthOfATopicMadeAgain(t *testing.T) {
+	_, cfg := startBroker(t)
+	apply(t, cfg, 2)
+	if err := newProducer(t, cfg).WriteGrowth(testContext(t), Growth{Had: []int{2, 4}, State: 4}); err != nil {
+		t.Fatal(err)
+	}
+	r := NewGrowthReader(cfg)
+	if g, err := r.Read(testContext(t)); err != nil || g.State != 4 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	deleteTopic(t, cfg, TopicModels)
+	if g, err := r.Read(testContext(t)); err != nil || g.State != 0 {
+		t.Errorf("without the topic: %+v, %v", g, err)
+	}
+	apply(t, cfg, 2)
+	if g, err := r.Read(testContext(t)); err != nil || g.State != 0 {
+		t.Errorf("with another topic: %+v, %v", g, err)
+	}
+}

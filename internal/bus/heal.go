@@ -25,25 +25,29 @@ const (
 // healIfStuck looks at the topics that a monitor writes, in the partition with this
 // number. If a transaction writes to other partitions, its own commit closes them.
 func (t *Txn) healIfStuck(ctx context.Context) error {
-	stuck, err := t.stuck(ctx)
+	stuck, err := t.stuck(ctx, nil)
+	if err == nil && len(stuck) > 0 {
+		stuck, err = t.stuck(ctx, stuck)
+	}
 	if err != nil || len(stuck) == 0 {
 		return err
 	}
-	still, err := t.stillStuck(ctx, stuck)
-	if err != nil || len(still) == 0 {
+	// A transaction that writes nothing.
+	if err := t.addPartitions(ctx, slices.Collect(maps.Keys(stuck))); err != nil {
 		return err
 	}
-	if err := t.closeEmpty(ctx, slices.Collect(maps.Keys(still))); err != nil {
+	if err := t.addOffsets(ctx); err != nil {
 		return err
 	}
-	left := still
-	for range healLooks { // the marks follow the broker's answer
-		if left, err = t.stillStuck(ctx, left); err != nil || len(left) == 0 {
-			break
-		}
+	if err := t.repeat(ctx, "commit an empty transaction", func(ctx context.Context) error { return t.end(ctx, true) }); err != nil {
+		return err
 	}
-	for at, from := range still {
-		if _, was := left[at]; !was && t.c.cfg.OnHeal != nil { // otherwise another group has a long transaction
+	left := stuck
+	for i := 0; i < healLooks && err == nil && len(left) > 0; i++ { // the marks follow the broker's answer
+		left, err = t.stuck(ctx, left)
+	}
+	for at, from := range stuck {
+		if _, still := left[at]; !still && t.c.cfg.OnHeal != nil { // otherwise another group has a long transaction
 			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: closed it with an empty one",
 				at.topic, at.partition, t.id, from))
 		}
@@ -51,25 +55,15 @@ func (t *Txn) healIfStuck(ctx context.Context) error {
 	return err
 }
 
-// stillStuck waits a moment and returns the partitions of before in which readers still
-// stop at the same offset.
-func (t *Txn) stillStuck(ctx context.Context, before map[place]int64) (map[place]int64, error) {
-	select {
-	case <-time.After(stuckAfter):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// stuck returns the partitions in which messages lie behind an open transaction, with the
+// offset where readers stop. With an earlier answer it waits a moment, and returns the
+// partitions in which readers still stop at the same offset.
+func (t *Txn) stuck(ctx context.Context, before map[place]int64) (map[place]int64, error) {
+	if before != nil {
+		if err := pause(ctx, stuckAfter); err != nil {
+			return nil, err
+		}
 	}
-	now, err := t.stuck(ctx)
-	maps.DeleteFunc(now, func(at place, from int64) bool {
-		was, known := before[at]
-		return !known || was != from
-	})
-	return now, err
-}
-
-// stuck returns the partitions in which messages lie behind an open transaction,
-// with the offset where readers stop.
-func (t *Txn) stuck(ctx context.Context) (map[place]int64, error) {
 	found := make(map[place]int64)
 	err := t.repeat(ctx, "look for open transactions", func(ctx context.Context) error {
 		clear(found)
@@ -91,22 +85,11 @@ func (t *Txn) stuck(ctx context.Context) (map[place]int64, error) {
 			if err != nil {
 				return err
 			}
-			if stable < end {
+			if was, known := before[at]; stable < end && (before == nil || known && was == stable) {
 				found[at] = stable
 			}
 		}
 		return nil
 	})
 	return found, err
-}
-
-// closeEmpty commits a transaction that writes nothing.
-func (t *Txn) closeEmpty(ctx context.Context, places []place) error {
-	if err := t.addPartitions(ctx, places); err != nil {
-		return err
-	}
-	if err := t.addOffsets(ctx); err != nil {
-		return err
-	}
-	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context) error { return t.end(ctx, true) })
 }

@@ -193,9 +193,18 @@ func (c *requestConn) next() error {
 		if err != nil {
 			return err
 		}
-		if !produce && !c.joining {
-			c.ready = request.Bytes()
-			return nil
+		if produce {
+			bad, err := checkProduce(request.Bytes()[4:])
+			if err != nil {
+				return err
+			}
+			if bad != nil {
+				c.uncount()
+				if _, err := c.Conn.Write(bad); err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		if c.joining {
 			shortenRebalance(request.Bytes()[4:])
@@ -203,21 +212,9 @@ func (c *requestConn) next() error {
 			case <-c.answered: // of a request before
 			default:
 			}
-			c.ready = request.Bytes()
-			return nil
 		}
-		switch bad, err := checkProduce(request.Bytes()[4:]); {
-		case err != nil:
-			return err
-		case bad == nil:
-			c.ready = request.Bytes()
-			return nil
-		default:
-			c.uncount()
-			if _, err := c.Conn.Write(bad); err != nil {
-				return err
-			}
-		}
+		c.ready = request.Bytes()
+		return nil
 	}
 }
 

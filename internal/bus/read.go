@@ -48,9 +48,13 @@ func Bounds(ctx context.Context, cfg Config, topic string, partition int) (first
 // Range is a part of a topic: in every partition the messages from offset From up to but
 // not including To. The zero Range is the whole topic.
 type Range struct {
-	From, To int64     // To 0: no end
+	From, To int64     // From may be FirstOffset; To 0: no end
 	Since    time.Time // if not zero: without messages that Kafka got before
-	Settled  bool      // also messages behind transactions that are open now: ReadRange waits until these have ended, as ReadState does
+
+	// Settled says that ReadRange waits until transactions that are open in the partition end:
+	// another group's transaction may stand before a record of this group, and ReadRange would
+	// end there. The broker ends the transaction of a dead owner after some ten seconds.
+	Settled bool
 }
 
 // ReadFrom calls fn for the messages of a partition, in order, from offset on,
@@ -66,15 +70,6 @@ func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offs
 // of fn and returns that error.
 func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r Range, fn func(Message) error) error {
 	return readPartition(ctx, cfg, partition, reading{topic: topic, Range: r, fn: fn})
-}
-
-// ReadState calls fn for every committed message of a partition of TopicState that was
-// written before it began, from an offset on, which may be FirstOffset. It waits until open
-// transactions in the partition end: another group's transaction may stand before a record of this group, and ReadFrom would end
-// there. The broker ends the transaction of a dead owner after some ten seconds. ReadState
-// also ends at the first error of fn and returns that error.
-func ReadState(ctx context.Context, cfg Config, partition int, offset int64, fn func(Message) error) error {
-	return ReadRange(ctx, cfg, TopicState, partition, Range{From: offset, Settled: true}, fn)
 }
 
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
@@ -175,7 +170,7 @@ func (r *reading) partition(ctx context.Context, partition int) error {
 	empty := 0 // fetches in a row without a message, although the leader has some
 	for r.follow || f.next < end {
 		before := f.next
-		msgs, err := f.fetch(ctx, r.c.cfg.readWait())
+		msgs, err := f.fetch(ctx, r.c.cfg.network().ReadWait)
 		if err != nil {
 			return err
 		}

@@ -248,10 +248,8 @@ func (c *client) awaitRetained(ctx context.Context, changed []TopicStatus) error
 		if slices.EqualFunc(now, changed, func(a, b TopicStatus) bool { return a.Retain == b.Retain }) {
 			return nil
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -436,15 +434,7 @@ func FormatBytes(n int64) string {
 	for ; v >= 999.5 && i < len(units)-1; i++ {
 		v /= 1000
 	}
-	digits := 0
-	if i > 0 {
-		digits = max(0, 2-int(math.Log10(max(v, 1))))
-	}
-	text := strconv.FormatFloat(v, 'f', digits, 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return text + " " + units[i]
+	return strconv.FormatFloat(v, 'g', max(3, 1+int(math.Log10(max(v, 1)))), 64) + " " + units[i]
 }
 
 // noteCounts notes topics of machines that do not have as many partitions as each other.

@@ -241,10 +241,8 @@ func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Contex
 			o.failed(t.c.cfg, err)
 			t.c.t.expire()
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		if ended := pause(ctx, wait); ended != nil {
+			return fmt.Errorf("%w: %w", ended, err)
 		}
 	}
 }

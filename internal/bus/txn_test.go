@@ -188,7 +188,7 @@ func TestReadStateWaits(t *testing.T) {
 	var got, ranged []string
 	read := make(chan error, 2)
 	go func() {
-		read <- ReadState(testContext(t), cfg, 0, FirstOffset, func(m Message) error { got = append(got, string(m.Value)); return nil })
+		read <- ReadRange(testContext(t), cfg, TopicState, 0, Range{Settled: true}, func(m Message) error { got = append(got, string(m.Value)); return nil })
 	}()
 	go func() {
 		read <- ReadRange(testContext(t), cfg, TopicState, 0, Range{Settled: true}, func(m Message) error { ranged = append(ranged, string(m.Value)); return nil })

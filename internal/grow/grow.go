@@ -388,7 +388,7 @@ func (g *growing) moveState(ctx context.Context) error {
 // before it deletes them: what is there twice after an interruption is the same.
 func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	last := make(map[string]bus.Message) // of the keys that do not belong there
-	err := bus.ReadState(ctx, g.Bus, partition, bus.FirstOffset, func(m bus.Message) error {
+	err := bus.ReadRange(ctx, g.Bus, bus.TopicState, partition, bus.Range{Settled: true}, func(m bus.Message) error {
 		if k, ok := machine.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition || !ok && ofHandover(m.Key) {
 			if delete(last, m.Key); len(m.Value) > 0 {
 				last[m.Key] = m

@@ -156,7 +156,7 @@ func (p *plant) read(topic string) (msgs []bus.Message) {
 	}
 	n, err := bus.Partitions(context.Background(), p.bus, topic)
 	for i := 0; i < n && err == nil; i++ {
-		err = bus.ReadState(context.Background(), p.bus, i, bus.FirstOffset, add)
+		err = bus.ReadRange(context.Background(), p.bus, bus.TopicState, i, bus.Range{Settled: true}, add)
 	}
 	if err != nil {
 		p.t.Fatal(err)

@@ -241,7 +241,7 @@ func (s *partition) remember(m bus.Message) error {
 // load reads the state records of the partition that serve has not read before the fence. A
 // machine has the same partition there.
 func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
-	if err := bus.ReadState(ctx, s.cfg.Bus, s.id, s.stateNext, s.remember); err != nil {
+	if err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.Range{From: s.stateNext, Settled: true}, s.remember); err != nil {
 		return nil, fmt.Errorf("monitor: state: %w", err)
 	}
 	last := s.state
