@@ -84,23 +84,29 @@ type GroupMembers struct {
 // Groups returns all groups, sorted by name.
 func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 	err = a.c.retry(ctx, func(ctx context.Context) error {
-		res, err := a.c.kc.ListGroups(ctx, &kafka.ListGroupsRequest{})
-		if err == nil {
-			err = res.Error
-		}
+		now, err := a.c.t.know(ctx, true)
 		if err != nil {
-			return fmt.Errorf("bus: list groups: %w", err)
+			return err
 		}
 		all = nil
-		for _, one := range res.Groups {
-			g, dividing, err := a.c.members(ctx, one.GroupID, TopicWindows)
-			if err == nil && dividing {
-				err = fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
+		for _, node := range now.BrokerIDs() { // each names the groups that it coordinates
+			res, err := a.c.t.raw(ctx, node, kmsg.NewPtrListGroupsRequest())
+			if err == nil {
+				err = errorOf(res.(*kmsg.ListGroupsResponse).ErrorCode)
 			}
 			if err != nil {
-				return err
+				return fmt.Errorf("bus: list groups: %w", err)
 			}
-			all = append(all, g)
+			for _, one := range res.(*kmsg.ListGroupsResponse).Groups {
+				g, dividing, err := a.c.members(ctx, one.Group, TopicWindows)
+				if err == nil && dividing {
+					err = fmt.Errorf("bus: group %s: its members agree on how to divide the partitions right now", g.Name)
+				}
+				if err != nil {
+					return err
+				}
+				all = append(all, g)
+			}
 		}
 		slices.SortFunc(all, func(a, b GroupMembers) int { return strings.Compare(a.Name, b.Name) })
 		return nil

@@ -24,7 +24,6 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,14 +176,14 @@ func (m *Message) Header(key string) []byte {
 	return nil
 }
 
-// route returns the key that decides the partition of m.
-func (m *Message) route() string { return cmp.Or(m.Route, m.Key) }
-
 // Size returns about how many bytes m takes in a request.
-func (m *Message) Size() int {
-	n := 32 + len(m.Key) + len(m.Value)
+func (m *Message) Size() int { return m.bytes(32, 8) }
+
+// bytes counts the bytes of m, and so many more for it and for each header.
+func (m *Message) bytes(more, each int) int {
+	n := more + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {
-		n += 8 + len(h.Key) + len(h.Value)
+		n += each + len(h.Key) + len(h.Value)
 	}
 	return n
 }

@@ -179,7 +179,16 @@ func (c *checker) topics(ctx context.Context, to *client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := c.alike(ctx, to, partitions); err != nil {
+	now, err := to.t.know(ctx, true, c.needs.Alike...)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range c.needs.Alike {
+		if topic, err := now.topic(t); err == nil { // it may be a topic of others
+			partitions[t] = len(topic.Partitions)
+		}
+	}
+	if err := Agree(partitions, c.needs.Alike); err != nil {
 		return "", err
 	}
 	if len(c.needs.Alike) > 0 && slices.Contains(c.needs.Read, TopicModels) {
@@ -208,27 +217,6 @@ func (c *checker) topics(ctx context.Context, to *client) (string, error) {
 		found += ", settings may not be read"
 	}
 	return found, nil
-}
-
-// alike returns an error if topics do not have as many partitions as each other. Partitions
-// holds the counts of the topics that this program reads or writes.
-func (c *checker) alike(ctx context.Context, to *client, partitions map[string]int) error {
-	var others []string
-	for _, t := range c.needs.Alike {
-		if _, known := partitions[t]; !known {
-			others = append(others, t)
-		}
-	}
-	now, err := to.t.know(ctx, len(others) > 0, others...)
-	if err != nil {
-		return err
-	}
-	for _, t := range others {
-		if topic, err := now.topic(t); err == nil {
-			partitions[t] = len(topic.Partitions)
-		}
-	}
-	return Agree(partitions, c.needs.Alike)
 }
 
 // mayRead is the bit of Kafka's sets of operations.

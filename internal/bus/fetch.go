@@ -18,22 +18,21 @@ import (
 // hold up the machines. All other topics are read up to the oldest open transaction, and
 // aborted messages are left out.
 type fetcher struct {
-	c         *client
-	id        topicID // of the topic when reading began; zero: not known
-	topic     string
-	partition int
-	next      int64   // offset to read next, or FirstOffset or LastOffset
-	high      int64   // offset behind the newest message that may be read, as of the last fetch
-	budget    *budget // nil: none
-	most      int     // bytes that the next fetch asks for
-	held      int     // bytes of the budget that unfinished messages take
-	busy      bool    // there was much to read last time, or nothing was read yet
-	came      bool    // there was something to read last time
-	asks      *demand // the last one; nil: none
-	corrupt   int     // fetches in a row whose first batch had a wrong checksum
-	read      bool    // a fetch has succeeded
-	whole     bool    // report missing offsets: the topic is not compacted
-	stall     stallWatch
+	c *client
+	place
+	id      topicID // of the topic when reading began; zero: not known
+	next    int64   // offset to read next, or FirstOffset or LastOffset
+	high    int64   // offset behind the newest message that may be read, as of the last fetch
+	budget  *budget
+	most    int     // bytes that the next fetch asks for
+	held    int     // bytes of the budget that unfinished messages take
+	busy    bool    // there was much to read last time, or nothing was read yet
+	came    bool    // there was something to read last time
+	asks    *demand // the last one; nil: none
+	corrupt int     // fetches in a row whose first batch had a wrong checksum
+	read    bool    // a fetch has succeeded
+	whole   bool    // report missing offsets: the topic is not compacted
+	stall   stallWatch
 }
 
 // committedOnly reports whether only committed messages of a topic are read.
@@ -42,31 +41,26 @@ func committedOnly(topic string) bool { return topic != TopicWindows }
 // fetch asks once, waiting up to wait for a message to come, and repeats only
 // failures. It may return no messages.
 //
-// With a budget, a partition that holds no messages and has many to read waits for its
+// A partition that holds no messages and has many to read waits for its
 // share, and then asks for a large answer. A partition that holds messages, or has none
 // to read, asks for a small answer and does not wait.
 func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message, err error) {
 	reserved := 0
 	f.most = quietFetch(f.topic)
 	if f.busy && f.held == 0 {
-		f.most = MaxMessage
-	}
-	if f.budget != nil {
-		if f.most == MaxMessage {
-			if err := f.budget.take(ctx, MaxMessage); err != nil {
-				return nil, err
-			}
-			reserved, wait = MaxMessage, 0
+		if err := f.budget.take(ctx, MaxMessage); err != nil {
+			return nil, err
 		}
-		defer func() {
-			memory := 0
-			for i := range msgs {
-				memory += msgs[i].memory()
-			}
-			f.held += memory
-			f.budget.give(reserved - memory)
-		}()
+		f.most, reserved, wait = MaxMessage, MaxMessage, 0
 	}
+	defer func() {
+		memory := 0
+		for i := range msgs {
+			memory += msgs[i].memory()
+		}
+		f.held += memory
+		f.budget.give(reserved - memory)
+	}()
 	err = f.c.retry(ctx, func(ctx context.Context) error {
 		if f.next < 0 {
 			at, err := f.resolve(ctx)
@@ -89,24 +83,20 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 
 // done gives the memory of messages back to the budget.
 func (f *fetcher) done(memory int) {
-	if f.budget != nil {
-		f.held -= memory
-		f.budget.give(memory)
-	}
+	f.held -= memory
+	f.budget.give(memory)
 }
-
-func (f *fetcher) place() place { return place{f.topic, f.partition} }
 
 // resolve returns the offset that f.next stands for.
 func (f *fetcher) resolve(ctx context.Context) (int64, error) {
 	if f.next == LastOffset {
-		return f.c.t.endOf(ctx, f.place())
+		return f.c.t.endOf(ctx, f.place)
 	}
-	return f.c.t.offset(ctx, f.place(), FirstOffset, false)
+	return f.c.t.offset(ctx, f.place, FirstOffset, false)
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message, error) {
-	want := demand{place: f.place(), next: f.next, most: f.most, wait: wait, urgent: f.busy || f.came || wait < busyWait}
+	want := demand{place: f.place, next: f.next, most: f.most, wait: wait, urgent: f.busy || f.came || wait < busyWait}
 	got, asks, err := f.c.t.fetch(ctx, f.asks, want)
 	f.asks = asks
 	if err != nil {
@@ -140,11 +130,11 @@ func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message,
 // topic, which is read from its beginning, or has lost its newest messages, as after a
 // power cut. Then reading goes on at its end: the messages before it were read.
 func (f *fetcher) relocate(ctx context.Context) error {
-	first, err := f.c.t.offset(ctx, f.place(), FirstOffset, false)
+	first, err := f.c.t.offset(ctx, f.place, FirstOffset, false)
 	if err != nil {
 		return err
 	}
-	end, err := f.c.t.offset(ctx, f.place(), LastOffset, false)
+	end, err := f.c.t.offset(ctx, f.place, LastOffset, false)
 	if err != nil {
 		return err
 	}

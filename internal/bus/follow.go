@@ -64,7 +64,7 @@ func follow(ctx context.Context, cfg Config, topic string, pace followPace, to F
 		return err
 	}
 	defer c.close()
-	f := &follower{c: c, topic: topic, pace: pace, to: to}
+	f := &follower{c: c, topic: topic, pace: pace, to: to, memory: newBudget(fetchBudget)}
 	tick := time.NewTicker(pace.ends)
 	defer tick.Stop()
 	for {
@@ -96,13 +96,14 @@ func follow(ctx context.Context, cfg Config, topic string, pace followPace, to F
 
 // follower reads the partitions of a topic one after the other.
 type follower struct {
-	c     *client
-	topic string
-	pace  followPace
-	to    Following
-	id    topicID
-	parts []*followedPartition
-	asked time.Time // when regroup last asked
+	c      *client
+	topic  string
+	pace   followPace
+	to     Following
+	memory *budget
+	id     topicID
+	parts  []*followedPartition
+	asked  time.Time // when regroup last asked
 }
 
 type followedPartition struct {
@@ -147,17 +148,11 @@ func (f *follower) begin(ctx context.Context, p *followedPartition) error {
 		return err
 	}
 	at := f.to.Start(p.Followed)
-	p.fetcher = fetcher{c: f.c, topic: f.topic, partition: p.Partition, next: at.Offset}
+	p.fetcher = fetcher{c: f.c, place: place{f.topic, p.Partition}, budget: f.memory}
 	p.shrunk = time.Time{}
+	begins := reading{c: f.c, topic: f.topic, Range: Range{From: at.Offset, Since: at.Since}, plain: true}
 	return f.c.retry(ctx, func(ctx context.Context) (err error) {
-		if p.next < 0 {
-			p.next, err = p.resolve(ctx)
-		}
-		if err != nil || at.Since.UnixMilli() <= 0 {
-			return err
-		}
-		since, err := f.c.t.offsetOf(ctx, place{f.topic, p.Partition}, at.Since, p.End)
-		p.next = max(p.next, since)
+		p.next, _, err = begins.bounds(ctx, p.place)
 		return err
 	})
 }
@@ -228,7 +223,9 @@ func (f *follower) read(ctx context.Context, p *followedPartition) error {
 		}
 		whole = append(whole, m)
 	}
-	return f.to.Take(p.Followed, whole, p.next)
+	err = f.to.Take(p.Followed, whole, p.next)
+	p.done(p.held)
+	return err
 }
 
 // ends returns where the partitions end, by their index in f.parts. A partition that has no

@@ -227,7 +227,7 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 	h := newHolding(r.ctx, gen, r.sticky != nil)
 	p := &Partition{
 		holding: h, group: r.group.name, topic: r.group.topic,
-		f: fetcher{c: r.c, id: r.id, topic: r.group.topic, partition: a.ID, next: a.Offset, whole: true, budget: r.budget, busy: true},
+		f: fetcher{c: r.c, id: r.id, place: place{r.group.topic, a.ID}, next: a.Offset, whole: true, budget: r.budget, busy: true},
 	}
 	before := r.ended[a.ID]
 	r.ended[a.ID] = h.done
@@ -445,6 +445,6 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 
 // End asks the broker for the offset behind the newest message.
 func (p *Partition) End(ctx context.Context) (int64, error) {
-	end, err := p.f.c.t.endOf(ctx, p.f.place())
+	end, err := p.f.c.t.endOf(ctx, p.f.place)
 	return end, explain(err, p.f.c.cfg)
 }

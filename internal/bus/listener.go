@@ -287,16 +287,9 @@ func shortenRebalance(b []byte) {
 
 // produceRequest holds the parts of a request that the broker checks before it writes.
 type produceRequest struct {
-	version int16
 	number  int32
 	acks    int16
-	topics  []produceTopic
-}
-
-type produceTopic struct {
-	name       string
-	id         [16]byte
-	partitions []int32
+	refusal kmsg.ProduceResponse // of all its partitions
 }
 
 // checkProduce checks a request that writes, without the four bytes of its length. It
@@ -317,11 +310,12 @@ func checkProduce(b []byte) (refusal []byte, err error) {
 func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	d := decoder{left: b}
 	d.int16() // key
-	req.version, req.number = d.int16(), d.int32()
-	if req.version < 3 || req.version > 13 {
+	version := d.int16()
+	req.number, req.refusal.Version = d.int32(), version
+	if version < 3 || version > 13 {
 		return req, nil, errRequest
 	}
-	flexible := req.version >= 9
+	flexible := version >= 9
 	d.text(false) // client, in the old form in every version
 	d.tags(flexible)
 	d.text(flexible) // transactional id
@@ -329,24 +323,26 @@ func parseProduce(b []byte) (req produceRequest, damage, err error) {
 	d.int32() // timeout
 	all := 0
 	for range d.count(flexible) {
-		t := produceTopic{}
-		if req.version >= 13 {
-			copy(t.id[:], d.bytes(16))
+		t := kmsg.NewProduceResponseTopic()
+		if version >= 13 {
+			copy(t.TopicID[:], d.bytes(16))
 		} else {
-			t.name = string(d.text(flexible))
+			t.Topic = string(d.text(flexible))
 		}
 		for range d.count(flexible) {
 			if all++; d.failed || all > maxProduceTo {
 				return req, nil, errRequest
 			}
-			t.partitions = append(t.partitions, d.int32())
+			p := kmsg.NewProduceResponseTopicPartition()
+			p.Partition, p.ErrorCode, p.BaseOffset = d.int32(), int16(kafka.InvalidRecord), -1
+			t.Partitions = append(t.Partitions, p)
 			if bad := checkBatch(d.blob(flexible)); damage == nil {
 				damage = bad
 			}
 			d.tags(flexible)
 		}
 		d.tags(flexible)
-		if req.topics = append(req.topics, t); d.failed || len(req.topics) > maxProduceTo {
+		if req.refusal.Topics = append(req.refusal.Topics, t); d.failed || len(req.refusal.Topics) > maxProduceTo {
 			return req, nil, errRequest
 		}
 	}
@@ -359,24 +355,17 @@ func parseProduce(b []byte) (req produceRequest, damage, err error) {
 
 // refuse returns an answer that says that nothing was written.
 func (r *produceRequest) refuse(damage error) []byte {
-	res := kmsg.NewPtrProduceResponse()
-	res.Version = r.version
 	text := damage.Error()
-	for _, t := range r.topics {
-		topic := kmsg.NewProduceResponseTopic()
-		topic.Topic, topic.TopicID = t.name, t.id
-		for _, p := range t.partitions {
-			part := kmsg.NewProduceResponseTopicPartition()
-			part.Partition, part.ErrorCode, part.BaseOffset, part.ErrorMessage = p, int16(kafka.InvalidRecord), -1, &text
-			topic.Partitions = append(topic.Partitions, part)
+	for _, t := range r.refusal.Topics {
+		for i := range t.Partitions {
+			t.Partitions[i].ErrorMessage = &text
 		}
-		res.Topics = append(res.Topics, topic)
 	}
 	out := binary.BigEndian.AppendUint32(make([]byte, 4), uint32(r.number))
-	if res.IsFlexible() {
+	if r.refusal.IsFlexible() {
 		out = append(out, 0)
 	}
-	out = res.AppendTo(out)
+	out = r.refusal.AppendTo(out)
 	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
 	return out
 }

@@ -119,15 +119,18 @@ func TestParseProduce(t *testing.T) {
 	for version := int16(3); version <= 13; version++ {
 		want, b := aProduceRequest(version)
 		got, damage, err := parseProduce(b)
-		if err != nil || damage != nil || got.number != 77 || got.acks != -1 || got.version != version || len(got.topics) != 2 {
+		if err != nil || damage != nil || got.number != 77 || got.acks != -1 || got.refusal.Version != version || len(got.refusal.Topics) != 2 {
 			t.Fatalf("version %d: %+v, %v, %v", version, got, damage, err)
 		}
-		for i, topic := range got.topics {
-			var partitions []int32
+		for i, topic := range got.refusal.Topics {
+			var partitions, found []int32
 			for _, p := range want.Topics[i].Partitions {
 				partitions = append(partitions, p.Partition)
 			}
-			if version < 13 && topic.name != want.Topics[i].Topic || version == 13 && topic.id != want.Topics[i].TopicID || !slices.Equal(topic.partitions, partitions) {
+			for _, p := range topic.Partitions {
+				found = append(found, p.Partition)
+			}
+			if version < 13 && topic.Topic != want.Topics[i].Topic || version == 13 && topic.TopicID != want.Topics[i].TopicID || !slices.Equal(found, partitions) {
 				t.Errorf("version %d: %+v, want %+v", version, topic, want.Topics[i])
 			}
 		}
@@ -163,11 +166,11 @@ func FuzzProduceRequest(f *testing.F) {
 			return
 		}
 		n := 0
-		for _, topic := range got.topics {
-			n += len(topic.partitions)
+		for _, topic := range got.refusal.Topics {
+			n += len(topic.Partitions)
 		}
-		if n > maxProduceTo || len(got.topics) > len(b) {
-			t.Fatalf("%d partitions, %d topics in %d bytes", n, len(got.topics), len(b))
+		if n > maxProduceTo || len(got.refusal.Topics) > len(b) {
+			t.Fatalf("%d partitions, %d topics in %d bytes", n, len(got.refusal.Topics), len(b))
 		}
 	})
 }

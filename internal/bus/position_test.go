@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Only a new group begins behind the messages of the topic. An existing group gets the
@@ -68,5 +71,32 @@ func TestBeginAtEnd(t *testing.T) {
 	defer c.mu.Unlock()
 	if len(c.counts) != 5 {
 		t.Errorf("%d messages, want the 5 that came after the group began: %v", len(c.counts), c.got)
+	}
+}
+
+// A broker that cannot list its groups yet is asked again: no group is left out.
+func TestGroupsOfABrokerThatStarts(t *testing.T) {
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	g, err := NewGroup(cfg, "tcm-test", TopicWindows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.BeginAtEnd(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	b.cluster.ControlKey(int16(kmsg.ListGroups), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		res := req.ResponseKind().(*kmsg.ListGroupsResponse)
+		res.ErrorCode = kerr.CoordinatorLoadInProgress.Code
+		return res, nil, true
+	})
+	a, err := OpenAdmin(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	all, err := a.Groups(testContext(t))
+	if err != nil || len(all) != 1 || all[0].Name != "tcm-test" || len(all[0].Members) > 0 {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,7 @@ func (c *client) divide(ctx context.Context, msgs []*Message) (parts []messagesT
 			if err != nil {
 				return nil, err
 			}
-			at.partition = PartitionOf(m.route(), n)
+			at.partition = PartitionOf(cmp.Or(m.Route, m.Key), n)
 		}
 		i := slices.IndexFunc(parts, func(p messagesTo) bool { return p.place == at })
 		if i < 0 {

@@ -116,6 +116,7 @@ func readPartition(ctx context.Context, cfg Config, partition int, r reading) (e
 		return err
 	}
 	defer r.c.close()
+	r.memory = newBudget(fetchBudget)
 	return r.partition(ctx, partition)
 }
 
@@ -124,28 +125,35 @@ type reading struct {
 	c     *client
 	topic string
 	Range
-	plain  bool    // From may be LastOffset, and OnRetry hears that messages from From on are gone
-	follow bool    // go on at the end
-	memory *budget // nil: none
+	plain  bool // From may be LastOffset, and OnRetry hears that messages from From on are gone
+	follow bool // go on at the end
+	memory *budget
 	fn     func(Message) error
 }
 
 // bounds returns the offset to begin at and the one behind the last message.
 func (r *reading) bounds(ctx context.Context, at place) (next, end int64, err error) {
-	if end, err = r.c.t.offset(ctx, at, LastOffset, committedOnly(r.topic) && !r.Settled); err != nil || r.plain && r.From == LastOffset {
-		return end, end, err
-	}
-	if r.plain && r.From >= 0 {
-		return r.From, end, nil
-	}
-	if next, err = r.c.t.offset(ctx, at, FirstOffset, false); err != nil {
+	if end, err = r.c.t.offset(ctx, at, LastOffset, committedOnly(r.topic) && !r.Settled); err != nil {
 		return 0, 0, err
 	}
-	next = max(next, r.From)
+	switch {
+	case r.plain && r.From == LastOffset:
+		next = end
+	case r.plain && r.From >= 0:
+		next = r.From
+	default:
+		if next, err = r.c.t.offset(ctx, at, FirstOffset, false); err != nil {
+			return 0, 0, err
+		}
+		next = max(next, r.From)
+	}
 	if r.Since.UnixMilli() > 0 { // to Kafka, times of 0 and less have other meanings
-		since, err := r.c.t.offsetOf(ctx, at, r.Since, end)
+		since, err := r.c.t.offset(ctx, at, r.Since.UnixMilli(), false)
 		if err != nil {
 			return 0, 0, err
+		}
+		if since < 0 {
+			since = end // there is none
 		}
 		next = max(next, since)
 	}
@@ -157,10 +165,10 @@ func (r *reading) bounds(ctx context.Context, at place) (next, end int64, err er
 
 // partition calls fn for the messages of a partition.
 func (r *reading) partition(ctx context.Context, partition int) error {
-	f := &fetcher{c: r.c, topic: r.topic, partition: partition, budget: r.memory, busy: true}
+	f := &fetcher{c: r.c, place: place{r.topic, partition}, budget: r.memory, busy: true}
 	var end int64
 	err := r.c.retry(ctx, func(ctx context.Context) (err error) {
-		f.next, end, err = r.bounds(ctx, f.place())
+		f.next, end, err = r.bounds(ctx, f.place)
 		return err
 	})
 	if err != nil {
@@ -203,14 +211,4 @@ func (r *reading) partition(ctx context.Context, partition int) error {
 		}
 	}
 	return nil
-}
-
-// offsetOf returns the offset of the first message that Kafka got at that time or
-// later, or end if there is none.
-func (t *transport) offsetOf(ctx context.Context, at place, since time.Time, end int64) (int64, error) {
-	offset, err := t.offset(ctx, at, since.UnixMilli(), false)
-	if err == nil && offset < 0 {
-		return end, nil
-	}
-	return offset, err
 }

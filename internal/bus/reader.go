@@ -18,7 +18,7 @@ type Reader struct {
 func (t *Txn) Reader(topic string, onFetched func(end int64)) *Reader {
 	return &Reader{Partition{
 		topic: topic, OnFetched: onFetched,
-		f: fetcher{c: t.p.f.c, topic: topic, partition: t.p.ID(), next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
+		f: fetcher{c: t.p.f.c, place: place{topic, t.p.ID()}, next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
 	}}
 }
 

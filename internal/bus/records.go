@@ -405,13 +405,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 }
 
 // memory returns about how many bytes a message takes.
-func (m *Message) memory() int {
-	n := messageMemory + len(m.Key) + len(m.Value)
-	for _, h := range m.Headers {
-		n += headMemory + len(h.Key) + len(h.Value)
-	}
-	return n
-}
+func (m *Message) memory() int { return m.bytes(messageMemory, headMemory) }
 
 // gap notes that offsets are missing before this one.
 func (out *decoded) gap(offset int64) {

@@ -47,7 +47,7 @@ type transport struct {
 	mu      sync.Mutex
 	peers   map[string]*peer // by address
 	resets  int
-	second  *transport // for another look at what this one says; nil: not yet needed
+	second  *transport // shares nothing with this one: for another look at what it says; nil: this is the second
 	pollers map[pollerKey]*poller
 
 	// What is known of the cluster.
@@ -82,6 +82,7 @@ func (c Config) transport() *transport {
 	t := transports.all[key]
 	if t == nil {
 		t = newTransport(c, mostToOne)
+		t.second = newTransport(c, 1)
 		t.key, transports.all[key] = key, t
 	}
 	t.users++
@@ -114,11 +115,8 @@ func newTransport(cfg Config, limit int) *transport {
 func (t *transport) close() {
 	t.cancel()
 	t.reset()
-	t.mu.Lock()
-	second := t.second
-	t.mu.Unlock()
-	if second != nil {
-		second.close()
+	if t.second != nil {
+		t.second.close()
 	}
 }
 
@@ -132,16 +130,6 @@ func (t *transport) reset() {
 	for _, p := range t.peers {
 		p.drop()
 	}
-}
-
-// another returns a transport that shares nothing with this one.
-func (t *transport) another() *transport {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.second == nil {
-		t.second = newTransport(t.cfg, 1)
-	}
-	return t.second
 }
 
 // peer is an address of a broker.
@@ -353,30 +341,6 @@ func (t *transport) RoundTrip(ctx context.Context, _ net.Addr, req kafka.Request
 	if _, ok := req.(*createtopics.Request); ok {
 		defer t.expire()
 	}
-	whole, ok := req.(protocol.Splitter)
-	if !ok {
-		return t.send(ctx, now, req)
-	}
-	parts, merger, err := whole.Split(now.Cluster)
-	if err != nil {
-		return nil, err
-	}
-	results := make([]any, len(parts))
-	var wg sync.WaitGroup
-	for i, part := range parts {
-		wg.Go(func() {
-			var err error
-			if results[i], err = t.send(ctx, now, part); err != nil {
-				results[i] = err
-			}
-		})
-	}
-	wg.Wait()
-	return merger.Merge(parts, results)
-}
-
-// send sends a request to the broker that it is for.
-func (t *transport) send(ctx context.Context, now *cluster, req protocol.Message) (protocol.Message, error) {
 	switch m := req.(type) {
 	case protocol.BrokerMessage:
 		b, err := m.Broker(now.Cluster)

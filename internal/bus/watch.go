@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -77,15 +78,11 @@ func (f *fetcher) watch(ctx context.Context, now time.Time) {
 		*w = stallWatch{at: f.next, since: now, asked: now}
 		return
 	}
-	patience := f.c.cfg.stallAfter
-	if patience == 0 {
-		patience = stallAfter
-	}
-	if now.Sub(w.asked) < patience {
+	if now.Sub(w.asked) < cmp.Or(f.c.cfg.stallAfter, stallAfter) {
 		return
 	}
 	w.asked = now
-	end, err := f.c.t.another().endOf(ctx, f.place())
+	end, err := f.c.t.second.endOf(ctx, f.place)
 	switch {
 	case err != nil: // an outage, which the next fetch reports
 	case end <= f.next:

@@ -267,7 +267,7 @@ func TestLogEndsBeforeTheReader(t *testing.T) {
 		if tc.made {
 			id = topicID{1}
 		}
-		f := fetcher{c: c, id: id, topic: TopicWindows, next: tc.next, whole: true, read: tc.read}
+		f := fetcher{c: c, id: id, place: place{topic: TopicWindows}, budget: newBudget(fetchBudget), next: tc.next, whole: true, read: tc.read}
 		msgs, err := f.fetch(testContext(t), time.Millisecond)
 		tc.want.Topic = TopicWindows
 		if err != nil || !slices.Equal(gaps, []Gap{tc.want}) || f.next != 100 || (len(msgs) == 100) == tc.want.Cut {
