@@ -56,63 +56,70 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	if info, err := os.Lstat(filepath.Join(dir, "lock")); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("bus: broker folder %s: lock is not a file of its own but %v: remove it", dir, info.Mode().Type())
 	}
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if locked, err := lock.TryLock(); err != nil {
+	b := &Broker{lock: flock.New(filepath.Join(dir, "lock")), mark: filepath.Join(dir, runningMark)}
+	if locked, err := b.lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("bus: broker folder %s: %w", dir, err)
 	} else if !locked {
 		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that process, or give this broker a folder of its own", dir, ErrLocked)
 	}
+	if err := b.start(dir, addr); err != nil {
+		b.lock.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// start starts a broker whose folder is locked.
+func (b *Broker) start(dir, addr string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that uses it, or choose another address", addr, innermost(err))
+		return fmt.Errorf("bus: broker cannot listen on %s (%v): stop the program that uses it, or choose another address", addr, innermost(err))
 	}
 	killed, err := markRunning(dir)
 	if err != nil {
 		ln.Close()
-		lock.Close()
-		return nil, fmt.Errorf("bus: broker folder: %w", err)
+		return fmt.Errorf("bus: broker folder: %w", err)
 	}
 	guarded := newBrokerListener(ln)
-	cluster, err := newCluster(guarded, kfake.DataDir(filepath.Join(dir, "kafka")))
-	if err != nil {
+	if err := b.serve(guarded, kfake.DataDir(filepath.Join(dir, "kafka"))); err != nil {
 		ln.Close()
-		lock.Close()
-		return nil, fmt.Errorf("bus: broker folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
+		return fmt.Errorf("bus: broker folder %s: %w: if its files are damaged, move the folder away and start again", dir, err)
 	}
-	b := &Broker{cluster: cluster, compact: startCompactor(cluster), lock: lock, addr: ln.Addr().String(), mark: filepath.Join(dir, runningMark)}
 	if killed {
 		ctx, cancel := context.WithTimeout(context.Background(), repairTimeout)
 		defer cancel()
 		if _, err := endOrphans(ctx, guarded.dial, b.addr); err != nil {
 			b.compact.close()
-			cluster.Close()
-			lock.Close()
-			return nil, fmt.Errorf("bus: broker folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
+			b.cluster.Close()
+			return fmt.Errorf("bus: broker folder %s: after it was killed: %w: start again; if that does not help, move the folder away", dir, err)
 		}
 	}
 	guarded.open()
-	return b, nil
+	return nil
 }
 
 // NewMemoryBroker starts a broker behind a listener, which Close closes. It keeps all data
 // in memory: for simulations.
 func NewMemoryBroker(ln net.Listener) (*Broker, error) {
-	guarded := newBrokerListener(ln)
-	cluster, err := newCluster(guarded)
-	if err != nil {
+	guarded, b := newBrokerListener(ln), new(Broker)
+	if err := b.serve(guarded); err != nil {
 		return nil, fmt.Errorf("bus: broker: %w", err)
 	}
 	guarded.open()
-	return &Broker{cluster: cluster, compact: startCompactor(cluster), addr: ln.Addr().String()}, nil
+	return b, nil
 }
 
-func newCluster(ln net.Listener, more ...kfake.Opt) (*kfake.Cluster, error) {
-	return kfake.NewCluster(append(more,
+// serve starts the cluster behind a listener.
+func (b *Broker) serve(ln net.Listener, more ...kfake.Opt) (err error) {
+	b.cluster, err = kfake.NewCluster(append(more,
 		kfake.NumBrokers(1),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return ln, nil }),
 		kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": neverCompact, "message.max.bytes": "16777216"}),
 	)...)
+	if err == nil {
+		b.compact, b.addr = startCompactor(b.cluster), ln.Addr().String()
+	}
+	return err
 }
 
 // Addr returns the host:port of the broker.

@@ -107,7 +107,7 @@ func (c *checker) dns(ctx context.Context) (string, error) {
 
 func (c *checker) tcp(ctx context.Context) (string, error) {
 	return c.any(func(broker string) (string, error) {
-		conn, err := c.cfg.connect(ctx, "tcp", broker)
+		conn, err := c.cfg.network().Dial(ctx, "tcp", broker)
 		if err != nil {
 			return "", explain(err, c.cfg)
 		}
@@ -120,7 +120,7 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 	if c.cfg.TLS == nil {
 		return "not used", nil
 	}
-	conn, err := c.cfg.connect(ctx, "tcp", c.broker)
+	conn, err := c.cfg.network().Dial(ctx, "tcp", c.broker)
 	if err != nil {
 		return "", explain(err, c.cfg)
 	}
@@ -296,7 +296,8 @@ func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 func (c *checker) aclGroup(ctx context.Context, to *client) error {
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups, req.IncludeAuthorizedOperations = []string{c.needs.Group}, true
-	err := askCoordinator(ctx, to, coordinated{ofGroup, c.needs.Group}, req, func(res kmsg.Response) error {
+	what := "group " + c.needs.Group
+	err := askCoordinator(ctx, to, what, coordinated{ofGroup, c.needs.Group}, req, func(res kmsg.Response) error {
 		for _, g := range res.(*kmsg.DescribeGroupsResponse).Groups {
 			switch err := errorOf(g.ErrorCode); {
 			case errors.Is(err, kafka.GroupIdNotFound): // it has never had a member
@@ -309,9 +310,9 @@ func (c *checker) aclGroup(ctx context.Context, to *client) error {
 		return nil
 	})
 	if errors.Is(err, kafka.GroupAuthorizationFailed) {
-		return c.lacks("join group "+c.needs.Group, kafka.GroupAuthorizationFailed)
+		return c.lacks("join "+what, kafka.GroupAuthorizationFailed)
 	}
-	return wrap("bus: group "+c.needs.Group, err)
+	return err
 }
 
 // aclTransactional asks the broker to end a transaction that cannot exist: its producer does
@@ -321,7 +322,7 @@ func (c *checker) aclTransactional(ctx context.Context, to *client) error {
 	id := c.needs.Transactional
 	req := kmsg.NewPtrEndTxnRequest()
 	req.TransactionalID, req.ProducerID, req.ProducerEpoch = id, unusedProducer, 0
-	err := askCoordinator(ctx, to, coordinated{ofTransaction, id}, req, func(res kmsg.Response) error {
+	err := askCoordinator(ctx, to, "transactional id "+id, coordinated{ofTransaction, id}, req, func(res kmsg.Response) error {
 		return errorOf(res.(*kmsg.EndTxnResponse).ErrorCode)
 	})
 	switch {
@@ -330,15 +331,7 @@ func (c *checker) aclTransactional(ctx context.Context, to *client) error {
 	case errors.Is(err, kafka.InvalidProducerIDMapping), errors.Is(err, kafka.InvalidTransactionState):
 		return nil
 	}
-	return wrap("bus: transactional id "+id, err)
-}
-
-// wrap returns err with what it is about, or nil.
-func wrap(what string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return err
 }
 
 // unusedProducer is a producer id that no broker gives out: they count up from 0.
@@ -347,7 +340,7 @@ const unusedProducer = math.MaxInt64
 // askCoordinator sends a request to the broker that coordinates a group or a transactional id.
 // The first such request makes Kafka create the topic for that, so askCoordinator repeats it
 // until ctx ends. Check returns the error in the answer.
-func askCoordinator(ctx context.Context, to *client, of coordinated, req kmsg.Request, check func(kmsg.Response) error) error {
+func askCoordinator(ctx context.Context, to *client, what string, of coordinated, req kmsg.Request, check func(kmsg.Response) error) error {
 	for {
 		var res kmsg.Response
 		node, err := to.t.coordinator(ctx, of)
@@ -357,14 +350,15 @@ func askCoordinator(ctx context.Context, to *client, of coordinated, req kmsg.Re
 		if err == nil {
 			err = check(res)
 		}
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("bus: %s: %w", what, err)
 		var k kafka.Error
-		if !errors.As(err, &k) || judgeCode(k) != again {
+		if !errors.As(err, &k) || judgeCode(k) != again || pause(ctx, 200*time.Millisecond) != nil {
 			return err
 		}
 		to.t.expire()
-		if pause(ctx, 200*time.Millisecond) != nil {
-			return err
-		}
 	}
 }
 

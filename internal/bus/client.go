@@ -45,8 +45,9 @@ func newClient(cfg Config) (*client, error) {
 	return &client{cfg: cfg, t: t, kc: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: t}}, nil
 }
 
-// network returns the network with its times, and without Dial if it is the operating system's.
-func (c Config) network() (n Network) {
+// network returns how to reach brokers, and the times.
+func (c Config) network() Network {
+	n := Network{Dial: (&net.Dialer{Timeout: dialTimeout}).DialContext}
 	if c.Network != nil {
 		n = *c.Network
 	}

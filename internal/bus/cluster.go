@@ -288,7 +288,10 @@ type rawRequest struct {
 }
 
 // rawResponse is the answer to a rawRequest.
-type rawResponse struct{ kmsg.Response }
+type rawResponse struct {
+	kmsg.Response
+	body []byte // of the answer to a fetchRequest, which is not decoded yet
+}
 
 func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
 func (r *rawResponse) ApiKey() protocol.ApiKey { return protocol.ApiKey(r.Key()) }
@@ -317,7 +320,7 @@ func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if err := errors.Join(d.answer(), res.ReadFrom(d.left)); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	return &rawResponse{res}, nil
+	return &rawResponse{Response: res}, nil
 }
 
 // exchange sends the request and returns its answer, of at most so many bytes, without the four

@@ -63,7 +63,7 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 	}()
 	err = f.c.retry(ctx, func(ctx context.Context) error {
 		if f.next < 0 {
-			at, err := f.resolve(ctx)
+			at, err := f.c.t.offset(ctx, f.place, f.next, committedOnly(f.topic))
 			if err != nil {
 				return err
 			}
@@ -85,14 +85,6 @@ func (f *fetcher) fetch(ctx context.Context, wait time.Duration) (msgs []Message
 func (f *fetcher) done(memory int) {
 	f.held -= memory
 	f.budget.give(memory)
-}
-
-// resolve returns the offset that f.next stands for.
-func (f *fetcher) resolve(ctx context.Context) (int64, error) {
-	if f.next == LastOffset {
-		return f.c.t.endOf(ctx, f.place)
-	}
-	return f.c.t.offset(ctx, f.place, FirstOffset, false)
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message, error) {

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ type groupRun struct {
 	ctx      context.Context
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
-	lost     atomic.Pointer[time.Time] // when a handler lost its partition; nil once there is a new generation
+	lost     atomic.Pointer[outage] // a handler has lost its partition; nil once there is a new generation
 
 	// The goroutine of Run has these.
 	count int                     // partitions of the topic, as of the last generation
@@ -157,8 +158,8 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 			continue
 		}
 		o.over(r.group.cfg)
-		if since := r.lost.Swap(nil); since != nil && r.group.cfg.OnRetry != nil {
-			r.group.cfg.OnRetry(nil, time.Since(*since))
+		if lost := r.lost.Swap(nil); lost != nil {
+			lost.over(r.group.cfg)
 		}
 		if r.group.OnGeneration != nil {
 			r.group.OnGeneration(len(gen.Assignments[r.group.topic]))
@@ -262,14 +263,12 @@ func (r *groupRun) serve(p *Partition) {
 		return
 	case errors.Is(err, ErrLost):
 		p.holding.lose()
-		now := time.Now()
 		if pause(ctx, joinBackoff) != nil { // do not ask a coordinator that fails again at once
 			return // the next generation has begun: the partition is another member's, or is taken again
 		}
-		r.lost.Store(&now)
-		if r.group.cfg.OnRetry != nil {
-			r.group.cfg.OnRetry(err, time.Since(now))
-		}
+		var o outage
+		o.failed(r.group.cfg, err)
+		r.lost.Store(&o)
 	case err != nil:
 		r.stop(err)
 	}
@@ -412,11 +411,8 @@ func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]
 }
 
 func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
-	if lost := p.lost.Load(); lost != nil {
-		return *lost
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := cmp.Or(p.over(), ctx.Err()); err != nil {
+		return err
 	}
 	msgs, err := p.f.fetch(ctx, wait)
 	p.queue = append(p.queue, msgs...)
@@ -426,14 +422,22 @@ func (p *Partition) fill(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
+// over returns the error with which the partition was lost.
+func (p *Partition) over() error {
+	if lost := p.lost.Load(); lost != nil {
+		return *lost
+	}
+	return nil
+}
+
 // Commit says that every message below offset is done with: the next owner of the
 // partition begins there. Commit only what is durable elsewhere. An error, which is
 // ErrLost, means that another member may have the partition already: the handler must
 // return. Commit ignores the end of its context, so a handler that is stopping can
 // commit its work.
 func (p *Partition) Commit(_ context.Context, offset int64) error {
-	if lost := p.lost.Load(); lost != nil {
-		return *lost
+	if err := p.over(); err != nil {
+		return err
 	}
 	if err := p.holding.generation().CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
 		err = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)

@@ -90,7 +90,7 @@ func (l *brokerListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.places <- struct{}{}:
-			return newRequestConn(c, l), nil
+			return &requestConn{Conn: c, from: l, answered: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 		default:
 			c.Close() // the client tries again
 		}
@@ -119,10 +119,6 @@ type requestConn struct {
 	answered chan struct{} // every answer puts a value in it, if it is empty
 	closed   chan struct{}
 	once     sync.Once // closes closed
-}
-
-func newRequestConn(c net.Conn, from *brokerListener) *requestConn {
-	return &requestConn{Conn: c, from: from, answered: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 func (c *requestConn) Write(b []byte) (int, error) {

@@ -265,9 +265,9 @@ func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[
 	if err != nil {
 		return nil, nil, err
 	}
-	whole := &body{bytes: res.(*fetchResponse).body}
+	whole := &body{bytes: res.(*rawResponse).body}
 	whole.readers.Store(1)
-	got, err := res.(*fetchResponse).parse()
+	got, err := parseFetch(res.(*rawResponse).GetVersion(), whole.bytes)
 	return got, whole, err
 }
 

@@ -503,8 +503,7 @@ func FuzzFetchResponse(f *testing.F) {
 	f.Add(make([]byte, 80), int16(11))
 	f.Add(bytes.Repeat([]byte{0, 0, 0, 1}, 30), int16(4))
 	f.Fuzz(func(t *testing.T, b []byte, version int16) {
-		r := fetchResponse{version: version, body: b}
-		got, err := r.parse()
+		got, err := parseFetch(version, b)
 		size := 0
 		for at, f := range got {
 			size += len(at.topic) + len(f.records) + 16*len(f.aborted)

@@ -13,14 +13,6 @@ import (
 // readers decode.
 type fetchRequest struct{ rawRequest }
 
-// fetchResponse is the answer, without the four bytes of its length.
-type fetchResponse struct {
-	version int16
-	body    []byte
-}
-
-func (*fetchResponse) ApiKey() protocol.ApiKey { return protocol.Fetch }
-
 // speaks takes the version from what the broker speaks. Version 12 has another form.
 func (r *fetchRequest) speaks(newest map[protocol.ApiKey]int16) {
 	r.SetVersion(min(newest[protocol.Fetch], 11))
@@ -28,15 +20,14 @@ func (r *fetchRequest) speaks(newest map[protocol.ApiKey]int16) {
 
 // RawExchange implements protocol.RawExchanger.
 func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	version := r.GetVersion()
-	if version < 4 {
+	if r.GetVersion() < 4 {
 		return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
 	}
 	body, err := r.exchange(rw, maxResponse)
 	if err != nil {
 		return nil, err
 	}
-	return &fetchResponse{version, body}, nil
+	return &rawResponse{r.ResponseKind(), body}, nil
 }
 
 // bodies holds the memory of decoded answers, for the next answers.
@@ -68,12 +59,12 @@ func (f *fetched) end(topic string) int64 {
 	return f.high
 }
 
-// parse parses the answer. Any bytes are safe to try.
-func (r *fetchResponse) parse() (map[place]fetched, error) {
-	d := decoder{left: r.body}
+// parseFetch parses the answer to a fetchRequest. Any bytes are safe to try.
+func parseFetch(version int16, body []byte) (map[place]fetched, error) {
+	d := decoder{left: body}
 	d.int32() // number of the request
 	d.int32() // throttle time in ms
-	if r.version >= 7 {
+	if version >= 7 {
 		if code := d.int16(); code != 0 {
 			return nil, kafka.Error(code)
 		}
@@ -84,23 +75,23 @@ func (r *fetchResponse) parse() (map[place]fetched, error) {
 		topic := string(d.bytes(int64(d.int16())))
 		for n := d.count(false); n > 0 && !d.failed; n-- {
 			at := place{topic, int(d.int32())}
-			found[at] = r.partition(&d)
+			found[at] = parsePartition(version, &d)
 		}
 	}
 	return found, d.answer()
 }
 
-// partition parses what follows the number of a partition.
-func (r *fetchResponse) partition(d *decoder) (f fetched) {
+// parsePartition parses what follows the number of a partition.
+func parsePartition(version int16, d *decoder) (f fetched) {
 	f.code = kafka.Error(d.int16())
 	f.high, f.stable = d.int64(), d.int64()
-	if r.version >= 5 {
+	if version >= 5 {
 		d.int64() // first offset of the log
 	}
 	for n := d.count(false); n > 0 && !d.failed; n-- {
 		f.aborted = append(f.aborted, aborted{producer: d.int64(), first: d.int64()})
 	}
-	if r.version >= 11 {
+	if version >= 11 {
 		d.int32() // a replica that is nearer
 	}
 	if size := d.int32(); size > 0 {

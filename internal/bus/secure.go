@@ -61,17 +61,9 @@ func (t *TLS) clientConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// connect connects to an address, in the clear.
-func (c Config) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.Network != nil {
-		return c.Network.Dial(ctx, network, address)
-	}
-	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
-}
-
 // dial connects to a broker, in the clear or through TLS.
 func (c Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.connect(ctx, network, address)
+	conn, err := c.network().Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

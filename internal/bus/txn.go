@@ -43,8 +43,8 @@ type Txn struct {
 	sequence  map[place]int32 // of the next message
 	positions map[string]int64
 	restart   int64 // committed for the partition's own topic while it has no position
-	stray     bool  // a request got no answer, and may still reach the broker
 	dead      error // returned by every later Publish
+	stray     bool  // a request got no answer, and may still reach the broker
 }
 
 // Fence takes the partition for this member. From then on the broker refuses transactions

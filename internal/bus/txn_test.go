@@ -204,7 +204,7 @@ func TestReadStateWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, got := range map[string][]string{"ReadState": got, "ReadRange": ranged} {
+	for name, got := range map[string][]string{"settled": got, "ReadRange": ranged} {
 		if want := []string{"first", "second"}; !slices.Equal(got, want) {
 			t.Errorf("%s read %q, want %q and nothing that was written after it began", name, got, want)
 		}
