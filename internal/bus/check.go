@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/apiversions"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -120,24 +122,15 @@ func (c *checker) tls(ctx context.Context) (string, error) {
 	if c.cfg.TLS == nil {
 		return "not used", nil
 	}
-	conn, err := c.cfg.network().Dial(ctx, "tcp", c.broker)
+	conn, err := c.cfg.dial(ctx, "tcp", c.broker)
 	if err != nil {
 		return "", explain(err, c.cfg)
 	}
-	secure, err := c.cfg.TLS.handshake(ctx, conn, c.broker)
-	if err != nil {
-		return "", explain(err, c.cfg)
-	}
-	defer secure.Close()
+	defer conn.Close()
 	// In TLS 1.3 a client learns only after the handshake that the broker refuses its
-	// certificate: the refusal comes instead of the answer to its first request. This
-	// request asks for versions.
-	_ = secure.SetDeadline(time.Now().Add(dialTimeout))
-	_, err = secure.Write([]byte{0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff})
-	if err == nil {
-		_, err = secure.Read(make([]byte, 1))
-	}
-	if err != nil && refused(err) {
+	// certificate: the refusal comes instead of the answer to its first request.
+	_ = conn.SetDeadline(time.Now().Add(dialTimeout))
+	if _, err = protocol.NewConn(conn, c.cfg.ClientID).RoundTrip(new(apiversions.Request)); err != nil && refused(err) {
 		return "", explain(err, c.cfg)
 	}
 	certificates, err := c.cfg.Certificates()
@@ -235,13 +228,8 @@ func (n Needs) rights() []right {
 
 // acl asks the broker what this program may do, without doing it.
 func (c *checker) acl(ctx context.Context, to *client) (string, error) {
-	req := kmsg.NewPtrMetadataRequest()
+	req := metadataRequest(c.needs.topics())
 	req.IncludeTopicAuthorizedOperations = true
-	for _, name := range c.needs.topics() {
-		topic := kmsg.NewMetadataRequestTopic()
-		topic.Topic = kmsg.StringPtr(name)
-		req.Topics = append(req.Topics, topic)
-	}
 	res, err := to.t.raw(ctx, anyNode, req)
 	if err != nil {
 		return "", err

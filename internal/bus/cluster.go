@@ -100,14 +100,7 @@ func (t *transport) ask() (q *question, began bool) {
 	}
 	q = &question{done: make(chan struct{})}
 	t.asking = q
-	req := kmsg.NewPtrMetadataRequest()
-	req.AllowAutoTopicCreation = false
-	req.Topics = []kmsg.MetadataRequestTopic{} // nil would ask for all
-	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
-		asked := kmsg.NewMetadataRequestTopic()
-		asked.Topic = &topic
-		req.Topics = append(req.Topics, asked)
-	}
+	req := metadataRequest(slices.Sorted(maps.Keys(t.topics)))
 	go func() {
 		defer close(q.done)
 		res, err := t.raw(t.ctx, anyNode, req)
@@ -119,6 +112,18 @@ func (t *transport) ask() (q *question, began bool) {
 		t.asking = nil
 	}()
 	return q, true
+}
+
+func metadataRequest(topics []string) *kmsg.MetadataRequest {
+	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
+	req.Topics = []kmsg.MetadataRequestTopic{} // nil would ask for all
+	for _, topic := range topics {
+		asked := kmsg.NewMetadataRequestTopic()
+		asked.Topic = &topic
+		req.Topics = append(req.Topics, asked)
+	}
+	return req
 }
 
 // clusterOf returns what a broker has said. A broker that does not know yet that a topic has grown
@@ -290,15 +295,18 @@ type rawRequest struct {
 // rawResponse is the answer to a rawRequest.
 type rawResponse struct {
 	kmsg.Response
-	body []byte // of the answer to a fetchRequest, which is not decoded yet
+	body []byte // of the answer to a fetch, which is not decoded yet: several readers do that
 }
 
 func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
 func (r *rawResponse) ApiKey() protocol.ApiKey { return protocol.ApiKey(r.Key()) }
 
-// speaks takes the version from what the broker speaks.
+// speaks takes the version from what the broker speaks. Of fetches, version 12 has another form.
 func (r *rawRequest) speaks(newest map[protocol.ApiKey]int16) {
 	r.SetVersion(min(newest[r.ApiKey()], r.MaxVersion()))
+	if r.ApiKey() == protocol.Fetch {
+		r.SetVersion(min(r.GetVersion(), 11))
+	}
 }
 
 // Required implements protocol.RawExchanger.
@@ -306,6 +314,13 @@ func (r *rawRequest) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger.
 func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if r.ApiKey() == protocol.Fetch {
+		if r.GetVersion() < 4 {
+			return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
+		}
+		body, err := r.exchange(rw, maxResponse)
+		return &rawResponse{r.ResponseKind(), body}, err
+	}
 	body, err := r.exchange(rw, maxRaw)
 	if err != nil {
 		return nil, err

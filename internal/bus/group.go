@@ -227,7 +227,7 @@ func (r *groupRun) release() {
 func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *holding {
 	h := newHolding(r.ctx, gen, r.sticky != nil)
 	p := &Partition{
-		holding: h, group: r.group.name, topic: r.group.topic,
+		holding: h, group: r.group.name,
 		f: fetcher{c: r.c, id: r.id, place: place{r.group.topic, a.ID}, next: a.Offset, whole: true, budget: r.budget, busy: true},
 	}
 	before := r.ended[a.ID]
@@ -360,7 +360,6 @@ func (h *holding) after(ctx context.Context, gen *kafka.Generation) bool {
 type Partition struct {
 	holding *holding
 	group   string // its name
-	topic   string
 	f       fetcher
 	queue   []Message             // fetched, not yet returned
 	given   int                   // bytes of the messages that Fetch returned last
@@ -439,8 +438,8 @@ func (p *Partition) Commit(_ context.Context, offset int64) error {
 	if err := p.over(); err != nil {
 		return err
 	}
-	if err := p.holding.generation().CommitOffsets(map[string]map[int]int64{p.topic: {p.ID(): offset}}); err != nil {
-		err = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.topic, p.ID(), offset, ErrLost, err)
+	if err := p.holding.generation().CommitOffsets(map[string]map[int]int64{p.f.topic: {p.ID(): offset}}); err != nil {
+		err = fmt.Errorf("bus: topic %s partition %d, commit of offset %d: %w until the next generation: %w", p.f.topic, p.ID(), offset, ErrLost, err)
 		p.lost.Store(&err)
 		return err
 	}

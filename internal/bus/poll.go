@@ -261,7 +261,7 @@ func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
 	}
 	req.MaxWaitMillis = int32(max(wait+time.Millisecond-1, time.Millisecond).Milliseconds())
-	res, err := p.t.toNode(ctx, p.node, &fetchRequest{rawRequest{req, p.t.cfg.ClientID}})
+	res, err := p.t.toNode(ctx, p.node, &rawRequest{req, p.t.cfg.ClientID})
 	if err != nil {
 		return nil, nil, err
 	}

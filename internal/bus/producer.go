@@ -134,11 +134,7 @@ type place struct {
 
 // PartitionOf returns the partition, of n, in which messages of a key are.
 func PartitionOf(key string, n int) int {
-	ids := make([]int, n)
-	for i := range ids {
-		ids[i] = i
-	}
-	return kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(key)}, ids...)
+	return kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(key)}, upTo(n)...)
 }
 
 // sendBatch sends msgs in one request.

@@ -17,8 +17,8 @@ type Reader struct {
 // of Partition.
 func (t *Txn) Reader(topic string, onFetched func(end int64)) *Reader {
 	return &Reader{Partition{
-		topic: topic, OnFetched: onFetched,
-		f: fetcher{c: t.p.f.c, place: place{topic, t.p.ID()}, next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
+		OnFetched: onFetched,
+		f:         fetcher{c: t.p.f.c, place: place{topic, t.p.ID()}, next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
 	}}
 }
 

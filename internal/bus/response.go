@@ -6,29 +6,7 @@ import (
 	"sync"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 )
-
-// fetchRequest asks a leader for messages and returns the bytes of the answer, which several
-// readers decode.
-type fetchRequest struct{ rawRequest }
-
-// speaks takes the version from what the broker speaks. Version 12 has another form.
-func (r *fetchRequest) speaks(newest map[protocol.ApiKey]int16) {
-	r.SetVersion(min(newest[protocol.Fetch], 11))
-}
-
-// RawExchange implements protocol.RawExchanger.
-func (r *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if r.GetVersion() < 4 {
-		return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
-	}
-	body, err := r.exchange(rw, maxResponse)
-	if err != nil {
-		return nil, err
-	}
-	return &rawResponse{r.ResponseKind(), body}, nil
-}
 
 // bodies holds the memory of decoded answers, for the next answers.
 var bodies sync.Pool
@@ -59,7 +37,7 @@ func (f *fetched) end(topic string) int64 {
 	return f.high
 }
 
-// parseFetch parses the answer to a fetchRequest. Any bytes are safe to try.
+// parseFetch parses the answer to a fetch, without its length. Any bytes are safe to try.
 func parseFetch(version int16, body []byte) (map[place]fetched, error) {
 	d := decoder{left: body}
 	d.int32() // number of the request

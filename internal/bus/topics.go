@@ -226,7 +226,13 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 			changed = append(changed, *s)
 		}
 	}
-	noteCounts(status)
+	counts := make(map[string]int)
+	for _, s := range status {
+		counts[s.Name] = s.Partitions
+	}
+	if err := Agree(counts, MachineTopics()); err != nil {
+		status[0].note(strings.TrimPrefix(err.Error(), "bus: ")) // the windows'
+	}
 	return status, c.awaitRetained(ctx, changed)
 }
 
@@ -299,11 +305,6 @@ func Describe(ctx context.Context, cfg Config, topics ...string) ([]TopicStatus,
 	return status, explain(err, cfg)
 }
 
-// describedSettings are the settings that a TopicStatus depends on.
-var describedSettings = []string{
-	"max.message.bytes", "cleanup.policy", "message.timestamp.type", "retention.ms", "retention.bytes", "segment.bytes",
-}
-
 // describe returns the status of topics, with notes on settings that would hurt.
 func (c *client) describe(ctx context.Context, names []string) ([]TopicStatus, error) {
 	now, err := c.t.know(ctx, true, names...)
@@ -319,7 +320,8 @@ func (c *client) describe(ctx context.Context, names []string) ([]TopicStatus, e
 		}
 		status[i] = TopicStatus{Name: name, Partitions: len(topic.Partitions), Replicas: len(topic.Partitions[0].Replicas)}
 		ask.Resources = append(ask.Resources, kafka.DescribeConfigRequestResource{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: name, ConfigNames: describedSettings,
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: name,
+			ConfigNames: []string{"max.message.bytes", "cleanup.policy", "message.timestamp.type", "retention.ms", "retention.bytes", "segment.bytes"},
 		})
 	}
 	found, err := c.kc.DescribeConfigs(ctx, ask)
@@ -435,21 +437,6 @@ func FormatBytes(n int64) string {
 		v /= 1000
 	}
 	return strconv.FormatFloat(v, 'g', max(3, 1+int(math.Log10(max(v, 1)))), 64) + " " + units[i]
-}
-
-// noteCounts notes topics of machines that do not have as many partitions as each other.
-func noteCounts(status []TopicStatus) {
-	counts := make(map[string]int)
-	for _, s := range status {
-		counts[s.Name] = s.Partitions
-	}
-	if err := Agree(counts, MachineTopics()); err != nil {
-		for i := range status {
-			if status[i].Name == TopicWindows {
-				status[i].note(strings.TrimPrefix(err.Error(), "bus: "))
-			}
-		}
-	}
 }
 
 // Agree returns an error, with the counts and the remedy, if topics do not have as many

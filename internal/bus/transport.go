@@ -14,7 +14,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/apiversions"
-	"github.com/segmentio/kafka-go/protocol/createtopics"
 	"github.com/segmentio/kafka-go/protocol/produce"
 	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
 	"github.com/segmentio/kafka-go/protocol/saslhandshake"
@@ -337,9 +336,6 @@ func (t *transport) RoundTrip(ctx context.Context, _ net.Addr, req kafka.Request
 	now, err := t.know(ctx, false, topics...)
 	if err != nil {
 		return nil, err
-	}
-	if _, ok := req.(*createtopics.Request); ok {
-		defer t.expire()
 	}
 	switch m := req.(type) {
 	case protocol.BrokerMessage:

@@ -67,11 +67,16 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	}
 	if err == nil {
 		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context) error {
-			return t.fetchPositions(ctx, append([]string{p.topic}, others...))
+			return t.fetchPositions(ctx, append([]string{p.f.topic}, others...))
 		})
 	}
 	if err == nil {
-		err = t.repeat(ctx, "find the first offset", t.findRestart)
+		if _, ok := t.positions[p.f.topic]; !ok {
+			err = t.repeat(ctx, "find the first offset", func(ctx context.Context) (err error) {
+				t.restart, err = t.c.t.offset(ctx, p.f.place, FirstOffset, false)
+				return err
+			})
+		}
 	}
 	if err != nil {
 		if t.judge(err) == forever {
@@ -81,7 +86,7 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	}
 	p.f.done(p.f.held)
 	p.queue, p.given = nil, 0
-	p.f.next = t.Position(p.topic)
+	p.f.next = t.Position(p.f.topic)
 	return t, nil
 }
 
@@ -98,7 +103,7 @@ func (t *Txn) Position(topic string) int64 {
 // Begin returns the offset of the partition's own topic from which on nothing is done yet, as
 // Fence found it: the group's position, or the oldest message where it has none.
 func (t *Txn) Begin() int64 {
-	if at := t.Position(t.p.topic); at >= 0 {
+	if at := t.Position(t.p.f.topic); at >= 0 {
 		return at
 	}
 	return t.restart
@@ -127,8 +132,8 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 	}
 	committed := maps.Clone(t.positions)
 	maps.Copy(committed, positions)
-	if _, ok := committed[t.p.topic]; !ok {
-		committed[t.p.topic] = t.restart
+	if _, ok := committed[t.p.f.topic]; !ok {
+		committed[t.p.f.topic] = t.restart
 	}
 	if err := t.write(ctx, outs, committed); err != nil {
 		return t.giveUp(ctx, outs, err)
@@ -146,7 +151,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 
 // lose ends the Txn and its Partition. It returns the error that they return from now on.
 func (t *Txn) lose(cause error) error {
-	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.topic, t.p.ID(), ErrLost, cause)
+	t.dead = fmt.Errorf("bus: topic %s partition %d: %w: %w", t.p.f.topic, t.p.ID(), ErrLost, cause)
 	dead := t.dead
 	t.p.lost.Store(&dead)
 	return t.dead
@@ -281,14 +286,6 @@ func (t *Txn) fetchPositions(ctx context.Context, topics []string) error {
 	found, err := t.c.positions(ctx, t.p.group, of)
 	for at, offset := range found {
 		t.positions[at.topic] = offset
-	}
-	return err
-}
-
-// findRestart sets the offset that is committed until there is a position.
-func (t *Txn) findRestart(ctx context.Context) (err error) {
-	if _, ok := t.positions[t.p.topic]; !ok {
-		t.restart, err = t.c.t.offset(ctx, place{t.p.topic, t.p.ID()}, FirstOffset, false)
 	}
 	return err
 }
