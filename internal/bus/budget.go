@@ -6,11 +6,9 @@ import (
 	"sync"
 )
 
-const (
-	// fetchBudget is how many bytes of memory the fetched messages of all partitions of
-	// one reader may take, until the reader is done with them.
-	fetchBudget = 64 << 20
-)
+// fetchBudget is how many bytes of memory the fetched messages of all partitions of
+// one reader may take, until the reader is done with them.
+const fetchBudget = 64 << 20
 
 // quietFetch is how many bytes a partition asks for that had little to read last time:
 // a window, or a batch of other messages.

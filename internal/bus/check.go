@@ -197,9 +197,11 @@ func (c *checker) topics(ctx context.Context, to *client) (string, error) {
 	if n := len(names); n > 1 {
 		found += fmt.Sprintf(", %d other topics are there", n-1)
 	}
-	status, err := to.describe(ctx, c.needs.Write)
-	if err != nil {
-		return "", err
+	var status []TopicStatus
+	if len(c.needs.Write) > 0 {
+		if status, err = to.describe(ctx, c.needs.Write); err != nil {
+			return "", err
+		}
 	}
 	for _, s := range status {
 		if s.Known && s.largest < MaxMessage {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -204,10 +205,8 @@ var permanentErrors = []error{
 
 // permanent reports whether trying again does not help.
 func (c *client) permanent(err error) bool {
-	for _, p := range permanentErrors {
-		if errors.Is(err, p) {
-			return true
-		}
+	if slices.ContainsFunc(permanentErrors, func(p error) bool { return errors.Is(err, p) }) {
+		return true
 	}
 	if denied(err) {
 		return !c.allowed.Load()

@@ -31,6 +31,7 @@ type cluster struct {
 // question asks for the cluster.
 type question struct {
 	done chan struct{}
+	now  *cluster // what is known then
 	err  error
 }
 
@@ -71,13 +72,10 @@ func (t *transport) know(ctx context.Context, fresh bool, topics ...string) (*cl
 		if !began && first {
 			continue // that one may have been asked without the topics
 		}
-		t.mu.Lock()
-		now = t.cluster
-		t.mu.Unlock()
-		if q.err != nil && (fresh || !now.knows(topics, false)) {
+		if q.err != nil && (fresh || !q.now.knows(topics, false)) {
 			return nil, q.err
 		}
-		return now, nil
+		return q.now, nil
 	}
 }
 
@@ -109,7 +107,7 @@ func (t *transport) ask() (q *question, began bool) {
 		if q.err = err; err == nil {
 			t.cluster, t.stale = clusterOf(res.(*kmsg.MetadataResponse), t.cluster), false
 		}
-		t.asking = nil
+		q.now, t.asking = t.cluster, nil
 	}()
 	return q, true
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -17,8 +18,8 @@ const compactEvery = 10 * time.Second
 // gone.
 type compactor struct {
 	cluster *kfake.Cluster
-	stop    chan struct{}
-	stopped chan struct{}
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting bool // to compact before the next request
@@ -26,23 +27,14 @@ type compactor struct {
 }
 
 func startCompactor(c *kfake.Cluster) *compactor {
-	k := &compactor{cluster: c, stop: make(chan struct{}), stopped: make(chan struct{})}
-	go k.run()
-	return k
-}
-
-func (k *compactor) run() {
-	defer close(k.stopped)
-	tick := time.NewTicker(compactEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
+	ctx, stop := context.WithCancel(context.Background())
+	k := &compactor{cluster: c, stop: stop}
+	k.running.Go(func() {
+		for pause(ctx, compactEvery) == nil {
 			k.due()
-		case <-k.stop:
-			return
 		}
-	}
+	})
+	return k
 }
 
 // due removes old messages. It has the topics compacted before the next request that finds
@@ -86,6 +78,6 @@ func (k *compactor) close() {
 	k.mu.Lock()
 	k.over = true
 	k.mu.Unlock()
-	close(k.stop)
-	<-k.stopped
+	k.stop()
+	k.running.Wait()
 }

@@ -31,9 +31,6 @@ const maxReason = 4096
 // deadBounds are how many bytes of a message a dead letter keeps.
 type deadBounds struct{ key, value, headers int }
 
-// maxDeadHeaders is how many headers of a message it keeps.
-const maxDeadHeaders = 1000
-
 // wholeBounds are larger than any message that this program sends. Within them, and with
 // deadOverhead, a letter of any message fits its topic.
 var wholeBounds = deadBounds{key: 32 << 10, value: MaxMessage, headers: 256 << 10}
@@ -105,12 +102,12 @@ func letterOf(m Message, size int, b deadBounds, reason string, at time.Time) Me
 	return d
 }
 
-// boundHeaders returns the first headers, at most maxDeadHeaders with at most so many
+// boundHeaders returns the first headers, at most maxHeaders with at most so many
 // bytes.
 func boundHeaders(headers []Header, most int) []Header {
 	size := 0
 	for i, h := range headers {
-		if size += len(h.Key) + len(h.Value); i == maxDeadHeaders || size > most {
+		if size += len(h.Key) + len(h.Value); i == maxHeaders || size > most {
 			return headers[:i]
 		}
 	}

@@ -65,8 +65,6 @@ func follow(ctx context.Context, cfg Config, topic string, pace followPace, to F
 	}
 	defer c.close()
 	f := &follower{c: c, topic: topic, pace: pace, to: to, memory: newBudget(fetchBudget)}
-	tick := time.NewTicker(pace.ends)
-	defer tick.Stop()
 	for {
 		if time.Since(f.asked) >= pace.regroup {
 			if err := f.regroup(ctx); err != nil {
@@ -86,10 +84,8 @@ func follow(ctx context.Context, cfg Config, topic string, pace followPace, to F
 				return err
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx, pace.ends); err != nil {
+			return err
 		}
 	}
 }

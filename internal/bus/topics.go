@@ -212,7 +212,7 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 	if err != nil {
 		return nil, err
 	}
-	var changed []TopicStatus
+	var changed []int
 	for i, p := range plans {
 		s := &status[i]
 		if s.Created = created[p.name]; s.Created {
@@ -223,7 +223,7 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 			return nil, err
 		}
 		if s.Known && s.Retain != before {
-			changed = append(changed, *s)
+			changed = append(changed, i)
 		}
 	}
 	counts := make(map[string]int)
@@ -233,25 +233,21 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 	if err := Agree(counts, MachineTopics()); err != nil {
 		status[0].note(strings.TrimPrefix(err.Error(), "bus: ")) // the windows'
 	}
-	return status, c.awaitRetained(ctx, changed)
+	return status, c.awaitRetained(ctx, names, status, changed)
 }
 
 // settleTime bounds how long Apply waits until the broker shows what it has accepted.
 const settleTime = 10 * time.Second
 
-// awaitRetained waits until the broker shows how much the changed topics keep: it accepts a
+// awaitRetained waits until the broker shows how much the topics keep whose index is in changed: it accepts a
 // change before it shows it. It gives up after settleTime, without an error: the change is made.
-func (c *client) awaitRetained(ctx context.Context, changed []TopicStatus) error {
-	names := make([]string, len(changed))
-	for i := range changed {
-		names[i] = changed[i].Name
-	}
+func (c *client) awaitRetained(ctx context.Context, names []string, status []TopicStatus, changed []int) error {
 	for began := time.Now(); len(changed) > 0 && time.Since(began) < settleTime; {
 		now, err := c.describe(ctx, names)
 		if err != nil {
 			return err
 		}
-		if slices.EqualFunc(now, changed, func(a, b TopicStatus) bool { return a.Retain == b.Retain }) {
+		if !slices.ContainsFunc(changed, func(i int) bool { return now[i].Retain != status[i].Retain }) {
 			return nil
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {

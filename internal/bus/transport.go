@@ -379,12 +379,15 @@ func addressOf(b protocol.Broker) string { return net.JoinHostPort(b.Host, fmt.S
 // anyone sends a request that every broker answers in the same way. It begins with the broker
 // that answered last and goes on until one answers.
 func (t *transport) anyone(ctx context.Context, req protocol.Message) (res protocol.Message, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	addrs := t.addresses()
 	for i, addr := range addrs {
-		try, cancel := ctx, context.CancelFunc(func() {})
-		if i+1 < len(addrs) { // a broker that hangs must not take all the time
-			try, cancel = context.WithTimeout(ctx, tryTimeout)
+		patience := tryTimeout // a broker that hangs must not take all the time
+		if i+1 == len(addrs) {
+			patience = callTimeout
 		}
+		try, cancel := context.WithTimeout(ctx, patience)
 		res, err = t.exchange(try, addr, req)
 		cancel()
 		if err == nil {

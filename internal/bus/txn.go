@@ -67,7 +67,15 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	}
 	if err == nil {
 		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context) error {
-			return t.fetchPositions(ctx, append([]string{p.f.topic}, others...))
+			of := map[string][]int{p.f.topic: {p.ID()}}
+			for _, topic := range others {
+				of[topic] = []int{p.ID()}
+			}
+			found, err := t.c.positions(ctx, p.group, of)
+			for at, offset := range found {
+				t.positions[at.topic] = offset
+			}
+			return err
 		})
 	}
 	if err == nil {
@@ -275,19 +283,6 @@ func (t *Txn) initOnce(ctx context.Context) error {
 	}
 	t.producer, t.epoch = res.ProducerID, res.ProducerEpoch
 	return nil
-}
-
-// fetchPositions reads what the group has committed.
-func (t *Txn) fetchPositions(ctx context.Context, topics []string) error {
-	of := make(map[string][]int)
-	for _, topic := range topics {
-		of[topic] = []int{t.p.ID()}
-	}
-	found, err := t.c.positions(ctx, t.p.group, of)
-	for at, offset := range found {
-		t.positions[at.topic] = offset
-	}
-	return err
 }
 
 // write sends all requests of one transaction except its end.

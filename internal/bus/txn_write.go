@@ -74,9 +74,7 @@ func (t *Txn) produceOnce(ctx context.Context, outs []*outgoing) error {
 func (t *Txn) byLeader(ctx context.Context, outs []*outgoing) (map[int32][]*outgoing, error) {
 	var topics []string
 	for _, o := range outs {
-		if len(o.left) > 0 && !slices.Contains(topics, o.at.topic) {
-			topics = append(topics, o.at.topic)
-		}
+		topics = append(topics, o.at.topic)
 	}
 	now, err := t.c.t.know(ctx, false, topics...)
 	if err != nil {
