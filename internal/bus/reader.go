@@ -6,19 +6,19 @@ import (
 )
 
 // Reader reads the partition of another topic that has the same number as a member's
-// partition, from the group's position on. It belongs to one goroutine. Close it when the
+// partition. It belongs to one goroutine. Close it when the
 // handler of the partition returns.
 type Reader struct {
 	part Partition // of which Fetch uses what it reads with
 }
 
-// Reader returns a reader of another topic, which was an argument of Fence. It begins at
-// Position. Its messages count against the memory of the group's partitions. OnFetched is that
-// of Partition.
-func (t *Txn) Reader(topic string, onFetched func(end int64)) *Reader {
+// Reader returns a reader of another topic, which was an argument of Fence, from an offset on.
+// If that is its Position, missing offsets are a Gap. Its messages count against the memory of the
+// group's partitions. OnFetched is that of Partition.
+func (t *Txn) Reader(topic string, from int64, onFetched func(end int64)) *Reader {
 	return &Reader{Partition{
 		OnFetched: onFetched,
-		f:         fetcher{c: t.p.f.c, place: place{topic, t.p.ID()}, next: t.Position(topic), whole: true, budget: t.p.f.budget, busy: true},
+		f:         fetcher{c: t.p.f.c, place: place{topic, t.p.ID()}, next: from, whole: from == t.Position(topic), budget: t.p.f.budget},
 	}}
 }
 

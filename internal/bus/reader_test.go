@@ -42,7 +42,7 @@ func TestReaderOfAnotherTopic(t *testing.T) {
 		}
 		publish(0, "a", "b", "c")
 		end := int64(-1)
-		r := txn.Reader(TopicFeatures, func(e int64) { end = max(end, e) })
+		r := txn.Reader(TopicFeatures, txn.Position(TopicFeatures), func(e int64) { end = max(end, e) })
 		if got, want := fetch(ctx, r, 3), []string{"0 a", "1 b", "2 c"}; !slices.Equal(got, want) || end < 3 || r.Next() < 3 {
 			t.Errorf("%q up to %d, next %d, want %q", got, end, r.Next(), want)
 		}
@@ -60,7 +60,8 @@ func TestReaderOfAnotherTopic(t *testing.T) {
 			t.Errorf("next %d, the partition ends at %d, %v", r.Next(), last, err)
 		}
 		r.Close()
-		again := fence(t, ctx, p, TopicFeatures).Reader(TopicFeatures, nil)
+		owner := fence(t, ctx, p, TopicFeatures)
+		again := owner.Reader(TopicFeatures, owner.Position(TopicFeatures), nil)
 		if got := fetch(ctx, again, 1); len(got) == 0 || got[0] != "2 c" {
 			t.Errorf("from the position on: %q", got)
 		}

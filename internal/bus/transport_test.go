@@ -88,7 +88,7 @@ func TestOneTransport(t *testing.T) {
 			fenced.Done()
 			var reading sync.WaitGroup
 			defer reading.Wait()
-			r := txn.Reader(TopicFeatures, nil)
+			r := txn.Reader(TopicFeatures, FirstOffset, nil)
 			reading.Go(func() {
 				defer r.Close()
 				_, _ = r.Fetch(ctx, 1, 0)

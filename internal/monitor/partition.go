@@ -218,7 +218,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
 	s.txn = txn
-	s.inFeatures = txn.Reader(bus.TopicFeatures, func(end int64) { s.passed(ctx, s.inFeatures.Next(), end) })
+	s.inFeatures = txn.Reader(bus.TopicFeatures, txn.Position(bus.TopicFeatures), func(end int64) { s.passed(ctx, s.inFeatures.Next(), end) })
 	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Features: txn.Position(bus.TopicFeatures), Commands: txn.Position(bus.TopicCommands)}
 	_, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
 	if err != nil {
@@ -285,10 +285,8 @@ func stateRecords(last map[string]bus.Message, group string) (records []machine.
 func (s *partition) readWindows(ctx context.Context) error {
 	wait := time.Duration(0)
 	for {
-		select {
-		case <-s.windows: // from where the last batch ended, or from the fence
-		case <-ctx.Done():
-			return ctx.Err()
+		if _, err := receive(ctx, s.windows); err != nil { // from where the last batch ended, or from the fence
+			return err
 		}
 		msgs, err := s.in.Fetch(ctx, batchWindows, wait)
 		if err != nil {
@@ -306,10 +304,8 @@ func (s *partition) readWindows(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		s.took.read(s.now(), msgs, inputs)
-		select {
-		case s.replies <- machine.Reply{Windows: inputs}:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := s.reply(ctx, machine.Reply{Windows: inputs}); err != nil {
+			return err
 		}
 	}
 }
@@ -358,10 +354,8 @@ func (s *partition) show(x *window.Features, r event.Result) {
 // extracted while they judged are not for an owner that reads windows itself.
 func (s *partition) readFeatures(ctx context.Context) error {
 	for {
-		select {
-		case <-s.features: // after fence, which sets inFeatures
-		case <-ctx.Done():
-			return ctx.Err()
+		if _, err := receive(ctx, s.features); err != nil { // after fence, which sets inFeatures
+			return err
 		}
 		msgs, err := s.inFeatures.Fetch(ctx, batchFeatures, 0)
 		if err != nil {
@@ -376,10 +370,8 @@ func (s *partition) readFeatures(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		s.took.read(s.now(), msgs, inputs)
-		select {
-		case s.replies <- machine.Reply{Features: inputs}:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := s.reply(ctx, machine.Reply{Features: inputs}); err != nil {
+			return err
 		}
 	}
 }
@@ -393,10 +385,7 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 		return
 	}
 	s.announced = next
-	select {
-	case s.replies <- machine.Reply{Passed: next}:
-	case <-ctx.Done():
-	}
+	_ = s.reply(ctx, machine.Reply{Passed: next})
 }
 
 // windowInput returns a message of the windows topic as the owner takes it.
@@ -442,55 +431,55 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	return in
 }
 
-// readCommands follows the partition's commands, and hands over what has come when the
-// owner asks. The topic has as many partitions as the windows and the same keys.
+// readCommands reads batches of commands when the owner asks for them. The topic has as many
+// partitions as the windows and the same keys.
 func (s *partition) readCommands(ctx context.Context) error {
-	var from int64
+	var in *bus.Reader
+	for {
+		from, err := receive(ctx, s.commands)
+		if err != nil {
+			return err
+		}
+		if in == nil {
+			in = s.txn.Reader(bus.TopicCommands, from, nil)
+			defer in.Close()
+		}
+		msgs, err := in.Fetch(ctx, batchCommands, 0)
+		if err != nil {
+			return err
+		}
+		commands := make([]machine.Command, len(msgs))
+		s.mu.Lock()
+		for i := range msgs {
+			m := &msgs[i]
+			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
+			commands[i] = commandOf(m)
+		}
+		s.mu.Unlock()
+		if err := s.reply(ctx, machine.Reply{Commands: commands}); err != nil {
+			return err
+		}
+	}
+}
+
+// receive returns the next value of a channel.
+func receive[T any](ctx context.Context, c <-chan T) (v T, err error) {
 	select {
-	case from = <-s.commands:
+	case v = <-c:
+		return v, nil
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
+}
+
+// reply gives the owner what came.
+func (s *partition) reply(ctx context.Context, r machine.Reply) error {
+	select {
+	case s.replies <- r:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	came := make(chan bus.Message, batchCommands)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return bus.ReadFrom(ctx, s.cfg.Bus, bus.TopicCommands, s.id, from, true, func(m bus.Message) error {
-			select {
-			case came <- m:
-				return nil
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
-	})
-	g.Go(func() error {
-		for {
-			batch, err := collect(ctx, came)
-			if err != nil {
-				return err
-			}
-			commands := make([]machine.Command, len(batch))
-			for i := range batch {
-				commands[i] = commandOf(&batch[i])
-			}
-			s.mu.Lock()
-			for _, m := range batch {
-				s.raw[letterKey{m.Topic, m.Offset, ""}] = m
-			}
-			s.mu.Unlock()
-			select {
-			case s.replies <- machine.Reply{Commands: commands}:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			select {
-			case <-s.commands: // the owner wants more
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-	})
-	return g.Wait()
 }
 
 // commandOf returns a message of the commands topic as the owner takes it.
@@ -499,26 +488,6 @@ func commandOf(m *bus.Message) machine.Command {
 		return machine.Command{Offset: m.Offset, At: m.Time}
 	}
 	return machine.Command{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}
-}
-
-// collect waits for a message and returns it with those that are there too, at most
-// batchCommands.
-func collect(ctx context.Context, came <-chan bus.Message) (batch []bus.Message, err error) {
-	select {
-	case m := <-came:
-		batch = append(batch, m)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	for len(batch) < batchCommands {
-		select {
-		case m := <-came:
-			batch = append(batch, m)
-		default:
-			return batch, nil
-		}
-	}
-	return batch, nil
 }
 
 // withGrace returns a context that is canceled some time after ctx, so that what
