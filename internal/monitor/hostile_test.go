@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +115,27 @@ func TestAnyNumbers(t *testing.T) {
 		if judged < 80 || aside < 13 {
 			t.Errorf("%s: %d windows were judged and %d set aside: the test looks at nothing", name, judged, aside)
 		}
+	}
+}
+
+// A command that cannot be read becomes a dead letter that says why, and the position passes it.
+func TestDamagedCommand(t *testing.T) {
+	damaged := bus.Message{Topic: bus.TopicCommands, Offset: 7, Damage: errors.New("torn")}
+	settings := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}
+	o := machine.NewOwner(&settings, machine.Everything(machinetest.OneValue(t)), 0)
+	o.On(machine.Reply{Fenced: &machine.Position{}})
+	o.On(machine.Reply{Loaded: []machine.Record{}})
+	var b *machine.Batch
+	for _, a := range o.On(machine.Reply{Commands: []machine.Command{commandOf(&damaged)}, Now: time.Now()}) {
+		if a.Publish != nil {
+			b = a.Publish
+		}
+	}
+	if b == nil || b.Position.Commands != 8 || len(b.Letters) != 1 || !b.Letters[0].Command || b.Letters[0].Offset != 7 {
+		t.Fatalf("%+v", b)
+	}
+	aside := setAside{damaged, b.Letters[0].Reason, b.Letters[0].Err}
+	if l, err := bus.OpenLetter(aside.letter(time.Now())); err != nil || !strings.Contains(l.Reason, "torn") || l.Message.Offset != 7 {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

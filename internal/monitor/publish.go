@@ -69,7 +69,7 @@ type setAside struct {
 func (l *setAside) letter(now time.Time) bus.Message {
 	switch {
 	case l.original.Damage != nil:
-		return bus.BareLetter(l.original, -1, l.reason, now)
+		return bus.BareLetter(l.original, -1, "monitor: "+l.original.Damage.Error(), now)
 	case errors.Is(l.err, window.ErrForeign):
 		return bus.CutLetter(l.original, l.reason, now)
 	}

@@ -144,6 +144,15 @@ func (b *Broker) User(t testing.TB, name, password string) {
 		}
 		return nil
 	})
+	b.admin(t, func(ctx context.Context, kc *kafka.Client) error {
+		for { // the broker lets the user in a moment after it has said that it does
+			res, err := kc.DescribeUserScramCredentials(ctx, &kafka.DescribeUserScramCredentialsRequest{Users: []kafka.UserScramCredentialsUser{{Name: name}}})
+			if err != nil || len(res.Results) > 0 && res.Results[0].Error == nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 }
 
 // Grant lets principal do what the entries say; their principal is filled in.
