@@ -371,7 +371,7 @@ func (t *transport) raw(ctx context.Context, node int32, req kmsg.Request) (kmsg
 	return res.(*rawResponse).Response, nil
 }
 
-// anyNode is no number of a broker.
+// anyNode is not the number of a broker: any of them may answer.
 const anyNode int32 = -1
 
 // maxRaw is the most bytes of an answer to a rawRequest: decoded, it may take a hundred times as much memory.

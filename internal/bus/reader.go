@@ -14,7 +14,7 @@ type Reader struct {
 
 // Reader returns a reader of another topic, which was an argument of Fence, from an offset on.
 // If that is its Position, missing offsets are a Gap. Its messages count against the memory of the
-// group's partitions. OnFetched is that of Partition.
+// group's partitions. OnFetched is called as Partition.OnFetched.
 func (t *Txn) Reader(topic string, from int64, onFetched func(end int64)) *Reader {
 	return &Reader{Partition{
 		OnFetched: onFetched,
