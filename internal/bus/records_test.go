@@ -175,7 +175,7 @@ func TestDamage(t *testing.T) {
 		if string(out.msgs[1].Value) != "b" || string(out.msgs[3].Value) != "c" || out.msgs[3].Damage != nil {
 			t.Errorf("%s: around it are %q and %q", name, out.msgs[1].Value, out.msgs[3].Value)
 		}
-		if took := after.TotalAlloc - before.TotalAlloc; took > 5*maxUnpacked {
+		if took := after.TotalAlloc - before.TotalAlloc; took > 6*maxUnpacked { // of all goroutines
 			t.Errorf("%s: took %d bytes", name, took)
 		}
 	}
