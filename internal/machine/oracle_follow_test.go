@@ -798,7 +798,7 @@ func (f *follower) rename() {
 	}
 	was := f.name
 	id := fmt.Sprint("c", f.commands)
-	next, renamed := oracle.Rename(f.m, id, f.now)
+	next, renamed := oracle.Rename(f.m, id, f.now, f.now)
 	f.commands++
 	retire := fmt.Sprint("c", f.commands)
 	f.send(event.Command{ID: retire, Machine: was, Action: event.Retire, By: "kim", Issued: f.now}, oracle.Command{ID: retire, Action: "retire", At: f.now, Issued: f.now})

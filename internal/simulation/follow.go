@@ -134,6 +134,8 @@ func (f *follower) do(s *step) oracle.Outcome {
 		return out
 	case s.other != nil:
 		return f.m.Unreadable(s.at, s.now)
+	case s.command != nil && s.command.Action == event.Rename && !f.m.Known():
+		return f.renames(s)
 	case s.command != nil:
 		return f.m.Command(f.command(s))
 	case s.built != nil:
@@ -463,7 +465,7 @@ func (x *following) input(in *input) {
 		x.windows(r.Features, r.Now)
 	case r.Commands != nil:
 		for _, m := range r.Commands {
-			x.command(m)
+			x.step(x.of(m.Key), step{command: x.c.w.broker.command(m), offset: m.Offset, at: m.At, now: r.Now})
 		}
 	case r.Tick != nil:
 		decides := x.t.batch.Of != nil && x.t.batch.Of.Tick == r.Tick
@@ -565,11 +567,6 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 		f := x.of(features.Machine)
 		x.step(f, step{window: w, at: in.At, now: now})
 	}
-}
-
-// command lets a machine take a command.
-func (x *following) command(m machine.Command) {
-	x.step(x.of(m.Key), step{command: x.c.w.broker.command(m), offset: m.Offset, at: m.At})
 }
 
 // built lets a machine take what a model has seen of a tool.

@@ -33,6 +33,8 @@ type gateway struct {
 	deaf    int                // windows in which its sensor fails
 	long    int                // windows that are twice as long
 	unsure  int                // windows in which it reads half as much again
+	stops   bool               // while it is renamed
+	spools  uint64             // that other ingesters have begun
 	lean    bool               // it extracts what the first models of its layout take, and no more
 	lives   map[string]string
 	rival   int          // windows that a second ingester still sends
@@ -67,6 +69,14 @@ func (g *gateway) tick() {
 		return
 	}
 	w := g.w
+	if !g.stops && w.fault(0.006, "another name for ", g.machine) {
+		g.stops = true
+		g.rename(patience)
+	}
+	if g.stops {
+		w.after(1000, nil, g.tick)
+		return
+	}
 	if g.left == 0 {
 		g.tool, g.left = fmt.Sprintf("T%d", w.rng.IntN(4)), 8+w.rng.IntN(30)
 		if w.fault(0.08, "unnamed tool of ", g.machine) {
@@ -144,17 +154,19 @@ func (g *gateway) tick() {
 		if g.twin {
 			tool = g.tool
 		}
-		w.broker.produce(g.window(uint64(9000+w.drawn[kind{"second ingester of ", g.machine}].n), uint64(1000-g.rival), tool, w.now))
+		w.broker.produce(g.window(9000+g.spools, uint64(1000-g.rival), tool, w.now))
 	} else if w.fault(0.003, "second ingester of ", g.machine) {
 		g.rival, g.twin = 1+w.rng.IntN(20), w.rng.IntN(3) == 0
+		g.spools++
 	}
 	if g.other > 0 {
 		g.other--
-		win := g.window(uint64(8000+w.drawn[kind{"windows of another length from ", g.machine}].n), uint64(1000-g.other), "Y", w.now)
+		win := g.window(8000+g.spools, uint64(1000-g.other), "Y", w.now)
 		win.other = true
 		w.broker.produce(win)
 	} else if w.fault(0.004, "windows of another length from ", g.machine) {
 		g.other = 1 + w.rng.IntN(10)
+		g.spools++
 	}
 	w.after(1000, nil, g.tick)
 }

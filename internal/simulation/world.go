@@ -152,6 +152,7 @@ type world struct {
 	groups   []*group
 	route    *route
 	check    *checker
+	renames  map[string]*renamed // by command
 }
 
 // epoch0 is the virtual time 0.
@@ -263,7 +264,7 @@ const (
 // Run simulates one seed.
 func Run(seed uint64, s Settings, models *Models) *Story {
 	w := &world{
-		Settings: s, seed: mix(seed + 1), rng: rand.New(rand.NewPCG(seed, 1)), drawn: make(map[kind]*draws),
+		Settings: s, seed: mix(seed + 1), rng: rand.New(rand.NewPCG(seed, 1)), drawn: make(map[kind]*draws), renames: make(map[string]*renamed),
 	}
 	w.broker = newBroker(w, partitions)
 	w.check = newChecker(w)

@@ -81,7 +81,7 @@ func (m *Machine) carryOut(c Command) bool {
 		m.retire()
 		return true
 	}
-	if len(m.tools) == 0 {
+	if len(m.tools) == 0 || c.Action == "rename" { // a machine that is known goes on as it is
 		return false
 	}
 	switch c.Action {

@@ -176,7 +176,7 @@ func (t *tool) pick(w *Window, d *Deployment, entered bool) *judging {
 		next = nil
 	}
 	var now *judging
-	if before != nil && before.covers(w) {
+	if before != nil && slices.Contains(all, t.of(before)) { // it has not become a shadow since
 		now = t.of(before)
 	}
 	switch {

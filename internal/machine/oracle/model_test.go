@@ -75,7 +75,7 @@ func (p *plant) play(words string) string {
 			p.models[word[1:]].Gone = true
 		case word == "!rename":
 			p.sent++
-			p.m, _ = Rename(p.m, fmt.Sprint("c", p.sent), p.now)
+			p.m, _ = Rename(p.m, fmt.Sprint("c", p.sent), p.now, p.now)
 		case word[0] == '!':
 			p.sent++
 			p.m.Command(Command{ID: fmt.Sprint("c", p.sent), Action: "new_tool", Tool: word[5:], At: p.now, Issued: p.now})

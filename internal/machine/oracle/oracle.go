@@ -233,6 +233,9 @@ func (m *Machine) Alarm() string {
 	return m.word(m.spindle())
 }
 
+// Known reports whether a window came since the machine was new.
+func (m *Machine) Known() bool { return m.known }
+
 // Open reports whether an advisory is open.
 func (m *Machine) Open(kind string) bool { return m.open[kind] != nil }
 
@@ -285,12 +288,12 @@ func (m *Machine) forget() {
 }
 
 // Rename returns a machine that goes on under another name with what is known of an old one, and
-// what follows from that. The command has an id, and Kafka got it at a time.
-func Rename(old *Machine, id string, at time.Time) (*Machine, Outcome) {
+// what follows from that. The command has an id, Kafka got it at a time, and a monitor's clock shows another.
+func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 	m := &Machine{
 		layout:   old.layout,
 		Settings: old.Settings, Silence: old.Silence, Limits: old.Limits, Deployed: old.Deployed,
-		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: at,
+		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now,
 	}
 	for _, t := range old.tools {
 		m.tools = append(m.tools, t.renamed())

@@ -52,7 +52,7 @@ func (s *script) play(words string) string {
 			s.pass(word[1:])
 		case word == "!rename":
 			s.sent++
-			next, out := Rename(s.m, fmt.Sprint("c", s.sent), s.now)
+			next, out := Rename(s.m, fmt.Sprint("c", s.sent), s.now, s.now)
 			s.m, s.number = next, make(map[string]uint64)
 			s.tell(out)
 		case word[0] == '!':
