@@ -206,3 +206,8 @@ func (p *part) committed(since time.Time, end int) (all []*sentFeatures) {
 	}
 	return all
 }
+
+// has reports whether a build would see the features of a window.
+func (p *part) has(window string, since time.Time) bool {
+	return slices.ContainsFunc(p.committed(since, p.stable(featureLog)), func(f *sentFeatures) bool { return f.name == window })
+}

@@ -623,6 +623,9 @@ func (c *checker) saw(f *follower, job machine.BuildJob, due int, shown []*sentF
 		switch {
 		case k == 0 && last == 0:
 			from = i + 1
+		case k == 0 && !c.cutOff && c.w.broker.partOf(job.Machine).has(id, job.First.At):
+			c.w.fail("%s: model %s was not shown window %s, which came before its build began", f.g.name, job.Model, id)
+			return from, true
 		case k == 0 || k < last:
 			return from, false
 		default:
