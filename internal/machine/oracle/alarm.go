@@ -130,14 +130,15 @@ func (m *Machine) call(t *tool, a *alarm, now time.Time, reason string, at time.
 }
 
 // announce calls for alarms of the tool in the spindle that wait for that.
-func (m *Machine) announce(now time.Time, reason string) { m.announceAt(now, reason, time.Time{}) }
-
-func (m *Machine) announceAt(now time.Time, reason string, at time.Time) {
-	if len(m.tools) == 0 {
-		return
+func (m *Machine) announce(now time.Time, reason string) {
+	if len(m.tools) > 0 {
+		m.announceAt(m.spindle().alarms(), now, reason, time.Time{})
 	}
+}
+
+func (m *Machine) announceAt(all []*alarm, now time.Time, reason string, at time.Time) {
 	t := m.spindle()
-	for _, a := range t.alarms() {
+	for _, a := range all {
 		if a.waits() && m.mayCall(t, a) && (a.called.IsZero() || !now.Before(a.called.Add(m.settings().ReAlarm))) {
 			m.call(t, a, now, reason, at)
 		}
@@ -265,7 +266,7 @@ func (m *Machine) unmask(t *tool, mask, reason string, at time.Time) bool {
 		a.Severity = "warning" // an alarm calls now
 	}
 	m.alert(a)
-	m.announceAt(at, "", a.At)
+	m.announceAt([]*alarm{&m.spindle().alarm}, at, "", a.At) // masks are not of shadows
 	return true
 }
 
