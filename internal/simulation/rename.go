@@ -80,7 +80,12 @@ func (f *follower) renames(s *step) oracle.Outcome {
 	if f.g != f.w.groups[0] {
 		return oracle.Outcome{Answer: oracle.Again}
 	}
-	f.given = f.given || r.given
+	if r.given && !f.given {
+		f.given = true
+		clear(f.deployed)
+		clear(f.models)
+		f.deploy(s)
+	}
 	of := newFollower(f.w, f.g, r.was)
 	of.given, of.steps, of.m, of.models, of.learnt, of.memory = f.given, r.steps, nil, f.models, f.learnt, f.memory
 	before := of.machine()
