@@ -168,7 +168,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 	}
 	c.ID, c.Issued = event.NewCommandID(), time.Now()
 	if c.Action.Marks() {
-		if c.Machine, c.Incident, err = raisedAs(ctx, to, conf.Group, id); err != nil {
+		if c.Machine, c.Incident, err = remembers(ctx, to, conf.Group, id); err != nil {
 			return err
 		}
 		return sendCommand(ctx, to, conf.Group, c, out)
@@ -193,13 +193,17 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 // answerWait is how long an answer to a command is waited for.
 const answerWait = 10 * time.Second
 
-// sendCommand sends a command and prints what became of it.
+// sendCommand sends a command and prints what became of it. It reports a refusal as a refusedError.
 func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Command, out cli.Output) error {
 	to, err := bus.NewProducer(cfg)
 	if err != nil {
 		return err
 	}
 	defer to.Close()
+	from, err := alertEnds(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	sent := monitor.SendCommand(ctx, to, c)
 	record := event.Audit{Action: c.Action, Machine: c.Machine, Alarm: c.Incident, Object: cmp.Or(c.Tool, c.Was), Command: c.ID}
 	defer cli.AuditCommand(ctx, cfg, program, c.By, out.Stderr, record, sent) // the answer is printed first
@@ -208,10 +212,10 @@ func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Comm
 	}
 	waiting, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	answer, err := awaitAnswer(waiting, cfg, group, c.ID)
+	answer, err := awaitAnswer(waiting, cfg, from, group, c.ID)
 	switch {
 	case err == nil && answer.State == event.Refused:
-		return errors.New(answer.Text)
+		return refusedError(answer.Text)
 	case err == nil:
 		_, err := fmt.Fprintln(out.Stdout, plain.Short(answer.Text, 2000))
 		return err
@@ -221,19 +225,48 @@ func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Comm
 	return err
 }
 
-// awaitAnswer returns the answer of a monitor of the group to a command.
-func awaitAnswer(ctx context.Context, cfg bus.Config, group, command string) (answer event.Alert, err error) {
+// refusedError is the answer of a monitor that refused a command.
+type refusedError string
+
+func (e refusedError) Error() string { return string(e) }
+
+// alertEnds returns the offset behind the last alert of each partition.
+func alertEnds(ctx context.Context, cfg bus.Config) ([]int64, error) {
+	n, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
+	if err != nil {
+		return nil, err
+	}
+	ends := make([]int64, n)
+	for p := range ends {
+		if _, ends[p], err = bus.Bounds(ctx, cfg, bus.TopicAlerts, p); err != nil {
+			return nil, err
+		}
+	}
+	return ends, nil
+}
+
+// awaitAnswer returns the answer of a monitor of the group to a command, from the alerts at these offsets on.
+func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, command string) (answer event.Alert, err error) {
 	answered := errors.New("answered")
-	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, true, func(m bus.Message) error {
-		answer = event.Alert{}
-		if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &answer) != nil || answer.Command != command || !history.OfGroup(answer.Group, group) {
-			return nil // another command's
+	start := func(p bus.Followed) bus.Start {
+		if p.Partition < len(from) && !p.Lost {
+			return bus.Start{Offset: from[p.Partition]}
 		}
-		if answer.Reason == "retired" || answer.Reason == "new_tool" {
-			return nil // what the command did to the alarm; the answer follows
+		return bus.Start{Offset: bus.FirstOffset} // the topic has grown, or was made again
+	}
+	err = bus.Follow(ctx, cfg, bus.TopicAlerts, bus.Following{Start: start, Take: func(_ bus.Followed, msgs []bus.Message, _ int64) error {
+		for _, m := range msgs {
+			var a event.Alert
+			if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &a) != nil || a.Command != command || !history.OfGroup(a.Group, group) {
+				continue // another command's
+			}
+			if a.Reason != "retired" && a.Reason != "new_tool" { // what the command did to the alarm; the answer follows
+				answer = a
+				return answered
+			}
 		}
-		return answered
-	})
+		return nil
+	}})
 	if errors.Is(err, answered) {
 		err = nil
 	}
@@ -264,16 +297,17 @@ func find(all []history.Standing, id string) (found history.Standing, err error)
 	return found, fmt.Errorf("%s may be %s: name one by its path", id, strings.Join(matches, " or "))
 }
 
-// raisedAs returns the machine of an alarm, open or closed, and the alarm's name.
-func raisedAs(ctx context.Context, cfg bus.Config, group, id string) (machine, incident string, err error) {
-	_, err = history.Alerts(ctx, cfg, group, func(a event.Alert) error {
-		if a.State == event.Raised && a.Incident != "" && strings.EqualFold(a.Incident, id) {
-			machine, incident = a.Machine, a.Incident
-		}
-		return nil
-	})
-	if err == nil && incident == "" {
-		err = fmt.Errorf("no alarm was called %s: see `monitor alerts ls --all`", plain.Short(id, 100))
+// remembers returns the machine that remembers an alarm, open or closed, and the alarm's name. A machine that was renamed remembers
+// the alarms of its old name.
+func remembers(ctx context.Context, cfg bus.Config, group, id string) (machine, incident string, err error) {
+	all, err := history.Raised(ctx, cfg, group)
+	if err != nil {
+		return "", "", err
 	}
-	return machine, incident, err
+	for incident, machine := range all {
+		if strings.EqualFold(incident, id) {
+			return machine, incident, nil
+		}
+	}
+	return "", "", fmt.Errorf("no machine remembers an alarm %s: a monitor remembers the last alarms of each machine that is not retired, see `monitor alerts ls --all`", plain.Short(id, 100))
 }

@@ -69,51 +69,138 @@ func (s *Standing) Unwatched() string {
 }
 
 // Alarms returns the state of all machines' alarms, in the order of their names, from the
-// group's records on the state topic and its alerts. Alerts that cannot be read are
+// group's records on the state topic. It reads alerts only to find who acknowledged an open alarm. Alerts that it cannot read are
 // skipped and counted.
 func Alarms(ctx context.Context, cfg bus.Config, group string) (all []Standing, skipped int, err error) {
 	records, err := Records(ctx, cfg, group)
 	if err != nil {
 		return nil, 0, err
 	}
-	acked := make(map[string]event.Alert) // by incident
-	skipped, err = Alerts(ctx, cfg, group, func(a event.Alert) error {
-		if a.State == "acknowledged" {
-			acked[a.Machine+a.Incident] = a
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, skipped, err
-	}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		sum, err := machine.Summarise(records[name])
 		if err != nil {
-			return nil, skipped, err
+			return nil, 0, err
 		}
-		of := func(tool string, a machine.Alarm) Standing {
-			s := Standing{Machine: name, Tool: tool, Incident: a.Incident, Alarm: a.Word(sum.Masks), Beneath: a.Beneath(), Called: a.Announced, Since: a.Since}
-			if mask := sum.Mask(&a); mask != nil {
-				s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
-			} else if ack, ok := acked[name+a.Incident]; ok {
-				s.By, s.Note = ack.By, ack.Note
-			}
-			return s
-		}
-		s := of(sum.Tool, sum.Alarm)
-		s.Tools, s.LastWindowAt = sum.Tools, sum.LastWindowAt
-		for _, t := range sum.Magazine {
-			s.Magazine = append(s.Magazine, of(t.Name, t.Alarm))
-		}
-		for _, n := range sum.Notices {
-			if n.Stands() {
-				s.Advisories = append(s.Advisories, Advice{n.Kind, n.Subject, n.Since, n.Text})
-			}
-		}
-		slices.SortStableFunc(s.Advisories, func(a, b Advice) int { return a.Since.Compare(b.Since) })
-		all = append(all, s)
+		all = append(all, standingOf(name, sum))
 	}
-	return all, skipped, nil
+	wanted := make(map[string]bool) // alarms that someone has acknowledged
+	each := func(f func(*Standing)) {
+		for i := range all {
+			f(&all[i])
+			for j := range all[i].Magazine {
+				f(&all[i].Magazine[j])
+			}
+		}
+	}
+	each(func(s *Standing) {
+		if s.Alarm == "acknowledged" {
+			wanted[s.Incident] = true
+		}
+	})
+	acked, skipped, err := acknowledged(ctx, cfg, group, wanted)
+	each(func(s *Standing) {
+		if a, ok := acked[s.Incident]; ok && s.Alarm == "acknowledged" {
+			s.By, s.Note = a.By, a.Note
+		}
+	})
+	return all, skipped, err
+}
+
+// standingOf returns what a machine's records say, which is all but who acknowledged an alarm.
+func standingOf(name string, sum machine.Summary) Standing {
+	of := func(tool string, a machine.Alarm) Standing {
+		s := Standing{Machine: name, Tool: tool, Incident: a.Incident, Alarm: a.Word(sum.Masks), Beneath: a.Beneath(), Called: a.Announced, Since: a.Since}
+		if mask := sum.Mask(&a); mask != nil {
+			s.By, s.Note, s.Until = mask.By, mask.Reason, mask.Until
+		}
+		return s
+	}
+	s := of(sum.Tool, sum.Alarm)
+	s.Tools, s.LastWindowAt = sum.Tools, sum.LastWindowAt
+	for _, t := range sum.Magazine {
+		s.Magazine = append(s.Magazine, of(t.Name, t.Alarm))
+	}
+	for _, n := range sum.Notices {
+		if n.Stands() {
+			s.Advisories = append(s.Advisories, Advice{n.Kind, n.Subject, n.Since, n.Text})
+		}
+	}
+	slices.SortStableFunc(s.Advisories, func(a, b Advice) int { return a.Since.Compare(b.Since) })
+	return s
+}
+
+// firstLook is how many offsets of each partition are searched first for an acknowledgement.
+const firstLook = 1000
+
+// acknowledged returns the last acknowledgement of each wanted alarm. The topic may hold years of alerts, and most acknowledgements
+// of alarms that are still open are recent: it searches from the end, in steps that double, until it has found all.
+func acknowledged(ctx context.Context, cfg bus.Config, group string, wanted map[string]bool) (acked map[string]event.Alert, skipped int, err error) {
+	acked = make(map[string]event.Alert)
+	if len(wanted) == 0 {
+		return acked, 0, nil
+	}
+	n, err := bus.Partitions(ctx, cfg, bus.TopicAlerts)
+	if err != nil {
+		return nil, 0, fmt.Errorf("history: alerts: %w", err)
+	}
+	first, end := make([]int64, n), make([]int64, n) // of what is not searched
+	for p := range n {
+		if first[p], end[p], err = bus.Bounds(ctx, cfg, bus.TopicAlerts, p); err != nil {
+			return nil, 0, fmt.Errorf("history: alerts: %w", err)
+		}
+	}
+	for look, more := int64(firstLook), true; more && len(acked) < len(wanted); look *= 2 {
+		more = false
+		for p := range n {
+			if end[p] <= first[p] {
+				continue
+			}
+			found := make(map[string]event.Alert) // the last ones of this part
+			part := bus.Range{From: max(first[p], end[p]-look), To: end[p]}
+			err := bus.ReadRange(ctx, cfg, bus.TopicAlerts, p, part, func(m bus.Message) error {
+				if !isAlert(&m) {
+					return nil
+				}
+				var a event.Alert
+				if json.Unmarshal(m.Value, &a) != nil {
+					skipped++
+				} else if a.State == "acknowledged" && wanted[a.Incident] && OfGroup(a.Group, group) {
+					found[a.Incident] = a
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, skipped, fmt.Errorf("history: alerts: %w", err)
+			}
+			for incident, a := range found {
+				if _, later := acked[incident]; !later {
+					acked[incident] = a
+				}
+			}
+			end[p] = part.From
+			more = more || end[p] > first[p]
+		}
+	}
+	return acked, skipped, nil
+}
+
+// Raised returns the machine that remembers an alarm, for each alarm that may still be marked as false.
+func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]string, error) {
+	records, err := Records(ctx, cfg, group)
+	if err != nil {
+		return nil, err
+	}
+	machines := make(map[string]string)
+	for name, kept := range records {
+		sum, err := machine.Summarise(kept)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range sum.Raised {
+			machines[a.Incident] = name
+		}
+	}
+	return machines, nil
 }
 
 // Records returns the state records of a group by machine. A machine that was retired has none.

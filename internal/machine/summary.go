@@ -22,6 +22,7 @@ type Summary struct {
 	Masks        alarm.Masks
 	Magazine     []*Tool // that wait there with an open or masked alarm, in the order of the records
 	Notices      []Notice
+	Raised       []PastAlarm // that may still be marked as false
 	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
 	FeaturesOnly bool      // of the last window in order Kafka has the features only: the gateway is in mode edge
 }
@@ -45,6 +46,12 @@ func Summarise(records []Record) (s Summary, err error) {
 			s.Tools++
 			if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) { // else a monitor sets it aside
 				s.Magazine = append(s.Magazine, t)
+			}
+			continue
+		case r.Key.Slow:
+			var slow struct{ Raised []PastAlarm } // of slowRecord, and of the release before
+			if json.Unmarshal(r.Value, &slow) == nil {
+				s.Raised = slow.Raised
 			}
 			continue
 		case !r.Key.isHead():
