@@ -191,7 +191,7 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 }
 
 // answerWait is how long an answer to a command is waited for.
-const answerWait = 10 * time.Second
+var answerWait = 10 * time.Second
 
 // sendCommand sends a command and prints what became of it. It reports a refusal as a refusedError.
 func sendCommand(ctx context.Context, cfg bus.Config, group string, c event.Command, out cli.Output) error {

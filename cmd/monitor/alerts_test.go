@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,13 @@ import (
 
 // onShift starts a broker and a monitor for kim, who runs commands: their words are separated by blanks.
 func onShift(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
+	cfg, out, command = plantOf(t, yaml)
+	t.Cleanup(startMonitor(t))
+	return cfg, out, command
+}
+
+// plantOf starts a broker, and returns what runs kim's commands.
+func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, command func(args string) (string, error)) {
 	addr := startBroker(t, true)
 	bench(t, "monitor.yaml", monitorYAML(addr, "")+yaml)
 	t.Setenv("USER", "kim")
@@ -39,19 +47,23 @@ func onShift(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, comm
 	if got, err := command("ls"); err != nil || got != "no open alarms; 0 machines\n" {
 		t.Errorf("ls: %v, %q", err, got)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	return cfg, out, command
+}
+
+// startMonitor runs a monitor until stop is called.
+func startMonitor(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		var stdout, stderr bytes.Buffer
 		done <- run(ctx, strings.Fields("run --config monitor.yaml"), &stdout, &stderr)
 	}()
-	t.Cleanup(func() {
-		stop()
+	return sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return cfg, out, command
 }
 
 // The tool of an alarm may be in the magazine: people acknowledge and shelve it all the same.
@@ -162,7 +174,7 @@ func TestAlerts(t *testing.T) {
 		{"machines ls", []string{"acme/spore/bay2/line1/lathe  T1", "acknowledged"}, false},
 		{"machines ls -o json", []string{`"machine": "acme/spore/bay2/line1/lathe"`, `"tools": 1`, `"state": "acknowledged"`}, false},
 		{"machines new-tool lathe T9", []string{"no tool \"T9\" is remembered here"}, true},
-		{"machines rename lathe acme/spore/bay2/line1/lathe", []string{"has judged windows of its own"}, true},
+		{"machines rename lathe acme/spore/bay2/line1/lathe", []string{"windows of acme/spore/bay2/line1/lathe came before (to group tcm-monitor)"}, true},
 		{"machines rename lathe acme/spore/bay2/line2/turner --note moved", []string{"lathe: retired by kim", "turner: renamed from acme/spore/bay2/line1/lathe by kim; it goes on with what is remembered of 1 tools"}, false},
 		{"machines ls", []string{"line2/turner  T1", "acknowledged"}, false},
 		{"ls", []string{id, "line2/turner"}, false},

@@ -3,8 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -35,7 +40,8 @@ type (
 	retireCommand struct{ aboutMachine }
 	renameCommand struct {
 		aboutMachine
-		To string `arg:"" help:"New path."`
+		To      string `arg:"" help:"New path."`
+		Records string `placeholder:"FILE" help:"Send a rename again that failed after the machine was retired: the file that it named."`
 	}
 	newToolCommand struct {
 		aboutMachine
@@ -127,32 +133,100 @@ func (f *machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Outp
 }
 
 // Run retires a machine, which clears its alarm under the old name, and gives what the
-// monitor remembers of it to the new name.
+// monitors of all groups remember of it to the new name: all of them carry the commands out. It writes that to a file first, since nothing
+// else has it once the machine is retired.
 func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	if f.Records != "" {
+		return f.again(ctx, m, out)
+	}
 	k, st, err := m.find(ctx, f.Machine)
 	if err != nil {
 		return err
 	}
-	for _, o := range k.all {
-		if o.Machine == f.To {
-			return fmt.Errorf("%s has judged windows of its own: retire it first, so that it can continue with the history of %s", f.To, st.Machine)
-		}
+	if err := f.isFree(ctx, k.cfg); err != nil {
+		return err
 	}
-	records, err := history.Records(ctx, k.cfg, k.group)
+	all, err := history.RecordsOf(ctx, k.cfg, st.Machine)
 	if err != nil {
 		return err
 	}
 	c := f.command(event.Rename, f.To)
 	c.Was = st.Machine
-	for _, r := range records[st.Machine] {
-		if r.Key.Group == "" {
-			return errors.New("only an older monitor has judged this machine: run a monitor of this release until it has judged a window of the machine")
+	for _, group := range slices.Sorted(maps.Keys(all)) {
+		for _, r := range all[group] {
+			c.State = append(c.State, event.Kept{Key: r.Key.String(), Value: r.Value})
 		}
-		c.State = append(c.State, event.Kept{Key: r.Key.String(), Value: r.Value})
 	}
-	if err := sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out); err != nil {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("command: %w", err)
+	}
+	text := event.JSON(c)
+	if len(text) > machine.MaxRename {
+		return fmt.Errorf("what %d groups of monitors remember of %s has %.1f MB, and a command at most %d MB: declare tools new that are not in use, which forgets them (`monitor machines new-tool`)",
+			len(all), st.Machine, float64(len(text))/(1<<20), machine.MaxRename>>20)
+	}
+	file, err := writeRecords(text)
+	if err != nil {
 		return err
 	}
-	c.Issued = time.Now()
-	return sendCommand(ctx, k.cfg, k.group, c, out)
+	err = sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out)
+	if refused := refusedError(""); errors.As(err, &refused) { // it is not retired
+		return errors.Join(err, os.Remove(file))
+	}
+	if err == nil {
+		c.Issued = time.Now()
+		err = sendCommand(ctx, k.cfg, k.group, c, out)
+	}
+	if err == nil {
+		return os.Remove(file)
+	}
+	return fmt.Errorf("%w\nWhat was remembered of %s is in %s. Stop the ingester of %s, retire it if `monitor machines ls` lists it, and send the rename again:\n  monitor machines rename --config %s %s %s --records %s",
+		err, st.Machine, file, f.To, m.Config, st.Machine, f.To, file)
+}
+
+// isFree reports a new name under which a group of monitors has judged windows.
+func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config) error {
+	taken, err := history.RecordsOf(ctx, cfg, f.To)
+	if err != nil || len(taken) == 0 {
+		return err
+	}
+	return fmt.Errorf("windows of %s came before (to group %s): stop its ingester and retire it first, so that it can go on with what is remembered of %s", f.To, slices.Sorted(maps.Keys(taken))[0], f.Machine)
+}
+
+// writeRecords writes a command that renames a machine to a new file, and returns the file's name.
+func writeRecords(command []byte) (string, error) {
+	file, err := os.CreateTemp("", "rename-*.json")
+	if err == nil {
+		_, err = file.Write(command)
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot keep what is remembered while the machine is renamed: %w: name a folder that can be written in TMPDIR", err)
+	}
+	return file.Name(), nil
+}
+
+// again sends the command in a file again, for a machine that was retired and whose rename failed.
+func (f *renameCommand) again(ctx context.Context, m *machinesCommand, out cli.Output) error {
+	c, to, err := loadBus(m.Config)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(f.Records)
+	if err != nil {
+		return err
+	}
+	var kept event.Command
+	if err := json.Unmarshal(text, &kept); err != nil || kept.Action != event.Rename || kept.Was != f.Machine {
+		return fmt.Errorf("%s: not a file of `monitor machines rename` of %s: name the machine by its path, as it was called", f.Records, f.Machine)
+	}
+	if err := f.isFree(ctx, to); err != nil {
+		return err
+	}
+	again := f.command(event.Rename, f.To)
+	again.Was, again.State = kept.Was, kept.State
+	if err := sendCommand(ctx, to, c.Group, again, out); err != nil {
+		return err
+	}
+	return os.Remove(f.Records)
 }

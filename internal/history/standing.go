@@ -205,11 +205,37 @@ func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]strin
 
 // Records returns the state records of a group by machine. A machine that was retired has none.
 func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]machine.Record, error) {
+	last, err := readState(ctx, cfg)
+	return last.machines(group), err
+}
+
+// RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.
+func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]machine.Record, error) {
+	last, err := readState(ctx, cfg)
+	groups := make(map[string]bool)
+	maps.DeleteFunc(last, func(at recordKey, _ bus.Message) bool {
+		k, ok := machine.ParseKey(at.key)
+		if ok = ok && k.Machine == name; ok {
+			groups[k.Group] = true
+		}
+		return !ok
+	})
+	all := make(map[string][]machine.Record)
+	for group := range groups {
+		if records := last.machines(group)[name]; records != nil {
+			all[group] = records
+		}
+	}
+	return all, err
+}
+
+// readState returns the last messages of the state topic.
+func readState(ctx context.Context, cfg bus.Config) (lastRecords, error) {
 	last := make(lastRecords)
 	if err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, last.take); err != nil {
 		return nil, fmt.Errorf("history: state: %w", err)
 	}
-	return last.machines(group), nil
+	return last, nil
 }
 
 // lastRecords are the last messages of the keys of the state topic. A machine's are in one

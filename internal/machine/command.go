@@ -24,9 +24,11 @@ const (
 const (
 	keptCommands = 64
 	maxCommand   = 16 << 10
-	maxRename    = 4 << 20 // of a command that carries the records of a machine
 	maxCommands  = 1000
 )
+
+// MaxRename is the longest command that renames a machine, in bytes: it carries the machine's records.
+const MaxRename = 4 << 20
 
 // Command is a message of the commands topic. Each one gets one outcome: an alert that
 // answers it, or a dead letter. Each id is carried out at most once. A command that is set
@@ -73,8 +75,8 @@ var errRepeated = errors.New("a command of this id came before: give a command t
 
 // read returns the command in a message. It reports what is not one.
 func (c Command) read() (*event.Command, error) {
-	if len(c.Value) > maxRename {
-		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxRename)
+	if len(c.Value) > MaxRename {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), MaxRename)
 	}
 	var e event.Command
 	err := json.Unmarshal(c.Value, &e)
@@ -128,7 +130,7 @@ func (c Command) apply(m *Machine) {
 // carryOut does what a command wants, and returns the alerts that say so. Its errors are
 // sentences behind the name of the command.
 func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]event.Alert, error) {
-	if err := m.timely(c, arrived); err != nil {
+	if err := m.Commands.timely(c, arrived); err != nil {
 		return nil, err
 	}
 	switch {
@@ -232,15 +234,15 @@ func (m *Machine) retire(why cause) []event.Alert {
 	return append(alerts, a)
 }
 
-// timely reports a command that is not of now, or one of too many.
-func (m *Machine) timely(c *event.Command, arrived time.Time) error {
+// timely reports a command that is not of now, or one of too many behind those that came.
+func (h *Commands) timely(c *event.Command, arrived time.Time) error {
 	switch age := arrived.Sub(c.Issued); {
 	case age > commandAge:
 		return fmt.Errorf("%w: it arrived %v after it was issued, and expires after %v: send it again, and look at the sender's clock",
 			alarm.ErrRefused, age.Round(time.Second), commandAge)
 	case age < -commandAhead:
 		return fmt.Errorf("%w: it was issued %v after it arrived: set the sender's clock", alarm.ErrRefused, -age.Round(time.Second))
-	case len(m.Commands.IDs) >= maxCommands && arrived.Sub(m.Commands.IDs[0].At).Abs() <= commandAge+commandAhead:
+	case len(h.IDs) >= maxCommands && arrived.Sub(h.IDs[0].At).Abs() <= commandAge+commandAhead:
 		return fmt.Errorf("%w: more than %d commands in %v", alarm.ErrRefused, maxCommands, commandAge)
 	}
 	return nil

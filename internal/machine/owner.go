@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -553,6 +554,13 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	case err != nil || e.Action != event.Rename:
 		return &Letter{Unknown: true, Reason: fmt.Sprintf("command for machine %.64q: no window of it has ever been judged, or none since it was retired", c.Key)}
 	}
+	var ids Commands
+	if retired != nil {
+		ids = retired.Commands
+	}
+	if err := ids.timely(e, c.At); err != nil {
+		return &Letter{Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
+	}
 	var m *Machine
 	var d Decision
 	if bad := guard(func() { m, d, err = o.rename(c, e, b.now) }); bad != nil {
@@ -561,11 +569,9 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 		err = bad
 	}
 	if err != nil {
-		return &Letter{Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
+		return &Letter{Unknown: errors.Is(err, errNoRecord), Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
 	}
-	if retired != nil {
-		m.Commands.IDs = append(retired.Commands.IDs, m.Commands.IDs...)
-	}
+	m.Commands.IDs = append(ids.IDs, m.Commands.IDs...)
 	o.put(c.Key, m)
 	o.add(b, m, d)
 	return nil

@@ -10,27 +10,32 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// Renamed returns the state records of a machine under another name, for a command
-// that renames it. Evidence that is not written yet and the offsets of windows are of the old name, and left out. It
-// reports records that no program of ours wrote.
+// errNoRecord is returned for a command that renames a machine of which the group knows nothing.
+var errNoRecord = errors.New("no state record of the group is in it: the group knew nothing of the machine when the command was sent")
+
+// Renamed returns a group's state records of a machine under another name, out of those in a command that renames it, which are
+// of all groups. It reports records that no program of ours wrote, and that none is of the group.
 func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 	var out []Record
 	for _, r := range records {
 		k, ok := ParseKey(r.Key)
-		if !ok || k.Machine != was || k.Group != group {
-			return nil, fmt.Errorf("state record %q is not of machine %.64q and group %s", r.Key, was, group)
+		switch {
+		case !ok || k.Machine != was:
+			return nil, fmt.Errorf("state record %q is not of machine %.64q", r.Key, was)
+		case k.Group == group:
+			k.Machine = name
+			out = append(out, Record{Key: k, Value: r.Value})
 		}
-		k.Machine = name
-		out = append(out, Record{Key: k, Value: r.Value})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("no state record")
+		return nil, errNoRecord
 	}
 	return out, nil
 }
 
 // rename makes a machine of which nothing is known go on with what was remembered of
-// another name. It returns the machine, or why not.
+// another name. Evidence that is not written yet and the offsets of windows are of the old name, and left out. It returns the
+// machine, or why not.
 func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, Decision, error) {
 	var d Decision
 	records, err := Renamed(e.State, o.settings.Group, e.Was, e.Machine)

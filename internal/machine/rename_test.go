@@ -2,6 +2,7 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -78,6 +79,59 @@ func TestRenameRefuses(t *testing.T) {
 		p.commanded++
 		if p.letters != i+1 || p.o.Machine(lathe) != nil {
 			t.Errorf("records %d were taken", i)
+		}
+	}
+}
+
+// Commands reach every group. Each goes on with what it remembers itself, and one that remembers nothing of the machine forgets and
+// begins nothing.
+func TestRenameReachesEveryGroup(t *testing.T) {
+	a := machinetest.OneValue(t)
+	c := event.Command{ID: "rename", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: noon}
+	plants := make(map[string]*plant)
+	for i, g := range []string{"centre", group, "empty"} {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		p.o = NewOwner(&Settings{Group: g, Alarm: testAlarm}, p.fleet, 0)
+		p.o.Start()
+		p.o.On(Reply{Fenced: &Position{}})
+		p.do(p.o.On(Reply{Loaded: []Record{}, Now: p.now()}))
+		if plants[g] = p; g != "empty" {
+			p.run(p.run(0, 3+i, "T1", false), 4, "T1", true)
+		}
+		for k, r := range p.records {
+			c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
+		}
+	}
+	for g, p := range plants {
+		p.command(event.Command{ID: "retire", Action: event.Retire})
+		before := p.letters
+		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+		m := p.o.Machine(lathe)
+		switch {
+		case g == "empty":
+			if m != nil || p.letters != before+1 || len(p.alerts) > 0 {
+				t.Errorf("%s: %d letters, alerts %q", g, p.letters, states(p.alerts))
+			}
+		case m == nil || p.letters > 0 || m.AlarmWord() != "raised" || m.Tools[0].Windows != len(p.results):
+			t.Errorf("%s: %d letters, %v", g, p.letters, m)
+		}
+	}
+}
+
+// A command that was recorded and is sent again later renames nothing.
+func TestRenameLate(t *testing.T) {
+	a := machinetest.OneValue(t)
+	for late, want := range map[time.Duration]bool{0: true, 24 * time.Hour: false, -time.Hour: false} {
+		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+		p.run(0, 3, "T1", false)
+		c := event.Command{ID: "x", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: p.now()}
+		for k, r := range p.records {
+			c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
+		}
+		at := p.now().Add(late)
+		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: at}}, Now: at}))
+		if got := p.o.Machine(lathe) != nil; got != want || got == (p.letters > 0) {
+			t.Errorf("a command that came after %v: renamed %v, %d letters", late, got, p.letters)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Summary struct {
 	Magazine     []*Tool // that wait there with an open or masked alarm, in the order of the records
 	Notices      []Notice
 	Raised       []PastAlarm // that may still be marked as false
-	LastWindowAt time.Time // by the monitor's clock; zero if it is not known
-	FeaturesOnly bool      // of the last window in order Kafka has the features only: the gateway is in mode edge
+	LastWindowAt time.Time   // by the monitor's clock; zero if it is not known
+	FeaturesOnly bool        // of the last window in order Kafka has the features only: the gateway is in mode edge
 }
 
 // Word returns the state of the alarm in the words of a result.
