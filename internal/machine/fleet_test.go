@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 // plant is an owner, the topics that it reads and writes, and what is deployed.
@@ -79,6 +80,7 @@ func (p *plant) keep(b *Batch) {
 		}
 	}
 	for _, e := range b.Events {
+		p.valid(e)
 		switch {
 		case e.Shadow && e.Result != nil:
 			p.shadows[e.Result.Group] = append(p.shadows[e.Result.Group], *e.Result)
@@ -94,6 +96,23 @@ func (p *plant) keep(b *Batch) {
 	}
 	p.letters += len(b.Letters)
 	p.lines = append(p.lines, b.Lines...)
+}
+
+// valid checks what is published against its schema.
+func (p *plant) valid(e Output) {
+	p.t.Helper()
+	schema, published := schemas.Advisory, any(e.Advisory)
+	switch {
+	case e.Result != nil:
+		schema, published = schemas.Result, e.Result
+	case e.Alert != nil:
+		schema, published = schemas.Alert, e.Alert
+	case e.Evidence != nil:
+		schema, published = schemas.Evidence, e.Evidence
+	}
+	if err := schemas.Validate(schema, event.JSON(published)); err != nil {
+		p.t.Errorf("%s: %v", event.JSON(published), err)
+	}
 }
 
 func (p *plant) window(f *window.Features) {

@@ -55,9 +55,9 @@ func (w RefusedWindow) apply(m *Machine) {
 func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 	m.dirty.head = true
 	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
-		was := n.Notice
 		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
-		m.publishNotice(event.SilenceAdvisory, "", n.Clear(), was, m.byCause(c, m.inSpindleBell().tool.Name))
+		m.clear(event.SilenceAdvisory, "", m.byCause(c, m.inSpindleBell().tool.Name),
+			fmt.Sprintf("%s: windows come again, after %v without, and are refused", short(m.Machine), now.Sub(n.Since).Round(time.Second)))
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
 	a := m.refuse(true, at, &event.Result{

@@ -221,6 +221,24 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
+// A refused window ends the silence of a machine, too, and the advisory says so in words.
+func TestRefusedWindowEndsSilence(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Silence = time.Minute })
+	b.window(at(0, "T1", false))
+	late := noon.Add(10 * time.Minute)
+	b.apply(Tick{Now: late})
+	b.m.EndIs(Position{}, true, late)
+	if d := b.apply(Tick{Now: late}); len(d.Advisories) != 1 {
+		t.Fatalf("%q", kinds(d.Advisories))
+	}
+	late = late.Add(time.Minute)
+	d := b.apply(RefusedWindow{refusal(drill, 1, tooLong), late, late})
+	wantStrings(t, "advisories", kinds(d.Advisories), []string{"silence cleared", "windows_refused raised"})
+	if want := "drill: windows come again, after 11m0s without, and are refused"; d.Advisories[0].Text != want {
+		t.Errorf("%q, want %q", d.Advisories[0].Text, want)
+	}
+}
+
 // A later release may know more kinds of advisories. What it left open is loaded, listed
 // and kept.
 func TestUnknownKindIsKept(t *testing.T) {
