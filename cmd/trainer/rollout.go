@@ -256,7 +256,7 @@ type promoteCommand struct {
 	Shadow time.Duration `placeholder:"TIME" help:"Judge for so long as a shadow, as 48h: next to the champion, with no effect on alarms. The champion stays, and the shadow does not become champion by itself."`
 	Anyway bool          `help:"Promote also a model that cannot judge what these machines send, such as one that is trained on windows of another length. It judges once they send what it takes; until then no model judges them."`
 	Now    bool          `help:"Swap at once, and judge the tool in the spindle as if the model had been there from its first window. Without it each machine swaps at its next tool change."`
-	Alarm  string        `placeholder:"KEY=VALUE,…" help:"Alarm settings of these machines, as k=3,n=5,latch=false; keys as in monitor.yaml, and what is not named stays. 'monitor' for what each monitor is configured to."`
+	Alarm  string        `placeholder:"KEY=VALUE,…" help:"Alarm settings of these machines, as k=3,n=5,latch=false; keys as in monitor.yaml. What is not named stays as in the deployment; if that has no settings of its own, it is the program's default, not what monitor.yaml says. 'monitor' for what each monitor is configured to."`
 	writeFlags
 }
 
@@ -379,7 +379,7 @@ func alarmText(r *deploy.AlarmRecord) string {
 	return text
 }
 
-// parseAlarm returns settings with some of them changed; from nil, the default ones.
+// parseAlarm returns settings with some of them changed; from nil, the default ones: what monitors are configured to is not known here.
 func parseAlarm(text string, now *alarm.Settings) (*alarm.Settings, error) {
 	if text == "monitor" {
 		return nil, nil

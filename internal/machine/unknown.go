@@ -124,7 +124,8 @@ func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Resu
 	about := short(m.Machine) + " tool " + orUnknown(t.Name) + ": "
 	switch {
 	case holds && subject == usedTool:
-		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: model "+r.Model+" has not seen its first windows, and knows it from later ones on only: trust its verdicts less until the tool is changed")
+		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: model "+r.Model+
+			" has not seen its first windows, and knows it from later ones on only: trust its verdicts less until the tool is changed")
 	case holds:
 		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"MODEL CHANGED; no model knows the tool, so its windows are unknown until its past is read from Kafka; "+
 			"its alarm stays as it is").Severity = "info"
