@@ -78,7 +78,7 @@ func (f *fleet) rename(was, to string) {
 func (f *follower) renames(s *step) oracle.Outcome {
 	r := f.w.renames[s.command.ID]
 	if f.g != f.w.groups[0] {
-		return oracle.Outcome{Answer: oracle.Again}
+		return oracle.Outcome{Answer: oracle.Unknown} // no record of the group is in it
 	}
 	if r.given && !f.given {
 		f.given = true
