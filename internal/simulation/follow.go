@@ -31,7 +31,7 @@ type follower struct {
 	// held: a build saw something else than the windows that moved its tool, in their order.
 	given    bool
 	judged   bool      // a window was judged since it was new
-	came     int       // windows that were no repeats, at any time
+	came     int       // windows but for repeats, at any time
 	trouble  time.Time // of the last tick that was kept
 	models   map[string]*oracle.Model
 	deployed map[*version]map[string]*oracle.Deployment
