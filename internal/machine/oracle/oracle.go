@@ -236,6 +236,9 @@ func (m *Machine) Alarm() string {
 // Known reports whether a window came since the machine was new.
 func (m *Machine) Known() bool { return m.known }
 
+// Came reports whether a command of an id came before.
+func (m *Machine) Came(id string) bool { return m.ids[id] }
+
 // Open reports whether an advisory is open.
 func (m *Machine) Open(kind string) bool { return m.open[kind] != nil }
 
