@@ -20,6 +20,9 @@ type Refusal struct {
 	Epoch   string // 16 hexadecimal digits
 	Seq     uint64
 	Why     *window.Mismatch
+
+	Layout string         // fingerprint, with Window
+	Window *window.Window // its facts, if they are known of features that no model takes: then it moves the tool
 }
 
 func (r *Refusal) Error() string { return r.Why.Error() }
@@ -47,7 +50,55 @@ func (w RefusedWindow) apply(m *Machine) {
 		m.gone, m.dirty.slow = false, true
 	}
 	m.expire(w.At)
-	m.refuseWindow(w.Refusal, w.At, w.Now)
+	if w.Window == nil || m.unjudged() || m.placeRefused(w) {
+		m.refuseWindow(w.Refusal, w.At, w.Now)
+	}
+}
+
+// placeRefused places a window whose features no model takes, and moves the tool and the alarms as one of another layout does whose samples
+// are known. It reports whether the window is in order.
+func (m *Machine) placeRefused(w RefusedWindow) bool {
+	x := Window{&window.Features{Window: *w.Window}, -1, w.At, w.Now}
+	s := m.put(w.Epoch, w.Seq, w.At, m.inSpindle().is(x.Tool, x.ToolLife), m.settings.keptEpochs())
+	if s.position == repeat {
+		m.decision.Repeat = true
+		return false
+	}
+	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.slow
+	m.decision.Missing = s.missing
+	r := &event.Result{
+		ID: resultID(&x.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.Epoch, Seq: w.Seq,
+		Tool: x.Tool, Hole: x.Hole, Start: x.Start, End: x.End(), Model: m.Model, Late: !s.moves(),
+	}
+	if s.position == inOrder {
+		m.deploy(m.deployed(w.Layout))
+		m.Layout, m.Newest, m.form = w.Layout, x.End(), nil
+		entered := m.changeTool(x, r)
+		t := m.inSpindle()
+		if t.First.Epoch == "" && t.Windows == 0 {
+			t.First = FirstWindow{w.Epoch, w.Seq, w.At.UTC()}
+			m.dirty.tools[t.Name] = true
+		}
+		t.Windows++
+		for _, j := range t.Judgings {
+			if m.models.of(j.Model) != nil {
+				j.Windows++ // it has not missed a window that it does not take
+			}
+		}
+		if t.Moved.add(w.Epoch, w.Seq) {
+			m.dirty.tools[t.Name] = true
+		}
+		if entered {
+			c := ofWindow(r, "tool_back")
+			c.now = w.At
+			m.enters(t, c)
+		}
+	}
+	if s.position != late {
+		m.rivals(s.position, r)
+	}
+	m.awake(x, r)
+	return s.position == inOrder
 }
 
 // refuseWindow advises that the machine is not watched. The windows after it change only what is
@@ -168,9 +219,12 @@ func (o *Owner) setAside(b *Batch, in Input, err error) {
 	l := Letter{Offset: in.Offset, Reason: err.Error(), Err: err}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
+		repeats := b.Repeats
 		l.Advised = o.refuse(b, refusal, in)
-		if refusal.Why.What == NoModel {
-			b.Unwatched++ // nothing is wrong with it
+		if refusal.Why.What == NoModel { // nothing is wrong with it
+			if b.Repeats == repeats {
+				b.Unwatched++
+			}
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -236,6 +238,57 @@ func TestRefusedWindowEndsSilence(t *testing.T) {
 	wantStrings(t, "advisories", kinds(d.Advisories), []string{"silence cleared", "windows_refused raised"})
 	if want := "drill: windows come again, after 11m0s without, and are refused"; d.Advisories[0].Text != want {
 		t.Errorf("%q, want %q", d.Advisories[0].Text, want)
+	}
+}
+
+// Features of a layout that is not known move the tool and the alarms as windows of it do: what is published and what is remembered is
+// the same but for the words of the advisory.
+func TestRefusedFeaturesMoveTheTool(t *testing.T) {
+	one, two := machinetest.OneValue(t), machinetest.TwoValues(t)
+	layout := two.Layout.Fingerprint()
+	var published [2]string
+	for i := range published {
+		p := newPlant(t, byLayout(one))
+		foreign := func(f *window.Features) {
+			if i == 0 {
+				p.window(f)
+				return
+			}
+			w := f.Window
+			p.refuse(&Refusal{Machine: w.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: &window.Mismatch{What: NoModel, Text: "x"}, Layout: layout, Window: &w})
+			p.features = append(p.features, f)
+		}
+		foreign(wideOf(two, 1, 0, "T0")) // of a machine that is not known it moves nothing
+		seq := p.run(1, 3, "T1", false)
+		seq = p.run(seq, 3, "T1", true)
+		for _, tool := range []string{"T2", "T2", "T1", "T3"} {
+			f := wideOf(two, 1, seq, tool)
+			foreign(f)
+			foreign(f) // a repeat
+			seq++
+		}
+		foreign(wideOf(two, 1, 2, "T9")) // a repeat, too
+		for k := range uint64(4) {       // another epoch: it leads from the third window on
+			foreign(wideOf(two, 2, k, "T4"))
+		}
+		for k := range uint64(2) {
+			foreign(wideOf(two, 1, seq+k, "T5")) // and this one does not any more
+		}
+		p.restart()
+		w := at(4, "T1", true)
+		w.Epoch = 2
+		p.window(machinetest.Features(nil, w))
+		text := fmt.Sprintf("%q %q\n", states(p.alerts), kinds(p.advised))
+		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
+			text += k.String() + " " + string(p.records[k].Value) + "\n"
+		}
+		published[i] = regexp.MustCompile(`"text":"[^"]*"`).ReplaceAllString(text, "")
+		if m := p.o.Machine(drill); m.inSpindle().Name != "T1" || len(m.Tools) != 4 {
+			t.Errorf("%s is in the spindle, %d tools", m.inSpindle().Name, len(m.Tools))
+		}
+	}
+	if published[0] != published[1] {
+		t.Errorf("as windows\n%s\nas features\n%s", published[0], published[1])
 	}
 }
 

@@ -58,7 +58,14 @@ func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
 	}
 	form, why := l.form(e)
 	if why != nil {
-		return &unreadable{m.Key, refusal(m, e, why)}
+		err := refusal(m, e, why)
+		var r *machine.Refusal
+		if errors.As(err, &r) && why.What == machine.NoModel { // it moves the tool all the same, as a window of such a layout does
+			if w, bad := window.FactsOf(e); bad == nil && checkFacts(m, &w) == nil {
+				r.Layout, r.Window = e.Layout, &w
+			}
+		}
+		return &unreadable{m.Key, err}
 	}
 	if err = form.Open(e, into); err == nil {
 		err = checkFacts(m, &into.Window)
