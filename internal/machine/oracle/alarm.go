@@ -266,7 +266,9 @@ func (m *Machine) unmask(t *tool, mask, reason string, at time.Time) bool {
 		a.Severity = "warning" // an alarm calls now
 	}
 	m.alert(a)
-	m.announceAt([]*alarm{&m.spindle().alarm}, at, "", a.At) // masks are not of shadows
+	if of == m.spindle() {
+		m.announceAt([]*alarm{&of.alarm}, at, "", a.At) // masks are not of shadows
+	}
 	return true
 }
 
