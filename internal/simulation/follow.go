@@ -30,7 +30,6 @@ type follower struct {
 	// given says that verdicts are taken from what is published, and that the model which judges is not
 	// held: a build saw something else than the windows that moved its tool, in their order.
 	given    bool
-	judged   bool      // a window was judged since it was new
 	came     int       // windows but for repeats, at any time
 	trouble  time.Time // of the last tick that was kept
 	models   map[string]*oracle.Model
