@@ -160,7 +160,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A defect in the window that puts a tool in, or in the one that raises its alarm, swallows no alert: what was said stays, and an
+// A defect in the window that puts a tool in, or in the one that raises its alarm, swallows no alert: its alerts stay, and an
 // alarm that has never called calls with the next tick.
 func TestDefectSwallowsNoAlert(t *testing.T) {
 	a := machinetest.OneValue(t)
