@@ -309,7 +309,7 @@ const gone = "which are not in Kafka any more"
 
 // notBuilt says once of a tool that a model cannot see its first windows, and what follows. No build is run for that any more.
 func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
-	if m.unseen[id].is(t.First) {
+	if first, said := m.unseen[id]; said && first.is(t.First) {
 		return
 	}
 	if m.unseen == nil {
