@@ -36,6 +36,7 @@ type partition struct {
 	id         int
 	in         *bus.Partition
 	inFeatures *bus.Reader // nil before the fence
+	inCommands *bus.Reader // nil before the owner asks for commands
 	txn        *bus.Txn
 	owner      *machine.Owner
 
@@ -54,7 +55,7 @@ type partition struct {
 	redeployed <-chan machine.Fleet
 	windows    chan struct{} // the owner wants windows
 	features   chan struct{} // the owner wants features
-	commands   chan int64    // the owner wants commands, from that offset the first time
+	commands   chan struct{} // the owner wants commands
 
 	mu  sync.Mutex
 	raw map[letterKey]bus.Message // that a letter may be made of: the batches that are not published yet
@@ -82,7 +83,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	s := &partition{
 		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
-		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan int64, 1),
+		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan struct{}, 1),
 		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
 		state: make(map[string]bus.Message), stateNext: bus.FirstOffset,
 	}
@@ -103,8 +104,10 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	}
 	defer func() { m.missing.Add(-int64(s.holes)) }() // the next owner counts them
 	defer func() {
-		if s.inFeatures != nil {
-			s.inFeatures.Close()
+		for _, in := range []*bus.Reader{s.inFeatures, s.inCommands} {
+			if in != nil {
+				in.Close()
+			}
 		}
 	}()
 	g, ctx := errgroup.WithContext(ctx)
@@ -170,7 +173,10 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 	case a.Features != nil:
 		s.features <- struct{}{} // likewise
 	case a.Commands != nil:
-		s.commands <- orFirst(a.Commands.Commands)
+		if s.inCommands == nil { // here, where positions are published, too
+			s.inCommands = s.txn.Reader(bus.TopicCommands, orFirst(a.Commands.Commands), nil)
+		}
+		s.commands <- struct{}{}
 	case a.AskEnd:
 		return s.end(ctx)
 	case a.Publish != nil:
@@ -434,17 +440,11 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 // readCommands reads batches of commands when the owner asks for them. The topic has as many
 // partitions as the windows and the same keys.
 func (s *partition) readCommands(ctx context.Context) error {
-	var in *bus.Reader
 	for {
-		from, err := receive(ctx, s.commands)
-		if err != nil {
+		if _, err := receive(ctx, s.commands); err != nil { // after do, which sets inCommands
 			return err
 		}
-		if in == nil {
-			in = s.txn.Reader(bus.TopicCommands, from, nil)
-			defer in.Close()
-		}
-		msgs, err := in.Fetch(ctx, batchCommands, 0)
+		msgs, err := s.inCommands.Fetch(ctx, batchCommands, 0)
 		if err != nil {
 			return err
 		}
