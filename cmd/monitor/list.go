@@ -192,18 +192,12 @@ func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string,
 
 // standing is a machine with its alarm and advisories as JSON.
 type standing struct {
-	Machine    string     `json:"machine"`
-	Tool       string     `json:"tool"`
-	Tools      int        `json:"tools"`
-	Watched    bool       `json:"watched"`
-	Unwatched  string     `json:"not_watched_because,omitempty"`
-	Alarm      string     `json:"alarm"`
-	State      string     `json:"state"`
-	Beneath    string     `json:"state_beneath"`
-	Since      *time.Time `json:"since"`
-	Until      *time.Time `json:"until"`
-	By         string     `json:"by"`
-	Note       string     `json:"note"`
+	Machine   string `json:"machine"`
+	Tool      string `json:"tool"`
+	Tools     int    `json:"tools"`
+	Watched   bool   `json:"watched"`
+	Unwatched string `json:"not_watched_because,omitempty"`
+	alarmState
 	LastWindow *time.Time `json:"last_window"`
 	Advisories []advised  `json:"advisories"`
 	Magazine   []waiting  `json:"magazine"`
@@ -211,7 +205,12 @@ type standing struct {
 
 // waiting is a tool in the magazine whose alarm is open or masked.
 type waiting struct {
-	Tool    string     `json:"tool"`
+	Tool string `json:"tool"`
+	alarmState
+}
+
+// alarmState is how the alarm of a tool stands.
+type alarmState struct {
 	Alarm   string     `json:"alarm"`
 	State   string     `json:"state"`
 	Beneath string     `json:"state_beneath"`
@@ -226,6 +225,10 @@ type advised struct {
 	Subject string             `json:"subject,omitempty"`
 	Since   *time.Time         `json:"since"`
 	Text    string             `json:"text"`
+}
+
+func alarmStateOf(st *history.Standing) alarmState {
+	return alarmState{st.Incident, st.Alarm, st.Beneath, orNull(st.Since), orNull(st.Until), st.By, st.Note}
 }
 
 // orNull returns a time for JSON; nil, written as null, if it is not known.
@@ -244,13 +247,13 @@ func printStandings(out cli.Output, all []history.Standing, skipped int, want fu
 			continue
 		}
 		why := st.Unwatched()
-		row := standing{Machine: st.Machine, Tool: st.Tool, Tools: st.Tools, Watched: why == "", Unwatched: why, Alarm: st.Incident, State: st.Alarm, Beneath: st.Beneath,
-			Since: orNull(st.Since), Until: orNull(st.Until), By: st.By, Note: st.Note, LastWindow: orNull(st.LastWindowAt), Advisories: []advised{}, Magazine: []waiting{}}
+		row := standing{Machine: st.Machine, Tool: st.Tool, Tools: st.Tools, Watched: why == "", Unwatched: why, alarmState: alarmStateOf(&st),
+			LastWindow: orNull(st.LastWindowAt), Advisories: []advised{}, Magazine: []waiting{}}
 		for _, a := range st.Advisories {
 			row.Advisories = append(row.Advisories, advised{a.Kind, a.Subject, orNull(a.Since), a.Text})
 		}
 		for _, t := range st.Magazine {
-			row.Magazine = append(row.Magazine, waiting{t.Tool, t.Incident, t.Alarm, t.Beneath, orNull(t.Since), orNull(t.Until), t.By, t.Note})
+			row.Magazine = append(row.Magazine, waiting{t.Tool, alarmStateOf(&t)})
 		}
 		rows = append(rows, row)
 	}
