@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	machines "github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -93,7 +93,7 @@ func (h *rolling) fillState(mb int) {
 	h.t.Helper()
 	keys := make(map[int]string)
 	for i := 0; len(keys) < rollingPartitions; i++ {
-		key := machines.Key{Group: "another", Machine: fmt.Sprint("acme/spore/bay9/line1/mill", i)}.String()
+		key := state.Key{Group: "another", Machine: fmt.Sprint("acme/spore/bay9/line1/mill", i)}.String()
 		keys[bus.PartitionOf(key, rollingPartitions)] = key
 	}
 	const each = 1 << 10

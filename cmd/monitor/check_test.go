@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -53,7 +54,7 @@ func TestCheck(t *testing.T) {
 	defer p.Close()
 	put := func(value string) {
 		t.Helper()
-		key := machine.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String()
+		key := state.Key{Group: monitor.DefaultGroup, Machine: "acme/line1/drill"}.String()
 		if err := p.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: key, Route: "acme/line1/drill", Value: []byte(value)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -144,10 +145,10 @@ func TestCheckMode(t *testing.T) {
 		}
 	}
 	judge("acme/line1/a", 0, 1)
-	judge("acme/line1/b", machine.InFeatures(0), 0, 1)
-	judge("acme/line1/c", 3, machine.InFeatures(0))
+	judge("acme/line1/b", state.InFeatures(0), 0, 1)
+	judge("acme/line1/c", 3, state.InFeatures(0))
 	check(2, "3 machines, 3 with a reference, 0 alarms raised; 1 in mode edge: of these the disk step counts no windows")
-	judge("acme/line1/c", 3, machine.InFeatures(0), 4)
+	judge("acme/line1/c", 3, state.InFeatures(0), 4)
 	check(3, "")
 }
 

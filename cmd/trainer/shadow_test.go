@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/compare"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 // judgedBy makes what a model of a group published of a tool of 300 windows: it is faulty from
@@ -85,11 +85,11 @@ func shadowsOnKafka(t *testing.T) string {
 		msgs = append(msgs, judgedBy(bus.TopicResults, group, old, name, 200)...)
 		msgs = append(msgs, judgedBy(bus.TopicResults, "other", old, name, 20)...)
 		if i < 2 {
-			msgs = append(msgs, judgedBy(bus.TopicShadow, machine.ShadowGroup(group, fresh), fresh, name, 190+100*i)...)
-			msgs = append(msgs, judgedBy(bus.TopicShadow, machine.ShadowGroup("other", fresh), fresh, name, 0)...)
+			msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup(group, fresh), fresh, name, 190+100*i)...)
+			msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup("other", fresh), fresh, name, 0)...)
 		}
 	}
-	msgs = append(msgs, judgedBy(bus.TopicShadow, machine.ShadowGroup(group, third), third, "acme/bay1/line1/drill", 1000)...)
+	msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup(group, third), third, "acme/bay1/line1/drill", 1000)...)
 	msgs = append(msgs, msgs[:400]...) // again
 	broken := msgs[0]
 	broken.Value = []byte("{")

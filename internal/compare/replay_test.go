@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -46,7 +47,7 @@ func outputs(group string, fleet machine.Fleet, ws []*window.Window) (out []mach
 			take(o.On(machine.Reply{Published: true}))
 		}
 	}
-	take(o.On(machine.Reply{Loaded: []machine.Record{}}))
+	take(o.On(machine.Reply{Loaded: []state.Record{}}))
 	for i, w := range ws {
 		take(o.On(machine.Reply{Now: w.End(), Windows: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
 			*into = *machinetest.Features(nil, w)

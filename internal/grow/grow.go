@@ -18,7 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/fetch"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 // Errors that callers test for. Nothing was changed.
@@ -389,7 +389,7 @@ func (g *growing) moveState(ctx context.Context) error {
 func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	last := make(map[string]bus.Message) // of the keys that do not belong there
 	err := bus.ReadRange(ctx, g.Bus, bus.TopicState, partition, bus.Range{Settled: true}, func(m bus.Message) error {
-		if k, ok := machine.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition || !ok && ofHandover(m.Key) {
+		if k, ok := state.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition || !ok && ofHandover(m.Key) {
 			if delete(last, m.Key); len(m.Value) > 0 {
 				last[m.Key] = m
 			}
@@ -403,13 +403,13 @@ func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	machines := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		tombstones = append(tombstones, bus.Message{Topic: bus.TopicState, Key: key, Pinned: true, Partition: partition})
-		k, ok := machine.ParseKey(key)
+		k, ok := state.ParseKey(key)
 		if !ok {
 			continue
 		}
 		machines[k.Machine] = true
 		m := last[key]
-		if r, err := machine.Moved(machine.Record{Key: k, Value: m.Value}); err == nil { // else a monitor sets it aside
+		if r, err := state.Moved(state.Record{Key: k, Value: m.Value}); err == nil { // else a monitor sets it aside
 			m.Value = r.Value
 		}
 		m.Pinned, m.Partition = true, bus.PartitionOf(k.Machine, g.Partitions)

@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 func TestMain(m *testing.M) { os.Exit(kafkatest.Main(m)) }
@@ -66,19 +66,19 @@ func (p *plant) fill() {
 		name := machineName(i)
 		p.send(bus.Message{Topic: bus.TopicWindows, Key: name, Value: []byte("w")}, bus.Message{Topic: bus.TopicCommands, Key: name, Value: []byte("c")})
 		for _, group := range []string{group1, group1 + "~shadow", group2} {
-			key := machine.Key{Group: group, Machine: name}
+			key := state.Key{Group: group, Machine: name}
 			p.record(key, fmt.Sprintf(`{"version":2,"machine":%q,"tool":{"tool":"T1","alarm":{}},"evidence":[{"name":"A-1","offset":77}]}`, name))
 			key.Slow = true
 			p.record(key, `{"commands":{"ids":[]}}`)
 			key.Slow, key.OfTool, key.Tool = false, true, "moved"
 			p.record(key, `{"tool":"moved","from":71,"seen":1}`)
 			if i == 5 { // retired
-				p.record(machine.Key{Group: group, Machine: name}, "")
+				p.record(state.Key{Group: group, Machine: name}, "")
 				p.record(key, "")
 			}
 		}
 	}
-	p.record(machine.Key{Group: group1, Machine: machineName(4), OfTool: true, Tool: "torn"}, "{")
+	p.record(state.Key{Group: group1, Machine: machineName(4), OfTool: true, Tool: "torn"}, "{")
 	p.send(bus.Message{Topic: bus.TopicState, Key: machineName(0), Value: []byte("of a program that no one has any more")})
 	for _, part := range []string{"moved", "waits"} { // of the release before
 		p.send(bus.Message{Topic: bus.TopicState, Key: group1 + "\x1f" + machineName(0) + "\x1f" + part, Route: machineName(0), Value: []byte("{}")})
@@ -96,7 +96,7 @@ func (p *plant) send(msgs ...bus.Message) {
 	}
 }
 
-func (p *plant) record(k machine.Key, value string) {
+func (p *plant) record(k state.Key, value string) {
 	p.t.Helper()
 	m := bus.Message{Topic: bus.TopicState, Key: k.String(), Route: k.Machine, Value: []byte(value)}
 	if value == "" {
@@ -196,7 +196,7 @@ func (p *plant) check(partitions int, before map[string]map[int]string) {
 	}
 	now := p.state()
 	for key := range before {
-		k, ok := machine.ParseKey(key)
+		k, ok := state.ParseKey(key)
 		switch at := now[key]; {
 		case ofHandover(key):
 			if at != nil {
@@ -243,7 +243,7 @@ func TestGrow(t *testing.T) {
 	golden.Check(t, "grow.txt", said+"\n")
 	p.check(5, before)
 	for key, at := range p.state() {
-		k, ok := machine.ParseKey(key)
+		k, ok := state.ParseKey(key)
 		was := before[key]
 		for i, value := range at {
 			moved := was[i] == ""

@@ -9,6 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -59,7 +60,7 @@ func standing(t *testing.T) *plant {
 	p.state("acme/line1/blind", `{"version":2,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
 	for i := range 4 {
 		if home := bus.PartitionOf("acme/line1/blind", 4); i != home {
-			p.send(bus.Message{Topic: bus.TopicState, Key: machine.Key{Group: group, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
+			p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: group, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})
 		}
 	}
 	return p
@@ -67,7 +68,7 @@ func standing(t *testing.T) *plant {
 
 // state puts the record of a machine itself on its topic.
 func (p *plant) state(name, value string) {
-	p.send(bus.Message{Topic: bus.TopicState, Key: machine.Key{Group: group, Machine: name}.String(), Route: name, Value: []byte(value)})
+	p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: group, Machine: name}.String(), Route: name, Value: []byte(value)})
 }
 
 // What Shown says of a machine is what its last alert left behind, in the partition where

@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 // Standing is the state of a machine's alarm, and its open advisories.
@@ -204,23 +205,23 @@ func Raised(ctx context.Context, cfg bus.Config, group string) (map[string]strin
 }
 
 // Records returns the state records of a group by machine. A machine that was retired has none.
-func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]machine.Record, error) {
+func Records(ctx context.Context, cfg bus.Config, group string) (map[string][]state.Record, error) {
 	last, err := readState(ctx, cfg)
 	return last.machines(group), err
 }
 
 // RecordsOf returns the state records of a machine, of all groups, by group. A group that has retired it has none.
-func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]machine.Record, error) {
+func RecordsOf(ctx context.Context, cfg bus.Config, name string) (map[string][]state.Record, error) {
 	last, err := readState(ctx, cfg)
 	groups := make(map[string]bool)
 	maps.DeleteFunc(last, func(at recordKey, _ bus.Message) bool {
-		k, ok := machine.ParseKey(at.key)
+		k, ok := state.ParseKey(at.key)
 		if ok = ok && k.Machine == name; ok {
 			groups[k.Group] = true
 		}
 		return !ok
 	})
-	all := make(map[string][]machine.Record)
+	all := make(map[string][]state.Record)
 	for group := range groups {
 		if records := last.machines(group)[name]; records != nil {
 			all[group] = records
@@ -255,12 +256,12 @@ func (l lastRecords) take(m bus.Message) error {
 }
 
 // machines returns the records of all machines of a group.
-func (l lastRecords) machines(group string) map[string][]machine.Record {
-	all := make(map[string][]machine.Record)
+func (l lastRecords) machines(group string) map[string][]state.Record {
+	all := make(map[string][]state.Record)
 	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
-		k, ok := machine.ParseKey(at.key)
+		k, ok := state.ParseKey(at.key)
 		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || !k.Slow && !k.OfTool && k.Model == "") { // the machine's own key comes first
-			all[k.Machine] = append(all[k.Machine], machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
+			all[k.Machine] = append(all[k.Machine], state.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
 	return all

@@ -6,12 +6,12 @@ import (
 	"encoding/base32"
 	"fmt"
 	"hash/crc32"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // cause is what made an alarm change: a window, a command, or the end of a shelf.
@@ -87,7 +87,7 @@ func (m *Machine) bell(t *Tool) bell {
 
 // trial returns what the alarm of a tool would be under a shadow. No one masks it.
 func (m *Machine) trial(t *Tool, j *Judging) bell {
-	return bell{alarm: j.Trial, tool: t, group: ShadowGroup(m.settings.Group, j.Model), inSpindle: t == m.inSpindle(), shadow: j.Model}
+	return bell{alarm: j.Trial, tool: t, group: state.ShadowGroup(m.settings.Group, j.Model), inSpindle: t == m.inSpindle(), shadow: j.Model}
 }
 
 // quiet reports whether the alarm must not call now.
@@ -273,97 +273,16 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	if c.action == "" {
 		a.Hole = c.hole
 	}
-	name := short(m.Machine)
+	name := statement.Machine(m.Machine)
 	if a.Tool != "" {
 		name += " tool " + a.Tool
 	}
 	if c.hole != "" && a.Tool == c.tool { // not the first hole of the next tool
 		name += " hole " + c.hole
 	}
-	a.Text = name + ": " + says(change, &a, c)
+	a.Text = name + ": " + statement.Alert(change, &a, c.tool)
 	return a
 }
-
-// clockTime and dayTime write times in the texts of alerts and advisories.
-func clockTime(t time.Time) string { return signal.FormatTime(t, time.TimeOnly) }
-func dayTime(t time.Time) string   { return signal.FormatTime(t, time.DateTime) }
-
-// says returns an alert in words, behind the name of what it is about.
-func says(change alarm.Change, a *event.Alert, c cause) string {
-	since := clockTime(a.Since)
-	who := " by " + a.By
-	if a.Note != "" {
-		who += ": " + strings.TrimRight(a.Note, ".")
-	}
-	switch change {
-	case alarm.Raised:
-		if a.Reason == "tool_back" {
-			return fmt.Sprintf("is back, FAULTY since %s.%s", dayTime(a.Since), orAcknowledged(a.Alarm))
-		}
-		if a.Score == 0 {
-			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
-		}
-		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, a.Score, because(a))
-	case alarm.Reactivated:
-		return fmt.Sprintf("FAULTY again, %d of %d cutting windows, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, a.Score, since, because(a))
-	case alarm.Returned:
-		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are faulty; it waits to be acknowledged.", since, a.Faulty, a.Of)
-	case alarm.Cleared:
-		switch a.Reason {
-		case "tool_change":
-			return fmt.Sprintf("alarm of %s cleared, tool changed to %s.", since, orUnknown(c.tool))
-		case "acknowledged":
-			return fmt.Sprintf("alarm of %s cleared, acknowledged%s.", since, who)
-		case "new_tool":
-			return fmt.Sprintf("alarm of %s cleared, declared new%s.", since, who)
-		case "retired":
-			return fmt.Sprintf("alarm of %s cleared, machine retired%s.", since, who)
-		}
-		return fmt.Sprintf("alarm of %s cleared, %s of the last %d windows is faulty.", since, orNone(a.Faulty), a.Of)
-	case alarm.Acknowledged:
-		if a.FalseAlarm {
-			return fmt.Sprintf("alarm of %s acknowledged as false%s.", since, who)
-		}
-		return fmt.Sprintf("alarm of %s acknowledged%s.", since, who)
-	case alarm.Shelved:
-		return fmt.Sprintf("alarm shelved until %s%s.", a.Until.Format("2006-01-02 15:04:05 MST"), who)
-	case alarm.Unshelved:
-		switch a.Reason {
-		case "expired":
-			return "the shelf of its alarm is over."
-		case "tool_change":
-			return fmt.Sprintf("the shelf of its alarm is over, tool changed to %s.", orUnknown(c.tool))
-		}
-		return "alarm unshelved" + who + "."
-	case alarm.InService:
-		return "alarm in service again" + who + "."
-	}
-	return "alarm " + strings.ReplaceAll(string(change), "_", " ") + who + "." // suppressed, unsuppressed, out of service
-}
-
-func orAcknowledged(alarm string) string {
-	if alarm == "acknowledged" {
-		return " Its alarm was acknowledged."
-	}
-	return " Change the tool before the next part."
-}
-
-func orNone(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return fmt.Sprint(n)
-}
-
-func orUnknown(tool string) string {
-	if tool == "" {
-		return "an unnamed one"
-	}
-	return tool
-}
-
-// short returns the last part of an ISA-95 path.
-func short(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
 
 // noEpoch stands for the epoch of a machine of which no window was judged.
 const noEpoch = "0000000000000000"
@@ -372,9 +291,9 @@ const noEpoch = "0000000000000000"
 // last window.
 func (m *Machine) causeWithoutWindow(about string, at time.Time) cause {
 	c := cause{of: m.Machine, about: about, at: at, now: at, model: m.Model, epoch: noEpoch}
-	if e := m.leader(); e != nil {
+	if e := m.Leader(); e != nil {
 		c.epoch = e.ID
-		c.seq, _ = e.Judged.last()
+		c.seq, _ = e.Judged.Last()
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -31,14 +32,14 @@ func before(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	p := &plant{t: t, fleet: fleetOf(d, known...), records: make(map[Key]Record), shadows: make(map[string][]event.Result), sent: kept.Sent, commanded: kept.Commanded}
+	p := &plant{t: t, fleet: fleetOf(d, known...), records: make(map[state.Key]state.Record), shadows: make(map[string][]event.Result), sent: kept.Sent, commanded: kept.Commanded}
 	names := strings.NewReplacer(kept.Models[0], machinetest.OneValue(t).ID(), kept.Models[1], machinetest.WithWear(t).ID())
 	for _, r := range kept.Records {
-		k, ok := ParseKey(names.Replace(r.Key))
+		k, ok := state.ParseKey(names.Replace(r.Key))
 		if !ok {
 			t.Fatalf("key %q", r.Key)
 		}
-		p.records[k] = Record{Key: k, Value: []byte(names.Replace(string(r.Value)))}
+		p.records[k] = state.Record{Key: k, Value: []byte(names.Replace(string(r.Value)))}
 	}
 	p.restart()
 	if p.letters > 0 {
@@ -52,7 +53,7 @@ func TestRecordsOfTheReleaseBefore(t *testing.T) {
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
 	p := before(t, &Deployment{Champion: a, Shadows: []Shadow{{Model: b}}, Alarm: testAlarm}, a, b)
 	for k, r := range p.records {
-		if strings.Contains(k.Group, shadowSeparator) || strings.Contains(string(r.Value), `"version":2`) {
+		if strings.Contains(k.Group, "~") || strings.Contains(string(r.Value), `"version":2`) {
 			t.Errorf("record %q is left: %s", k, r.Value)
 		}
 	}
@@ -90,7 +91,7 @@ func TestRecordsOfTheReleaseBefore(t *testing.T) {
 	next("T2", event.Faulty, "raised", "raised tool_back") // the release before did not note when it had called
 	next("T1", event.Faulty, "acknowledged", "cleared tool_change")
 	next("T3", event.Faulty, "shelved")
-	if n := len(p.shadows[ShadowGroup(group, b.ID())]); n != 5 {
+	if n := len(p.shadows[state.ShadowGroup(group, b.ID())]); n != 5 {
 		t.Errorf("%d results of the shadow", n)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -34,8 +37,8 @@ type Build struct {
 	form    *window.Form // that came when the build was due
 	t       *Tool        // as far as the model has seen it
 	j       *Judging
-	moved   MovedBy // the tool's windows when the build was due
-	shown   MovedBy
+	moved   order.Windows // the tool's windows when the build was due
+	shown   order.Windows
 	whole   bool // the tool's first window was among them
 	Windows int  // that the model has seen
 	Failed  bool // set it if the features cannot be read; the build is run again
@@ -88,7 +91,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		}
 		s := *m.settings
 		s.Silence, s.Evidence = 0, false
-		s.Group = ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
+		s.Group = state.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
 		s.Alarm = m.alarms
 		fresh, err := New(m.Machine, &s, NewModel(by), now)
 		if err != nil {
@@ -96,7 +99,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		}
 		m.retained = m.retained[:0]
 		m.build = &Build{
-			job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, m: fresh, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.clone(),
+			job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, m: fresh, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.Clone(),
 			j: newJudging(fresh.models.use(by), t.Name, FirstWindow{}),
 		}
 		return m.build
@@ -106,64 +109,10 @@ func (m *Machine) startBuild(now time.Time) *Build {
 
 // lastAt returns when Kafka got the last window of the epoch that leads.
 func (m *Machine) lastAt() time.Time {
-	if e := m.leader(); e != nil {
+	if e := m.Leader(); e != nil {
 		return time.UnixMilli(e.LastMS).UTC()
 	}
 	return time.Time{}
-}
-
-// MovedBy are the windows that moved a tool, by epoch; the epoch of the last one is the last.
-type MovedBy []movedIn
-
-type movedIn struct {
-	Epoch string `json:"epoch"`
-	Seqs  ranges `json:"seqs"`
-}
-
-// mostMoved is how many epochs are remembered of a tool: with more, no build finds the beginning of its life.
-const mostMoved = 256
-
-// mostVisits is how many intervals of windows are remembered of a tool and an epoch: one for each time that it was in the spindle. Of
-// visits before these, builds also see the windows of the tool that came late.
-const mostVisits = 16
-
-func (w MovedBy) clone() MovedBy {
-	all := slices.Clone(w)
-	for i := range all {
-		all[i].Seqs = slices.Clone(all[i].Seqs)
-	}
-	return all
-}
-
-// with returns w with the last epoch as it is by now.
-func (w MovedBy) with(last MovedBy) MovedBy {
-	if len(last) == 0 {
-		return w
-	}
-	return append(slices.DeleteFunc(w, func(e movedIn) bool { return e.Epoch == last[0].Epoch }), last[0])
-}
-
-func (w MovedBy) has(epoch string, seq uint64) bool {
-	return slices.ContainsFunc(w, func(e movedIn) bool { return e.Epoch == epoch && e.Seqs.has(seq) })
-}
-
-// add adds a window. It reports whether another epoch is the last one now.
-func (w *MovedBy) add(epoch string, seq uint64) (changed bool) {
-	i := slices.IndexFunc(*w, func(e movedIn) bool { return e.Epoch == epoch })
-	if changed = i < 0 || i != len(*w)-1; changed {
-		in := movedIn{Epoch: epoch}
-		if i >= 0 {
-			in = (*w)[i]
-			*w = slices.Delete(*w, i, i+1)
-		}
-		*w = append(*w, in)
-		*w = slices.Delete(*w, 0, max(0, len(*w)-mostMoved))
-	}
-	last := &(*w)[len(*w)-1]
-	if last.Seqs.add(seq); len(last.Seqs) > mostVisits {
-		last.Seqs.close(1)
-	}
-	return changed
 }
 
 // Job returns what the build is of.
@@ -176,7 +125,7 @@ func (r *Build) Model() *model.Model { return r.by }
 // Kafka got them. It ignores windows that had not moved the tool when the build was due: the machine shows those that do
 // meanwhile.
 func (r *Build) Observe(f *window.Features, at time.Time) {
-	if r.defect == nil && f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.has(f.EpochString(), f.Seq) {
+	if r.defect == nil && f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.Has(f.EpochString(), f.Seq) {
 		r.defect = guard(func() { r.show(Window{Features: f, Offset: -1, At: at, Now: at}) }) // it must not end the other machines' monitor
 	}
 }
@@ -184,10 +133,10 @@ func (r *Build) Observe(f *window.Features, at time.Time) {
 // show shows the model a window, once: another group or a gateway may have published its features, too.
 func (r *Build) show(w Window) {
 	epoch := w.EpochString()
-	if r.shown.has(epoch, w.Seq) {
+	if r.shown.Has(epoch, w.Seq) {
 		return
 	}
-	r.shown.add(epoch, w.Seq)
+	r.shown.Add(epoch, w.Seq)
 	at := FirstWindow{epoch, w.Seq, w.At.UTC()}
 	r.whole = r.whole || r.job.First.is(at)
 	by := r.m.models.use(r.by)
@@ -234,7 +183,7 @@ func (e built) apply(m *Machine) {
 	t := m.Tools[i]
 	bad := r.defect
 	for i := range kept {
-		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.has(f.EpochString(), f.Seq) {
+		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.Has(f.EpochString(), f.Seq) {
 			bad = guard(func() { r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now}) })
 		}
 	}
@@ -258,7 +207,7 @@ func (m *Machine) role(r *Build) (trial, champion bool) {
 // seen no less than what is there of its model, or if no other model can judge the tool. A model that is not deployed any
 // more, such as a shadow whose time is over, must not come to judge the tool later.
 func (m *Machine) adopt(t *Tool, r *Build) {
-	about := fmt.Sprintf("%s tool %s: ", short(m.Machine), orUnknown(t.Name))
+	about := fmt.Sprintf("%s tool %s: ", statement.Machine(m.Machine), statement.Tool(t.Name))
 	j, alarm := r.judging()
 	before := t.judging(r.job.Model)
 	trial, champion := m.role(r)
@@ -316,7 +265,7 @@ func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
 		m.unseen = make(map[string]FirstWindow)
 	}
 	m.unseen[id] = t.First
-	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", short(m.Machine), orUnknown(t.Name), id, why, instead)
+	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", statement.Machine(m.Machine), statement.Tool(t.Name), id, why, instead)
 }
 
 // judgedByAnother reports whether a model that is known judges windows of a form of the tool; nil: of any.

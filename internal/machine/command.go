@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -121,7 +122,7 @@ func (c Command) apply(m *Machine) {
 		b := m.inSpindleBell()
 		a := m.alert(b, alarm.Change(event.Refused), b.alarm.State, why)
 		a.Incident = b.alarm.Incident
-		a.Text = fmt.Sprintf("%s: %s by %s: %v.", short(m.Machine), e.Action, e.By, err)
+		a.Text = fmt.Sprintf("%s: %s by %s: %v.", statement.Machine(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}
 	}
 	m.decision.Alerts = append(m.decision.Alerts, alerts...)
@@ -203,7 +204,7 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
 	a.Tool, a.Incident = c.Tool, ""
-	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", short(m.Machine), c.Tool, c.By)
+	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", statement.Machine(m.Machine), c.Tool, c.By)
 	return []event.Alert{a}, nil
 }
 
@@ -221,11 +222,11 @@ func (m *Machine) retire(why cause) []event.Alert {
 	alerts := m.report(b, changes, b.alarm.State, why)
 	m.takeOutTrials(b.tool, why)
 	for _, n := range slices.Clone(m.Notices) {
-		m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(n.Since)))
+		m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", statement.Machine(m.Machine), statement.Clock(n.Since)))
 	}
 	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)
 	a.Incident = ""
-	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", short(m.Machine), why.by)
+	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", statement.Machine(m.Machine), why.by)
 	m.writeAll()
 	m.State = State{headState: headState{Machine: m.Machine, Model: m.Model}, slowState: slowState{Commands: m.Commands}}
 	m.deploy(nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 )
 
 const (
@@ -136,5 +137,5 @@ func (j EvidenceJob) About(machine, url string) (e event.Evidence, text string) 
 		ID: j.Alert + "/evidence", Alert: j.Alert, Machine: machine, Incident: j.Incident,
 		URL: evidence.URL(url, j.Name), From: j.From, To: j.To,
 	}
-	return e, fmt.Sprintf("%s %s: waveform of %s to %s", short(machine), j.Incident, clockTime(j.From), clockTime(j.To))
+	return e, fmt.Sprintf("%s %s: waveform of %s to %s", statement.Machine(machine), j.Incident, statement.Clock(j.From), statement.Clock(j.To))
 }

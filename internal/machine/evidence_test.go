@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -88,11 +89,11 @@ func TestEvidenceWithoutEpochs(t *testing.T) {
 	m := machinetest.OneValue(t)
 	own := `{"version":2,"machine":"` + drill + `","model":"` + m.ID() + `",` +
 		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`
-	for _, r := range []Record{
-		{Key: Key{Group: group, Machine: drill}, Value: []byte(own)}, {Key: Key{Group: group, Machine: drill}, Value: []byte(strings.Replace(own, `"version":2`, `"version":3`, 1))},
+	for _, r := range []state.Record{
+		{Key: state.Key{Group: group, Machine: drill}, Value: []byte(own)}, {Key: state.Key{Group: group, Machine: drill}, Value: []byte(strings.Replace(own, `"version":2`, `"version":3`, 1))},
 	} {
 		b := newBench(t, m, withEvidence)
-		b.records = map[Key]Record{r.Key: r}
+		b.records = map[state.Key]state.Record{r.Key: r}
 		b.restart()
 		j, due := b.m.EvidenceDue(noon)
 		if !due {
@@ -137,12 +138,12 @@ func TestLoadRefusesEvidence(t *testing.T) {
 	} {
 		j := good
 		tc.change(&j)
-		text, err := json.Marshal(headRecord{Version: recordVersion, headState: headState{Machine: drill, Evidence: []EvidenceJob{j}}})
+		text, err := json.Marshal(headRecord{Version: state.Version, headState: headState{Machine: drill, Evidence: []EvidenceJob{j}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := newBench(t, machinetest.OneValue(t))
-		_, err = Load([]Record{{Key: Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(Models), noon)
+		_, err = Load([]state.Record{{Key: state.Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(Models), noon)
 		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "evidence") {
 			t.Errorf("%s: %v", why, err)
 		}

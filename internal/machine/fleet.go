@@ -1,9 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -131,37 +128,4 @@ func (o *Owner) roomForUnjudged() bool {
 	return n < mostRefused
 }
 
-// shadowSeparator is between the group and the model in the group of a shadow's records.
-const shadowSeparator = "~"
-
-// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes and keeps
-// its records.
-func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
-
-// OfGroup reports whether a record is of a group of monitors, or of one of its shadows.
-func (k Key) OfGroup(group string) bool {
-	return k.Group == group || strings.HasPrefix(k.Group, ShadowGroup(group, ""))
-}
-
 func (s Shadow) over(at time.Time) bool { return !s.Until.IsZero() && !at.Before(s.Until) }
-
-// LastModels returns the ids of the models that know tools of the machines of these records.
-func LastModels(records []Record) (ids []string) {
-	add := func(id string) {
-		if id != "" && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	for _, r := range records {
-		switch {
-		case r.Key.Model != "":
-			add(r.Key.Model)
-		case r.Key.isHead() && r.Value != nil:
-			var h struct{ Model string } // of headRecord, without what is long
-			if json.Unmarshal(r.Value, &h) == nil {
-				add(h.Model)
-			}
-		}
-	}
-	return ids
-}

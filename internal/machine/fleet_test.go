@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -24,7 +25,7 @@ type plant struct {
 	t        rapid.TB
 	o        *Owner
 	fleet    Fleet
-	records  map[Key]Record
+	records  map[state.Key]state.Record
 	features []*window.Features // as they lie in Kafka: in the order in which they were judged
 	sent     int64
 	results  []event.Result
@@ -39,7 +40,7 @@ type plant struct {
 }
 
 func newPlant(t rapid.TB, f Fleet) *plant {
-	p := &plant{t: t, fleet: f, records: make(map[Key]Record), shadows: make(map[string][]event.Result)}
+	p := &plant{t: t, fleet: f, records: make(map[state.Key]state.Record), shadows: make(map[string][]event.Result)}
 	p.restart()
 	return p
 }
@@ -49,7 +50,7 @@ func (p *plant) restart() {
 	p.o = NewOwner(&Settings{Group: group, Alarm: testAlarm}, p.fleet, 0)
 	p.o.Start()
 	p.o.On(Reply{Fenced: &Position{Windows: p.sent, Commands: p.commanded}})
-	loaded := []Record{}
+	loaded := []state.Record{}
 	for _, r := range p.records {
 		loaded = append(loaded, r)
 	}
@@ -402,7 +403,7 @@ func TestShadow(t *testing.T) {
 	next(6, "T2")
 	p.restart()
 	next(9, "T1")
-	of := ShadowGroup(group, b.ID())
+	of := state.ShadowGroup(group, b.ID())
 	got := p.shadows[of]
 	want := q.results[len(q.results)-len(got):]
 	if len(got) < 20 {
@@ -543,7 +544,7 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 	}
 	changed = append(changed, "two_ingesters raised")
 	wantStrings(t, "advisories", kinds(p.advised), changed)
-	if m := p.o.Machine(drill); !m.Epochs[0].Judged.has(4) {
+	if m := p.o.Machine(drill); !m.Epochs[0].Judged.Has(4) {
 		t.Error("a window that came late is passed over again when it is sent again")
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -38,15 +39,15 @@ type bench struct {
 	m         *Machine
 	model     *model.Model
 	settings  *Settings
-	records   map[Key]Record // the last of every key that is not deleted
-	written   []Record       // by the last event
-	offset    int64          // of the next window
-	sent      time.Duration  // since noon: when Kafka gets the next window
+	records   map[state.Key]state.Record // the last of every key that is not deleted
+	written   []state.Record             // by the last event
+	offset    int64                      // of the next window
+	sent      time.Duration              // since noon: when Kafka gets the next window
 }
 
 func newBench(t rapid.TB, m *model.Model, change ...func(*Settings)) *bench {
 	t.Helper()
-	b := &bench{t: t, model: m, settings: &Settings{Group: group, Alarm: testAlarm}, records: make(map[Key]Record)}
+	b := &bench{t: t, model: m, settings: &Settings{Group: group, Alarm: testAlarm}, records: make(map[state.Key]state.Record)}
 	for _, c := range change {
 		c(b.settings)
 	}
@@ -151,7 +152,7 @@ func (b *bench) restartUnder(m *model.Model) {
 }
 
 // loadUnder returns the machine of records, which a model judges.
-func loadUnder(t rapid.TB, records []Record, s *Settings, m *model.Model, now time.Time) *Machine {
+func loadUnder(t rapid.TB, records []state.Record, s *Settings, m *model.Model, now time.Time) *Machine {
 	t.Helper()
 	again, err := Load(records, s, modelsOf(m), now)
 	if err != nil {
@@ -175,8 +176,8 @@ func modelsOf(all ...*model.Model) *Models {
 }
 
 // stored returns the records in the order of their keys.
-func (b *bench) stored() []Record {
-	return slices.SortedFunc(maps.Values(b.records), func(x, y Record) int {
+func (b *bench) stored() []state.Record {
+	return slices.SortedFunc(maps.Values(b.records), func(x, y state.Record) int {
 		return slices.Compare([]byte(x.Key.String()), []byte(y.Key.String()))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -121,7 +123,7 @@ type candidate struct {
 // pick returns the judging that judges a window of t, and moves its alarm if the window moves anything.
 // It is the only place where another model takes over. Entered: the tool has just been put in. The candidate is
 // empty if no model can judge the window; builds is true if one will once a build has ended.
-func (m *Machine) pick(t *Tool, d *Deployment, w Window, p position, entered bool) (c candidate, builds bool) {
+func (m *Machine) pick(t *Tool, d *Deployment, w Window, p order.Place, entered bool) (c candidate, builds bool) {
 	if d == nil {
 		return c, false
 	}
@@ -132,7 +134,7 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p position, entered boo
 	if fits {
 		next = candidate{t.judging(champion.id()), champion}
 	}
-	if fits && next.Judging == nil && p.moves() {
+	if fits && next.Judging == nil && p.Moves() {
 		next.Judging = m.begin(t, champion, w, most.Judging == nil)
 	}
 	if now.Judging == nil && next.Judging == nil {
@@ -147,7 +149,7 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p position, entered boo
 	if c.Judging == nil {
 		return candidate{nil, champion}, fits
 	}
-	if p.moves() {
+	if p.Moves() {
 		m.takeOver(t, c)
 		c.Judged = t.Windows + 1
 	}
@@ -186,7 +188,7 @@ func (m *Machine) takeOver(t *Tool, c candidate) {
 		return
 	}
 	if t.By != "" && t == m.inSpindle() {
-		m.line("model_swapped", "%s tool %s: model %s judges instead of %s", short(m.Machine), orUnknown(t.Name), c.Model, t.By)
+		m.line("model_swapped", "%s tool %s: model %s judges instead of %s", statement.Machine(m.Machine), statement.Tool(t.Name), c.Model, t.By)
 	}
 	t.By = c.Model
 	c.Trial = nil // it has stopped being a shadow
@@ -205,7 +207,7 @@ func (m *Machine) begin(t *Tool, by *Model, w Window, alone bool) *Judging {
 	case t.PastGone && alone:
 		j = newJudging(by, t.Name, FirstWindow{w.EpochString(), w.Seq, w.At.UTC()})
 		m.warn("reference_rebuilt", "%s tool %s: none of its windows from before are in Kafka: model %s learns its reference from its next windows; "+
-			"change the tool, or do not trust its verdicts until it is changed", short(m.Machine), orUnknown(t.Name), by.id())
+			"change the tool, or do not trust its verdicts until it is changed", statement.Machine(m.Machine), statement.Tool(t.Name), by.id())
 	default:
 		if t.PastGone {
 			m.notBuilt(t, by.id(), gone, "model "+t.By+" goes on until another tool is put in")
@@ -254,21 +256,21 @@ func (m *Machine) look(t *Tool, c candidate, w Window) (o opinion) {
 
 // follow lets the judgings of t that do not judge a window learn from it: the champion's, which is to take
 // over, and the judgings of shadows, which say what they think of it.
-func (m *Machine) follow(t *Tool, c candidate, d *Deployment, w Window, p position, made *event.Result) {
+func (m *Machine) follow(t *Tool, c candidate, d *Deployment, w Window, p order.Place, made *event.Result) {
 	if d == nil {
 		return
 	}
-	if id := d.Champion.ID(); id != c.id() && p.moves() && !d.trial(id, w.At) { // a shadow learns below
+	if id := d.Champion.ID(); id != c.id() && p.Moves() && !d.trial(id, w.At) { // a shadow learns below
 		if next := (candidate{t.judging(id), m.models.use(d.Champion)}); next.Judging != nil && next.by.covers(w.Form) == nil {
 			m.try(t, id, func() { m.take(t, next, w) })
 		}
 	}
 	for _, s := range d.Shadows {
-		if id := s.Model.ID(); !s.over(w.At) && id != c.id() && (p.moves() || id != made.Model) {
+		if id := s.Model.ID(); !s.over(w.At) && id != c.id() && (p.Moves() || id != made.Model) {
 			m.try(t, id, func() { m.shadow(t, s.Model, w, p, made) })
 		}
 	}
-	if p.moves() {
+	if p.Moves() {
 		m.endTrials(t, d, w)
 	}
 }
@@ -283,7 +285,7 @@ func (c candidate) id() string {
 
 // shadow lets a shadow say what it thinks of a window. Without the tool's past it says nothing until a build
 // has ended.
-func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p position, made *event.Result) {
+func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made *event.Result) {
 	c := candidate{t.judging(of.ID()), m.models.use(of)}
 	if c.by.covers(w.Form) != nil {
 		return
@@ -295,7 +297,7 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p position, made *e
 		if c.Judging == nil {
 			return
 		}
-		if c.Trial = new(Alarm); p.moves() {
+		if c.Trial = new(Alarm); p.Moves() {
 			m.setJudging(t, c.Judging)
 		}
 	}
@@ -311,7 +313,7 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p position, made *e
 	}
 	r.Verdict, r.Class, r.CuttingState, r.Unknown, r.Novelty, r.Sensors, r.Wear, r.WearUnknown, r.Ranges = "", "", "", "", 0, nil, nil, false, nil
 	var alerts []event.Alert
-	if p.moves() {
+	if p.Moves() {
 		o := m.take(t, c, w)
 		noteOpinion(&r, o, w)
 		alerts = m.observe(b, o, &r, c.by, w.At)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -152,7 +153,7 @@ type Machine struct {
 	gone         bool                   // it was retired, and no window has come since: only the ids of its commands are remembered
 	stopped      string                 // why nothing is judged any more: a defect, see stop
 	unwritable   bool                   // a defect: no record is written
-	unread       []Record               // that a defect kept from being read; they stay as they are
+	unread       []state.Record         // that a defect kept from being read; they stay as they are
 	defects      map[string]bool        // ids of models that are not asked any more, see passOver
 	unseen       map[string]FirstWindow // by model: the tool of which it cannot see the first windows
 	dirty        dirty
@@ -164,7 +165,7 @@ type dirty struct {
 	head, slow bool
 	tools      map[string]bool // names; of one that is forgotten too
 	judgings   map[judgingKey]bool
-	old        []Key // records of an older release, which are not needed any more
+	old        []state.Key // records of an older release, which are not needed any more
 }
 
 // judgingKey names what a model knows of a tool.
@@ -348,15 +349,6 @@ func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 
 func (m *Machine) warn(event, format string, args ...any) {
 	m.decision.Lines = append(m.decision.Lines, Line{true, event, fmt.Sprintf(format, args...)})
-}
-
-// Missing returns how many windows have not come, in all epochs: between the first and the
-// last that were judged.
-func (m *Machine) Missing() (n uint64) {
-	for _, e := range m.Epochs {
-		n += e.Judged.holes()
-	}
-	return n
 }
 
 // References returns how many tools have a reference, or are learning one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -58,11 +59,11 @@ func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(state), b.alarm.State, why)
 	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
-	name := short(m.Machine)
+	name := statement.Machine(m.Machine)
 	if r.Tool != "" {
 		name += " tool " + r.Tool
 	}
-	a.Text = fmt.Sprintf("%s: alarm of %s %s by %s", name, dayTime(r.Since), says, c.By)
+	a.Text = fmt.Sprintf("%s: alarm of %s %s by %s", name, statement.Day(r.Since), says, c.By)
 	if c.Note != "" {
 		a.Text += ": " + strings.TrimRight(c.Note, ".")
 	}

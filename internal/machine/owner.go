@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -74,11 +76,6 @@ func (p Position) beyond(end Position) bool {
 	return p.Windows >= end.Windows && p.Features >= end.Features
 }
 
-// InFeatures returns what a Window's Offset is if Kafka does not have the window, only its
-// features, at an offset of the features topic. It is less than -1, which stands for an offset
-// that is not known. InFeatures is its own inverse.
-func InFeatures(offset int64) int64 { return -2 - offset }
-
 // Action is what an owner wants done. One of the fields is set.
 type Action struct {
 	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
@@ -96,8 +93,8 @@ type Action struct {
 type Reply struct {
 	Fenced *Position // the group's position; -1 where it has none
 
-	CommandsEnd int64    // with Fenced: the offset behind the newest command, where the group has no position in them
-	Loaded      []Record // the last record of every key
+	CommandsEnd int64          // with Fenced: the offset behind the newest command, where the group has no position in them
+	Loaded      []state.Record // the last record of every key
 	Windows     []Input
 	Features    []Input
 	Passed      int64 // offset before which all features were given to the owner; what transactions leave takes offsets, too
@@ -155,7 +152,7 @@ type EvidenceOf struct {
 type Batch struct {
 	Of       *Reply // that it follows from; nil: the state that was loaded
 	Position Position
-	State    []Record
+	State    []state.Record
 	Events   []Output
 	Letters  []Letter
 	Lines    []MachineLine
@@ -333,7 +330,7 @@ func (o *Owner) read() (actions []Action) {
 // loaded makes machines of the records.
 func (o *Owner) loaded(r Reply) []Action {
 	o.phase = idle
-	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec Record) bool { return rec.Key.Group == o.settings.Group }) {
+	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec state.Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
 	b := &Batch{Position: o.position, now: r.Now}
@@ -345,8 +342,8 @@ func (o *Owner) loaded(r Reply) []Action {
 }
 
 // recordsByMachine sorts the records of the group's machines. The release before kept shadows in groups of their own.
-func (o *Owner) recordsByMachine(records []Record) map[string][]Record {
-	machines := make(map[string][]Record)
+func (o *Owner) recordsByMachine(records []state.Record) map[string][]state.Record {
+	machines := make(map[string][]state.Record)
 	for _, rec := range records {
 		if rec.Value != nil && rec.Key.OfGroup(o.settings.Group) {
 			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
@@ -357,7 +354,7 @@ func (o *Owner) recordsByMachine(records []Record) map[string][]Record {
 
 // load makes a machine of records that were kept under a name. Its deployment counts at once: a command may
 // come before its next window.
-func (o *Owner) load(name, was string, records []Record, now time.Time) (*Machine, error) {
+func (o *Owner) load(name, was string, records []state.Record, now time.Time) (*Machine, error) {
 	m, err := loadAs(name, was, records, o.settings, &o.models, now)
 	if err != nil {
 		return nil, err
@@ -370,13 +367,13 @@ func (o *Owner) load(name, was string, records []Record, now time.Time) (*Machin
 }
 
 // setRecordsAside sets the records of a machine aside that cannot be used.
-func setRecordsAside(b *Batch, name string, records []Record, err error) {
+func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 	for _, rec := range records {
 		b.Letters = append(b.Letters, Letter{State: true, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
-		b.State = append(b.State, Record{Key: rec.Key})
+		b.State = append(b.State, state.Record{Key: rec.Key})
 	}
 	b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
-		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", short(name), err)}})
+		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", statement.Machine(name), err)}})
 }
 
 // handle takes a reply while nothing is under way.
@@ -493,7 +490,7 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 	offset := in.Offset
 	if l == FeatureLog {
 		if offset = in.Past - 1; in.Past == 0 {
-			offset = InFeatures(in.Offset)
+			offset = state.InFeatures(in.Offset)
 		}
 	}
 	if err := o.open(b, in); err != nil {
@@ -565,11 +562,11 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	var d Decision
 	if bad := guard(func() { m, d, err = o.rename(c, e, b.now) }); bad != nil {
 		b.Panics++
-		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", short(c.Key), e.ID, bad, bad.stack)}})
+		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", statement.Machine(c.Key), e.ID, bad, bad.stack)}})
 		err = bad
 	}
 	if err != nil {
-		return &Letter{Unknown: errors.Is(err, errNoRecord), Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
+		return &Letter{Unknown: errors.Is(err, state.ErrNoRecord), Reason: fmt.Sprintf("command %s: rename: %v", e.ID, err)}
 	}
 	m.Commands.IDs = append(ids.IDs, m.Commands.IDs...)
 	o.put(c.Key, m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -21,7 +22,7 @@ type partition struct {
 	windows   []*window.Window // nil: a message that is not one
 	features  []feature
 	commands  []Command
-	records   map[Key]Record
+	records   map[state.Key]state.Record
 	position  Position
 	published []string // events, letters and lines
 }
@@ -34,7 +35,7 @@ type feature struct {
 }
 
 func newPartition() *partition {
-	return &partition{records: make(map[Key]Record), position: Position{Windows: -1, Features: -1, Commands: -1}}
+	return &partition{records: make(map[state.Key]state.Record), position: Position{Windows: -1, Features: -1, Commands: -1}}
 }
 
 // commit publishes a batch.
@@ -109,8 +110,8 @@ func (p *partition) taken(from int64, n int) (all []Input) {
 	return all
 }
 
-func (p *partition) loaded() []Record {
-	all := []Record{}
+func (p *partition) loaded() []state.Record {
+	all := []state.Record{}
 	for _, r := range p.records {
 		all = append(all, r)
 	}
@@ -351,12 +352,12 @@ func TestUnknownMachineLeavesTheIDFree(t *testing.T) {
 func TestOwnerSetsAside(t *testing.T) {
 	m := machinetest.OneValue(t)
 	p := newPartition()
-	bad := Key{Group: group, Machine: drill}
-	p.records[bad] = Record{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
-	tool := Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	p.records[tool] = Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
-	other := Key{Group: "trial", Machine: drill}
-	p.records[other] = Record{Key: other, Value: []byte(`[]`)}
+	bad := state.Key{Group: group, Machine: drill}
+	p.records[bad] = state.Record{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
+	tool := state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	p.records[tool] = state.Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
+	other := state.Key{Group: "trial", Machine: drill}
+	p.records[other] = state.Record{Key: other, Value: []byte(`[]`)}
 	o := newOwner(m)
 	p.finish(o, o.Start(), 1)
 	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 4, this program reads up to 3") {
@@ -419,7 +420,7 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 		t.Errorf("at %+v, want %+v", p.position, want)
 	}
 	tool := o.Machine(drill).inSpindle()
-	if tool.Trace[0].Offset != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || InFeatures(tool.Trace[3].Offset) != 3 {
+	if tool.Trace[0].Offset != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || state.InFeatures(tool.Trace[3].Offset) != 3 {
 		t.Errorf("%+v", tool.Trace)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -97,7 +98,7 @@ func TestStrayWindowOfAnotherLayout(t *testing.T) {
 		if r := p.last(); r.Verdict != event.Healthy || r.Model != a.ID() {
 			t.Errorf("%s", event.JSON(r))
 		}
-		if n := len(p.shadows[ShadowGroup(group, shadow.ID())]); n != 9 {
+		if n := len(p.shadows[state.ShadowGroup(group, shadow.ID())]); n != 9 {
 			t.Errorf("%d results of the shadow, want 9", n)
 		}
 		wantStrings(t, "advisories", kinds(p.advised), nil)
@@ -252,12 +253,12 @@ func TestLoadingDecidesNothing(t *testing.T) {
 	if r := p.last(); r.Model != a.ID() {
 		t.Errorf("%s", event.JSON(r))
 	}
-	if ids := LastModels(p.stored()); len(ids) != 1 || ids[0] != a.ID() {
+	if ids := state.Models(p.stored()); len(ids) != 1 || ids[0] != a.ID() {
 		t.Errorf("the models in the records are %v", ids)
 	}
 }
 
-func (p *plant) stored() (all []Record) {
+func (p *plant) stored() (all []state.Record) {
 	for _, r := range p.records {
 		all = append(all, r)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/order"
 )
 
 // A window of another epoch with another tool, from a disk of last year, does not change
@@ -103,7 +104,7 @@ func TestSecondIngesterTakesOver(t *testing.T) {
 	for seq := uint64(5); ; seq++ {
 		r := window(seq, 2)
 		after := b.sent - time.Second - gone + 2*time.Second // since the last window of the first one
-		if over := after >= patience; r.Late == over {
+		if over := after >= order.Patience; r.Late == over {
 			t.Fatalf("late %v %v after the last window of the first one", r.Late, after)
 		}
 		if !r.Late {

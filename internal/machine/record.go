@@ -7,94 +7,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 )
-
-// A machine is kept in several records of the state topic, so that a window only writes
-// what it changes: the head, which changes with every window, what changes with an
-// epoch or an alarm, one record for each tool, and one for what each model knows of a tool. Keys name the group,
-// since two groups judge for themselves.
-const (
-	keySeparator = "\x1f"
-	slowPart     = "slow"
-	toolPart     = "tool"
-	judgingPart  = "judging"
-)
-
-// Key is the key of a state record, taken apart.
-type Key struct {
-	Group   string
-	Machine string
-	Slow    bool
-	OfTool  bool
-	Tool    string
-	Model   string // of what a model knows of a tool; OfTool is not set
-}
-
-// ParseKey takes the key of a state record apart. It reports false for a key that no
-// program of ours makes.
-func ParseKey(key string) (k Key, ok bool) {
-	parts := strings.SplitN(key, keySeparator, 5) // a tool is called as its machine likes
-	switch {
-	case len(parts) < 2 || parts[0] == "" || parts[1] == "":
-		return Key{}, false
-	case len(parts) == 2:
-		return Key{Group: parts[0], Machine: parts[1]}, true
-	case len(parts) == 3 && parts[2] == slowPart:
-		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
-	case len(parts) >= 4 && parts[2] == toolPart:
-		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: strings.Join(parts[3:], keySeparator)}, true
-	case len(parts) == 5 && parts[2] == judgingPart && parts[3] != "":
-		return Key{Group: parts[0], Machine: parts[1], Model: parts[3], Tool: parts[4]}, true
-	}
-	return Key{}, false
-}
-
-// String puts a key together.
-func (k Key) String() string {
-	s := k.Group + keySeparator + k.Machine
-	switch {
-	case k.Slow:
-		return s + keySeparator + slowPart
-	case k.OfTool:
-		return s + keySeparator + toolPart + keySeparator + k.Tool
-	case k.Model != "":
-		return s + keySeparator + judgingPart + keySeparator + k.Model + keySeparator + k.Tool
-	}
-	return s
-}
-
-// isHead reports whether the record is the one of the machine itself.
-func (k Key) isHead() bool { return !k.Slow && !k.OfTool && k.Model == "" }
-
-// Record is a record of the state topic: a key, and a value that is nil to delete it. The
-// partition is the machine's.
-type Record struct {
-	Key    Key
-	Value  []byte
-	Offset int64 // of one that was read
-}
-
-// recordVersion is the version of the records that this program writes; it reads the one before, too.
-const recordVersion = 3
 
 // headRecord is the record of the machine itself.
 type headRecord struct {
 	Version int `json:"version"`
 	headState
-	Epoch    *Epoch    `json:"epoch,omitempty"`    // that leads
-	Tool     *Tool     `json:"tool,omitempty"`     // in the spindle
-	Judgings []Judging `json:"judgings,omitempty"` // of it, without what is long: that is in their own records
+	Epoch    *order.Epoch `json:"epoch,omitempty"`    // that leads
+	Tool     *Tool        `json:"tool,omitempty"`     // in the spindle
+	Judgings []Judging    `json:"judgings,omitempty"` // of it, without what is long: that is in their own records
 }
 
 // slowRecord is the record of what changes seldom.
 type slowRecord struct {
 	slowState
-	Epochs []Epoch `json:"epochs,omitempty"` // that do not lead
+	Epochs []order.Epoch `json:"epochs,omitempty"` // that do not lead
 
 	// Retired says that the machine was retired and this is its only record: a command that
 	// comes again must not be carried out again once the machine has begun again.
@@ -102,25 +35,25 @@ type slowRecord struct {
 }
 
 // Records returns the records that changed since it was called last.
-func (m *Machine) Records() (out []Record) {
+func (m *Machine) Records() (out []state.Record) {
 	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 && len(m.dirty.judgings) == 0 {
 		return nil // most machines, of every batch
 	}
-	head := Record{Key: Key{Group: m.settings.Group, Machine: m.Machine}}
+	head := state.Record{Key: state.Key{Group: m.settings.Group, Machine: m.Machine}}
 	if !m.gone {
 		head.Value = event.JSON(m.head())
 	}
 	for _, k := range m.dirty.old { // first: some are written again below
-		out = append(out, Record{Key: k})
+		out = append(out, state.Record{Key: k})
 	}
 	out = append(out, head)
 	if m.dirty.slow {
-		r := Record{Key: head.Key, Value: event.JSON(m.slow())}
+		r := state.Record{Key: head.Key, Value: event.JSON(m.slow())}
 		r.Key.Slow = true
 		out = append(out, r)
 	}
 	for _, name := range sortedKeys(m.dirty.tools) {
-		r := Record{Key: head.Key}
+		r := state.Record{Key: head.Key}
 		r.Key.OfTool, r.Key.Tool = true, name
 		if i := m.indexTool(name); i >= 0 {
 			r.Value = event.JSON(m.Tools[i])
@@ -128,7 +61,7 @@ func (m *Machine) Records() (out []Record) {
 		out = append(out, r)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(m.dirty.judgings), judgingKey.compare) {
-		r := Record{Key: head.Key}
+		r := state.Record{Key: head.Key}
 		r.Key.Tool, r.Key.Model = key.tool, key.model
 		if i := m.indexTool(key.tool); i >= 0 {
 			if j := m.Tools[i].judging(key.model); j != nil {
@@ -148,7 +81,7 @@ func (k judgingKey) compare(o judgingKey) int {
 }
 
 func (m *Machine) head() headRecord {
-	h := headRecord{Version: recordVersion, headState: m.headState, Epoch: m.leader()}
+	h := headRecord{Version: state.Version, headState: m.headState, Epoch: m.Leader()}
 	if t := m.inSpindle(); t != nil {
 		fast := *t
 		fast.First, fast.Moved = FirstWindow{}, t.Moved[max(0, len(t.Moved)-1):]
@@ -173,7 +106,7 @@ func (m *Machine) slow() slowRecord {
 
 // Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked
 // at when the model is asked. It reports records that no program of ours wrote.
-func Load(records []Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func Load(records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
 	if len(records) == 0 {
 		return nil, errors.New("machine: no record")
 	}
@@ -181,7 +114,7 @@ func Load(records []Record, s *Settings, models *Models, now time.Time) (*Machin
 }
 
 // loadAs does so for records that were kept under another name.
-func loadAs(name, was string, records []Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func loadAs(name, was string, records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
 	m, err := newMachine(name, s, models, func(string) *Deployment { return nil }, now)
 	if err != nil {
 		return nil, err
@@ -195,17 +128,20 @@ func loadAs(name, was string, records []Record, s *Settings, models *Models, now
 }
 
 // load takes what the group's records of the machine hold.
-func (m *Machine) load(records []Record) error {
-	version, err := versionOf(records)
+func (m *Machine) load(records []state.Record) error {
+	version, err := state.VersionOf(records)
 	switch {
 	case err != nil:
 		return err
-	case version > recordVersion:
-		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", version, recordVersion)
+	case version > state.Version:
+		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", version, state.Version)
 	case version == 2:
-		err = m.loadBefore(records)
-	default:
-		err = m.loadKept(records)
+		if records, m.dirty.old, err = state.Upgrade(records); err != nil {
+			return err
+		}
+	}
+	if err = m.loadKept(records); version == 2 {
+		m.writeAll()
 	}
 	if err != nil || m.gone {
 		return err
@@ -213,19 +149,7 @@ func (m *Machine) load(records []Record) error {
 	return m.check()
 }
 
-// versionOf returns the version of the records of a machine: its head has it.
-func versionOf(records []Record) (int, error) {
-	for _, r := range records {
-		if r.Key.isHead() && !strings.Contains(r.Key.Group, shadowSeparator) {
-			var h struct{ Version int }
-			err := json.Unmarshal(r.Value, &h)
-			return h.Version, err
-		}
-	}
-	return recordVersion, nil
-}
-
-func (m *Machine) loadKept(records []Record) error {
+func (m *Machine) loadKept(records []state.Record) error {
 	var head headRecord
 	var slow slowRecord
 	var judgings []*Judging // in the order of tools
@@ -270,6 +194,9 @@ func (m *Machine) loadKept(records []Record) error {
 			m.dirty.judging(of[i], j.Model)
 			continue
 		}
+		if by := m.models.of(j.Model); j.Print == "" && by != nil {
+			j.Print = by.print // the release before did not write it
+		}
 		m.Tools[k].Judgings = append(m.Tools[k].Judgings, j)
 	}
 	return m.loadSpindle(&head)
@@ -284,7 +211,7 @@ func (m *Machine) loadSpindle(head *headRecord) error {
 		if i < 0 {
 			return fmt.Errorf("tool %.64q is in the spindle, and has no record", in.Name)
 		}
-		in.Judgings, in.First, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Moved.with(in.Moved)
+		in.Judgings, in.First, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Moved.With(in.Moved)
 		*m.Tools[i] = *in
 		in = m.Tools[i]
 	}

@@ -1,147 +1,51 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// A record's key is read back as written, for any name of a tool.
-func TestKey(t *testing.T) {
-	name := rapid.StringOfN(rapid.RuneFrom([]rune("aZ/ é\x1fx")), 0, 8, -1)
-	plain := rapid.StringMatching(`[a-z/ ]{1,8}`)
-	rapid.Check(t, func(t *rapid.T) {
-		k := Key{Group: plain.Draw(t, "group"), Machine: plain.Draw(t, "machine")}
-		switch rapid.IntRange(0, 3).Draw(t, "part") {
-		case 0:
-			k.Model, k.Tool = "ecs-dbn-1", name.Draw(t, "tool")
-		case 1:
-			k.Slow = true
-		case 2:
-			k.OfTool, k.Tool = true, name.Draw(t, "tool")
-		}
-		if got, ok := ParseKey(k.String()); !ok || got != k {
-			t.Fatalf("%+v became %q, which is %+v, %v", k, k.String(), got, ok)
-		}
-	})
-}
-
-// Any key is one of a record, which makes the same key again, or none.
-func FuzzParseKey(f *testing.F) {
-	for _, k := range []string{"", drill, "g\x1f" + drill, "g\x1fm\x1fslow", "g\x1fm\x1ftool\x1fT1", "g\x1fm\x1ftool\x1f", "\x1f", "g\x1fm\x1fother", "g\x1fm\x1ftool\x1fa\x1fb", "g\x1fm\x1fslow\x1f", "g\x1fm\x1fjudging\x1fa\x1fT1\x1f", "g\x1fm\x1fjudging\x1f\x1fT1"} {
-		f.Add(k)
-	}
-	f.Fuzz(func(t *testing.T, key string) {
-		k, ok := ParseKey(key)
-		if !ok {
-			if k != (Key{}) {
-				t.Errorf("%q is refused, and is %+v", key, k)
-			}
-			return
-		}
-		if k.String() != key || k.Machine == "" {
-			t.Errorf("%q became %+v, which is %q", key, k, k)
-		}
-	})
-}
-
-// A trace is read back as it was written.
-func TestTrace(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var trace Trace
-		for range rapid.IntRange(0, event.MaxTrace).Draw(t, "windows") {
-			trace = append(trace, TracePoint{event.Point{
-				Seq: rapid.Uint64().Draw(t, "seq"), End: time.Unix(0, rapid.Int64().Draw(t, "end")).UTC(),
-				Score: rapid.Float64Range(0, 1).Draw(t, "score"), Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"),
-			}, rapid.Int64Min(0).Draw(t, "offset")})
-		}
-		text, err := json.Marshal(trace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var again Trace
-		if err := json.Unmarshal(text, &again); err != nil || !slices.Equal(again, trace) {
-			t.Fatalf("%+v became %+v: %v", trace, again, err)
-		}
-	})
-}
-
-// Any text is a trace, which is written as one again, or refused.
-func FuzzTrace(f *testing.F) {
-	good, err := json.Marshal(Trace{{event.Point{Seq: 7, End: noon, Score: 0.5, Verdict: event.Healthy}, 3}, {event.Point{Seq: 6, End: noon, Verdict: event.Learning}, 4}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, s := range []string{string(good), string(good[:20]) + `"`, `""`, `null`, `[]`, `"////"`, `"AAAAAAAAAAAAAAD4fw"`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var trace, again Trace
-		if err := json.Unmarshal(text, &trace); err != nil {
-			return
-		}
-		if len(trace) > event.MaxTrace {
-			t.Fatalf("%d windows", len(trace))
-		}
-		for _, p := range trace {
-			if math.IsNaN(p.Score) || math.IsInf(p.Score, 0) || !slices.Contains(event.Verdicts, p.Verdict) {
-				t.Fatalf("%+v", p)
-			}
-		}
-		once, err := json.Marshal(trace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(once, &again); err != nil || !slices.Equal(trace, again) {
-			t.Fatalf("%+v became %+v: %v", trace, again, err)
-		}
-	})
-}
-
 // Records that are not of this machine, or of a later version, are refused with a reason.
 func TestLoadRefuses(t *testing.T) {
 	b := newBench(t, machinetest.WithWear(t))
 	b.wear("T1", 0)
-	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	judging := Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
-	for want, change := range map[string]func(map[Key]string){
-		"no record":                              func(r map[Key]string) { clear(r) },
-		"it is of machine \"\"":                  func(r map[Key]string) { delete(r, head) },
-		"of machine \"acme/line1/lathe\"":        func(r map[Key]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
-		"it is of version 4, this program reads": func(r map[Key]string) { r[head] = strings.Replace(r[head], `"version":3`, `"version":4`, 1) },
-		"the record is of tool \"T2\"":           func(r map[Key]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
-		"impossible state":                       func(r map[Key]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
-		"its reference is not of the model": func(r map[Key]string) {
+	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Slow: true}, state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	judging := state.Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
+	for want, change := range map[string]func(map[state.Key]string){
+		"no record":                              func(r map[state.Key]string) { clear(r) },
+		"it is of machine \"\"":                  func(r map[state.Key]string) { delete(r, head) },
+		"of machine \"acme/line1/lathe\"":        func(r map[state.Key]string) { r[head] = strings.Replace(r[head], drill, "acme/line1/lathe", 1) },
+		"it is of version 4, this program reads": func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"version":3`, `"version":4`, 1) },
+		"the record is of tool \"T2\"":           func(r map[state.Key]string) { r[tool] = strings.ReplaceAll(r[tool], "T1", "T2") },
+		"impossible state":                       func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"judged":2`, `"judged":-1`, 1) },
+		"its reference is not of the model": func(r map[state.Key]string) {
 			r[judging] = strings.Replace(r[judging], `"data":"AAAgQQ=="`, `"data":"AAAgQQAAIEE="`, 1)
 		},
-		"knows the tool in the spindle, and has no record": func(r map[Key]string) { delete(r, judging) },
-		"is in the spindle, and has no record":             func(r map[Key]string) { delete(r, tool); delete(r, judging) },
-		"a record of model":                                func(r map[Key]string) { r[judging] = strings.ReplaceAll(r[judging], b.model.ID(), "another") },
-		"unexpected end of JSON":                           func(r map[Key]string) { r[slow] = "{" },
-		"trace: cut off":                                   func(r map[Key]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
+		"knows the tool in the spindle, and has no record": func(r map[state.Key]string) { delete(r, judging) },
+		"is in the spindle, and has no record":             func(r map[state.Key]string) { delete(r, tool); delete(r, judging) },
+		"a record of model":                                func(r map[state.Key]string) { r[judging] = strings.ReplaceAll(r[judging], b.model.ID(), "another") },
+		"unexpected end of JSON":                           func(r map[state.Key]string) { r[slow] = "{" },
+		"trace: cut off":                                   func(r map[state.Key]string) { r[head] = strings.Replace(r[head], `"trace":"`, `"trace":"A`, 1) },
 	} {
-		records := make(map[Key]string)
+		records := make(map[state.Key]string)
 		for k, r := range b.records {
 			records[k] = string(r.Value)
 		}
 		change(records)
-		var all []Record
+		var all []state.Record
 		for k, v := range records {
-			all = append(all, Record{Key: k, Value: []byte(v)})
+			all = append(all, state.Record{Key: k, Value: []byte(v)})
 		}
 		if _, err := Load(all, b.settings, modelsOf(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -162,10 +66,10 @@ func FuzzLoad(f *testing.F) {
 	}
 	b.window(at(12, "T2", false))
 	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "x"}, noon)
-	head, slow, tool := Key{Group: group, Machine: drill}, Key{Group: group, Machine: drill, Slow: true}, Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	judging := Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
+	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Slow: true}, state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	judging := state.Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
 	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value, b.records[judging].Value)
-	for _, version := range []int{2, recordVersion} {
+	for _, version := range []int{2, state.Version} {
 		about := fmt.Sprintf(`{"version":%d,"machine":%q,"model":%q,`, version, drill, m.ID())
 		f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`), []byte(`{}`))
 		f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"models":["`+m.ID()+`"],"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`),
@@ -173,7 +77,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(about+`"epoch":{"id":"0000000000000001","judged":[[0,18446744073709551615]]},"tool":{"tool":"T1","alarm":{"tool":"T9","raised":true,"judged":1,"recent":1},"wear":{"tool":"T2","windows":1}}}`), []byte(`{"raised":[{}],"drift":{"tools":1}}`), []byte(`{}`), []byte(`{}`))
 	}
 	f.Fuzz(func(t *testing.T, first, second, third, fourth []byte) {
-		records := []Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}, {Key: judging, Value: fourth}}
+		records := []state.Record{{Key: head, Value: first}, {Key: slow, Value: second}, {Key: tool, Value: third}, {Key: judging, Value: fourth}}
 		mach, err := Load(records, b.settings, modelsOf(m), noon)
 		if err != nil {
 			return
@@ -193,7 +97,7 @@ func FuzzLoad(f *testing.F) {
 		mach.Apply(Tick{Now: noon.Add(time.Hour)})
 		mach.Apply(Command{Key: drill, Value: event.JSON(event.Command{ID: "2", Machine: drill, Action: event.NewTool, Tool: "T1", By: "kim", Issued: noon}), At: noon})
 		mach.EvidenceDue(noon)
-		again := &bench{t: t, m: mach, model: m, settings: b.settings, records: make(map[Key]Record)}
+		again := &bench{t: t, m: mach, model: m, settings: b.settings, records: make(map[state.Key]state.Record)}
 		for _, r := range records {
 			again.records[r.Key] = r
 		}

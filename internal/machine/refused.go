@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -59,18 +61,18 @@ func (w RefusedWindow) apply(m *Machine) {
 // are known. It reports whether the window is in order.
 func (m *Machine) placeRefused(w RefusedWindow) bool {
 	x := Window{&window.Features{Window: *w.Window}, -1, w.At, w.Now}
-	s := m.put(w.Epoch, w.Seq, w.At, m.inSpindle().is(x.Tool, x.ToolLife), m.settings.keptEpochs())
-	if s.position == repeat {
+	s := m.Put(w.Epoch, w.Seq, w.At, m.inSpindle().is(x.Tool, x.ToolLife), m.settings.keptEpochs())
+	if s.Place == order.Repeat {
 		m.decision.Repeat = true
 		return false
 	}
-	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.slow
-	m.decision.Missing = s.missing
+	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
+	m.decision.Missing = s.Missing
 	r := &event.Result{
 		ID: resultID(&x.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.Epoch, Seq: w.Seq,
-		Tool: x.Tool, Hole: x.Hole, Start: x.Start, End: x.End(), Model: m.Model, Late: !s.moves(),
+		Tool: x.Tool, Hole: x.Hole, Start: x.Start, End: x.End(), Model: m.Model, Late: !s.Moves(),
 	}
-	if s.position == inOrder {
+	if s.Place == order.InOrder {
 		m.deploy(m.deployed(w.Layout))
 		m.Layout, m.Newest, m.form = w.Layout, x.End(), nil
 		entered := m.changeTool(x, r)
@@ -85,7 +87,7 @@ func (m *Machine) placeRefused(w RefusedWindow) bool {
 				j.Windows++ // it has not missed a window that it does not take
 			}
 		}
-		if t.Moved.add(w.Epoch, w.Seq) {
+		if t.Moved.Add(w.Epoch, w.Seq) {
 			m.dirty.tools[t.Name] = true
 		}
 		if entered {
@@ -94,11 +96,11 @@ func (m *Machine) placeRefused(w RefusedWindow) bool {
 			m.enters(t, c)
 		}
 	}
-	if s.position != late {
-		m.rivals(s.position, r)
+	if s.Place != order.Late {
+		m.rivals(s.Place, r)
 	}
 	m.awake(x, r)
-	return s.position == inOrder
+	return s.Place == order.InOrder
 }
 
 // refuseWindow advises that the machine is not watched. The windows after it change only what is
@@ -108,16 +110,16 @@ func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
 		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
 		m.clear(event.SilenceAdvisory, "", m.byCause(c, m.inSpindleBell().tool.Name),
-			fmt.Sprintf("%s: windows come again, after %v without, and are refused", short(m.Machine), now.Sub(n.Since).Round(time.Second)))
+			fmt.Sprintf("%s: windows come again, after %v without, and are refused", statement.Machine(m.Machine), now.Sub(n.Since).Round(time.Second)))
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
 	a := m.refuse(true, at, &event.Result{
 		ID:    event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group,
 		Epoch: w.Epoch, Seq: w.Seq, Tool: m.inSpindleBell().tool.Name, Model: m.Model,
 	})
-	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
+	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", statement.Machine(m.Machine), w.Why.Text, remedy(w.Why))
 	if w.Why.What == NoModel {
-		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", short(m.Machine), w.Why.Text, remedy(w.Why))
+		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", statement.Machine(m.Machine), w.Why.Text, remedy(w.Why))
 	}
 	m.notice(event.RefusedAdvisory, "").Text = text
 	if a != nil {
@@ -174,7 +176,7 @@ func (m *Machine) accept(at time.Time, r *event.Result) {
 	}
 	judged := *r
 	if a := m.refuse(false, at, &judged); a != nil {
-		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", short(m.Machine), clockTime(a.Since))
+		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", statement.Machine(m.Machine), statement.Clock(a.Since))
 	}
 }
 

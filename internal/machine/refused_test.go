@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -153,7 +154,7 @@ func inputs(from int64, names ...string) (in []Input) {
 func readyOwner(t *testing.T) *Owner {
 	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
 	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
-	o.On(Reply{Loaded: []Record{}, Now: noon})
+	o.On(Reply{Loaded: []state.Record{}, Now: noon})
 	o.On(Reply{Published: true, Now: noon})
 	return o
 }
@@ -279,7 +280,7 @@ func TestRefusedFeaturesMoveTheTool(t *testing.T) {
 		w.Epoch = 2
 		p.window(machinetest.Features(nil, w))
 		text := fmt.Sprintf("%q %q\n", states(p.alerts), kinds(p.advised))
-		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b state.Key) int { return strings.Compare(a.String(), b.String()) }) {
 			text += k.String() + " " + string(p.records[k].Value) + "\n"
 		}
 		published[i] = regexp.MustCompile(`"text":"[^"]*"`).ReplaceAllString(text, "")
@@ -338,7 +339,7 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 			p.refuse(refusal(drill, 2, &window.Mismatch{What: window.OtherSchema, Text: "another reason"}))
 			p.command(event.Command{ID: "c2", Action: event.Suppress, Note: "n"})
 			p.deploy(Everything(m))
-			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[Key{Group: group, Machine: drill}].Value)
+			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[state.Key{Group: group, Machine: drill}].Value)
 			p.window(machinetest.Features(nil, at(3, "T1", false)))
 			if r := p.results[len(p.results)-1]; r.Seq != 3 || r.Model != m.ID() {
 				t.Errorf("retired %v, deployed %v, restarts %d: window %d is judged by %q", retired, deployed, restarts, r.Seq, r.Model)

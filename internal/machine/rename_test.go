@@ -6,6 +6,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 const lathe = "acme/line1/lathe"
@@ -69,9 +70,9 @@ func TestRenameRefuses(t *testing.T) {
 	a := machinetest.OneValue(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	for i, kept := range [][]event.Kept{
-		{{Key: Key{Group: group, Machine: "acme/other"}.String(), Value: []byte("{}")}},
-		{{Key: Key{Group: "other", Machine: drill}.String(), Value: []byte("{}")}},
-		{{Key: Key{Group: group, Machine: drill}.String(), Value: []byte(`{"version":3,"machine":"acme/other"}`)}},
+		{{Key: state.Key{Group: group, Machine: "acme/other"}.String(), Value: []byte("{}")}},
+		{{Key: state.Key{Group: "other", Machine: drill}.String(), Value: []byte("{}")}},
+		{{Key: state.Key{Group: group, Machine: drill}.String(), Value: []byte(`{"version":3,"machine":"acme/other"}`)}},
 		{{Key: "x", Value: []byte("{}")}},
 	} {
 		c := event.Command{ID: "r", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: p.now(), State: kept}
@@ -94,7 +95,7 @@ func TestRenameReachesEveryGroup(t *testing.T) {
 		p.o = NewOwner(&Settings{Group: g, Alarm: testAlarm}, p.fleet, 0)
 		p.o.Start()
 		p.o.On(Reply{Fenced: &Position{}})
-		p.do(p.o.On(Reply{Loaded: []Record{}, Now: p.now()}))
+		p.do(p.o.On(Reply{Loaded: []state.Record{}, Now: p.now()}))
 		if plants[g] = p; g != "empty" {
 			p.run(p.run(0, 3+i, "T1", false), 4, "T1", true)
 		}
@@ -146,7 +147,7 @@ func TestMoved(t *testing.T) {
 	kept := before(t, &Deployment{Champion: a}, a, b)
 	for _, p := range []*plant{fresh, kept} {
 		for k, r := range p.records {
-			moved, err := Moved(r)
+			moved, err := state.Moved(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestMoved(t *testing.T) {
 			t.Errorf("%s", event.JSON(r))
 		}
 	}
-	if _, err := Moved(Record{Key: Key{Group: group, Machine: drill}, Value: []byte("x")}); err == nil {
+	if _, err := state.Moved(state.Record{Key: state.Key{Group: group, Machine: drill}, Value: []byte("x")}); err == nil {
 		t.Error("a damaged record is moved")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -87,7 +88,7 @@ func (m *Machine) dismissSensors(layout *signal.Layout, r *event.Result) {
 			m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
 		default:
 			a.Channels = n.Channels
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", short(m.Machine), clockTime(a.Since), n.Subject)
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", statement.Machine(m.Machine), statement.Clock(a.Since), n.Subject)
 		}
 	}
 }
@@ -156,12 +157,12 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	case s.subject == "":
 		name += "clock"
 	}
-	name = short(m.Machine) + ": " + name
+	name = statement.Machine(m.Machine) + ": " + name
 	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(flagNames(q), ", "), clockTime(a.Since), of)
+		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
 		return
 	}
-	a.Status, a.Flags = q.Status(), flagNames(q)
+	a.Status, a.Flags = q.Status(), statement.Flags(q)
 	if a.Status == signal.MaintenanceRequired {
 		a.Severity = "info"
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -26,7 +27,7 @@ func TestShadowHasTheAlarmOfTheChampion(t *testing.T) {
 	seq = p.run(seq, 8, "T1", false)
 	p.restart()
 	p.run(seq, 8, "T1", true)
-	says := p.shadows[ShadowGroup(group, same.ID())]
+	says := p.shadows[state.ShadowGroup(group, same.ID())]
 	if len(says) != len(p.results) {
 		t.Fatalf("%d results of the shadow, want %d", len(says), len(p.results))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -54,9 +55,9 @@ func TestModelThatPanics(t *testing.T) {
 			}
 			p.o.models.used = nil // which mends it
 			p.deploy(fleetOf(d, a, b))
-			n := len(p.shadows[ShadowGroup(group, b.ID())])
+			n := len(p.shadows[state.ShadowGroup(group, b.ID())])
 			p.run(seq, 2, "T3", false)
-			if len(p.shadows[ShadowGroup(group, b.ID())]) != n+2 {
+			if len(p.shadows[state.ShadowGroup(group, b.ID())]) != n+2 {
 				t.Error("the shadow is not asked again")
 			}
 		})
@@ -209,7 +210,7 @@ func TestBackToThisRelease(t *testing.T) {
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	p.run(0, 3, "T8", false)
-	var left []Record
+	var left []state.Record
 	for k, r := range p.records {
 		if k.Model != "" {
 			left = append(left, r)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -38,9 +40,14 @@ func (s *Summary) Mask(of *Alarm) *alarm.Mask {
 
 // Summarise returns how a machine stands, from its records of one group. It reports
 // records that no program of ours wrote.
-func Summarise(records []Record) (s Summary, err error) {
+func Summarise(records []state.Record) (s Summary, err error) {
 	found := false
-	for _, r := range records {
+	now := records
+	version, err := state.VersionOf(records)
+	if err == nil && version == 2 {
+		now, _, err = state.Upgrade(records)
+	}
+	for _, r := range now {
 		switch {
 		case r.Key.OfTool:
 			s.Tools++
@@ -49,22 +56,21 @@ func Summarise(records []Record) (s Summary, err error) {
 			}
 			continue
 		case r.Key.Slow:
-			var slow struct{ Raised []PastAlarm } // of slowRecord, and of the release before
+			var slow struct{ Raised []PastAlarm } // of slowRecord
 			if json.Unmarshal(r.Value, &slow) == nil {
 				s.Raised = slow.Raised
 			}
 			continue
-		case !r.Key.isHead():
+		case !r.Key.IsHead():
 			continue
 		}
 		s.Machine, found = r.Key.Machine, true
-		version, err := versionOf([]Record{r})
 		if err == nil {
-			err = s.head(r, version)
+			err = s.head(r)
 		}
-		if err != nil {
-			return s, fmt.Errorf("machine: state of %.64q: %w", r.Key.Machine, err)
-		}
+	}
+	if err != nil {
+		return s, fmt.Errorf("machine: state of %.64q: %w", records[0].Key.Machine, err)
 	}
 	if !found {
 		return s, errors.New("machine: no record of the machine itself")
@@ -74,27 +80,16 @@ func Summarise(records []Record) (s Summary, err error) {
 }
 
 // head takes the record of the machine itself.
-func (s *Summary) head(r Record, version int) error {
+func (s *Summary) head(r state.Record) error {
 	var h headRecord
-	if version == 2 {
-		var before headBefore
-		if err := json.Unmarshal(r.Value, &before); err != nil {
-			return err
-		}
-		h.Model, h.Notices, h.LastWindowAt = before.Model, before.Notices, before.LastAt
-		if t := before.Tool; t != nil {
-			var m Machine
-			h.Tool = (&toolBefore{fastToolBefore: *t, Rebuild: true}).tool(&m, true)
-			h.Masks = m.Masks
-		}
-	} else if err := json.Unmarshal(r.Value, &h); err != nil {
+	if err := json.Unmarshal(r.Value, &h); err != nil {
 		return err
 	}
 	s.Model, s.Notices, s.LastWindowAt, s.Masks = h.Model, h.Notices, h.LastWindowAt, h.Masks
 	if h.Tool != nil {
 		s.Alarm, s.Tool = h.Tool.Alarm, h.Tool.Name
 		if n := len(h.Tool.Trace); n > 0 {
-			s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= InFeatures(0)
+			s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= state.InFeatures(0)
 		}
 	}
 	return nil
@@ -110,7 +105,7 @@ func (n *Notice) Shown(group, machine, modelID string) event.Advisory {
 		Severity: "warning", Since: n.Since, At: n.Since, Model: modelID, Text: n.Text,
 	}
 	if n.Kind == event.SensorAdvisory {
-		a.Channels, a.Status, a.Flags = n.Channels, n.Flags.Status(), flagNames(n.Flags)
+		a.Channels, a.Status, a.Flags = n.Channels, n.Flags.Status(), statement.Flags(n.Flags)
 	}
 	return a
 }
@@ -128,14 +123,14 @@ func (s *Summary) Shown(group string) event.Alert {
 	case e.Alarm == "raised":
 		e.Severity = "warning"
 	}
-	name := short(s.Machine)
+	name := statement.Machine(s.Machine)
 	if s.Tool != "" {
 		name += " tool " + s.Tool
 	}
 	if a.Incident == "" {
 		e.Since, e.Text = e.At, fmt.Sprintf("%s: no open alarm.", name)
 	} else {
-		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, clockTime(a.Since), e.Alarm)
+		e.Text = fmt.Sprintf("%s: the alarm of %s is open, %s.", name, statement.Clock(a.Since), e.Alarm)
 	}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -158,7 +159,7 @@ func TestShadowOfResentWindows(t *testing.T) {
 	p.window(of(1, 1, "T1"))
 	p.window(of(1, 4, "T2"))
 	var seqs []uint64
-	for _, r := range p.shadows[ShadowGroup(group, b.ID())] {
+	for _, r := range p.shadows[state.ShadowGroup(group, b.ID())] {
 		seqs = append(seqs, r.Seq)
 	}
 	if fmt.Sprint(seqs) != "[2 3 4]" {
@@ -234,7 +235,7 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 	p.window(of(1, 3, "T2"))
 	p.build()
 	p.window(of(1, 4, "T2"))
-	all := p.shadows[ShadowGroup(group, b.ID())]
+	all := p.shadows[state.ShadowGroup(group, b.ID())]
 	for _, r := range all {
 		if r.Model != b.ID() {
 			t.Errorf("a result of a shadow is of model %q", r.Model)

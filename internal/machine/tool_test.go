@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -210,7 +211,7 @@ func TestCommandsOfOneTool(t *testing.T) {
 func TestToolsAreBounded(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t))
 	name := func(i int) string { return fmt.Sprintf("T%03d", 500-i) } // later ones come first by name
-	key := func(i int) Key { return Key{Group: group, Machine: drill, OfTool: true, Tool: name(i)} }
+	key := func(i int) state.Key { return state.Key{Group: group, Machine: drill, OfTool: true, Tool: name(i)} }
 	seq := uint64(0)
 	put := func(i int) *event.Result {
 		t.Helper()
@@ -325,7 +326,7 @@ func TestNewToolCommand(t *testing.T) {
 	b.window(at(seq, "T2", false))
 	d = b.command(event.Command{ID: "1", Action: event.NewTool, Tool: "T1"}, noon)
 	wantStrings(t, "alerts", states(d.Alerts), []string{"tool_is_new"})
-	if _, there := b.records[Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}]; there {
+	if _, there := b.records[state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}]; there {
 		t.Error("its record is still there")
 	}
 	b.restart()

@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -31,28 +32,28 @@ func (w Window) apply(m *Machine) {
 	}
 	m.expire(w.At)
 	t := m.inSpindle()
-	s := m.put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
-	if s.position == repeat {
+	s := m.Put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	if s.Place == order.Repeat {
 		m.decision.Repeat = true
 		return
 	}
-	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.slow
-	m.decision.Missing = s.missing
+	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
+	m.decision.Missing = s.Missing
 	m.retain(w)
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
-		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.moves(),
+		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
 	}
-	if m.judge(w, s.position, d, r) {
+	if m.judge(w, s.Place, d, r) {
 		c := ofWindow(r, "tool_back")
 		c.now = w.At
 		m.enters(m.inSpindle(), c)
 	}
-	if s.position != late {
-		m.rivals(s.position, r)
+	if s.Place != order.Late {
+		m.rivals(s.Place, r)
 	}
 	m.awake(w, r)
-	if s.position == inOrder && m.decision.Result != nil {
+	if s.Place == order.InOrder && m.decision.Result != nil {
 		m.accept(w.At, r)
 		m.runs(r)
 	}
@@ -64,8 +65,8 @@ func (w Window) apply(m *Machine) {
 
 // judge lets a model judge a window that stands at p, and its tool follow. It reports whether the tool has just been put
 // in.
-func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (entered bool) {
-	if p == inOrder {
+func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
+	if p == order.InOrder {
 		if m.deployment != d || m.Layout != w.Form.Layout().Fingerprint() {
 			m.deploy(d)
 			m.Layout = w.Form.Layout().Fingerprint()
@@ -74,7 +75,7 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 		entered = m.changeTool(w, r)
 	}
 	t := m.toolFor(w, p)
-	if p.moves() && t.First.Epoch == "" && t.Windows == 0 {
+	if p.Moves() && t.First.Epoch == "" && t.Windows == 0 {
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
 	}
@@ -83,7 +84,7 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 		m.notJudged(w, p, d, t)
 		return entered
 	}
-	if p == provisional && m.indexTool(t.Name) < 0 { // a new life of a tool that is remembered begins when its epoch leads
+	if p == order.Provisional && m.indexTool(t.Name) < 0 { // a new life of a tool that is remembered begins when its epoch leads
 		m.park(t)
 	}
 	m.decision.Result = r
@@ -93,7 +94,7 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 	}
 	var o opinion
 	switch {
-	case c.Judging == nil || !p.moves():
+	case c.Judging == nil || !p.Moves():
 		o = m.look(t, c, w)
 		if builds && t.Windows > 0 && (o.Outcome == model.Learning || o.Outcome == model.Healthy || o.Outcome == model.Faulty || o.Outcome == model.Unknown) {
 			o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: o.Faults, State: o.State}
@@ -104,17 +105,17 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 			t.addCuttingTime(&w.Window)
 		}
 	}
-	if p == inOrder {
+	if p == order.InOrder {
 		m.Model = r.Model
 	}
 	noteOpinion(r, o, w)
-	if p.moves() {
+	if p.Moves() {
 		m.remember(t, r, w.Offset)
 		alerts := m.observe(m.bell(t), o, r, c.by, w.At)
 		m.scheduleEvidence(t, alerts, r)
 		m.decision.Alerts = append(m.decision.Alerts, alerts...)
 	}
-	if p == inOrder {
+	if p == order.InOrder {
 		m.senses(o.Faults, w.Form.Layout(), r)
 		m.countUnknown(c.Judging, r)
 		m.drifts(t, c, r)
@@ -126,8 +127,8 @@ func (m *Machine) judge(w Window, p position, d *Deployment, r *event.Result) (e
 }
 
 // moved counts a window that moved a tool. A model that does not take its form has not missed it.
-func (m *Machine) moved(t *Tool, p position, w Window) {
-	if !p.moves() {
+func (m *Machine) moved(t *Tool, p order.Place, w Window) {
+	if !p.Moves() {
 		return
 	}
 	t.Windows++
@@ -136,18 +137,18 @@ func (m *Machine) moved(t *Tool, p position, w Window) {
 			j.Windows++
 		}
 	}
-	if t.Moved.add(w.EpochString(), w.Seq) {
+	if t.Moved.Add(w.EpochString(), w.Seq) {
 		m.dirty.tools[t.Name] = true
 	}
-	if p == provisional {
+	if p == order.Provisional {
 		m.writeTool(t)
 	}
 }
 
 // notJudged counts a window that no model judges. The spindle and the alarms have moved all the same.
-func (m *Machine) notJudged(w Window, p position, d *Deployment, t *Tool) {
+func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 	m.decision.Unwatched = true
-	if p != inOrder {
+	if p != order.InOrder {
 		if t.Windows == 0 {
 			t.First = FirstWindow{} // it has not moved the tool
 		}
@@ -164,8 +165,8 @@ func resultID(w *window.Window, group string) string {
 }
 
 // toolFor returns the tool of a window that stands at p: one that is remembered, or a new one.
-func (m *Machine) toolFor(w Window, p position) *Tool {
-	if p == inOrder {
+func (m *Machine) toolFor(w Window, p order.Place) *Tool {
+	if p == order.InOrder {
 		return m.inSpindle()
 	}
 	if i := m.indexTool(w.Tool); i >= 0 && !m.Tools[i].otherLife(w.ToolLife) {
@@ -176,28 +177,10 @@ func (m *Machine) toolFor(w Window, p position) *Tool {
 
 // noteOpinion puts what a model says of a window into its result.
 func noteOpinion(r *event.Result, o opinion, w Window) {
-	noteVerdict(r, o.Verdict, w.Form.Layout())
-	r.Wear, r.WearUnknown = wearOf(o.wear), o.asked && !o.wear.Known()
+	statement.Verdict(r, o.Verdict, w.Form.Layout())
+	r.Wear, r.WearUnknown = statement.Wear(o.wear), o.asked && !o.wear.Known()
 	if o.learnt {
-		r.Ranges = rangesOf(w.Form, w.Values, o.Faults)
-	}
-}
-
-// noteVerdict puts what a model says of a window of a layout into the window's result.
-func noteVerdict(r *event.Result, v model.Verdict, layout *signal.Layout) {
-	if r.Verdict = event.Verdict(v.Outcome); v.Class != string(v.Outcome) {
-		r.Class = v.Class
-	}
-	if v.State != cycle.Unknown {
-		r.CuttingState = v.State.String()
-	}
-	r.Unknown, r.Novelty = string(v.Reason), v.Novelty
-	r.Posterior = slices.Clone(v.Posterior)
-	r.Score, r.ReferenceLen = v.Score, v.Learnt
-	for i, q := range v.Faults {
-		if q != 0 {
-			r.Sensors = append(r.Sensors, event.Sensor{Channel: layout.Channels()[i].Name, Flags: flagNames(q)})
-		}
+		r.Ranges = statement.Ranges(w.Form, w.Values, o.Faults)
 	}
 }
 
@@ -216,13 +199,13 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 	why.cutting = b.tool.Cutting
 	if c == alarm.Raised || c == alarm.Reactivated {
 		if bad := guard(func() {
-			why.reasons = reasonsOf(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
 		}); bad != nil { // better an alarm without reasons than none
 			m.decision.Defects++
-			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", short(m.Machine), by.id(), bad, bad.stack)
+			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", statement.Machine(m.Machine), by.id(), bad, bad.stack)
 		}
 		if b.shadow == "" {
-			why.trace = b.tool.Trace.points()
+			why.trace = b.tool.Trace.Points()
 		}
 	}
 	return m.report(b, []alarm.Change{c}, was, why)
@@ -237,16 +220,7 @@ func (m *Machine) remember(t *Tool, r *event.Result, offset int64) {
 	if n := len(t.Trace) - event.MaxTrace + 1; n > 0 {
 		t.Trace = slices.Delete(t.Trace, 0, n)
 	}
-	t.Trace = append(t.Trace, TracePoint{event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, offset})
-}
-
-// points returns the trace as an alert has it.
-func (t Trace) points() []event.Point {
-	points := make([]event.Point, len(t))
-	for i, p := range t {
-		points[i] = p.Point
-	}
-	return points
+	t.Trace = append(t.Trace, state.TracePoint{Point: event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, Offset: offset})
 }
 
 // addCuttingTime counts the cutting time of a window. Windows that overlap do not cut
@@ -258,13 +232,4 @@ func (t *Tool) addCuttingTime(w *window.Window) {
 	}
 	t.CutUntil = w.End()
 	t.Cutting += w.End().Sub(from)
-}
-
-// flagNames returns the names of the flags in q, and "unknown" if a newer
-// ingester sent only flags that this monitor has no name for.
-func flagNames(q signal.Quality) []string {
-	if names := q.Names(); len(names) > 0 {
-		return names
-	}
-	return []string{"unknown"}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -294,7 +294,7 @@ func (f *feed) open(msgs []bus.Message) []summary.Message {
 // championGroup returns the group of the monitors in whose name a shadow judges, which is the
 // result's without the model.
 func championGroup(r *event.Result) string {
-	group, _ := strings.CutSuffix(r.Group, machine.ShadowGroup("", r.Model))
+	group, _ := strings.CutSuffix(r.Group, state.ShadowGroup("", r.Model))
 	return group
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -178,8 +178,8 @@ func TestFollowShadows(t *testing.T) {
 	}
 	store := p.store(dir)
 	stop := p.follow(web.NewHub(web.Config{}), store)
-	send(machine.ShadowGroup("other", "new"), 0, 7)
-	send(machine.ShadowGroup(DefaultGroup, "new"), 0, 5)
+	send(state.ShadowGroup("other", "new"), 0, 7)
+	send(state.ShadowGroup(DefaultGroup, "new"), 0, 5)
 	p.eventually("five windows", func() bool { return compared(store) == 5 })
 	stop()
 	if err := store.Close(); err != nil {
@@ -187,7 +187,7 @@ func TestFollowShadows(t *testing.T) {
 	}
 	store = p.store(dir)
 	p.follow(web.NewHub(web.Config{}), store)
-	send(machine.ShadowGroup(DefaultGroup, "new"), 5, 2)
+	send(state.ShadowGroup(DefaultGroup, "new"), 5, 2)
 	p.eventually("seven windows", func() bool { return compared(store) == 7 })
 	if log := p.log.String(); log != "" {
 		t.Errorf("log:\n%s", log)

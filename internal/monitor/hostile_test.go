@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -51,7 +52,7 @@ func TestAnyNumbers(t *testing.T) {
 			settings := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}
 			o := machine.NewOwner(&settings, machine.Everything(m), 0)
 			o.On(machine.Reply{Fenced: &machine.Position{}})
-			o.On(machine.Reply{Loaded: []machine.Record{}})
+			o.On(machine.Reply{Loaded: []state.Record{}})
 			for seq := range uint64(40) {
 				w := at(seq, []string{"T1", "T2"}[seq/9%2], false)
 				now := w.End()
@@ -124,7 +125,7 @@ func TestDamagedCommand(t *testing.T) {
 	settings := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}
 	o := machine.NewOwner(&settings, machine.Everything(machinetest.OneValue(t)), 0)
 	o.On(machine.Reply{Fenced: &machine.Position{}})
-	o.On(machine.Reply{Loaded: []machine.Record{}})
+	o.On(machine.Reply{Loaded: []state.Record{}})
 	var b *machine.Batch
 	for _, a := range o.On(machine.Reply{Commands: []machine.Command{commandOf(&damaged)}, Now: time.Now()}) {
 		if a.Publish != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -138,7 +139,7 @@ func checkFacts(m *bus.Message, w *window.Window) error {
 }
 
 // stateMessage returns the message of a state record.
-func stateMessage(r machine.Record, now time.Time) bus.Message {
+func stateMessage(r state.Record, now time.Time) bus.Message {
 	key := r.Key.String()
 	if r.Value == nil {
 		return bus.Message{Topic: bus.TopicState, Key: key, Route: r.Key.Machine}

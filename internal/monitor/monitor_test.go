@@ -27,6 +27,7 @@ import (
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -300,7 +301,7 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	settings, by := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}, machine.Everything(p.model)
 	o := machine.NewOwner(&settings, by, 0)
 	o.On(machine.Reply{Fenced: &machine.Position{}})
-	o.On(machine.Reply{Loaded: []machine.Record{}})
+	o.On(machine.Reply{Loaded: []state.Record{}})
 	for i, w := range ws {
 		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}) {
 			if a.Publish == nil {

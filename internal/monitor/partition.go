@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -259,7 +260,7 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
-	if err := s.learnModels(ctx, machine.LastModels(records)); err != nil {
+	if err := s.learnModels(ctx, state.Models(records)); err != nil {
 		return nil, err
 	}
 	fleet := s.fleet.current()
@@ -269,15 +270,15 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 
 // stateRecords returns the records of a group and its shadows, and those whose key no monitor
 // makes.
-func stateRecords(last map[string]bus.Message, group string) (records []machine.Record, unreadable []bus.Message) {
-	records = []machine.Record{}
+func stateRecords(last map[string]bus.Message, group string) (records []state.Record, unreadable []bus.Message) {
+	records = []state.Record{}
 	for key, m := range last {
-		k, ok := machine.ParseKey(key)
+		k, ok := state.ParseKey(key)
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
 		case len(m.Value) > 0 && k.OfGroup(group):
-			records = append(records, machine.Record{Key: k, Value: m.Value, Offset: m.Offset})
+			records = append(records, state.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}
 	return records, unreadable

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -89,7 +90,7 @@ type sentCommand struct {
 }
 
 type stateRecord struct {
-	machine.Record
+	state.Record
 	txn *txn
 }
 
@@ -320,8 +321,8 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 // load returns the last record of every key among those that are committed. It returns false
 // while a transaction of any group is open: readers of committed messages come no
 // further than that.
-func (b *broker) load(part int) (records []machine.Record, ok bool) {
-	last := make(map[machine.Key]machine.Record)
+func (b *broker) load(part int) (records []state.Record, ok bool) {
+	last := make(map[state.Key]state.Record)
 	for i, r := range b.parts[part].state {
 		if open := !r.txn.committed && !r.txn.aborted; open && b.w.Bug == StopsAtOpen {
 			break
@@ -334,14 +335,14 @@ func (b *broker) load(part int) (records []machine.Record, ok bool) {
 		r.Offset = int64(i)
 		last[r.Key] = r.Record
 	}
-	return byKey(last, func(r machine.Record) bool { return r.Value != nil }), true
+	return byKey(last, func(r state.Record) bool { return r.Value != nil }), true
 }
 
 // byKey returns the records that are wanted, in the order of their keys.
-func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool) []machine.Record {
+func byKey(all map[state.Key]state.Record, wanted func(state.Record) bool) []state.Record {
 	type named struct {
 		name string
-		machine.Record
+		state.Record
 	}
 	var found []named
 	for key, r := range all {
@@ -350,7 +351,7 @@ func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool)
 		}
 	}
 	slices.SortFunc(found, func(a, b named) int { return strings.Compare(a.name, b.name) })
-	records := make([]machine.Record, len(found))
+	records := make([]state.Record, len(found))
 	for i, r := range found {
 		records[i] = r.Record
 	}
@@ -361,7 +362,7 @@ func byKey(all map[machine.Key]machine.Record, wanted func(machine.Record) bool)
 // could still lose.
 func (b *broker) compact() {
 	for _, p := range b.parts {
-		seen := make(map[machine.Key]bool)
+		seen := make(map[state.Key]bool)
 		from := len(p.state) // of what is kept
 		for _, r := range slices.Backward(p.state) {
 			switch key := r.Key; {

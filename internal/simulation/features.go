@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -96,7 +97,7 @@ func (d *drive) take(from int) {
 func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
-	o := opened{Features: f.Features, name: f.name, offset: machine.InFeatures(int64(i)), at: f.at, edge: true}
+	o := opened{Features: f.Features, name: f.name, offset: state.InFeatures(int64(i)), at: f.at, edge: true}
 	in := machine.Input{Offset: int64(i), At: o.time()}
 	if !f.judged() {
 		return in

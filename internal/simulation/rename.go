@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/oracle"
+	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 // patience is how long a person waits until the first group has judged all windows of a machine that is to be
@@ -51,7 +51,7 @@ func (g *gateway) rename(tries int) {
 }
 
 // kept returns the records of a machine as a command has them.
-func kept(records []machine.Record, group, name string) (state []event.Kept) {
+func kept(records []state.Record, group, name string) (state []event.Kept) {
 	for _, r := range records {
 		if r.Key.Group == group && r.Key.Machine == name {
 			state = append(state, event.Kept{Key: r.Key.String(), Value: r.Value})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -119,7 +120,7 @@ func (c *checker) shadowed(s *seen, t *txn, o machine.Output) {
 		c.w.fail("%s: a shadow publishes something else than results and alerts", t.group.name)
 		return
 	}
-	if group != machine.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
+	if group != state.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
 		c.w.fail("%s: a shadow of %s publishes for group %s and model %s, which was never a shadow there", t.group.name, of, group, id)
 	}
 }

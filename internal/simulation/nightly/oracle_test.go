@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -197,7 +198,7 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
 		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.Everything(o.model), i)
 		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
-		c.owner.On(machine.Reply{Loaded: []machine.Record{}})
+		c.owner.On(machine.Reply{Loaded: []state.Record{}})
 		c.owner.On(machine.Reply{Published: true})
 		for k := range t.windows[i] {
 			if err := c.window(&t.windows[i][k]); err != nil {

@@ -1,4 +1,4 @@
-package machine
+package statement
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// reasonsOf returns an explanation as an alert has it. Channels and features that
+// Reasons returns an explanation as an alert has it. Channels and features that
 // spoke against faulty have no share.
-func reasonsOf(e model.Explanation, judge *model.Judge, layout *signal.Layout) *event.Reasons {
+func Reasons(e model.Explanation, judge *model.Judge, layout *signal.Layout) *event.Reasons {
 	r := &event.Reasons{
 		Method: "integrated_gradients", Of: "log_odds", Base: digits(e.Base, 6), Total: digits(e.Total, 6),
 		Channels: []event.ChannelReason{}, Features: []event.FeatureReason{},
@@ -69,7 +69,7 @@ func ranked(parts []float64, most int) (order []int, shares []float64) {
 func digits(v float64, n int) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', n, 64), 64)
 	if err != nil {
-		panic("monitor: digits: " + err.Error()) // of what it printed itself
+		panic("statement: digits: " + err.Error()) // of what it printed itself
 	}
 	return v
 }

@@ -1,4 +1,4 @@
-package machine
+package statement
 
 import (
 	"math"
@@ -51,7 +51,7 @@ func TestRangesOf(t *testing.T) {
 					values[i] = v
 				}
 			}
-			if got := rangesOf(form, values, tc.faults); !reflect.DeepEqual(got, tc.want) {
+			if got := Ranges(form, values, tc.faults); !reflect.DeepEqual(got, tc.want) {
 				t.Errorf("ranges %v, want %v", got, tc.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package machine
+package order
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// ranges is a set of sequence numbers as ascending, disjoint, non-adjacent
+// Seqs is a set of sequence numbers as ascending, disjoint, non-adjacent
 // closed intervals. Windows come in order, so it is nearly always one interval.
-type ranges []interval
+type Seqs []interval
 
 // keptRanges is how many intervals a set may have. Where more gaps stay open,
 // which takes as many lost windows, the oldest is closed: a window that came so
@@ -19,14 +19,14 @@ const keptRanges = 1000
 
 type interval struct{ first, last uint64 }
 
-// has reports whether seq is in the set.
-func (r ranges) has(seq uint64) bool {
+// Has reports whether seq is in the set.
+func (r Seqs) Has(seq uint64) bool {
 	i := r.search(seq)
 	return i < len(r) && r[i].first <= seq
 }
 
 // search returns the index of the first interval that does not end before seq.
-func (r ranges) search(seq uint64) int {
+func (r Seqs) search(seq uint64) int {
 	i, _ := slices.BinarySearchFunc(r, seq, func(v interval, seq uint64) int {
 		if v.last < seq {
 			return -1
@@ -36,8 +36,8 @@ func (r ranges) search(seq uint64) int {
 	return i
 }
 
-// add puts seq into the set.
-func (r *ranges) add(seq uint64) {
+// Add puts seq into the set.
+func (r *Seqs) Add(seq uint64) {
 	s := *r
 	i := s.search(seq)
 	if i < len(s) && s[i].first <= seq {
@@ -64,22 +64,22 @@ func (r *ranges) add(seq uint64) {
 
 // close closes the n oldest gaps: a window that comes later than that is taken for a
 // repeat.
-func (r *ranges) close(n int) {
+func (r *Seqs) close(n int) {
 	s := *r
 	s[n].first = s[0].first
 	*r = slices.Delete(s, 0, n)
 }
 
-// last returns the greatest number of the set, or false if it is empty.
-func (r ranges) last() (uint64, bool) {
+// Last returns the greatest number of the set, or false if it is empty.
+func (r Seqs) Last() (uint64, bool) {
 	if len(r) == 0 {
 		return 0, false
 	}
 	return r[len(r)-1].last, true
 }
 
-// holes returns how many numbers are missing between the least and the greatest.
-func (r ranges) holes() (n uint64) {
+// Holes returns how many numbers are missing between the least and the greatest.
+func (r Seqs) Holes() (n uint64) {
 	for i := 1; i < len(r); i++ {
 		n += r[i].first - r[i-1].last - 1
 	}
@@ -87,7 +87,7 @@ func (r ranges) holes() (n uint64) {
 }
 
 // MarshalJSON returns [[first, last], …].
-func (r ranges) MarshalJSON() ([]byte, error) {
+func (r Seqs) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 2+24*len(r)), '[')
 	for i, v := range r {
 		if i > 0 {
@@ -100,15 +100,15 @@ func (r ranges) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON restores a set and refuses what is none.
-func (r *ranges) UnmarshalJSON(text []byte) error {
+func (r *Seqs) UnmarshalJSON(text []byte) error {
 	var pairs [][2]uint64
 	if err := json.Unmarshal(text, &pairs); err != nil {
-		return fmt.Errorf("ranges: %w", err)
+		return fmt.Errorf("sequence numbers: %w", err)
 	}
 	*r = nil
 	for _, p := range pairs {
-		if last, any := r.last(); p[0] > p[1] || any && p[0] <= last {
-			return errors.New("ranges: not ascending")
+		if last, any := r.Last(); p[0] > p[1] || any && p[0] <= last {
+			return errors.New("sequence numbers: not ascending")
 		}
 		*r = append(*r, interval{p[0], p[1]})
 	}

@@ -1,0 +1,3 @@
+package order
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,122 @@
+// Package state is the form of what is remembered of a machine: the records of the topic tcm.state.v1, their keys, how they go to
+// another name or another partition, and how records of the release before become those of this one. It judges nothing.
+package state
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A machine is kept in several records of the state topic, so that a window only writes
+// what it changes: the head, which changes with every window, what changes with an
+// epoch or an alarm, one record for each tool, and one for what each model knows of a tool. Keys name the group,
+// since two groups judge for themselves.
+const (
+	keySeparator = "\x1f"
+	slowPart     = "slow"
+	toolPart     = "tool"
+	judgingPart  = "judging"
+)
+
+// Version is the version of the records that this program writes; it reads the one before, too.
+const Version = 3
+
+// Key is the key of a state record, taken apart.
+type Key struct {
+	Group   string
+	Machine string
+	Slow    bool
+	OfTool  bool
+	Tool    string
+	Model   string // of what a model knows of a tool; OfTool is not set
+}
+
+// ParseKey takes the key of a state record apart. It reports false for a key that no
+// program of ours makes.
+func ParseKey(key string) (k Key, ok bool) {
+	parts := strings.SplitN(key, keySeparator, 5) // a tool is called as its machine likes
+	switch {
+	case len(parts) < 2 || parts[0] == "" || parts[1] == "":
+		return Key{}, false
+	case len(parts) == 2:
+		return Key{Group: parts[0], Machine: parts[1]}, true
+	case len(parts) == 3 && parts[2] == slowPart:
+		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
+	case len(parts) >= 4 && parts[2] == toolPart:
+		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: strings.Join(parts[3:], keySeparator)}, true
+	case len(parts) == 5 && parts[2] == judgingPart && parts[3] != "":
+		return Key{Group: parts[0], Machine: parts[1], Model: parts[3], Tool: parts[4]}, true
+	}
+	return Key{}, false
+}
+
+// String puts a key together.
+func (k Key) String() string {
+	s := k.Group + keySeparator + k.Machine
+	switch {
+	case k.Slow:
+		return s + keySeparator + slowPart
+	case k.OfTool:
+		return s + keySeparator + toolPart + keySeparator + k.Tool
+	case k.Model != "":
+		return s + keySeparator + judgingPart + keySeparator + k.Model + keySeparator + k.Tool
+	}
+	return s
+}
+
+// IsHead reports whether the record is the one of the machine itself.
+func (k Key) IsHead() bool { return !k.Slow && !k.OfTool && k.Model == "" }
+
+// Record is a record of the state topic: a key, and a value that is nil to delete it. The
+// partition is the machine's.
+type Record struct {
+	Key    Key
+	Value  []byte
+	Offset int64 // of one that was read
+}
+
+// shadowSeparator is between the group and the model in the group of a shadow's records.
+const shadowSeparator = "~"
+
+// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes and keeps
+// its records.
+func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
+
+// OfGroup reports whether a record is of a group of monitors, or of one of its shadows.
+func (k Key) OfGroup(group string) bool {
+	return k.Group == group || strings.HasPrefix(k.Group, ShadowGroup(group, ""))
+}
+
+// Models returns the ids of the models that know tools of the machines of these records.
+func Models(records []Record) (ids []string) {
+	add := func(id string) {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, r := range records {
+		switch {
+		case r.Key.Model != "":
+			add(r.Key.Model)
+		case r.Key.IsHead() && r.Value != nil:
+			var h struct{ Model string } // of headRecord, without what is long
+			if json.Unmarshal(r.Value, &h) == nil {
+				add(h.Model)
+			}
+		}
+	}
+	return ids
+}
+
+// VersionOf returns the version of the records of a machine: its head has it. Without a head it is that of this program.
+func VersionOf(records []Record) (int, error) {
+	for _, r := range records {
+		if r.Key.IsHead() && !strings.Contains(r.Key.Group, shadowSeparator) {
+			var h struct{ Version int }
+			err := json.Unmarshal(r.Value, &h)
+			return h.Version, err
+		}
+	}
+	return Version, nil
+}

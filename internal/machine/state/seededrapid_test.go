@@ -1,0 +1,3 @@
+package state
+
+import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+// A record's key is read back as written, for any name of a tool.
+func TestKey(t *testing.T) {
+	name := rapid.StringOfN(rapid.RuneFrom([]rune("aZ/ é\x1fx")), 0, 8, -1)
+	plain := rapid.StringMatching(`[a-z/ ]{1,8}`)
+	rapid.Check(t, func(t *rapid.T) {
+		k := Key{Group: plain.Draw(t, "group"), Machine: plain.Draw(t, "machine")}
+		switch rapid.IntRange(0, 3).Draw(t, "part") {
+		case 0:
+			k.Model, k.Tool = "ecs-dbn-1", name.Draw(t, "tool")
+		case 1:
+			k.Slow = true
+		case 2:
+			k.OfTool, k.Tool = true, name.Draw(t, "tool")
+		}
+		if got, ok := ParseKey(k.String()); !ok || got != k {
+			t.Fatalf("%+v became %q, which is %+v, %v", k, k.String(), got, ok)
+		}
+	})
+}
+
+// Any key is one of a record, which makes the same key again, or none.
+func FuzzParseKey(f *testing.F) {
+	for _, k := range []string{"", "acme/line1/drill", "g\x1f" + "acme/line1/drill", "g\x1fm\x1fslow", "g\x1fm\x1ftool\x1fT1", "g\x1fm\x1ftool\x1f", "\x1f", "g\x1fm\x1fother", "g\x1fm\x1ftool\x1fa\x1fb", "g\x1fm\x1fslow\x1f", "g\x1fm\x1fjudging\x1fa\x1fT1\x1f", "g\x1fm\x1fjudging\x1f\x1fT1"} {
+		f.Add(k)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		k, ok := ParseKey(key)
+		if !ok {
+			if k != (Key{}) {
+				t.Errorf("%q is refused, and is %+v", key, k)
+			}
+			return
+		}
+		if k.String() != key || k.Machine == "" {
+			t.Errorf("%q became %+v, which is %q", key, k, k)
+		}
+	})
+}
+
+// A trace is read back as it was written.
+func TestTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var trace Trace
+		for range rapid.IntRange(0, event.MaxTrace).Draw(t, "windows") {
+			trace = append(trace, TracePoint{Point: event.Point{
+				Seq: rapid.Uint64().Draw(t, "seq"), End: time.Unix(0, rapid.Int64().Draw(t, "end")).UTC(),
+				Score: rapid.Float64Range(0, 1).Draw(t, "score"), Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"),
+			}, Offset: rapid.Int64Min(0).Draw(t, "offset")})
+		}
+		text, err := json.Marshal(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Trace
+		if err := json.Unmarshal(text, &again); err != nil || !slices.Equal(again, trace) {
+			t.Fatalf("%+v became %+v: %v", trace, again, err)
+		}
+	})
+}
+
+// Any text is a trace, which is written as one again, or refused.
+func FuzzTrace(f *testing.F) {
+	good, err := json.Marshal(Trace{{Point: event.Point{Seq: 7, End: noon, Score: 0.5, Verdict: event.Healthy}, Offset: 3}, {Point: event.Point{Seq: 6, End: noon, Verdict: event.Learning}, Offset: 4}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range []string{string(good), string(good[:20]) + `"`, `""`, `null`, `[]`, `"////"`, `"AAAAAAAAAAAAAAD4fw"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var trace, again Trace
+		if err := json.Unmarshal(text, &trace); err != nil {
+			return
+		}
+		if len(trace) > event.MaxTrace {
+			t.Fatalf("%d windows", len(trace))
+		}
+		for _, p := range trace {
+			if math.IsNaN(p.Score) || math.IsInf(p.Score, 0) || !slices.Contains(event.Verdicts, p.Verdict) {
+				t.Fatalf("%+v", p)
+			}
+		}
+		once, err := json.Marshal(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(once, &again); err != nil || !slices.Equal(trace, again) {
+			t.Fatalf("%+v became %+v: %v", trace, again, err)
+		}
+	})
+}

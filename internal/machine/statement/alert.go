@@ -1,0 +1,97 @@
+// Package statement puts what models and alarms say into results and alerts: as numbers, rounded to what they are worth, and in
+// words for the person at the machine.
+package statement
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Clock returns a time of day as texts of alerts and advisories have it.
+func Clock(t time.Time) string { return signal.FormatTime(t, time.TimeOnly) }
+
+// Day returns a time with its date.
+func Day(t time.Time) string { return signal.FormatTime(t, time.DateTime) }
+
+// Alert returns a change of an alarm in words, behind the name of what it is about. Next is the tool that is put in.
+func Alert(change alarm.Change, a *event.Alert, next string) string {
+	since := Clock(a.Since)
+	who := " by " + a.By
+	if a.Note != "" {
+		who += ": " + strings.TrimRight(a.Note, ".")
+	}
+	switch change {
+	case alarm.Raised:
+		if a.Reason == "tool_back" {
+			return fmt.Sprintf("is back, FAULTY since %s.%s", Day(a.Since), orAcknowledged(a.Alarm))
+		}
+		if a.Score == 0 {
+			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
+		}
+		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, a.Score, because(a))
+	case alarm.Reactivated:
+		return fmt.Sprintf("FAULTY again, %d of %d cutting windows, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, a.Score, since, because(a))
+	case alarm.Returned:
+		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are faulty; it waits to be acknowledged.", since, a.Faulty, a.Of)
+	case alarm.Cleared:
+		switch a.Reason {
+		case "tool_change":
+			return fmt.Sprintf("alarm of %s cleared, tool changed to %s.", since, Tool(next))
+		case "acknowledged":
+			return fmt.Sprintf("alarm of %s cleared, acknowledged%s.", since, who)
+		case "new_tool":
+			return fmt.Sprintf("alarm of %s cleared, declared new%s.", since, who)
+		case "retired":
+			return fmt.Sprintf("alarm of %s cleared, machine retired%s.", since, who)
+		}
+		return fmt.Sprintf("alarm of %s cleared, %s of the last %d windows is faulty.", since, orNone(a.Faulty), a.Of)
+	case alarm.Acknowledged:
+		if a.FalseAlarm {
+			return fmt.Sprintf("alarm of %s acknowledged as false%s.", since, who)
+		}
+		return fmt.Sprintf("alarm of %s acknowledged%s.", since, who)
+	case alarm.Shelved:
+		return fmt.Sprintf("alarm shelved until %s%s.", a.Until.Format("2006-01-02 15:04:05 MST"), who)
+	case alarm.Unshelved:
+		switch a.Reason {
+		case "expired":
+			return "the shelf of its alarm is over."
+		case "tool_change":
+			return fmt.Sprintf("the shelf of its alarm is over, tool changed to %s.", Tool(next))
+		}
+		return "alarm unshelved" + who + "."
+	case alarm.InService:
+		return "alarm in service again" + who + "."
+	}
+	return "alarm " + strings.ReplaceAll(string(change), "_", " ") + who + "." // suppressed, unsuppressed, out of service
+}
+
+func orAcknowledged(alarm string) string {
+	if alarm == "acknowledged" {
+		return " Its alarm was acknowledged."
+	}
+	return " Change the tool before the next part."
+}
+
+func orNone(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}
+
+// Tool returns the name of a tool, or what stands for none.
+func Tool(tool string) string {
+	if tool == "" {
+		return "an unnamed one"
+	}
+	return tool
+}
+
+// Machine returns the last part of an ISA-95 path.
+func Machine(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
