@@ -236,9 +236,19 @@ type Event interface{ apply(*Machine) }
 // by.
 type Window struct {
 	*window.Features
-	Offset int64     // in the machine's partition of the windows topic; see InFeatures
+	Offset int64     // in the machine's partition of the windows topic; see state.InFeatures
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
+
+	refused *Refusal // why no model can be asked: the features have no form that is known; nil: one may be
+}
+
+// layout returns the fingerprint of the layout.
+func (w Window) layout() string {
+	if w.refused != nil {
+		return w.refused.Layout
+	}
+	return w.Form.Layout().Fingerprint()
 }
 
 // Tick is the time, by the clock of the monitor.

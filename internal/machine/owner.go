@@ -502,7 +502,7 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{&o.window, offset, in.At, b.now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
+	o.take(b, Window{Features: &o.window, Offset: offset, At: in.At, Now: b.now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}

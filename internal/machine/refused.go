@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -24,7 +23,7 @@ type Refusal struct {
 	Why     *window.Mismatch
 
 	Layout string         // fingerprint, with Window
-	Window *window.Window // its facts, if they are known of features that no model takes: then it moves the tool
+	Window *window.Window // its facts, if they are known of features that no model takes: then it moves the tool, as a window of another layout does
 }
 
 func (r *Refusal) Error() string { return r.Why.Error() }
@@ -51,56 +50,12 @@ func (w RefusedWindow) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
+	if w.Window != nil && !m.unjudged() {
+		Window{&window.Features{Window: *w.Window}, -1, w.At, w.Now, w.Refusal}.apply(m)
+		return
+	}
 	m.expire(w.At)
-	if w.Window == nil || m.unjudged() || m.placeRefused(w) {
-		m.refuseWindow(w.Refusal, w.At, w.Now)
-	}
-}
-
-// placeRefused places a window whose features no model takes, and moves the tool and the alarms as one of another layout does whose samples
-// are known. It reports whether the window is in order.
-func (m *Machine) placeRefused(w RefusedWindow) bool {
-	x := Window{&window.Features{Window: *w.Window}, -1, w.At, w.Now}
-	s := m.Put(w.Epoch, w.Seq, w.At, m.inSpindle().is(x.Tool, x.ToolLife), m.settings.keptEpochs())
-	if s.Place == order.Repeat {
-		m.decision.Repeat = true
-		return false
-	}
-	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
-	m.decision.Missing = s.Missing
-	r := &event.Result{
-		ID: resultID(&x.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.Epoch, Seq: w.Seq,
-		Tool: x.Tool, Hole: x.Hole, Start: x.Start, End: x.End(), Model: m.Model, Late: !s.Moves(),
-	}
-	if s.Place == order.InOrder {
-		m.deploy(m.deployed(w.Layout))
-		m.Layout, m.Newest, m.form = w.Layout, x.End(), nil
-		entered := m.changeTool(x, r)
-		t := m.inSpindle()
-		if t.First.Epoch == "" && t.Windows == 0 {
-			t.First = FirstWindow{w.Epoch, w.Seq, w.At.UTC()}
-			m.dirty.tools[t.Name] = true
-		}
-		t.Windows++
-		for _, j := range t.Judgings {
-			if m.models.of(j.Model) != nil {
-				j.Windows++ // it has not missed a window that it does not take
-			}
-		}
-		if t.Moved.Add(w.Epoch, w.Seq) {
-			m.dirty.tools[t.Name] = true
-		}
-		if entered {
-			c := ofWindow(r, "tool_back")
-			c.now = w.At
-			m.enters(t, c)
-		}
-	}
-	if s.Place != order.Late {
-		m.rivals(s.Place, r)
-	}
-	m.awake(x, r)
-	return s.Place == order.InOrder
+	m.refuseWindow(w.Refusal, w.At, w.Now)
 }
 
 // refuseWindow advises that the machine is not watched. The windows after it change only what is

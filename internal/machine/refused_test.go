@@ -242,11 +242,27 @@ func TestRefusedWindowEndsSilence(t *testing.T) {
 	}
 }
 
-// Features of a layout that is not known move the tool and the alarms as windows of it do: what is published and what is remembered is
-// the same but for the words of the advisory.
+// Features of a layout that is not known, and those that no model of their layout takes, move the tool and the alarms as windows of it do:
+// what is published and what is remembered is the same but for the words of the advisory.
 func TestRefusedFeaturesMoveTheTool(t *testing.T) {
-	one, two := machinetest.OneValue(t), machinetest.TwoValues(t)
-	layout := two.Layout.Fingerprint()
+	long := ofLength(t, 2*time.Second)
+	for what, of := range map[string]func(epoch, seq uint64, tool string) *window.Features{
+		NoModel: func(epoch, seq uint64, tool string) *window.Features {
+			return wideOf(machinetest.TwoValues(t), epoch, seq, tool)
+		},
+		window.OtherFeatures: func(epoch, seq uint64, tool string) *window.Features {
+			w := at(seq, tool, false)
+			w.Epoch, w.Length = epoch, 2*time.Second
+			w.Samples[0] = append(w.Samples[0], 10)
+			return machinetest.Features(long, w)
+		},
+	} {
+		t.Run(what, func(t *testing.T) { refusedFeaturesMoveTheTool(t, what, of) })
+	}
+}
+
+func refusedFeaturesMoveTheTool(t *testing.T, what string, of func(epoch, seq uint64, tool string) *window.Features) {
+	one := machinetest.OneValue(t)
 	var published [2]string
 	for i := range published {
 		p := newPlant(t, byLayout(one))
@@ -256,24 +272,24 @@ func TestRefusedFeaturesMoveTheTool(t *testing.T) {
 				return
 			}
 			w := f.Window
-			p.refuse(&Refusal{Machine: w.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: &window.Mismatch{What: NoModel, Text: "x"}, Layout: layout, Window: &w})
+			p.refuse(&Refusal{Machine: w.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: &window.Mismatch{What: what, Text: "x"}, Layout: f.Form.Layout().Fingerprint(), Window: &w})
 			p.features = append(p.features, f)
 		}
-		foreign(wideOf(two, 1, 0, "T0")) // of a machine that is not known it moves nothing
+		foreign(of(1, 0, "T0")) // of a machine that is not known it moves nothing
 		seq := p.run(1, 3, "T1", false)
 		seq = p.run(seq, 3, "T1", true)
 		for _, tool := range []string{"T2", "T2", "T1", "T3"} {
-			f := wideOf(two, 1, seq, tool)
+			f := of(1, seq, tool)
 			foreign(f)
 			foreign(f) // a repeat
 			seq++
 		}
-		foreign(wideOf(two, 1, 2, "T9")) // a repeat, too
-		for k := range uint64(4) {       // another epoch: it leads from the third window on
-			foreign(wideOf(two, 2, k, "T4"))
+		foreign(of(1, 2, "T9"))    // a repeat, too
+		for k := range uint64(4) { // another epoch: it leads from the third window on
+			foreign(of(2, k, "T4"))
 		}
 		for k := range uint64(2) {
-			foreign(wideOf(two, 1, seq+k, "T5")) // and this one does not any more
+			foreign(of(1, seq+k, "T5")) // and this one does not any more
 		}
 		p.restart()
 		w := at(4, "T1", true)

@@ -22,7 +22,7 @@ func (w Window) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
-	d := m.deployed(w.Form.Layout().Fingerprint())
+	d := m.deployed(w.layout())
 	if m.unjudged() {
 		if why := m.unwatched(d, w.Features); why != nil {
 			m.decision.Unwatched = true
@@ -39,7 +39,9 @@ func (w Window) apply(m *Machine) {
 	}
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
-	m.retain(w)
+	if w.refused == nil {
+		m.retain(w)
+	}
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
@@ -67,9 +69,9 @@ func (w Window) apply(m *Machine) {
 // in.
 func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
 	if p == order.InOrder {
-		if m.deployment != d || m.Layout != w.Form.Layout().Fingerprint() {
+		if m.deployment != d || m.Layout != w.layout() {
 			m.deploy(d)
-			m.Layout = w.Form.Layout().Fingerprint()
+			m.Layout = w.layout()
 		}
 		m.Newest, m.form = w.End(), w.Form
 		entered = m.changeTool(w, r)
@@ -79,7 +81,11 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
 	}
-	c, builds := m.pick(t, d, w, p, entered)
+	var c candidate
+	builds := false
+	if w.refused == nil {
+		c, builds = m.pick(t, d, w, p, entered)
+	}
 	if c.Judging == nil && (c.by == nil || c.by.covers(w.Form) != nil) {
 		m.notJudged(w, p, d, t)
 		return entered
@@ -133,7 +139,7 @@ func (m *Machine) moved(t *Tool, p order.Place, w Window) {
 	}
 	t.Windows++
 	for _, j := range t.Judgings {
-		if by := m.models.of(j.Model); by != nil && by.covers(w.Form) != nil {
+		if by := m.models.of(j.Model); by != nil && (w.refused != nil || by.covers(w.Form) != nil) {
 			j.Windows++
 		}
 	}
@@ -155,7 +161,11 @@ func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 		return
 	}
 	m.moved(t, p, w)
-	m.refuseWindow(&Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}, w.At, w.Now)
+	refusal := w.refused
+	if refusal == nil {
+		refusal = &Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}
+	}
+	m.refuseWindow(refusal, w.At, w.Now)
 }
 
 // resultID names the result of a window. It differs from the window's own id, since both

@@ -61,7 +61,7 @@ func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
 	if why != nil {
 		err := refusal(m, e, why)
 		var r *machine.Refusal
-		if errors.As(err, &r) && why.What == machine.NoModel { // it moves the tool all the same, as a window of such a layout does
+		if errors.As(err, &r) { // it moves the tool all the same
 			if w, bad := window.FactsOf(e); bad == nil && checkFacts(m, &w) == nil {
 				r.Layout, r.Window = e.Layout, &w
 			}

@@ -856,6 +856,8 @@ func TestRefusalNamesItsMachine(t *testing.T) {
 			t.Errorf("%s: refusal %+v", name, refusal)
 		case refusal != nil && (refusal.Machine != tc.want || refusal.Seq != 7 || refusal.Epoch != "0000000000000001"):
 			t.Errorf("%s: %+v", name, refusal)
+		case refusal != nil && (refusal.Window == nil || refusal.Window.Tool != "T1" || refusal.Layout != m.Layout.Fingerprint()):
+			t.Errorf("%s: it moves no tool: %+v", name, refusal)
 		}
 	}
 }
