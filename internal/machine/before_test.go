@@ -17,7 +17,7 @@ import (
 // seen all of them.
 func before(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	t.Helper()
-	text, err := os.ReadFile("testdata/records-2.json")
+	text, err := os.ReadFile("state/testdata/records-2.json")
 	if err != nil {
 		t.Fatal(err)
 	}
