@@ -74,7 +74,6 @@ func (o *Order) Put(id string, seq uint64, at time.Time, same bool, most int) (s
 	i := slices.IndexFunc(o.Epochs, func(e Epoch) bool { return e.ID == id })
 	if i < 0 {
 		i = o.add(id, most)
-		s.Slow = len(o.Epochs) > 1
 	}
 	e := &o.Epochs[i]
 	if e.Judged.Has(seq) {
@@ -93,10 +92,10 @@ func (o *Order) Put(id string, seq uint64, at time.Time, same bool, most int) (s
 	switch leads := i == len(o.Epochs)-1; {
 	case behind:
 		s.Place = Late
-		s.Slow = s.Slow || !leads
+		s.Slow = !leads
 	case leads:
 		e.Led = true
-		s.Slow = o.leaderGoesOn() || s.Slow
+		s.Slow = o.leaderGoesOn()
 	default:
 		s.Place, s.Slow = o.claim(i, now, paused, same), true
 		if s.Place == InOrder {
@@ -124,9 +123,7 @@ func (e *Epoch) advance(seq uint64, any bool) {
 // returns its index.
 func (o *Order) add(id string, most int) int {
 	o.Epochs = slices.Insert(o.Epochs, max(len(o.Epochs)-1, 0), Epoch{ID: id})
-	if n := len(o.Epochs) - most; n > 0 {
-		o.Epochs = slices.Delete(o.Epochs, 0, n)
-	}
+	o.Epochs = slices.Delete(o.Epochs, 0, max(0, len(o.Epochs)-most))
 	return max(len(o.Epochs)-2, 0)
 }
 
@@ -164,9 +161,7 @@ func (o *Order) claim(i int, now int64, paused, same bool) Place {
 // lead makes epoch i the one that leads.
 func (o *Order) lead(i int) {
 	before := o.Leader()
-	if n := len(before.Judged) - pastRanges; n > 0 {
-		before.Judged.close(n)
-	}
+	before.Judged.close(max(0, len(before.Judged)-pastRanges))
 	before.Run = 0
 	e := o.Epochs[i]
 	e.Run, e.Rival, e.Led = 0, false, true
