@@ -204,7 +204,6 @@ func readBefore(records []Record) (k machineBefore, err error) {
 			return k, fmt.Errorf("tool %.64q: %w", r.Key.Tool, err)
 		}
 	}
-	slices.SortStableFunc(k.tools, func(a, b toolBefore) int { return a.Seen - b.Seen })
 	in := k.head.Tool
 	if in == nil {
 		return k, nil
