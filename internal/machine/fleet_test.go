@@ -64,11 +64,13 @@ func (p *plant) do(actions []Action) {
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
-		if a.Publish == nil {
-			continue
+		switch {
+		case a.AskEnd: // all windows that there are were given to the owner
+			actions = append(actions, p.o.On(Reply{End: &End{Known: true}, Now: p.now()})...)
+		case a.Publish != nil:
+			p.keep(a.Publish)
+			actions = append(actions, p.o.On(Reply{Published: true, Now: p.now()})...)
 		}
-		p.keep(a.Publish)
-		actions = append(actions, p.o.On(Reply{Published: true, Now: p.now()})...)
 	}
 }
 

@@ -332,10 +332,10 @@ func (m *Machine) checkSilence(t Tick) {
 	}
 	switch {
 	case !m.overdue(t.Now): // or people know
-	case m.askedEnd == nil:
-		m.decision.AskEnd = true
-	case t.Next.beyond(*m.askedEnd):
+	case m.askedEnd != nil && t.Next.beyond(*m.askedEnd):
 		m.silent(t.Now)
+	default:
+		m.decision.AskEnd = true // again and again, as what lies before the end may be deleted unread
 	}
 }
 

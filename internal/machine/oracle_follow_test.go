@@ -299,6 +299,8 @@ func (f *follower) do(actions []Action) {
 				records = []state.Record{}
 			}
 			actions = append(actions, f.o.On(Reply{Loaded: records, Now: f.now})...)
+		case a.AskEnd && f.batch.Of != nil && f.batch.Of.Commands != nil: // all windows that there are were given to the owner
+			actions = append(actions, f.o.On(Reply{End: &End{Known: true}, Now: f.now})...)
 		case a.AskEnd:
 			f.asks = true
 		case a.Publish != nil:
@@ -326,7 +328,8 @@ func (f *follower) publish(b *Batch) {
 
 // hand hands the owner a reply.
 func (f *follower) hand(r Reply) {
-	f.batch, r.Now = Batch{}, f.now
+	r.Now = f.now
+	f.batch = Batch{Of: &r}
 	f.do(f.o.On(r))
 }
 

@@ -34,6 +34,12 @@ type Owner struct {
 	taking   bool            // features were asked for
 	hearing  bool            // commands were asked for
 	pending  *Batch          // that is being published
+	heard    int64           // offset behind the last command that was read
+	backlog  int64           // offset up to which commands lay there when the partition was taken over
+	ticks    int             // since then, until the backlog is read
+	held     []Command       // that wait for windows which Kafka got before them
+	until    *Position       // how far those windows go at most; nil: Kafka has not said
+	asked    bool            // a machine asks how far the partition goes
 	fresh    bool            // the group had no position in the commands
 	built    string          // machine for which a build was due last
 	window   window.Features // that is being judged
@@ -42,10 +48,17 @@ type Owner struct {
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
 
+	// OnReply, if not nil, sees every reply of which machines hear, in the order in which they do: commands when they are carried out, and the
+	// windows after one that waits apart from those before it. A batch is of the last one.
+	OnReply func(*Reply)
+
 	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
 	// one that no model judges. The batch that follows from the window is published after it.
 	OnFeatures func(*window.Features)
 }
+
+// backlogTicks is how many ticks an owner waits for the commands that lay there when it took the partition over.
+const backlogTicks = 10
 
 type phase int
 
@@ -93,7 +106,7 @@ type Action struct {
 type Reply struct {
 	Fenced *Position // the group's position; -1 where it has none
 
-	CommandsEnd int64          // with Fenced: the offset behind the newest command, where the group has no position in them
+	CommandsEnd int64          // with Fenced: the offset behind the newest command
 	Loaded      []state.Record // the last record of every key
 	Windows     []Input
 	Features    []Input
@@ -108,6 +121,9 @@ type Reply struct {
 	Fleet       *Fleet // what judges which machine from now on
 
 	Now time.Time // by the clock of the monitor
+
+	due  bool // commands whose time has come
+	rest bool // the other windows or features of the answer follow
 }
 
 // Input is a message of the windows or the features topic. Open stores the features of its
@@ -133,6 +149,14 @@ type End struct {
 // Bounds are the offsets of the oldest message and behind the newest. The zero value is that
 // of a topic that is not read.
 type Bounds struct{ First, End int64 }
+
+// from returns what is to be read next by who has read so far.
+func (b Bounds) from(next int64) int64 {
+	if b.First > 0 {
+		return max(next, b.First)
+	}
+	return next
+}
 
 // reach returns the offset up to which all must be judged.
 func (b Bounds) reach() int64 {
@@ -259,7 +283,7 @@ func (o *Owner) On(r Reply) []Action {
 		if r.Fenced == nil {
 			return nil
 		}
-		o.position = *r.Fenced
+		o.position, o.backlog = *r.Fenced, r.CommandsEnd
 		if o.fresh = o.position.Commands < 0; o.fresh {
 			// A new group does nothing that was asked of others. In a partition that is new to a group, all is for it.
 			o.position.Commands = r.CommandsEnd
@@ -286,7 +310,7 @@ func (o *Owner) On(r Reply) []Action {
 		o.position = o.pending.Position
 		o.pending = nil
 	default:
-		return o.handle(r)
+		o.queue = append(o.queue, r)
 	}
 	return o.proceed()
 }
@@ -296,13 +320,13 @@ func (o *Owner) proceed() (actions []Action) {
 	for o.phase == idle && len(o.queue) > 0 {
 		r := o.queue[0]
 		o.queue = o.queue[1:]
-		actions = append(actions, o.handle(r)...)
+		actions = append(actions, o.handle(o.cut(r))...)
 	}
 	return append(actions, o.read()...)
 }
 
 // read asks for windows, features and commands, unless it has asked: also while a batch is
-// being published, behind that.
+// being published, behind that. After a takeover commands come first, as the windows that wait may lie behind them.
 func (o *Owner) read() (actions []Action) {
 	at := o.position
 	switch o.phase {
@@ -312,17 +336,17 @@ func (o *Owner) read() (actions []Action) {
 	default:
 		return nil
 	}
-	if !o.reading {
+	if !o.reading && o.heard >= o.backlog {
 		o.reading = true
 		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
 	}
-	if !o.taking {
+	if !o.taking && o.heard >= o.backlog {
 		o.taking = true
 		actions = append(actions, Action{Features: &Position{Features: at.Features}})
 	}
-	if !o.hearing {
+	if !o.hearing && (len(o.held) == 0 || o.heard < o.backlog) {
 		o.hearing = true
-		actions = append(actions, Action{Commands: &Position{Commands: at.Commands}})
+		actions = append(actions, Action{Commands: &Position{Commands: o.heard}})
 	}
 	return actions
 }
@@ -333,6 +357,7 @@ func (o *Owner) loaded(r Reply) []Action {
 	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec state.Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
+	o.heard = max(0, o.position.Commands)
 	b := &Batch{Position: o.position, now: r.Now}
 	byMachine := o.recordsByMachine(r.Loaded)
 	for _, name := range sortedKeys(byMachine) {
@@ -376,15 +401,72 @@ func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", statement.Machine(name), err)}})
 }
 
+// cut returns what is to be handled now of a reply, and puts the rest before what waits: a command is carried out before the first
+// window or features that Kafka got later, and after all that Kafka got sooner. So a backlog is judged as it would have been at its time.
+func (o *Owner) cut(r Reply) Reply {
+	inputs := &r.Windows
+	if r.Features != nil {
+		inputs = &r.Features
+	}
+	if len(o.held) == 0 {
+		return r
+	}
+	k := slices.IndexFunc(*inputs, func(in Input) bool { return in.At.After(o.held[0].At) })
+	if k < 0 {
+		return r
+	}
+	n := 1
+	for n < len(o.held) && (*inputs)[k].At.After(o.held[n].At) {
+		n++
+	}
+	due := Reply{Commands: o.held[:n], Now: r.Now, due: true}
+	if o.held = o.held[n:]; k == 0 {
+		o.queue = slices.Insert(o.queue, 0, r)
+		return due
+	}
+	later := r
+	all := *inputs
+	*inputs, r.rest = all[:k:k], true
+	if r.Windows != nil {
+		later.Windows = all[k:]
+	} else {
+		later.Features = all[k:]
+	}
+	o.queue = slices.Insert(o.queue, 0, due, later)
+	return r
+}
+
+// hear takes commands that were read, and reports whether to ask how far the windows go that Kafka got before them.
+func (o *Owner) hear(c []Command) (ask bool) {
+	if len(c) > 0 {
+		o.heard, o.until = c[len(c)-1].Offset+1, nil
+	}
+	o.held, o.hearing = append(o.held, c...), false
+	return len(o.held) > 0 && o.heard >= o.backlog
+}
+
 // handle takes a reply while nothing is under way.
 func (o *Owner) handle(r Reply) []Action {
 	b := &Batch{Of: &r, Position: o.position, now: r.Now}
+	if o.OnReply != nil && (r.Commands == nil || r.due) {
+		o.OnReply(&r)
+	}
 	ask := false
 	if r.Tick != nil {
 		b.now = r.Tick.Now
-		ask = o.tick(b, *r.Tick)
+		o.asked = o.tick(b, *r.Tick) || o.asked
+		if o.ticks++; o.heard < o.backlog && o.ticks >= backlogTicks {
+			o.backlog = 0 // what lies there are no commands
+		}
+		ask = o.asked || len(o.held) > 0
+	} else if r.Commands != nil && !r.due {
+		ask, b.Of = o.hear(r.Commands), new(Reply) // nothing follows from them yet
 	} else if !o.handleInput(b, r) {
 		o.handleWork(b, r)
+	}
+	if !r.rest && len(o.held) > 0 && o.until != nil && b.Position.beyond(*o.until) {
+		o.queue = slices.Insert(o.queue, 0, Reply{Commands: o.held, Now: r.Now, due: true})
+		o.held = nil
 	}
 	actions := o.publish(b)
 	if ask {
@@ -398,23 +480,29 @@ func (o *Owner) handle(r Reply) []Action {
 func (o *Owner) handleInput(b *Batch, r Reply) bool {
 	switch {
 	case r.Windows != nil:
-		o.reading = false
+		o.reading = r.rest
 		o.judge(b, r)
 	case r.Features != nil:
-		o.taking = false
+		o.taking = r.rest
 		o.judgeFeatures(b, r)
 	case r.Passed > 0:
 		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
 	case r.Commands != nil:
-		o.hearing = false
 		o.command(b, r)
 	case r.End != nil:
 		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
+		if len(o.held) > 0 && o.until == nil && r.End.Known {
+			o.until = &end
+		}
+		if r.End.Known { // what Kafka has deleted is not to be judged any more
+			b.Position.Windows, b.Position.Features = r.End.Windows.from(b.Position.Windows), r.End.Features.from(b.Position.Features)
+		}
 		o.Machines(func(m *Machine) {
-			if m.overdue(r.Now) {
+			if m.overdue(r.Now) && (o.asked || !r.End.Known) {
 				m.EndIs(end, r.End.Known, r.Now)
 			}
 		})
+		o.asked = false
 	default:
 		return false
 	}

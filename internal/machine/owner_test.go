@@ -142,6 +142,8 @@ func (p *partition) reply(a Action, n int, now time.Time) (Reply, bool) {
 		from := max(a.Commands.Commands, 0)
 		r.Commands = p.commands[from:min(len(p.commands), int(from)+n)]
 		return r, len(r.Commands) > 0
+	case a.AskEnd:
+		r.End = &End{Windows: Bounds{0, int64(len(p.windows))}, Features: Bounds{0, int64(len(p.features))}, Known: true}
 	case a.Publish != nil:
 		p.commit(a.Publish)
 		r.Published = true
@@ -260,6 +262,53 @@ func TestOwnerLost(t *testing.T) {
 	}
 }
 
+// A backlog is judged as it would have been at its time: a command comes behind the windows that Kafka got before it, and before those that
+// Kafka got later, however many are read at once, and whoever takes the partition over in between.
+func TestCommandsKeepTheirTime(t *testing.T) {
+	m := machinetest.OneValue(t)
+	for _, action := range []event.Action{event.NewTool, event.Retire, event.Suppress, event.Acknowledge} {
+		t.Run(string(action), func(t *testing.T) {
+			var live []string
+			for _, n := range []int{0, 64, 3, 1} { // messages at once; 0: live
+				p := newPartition()
+				o := newOwner(m)
+				p.finish(o, o.Start(), 64)
+				for seq := range uint64(14) {
+					if p.windows = append(p.windows, at(seq, "T1", seq >= 3)); seq == 6 || seq == 9 {
+						when := noon.Add(time.Duration(seq)*time.Second + 500*time.Millisecond)
+						c := event.Command{ID: fmt.Sprint(seq), Machine: drill, Action: action, By: "kim", Note: "n", Issued: when}
+						if action == event.NewTool {
+							c.Tool = "T1"
+						}
+						p.commands = append(p.commands, Command{Key: drill, Value: event.JSON(c), Offset: int64(len(p.commands)), At: when})
+					}
+					if seq == 0 || n == 0 {
+						o = newOwner(m)
+						p.finish(o, o.Start(), 64)
+					}
+				}
+				for n > 0 && p.position != (Position{Windows: 14, Features: -1, Commands: 2}) {
+					o = newOwner(m) // the one before ends when it has published something
+					at := p.position
+					actions := o.Start()
+					for len(actions) > 0 && (n == 64 || p.position == at) {
+						a := actions[0]
+						actions = actions[1:]
+						if r, ok := p.reply(a, n, noon); ok {
+							actions = append(actions, o.On(r)...)
+						}
+					}
+				}
+				if n == 0 {
+					live = p.published
+				} else if !slices.Equal(p.published, live) {
+					t.Errorf("%d at once:\n%s\nlive:\n%s", n, strings.Join(p.published, "\n"), strings.Join(live, "\n"))
+				}
+			}
+		})
+	}
+}
+
 // Each command gets one answer: an alert, or a letter that says why there is none.
 func TestOwnerCommands(t *testing.T) {
 	m := machinetest.OneValue(t)
@@ -312,7 +361,7 @@ func TestOwnerCommands(t *testing.T) {
 		t.Errorf("answered again: %q", p.published[published:])
 	}
 	p.windows = append(p.windows, at(3, "T1", false))
-	send(p, drill, "c", event.Retire, noon)
+	send(p, drill, "c", event.Retire, noon.Add(10*time.Second))
 	o = newOwner(m)
 	p.finish(o, o.Start(), 9)
 	if last := p.published[len(p.published)-1]; o.Machine(drill) == nil || !strings.Contains(last, "command c: a command of this id came before") {

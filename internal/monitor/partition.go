@@ -227,11 +227,13 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 	s.txn = txn
 	s.inFeatures = txn.Reader(bus.TopicFeatures, txn.Position(bus.TopicFeatures), func(end int64) { s.passed(ctx, s.inFeatures.Next(), end) })
 	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Features: txn.Position(bus.TopicFeatures), Commands: txn.Position(bus.TopicCommands)}
-	_, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
+	first, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
-	at.Commands = min(at.Commands, end) // a topic that was made again begins at 0
+	if at.Commands >= 0 {
+		at.Commands = min(max(at.Commands, first), end) // a topic that was made again begins at 0
+	}
 	s.ready.reached(s.id, ofWindows, txn.Begin())
 	s.ready.reached(s.id, ofFeatures, at.Features)
 	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil

@@ -204,7 +204,7 @@ func (c *checker) commands(s *seen, t *txn) {
 		}
 		at := message{c.ids(t)[l.Offset], t.part, l.Offset}
 		if s.letters[at] != "" {
-			c.w.fail("%s sets command %d of partition %d aside twice", t.group.name, l.Offset, t.part)
+			c.w.fail("%s sets command %d of partition %d aside twice: %s", t.group.name, l.Offset, t.part, l.Reason)
 		}
 		s.had[at] = true
 		if s.letters[at] = l.Reason; l.Unknown {
@@ -288,6 +288,7 @@ func (c *checker) lost(t *txn) {
 func (c *checker) cut(g *group, part int, commands []*sentCommand) {
 	for _, m := range commands {
 		c.of(g).lost[m.id] = true
+		delete(c.of(g).letters, message{m.id, part, m.Offset}) // what is sent again may lie there
 	}
 }
 

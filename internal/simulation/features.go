@@ -21,37 +21,12 @@ type opened struct {
 
 func (o opened) time() time.Time { return epoch0.Add(time.Duration(o.at) * time.Millisecond) }
 
-// input is what was handed to an owner: a reply, or a build that began.
+// input is what an owner has taken: a reply, or a build that began.
 type input struct {
-	reply   machine.Reply
+	reply   *machine.Reply
 	due     *machine.Build
 	seen    []*sentFeatures // by the build of a reply
 	version *version        // of the deployments of a reply
-	waits   bool            // it came while the owner was publishing
-}
-
-// is reports whether a batch follows from an input.
-func (in *input) is(of *machine.Reply) bool {
-	r := &in.reply
-	switch {
-	case in.due != nil:
-		return false
-	case len(of.Windows) > 0:
-		return len(r.Windows) > 0 && &r.Windows[0] == &of.Windows[0]
-	case len(of.Features) > 0:
-		return len(r.Features) > 0 && &r.Features[0] == &of.Features[0]
-	case len(of.Commands) > 0:
-		return len(r.Commands) > 0 && &r.Commands[0] == &of.Commands[0]
-	case of.Tick != nil:
-		return r.Tick == of.Tick
-	case of.Evidence != nil:
-		return r.Evidence == of.Evidence
-	case of.Fleet != nil:
-		return r.Fleet == of.Fleet
-	case of.End != nil:
-		return r.End == of.End
-	}
-	return of.Built != nil && r.Built == of.Built
 }
 
 // handled returns what the owner has taken before and with the reply that a batch follows
@@ -60,7 +35,7 @@ func (d *drive) handled(of *machine.Reply) []*input {
 	if of == nil {
 		return nil
 	}
-	i := slices.IndexFunc(d.inputs, func(in *input) bool { return in.is(of) })
+	i := slices.IndexFunc(d.inputs, func(in *input) bool { return in.due == nil && in.reply == of })
 	done := d.inputs[:i+1]
 	d.inputs = d.inputs[i+1:]
 	return done
@@ -72,13 +47,10 @@ func (d *drive) follows(v *version) {
 		return
 	}
 	f := v.fleet
-	r := machine.Reply{Fleet: &f, Now: d.now()}
-	if d.loaded {
-		d.inputs = append(d.inputs, &input{reply: r, version: v})
-	} else {
+	if d.versions[&f] = v; !d.loaded {
 		d.version = v
 	}
-	d.do(d.owner.On(r))
+	d.do(d.owner.On(machine.Reply{Fleet: &f, Now: d.now()}))
 }
 
 // take waits for features from an offset on. The owner judges those that a gateway has sent;
@@ -191,7 +163,7 @@ func (d *drive) built(b *machine.Build, seen []*sentFeatures, failed bool) {
 		return
 	}
 	d.m.w.say("%s partition %d: has shown tool %s of %s to model %s: %v", d.m.name, d.part, b.Job().Tool, b.Job().Machine, b.Job().Model[8:], !failed)
-	d.inputs = append(d.inputs, &input{reply: machine.Reply{Built: b, Now: d.now()}, seen: seen})
+	d.seen[b] = seen
 	d.do(d.owner.On(machine.Reply{Built: b, Now: d.now()}))
 }
 

@@ -446,7 +446,7 @@ func (x *following) published(name string) *published {
 
 // input lets machines take what an owner took.
 func (x *following) input(in *input) {
-	r := &in.reply
+	r := in.reply
 	switch {
 	case in.due != nil:
 		if f := x.fs.of[in.due.Job().Machine]; f != nil {

@@ -194,7 +194,11 @@ func (m *member) adopt(gen int, mine []int) {
 	}
 	clear(m.drives)
 	for _, part := range mine {
-		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part)}
+		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part),
+			versions: make(map[*machine.Fleet]*version), seen: make(map[*machine.Build][]*sentFeatures)}
+		d.owner.OnReply = func(r *machine.Reply) {
+			d.inputs = append(d.inputs, &input{reply: r, version: d.versions[r.Fleet], seen: d.seen[r.Built]})
+		}
 		d.owner.OnFeatures = func(*window.Features) { d.judged = append(d.judged, m.w.opened) }
 		m.drives[part] = d
 		d.do(d.owner.Start())
@@ -217,11 +221,13 @@ type drive struct {
 	over        bool
 	job         bool
 
-	version    *version  // with which the owner began
-	loaded     bool      // it has
-	began      time.Time // when it had, by its clock
-	inputs     []*input  // of the owner, that no batch followed yet
-	judged     []opened  // windows since the last batch
+	version    *version // with which the owner began
+	versions   map[*machine.Fleet]*version
+	seen       map[*machine.Build][]*sentFeatures // by builds that were given back
+	loaded     bool                               // it has
+	began      time.Time                          // when it had, by its clock
+	inputs     []*input                           // of the owner, that no batch followed yet
+	judged     []opened                           // windows since the last batch
 	publishing bool
 	building   bool
 }
@@ -239,11 +245,6 @@ func (d *drive) on(r machine.Reply) {
 		d.loaded, d.began = true, r.Now
 	case r.Published:
 		d.publishing = false
-	case d.loaded:
-		if r.Tick != nil && d.publishing { // the owner forgets a tick that waits when another one comes
-			d.inputs = slices.DeleteFunc(d.inputs, func(in *input) bool { return in.waits && in.reply.Tick != nil })
-		}
-		d.inputs = append(d.inputs, &input{reply: r, waits: d.publishing})
 	}
 	d.do(d.owner.On(r))
 }
