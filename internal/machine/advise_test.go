@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -362,6 +363,45 @@ func TestSilenceHasOneID(t *testing.T) {
 	}
 	if a, b := id(time.Minute), id(time.Hour); a != b || a != fmt.Sprintf("%s/%s/silence/%d/raised", drill, group, noon.UnixNano()) {
 		t.Errorf("%s, %s", a, b)
+	}
+}
+
+// Silence that comes again is another one, also if only refused windows came in between.
+func TestSilenceAgain(t *testing.T) {
+	b, tick := silent(t)
+	ids := make(map[string]bool)
+	for i := range 3 {
+		now := time.Duration(1+i) * time.Hour
+		tick(now, 1)
+		b.m.EndIs(Position{Windows: 1}, true, noon.Add(now))
+		d := tick(now, 1)
+		if len(d.Advisories) != 1 || ids[d.Advisories[0].ID] {
+			t.Fatalf("silence %d: %+v", i, d.Advisories)
+		}
+		ids[d.Advisories[0].ID] = true
+		b.restart()
+		at := noon.Add(now + time.Minute)
+		b.apply(RefusedWindow{&Refusal{Machine: drill, Epoch: "0000000000000001", Seq: uint64(10 + i), Why: &window.Mismatch{What: window.OtherLength}}, at, at})
+	}
+}
+
+// What retention deletes before anyone has read it does not keep a machine from being silent.
+func TestSilenceBehindDeletedWindows(t *testing.T) {
+	p := newPartition()
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
+	p.windows = append(p.windows, at(0, "T1", false))
+	p.finish(o, o.Start(), 9)
+	later := noon.Add(time.Hour)
+	for i, end := range []Bounds{{0, 3}, {0, 3}, {3, 3}, {3, 3}} { // the last two are deleted, and never read
+		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
+		if asks := slices.ContainsFunc(actions, func(a Action) bool { return a.AskEnd }); asks != (i < 3) {
+			t.Fatalf("%d: asks %v", i, asks)
+		}
+		p.finish(o, slices.DeleteFunc(actions, func(a Action) bool { return a.AskEnd }), 9)
+		p.finish(o, o.On(Reply{End: &End{Windows: end, Known: true}, Now: later}), 9)
+	}
+	if !strings.Contains(strings.Join(p.published, "\n"), "SILENT") || p.position.Windows != 3 {
+		t.Errorf("at %+v, published %q", p.position, p.published)
 	}
 }
 

@@ -93,15 +93,15 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		s.Silence, s.Evidence = 0, false
 		s.Group = state.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
 		s.Alarm = m.alarms
-		fresh, err := New(m.Machine, &s, NewModel(by), now)
-		if err != nil {
-			panic("machine: settings: " + err.Error()) // they were checked before
-		}
 		m.retained = m.retained[:0]
-		m.build = &Build{
-			job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, m: fresh, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.Clone(),
-			j: newJudging(fresh.models.use(by), t.Name, FirstWindow{}),
-		}
+		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.Clone()}
+		m.build.defect = guard(func() {
+			fresh, err := New(m.Machine, &s, NewModel(by), now)
+			if err != nil {
+				panic("machine: settings: " + err.Error()) // they were checked before
+			}
+			m.build.m, m.build.j = fresh, newJudging(fresh.models.use(by), t.Name, FirstWindow{})
+		})
 		return m.build
 	}
 	return nil

@@ -265,7 +265,11 @@ func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, 
 		}
 		return m.report(m.bell(t), changes, was, why), nil
 	case event.Shelve, event.Suppress, event.OutOfService:
-		if err := masks.Put(m.alarms, change, alarm.Mask{By: c.By, Reason: c.Note, Since: why.at, Until: c.Until}); err != nil {
+		mask := alarm.Mask{By: c.By, Reason: c.Note, Since: why.at, Until: c.Until}
+		if latest := why.at.Add(m.alarms.MaxShelf); mask.Until.After(latest) && c.Until.Sub(c.Issued) <= m.alarms.MaxShelf {
+			mask.Until = latest // it is not too long, the sender's clock is ahead
+		}
+		if err := masks.Put(m.alarms, change, mask); err != nil {
 			return nil, err
 		}
 		return m.report(m.bell(t), []alarm.Change{change}, was, why), nil

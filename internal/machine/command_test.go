@@ -197,6 +197,19 @@ func TestCommandsOutlastAWrongClock(t *testing.T) {
 	}
 }
 
+// A shelf as long as may be is not too long by the clock of a sender that is ahead: it ends when it must.
+func TestLongestShelfOfAClockAhead(t *testing.T) {
+	b := raisedBench(t)
+	c := event.Command{ID: "s", Action: event.Shelve, Note: "n", Issued: noon.Add(time.Second), Until: noon.Add(8*time.Hour + time.Second)}
+	if d := b.command(c, noon); len(d.Alerts) != 1 || d.Alerts[0].State != "shelved" || !b.m.inSpindle().Alarm.Shelf.Until.Equal(noon.Add(8*time.Hour)) {
+		t.Errorf("%+v", d.Alerts)
+	}
+	c = event.Command{ID: "t", Action: event.Shelve, Note: "n", Issued: noon, Until: noon.Add(8*time.Hour + time.Second)}
+	if d := b.command(c, noon); d.Alerts[0].State != event.Refused {
+		t.Errorf("%+v", d.Alerts)
+	}
+}
+
 // The memory of commands is bounded in time and number.
 func TestCommandsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

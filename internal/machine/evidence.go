@@ -77,6 +77,9 @@ func (m *Machine) scheduleEvidence(t *Tool, alerts []event.Alert, r *event.Resul
 // EvidenceDue returns evidence that is not worth waiting for any longer: the windows after
 // the alert are there, or have not come for so long that they will not.
 func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
+	if m.stopped != "" {
+		return EvidenceJob{}, false // it could not take what became of it
+	}
 	for i := range m.Evidence {
 		j := &m.Evidence[i]
 		if j.since.IsZero() {
@@ -92,9 +95,16 @@ func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
 }
 
 // UsualBands returns the power of each band of each channel in the reference of the tool that a
-// job is about, as the model that judges the tool knows it; none if that tool's alarm has ended, or the model is not
-// known.
+// job is about, as the model that judges the tool knows it; none if that tool's alarm has ended, the model is not
+// known, or a defect keeps it from saying so.
 func (m *Machine) UsualBands(j EvidenceJob) (all []evidence.Band) {
+	if guard(func() { all = m.usualBands(j) }) != nil {
+		return nil // the next window stops the machine, and says so
+	}
+	return all
+}
+
+func (m *Machine) usualBands(j EvidenceJob) (all []evidence.Band) {
 	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Alarm.Incident == j.Incident })
 	if i < 0 {
 		return nil

@@ -61,6 +61,9 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 				return
 			}
 		}
+		if m.stopped != "" { // windows that came meanwhile were not retained, and it has not been silent
+			m.build, m.retained, m.waitingSince, m.askedEnd = nil, nil, b.now, nil
+		}
 		m.stopped, m.unwritable, m.defects = "", false, nil // it may try again
 		bad := guard(func() {
 			if !m.unjudged() { // one that has judged no window takes its deployment with the first one

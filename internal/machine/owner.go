@@ -36,7 +36,8 @@ type Owner struct {
 	pending  *Batch          // that is being published
 	heard    int64           // offset behind the last command that was read
 	backlog  int64           // offset up to which commands lay there when the partition was taken over
-	ticks    int             // since then, until the backlog is read
+	ticks    int             // since then
+	answered time.Time       // when Kafka got the last command that was carried out, where the group's position is gone
 	held     []Command       // that wait for windows which Kafka got before them
 	until    *Position       // how far those windows go at most; nil: Kafka has not said
 	asked    bool            // a machine asks how far the partition goes
@@ -362,6 +363,13 @@ func (o *Owner) loaded(r Reply) []Action {
 	byMachine := o.recordsByMachine(r.Loaded)
 	for _, name := range sortedKeys(byMachine) {
 		o.takeIn(b, name, byMachine[name])
+		if m := o.machines[name]; m != nil && o.fresh {
+			for _, c := range m.Commands.IDs {
+				if c.At.After(o.answered) {
+					o.answered = c.At
+				}
+			}
+		}
 	}
 	return o.publish(b) // records of the release before are written again
 }
@@ -437,11 +445,20 @@ func (o *Owner) cut(r Reply) Reply {
 }
 
 // hear takes commands that were read, and reports whether to ask how far the windows go that Kafka got before them.
-func (o *Owner) hear(c []Command) (ask bool) {
+func (o *Owner) hear(b *Batch, c []Command) (ask bool) {
 	if len(c) > 0 {
 		o.heard, o.until = c[len(c)-1].Offset+1, nil
 	}
-	o.held, o.hearing = append(o.held, c...), false
+	n := len(o.held)
+	o.hearing = false
+	for _, c := range c {
+		if c.At.After(o.answered) {
+			o.held = append(o.held, c)
+		}
+	}
+	if n = n + len(c) - len(o.held); n > 0 {
+		b.Lines = append(b.Lines, MachineLine{"", Line{true, "commands_not_repeated", fmt.Sprintf("%d commands up to %s are not carried out again: the group has lost its position in the commands, and the last one that it carried out came then", n, statement.Day(o.answered))}})
+	}
 	return len(o.held) > 0 && o.heard >= o.backlog
 }
 
@@ -460,7 +477,7 @@ func (o *Owner) handle(r Reply) []Action {
 		}
 		ask = o.asked || len(o.held) > 0
 	} else if r.Commands != nil && !r.due {
-		ask, b.Of = o.hear(r.Commands), new(Reply) // nothing follows from them yet
+		ask, b.Of = o.hear(b, r.Commands), new(Reply) // nothing follows from them yet
 	} else if !o.handleInput(b, r) {
 		o.handleWork(b, r)
 	}

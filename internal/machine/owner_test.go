@@ -309,6 +309,54 @@ func TestCommandsKeepTheirTime(t *testing.T) {
 	}
 }
 
+// If the group's positions are gone, commands that were carried out are not carried out again, also those whose ids are forgotten. Later ones
+// are, and the log has a line.
+func TestCommandsAreNotRepeatedWithoutPosition(t *testing.T) {
+	p := newPartition()
+	p.windows = append(p.windows, at(0, "T1", false), at(1, "T1", false))
+	o := newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 64)
+	send := func(i int) {
+		when := noon.Add(time.Duration(1+i) * 10 * time.Minute)
+		c := event.Command{ID: fmt.Sprint(i), Machine: drill, Action: event.Unsuppress, By: "kim", Issued: when}
+		if i%2 == 0 {
+			c.Action, c.Note = event.Suppress, "n"
+		}
+		p.commands = append(p.commands, Command{Key: drill, Value: event.JSON(c), Offset: int64(i), At: when})
+	}
+	for i := range keptCommands + 20 {
+		send(i)
+	}
+	o = newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 64)
+	published := len(p.published)
+	send(keptCommands + 20)
+	p.position = Position{Windows: -1, Features: -1, Commands: -1}
+	o = newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 64)
+	if got := p.published[published:]; len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("command/%d/suppressed", keptCommands+20)) {
+		t.Errorf("%d published: %.400q", len(got), got)
+	}
+}
+
+// Commands that lie there at a takeover come before windows, but not for ever.
+func TestBacklogThatIsNoCommand(t *testing.T) {
+	o := newOwner(machinetest.OneValue(t))
+	o.Start()
+	o.On(Reply{Fenced: &Position{Windows: 0, Commands: 3}, CommandsEnd: 5, Now: noon})
+	asks := func(actions []Action) bool {
+		return slices.ContainsFunc(actions, func(a Action) bool { return a.Windows != nil })
+	}
+	if asks(o.On(Reply{Loaded: []state.Record{}, Now: noon})) {
+		t.Error("windows are read before the commands")
+	}
+	for i := range backlogTicks {
+		if got := asks(o.On(Reply{Tick: &Tick{Now: noon}, Now: noon})); got != (i == backlogTicks-1) {
+			t.Fatalf("tick %d: windows are read: %v", i, got)
+		}
+	}
+}
+
 // Each command gets one answer: an alert, or a letter that says why there is none.
 func TestOwnerCommands(t *testing.T) {
 	m := machinetest.OneValue(t)

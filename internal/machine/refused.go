@@ -66,6 +66,7 @@ func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
 		m.clear(event.SilenceAdvisory, "", m.byCause(c, m.inSpindleBell().tool.Name),
 			fmt.Sprintf("%s: windows come again, after %v without, and are refused", statement.Machine(m.Machine), now.Sub(n.Since).Round(time.Second)))
+		m.LastWindowAt = now.UTC().Round(0) // by which the next silence is named
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
 	a := m.refuse(true, at, &event.Result{

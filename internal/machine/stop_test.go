@@ -2,6 +2,7 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -230,5 +231,63 @@ func TestBackToThisRelease(t *testing.T) {
 				t.Errorf("%s: record %s is still there", when, r.Key)
 			}
 		}
+	}
+}
+
+// Evidence of a machine that is stopped is not due until it runs again: it could not take what became of it.
+func TestEvidenceOfStoppedMachine(t *testing.T) {
+	a, _ := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	p.o.settings.Evidence = true
+	seq := p.run(0, 4, "T1", false)
+	seq = p.run(seq, 3, "T1", true)
+	m, later := p.o.Machine(drill), p.now().Add(time.Minute)
+	m.EvidenceDue(p.now())
+	j, due := m.EvidenceDue(later)
+	if !due {
+		t.Fatal("no evidence is due")
+	}
+	p.o.models.use(a).judge = nil
+	if m.UsualBands(j) != nil {
+		t.Error("a model with a defect says what is usual")
+	}
+	p.run(seq, 1, "T1", true)
+	if _, due := m.EvidenceDue(later); due || m.stopped == "" {
+		t.Errorf("due %v, stopped %q", due, m.stopped)
+	}
+	p.o.models.used = nil // mended
+	p.deploy(fleetOf(&Deployment{Champion: a}, a))
+	if _, due := m.EvidenceDue(later); !due {
+		t.Error("it is not due again")
+	}
+}
+
+// A build that ends while its machine is stopped is run again once the machine runs, and the machine is not called silent.
+func TestBuildThatEndsWhileStopped(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	p.o.settings.Silence = 5 * time.Second
+	seq := p.run(0, 6, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	seq = p.run(seq, 1, "T1", false)
+	r := p.o.BuildDue(p.now())
+	p.o.models.use(a).judge = nil
+	seq = p.run(seq, 9, "T1", false)
+	m := p.o.Machine(drill)
+	if r == nil || m.stopped == "" {
+		t.Fatalf("build %v, stopped %q", r, m.stopped)
+	}
+	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.o.models.used = nil
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	if m.overdue(p.now()) {
+		t.Error("it is silent since it was stopped")
+	}
+	for range 6 {
+		seq = p.run(seq, 1, "T1", false)
+		p.build()
+	}
+	if p.last().Model != b.ID() {
+		t.Errorf("%s judges", p.last().Model)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -48,6 +49,10 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 	})
 }
 
+// clocks is by how much the clocks of brokers may differ: the windows' broker says when a tool's first window came, and another one
+// when its features did.
+const clocks = time.Minute
+
 // errEnough ends the reading of windows.
 var errEnough = errors.New("enough")
 
@@ -70,7 +75,7 @@ func (s *partition) build(ctx context.Context, b *machine.Build) machine.Reply {
 	var features window.Features
 	job := b.Job()
 	// A transaction of another group may lie before features that are published.
-	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{Since: job.First.At, Settled: topic == bus.TopicFeatures}, func(m bus.Message) error {
+	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{Since: job.First.At.Add(-clocks), Settled: topic == bus.TopicFeatures}, func(m bus.Message) error {
 		if m.Key == job.Machine && open(&m, &features) == nil {
 			b.Observe(&features, m.Time)
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -134,6 +135,9 @@ func New(cfg Config) (*Monitor, error) {
 	}
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
+	}
+	if err := state.CheckGroup(cfg.Group); err != nil {
+		return nil, fmt.Errorf("monitor: %w", err)
 	}
 	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
 		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")

@@ -235,6 +235,15 @@ func TestOfGroup(t *testing.T) {
 	}
 }
 
+// A group whose name could be that of a shadow is refused.
+func TestCheckGroup(t *testing.T) {
+	for name, want := range map[string]bool{"tcm-monitor": true, "tcm-monitor~x": false, "a\x1fb": false} {
+		if err := CheckGroup(name); (err == nil) != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // An offset is one in the features topic, or in the windows topic.
 func TestInFeatures(t *testing.T) {
 	for _, offset := range []int64{0, 1, 1 << 40} {

@@ -4,6 +4,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -78,6 +79,14 @@ type Record struct {
 
 // shadowSeparator is between the group and the model in the group of a shadow's records.
 const shadowSeparator = "~"
+
+// CheckGroup reports a name that no group may have: its records could not be told from those of a shadow, or not be read back.
+func CheckGroup(group string) error {
+	if strings.Contains(group, shadowSeparator) || strings.Contains(group, keySeparator) {
+		return fmt.Errorf("group %q: write its name without %q, which is between a group and the model of one of its shadows", group, shadowSeparator)
+	}
+	return nil
+}
 
 // ShadowGroup returns the group in whose name a shadow of a monitor's group publishes and keeps
 // its records.
