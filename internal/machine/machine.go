@@ -89,7 +89,7 @@ func (m *Model) id() string { return m.model.ID() }
 // covers reports why the model cannot judge features of a form.
 func (m *Model) covers(form *window.Form) error {
 	if m.form != form {
-		m.form, m.unfit = form, m.model.Covers(form)
+		m.form, m.unfit = form, m.judge.Covers(form)
 	}
 	return m.unfit
 }

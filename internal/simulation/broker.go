@@ -3,7 +3,6 @@ package simulation
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -322,40 +321,26 @@ func (b *broker) commit(t *txn, epoch, generation int, m *member) bool {
 // while a transaction of any group is open: readers of committed messages come no
 // further than that.
 func (b *broker) load(part int) (records []state.Record, ok bool) {
-	last := make(map[state.Key]state.Record)
-	for i, r := range b.parts[part].state {
-		if open := !r.txn.committed && !r.txn.aborted; open && b.w.Bug == StopsAtOpen {
-			break
-		} else if open {
+	all := b.parts[part].state
+	if open := slices.IndexFunc(all, func(r stateRecord) bool { return r.txn.open() }); open >= 0 {
+		if b.w.Bug != StopsAtOpen {
 			return nil, false
 		}
-		if !r.txn.committed && b.w.Bug != ReadsAborted {
+		all = all[:open]
+	}
+	records = []state.Record{} // nil would be no answer
+	seen := make(map[state.Key]bool)
+	for i, r := range slices.Backward(all) {
+		if !r.txn.committed && b.w.Bug != ReadsAborted || seen[r.Key] {
 			continue
 		}
-		r.Offset = int64(i)
-		last[r.Key] = r.Record
-	}
-	return byKey(last, func(r state.Record) bool { return r.Value != nil }), true
-}
-
-// byKey returns the records that are wanted, in the order of their keys.
-func byKey(all map[state.Key]state.Record, wanted func(state.Record) bool) []state.Record {
-	type named struct {
-		name string
-		state.Record
-	}
-	var found []named
-	for key, r := range all {
-		if wanted(r) {
-			found = append(found, named{key.String(), r})
+		seen[r.Key] = true
+		if r.Offset = int64(i); r.Value != nil {
+			records = append(records, r.Record)
 		}
 	}
-	slices.SortFunc(found, func(a, b named) int { return strings.Compare(a.name, b.name) })
-	records := make([]state.Record, len(found))
-	for i, r := range found {
-		records[i] = r.Record
-	}
-	return records
+	slices.Reverse(records)
+	return records, true
 }
 
 // compact keeps the last committed record of every key, and every record that a broker

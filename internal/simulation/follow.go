@@ -86,7 +86,7 @@ func these(by string, before []*oracle.Window, last *oracle.Window) some {
 
 func newFollower(w *world, g *group, name string) *follower {
 	f := &follower{
-		w: w, g: g, name: name, models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[some]model.Reference), memory: make(map[some]cycle.Memory),
+		w: w, g: g, name: name, steps: make([]step, 0, 128), models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[some]model.Reference), memory: make(map[some]cycle.Memory),
 	}
 	f.begin()
 	return f

@@ -141,11 +141,18 @@ func (j *Judge) Observe(w *window.Window, o *Observation) {
 // or length, or a feature or a measure that it needs and they do not have. The error wraps
 // ErrUnfit.
 func (m *Model) Covers(form *window.Form) error {
-	if err := m.Fits(form.Layout(), form.Length()); err != nil {
-		return err
-	}
 	x, err := m.extractor()
 	if err != nil {
+		return err
+	}
+	return m.covers(form, x)
+}
+
+// Covers is Model.Covers. It makes no extractor.
+func (j *Judge) Covers(form *window.Form) error { return j.model.covers(form, j.extractor) }
+
+func (m *Model) covers(form *window.Form, x *signal.Extractor) error {
+	if err := m.Fits(form.Layout(), form.Length()); err != nil {
 		return err
 	}
 	if v := form.List().Version; x.Spec().Version != v {
@@ -187,7 +194,7 @@ func (m *Model) Form() (*window.Form, error) {
 // the window itself. It returns the error of Model.Covers.
 func (j *Judge) Take(f *window.Features, o *Observation) error {
 	if f.Form != j.form {
-		if err := j.model.Covers(f.Form); err != nil {
+		if err := j.Covers(f.Form); err != nil {
 			return err
 		}
 		j.form, j.pick = f.Form, j.pick[:0]
