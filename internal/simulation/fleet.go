@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,10 +19,16 @@ type fleet struct {
 	shadow   map[string]bool // likewise
 }
 
+// target is what a deployment is for: windows of a machine, of one layout.
+type target struct {
+	machine string
+	two     bool // values
+}
+
 // version is what is deployed at a time. It is not changed once it is made.
 type version struct {
 	number int
-	of     map[string]*machine.Deployment // by machine; without one it is not watched
+	of     map[target]*machine.Deployment // without one windows are not watched
 	fleet  machine.Fleet
 
 	// An owner that takes over may not know a model that judges any more.
@@ -30,13 +37,18 @@ type version struct {
 
 func newFleet(w *world, models *Models) *fleet {
 	f := &fleet{w: w, models: models, champion: make(map[string]bool), shadow: make(map[string]bool)}
-	of := make(map[string]*machine.Deployment)
+	of := make(map[target]*machine.Deployment)
 	for _, g := range w.gateways {
-		if w.fault(0.05, "no deployment at first for ", g.machine) {
-			f.deployAgain(g.machine, &machine.Deployment{Champion: f.all(g.machine)[0]})
-			continue
+		for _, t := range []target{{g.machine, g.two}, {g.machine, !g.two}} {
+			d := &machine.Deployment{Champion: f.all(t)[0]}
+			switch {
+			case t.two != g.two && w.rng.IntN(2) == 0:
+			case w.fault(0.05, "no deployment at first for ", g.machine):
+				f.deployAgain(t, d)
+			default:
+				of[t] = d
+			}
 		}
-		of[g.machine] = &machine.Deployment{Champion: f.all(g.machine)[0]}
 	}
 	f.write(of, nil)
 	if w.rng.IntN(3) == 0 { // a share of seeds, since models that change take half as much time again
@@ -45,9 +57,9 @@ func newFleet(w *world, models *Models) *fleet {
 	return f
 }
 
-// all returns the models of a machine's layout.
-func (f *fleet) all(name string) []*model.Model {
-	if f.w.twoValues(name) {
+// all returns the models of a layout.
+func (f *fleet) all(t target) []*model.Model {
+	if t.two {
 		return f.models.Two
 	}
 	return f.models.One
@@ -56,7 +68,7 @@ func (f *fleet) all(name string) []*model.Model {
 func (f *fleet) last() *version { return f.versions[len(f.versions)-1] }
 
 // write makes a version of deployments, and lets every monitor know some time later.
-func (f *fleet) write(of map[string]*machine.Deployment, removed map[string]bool) {
+func (f *fleet) write(of map[target]*machine.Deployment, removed map[string]bool) {
 	v := &version{number: len(f.versions), of: of, fresh: len(removed) > 0}
 	known := make(map[string]*model.Model)
 	for _, m := range slices.Concat(f.models.One, f.models.Two) {
@@ -64,18 +76,20 @@ func (f *fleet) write(of map[string]*machine.Deployment, removed map[string]bool
 			known[m.ID()] = m
 		}
 	}
-	for name, d := range of {
+	for t, d := range of {
 		known[d.Champion.ID()] = d.Champion
-		f.champion[name+" "+d.Champion.ID()] = true
+		f.champion[t.machine+" "+d.Champion.ID()] = true
 		for _, s := range d.Shadows {
 			known[s.Model.ID()] = s.Model
-			f.shadow[name+" "+s.Model.ID()] = true
+			f.shadow[t.machine+" "+s.Model.ID()] = true
 		}
 	}
 	v.fleet = machine.Fleet{
 		Of: func(name, layout string) *machine.Deployment {
-			if d := of[name]; d != nil && (layout == "" || layout == d.Champion.Layout.Fingerprint()) {
-				return d
+			for _, two := range []bool{false, true} {
+				if d := of[target{name, two}]; d != nil && (layout == "" || layout == d.Champion.Layout.Fingerprint()) {
+					return d
+				}
 			}
 			return nil
 		},
@@ -126,22 +140,22 @@ func (f *fleet) change() {
 			return
 		}
 		for _, g := range w.gateways {
-			f.changeOf(g.machine)
+			f.changeOf(target{g.machine, g.two != (w.rng.IntN(4) == 0)})
 		}
 	})
 }
 
-// changeOf deploys something else for one machine, perhaps.
-func (f *fleet) changeOf(name string) {
-	w := f.w
+// changeOf deploys something else for windows of one machine, perhaps.
+func (f *fleet) changeOf(t target) {
+	w, name := f.w, t.machine
 	d := machine.Deployment{}
-	if now := f.last().of[name]; now != nil {
+	if now := f.last().of[t]; now != nil {
 		d = *now
 	} else {
 		return // until it is deployed again
 	}
 	d.Shadows = slices.Clone(d.Shadows)
-	all := f.all(name)
+	all := f.all(t)
 	switch {
 	case w.fault(0.04, "promotion at the next tool of ", name):
 		d.Champion, d.Now = all[w.rng.IntN(len(all))], false
@@ -149,7 +163,7 @@ func (f *fleet) changeOf(name string) {
 		d.Champion, d.Now = all[w.rng.IntN(len(all))], true
 	case w.fault(0.03, "rollback of ", name):
 		for _, v := range slices.Backward(f.versions) {
-			if was := v.of[name]; was != nil && was.Champion != d.Champion {
+			if was := v.of[t]; was != nil && was.Champion != d.Champion {
 				d.Champion, d.Now = was.Champion, w.rng.IntN(2) == 0
 				break
 			}
@@ -165,45 +179,31 @@ func (f *fleet) changeOf(name string) {
 	case w.fault(0.03, "other alarm settings of ", name):
 		d.Alarm = w.alarm()
 	case w.fault(0.02, "no deployment of ", name):
-		f.deploy(name, nil)
-		f.deployAgain(name, &d)
-		return
-	case w.fault(0.01, "a model of another layout for ", name):
-		other := d
-		other.Champion, other.Shadows = f.models.Two[0], nil
-		if w.twoValues(name) {
-			other.Champion = f.models.One[0]
-		}
-		f.deploy(name, &other)
-		f.deployAgain(name, &d)
+		f.deploy(t, nil)
+		f.deployAgain(t, &d)
 		return
 	default:
 		return
 	}
 	d.Shadows = slices.DeleteFunc(d.Shadows, func(s machine.Shadow) bool { return s.Model == d.Champion }) // no one deploys a model as a shadow of itself
-	f.deploy(name, &d)
+	f.deploy(t, &d)
 }
 
-// deployAgain makes a deployment the machine's some time later.
-func (f *fleet) deployAgain(name string, d *machine.Deployment) {
-	f.w.after(1000+f.w.rng.Int64N(15_000), nil, func() { f.deploy(name, d) })
+// deployAgain makes a deployment some time later.
+func (f *fleet) deployAgain(t target, d *machine.Deployment) {
+	f.w.after(1000+f.w.rng.Int64N(15_000), nil, func() { f.deploy(t, d) })
 }
 
-// deploy writes a version in which a machine has another deployment. Models that are not
+// deploy writes a version in which a target has another deployment. Models that are not
 // deployed may go with it.
-func (f *fleet) deploy(name string, d *machine.Deployment) {
-	of := make(map[string]*machine.Deployment)
-	for _, g := range f.w.gateways {
-		if was := f.last().of[g.machine]; was != nil {
-			of[g.machine] = was
-		}
-	}
+func (f *fleet) deploy(t target, d *machine.Deployment) {
+	of := maps.Clone(f.last().of)
 	if d == nil {
-		delete(of, name)
-		f.w.say("nothing is deployed for %s", name)
+		delete(of, t)
+		f.w.say("nothing is deployed for %v", t)
 	} else {
-		of[name] = d
-		f.w.say("deployed for %s: %s", name, describe(d))
+		of[t] = d
+		f.w.say("deployed for %v: %s", t, describe(d))
 	}
 	removed := make(map[string]bool)
 	if f.w.fault(0.1, "models that are removed", "") {

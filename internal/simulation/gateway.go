@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -37,10 +36,12 @@ type gateway struct {
 	spools  uint64             // that other ingesters have begun
 	lean    bool               // it extracts what the first models of its layout take, and no more
 	lives   map[string]string
-	rival   int          // windows that a second ingester still sends
-	twin    bool         // these are of the machine's own tool
-	other   int          // windows of another length that a third one still sends
-	model   *model.Model // of its layout
+	rival   int  // windows that a second ingester still sends
+	twin    bool // these are of the machine's own tool
+	foreign bool // and of the other layout
+	other   int  // windows of another length that a third one still sends
+	two     bool // values: its layout
+	brief   int  // windows until it has its former layout again; 0: it stays
 	models  *Models
 	edge    bool // it sends features, not windows
 
@@ -53,10 +54,7 @@ type gateway struct {
 }
 
 func newGateway(w *world, i int, models *Models) *gateway {
-	g := &gateway{w: w, model: models.One[0], models: models, lean: w.rng.IntN(4) == 0, edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), level: make(map[string]float32), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
-	if i == machines-1 {
-		g.model = models.Two[0]
-	}
+	g := &gateway{w: w, two: i == machines-1, models: models, lean: w.rng.IntN(4) == 0, edge: w.rng.IntN(4) == 0, machine: fmt.Sprintf("acme/line%d/mill%d", i%2, i), epoch: uint64(100 * (i + 1)), wear: make(map[string]float64), level: make(map[string]float32), lives: make(map[string]string), dropped: make(map[int]bool), drops: i%2 == 0}
 	w.after(w.rng.Int64N(1000), nil, g.tick)
 	return g
 }
@@ -112,6 +110,20 @@ func (g *gateway) tick() {
 			*spell.left = 1 + w.rng.IntN(12)
 		}
 	}
+	switch {
+	case g.brief == 1:
+		g.two, g.brief = !g.two, 0
+	case g.brief > 1:
+		g.brief--
+	case w.fault(0.006, "another layout of ", g.machine): // and perhaps of a new gateway, whose spool is new
+		if g.two, g.brief = !g.two, w.rng.IntN(8); w.rng.IntN(3) == 0 {
+			g.epoch, g.seq = g.epoch+1, 0
+		}
+	}
+	if w.fault(0.005, "a stray window of another layout of ", g.machine) {
+		g.spools++
+		w.broker.produce(g.window(7000+g.spools, uint64(w.rng.IntN(5)), g.tool, w.now, !g.two))
+	}
 	if w.fault(0.01, "other features of ", g.machine) {
 		g.lean = !g.lean
 	}
@@ -133,7 +145,7 @@ func (g *gateway) tick() {
 	}
 	if w.fault(0.005, "a number far ahead of ", g.machine) { // one stray window, or all that follow
 		if w.rng.IntN(2) == 0 {
-			w.broker.produce(g.window(g.epoch, g.seq+300+uint64(w.rng.IntN(400)), g.tool, w.now))
+			w.broker.produce(g.window(g.epoch, g.seq+300+uint64(w.rng.IntN(400)), g.tool, w.now, g.two))
 		} else {
 			n := uint64(250 + w.rng.IntN(100))
 			g.seq, g.numbers, g.told = g.seq+n, g.numbers+n, g.told+n
@@ -154,14 +166,14 @@ func (g *gateway) tick() {
 		if g.twin {
 			tool = g.tool
 		}
-		w.broker.produce(g.window(9000+g.spools, uint64(1000-g.rival), tool, w.now))
+		w.broker.produce(g.window(9000+g.spools, uint64(1000-g.rival), tool, w.now, g.two != g.foreign))
 	} else if w.fault(0.003, "second ingester of ", g.machine) {
-		g.rival, g.twin = 1+w.rng.IntN(20), w.rng.IntN(3) == 0
+		g.rival, g.twin, g.foreign = 1+w.rng.IntN(20), w.rng.IntN(3) == 0, w.rng.IntN(3) == 0
 		g.spools++
 	}
 	if g.other > 0 {
 		g.other--
-		win := g.window(8000+g.spools, uint64(1000-g.other), "Y", w.now)
+		win := g.window(8000+g.spools, uint64(1000-g.other), "Y", w.now, g.two)
 		win.other = true
 		w.broker.produce(win)
 	} else if w.fault(0.004, "windows of another length from ", g.machine) {
@@ -173,7 +185,7 @@ func (g *gateway) tick() {
 
 // add cuts a window.
 func (g *gateway) add() {
-	win := g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000)
+	win := g.window(g.epoch, g.seq, g.tool, int64(len(g.cut))*1000, g.two)
 	win.edge = g.edge
 	g.cut = append(g.cut, win)
 	g.seq++
@@ -220,12 +232,12 @@ func (g *gateway) store() bool {
 	return true
 }
 
-// window makes a window of a tool: a worn one reads twice of what it reads when it is new.
-func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
+// window makes a window of a tool, of one of the layouts: a worn one reads twice of what it reads when it is new.
+func (g *gateway) window(epoch, seq uint64, tool string, at int64, two bool) *sentWindow {
 	win := machinetest.At(seq, tool, false)
 	win.Machine, win.Epoch, win.Start = g.machine, epoch, epoch0.Add(time.Duration(at)*time.Millisecond+g.clock)
 	win.ToolLife = g.lives[tool]
-	value, of := cmp.Or(g.level[tool], 10), g.model
+	value, of := cmp.Or(g.level[tool], 10), g.models.One[0]
 	switch {
 	case g.idle > 0:
 		value = 0.1 * float32(seq%3)
@@ -238,9 +250,9 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64) *sentWindow {
 	if g.deaf > 0 {
 		win.Quality[0] = signal.Dropout
 	}
-	switch n := len(g.model.Layout.Channels()); {
-	case n > 1:
-		win.Samples, win.Quality = slices.Repeat(win.Samples, n), slices.Repeat(win.Quality, n)
+	switch {
+	case two:
+		of, win.Samples, win.Quality = g.models.Two[0], slices.Repeat(win.Samples, 2), slices.Repeat(win.Quality, 2)
 	case g.long > 0:
 		win.Length, win.Samples[0], of = 2*time.Second, []float32{value, value}, g.models.long
 	case !g.lean:

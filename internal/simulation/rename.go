@@ -69,8 +69,10 @@ func (f *fleet) rename(was, to string) {
 			}
 		}
 	}
-	if d := f.last().of[was]; d != nil {
-		f.deploy(to, d)
+	for _, two := range []bool{false, true} {
+		if d := f.last().of[target{was, two}]; d != nil {
+			f.deploy(target{to, two}, d)
+		}
 	}
 }
 

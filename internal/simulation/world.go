@@ -372,11 +372,6 @@ func (w *world) weather() {
 	})
 }
 
-// twoValues reports whether a machine has the layout of two values.
-func (w *world) twoValues(name string) bool {
-	return name == w.gateways[len(w.gateways)-1].machine
-}
-
 // builds reports whether a monitor shows the past of a tool to a model.
 func (w *world) builds() bool {
 	for _, g := range w.groups {

@@ -119,19 +119,19 @@ func (t *tool) before(w *Window) *Model {
 
 // begin lets a model know the tool if it can: from the tool's first window on, with the
 // reference of another model, or from this window on if no model knows it and its past is gone. The
-// trial is a shadow's.
+// trial is a shadow's, which begins with no reference of a used tool.
 func (t *tool) begin(by *Model, w *Window, d *Deployment, trial alarm) {
 	if !by.covers(w) || t.of(by) != nil {
 		return
 	}
-	alone := len(t.candidates(w, d)) == 0
+	alone := len(t.candidates(w, d)) == 0 && by == d.Champion
 	for _, j := range t.judgings {
 		if j.model.Print == by.Print && j.settled() && len(j.learnt) > 0 && (j.complete(t) || alone) {
 			t.add(&judging{model: by, first: j.first, learnt: slices.Clone(j.learnt), trial: trial})
 			return
 		}
 	}
-	if t.windows[0] == w || by.Knows || t.pastGone && alone && by == d.Champion {
+	if t.windows[0] == w || by.Knows || t.pastGone && alone {
 		t.add(&judging{model: by, trial: trial})
 	}
 }

@@ -276,9 +276,16 @@ func (m *Machine) endNext(now time.Time) bool {
 	return false
 }
 
-// finish ends an event.
+// finish ends an event. A silence that is over by the settings of a layout which the event has brought ends
+// before the next one.
 func (m *Machine) finish() Outcome {
-	m.announce(m.now, "")
+	if len(m.tools) > 0 {
+		for _, a := range m.spindle().alarms() {
+			if a.called.IsZero() {
+				m.announceAt([]*alarm{a}, m.now, "", time.Time{})
+			}
+		}
+	}
 	out := *m.out
 	m.out = nil
 	return out
