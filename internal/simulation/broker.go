@@ -34,6 +34,7 @@ type part struct {
 	features []*sentFeatures
 	settled  int   // features below belong to no open transaction
 	edgeEnd  int64 // offset behind the newest features that a gateway has sent
+	clock    int64 // how far the clock of its broker is ahead
 	commands []*sentCommand
 	state    []stateRecord
 	alerts   []alertRecord
@@ -66,6 +67,7 @@ type sentWindow struct {
 	name     string
 	features *window.Features
 	at       int64 // when it was written
+	stamp    int64 // the same by the broker's clock
 	other    bool  // of another length: monitors refuse it
 	edge     bool  // its gateway sends its features only
 }
@@ -74,9 +76,9 @@ type sentWindow struct {
 // own, or of one from which a monitor extracted them.
 type sentFeatures struct {
 	*window.Features
-	name string // of its window
-	at   int64
-	txn  *txn // of a monitor; nil: of a gateway
+	name      string // of its window
+	at, stamp int64  // when it was written, and that by the broker's clock
+	txn       *txn   // of a monitor; nil: of a gateway
 }
 
 // judged reports whether owners judge the features: no one has their window.
@@ -183,8 +185,8 @@ func (b *broker) produce(win *sentWindow) bool {
 		return false
 	}
 	p := b.partOf(win.Machine)
-	if win.at = b.w.now; win.edge {
-		p.features = append(p.features, &sentFeatures{Features: win.features, name: win.name, at: b.w.now})
+	if win.at, win.stamp = b.w.now, b.w.now+p.clock; win.edge {
+		p.features = append(p.features, &sentFeatures{Features: win.features, name: win.name, at: win.at, stamp: win.stamp})
 		p.edgeEnd = int64(len(p.features))
 	} else {
 		p.windows = append(p.windows, win)
@@ -203,6 +205,7 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 		return
 	}
 	p := b.partOf(c.Machine)
+	at = at.Add(time.Duration(p.clock) * time.Millisecond)
 	value := event.JSON(c)
 	b.messages[&value[0]] = c
 	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: value, At: at}})
@@ -283,7 +286,7 @@ func (b *broker) append(t, as *txn) {
 	}
 	for _, j := range t.judged {
 		if !j.edge {
-			part.features = append(part.features, &sentFeatures{Features: j.Features, name: j.name, at: b.w.now, txn: as})
+			part.features = append(part.features, &sentFeatures{Features: j.Features, name: j.name, at: b.w.now, stamp: b.w.now + part.clock, txn: as})
 		}
 	}
 }

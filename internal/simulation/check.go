@@ -71,6 +71,7 @@ const unknownMachine = "unknown machine"
 type seenMachine struct {
 	raised   bool
 	refused  bool // an advisory says that its windows are refused
+	judged   *txn // in which it was cleared last
 	incident string
 }
 
@@ -229,7 +230,7 @@ func (c *checker) refused(s *seen, t *txn) {
 		if s.letters[at] != "" {
 			c.w.fail("%s sets offset %d of partition %d aside twice", t.group.name, l.Offset, t.part)
 		}
-		if !l.Advised || !s.machine(why.Machine).refused {
+		if !l.Advised || !s.machine(why.Machine).advised(t) {
 			c.w.fail("%s refuses a window of %s, and no advisory says so", t.group.name, why.Machine)
 		}
 		s.had[at.id], s.letters[at] = true, l.Reason
@@ -256,8 +257,13 @@ func (c *checker) advisory(s *seen, t *txn, a *event.Advisory) {
 	if raised := a.State == event.Raised; raised == m.refused {
 		c.w.fail("%s: the advisory of %s is %s twice: %s", t.group.name, a.Machine, a.State, a.ID)
 	}
-	m.refused = a.State == event.Raised
+	if m.refused = a.State == event.Raised; !m.refused {
+		m.judged = t
+	}
 }
+
+// advised reports whether an advisory of refused windows was open in a transaction.
+func (m *seenMachine) advised(t *txn) bool { return m.refused || m.judged == t }
 
 // ids returns the ids of the commands that a transaction follows from, by offset.
 func (c *checker) ids(t *txn) map[int64]string {

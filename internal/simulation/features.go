@@ -69,7 +69,7 @@ func (d *drive) take(from int) {
 func (d *drive) featuresInput(i int) machine.Input {
 	w := d.m.w
 	f := w.broker.parts[d.part].features[i]
-	o := opened{Features: f.Features, name: f.name, offset: state.InFeatures(int64(i)), at: f.at, edge: true}
+	o := opened{Features: f.Features, name: f.name, offset: state.InFeatures(int64(i)), at: f.stamp, edge: true}
 	in := machine.Input{Offset: int64(i), At: o.time()}
 	if !f.judged() {
 		return in
@@ -167,13 +167,15 @@ func (d *drive) built(b *machine.Build, seen []*sentFeatures, failed bool) {
 	d.do(d.owner.On(machine.Reply{Built: b, Now: d.now()}))
 }
 
-func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.at) * time.Millisecond) }
+func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.stamp) * time.Millisecond) }
 
-// committed returns the features since a time and up to an offset that readers of committed messages see, but for those
-// that retention has deleted.
+// committed returns the features from the first one that is not from before a time, by the broker's clock, up to an offset,
+// as far as readers of committed messages see them, but for those that retention has deleted.
 func (p *part) committed(since time.Time, end int) (all []*sentFeatures) {
+	begun := false
 	for _, f := range p.features[min(p.kept[featureLog], end):end] {
-		if f.txn.visible() && !f.time().Before(since) {
+		begun = begun || !f.time().Before(since)
+		if begun && f.txn.visible() {
 			all = append(all, f)
 		}
 	}

@@ -133,7 +133,7 @@ func (f *follower) do(s *step) oracle.Outcome {
 		return out
 	case s.other != nil:
 		return f.m.Unreadable(s.at, s.now)
-	case s.command != nil && s.command.Action == event.Rename && !f.m.Known() && !f.m.Came(s.command.ID):
+	case s.command != nil && s.command.Action == event.Rename && !f.m.Known() && !f.m.Came(s.command.ID) && f.command(s).Timely():
 		return f.renames(s)
 	case s.command != nil:
 		return f.m.Command(f.command(s))

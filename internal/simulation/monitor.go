@@ -401,7 +401,7 @@ func (d *drive) fetch(from int) {
 func (d *drive) windowInput(i int) machine.Input {
 	w := d.m.w
 	win := w.broker.parts[d.part].windows[i]
-	o := opened{Features: win.features, name: win.name, offset: int64(i), at: win.at}
+	o := opened{Features: win.features, name: win.name, offset: int64(i), at: win.stamp}
 	return machine.Input{Offset: o.offset, At: o.time(), Open: func(into *window.Features) error {
 		if win.other && w.Bug == RefusesSilently {
 			return otherLength

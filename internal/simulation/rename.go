@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/oracle"
@@ -41,6 +42,9 @@ func (g *gateway) rename(tries int) {
 	c := event.Command{ID: fmt.Sprintf("c%d", w.rng.Uint64()), Machine: to, Action: event.Rename, Was: was, State: state, By: "kim", Issued: w.time()}
 	w.renames[c.ID] = &renamed{was, f.steps[:len(f.steps):len(f.steps)], f.given}
 	w.check.of(w.groups[1]).lost[c.ID] = true // it has its own state, and sets the command aside
+	if ahead := w.broker.partOf(to).clock; !(oracle.Command{At: w.time().Add(time.Duration(ahead) * time.Millisecond), Issued: c.Issued}).Timely() {
+		w.check.of(w.groups[0]).lost[c.ID] = true // likewise
+	}
 	w.broker.produceCommand(&event.Command{ID: fmt.Sprintf("c%d", w.rng.Uint64()), Machine: was, Action: event.Retire, By: "kim", Issued: w.time()}, w.time())
 	w.broker.produceCommand(&c, w.time())
 	w.after(w.rng.Int64N(6000), nil, func() {

@@ -74,7 +74,7 @@ func (c *checker) unwatched(s *seen, t *txn) {
 		}
 		without++
 		s.unjudged[j.name] = true
-		if !s.watched[j.Machine] && !s.machine(j.Machine).refused {
+		if !s.watched[j.Machine] && !s.machine(j.Machine).advised(t) {
 			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, j.name)
 		}
 	}

@@ -344,6 +344,12 @@ func (w *world) weather() {
 			}
 		}
 		for _, p := range w.broker.parts {
+			switch {
+			case w.calm:
+				p.clock = 0
+			case w.fault(0.01, "a clock of Kafka jumps", ""):
+				p.clock = []int64{0, 1, -1, 60, -60}[w.rng.IntN(5)] * w.rng.Int64N(8000) // commands are refused, too
+			}
 			if w.fault(0.01, "retention", "") {
 				for _, log := range []int{windowLog, featureLog} {
 					p.kept[log] = max(p.kept[log], p.end(log)-w.rng.IntN(50))

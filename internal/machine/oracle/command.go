@@ -23,7 +23,7 @@ type Answer string
 const (
 	Done          Answer = "done"
 	RefusedAnswer Answer = "refused" // an alert says so
-	Again         Answer = "again"   // its id came before
+	Again         Answer = "again"   // its id came before, or it is a rename that came too late
 	Unknown       Answer = "unknown" // nothing is known of the machine
 )
 
@@ -64,16 +64,24 @@ func (m *Machine) Command(c Command) Outcome {
 	switch {
 	case m.ids[c.ID]:
 		return Outcome{Answer: Again}
+	case !m.known && c.Action == "rename" && !c.Timely():
+		return Outcome{Answer: Again} // it is set aside, since its machine is not known
 	case !m.known:
 		return Outcome{Answer: Unknown}
 	}
 	out := m.begin(c.At)
 	m.ids[c.ID] = true
 	out.Answer = RefusedAnswer
-	if age := c.At.Sub(c.Issued); age <= oldest && age >= -ahead && m.carryOut(c) {
+	if c.Timely() && m.carryOut(c) {
 		out.Answer = Done
 	}
 	return m.finish()
+}
+
+// Timely reports whether a command came neither late nor early.
+func (c Command) Timely() bool {
+	age := c.At.Sub(c.Issued)
+	return age <= oldest && age >= -ahead
 }
 
 func (m *Machine) carryOut(c Command) bool {
