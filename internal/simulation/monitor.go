@@ -55,7 +55,7 @@ func newGroup(w *world, name string, i int) *group {
 		settings: &machine.Settings{Group: name, Alarm: w.alarm(), Evidence: i == 0, Silence: []time.Duration{0, 4 * time.Second, 15 * time.Second}[w.rng.IntN(3)]},
 	}
 	if w.rng.IntN(2) == 0 {
-		g.settings.Limits = machine.Limits{Tools: 2 + w.rng.IntN(2), Retained: 2 + w.rng.IntN(20)}
+		g.settings.Limits = machine.Limits{Tools: 2 + w.rng.IntN(2), Retained: 2 + w.rng.IntN(20), Epochs: []int{0, 2, 3}[w.rng.IntN(3)]}
 	}
 	for k := range members {
 		m := &member{w: w, g: g, process: process{name: fmt.Sprintf("%s/%d", name, k)}, skew: time.Duration(w.rng.IntN(7200)-3600) * time.Second, poll: 500 + w.rng.Int64N(3500), pause: 1000 + w.rng.Int64N(1500)}
