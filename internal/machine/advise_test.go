@@ -475,6 +475,20 @@ func TestSensorsOfAnotherLayout(t *testing.T) {
 	}
 }
 
+// Retiring a machine clears the advisory of a rate, and none of the channels that it covers: they were not raised.
+func TestRetiredWithCoveredSensors(t *testing.T) {
+	layout, err := signal.NewLayout("card", []signal.Channel{{Name: "x", Kind: signal.Vibration, Rate: 20000}, {Name: "y", Kind: signal.Vibration, Rate: 20000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, machinetest.OneValue(t))
+	for seq := range 3 {
+		sensedBy(b.m, []signal.Quality{signal.Dropout, signal.Dropout}, layout, resultAt(seq, event.Healthy))
+	}
+	d := b.command(event.Command{ID: "c1", Action: event.Retire}, noon)
+	wantStrings(t, "retired", texts(d.Advisories), []string{"cleared 20000Hz: drill: advisory of 02:00:00 is over, the machine is retired"})
+}
+
 // texts returns state, subject and text of advisories, in order.
 func texts(advisories []event.Advisory) (all []string) {
 	for _, a := range advisories {

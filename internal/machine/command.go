@@ -222,7 +222,9 @@ func (m *Machine) retire(why cause) []event.Alert {
 	alerts := m.report(b, changes, b.alarm.State, why)
 	m.takeOutTrials(b.tool, why)
 	for _, n := range slices.Clone(m.Notices) {
-		m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", statement.Machine(m.Machine), statement.Clock(n.Since)))
+		if !n.Silent {
+			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(n.Since)))
+		}
 	}
 	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)
 	a.Incident = ""

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/oracle"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -556,7 +557,7 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 		features := x.c.w.opened.Features
 		w := &oracle.Window{
 			Tool: features.Tool, Life: features.ToolLife, Epoch: features.EpochString(), Seq: features.Seq, Start: features.Start, End: features.End(), At: in.At, Now: now,
-			Layout: features.Form.Layout().Fingerprint(),
+			Layout: features.Form.Layout().Fingerprint(), Sensors: sensors(features),
 		}
 		p, v := x.published(features.Machine), &seenWindow{Features: features}
 		if len(p.results) > 0 && p.results[0].Epoch == w.Epoch && p.results[0].Seq == w.Seq {
@@ -566,6 +567,17 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 		f := x.of(features.Machine)
 		x.step(f, step{window: w, at: in.At, now: now})
 	}
+}
+
+// sensors returns what features say of the sensors.
+func sensors(f *window.Features) []oracle.Sensor {
+	all := make([]oracle.Sensor, len(f.Quality))
+	for i, c := range f.Form.Layout().Channels() {
+		const clock, failed = signal.ClockStep | signal.RateError, signal.Dropout | signal.Flatline | signal.NonFinite
+		q := f.Quality[i]
+		all[i] = oracle.Sensor{Name: c.Name, Rate: "1Hz", Fault: q&^clock != 0, Failed: q&failed != 0, Clock: q&clock != 0}
+	}
+	return all
 }
 
 // built lets a machine take what a model has seen of a tool.
@@ -816,6 +828,8 @@ func held(a *event.Advisory) string {
 	switch a.Kind {
 	case event.RivalAdvisory, event.RefusedAdvisory, event.SilenceAdvisory:
 		return string(a.Kind)
+	case event.SensorAdvisory:
+		return oracle.Faulty + a.Subject
 	case event.ModelAdvisory:
 		if a.Subject != "" {
 			return oracle.UsedReference
@@ -828,7 +842,7 @@ func held(a *event.Advisory) string {
 // advisories holds the advisories of a step.
 func (x *following) advisories(f *follower, p *published, out *oracle.Outcome) {
 	for _, want := range out.Advisories {
-		if f.given && want.Kind != oracle.TwoIngesters && want.Kind != oracle.Silent {
+		if f.given && slices.Contains([]string{oracle.Refused, oracle.ModelChanged, oracle.UsedReference}, want.Kind) {
 			continue // a given model never waits, and takes all windows
 		}
 		i := slices.IndexFunc(p.advisories, func(a *event.Advisory) bool { return held(a) == want.Kind })

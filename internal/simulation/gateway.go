@@ -30,6 +30,8 @@ type gateway struct {
 	clock   time.Duration      // how far the sensors' clock is ahead
 	idle    int                // windows in which nothing is cut
 	deaf    int                // windows in which its sensor fails
+	fault   signal.Quality     // of the sensor
+	one     bool               // of two sensors fails
 	long    int                // windows that are twice as long
 	unsure  int                // windows in which it reads half as much again
 	stops   bool               // while it is renamed
@@ -103,7 +105,7 @@ func (g *gateway) tick() {
 		left *int
 		p    float64
 		name string
-	}{{&g.idle, 0.03, "nothing is cut by "}, {&g.deaf, 0.01, "the sensor fails of "}, {&g.long, 0.005, "longer windows of "}, {&g.unsure, 0.02, "odd values of "}} {
+	}{{&g.idle, 0.03, "nothing is cut by "}, {&g.deaf, 0.02, "the sensor fails of "}, {&g.long, 0.005, "longer windows of "}, {&g.unsure, 0.02, "odd values of "}} {
 		if *spell.left > 0 {
 			*spell.left--
 		} else if w.fault(spell.p, spell.name, g.machine) {
@@ -123,6 +125,9 @@ func (g *gateway) tick() {
 	if w.fault(0.005, "a stray window of another layout of ", g.machine) {
 		g.spools++
 		w.broker.produce(g.window(7000+g.spools, uint64(w.rng.IntN(5)), g.tool, w.now, !g.two))
+	}
+	if g.deaf == 0 {
+		g.fault, g.one = []signal.Quality{signal.Dropout, signal.Dropout, signal.Clipped, signal.ClockStep, signal.Flatline | signal.RateError}[w.rng.IntN(5)], w.rng.IntN(2) == 0
 	}
 	if w.fault(0.01, "other features of ", g.machine) {
 		g.lean = !g.lean
@@ -248,11 +253,14 @@ func (g *gateway) window(epoch, seq uint64, tool string, at int64, two bool) *se
 	}
 	win.Samples[0][0] = value
 	if g.deaf > 0 {
-		win.Quality[0] = signal.Dropout
+		win.Quality[0] = g.fault
 	}
 	switch {
 	case two:
 		of, win.Samples, win.Quality = g.models.Two[0], slices.Repeat(win.Samples, 2), slices.Repeat(win.Quality, 2)
+		if g.one {
+			win.Quality[1] = 0
+		}
 	case g.long > 0:
 		win.Length, win.Samples[0], of = 2*time.Second, []float32{value, value}, g.models.long
 	case !g.lean:

@@ -1,6 +1,9 @@
 package oracle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // settled is how long a condition must be over before its advisory is cleared.
 const settled = time.Minute
@@ -69,4 +72,75 @@ func (m *Machine) accept(at time.Time) {
 func (m *Machine) awake(now time.Time) {
 	m.waiting = now
 	m.clear(Silent)
+}
+
+// Sensor is what a window says of a channel of its layout.
+type Sensor struct {
+	Name, Rate string // as advisories name them
+	Fault      bool   // of its own
+	Failed     bool   // its values are missing or mean nothing
+	Clock      bool   // its clock has a fault
+}
+
+// sensor is what is known of a channel, of all channels of a rate, or of the clock, which has no name.
+type sensor struct {
+	recent []bool // whether windows had the fault, since it was over
+	on     bool   // it is there, whether or not an advisory says so
+	condition
+}
+
+// sense takes what a window that moved the machine, and was judged, says of its sensors.
+func (m *Machine) sense(w *Window) {
+	rates, clock := make(map[string][]Sensor), false
+	for _, s := range w.Sensors {
+		rates[s.Rate] = append(rates[s.Rate], s)
+		clock = clock || s.Clock
+	}
+	for of := range m.sensors { // of another layout
+		if of != "" && len(rates[of]) < 2 && !slices.ContainsFunc(w.Sensors, func(s Sensor) bool { return s.Name == of }) {
+			delete(m.sensors, of)
+			m.clear(Faulty + of)
+		}
+	}
+	together := make(map[string]bool)
+	for rate, all := range rates {
+		if len(all) > 1 {
+			together[rate] = m.observe(rate, !slices.ContainsFunc(all, func(s Sensor) bool { return !s.Failed }), 3, w, false)
+		}
+	}
+	for _, s := range w.Sensors {
+		m.observe(s.Name, s.Fault, 3, w, together[s.Rate])
+	}
+	m.observe("", clock, 1, w, false)
+}
+
+// observe takes whether a window has a fault, and reports whether the condition is there: from the k-th of five windows on, until a
+// minute of windows without. Another advisory may cover it.
+func (m *Machine) observe(of string, bad bool, k int, w *Window, covered bool) bool {
+	s := m.sensors[of]
+	if s == nil {
+		s = &sensor{}
+		m.sensors[of] = s
+	}
+	long := w.End.Sub(w.Start)
+	if s.last.After(w.Start) && s.last.Before(w.End) {
+		long = w.End.Sub(s.last)
+	}
+	s.recent, s.last, s.over = append(s.recent, bad), w.End, s.over+long
+	n := 0
+	for _, was := range s.recent[max(0, len(s.recent)-5):] {
+		if was {
+			n++
+		}
+	}
+	switch s.on = s.on || n >= k; {
+	case bad:
+		if s.over = 0; s.on && !covered {
+			m.raise(Faulty + of)
+		}
+	case s.on && s.over >= settled:
+		*s = sensor{}
+		m.clear(Faulty + of)
+	}
+	return s.on
 }

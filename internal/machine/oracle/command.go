@@ -203,7 +203,7 @@ func (m *Machine) retire() {
 	}
 	m.masks = masks{}
 	m.takeOut(nil, "retired")
-	for _, kind := range []string{TwoIngesters, Refused, Silent} {
+	for kind := range m.open {
 		m.clear(kind)
 	}
 	m.alert(Alert{State: "retired", Tool: tool, Severity: "info", Alarm: "normal"})

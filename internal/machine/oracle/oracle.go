@@ -1,6 +1,6 @@
 // Package oracle says what Flank promises about one machine: docs/concepts/alarms.md,
-// docs/concepts/tools.md and the part of docs/concepts/advisories.md that is not about
-// sensors. Tests and the simulation hold internal/machine against it.
+// docs/concepts/tools.md and docs/concepts/advisories.md but for drift. Tests and the simulation
+// hold internal/machine against it.
 //
 // It shares no code with the product. It is as simple as it can be: it keeps every window, and
 // counts them again for each question. It has no records and no restart, so a machine that
@@ -29,7 +29,8 @@ type Machine struct {
 	judged  bool     // and one was judged
 	layout  string   // of the last window in order
 	open    map[string]*condition
-	ids     map[string]bool // of commands that came
+	sensors map[string]*sensor // by subject
+	ids     map[string]bool    // of commands that came
 	past    []pastAlarm
 	alarms  int // that there were
 	waiting time.Time
@@ -83,6 +84,7 @@ type Window struct {
 	Now        time.Time // by the monitor's clock
 	Layout     string
 	Value      any // for Model.Judge
+	Sensors    []Sensor
 }
 
 // Place says how a window counts.
@@ -126,7 +128,7 @@ type Alert struct {
 	Shadow                        string    // id of the model; empty: of the machine
 }
 
-// Advisory is what is published about another condition than an alarm.
+// Advisory is what is published about another condition than an alarm. The kind of one of a sensor has its subject.
 type Advisory struct{ Kind, State string }
 
 // The kinds of advisories that the oracle knows.
@@ -136,6 +138,7 @@ const (
 	Silent        = "silence"
 	ModelChanged  = "model_changed"
 	UsedReference = "used_reference" // the reference was learnt from a tool that was not new
+	Faulty        = "sensor "        // and its subject
 )
 
 // Window takes a machine's next window.
@@ -181,6 +184,9 @@ func (m *Machine) Window(w Window) Outcome {
 	if r := out.Result; r != nil {
 		if out.Place == InOrder {
 			m.accept(w.At)
+		}
+		if out.Place == InOrder {
+			m.sense(&w)
 		}
 		r.Alarm, r.Incident = m.Alarm(), m.spindle().alarm.incident
 	}
@@ -294,7 +300,7 @@ func (m *Machine) finish() Outcome {
 // forget makes it a machine of which nothing is known, but for the commands that came.
 func (m *Machine) forget() {
 	m.epochs, m.tools, m.masks, m.known, m.judged, m.layout, m.past = nil, nil, masks{}, false, false, "", nil
-	m.open = make(map[string]*condition)
+	m.open, m.sensors = make(map[string]*condition), make(map[string]*sensor)
 }
 
 // Rename returns a machine that goes on under another name with what is known of an old one, and
@@ -303,7 +309,7 @@ func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 	m := &Machine{
 		layout:   old.layout,
 		Settings: old.Settings, Silence: old.Silence, Limits: old.Limits, Deployed: old.Deployed,
-		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now,
+		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now,
 	}
 	for _, t := range old.tools {
 		m.tools = append(m.tools, t.renamed())
