@@ -40,7 +40,10 @@ func newFleet(w *world, models *Models) *fleet {
 	of := make(map[target]*machine.Deployment)
 	for _, g := range w.gateways {
 		for _, t := range []target{{g.machine, g.two}, {g.machine, !g.two}} {
-			d := &machine.Deployment{Champion: f.all(t)[0]}
+			d := &machine.Deployment{Champion: f.all(t)[w.rng.IntN(len(f.all(t)))]}
+			if d.Champion == models.long {
+				d.Champion = models.One[0]
+			}
 			switch {
 			case t.two != g.two && w.rng.IntN(2) == 0:
 			case w.fault(0.05, "no deployment at first for ", g.machine):

@@ -679,7 +679,9 @@ func (x *following) step(f *follower, s step) {
 	p := x.published(f.name)
 	if f.given {
 		p.trials, p.shadows = nil, nil
-		p.advisories = slices.DeleteFunc(p.advisories, func(a *event.Advisory) bool { return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory })
+		p.advisories = slices.DeleteFunc(p.advisories, func(a *event.Advisory) bool {
+			return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory || a.Kind == event.UnknownAdvisory
+		})
 	}
 	if s.tick != nil && s.tick.Trouble.Equal(f.trouble) && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
 		f.steps = f.steps[:len(f.steps)-1] // nothing follows from it
@@ -826,7 +828,7 @@ func (x *following) answer(f *follower, p *published, s *step, out *oracle.Outco
 // held returns the kind of an advisory in the oracle's words; empty if it knows nothing of it.
 func held(a *event.Advisory) string {
 	switch a.Kind {
-	case event.RivalAdvisory, event.RefusedAdvisory, event.SilenceAdvisory:
+	case event.RivalAdvisory, event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory:
 		return string(a.Kind)
 	case event.SensorAdvisory:
 		return oracle.Faulty + a.Subject
@@ -842,8 +844,8 @@ func held(a *event.Advisory) string {
 // advisories holds the advisories of a step.
 func (x *following) advisories(f *follower, p *published, out *oracle.Outcome) {
 	for _, want := range out.Advisories {
-		if f.given && slices.Contains([]string{oracle.Refused, oracle.ModelChanged, oracle.UsedReference}, want.Kind) {
-			continue // a given model never waits, and takes all windows
+		if f.given && slices.Contains([]string{oracle.Refused, oracle.ModelChanged, oracle.UsedReference, oracle.Unmonitored}, want.Kind) {
+			continue // a given model never waits, takes all windows, and stands for all models
 		}
 		i := slices.IndexFunc(p.advisories, func(a *event.Advisory) bool { return held(a) == want.Kind })
 		if i < 0 || string(p.advisories[i].State) != want.State {

@@ -109,7 +109,7 @@ func (g *gateway) tick() {
 		if *spell.left > 0 {
 			*spell.left--
 		} else if w.fault(spell.p, spell.name, g.machine) {
-			*spell.left = 1 + w.rng.IntN(12)
+			*spell.left = 1 + w.rng.IntN(12)*(1+w.rng.IntN(3))
 		}
 	}
 	switch {

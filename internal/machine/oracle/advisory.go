@@ -32,20 +32,49 @@ func (m *Machine) clear(kind string) {
 // ingesters takes what a window says of the number of ingesters. It says nothing if it is late. The
 // sensors' time counts.
 func (m *Machine) ingesters(w *Window, p Place) {
-	switch c := m.open[TwoIngesters]; {
-	case p == Late:
-	case p == Rival:
-		c = m.raise(TwoIngesters)
+	if p != Late {
+		m.says(TwoIngesters, p == Rival, w)
+	}
+}
+
+// says takes whether a window says that a condition is there. A minute of windows that say it is not ends it.
+func (m *Machine) says(kind string, there bool, w *Window) {
+	switch c := m.open[kind]; {
+	case there:
+		c = m.raise(kind)
 		c.last, c.over = w.End, 0
 	case c != nil:
-		long := w.End.Sub(w.Start)
-		if c.last.After(w.Start) && c.last.Before(w.End) {
-			long = w.End.Sub(c.last)
+		if c.passes(w); c.over >= settled {
+			m.clear(kind)
 		}
-		c.last, c.over = w.End, c.over+long
-		if c.over >= settled {
-			m.clear(TwoIngesters)
+	}
+}
+
+// passes adds the time of a window without the condition. Windows that overlap count once.
+func (c *condition) passes(w *Window) {
+	long := w.End.Sub(w.Start)
+	if c.last.After(w.Start) && c.last.Before(w.End) {
+		long = w.End.Sub(c.last)
+	}
+	c.last, c.over = w.End, c.over+long
+}
+
+// unknown takes whether the model knew a window that moved the tool in the spindle. One that judges before it has seen the tool's past has an
+// advisory of its own.
+func (m *Machine) unknown(t *tool, w *Window, r *Result) {
+	is := r.Verdict.Outcome
+	for _, j := range t.judgings {
+		if j.model.ID != r.Model || len(j.seen) == 0 || j.seen[len(j.seen)-1] != w || is != "healthy" && is != "faulty" && is != "unknown" {
+			continue
 		}
+		j.outcomes = append(j.outcomes, is)
+		n := 0
+		for _, was := range j.outcomes[max(0, len(j.outcomes)-32):] {
+			if was == "unknown" {
+				n++
+			}
+		}
+		m.says(Unmonitored, n >= 16, w)
 	}
 }
 
@@ -122,11 +151,8 @@ func (m *Machine) observe(of string, bad bool, k int, w *Window, covered bool) b
 		s = &sensor{}
 		m.sensors[of] = s
 	}
-	long := w.End.Sub(w.Start)
-	if s.last.After(w.Start) && s.last.Before(w.End) {
-		long = w.End.Sub(s.last)
-	}
-	s.recent, s.last, s.over = append(s.recent, bad), w.End, s.over+long
+	s.passes(w)
+	s.recent = append(s.recent, bad)
 	n := 0
 	for _, was := range s.recent[max(0, len(s.recent)-5):] {
 		if was {

@@ -45,6 +45,8 @@ type judging struct {
 	seen   []*Window // that it has judged
 	learnt []*Window // of the reference
 	trial  alarm     // that a shadow would have
+
+	outcomes []string // of windows that moved the tool in the spindle, as far as they were judged
 }
 
 func (j *judging) settled() bool { return len(j.learnt) >= j.model.Learns }

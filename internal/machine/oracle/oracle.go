@@ -139,6 +139,7 @@ const (
 	ModelChanged  = "model_changed"
 	UsedReference = "used_reference" // the reference was learnt from a tool that was not new
 	Faulty        = "sensor "        // and its subject
+	Unmonitored   = "unknown"
 )
 
 // Window takes a machine's next window.
@@ -187,6 +188,7 @@ func (m *Machine) Window(w Window) Outcome {
 		}
 		if out.Place == InOrder {
 			m.sense(&w)
+			m.unknown(m.spindle(), &w, r)
 		}
 		r.Alarm, r.Incident = m.Alarm(), m.spindle().alarm.incident
 	}

@@ -98,6 +98,7 @@ func (m *Machine) takeOut(next *tool, reason string) {
 	for _, j := range t.judgings {
 		m.silence(t, &j.trial, reason)
 	}
+	m.clear(Unmonitored)
 	m.clear(ModelChanged)
 	m.clear(UsedReference)
 }
