@@ -120,6 +120,9 @@ type sensor struct {
 
 // sense takes what a window that moved the machine, and was judged, says of its sensors.
 func (m *Machine) sense(w *Window) {
+	if len(m.sensors) == 0 && !slices.ContainsFunc(w.Sensors, func(s Sensor) bool { return s.Fault || s.Clock }) {
+		return // most windows
+	}
 	rates, clock := make(map[string][]Sensor), false
 	for _, s := range w.Sensors {
 		rates[s.Rate] = append(rates[s.Rate], s)
@@ -147,7 +150,10 @@ func (m *Machine) sense(w *Window) {
 // minute of windows without. Another advisory may cover it.
 func (m *Machine) observe(of string, bad bool, k int, w *Window, covered bool) bool {
 	s := m.sensors[of]
-	if s == nil {
+	switch {
+	case s == nil && !bad:
+		return false
+	case s == nil:
 		s = &sensor{}
 		m.sensors[of] = s
 	}
@@ -165,8 +171,11 @@ func (m *Machine) observe(of string, bad bool, k int, w *Window, covered bool) b
 			m.raise(Faulty + of)
 		}
 	case s.on && s.over >= settled:
-		*s = sensor{}
+		delete(m.sensors, of)
 		m.clear(Faulty + of)
+		return false
+	case !s.on && n == 0:
+		delete(m.sensors, of)
 	}
 	return s.on
 }
