@@ -223,7 +223,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 	m.takeOutTrials(b.tool, why)
 	for _, n := range slices.Clone(m.Notices) {
 		if !n.Silent {
-			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", short(m.Machine), clockTime(n.Since)))
+			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", statement.Machine(m.Machine), statement.Clock(n.Since)))
 		}
 	}
 	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)

@@ -110,8 +110,12 @@ func (m *Machine) carryOut(c Command) bool {
 		case c.Action == "unshelve":
 			return m.unmask(t, "shelved", "", c.At)
 		}
-		long := c.Until.Sub(c.At)
-		return long > 0 && long <= m.settings().MaxShelf && m.mask(t, "shelved", c.Until)
+		until, longest := c.Until, m.settings().MaxShelf
+		if until.Sub(c.Issued) <= longest && until.Sub(c.At) > longest { // by the sender's clock it is not too long
+			until = c.At.Add(longest)
+		}
+		long := until.Sub(c.At)
+		return long > 0 && long <= longest && m.mask(t, "shelved", until)
 	}
 	var t *tool // nil: the machine
 	if c.OfTool {
