@@ -273,28 +273,37 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, comma
 	return answer, err
 }
 
-// find returns the machine that a person means, with the alarm: by an open alarm, also of a tool in the magazine, by the machine's
-// path, or by the last part of the path.
+// find returns the machine that a person means, with the alarm: by an open alarm, also of a tool in the magazine, or by its name.
 func find(all []history.Standing, id string) (found history.Standing, err error) {
-	var matches []string
 	for _, st := range all {
 		if i := slices.IndexFunc(st.Magazine, func(t history.Standing) bool { return strings.EqualFold(t.Incident, id) }); i >= 0 && id != "" {
 			return st.Magazine[i], nil
 		}
-		if st.Incident != "" && strings.EqualFold(st.Incident, id) || st.Machine == id {
+		if st.Incident != "" && strings.EqualFold(st.Incident, id) {
 			return st, nil
 		}
-		if st.Machine[strings.LastIndexByte(st.Machine, '/')+1:] == id {
+	}
+	if found, err = called(all, id); err == nil && found.Machine == "" {
+		err = fmt.Errorf("%s is neither an open alarm nor a machine: see `monitor alerts ls`, `monitor alerts ls --all` for closed alarms, and `monitor machines ls`", plain.Short(id, 100))
+	}
+	return found, err
+}
+
+// called returns the machine of a path, or of the last part of a path; one without a name if there is none.
+func called(all []history.Standing, name string) (found history.Standing, err error) {
+	var matches []string
+	for _, st := range all {
+		if st.Machine == name {
+			return st, nil
+		}
+		if st.Machine[strings.LastIndexByte(st.Machine, '/')+1:] == name {
 			matches, found = append(matches, st.Machine), st
 		}
 	}
-	switch len(matches) {
-	case 0:
-		return found, fmt.Errorf("%s is neither an open alarm nor a machine: see `monitor alerts ls`, and `monitor alerts ls --all` for closed alarms", plain.Short(id, 100))
-	case 1:
-		return found, nil
+	if len(matches) > 1 {
+		err = fmt.Errorf("%s may be %s: name one by its path", name, strings.Join(matches, " or "))
 	}
-	return found, fmt.Errorf("%s may be %s: name one by its path", id, strings.Join(matches, " or "))
+	return found, err
 }
 
 // remembers returns the machine that remembers an alarm, open or closed, and the alarm's name. A machine that was renamed remembers

@@ -30,6 +30,8 @@ func plantOf(t *testing.T, yaml string) (cfg bus.Config, out *bus.Producer, comm
 	addr := startBroker(t, true)
 	bench(t, "monitor.yaml", monitorYAML(addr, "")+yaml)
 	t.Setenv("USER", "kim")
+	t.Cleanup(func() { quietFor = time.Minute })
+	quietFor = 0 // tests have no ingester
 	cfg = bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -175,13 +177,13 @@ func TestAlerts(t *testing.T) {
 		{"machines ls -o json", []string{`"machine": "acme/spore/bay2/line1/lathe"`, `"tools": 1`, `"state": "acknowledged"`}, false},
 		{"machines new-tool lathe T9", []string{"no tool \"T9\" is remembered here"}, true},
 		{"machines rename lathe acme/spore/bay2/line1/lathe", []string{"windows of acme/spore/bay2/line1/lathe came before (to group tcm-monitor)"}, true},
-		{"machines rename lathe acme/spore/bay2/line2/turner --note moved", []string{"lathe: retired by kim", "turner: renamed from acme/spore/bay2/line1/lathe by kim; it goes on with what is remembered of 1 tools"}, false},
+		{"machines rename lathe acme/spore/bay2/line2/turner --note moved", []string{"turner: renamed from acme/spore/bay2/line1/lathe by kim; it goes on with what is remembered of 1 tools.\nacme/spore/bay2/line1/lathe is acme/spore/bay2/line2/turner now: start its ingester under this name.\n"}, false},
 		{"machines ls", []string{"line2/turner  T1", "acknowledged"}, false},
 		{"ls", []string{id, "line2/turner"}, false},
 		{"unmark-false " + id, []string{"turner tool T1: alarm of ", "no longer marked as false by kim."}, false},
 		{"machines new-tool turner T1", []string{"turner tool T1: declared new by kim"}, false},
 		{"ls", []string{"no open alarms; 1 machines"}, false},
-		{"machines retire lathe", []string{"neither an open alarm nor a machine"}, true},
+		{"machines retire lathe", []string{"no machine is called lathe: see `monitor machines ls`"}, true},
 		{"machines retire turner --note scrapped", []string{"turner: retired by kim"}, false},
 		{"ls", []string{"no open alarms; 0 machines"}, false},
 	} {

@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/plain"
@@ -40,7 +43,7 @@ type (
 	retireCommand struct{ aboutMachine }
 	renameCommand struct {
 		aboutMachine
-		To      string `arg:"" help:"New path."`
+		To      string `arg:"" help:"New path, or only its last part: the rest stays."`
 		Records string `placeholder:"FILE" help:"Send a rename again that failed after the machine was retired: the file that it named."`
 	}
 	newToolCommand struct {
@@ -77,7 +80,9 @@ func (m *machinesCommand) find(ctx context.Context, id string) (k knownMachines,
 	if k, err = m.read(ctx); err != nil {
 		return k, st, err
 	}
-	st, err = find(k.all, id)
+	if st, err = called(k.all, id); err == nil && st.Machine == "" {
+		err = fmt.Errorf("no machine is called %s: see `monitor machines ls`", plain.Short(id, 100))
+	}
 	return k, st, err
 }
 
@@ -132,6 +137,9 @@ func (f *machinesList) Run(ctx context.Context, m *machinesCommand, out cli.Outp
 	return noteSkipped(k.skipped, bus.TopicAlerts, out.Stdout)
 }
 
+// quietFor is how long no window has come of a machine whose ingester is taken for stopped.
+var quietFor = time.Minute
+
 // Run retires a machine, which clears its alarm under the old name, and gives what the
 // monitors of all groups remember of it to the new name: all of them carry the commands out. It writes that to a file first, since nothing
 // else has it once the machine is retired.
@@ -143,8 +151,11 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	if err != nil {
 		return err
 	}
-	if err := f.isFree(ctx, k.cfg); err != nil {
+	if err := f.isFree(ctx, k.cfg, st.Machine); err != nil {
 		return err
+	}
+	if ago := time.Since(st.LastWindowAt); ago < quietFor {
+		return fmt.Errorf("a window of %s came %v ago, so its ingester still runs: stop it first, and send this again %v after its last window", st.Machine, max(0, ago.Round(time.Second)), quietFor)
 	}
 	all, err := history.RecordsOf(ctx, k.cfg, st.Machine)
 	if err != nil {
@@ -169,8 +180,8 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	if err != nil {
 		return err
 	}
-	err = sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), out)
-	if refused := refusedError(""); errors.As(err, &refused) { // it is not retired
+	err = sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), cli.Output{Stdout: io.Discard, Stderr: out.Stderr}) // not that it is forgotten
+	if refused := refusedError(""); errors.As(err, &refused) {                                                                      // it is not retired
 		return errors.Join(err, os.Remove(file))
 	}
 	if err == nil {
@@ -178,14 +189,26 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 		err = sendCommand(ctx, k.cfg, k.group, c, out)
 	}
 	if err == nil {
-		return os.Remove(file)
+		return f.done(st.Machine, file, out)
 	}
 	return fmt.Errorf("%w\nWhat was remembered of %s is in %s. Stop the ingester of %s, retire it if `monitor machines ls` lists it, and send the rename again:\n  monitor machines rename --config %s %s %s --records %s",
 		err, st.Machine, file, f.To, m.Config, st.Machine, f.To, file)
 }
 
-// isFree reports a new name under which a group of monitors has judged windows.
-func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config) error {
+// done says what the machine is called now, and removes the file of the rename.
+func (f *renameCommand) done(was, file string, out cli.Output) error {
+	fmt.Fprintf(out.Stdout, "%s is %s now: start its ingester under this name.\n", was, f.To)
+	return os.Remove(file)
+}
+
+// isFree makes a path of the new name. It reports one that no ingester can have, and one under which a group of monitors has judged windows.
+func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config, was string) error {
+	if !strings.Contains(f.To, "/") {
+		f.To = was[:strings.LastIndexByte(was, '/')+1] + f.To
+	}
+	if err := gateway.CheckMachine(f.To); err != nil {
+		return err
+	}
 	taken, err := history.RecordsOf(ctx, cfg, f.To)
 	if err != nil || len(taken) == 0 {
 		return err
@@ -220,7 +243,7 @@ func (f *renameCommand) again(ctx context.Context, m *machinesCommand, out cli.O
 	if err := json.Unmarshal(text, &kept); err != nil || kept.Action != event.Rename || kept.Was != f.Machine {
 		return fmt.Errorf("%s: not a file of `monitor machines rename` of %s: name the machine by its path, as it was called", f.Records, f.Machine)
 	}
-	if err := f.isFree(ctx, to); err != nil {
+	if err := f.isFree(ctx, to, kept.Was); err != nil {
 		return err
 	}
 	again := f.command(event.Rename, f.To)
@@ -228,5 +251,5 @@ func (f *renameCommand) again(ctx context.Context, m *machinesCommand, out cli.O
 	if err := sendCommand(ctx, to, c.Group, again, out); err != nil {
 		return err
 	}
-	return os.Remove(f.Records)
+	return f.done(kept.Was, f.Records, out)
 }

@@ -64,8 +64,8 @@ func TestRenameAgain(t *testing.T) {
 	}
 }
 
-// Another group has judged windows of the new name: nothing is sent.
-func TestRenameToATakenName(t *testing.T) {
+// The machine stays as it is if its new name is another group's or none that an ingester can have, and while its ingester runs.
+func TestRenameRefused(t *testing.T) {
 	cfg, out, command := onShift(t, "")
 	if err := out.Send(t.Context(), []bus.Message{windowMessage(t, layout(t, "force"), 0, 10)}); err != nil {
 		t.Fatal(err)
@@ -75,13 +75,27 @@ func TestRenameToATakenName(t *testing.T) {
 			break
 		}
 	}
-	if err := out.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: "centre\x1facme/new", Route: "acme/new", Value: []byte(`{"version":3,"machine":"acme/new"}`)}}); err != nil {
+	const taken = "acme/spore/bay2/line1/new"
+	if err := out.Send(t.Context(), []bus.Message{{Topic: bus.TopicState, Key: "centre\x1f" + taken, Route: taken, Value: []byte(`{"version":3,"machine":"` + taken + `"}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := command("machines rename lathe acme/new"); err == nil || !strings.Contains(err.Error(), "windows of acme/new came before (to group centre)") {
+	for to, want := range map[string]string{
+		taken: "windows of " + taken + " came before (to group centre)", "new": "windows of " + taken + " came before (to group centre)",
+		"Turner": `"acme/spore/bay2/line1/Turner": write enterprise/site/area/line/machine in a-z, 0-9, - and _`, "acme/turner": "write enterprise/site/area/line/machine",
+	} {
+		if _, err := command("machines rename lathe " + to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	quietFor = time.Hour
+	if _, err := command("machines rename lathe turner"); err == nil || !strings.Contains(err.Error(), "its ingester still runs: stop it first") {
 		t.Error(err)
 	}
+	quietFor = 0
 	if got, err := command("machines ls"); err != nil || !strings.Contains(got, "lathe") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := command("machines rename lathe turner"); err != nil || strings.Contains(got, "retired") || !strings.Contains(got, "is acme/spore/bay2/line1/turner now") {
 		t.Errorf("%q, %v", got, err)
 	}
 }
