@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"hash/crc32"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -33,6 +34,7 @@ type cause struct {
 	action string // id of a command
 	word   string // state of the machine's alarm, if the tool is not in the spindle any more
 
+	allTools   bool   // it masks the machine, or ends that
 	falseAlarm bool   // see event.Alert.FalseAlarm
 	state      string // of the window: what the machine did
 	cutting    time.Duration
@@ -274,13 +276,17 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 		a.Hole = c.hole
 	}
 	name := statement.Machine(m.Machine)
-	if a.Tool != "" {
+	text := statement.Alert(change, &a, c.tool)
+	switch {
+	case c.allTools && change != alarm.Raised:
+		name, text = name+" with all its tools", strings.TrimPrefix(text, "alarm ")
+	case a.Tool != "":
 		name += " tool " + a.Tool
 	}
 	if c.hole != "" && a.Tool == c.tool { // not the first hole of the next tool
 		name += " hole " + c.hole
 	}
-	a.Text = name + ": " + statement.Alert(change, &a, c.tool)
+	a.Text = name + ": " + text
 	return a
 }
 

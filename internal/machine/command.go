@@ -256,7 +256,7 @@ func (h *Commands) timely(c *event.Command, arrived time.Time) error {
 func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, error) {
 	was, masks := t.Alarm.State, &t.Alarm.Masks
 	if c.Action.MasksMachine() && c.Tool == "" {
-		masks = &m.Masks
+		masks, why.allTools = &m.Masks, true
 	}
 	change := changeOf[c.Action]
 	switch c.Action {
@@ -277,6 +277,11 @@ func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, 
 		return m.report(m.bell(t), []alarm.Change{change}, was, why), nil
 	}
 	if err := masks.Take(change); err != nil {
+		for _, o := range m.Tools {
+			if of := o.Alarm.Masks; masks == &m.Masks && of.Take(change) == nil {
+				return nil, fmt.Errorf("%w; that of tool %s is: name the tool, --tool %[2]s", err, o.Name)
+			}
+		}
 		return nil, err
 	}
 	return m.unmasked(m.bell(t), change, was, why), nil

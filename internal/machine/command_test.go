@@ -43,10 +43,10 @@ func TestCommand(t *testing.T) {
 		"shelve until yesterday": {nil, event.Shelve, func(c *event.Command) { c.Until = noon.Add(-time.Hour) }, "refused; raised", "must be later than now"},
 		"unshelve":               {[]event.Action{event.Shelve}, event.Unshelve, nil, "unshelved; raised", "alarm unshelved by kim"},
 		"unshelve nothing":       {nil, event.Unshelve, nil, "refused; raised", "drill: unshelve by kim: refused: the alarm is not masked in this way."},
-		"suppress":               {nil, event.Suppress, nil, "suppressed; suppressed", "alarm suppressed by kim: because."},
-		"unsuppress":             {[]event.Action{event.Suppress}, event.Unsuppress, nil, "unsuppressed; raised", "alarm unsuppressed by kim"},
-		"out of service":         {nil, event.OutOfService, nil, "out_of_service; out_of_service", "alarm out of service by kim: because."},
-		"in service":             {[]event.Action{event.OutOfService}, event.InService, nil, "in_service; raised", "in service again by kim"},
+		"suppress":               {nil, event.Suppress, nil, "suppressed; suppressed", "drill with all its tools: suppressed by kim: because."},
+		"unsuppress":             {[]event.Action{event.Suppress}, event.Unsuppress, nil, "unsuppressed; raised", "drill with all its tools: unsuppressed by kim: because."},
+		"out of service":         {nil, event.OutOfService, nil, "out_of_service; out_of_service", "drill with all its tools: out of service by kim: because."},
+		"in service":             {[]event.Action{event.OutOfService}, event.InService, nil, "in_service; raised", "drill with all its tools: in service again by kim: because."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := raisedBench(t)

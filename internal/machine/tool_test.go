@@ -151,6 +151,9 @@ func TestToolBackUnderMask(t *testing.T) {
 	b.restart()
 	d = b.command(event.Command{ID: "2", Action: event.Unsuppress}, noon.Add(b.sent))
 	wantStrings(t, "unmasked", states(d.Alerts), []string{"unsuppressed", "raised"})
+	if text := d.Alerts[1].Text; !strings.HasPrefix(text, "drill tool T1: FAULTY since ") {
+		t.Error(text)
+	}
 	b.command(event.Command{ID: "3", Action: event.Shelve, Note: "last part", Until: noon.Add(time.Hour)}, noon.Add(b.sent))
 	d = b.window(at(seq+2, "T2", false))
 	wantStrings(t, "out", states(d.Alerts), []string{"cleared tool_change"})
@@ -199,7 +202,10 @@ func TestCommandsOfOneTool(t *testing.T) {
 	if a := d.Alerts[0]; a.Magazine || a.Tool != "T2" || a.Alarm != "acknowledged" {
 		t.Errorf("%s", event.JSON(a))
 	}
-	say(event.Command{Action: event.Unsuppress}, "refused") // the machine is not
+	d = say(event.Command{Action: event.Unsuppress}, "refused") // the machine is not
+	if text := d.Alerts[0].Text; !strings.HasSuffix(text, "not masked in this way; that of tool T1 is: name the tool, --tool T1.") {
+		t.Error(text)
+	}
 	say(event.Command{Action: event.Unsuppress, Tool: "T1"}, "unsuppressed")
 	if d := b.window(at(seq+1, "T1", true)); d.Result.Alarm != "acknowledged" || d.Result.Incident != first {
 		t.Errorf("%s", event.JSON(d.Result))
