@@ -182,12 +182,23 @@ func (a *alertsCommand) send(ctx context.Context, out cli.Output, id string, c e
 		return err
 	}
 	if c.Action == event.Acknowledge && st.Incident == "" {
-		return fmt.Errorf("%s has no open alarm: see `monitor alerts ls`", st.Machine)
+		return errNoneOpen(st)
 	}
 	if c.Machine = st.Machine; c.Tool == "" {
 		c.Incident = st.Incident
 	}
 	return sendCommand(ctx, to, conf.Group, c, out)
+}
+
+// errNoneOpen says which alarms a machine has in the magazine that no one has acknowledged, as none is open in its spindle.
+func errNoneOpen(st history.Standing) error {
+	text := "no alarm of the tool in the spindle is open"
+	for _, t := range st.Magazine {
+		if t.Incident != "" && t.Beneath != "acknowledged" {
+			text += fmt.Sprintf("; %s is of tool %s in the magazine: monitor alerts ack %[1]s", t.Incident, plain.Short(t.Tool, 40))
+		}
+	}
+	return fmt.Errorf("%s: %s", st.Machine, text)
 }
 
 // answerWait is how long an answer to a command is waited for.

@@ -83,11 +83,16 @@ func TestAnswerAlarmOfMagazine(t *testing.T) {
 	id := awaitAlert(t, cfg, event.Cleared).Incident
 	for _, step := range []struct{ args, want string }{
 		{"ls", "T1    raised, in the magazine  "},
+		{"show " + id, "tool     T1\nalarm    raised, in the magazine\n"},
+		{"ls --all -o json", `"cleared": null`},
+		{"show lathe", "tool     T2\nalarm    normal\n"},
+		{"ack lathe", "lathe: no alarm of the tool in the spindle is open; " + id + " is of tool T1 in the magazine: monitor alerts ack " + id},
 		{"ack " + id, "lathe tool T1: alarm of second 2 acknowledged by kim"},
 		{"ack " + id, "it is acknowledged already"},
 		{"shelve " + strings.ToLower(id) + " --for 2h --reason sharpen", "lathe tool T1: alarm shelved until"},
 		{"unshelve " + id, "lathe tool T1: alarm unshelved"},
 		{"ls --format json", `"state": "acknowledged"`},
+		{"ack lathe", "lathe: no alarm of the tool in the spindle is open"},
 		{"ack A-AAAAAAAA", "neither an open alarm nor a machine"},
 		{"ls", "T1    acknowledged, in the magazine  "},
 	} {
@@ -479,6 +484,19 @@ func TestSparkline(t *testing.T) {
 	trace = append(trace, event.Point{Verdict: event.NotCutting}, event.Point{Score: -1, Verdict: event.Faulty})
 	if got := sparkline(trace); got != "▁▂▄▅██·▁" {
 		t.Error(got)
+	}
+}
+
+// Advisories of several machines have one heading, and a machine that never had an alarm was not raised.
+func TestShowNothingTwice(t *testing.T) {
+	var b bytes.Buffer
+	open := []history.Advice{{Kind: event.DriftAdvisory}}
+	if err := advice([]history.Standing{{Machine: "a/drill", Advisories: open}, {Machine: "a/lathe", Advisories: open}}, &b); err != nil || strings.Count(b.String(), "advisory") != 1 || strings.Count(b.String(), "\n") != 4 {
+		t.Errorf("%v\n%s", err, &b)
+	}
+	b.Reset()
+	if err := (&story{last: &event.Alert{State: event.Suppressed, Machine: "a/drill", K: 5, N: 8}}).print(&b); err != nil || strings.Contains(b.String(), "raised") {
+		t.Errorf("%v\n%s", err, &b)
 	}
 }
 

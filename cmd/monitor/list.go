@@ -96,11 +96,11 @@ func noteSkipped(n int, topic string, w io.Writer) error {
 // advice prints the open advisories, if there are any.
 func advice(all []history.Standing, stdout io.Writer) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	heading := "\nadvisory\tmachine\tsince\twhat\n"
 	for _, st := range all {
-		for i, a := range st.Advisories {
-			if i == 0 {
-				fmt.Fprintln(w, "\nadvisory\tmachine\tsince\twhat")
-			}
+		for _, a := range st.Advisories {
+			fmt.Fprint(w, heading)
+			heading = ""
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain.Short(string(a.Kind), 40), plain.Short(st.Machine, 100), when(a.Since), plain.Short(a.Text, 200))
 		}
 	}
@@ -165,6 +165,15 @@ func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string,
 	rows, skipped, err := pastAlarms(ctx, cfg, group)
 	if err != nil {
 		return err
+	}
+	all, _, err := history.Alarms(ctx, cfg, group)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if st, err := find(all, r.first.Incident); err == nil && st.Incident == r.first.Incident { // in the spindle again, or in the magazine
+			r.cleared = event.Alert{}
+		}
 	}
 	if f.IsJSON() {
 		list := []listedPast{}

@@ -35,6 +35,16 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	if len(s.lines) == 0 {
 		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", plain.Short(f.ID, 100))
 	}
+	all, _, err := history.Alarms(ctx, to, c.Group)
+	if err != nil {
+		return err
+	}
+	if st, err := find(all, f.ID); err == nil && s.last != nil { // else it is closed
+		s.last.Tool, s.last.Alarm = st.Tool, st.Alarm
+		if slices.ContainsFunc(all, func(m history.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
+			s.last.Alarm += ", in the magazine"
+		}
+	}
 	return s.print(out.Stdout)
 }
 
@@ -43,6 +53,7 @@ type story struct {
 	id       string
 	lines    []storyLine
 	last     *event.Alert // nil if there is none
+	raised   bool         // an alarm was
 	why      *event.Alert // the last one with reasons
 	evidence *event.Evidence
 	skipped  int // messages that cannot be read
@@ -67,6 +78,7 @@ func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, s.id) || s.of(a.Machine) {
 			s.add(a.At, plain.Short(string(a.State), 40), a.Text)
+			s.raised = s.raised || a.State == event.Raised
 			if s.last == nil || !a.Aside() { // these may be about a machine whose alarm is another by now
 				s.last = &a
 			}
@@ -102,6 +114,9 @@ func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 func (s *story) print(stdout io.Writer) error {
 	if s.last != nil {
 		showAlarm(s.last, stdout)
+		if s.raised {
+			fmt.Fprintf(stdout, "raised   by %d of %d judged windows\n", s.last.K, s.last.N)
+		}
 		if s.why != nil {
 			if err := showReasons(s.why, s.evidence, stdout); err != nil {
 				return err
@@ -121,8 +136,8 @@ func (s *story) print(stdout io.Writer) error {
 
 // showAlarm prints what the last alert says of its alarm.
 func showAlarm(last *event.Alert, stdout io.Writer) {
-	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\nraised   by %d of %d judged windows\n",
-		plain.Short(last.Machine, 200), plain.Short(cmp.Or(last.Tool, "-"), 100), plain.Short(cmp.Or(last.Alarm, "-"), 60), plain.Short(last.Model, 100), last.K, last.N)
+	fmt.Fprintf(stdout, "machine  %s\ntool     %s\nalarm    %s\nmodel    %s\n",
+		plain.Short(last.Machine, 200), plain.Short(cmp.Or(last.Tool, "-"), 100), plain.Short(cmp.Or(last.Alarm, "-"), 60), plain.Short(last.Model, 100))
 }
 
 // showReasons prints why an alert was raised, and where its waveform is.
