@@ -81,7 +81,11 @@ func parse(flags any, name, description string, args []string, stdout, stderr io
 	}()
 	ctx, err = parser.Parse(args)
 	if err != nil {
-		return nil, fmt.Errorf("%w (see %s --help)", err, name)
+		of := name
+		if wrong := new(kong.ParseError); errors.As(err, &wrong) && wrong.Context.Selected() != nil {
+			of = wrong.Context.Selected().FullPath()
+		}
+		return nil, fmt.Errorf("%w (see %s --help)", err, of)
 	}
 	if err := kernel.Err(); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", name, err)

@@ -52,14 +52,14 @@ func TestParse(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `expected "run`},
-		{[]string{"rum"}, `unexpected argument rum`},
-		{[]string{"run"}, "missing flags: --config=FILE"},
-		{[]string{"run", "--confg", "x"}, `unknown flag --confg, did you mean "--config"?`},
+		{nil, `expected "run" (see thing --help)`},
+		{[]string{"rum"}, `unexpected argument rum, did you mean "run"? (see thing --help)`},
+		{[]string{"run"}, "missing flags: --config=FILE (see thing run --help)"},
+		{[]string{"run", "--confg", "x"}, `unknown flag --confg, did you mean "--config"? (see thing run --help)`},
 		{[]string{"run", "--config", "x", "--speed", "fast"}, `--speed: expected a valid 64 bit int but got "fast"`},
 	} {
 		_, _, err := parse(tc.args...)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "thing --help") {
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "--help") {
 			t.Errorf("%v: %v, want %q and where help is", tc.args, err, tc.want)
 		}
 	}
