@@ -91,7 +91,7 @@ machines:
 	for args, want := range map[string]string{
 		"--tool T5":                              "has 5 machines: name one by --machine",
 		"--tool T5 --machine " + name("f"):       "no machine",
-		"--tool T5 --machine " + name("a"):       "names its tools itself",
+		"--tool T5 --machine " + name("a"):       "names its tools itself; declare one new with `monitor machines new-tool`",
 		"--machine " + name("c"):                 "says nothing",
 		"--machine " + name("c") + " --speed=-2": "rev/min from 0",
 	} {

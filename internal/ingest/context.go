@@ -114,7 +114,7 @@ func (m Machine) namesTools() error {
 	if m.Source.live() {
 		return nil
 	}
-	return fmt.Errorf("machine %s: its source, %s, names its tools itself", m.Path, m.Source.Kind)
+	return fmt.Errorf("machine %s: its source, %s, names its tools itself; declare one new with `monitor machines new-tool`", m.Path, m.Source.Kind)
 }
 
 // SetContext tells the running ingest, on this computer, what changes at a machine. It

@@ -413,7 +413,7 @@ func (m *Model) Save(path string) error {
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("model: %w: train one with `trainer fit --model %s`", err, path)
+		return nil, fmt.Errorf("model: %w: train one with `trainer fit --model %s`, or of the simulated drill with `trainer demo --model %[2]s`", err, path)
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -698,7 +698,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestLoadNamesFileAndRemedy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "absent.flank")
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "trainer fit") {
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "trainer fit --model "+path) || !strings.Contains(err.Error(), "trainer demo --model "+path) {
 		t.Errorf("absent: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("FLANKMDL and nothing more than this, which is too short to be one"), 0o600); err != nil {
