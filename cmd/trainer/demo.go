@@ -31,6 +31,9 @@ func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 		}
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(f.Model), 0o755); err != nil {
+		return err
+	}
 	job := train.SimulatedHistory(f.Machine, f.Seed)
 	job.Program, job.Log = cli.Version(), cli.Logger(out.Stderr, zerolog.InfoLevel)
 	bar := cli.NewProgress(out.Stderr)

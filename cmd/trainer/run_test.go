@@ -312,6 +312,10 @@ func TestStopped(t *testing.T) {
 	if left, _ := filepath.Glob("model.*"); len(left) > 0 {
 		t.Errorf("left %v behind", left)
 	}
+	err = run(ctx, strings.Fields("demo --model flank-data/model.flank"), &out, &errs)
+	if _, missing := os.Stat("flank-data"); err == nil || missing != nil { // the folder was made first
+		t.Errorf("%v, %v", err, missing)
+	}
 }
 
 // Help says what to type first.
