@@ -164,7 +164,7 @@ func TestAlerts(t *testing.T) {
 		{"suppress lathe --reason setting-up", []string{"lathe with all its tools: suppressed by kim: setting-up"}, false},
 		{"unsuppress lathe", []string{"lathe with all its tools: unsuppressed"}, false},
 		{"suppress lathe --tool T1 --reason runs-in", []string{"lathe tool T1: alarm suppressed by kim: runs-in"}, false},
-		{"unsuppress lathe", []string{"not masked in this way; that of tool T1 is: name the tool, --tool T1"}, true},
+		{"unsuppress lathe", []string{"not masked in this way; the alarm of tool T1 is: name the tool, --tool T1"}, true},
 		{"unsuppress lathe --tool T1", []string{"alarm unsuppressed"}, false},
 		{"out-of-service lathe --reason repair", []string{"lathe with all its tools: out of service by kim: repair"}, false},
 		{"in-service lathe", []string{"lathe with all its tools: in service again"}, false},

@@ -279,7 +279,7 @@ func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, 
 	if err := masks.Take(change); err != nil {
 		for _, o := range m.Tools {
 			if of := o.Alarm.Masks; masks == &m.Masks && of.Take(change) == nil {
-				return nil, fmt.Errorf("%w; that of tool %s is: name the tool, --tool %[2]s", err, o.Name)
+				return nil, fmt.Errorf("%w; the alarm of tool %s is: name the tool, --tool %[2]s", err, o.Name)
 			}
 		}
 		return nil, err

@@ -203,7 +203,7 @@ func TestCommandsOfOneTool(t *testing.T) {
 		t.Errorf("%s", event.JSON(a))
 	}
 	d = say(event.Command{Action: event.Unsuppress}, "refused") // the machine is not
-	if text := d.Alerts[0].Text; !strings.HasSuffix(text, "not masked in this way; that of tool T1 is: name the tool, --tool T1.") {
+	if text := d.Alerts[0].Text; !strings.HasSuffix(text, "not masked in this way; the alarm of tool T1 is: name the tool, --tool T1.") {
 		t.Error(text)
 	}
 	say(event.Command{Action: event.Unsuppress, Tool: "T1"}, "unsuppressed")
