@@ -95,6 +95,9 @@ func TestRenameRefused(t *testing.T) {
 	if got, err := command("machines ls"); err != nil || !strings.Contains(got, "lathe") {
 		t.Errorf("%q, %v", got, err)
 	}
+	if _, err := command("show lathe"); err == nil || !strings.Contains(err.Error(), "lathe never had an alarm") {
+		t.Error(err)
+	}
 	if got, err := command("machines rename lathe turner"); err != nil || strings.Contains(got, "retired") || !strings.Contains(got, "is acme/spore/bay2/line1/turner now") {
 		t.Errorf("%q, %v", got, err)
 	}

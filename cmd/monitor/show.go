@@ -32,14 +32,17 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	if err := s.read(ctx, to, c.Group); err != nil {
 		return err
 	}
-	if len(s.lines) == 0 {
-		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", plain.Short(f.ID, 100))
-	}
 	all, _, err := history.Alarms(ctx, to, c.Group)
 	if err != nil {
 		return err
 	}
-	if st, err := find(all, f.ID); err == nil && s.last != nil { // else it is closed
+	st, err := find(all, f.ID)
+	switch {
+	case len(s.lines) == 0 && err == nil:
+		return fmt.Errorf("%s never had an alarm or an advisory", st.Machine)
+	case len(s.lines) == 0:
+		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", plain.Short(f.ID, 100))
+	case err == nil && s.last != nil: // else it is closed
 		s.last.Tool, s.last.Alarm = st.Tool, st.Alarm
 		if slices.ContainsFunc(all, func(m history.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
 			s.last.Alarm += ", in the magazine"
