@@ -50,6 +50,7 @@ type shopMachine struct {
 	name, incident, alarm string
 	layout                *signal.Layout
 	seq                   uint64
+	magazine              bool                // the tool of the alarm is there
 	shape                 func(*event.Result) // changes what the monitor says of a window; may be nil
 }
 
@@ -174,7 +175,7 @@ func (s *shop) be(i int, shape func(*event.Result)) {
 // alert says that a machine's alarm changed. s.mu must be held.
 func (s *shop) alert(m *shopMachine, state event.AlertState, severity, command, by, text string) {
 	s.hub.Alert(event.Alert{
-		ID: fmt.Sprintf("%s/%d/%s/%s", m.name, m.seq, state, command), Machine: m.name, Tool: "T1", State: state, Alarm: m.alarm, Incident: m.incident, By: by,
+		ID: fmt.Sprintf("%s/%d/%s/%s", m.name, m.seq, state, command), Machine: m.name, Tool: "T1", Magazine: m.magazine, State: state, Alarm: m.alarm, Incident: m.incident, By: by,
 		Severity: severity, Since: time.Now(), At: time.Now(), Epoch: "00000000000000a1", Seq: m.seq, Faulty: 5, Of: 8, K: 5, N: 8, Command: command, Text: text,
 	})
 }
@@ -196,6 +197,20 @@ func (s *shop) raise(i int) (machine, incident string) {
 	m.alarm, m.incident = "raised", "A-"+base32.StdEncoding.EncodeToString(b[:])
 	s.alert(m, event.Raised, "warning", "", "", m.name+" FAULTY")
 	return m.name, m.incident
+}
+
+// change puts another tool in. The alarm stays open and waits in the magazine.
+func (s *shop) change(i int) {
+	s.mu.Lock()
+	m := s.machines[i]
+	m.seq++
+	s.hub.Alert(event.Alert{
+		ID: fmt.Sprintf("%s/%d/change", m.name, m.seq), Machine: m.name, Tool: "T1", State: event.Cleared, Reason: "tool_change", Alarm: "normal", Incident: m.incident,
+		Severity: "info", Since: time.Now(), At: time.Now(), Epoch: "00000000000000a1", Seq: m.seq, Of: 8,
+	})
+	m.magazine = true
+	s.mu.Unlock()
+	s.be(i, func(r *event.Result) { r.Tool, r.Alarm, r.Incident, r.Verdict = "T99", "normal", "", event.Healthy })
 }
 
 // end ends the alarm of a machine.
@@ -222,7 +237,7 @@ func (s *shop) send(_ context.Context, c event.Command) error {
 		alarm string
 		state event.AlertState
 	}{
-		event.Acknowledge: {"acknowledged", event.Acknowledged}, event.Shelve: {"shelved", event.Shelved},
+		event.Acknowledge: {"acknowledged", event.Acknowledged}, event.Shelve: {"shelved", event.Shelved}, event.Unshelve: {"raised", event.Unshelved},
 		event.Suppress: {"suppressed", event.Suppressed}, event.Unsuppress: {"raised", event.Unsuppressed},
 		event.OutOfService: {"out_of_service", event.TakenOutOfService}, event.InService: {"raised", event.BackInService},
 	}[c.Action]

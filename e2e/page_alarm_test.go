@@ -92,22 +92,27 @@ func TestPageAlarm(t *testing.T) {
 		{State: event.MarkedFalse, Alarm: "acknowledged", By: "kim"},
 		{State: event.UnmarkedFalse, Alarm: "acknowledged", By: "lee"},
 		{State: event.Cleared, Alarm: "normal", Reason: "tool_change"},
+		{State: event.Acknowledged, Alarm: "normal", By: "lee", Magazine: true}, // the condition was over
 	} {
-		e.ID, e.Machine, e.Tool, e.Incident, e.Severity, e.Since, e.At, e.Epoch, e.Seq, e.Of, e.Model = string(e.State), millName, "T180", millIncident, "info", at.Add(-4*time.Second), at.Add(time.Duration(i+1)*time.Minute), millEpoch, 4712, 8, "m"
+		e.ID, e.Machine, e.Tool, e.Incident, e.Severity, e.Since, e.At, e.Epoch, e.Seq, e.Of, e.Model = fmt.Sprint(i), millName, "T180", millIncident, "info", at.Add(-4*time.Second), at.Add(time.Duration(i+1)*time.Minute), millEpoch, 4712, 8, "m"
 		if e.State == event.Cleared {
 			e.At = at.Add(30 * time.Second)
 		}
-		m.hub.Alert(e)
+		if m.hub.Alert(e); e.Magazine {
+			break
+		}
 		switch e.State {
+		case event.Cleared:
+			m.judge(func(r *event.Result) { r.Alarm, r.Incident, r.Tool = "normal", "", "T181" })
+			b.until(`document.querySelector('.summary-card').dataset.state === 'raised' && document.querySelector('#waits')`)
 		case event.Acknowledged:
 			b.until(`document.querySelector('.summary-card').dataset.state === 'acknowledged' && document.querySelector('#history').textContent.includes('By kim. “change at hole end”')`)
 		case event.MarkedFalse:
 			b.until(`document.querySelector('#marked') !== null && document.querySelector('[value=unmark_false]') !== null`)
 		}
 	}
-	m.judge(func(r *event.Result) { r.Alarm, r.Incident, r.Tool = "normal", "", "T181" })
 	b.until(`document.querySelector('.summary-card').dataset.state === 'over' && document.querySelector('.summary-card').matches('.calm') && document.querySelector('#history').textContent.includes('The tool was changed.')`)
-	if marks := js[string](b, `[...document.querySelectorAll('#history use')].map((x) => x.getAttribute('href')).join() + ' ' + document.querySelector('.summary-card use').getAttribute('href')`); marks != "#raised,#acknowledged,#info,#info,#cleared #raised" {
+	if marks := js[string](b, `[...document.querySelectorAll('#history use')].map((x) => x.getAttribute('href')).join() + ' ' + document.querySelector('.summary-card use').getAttribute('href')`); marks != "#raised,#acknowledged,#info,#info,#cleared,#acknowledged #raised" {
 		t.Errorf("the marks are %s", marks)
 	}
 	b.until(`document.querySelector('#marked') === null`)
@@ -116,6 +121,48 @@ func TestPageAlarm(t *testing.T) {
 	}
 	b.everyWidth("alarm")
 	b.quiet("/api/me")
+}
+
+// The alarm of a tool in the magazine is open: the list of machines, the machine's page and the
+// alarm's own say so, and a person acknowledges it there.
+func TestPageMagazine(t *testing.T) {
+	s := newShop(t, 2)
+	machine, incident := s.raise(0)
+	s.change(0)
+	b := openBrowser(t, s.url())
+	b.login(operatorToken)
+	b.until(tile(machine, ".magazine") + `?.textContent === '1 tool in the magazine with an open alarm'`)
+	b.until(`document.querySelector('.summary').textContent.includes('0 alarms')`) // it calls no one
+	b.fits("fleet-magazine")
+	b.open("#/m/" + machine)
+	row := fmt.Sprintf(`document.querySelector('.card.magazine tr[data-incident="%s"]')`, incident)
+	b.until(row + `?.innerText.replace(/\s+/g, ' ').startsWith('T1 ` + incident + ` Alarm, in the magazine')`)
+	b.until(`document.querySelector('.machine .now').dataset.state === 'normal'`)
+	b.accessible("magazine")
+	b.everyWidth("machine-magazine")
+	b.order(".card.magazine [value=shelve]", "spare part on its way", "")
+	b.until(row + `?.innerText.includes('Shelved, in the magazine') && ` + row + `.querySelector('[value=unshelve]')`)
+	b.order(".card.magazine [value=unshelve]", "", "")
+	b.until(row + `?.innerText.includes('Alarm, in the magazine')`)
+
+	b.open("#/a/" + incident)
+	b.until(`document.querySelector('.summary-card')?.dataset.state === 'raised' && document.querySelector('.summary-card').matches('.warn') && document.querySelector('#waits').textContent === 'in the magazine'`)
+	b.until(`document.querySelector('.summary-card .does').textContent === 'Its tool T1 is in the magazine. The alarm is open and comes back with the tool.'`)
+	b.accessible("alarm in the magazine")
+	b.everyWidth("alarm-magazine")
+	b.order(".summary-card [value=acknowledge]", "it is ground tonight", "")
+	b.until(`document.querySelector('.summary-card').dataset.state === 'acknowledged' && !document.querySelector('.summary-card [value=acknowledge]') && document.querySelector('#history').textContent.includes('By kim')`)
+	for i, action := range []event.Action{event.Shelve, event.Unshelve, event.Acknowledge} {
+		if c := s.sent()[i]; c.Action != action || c.Incident != incident || c.Machine != machine || c.Check() != nil {
+			t.Errorf("sent %+v, want %s of %s, %v", c, action, incident, c.Check())
+		}
+	}
+
+	// The tool is declared new, and its alarm is over.
+	s.hub.Alert(event.Alert{ID: "new", Machine: machine, Tool: "T1", State: event.ToolIsNew, Alarm: "normal", By: "kim", At: time.Now(), Since: time.Now(), Epoch: "00000000000000a1"})
+	b.open("#/m/" + machine)
+	b.until(`document.querySelector('.machine .now')?.dataset.state === 'normal' && !document.querySelector('.card.magazine')`)
+	b.quiet("/api/")
 }
 
 // paper returns the page as it is printed.

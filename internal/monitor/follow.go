@@ -256,7 +256,7 @@ func (f *feed) show(partition int, msgs []summary.Message, next int64) {
 		case m.Result != nil:
 			f.Hub.ResultAt(*m.Result, m.At)
 		case m.Alert != nil:
-			f.Hub.Alert(*m.Alert)
+			f.Hub.AlertAt(*m.Alert, m.At)
 		case m.Advisory != nil:
 			f.Hub.Advisory(*m.Advisory)
 		case m.Evidence != nil:

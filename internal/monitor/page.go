@@ -176,7 +176,7 @@ func pastOf(m bus.Message, group string) (e pastEvent, ok bool) {
 	switch string(m.Header("ce_type")) {
 	case event.AlertType:
 		e.alert = true
-		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Alert) { hub.Alert(a) })
+		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Alert) { hub.AlertAt(a, m.Time) })
 	case event.AdvisoryType:
 		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Advisory) { hub.Advisory(a) })
 	case event.EvidenceType:

@@ -124,8 +124,13 @@ func (s *Store) hold(name string, m *Message) error {
 	if !ok {
 		return nil
 	}
-	if _, err := s.machine(id); err != nil {
+	of, err := s.machine(id)
+	if err != nil {
 		return err
+	}
+	if m.Alert != nil {
+		of.head.Alarms.Alert(m.Alert, m.At)
+		of.dirty = true
 	}
 	s.events = append(s.events, heldEvent{id, *m})
 	return nil

@@ -32,6 +32,7 @@ type head struct {
 	NextLife uint32             `json:"next_life"`       // id of the last life
 	New      map[string][]int64 `json:"new,omitempty"`   // tools that were declared new, and when Kafka got that
 	Holes    []holeRef          `json:"holes,omitempty"` // open ones, the one that was used last at the end
+	Alarms   ToolAlarms         `json:"alarms,omitempty"`
 }
 
 // epoch is what the store knows of the windows of an epoch.
@@ -173,6 +174,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		return err
 	}
 	l.fold(r, start, end)
+	m.head.Alarms.Result(r, at)
 	m.show(r, at, end)
 	return s.count(m, r, end)
 }

@@ -517,6 +517,7 @@ func shownMachine(name string, b *bbolt.Bucket) (Machine, error) {
 		if err := json.Unmarshal(v, &h); err != nil {
 			return m, fmt.Errorf("%w: head of machine %s: %w", ErrDamaged, name, err)
 		}
+		m.Alarms = h.Alarms
 		for _, e := range h.Strip {
 			m.Strip += e.Letter
 		}

@@ -123,15 +123,16 @@ type Alarm struct {
 	Incident   string    `json:"incident"`
 	Machine    string    `json:"machine"`
 	Tool       string    `json:"tool,omitempty"`
-	Since      time.Time `json:"since,omitzero"`    // start of the first faulty window that led to it
-	Raised     time.Time `json:"raised,omitzero"`   // when it was raised; the first that is known of it if that is gone
-	Cleared    time.Time `json:"cleared,omitzero"`  // zero while it is open
-	State      string    `json:"state"`             // after the last alert, in the words of a result; normal once it has ended
-	Faulty     int       `json:"faulty"`            // when it was raised: faulty windows among the last Of
-	Of         int       `json:"of"`                //
-	FalseAlarm bool      `json:"false_alarm"`       // a person says that nothing was wrong with the tool
-	WearUM     *float64  `json:"wear_um,omitempty"` // when it was raised; nil if not known
-	Changes    []Change  `json:"changes"`           // what happened to it, the oldest first; at most 32
+	Since      time.Time `json:"since,omitzero"`     // start of the first faulty window that led to it
+	Raised     time.Time `json:"raised,omitzero"`    // when it was raised; the first that is known of it if that is gone
+	Cleared    time.Time `json:"cleared,omitzero"`   // when it ended, or its tool left the spindle last; zero before
+	State      string    `json:"state"`              // in the words of a result; normal once it has ended
+	Magazine   bool      `json:"magazine,omitempty"` // it is open, and its tool is not in the spindle
+	Faulty     int       `json:"faulty"`             // when it was raised: faulty windows among the last Of
+	Of         int       `json:"of"`                 //
+	FalseAlarm bool      `json:"false_alarm"`        // a person says that nothing was wrong with the tool
+	WearUM     *float64  `json:"wear_um,omitempty"`  // when it was raised; nil if not known
+	Changes    []Change  `json:"changes"`            // what happened to it, the oldest first; at most 32
 	Severity   string    `json:"severity,omitempty"`
 }
 
@@ -175,6 +176,7 @@ type Machine struct {
 	LastAt     time.Time        // when Kafka got it
 	Alert      *event.Alert     // the last one that says in which state the alarm is; nil if none is kept
 	Advisories []event.Advisory // open ones, the oldest first
+	Alarms     ToolAlarms
 }
 
 // StripLetter returns the letter of a verdict in a strip: h, f, u, l, n, s, or ? for one of a

@@ -357,7 +357,24 @@ func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
 	case err != nil:
 		return nil, failed("the list of alarms", err)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range all {
+		h.setState(&all[i])
+	}
 	return map[string]any{"alarms": list(all)}, nil
+}
+
+// setState says how an alarm stands that is open, also in the magazine: its last alert may say
+// only that its tool left the spindle. h.mu must be held.
+func (h *Hub) setState(a *summary.Alarm) {
+	m := h.machines[a.Machine]
+	if m == nil {
+		return
+	}
+	if i := slices.IndexFunc(m.tools, func(t summary.ToolAlarm) bool { return t.Incident == a.Incident }); i >= 0 {
+		a.State, a.Magazine = m.tools[i].Alarm, m.inMagazine(m.tools[i])
+	}
 }
 
 var incidentName = regexp.MustCompile(`^A-[A-Z2-7]{8}$`)
@@ -414,6 +431,9 @@ func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 		if err == nil {
 			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
+			h.mu.Lock()
+			h.setState(a.Alarm)
+			h.mu.Unlock()
 		}
 	}
 	m, at := h.snapshot(a.Machine)

@@ -243,6 +243,9 @@ func patchOf(was, t *Tile) []byte {
 	patchValue(&p, "left", was.Left, t.Left)
 	patchValue(&p, "instruction", was.Instruction, t.Instruction)
 	patchValue(&p, "models", was.Models, t.Models)
+	if !reflect.DeepEqual(was.Magazine, t.Magazine) {
+		p.set("magazine", t.Magazine)
+	}
 	if !reflect.DeepEqual(was.Advisories, t.Advisories) {
 		p.set("advisories", t.Advisories)
 	}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
 )
 
 // fleetPage is the page of the fleet as a program of its own would write it: it knows nothing
@@ -140,6 +141,9 @@ func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
 	case "alert":
 		a := testAlert(seq)
 		a.Machine, a.ID, a.Incident, a.Alarm = name, fmt.Sprint(name, seq), "A-K3ZQ7M2P", rapid.SampledFrom([]string{"raised", "acknowledged", "shelved", "normal"}).Draw(t, "alarm")
+		if a.Tool = rapid.SampledFrom([]string{"", "T1", "T2"}).Draw(t, "tool"); a.Tool != "" {
+			a.Incident, a.Magazine = "A-K3ZQ7M2Q", rapid.Bool().Draw(t, "magazine")
+		}
 		h.Alert(a)
 	case "advisory":
 		h.Advisory(event.Advisory{
@@ -152,6 +156,55 @@ func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
 		if rapid.IntRange(0, 4).Draw(t, "really") == 0 {
 			h.Alert(event.Alert{Machine: name, State: event.Retired})
 		}
+	}
+}
+
+// An alarm of a tool that left the spindle is open: the tile, the list of alarms and the alarm itself say so.
+func TestMagazine(t *testing.T) {
+	h := NewHub(Config{
+		Alarms: func(summary.AlarmFilter) ([]summary.Alarm, error) {
+			return []summary.Alarm{{Incident: "A-K3ZQ7M2P", Machine: testMachine, State: "normal", Cleared: t0}, {Incident: "A-K3ZQ7M2Q", Machine: testMachine, State: "normal", Cleared: t0}}, nil
+		},
+		Alarm: func(incident string) (summary.AlarmDetail, error) {
+			return summary.AlarmDetail{Machine: testMachine, Alarm: summary.Alarm{Incident: incident, Machine: testMachine, State: "normal", Cleared: t0}}, nil
+		},
+	})
+	said := func() (all []string) {
+		for _, path := range []string{"/api/alarms", "/api/alarms/A-K3ZQ7M2P"} {
+			var got struct {
+				Alarms []summary.Alarm
+				Alarm  summary.Alarm
+			}
+			if err := json.Unmarshal(get(h, http.MethodGet, path).Body.Bytes(), &got); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range append(got.Alarms, got.Alarm) {
+				if a.Incident != "" {
+					all = append(all, fmt.Sprint(a.State, " ", a.Magazine))
+				}
+			}
+		}
+		return append(all, string(encode(tiles(h)[testMachine].Magazine)))
+	}
+	r := testResult(1)
+	r.Tool, r.Alarm, r.Incident = "T07", "raised", "A-K3ZQ7M2P"
+	h.Result(r)
+	if got, want := said(), []string{"raised false", "normal false", "raised false", "null"}; !slices.Equal(got, want) {
+		t.Errorf("in the spindle: %q, want %q", got, want)
+	}
+	a := testAlert(2)
+	a.State, a.Reason, a.Alarm, a.Incident = event.Cleared, "tool_change", "normal", "A-K3ZQ7M2P"
+	h.Alert(a)
+	r = testResult(2)
+	r.Tool, r.Alarm, r.Incident = "T08", "normal", ""
+	h.Result(r)
+	if got, want := said(), []string{"raised true", "normal false", "raised true", `[{"tool":"T07","incident":"A-K3ZQ7M2P","alarm":"raised","since":"` + a.Since.UTC().Format(time.RFC3339Nano) + `"}]`}; !slices.Equal(got, want) {
+		t.Errorf("in the magazine: %q, want %q", got, want)
+	}
+	a.ID, a.State, a.Reason, a.Magazine = "ack", event.Acknowledged, "", true
+	h.Alert(a)
+	if got, want := said(), []string{"normal false", "normal false", "normal false", "null"}; !slices.Equal(got, want) {
+		t.Errorf("acknowledged when the condition was over: %q, want %q", got, want)
 	}
 }
 

@@ -168,9 +168,12 @@ func (h *Hub) ResultAt(r event.Result, at time.Time) {
 	})
 }
 
-// Alert shows an alert. One whose id the hub holds already is dropped. One that says
-// that the machine is retired takes the machine away.
-func (h *Hub) Alert(a event.Alert) {
+// Alert shows an alert that has just come. One whose id the hub holds already is dropped. One that
+// says that the machine is retired takes the machine away.
+func (h *Hub) Alert(a event.Alert) { h.AlertAt(a, h.now()) }
+
+// AlertAt shows an alert as Alert does. At is when it came, as for ResultAt.
+func (h *Hub) AlertAt(a event.Alert, at time.Time) {
 	if a.State == event.Retired {
 		h.retire(a.Machine)
 		return
@@ -179,7 +182,7 @@ func (h *Hub) Alert(a event.Alert) {
 		a.Score = 0
 	}
 	a.Since, a.At = writable(a.Since), writable(a.At)
-	h.change(a.Machine, func(m *machine) bool { return m.alert(a) })
+	h.change(a.Machine, func(m *machine) bool { return m.alert(a, at) })
 }
 
 // Advisory shows an advisory. One whose id the hub holds already is dropped, and so is

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/summary"
 )
 
 // machine is what a hub keeps of one machine.
@@ -41,6 +42,7 @@ type machine struct {
 	advised    ring[event.Advisory]
 	open       []event.Advisory // open ones, the oldest first
 	kept       ring[event.Evidence]
+	tools      summary.ToolAlarms
 	remembered map[string]bool // ids of alerts and advisories that Remember brought and that have not come since
 	refusedAt  time.Time       // since when the monitor refuses the machine's windows; zero if it does not
 
@@ -144,6 +146,12 @@ func (m *machine) standing() (alarm, incident string) {
 	return a.Alarm, a.Incident
 }
 
+// inMagazine reports whether an alarm is open and its tool is not in the spindle.
+func (m *machine) inMagazine(a summary.ToolAlarm) bool {
+	_, inSpindle := m.standing()
+	return a.Incident != "" && a.Incident != inSpindle && (m.lastResult == nil || a.Tool != m.lastResult.Tool)
+}
+
 // calls returns 1 if the alarm of the machine calls people, else 0.
 func (m *machine) calls() int {
 	if word, _ := m.standing(); calls(word) {
@@ -235,6 +243,7 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 		return true
 	}
 	m.wear(&r)
+	m.tools.Result(&r, at)
 	m.sensors = r.Sensors
 	r.Sensors, r.Ranges, r.ID = nil, nil, ""
 	m.lastResult = &r
@@ -312,11 +321,12 @@ func isNew[E any](m *machine, r *ring[E], id string, isIt func(*E) bool) bool {
 }
 
 // alert adds an alert. It reports false if the machine has it already.
-func (m *machine) alert(a event.Alert) bool {
+func (m *machine) alert(a event.Alert, at time.Time) bool {
 	if !isNew(m, &m.alerts, a.ID, func(x *event.Alert) bool { return x.ID == a.ID }) {
 		return false
 	}
 	*m.alerts.next() = a
+	m.tools.Alert(&a, at)
 	m.shorten()
 	if a.Alarm != "" && !a.Aside() && !isBefore(&a, m.lastChange) {
 		m.lastChange = &a

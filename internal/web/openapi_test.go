@@ -225,6 +225,9 @@ func fillHub(h *Hub) {
 		r.Threshold, r.Model = 0.5, "m1"
 		h.Result(r)
 	}
+	gone := testAlert(1)
+	gone.ID, gone.Tool, gone.State, gone.Reason, gone.Alarm, gone.Incident = "gone", "T06", event.Cleared, "tool_change", "normal", "A-K3ZQ7M2Q"
+	h.Alert(gone)
 	late := testResult(0)
 	late.Epoch, late.Late, late.Class, late.Unknown = "00000000000000a0", true, "worn", "ambiguous"
 	h.Result(late)

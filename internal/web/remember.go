@@ -1,6 +1,10 @@
 package web
 
-import "github.com/flank-tcm/flank/internal/summary"
+import (
+	"time"
+
+	"github.com/flank-tcm/flank/internal/summary"
+)
 
 // Remember shows what was kept of a machine before the program began: its last verdicts, its
 // last result, the state of its alarm, and its open advisories. The topic of alerts may be read
@@ -27,8 +31,9 @@ func (h *Hub) Remember(kept summary.Machine) {
 				h.setLayout(m, facts.Layout)
 			}
 		}
+		m.tools = kept.Alarms
 		m.remembered = make(map[string]bool)
-		if a := kept.Alert; a != nil && m.alert(*a) {
+		if a := kept.Alert; a != nil && m.alert(*a, time.Time{}) {
 			m.remembered[a.ID] = true
 		}
 		for _, a := range kept.Advisories {

@@ -29,6 +29,8 @@ type Tile struct {
 	Score     *float64      `json:"score,omitempty"`      // of the last window that the model judged
 	Threshold *float64      `json:"threshold,omitempty"`  // score from which on a window counts as faulty for the alarm
 
+	Magazine []TileAlarm `json:"magazine,omitempty"` // open alarms of tools that are not in the spindle, the one that changed last at the end
+
 	Wear *TileWear `json:"wear,omitempty"`
 	Left *TileLeft `json:"left,omitempty"`
 
@@ -67,6 +69,14 @@ type TileWear struct {
 type TileLeft struct {
 	Holes   []*float64 `json:"holes,omitempty"`
 	Windows []*float64 `json:"windows,omitempty"` // of cutting
+}
+
+// TileAlarm is an open alarm of a tool in the magazine.
+type TileAlarm struct {
+	Tool     string     `json:"tool"`
+	Incident string     `json:"incident"`
+	Alarm    string     `json:"alarm"` // its state, in the words of a result
+	Since    *time.Time `json:"since,omitempty"`
 }
 
 // TileAdvisory is an open advisory.
@@ -124,6 +134,11 @@ func (m *machine) tile(now time.Time) *Tile {
 		}
 		if judged(r) {
 			t.Score = ptr(math.Round(r.Score*1000) / 1000)
+		}
+	}
+	for _, a := range m.tools {
+		if m.inMagazine(a) {
+			t.Magazine = append(t.Magazine, TileAlarm{a.Tool, a.Incident, a.Alarm, known(a.Since)})
 		}
 	}
 	t.Wear, t.Left = m.wornTile()

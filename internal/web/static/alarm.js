@@ -14,6 +14,7 @@ import { Evidence } from "./evidence.js";
 import { hours } from "./tools.js";
 
 const answers = ["acknowledge", "shelve", "unshelve", "suppress", "unsuppress", "out_of_service", "in_service"]; // to an open alarm
+export const answersAside = answers.slice(0, 3); // the same, in the magazine: the others are of the whole machine
 
 const judged = (p) => p.verdict === "healthy" || p.verdict === "faulty";
 const marks = new Set(["marked_false", "unmarked_false"]);
@@ -27,15 +28,17 @@ const add = (list, more = []) => {
 };
 
 // summaryOf returns what the alerts of an incident say together: the alert that raised it last,
-// the state of the alarm now, and whether a person called it false.
-export function summaryOf(alerts, incident) {
+// the state of the alarm now, and whether a person called it false. waits is the alarm in the
+// tile of its machine if its tool is in the magazine.
+export function summaryOf(alerts, incident, tile) {
   const all = alerts.filter((a) => !a.incident || a.incident === incident);
   const cause = all.findLast((a) => a.reasons || a.trace) ?? all.findLast((a) => a.state === "raised" || a.state === "reactivated") ?? all[0];
   const last = all.findLast((a) => !marks.has(a.state) && a.state !== "refused");
   const marked = all.findLast((a) => a.false_alarm || marks.has(a.state));
-  const over = last?.state === "cleared";
+  const waits = tile?.magazine?.find((x) => x.incident === incident), open = waits ?? (tile?.incident === incident ? tile : undefined);
+  const over = !open && (last?.state === "cleared" || (last?.magazine && last.alarm === "normal"));
   const falseAlarm = marked !== undefined && marked.state !== "unmarked_false";
-  return { all, cause, over, word: over ? "over" : last?.alarm || last?.state || "", cleared: over ? last : undefined, falseAlarm };
+  return { all, cause, over, waits, word: over ? "over" : open?.alarm || last?.alarm || last?.state || "", cleared: over ? last : undefined, falseAlarm };
 }
 
 // wordsOf says in the page's language and time zone what happened to an alarm. An alert of a
@@ -65,7 +68,7 @@ export function Alarm({ name: incident }) {
     if (error) return html`<${Empty} title=${t("alarm.gone", { incident })}><p>${error.status === 404 ? t("alarm.gone.says") : error.message}</p>${error.status === 404 && html`<pre>monitor alerts show ${incident}</pre>`}<p><a href=${href.fleet()}>${t("nav.fleet")}</a></p><//>`;
     return html`<h1>${incident}</h1><p class="says">${t("loading")}</p>`;
   }
-  const s = summaryOf(alerts, incident), { cause } = s;
+  const s = summaryOf(alerts, incident, live?.tile ?? data?.tile), { cause } = s;
   const name = data?.machine || live?.machine || cause.machine;
   const kept = evidence.find((e) => e.alert === cause.id);
   return html`<article class="alarm-page" data-incident=${incident} data-machine=${name}>
@@ -93,7 +96,7 @@ function Head({ incident, name, previous, next }) {
 const shapes = { raised: "raised", reactivated: "raised", acknowledged: "acknowledged", returned: "returned", shelved: "shelved", suppressed: "suppressed", out_of_service: "suppressed", over: "raised" };
 
 function Summary({ s, incident, name, offline }) {
-  const { cause, word, over } = s, loud = !over && isLoud({ alarm: word });
+  const { cause, word, over, waits } = s, loud = !over && !waits && isLoud({ alarm: word });
   const tile = { name, alarm: over ? "" : word, incident, tool: cause.tool };
   const wear = cause.wear && { um: cause.wear.wear_um, low_um: cause.wear.wear_low_um, high_um: cause.wear.wear_high_um };
   const left = cause.wear && leftOf(cause.wear);
@@ -110,11 +113,11 @@ function Summary({ s, incident, name, offline }) {
     cause.model && [t("machine.model"), html`<a href=${href.model(cause.model)}>${cause.model}</a>`],
   ].filter(Boolean);
   return html`<section class=${`card summary-card ${offline || over ? "calm" : loud ? "alarm" : "warn"}`} data-state=${word}>
-    <p class="word"><${Icon} shape=${shapes[word] ?? "raised"} big /><strong id="state">${over ? t("alarm.over") : wordOf("alarm", word)}</strong>${s.falseAlarm && html`<span class="chip warn" id="marked">${t("alarm.marked")}</span>`}</p>
+    <p class="word"><${Icon} shape=${shapes[word] ?? "raised"} big /><strong id="state">${over ? t("alarm.over") : wordOf("alarm", word)}</strong>${waits && html`<span class="chip warn" id="waits">${t("alarm.in_magazine")}</span>`}${s.falseAlarm && html`<span class="chip warn" id="marked">${t("alarm.marked")}</span>`}</p>
     <h1>${[short(name), cause.tool && `${t("tool")} ${cause.tool}`, cause.hole && `${t("hole")} ${cause.hole}`, incident].filter(Boolean).join(" · ")}</h1>
-    <p class="does">${over ? wordsOf(s.cleared) : wordsOf(cause)}</p>
-    ${over && html`<p class="was">${t("alarm.was", { since: clock(cause.since), faulty: cause.faulty, of: cause.of, score: (cause.score ?? 0).toFixed(2) })}</p>`}
-    ${!over && html`<${Buttons} tile=${tile} only=${[...answers, ...(s.falseAlarm ? [] : ["mark_false"])]} />`}
+    <p class="does">${waits ? t("alarm.waits", { tool: waits.tool }) : over ? wordsOf(s.cleared) : wordsOf(cause)}</p>
+    ${(over || waits) && html`<p class="was">${t("alarm.was", { since: clock(cause.since), faulty: cause.faulty, of: cause.of, score: (cause.score ?? 0).toFixed(2) })}</p>`}
+    ${!over && html`<${Buttons} tile=${tile} only=${[...(waits ? answersAside : answers), ...(s.falseAlarm ? [] : ["mark_false"])]} />`}
     ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} /></p>`}
     <dl class="facts">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
   </section>`;
@@ -205,6 +208,6 @@ const happened = { raised: "raised", reactivated: "raised", cleared: "cleared", 
 // Done lists who did what, the oldest first.
 function Done({ all }) {
   return html`<section class="card done" aria-labelledby="done-title"><h2 id="done-title">${t("alarm.done")}</h2>
-    <ol id="history">${all.map((a) => html`<li key=${a.id} data-state=${a.state}><${Icon} shape=${happened[a.state] ?? "info"} /><time datetime=${a.at}>${full(a.at)}</time><p><strong>${wordOf("machine.did", a.state)}</strong> ${wordsOf(a)}</p></li>`)}</ol>
+    <ol id="history">${all.map((a) => html`<li key=${a.id} data-state=${a.state}><${Icon} shape=${happened[a.state] ?? "info"} /><time datetime=${a.at}>${full(a.at)}</time><p><strong>${wordOf("machine.did", a.state === "cleared" && a.reason === "tool_change" ? a.reason : a.state)}</strong> ${wordsOf(a)}</p></li>`)}</ol>
   </section>`;
 }

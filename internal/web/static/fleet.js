@@ -113,6 +113,7 @@ class Tile extends Component {
       <p class="state"><${Icon} shape=${offline ? "lost" : state.shape} big=${tv} /><strong>${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${isLoud(tile) && tile.since && html` <span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
       ${bad && does && html`<p class="does">${does}</p>`}
       <p class="what">${tile.tool ? html`<span>${t("tool")} <b>${tile.tool}</b></span>` : html`<span>${t("tile.no_tool")}</span>`}${tile.hole && html`<span>${t("hole")} <b>${tile.hole}</b></span>`}</p>
+      ${tile.magazine?.length > 0 && html`<p class="what magazine">${t("tile.magazine", { n: tile.magazine.length })}</p>`}
       <${WearBar} tile=${tile} />
       <${Strip} strip=${tile.strip} />
       ${tile.advisories?.length > 0 && html`<ul class="advisories">${tile.advisories.slice(0, 3).map((a) => html`<${Advisory} advisory=${a} />`)}${more > 0 && html`<li>${t("tile.more", { n: more })}</li>`}</ul>`}
@@ -121,7 +122,7 @@ class Tile extends Component {
   }
 }
 
-const matches = (tile, words) => words.every((w) => `${tile.name} ${tile.tool ?? ""} ${tile.hole ?? ""} ${tile.incident ?? ""} ${tile.layout ?? ""}`.toLowerCase().includes(w));
+const matches = (tile, words) => words.every((w) => `${tile.name} ${tile.tool ?? ""} ${tile.hole ?? ""} ${tile.incident ?? ""} ${(tile.magazine ?? []).map((a) => `${a.tool} ${a.incident}`).join(" ")} ${tile.layout ?? ""}`.toLowerCase().includes(w));
 
 // Summary counts machines by what they need.
 function Summary({ machines, now, offline }) {

@@ -11,6 +11,7 @@ import { announce } from "./alarms.js";
 import { Chip, Icon, WearBar, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
 import { Lanes } from "./lanes.js";
 import { Tools } from "./tools.js";
+import { answersAside } from "./alarm.js";
 import { Channels, keep, useUsual } from "./channels.js";
 import { Spectrum } from "./spectrum.js";
 
@@ -56,6 +57,7 @@ export function Machine({ name, query }) {
   return html`<div class="machine" data-machine=${data.name}>
     <${Head} name=${name} tile=${data} now=${now} offline=${offline} />
     <${Now} tile=${data} now=${now} offline=${offline} />
+    <${Magazine} tile=${data} />
     <${Lanes} key=${name} tile=${data} results=${data.results} now=${now} query=${query} />
     <${Tools} tile=${data} now=${now} />
     <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} usual=${usual} advisories=${data.advisories} onSpectrum=${setChannel} />
@@ -118,9 +120,20 @@ function Now({ tile, now, offline }) {
   </div>`;
 }
 
+// Magazine lists the open alarms of tools that are not in the spindle.
+function Magazine({ tile }) {
+  if (!tile.magazine?.length) return null;
+  return html`<section class="card magazine" aria-labelledby="magazine-title"><h2 id="magazine-title">${t("machine.magazine")}</h2><p class="says">${t("machine.magazine.says")}</p>
+    <div class="scroll"><table><thead><tr>${["tool", "alarm", "state"].map((k) => html`<th scope="col">${t(`machine.alarms.${k}`)}</th>`)}<th scope="col">${t("alarm.faulty_since")}</th><td /></tr></thead>
+      <tbody>${tile.magazine.toReversed().map((a) => html`<tr key=${a.incident} data-incident=${a.incident}><th scope="row">${a.tool || t("machine.tool.unnamed")}</th><td><a href=${href.alarm(a.incident)}>${a.incident}</a></td><td>${inMagazine(a.alarm)}</td><td>${a.since ? moment(a.since) : "–"}</td><td><${Buttons} tile=${{ ...a, name: tile.name }} only=${answersAside} /></td></tr>`)}</tbody></table></div>
+  </section>`;
+}
+
+const inMagazine = (word) => `${wordOf("alarm", word)}, ${t("alarm.in_magazine")}`;
+
 // Alarms lists the machine's last alarms. It asks again when something happened to one.
 function Alarms({ tile }) {
-  const at = [tile.incident, tile.alarm, tile.alerts.at(-1)?.id].join(" ");
+  const at = [tile.incident, tile.alarm, tile.alerts.at(-1)?.id, tile.magazine?.map((a) => a.incident)].join(" ");
   const { data, error } = useFetch(`/api/alarms?${new URLSearchParams({ machine: tile.name, limit: 20, at })}`);
   const before = useRef();
   if (data) before.current = data;
@@ -130,6 +143,6 @@ function Alarms({ tile }) {
     ${before.current && !all.length && html`<p class="says none">${t("machine.alarms.none")}</p>`}
     ${all.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label=${t("machine.alarms.list")}><table><thead><tr>${["raised", "alarm", "tool", "wear", "windows", "ended", "state"].map((k) => html`<th scope="col">${t(`machine.alarms.${k}`)}</th>`)}</tr></thead>
       <tbody>${all.map((a) => html`<tr key=${a.incident}><td>${full(a.raised ?? a.since)}</td><th scope="row"><a href=${href.alarm(a.incident)}>${a.incident}</a></th><td>${a.tool || "–"}</td><td>${a.wear_um === undefined ? "–" : `${Math.round(a.wear_um)} µm`}</td><td>${a.of ? t("machine.of", { n: a.faulty, of: a.of }) : "–"}</td>
-        <td>${Number.isNaN(instant(a.cleared)) ? "–" : moment(a.cleared)}</td><td><${Icon} shape=${Number.isNaN(instant(a.cleared)) ? "raised" : "cleared"} /> ${Number.isNaN(instant(a.cleared)) ? wordOf("alarm", a.state) : t("machine.alarms.over")}${a.false_alarm ? ` · ${t("machine.alarms.false")}` : ""}</td></tr>`)}</tbody></table></div>`}
+        <td>${a.state !== "normal" || !a.cleared ? "–" : moment(a.cleared)}</td><td><${Icon} shape=${a.state === "normal" ? "cleared" : "raised"} /> ${a.state === "normal" ? t("machine.alarms.over") : a.magazine ? inMagazine(a.state) : wordOf("alarm", a.state)}${a.false_alarm ? ` · ${t("machine.alarms.false")}` : ""}</td></tr>`)}</tbody></table></div>`}
   </section>`;
 }
