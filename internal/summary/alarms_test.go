@@ -37,7 +37,7 @@ func TestToolAlarms(t *testing.T) {
 		"declared new":                   {[]any{alert("T1", "", event.ToolIsNew, "normal", "", false)}, ""},
 		"back, not announced, and gone":  {[]any{said("T1", a, "raised"), said("T2", "", "normal")}, "T1 A-22222222 raised"},
 		"over while it was back":         {[]any{said("T1", a, "acknowledged"), said("T1", "", "normal"), said("T2", "", "normal")}, ""},
-		"the machine's mask has ended": {[]any{said("T1", a, "suppressed"), said("T2", "", "suppressed"), alert("T2", "", event.Unsuppressed, "normal", "", false)}, "T1 A-22222222 raised"},
+		"the machine's mask has ended":   {[]any{said("T1", a, "suppressed"), said("T2", "", "suppressed"), alert("T2", "", event.Unsuppressed, "normal", "", false)}, "T1 A-22222222 raised"},
 		"two tools":                      {[]any{alert("T2", b, event.Raised, "raised", "", false), said("T2", b, "raised"), said("T3", "", "normal")}, "T1 A-22222222 raised; T2 A-33333333 raised"},
 		"a refused command and a mark":   {[]any{alert("T2", "", event.Refused, "normal", "", false), alert("T1", a, event.MarkedFalse, "normal", "", false)}, "T1 A-22222222 raised"},
 		"another tool's late window":     {[]any{late}, "T1 A-22222222 raised"},

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -156,6 +157,40 @@ func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
 		if rapid.IntRange(0, 4).Draw(t, "really") == 0 {
 			h.Alert(event.Alert{Machine: name, State: event.Retired})
 		}
+	}
+}
+
+// A machine that is not watched: its tile says why once, and the system lists it with the command that helps.
+func TestUnwatched(t *testing.T) {
+	h := NewHub(Config{System: func(context.Context) System { return System{Problems: []Problem{{"a disk", "du"}}} }})
+	advise := func(machine string, kind event.AdvisoryKind, text string) {
+		h.Advisory(event.Advisory{ID: machine, Machine: machine, Kind: kind, State: event.Raised, Severity: "warning", Since: t0, At: t0, Text: text})
+	}
+	advise("acme/b", event.RefusedAdvisory, "b: NOT WATCHED, no model is deployed for it with layout two. Deploy one: `trainer promote MODEL --for MACHINE`")
+	advise("acme/a", event.SilenceAdvisory, "a: SILENT, no window to judge since 10:00")
+	advise("acme/c", event.DriftAdvisory, "c: drift")
+	advise("acme/d", event.RefusedAdvisory, "d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model")
+	want := []Problem{
+		{"acme/a: SILENT, no window to judge since 10:00", ""},
+		{"acme/b: NOT WATCHED, no model is deployed for it with layout two. Deploy one", "trainer promote MODEL --for acme/b"},
+		{"acme/d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model", ""},
+		{"a disk", "du"},
+	}
+	if got := h.systemNow(t.Context()).Problems; !slices.Equal(got, want) {
+		t.Errorf("the problems are %q", got)
+	}
+	for machine, want := range map[string]string{
+		"acme/b": "no model is deployed for it with layout two. Deploy one: `trainer promote MODEL --for MACHINE`", "acme/d": "they are of another layout. Give its ingester the layout of the model",
+	} {
+		if got := tiles(h)[machine].Instruction.Args["text"]; got != want {
+			t.Errorf("the tile of %s says %q", machine, got)
+		}
+	}
+	for i := range 2 * mostUnwatched {
+		advise(fmt.Sprint("x", i), event.SilenceAdvisory, "silent")
+	}
+	if got := h.systemNow(t.Context()).Problems; len(got) != mostUnwatched+2 || got[mostUnwatched].What != "23 more machines are not watched" {
+		t.Errorf("of many machines the problems are %q", got)
 	}
 }
 

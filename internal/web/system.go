@@ -2,7 +2,10 @@ package web
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -117,11 +120,35 @@ func (h *Hub) systemNow(ctx context.Context) System {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.Status, s.LatencyMS = h.status, h.latency.latency()
+	s.Problems = slices.Concat(h.unwatched(), s.Problems)
 	s.Lag, s.Routes, s.Certificates, s.Problems = list(s.Lag), list(s.Routes), list(s.Certificates), list(s.Problems)
 	if s.Dead != nil {
 		s.Dead.Reasons = list(s.Dead.Reasons)
 	}
 	return s
+}
+
+const mostUnwatched = 20 // machines that are named among the problems
+
+// unwatched lists the machines that are not watched. h.mu must be held.
+func (h *Hub) unwatched() (all []Problem) {
+	more := 0
+	for _, name := range slices.Sorted(maps.Keys(h.machines)) {
+		a := h.machines[name].unwatched()
+		switch {
+		case a == nil:
+		case len(all) == mostUnwatched:
+			more++
+		default:
+			text, command, _ := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `")
+			what := strings.TrimPrefix(text, name[strings.LastIndexByte(name, '/')+1:]+": ")
+			all = append(all, Problem{name + ": " + what, strings.ReplaceAll(command, "MACHINE", name)})
+		}
+	}
+	if more > 0 {
+		all = append(all, Problem{fmt.Sprintf("%d more machines are not watched", more), ""})
+	}
+	return all
 }
 
 // list returns all, which is not nil: JSON has [] for it.

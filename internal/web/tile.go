@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -285,6 +286,9 @@ var advisoryKeys = map[event.AdvisoryKind]string{
 	event.DriftAdvisory:   "check_drift",
 }
 
+// cause matches what the text of an advisory says before the cause: the tile says it, too.
+var cause = regexp.MustCompile(`^[^:]*: (NOT WATCHED, (its windows are refused: )?|STOPPED, none of its windows is judged: )`)
+
 // instruction returns what a person should do about the machine, nil for nothing.
 func (m *machine) instruction(t *Tile) *Sentence {
 	if t.Incident != "" || calls(t.Alarm) || masked(t.Alarm) {
@@ -306,7 +310,7 @@ func (m *machine) instruction(t *Tile) *Sentence {
 	}
 	s := sentence(key, "subject", a.Subject, "status", a.Status, "flags", strings.Join(a.Flags, " "), "since", a.Since)
 	if a.Kind == event.RefusedAdvisory || a.Kind == event.StoppedAdvisory || !ok {
-		s.add("text", a.Text) // it names the cause, which differs
+		s.add("text", cause.ReplaceAllString(a.Text, "")) // it names the cause, which differs
 	}
 	return s
 }

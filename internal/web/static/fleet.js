@@ -6,7 +6,7 @@ import { setting } from "./settings.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
 import { ago, moment } from "./time.js";
-import { Advisory, Empty, Icon, Strip, WearBar, age, area, condition, isLoud, sentence, short, spaced } from "./parts.js";
+import { Advisory, Empty, Icon, Strip, WearBar, Words, age, area, condition, isLoud, sentence, short, spaced } from "./parts.js";
 import { Buttons } from "./commands.js";
 import { announce, toggleNotify, toggleSound } from "./alarms.js";
 import { FirstRun } from "./first.js";
@@ -93,6 +93,8 @@ function usePinned(grid, held, ...changes) {
   }, [held, ...changes]);
 }
 
+const saysWhy = new Set(["machine_stopped", "windows_refused"]); // a machine is not watched: its instruction is all there is to say
+
 // Tile is drawn again only if its machine changed or its age reads otherwise.
 class Tile extends Component {
   shouldComponentUpdate(next) {
@@ -105,18 +107,19 @@ class Tile extends Component {
     const state = condition(tile, now), old = age(tile, now);
     this.said = ago(old);
     this.key = state.key;
-    const more = Math.max(0, (tile.advisories?.length ?? 0) - 3) + (tile.more_advisories ?? 0);
+    const told = (tile.advisories ?? []).filter((a) => state.key !== "not_watched" || !saysWhy.has(a.kind));
+    const more = Math.max(0, told.length - 3) + (tile.more_advisories ?? 0);
     const does = sentence(tile.instruction), bad = state.key !== "normal";
     return html`<article class=${`tile ${offline ? "calm" : state.tone}`} data-machine=${tile.name} data-state=${state.key}>
       <${tv ? "h2" : "h3"} class="name"><a href=${href.machine(tile.name)} tabindex=${chosen ? 0 : -1} data-machine=${tile.name}>${short(tile.name)}</a><//>
       <span class="age" title=${t("tile.age")}>${offline ? "" : this.said}</span>
       <p class="state"><${Icon} shape=${offline ? "lost" : state.shape} big=${tv} /><strong>${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${isLoud(tile) && tile.since && html` <span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
-      ${bad && does && html`<p class="does">${does}</p>`}
+      ${bad && does && html`<p class="does"><${Words} text=${does} /></p>`}
       <p class="what">${tile.tool ? html`<span>${t("tool")} <b>${tile.tool}</b></span>` : html`<span>${t("tile.no_tool")}</span>`}${tile.hole && html`<span>${t("hole")} <b>${tile.hole}</b></span>`}</p>
       ${tile.magazine?.length > 0 && html`<p class="what magazine">${t("tile.magazine", { n: tile.magazine.length })}</p>`}
       <${WearBar} tile=${tile} />
       <${Strip} strip=${tile.strip} />
-      ${tile.advisories?.length > 0 && html`<ul class="advisories">${tile.advisories.slice(0, 3).map((a) => html`<${Advisory} advisory=${a} />`)}${more > 0 && html`<li>${t("tile.more", { n: more })}</li>`}</ul>`}
+      ${told.length > 0 && html`<ul class="advisories">${told.slice(0, 3).map((a) => html`<${Advisory} advisory=${a} />`)}${more > 0 && html`<li>${t("tile.more", { n: more })}</li>`}</ul>`}
       ${!tv && isLoud(tile) && html`<${Buttons} tile=${tile} only=${["acknowledge", "shelve"]} />`}
     </article>`;
   }

@@ -8,7 +8,7 @@ import { t } from "./text.js";
 import { ago, clock, full, instant, moment } from "./time.js";
 import { Buttons, hear } from "./commands.js";
 import { announce } from "./alarms.js";
-import { Chip, Icon, WearBar, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
+import { Chip, Icon, WearBar, Words, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
 import { Lanes } from "./lanes.js";
 import { Tools } from "./tools.js";
 import { answersAside } from "./alarm.js";
@@ -105,7 +105,7 @@ function Now({ tile, now, offline }) {
   return html`<div class="now-row">
     <section class=${`card now ${offline ? "calm" : state.tone}`} data-state=${state.key} data-incident=${tile.incident} aria-labelledby="state">
       <p class="word"><${Icon} shape=${offline ? "lost" : state.shape} big /><strong id="state">${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${open && tile.since && html`<span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
-      <p class="does">${does || t(state.key === "normal" ? "machine.nothing" : state.key === "learning" ? "machine.learning" : state.key === "at_limit" ? "machine.at_limit" : "machine.nothing")}</p>
+      <p class="does"><${Words} text=${does || t(state.key === "normal" ? "machine.nothing" : state.key === "learning" ? "machine.learning" : state.key === "at_limit" ? "machine.at_limit" : "machine.nothing")} /></p>
       ${open && html`<p class="facts-line">${[cause && tile.instruction?.args?.faulty === undefined && t("machine.k_of_n", { faulty: cause.faulty, of: cause.of, k: cause.k }), last && t("machine.by_whom", { state: wordOf("machine.did", last.state), by: last.by, at: clock(last.at) }), last?.note].filter(Boolean).join(" · ")}</p>`}
       ${open && tile.incident && html`<p class="why-link"><a href=${href.alarm(tile.incident)}>${t("machine.why", { incident: tile.incident })}</a></p>`}
       <${Buttons} tile=${tile} />
@@ -115,7 +115,7 @@ function Now({ tile, now, offline }) {
       ${tile.wear || tile.verdict === "learning" ? html`<${WearBar} tile=${tile} />` : html`<p class="says">${t("machine.life.none")}</p>`}
       ${wear && !left && html`<p class="says">${t("machine.left.unknown")}</p>`}
       <h2>${t("machine.advisories")}</h2>
-      ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<p>${a.text}</p>`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}
+      ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<p><${Words} text=${a.text} /></p>`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}
     </section>
   </div>`;
 }

@@ -24,6 +24,9 @@ export function sentence(part) {
   return has(`say.${part.key}`) ? t(`say.${part.key}`, args) : part.text ?? String(part.key).replaceAll("_", " ");
 }
 
+// Words shows a text, and what is in ` ` in it as a command, of which no word is broken.
+export const Words = ({ text }) => text.split("`").map((part, i) => (i % 2 ? html`<code>${part.split(" ").map((w) => html`<span>${w}</span> `)}</code>` : part));
+
 // The last part of a machine's name, and the path before it.
 export const short = (name) => name.slice(name.lastIndexOf("/") + 1);
 export const area = (name) => name.slice(0, Math.max(0, name.lastIndexOf("/")));
