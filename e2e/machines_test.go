@@ -650,6 +650,58 @@ func TestPageIsAccessible(t *testing.T) {
 	b.quiet("/api/alarms", "/tools", "/spectrum") // this program keeps no alarms and no tools
 }
 
+// A machine that no model is deployed for: its tile says so once, and the system lists it. Before the first
+// machine, the page shows how far the program has prepared itself.
+func TestPageOfUnwatchedMachine(t *testing.T) {
+	s := newShop(t, 0)
+	s.hub.Status(web.Status{Phase: web.Training, Fraction: 0.4})
+	b := openBrowser(t, s.url())
+	b.until(`document.querySelector('.steps .now')?.textContent === 'Training'`)
+	b.fits("first-run")
+	if h := js[[]float64](b, `[...document.querySelectorAll('.steps li')].map((x) => x.offsetHeight)`); len(h) != 3 || h[0] != h[1] || h[1] != h[2] {
+		t.Errorf("the steps are %v pixels high", h)
+	}
+	const name = "acme/spore/bay2/line1/usk26"
+	s.hub.Status(web.Status{Phase: web.Monitoring, Fraction: -1})
+	s.hub.Advisory(event.Advisory{
+		ID: "r", Machine: name, Kind: event.RefusedAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(),
+		Text: "usk26: NOT WATCHED, no model is deployed for it with layout gun-drill. Deploy one: `trainer promote MODEL --for MACHINE`",
+	})
+	b.until(tile(name, ".does code") + `?.textContent === 'trainer promote MODEL --for MACHINE'`)
+	if said := js[string](b, tile(name, "")+".innerText"); strings.Contains(said, "`") || strings.Contains(said, "NOT WATCHED") || strings.Contains(said, "Windows refused") {
+		t.Errorf("the tile says:\n%s", said)
+	}
+	b.fits("not-watched")
+	b.open("#/m/" + name)
+	b.until(`document.querySelector('.open-advisories code') && !document.querySelector('main').innerText.includes('` + "`" + `')`)
+	b.fits("machine-not-watched")
+	b.open("#/system")
+	b.until(`document.querySelector('.problems .what')?.textContent.includes('` + name + `: NOT WATCHED') && document.querySelector('.problems pre').textContent === 'trainer promote MODEL --for ` + name + `'`)
+	b.accessible("system with a machine that is not watched")
+	b.fits("system-not-watched")
+	b.quiet("/api/")
+}
+
+// Of a model that has judged for an hour, the hour is in the middle of a time axis of six.
+func TestPageOfYoungModel(t *testing.T) {
+	s := newShop(t, 1, func(c *web.Config, _ *web.Protection) {
+		c.ListModels, c.Model = shopModels, shopModel
+		c.ModelUse = func(id string, from, to time.Time) (past.ModelUse, error) {
+			u, err := shopUse(id, from, to)
+			u.T, u.Judged, u.Unknown = u.T[:1], u.Judged[:1], u.Unknown[:1]
+			u.Trials[0].T, u.Trials[0].Hours = u.T, u.Trials[0].Hours[:1]
+			return u, err
+		}
+	})
+	b := openBrowser(t, s.url()+"#/model/m")
+	b.until(`document.querySelectorAll('main canvas').length === 3`)
+	b.fits("young-model")
+	if got := js1[[]float64](b, "model.js", "[...x.around(7200, 7200), ...x.around(0, 36000)]"); !slices.Equal(got, []float64{7200 - 3*3600, 7200 + 3*3600, 0, 36000}) {
+		t.Errorf("the axes reach over %v", got)
+	}
+	b.quiet("/api/")
+}
+
 func shopSystem(context.Context) web.System {
 	missing := uint64(3)
 	return web.System{

@@ -361,7 +361,8 @@ func TestPageMachineHistory(t *testing.T) {
 	b.until(`[...document.querySelectorAll('.numbers thead th')].length === 12 && document.querySelector('.numbers .pages')?.textContent.includes('1 /')`)
 	js[bool](b, `(document.querySelector('.as-table').click(), true)`)
 
-	// The tools before this one.
+	// This tool and those before it.
+	b.until(`document.querySelector('#tools-title')?.textContent === 'This tool and those before it' && getComputedStyle(document.querySelector('.tools .list')).display === 'block'`)
 	b.until(`document.querySelectorAll('.tools tbody tr').length === 20 && document.querySelectorAll('.tools canvas').length === 2`)
 	js[bool](b, `(document.querySelector('.tools tbody tr:nth-child(3) button').click(), true)`)
 	b.until(`document.querySelector('.tools tr.strong button').textContent === document.querySelector('.tools tbody tr:nth-child(3) button').textContent`)

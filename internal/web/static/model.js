@@ -7,11 +7,17 @@ import { href } from "./route.js";
 import { t } from "./text.js";
 import { moment } from "./time.js";
 import { ticks, timeOf } from "./chart.js";
-import { Empty, number, short } from "./parts.js";
+import { Empty, Words, number, short } from "./parts.js";
 
 const Card = ({ id, title, children, wide }) => html`<section class=${wide ? "card wide" : "card"} aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>`;
 
 const colour = (name) => getComputedStyle(document.body).getPropertyValue(`--${name}`).trim();
+
+// around returns the range of times of an axis: six hours at least, so that a few points lie in the middle.
+export function around(lo, hi) {
+  const pad = Math.max(0, 6 * 3600 - (hi - lo)) / 2;
+  return [lo - pad, hi + pad];
+}
 
 // Shares draws shares by hour: lines are [colour, values].
 function Shares({ t: hours, lines, label, least = 0.05 }) {
@@ -21,7 +27,7 @@ function Shares({ t: hours, lines, label, least = 0.05 }) {
     const plot = new uPlot({
       width: box.current.clientWidth, height: 220, legend: { show: false }, cursor: { drag: { x: false, y: false } },
       tzDate: timeOf,
-      scales: { y: { range: (u, lo, hi) => [0, Math.max(least, hi ?? 0)] } },
+      scales: { x: { range: (u) => around(u.data[0][0], u.data[0].at(-1)) }, y: { range: (u, lo, hi) => [0, Math.max(least, 1.1 * (hi ?? 0))] } },
       axes: [{ ...axis, size: 34, space: 70, values: ticks }, { ...axis, size: 52, values: (u, at) => at.map((v) => `${+(100 * v).toFixed(1)} %`) }],
       series: [{}, ...lines.map(([tone, , dash]) => ({ stroke: line(tone), width: 2, dash, points: { show: hours.length < 3 } }))],
     }, [hours, ...lines.map(([, values]) => values)], box.current);
@@ -60,7 +66,7 @@ function Trained({ card }) {
   ];
   return html`<dl class="facts">${facts.filter(([, v]) => v).map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
     ${!card.held_out && html`<p class="error">${t("model.not_held_out")}</p>`}
-    ${card.reasons.length > 0 && html`<h3>${t("model.reasons")}</h3><${Table} heads=${[t("model.about"), t("model.allows"), t("model.because"), t("model.do")]} rows=${card.reasons.map((r) => [r.about, t(`model.verdict.${r.level}`), r.because, r.do ?? "–"])} />`}
+    ${card.reasons.length > 0 && html`<h3>${t("model.reasons")}</h3><${Table} heads=${[t("model.about"), t("model.allows"), t("model.because"), t("model.do")]} rows=${card.reasons.map((r) => [r.about, t(`model.verdict.${r.level}`), html`<${Words} text=${r.because} />`, html`<${Words} text=${r.do ?? "–"} />`])} />`}
     ${card.not_known.length > 0 && html`<h3>${t("model.not_known")}</h3><ul class="list">${card.not_known.map((w) => html`<li>${w}</li>`)}</ul>`}
     ${card.data_count > 0 && html`<details><summary>${t("model.data", { n: card.data_count, windows: number(card.data_windows) })}</summary><ul class="list">${card.data.map((d) => html`<li>${d.name}, ${t("model.data_windows", { n: number(d.windows) })}</li>`)}${card.data_count > card.data.length && html`<li>…</li>`}</ul></details>`}`;
 }

@@ -25,7 +25,7 @@ export function sentence(part) {
 }
 
 // Words shows a text, and what is in ` ` in it as a command, of which no word is broken.
-export const Words = ({ text }) => text.split("`").map((part, i) => (i % 2 ? html`<code>${part.split(" ").map((w) => html`<span>${w}</span> `)}</code>` : part));
+export const Words = ({ text }) => text.split("`").map((part, i) => (i % 2 ? html`<code>${part.split(" ").map((w, k) => html`${k > 0 && " "}<span>${w}</span>`)}</code>` : part));
 
 // The last part of a machine's name, and the path before it.
 export const short = (name) => name.slice(name.lastIndexOf("/") + 1);
