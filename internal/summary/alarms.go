@@ -18,7 +18,8 @@ type ToolAlarm struct {
 
 // ToolAlarms are the alarms of a machine's tools, as results and alerts tell of them: of tools that
 // had one, the one that changed last at the end. Messages may come again and in any order: of two
-// of a tool, the one that Kafka got later holds.
+// of a tool, the one that Kafka got later holds. An alarm that someone acknowledges under a mask in the magazine, and that
+// has ended so, counts as open until the mask ends: the alert does not tell.
 type ToolAlarms []ToolAlarm
 
 const maxToolAlarms = 64 // monitors remember as many tools
@@ -42,7 +43,7 @@ func (all *ToolAlarms) Alert(a *event.Alert, at time.Time) {
 	}
 	is := ToolAlarm{Tool: a.Tool, Incident: a.Incident, Alarm: a.Alarm, Since: a.Since, At: at}
 	switch {
-	case a.State == event.ToolIsNew, a.State == event.Cleared && a.Reason != "tool_change":
+	case a.State == event.ToolIsNew:
 		is.Incident = ""
 	case a.State.Marks(), a.State == event.Refused, a.Incident == "":
 		return
