@@ -111,13 +111,15 @@ func TestFollow(t *testing.T) {
 	p.verdicts("acme/two", epochA, 1, 3)
 	alert := event.Alert{ID: "a1", Group: DefaultGroup, Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P", At: time.Now().UTC()}
 	other := event.Alert{ID: "a2", Group: "trial", Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2Q", At: time.Now().UTC()}
+	left := event.Alert{ID: "a3", Group: DefaultGroup, Machine: "acme/one", Tool: "T9", State: event.Cleared, Reason: "tool_change", Alarm: "normal", Incident: "A-K3ZQ7M2R", At: time.Now().UTC()}
+	p.send(message(bus.TopicAlerts, left.ID, left.Machine, event.AlertType, left.At, event.JSON(left)))
 	p.send(message(bus.TopicAlerts, alert.ID, alert.Machine, event.AlertType, alert.At, event.JSON(alert)),
 		message(bus.TopicAlerts, other.ID, other.Machine, event.AlertType, other.At, event.JSON(other)),
 		message(bus.TopicAlerts, "x", "acme/two", event.AlertType, other.At, []byte("{")))
 	p.eventually("five and three verdicts", func() bool {
 		return stripOf(t, hub, "acme/one") == "hhhhh" && stripOf(t, hub, "acme/two") == "hhh"
 	})
-	p.eventually("the alarm", func() bool { a, err := store.Alarms(summary.AlarmFilter{}); return err == nil && len(a) == 1 })
+	p.eventually("the alarm", func() bool { a, err := store.Alarms(summary.AlarmFilter{}); return err == nil && len(a) == 2 })
 	stop()
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
@@ -134,15 +136,30 @@ func TestFollow(t *testing.T) {
 	if one, two := stripOf(t, hub, "acme/one"), stripOf(t, hub, "acme/two"); one != "hhhhh" || two != "hhh" {
 		t.Errorf("right after the restart: %q, %q", one, two)
 	}
+	const waits = `"magazine":[{"tool":"T9","incident":"A-K3ZQ7M2R","alarm":"raised"`
+	if all := fleetOf(hub); !strings.Contains(all, waits) {
+		t.Errorf("right after the restart no alarm is in the magazine: %s", all)
+	}
 	p.verdicts("acme/one", epochA, 5, 3) // the fifth comes again, as from an older monitor
 	p.follow(hub, store)
 	p.eventually("two more verdicts", func() bool { return stripOf(t, hub, "acme/one") == "hhhhhhh" })
 	if one, two := counted(t, store, "acme/one"), counted(t, store, "acme/two"); one != 7 || two != 3 {
 		t.Errorf("the history has %d and %d windows, want 7 and 3", one, two)
 	}
+	acked := left
+	acked.ID, acked.State, acked.Reason, acked.Magazine, acked.At = "a4", event.Acknowledged, "", true, time.Now().UTC()
+	p.send(message(bus.TopicAlerts, acked.ID, acked.Machine, event.AlertType, acked.At, event.JSON(acked)))
+	p.eventually("an empty magazine", func() bool { return !strings.Contains(fleetOf(hub), waits) })
 	if log := p.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "leaves out messages that cannot be read as events") {
 		t.Errorf("log:\n%s", log)
 	}
+}
+
+// fleetOf returns what pages show of all machines.
+func fleetOf(hub *web.Hub) string {
+	w := httptest.NewRecorder()
+	hub.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/machines", nil))
+	return w.Body.String()
 }
 
 // The store counts on which windows a model on trial and its champion disagree: the windows of the
