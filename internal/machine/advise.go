@@ -174,7 +174,10 @@ func (m *Machine) rivals(p order.Place, r *event.Result) {
 		return
 	}
 	get := " get a verdict but move no alarm. Remove"
-	if m.decision.Result == nil {
+	switch {
+	case m.decision.Repeat:
+		get = ", of a copy of its spool, are taken for repeats. Delete the copy, or remove"
+	case m.decision.Result == nil:
 		get = " cannot be judged. Remove"
 	}
 	a.Text = statement.Machine(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Leader().ID + " is judged, windows of epoch " + r.Epoch + get +

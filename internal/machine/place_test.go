@@ -369,3 +369,29 @@ func TestStrayWindowsAndTheMagazine(t *testing.T) {
 		t.Errorf("%s", event.JSON(r))
 	}
 }
+
+// Two ingesters with copies of one spool number their windows alike. The second one's are taken for repeats, and an advisory says so; what a
+// spool sends again is no second ingester.
+func TestCopiedSpool(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	for seq := range uint64(4) {
+		b.window(at(seq, "T1", false))
+	}
+	if d := b.window(at(3, "T1", false)); !d.Repeat || len(d.Advisories) > 0 {
+		t.Errorf("a window that is sent again: %+v", d)
+	}
+	copied := at(3, "T2", false)
+	copied.Start = copied.Start.Add(40 * time.Millisecond)
+	if d := b.window(copied); !d.Repeat || len(d.Advisories) != 1 || !strings.Contains(d.Advisories[0].Text, "windows of epoch 0000000000000001, of a copy of its spool, are taken for repeats") {
+		t.Errorf("a window of a copy: %+v", d)
+	}
+	b.restart()
+	for seq := uint64(4); seq < 70; seq++ {
+		if d := b.window(at(seq, "T1", false)); len(d.Advisories) > 0 && seq < 60 {
+			t.Fatalf("%d: %v", seq, kinds(d.Advisories))
+		}
+	}
+	if b.m.notice(event.RivalAdvisory, "") != nil {
+		t.Error("the advisory stays without a second ingester")
+	}
+}

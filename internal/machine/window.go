@@ -33,18 +33,20 @@ func (w Window) apply(m *Machine) {
 	m.expire(w.At)
 	t := m.inSpindle()
 	s := m.Put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	r := &event.Result{
+		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
+		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
+	}
 	if s.Place == order.Repeat {
-		m.decision.Repeat = true
+		if m.decision.Repeat = true; t != nil && t.contradicts(r) {
+			m.rivals(order.Rival, r)
+		}
 		return
 	}
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
 	if w.refused == nil {
 		m.retain(w)
-	}
-	r := &event.Result{
-		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
-		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
 	}
 	if m.judge(w, s.Place, d, r) {
 		c := ofWindow(r, "tool_back")
@@ -231,6 +233,12 @@ func (m *Machine) remember(t *Tool, r *event.Result, offset int64) {
 		t.Trace = slices.Delete(t.Trace, 0, n)
 	}
 	t.Trace = append(t.Trace, state.TracePoint{Point: event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, Offset: offset})
+}
+
+// contradicts reports whether a window that came under the same number is another one than r's, as two ingesters with copies of one spool
+// send it. The last windows are known.
+func (t *Tool) contradicts(r *event.Result) bool {
+	return t.Epoch == r.Epoch && slices.ContainsFunc(t.Trace, func(p state.TracePoint) bool { return p.Seq == r.Seq && !p.End.Equal(r.End) })
 }
 
 // addCuttingTime counts the cutting time of a window. Windows that overlap do not cut
