@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -136,7 +137,7 @@ func (m *Machine) dismiss(tool string, c cause) {
 		}
 		why := "tool changed to " + statement.Tool(c.tool)
 		if c.reason == "new_tool" {
-			why = "tool declared new by " + c.by
+			why = "tool declared new by " + cmp.Or(c.by, "its ingester")
 		}
 		m.clear(n.Kind, n.Subject, m.byCause(c, tool), fmt.Sprintf("%s: advisory of %s is over, %s", statement.Machine(m.Machine), statement.Clock(n.Since), why))
 	}

@@ -94,7 +94,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		s.Group = state.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
 		s.Alarm = m.alarms
 		m.retained = m.retained[:0]
-		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: newTool(t.Name, t.Life), moved: t.Moved.Clone()}
+		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
 		m.build.defect = guard(func() {
 			fresh, err := New(m.Machine, &s, NewModel(by), now)
 			if err != nil {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -168,7 +169,7 @@ func (m *Machine) inSpindleBell() bell {
 	if t := m.inSpindle(); t != nil {
 		return m.bell(t)
 	}
-	return bell{alarm: new(Alarm), tool: newTool("", ""), masks: m.Masks, group: m.settings.Group, inSpindle: true}
+	return bell{alarm: new(Alarm), tool: new(Tool), masks: m.Masks, group: m.settings.Group, inSpindle: true}
 }
 
 // meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it
@@ -201,11 +202,15 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 	}
 	why.reason = "new_tool"
 	m.declareNew(c.Tool, why)
+	return []event.Alert{m.toolIsNew(c.Tool, why)}, nil
+}
+
+// toolIsNew says that a tool was declared new.
+func (m *Machine) toolIsNew(tool string, why cause) event.Alert {
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
-	a.Tool, a.Incident = c.Tool, ""
-	a.Text = fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", statement.Machine(m.Machine), c.Tool, c.By)
-	return []event.Alert{a}, nil
+	a.Tool, a.Incident, a.Text = tool, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", statement.Machine(m.Machine), tool, cmp.Or(why.by, "its ingester"))
+	return a
 }
 
 // retire ends the alarm and the advisories of the machine, which is taken off. It begins again with the

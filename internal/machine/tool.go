@@ -7,18 +7,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// otherLife reports whether life names another tool under the same name.
-func (t *Tool) otherLife(life string) bool { return life != "" && life != t.Life }
-
 func (m *Machine) indexTool(name string) int {
 	return slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Name == name })
 }
 
-// is reports whether a window's tool and life name the tool.
-func (t *Tool) is(name, life string) bool { return t.Name == name && !t.otherLife(life) }
-
-// newTool returns a tool of which nothing is known.
-func newTool(name, life string) *Tool { return &Tool{Name: name, Life: life} }
+// is reports whether a window's tool and life name the tool. Another life is another tool under the same name.
+func (t *Tool) is(name, life string) bool { return t.Name == name && (life == "" || life == t.Life) }
 
 // park keeps a tool that was never in the spindle, if there is room: it is the first one to be forgotten.
 func (m *Machine) park(t *Tool) {
@@ -48,21 +42,29 @@ func (m *Machine) forgetOldest() {
 	}
 }
 
-// changeTool puts the tool of a window into the spindle, and reports whether it was not there: the tool
-// before it waits, with all that is known of it. A tool that was in before comes back
-// with all that was known of it, unless it was declared new.
+// toolOf returns the tool of a window: one that is remembered, or another one.
+func (m *Machine) toolOf(w Window) *Tool {
+	if i := m.indexTool(w.Tool); i >= 0 && m.Tools[i].is(w.Tool, w.ToolLife) {
+		return m.Tools[i]
+	}
+	return &Tool{Name: w.Tool, Life: w.ToolLife}
+}
+
+// changeTool puts the tool of a window into the spindle, and reports whether it was not there: the tool before it waits, with all
+// that is known of it. A tool that was in before comes back with that, unless it was declared new.
 func (m *Machine) changeTool(w Window, r *event.Result) bool {
-	before := m.inSpindle()
-	if before != nil && before.is(w.Tool, w.ToolLife) {
+	before, next := m.inSpindle(), m.toolOf(w)
+	if next == before {
 		return false
 	}
-	next := newTool(w.Tool, w.ToolLife)
-	if i := m.indexTool(w.Tool); i >= 0 && m.Tools[i].is(w.Tool, w.ToolLife) {
-		next = m.Tools[i]
-	}
+	isNew := !slices.Contains(m.Tools, next) && m.indexTool(w.Tool) >= 0 // its ingester says so
 	c := ofWindow(r, "tool_change")
-	c.now = w.At
-	m.swap(before, next, c)
+	if c.now = w.At; isNew && before != nil && before.Name == w.Tool {
+		c.reason = "new_tool"
+	}
+	if m.swap(before, next, c); isNew {
+		m.decision.Alerts = append(m.decision.Alerts, m.toolIsNew(w.Tool, c))
+	}
 	return true
 }
 
@@ -122,7 +124,7 @@ func (m *Machine) takeOutTrials(t *Tool, c cause) {
 // before may still come; they are of the old one.
 func (m *Machine) declareNew(name string, c cause) {
 	if t := m.inSpindle(); t != nil && t.Name == name {
-		m.swap(t, newTool(name, t.Life), c) // the life that the ingester names was declared new
+		m.swap(t, &Tool{Name: name, Life: t.Life}, c) // the life that the ingester names was declared new
 		return
 	}
 	if i := m.indexTool(name); i >= 0 {

@@ -269,7 +269,13 @@ func TestLife(t *testing.T) {
 		t.Errorf("a window that names no life: %v, %s", states(d.Alerts), d.Result.Verdict)
 	}
 	d := b.windowOf(at(seq+1, "T1", false), "b")
-	wantStrings(t, "in the spindle", states(d.Alerts), []string{"cleared tool_change"})
+	wantStrings(t, "in the spindle", states(d.Alerts), []string{"cleared new_tool", "tool_is_new"})
+	if text := d.Alerts[0].Text; text != "drill tool T1: alarm of 02:00:02 cleared, declared new by its ingester." || d.Alerts[0].By != "" {
+		t.Errorf("%s", event.JSON(d.Alerts[0]))
+	}
+	if a := d.Alerts[1]; a.Tool != "T1" || a.Alarm != "normal" || a.Incident != "" || a.By != "" || a.Magazine || a.Text != "drill tool T1: declared new by its ingester; its reference is learnt from its next windows." {
+		t.Errorf("%s", event.JSON(a))
+	}
 	if d.Result.Verdict != event.Learning || d.Result.Alarm != "normal" || len(b.m.Tools) != 1 {
 		t.Errorf("%s, alarm %s, %d tools", d.Result.Verdict, d.Result.Alarm, len(b.m.Tools))
 	}
@@ -281,8 +287,40 @@ func TestLife(t *testing.T) {
 	b, seq = worn("a")
 	b.windowOf(at(seq, "T2", false), "a")
 	d = b.windowOf(at(seq+1, "T1", false), "b")
-	if len(d.Alerts) > 0 || d.Result.Verdict != event.Learning || len(b.m.Tools) != 2 {
+	if d.Result.Verdict != event.Learning || len(b.m.Tools) != 2 {
 		t.Errorf("from the magazine: %v, %s, %d tools", states(d.Alerts), d.Result.Verdict, len(b.m.Tools))
+	}
+	wantStrings(t, "from the magazine", states(d.Alerts), []string{"tool_is_new"})
+	for i, life := range []string{"b", "", "b"} {
+		if d := b.windowOf(at(seq+2+uint64(i), "T1", false), life); len(d.Alerts) > 0 {
+			t.Errorf("life %q again: %v", life, states(d.Alerts))
+		}
+	}
+	if d := b.windowOf(at(seq+5, "T3", false), "c"); len(d.Alerts) > 0 {
+		t.Errorf("the first life of a tool that is not known: %v", states(d.Alerts))
+	}
+}
+
+// A tool that its ingester declares new has no masks any more, and an alert says so.
+func TestLifeEndsMasks(t *testing.T) {
+	for _, in := range []string{"spindle", "magazine"} {
+		b := newBench(t, machinetest.OneValue(t))
+		b.window(at(0, "T1", false))
+		b.command(event.Command{ID: "1", Action: event.Shelve, Note: "n", Until: noon.Add(time.Hour)}, noon)
+		b.command(event.Command{ID: "2", Action: event.Suppress, Tool: "T1", Note: "n"}, noon)
+		want := []string{"unshelved new_tool", "tool_is_new"}
+		if in == "magazine" {
+			b.window(at(1, "T2", false))
+			want = want[1:]
+		}
+		b.restart()
+		d := b.windowOf(at(2, "T1", false), "b")
+		if wantStrings(t, in, states(d.Alerts), want); b.m.inSpindle().Alarm.Masks.On() {
+			t.Errorf("%s: it has masks", in)
+		}
+		if text := d.Alerts[0].Text; in == "spindle" && text != "drill tool T1: the shelf of its alarm is over, its tool is declared new by its ingester." {
+			t.Error(text)
+		}
 	}
 }
 
@@ -302,7 +340,7 @@ func TestLifeWithEpoch(t *testing.T) {
 			}
 			continue
 		}
-		wantStrings(t, "third window", states(d.Alerts), []string{"cleared tool_change"})
+		wantStrings(t, "third window", states(d.Alerts), []string{"cleared new_tool", "tool_is_new"})
 		if d.Result.Verdict != event.Learning || b.m.inSpindle().Life != "b" || len(b.m.Tools) != 1 {
 			t.Errorf("%s, life %q, %d tools", d.Result.Verdict, b.m.inSpindle().Life, len(b.m.Tools))
 		}

@@ -78,7 +78,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 		m.Newest, m.form = w.End(), w.Form
 		entered = m.changeTool(w, r)
 	}
-	t := m.toolFor(w, p)
+	t := m.toolOf(w)
 	if p.Moves() && t.First.Epoch == "" && t.Windows == 0 {
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
@@ -174,17 +174,6 @@ func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 // are events of one source, and names the group, since another one judges for itself.
 func resultID(w *window.Window, group string) string {
 	return event.WindowID(w.Machine, w.EpochString(), w.Seq) + "/" + group
-}
-
-// toolFor returns the tool of a window that stands at p: one that is remembered, or a new one.
-func (m *Machine) toolFor(w Window, p order.Place) *Tool {
-	if p == order.InOrder {
-		return m.inSpindle()
-	}
-	if i := m.indexTool(w.Tool); i >= 0 && !m.Tools[i].otherLife(w.ToolLife) {
-		return m.Tools[i]
-	}
-	return newTool(w.Tool, w.ToolLife)
 }
 
 // noteOpinion puts what a model says of a window into its result.

@@ -99,6 +99,9 @@ func (s *Store) foldAlert(a *event.Alert, m *Message) error {
 			}
 		}
 	case event.ToolIsNew:
+		if a.Command == "" {
+			break // its ingester says so: its results name another life
+		}
 		id, ok := s.resolve(a.Machine, m.At)
 		if !ok {
 			return nil

@@ -127,7 +127,7 @@ func TestTools(t *testing.T) {
 	}
 	putResults(t, s, results...)
 	declared := alertAt("m", 3010, event.ToolIsNew, "")
-	declared.Tool = "T2"
+	declared.Tool, declared.Command = "T2", "c"
 	putAlerts(t, s, declared)
 	again := result("m", 3020, event.Healthy)
 	again.Tool = "T2"
@@ -658,19 +658,30 @@ func TestToolLives(t *testing.T) {
 		t.Errorf("usual: %v, %v", u, err)
 	}
 	s = flushed(t, s, dir)
-	putAlerts(t, s, alertAt("m", int(seq)+1, event.ToolIsNew, "")) // a command
+	byCommand := func() {
+		t.Helper()
+		a := alertAt("m", int(seq)+1, event.ToolIsNew, "")
+		a.Command = "c"
+		putAlerts(t, s, a)
+	}
+	byCommand()
 	seq += 2
 	fold("m", "a", false)
 	fold("m", "a", false)
 	is("m", 2, 3, 2)
-	putAlerts(t, s, alertAt("m", int(seq)+1, event.ToolIsNew, "")) // and the ingester
+	byCommand() // and the ingester
 	seq += 2
 	fold("m", "b", false)
 	is("m", 1, 2, 3, 2)
+	said := alertAt("m", int(seq)+1, event.ToolIsNew, "") // about the same window, and a little later in Kafka
+	putAlerts(t, s, said)
+	seq += 2
+	fold("m", "b", false)
+	is("m", 2, 2, 3, 2)
 	old := message(result("m", 1, event.Healthy), 0) // that lay in another partition
 	old.Result.ToolLife, old.Result.Epoch = "a", "00000000000000bb"
 	put(t, s, "results", old)
-	is("m", 2, 2, 3, 2)
+	is("m", 3, 2, 3, 2)
 
 	s = flushed(t, s, dir)
 	err := s.db.Update(func(tx *bbolt.Tx) error { // as an older release has kept it
@@ -682,9 +693,9 @@ func TestToolLives(t *testing.T) {
 	}
 	fold("m", "", false)
 	fold("m", "c", false)
-	is("m", 4, 2, 3, 2)
+	is("m", 5, 2, 3, 2)
 	fold("m", "d", false)
-	is("m", 1, 4, 2, 3, 2)
+	is("m", 1, 5, 2, 3, 2)
 
 	renamed := alertAt("other", int(seq)+1, event.Renamed, "")
 	renamed.Was = "m"
@@ -695,7 +706,7 @@ func TestToolLives(t *testing.T) {
 	fold("other", "d", false)
 	s = flushed(t, s, dir)
 	fold("other", "d", false)
-	is("other", 3, 1, 4, 2, 3, 2)
+	is("other", 3, 1, 5, 2, 3, 2)
 }
 
 // flushed writes what waits, and opens the file again.

@@ -45,7 +45,9 @@ func TestUsual(t *testing.T) {
 	is("T1", "2 [{a -2 2} {b 5 6} {c 0 0}]")
 	is("T2", "1 [{a 7 8}]")
 	is("T3", "0 []")
-	putAlerts(t, s, alertAt("m", int(seq)+10, event.ToolIsNew, ""))
+	declared := alertAt("m", int(seq)+10, event.ToolIsNew, "")
+	declared.Command = "c"
+	putAlerts(t, s, declared)
 	seq += 20
 	learns("T1", one("a", 3, 4))
 	is("T1", "1 [{a 3 4}]")

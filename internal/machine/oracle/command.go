@@ -195,8 +195,13 @@ func (m *Machine) declareNew(name string) bool {
 		m.drop(name)
 		m.tools = append(m.tools, next)
 	}
-	m.alert(Alert{State: "tool_is_new", Tool: name, Severity: "info", Alarm: m.Alarm()})
+	m.sayNew(name)
 	return true
+}
+
+// sayNew says that a tool was declared new.
+func (m *Machine) sayNew(name string) {
+	m.alert(Alert{State: "tool_is_new", Tool: name, Severity: "info", Alarm: m.Alarm()})
 }
 
 // retire forgets the machine.

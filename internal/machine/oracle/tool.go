@@ -67,16 +67,25 @@ func (m *Machine) dropOldest() {
 	}
 }
 
-// putIn puts the tool of a window into the spindle, and reports whether it was not there.
+// putIn puts the tool of a window into the spindle, and reports whether it was not there. A life that is not the one of a name that
+// is known was declared new.
 func (m *Machine) putIn(w *Window) bool {
 	if m.inSpindle(w) {
 		return false
 	}
 	next := m.toolOf(w)
-	m.takeOut(next, "tool_change")
+	declared := !slices.Contains(m.tools, next) && m.named(w.Tool) != nil
+	reason := "tool_change"
+	if declared && m.spindle().name == w.Tool {
+		reason = "new_tool"
+	}
+	m.takeOut(next, reason)
 	m.drop(next.name)
 	m.tools = append(m.tools, next)
 	m.dropOldest()
+	if declared {
+		m.sayNew(w.Tool)
+	}
 	return true
 }
 
@@ -89,7 +98,7 @@ func (m *Machine) takeOut(next *tool, reason string) {
 	t := m.spindle()
 	if ends := next == nil || next.name == t.name; ends && !t.masks.shelf.IsZero() {
 		why := reason
-		if reason != "tool_change" {
+		if m.out.Answer != "" {
 			why = "" // a person did it
 		}
 		m.alert(Alert{State: "unshelved", Reason: why, Tool: t.name, Severity: "info", Alarm: m.empty(), Incident: t.alarm.incident})

@@ -3,6 +3,7 @@
 package statement
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func Day(t time.Time) string { return signal.FormatTime(t, time.DateTime) }
 // Alert returns a change of an alarm in words, behind the name of what it is about. Next is the tool that is put in.
 func Alert(change alarm.Change, a *event.Alert, next string) string {
 	since := Clock(a.Since)
-	who := " by " + a.By
+	who := " by " + cmp.Or(a.By, "its ingester") // which declares tools new
 	if a.Note != "" {
 		who += ": " + strings.TrimRight(a.Note, ".")
 	}
@@ -61,8 +62,8 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 		switch a.Reason {
 		case "expired":
 			return "the shelf of its alarm is over."
-		case "tool_change":
-			return fmt.Sprintf("the shelf of its alarm is over, tool changed to %s.", Tool(next))
+		case "new_tool":
+			return "the shelf of its alarm is over, its tool is declared new" + who + "."
 		}
 		return "alarm unshelved" + who + "."
 	case alarm.InService:
