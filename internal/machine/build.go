@@ -254,7 +254,7 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	m.tellTrial(m.announce(m.trial(t, j), c))
 }
 
-const gone = "which are not in Kafka any more"
+const gone = "which are not in Kafka any more, or not known"
 
 // notBuilt says once of a tool that a model cannot see its first windows, and what follows. No build is run for that any more.
 func (m *Machine) notBuilt(t *Tool, id, why, instead string) {

@@ -197,7 +197,7 @@ func (m *Machine) meant(c *event.Command) (*Tool, error) {
 
 // newToolCommand declares a tool new under its name.
 func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, error) {
-	if m.indexTool(c.Tool) < 0 {
+	if m.indexTool(c.Tool) < 0 && !m.Forgotten.Has(c.Tool, "") {
 		return nil, fmt.Errorf("%w: no tool %q is remembered here, so that it is new anyway", alarm.ErrRefused, c.Tool)
 	}
 	why.reason = "new_tool"
@@ -205,8 +205,9 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 	return []event.Alert{m.toolIsNew(c.Tool, why)}, nil
 }
 
-// toolIsNew says that a tool was declared new.
+// toolIsNew says that a tool was declared new. What was forgotten under its name was another one.
 func (m *Machine) toolIsNew(tool string, why cause) event.Alert {
+	m.Forgotten, m.dirty.slow = m.Forgotten.Without(tool), true
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
 	a.Tool, a.Incident, a.Text = tool, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", statement.Machine(m.Machine), tool, cmp.Or(why.by, "its ingester"))

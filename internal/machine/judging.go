@@ -58,7 +58,7 @@ func (t *Tool) seed(by *Model, alone bool) *Judging {
 }
 
 // complete reports whether j, or its seed, has seen the tool from its first window on.
-func (j *Judging) complete(t *Tool) bool { return j.First.is(t.First) }
+func (j *Judging) complete(t *Tool) bool { return !t.Used && j.First.is(t.First) }
 
 // current reports whether j has seen each window that moved the tool.
 func (j *Judging) current(t *Tool) bool { return j.complete(t) && j.Windows == t.Windows }

@@ -39,9 +39,10 @@ type headState struct {
 
 // slowState changes with a tool, an alarm or a command.
 type slowState struct {
-	Drift    map[string]*model.DriftMemory `json:"drift,omitempty"`   // over the tools, by model
-	Raised   []PastAlarm                   `json:"raised,omitempty"`  // that were published as raised, the last one last
-	Commands Commands                      `json:"commands,omitzero"` // that were carried out or refused
+	Drift     map[string]*model.DriftMemory `json:"drift,omitempty"`     // over the tools, by model
+	Raised    []PastAlarm                   `json:"raised,omitempty"`    // that were published as raised, the last one last
+	Commands  Commands                      `json:"commands,omitzero"`   // that were carried out or refused
+	Forgotten state.Names                   `json:"forgotten,omitempty"` // tools that were in the spindle and are forgotten for room: under these names no new tool comes
 }
 
 // Tool is what is remembered of one life of a tool of a machine. It waits while another tool is
@@ -51,7 +52,8 @@ type Tool struct {
 	Life     string        `json:"life,omitempty"` // of the tool under this name, see signal.Context; empty: never declared new
 	Seen     int           `json:"seen"`           // orders the tools of a machine: the greater, the later it was in the spindle
 	First    FirstWindow   `json:"first,omitzero"`
-	PastGone bool          `json:"past_gone,omitempty"` // its first windows are not in Kafka any more: no build can find them
+	Used     bool          `json:"used,omitempty"`      // it came back after it was forgotten: First is not the window with which it began
+	PastGone bool          `json:"past_gone,omitempty"` // its first windows are not in Kafka any more, or not known: no build can find them
 	Windows  int           `json:"windows"`             // that moved it
 	Moved    order.Windows `json:"moved,omitempty"`     // these; the head has the last epoch of them only
 	By       string        `json:"by,omitempty"`        // id of the model whose judging moves the alarm

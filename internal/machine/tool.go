@@ -2,8 +2,10 @@ package machine
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -36,8 +38,17 @@ func (m *Machine) forget(i int) {
 	m.Tools = slices.Delete(m.Tools, i, i+1)
 }
 
+// forgetOldest makes room. What was in the spindle is not taken for new when it comes back.
 func (m *Machine) forgetOldest() {
 	for len(m.Tools) > m.settings.keptTools() {
+		t := m.Tools[0]
+		if t.Seen >= 0 { // see park
+			m.Forgotten, m.dirty.slow = m.Forgotten.With(t.Name, t.Life), true
+		}
+		if word := t.Alarm.Word(alarm.Masks{}); word != "normal" && m.decision != nil {
+			m.warn("tool_forgotten", "%s tool %s: forgotten, and its alarm (%s): the machine has more than %d tools in turn",
+				statement.Machine(m.Machine), statement.Tool(t.Name), strings.TrimSpace(t.Alarm.Incident+" "+word), m.settings.keptTools())
+		}
 		m.forget(0)
 	}
 }
@@ -47,7 +58,8 @@ func (m *Machine) toolOf(w Window) *Tool {
 	if i := m.indexTool(w.Tool); i >= 0 && m.Tools[i].is(w.Tool, w.ToolLife) {
 		return m.Tools[i]
 	}
-	return &Tool{Name: w.Tool, Life: w.ToolLife}
+	used := m.Forgotten.Has(w.Tool, w.ToolLife)
+	return &Tool{Name: w.Tool, Life: w.ToolLife, Used: used, PastGone: used}
 }
 
 // changeTool puts the tool of a window into the spindle, and reports whether it was not there: the tool before it waits, with all
@@ -57,7 +69,7 @@ func (m *Machine) changeTool(w Window, r *event.Result) bool {
 	if next == before {
 		return false
 	}
-	isNew := !slices.Contains(m.Tools, next) && m.indexTool(w.Tool) >= 0 // its ingester says so
+	isNew := !next.Used && !slices.Contains(m.Tools, next) && (m.indexTool(w.Tool) >= 0 || m.Forgotten.Has(w.Tool, "")) // its ingester says so
 	c := ofWindow(r, "tool_change")
 	if c.now = w.At; isNew && before != nil && before.Name == w.Tool {
 		c.reason = "new_tool"

@@ -125,7 +125,11 @@ func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Resu
 	about := statement.Machine(m.Machine) + " tool " + statement.Tool(t.Name) + ": "
 	switch {
 	case holds && subject == usedTool:
-		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: model "+r.Model+
+		why := ""
+		if t.Used {
+			why = fmt.Sprintf("the machine has more than %d tools in turn, and the monitor had forgotten this one; ", m.settings.keptTools())
+		}
+		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: "+why+"model "+r.Model+
 			" has not seen its first windows, and knows it from later ones on only: trust its verdicts less until the tool is changed")
 	case holds:
 		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"MODEL CHANGED; no model knows the tool, so its windows are unknown until its past is read from Kafka; "+

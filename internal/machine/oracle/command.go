@@ -184,13 +184,13 @@ func (m *Machine) mark(c Command) bool {
 // declareNew forgets what is known of a tool.
 func (m *Machine) declareNew(name string) bool {
 	t := m.named(name)
-	if t == nil {
+	if t == nil && m.forgottenTool(name) == nil {
 		return false
 	}
 	if t != m.spindle() {
 		m.drop(name)
 	} else {
-		next := &tool{name: name, life: t.life} // the life that its ingester names is the new one
+		next := &tool{name: name, life: t.life, was: true} // the life that its ingester names is the new one
 		m.takeOut(next, "new_tool")
 		m.drop(name)
 		m.tools = append(m.tools, next)
@@ -199,8 +199,9 @@ func (m *Machine) declareNew(name string) bool {
 	return true
 }
 
-// sayNew says that a tool was declared new.
+// sayNew says that a tool was declared new. It is not the one that was forgotten.
 func (m *Machine) sayNew(name string) {
+	m.dropForgotten(name)
 	m.alert(Alert{State: "tool_is_new", Tool: name, Severity: "info", Alarm: m.Alarm()})
 }
 

@@ -52,7 +52,9 @@ type judging struct {
 func (j *judging) settled() bool { return len(j.learnt) >= j.model.Learns }
 
 // complete reports whether it has seen the tool's first window, so that its reference is of a new tool.
-func (j *judging) complete(t *tool) bool { return len(t.windows) > 0 && j.first == t.windows[0] }
+func (j *judging) complete(t *tool) bool {
+	return !t.used && len(t.windows) > 0 && j.first == t.windows[0]
+}
 
 // current reports whether it has seen every window before w that it can judge.
 func (j *judging) current(t *tool, w *Window) bool {
@@ -344,7 +346,7 @@ func (m *Machine) Due() (all []Job) {
 	t := m.spindle()
 	w := t.windows[len(t.windows)-1]
 	d := m.deployment(w.Layout)
-	if d == nil {
+	if d == nil || t.used {
 		return nil
 	}
 	due := func(by *Model) {

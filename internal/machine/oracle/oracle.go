@@ -37,6 +37,8 @@ type Machine struct {
 
 	counts *Settings // by which windows are counted; nil: the present ones
 
+	forgotten []*tool // for room, the last one last
+
 	out *Outcome  // of the present event
 	now time.Time // its time
 }
@@ -301,7 +303,7 @@ func (m *Machine) finish() Outcome {
 
 // forget makes it a machine of which nothing is known, but for the commands that came.
 func (m *Machine) forget() {
-	m.epochs, m.tools, m.masks, m.known, m.judged, m.layout, m.past = nil, nil, masks{}, false, false, "", nil
+	m.epochs, m.tools, m.forgotten, m.masks, m.known, m.judged, m.layout, m.past = nil, nil, nil, masks{}, false, false, "", nil
 	m.open, m.sensors = make(map[string]*condition), make(map[string]*sensor)
 }
 
@@ -311,7 +313,7 @@ func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 	m := &Machine{
 		layout:   old.layout,
 		Settings: old.Settings, Silence: old.Silence, Limits: old.Limits, Deployed: old.Deployed,
-		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now,
+		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now, forgotten: slices.Clone(old.forgotten),
 	}
 	for _, t := range old.tools {
 		m.tools = append(m.tools, t.renamed())

@@ -381,16 +381,35 @@ func (s *script) alerts(word string) (all []Alert) {
 	return all
 }
 
-// A tool is new after 64 others, and an epoch after 256 others.
+// A tool is forgotten after 64 others: it is then a used one. It is a new one after 1,064 others. An epoch is new after 256
+// others.
 func TestForgotten(t *testing.T) {
-	for others, want := range map[int]string{63: "raised(T)=tool_back", 64: ""} {
+	const used = "[used_reference raised]"
+	for _, c := range []struct {
+		others       int
+		script, want string
+	}{
+		{63, "a-9000/T#x:h", "raised(T)=tool_back"},
+		{64, "a-9000/T#x:h", used},
+		{64, "a-9000/T:h", used},
+		{64, "a-9000/T#x:h a-9001/X1:h", used + " [used_reference cleared]"},
+		{64, "a-9000/T#y:h", "tool_is_new(T)"},
+		{64, "!new*T a-9000/T#x:h", "tool_is_new(T)"},
+		{64, "!new*Y", "refused"},
+		{64, "!retire a-9000/T#x:h", "retired(X63)"},
+		{64, "!rename T#x:h T#x:h", "renamed(X63) " + used},
+		{1063, "a-9000/T#x:h", used},
+		{1064, "a-9000/T#x:h", ""},
+	} {
 		m := machineOf(usual())
-		play(m, "T:FF")
-		for i := range others {
-			m.Window(Window{Tool: fmt.Sprint("X", i), Epoch: "a", Seq: uint64(100 + i), At: noon.Add(time.Minute), Value: verdictOf('h')})
+		play(m, "T#x:FF")
+		for i := range c.others {
+			if out := m.Window(Window{Tool: fmt.Sprint("X", i), Epoch: "a", Seq: uint64(100 + i), At: noon.Add(time.Minute), Value: verdictOf('h')}); i > 0 && len(out.Alerts)+len(out.Advisories) > 0 {
+				t.Fatalf("tool %d: %+v", i, out)
+			}
 		}
-		if got := play(m, "+2m a-900/T:h"); got != want {
-			t.Errorf("after %d other tools: %q, want %q", others, got, want)
+		if got := play(m, "+2m "+c.script); got != c.want {
+			t.Errorf("after %d other tools, %s: %q, want %q", c.others, c.script, got, c.want)
 		}
 	}
 	for others, want := range map[int]Place{255: Repeat, 256: InOrder} {

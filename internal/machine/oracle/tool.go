@@ -16,6 +16,8 @@ type tool struct {
 	by         []*Model // that judged its windows, in order
 	vain       []string // ids of models that have seen its past and could not use it
 	pastGone   bool     // its first windows are not in Kafka any more
+	was        bool     // in the spindle
+	used       bool     // it came back after it was forgotten for room: it is not known with which window it began
 }
 
 // masks keep alarms from calling.
@@ -46,7 +48,28 @@ func (m *Machine) toolOf(w *Window) *tool {
 	if t := m.named(w.Tool); t != nil && t.is(w) {
 		return t
 	}
-	return &tool{name: w.Tool, life: w.Life}
+	t := &tool{name: w.Tool, life: w.Life}
+	if f := m.forgottenTool(w.Tool); f != nil && (w.Life == "" || w.Life == f.life) {
+		t.used, t.pastGone = true, true
+	}
+	return t
+}
+
+// keptNames is how many tools the machine can tell from new ones, of those that it has forgotten for room.
+const keptNames = 1000
+
+// forgottenTool returns the tool of a name that was forgotten for room; nil if none was.
+func (m *Machine) forgottenTool(name string) *tool {
+	for _, t := range m.forgotten {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func (m *Machine) dropForgotten(name string) {
+	m.forgotten = slices.DeleteFunc(m.forgotten, func(t *tool) bool { return t.name == name })
 }
 
 // keep remembers a tool that was never in the spindle, if there is room: it is the first one to be forgotten. A new life of a
@@ -63,6 +86,11 @@ func (m *Machine) drop(name string) {
 
 func (m *Machine) dropOldest() {
 	if len(m.tools) > cmp.Or(m.Limits.Tools, 64) {
+		if t := m.tools[0]; t.was { // else no one takes it for new that has seen it
+			m.dropForgotten(t.name)
+			m.forgotten = append(m.forgotten, t)
+			m.forgotten = m.forgotten[max(0, len(m.forgotten)-keptNames):]
+		}
 		m.tools = slices.Delete(m.tools, 0, 1)
 	}
 }
@@ -74,13 +102,14 @@ func (m *Machine) putIn(w *Window) bool {
 		return false
 	}
 	next := m.toolOf(w)
-	declared := !slices.Contains(m.tools, next) && m.named(w.Tool) != nil
+	declared := !slices.Contains(m.tools, next) && !next.used && (m.named(w.Tool) != nil || m.forgottenTool(w.Tool) != nil)
 	reason := "tool_change"
 	if declared && m.spindle().name == w.Tool {
 		reason = "new_tool"
 	}
 	m.takeOut(next, reason)
 	m.drop(next.name)
+	next.was = true
 	m.tools = append(m.tools, next)
 	m.dropOldest()
 	if declared {
