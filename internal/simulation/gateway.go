@@ -150,7 +150,7 @@ func (g *gateway) tick() {
 	}
 	if w.fault(0.005, "a number far ahead of ", g.machine) { // one stray window, or all that follow
 		if w.rng.IntN(2) == 0 {
-			w.broker.produce(g.window(g.epoch, g.seq+300+uint64(w.rng.IntN(400)), g.tool, w.now, g.two))
+			w.broker.produce(g.window(g.epoch, g.seq+uint64(1+w.rng.IntN(400))<<20, g.tool, w.now, g.two)) // no other window gets the number
 		} else {
 			n := uint64(250 + w.rng.IntN(100))
 			g.seq, g.numbers, g.told = g.seq+n, g.numbers+n, g.told+n
