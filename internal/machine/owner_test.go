@@ -263,7 +263,7 @@ func TestOwnerLost(t *testing.T) {
 }
 
 // A backlog is judged as it would have been at its time: a command comes behind the windows that Kafka got before it, and before those that
-// Kafka got later, however many are read at once, and whoever takes the partition over in between.
+// Kafka got later, however many are read at once, also when other owners take the partition over in between.
 func TestCommandsKeepTheirTime(t *testing.T) {
 	m := machinetest.OneValue(t)
 	for _, action := range []event.Action{event.NewTool, event.Retire, event.Suppress, event.Acknowledge} {

@@ -370,8 +370,8 @@ func TestStrayWindowsAndTheMagazine(t *testing.T) {
 	}
 }
 
-// Two ingesters with copies of one spool number their windows alike. The second one's are taken for repeats, and an advisory says so; what a
-// spool sends again is no second ingester.
+// Two ingesters with copies of one spool number their windows alike. The second one's are taken for repeats, and an advisory says so. A
+// window that is sent again is not one of another ingester.
 func TestCopiedSpool(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t))
 	for seq := range uint64(4) {

@@ -1,8 +1,8 @@
 // Package seededrapid makes property tests draw the same values in every run, so
 // that no test depends on luck. Tests import it for that alone. To look for more,
 // ask for other draws: `go test -rapid.seed=7 -rapid.checks=20000`; with
-// -rapid.seed=0 they are new each time. RAPID_SHRINKTIME bounds how long a failure is made smaller, for runs in
-// which nobody reads it.
+// -rapid.seed=0 they are new each time. RAPID_SHRINKTIME bounds how long a failure is made smaller, for runs that
+// only count failures.
 package seededrapid
 
 import (

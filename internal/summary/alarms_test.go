@@ -100,6 +100,6 @@ func TestToolAlarmsAreBounded(t *testing.T) {
 		all.Alert(&event.Alert{Tool: fmt.Sprint("T", i), Incident: fmt.Sprint("A-", i), State: event.Raised, Alarm: "raised"}, t0.Add(time.Duration(i)*time.Second))
 	}
 	if len(all) != maxToolAlarms || all[0].Tool != "T36" {
-		t.Errorf("%d alarms from that of %s on", len(all), all[0].Tool)
+		t.Errorf("%d alarms, the first one of %s", len(all), all[0].Tool)
 	}
 }

@@ -81,7 +81,7 @@ type machineBefore struct {
 	tools []toolBefore // the one in the spindle last
 }
 
-// fields are those of a JSON object.
+// fields are the fields of a JSON object.
 type fields = map[string]any
 
 // A tool, its alarm and what a model knows of it, as records of version 3 have them.
@@ -119,7 +119,7 @@ type (
 	}
 )
 
-// Upgrade returns records of a machine that the release before wrote, with those of its shadows, in the form of this one, and the keys
+// Upgrade returns records of a machine that the release before wrote, with the records of its shadows, in the form of this one, and the keys
 // of records that are not needed any more. It reports records that no program of ours wrote.
 func Upgrade(records []Record) (now []Record, old []Key, err error) {
 	of := make(map[string][]Record) // by the model of a shadow; empty: the machine itself

@@ -132,7 +132,7 @@ func TestUpgradeOddRecords(t *testing.T) {
 	}
 }
 
-// difference returns what is in the records of one machine and not in those of another.
+// difference returns what is in one machine's records and not in another's.
 func difference(usual, now []Record) string {
 	lines := strings.Split(shown(usual), "\n")
 	var b strings.Builder
@@ -153,7 +153,7 @@ func difference(usual, now []Record) string {
 	return b.String()
 }
 
-// The models of records are those of its judgings and of its heads.
+// The models of records are the models of its judgings and of its heads.
 func TestModels(t *testing.T) {
 	records := before(t)
 	if ids := Models(records); !slices.Equal(ids, []string{"ecs-dbn-4097c53eb22f", "ecs-dbn-a5da0ce4c06d"}) {
@@ -235,7 +235,7 @@ func TestOfGroup(t *testing.T) {
 	}
 }
 
-// A group whose name could be that of a shadow is refused.
+// A group whose name could be a shadow's is refused.
 func TestCheckGroup(t *testing.T) {
 	for name, want := range map[string]bool{"tcm-monitor": true, "tcm-monitor~x": false, "a\x1fb": false} {
 		if err := CheckGroup(name); (err == nil) != want {

@@ -1,5 +1,5 @@
 // Package state is the form of what is remembered of a machine: the records of the topic tcm.state.v1, their keys, how they go to
-// another name or another partition, and how records of the release before become those of this one. It judges nothing.
+// another name or another partition, and how records of the release before become records of this one. It judges nothing.
 package state
 
 import (
@@ -80,7 +80,7 @@ type Record struct {
 // shadowSeparator is between the group and the model in the group of a shadow's records.
 const shadowSeparator = "~"
 
-// CheckGroup reports a name that no group may have: its records could not be told from those of a shadow, or not be read back.
+// CheckGroup reports a name that no group may have: its records could not be told from a shadow's, or not be read back.
 func CheckGroup(group string) error {
 	if strings.Contains(group, shadowSeparator) || strings.Contains(group, keySeparator) {
 		return fmt.Errorf("group %q: write its name without %q, which is between a group and the model of one of its shadows", group, shadowSeparator)
@@ -118,7 +118,7 @@ func Models(records []Record) (ids []string) {
 	return ids
 }
 
-// VersionOf returns the version of the records of a machine: its head has it. Without a head it is that of this program.
+// VersionOf returns the version of the records of a machine: its head has it. Without a head it is the version of this program.
 func VersionOf(records []Record) (int, error) {
 	for _, r := range records {
 		if r.Key.IsHead() && !strings.Contains(r.Key.Group, shadowSeparator) {

@@ -86,7 +86,7 @@ func orNone(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Tool returns the name of a tool, or what stands for none.
+// Tool returns the name of a tool, or words for a tool without one.
 func Tool(tool string) string {
 	if tool == "" {
 		return "an unnamed one"
