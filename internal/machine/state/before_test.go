@@ -176,7 +176,7 @@ func TestMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := slices.IndexFunc(now, func(r Record) bool { return r.Key.IsHead() })
-	now[head].Value = []byte(strings.Replace(string(now[head].Value), `"evidence":null`, `"evidence":[{"name":"a","offset":7},{"name":"b","offset":-9}]`, 1))
+	now[head].Value = []byte(strings.Replace(string(now[head].Value), `"evidence":null`, `"evidence":[{"name":"a","offset":7},{"name":"b","offset":-9},{"name":"c","offset":-1}]`, 1))
 	for _, records := range [][]Record{now, before(t)} {
 		moved := make([]Record, len(records))
 		for i, r := range records {

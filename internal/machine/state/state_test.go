@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"math"
 	"slices"
@@ -72,6 +73,19 @@ func TestTrace(t *testing.T) {
 			t.Fatalf("%+v became %+v: %v", trace, again, err)
 		}
 	})
+}
+
+// A verdict that this program does not know is refused.
+func TestTraceOfALaterRelease(t *testing.T) {
+	b := append([]byte{byte(len(event.Verdicts)), 0, 0, 0}, make([]byte, 8)...)
+	var trace Trace
+	if err := json.Unmarshal([]byte(`"`+base64.RawStdEncoding.EncodeToString(b)+`"`), &trace); err == nil {
+		t.Errorf("%+v", trace)
+	}
+	b[0]--
+	if err := json.Unmarshal([]byte(`"`+base64.RawStdEncoding.EncodeToString(b)+`"`), &trace); err != nil || len(trace) != 1 {
+		t.Errorf("%+v, %v", trace, err)
+	}
 }
 
 // Any text is a trace, which is written as one again, or refused.

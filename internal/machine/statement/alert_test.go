@@ -28,3 +28,75 @@ func TestTextsWithoutClock(t *testing.T) {
 		t.Errorf("with a clock: %q", got)
 	}
 }
+
+// What each change of an alarm is in words.
+func TestAlert(t *testing.T) {
+	a := event.Alert{
+		Since: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 2, 14, 0, 0, 0, time.UTC), Faulty: 5, Of: 8, Score: 0.9, Alarm: "raised", By: "kim", Note: "why.",
+	}
+	for want, change := range map[string]func(*event.Alert) alarm.Change{
+		"FAULTY since 06:00:00, 5 of 8 cutting windows, score 0.90. Change the tool before the next part.": func(*event.Alert) alarm.Change { return alarm.Raised },
+		"FAULTY since 06:00:00, not announced while the alarm was masked. Change the tool before the next part.": func(a *event.Alert) alarm.Change {
+			a.Score = 0
+			return alarm.Raised
+		},
+		"is back, FAULTY since 2026-11-02 06:00:00. Change the tool before the next part.": func(a *event.Alert) alarm.Change {
+			a.Reason = "tool_back"
+			return alarm.Raised
+		},
+		"is back, FAULTY since 2026-11-02 06:00:00. Its alarm was acknowledged.": func(a *event.Alert) alarm.Change {
+			a.Reason, a.Alarm = "tool_back", "acknowledged"
+			return alarm.Raised
+		},
+		"FAULTY again, 5 of 8 cutting windows, score 0.90; the alarm of 06:00:00 is not acknowledged.": func(*event.Alert) alarm.Change { return alarm.Reactivated },
+		"alarm of 06:00:00 is over, 5 of the last 8 windows are faulty; it waits to be acknowledged.":  func(*event.Alert) alarm.Change { return alarm.Returned },
+		"alarm of 06:00:00 cleared, none of the last 8 windows is faulty.": func(a *event.Alert) alarm.Change {
+			a.Faulty = 0
+			return alarm.Cleared
+		},
+		"alarm of 06:00:00 cleared, 5 of the last 8 windows is faulty.": func(*event.Alert) alarm.Change { return alarm.Cleared },
+		"alarm of 06:00:00 cleared, tool changed to T2.": func(a *event.Alert) alarm.Change {
+			a.Reason = "tool_change"
+			return alarm.Cleared
+		},
+		"alarm of 06:00:00 cleared, acknowledged by kim: why.": func(a *event.Alert) alarm.Change {
+			a.Reason = "acknowledged"
+			return alarm.Cleared
+		},
+		"alarm of 06:00:00 cleared, declared new by its ingester.": func(a *event.Alert) alarm.Change {
+			a.Reason, a.By, a.Note = "new_tool", "", ""
+			return alarm.Cleared
+		},
+		"alarm of 06:00:00 cleared, machine retired by kim: why.": func(a *event.Alert) alarm.Change {
+			a.Reason = "retired"
+			return alarm.Cleared
+		},
+		"alarm of 06:00:00 acknowledged by kim: why.": func(*event.Alert) alarm.Change { return alarm.Acknowledged },
+		"alarm of 06:00:00 acknowledged as false by kim: why.": func(a *event.Alert) alarm.Change {
+			a.FalseAlarm = true
+			return alarm.Acknowledged
+		},
+		"alarm shelved until 2026-11-02 14:00:00 UTC by kim: why.": func(*event.Alert) alarm.Change { return alarm.Shelved },
+		"the shelf of its alarm is over.": func(a *event.Alert) alarm.Change {
+			a.Reason = "expired"
+			return alarm.Unshelved
+		},
+		"the shelf of its alarm is over, its tool is declared new by kim: why.": func(a *event.Alert) alarm.Change {
+			a.Reason = "new_tool"
+			return alarm.Unshelved
+		},
+		"alarm unshelved by kim: why.":        func(*event.Alert) alarm.Change { return alarm.Unshelved },
+		"alarm in service again by kim: why.": func(*event.Alert) alarm.Change { return alarm.InService },
+		"alarm out of service by kim: why.":   func(*event.Alert) alarm.Change { return alarm.OutOfService },
+		"alarm suppressed by kim: why.":       func(*event.Alert) alarm.Change { return alarm.Suppressed },
+	} {
+		b := a
+		c := change(&b)
+		if got := Alert(c, &b, "T2"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if Tool("") != "an unnamed one" || Tool("T1") != "T1" || Machine("acme/line1/drill") != "drill" {
+		t.Errorf("%q %q %q", Tool(""), Tool("T1"), Machine("acme/line1/drill"))
+	}
+}

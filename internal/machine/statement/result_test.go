@@ -31,6 +31,8 @@ func TestRangesOf(t *testing.T) {
 		want   []event.Range
 	}{
 		"least and greatest":        {[]string{"mean", "min", "max", "peak_to_peak"}, map[string]float32{"force.min": -2, "force.max": 3, "acc.min": -4, "acc.max": 5}, nil, []event.Range{between("force", -2, 3), between("acc", -4, 5)}},
+		"all below zero":            {[]string{"min", "max"}, map[string]float32{"force.min": -5, "force.max": -1}, nil, []event.Range{between("force", -5, -1)}},
+		"as wide as can be":         {[]string{"min", "max"}, map[string]float32{"force.min": -math.MaxFloat32 / 2, "force.max": math.MaxFloat32 / 2}, nil, []event.Range{between("force", -math.MaxFloat32/2, math.MaxFloat32/2)}},
 		"one sample":                {[]string{"mean"}, map[string]float32{"level.mean": 3}, nil, []event.Range{between("level", 3, 3)}},
 		"mean and peak to peak":     {[]string{"mean", "peak_to_peak"}, map[string]float32{"force.mean": 10, "force.peak_to_peak": 4, "acc.mean": 0, "acc.peak_to_peak": 2}, nil, []event.Range{between("force", 8, 12), between("acc", -1, 1)}},
 		"peak":                      {[]string{"rms", "peak"}, map[string]float32{"force.peak": 4, "acc.peak": 2}, nil, []event.Range{between("force", -4, 4), between("acc", -2, 2)}},
