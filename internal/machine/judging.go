@@ -302,6 +302,10 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made
 		}
 	}
 	if c.Trial == nil {
+		if !p.Moves() { // it begins no trial
+			former := *c.Judging
+			c.Judging = &former
+		}
 		c.Trial = new(Alarm)
 	}
 	b := m.trial(t, c.Judging)

@@ -365,7 +365,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		o.takeIn(b, name, byMachine[name])
 		if m := o.machines[name]; m != nil && o.fresh {
 			for _, c := range m.Commands.IDs {
-				if c.At.After(o.answered) {
+				if o.answered.IsZero() || c.At.After(o.answered) {
 					o.answered = c.At
 				}
 			}
@@ -452,7 +452,7 @@ func (o *Owner) hear(b *Batch, c []Command) (ask bool) {
 	n := len(o.held)
 	o.hearing = false
 	for _, c := range c {
-		if c.At.After(o.answered) {
+		if o.answered.IsZero() || c.At.After(o.answered) {
 			o.held = append(o.held, c)
 		}
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -285,5 +286,33 @@ func TestFirstWindowOfAToolInTheMagazine(t *testing.T) {
 	p.window(of(1, seq+2, "T1"))
 	if in := p.o.Machine(drill).inSpindle(); in.Name != "T1" || in.First.Seq != seq+1 || in.Windows != 2 {
 		t.Errorf("tool %s has %d windows, the first one is %d, want %d", in.Name, in.Windows, in.First.Seq, seq+1)
+	}
+}
+
+// A window that moves nothing begins no trial: a former model that is put on trial has the alarm of the tool's past once it has seen it.
+func TestShadowBeginsWithItsAlarm(t *testing.T) {
+	a, b := pair(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	seq := p.run(0, 5, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
+	seq = p.run(seq, 1, "T1", false)
+	p.build()
+	seq = p.run(seq, 3, "T1", true)
+	second := func(seq uint64) {
+		w := at(seq, "T1", true)
+		w.Epoch = 7
+		p.window(machinetest.Features(nil, w))
+	}
+	second(0)
+	p.run(seq, 1, "T1", true)
+	p.deploy(fleetOf(&Deployment{Champion: b, Now: true, Shadows: []Shadow{{Model: a}}}, a, b))
+	if second(1); !p.last().Late {
+		t.Fatal("it is not of a second ingester")
+	}
+	for p.build() {
+	}
+	trial := p.o.Machine(drill).inSpindle().judging(a.ID())
+	if trial == nil || trial.Trial == nil || !trial.Trial.Raised || !strings.Contains(p.order, state.ShadowGroup(group, a.ID())) {
+		t.Errorf("%+v, alerts of %q", trial, p.order)
 	}
 }

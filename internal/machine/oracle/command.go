@@ -33,7 +33,7 @@ const (
 	ahead  = time.Minute
 )
 
-// pastAlarm is an alarm of which an alert said that it is raised.
+// pastAlarm is an alarm of which an alert said that it is raised or acknowledged.
 type pastAlarm struct {
 	incident int
 	tool     string
@@ -151,10 +151,11 @@ func (m *Machine) acknowledge(c Command) bool {
 	if t == nil || t.alarm.state == "acknowledged" {
 		return false
 	}
-	if p := m.pastAlarm(c.Incident); p != nil && c.FalseAlarm {
-		p.isFalse = true
-	}
 	a := &t.alarm
+	m.remember(pastAlarm{incident: a.incident, tool: t.name}) // people know it by now, also if it never called
+	if c.FalseAlarm {
+		m.pastAlarm(a.incident).isFalse = true
+	}
 	if a.state == "raised" {
 		a.state = "acknowledged"
 		m.say("acknowledged", "", t, a, time.Time{})

@@ -259,7 +259,13 @@ func (c *calmOwner) carryOut() error {
 }
 
 func (c *calmOwner) on(r machine.Reply) error {
-	for _, a := range c.owner.On(r) {
+	actions := c.owner.On(r)
+	for len(actions) > 0 {
+		a := actions[0]
+		actions = actions[1:]
+		if a.AskEnd { // of windows, no other one lies there
+			actions = append(actions, c.owner.On(machine.Reply{End: &machine.End{Known: true}, Now: r.Now})...)
+		}
 		if a.Publish == nil {
 			continue
 		}
@@ -272,8 +278,8 @@ func (c *calmOwner) on(r machine.Reply) error {
 				c.last[r.Machine] = event.WindowID(r.Machine, r.Epoch, r.Seq)
 			}
 		}
+		actions = append(actions, c.owner.On(machine.Reply{Published: true, Now: r.Now})...)
 	}
-	c.owner.On(machine.Reply{Published: true})
 	return nil
 }
 
