@@ -79,7 +79,7 @@ func (m *Machine) wants() (models []*model.Model) {
 // be run, or it cannot find the tool's past.
 func (m *Machine) startBuild(now time.Time) *Build {
 	t := m.inSpindle()
-	if t == nil || t.PastGone || t.Windows == 0 || t.First.Epoch == "" || m.form == nil {
+	if t == nil || t.PastGone || t.Windows == 0 || t.First.Epoch == "" {
 		return nil
 	}
 	for _, by := range m.wants() {

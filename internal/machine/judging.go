@@ -102,7 +102,7 @@ func (m *Machine) judgesForm(t *Tool, o *Judging) bool {
 	if by == nil || o.Judged == 0 {
 		return o.Model == t.By
 	}
-	takes := m.form != nil && by.covers(m.form) == nil
+	takes := by.covers(m.form) == nil
 	return !slices.ContainsFunc(t.Judgings, func(p *Judging) bool {
 		q := m.models.of(p.Model)
 		return p.Judged > o.Judged && q != nil && q.model.Layout.Fingerprint() == by.model.Layout.Fingerprint() && q.model.Window == by.model.Window && (!takes || q.covers(m.form) == nil)

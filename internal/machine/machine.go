@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,8 +87,14 @@ func NewModel(m *model.Model) *Model {
 
 func (m *Model) id() string { return m.model.ID() }
 
-// covers reports why the model cannot judge features of a form.
+// errNoForm is why no model can judge features of a form that is not known.
+var errNoForm = errors.New("the form of the features is not known")
+
+// covers reports why the model cannot judge features of a form; nil: one that is not known.
 func (m *Model) covers(form *window.Form) error {
+	if form == nil {
+		return errNoForm
+	}
 	if m.form != form {
 		m.form, m.unfit = form, m.judge.Covers(form)
 	}

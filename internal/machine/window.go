@@ -83,11 +83,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
 	}
-	var c candidate
-	builds := false
-	if w.refused == nil {
-		c, builds = m.pick(t, d, w, p, entered)
-	}
+	c, builds := m.pick(t, d, w, p, entered)
 	if c.Judging == nil && (c.by == nil || c.by.covers(w.Form) != nil) {
 		m.notJudged(w, p, d, t)
 		return entered
@@ -141,7 +137,7 @@ func (m *Machine) moved(t *Tool, p order.Place, w Window) {
 	}
 	t.Windows++
 	for _, j := range t.Judgings {
-		if by := m.models.of(j.Model); by != nil && (w.refused != nil || by.covers(w.Form) != nil) {
+		if by := m.models.of(j.Model); by != nil && by.covers(w.Form) != nil {
 			j.Windows++
 		}
 	}
