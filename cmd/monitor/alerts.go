@@ -307,7 +307,7 @@ func called(all []history.Standing, name string) (found history.Standing, err er
 		if st.Machine == name {
 			return st, nil
 		}
-		if st.Machine[strings.LastIndexByte(st.Machine, '/')+1:] == name {
+		if event.ShortName(st.Machine) == name {
 			matches, found = append(matches, st.Machine), st
 		}
 	}

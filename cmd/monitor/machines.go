@@ -151,7 +151,8 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	if err != nil {
 		return err
 	}
-	if err := f.isFree(ctx, k.cfg, st.Machine); err != nil {
+	f.To = fullName(f.To, st.Machine)
+	if err := f.isFree(ctx, k.cfg); err != nil {
 		return err
 	}
 	if ago := time.Since(st.LastWindowAt); ago < quietFor {
@@ -180,8 +181,9 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 	if err != nil {
 		return err
 	}
-	err = sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), cli.Output{Stdout: io.Discard, Stderr: out.Stderr}) // not that it is forgotten
-	if refused := refusedError(""); errors.As(err, &refused) {                                                                      // it is not retired
+	quiet := cli.Output{Stdout: io.Discard, Stderr: out.Stderr} // the answer says that all is forgotten
+	err = sendCommand(ctx, k.cfg, k.group, f.command(event.Retire, st.Machine), quiet)
+	if refused := refusedError(""); errors.As(err, &refused) { // it is not retired
 		return errors.Join(err, os.Remove(file))
 	}
 	if err == nil {
@@ -201,11 +203,16 @@ func (f *renameCommand) done(was, file string, out cli.Output) error {
 	return os.Remove(file)
 }
 
-// isFree makes a path of the new name. It reports one that no ingester can have, and one under which a group of monitors has judged windows.
-func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config, was string) error {
-	if !strings.Contains(f.To, "/") {
-		f.To = was[:strings.LastIndexByte(was, '/')+1] + f.To
+// fullName returns a new name as a path: one without a slash stays on the line of the old one.
+func fullName(name, was string) string {
+	if strings.Contains(name, "/") {
+		return name
 	}
+	return was[:strings.LastIndexByte(was, '/')+1] + name
+}
+
+// isFree reports a new name that no ingester can have, and one under which a group of monitors has judged windows.
+func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config) error {
 	if err := gateway.CheckMachine(f.To); err != nil {
 		return err
 	}
@@ -243,7 +250,8 @@ func (f *renameCommand) again(ctx context.Context, m *machinesCommand, out cli.O
 	if err := json.Unmarshal(text, &kept); err != nil || kept.Action != event.Rename || kept.Was != f.Machine {
 		return fmt.Errorf("%s: not a file of `monitor machines rename` of %s: name the machine by its path, as it was called", f.Records, f.Machine)
 	}
-	if err := f.isFree(ctx, to, kept.Was); err != nil {
+	f.To = fullName(f.To, kept.Was)
+	if err := f.isFree(ctx, to); err != nil {
 		return err
 	}
 	again := f.command(event.Rename, f.To)

@@ -69,7 +69,7 @@ type storyLine struct {
 
 // of reports whether the story is about a machine.
 func (s *story) of(machine string) bool {
-	return machine == s.id || machine[strings.LastIndexByte(machine, '/')+1:] == s.id
+	return machine == s.id || event.ShortName(machine) == s.id
 }
 
 func (s *story) add(at time.Time, what, text string) {

@@ -8,6 +8,7 @@ package event
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -111,6 +112,9 @@ type Wear struct {
 	WindowsLeftLow  *float64 `json:"windows_left_low,omitempty"`
 	WindowsLeftHigh *float64 `json:"windows_left_high,omitempty"`
 }
+
+// ShortName returns the last part of a machine's ISA-95 path.
+func ShortName(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
 
 // WindowID returns the id of a window's message. A result's id is it with the group appended.
 func WindowID(machine, epoch string, seq uint64) string {

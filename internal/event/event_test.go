@@ -89,3 +89,11 @@ func TestResultReadsAdditions(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+func TestShortName(t *testing.T) {
+	for path, want := range map[string]string{"acme/line1/drill": "drill", "drill": "drill"} {
+		if got := ShortName(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -137,16 +136,16 @@ func (m *Machine) dismiss(tool string, c cause) {
 		}
 		why := "tool changed to " + statement.Tool(c.tool)
 		if c.reason == "new_tool" {
-			why = "tool declared new by " + cmp.Or(c.by, "its ingester")
+			why = "tool declared new by " + statement.By(c.by)
 		}
-		m.clear(n.Kind, n.Subject, m.byCause(c, tool), fmt.Sprintf("%s: advisory of %s is over, %s", statement.Machine(m.Machine), statement.Clock(n.Since), why))
+		m.clear(n.Kind, n.Subject, m.byCause(c, tool), fmt.Sprintf("%s: advisory of %s is over, %s", event.ShortName(m.Machine), statement.Clock(n.Since), why))
 	}
 }
 
 // awake notes that a window came. It ends the silence of the machine.
 func (m *Machine) awake(w Window, r *event.Result) {
 	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
-		m.clear(event.SilenceAdvisory, "", byResult(r), fmt.Sprintf("%s: windows come again, after %v without", statement.Machine(m.Machine), w.Now.Sub(n.Since).Round(time.Second)))
+		m.clear(event.SilenceAdvisory, "", byResult(r), fmt.Sprintf("%s: windows come again, after %v without", event.ShortName(m.Machine), w.Now.Sub(n.Since).Round(time.Second)))
 	}
 	m.LastWindowAt, m.waitingSince, m.askedEnd = w.Now.UTC().Round(0), w.Now, nil
 }
@@ -160,7 +159,7 @@ func (m *Machine) silent(now time.Time) {
 	}
 	c := m.causeWithoutWindow(fmt.Sprintf("/silence/%d", since.UnixNano()), now)
 	a := m.raise(event.SilenceAdvisory, "", since, now, m.byCause(c, m.inSpindleBell().tool.Name),
-		fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", statement.Machine(m.Machine), statement.Clock(since)))
+		fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", event.ShortName(m.Machine), statement.Clock(since)))
 	a.ID = c.id(m.settings.Group) + "/" + string(event.Raised)
 }
 
@@ -171,7 +170,7 @@ func (m *Machine) rivals(p order.Place, r *event.Result) {
 		return
 	}
 	if a.State == event.Cleared {
-		a.Text = statement.Machine(m.Machine) + ": one ingester again; windows of a second one came from " + statement.Clock(a.Since) + " on"
+		a.Text = event.ShortName(m.Machine) + ": one ingester again; windows of a second one came from " + statement.Clock(a.Since) + " on"
 		return
 	}
 	get := " get a verdict but move no alarm. Remove"
@@ -181,7 +180,7 @@ func (m *Machine) rivals(p order.Place, r *event.Result) {
 	case m.decision.Result == nil:
 		get = " cannot be judged. Remove"
 	}
-	a.Text = statement.Machine(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Leader().ID + " is judged, windows of epoch " + r.Epoch + get +
+	a.Text = event.ShortName(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Leader().ID + " is judged, windows of epoch " + r.Epoch + get +
 		" the machine from one of the two configurations, or rename it there"
 	m.notice(event.RivalAdvisory, "").Text = a.Text
 }

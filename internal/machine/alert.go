@@ -275,7 +275,7 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	if c.action == "" {
 		a.Hole = c.hole
 	}
-	name := statement.Machine(m.Machine)
+	name := event.ShortName(m.Machine)
 	text := statement.Alert(change, &a, c.tool)
 	switch {
 	case c.allTools && change != alarm.Raised:

@@ -207,7 +207,7 @@ func (m *Machine) role(r *Build) (trial, champion bool) {
 // seen no less than what is there of its model, or if no other model can judge the tool. A model that is not deployed any
 // more, such as a shadow whose time is over, must not come to judge the tool later.
 func (m *Machine) adopt(t *Tool, r *Build) {
-	about := fmt.Sprintf("%s tool %s: ", statement.Machine(m.Machine), statement.Tool(t.Name))
+	about := fmt.Sprintf("%s tool %s: ", event.ShortName(m.Machine), statement.Tool(t.Name))
 	j, alarm := r.judging()
 	before := t.judging(r.job.Model)
 	trial, champion := m.role(r)
@@ -265,7 +265,7 @@ func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
 		m.unseen = make(map[string]FirstWindow)
 	}
 	m.unseen[id] = t.First
-	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", statement.Machine(m.Machine), statement.Tool(t.Name), id, why, instead)
+	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(m.Machine), statement.Tool(t.Name), id, why, instead)
 }
 
 // judgedByAnother reports whether a model that is known judges windows of a form of the tool; nil: of any.

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func (c Command) apply(m *Machine) {
 		b := m.inSpindleBell()
 		a := m.alert(b, alarm.Change(event.Refused), b.alarm.State, why)
 		a.Incident = b.alarm.Incident
-		a.Text = fmt.Sprintf("%s: %s by %s: %v.", statement.Machine(m.Machine), e.Action, e.By, err)
+		a.Text = fmt.Sprintf("%s: %s by %s: %v.", event.ShortName(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}
 	}
 	m.decision.Alerts = append(m.decision.Alerts, alerts...)
@@ -210,7 +209,7 @@ func (m *Machine) toolIsNew(tool string, why cause) event.Alert {
 	m.Forgotten, m.dirty.slow = m.Forgotten.Without(tool), true
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
-	a.Tool, a.Incident, a.Text = tool, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", statement.Machine(m.Machine), tool, cmp.Or(why.by, "its ingester"))
+	a.Tool, a.Incident, a.Text = tool, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(m.Machine), tool, statement.By(why.by))
 	return a
 }
 
@@ -229,12 +228,12 @@ func (m *Machine) retire(why cause) []event.Alert {
 	m.takeOutTrials(b.tool, why)
 	for _, n := range slices.Clone(m.Notices) {
 		if !n.Silent {
-			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", statement.Machine(m.Machine), statement.Clock(n.Since)))
+			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", event.ShortName(m.Machine), statement.Clock(n.Since)))
 		}
 	}
 	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)
 	a.Incident = ""
-	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", statement.Machine(m.Machine), why.by)
+	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", event.ShortName(m.Machine), why.by)
 	m.writeAll()
 	m.State = State{headState: headState{Machine: m.Machine, Model: m.Model}, slowState: slowState{Commands: m.Commands}}
 	m.deploy(nil)

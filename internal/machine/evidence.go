@@ -147,5 +147,5 @@ func (j EvidenceJob) About(machine, url string) (e event.Evidence, text string) 
 		ID: j.Alert + "/evidence", Alert: j.Alert, Machine: machine, Incident: j.Incident,
 		URL: evidence.URL(url, j.Name), From: j.From, To: j.To,
 	}
-	return e, fmt.Sprintf("%s %s: waveform of %s to %s", statement.Machine(machine), j.Incident, statement.Clock(j.From), statement.Clock(j.To))
+	return e, fmt.Sprintf("%s %s: waveform of %s to %s", event.ShortName(machine), j.Incident, statement.Clock(j.From), statement.Clock(j.To))
 }

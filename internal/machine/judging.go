@@ -188,7 +188,7 @@ func (m *Machine) takeOver(t *Tool, c candidate) {
 		return
 	}
 	if t.By != "" && t == m.inSpindle() {
-		m.line("model_swapped", "%s tool %s: model %s judges instead of %s", statement.Machine(m.Machine), statement.Tool(t.Name), c.Model, t.By)
+		m.line("model_swapped", "%s tool %s: model %s judges instead of %s", event.ShortName(m.Machine), statement.Tool(t.Name), c.Model, t.By)
 	}
 	t.By = c.Model
 	c.Trial = nil // it has stopped being a shadow
@@ -207,7 +207,7 @@ func (m *Machine) begin(t *Tool, by *Model, w Window, alone bool) *Judging {
 	case t.PastGone && alone:
 		j = newJudging(by, t.Name, FirstWindow{w.EpochString(), w.Seq, w.At.UTC()})
 		m.warn("reference_rebuilt", "%s tool %s: none of its windows from before are in Kafka: model %s learns its reference from its next windows; "+
-			"change the tool, or do not trust its verdicts until it is changed", statement.Machine(m.Machine), statement.Tool(t.Name), by.id())
+			"change the tool, or do not trust its verdicts until it is changed", event.ShortName(m.Machine), statement.Tool(t.Name), by.id())
 	default:
 		if t.PastGone {
 			m.notBuilt(t, by.id(), gone, "model "+t.By+" goes on until another tool is put in")

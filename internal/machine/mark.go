@@ -59,7 +59,7 @@ func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 	b := m.inSpindleBell()
 	a := m.alert(b, alarm.Change(state), b.alarm.State, why)
 	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
-	name := statement.Machine(m.Machine)
+	name := event.ShortName(m.Machine)
 	if r.Tool != "" {
 		name += " tool " + r.Tool
 	}

@@ -406,7 +406,7 @@ func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 		b.State = append(b.State, state.Record{Key: rec.Key})
 	}
 	b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
-		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", statement.Machine(name), err)}})
+		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", event.ShortName(name), err)}})
 }
 
 // cut returns what is to be handled now of a reply, and puts the rest before what waits: a command is carried out before the first
@@ -667,7 +667,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	var d Decision
 	if bad := guard(func() { m, d, err = o.rename(c, e, b.now) }); bad != nil {
 		b.Panics++
-		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", statement.Machine(c.Key), e.ID, bad, bad.stack)}})
+		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", event.ShortName(c.Key), e.ID, bad, bad.stack)}})
 		err = bad
 	}
 	if err != nil {

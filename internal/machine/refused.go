@@ -65,7 +65,7 @@ func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
 		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
 		m.clear(event.SilenceAdvisory, "", m.byCause(c, m.inSpindleBell().tool.Name),
-			fmt.Sprintf("%s: windows come again, after %v without, and are refused", statement.Machine(m.Machine), now.Sub(n.Since).Round(time.Second)))
+			fmt.Sprintf("%s: windows come again, after %v without, and are refused", event.ShortName(m.Machine), now.Sub(n.Since).Round(time.Second)))
 		m.LastWindowAt = now.UTC().Round(0) // by which the next silence is named
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
@@ -73,9 +73,9 @@ func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 		ID:    event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group,
 		Epoch: w.Epoch, Seq: w.Seq, Tool: m.inSpindleBell().tool.Name, Model: m.Model,
 	})
-	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", statement.Machine(m.Machine), w.Why.Text, remedy(w.Why))
+	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", event.ShortName(m.Machine), w.Why.Text, remedy(w.Why))
 	if w.Why.What == NoModel {
-		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", statement.Machine(m.Machine), w.Why.Text, remedy(w.Why))
+		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", event.ShortName(m.Machine), w.Why.Text, remedy(w.Why))
 	}
 	m.notice(event.RefusedAdvisory, "").Text = text
 	if a != nil {
@@ -132,7 +132,7 @@ func (m *Machine) accept(at time.Time, r *event.Result) {
 	}
 	judged := *r
 	if a := m.refuse(false, at, &judged); a != nil {
-		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", statement.Machine(m.Machine), statement.Clock(a.Since))
+		a.Text = fmt.Sprintf("%s: windows are judged again; those from %s on were refused", event.ShortName(m.Machine), statement.Clock(a.Since))
 	}
 }
 

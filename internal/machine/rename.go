@@ -6,7 +6,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/state"
-	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -46,7 +45,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	renamed.word = m.wordWithoutTool() // no alarm has been announced under the name
 	a := m.alert(b, alarm.Change(event.Renamed), b.alarm.State, renamed)
 	a.Incident, a.Was = "", e.Was
-	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", statement.Machine(m.Machine), e.Was, e.By, len(m.Tools))
+	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", event.ShortName(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
 	if len(m.Tools) > 0 {
 		why.reason, why.tool = "tool_back", b.tool.Name

@@ -88,7 +88,7 @@ func (m *Machine) dismissSensors(layout *signal.Layout, r *event.Result) {
 			m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
 		default:
 			a.Channels = n.Channels
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", statement.Machine(m.Machine), statement.Clock(a.Since), n.Subject)
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", event.ShortName(m.Machine), statement.Clock(a.Since), n.Subject)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	case s.subject == "":
 		name += "clock"
 	}
-	name = statement.Machine(m.Machine) + ": " + name
+	name = event.ShortName(m.Machine) + ": " + name
 	if a.State == event.Cleared {
 		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
 		return

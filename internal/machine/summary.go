@@ -123,7 +123,7 @@ func (s *Summary) Shown(group string) event.Alert {
 	case e.Alarm == "raised":
 		e.Severity = "warning"
 	}
-	name := statement.Machine(s.Machine)
+	name := event.ShortName(s.Machine)
 	if s.Tool != "" {
 		name += " tool " + s.Tool
 	}

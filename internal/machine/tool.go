@@ -47,7 +47,7 @@ func (m *Machine) forgetOldest() {
 		}
 		if word := t.Alarm.Word(alarm.Masks{}); word != "normal" && m.decision != nil {
 			m.warn("tool_forgotten", "%s tool %s: forgotten, and its alarm (%s): the machine has more than %d tools in turn",
-				statement.Machine(m.Machine), statement.Tool(t.Name), strings.TrimSpace(t.Alarm.Incident+" "+word), m.settings.keptTools())
+				event.ShortName(m.Machine), statement.Tool(t.Name), strings.TrimSpace(t.Alarm.Incident+" "+word), m.settings.keptTools())
 		}
 		m.forget(0)
 	}

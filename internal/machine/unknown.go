@@ -46,11 +46,11 @@ func (m *Machine) countUnknown(j *Judging, r *event.Result) {
 		return
 	}
 	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", statement.Machine(m.Machine), statement.Clock(a.Since))
+		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", event.ShortName(m.Machine), statement.Clock(a.Since))
 		return
 	}
 	a.Text = fmt.Sprintf("%s: UNKNOWN, %d of the last %d windows of cutting, now %s: its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them",
-		statement.Machine(m.Machine), many, unknownWindows, strings.ReplaceAll(r.Unknown, "_", " "))
+		event.ShortName(m.Machine), many, unknownWindows, strings.ReplaceAll(r.Unknown, "_", " "))
 	m.notice(event.UnknownAdvisory, "").Text = a.Text
 }
 
@@ -82,15 +82,15 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 	}
 	by := byResult(r)
 	if n != nil {
-		text := fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", statement.Machine(m.Machine), statement.Clock(n.Since))
+		text := fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", event.ShortName(m.Machine), statement.Clock(n.Since))
 		if memory.Tools == 0 {
-			text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", statement.Machine(m.Machine), statement.Clock(n.Since))
+			text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", event.ShortName(m.Machine), statement.Clock(n.Since))
 		}
 		m.clear(event.DriftAdvisory, "", by, text)
 		return
 	}
 	text := fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
-		statement.Machine(m.Machine), memory.F, moved(memory, c.by.judge.FeatureNames()))
+		event.ShortName(m.Machine), memory.F, moved(memory, c.by.judge.FeatureNames()))
 	m.raise(event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
 }
 
@@ -122,7 +122,7 @@ func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Resu
 	if holds == (n != nil) {
 		return
 	}
-	about := statement.Machine(m.Machine) + " tool " + statement.Tool(t.Name) + ": "
+	about := event.ShortName(m.Machine) + " tool " + statement.Tool(t.Name) + ": "
 	switch {
 	case holds && subject == usedTool:
 		why := ""

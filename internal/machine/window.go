@@ -199,7 +199,7 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
 		}); bad != nil { // better an alarm without reasons than none
 			m.decision.Defects++
-			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", statement.Machine(m.Machine), by.id(), bad, bad.stack)
+			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(m.Machine), by.id(), bad, bad.stack)
 		}
 		if b.shadow == "" {
 			why.trace = b.tool.Trace.Points()

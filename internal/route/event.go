@@ -112,7 +112,7 @@ func (e *Event) word() string {
 }
 
 // short returns the last part of the machine's path.
-func (e *Event) short() string { return e.Machine[strings.LastIndexByte(e.Machine, '/')+1:] }
+func (e *Event) short() string { return event.ShortName(e.Machine) }
 
 // link returns where the evidence is, if that is known.
 func (e *Event) link() string {

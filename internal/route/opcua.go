@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/opcua"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -71,7 +72,7 @@ type variable struct {
 
 // variables returns the variables that are named, with the ids of a machine.
 func (n *OPCUANodes) variables(machine string) (all []variable) {
-	ids := strings.NewReplacer("{machine}", machine[strings.LastIndexByte(machine, '/')+1:])
+	ids := strings.NewReplacer("{machine}", event.ShortName(machine))
 	for _, v := range []variable{
 		{"alarm", n.Alarm, append(texts, integers...), true},
 		{"text", n.Text, texts, true},

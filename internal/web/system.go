@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // System is the answer of /api/system: how the program and what it depends on are doing. What
@@ -141,7 +143,7 @@ func (h *Hub) unwatched() (all []Problem) {
 			more++
 		default:
 			text, command, _ := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `")
-			what := strings.TrimPrefix(text, name[strings.LastIndexByte(name, '/')+1:]+": ")
+			what := strings.TrimPrefix(text, event.ShortName(name)+": ")
 			all = append(all, Problem{name + ": " + what, strings.ReplaceAll(command, "MACHINE", name)})
 		}
 	}

@@ -22,7 +22,7 @@ func Day(t time.Time) string { return signal.FormatTime(t, time.DateTime) }
 // Alert returns a change of an alarm in words, behind the name of what it is about. Next is the tool that is put in.
 func Alert(change alarm.Change, a *event.Alert, next string) string {
 	since := Clock(a.Since)
-	who := " by " + cmp.Or(a.By, "its ingester") // which declares tools new
+	who := " by " + By(a.By)
 	if a.Note != "" {
 		who += ": " + strings.TrimRight(a.Note, ".")
 	}
@@ -86,6 +86,9 @@ func orNone(n int) string {
 	return fmt.Sprint(n)
 }
 
+// By returns who did something: a person, or the ingester, which declares tools new without a name.
+func By(by string) string { return cmp.Or(by, "its ingester") }
+
 // Tool returns the name of a tool, or words for a tool without one.
 func Tool(tool string) string {
 	if tool == "" {
@@ -93,6 +96,3 @@ func Tool(tool string) string {
 	}
 	return tool
 }
-
-// Machine returns the last part of an ISA-95 path.
-func Machine(machine string) string { return machine[strings.LastIndexByte(machine, '/')+1:] }
