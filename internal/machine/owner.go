@@ -3,7 +3,6 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -70,154 +69,6 @@ const (
 	publishing
 	lost
 )
-
-// Log is a topic in which messages for machines come.
-type Log int
-
-// The logs of windows of a partition.
-const (
-	WindowLog Log = iota
-	FeatureLog
-)
-
-// Position is what is to be read next, in the partition's windows, features and commands.
-type Position struct {
-	Windows, Features, Commands int64
-}
-
-// beyond reports whether all windows and features before an end were judged.
-func (p Position) beyond(end Position) bool {
-	return p.Windows >= end.Windows && p.Features >= end.Features
-}
-
-// Action is what an owner wants done. One of the fields is set.
-type Action struct {
-	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
-	Load     bool      // read the partition's state records
-	Windows  *Position // read windows from there; the answer may take as long as none come
-	Features *Position // read features from there, likewise
-	Commands *Position // and commands
-	Publish  *Batch
-	AskEnd   bool // ask Kafka how far the windows and features of the partition go
-	Lost     bool // give the partition up: another owner has it, or might
-
-}
-
-// Reply is what came of an action, or something that happened. One of the fields is set.
-type Reply struct {
-	Fenced *Position // the group's position; -1 where it has none
-
-	CommandsEnd int64          // with Fenced: the offset behind the newest command
-	Loaded      []state.Record // the last record of every key
-	Windows     []Input
-	Features    []Input
-	Passed      int64 // offset before which all features were given to the owner; what transactions leave takes offsets, too
-	Commands    []Command
-	Published   bool
-	Lost        bool // another monitor may have the partition; nothing more may be published
-	Tick        *Tick
-	End         *End
-	Evidence    *EvidenceOf
-	Built       *Build
-	Fleet       *Fleet // what judges which machine from now on
-
-	Now time.Time // by the clock of the monitor
-
-	due  bool // commands whose time has come
-	rest bool // the other windows or features of the answer follow
-}
-
-// Input is a message of the windows or the features topic. Open stores the features of its
-// window, reusing the memory of into, or returns why the message is not a window: then it goes
-// to the dead letters. A *Refusal is an advisory of its machine, too. It is called once.
-type Input struct {
-	Offset int64
-	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
-
-	// Past is of features that another program extracted from the windows topic: the offset
-	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
-	// have the window, or the owner reads it itself.
-	Past int64
-}
-
-// End answers AskEnd.
-type End struct {
-	Windows, Features Bounds
-	Known             bool // false: the broker did not answer
-}
-
-// Bounds are the offsets of the oldest message and behind the newest. The zero value is that
-// of a topic that is not read.
-type Bounds struct{ First, End int64 }
-
-// from returns what is to be read next by who has read so far.
-func (b Bounds) from(next int64) int64 {
-	if b.First > 0 {
-		return max(next, b.First)
-	}
-	return next
-}
-
-// reach returns the offset up to which all must be judged.
-func (b Bounds) reach() int64 {
-	if b.First == b.End {
-		return math.MinInt64 // nothing lies there
-	}
-	return b.End
-}
-
-// EvidenceOf is evidence of a machine that was written.
-type EvidenceOf struct {
-	Machine string
-	EvidenceDone
-}
-
-// Batch is what is to be published at once: readers see all of it or nothing.
-type Batch struct {
-	Of       *Reply // that it follows from; nil: the state that was loaded
-	Position Position
-	State    []state.Record
-	Events   []Output
-	Letters  []Letter
-	Lines    []MachineLine
-
-	Judged, Late, Repeats uint64
-	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
-	Panics                uint64 // messages that a machine could not take, because of a defect
-
-	passed bool      // all that was read are features for others
-	now    time.Time // by the clock of the monitor
-}
-
-// Output is an event for the results or the alerts topic. One of the fields is set.
-type Output struct {
-	Result   *event.Result
-	Alert    *event.Alert
-	Advisory *event.Advisory
-	Evidence *event.Evidence
-	Shadow   bool   // of a shadow: for the topic of shadows
-	Missing  uint64 // windows that had not come when the result's one did
-}
-
-// Letter is a message that is set aside, and why.
-type Letter struct {
-	Command bool // of the commands topic, not of the windows
-	Feature bool // of the features topic
-	Unknown bool // a command for a machine of which nothing is known
-	State   bool // a record of the state topic
-	Key     string
-	Offset  int64
-	Reason  string
-	Err     error
-	Advised bool // an advisory of the window's machine says it
-}
-
-// MachineLine is a line for the log about a machine.
-type MachineLine struct {
-	Machine string
-	Line
-}
 
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
@@ -412,19 +263,16 @@ func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 // cut returns what is to be handled now of a reply, and puts the rest before what waits: a command is carried out before the first
 // window or features that Kafka got later, and after all that Kafka got sooner. So a backlog is judged as it would have been at its time.
 func (o *Owner) cut(r Reply) Reply {
-	inputs := &r.Windows
-	if r.Features != nil {
-		inputs = &r.Features
-	}
 	if len(o.held) == 0 {
 		return r
 	}
-	k := slices.IndexFunc(*inputs, func(in Input) bool { return in.At.After(o.held[0].At) })
+	all := *r.inputs()
+	k := slices.IndexFunc(all, func(in Input) bool { return in.At.After(o.held[0].At) })
 	if k < 0 {
 		return r
 	}
 	n := 1
-	for n < len(o.held) && (*inputs)[k].At.After(o.held[n].At) {
+	for n < len(o.held) && all[k].At.After(o.held[n].At) {
 		n++
 	}
 	due := Reply{Commands: o.held[:n], Now: r.Now, due: true}
@@ -433,13 +281,8 @@ func (o *Owner) cut(r Reply) Reply {
 		return due
 	}
 	later := r
-	all := *inputs
-	*inputs, r.rest = all[:k:k], true
-	if r.Windows != nil {
-		later.Windows = all[k:]
-	} else {
-		later.Features = all[k:]
-	}
+	*later.inputs() = all[k:]
+	*r.inputs(), r.rest = all[:k:k], true
 	o.queue = slices.Insert(o.queue, 0, due, later)
 	return r
 }

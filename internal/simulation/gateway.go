@@ -95,6 +95,42 @@ func (g *gateway) tick() {
 	}
 	g.left--
 	g.wear[g.tool] += 0.015 + 0.02*w.rng.Float64()
+	g.trouble()
+	if !g.store() {
+		w.after(1000, nil, g.tick)
+		return
+	}
+	if w.fault(0.01, "another mode of ", g.machine) {
+		g.edge = !g.edge
+		w.say("%s sends features: %v", g.machine, g.edge)
+	}
+	g.add()
+	if g.rival > 0 {
+		g.rival--
+		tool := "X"
+		if g.twin {
+			tool = g.tool
+		}
+		w.broker.produce(g.window(9000+g.spools, uint64(1000-g.rival), tool, w.now, g.two != g.foreign))
+	} else if w.fault(0.003, "second ingester of ", g.machine) {
+		g.rival, g.twin, g.foreign = 1+w.rng.IntN(20), w.rng.IntN(3) == 0, w.rng.IntN(3) == 0
+		g.spools++
+	}
+	if g.other > 0 {
+		g.other--
+		win := g.window(8000+g.spools, uint64(1000-g.other), "Y", w.now, g.two)
+		win.other = true
+		w.broker.produce(win)
+	} else if w.fault(0.004, "windows of another length from ", g.machine) {
+		g.other = 1 + w.rng.IntN(10)
+		g.spools++
+	}
+	w.after(1000, nil, g.tick)
+}
+
+// trouble draws what is wrong with the sensors, the layout and the spool from now on.
+func (g *gateway) trouble() {
+	w := g.w
 	switch {
 	case g.off > 0:
 		g.off--
@@ -156,36 +192,6 @@ func (g *gateway) tick() {
 			g.seq, g.numbers, g.told = g.seq+n, g.numbers+n, g.told+n
 		}
 	}
-	if !g.store() {
-		w.after(1000, nil, g.tick)
-		return
-	}
-	if w.fault(0.01, "another mode of ", g.machine) {
-		g.edge = !g.edge
-		w.say("%s sends features: %v", g.machine, g.edge)
-	}
-	g.add()
-	if g.rival > 0 {
-		g.rival--
-		tool := "X"
-		if g.twin {
-			tool = g.tool
-		}
-		w.broker.produce(g.window(9000+g.spools, uint64(1000-g.rival), tool, w.now, g.two != g.foreign))
-	} else if w.fault(0.003, "second ingester of ", g.machine) {
-		g.rival, g.twin, g.foreign = 1+w.rng.IntN(20), w.rng.IntN(3) == 0, w.rng.IntN(3) == 0
-		g.spools++
-	}
-	if g.other > 0 {
-		g.other--
-		win := g.window(8000+g.spools, uint64(1000-g.other), "Y", w.now, g.two)
-		win.other = true
-		w.broker.produce(win)
-	} else if w.fault(0.004, "windows of another length from ", g.machine) {
-		g.other = 1 + w.rng.IntN(10)
-		g.spools++
-	}
-	w.after(1000, nil, g.tick)
 }
 
 // add cuts a window.
