@@ -216,7 +216,7 @@ func (o *Owner) loaded(r Reply) []Action {
 		o.takeIn(b, name, byMachine[name])
 		if m := o.machines[name]; m != nil && o.fresh {
 			for _, c := range m.Commands.IDs {
-				if o.answered.IsZero() || c.At.After(o.answered) {
+				if c.At.After(o.answered) {
 					o.answered = c.At
 				}
 			}

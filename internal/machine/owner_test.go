@@ -312,17 +312,22 @@ func TestCommandsKeepTheirTime(t *testing.T) {
 // If the group's positions are gone, commands that were carried out are not carried out again, also those whose ids are forgotten. Later ones
 // are, and the log has a line.
 func TestCommandsAreNotRepeatedWithoutPosition(t *testing.T) {
+	const lathe = "acme/line1/lathe" // which got one command before all others
 	p := newPartition()
-	p.windows = append(p.windows, at(0, "T1", false), at(1, "T1", false))
+	of := at(0, "T1", false)
+	of.Machine = lathe
+	p.windows = append(p.windows, at(0, "T1", false), at(1, "T1", false), of)
 	o := newOwner(machinetest.OneValue(t))
 	p.finish(o, o.Start(), 64)
+	first := event.Command{ID: "lathe", Machine: lathe, Action: event.Suppress, Note: "n", By: "kim", Issued: noon.Add(time.Minute)}
+	p.commands = append(p.commands, Command{Key: lathe, Value: event.JSON(first), At: first.Issued})
 	send := func(i int) {
 		when := noon.Add(time.Duration(1+i) * 10 * time.Minute)
 		c := event.Command{ID: fmt.Sprint(i), Machine: drill, Action: event.Unsuppress, By: "kim", Issued: when}
 		if i%2 == 0 {
 			c.Action, c.Note = event.Suppress, "n"
 		}
-		p.commands = append(p.commands, Command{Key: drill, Value: event.JSON(c), Offset: int64(i), At: when})
+		p.commands = append(p.commands, Command{Key: drill, Value: event.JSON(c), Offset: int64(len(p.commands)), At: when})
 	}
 	for i := range keptCommands + 20 {
 		send(i)
@@ -336,6 +341,43 @@ func TestCommandsAreNotRepeatedWithoutPosition(t *testing.T) {
 	p.finish(o, o.Start(), 64)
 	if got := p.published[published:]; len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("command/%d/suppressed", keptCommands+20)) {
 		t.Errorf("%d published: %.400q", len(got), got)
+	}
+}
+
+// Commands that wait are carried out in their order, also if Kafka has said meanwhile that the windows before them are judged, and no more
+// of them are asked for.
+func TestCommandsKeepTheirOrder(t *testing.T) {
+	p := newPartition()
+	p.windows = append(p.windows, at(0, "T1", false))
+	o := newOwner(machinetest.OneValue(t))
+	p.finish(o, o.Start(), 9)
+	var waiting []Command
+	for i, action := range []event.Action{event.Suppress, event.Unsuppress} {
+		when := noon.Add(time.Duration(i)*time.Second + 1500*time.Millisecond)
+		c := event.Command{ID: fmt.Sprint(i), Machine: drill, Action: action, By: "kim", Note: "n", Issued: when}
+		waiting = append(waiting, Command{Key: drill, Value: event.JSON(c), Offset: int64(i), At: when})
+	}
+	p.commands = waiting
+	for _, a := range o.On(Reply{Commands: waiting, Now: noon}) {
+		if a.Commands != nil {
+			t.Error("more commands are asked for")
+		}
+	}
+	p.windows = append(p.windows, at(1, "T1", false), at(2, "T1", false), at(3, "T1", false))
+	o.On(Reply{End: &End{Windows: Bounds{0, 2}, Known: true}, Now: noon})
+	published := len(p.published)
+	p.finish(o, o.On(Reply{Windows: p.inputs(1, 9), Now: noon}), 9)
+	order := ""
+	for _, s := range p.published[published:] {
+		for _, what := range []string{"/1/test\"", "command/0/suppressed", "/2/test\"", "command/1/unsuppressed", "/3/test\""} {
+			if strings.Contains(s, what) {
+				order += what + " "
+			}
+		}
+	}
+	// The second window came after Kafka's answer, by the clock of a broker that is behind: no command waits for it.
+	if want := "/1/test\" command/0/suppressed command/1/unsuppressed /2/test\" /3/test\" "; order != want {
+		t.Errorf("%s, want %s", order, want)
 	}
 }
 

@@ -45,9 +45,7 @@ func (w Window) apply(m *Machine) {
 	}
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
-	if w.refused == nil {
-		m.retain(w)
-	}
+	m.retain(w)
 	if m.judge(w, s.Place, d, r) {
 		c := ofWindow(r, "tool_back")
 		c.now = w.At
