@@ -168,6 +168,16 @@ func (r *route) receive(part, offset int, a alertRecord) {
 	r.last[key] = a.number
 }
 
+// idle reports whether no alert waits to be delivered.
+func (r *route) idle() bool {
+	for part, p := range r.w.broker.parts {
+		if r.reader.next[part] < len(p.alerts) {
+			return false
+		}
+	}
+	return true
+}
+
 // end checks that every alert was delivered.
 func (r *route) end() {
 	for _, p := range r.w.broker.parts {

@@ -255,7 +255,7 @@ const (
 	machines   = 3
 	partitions = 2
 	members    = 2                // of each group
-	settle     = int64(60 * 1000) // most virtual milliseconds without faults at the end
+	settle     = int64(90 * 1000) // most virtual milliseconds without faults at the end: a route tries again after up to 60 s
 	quiet      = int64(25 * 1000) // of these, until all frames have arrived, however late
 	longest    = int64(20 * 60_000)
 	lastWindow = int64(18 * 1000) // of these, until each machine cuts one window more
@@ -356,7 +356,7 @@ func (w *world) weather() {
 				}
 			}
 		}
-		w.still = w.calm && w.broker.idle() && !w.builds()
+		w.still = w.calm && w.broker.idle() && w.route.idle() && !w.builds()
 		w.route.trouble()
 		w.broker.expire()
 		if w.rng.IntN(8) == 0 {
