@@ -40,6 +40,7 @@ type Owner struct {
 	held     []Command       // that wait for windows which Kafka got before them
 	until    *Position       // how far those windows go at most; nil: Kafka has not said
 	asked    bool            // a machine asks how far the partition goes
+	first    Position        // what Kafka has not deleted, when it said so last
 	fresh    bool            // the group had no position in the commands
 	built    string          // machine for which a build was due last
 	window   window.Features // that is being judged
@@ -324,7 +325,7 @@ func (o *Owner) handle(r Reply) []Action {
 	} else if !o.handleInput(b, r) {
 		o.handleWork(b, r)
 	}
-	if !r.rest && len(o.held) > 0 && o.until != nil && b.Position.beyond(*o.until) {
+	if !r.rest && len(o.held) > 0 && o.until != nil && o.reached(b.Position).beyond(*o.until) {
 		o.queue = slices.Insert(o.queue, 0, Reply{Commands: o.held, Now: r.Now, due: true})
 		o.held = nil
 	}
@@ -355,7 +356,7 @@ func (o *Owner) handleInput(b *Batch, r Reply) bool {
 			o.until = &end
 		}
 		if r.End.Known { // what Kafka has deleted is not to be judged any more
-			b.Position.Windows, b.Position.Features = r.End.Windows.from(b.Position.Windows), r.End.Features.from(b.Position.Features)
+			o.first = Position{Windows: r.End.Windows.First, Features: r.End.Features.First}
 		}
 		o.Machines(func(m *Machine) {
 			if m.overdue(r.Now) && (o.asked || !r.End.Known) {
@@ -385,9 +386,14 @@ func (o *Owner) handleWork(b *Batch, r Reply) {
 	}
 }
 
+// reached returns up to where all is judged that Kafka has not deleted. It is not published: who reads there next reports the gap.
+func (o *Owner) reached(p Position) Position {
+	return Position{Windows: max(p.Windows, o.first.Windows), Features: max(p.Features, o.first.Features)}
+}
+
 // tick lets every machine know the time. It reports whether one of them asks how far the partition goes.
 func (o *Owner) tick(b *Batch, t Tick) (ask bool) {
-	t.Next = o.position
+	t.Next = o.reached(o.position)
 	o.Machines(func(m *Machine) {
 		d := o.apply(b, m, t, nil)
 		ask = ask || d.AskEnd

@@ -97,14 +97,6 @@ type End struct {
 // of a topic that is not read.
 type Bounds struct{ First, End int64 }
 
-// from returns what is to be read next by who has read so far.
-func (b Bounds) from(next int64) int64 {
-	if b.First > 0 {
-		return max(next, b.First)
-	}
-	return next
-}
-
 // reach returns the offset up to which all must be judged.
 func (b Bounds) reach() int64 {
 	if b.First == b.End {
