@@ -558,13 +558,9 @@ func (f *follower) builds() {
 		b.Observe(of, f.now)
 	}
 	letter := letterOf(b.Model())
-	at := f.now
-	if m := f.o.Machine(f.name); m != nil {
-		at = m.lastAt() // a trial ends by Kafka's clock
-	}
 	f.hand(Reply{Built: b})
 	seen := f.seen(f.job.Tool)
-	out, used := f.m.Built(f.models[letter], f.job, seen, at)
+	out, used := f.m.Built(f.models[letter], f.job, seen)
 	f.say("model %s has seen %d of %d windows of tool %s: used %v; machine: %s", letter, len(seen), len(f.m.Windows(f.job.Tool)), f.job.Tool, used, lines(f.batch))
 	f.compare("built", out)
 }

@@ -299,7 +299,7 @@ func (x *following) built(in *input) {
 	if !like || x.c.cutOff {
 		f.giveUp()
 	}
-	x.step(f, step{built: &builtOf{job, from, due.settings}, at: f.lastAt()})
+	x.step(f, step{built: &builtOf{job, from, due.settings}})
 }
 
 // saw returns from which of a tool's windows on a build saw them, when there were so many of them. It reports false if

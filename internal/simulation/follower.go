@@ -276,7 +276,7 @@ func (f *follower) build(s *step) (out oracle.Outcome) {
 	if by == nil || len(windows) == 0 || !isFirst(windows[0], job.First) {
 		return out
 	}
-	out, _ = f.m.Built(by, oracle.Job{Model: job.Model, Tool: job.Tool, First: windows[0], Settings: s.built.settings}, windows[min(s.built.from, len(windows)):], s.at)
+	out, _ = f.m.Built(by, oracle.Job{Model: job.Model, Tool: job.Tool, First: windows[0], Settings: s.built.settings}, windows[min(s.built.from, len(windows)):])
 	return out
 }
 
@@ -304,16 +304,6 @@ func (f *follower) machine() *oracle.Machine {
 		}
 	}
 	return f.m
-}
-
-// lastAt returns when Kafka got the last window of the machine.
-func (f *follower) lastAt() time.Time {
-	for _, s := range slices.Backward(f.steps) {
-		if s.window != nil {
-			return s.at
-		}
-	}
-	return epoch0
 }
 
 // twoEpochs reports whether windows of two epochs came in turn.

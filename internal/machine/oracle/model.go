@@ -368,15 +368,16 @@ func (m *Machine) Due() (all []Job) {
 	return all
 }
 
-// Built says at a time that a model has seen the past of a tool: the windows that Kafka still has
+// Built says that a model has seen the past of a tool: the windows that Kafka still has
 // of it, in Kafka's order, and the windows that came meanwhile. It reports whether what the model
-// knows is used.
-func (m *Machine) Built(by *Model, job Job, seen []*Window, now time.Time) (out Outcome, used bool) {
+// knows is used. Trials end when Kafka got the last window of the epoch that leads: a window that comes again ends none.
+func (m *Machine) Built(by *Model, job Job, seen []*Window) (out Outcome, used bool) {
 	t := m.named(job.Tool)
 	if t == nil || len(t.windows) == 0 || t.windows[0] != job.First {
 		return out, false // another tool has its name
 	}
 	last := t.windows[len(t.windows)-1]
+	now := m.epochs[len(m.epochs)-1].last
 	d := m.deploymentOf(by, seen)
 	judges := t.before(last)
 	shadow := d != nil && d.shadows(by, now) && by.ID != d.Champion.ID && (judges == nil || judges.ID != by.ID)

@@ -68,7 +68,7 @@ func (p *plant) play(words string) string {
 			from, _ := strconv.Atoi(word[1:])
 			for _, job := range p.m.Due() {
 				n := min(from, len(p.m.Windows(job.Tool)))
-				_, used := p.m.Built(p.models[job.Model], job, p.m.Windows(job.Tool)[n:], p.now)
+				_, used := p.m.Built(p.models[job.Model], job, p.m.Windows(job.Tool)[n:])
 				p.out = append(p.out, fmt.Sprintf("~%s:%v", job.Model, used))
 			}
 		case word[0] == '-':
