@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // Judging is what one model knows of one tool life. It belongs to that model for ever: another model
@@ -19,6 +20,7 @@ type Judging struct {
 	Model     string          `json:"model"`             // id
 	Number    int             `json:"number,omitempty"`  // orders the judgings of a tool: the greater, the later it began
 	Print     string          `json:"print,omitempty"`   // Model.print
+	Takes     string          `json:"takes,omitempty"`   // Model.takes; empty: an older release kept it, and the model is gone since
 	First     FirstWindow     `json:"first,omitzero"`    // that it has seen, or that the one it was seeded from had seen
 	Judged    int             `json:"judged,omitempty"`  // windows of the tool when it judged one last
 	Windows   int             `json:"windows,omitempty"` // of the tool that it has seen, or that were of a form that the model does not take
@@ -41,7 +43,7 @@ func (f FirstWindow) is(o FirstWindow) bool { return f.Epoch == o.Epoch && f.Seq
 
 // newJudging returns what a model knows of a tool before it has seen a window of it.
 func newJudging(by *Model, tool string, first FirstWindow) *Judging {
-	return &Judging{Model: by.id(), Print: by.print, First: first, Reference: model.Reference{Tool: tool}, Wear: trend.Tool{Name: tool}}
+	return &Judging{Model: by.id(), Print: by.print, Takes: by.takes, First: first, Reference: model.Reference{Tool: tool}, Wear: trend.Tool{Name: tool}}
 }
 
 // seed returns what another model knows of the tool: the reference of a judging of the same print, if one
@@ -98,15 +100,21 @@ func (m *Machine) setJudging(t *Tool, j *Judging) {
 // judgesForm reports whether o judged the last window of the form that its model takes. A model that takes other features
 // of the same windows does not judge in its place.
 func (m *Machine) judgesForm(t *Tool, o *Judging) bool {
-	by := m.models.of(o.Model)
-	if by == nil || o.Judged == 0 {
+	if o.Judged == 0 {
 		return o.Model == t.By
 	}
-	takes := by.covers(m.form) == nil
+	now := m.takes(o, m.form)
 	return !slices.ContainsFunc(t.Judgings, func(p *Judging) bool {
-		q := m.models.of(p.Model)
-		return p.Judged > o.Judged && q != nil && q.model.Layout.Fingerprint() == by.model.Layout.Fingerprint() && q.model.Window == by.model.Window && (!takes || q.covers(m.form) == nil)
+		return p.Judged > o.Judged && p.Takes == o.Takes && (!now || m.takes(p, m.form))
 	})
+}
+
+// takes reports whether the model of j takes features of a form. Of a model that is not known any more, it goes by layout and length.
+func (m *Machine) takes(j *Judging, form *window.Form) bool {
+	if by := m.models.of(j.Model); by != nil {
+		return by.covers(form) == nil
+	}
+	return form != nil && (j.Takes == "" || j.Takes == windowsOf(form.Layout(), form.Length()))
 }
 
 func (m *Machine) dropJudging(t *Tool, j *Judging) {
@@ -156,19 +164,21 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p order.Place, entered 
 	return c, false
 }
 
-// judgedLast returns the judging that judged the last window of the form at hand: it goes on after windows of other forms. Once the model
-// that judges the tool is gone, no other one goes on.
-func (m *Machine) judgedLast(t *Tool, w Window) (last candidate) {
-	if t.By != "" && m.models.of(t.By) == nil {
-		return last
-	}
+// judgedLast returns the judging that judged the last window of the form at hand: it goes on after windows of other forms. If its model
+// is gone, no other one goes on.
+func (m *Machine) judgedLast(t *Tool, w Window) candidate {
+	var last *Judging
 	for _, j := range t.Judgings {
-		by := m.models.of(j.Model)
-		if by != nil && (j.Trial == nil || j.Model == t.By) && j.Judged > 0 && by.covers(w.Form) == nil && (last.Judging == nil || j.Judged > last.Judged) {
-			last = candidate{j, by}
+		if (j.Trial == nil || j.Model == t.By) && j.Judged > 0 && (last == nil || j.Judged > last.Judged) && m.takes(j, w.Form) {
+			last = j
 		}
 	}
-	return last
+	if last != nil {
+		if by := m.models.of(last.Model); by != nil {
+			return candidate{last, by}
+		}
+	}
+	return candidate{}
 }
 
 // mostSeen returns the judging that has seen most of the tool, of those whose models take the features. Shadows

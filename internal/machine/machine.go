@@ -57,6 +57,7 @@ type Model struct {
 	model *model.Model
 	judge *model.Judge
 	print string
+	takes string // windowsOf what it is trained on
 
 	form  *window.Form // that covers was asked about last
 	unfit error
@@ -82,8 +83,11 @@ func NewModel(m *model.Model) *Model {
 		panic("machine: NewModel: " + err.Error()) // strings and numbers
 	}
 	sum := sha256.Sum256(text)
-	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8])}
+	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window)}
 }
+
+// windowsOf says in short which windows a layout and a length make.
+func windowsOf(l *signal.Layout, s window.Spec) string { return l.Fingerprint() + "/" + s.Length.String() }
 
 func (m *Model) id() string { return m.model.ID() }
 

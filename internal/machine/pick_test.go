@@ -186,6 +186,52 @@ func TestModelOfTheToolIsGone(t *testing.T) {
 	}
 }
 
+// A model that is gone leaves windows of another length to the model that judged them last: the champion takes over with the next
+// tool. Windows that it judged itself are the champion's at once.
+func TestModelOfAnotherLengthIsGone(t *testing.T) {
+	a, c := machinetest.OneValue(t), otherFeatures(t)
+	long, next := ofLength(t, 2*time.Second), ofLength(t, 2*time.Second)
+	next.Provenance.Seed = 7
+	if _, err := next.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	shadows := []Shadow{{Model: c}}
+	for name, tc := range map[string]struct {
+		champion *model.Model
+		form     string
+		want     string
+	}{
+		"windows of the other length": {c, "A", a.ID()},
+		"its own":                     {next, "S", next.ID()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlant(t, fleetOf(&Deployment{Champion: a, Shadows: shadows}, a, c, long, next))
+			seq := p.run(0, 4, "T1", false)
+			send := func(form string) {
+				w := measured{1, form}.window(1, seq, "T1", "", noon.Add(time.Duration(seq)*time.Second))
+				p.window(machinetest.Features(toys()[form], w))
+				seq++
+			}
+			p.deploy(fleetOf(&Deployment{Champion: long, Shadows: shadows}, a, c, long, next))
+			send("S")
+			for p.build() {
+			}
+			send("S")
+			if r := p.last(); r.Model != long.ID() || r.Verdict != event.Learning {
+				t.Fatalf("%s", event.JSON(r))
+			}
+			p.deploy(fleetOf(&Deployment{Champion: tc.champion}, a, c, next))
+			p.restart()
+			for range 2 {
+				send(tc.form)
+				if r := p.last(); r.Model != tc.want || r.Unknown == modelChanged {
+					t.Errorf("%s, want %s", event.JSON(r), tc.want)
+				}
+			}
+		})
+	}
+}
+
 // A rollback finds what the model of before knew of the tool, and judges it from its next entry on.
 func TestRollback(t *testing.T) {
 	a, b := machinetest.OneValue(t), otherFeatures(t)

@@ -89,7 +89,7 @@ func (m *Machine) head() headRecord {
 		for _, j := range t.Judgings {
 			fast := *j
 			fast.Windows, fast.Judged = j.Windows-t.Windows, j.Judged-t.Windows // most are 0
-			fast.Print, fast.First, fast.Reference, fast.Wear.Points = "", FirstWindow{}, model.Reference{}, nil
+			fast.Print, fast.Takes, fast.First, fast.Reference, fast.Wear.Points = "", "", FirstWindow{}, model.Reference{}, nil
 			h.Judgings = append(h.Judgings, fast)
 		}
 	}
@@ -194,8 +194,8 @@ func (m *Machine) loadKept(records []state.Record) error {
 			m.dirty.judging(of[i], j.Model)
 			continue
 		}
-		if by := m.models.of(j.Model); j.Print == "" && by != nil {
-			j.Print = by.print // the release before did not write it
+		if by := m.models.of(j.Model); by != nil {
+			j.Print, j.Takes = cmp.Or(j.Print, by.print), by.takes // the release before did not write them
 		}
 		m.Tools[k].Judgings = append(m.Tools[k].Judgings, j)
 	}
@@ -225,7 +225,7 @@ func (m *Machine) loadSpindle(head *headRecord) error {
 			return fmt.Errorf("model %.64q knows the tool in the spindle, and has no record", fast.Model)
 		}
 		fast.Windows, fast.Judged = fast.Windows+in.Windows, fast.Judged+in.Windows
-		fast.Print, fast.First, fast.Reference, fast.Wear.Points = j.Print, j.First, j.Reference, j.Wear.Points
+		fast.Print, fast.Takes, fast.First, fast.Reference, fast.Wear.Points = j.Print, j.Takes, j.First, j.Reference, j.Wear.Points
 		*j = *fast
 	}
 	slices.SortStableFunc(m.Tools, func(a, b *Tool) int {

@@ -208,7 +208,7 @@ func (b *broker) produceCommand(c *event.Command, at time.Time) {
 	at = at.Add(time.Duration(p.clock) * time.Millisecond)
 	value := event.JSON(c)
 	b.messages[&value[0]] = c
-	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: value, At: at}})
+	p.commands = append(p.commands, &sentCommand{id: c.ID, when: b.w.now, Command: machine.Command{Key: c.Machine, Value: value, Offset: int64(len(p.commands)), At: at}})
 }
 
 func (b *broker) isDown() bool { return b.w.now < b.down }
