@@ -25,7 +25,6 @@ type Judging struct {
 	Judged    int             `json:"judged,omitempty"`  // windows of the tool when it judged one last
 	Windows   int             `json:"windows,omitempty"` // of the tool that it has seen, or that were of a form that the model does not take
 	Reference model.Reference `json:"reference,omitzero"`
-	Drifted   bool            `json:"drift_seen,omitempty"` // the machine's drift has taken the reference into account
 	Cycle     cycle.Memory    `json:"cycle,omitzero"`
 	Wear      trend.Tool      `json:"wear,omitzero"`
 	Unknown   uint64          `json:"unknown,omitempty"` // bit i: did the model not know the i-th last window that it might have judged?

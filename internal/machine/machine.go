@@ -87,7 +87,9 @@ func NewModel(m *model.Model) *Model {
 }
 
 // windowsOf says in short which windows a layout and a length make.
-func windowsOf(l *signal.Layout, s window.Spec) string { return l.Fingerprint() + "/" + s.Length.String() }
+func windowsOf(l *signal.Layout, s window.Spec) string {
+	return l.Fingerprint() + "/" + s.Length.String()
+}
 
 func (m *Model) id() string { return m.model.ID() }
 
@@ -363,9 +365,7 @@ func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 		m.waitingSince, m.askedEnd = now, nil
 		return
 	}
-	if m.askedEnd == nil {
-		m.askedEnd = &end
-	}
+	m.askedEnd = m.askedEnd.nearer(end)
 }
 
 func (m *Machine) warn(event, format string, args ...any) {

@@ -82,6 +82,8 @@ var toys = sync.OnceValue(func() map[string]*model.Model {
 	all["C"].Reference.Windows = 3
 	all["S"].Window.Length = 2 * time.Second
 	for _, m := range all {
+		p := len(m.NewJudge().FeatureNames()) // a tool that begins with 20 is far from those of the training
+		m.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
 		if _, err := m.Encode(); err != nil {
 			panic(err)
 		}
@@ -126,6 +128,21 @@ func (v measured) window(epoch, seq uint64, tool, life string, start time.Time) 
 	return w
 }
 
+// askToy asks a toy about a window.
+func askToy(letter string, w *oracle.Window, ref *model.Reference) model.Verdict {
+	m := toys()[letter]
+	return m.NewJudge().JudgeFeatures(machinetest.Features(m, w.Value.(measured).window(1, 0, "", "", noon)), ref, nil)
+}
+
+// toyReference returns the reference that a toy learns from windows.
+func toyReference(letter string, learnt []*oracle.Window) *model.Reference {
+	ref := new(model.Reference)
+	for _, w := range learnt {
+		askToy(letter, w, ref)
+	}
+	return ref
+}
+
 // toyVerdicts remembers what toys say, by what they have learnt.
 var toyVerdicts sync.Map // string → oracle.Verdict
 
@@ -139,15 +156,7 @@ func toyVerdict(letter string, learnt []*oracle.Window, w *oracle.Window) oracle
 	if v, ok := toyVerdicts.Load(key); ok {
 		return v.(oracle.Verdict)
 	}
-	m := toys()[letter]
-	judge, ref := m.NewJudge(), new(model.Reference)
-	ask := func(v measured) model.Verdict {
-		return judge.JudgeFeatures(machinetest.Features(m, v.window(1, 0, "", "", noon)), ref, nil)
-	}
-	for _, of := range learnt {
-		ask(of.Value.(measured))
-	}
-	said := ask(w.Value.(measured))
+	said := askToy(letter, w, toyReference(letter, learnt))
 	v := oracle.Verdict{Outcome: string(said.Outcome), Reason: string(said.Reason), Score: said.Score}
 	toyVerdicts.Store(key, v)
 	return v
@@ -227,6 +236,8 @@ func newFollower(t *rapid.T, k kindOfDay) *follower {
 			Judge: func(learnt, _ []*oracle.Window, w *oracle.Window) oracle.Verdict {
 				return toyVerdict(letter, learnt, w)
 			},
+			Drift:  &oracle.Drift{Tools: m.Drift.Tools, Center: m.Drift.Center, Scale: m.Drift.Scale, Raise: m.Drift.Raise, Clear: m.Drift.Clear},
+			Center: func(learnt []*oracle.Window) []float32 { return toyReference(letter, learnt).Center() },
 		}
 	}
 	f.deploy("A", &Deployment{Champion: toys()["A"]})
@@ -897,7 +908,7 @@ func kindOf(a *event.Advisory) string {
 	switch kind := string(a.Kind); {
 	case a.Kind == event.ModelAdvisory && a.Subject != "":
 		return oracle.UsedReference
-	case slices.Contains([]string{oracle.TwoIngesters, oracle.Refused, oracle.Silent, oracle.ModelChanged}, kind):
+	case slices.Contains([]string{oracle.TwoIngesters, oracle.Refused, oracle.Silent, oracle.ModelChanged, oracle.Drifts}, kind):
 		return kind
 	}
 	return ""

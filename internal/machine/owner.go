@@ -352,8 +352,8 @@ func (o *Owner) handleInput(b *Batch, r Reply) bool {
 		o.command(b, r)
 	case r.End != nil:
 		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
-		if len(o.held) > 0 && o.until == nil && r.End.Known {
-			o.until = &end
+		if len(o.held) > 0 && r.End.Known {
+			o.until = o.until.nearer(end)
 		}
 		if r.End.Known { // what Kafka has deleted is not to be judged any more
 			o.first = Position{Windows: r.End.Windows.First, Features: r.End.Features.First}

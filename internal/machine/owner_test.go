@@ -381,6 +381,36 @@ func TestCommandsKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// Neither a command nor the silence of a machine waits for windows that Kafka has lost.
+func TestWindowsThatAreLost(t *testing.T) {
+	p := newPartition()
+	p.windows = append(p.windows, at(0, "T1", false))
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
+	p.finish(o, o.Start(), 9)
+	c := event.Command{ID: "c", Machine: drill, Action: event.Suppress, By: "kim", Note: "n", Issued: noon}
+	p.commands = []Command{{Key: drill, Value: event.JSON(c), At: noon}}
+	late := noon.Add(2 * time.Minute)
+	hand := func(r Reply) {
+		r.Now = late
+		p.finish(o, slices.DeleteFunc(o.On(r), func(a Action) bool { return a.AskEnd }), 9)
+	}
+	hand(Reply{Commands: p.commands})
+	tick := Reply{Tick: &Tick{Now: late}}
+	for _, end := range []int64{4, 1} {
+		hand(tick)
+		if all := fmt.Sprint(p.published); strings.Contains(all, "suppressed") || strings.Contains(all, "silence") {
+			t.Fatal("windows are not waited for")
+		}
+		hand(Reply{End: &End{Windows: Bounds{0, end}, Known: true}})
+	}
+	hand(tick)
+	for _, want := range []string{"suppressed", "silence"} {
+		if !strings.Contains(fmt.Sprint(p.published), want) {
+			t.Errorf("%v: no %s", p.published, want)
+		}
+	}
+}
+
 // Commands that lie there at a takeover come before windows, but not for ever.
 func TestBacklogThatIsNoCommand(t *testing.T) {
 	o := newOwner(machinetest.OneValue(t))

@@ -84,7 +84,7 @@ func (m *Machine) head() headRecord {
 	h := headRecord{Version: state.Version, headState: m.headState, Epoch: m.Leader()}
 	if t := m.inSpindle(); t != nil {
 		fast := *t
-		fast.First, fast.Moved = FirstWindow{}, t.Moved[max(0, len(t.Moved)-1):]
+		fast.First, fast.Drifted, fast.Moved = FirstWindow{}, nil, t.Moved[max(0, len(t.Moved)-1):]
 		h.Tool = &fast
 		for _, j := range t.Judgings {
 			fast := *j
@@ -211,7 +211,7 @@ func (m *Machine) loadSpindle(head *headRecord) error {
 		if i < 0 {
 			return fmt.Errorf("tool %.64q is in the spindle, and has no record", in.Name)
 		}
-		in.Judgings, in.First, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Moved.With(in.Moved)
+		in.Judgings, in.First, in.Drifted, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Drifted, m.Tools[i].Moved.With(in.Moved)
 		*m.Tools[i] = *in
 		in = m.Tools[i]
 	}

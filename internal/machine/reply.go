@@ -28,6 +28,15 @@ func (p Position) beyond(end Position) bool {
 	return p.Windows >= end.Windows && p.Features >= end.Features
 }
 
+// nearer returns an end that was asked for again: the one of before, nil if there was none. What Kafka has lost since
+// does not come any more.
+func (p *Position) nearer(end Position) *Position {
+	if p != nil {
+		end.Windows, end.Features = min(end.Windows, p.Windows), min(end.Features, p.Features)
+	}
+	return &end
+}
+
 // Action is what an owner wants done. One of the fields is set.
 type Action struct {
 	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that

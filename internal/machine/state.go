@@ -52,11 +52,12 @@ type Tool struct {
 	Life     string        `json:"life,omitempty"` // of the tool under this name, see signal.Context; empty: never declared new
 	Seen     int           `json:"seen"`           // orders the tools of a machine: the greater, the later it was in the spindle
 	First    FirstWindow   `json:"first,omitzero"`
-	Used     bool          `json:"used,omitempty"`      // it came back after it was forgotten: First is not the window with which it began
-	PastGone bool          `json:"past_gone,omitempty"` // its first windows are not in Kafka any more, or not known: no build can find them
-	Windows  int           `json:"windows"`             // that moved it
-	Moved    order.Windows `json:"moved,omitempty"`     // these; the head has the last epoch of them only
-	By       string        `json:"by,omitempty"`        // id of the model whose judging moves the alarm
+	Drifted  []string      `json:"drift_seen,omitempty"` // ids of the models whose drift has taken its reference into account
+	Used     bool          `json:"used,omitempty"`       // it came back after it was forgotten: First is not the window with which it began
+	PastGone bool          `json:"past_gone,omitempty"`  // its first windows are not in Kafka any more, or not known: no build can find them
+	Windows  int           `json:"windows"`              // that moved it
+	Moved    order.Windows `json:"moved,omitempty"`      // these; the head has the last epoch of them only
+	By       string        `json:"by,omitempty"`         // id of the model whose judging moves the alarm
 	Alarm    Alarm         `json:"alarm"`
 	Cutting  time.Duration `json:"cutting_ns,omitempty"` // since it came, as far as the monitor saw it
 	CutUntil time.Time     `json:"cut_until,omitzero"`   // end of the last window that counted for Cutting

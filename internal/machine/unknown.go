@@ -54,36 +54,25 @@ func (m *Machine) countUnknown(j *Judging, r *event.Result) {
 	m.notice(event.UnknownAdvisory, "").Text = a.Text
 }
 
-// drifts takes the reference of the tool into account once it is there, and advises of
+// drifts takes the reference of a tool that was new into account once it is there, and advises of
 // drift of the machine and of its end. It outlives tools, and belongs to the model: of another one, which judges
 // until its tool is changed, the monitor says nothing.
 func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 	if c.Judging == nil {
 		return
 	}
+	if c.by.model.Drift != nil && c.Reference.Center() != nil && c.complete(t) && !slices.Contains(t.Drifted, c.Model) {
+		m.addDrift(t, c)
+	}
 	memory := m.Drift[c.Model]
-	if memory == nil {
-		if c.Drifted && m.notice(event.DriftAdvisory, "") == nil {
-			return // the model knows no drift
-		}
-		memory = new(model.DriftMemory)
-	}
-	if !c.Drifted && c.Reference.Center() != nil {
-		c.Drifted = true
-		m.dirty.slow = true
-		m.dirty.judging(t.Name, c.Model)
-		if c.by.judge.Drift(memory, &c.Reference); memory.Tools > 0 {
-			m.keepDrift(c.Model, memory)
-		}
-	}
 	n := m.notice(event.DriftAdvisory, "")
-	if memory.Drifted == (n != nil) || m.deployment == nil || m.deployment.Champion.ID() != c.Model {
+	if drifted := memory != nil && memory.Drifted; drifted == (n != nil) || m.deployment == nil || m.deployment.Champion.ID() != c.Model {
 		return
 	}
 	by := byResult(r)
 	if n != nil {
 		text := fmt.Sprintf("%s: new tools are as when the model was trained again; drift of %s is over", event.ShortName(m.Machine), statement.Clock(n.Since))
-		if memory.Tools == 0 {
+		if memory == nil {
 			text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", event.ShortName(m.Machine), statement.Clock(n.Since))
 		}
 		m.clear(event.DriftAdvisory, "", by, text)
@@ -94,15 +83,27 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 	m.raise(event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
 }
 
-// keepDrift remembers what drift a model has seen, of the models that judge a tool.
-func (m *Machine) keepDrift(id string, memory *model.DriftMemory) {
+// addDrift takes the reference of a tool into account. What other models have seen is remembered while they judge a tool.
+func (m *Machine) addDrift(t *Tool, c candidate) {
 	maps.DeleteFunc(m.Drift, func(id string, _ *model.DriftMemory) bool {
-		return !slices.ContainsFunc(m.Tools, func(t *Tool) bool { return t.By == id })
+		if slices.ContainsFunc(m.Tools, func(t *Tool) bool { return t.By == id }) {
+			return false
+		}
+		for _, of := range m.Tools {
+			if i := slices.Index(of.Drifted, id); i >= 0 {
+				of.Drifted, m.dirty.tools[of.Name] = slices.Delete(of.Drifted, i, i+1), true
+			}
+		}
+		return true
 	})
 	if m.Drift == nil {
 		m.Drift = make(map[string]*model.DriftMemory)
 	}
-	m.Drift[id] = memory
+	if m.Drift[c.Model] == nil {
+		m.Drift[c.Model] = new(model.DriftMemory)
+	}
+	c.by.judge.Drift(m.Drift[c.Model], &c.Reference)
+	t.Drifted, m.dirty.tools[t.Name], m.dirty.slow = append(t.Drifted, c.Model), true, true
 }
 
 // usedTool is the subject of a model_changed advisory that says that a reference is of a used tool. Without a subject it

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -117,4 +118,22 @@ func TestDriftIsAdvised(t *testing.T) {
 	if last != event.Cleared {
 		t.Errorf("after twelve tools as of training it is %q", last)
 	}
+}
+
+// Tools without a name count for drift, each of their lives once.
+func TestDriftOfToolsWithoutAName(t *testing.T) {
+	b := newBench(t, machinetest.Unsure(t))
+	var got []string
+	for life := range uint64(4) {
+		for i := range uint64(4) {
+			w := at(4*life+i, "", false)
+			w.Samples[0][0] = 14
+			for _, a := range b.window(w).Advisories {
+				got = append(got, fmt.Sprintf("%s %s by tool %d", a.Kind, a.State, life+1))
+			}
+		}
+		b.restart()
+		b.command(event.Command{ID: fmt.Sprint(life), Machine: drill, Action: event.NewTool, By: "kim", Issued: noon}, noon)
+	}
+	wantStrings(t, "advisories", got, []string{"drift raised by tool 3"})
 }

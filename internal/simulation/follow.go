@@ -358,7 +358,7 @@ func (x *following) step(f *follower, s step) {
 	if f.given {
 		p.trials, p.shadows = nil, nil
 		p.advisories = slices.DeleteFunc(p.advisories, func(a *event.Advisory) bool {
-			return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory || a.Kind == event.UnknownAdvisory
+			return a.Kind == event.ModelAdvisory || a.Kind == event.RefusedAdvisory || a.Kind == event.UnknownAdvisory || a.Kind == event.DriftAdvisory
 		})
 	}
 	if s.tick != nil && s.tick.Trouble.Equal(f.trouble) && len(out.Alerts) == 0 && len(out.Advisories) == 0 {
@@ -506,7 +506,7 @@ func (x *following) answer(f *follower, p *published, s *step, out *oracle.Outco
 // held returns the kind of an advisory in the oracle's words; empty if it knows nothing of it.
 func held(a *event.Advisory) string {
 	switch a.Kind {
-	case event.RivalAdvisory, event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory:
+	case event.RivalAdvisory, event.RefusedAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.DriftAdvisory:
 		return string(a.Kind)
 	case event.SensorAdvisory:
 		return oracle.Faulty + a.Subject

@@ -235,6 +235,11 @@ func (f *follower) model(m *model.Model) *oracle.Model {
 			Judge: func(learnt, seen []*oracle.Window, w *oracle.Window) oracle.Verdict {
 				return f.ask(m, judge, learnt, seen, w)
 			},
+			Drift: &oracle.Drift{Tools: m.Drift.Tools, Center: m.Drift.Center, Scale: m.Drift.Scale, Raise: m.Drift.Raise, Clear: m.Drift.Clear},
+			Center: func(learnt []*oracle.Window) []float32 {
+				ref := f.learnt[these(judge.print, learnt[:len(learnt)-1], learnt[len(learnt)-1])]
+				return ref.Center()
+			},
 		}
 		f.models[m.ID()] = of
 	}

@@ -63,8 +63,9 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			s.decided[j.name]++
 		}
 	}
-	without := 0
+	without, took := 0, make(map[string]bool) // a window of an epoch that is forgotten counts again, also within a transaction
 	for _, j := range t.judged {
+		took[j.name] = true
 		if s.decided[j.name] != s.featured[j.name] {
 			c.w.fail("%s: window %s was judged %d times, and its features are published %d times", t.group.name, j.name, s.decided[j.name], s.featured[j.name])
 		}
@@ -78,8 +79,13 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, j.name)
 		}
 	}
-	if len(results)+without != len(t.judged) || uint64(without) != t.batch.Unwatched {
-		c.w.fail("%s: %d results and %d windows without a model, %d windows were taken, %d are counted as unwatched", t.group.name, len(results), without, len(t.judged), t.batch.Unwatched)
+	for name := range results {
+		if !took[name] {
+			c.w.fail("%s: window %s has a result, and was not taken", t.group.name, name)
+		}
+	}
+	if uint64(without) != t.batch.Unwatched {
+		c.w.fail("%s: %d windows without a model, %d are counted as unwatched", t.group.name, without, t.batch.Unwatched)
 	}
 }
 

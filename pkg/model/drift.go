@@ -83,20 +83,18 @@ func (d *Drift) Standardise(z []float32, center []float32) {
 // there were.
 type DriftMemory struct {
 	Tools   int     // seen
-	Tool    string  // the last of them
-	F       float64 // after it
+	F       float64 // after the last of them
 	Drifted bool    // raised and not cleared since
 
 	weight, squares float64   // sums of weights and of their squares
 	mean            []float32 // z̄
 }
 
-// Observe takes ref into account once it is settled, once for each tool, and reports
-// whether Drifted has changed. It is for every window that is not late, after the
-// window was judged; for all but one of a tool it only compares two names. With a
-// nil by it does nothing.
+// Observe takes the reference of the next tool into account, and reports whether Drifted
+// has changed. Call it once for each tool, when its reference is settled. It does nothing
+// with one that is not, and with a nil by.
 func (m *DriftMemory) Observe(by *Drift, ref *Reference) (changed bool) {
-	if by == nil || ref.Center() == nil || m.Tools > 0 && m.Tool == ref.Tool {
+	if by == nil || ref.Center() == nil {
 		return false
 	}
 	if m.Tools == 0 {
@@ -109,7 +107,7 @@ func (m *DriftMemory) Observe(by *Drift, ref *Reference) (changed bool) {
 	for j := range m.mean {
 		m.mean[j] += float32(float64(z[j]-m.mean[j]) / m.weight)
 	}
-	m.Tools, m.Tool = m.Tools+1, ref.Tool
+	m.Tools++
 	m.F = by.statistic(m.mean, m.weight*m.weight/m.squares)
 	was := m.Drifted
 	switch {
@@ -160,7 +158,6 @@ func (m *DriftMemory) Check(by *Drift) error {
 // driftJSON is a memory as the state topic keeps it, bit for bit.
 type driftJSON struct {
 	Tools   int     `json:"tools"`
-	Tool    string  `json:"tool,omitempty"`
 	F       float64 `json:"f"`
 	Drifted bool    `json:"drifted,omitempty"`
 	Weight  float64 `json:"weight"`
@@ -170,7 +167,7 @@ type driftJSON struct {
 
 // MarshalJSON returns the memory in a form that UnmarshalJSON restores exactly.
 func (m *DriftMemory) MarshalJSON() ([]byte, error) {
-	return json.Marshal(driftJSON{m.Tools, m.Tool, m.F, m.Drifted, m.weight, m.squares, packFloats(m.mean)})
+	return json.Marshal(driftJSON{m.Tools, m.F, m.Drifted, m.weight, m.squares, packFloats(m.mean)})
 }
 
 // UnmarshalJSON restores a memory. It refuses one that Observe cannot have made.
@@ -183,7 +180,7 @@ func (m *DriftMemory) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("model: drift: %w", err)
 	}
-	read := DriftMemory{Tools: j.Tools, Tool: j.Tool, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares}
+	read := DriftMemory{Tools: j.Tools, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares}
 	sound := whole && j.Tools >= 0 && (j.Tools > 0) == (len(mean) > 0) && j.F >= 0 && finite(j.F) && finite(j.Weight) && finite(j.Squares)
 	if j.Tools > 0 {
 		sound = sound && j.Weight >= 1 && j.Squares >= 1

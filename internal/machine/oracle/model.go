@@ -20,6 +20,9 @@ type Model struct {
 	// from, and the windows that the model has judged before, nil if it is to learn nothing. The outcome "learning"
 	// makes the window one of the reference.
 	Judge func(learnt, seen []*Window, w *Window) Verdict
+
+	Drift  *Drift                           // nil: drift is not looked for
+	Center func(learnt []*Window) []float32 // of the reference
 }
 
 // Verdict is what a model says of a window.

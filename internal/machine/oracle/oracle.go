@@ -1,5 +1,5 @@
 // Package oracle says what Flank promises about one machine: docs/concepts/alarms.md,
-// docs/concepts/tools.md and docs/concepts/advisories.md but for drift. Tests and the simulation
+// docs/concepts/tools.md, docs/concepts/advisories.md and docs/algorithm/drift.md. Tests and the simulation
 // hold internal/machine against it.
 //
 // It shares no code with the product. It is as simple as it can be: it keeps every window, and
@@ -38,6 +38,8 @@ type Machine struct {
 	counts *Settings // by which windows are counted; nil: the present ones
 
 	forgotten []*tool // for room, the last one last
+
+	drift map[string]*drifting // by the id of a model
 
 	out *Outcome  // of the present event
 	now time.Time // its time
@@ -142,6 +144,7 @@ const (
 	UsedReference = "used_reference" // the reference was learnt from a tool that was not new
 	Faulty        = "sensor "        // and its subject
 	Unmonitored   = "unknown"
+	Drifts        = "drift"
 )
 
 // Window takes a machine's next window.
@@ -191,6 +194,7 @@ func (m *Machine) Window(w Window) Outcome {
 		if out.Place == InOrder {
 			m.sense(&w)
 			m.unknown(m.spindle(), &w, r)
+			m.drifts(m.spindle(), &w, d)
 		}
 		r.Alarm, r.Incident = m.Alarm(), m.spindle().alarm.incident
 	}
@@ -303,7 +307,7 @@ func (m *Machine) finish() Outcome {
 
 // forget makes it a machine of which nothing is known, but for the commands that came.
 func (m *Machine) forget() {
-	m.epochs, m.tools, m.forgotten, m.masks, m.known, m.judged, m.layout, m.past = nil, nil, nil, masks{}, false, false, "", nil
+	m.epochs, m.tools, m.forgotten, m.masks, m.known, m.judged, m.layout, m.past, m.drift = nil, nil, nil, masks{}, false, false, "", nil, nil
 	m.open, m.sensors = make(map[string]*condition), make(map[string]*sensor)
 }
 
@@ -313,10 +317,13 @@ func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 	m := &Machine{
 		layout:   old.layout,
 		Settings: old.Settings, Silence: old.Silence, Limits: old.Limits, Deployed: old.Deployed,
-		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now, forgotten: slices.Clone(old.forgotten),
+		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now, forgotten: slices.Clone(old.forgotten), drift: make(map[string]*drifting),
 	}
 	for _, t := range old.tools {
 		m.tools = append(m.tools, t.renamed())
+	}
+	for id, d := range old.drift {
+		m.drift[id] = &drifting{slices.Clone(d.tools), slices.Clone(d.refs), d.there}
 	}
 	for known := range old.ids {
 		m.ids[known] = true

@@ -91,6 +91,7 @@ type (
 		Life     string          `json:"life,omitempty"`
 		Seen     int             `json:"seen"`
 		First    firstWindow     `json:"first"`
+		Drifted  []string        `json:"drift_seen,omitempty"`
 		PastGone bool            `json:"past_gone,omitempty"`
 		Windows  int             `json:"windows"`
 		Moved    order.Windows   `json:"moved,omitempty"`
@@ -111,7 +112,6 @@ type (
 		Judged    int             `json:"judged,omitempty"`
 		Windows   int             `json:"windows,omitempty"`
 		Reference json.RawMessage `json:"reference"`
-		Drifted   bool            `json:"drift_seen,omitempty"`
 		Cycle     json.RawMessage `json:"cycle,omitempty"`
 		Wear      trend.Tool      `json:"wear"`
 		Unknown   uint64          `json:"unknown,omitempty"`
@@ -225,8 +225,12 @@ func (t *toolBefore) tool(by string, inSpindle bool) tool3 {
 	}
 	s := t.Alarm.State
 	s.Suppression, s.Service, s.Announced = nil, nil, s.Announced || inSpindle && s.Raised && !t.Alarm.Silent
+	var drifted []string
+	if t.Drifted && by != "" {
+		drifted = []string{by}
+	}
 	return tool3{
-		Name: t.Name, Life: t.Life, Seen: t.Seen, First: t.First, PastGone: t.First.Epoch == "", Windows: 1, By: by, Alarm: alarm3{s, t.Incident},
+		Name: t.Name, Life: t.Life, Seen: t.Seen, First: t.First, Drifted: drifted, PastGone: t.First.Epoch == "", Windows: 1, By: by, Alarm: alarm3{s, t.Incident},
 		Cutting: max(t.Cutting, 0), CutUntil: t.CutUntil, Epoch: t.Epoch, Trace: t.Trace,
 	}
 }
@@ -240,7 +244,7 @@ func (t *toolBefore) judging(id string, of *tool3) *judging3 {
 	if t.Stale {
 		return j
 	}
-	j.Windows, j.Judged, j.Unknown, j.Drifted, j.Cycle = of.Windows, of.Windows, t.Unknown, t.Drifted, t.Cycle
+	j.Windows, j.Judged, j.Unknown, j.Cycle = of.Windows, of.Windows, t.Unknown, t.Cycle
 	if t.Wear != nil {
 		j.Wear = *t.Wear
 	}
