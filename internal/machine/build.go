@@ -34,7 +34,7 @@ type Build struct {
 	job     BuildJob
 	by      *model.Model
 	m       *Machine     // that asks the model, and has no windows of its own
-	form    *window.Form // that came when the build was due
+	form    *window.Form // of the last window that the model has seen; before, the one that came when the build was due
 	t       *Tool        // as far as the model has seen it
 	j       *Judging
 	moved   order.Windows // the tool's windows when the build was due
@@ -143,6 +143,7 @@ func (r *Build) show(w Window) {
 	if by.covers(w.Form) != nil {
 		return
 	}
+	r.form = w.Form
 	if r.Windows++; r.Windows == 1 {
 		r.j.First, r.t.Judgings = at, []*Judging{r.j}
 	}

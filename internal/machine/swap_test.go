@@ -10,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -56,6 +57,37 @@ func TestBuildOfWindowsToCome(t *testing.T) {
 		if said(p.results[i]) != said(q.results[i]) {
 			t.Errorf("window %d:\n%s\nwant\n%s", i, said(p.results[i]), said(q.results[i]))
 		}
+	}
+}
+
+// A build that did not find the tool's beginning is used if the windows that came meanwhile are of a form that only its model takes.
+func TestBuildWhileTheFormChanges(t *testing.T) {
+	before, champion := machinetest.Cycling(t), otherFeatures(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: before}, before, champion))
+	seq := uint64(0)
+	send := func(form *model.Model) {
+		p.window(machinetest.Features(form, at(seq, "T1", false)))
+		seq++
+	}
+	for range 4 {
+		send(before)
+	}
+	p.deploy(fleetOf(&Deployment{Champion: champion, Now: true}, before, champion))
+	b := p.o.BuildDue(p.now())
+	if b == nil {
+		t.Fatal("nothing is to be built")
+	}
+	send(nil)
+	if r := p.last(); r.Unknown != modelChanged {
+		t.Fatalf("%s", event.JSON(r))
+	}
+	for _, f := range p.features[1:4] { // retention has deleted the first one
+		b.Observe(f, p.now())
+	}
+	p.do(p.o.On(Reply{Built: b, Now: p.now()}))
+	send(nil)
+	if r := p.last(); r.Model != champion.ID() || r.Verdict != event.Healthy {
+		t.Errorf("%s", event.JSON(r))
 	}
 }
 
