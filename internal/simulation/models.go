@@ -39,7 +39,7 @@ func NewModels(t machinetest.TB) *Models {
 		of[1].Provenance.Seed = 7
 		of[2].Reference.Windows = 3
 		for _, changed := range of {
-			p := len(changed.NewJudge().FeatureNames()) // a tool that begins worn is far from those of the training
+			p := len(changed.NewJudge().FeatureNames()) // a tool that begins worn is far from the tools of the training
 			changed.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
 			if _, err := changed.Encode(); err != nil {
 				t.Fatal(err)
