@@ -243,7 +243,7 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: m.Machine, Tool: b.tool.Name, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
 		Faulty: faulty, Of: of, K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
-		CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
+		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
 	}
 	switch change {
 	case alarm.Raised, alarm.Reactivated:
@@ -271,9 +271,6 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 		a.Until = c.until
 	case alarm.Acknowledged:
 		a.FalseAlarm = c.falseAlarm
-	}
-	if c.action == "" {
-		a.Hole = c.hole
 	}
 	name := event.ShortName(m.Machine)
 	text := statement.Alert(change, &a, c.tool)

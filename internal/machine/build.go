@@ -24,7 +24,6 @@ type BuildJob struct {
 // retained is a window that came while a build ran.
 type retained struct {
 	features window.Features
-	offset   int64
 	at, now  time.Time
 }
 
@@ -126,7 +125,7 @@ func (r *Build) Model() *model.Model { return r.by }
 // meanwhile.
 func (r *Build) Observe(f *window.Features, at time.Time) {
 	if r.defect == nil && f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.Has(f.EpochString(), f.Seq) {
-		r.defect = guard(func() { r.show(Window{Features: f, Offset: -1, At: at, Now: at}) }) // it must not end the other machines' monitor
+		r.defect = guard(func() { r.show(Window{Features: f, At: at, Now: at}) }) // it must not end the other machines' monitor
 	}
 }
 
@@ -164,7 +163,7 @@ func (m *Machine) retain(w Window) {
 	}
 	f := *w.Features
 	f.Quality, f.Values, f.Frames = slices.Clone(f.Quality), slices.Clone(f.Values), slices.Clone(f.Frames)
-	m.retained = append(m.retained, retained{f, w.Offset, w.At, w.Now})
+	m.retained = append(m.retained, retained{f, w.At, w.Now})
 }
 
 // built is a build that has seen all that lay in Kafka when it was due.
@@ -185,7 +184,7 @@ func (e built) apply(m *Machine) {
 	bad := r.defect
 	for i := range kept {
 		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.Has(f.EpochString(), f.Seq) {
-			bad = guard(func() { r.show(Window{Features: f, Offset: kept[i].offset, At: kept[i].at, Now: kept[i].now}) })
+			bad = guard(func() { r.show(Window{Features: f, At: kept[i].at, Now: kept[i].now}) })
 		}
 	}
 	switch _, champion := m.role(r); {

@@ -204,6 +204,9 @@ func TestLongestShelfOfAClockAhead(t *testing.T) {
 	if d := b.command(c, noon); len(d.Alerts) != 1 || d.Alerts[0].State != "shelved" || !b.m.inSpindle().Alarm.Shelf.Until.Equal(noon.Add(8*time.Hour)) {
 		t.Errorf("%+v", d.Alerts)
 	}
+	if d := b.command(event.Command{ID: "a", Action: event.Unshelve, Issued: noon.Add(2 * time.Minute)}, noon); !strings.Contains(d.Alerts[0].Text, "issued 2m0s after it arrived") {
+		t.Errorf("%s", d.Alerts[0].Text)
+	}
 	c = event.Command{ID: "t", Action: event.Shelve, Note: "n", Issued: noon, Until: noon.Add(8*time.Hour + time.Second)}
 	if d := b.command(c, noon); d.Alerts[0].State != event.Refused {
 		t.Errorf("%+v", d.Alerts)
@@ -265,4 +268,56 @@ func FuzzCommand(f *testing.F) {
 			t.Fatalf("%v: %+v", err, d)
 		}
 	})
+}
+
+// A command is remembered for as long as it could be carried out again, to the second.
+func TestCommandIsForgotten(t *testing.T) {
+	for after, want := range map[time.Duration]bool{commandAge + commandAhead: true, commandAge + commandAhead + time.Second: false} {
+		var h Commands
+		h.note("first", noon)
+		for i := range keptCommands {
+			h.note(fmt.Sprint(i), noon.Add(after))
+		}
+		if h.has("first") != want {
+			t.Errorf("%v later: remembered %v, want %v", after, h.has("first"), want)
+		}
+	}
+}
+
+// The sizes of commands are limits, and no less.
+func TestCommandSizes(t *testing.T) {
+	padded := func(c event.Command, size int) error {
+		text := event.JSON(c)
+		_, err := Command{Key: drill, Value: append(text, strings.Repeat(" ", size-len(text))...)}.read()
+		return err
+	}
+	mark := event.Command{ID: "c", Machine: drill, Action: event.Unshelve, By: "kim", Issued: noon}
+	rename := event.Command{ID: "c", Machine: drill, Action: event.Rename, Was: "acme/line1/old", State: []event.Kept{{Key: "k", Value: []byte("{}")}}, By: "kim", Issued: noon}
+	for _, tc := range []struct {
+		command event.Command
+		size    int
+		refused bool
+	}{{mark, maxCommand, false}, {mark, maxCommand + 1, true}, {rename, MaxRename, false}, {rename, MaxRename + 1, true}} {
+		if err := padded(tc.command, tc.size); (err != nil) != tc.refused {
+			t.Errorf("%s of %d bytes: %v", tc.command.Action, tc.size, err)
+		}
+	}
+}
+
+// An alarm that nobody was called for may be marked as false once someone has acknowledged it, and not before.
+func TestMarkOfAnAlarmUnderAMask(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.window(at(0, "T1", false))
+	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "n", Issued: noon}, noon)
+	_, incident := b.wear("T1", 1)
+	for i, c := range []event.Command{
+		{Action: event.MarkFalse, Incident: incident}, {Action: event.Shelve, Note: "n", Until: noon.Add(time.Hour)}, {Action: event.MarkFalse, Incident: incident},
+		{Action: event.Acknowledge, Incident: incident}, {Action: event.MarkFalse, Incident: incident},
+	} {
+		c.ID, c.Issued = fmt.Sprint(10+i), noon
+		d := b.command(c, noon)
+		if refused := d.Alerts[0].State == event.Refused; refused != (i == 0 || i == 2) {
+			t.Errorf("%d, %s: %s", i, c.Action, d.Alerts[0].Text)
+		}
+	}
 }

@@ -57,9 +57,7 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 	o.Machines(func(m *Machine) {
 		if m.unread != nil {
 			o.takeIn(b, m.Machine, m.unread)
-			if m = o.Machine(m.Machine); m == nil || m.unread != nil {
-				return
-			}
+			return
 		}
 		if m.stopped != "" { // windows that came meanwhile were not retained, and it has not been silent
 			m.build, m.retained, m.waitingSince, m.askedEnd = nil, nil, b.now, nil

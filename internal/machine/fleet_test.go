@@ -564,3 +564,81 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 		}
 	}
 }
+
+// Everything knows its model, and no other one.
+func TestEverything(t *testing.T) {
+	m := machinetest.OneValue(t)
+	f := Everything(m)
+	if f.Model(m.ID()) != m || f.Model("another") != nil || f.Of(drill, "any").Champion != m {
+		t.Error("Everything knows something else")
+	}
+}
+
+// A partition makes room for so many machines of which no window was judged. Those that are judged take no room.
+func TestRoomForUnjudged(t *testing.T) {
+	m := machinetest.OneValue(t)
+	f := fleetOf(nil, m)
+	judged := func(name string) bool { return strings.HasPrefix(name, "acme/judged/") }
+	f.Of = func(name, _ string) *Deployment {
+		if judged(name) {
+			return &Deployment{Champion: m}
+		}
+		return nil
+	}
+	p := newPlant(t, f)
+	window := func(name string) {
+		w := at(0, "T1", false)
+		w.Machine = name
+		p.window(machinetest.Features(nil, w))
+	}
+	for i := range mostRefused + 5 {
+		window(fmt.Sprint("acme/judged/", i))
+		window(fmt.Sprint("acme/line1/", i))
+	}
+	for i := range mostRefused + 5 {
+		if known := p.o.Machine(fmt.Sprint("acme/line1/", i)) != nil; known != (i < mostRefused) || p.o.Machine(fmt.Sprint("acme/judged/", i)) == nil {
+			t.Errorf("machine %d: known %v", i, known)
+		}
+	}
+}
+
+// Machines take turns with their builds: one whose build fails again and again keeps no other one waiting.
+func TestBuildsTakeTurns(t *testing.T) {
+	a, b := machinetest.OneValue(t), otherFeatures(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	names := []string{"acme/line1/a", "acme/line1/b", "acme/line1/c"}
+	for _, name := range names {
+		w := at(0, "T1", false)
+		w.Machine = name
+		p.window(machinetest.Features(nil, w))
+	}
+	p.deploy(fleetOf(&Deployment{Champion: b}, a, b))
+	var order []string
+	for range 6 {
+		r := p.o.BuildDue(p.now())
+		order = append(order, r.Job().Machine)
+		r.Failed = true
+		p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	}
+	wantStrings(t, "builds", order, append(names, names...))
+}
+
+// A shadow that cannot see the tool's first window is shown its past once, also while nothing judges.
+func TestShadowIsBuiltOnce(t *testing.T) {
+	a, champion, shadow := machinetest.OneValue(t), ofLength(t, 2*time.Second), ofLength(t, 2*time.Second)
+	shadow.Reference.Windows = 3
+	if _, err := shadow.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, champion, shadow))
+	seq := p.run(0, 3, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: champion, Shadows: []Shadow{{Model: shadow}}}, a, champion, shadow))
+	p.window(machinetest.Features(toys()["S"], measured{10, "S"}.window(1, seq, "T1", "", noon.Add(time.Minute))))
+	builds := 0
+	for builds < 9 && p.build() {
+		builds++
+	}
+	if builds != 2 {
+		t.Errorf("%d builds, want one of each model", builds)
+	}
+}

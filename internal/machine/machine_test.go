@@ -1,9 +1,11 @@
 package machine
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -216,5 +218,23 @@ func TestEpochsAreBounded(t *testing.T) {
 	}
 	if len(b.m.Epochs) != keptEpochs {
 		t.Errorf("%d epochs are kept, want %d", len(b.m.Epochs), keptEpochs)
+	}
+}
+
+// An alert names the hole of the window that changed its alarm, but not the first hole of the next tool.
+func TestAlertNamesTheHole(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	var all []event.Alert
+	for seq, tool := range []string{"T1", "T1", "T1", "T1", "T2"} {
+		w := at(uint64(seq), tool, seq > 1)
+		w.Hole = fmt.Sprint("H", seq)
+		all = append(all, b.window(w).Alerts...)
+	}
+	wantStrings(t, "alerts", states(all), []string{"raised", "cleared tool_change"})
+	if a := all[0]; a.Hole != "H3" || !strings.Contains(a.Text, "tool T1 hole H3: ") {
+		t.Errorf("%q: %s", a.Hole, a.Text)
+	}
+	if a := all[1]; strings.Contains(a.Text, "hole") {
+		t.Errorf("%s", a.Text)
 	}
 }
