@@ -71,15 +71,15 @@ func TestFollowsOracle(t *testing.T) {
 	}
 }
 
-// toys are the models of the days, by a letter: A and B have the same features, C learns from more windows, S
+// toys are the models of the days, by a letter: A and B have the same features, C and D learn from more windows, S
 // judges windows of two seconds, Z windows of another layout.
 var toys = sync.OnceValue(func() map[string]*model.Model {
 	fatal := panics{}
 	all := map[string]*model.Model{
-		"A": machinetest.OneValue(fatal), "B": machinetest.OneValue(fatal), "C": machinetest.OneValue(fatal), "S": machinetest.OneValue(fatal), "Z": machinetest.TwoValues(fatal),
+		"A": machinetest.OneValue(fatal), "B": machinetest.OneValue(fatal), "C": machinetest.OneValue(fatal), "D": machinetest.OneValue(fatal), "S": machinetest.OneValue(fatal), "Z": machinetest.TwoValues(fatal),
 	}
 	all["B"].Provenance.Seed = 7
-	all["C"].Reference.Windows = 3
+	all["C"].Reference.Windows, all["D"].Reference.Windows = 3, 4
 	all["S"].Window.Length = 2 * time.Second
 	for _, m := range all {
 		p := len(m.NewJudge().FeatureNames()) // a tool that begins with 20 is far from the tools of the training
@@ -99,7 +99,7 @@ func (panics) Helper()           {}
 // measured is a window as a model sees it.
 type measured struct {
 	value float64
-	form  string // S, Z, or A, as A, B and C judge them
+	form  string // S, Z, or A, as A, B, C and D judge them
 }
 
 func formOf(letter string) string {
@@ -495,7 +495,7 @@ func (f *follower) redeploy() {
 	}
 	letters := []string{"Z"}
 	if form == "A" {
-		if letters = []string{"A", "B", "C"}; k.lengths {
+		if letters = []string{"A", "B", "C", "D"}; k.lengths {
 			letters = append(letters, "S")
 		}
 	}
