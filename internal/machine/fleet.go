@@ -76,16 +76,13 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 	o.models.keep(used)
 }
 
-// uses notes which models judge the machine, or may soon.
+// uses notes which models are deployed for the machine. Others are made again when they are asked.
 func (m *Machine) uses(ids map[string]bool) {
 	if d := m.deployment; d != nil {
 		ids[d.Champion.ID()] = true
 		for _, s := range d.Shadows {
 			ids[s.Model.ID()] = true
 		}
-	}
-	if t := m.inSpindle(); t != nil && m.models.known != nil && m.models.known(t.By) != nil {
-		ids[t.By] = true
 	}
 }
 

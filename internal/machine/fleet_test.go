@@ -34,6 +34,7 @@ type plant struct {
 	advised  []event.Advisory
 	lines    []MachineLine
 	letters  int
+	others   uint64 // windows that no model judged
 
 	commanded int64
 	order     string // groups of the alerts of shadows
@@ -75,6 +76,7 @@ func (p *plant) do(actions []Action) {
 }
 
 func (p *plant) keep(b *Batch) {
+	p.others += b.Unwatched
 	for _, r := range b.State {
 		if r.Value == nil {
 			delete(p.records, r.Key)
@@ -586,14 +588,23 @@ func TestRoomForUnjudged(t *testing.T) {
 		return nil
 	}
 	p := newPlant(t, f)
-	window := func(name string) {
+	seen := 0
+	p.o.OnWindow = func(of *window.Features, r event.Result) {
+		if seen++; of.Machine != r.Machine || !judged(r.Machine) {
+			t.Errorf("a window of %s with a result of %s", of.Machine, r.Machine)
+		}
+	}
+	send := func(name string) {
 		w := at(0, "T1", false)
 		w.Machine = name
 		p.window(machinetest.Features(nil, w))
 	}
 	for i := range mostRefused + 5 {
-		window(fmt.Sprint("acme/judged/", i))
-		window(fmt.Sprint("acme/line1/", i))
+		send(fmt.Sprint("acme/judged/", i))
+		send(fmt.Sprint("acme/line1/", i))
+	}
+	if seen != mostRefused+5 || p.others != mostRefused+5 {
+		t.Errorf("%d windows were judged, and %d were not", seen, p.others)
 	}
 	for i := range mostRefused + 5 {
 		if known := p.o.Machine(fmt.Sprint("acme/line1/", i)) != nil; known != (i < mostRefused) || p.o.Machine(fmt.Sprint("acme/judged/", i)) == nil {

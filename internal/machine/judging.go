@@ -166,16 +166,14 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p order.Place, entered 
 // judgedLast returns the judging that judged the last window of the form at hand: it goes on after windows of other forms. If its model
 // is gone, no other one goes on.
 func (m *Machine) judgedLast(t *Tool, w Window) candidate {
-	var last *Judging
+	last := new(Judging)
 	for _, j := range t.Judgings {
-		if (j.Trial == nil || j.Model == t.By) && j.Judged > 0 && (last == nil || j.Judged > last.Judged) && m.takes(j, w.Form) {
+		if (j.Trial == nil || j.Model == t.By) && j.Judged > last.Judged && m.takes(j, w.Form) {
 			last = j
 		}
 	}
-	if last != nil {
-		if by := m.models.of(last.Model); by != nil {
-			return candidate{last, by}
-		}
+	if by := m.models.of(last.Model); by != nil {
+		return candidate{last, by}
 	}
 	return candidate{}
 }

@@ -393,3 +393,61 @@ func TestTwoToolsInTurn(t *testing.T) {
 		}
 	}
 }
+
+// models returns n models of the same features that are told apart.
+func models(t *testing.T, n int) (all []*model.Model) {
+	t.Helper()
+	for i := range n {
+		m := otherFeatures(t)
+		m.Provenance.Seed = uint64(i)
+		if _, err := m.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// A tool keeps what the model that judges it knows, and what the two models know that began last.
+func TestJudgingsAreBounded(t *testing.T) {
+	for _, now := range []bool{false, true} {
+		all := models(t, 5)
+		p := newPlant(t, fleetOf(&Deployment{Champion: all[0]}, all...))
+		seq := p.run(0, 4, "T1", false)
+		for _, m := range all[1:] {
+			p.deploy(fleetOf(&Deployment{Champion: m, Now: now}, all...))
+			p.build()
+			p.restart()
+			seq = p.run(seq, 1, "T1", false)
+		}
+		var got []string
+		for _, j := range p.o.Machine(drill).Tools[0].Judgings {
+			got = append(got, j.Model)
+		}
+		want := []string{all[0].ID(), all[3].ID(), all[4].ID()}
+		if now {
+			want[0] = all[2].ID()
+		}
+		wantStrings(t, fmt.Sprintf("now %v: models", now), got, want)
+	}
+}
+
+// Once the model that judged a tool is gone, the champion judges it, and not the model that judged before that one.
+func TestFormerModelDoesNotComeBack(t *testing.T) {
+	all := models(t, 3)
+	former, gone, champion := all[0], all[1], all[2]
+	shadows := []Shadow{{Model: champion}}
+	p := newPlant(t, fleetOf(&Deployment{Champion: former, Shadows: shadows}, all...))
+	seq := p.run(0, 4, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: gone, Now: true, Shadows: shadows}, all...))
+	p.build()
+	seq = p.run(seq, 1, "T1", false)
+	if r := p.last(); r.Model != gone.ID() {
+		t.Fatalf("%s", event.JSON(r))
+	}
+	p.deploy(fleetOf(&Deployment{Champion: champion}, former, champion))
+	p.run(seq, 1, "T1", false)
+	if r := p.last(); r.Model != champion.ID() {
+		t.Errorf("%s, want %s", event.JSON(r), champion.ID())
+	}
+}
