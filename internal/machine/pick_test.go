@@ -450,4 +450,7 @@ func TestFormerModelDoesNotComeBack(t *testing.T) {
 	if r := p.last(); r.Model != champion.ID() {
 		t.Errorf("%s, want %s", event.JSON(r), champion.ID())
 	}
+	if n := strings.Count(fmt.Sprint(p.lines), "model_swapped"); n != 2 {
+		t.Errorf("%v: %d lines of a swap, want 2", p.lines, n)
+	}
 }

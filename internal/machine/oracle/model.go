@@ -400,7 +400,7 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window) (out Outcome, used b
 	t.pastGone = t.pastGone || !slices.Contains(seen, job.First)
 	before := t.of(by)
 	better := j.complete(t) && (before == nil || len(j.seen) >= len(before.seen))
-	alone := !shadow && before == nil && len(j.seen) > 0 && !t.judgedByAny(t.candidates(j.seen[len(j.seen)-1], d))
+	alone := !shadow && before == nil && len(j.seen) > 0 && len(t.candidates(j.seen[len(j.seen)-1], d)) == 0
 	if d == nil || by.ID != d.Champion.ID && !d.shadows(by, now) || !better && !alone {
 		if slices.Contains(seen, job.First) {
 			t.vain = append(t.vain, by.ID) // it would find the same again
@@ -417,13 +417,6 @@ func (m *Machine) Built(by *Model, job Job, seen []*Window) (out Outcome, used b
 	}
 	t.add(j)
 	return m.finish(), true
-}
-
-// judgedByAny reports whether one of these has judged a window of the tool.
-func (t *tool) judgedByAny(all []*judging) bool {
-	return slices.ContainsFunc(all, func(j *judging) bool {
-		return slices.ContainsFunc(t.by, func(by *Model) bool { return by.ID == j.model.ID })
-	})
 }
 
 // deploymentOf returns the deployment for the windows that a model takes, of those that it has seen; nil: none.
