@@ -242,8 +242,8 @@ func (m *Machine) take(t *Tool, c candidate, w Window) (o opinion) {
 	j.Wear.ChangeTool(t.Name)
 	o.wear, o.asked = judge.Wear(&j.Wear, w.Hole)
 	o.cutting = len(judge.Cutting()) > 0
-	o.learnt = o.Outcome == model.Learning && j.Reference.Windows > before
-	if j.Reference.Windows != before || len(j.Wear.Points) != points {
+	o.learnt = j.Reference.Windows > before
+	if o.learnt || len(j.Wear.Points) != points {
 		m.dirty.judging(t.Name, j.Model)
 	}
 	j.Windows++
@@ -345,21 +345,20 @@ func (m *Machine) tellTrial(alerts []event.Alert) {
 
 // endTrials forgets what shadows know of a tool that could judge a window and are deployed no more.
 func (m *Machine) endTrials(t *Tool, d *Deployment, w Window) {
-	for i := len(t.Judgings) - 1; i >= 0; i-- {
-		j := t.Judgings[i]
+	t.Judgings = slices.DeleteFunc(t.Judgings, func(j *Judging) bool {
 		if j.Trial == nil || d.trial(j.Model, w.At) {
-			continue
+			return false
 		}
 		if by := m.models.of(j.Model); by == nil || by.covers(w.Form) != nil {
-			continue // it is of another layout
+			return false // it is of another layout
 		}
+		m.dirty.judging(t.Name, j.Model)
 		if d.Champion.ID() == j.Model { // the trial has ended well
 			j.Trial = nil
-			m.dirty.judging(t.Name, j.Model)
-			continue
+			return false
 		}
-		m.dropJudging(t, j)
-	}
+		return true
+	})
 }
 
 // trial reports whether a model judges as a shadow at a time.
