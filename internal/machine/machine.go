@@ -195,11 +195,13 @@ func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 		d = &Deployment{Champion: m.model}
 	}
 	one, err := newMachine(name, s, models, func(string) *Deployment { return d }, now)
-	if err == nil && m != nil {
-		one.Model = m.id()
-		one.deploy(d)
+	if err != nil {
+		return nil, err
 	}
-	return one, err
+	if one.deploy(d); m != nil {
+		one.Model = m.id()
+	}
+	return one, nil
 }
 
 func newMachine(name string, s *Settings, models *Models, deployed func(layout string) *Deployment, now time.Time) (*Machine, error) {
@@ -326,9 +328,7 @@ func (t Tick) apply(m *Machine) {
 		m.expire(t.Now)
 		m.callAtLast(t.Now)
 	}
-	if m.settings.Silence > 0 {
-		m.checkSilence(t)
-	}
+	m.checkSilence(t)
 }
 
 // checkSilence raises the silence of a machine of which no window came for

@@ -65,6 +65,24 @@ func TestModelThatPanics(t *testing.T) {
 	}
 }
 
+// A champion with a defect takes over no tool that another model knows, also if it could have begun with that model's reference.
+func TestDefectOfTheNextChampion(t *testing.T) {
+	a, b := toys()["A"], toys()["B"]
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	seq := p.run(0, 4, "T1", false)
+	seq = p.run(seq, 4, "T2", false)
+	p.deploy(fleetOf(&Deployment{Champion: b}, a, b))
+	seq = p.run(seq, 1, "T2", false)
+	p.o.models.use(b).judge = nil // which is a defect
+	p.o.models.use(b).form, p.o.models.use(b).unfit = p.features[0].Form, nil
+	for _, tool := range []string{"T2", "T1", "T2"} {
+		seq = p.run(seq, 2, tool, false)
+		if r := p.last(); r.Model != a.ID() || r.Tool != tool || p.o.Machine(drill).stopped != "" {
+			t.Fatalf("tool %s: %s", tool, event.JSON(r))
+		}
+	}
+}
+
 // A defect while a model sees a tool's past: the model of before goes on, and the machine stops only if there is none.
 func TestBuildThatPanics(t *testing.T) {
 	a, b := pair(t)
