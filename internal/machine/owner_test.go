@@ -621,3 +621,65 @@ func TestOwnerSilence(t *testing.T) {
 		t.Error("not silent, and nothing waits")
 	}
 }
+
+// A partition whose first window the group has not judged yet is not new to the group: commands that lie there are for it.
+func TestPositionOfTheFirstWindow(t *testing.T) {
+	for windows, want := range map[int64]int64{-1: 5, 0: 0, 7: 0} {
+		o := newOwner(machinetest.OneValue(t))
+		o.Start()
+		o.On(Reply{Fenced: &Position{Windows: windows, Commands: -1}, CommandsEnd: 5, Now: noon})
+		from := int64(-1)
+		for _, a := range o.On(Reply{Loaded: []state.Record{}, Now: noon}) {
+			if a.Commands != nil {
+				from = a.Commands.Commands
+			}
+		}
+		if from != want {
+			t.Errorf("windows from %d on: commands from %d on, want %d", windows, from, want)
+		}
+	}
+}
+
+// Once the last command that lay there at a takeover is heard, no more are asked for before it is carried out.
+func TestNoMoreCommandsThanLayThere(t *testing.T) {
+	o := newOwner(machinetest.OneValue(t))
+	o.Start()
+	o.On(Reply{Fenced: &Position{}, CommandsEnd: 2, Now: noon})
+	o.On(Reply{Loaded: []state.Record{}, Now: noon})
+	o.On(Reply{Commands: []Command{}, Now: noon}) // none has come for a while
+	for offset, want := range []bool{true, false} {
+		asks := false
+		for _, a := range o.On(Reply{Commands: []Command{{Key: drill, Value: []byte("{}"), Offset: int64(offset), At: noon}}, Now: noon}) {
+			asks = asks || a.Commands != nil
+		}
+		if asks != want {
+			t.Errorf("after command %d more are asked for: %v", offset, asks)
+		}
+	}
+}
+
+// While a batch is being published all that comes waits, but only the last tick.
+func TestWhatWaitsForABatch(t *testing.T) {
+	o := newOwner(machinetest.OneValue(t))
+	p := newPartition()
+	p.windows = append(p.windows, at(0, "T1", false), at(1, "T1", false))
+	p.finish(o, o.Start(), 1)
+	o.On(Reply{Windows: p.inputs(0, 1), Now: noon})
+	if o.phase != publishing {
+		t.Fatal("nothing is published")
+	}
+	o.On(Reply{Windows: p.inputs(1, 1), Now: noon})
+	for range 3 {
+		o.On(Reply{Tick: &Tick{Now: noon}, Now: noon})
+	}
+	ticks, windows := 0, 0
+	for _, r := range o.queue {
+		if r.Tick != nil {
+			ticks++
+		}
+		windows += len(r.Windows)
+	}
+	if ticks != 1 || windows != 1 {
+		t.Errorf("%d ticks and %d windows wait, want one of each", ticks, windows)
+	}
+}
