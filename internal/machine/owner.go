@@ -316,7 +316,7 @@ func (o *Owner) handle(r Reply) []Action {
 	if r.Tick != nil {
 		b.now = r.Tick.Now
 		o.asked = o.tick(b, *r.Tick) || o.asked
-		if o.ticks++; o.heard < o.backlog && o.ticks >= backlogTicks {
+		if o.ticks++; o.ticks >= backlogTicks {
 			o.backlog = 0 // what lies there are no commands
 		}
 		ask = o.asked || len(o.held) > 0

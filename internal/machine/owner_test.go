@@ -24,7 +24,8 @@ type partition struct {
 	commands  []Command
 	records   map[state.Key]state.Record
 	position  Position
-	published []string // events, letters and lines
+	published []string // events and letters
+	lines     []MachineLine
 }
 
 // feature is a message of the features topic.
@@ -41,6 +42,7 @@ func newPartition() *partition {
 // commit publishes a batch.
 func (p *partition) commit(b *Batch) {
 	p.position = b.Position
+	p.lines = append(p.lines, b.Lines...)
 	for _, r := range b.State {
 		if r.Value == nil {
 			delete(p.records, r.Key)
@@ -341,6 +343,17 @@ func TestCommandsAreNotRepeatedWithoutPosition(t *testing.T) {
 	p.finish(o, o.Start(), 64)
 	if got := p.published[published:]; len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("command/%d/suppressed", keptCommands+20)) {
 		t.Errorf("%d published: %.400q", len(got), got)
+	}
+	said := 0
+	for _, l := range p.lines {
+		n := 0
+		if l.Event == "commands_not_repeated" && strings.Contains(l.Text, "commands up to") {
+			_, _ = fmt.Sscan(l.Text, &n)
+		}
+		said += n
+	}
+	if said != keptCommands+21 {
+		t.Errorf("the log says it of %d commands, want %d", said, keptCommands+21)
 	}
 }
 
@@ -646,7 +659,11 @@ func TestNoMoreCommandsThanLayThere(t *testing.T) {
 	o.Start()
 	o.On(Reply{Fenced: &Position{}, CommandsEnd: 2, Now: noon})
 	o.On(Reply{Loaded: []state.Record{}, Now: noon})
-	o.On(Reply{Commands: []Command{}, Now: noon}) // none has come for a while
+	for _, a := range o.On(Reply{Commands: []Command{}, Now: noon}) { // none has come for a while
+		if a.AskEnd {
+			t.Error("it asks how far the windows go, and no command waits for them")
+		}
+	}
 	for offset, want := range []bool{true, false} {
 		asks := false
 		for _, a := range o.On(Reply{Commands: []Command{{Key: drill, Value: []byte("{}"), Offset: int64(offset), At: noon}}, Now: noon}) {
@@ -681,5 +698,31 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	}
 	if ticks != 1 || windows != 1 {
 		t.Errorf("%d ticks and %d windows wait, want one of each", ticks, windows)
+	}
+}
+
+// OnReply is told of a command when it is carried out, and of all else when it is handled.
+func TestOnReply(t *testing.T) {
+	o := newOwner(machinetest.OneValue(t))
+	p := newPartition()
+	p.windows = append(p.windows, at(0, "T1", false))
+	told := ""
+	o.OnReply = func(r *Reply) {
+		switch {
+		case len(r.Windows) > 0:
+			told += "window "
+		case len(r.Commands) > 0:
+			told += "command "
+		}
+	}
+	p.finish(o, o.Start(), 1)
+	p.commands = []Command{{Key: drill, Value: []byte("{}"), At: noon}}
+	o.On(Reply{Commands: p.commands, Now: noon})
+	if told != "window " {
+		t.Errorf("%q, and the command waits", told)
+	}
+	p.finish(o, o.On(Reply{End: &End{Windows: Bounds{0, 1}, Known: true}, Now: noon}), 1)
+	if told != "window command " {
+		t.Errorf("%q", told)
 	}
 }
