@@ -304,7 +304,7 @@ func TestCommandSizes(t *testing.T) {
 	}
 }
 
-// An alarm that nobody was called for may be marked as false once someone has acknowledged it, and not before.
+// An alarm that no one was called for may be marked as false once someone has acknowledged it, and not before.
 func TestMarkOfAnAlarmUnderAMask(t *testing.T) {
 	b := newBench(t, machinetest.OneValue(t))
 	b.window(at(0, "T1", false))

@@ -701,7 +701,7 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	}
 }
 
-// OnReply is told of a command when it is carried out, and of all else when it is handled.
+// OnReply gets a command when the owner carries it out, and all else when the owner handles it.
 func TestOnReply(t *testing.T) {
 	o := newOwner(machinetest.OneValue(t))
 	p := newPartition()
