@@ -352,10 +352,8 @@ func (o *Owner) handleInput(b *Batch, r Reply) bool {
 		o.command(b, r)
 	case r.End != nil:
 		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
-		if len(o.held) > 0 && r.End.Known {
-			o.until = o.until.nearer(end)
-		}
 		if r.End.Known { // what Kafka has deleted is not to be judged any more
+			o.until = o.until.nearer(end)
 			o.first = Position{Windows: r.End.Windows.First, Features: r.End.Features.First}
 		}
 		o.Machines(func(m *Machine) {
@@ -408,7 +406,7 @@ func (o *Owner) publish(b *Batch) []Action {
 	for _, name := range o.names {
 		b.State = append(b.State, o.records(b, o.machines[name])...)
 	}
-	if (b.Position == o.position || b.passed) && !o.fresh && len(b.State)+len(b.Events)+len(b.Letters)+len(b.Lines) == 0 {
+	if (b.Position == o.position || b.passed) && !o.fresh && b.empty() {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}

@@ -137,6 +137,11 @@ type Batch struct {
 	now    time.Time // by the clock of the monitor
 }
 
+// empty reports whether there is nothing in it to publish.
+func (b *Batch) empty() bool {
+	return len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Lines) == 0
+}
+
 // Output is an event for the results or the alerts topic. One of the fields is set.
 type Output struct {
 	Result   *event.Result
