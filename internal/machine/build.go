@@ -85,7 +85,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
 			continue
 		}
-		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.anotherKnows(t, m.form)) {
+		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.anotherKnows(t, by.ID(), m.form)) {
 			continue // it would find the same
 		}
 		s := *m.settings
@@ -190,7 +190,7 @@ func (e built) apply(m *Machine) {
 	switch _, champion := m.role(r); {
 	case bad == nil:
 		m.adopt(t, r)
-	case !champion || m.anotherKnows(t, r.form):
+	case !champion || m.anotherKnows(t, r.job.Model, r.form):
 		m.passOver(t, r.job.Model, bad)
 	default:
 		panic(bad) // no other model judges the tool
@@ -223,7 +223,7 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 	case whole:
 		j.First, j.Windows = t.First, t.Windows
 		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
-	case shadow || before != nil || m.anotherKnows(t, r.form):
+	case shadow || before != nil || m.anotherKnows(t, r.job.Model, r.form):
 		why := gone
 		if r.whole {
 			why = "which lack what it takes"
@@ -268,11 +268,11 @@ func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
 	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(m.Machine), statement.Tool(t.Name), id, why, instead)
 }
 
-// anotherKnows reports whether a model that may move the alarm knows the tool and takes windows of a form; nil: of any.
-func (m *Machine) anotherKnows(t *Tool, form *window.Form) bool {
+// anotherKnows reports whether a model other than one, which may move the alarm, knows the tool and takes windows of a form; nil: of any.
+func (m *Machine) anotherKnows(t *Tool, than string, form *window.Form) bool {
 	return slices.ContainsFunc(t.Judgings, func(j *Judging) bool {
 		by := m.models.of(j.Model)
-		return by != nil && j.Trial == nil && (form == nil || by.covers(form) == nil)
+		return by != nil && j.Model != than && j.Trial == nil && (form == nil || by.covers(form) == nil)
 	})
 }
 

@@ -388,7 +388,7 @@ func (m *Machine) Judges() (now, next string) {
 	if m.deployment != nil {
 		now = m.deployment.Champion.ID()
 	}
-	if t := m.inSpindle(); t != nil && t.By != now && m.anotherKnows(t, m.form) {
+	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.anotherKnows(t, now, m.form) {
 		return t.By, now
 	}
 	return now, ""

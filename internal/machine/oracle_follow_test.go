@@ -82,8 +82,7 @@ var toys = sync.OnceValue(func() map[string]*model.Model {
 	all["C"].Reference.Windows, all["D"].Reference.Windows = 3, 4
 	all["S"].Window.Length = 2 * time.Second
 	for _, m := range all {
-		p := len(m.NewJudge().FeatureNames()) // a tool that begins with 20 is far from the tools of the training
-		m.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
+		machinetest.MeasureDrift(m)
 		if _, err := m.Encode(); err != nil {
 			panic(err)
 		}

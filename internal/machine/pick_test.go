@@ -446,6 +446,9 @@ func TestFormerModelDoesNotComeBack(t *testing.T) {
 		t.Fatalf("%s", event.JSON(r))
 	}
 	p.deploy(fleetOf(&Deployment{Champion: champion}, former, champion))
+	if now, next := p.o.Machine(drill).Judges(); now != champion.ID() || next != "" {
+		t.Errorf("%s judges, and then %q: the model is gone", now, next)
+	}
 	p.run(seq, 1, "T1", false)
 	if r := p.last(); r.Model != champion.ID() {
 		t.Errorf("%s, want %s", event.JSON(r), champion.ID())

@@ -119,7 +119,7 @@ func (b *bench) after(t *testing.T, d time.Duration) {
 // A PLC takes a request once, also if the monitor is restarted in the middle.
 func TestOPCUARequest(t *testing.T) {
 	for _, machine := range []string{drill, drill26} {
-		name := machine[strings.LastIndexByte(machine, '/')+1:]
+		name := event.ShortName(machine)
 		s := opcuatest.Start(t, "", plcVariables())
 		b, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
 		raised := opened(t, alert(machine, 1, event.Raised))

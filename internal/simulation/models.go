@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
@@ -39,8 +38,7 @@ func NewModels(t machinetest.TB) *Models {
 		of[1].Provenance.Seed = 7
 		of[2].Reference.Windows = 3
 		for _, changed := range of {
-			p := len(changed.NewJudge().FeatureNames()) // a tool that begins worn is far from the tools of the training
-			changed.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
+			machinetest.MeasureDrift(changed)
 			if _, err := changed.Encode(); err != nil {
 				t.Fatal(err)
 			}

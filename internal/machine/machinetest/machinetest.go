@@ -143,6 +143,12 @@ func WithWear(t TB) *model.Model {
 	return m
 }
 
+// MeasureDrift lets a model look for drift: a tool whose first windows are faulty is far from the tools of the training.
+func MeasureDrift(m *model.Model) {
+	p := len(m.NewJudge().FeatureNames())
+	m.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
+}
+
 // Idle makes a window in which nothing is cut.
 func Idle(seq uint64, tool string) *window.Window {
 	w := At(seq, tool, false)
