@@ -97,11 +97,7 @@ func (m *Machine) head() headRecord {
 }
 
 func (m *Machine) slow() slowRecord {
-	s := slowRecord{slowState: m.slowState, Retired: m.gone}
-	if n := len(m.Epochs); n > 1 {
-		s.Epochs = m.Epochs[:n-1]
-	}
-	return s
+	return slowRecord{slowState: m.slowState, Epochs: m.Epochs[:max(0, len(m.Epochs)-1)], Retired: m.gone}
 }
 
 // Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,10 +11,12 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
 // Records that are not of this machine, or of a later version, are refused with a reason.
@@ -49,6 +52,67 @@ func TestLoadRefuses(t *testing.T) {
 		}
 		if _, err := Load(all, b.settings, modelsOf(b.model), noon); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// A state that no machine can have is refused, whoever wrote it. What an older release left open is not.
+func TestLoadRefusesTheImpossible(t *testing.T) {
+	drifting, cycling := machinetest.WithWear(t), machinetest.Cycling(t)
+	machinetest.MeasureDrift(drifting)
+	drift := func(tools int, mean string) map[string]*model.DriftMemory {
+		d := new(model.DriftMemory)
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"tools":%d,"f":1,"weight":1,"squares":1,"mean":%q}`, tools, mean), d); err != nil {
+			t.Fatal(err)
+		}
+		return map[string]*model.DriftMemory{drifting.ID(): d}
+	}
+	never := func(kind event.AdvisoryKind) Notice { return Notice{Kind: kind, Notice: alarm.Notice{Recent: 1}} }
+	for name, c := range map[string]struct {
+		by     *model.Model
+		change func(m *Machine, t *Tool)
+		want   string // empty: it is loaded
+	}{
+		"as it is":                {drifting, func(*Machine, *Tool) {}, ""},
+		"as it is, cycles":        {cycling, func(*Machine, *Tool) {}, ""},
+		"drift of other features": {drifting, func(m *Machine, _ *Tool) { m.Drift = drift(1, "AAAAAAAAAAAAAAAAAAAAAAAAAAA=") }, "drift of 5 features"},
+		"drift of a model that is not known": {drifting, func(m *Machine, _ *Tool) {
+			m.Drift = map[string]*model.DriftMemory{"another": drift(1, "AAAAAAAAAAAAAAAAAAAAAAAAAAA=")[drifting.ID()]}
+		}, ""},
+		"drift of a model without": {cycling, func(m *Machine, _ *Tool) {
+			m.Drift = map[string]*model.DriftMemory{cycling.ID(): drift(1, "AAAAAA==")[drifting.ID()]}
+		}, ""},
+		"a notice held before it was": {drifting, func(m *Machine, _ *Tool) {
+			m.Notices = []Notice{{Kind: event.RivalAdvisory, Notice: alarm.Notice{Held: 1}}}
+		}, "impossible state: notice"},
+		"silence that is not":       {drifting, func(m *Machine, _ *Tool) { m.Notices = []Notice{never(event.SilenceAdvisory)} }, "silence: a notice that is kept only while it is raised"},
+		"refused that is not":       {drifting, func(m *Machine, _ *Tool) { m.Notices = []Notice{never(event.RefusedAdvisory)} }, "windows_refused: a notice that is kept only"},
+		"drift that is not":         {drifting, func(m *Machine, _ *Tool) { m.Notices = []Notice{never(event.DriftAdvisory)} }, "drift: a notice that is kept only"},
+		"a model that is not":       {drifting, func(m *Machine, _ *Tool) { m.Notices = []Notice{never(event.ModelAdvisory)} }, "a notice that is kept only"},
+		"a sensor that may be":      {drifting, func(m *Machine, _ *Tool) { m.Notices = []Notice{never(event.SensorAdvisory)} }, ""},
+		"windows of a tool":         {drifting, func(_ *Machine, t *Tool) { t.Windows = -1 }, "-1 windows, "},
+		"cutting of a tool":         {drifting, func(_ *Machine, t *Tool) { t.Cutting = -1 }, "-1ns of cutting"},
+		"no cutting of a tool":      {drifting, func(_ *Machine, t *Tool) { t.Cutting = 0 }, ""},
+		"windows of a model":        {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Windows = -1 }, ": -1 windows"},
+		"no windows of a model":     {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Windows = 0 }, ""},
+		"the alarm of a shadow":     {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Trial = &Alarm{State: alarm.State{Held: -1}} }, "held for -1ns"},
+		"an alarm of a shadow":      {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Trial = new(Alarm) }, ""},
+		"wear":                      {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Wear.Windows = -1 }, "trend: "},
+		"the reference of a tool":   {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Reference.Tool = "T9" }, `its reference is of tool "T9"`},
+		"cycles of other parts":     {cycling, func(_ *Machine, t *Tool) { t.Judgings[0].Cycle.Belief = []float64{1} }, "cycle: "},
+		"no cycles yet":             {cycling, func(_ *Machine, t *Tool) { t.Judgings[0].Cycle = cycle.Memory{Zero: []float64{1, 2, 3}} }, ""},
+		"cycles of a model without": {drifting, func(_ *Machine, t *Tool) { t.Judgings[0].Cycle.Belief = []float64{1} }, ""},
+	} {
+		b := newBench(t, c.by)
+		for seq := range uint64(3) {
+			b.window(at(seq, "T1", false))
+		}
+		c.change(b.m, b.m.Tools[0])
+		b.m.writeAll()
+		b.keep()
+		_, err := Load(b.stored(), b.settings, modelsOf(c.by), noon)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

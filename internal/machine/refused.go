@@ -51,7 +51,7 @@ func (w RefusedWindow) apply(m *Machine) {
 		m.gone, m.dirty.slow = false, true
 	}
 	if w.Window != nil && !m.unjudged() {
-		Window{&window.Features{Window: *w.Window}, -1, w.At, w.Now, w.Refusal}.apply(m)
+		Window{Features: &window.Features{Window: *w.Window}, At: w.At, Now: w.Now, refused: w.Refusal}.apply(m)
 		return
 	}
 	m.expire(w.At)

@@ -299,7 +299,9 @@ func refusedFeaturesMoveTheTool(t *testing.T, what string, of func(epoch, seq ui
 		for _, k := range slices.SortedFunc(maps.Keys(p.records), func(a, b state.Key) int { return strings.Compare(a.String(), b.String()) }) {
 			text += k.String() + " " + string(p.records[k].Value) + "\n"
 		}
-		published[i] = regexp.MustCompile(`"text":"[^"]*"`).ReplaceAllString(text, "")
+		if published[i] = regexp.MustCompile(`"text":"[^"]*"`).ReplaceAllString(text, ""); what == NoModel { // else it is a dead letter
+			published[i] += fmt.Sprintln(p.others, "not watched")
+		}
 		if m := p.o.Machine(drill); m.inSpindle().Name != "T1" || len(m.Tools) != 4 {
 			t.Errorf("%s is in the spindle, %d tools", m.inSpindle().Name, len(m.Tools))
 		}
