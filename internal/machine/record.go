@@ -326,7 +326,7 @@ func (m *Machine) checkJudging(t *Tool, j *Judging) error {
 	if n := j.Reference.Features(); n != 0 && n != len(by.judge.FeatureNames()) {
 		return errFeatures
 	}
-	if len(j.Cycle.Belief) > 0 && by.model.Cycle != nil {
+	if by.model.Cycle != nil {
 		return j.Cycle.Check(by.model.Cycle)
 	}
 	return nil
