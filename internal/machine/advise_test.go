@@ -107,6 +107,36 @@ func TestSensorAdvisories(t *testing.T) {
 	}
 }
 
+// Many channels are named as far as a line holds them.
+func TestListedChannels(t *testing.T) {
+	var names []string
+	for i := range 17 {
+		names = append(names, fmt.Sprint("c", i+1))
+	}
+	all := "c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16"
+	for n, want := range map[int]string{2: "c1, c2", 16: all, 17: all + " and 1 more"} {
+		if got := listed(names[:n]); got != want {
+			t.Errorf("%d channels: %q", n, got)
+		}
+	}
+}
+
+// A channel that is called as a rate is has its advisories to itself.
+func TestChannelCalledAsARate(t *testing.T) {
+	layout, err := signal.NewLayout("odd names", []signal.Channel{{Name: "100Hz", Kind: signal.Force, Rate: 100}, {Name: "torque", Kind: signal.Force, Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mach := newBench(t, machinetest.OneValue(t)).m
+	var subjects []string
+	for seq := range uint64(5) {
+		for _, a := range sensedBy(mach, []signal.Quality{signal.Flatline, signal.Flatline}, layout, resultAt(int(seq), event.SensorFault)) {
+			subjects = append(subjects, a.Subject+" "+strings.Join(a.Channels, ","))
+		}
+	}
+	wantStrings(t, "subjects", subjects, []string{"100Hz ", "torque "})
+}
+
 // All channels of a card that dies are one advisory, which names them; what is the
 // matter with one of them apart from that is published when the card is back.
 func TestSensorsOfOneRate(t *testing.T) {

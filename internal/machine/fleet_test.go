@@ -35,6 +35,7 @@ type plant struct {
 	lines    []MachineLine
 	letters  int
 	others   uint64 // windows that no model judged
+	panics   uint64
 
 	commanded int64
 	order     string // groups of the alerts of shadows
@@ -77,6 +78,7 @@ func (p *plant) do(actions []Action) {
 
 func (p *plant) keep(b *Batch) {
 	p.others += b.Unwatched
+	p.panics += b.Panics
 	for _, r := range b.State {
 		if r.Value == nil {
 			delete(p.records, r.Key)

@@ -47,10 +47,8 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", event.ShortName(m.Machine), e.Was, e.By, len(m.Tools))
 	d.Alerts = append(d.Alerts, a)
-	if len(m.Tools) > 0 {
-		why.reason, why.tool = "tool_back", b.tool.Name
-		m.announceAll(b.tool, why)
-	}
+	why.reason, why.tool = "tool_back", b.tool.Name
+	m.announceAll(b.tool, why)
 	m.Commands.note(e.ID, c.At)
 	return m, d, nil
 }

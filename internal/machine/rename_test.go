@@ -29,6 +29,19 @@ func (p *plant) renameTo(name string) {
 	p.commanded++
 }
 
+// A machine of which only refused windows came has no tool to announce.
+func TestRenameWithoutTools(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	p.refuse(refusal(drill, 0, tooLong))
+	p.renameTo(lathe)
+	wantStrings(t, "alerts", states(p.alerts), []string{"retired", "renamed"})
+	if text := p.alerts[len(p.alerts)-1].Text; p.letters != 1 || // the refused window
+		text != "lathe: renamed from acme/line1/drill by kim; it goes on with what is remembered of 0 tools." {
+		t.Error(text)
+	}
+}
+
 // A machine that is renamed goes on with its references and its alarm, and no model builds anything from windows of the
 // new name as if they were the tool's first ones: a worn tool stays worn.
 func TestRenamedToolStaysWorn(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // count returns how many lines of the log name an event.
@@ -42,8 +43,8 @@ func TestModelThatPanics(t *testing.T) {
 			seq = p.run(seq, 3, "T2", true)
 			seq = p.run(seq, 4, "T1", false)
 			judgedByB := name == "the next champion" || name == "built at once" // it judges the next tool alone
-			if stopped := p.o.Machine(drill).stopped != ""; stopped != judgedByB {
-				t.Fatalf("stopped: %v", stopped)
+			if stopped := p.o.Machine(drill).stopped != ""; stopped != judgedByB || p.panics != 1 {
+				t.Fatalf("stopped: %v, %d panics", stopped, p.panics)
 			}
 			if judgedByB {
 				return
@@ -80,6 +81,19 @@ func TestDefectOfTheNextChampion(t *testing.T) {
 		if r := p.last(); r.Model != a.ID() || r.Tool != tool || p.o.Machine(drill).stopped != "" {
 			t.Fatalf("tool %s: %s", tool, event.JSON(r))
 		}
+	}
+}
+
+// A window that cannot be opened because of a defect is set aside, counted and named. The others are judged.
+func TestWindowThatCannotBeOpened(t *testing.T) {
+	o := readyOwner(t)
+	known := at(0, "T1", false)
+	b := batchOf(t, o.On(Reply{Windows: []Input{
+		{Offset: 0, At: noon, Open: func(*window.Features) error { panic("as planted") }},
+		{Offset: 1, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }},
+	}, Now: noon}))
+	if b.Panics != 1 || b.Judged != 1 || len(b.Letters) != 1 || b.Letters[0].Offset != 0 || len(b.Lines) != 1 || b.Lines[0].Event != "window_not_opened" {
+		t.Errorf("%d panics, %d judged, letters %+v, lines %+v", b.Panics, b.Judged, b.Letters, b.Lines)
 	}
 }
 

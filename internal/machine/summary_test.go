@@ -1,10 +1,15 @@
 package machine
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // A route that starts while an alarm is silent, because its tool came back within re_alarm, does not show it as open: it calls later, or
@@ -46,4 +51,70 @@ func TestSummaryOfSilentAlarm(t *testing.T) {
 		t.Errorf("it calls again: %+v", e)
 	}
 	wantStrings(t, "alerts", states(p.alerts), []string{"raised", "cleared tool_change", "raised tool_back"})
+}
+
+// What is listed of the records of the release before is what is listed once they are written again.
+func TestSummaryOfTheReleaseBefore(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
+	d := &Deployment{Champion: a, Shadows: []Shadow{{Model: b}}, Alarm: testAlarm}
+	of := func(p *plant) string {
+		var own []state.Record
+		for _, r := range p.stored() {
+			if r.Key.Group == group {
+				own = append(own, r)
+			}
+		}
+		s, err := Summarise(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintln(s.Machine, s.Tool, s.Tools, s.Model, s.Word(), s.Alarm.Incident, len(s.Raised), s.LastWindowAt)
+		slices.SortFunc(s.Magazine, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+		for _, m := range s.Magazine {
+			text += fmt.Sprintln(m.Name, m.Alarm.Incident, m.Alarm.Word(s.Masks))
+		}
+		return text
+	}
+	kept, written := of(asKept(t, d, a, b)), of(before(t, d, a, b))
+	if kept != written || !strings.Contains(kept, "T1 ") || !strings.Contains(kept, "T2 ") {
+		t.Errorf("%s, once written again\n%s", kept, written)
+	}
+}
+
+// The words of a listing.
+func TestSummaryInWords(t *testing.T) {
+	p := newPlant(t, fleetOf(&Deployment{Champion: machinetest.OneValue(t), Alarm: testAlarm}, machinetest.OneValue(t)))
+	features := int64(0)
+	for i, step := range []struct {
+		tool     string
+		worn     bool
+		want     string
+		raised   int
+		tools    int
+		features bool
+	}{
+		{"", false, "drill: no open alarm.", 0, 1, false},
+		{"", true, "drill: the alarm of 02:00:04 is open, raised.", 1, 1, false},
+		{"T2", false, "drill tool T2: no open alarm.", 1, 2, true},
+		{"T2", true, "drill tool T2: the alarm of 02:00:12 is open, raised.", 2, 2, false},
+	} {
+		for range 4 {
+			w := at(uint64(p.sent), step.tool, step.worn)
+			f := machinetest.Features(nil, w)
+			if !step.features {
+				p.window(f)
+				continue
+			}
+			in := Input{Offset: features, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }}
+			p.sent, features = p.sent+1, features+1
+			p.do(p.o.On(Reply{Features: []Input{in}, Now: in.At}))
+		}
+		s, err := Summarise(p.stored())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Shown(group).Text; got != step.want || len(s.Raised) != step.raised || s.Tools != step.tools || s.FeaturesOnly != step.features {
+			t.Errorf("step %d: %q, %d marked, %d tools, features only: %v; want %+v", i, got, len(s.Raised), s.Tools, s.FeaturesOnly, step)
+		}
+	}
 }

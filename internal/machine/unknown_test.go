@@ -72,6 +72,21 @@ func TestUnknownIsAdvised(t *testing.T) {
 	}
 }
 
+// Only windows that a model has judged, or might have, count for what it does not know.
+func TestWhichWindowsAreUnknown(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.m.decision = &Decision{}
+	for verdict, want := range map[event.Verdict]uint64{
+		event.Healthy: 0b1010, event.Faulty: 0b1010, event.Unknown: 0b1011,
+		event.Learning: 0b101, event.NotCutting: 0b101, event.SensorFault: 0b101,
+	} {
+		j := &Judging{Unknown: 0b101}
+		if b.m.countUnknown(j, &event.Result{Verdict: verdict}); j.Unknown != want {
+			t.Errorf("%s: %b, want %b", verdict, j.Unknown, want)
+		}
+	}
+}
+
 // Drift is an advisory once the third new tool differs from the tools of training. It outlives
 // tools, and is over when they are again. Another model forgets it.
 func TestDriftIsAdvised(t *testing.T) {
