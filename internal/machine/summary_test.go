@@ -88,17 +88,19 @@ func TestSummaryInWords(t *testing.T) {
 	for i, step := range []struct {
 		tool     string
 		worn     bool
+		windows  int
 		want     string
 		raised   int
 		tools    int
 		features bool
 	}{
-		{"", false, "drill: no open alarm.", 0, 1, false},
-		{"", true, "drill: the alarm of 02:00:04 is open, raised.", 1, 1, false},
-		{"T2", false, "drill tool T2: no open alarm.", 1, 2, true},
-		{"T2", true, "drill tool T2: the alarm of 02:00:12 is open, raised.", 2, 2, false},
+		{"", false, 1, "drill: no open alarm.", 0, 1, true},
+		{"", false, 3, "drill: no open alarm.", 0, 1, false},
+		{"", true, 4, "drill: the alarm of 02:00:04 is open, raised.", 1, 1, false},
+		{"T2", false, 4, "drill tool T2: no open alarm.", 1, 2, true},
+		{"T2", true, 4, "drill tool T2: the alarm of 02:00:12 is open, raised.", 2, 2, false},
 	} {
-		for range 4 {
+		for range step.windows {
 			w := at(uint64(p.sent), step.tool, step.worn)
 			f := machinetest.Features(nil, w)
 			if !step.features {
