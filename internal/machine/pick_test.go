@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -185,6 +186,26 @@ func TestModelOfTheToolIsGone(t *testing.T) {
 				t.Error("it is built again")
 			}
 		})
+	}
+}
+
+// While the tool's past is to be seen, a window is unknown if the tool cuts in it and the sensors work: else it says so, as ever.
+func TestModelOfTheToolIsGoneAndItDoesNotCut(t *testing.T) {
+	a, b := machinetest.OneValue(t), machinetest.Cycling(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
+	seq := p.run(0, 4, "T1", false)
+	p.fleet = fleetOf(&Deployment{Champion: b}, b)
+	p.restart()
+	dead := at(seq+1, "T1", false)
+	dead.Quality[0] = signal.Flatline
+	for _, step := range []struct {
+		w    *window.Window
+		want event.Verdict
+	}{{at(seq, "T1", false), event.Unknown}, {dead, event.SensorFault}, {machinetest.Idle(seq+2, "T1"), event.NotCutting}, {at(seq+3, "T1", true), event.Unknown}} {
+		p.window(machinetest.Features(b, step.w))
+		if r := p.last(); r.Verdict != step.want || (r.Unknown == modelChanged) != (step.want == event.Unknown) {
+			t.Errorf("%s, want %s", event.JSON(r), step.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -52,4 +53,18 @@ func TestAlertCarriesItsReasons(t *testing.T) {
 	if tool := b.m.inSpindle(); len(tool.Trace) != 2 || tool.Cutting.Seconds() != 2 {
 		t.Errorf("of the next tool %d windows are in the trace, %v cut", len(tool.Trace), tool.Cutting)
 	}
+}
+
+// What calls says why: an alarm that is raised, and one that is there again. One that returns does not.
+func TestWhatCallsSaysWhy(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	seq, _ := b.wear("T1", 0)
+	var said []string
+	for _, faulty := range []bool{false, false, false, true, true, true} {
+		for _, a := range b.window(at(seq, "T1", faulty)).Alerts {
+			said = append(said, fmt.Sprint(a.State, " ", a.Reasons != nil, len(a.Trace) > 0))
+		}
+		seq++
+	}
+	wantStrings(t, "alerts", said, []string{"returned false false", "reactivated true true"})
 }

@@ -231,7 +231,7 @@ func TestDefectSwallowsNoAlert(t *testing.T) {
 		broken.Layout = nil // its channels are named in reasons only
 		p.o.models.used[a.ID()].model = &broken
 		p.run(seq, 3, "T1", true)
-		if len(p.alerts) != 1 || p.alerts[0].Reasons != nil || p.count("reasons_failed") != 1 {
+		if len(p.alerts) != 1 || p.alerts[0].Reasons != nil || p.count("reasons_failed") != 1 || p.panics != 1 {
 			t.Errorf("%v, %v", states(p.alerts), p.lines)
 		}
 	})

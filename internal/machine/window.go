@@ -98,7 +98,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	switch {
 	case c.Judging == nil || !p.Moves():
 		o = m.look(t, c, w)
-		if builds && t.Windows > 0 && (o.Outcome == model.Learning || o.Outcome == model.Healthy || o.Outcome == model.Faulty || o.Outcome == model.Unknown) {
+		if builds && t.Windows > 0 && o.Outcome != model.NotCutting && o.Outcome != model.SensorFault {
 			o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: o.Faults, State: o.State}
 		}
 	default:
