@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -84,6 +85,17 @@ func TestWhichWindowsAreUnknown(t *testing.T) {
 		if b.m.countUnknown(j, &event.Result{Verdict: verdict}); j.Unknown != want {
 			t.Errorf("%s: %b, want %b", verdict, j.Unknown, want)
 		}
+	}
+}
+
+// Drift names the channels of which most features have moved.
+func TestMovedChannels(t *testing.T) {
+	var d model.DriftMemory
+	if err := json.Unmarshal([]byte(`{"tools":1,"f":1,"weight":1,"squares":1,"mean":"AACAPwAAgD8AAIA/AACAPwAAgD8="}`), &d); err != nil { // 1 of each
+		t.Fatal(err)
+	}
+	if got := moved(&d, []string{"a.rms", "b.rms", "c.rms", "b.max", "d.rms"}); got != "most b, a, c" {
+		t.Error(got)
 	}
 }
 

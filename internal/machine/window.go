@@ -69,11 +69,8 @@ func (w Window) apply(m *Machine) {
 // in.
 func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
 	if p == order.InOrder {
-		if m.deployment != d || m.Layout != w.layout() {
-			m.deploy(d)
-			m.Layout = w.layout()
-		}
-		m.Newest, m.form = w.End(), w.Form
+		m.deploy(d)
+		m.Layout, m.Newest, m.form = w.layout(), w.End(), w.Form
 		entered = m.changeTool(w, r)
 	}
 	t := m.toolOf(w)
@@ -212,9 +209,7 @@ func (m *Machine) remember(t *Tool, r *event.Result, offset int64) {
 	if t.Epoch != r.Epoch {
 		t.Epoch, t.Trace = r.Epoch, nil
 	}
-	if n := len(t.Trace) - event.MaxTrace + 1; n > 0 {
-		t.Trace = slices.Delete(t.Trace, 0, n)
-	}
+	t.Trace = slices.Delete(t.Trace, 0, max(0, len(t.Trace)-event.MaxTrace+1))
 	t.Trace = append(t.Trace, state.TracePoint{Point: event.Point{Seq: r.Seq, End: r.End, Score: r.Score, Verdict: r.Verdict}, Offset: offset})
 }
 
