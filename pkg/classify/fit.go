@@ -416,9 +416,9 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	}
 	var weights []float64
 	weights, t.weights = l.weigh(s, labelled, unlabelled)
-	scales := t.encoder.scales(weights)
+	in := t.encoder.liveInputs(weights)
 	if held.Rows > 0 {
-		v := t.encoder.encode(held, scales).(dbn.Matrix)
+		v := in.of(held).(dbn.Matrix)
 		s.Network.Pretrain.Validation, s.Network.FineTune.Validation = v, v
 	}
 	x, y, err := l.tuned(s, k)
@@ -426,22 +426,19 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		return member{}, err
 	}
 	if l.more != nil || !slices.Equal(y, l.y) {
-		s.Network.Pretrain.Rows = t.encoder.encode(stack(l.x, l.more), scales)
+		s.Network.Pretrain.Rows = in.of(stack(l.x, l.more))
 	}
 	if s.Balance > 0 {
 		s.Network.ClassWeights = balance(y, k, s.Balance)
 	}
-	t.network, t.history, err = trainOrLoad(ctx, s.Keep, t.encoder.encode(x, scales), y, k, s.Network)
+	t.network, t.history, err = trainOrLoad(ctx, s.Keep, in.of(x), y, k, s.Network)
 	if err != nil {
 		return member{}, err
 	}
 	if s.Balance > 0 {
 		t.network = t.network.Unweigh(s.Network.ClassWeights)
 	}
-	t.network = unweighAdded(t.network, l.y, y, k)
-	if scales != nil {
-		t.network = t.network.ScaleInputs(scales)
-	}
+	t.network = in.whole(unweighAdded(t.network, l.y, y, k))
 	return t, nil
 }
 

@@ -150,61 +150,12 @@ func (p partial) ReadRows(dst []float32, from int) error {
 	return nil
 }
 
-// encode returns the inputs that the rows of x become, times the scales unless these
-// are nil: of rows in memory at once, of others as they are read.
-func (e *Encoder) encode(x dbn.Rows, scales []float64) dbn.Rows {
-	if m, ok := x.(dbn.Matrix); ok {
-		in := e.encodeAll(m)
-		scaleRows(in, scales)
-		return in
-	}
-	return encoded{x, e, scales}
-}
-
 func (e *Encoder) encodeAll(x dbn.Matrix) dbn.Matrix {
 	in := dbn.NewMatrix(x.Rows, e.inputs)
 	for i := range x.Rows {
 		e.EncodeTo(in.Row(i), x.Row(i))
 	}
 	return in
-}
-
-// scaleRows multiplies the columns of x, in place.
-func scaleRows(x dbn.Matrix, scales []float64) {
-	if scales == nil {
-		return
-	}
-	for i := range x.Rows {
-		row := x.Row(i)
-		for j, v := range row {
-			row[j] = float32(float64(v) * scales[j])
-		}
-	}
-}
-
-// encoded is the inputs of other rows.
-type encoded struct {
-	of      dbn.Rows
-	encoder *Encoder
-	scales  []float64
-}
-
-func (r encoded) Shape() (rows, cols int) {
-	rows, _ = r.of.Shape()
-	return rows, r.encoder.inputs
-}
-
-func (r encoded) ReadRows(dst []float32, from int) error {
-	in := dbn.Matrix{Rows: len(dst) / r.encoder.inputs, Cols: r.encoder.inputs, Data: dst}
-	raw := dbn.NewMatrix(in.Rows, r.encoder.Columns())
-	if err := r.of.ReadRows(raw.Data, from); err != nil {
-		return err
-	}
-	for i := range in.Rows {
-		r.encoder.EncodeTo(in.Row(i), raw.Row(i))
-	}
-	scaleRows(in, r.scales)
-	return nil
 }
 
 // eachPosterior calls visit with the posterior of every row of x, by its index;

@@ -47,8 +47,9 @@ func TestViewsOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfNDistinct(rapid.IntRange(0, x.Rows-1), 1, x.Rows, rapid.ID).Draw(t, "rows")
 		slices.Sort(rows)
-		want := encoder.encode(part(x, setOf(rows)), nil).(dbn.Matrix)
-		view := encoder.encode(part(onDiskRows(x), setOf(rows)), nil)
+		in := encoder.liveInputs(rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0.5, 1}), x.Cols, x.Cols).Draw(t, "weights"))
+		want := in.of(part(x, setOf(rows))).(dbn.Matrix)
+		view := in.of(part(onDiskRows(x), setOf(rows)))
 		if r, c := view.Shape(); r != want.Rows || c != want.Cols {
 			t.Fatalf("%d×%d, want %d×%d", r, c, want.Rows, want.Cols)
 		}

@@ -76,6 +76,19 @@ func (n *Network) ScaleInputs(w []float64) *Network {
 	return &Network{layers: append([]layer{scaled}, n.layers[1:]...)}
 }
 
+// WidenInputs returns the network of so many inputs that says of x what n says of the inputs of x at the given places,
+// which are n's in their order: the others have weight 0 in the lowest layer. It shares the biases and the layers above with n. It panics
+// unless there is a place for each input of n, from 0 to inputs-1.
+func (n *Network) WidenInputs(inputs int, places []int) *Network {
+	low := n.layers[0]
+	mustMatch(len(places) == low.weights.Rows, "%d places of %d inputs", len(places), low.weights.Rows)
+	wide := layer{weights: NewMatrix(inputs, low.weights.Cols), bias: low.bias}
+	for i, at := range places {
+		copy(wide.weights.Row(at), low.weights.Row(i))
+	}
+	return &Network{layers: append([]layer{wide}, n.layers[1:]...)}
+}
+
 // Unweigh returns the network that says what n, trained with the given class
 // weights, would say had each row counted alike: its posteriors are n's
 // divided by the weights, P'(y=j|x) proportional to P(y=j|x)/w_j, which is ln w_j

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -529,6 +530,31 @@ func TestScaleInputs(t *testing.T) {
 		if math.Abs(float64(p-got.Data[i])) > 1e-5 {
 			t.Fatalf("posterior %d: %v of scaled rows, %v of a scaled network", i, p, got.Data[i])
 		}
+	}
+}
+
+func TestWidenInputs(t *testing.T) {
+	x, y := exclusiveOr(200, rand.New(rand.NewPCG(1, 2)))
+	n, _, err := Train(context.Background(), x, y, 2, Settings{Hidden: []int{6, 4}, Pretrain: PretrainSettings{Epochs: 3}, FineTune: FineTuneSettings{Epochs: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := []int{1, 4}
+	wide := NewMatrix(x.Rows, 6)
+	rng := rand.New(rand.NewPCG(9, 9))
+	for i := range x.Rows {
+		for j := range wide.Row(i) {
+			wide.Row(i)[j] = 1e6 * rng.Float32()
+		}
+		for j, at := range places {
+			wide.Row(i)[at] = x.Row(i)[j]
+		}
+	}
+	want, got := NewMatrix(x.Rows, 2), NewMatrix(x.Rows, 2)
+	n.PosteriorTo(want, x)
+	n.WidenInputs(6, places).PosteriorTo(got, wide)
+	if !slices.Equal(want.Data, got.Data) {
+		t.Error("a wider network says something else")
 	}
 }
 
