@@ -446,11 +446,7 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 		}
 	}
 	if err := o.open(b, in); err != nil {
-		letters := len(b.Letters)
-		o.setAside(b, in, err)
-		for i := range b.Letters[letters:] {
-			b.Letters[letters+i].Feature = l == FeatureLog
-		}
+		o.setAside(b, in, l, err)
 		return
 	}
 	repeats := b.Repeats

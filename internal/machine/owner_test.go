@@ -552,6 +552,41 @@ func TestOwnerSetsAside(t *testing.T) {
 	}
 }
 
+// What a batch counts, and from which log a message was set aside.
+func TestOwnerCounts(t *testing.T) {
+	for _, log := range []Log{WindowLog, FeatureLog} {
+		o := readyOwner(t)
+		a := machinetest.OneValue(t)
+		var in []Input
+		for _, seq := range []uint64{0, 2, 1, 1, 2, 3} { // one late, two again
+			f := machinetest.Features(nil, at(seq, "T1", false))
+			in = append(in, Input{Offset: int64(len(in)), At: noon, Open: func(into *window.Features) error { *into = *f; return nil }})
+		}
+		damaged, stopped := in[0], in[0]
+		damaged.Offset, damaged.Open = 6, func(*window.Features) error { return errors.New("damaged") }
+		stopped.Offset, stopped.Open = 7, func(into *window.Features) error {
+			o.models.used[a.ID()].judge = nil // which is a defect
+			*into = *machinetest.Features(nil, at(4, "T1", false))
+			return nil
+		}
+		r := Reply{Now: noon}
+		if in = append(in, damaged, stopped); log == FeatureLog {
+			r.Features = in
+		} else {
+			r.Windows = in
+		}
+		b := batchOf(t, o.On(r))
+		if b.Judged != 4 || b.Late != 1 || b.Repeats != 2 || b.Panics != 1 || len(b.Letters) != 2 {
+			t.Errorf("%d judged, %d late, %d repeats, %d panics, %d letters", b.Judged, b.Late, b.Repeats, b.Panics, len(b.Letters))
+		}
+		for i, l := range b.Letters {
+			if l.Feature != (log == FeatureLog) || l.Offset != int64(6+i) {
+				t.Errorf("log %v: %+v", log, l)
+			}
+		}
+	}
+}
+
 // Features that are for another owner move the position, and are not worth a batch of their
 // own: the next one publishes it.
 func TestOwnerPassesOverFeatures(t *testing.T) {
