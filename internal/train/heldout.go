@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,10 @@ func (j *Job) folds(rows rowTable, rng *rand.Rand) []classify.Fold {
 	return classify.GroupKFold(rows.Class, rows.group, 5, rng)
 }
 
+// randomFolds is how many folds choose the costs of a random split at most: its networks are like those of no other score, and the
+// figure is shown for comparison only.
+const randomFolds = 3
+
 // scoreAtRandom scores them on rows that were held out at random, without regard to their tool. The rows are
 // relative to the reference in the way that the model has.
 func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *card.Report, rng *rand.Rand) error {
@@ -88,6 +93,7 @@ func (j *Job) scoreAtRandom(ctx context.Context, rows rowTable, r *card.Report, 
 	}
 	s := j.settings(rows)
 	s.Progress = j.phase("scoring on a random split")
+	s.Costs.Folds = min(cmp.Or(s.Costs.Folds, randomFolds), randomFolds)
 	v, err := classify.CrossValidateTable(ctx, rows.lessons(j.Config.Reference.Windows), s, classify.StratifiedKFold(rows.Class, k, rng))
 	if err != nil {
 		return err

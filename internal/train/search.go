@@ -142,16 +142,24 @@ func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, oute
 		}
 		best := bestOf(figures)
 		r.Trials[best].Picked++
-		for _, judged := range []struct {
-			network int
-			to      *verdicts
-		}{{best, chosen}, {0, configured}} {
-			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[judged.network], rows), []classify.Fold{fold})
+		judge := func(n int, to ...*verdicts) error {
+			v, err := classify.CrossValidateTable(ctx, lessons, s.settingsOf(networks[n], rows), []classify.Fold{fold})
 			if err != nil {
-				return nil, nil, fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
+				return fmt.Errorf("train: search: outer fold %d: %w", f+1, err)
 			}
-			judged.to.take(v, fold.Test)
-			step()
+			for _, verdicts := range to {
+				verdicts.take(v, fold.Test)
+				step()
+			}
+			return nil
+		}
+		if best == 0 {
+			err = judge(0, chosen, configured)
+		} else if err = judge(best, chosen); err == nil {
+			err = judge(0, configured)
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	return chosen, configured, nil

@@ -46,6 +46,7 @@ type Job struct {
 
 	Log zerolog.Logger
 
+	shared      *classify.Shared                       // networks of this run
 	scoresModes bool                                   // of the reference, if the rows are few enough: rows for that are made too
 	watch       func(group string, features []float32) // see labeller
 	hop         time.Duration                          // of the windows, see medianHop
@@ -69,7 +70,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := job.Config.Check(); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	job.scoresModes = job.Config.Evaluate.ByTool != "off"
+	job.scoresModes, job.shared = job.Config.Evaluate.ByTool != "off", classify.NewShared()
 	rows, m, counts, err := job.rows(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -174,7 +175,7 @@ func (j *Job) prepare() {
 // settings returns the classifier's settings.
 func (j *Job) settings(rows rowTable) classify.Settings {
 	s := j.Config.Settings(j.Workers)
-	s.Keep, s.Exclude = j.Keep, rows.exclude
+	s.Keep, s.Shared, s.Exclude = j.Keep, j.shared, rows.exclude
 	return s
 }
 

@@ -114,9 +114,15 @@ type Settings struct {
 	// or not from the beginning. It never changes a result.
 	Keep Checkpoints
 
+	// Shared, if not nil, has the networks of fits before, so that one that would be the same is
+	// not trained again. Otherwise each call has one for its folds. It never changes a result.
+	Shared *Shared
+
 	// Progress, if not nil, is called as work goes on, by one goroutine at a
 	// time, with the phase, "train", and how much of it is done.
 	Progress func(phase string, done, total int)
+
+	root uint64 // Seed as the caller gave it; that of a fold follows from it
 }
 
 // CostSettings says how costs are chosen. The zero value is what measured best:

@@ -130,7 +130,7 @@ func TestMemberWithoutShareIsLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		network, _, err := dbn.Train(t.Context(), inputs{encoder: encoder}.of(x), y, 2, dbn.Settings{Hidden: []int{3}, Visible: e.visible(), FineTune: dbn.FineTuneSettings{Epochs: 2}})
+		network, _, err := dbn.Train(t.Context(), encoder.liveInputs([]float64{1, 1}).of(x), y, 2, dbn.Settings{Hidden: []int{3}, Visible: e.visible(), FineTune: dbn.FineTuneSettings{Epochs: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}

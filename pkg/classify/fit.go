@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -125,6 +126,8 @@ func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, 
 // prepare returns s with its defaults and the number K of t's classes.
 func (s Settings) prepare(t *Table) (Settings, int, error) {
 	s = s.withDefaults()
+	s.root = s.Seed
+	s.Shared = cmp.Or(s.Shared, NewShared())
 	if err := s.check(); err != nil {
 		return s, 0, err
 	}
@@ -141,13 +144,12 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	return s, k, s.checkFor(k)
 }
 
-// Streams of seeds that follow from Settings.Seed.
+// Streams of seeds that follow from Settings.Seed. Those of networks follow from the rows that they learn from, see
+// subset.seed.
 const (
-	networkSeed = iota
-	searchSeed
-	splitSeed
-	foldSeeds = 1 << 16 // and upwards, one for each inner fold
-	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidateTable
+	searchSeed = 1
+	splitSeed  = 2
+	outerSeed  = 1 << 32 // and upwards, one for each fold of CrossValidateTable
 )
 
 // fit is FitTable of K classes to a part of a table, with checked rows and settings.
@@ -242,12 +244,12 @@ func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s S
 		if fold == 0 {
 			var err error
 			x, more := d.view(v)
-			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, DeriveSeed(s.Seed, networkSeed), progress.of(i))
+			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, progress.of(i))
 			return err
 		}
 		some := d.without(folds, fold-1, s.Transductive)
 		x, more := some.view(v)
-		t, err := train(ctx, some.lesson(x, more), k, set, DeriveSeed(s.Seed, foldSeeds+uint64(fold-1)), progress.of(i))
+		t, err := train(ctx, some.lesson(x, more), k, set, progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
 		}
@@ -389,7 +391,8 @@ func loneClass(y []int, groups []string) (class int, group string) {
 }
 
 // train fits an encoder and a network to what l has, and to nothing else.
-func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
+func train(ctx context.Context, l lesson, k int, s Settings, progress func(string, int, int)) (member, error) {
+	seed := l.seed(s.root)
 	s.Network.Seed, s.Network.Progress = seed, progress
 	var held dbn.Matrix // that say when to stop
 	var err error
@@ -411,7 +414,7 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		seen = stack(labelled.x, unlabelled.x).(dbn.Matrix)
 	}
 	t := member{}
-	if t.encoder, err = FitEncoder(seen, s.Encoding, s.Bins); err != nil {
+	if t.encoder, err = s.Shared.encoder(seen, s.Encoding, s.Bins); err != nil {
 		return member{}, err
 	}
 	var weights []float64
@@ -431,7 +434,7 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 	if s.Balance > 0 {
 		s.Network.ClassWeights = balance(y, k, s.Balance)
 	}
-	t.network, t.history, err = trainOrLoad(ctx, s.Keep, in.of(x), y, k, s.Network)
+	t.network, t.history, err = s.Shared.train(ctx, s.Keep, in.of(x), y, k, s.Network)
 	if err != nil {
 		return member{}, err
 	}

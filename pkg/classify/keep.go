@@ -35,17 +35,11 @@ const (
 	keptState   = 'S'
 )
 
-// trainOrLoad is dbn.Train, unless keep has the network already or the state of a
-// training that was cut off, which goes on from there. The name of the network follows
-// from everything that it depends on, rows, labels, settings and the kernel's family, so
-// what is loaded is what would be trained, byte for byte.
-func trainOrLoad(ctx context.Context, keep Checkpoints, x dbn.Rows, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
+// trainOrLoad is dbn.Train, unless keep has the network of that name already or the state of a
+// training that was cut off, which goes on from there.
+func trainOrLoad(ctx context.Context, keep Checkpoints, name string, x dbn.Rows, y []int, k int, s dbn.Settings) (*dbn.Network, *dbn.History, error) {
 	if keep == nil {
 		return dbn.Train(ctx, x, y, k, s)
-	}
-	name, err := networkName(x, y, k, s)
-	if err != nil {
-		return nil, nil, err
 	}
 	_, inputs := x.Shape()
 	if data, ok := keep.Load(name); ok && len(data) > 0 {
@@ -83,6 +77,8 @@ func trainOrLoad(ctx context.Context, keep Checkpoints, x dbn.Rows, y []int, k i
 	return n, h, nil
 }
 
+// networkName returns the name of a network. It follows from everything that the network depends on, rows, labels, settings
+// and the kernel's family, so what is loaded is what would be trained, byte for byte.
 func networkName(x dbn.Rows, y []int, k int, s dbn.Settings) (string, error) {
 	h := sha256.New()
 	s.Workers, s.Progress, s.Checkpoint, s.Resume = 0, nil, nil, nil // none changes a result

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -75,6 +76,7 @@ func leastLoss(losses [][]float64) int {
 func ScoreViews(ctx context.Context, t *Table, s Settings, folds []Fold) ([]ViewScore, error) {
 	out := make([]ViewScore, len(t.Views))
 	progress := newProgress(s.Progress, "train", len(t.Views))
+	s.Shared = cmp.Or(s.Shared, NewShared())
 	for v, view := range t.Views {
 		alone := *t
 		alone.Views = []View{view}

@@ -73,7 +73,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
 		return weights, w
 	}
-	c := stability.Rank(cols, func(i int) []float32 {
+	c := s.Shared.ranks.Rank(cols, func(i int) []float32 {
 		if i < labelled.x.Rows {
 			return labelled.x.Row(i)
 		}
@@ -121,23 +121,6 @@ func (d subset) lives(labelled, unlabelled sample) []stability.Life {
 		slices.SortStableFunc(l.Rows, func(a, b int) int { return order[a] - order[b] })
 	}
 	return lives
-}
-
-// scales returns what each input of an encoder is multiplied by where its columns
-// have the given weights, or nil if all weights are 1: the weight of the input's column
-// times the unit of scaleOf.
-func (e *Encoder) scales(weights []float64) []float64 {
-	if slices.Min(weights) == 1 && slices.Max(weights) == 1 {
-		return nil
-	}
-	unit := scaleOf(weights, e.encoding.visible())
-	out := make([]float64, 0, e.inputs)
-	for j, c := range e.columns {
-		for range c.inputs(e.encoding) {
-			out = append(out, weights[j]*unit)
-		}
-	}
-	return out
 }
 
 // scaleOf returns what all weights are multiplied by. Gaussian units take inputs of any

@@ -16,8 +16,11 @@ package stability
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Life is the rows of one tool, in the order of time.
@@ -72,6 +75,18 @@ type Columns struct {
 // The result does not depend on the scale of a column, only on the order of its
 // values. It has no Tools, and no weights but zero, if no life is long enough.
 func Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
+	return new(Known).Rank(columns, row, lives)
+}
+
+// Known has the rank correlations of lives that were looked at: folds leave out some tools, and look at the same lives of the
+// others. The zero value has none. It holds them until it is dropped, and is safe for concurrent use.
+type Known struct {
+	mu  sync.Mutex
+	rho map[[sha256.Size]byte][]float64 // by column, of a life of those values
+}
+
+// Rank is the function Rank, and looks at a life once.
+func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
 	c := &Columns{
 		Rho: make([][]float64, columns), Mean: make([]float64, columns),
 		SD: make([]float64, columns), Weight: make([]float64, columns),
@@ -81,7 +96,9 @@ func Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
 			continue
 		}
 		c.Tools = append(c.Tools, life.Tool)
-		c.add(row, thin(life.Rows))
+		for j, rho := range k.follow(columns, row, thin(life.Rows)) {
+			c.Rho[j] = append(c.Rho[j], rho)
+		}
 	}
 	tools := float64(len(c.Tools))
 	if tools == 0 {
@@ -103,19 +120,36 @@ func Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
 	return c
 }
 
-// add appends the correlations of every column over the given rows.
-func (c *Columns) add(row func(i int) []float32, rows []int) {
-	columns := len(c.Rho)
+// follow returns the rank correlation of every column with the order of the given rows. It is not to be changed.
+func (k *Known) follow(columns int, row func(i int) []float32, rows []int) []float64 {
 	values := make([]float32, columns*len(rows)) // by column, as each is sorted by itself
 	for n, i := range rows {
 		for j, v := range row(i) {
 			values[j*len(rows)+n] = v
 		}
 	}
-	s := spearman{order: make([]int, 0, len(rows)), there: make([]float32, 0, len(rows))}
-	for j := range c.Rho {
-		c.Rho[j] = append(c.Rho[j], s.withOrder(values[j*len(rows):(j+1)*len(rows)]))
+	h := sha256.New()
+	binary.Write(h, binary.LittleEndian, uint64(columns))
+	binary.Write(h, binary.LittleEndian, values)
+	name := [sha256.Size]byte(h.Sum(nil))
+	k.mu.Lock()
+	rho, known := k.rho[name]
+	k.mu.Unlock()
+	if known {
+		return rho
 	}
+	s := spearman{make([]uint64, 0, len(rows))}
+	rho = make([]float64, columns)
+	for j := range rho {
+		rho[j] = s.withOrder(values[j*len(rows) : (j+1)*len(rows)])
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rho == nil {
+		k.rho = make(map[[sha256.Size]byte][]float64)
+	}
+	k.rho[name] = rho
+	return rho
 }
 
 // thin returns at most mostRows of the rows, evenly spread.
@@ -132,35 +166,42 @@ func thin(rows []int) []int {
 
 // spearman computes rank correlations in memory of its own.
 type spearman struct {
-	order []int
-	there []float32
+	order []uint64 // of each value a number that rises with it, and where it stands in the lower half
+}
+
+// ascending returns a number that is greater the greater v is; zeros of both signs have the same one.
+func ascending(v float32) uint64 {
+	b := math.Float32bits(v + 0)
+	if b>>31 == 1 {
+		return uint64(^b)
+	}
+	return uint64(b | 1<<31)
 }
 
 // withOrder returns Spearman's rank correlation of values, NaN left out, with their
 // order. Equal values have the mean of their ranks. It is 0 for a constant.
 func (s *spearman) withOrder(values []float32) float64 {
-	s.order, s.there = s.order[:0], s.there[:0]
+	s.order = s.order[:0]
 	for _, v := range values {
 		if v == v {
-			s.order = append(s.order, len(s.there))
-			s.there = append(s.there, v)
+			s.order = append(s.order, ascending(v)<<32|uint64(len(s.order)))
 		}
 	}
-	n := len(s.there)
+	n := len(s.order)
 	if n < leastRows {
 		return 0
 	}
-	slices.SortFunc(s.order, func(a, b int) int { return cmp.Or(cmp.Compare(s.there[a], s.there[b]), cmp.Compare(a, b)) })
+	slices.Sort(s.order)
 	middle := float64(n-1) / 2
 	var both, ranks, times float64
 	for from := 0; from < n; {
 		to := from + 1
-		for to < n && s.there[s.order[to]] == s.there[s.order[from]] {
+		for to < n && s.order[to]>>32 == s.order[from]>>32 {
 			to++
 		}
 		rank := float64(from+to-1)/2 - middle
 		for _, i := range s.order[from:to] {
-			at := float64(i) - middle
+			at := float64(uint32(i)) - middle
 			both, ranks, times = both+rank*at, ranks+rank*rank, times+at*at
 		}
 		from = to
