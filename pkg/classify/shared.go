@@ -49,7 +49,9 @@ func (s *Shared) encoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, e
 		return FitEncoder(x, encoding, bins)
 	}
 	h := sha256.New()
-	binary.Write(h, binary.LittleEndian, x.Data)
+	if err := hashRows(h, x, func(int) int { return 0 }); err != nil {
+		return nil, err
+	}
 	name := encoderName{[sha256.Size]byte(h.Sum(nil)), x.Cols, encoding, bins}
 	s.mu.Lock()
 	e, known := s.encoders[name]

@@ -128,10 +128,11 @@ func (k *Known) follow(columns int, row func(i int) []float32, rows []int) []flo
 			values[j*len(rows)+n] = v
 		}
 	}
-	h := sha256.New()
-	binary.Write(h, binary.LittleEndian, uint64(columns))
-	binary.Write(h, binary.LittleEndian, values)
-	name := [sha256.Size]byte(h.Sum(nil))
+	text := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+4*len(values)), uint64(columns))
+	for _, v := range values {
+		text = binary.LittleEndian.AppendUint32(text, math.Float32bits(v))
+	}
+	name := sha256.Sum256(text)
 	k.mu.Lock()
 	rho, known := k.rho[name]
 	k.mu.Unlock()
