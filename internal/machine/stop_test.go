@@ -168,7 +168,7 @@ func TestRenameThatPanics(t *testing.T) {
 	p := newPlant(t, broken)
 	seq := p.run(0, 5, "T1", false)
 	p.renameTo("acme/line1/renamed")
-	if p.letters != 1 || p.count("command_failed") != 1 {
+	if p.letters != 1 || p.panics != 1 || p.count("command_failed") != 1 {
 		t.Errorf("%d letters, %v", p.letters, p.lines)
 	}
 	if p.run(seq, 1, "T1", false); len(p.results) != int(seq)+1 {
