@@ -18,6 +18,10 @@ type Validation struct {
 	Pooled    score.Summary // of all rows held out, each counted once
 	Groups    []GroupScores
 	Reports   []*Report // by fold: of the fit to its Train rows
+
+	// Classifiers are what was fitted, by fold: of rows in the view that the fold's Report
+	// names.
+	Classifiers []*Classifier
 }
 
 // GroupScores are the scores of the rows of one group.
@@ -51,6 +55,8 @@ func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold)
 		Posterior: make([]float64, rows*k),
 		Score:     make([]float64, rows),
 		Reports:   make([]*Report, len(folds)),
+
+		Classifiers: make([]*Classifier, len(folds)),
 	}
 	for i := range v.Fold {
 		v.Fold[i], v.Decision[i] = -1, -1
@@ -69,7 +75,7 @@ func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold)
 		if err != nil {
 			return fmt.Errorf("classify: fold %d of %d: %w", f+1, len(folds), err)
 		}
-		v.Reports[f] = report
+		v.Reports[f], v.Classifiers[f] = report, c
 		x, _ := d.view(report.view)
 		err = eachPosterior(part(x, test), c.encoder, c.network, func(i int, p []float64) {
 			i = test.row(i)

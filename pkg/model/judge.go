@@ -111,6 +111,9 @@ func (j *Judge) FeatureNames() []string { return j.extractor.Names() }
 // must not change them.
 func (j *Judge) Relations() []signal.Relation { return j.extractor.Relations() }
 
+// Origins returns which sensor each feature comes from, in the order of FeatureNames.
+func (j *Judge) Origins() []signal.FeatureOrigin { return j.extractor.Origins() }
+
 // Observation is what a judge takes from a window before it knows the tool's
 // reference: enough to judge the window later, or again.
 type Observation struct {

@@ -1,0 +1,40 @@
+package classify
+
+import (
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// ColumnWeights returns how much each column weighs in the lowest layer of the network: the root
+// of the sum of the squares of the weights of its inputs. A column that did not count in training
+// has 0. Inputs are in standard deviations unless the encoding is another one, so that columns
+// compare.
+func (c *Classifier) ColumnWeights() []float64 {
+	lowest, _ := c.network.Layer(0)
+	out := make([]float64, c.Columns())
+	at := 0
+	for _, e := range c.encoder.Parts() { // whose inputs lie one behind the other
+		for j, column := range e.columns {
+			for range column.inputs(e.encoding) {
+				for _, w := range lowest.Row(at) {
+					out[j] += float64(w) * float64(w)
+				}
+				at++
+			}
+		}
+	}
+	for j, v := range out {
+		out[j] = math.Sqrt(v)
+	}
+	return out
+}
+
+// ScoreTo stores in dst how much speaks against the first class in each row of x, see
+// CostVector.Score. Dst has an entry for each row. NaN in x is a missing value.
+func (c *Classifier) ScoreTo(dst []float64, x dbn.Matrix) {
+	err := eachPosterior(x, c.encoder, c.network, func(i int, p []float64) { dst[i] = c.Score(p) })
+	if err != nil {
+		panic("classify: ScoreTo: " + err.Error()) // rows in memory can always be read
+	}
+}
