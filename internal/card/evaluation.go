@@ -38,6 +38,8 @@ type Evaluation struct {
 	Class     []int           `json:"-"` // by judged window
 	Posterior []float64       `json:"-"` // P(class|window), healthy first, one of each class for each judged window
 	Tools     []string        `json:"-"` // as people count their names
+
+	Robustness *Robustness `json:"robustness,omitempty"` // what a sensor that reads wrong does
 }
 
 // WindowScores are figures that are all of the same windows.
@@ -170,6 +172,9 @@ func (r *Evaluation) Text() string {
 	r.alarms(&b)
 	r.table(&b)
 	r.wearTable(&b)
+	if words := r.Robustness.Words(); words != "" {
+		b.WriteString("\n\n" + words + "\n")
+	}
 	r.intervals(&b)
 	r.notes(&b)
 	return b.String()

@@ -147,6 +147,7 @@ func (r *Report) page() *page {
 	r.limits(p)
 	r.score(p)
 	r.byTool(p)
+	r.robustness(p)
 	r.followersTo(p)
 	r.Unknown.writeTo(p)
 	r.Trend.writeTo(p)

@@ -70,6 +70,7 @@ func TestHTMLOfAnything(t *testing.T) {
 	for i := range r.Held.Group {
 		r.Held.Group[i] += evil
 	}
+	r.Robustness = tried(trial(Gain, 1.1, 0.5, 0, evil), trial(Dead, 0, 0.5, 0, evil, "T2"))
 	r.Baselines = []Baseline{{Method: evil, Ahead: nan(), AheadInterval: undefinedInterval()}}
 	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
 	page := mustHTML(t, r)

@@ -47,6 +47,7 @@ type Report struct {
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
+	Robustness     *Robustness              `json:"robustness,omitempty"`     // what a sensor that reads wrong does on tools held out
 	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out; if there are none, of those that costs were chosen on
 	Windows        Tally                    `json:"windows"`
 	Balance        string                   `json:"balance,omitempty"` // rows by class and tool, in words
@@ -121,7 +122,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 	for _, b := range r.Baselines {
 		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
 	}
-	e.NotCompared = r.NotCompared
+	e.NotCompared, e.Robustness = r.NotCompared, r.Robustness
 	e.UnknownNotMeasured = r.unknownNotMeasured()
 	v := VerdictOf(e)
 	r.Verdict = &v
@@ -165,7 +166,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.modesText(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.Robustness.Words(), r.modesText(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

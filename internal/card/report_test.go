@@ -59,7 +59,7 @@ func fixedReport(t *testing.T) *Report {
 		}},
 		Cutting: "while the level of thrust is at 123.5 or more", Reference: model.ReferenceSpec{Windows: 10, Mode: model.ReferenceDifference}, ViewLimitMiB: 64,
 	}
-	r.Warnings = r.Windows.Warnings()
+	r.Warnings, r.Robustness = r.Windows.Warnings(), tried(madeUpTrials()...)
 	r.SetByTool(&classify.Validation{
 		Pooled: scores(144, 6, 4, 46),
 		Groups: []classify.GroupScores{{Group: "T1", Summary: scores(44, 6, 0, 20)}, {Group: "T|2", Summary: scores(50, 0, 4, 26)}, {Group: "T3", Summary: scores(50, 0, 0, 0)}},

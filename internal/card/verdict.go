@@ -71,6 +71,8 @@ type Evidence struct {
 	Baselines []BaselineFigure
 
 	NotCompared string // why there are no baselines, if that is known
+
+	Robustness *Robustness // what a sensor that reads wrong does; nil: it was not looked at
 }
 
 // BaselineFigure is what another method reaches on the same windows and folds.
@@ -101,7 +103,7 @@ func VerdictOf(e Evidence) Verdict {
 	if held := e.held(); held.Level == NotYet { // then no other figure is worth much
 		v.Reasons = []Reason{held, e.wornTools()}
 	} else {
-		v.Reasons = []Reason{held, e.wornTools(), e.alarms(), e.falseAlarms(), e.unknown(), e.windows(), e.leastSureTool(), e.baselines()}
+		v.Reasons = []Reason{held, e.wornTools(), e.alarms(), e.falseAlarms(), e.unknown(), e.windows(), e.leastSureTool(), e.baselines(), e.robustness()}
 		v.Reasons = slices.DeleteFunc(v.Reasons, func(r Reason) bool { return r.Because == "" })
 	}
 	slices.SortStableFunc(v.Reasons, func(a, b Reason) int { return int(a.Level) - int(b.Level) })

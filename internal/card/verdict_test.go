@@ -115,6 +115,22 @@ func TestVerdict(t *testing.T) {
 		{"a line does far better", func(e *Evidence) { e.Ours, e.Random = 0.8, nan(); e.Baselines[0].GMean = 0.99 }, NotYet, "other methods"},
 		{"a line does better", func(e *Evidence) { e.Ours, e.Random = 0.9, nan(); e.Baselines[0].GMean = 0.97 }, Shadow, "other methods"},
 		{"not compared", func(e *Evidence) { e.Baselines = nil }, SwitchOn, ""},
+		{"sensors may read wrong", func(e *Evidence) {
+			e.Robustness = tried(trial(Gain, 1.1, 0.96, 0, "F_c"), trial(Dead, 0, 0.9, 0, "F_c"))
+		}, SwitchOn, ""},
+		{"no single sensor counts", func(e *Evidence) { e.Robustness = tried() }, SwitchOn, ""},
+		{"a sensor that reads 10 % more breaks it", func(e *Evidence) {
+			e.Robustness = tried(trial(Gain, 0.9, 0.97, 0, "F_c"), trial(Gain, 1.1, 0.65, 0, "F_c"), trial(Drift, 1.25, 0.7, 0, "F_f"))
+		}, Shadow, "sensors that read wrong"},
+		{"a sensor that is stuck loses an alarm", func(e *Evidence) {
+			e.Robustness = tried(trial(Gain, 1.1, 0.65, 0, "F_c"), trial(Stuck, 0, 0.93, 1, "AE"))
+		}, Shadow, "sensors that read wrong"},
+		{"several sensors together break it", func(e *Evidence) {
+			e.Robustness = tried(trial(Gain, 1.5, 0.3, 3, "F_c", "F_f"), trial(Gain, 1.1, 0.95, 0, "F_c"))
+		}, SwitchOn, ""},
+		{"robustness was not measured", func(e *Evidence) {
+			e.Robustness = NotRobust("the features take more than 64 MiB", "train on a part of the table")
+		}, Shadow, "sensors that read wrong"},
 		{"a baseline is not defined", func(e *Evidence) { e.Baselines[1].GMean = nan() }, Shadow, "other methods"},
 	} {
 		e := perfect()
@@ -142,6 +158,9 @@ func drawEvidence(t *rapid.T) Evidence {
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "baselines") {
 		e.Baselines = append(e.Baselines, BaselineFigure{fmt.Sprint("method ", i), figure("baseline", 1)})
+	}
+	if rapid.Bool().Draw(t, "robust") {
+		e.Robustness = tried(trial(Gain, 1.1, score.Figure(rapid.Float64Range(0, 1).Draw(t, "gain")), rapid.IntRange(0, 2).Draw(t, "missed"), "F_c"))
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "tools") {
 		n := rapid.IntRange(0, 50).Draw(t, "judged")
@@ -196,6 +215,11 @@ func TestVerdictLaws(t *testing.T) {
 			"a lower figure":    func(e *Evidence) { e.Ours -= 0.1 },
 			"no G-mean":         func(e *Evidence) { e.GMean = nan() },
 			"a better baseline": func(e *Evidence) { e.Baselines = append(e.Baselines, BaselineFigure{"better", 1}) },
+		}
+		if e.Robustness != nil {
+			worse["a sensor that is dead"] = func(e *Evidence) {
+				e.Robustness = tried(append(slices.Clone(e.Robustness.Trials), trial(Dead, 0, 0.1, 1, "F_f"))...)
+			}
 		}
 		if n := len(e.Alarms.Tools); n > 0 {
 			k := rapid.IntRange(0, n-1).Draw(t, "tool")

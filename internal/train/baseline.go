@@ -96,19 +96,7 @@ func (j *Job) viewOf(rows rowTable, views []classify.View, name string, fold cla
 	if at < 0 {
 		return rows.inMemory()
 	}
-	held := make(map[string]bool)
-	if !j.Config.Evaluate.Transductive {
-		for _, i := range fold.Test {
-			held[rows.group[i]] = true
-		}
-	}
-	var unlabelled []int
-	for i, g := range rows.bare.group {
-		if !held[g] {
-			unlabelled = append(unlabelled, i)
-		}
-	}
-	x, _ := views[at].Rows(fold.Train, unlabelled)
+	x, _ := views[at].Rows(fold.Train, rows.bareOf(j.Config.Evaluate.Transductive, fold))
 	return x.(dbn.Matrix)
 }
 

@@ -82,7 +82,7 @@ func tableOf(tools, each int) (rowTable, *validated) {
 			t.group = append(t.group, name)
 		}
 	}
-	v := &validated{&classify.Validation{Classes: 2, Fold: make([]int, t.Rows())}, classify.LeaveOneGroupOut(t.group)}
+	v := &validated{Validation: &classify.Validation{Classes: 2, Fold: make([]int, t.Rows())}, folds: classify.LeaveOneGroupOut(t.group)}
 	for f, fold := range v.folds {
 		v.Reports = append(v.Reports, &classify.Report{Weights: &classify.Weights{Columns: []classify.ColumnWeight{{Column: 0, Weight: 0.5}, {Column: 1, Weight: 0.1}}}})
 		for _, i := range fold.Test {

@@ -36,12 +36,16 @@ type Exam struct {
 }
 
 // Run judges all windows with the exam's model and compares what it decides with
-// their labels.
+// their labels, and says what sensors that read wrong do.
 func (e Exam) Run(ctx context.Context) (*card.Evaluation, error) {
 	r, err := e.judge(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if r.Robustness, err = r.robustness(ctx, e); err != nil {
+		return nil, fmt.Errorf("train: making sensors read wrong: %w", err)
+	}
+	r.verdict()
 	return r.Evaluation, nil
 }
 
@@ -53,12 +57,11 @@ type examined struct {
 	time     WindowTime
 	unjudged []Unjudged
 	trained  []string // names of the data that the model was trained on, by their checksums
+	rows     rowTable
 }
 
 func (e Exam) judge(ctx context.Context) (*examined, error) {
-	if e.Workers == 0 {
-		e.Workers = runtime.GOMAXPROCS(0)
-	}
+	e.Workers = e.workers()
 	if e.Progress == nil {
 		e.Progress = func(string, int, int) {}
 	}
@@ -92,7 +95,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Windows, r.Balance, r.unjudged = counts, rows.balance(), rows.unjudged
+	r.rows, r.Windows, r.Balance, r.unjudged = rows, counts, rows.balance(), rows.unjudged
 	r.time = e.windowTime(medianHop(found))
 	r.Time, r.NoHours = r.time.Words, r.time.Unknown
 	r.judge(m, rows)
@@ -101,7 +104,6 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.recognise(m, rows, finder)
 	r.warn(m, rows)
 	r.Warnings = append(r.Warnings, counts.Mismatches...)
-	r.verdict()
 	return r, nil
 }
 
@@ -161,12 +163,44 @@ func (r *examined) scoreWear(m *model.Model, rows rowTable) {
 // alarms replays every tool's life through an alarm.
 func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
 	limit, _ := RuleOf(m).Limit()
-	timing := card.Timing{Length: r.time.Length, Step: r.time.Step()}
-	if r.time.Unknown != "" {
-		timing = card.Timing{}
-	}
-	r.Alarms = card.Replay(rows.lives(r.score, r.judged.Unknown), s, timing, limit)
+	r.Alarms = card.Replay(rows.lives(r.score, r.judged.Unknown), s, r.timing(), limit)
 }
+
+// timing returns how long windows are, if that is known.
+func (r *examined) timing() card.Timing {
+	if r.time.Unknown != "" {
+		return card.Timing{}
+	}
+	return card.Timing{Length: r.time.Length, Step: r.time.Step()}
+}
+
+// robustness says what sensors that read wrong do, of which those count that weigh something in
+// the model's lowest layer or, if it decides by wear, all.
+func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, error) {
+	m := e.Model
+	limit, _ := RuleOf(m).Limit()
+	out := card.NewRobustness(r.rows.lives(r.score, nil), e.Alarm, r.timing(), limit)
+	if out.Note != "" {
+		return out, nil
+	}
+	b, why := newRobust(&r.rows, m.NewJudge().Origins(), r.score, m.Provenance.Seed)
+	if why != "" {
+		return card.NotRobust(why, "evaluate it on fewer windows"), nil
+	}
+	p := robustPart{rows: places(len(r.score)), spec: m.Reference, weights: m.Classifier.ColumnWeights(), score: byClassifier(m.Classifier)}
+	if m.ByWear != nil {
+		p.weights, p.score = slices.Repeat([]float64{1}, b.columns), byWear(m.Wear, m.ByWear)
+	}
+	b.parts = []robustPart{p}
+	return b.measure(ctx, out, e.workers(), func(done, total int) {
+		if e.Progress != nil {
+			e.Progress("making sensors read wrong", done, total)
+		}
+	})
+}
+
+// workers returns how many goroutines may work at the same time.
+func (e Exam) workers() int { return cmp.Or(e.Workers, runtime.GOMAXPROCS(0)) }
 
 // recognise finds the tools that the model was trained on.
 func (r *examined) recognise(m *model.Model, rows rowTable, finder *finder) {
@@ -184,7 +218,7 @@ func (r *examined) verdict() {
 	all := cmp.Or(r.CountingUnknown.Faulty, &r.CountingUnknown.Pooled)
 	r.Verdict = card.VerdictOf(card.Evidence{
 		Held: true, Seen: r.seenData(), Alarms: r.Alarms, GMean: all.GMean, Random: score.Figure(math.NaN()), Ours: all.GMean,
-		NotCompared: "`trainer fit` does that",
+		NotCompared: "`trainer fit` does that", Robustness: r.Robustness,
 	})
 }
 

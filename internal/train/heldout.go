@@ -15,7 +15,8 @@ import (
 // validated is what networks decided on tools that were held out.
 type validated struct {
 	*classify.Validation
-	folds []classify.Fold
+	folds  []classify.Fold
+	byWear []scorer // by fold: what decides by wear, nil where the classifier decides
 }
 
 // scoreByTool scores the settings on tools that were held out. It returns nil, with a
@@ -45,7 +46,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 	if err != nil {
 		return nil, err
 	}
-	n, err := j.decideByWear(ctx, rows, v, folds)
+	byWear, n, err := j.decideByWear(ctx, rows, v, folds)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 		r.SetTransductive()
 	}
 	r.Held = heldOut(rows, v.Posterior, v.Decision, v.Score)
-	return &validated{v, folds}, nil
+	return &validated{v, folds, byWear}, nil
 }
 
 // foldSeed is the stream of the seed that deals tools to folds.

@@ -62,7 +62,7 @@ type rowTable struct {
 
 	exclude []int // columns that do not count
 
-	// Of rows for a model that decides by wear: features before the reference, and what
+	// Of rows that are relative and not many: features before the reference, and what
 	// says which reference each row has.
 	plain []float32
 	was   *relative

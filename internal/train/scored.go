@@ -104,7 +104,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	if e.Model.ByWear != nil { // an alarm goes by the scores of a kind that the model gives
-		if _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
+		if _, _, err := j.decideByWear(ctx, rows, v, folds); err != nil {
 			return nil, fmt.Errorf("train: %w", err)
 		}
 	}

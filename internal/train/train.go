@@ -92,6 +92,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := job.compare(ctx, rows, v, r); err != nil {
 		return nil, nil, fmt.Errorf("train: comparing with simpler methods: %w", err)
 	}
+	if r.Robustness, err = job.robustness(ctx, rows, m, v); err != nil {
+		return nil, nil, fmt.Errorf("train: making sensors read wrong: %w", err)
+	}
 	modes, err := job.scoreModes(ctx, &rows)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: scoring modes of the reference: %w", err)
@@ -367,12 +370,15 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 	}
 	switch mode := t.rel.modes[0]; {
 	case m.Classifier != nil:
-		if m.ByWear != nil {
+		if m.ByWear != nil || !large {
 			t.plain, t.was = slices.Clone(t.Data), t.rel
 		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
 		t.rel = nil
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
+		if !large {
+			t.plain, t.was = slices.Clone(t.Data), t.rel
+		}
 		m.Reference = t.settle(mode, m.Reference.Windows)
 	}
 	err = l.finish(t.Rows())

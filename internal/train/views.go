@@ -51,15 +51,42 @@ func modesOf(relations []signal.Relation, mode model.Mode) []model.Mode {
 	return []model.Mode{model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff}
 }
 
+// bareOf returns the windows without a label that a fold learns from: those of tools that it
+// does not hold out, or with transductive all.
+func (t *rowTable) bareOf(transductive bool, fold classify.Fold) (out []int) {
+	held := make(map[string]bool)
+	if !transductive {
+		for _, i := range fold.Test {
+			held[t.group[i]] = true
+		}
+	}
+	for i, g := range t.bare.group {
+		if !held[g] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// referenceSpec returns how rows are made relative in a mode, where the given rows say which
+// features are positive.
+func (t *rowTable) referenceSpec(of *relative, mode model.Mode, windows int, labelled, unlabelled []int) model.ReferenceSpec {
+	s := model.ReferenceSpec{Windows: windows, Mode: mode}
+	if mode == model.ReferenceLog {
+		s.Positive = t.positive(of, labelled, unlabelled)
+	}
+	return s
+}
+
 // positive returns which features are positive in all windows of cutting of the groups
 // that the given rows are of.
-func (t *rowTable) positive(labelled, unlabelled []int) string {
+func (t *rowTable) positive(of *relative, labelled, unlabelled []int) string {
 	all := newLowest(len(t.Columns))
 	seen := make(map[string]bool)
 	add := func(group string) {
 		if !seen[group] {
 			seen[group] = true
-			all.add(t.rel.least[group])
+			all.add(of.least[group])
 		}
 	}
 	for _, i := range labelled {
@@ -89,10 +116,7 @@ func (t *rowTable) views(windows int) []classify.View {
 	var out []classify.View
 	for _, mode := range t.rel.modes {
 		out = append(out, classify.View{Name: string(mode), Rows: func(labelled, unlabelled []int) (x, more dbn.Rows) {
-			s := model.ReferenceSpec{Windows: windows, Mode: mode}
-			if mode == model.ReferenceLog {
-				s.Positive = t.positive(labelled, unlabelled)
-			}
+			s := t.referenceSpec(t.rel, mode, windows, labelled, unlabelled)
 			rows := dbn.NewMatrix(t.Rows(), len(t.Columns))
 			t.relate(s, rows.Data, t.Data, t.rel.tool)
 			if len(t.bare.group) == 0 {
@@ -109,10 +133,7 @@ func (t *rowTable) views(windows int) []classify.View {
 // settle makes the rows relative in the given mode, for good, and returns what a model
 // has of it.
 func (t *rowTable) settle(mode model.Mode, windows int) model.ReferenceSpec {
-	s := model.ReferenceSpec{Windows: windows, Mode: mode}
-	if mode == model.ReferenceLog {
-		s.Positive = t.positive(places(len(t.group)), places(len(t.bare.group)))
-	}
+	s := t.referenceSpec(t.rel, mode, windows, places(len(t.group)), places(len(t.bare.group)))
 	t.relate(s, t.Data, t.Data, t.rel.tool)
 	t.relate(s, t.bare.data, t.bare.data, t.bare.tool)
 	t.rel = nil
@@ -217,7 +238,7 @@ func (c *clock) see(group string, at time.Time) {
 }
 
 // before returns row i as before the reference, and reference the one of its tool, for a
-// model that decides by wear; of rows for others they are nil.
+// model that decides by wear; of many rows for others they are nil.
 func (t *rowTable) before(i int) []float32 {
 	if t.plain == nil {
 		return nil

@@ -53,9 +53,10 @@ func (t *rowTable) wearRows(reference bool) *trend.Rows {
 }
 
 // decideByWear lets the estimate of wear decide in those folds whose models would go by
-// it, and returns how many these are. Their posteriors out of fold, which conformal sets
-// are made of, go.
-func (j *Job) decideByWear(ctx context.Context, rows rowTable, v *classify.Validation, folds []classify.Fold) (n int, err error) {
+// it, and returns what scores these folds by wear, nil for the others, and how many these are.
+// Their posteriors out of fold, which conformal sets are made of, go.
+func (j *Job) decideByWear(ctx context.Context, rows rowTable, v *classify.Validation, folds []classify.Fold) (scorers []scorer, n int, err error) {
+	scorers = make([]scorer, len(folds))
 	for f, fold := range folds {
 		held := make(map[string]bool)
 		for _, i := range fold.Test {
@@ -69,9 +70,10 @@ func (j *Job) decideByWear(ctx context.Context, rows rowTable, v *classify.Valid
 		if errors.Is(err, trend.ErrTooFew) {
 			continue
 		} else if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 		by := wearVerdict(rows.limitUM, choice)
+		scorers[f] = byWear(m, by)
 		n++
 		v.Reports[f].Posterior = nil
 		v.Replace(fold.Test, func(i int) []float64 {
@@ -84,7 +86,7 @@ func (j *Job) decideByWear(ctx context.Context, rows rowTable, v *classify.Valid
 	if n > 0 {
 		v.Assess(rows.Class, rows.group)
 	}
-	return n, nil
+	return scorers, n, nil
 }
 
 func wearVerdict(limitUM float64, choice trend.Choice) *model.WearVerdict {

@@ -9,8 +9,8 @@ import (
 // sensor reads more or less than it should.
 type FeatureOrigin struct {
 	// Sensor is the Sensor of the feature's channel or, where the layout names none, the
-	// channel's name. The name of a channel of kind Feature ends with the name of its
-	// feature, which is left out: F_c of F_c_RMS.
+	// channel's name. Where the name of a channel of kind Feature ends with the name of a
+	// feature, that is left out: F_c of F_c_RMS.
 	Sensor string
 
 	// Group is equal for sensors that measure in one unit: the unit of the channel, its
@@ -55,13 +55,13 @@ var gains = func() map[string]Gain {
 	return out
 }()
 
-// powers has the powers of gains that features computed elsewhere have, by words that their
-// names end with. A feature that ends with another word counts as a level.
+// powers has the powers of gains that features computed elsewhere have, by the words that
+// their names end with, in lower case. The families of the registry go without saying.
 var powers = map[string]int{
-	"var": 2, "variance": 2, "energy": 2,
-	"kurt": 0, "kurtosis": 0, "sk": 0, "skew": 0, "skewness": 0, "cf": 0, "crest": 0, "shape": 0, "impulse": 0, "clearance": 0,
-	"c": 0, "count": 0, "counts": 0, "zc": 0, "zcr": 0, "crossings": 0, "freq": 0, "frequency": 0, "centroid": 0, "spread": 0, "rolloff": 0,
-	"flatness": 0, "entropy": 0, "mobility": 0, "complexity": 0, "coherence": 0,
+	"abs": 1, "amp": 1, "amplitude": 1, "average": 1, "avg": 1, "iqr": 1, "mad": 1, "median": 1, "p2p": 1, "pp": 1, "ptp": 1, "range": 1, "sd": 1,
+	"energy": 2, "var": 2,
+	"cf": 0, "count": 0, "counts": 0, "crossings": 0, "freq": 0, "frequency": 0, "kurt": 0, "sk": 0, "skew": 0, "zc": 0, "zcr": 0,
+	"c_": 0, // with a number: counts of excursions beyond it, as in AE_C_0.1
 }
 
 // Origins returns where each feature comes from, in the order of Names.
@@ -84,31 +84,36 @@ func (e *Extractor) Origins() []FeatureOrigin {
 	return out
 }
 
-// originOf returns what the name of a feature that was computed elsewhere says of it.
+// originOf returns what the name of a feature that was computed elsewhere says of it: it ends
+// with a dot or an underscore and the name of a feature. Otherwise it is a sensor of its own,
+// and a level.
 func originOf(name string) FeatureOrigin {
-	if at := strings.LastIndexByte(name, '.'); at > 0 { // as Flank names features
-		if g, known := gains[stem(name[at+1:])]; known {
+	for at := 1; at < len(name); at++ { // the longest end first
+		if name[at] != '_' && name[at] != '.' {
+			continue
+		}
+		if g, known := gainOf(strings.ToLower(name[at+1:])); known {
 			return FeatureOrigin{Sensor: name[:at], Group: beginning(name[:at]), Gain: g}
 		}
 	}
-	sensor, word := parted(name)
-	o := FeatureOrigin{Sensor: sensor, Group: beginning(sensor), Gain: Gain{Power: 1}}
-	word, _, _ = strings.Cut(word, "_") // without a number
-	if p, known := powers[strings.ToLower(word)]; known && word != "" {
-		o.Gain.Power = p
-	}
-	return o
+	return FeatureOrigin{Sensor: name, Group: beginning(name), Gain: Gain{Power: 1}}
 }
 
-// parted parts a name at its last underscore that no digit follows: AE_C_0.1 is feature
-// C_0.1 of AE. The word is empty if there is none.
-func parted(name string) (before, word string) {
-	for at := len(name) - 2; at > 0; at-- {
-		if name[at] == '_' && (name[at+1] < '0' || name[at+1] > '9') {
-			return name[:at], name[at+1:]
+// gainOf returns the Gain of a feature of that name, in lower case. A number may follow it.
+func gainOf(word string) (g Gain, known bool) {
+	names := []string{word}
+	if at := strings.LastIndexByte(word, '_'); at > 0 && strings.Trim(word[at+1:], "0123456789.") == "" {
+		names = []string{word[:at+1], word[:at]}
+	}
+	for _, name := range names {
+		if g, known = gains[stem(name)]; known {
+			return g, true
+		}
+		if p, known := powers[name]; known {
+			return Gain{Power: p}, true
 		}
 	}
-	return name, ""
+	return Gain{}, false
 }
 
 // beginning returns what is before the last underscore of a sensor's name, or nothing.

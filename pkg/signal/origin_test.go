@@ -72,7 +72,11 @@ func TestOrigins(t *testing.T) {
 		"CON.SV2.S":          {Sensor: "CON.SV2.S", Gain: level},
 		"acc_x.envelope02":   {Sensor: "acc_x", Group: "acc", Gain: Gain{Decades: true}},
 		"spindle_load_mean":  {Sensor: "spindle_load", Group: "spindle", Gain: level},
-		"spindle_load_other": {Sensor: "spindle_load", Group: "spindle", Gain: level}, // a word that is not known is of a level
+		"spindle_load_other": {Sensor: "spindle_load_other", Group: "spindle_load", Gain: level}, // of no feature that is known
+		"F_c":                {Sensor: "F_c", Group: "F", Gain: level},
+		"F_c_peak_to_peak":   {Sensor: "F_c", Group: "F", Gain: level},
+		"AE_MAX_2":           {Sensor: "AE", Gain: level},
+		"acc.RMS":            {Sensor: "acc", Gain: level},
 		"_":                  {Sensor: "_", Gain: level},
 	} {
 		if got := originOf(name); got != want {
