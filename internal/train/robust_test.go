@@ -166,6 +166,7 @@ func TestRobustness(t *testing.T) {
 	var m *model.Model
 	for workers := 1; workers <= 3; workers += 2 {
 		j := latheJob(t)
+		quick(&j.Config)
 		j.Workers = workers
 		var r *card.Report
 		var err error
