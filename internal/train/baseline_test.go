@@ -64,6 +64,9 @@ func TestBaselinesOfThreeClasses(t *testing.T) {
 	if len(r.Baselines) != 2 {
 		t.Errorf("%d simpler methods", len(r.Baselines))
 	}
+	if b := r.Robustness; b.Note != "" || math.Abs(float64(b.Clean.GMean-r.Faulty.GMean)) > 1e-12 || len(b.Trials) == 0 {
+		t.Errorf("without a fault, healthy or not: %+v", b)
+	}
 }
 
 // tableOf returns rows of tools whose first of three columns says what their class is.

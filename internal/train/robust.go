@@ -20,7 +20,7 @@ import (
 )
 
 // robustValues is up to how many values, rows by columns by trials, sensors are made to read
-// wrong: it takes some ten seconds then.
+// wrong: it takes about a minute of a processor then.
 const robustValues = 2_000_000_000
 
 // robustSeed is the stream of the seed that says when faults begin and what noise is.
@@ -122,7 +122,7 @@ func (j *Job) robustFolds(rows *rowTable, m *model.Model, v *validated) (b *robu
 func newRobust(rows *rowTable, origins []signal.FeatureOrigin, clean []float64, seed uint64) (b *robust, why string) {
 	plain, of := rows.beforeReference()
 	if of == nil || rows.onDisk != nil {
-		return nil, fmt.Sprintf("the features take more than %d MiB", viewBytes>>20)
+		return nil, fmt.Sprintf("the features take more than %d MiB, or are not in memory", viewBytes>>20)
 	}
 	n := rows.Rows()
 	b = &robust{

@@ -206,12 +206,10 @@ func TestRobustness(t *testing.T) {
 
 // Without tools held out, or worn ones, nothing is measured, and the card says why.
 func TestRobustnessNotMeasured(t *testing.T) {
-	for why, change := range map[string]func(*Job){
-		"no tool is held out": func(j *Job) { j.Config.Evaluate.ByTool = "off" },
-	} {
-		j := latheJob(t)
+	off, far := latheJob(t), tableJob(t, labelledTable(false), true)
+	off.Config.Evaluate.ByTool = "off"
+	for why, j := range map[string]Job{"no tool is held out": off, "the features take more than 64 MiB, or are not in memory": far} {
 		quick(&j.Config)
-		change(&j)
 		_, r, err := Run(t.Context(), j)
 		if err != nil {
 			t.Fatal(err)
