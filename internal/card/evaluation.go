@@ -173,7 +173,10 @@ func (r *Evaluation) Text() string {
 	r.table(&b)
 	r.wearTable(&b)
 	if words := r.Robustness.Words(); words != "" {
-		b.WriteString("\n\n" + words + "\n")
+		if r.WearScore == nil { // whose table ends with a new line
+			b.WriteByte('\n')
+		}
+		b.WriteString("\n" + words + "\n")
 	}
 	r.intervals(&b)
 	r.notes(&b)

@@ -174,8 +174,8 @@ func (r *examined) timing() card.Timing {
 	return card.Timing{Length: r.time.Length, Step: r.time.Step()}
 }
 
-// robustness says what sensors that read wrong do, of which those count that weigh something in
-// the model's lowest layer or, if it decides by wear, all.
+// robustness says what sensors that read wrong do: those that count by the weights that the model
+// was trained with or, if it decides by wear, all.
 func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, error) {
 	m := e.Model
 	limit, _ := RuleOf(m).Limit()

@@ -83,7 +83,11 @@ func byWear(m *trend.Model, v *model.WearVerdict) scorer {
 // robustness says what sensors that read wrong do on the tools held out.
 func (j *Job) robustness(ctx context.Context, rows rowTable, m *model.Model, v *validated) (*card.Robustness, error) {
 	if v == nil {
-		return card.NotRobust("no tool is held out", "label more worn tools, and set evaluate.by_tool to leave-one-out or 5-fold"), nil
+		remedy := "label more worn tools"
+		if j.Config.Evaluate.ByTool == "off" {
+			remedy = "set evaluate.by_tool to leave-one-out or 5-fold"
+		}
+		return card.NotRobust("no tool is held out", remedy), nil
 	}
 	limit, _ := j.Config.Label.Limit()
 	out := card.NewRobustness(rows.lives(v.Score, nil), alarm.Default, j.timing(rows), limit)

@@ -199,7 +199,7 @@ func TestRobustness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := e.Robustness; b == nil || b.Note != "" || len(b.Trials) < 24 || !strings.Contains(e.Text(), "If a sensor reads wrong, on 5 tools of which 4 get worn; ") {
+	if b := e.Robustness; b == nil || b.Note != "" || len(b.Trials) < 24 || !strings.Contains(e.Text(), "If a sensor reads wrong, on 5 tools of which 4 get worn. ") {
 		t.Errorf("%+v\n%s", b, e.Text())
 	}
 }
