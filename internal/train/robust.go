@@ -240,7 +240,7 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var columns []int
 	for j, o := range b.origins {
-		if slices.Contains(f.Sensors, o.Sensor) {
+		if slices.Contains(f.Sensors, o.Sensor) || f.Kind == card.Missing && slices.Contains(f.Sensors, o.Other) {
 			columns = append(columns, j)
 		}
 	}

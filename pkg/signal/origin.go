@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"math"
 	"strings"
 )
@@ -17,6 +18,10 @@ type FeatureOrigin struct {
 	// kind if the unit is not known or, of a channel of kind Feature, what its sensor's name
 	// begins with: F of F_c, F_f and F_p. It is empty if nothing is known.
 	Group string
+
+	// Other is the sensor of the other channel that the feature is computed from too, such as a
+	// coherence; empty if there is none.
+	Other string
 
 	Gain    Gain
 	Samples bool // Flank computes the feature from samples, whose Quality is known
@@ -71,17 +76,22 @@ func (e *Extractor) Origins() []FeatureOrigin {
 		c := e.layout.channels[e.channels[i][0]]
 		o := originOf(name)
 		if c.Kind != Feature {
-			o = FeatureOrigin{Sensor: c.Name, Group: string(c.Kind), Gain: gains[stem(name[len(c.Name)+1:])], Samples: true}
+			o = FeatureOrigin{Sensor: c.Name, Other: e.other(i), Group: string(c.Kind), Gain: gains[stem(name[len(c.Name)+1:])], Samples: true}
 		}
-		if c.Sensor != "" {
-			o.Sensor = c.Sensor
-		}
-		if c.Unit != "" {
-			o.Group = c.Unit
-		}
+		o.Sensor = cmp.Or(c.Sensor, o.Sensor)
+		o.Group = cmp.Or(c.Unit, o.Group)
 		out[i] = o
 	}
 	return out
+}
+
+// other returns the sensor of the second channel of feature i, or nothing.
+func (e *Extractor) other(i int) string {
+	if len(e.channels[i]) < 2 {
+		return ""
+	}
+	c := e.layout.channels[e.channels[i][1]]
+	return cmp.Or(c.Sensor, c.Name)
 }
 
 // originOf returns what the name of a feature that was computed elsewhere says of it: it ends

@@ -37,6 +37,9 @@ func TestGainsAgainstScaledSamples(t *testing.T) {
 				if math.Abs(float64(got)-want) > 2e-3*max(1, math.Abs(want)) || before[i] != before[i] && got == got {
 					t.Fatalf("version %d: %s of %v times the samples is %v, want %v; of the samples it is %v", version, e.Names()[i], f, got, want, before[i])
 				}
+				if pair := e.Channels(i); len(pair) > 1 != (o.Other != "") || len(pair) > 1 && o.Other != l.channels[pair[1]].Name {
+					t.Fatalf("%s of channels %v: the other sensor is %q", e.Names()[i], pair, o.Other)
+				}
 				if !o.Samples || o.Sensor != l.channels[e.Channels(i)[0]].Name {
 					t.Fatalf("%s is of %+v", e.Names()[i], o)
 				}
