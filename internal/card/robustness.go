@@ -300,7 +300,7 @@ func (e *Evidence) robustness() Reason {
 	}
 	n, broken := b.singles(), b.broken()
 	if len(broken) == 0 {
-		r.Because = fmt.Sprintf("with one sensor wrong no further alarm is missed, and the G-mean stays at %s or more (%s without)", Figure(b.Worst), Figure(b.Clean.GMean))
+		r.Because = fmt.Sprintf("with one sensor wrong no further alarm is missed, and the G-mean stays at %s or more (mean %s; %s without)", Figure(b.Worst), Figure(b.Mean), Figure(b.Clean.GMean))
 		if n == 0 {
 			r.Because = "no single sensor counts, so that none of them alone spoils a verdict"
 		}
@@ -312,7 +312,11 @@ func (e *Evidence) robustness() Reason {
 	if worst.Missed > 0 {
 		r.Because += fmt.Sprintf(", and of %s %d %s missed (%s)", count(b.alarmed, "alarm", "alarms"), worst.Missed, isAre(worst.Missed), Some(worst.MissedTools))
 	}
-	r.Because += fmt.Sprintf("; %d of %s lose an alarm or a tenth of the G-mean", len(broken), count(n, "trial with one sensor wrong", "trials with one sensor wrong"))
+	lose := "lose"
+	if len(broken) == 1 {
+		lose = "loses"
+	}
+	r.Because += fmt.Sprintf("; %d of %s %s an alarm or a tenth of the G-mean, and the mean is %s", len(broken), count(n, "trial with one sensor wrong", "trials with one sensor wrong"), lose, Figure(b.Mean))
 	sensor := worst.Sensors[0]
 	r.Do = fmt.Sprintf("check mounting, cable and calibration of %s whenever the machine is serviced, and watch it on the page; record tools with a second sensor that follows wear, or see with `exclude` in train.yaml whether a model without %s does as well", sensor, sensor)
 	return r

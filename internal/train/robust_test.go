@@ -190,6 +190,9 @@ func TestRobustness(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, r.Summary())
 			}
 		}
+		if !(b.Worst < 0.9*b.Clean.GMean) || r.Verdict.Level == card.SwitchOn {
+			t.Errorf("a network of two features does not mind that one is wrong: %+v", b.Kinds)
+		}
 		at := slices.IndexFunc(r.Verdict.Reasons, func(r card.Reason) bool { return r.About == "sensors that read wrong" })
 		if at < 0 || (r.Verdict.Reasons[at].Level == card.SwitchOn) != (b.Worst >= 0.9*b.Clean.GMean && !slices.ContainsFunc(b.Trials, func(t card.Trial) bool { return len(t.Sensors) == 1 && t.Missed > 0 })) {
 			t.Errorf("%+v", r.Verdict)
