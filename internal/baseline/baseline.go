@@ -16,40 +16,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/flank-tcm/flank/internal/logistic"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
-
-// Errors that callers test for.
-var (
-	// ErrOneClass: rows are of one class only.
-	ErrOneClass = errors.New("rows of one class only")
-	// ErrNotFinite: a value is NaN or infinite.
-	ErrNotFinite = errors.New("a value is not finite")
-)
-
-// check reports rows that a method cannot be fitted to. Classes are 0 and 1.
-func check(x dbn.Matrix, y []int) error {
-	if x.Rows != len(y) || len(x.Data) != x.Rows*x.Cols {
-		panic(fmt.Sprintf("baseline: %d values, %d rows of %d columns, %d classes", len(x.Data), x.Rows, x.Cols, len(y)))
-	}
-	var n [2]int
-	for i, class := range y {
-		if class < 0 || class > 1 {
-			panic(fmt.Sprintf("baseline: row %d: class %d is neither 0 nor 1", i, class))
-		}
-		n[class]++
-	}
-	if n[0] == 0 || n[1] == 0 {
-		return fmt.Errorf("baseline: %d rows of class 0 and %d of class 1: %w", n[0], n[1], ErrOneClass)
-	}
-	for i, v := range x.Data {
-		if v != v || math.IsInf(float64(v), 0) {
-			return fmt.Errorf("baseline: row %d, column %d: %v: %w", i/x.Cols, i%x.Cols, v, ErrNotFinite)
-		}
-	}
-	return nil
-}
 
 // Method is one of the simple methods.
 type Method string
@@ -194,7 +164,7 @@ func prepare(e *classify.Encoder, x dbn.Matrix, columns []int, scales []float64)
 func (m Method) posterior(ctx context.Context, x dbn.Matrix, y []int, test dbn.Matrix, t *Task) ([]float64, error) {
 	var probability func(row []float32) float64
 	if m == LogisticRegression {
-		l, err := FitLogistic(ctx, x, y, LogisticSettings{})
+		l, err := logistic.Fit(ctx, x, y, logistic.Settings{})
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +213,8 @@ func (t *Task) folds(rng *rand.Rand) (folds []classify.Fold, calibrate bool) {
 // temper divides the log odds of posteriors by a temperature, in place.
 func temper(posterior []float64, warmth float64) {
 	for i := 0; i < len(posterior); i += 2 {
-		p := logistic((math.Log(posterior[i+1]) - math.Log(posterior[i])) / warmth)
+		odds := (math.Log(posterior[i+1]) - math.Log(posterior[i])) / warmth
+		p := 1 / (1 + math.Exp(-odds))
 		posterior[i], posterior[i+1] = 1-p, p
 	}
 }

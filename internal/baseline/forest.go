@@ -3,11 +3,13 @@ package baseline
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 
+	"github.com/flank-tcm/flank/internal/logistic"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -47,13 +49,13 @@ type node struct {
 // A column of more than 256 values is cut into as many bins, of equal numbers of rows, and
 // thresholds are between bins: it takes a byte for each value of x, and a node takes time in
 // proportion to its rows. Equal seeds give equal forests. It returns an error that wraps
-// ErrOneClass or ErrNotFinite, or the error of ctx.
+// logistic.ErrOneClass or logistic.ErrNotFinite, or the error of ctx.
 //
 // Sources: L. Breiman, "Random Forests", Machine Learning 45, 2001; P. Geurts, D. Ernst,
 // L. Wehenkel, "Extremely randomized trees", Machine Learning 63, 2006.
 func FitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*Forest, error) {
-	if err := check(x, y); err != nil {
-		return nil, err
+	if err := logistic.Check(x, y); err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	b := newBins(x, max(1, s.Workers))
 	f := &Forest{trees: make([]tree, cmp.Or(s.Trees, defaultTrees))}

@@ -196,12 +196,3 @@ func BenchmarkForest(b *testing.B) {
 		forest(b, x, y, ForestSettings{Seed: 1, Trees: 10, Workers: 2})
 	}
 }
-
-func BenchmarkLogistic(b *testing.B) {
-	x, y := clouds(13, 100_000, 700, 0.2)
-	for b.Loop() {
-		if _, err := FitLogistic(b.Context(), x, y, LogisticSettings{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

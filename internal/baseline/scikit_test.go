@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/logistic"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -62,12 +63,12 @@ func TestLogisticIsScikitLearns(t *testing.T) {
 		columns, scales := LogisticRegression.columns(nil, x.Cols)
 		z := prepare(e, x, columns, scales)
 		for name, tc := range map[string]struct {
-			settings LogisticSettings
+			settings logistic.Settings
 			want     line
 		}{
-			"C = 1": {LogisticSettings{}, c.Logistic}, "balanced": {LogisticSettings{Balanced: true}, c.Balanced}, "C = 0.01": {LogisticSettings{C: 0.01}, c.Weak},
+			"C = 1": {logistic.Settings{}, c.Logistic}, "balanced": {logistic.Settings{Balanced: true}, c.Balanced}, "C = 0.01": {logistic.Settings{C: 0.01}, c.Weak},
 		} {
-			l, err := FitLogistic(t.Context(), z, c.Y, tc.settings)
+			l, err := logistic.Fit(t.Context(), z, c.Y, tc.settings)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,8 @@
-package baseline
+package logistic
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,10 +10,28 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
+// clouds returns rows of two classes around centres that are apart in the first two columns.
+func clouds(seed uint64, rows, columns int, apart float64) (dbn.Matrix, []int) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x, y := dbn.NewMatrix(rows, columns), make([]int, rows)
+	for i := range y {
+		if i%4 == 0 {
+			y[i] = 1
+		}
+		for j := range columns {
+			x.Row(i)[j] = float32(rng.NormFloat64())
+			if j < 2 {
+				x.Row(i)[j] += float32(apart * float64(y[i]))
+			}
+		}
+	}
+	return x, y
+}
+
 // The gradient is the slope of the loss, and the second derivative the slope of the gradient.
-func TestLogisticDerivatives(t *testing.T) {
+func TestDerivatives(t *testing.T) {
 	x, y := clouds(3, 30, 4, 1)
-	l := newLogisticLoss(x, y, LogisticSettings{C: 2, Balanced: true})
+	l := newLoss(x, y, Settings{C: 2, Balanced: true})
 	rng := rand.New(rand.NewPCG(1, 2))
 	theta, v := make([]float64, 5), make([]float64, 5)
 	for j := range theta {
@@ -53,7 +73,7 @@ func TestLogisticDerivatives(t *testing.T) {
 
 // At the optimum the gradient vanishes, also where a column, or several, tell the classes
 // apart without error, where columns are equal, and where values are far apart.
-func TestLogisticOptimum(t *testing.T) {
+func TestOptimum(t *testing.T) {
 	for name, change := range map[string]func(row []float32, class int){
 		"as they are":    func([]float32, int) {},
 		"apart":          func(row []float32, class int) { row[0] = float32(10*class - 5) },
@@ -66,13 +86,13 @@ func TestLogisticOptimum(t *testing.T) {
 		for i := range x.Rows {
 			change(x.Row(i), y[i])
 		}
-		for _, s := range []LogisticSettings{{}, {C: 100}, {C: 0.001, Balanced: true}} {
-			l, err := FitLogistic(t.Context(), x, y, s)
+		for _, s := range []Settings{{}, {C: 100}, {C: 0.001, Balanced: true}} {
+			l, err := Fit(t.Context(), x, y, s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			gradient := make([]float64, 5)
-			newLogisticLoss(x, y, s).at(append(append([]float64{}, l.Weights...), l.Bias), make([]float64, 80), gradient)
+			newLoss(x, y, s).at(append(append([]float64{}, l.Weights...), l.Bias), make([]float64, 80), gradient)
 			if n := norm(gradient); n > 1e-4 {
 				t.Errorf("%s, %+v: gradient %v", name, s, n)
 			}
@@ -81,15 +101,46 @@ func TestLogisticOptimum(t *testing.T) {
 }
 
 // Without columns the probability is the share of class 1; balanced, a half.
-func TestLogisticWithoutColumns(t *testing.T) {
+func TestWithoutColumns(t *testing.T) {
 	x, y := dbn.NewMatrix(10, 0), []int{1, 1, 0, 0, 0, 0, 0, 0, 0, 0}
-	for want, s := range map[float64]LogisticSettings{0.2: {}, 0.5: {Balanced: true}} {
-		l, err := FitLogistic(t.Context(), x, y, s)
+	for want, s := range map[float64]Settings{0.2: {}, 0.5: {Balanced: true}} {
+		l, err := Fit(t.Context(), x, y, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := l.Probability(nil); math.Abs(got-want) > 1e-4 {
 			t.Errorf("%+v: %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	x, y := clouds(1, 20, 2, 1)
+	bad := dbn.Matrix{Rows: 20, Cols: 2, Data: append([]float32{}, x.Data...)}
+	bad.Data[7] = float32(math.NaN())
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		x    dbn.Matrix
+		y    []int
+		want error
+	}{
+		"one class": {t.Context(), x, make([]int, 20), ErrOneClass},
+		"NaN":       {t.Context(), bad, y, ErrNotFinite},
+		"stopped":   {stopped, x, y, context.Canceled},
+	} {
+		if _, err := Fit(tc.ctx, tc.x, tc.y, Settings{}); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func BenchmarkFit(b *testing.B) {
+	x, y := clouds(13, 100_000, 700, 0.2)
+	for b.Loop() {
+		if _, err := Fit(b.Context(), x, y, Settings{}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

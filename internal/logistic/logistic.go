@@ -1,21 +1,63 @@
-package baseline
+// Package logistic fits logistic regressions of two classes, 0 and 1, with a penalty of
+// the squared weights and a free bias.
+package logistic
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Logistic is a logistic regression: class 1 has the probability σ(Bias + Weights·x).
-type Logistic struct {
+// Errors that callers test for.
+var (
+	// ErrOneClass: rows are of one class only.
+	ErrOneClass = errors.New("rows of one class only")
+	// ErrNotFinite: a value is NaN or infinite.
+	ErrNotFinite = errors.New("a value is not finite")
+)
+
+// Check reports rows that no method for two classes can be fitted to, by an error that
+// wraps ErrOneClass or ErrNotFinite. It panics if x and y differ in length, or if a class
+// is neither 0 nor 1.
+func Check(x dbn.Matrix, y []int) error {
+	if x.Rows != len(y) || len(x.Data) != x.Rows*x.Cols {
+		panic(fmt.Sprintf("logistic: %d values, %d rows of %d columns, %d classes", len(x.Data), x.Rows, x.Cols, len(y)))
+	}
+	for i, class := range y {
+		if class < 0 || class > 1 {
+			panic(fmt.Sprintf("logistic: row %d: class %d is neither 0 nor 1", i, class))
+		}
+	}
+	if n := counts(y); n[0] == 0 || n[1] == 0 {
+		return fmt.Errorf("%d rows of class 0 and %d of class 1: %w", n[0], n[1], ErrOneClass)
+	}
+	for i, v := range x.Data {
+		if v != v || math.IsInf(float64(v), 0) {
+			return fmt.Errorf("row %d, column %d: %v: %w", i/x.Cols, i%x.Cols, v, ErrNotFinite)
+		}
+	}
+	return nil
+}
+
+func counts(y []int) (n [2]int) {
+	for _, class := range y {
+		n[class]++
+	}
+	return n
+}
+
+// Model is a logistic regression: class 1 has the probability σ(Bias + Weights·x).
+type Model struct {
 	Bias    float64
 	Weights []float64
 }
 
-// LogisticSettings say how a logistic regression is fitted.
-type LogisticSettings struct {
+// Settings say how a logistic regression is fitted.
+type Settings struct {
 	C        float64 // by how much rows count against the penalty; 0 stands for 1
 	Balanced bool    // rows of class k count N/(2·N_k) instead of 1
 }
@@ -28,7 +70,7 @@ const (
 	leastGradient = 1e-5
 )
 
-// FitLogistic returns the logistic regression that minimises
+// Fit returns the logistic regression that minimises
 //
 //	½·|w|² + C·Σ_i s_i·ln(1 + exp(−(2y_i−1)·(b + w·x_i)))
 //
@@ -39,11 +81,11 @@ const (
 //
 // Source: C.-J. Lin, R. Weng and S. Keerthi, "Trust Region Newton Method for Large-Scale
 // Logistic Regression", JMLR 9, 2008, §2; steps are halved here instead of a trust region.
-func FitLogistic(ctx context.Context, x dbn.Matrix, y []int, s LogisticSettings) (*Logistic, error) {
-	if err := check(x, y); err != nil {
-		return nil, err
+func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error) {
+	if err := Check(x, y); err != nil {
+		return nil, fmt.Errorf("logistic: %w", err)
 	}
-	l := newLogisticLoss(x, y, s)
+	l := newLoss(x, y, s)
 	theta := make([]float64, x.Cols+1) // the bias is last
 	gradient, step := make([]float64, len(theta)), make([]float64, len(theta))
 	margin, along := make([]float64, x.Rows), make([]float64, x.Rows)
@@ -74,24 +116,24 @@ func FitLogistic(ctx context.Context, x dbn.Matrix, y []int, s LogisticSettings)
 		}
 	}
 	p := x.Cols
-	return &Logistic{Bias: theta[p], Weights: theta[:p:p]}, nil
+	return &Model{Bias: theta[p], Weights: theta[:p:p]}, nil
 }
 
 // Probability returns the probability of class 1.
-func (l *Logistic) Probability(row []float32) float64 {
-	return logistic(l.Bias + dotRow(row, l.Weights))
+func (m *Model) Probability(row []float32) float64 {
+	return sigmoid(m.Bias + dotRow(row, m.Weights))
 }
 
-// logisticLoss is what is minimised.
-type logisticLoss struct {
+// loss is what is minimised.
+type loss struct {
 	x         dbn.Matrix
 	sign      []float64 // −1 or 1 by row
 	weight    []float64 // C·s_i by row
 	curvature []float64 // by row, where at was called last
 }
 
-func newLogisticLoss(x dbn.Matrix, y []int, s LogisticSettings) *logisticLoss {
-	l := &logisticLoss{x: x, sign: make([]float64, x.Rows), weight: make([]float64, x.Rows), curvature: make([]float64, x.Rows)}
+func newLoss(x dbn.Matrix, y []int, s Settings) *loss {
+	l := &loss{x: x, sign: make([]float64, x.Rows), weight: make([]float64, x.Rows), curvature: make([]float64, x.Rows)}
 	n := counts(y)
 	for i, class := range y {
 		l.sign[i], l.weight[i] = float64(2*class-1), cmp.Or(s.C, 1)
@@ -103,7 +145,7 @@ func newLogisticLoss(x dbn.Matrix, y []int, s LogisticSettings) *logisticLoss {
 }
 
 // at returns the loss at theta and stores the margins, the gradient and the curvatures.
-func (l *logisticLoss) at(theta, margin, gradient []float64) float64 {
+func (l *loss) at(theta, margin, gradient []float64) float64 {
 	p := l.x.Cols
 	copy(gradient, theta[:p])
 	gradient[p] = 0
@@ -111,7 +153,7 @@ func (l *logisticLoss) at(theta, margin, gradient []float64) float64 {
 	for i := range l.x.Rows {
 		row := l.x.Row(i)
 		margin[i] = theta[p] + dotRow(row, theta[:p])
-		wrong := logistic(-l.sign[i] * margin[i]) // probability of the other class
+		wrong := sigmoid(-l.sign[i] * margin[i]) // probability of the other class
 		value += l.weight[i] * softplus(-l.sign[i]*margin[i])
 		l.curvature[i] = l.weight[i] * wrong * (1 - wrong)
 		g := -l.sign[i] * l.weight[i] * wrong
@@ -122,7 +164,7 @@ func (l *logisticLoss) at(theta, margin, gradient []float64) float64 {
 }
 
 // along returns the loss t steps on, given the margins and by how much each changes in a step.
-func (l *logisticLoss) along(theta, step, margin, change []float64, t float64) float64 {
+func (l *loss) along(theta, step, margin, change []float64, t float64) float64 {
 	var value float64
 	for j := range l.x.Cols {
 		v := theta[j] + t*step[j]
@@ -135,7 +177,7 @@ func (l *logisticLoss) along(theta, step, margin, change []float64, t float64) f
 }
 
 // times stores in out by how much v changes the margin of each row.
-func (l *logisticLoss) times(out, v []float64) {
+func (l *loss) times(out, v []float64) {
 	p := l.x.Cols
 	for i := range out {
 		out[i] = v[p] + dotRow(l.x.Row(i), v[:p])
@@ -143,7 +185,7 @@ func (l *logisticLoss) times(out, v []float64) {
 }
 
 // hessian stores the second derivative times v in out.
-func (l *logisticLoss) hessian(out, v []float64) {
+func (l *loss) hessian(out, v []float64) {
 	p := l.x.Cols
 	copy(out, v[:p])
 	out[p] = 0
@@ -160,7 +202,7 @@ func (l *logisticLoss) hessian(out, v []float64) {
 
 // solve stores in step the solution of Hessian·step = −gradient, up to a residual of the given
 // norm, by conjugate gradients.
-func (l *logisticLoss) solve(step, gradient []float64, tolerance float64) {
+func (l *loss) solve(step, gradient []float64, tolerance float64) {
 	residual, direction, product := make([]float64, len(step)), make([]float64, len(step)), make([]float64, len(step))
 	for j, g := range gradient {
 		step[j], residual[j], direction[j] = 0, -g, -g
@@ -188,7 +230,7 @@ func (l *logisticLoss) solve(step, gradient []float64, tolerance float64) {
 	}
 }
 
-func logistic(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
+func sigmoid(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 
 // softplus returns ln(1 + e^v).
 func softplus(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) }
