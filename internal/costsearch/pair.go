@@ -21,13 +21,7 @@ const representatives = 2048
 func NewPair(odds0, odds1 []float64) *Pair {
 	p := &Pair{odds: [2][]float64{sortOdds(odds0), sortOdds(odds1)}}
 	for k, odds := range p.odds {
-		p.thin[k] = odds
-		if n := len(odds); n > representatives {
-			p.thin[k] = make([]float64, representatives)
-			for i := range p.thin[k] {
-				p.thin[k][i] = odds[(2*i+1)*n/(2*representatives)]
-			}
-		}
+		p.thin[k] = thin(odds, representatives)
 	}
 	return p
 }

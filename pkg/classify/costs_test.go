@@ -489,15 +489,6 @@ func TestSmoothedCut(t *testing.T) {
 	}
 }
 
-func TestSilverman(t *testing.T) {
-	// 0.9·min(sd, IQR/1.34)·n^-0.2 of 1..5: sd = √2, IQR = 2.
-	near(t, "bandwidth", silverman([]float64{1, 2, 3, 4, 5}), 0.9*math.Sqrt2*math.Pow(5, -0.2))
-	near(t, "bandwidth of mostly equal values", silverman([]float64{0, 0, 0, 0, 5}), 0.9*2*math.Pow(5, -0.2))
-	if h := silverman([]float64{3}); !(h > 0) {
-		t.Errorf("bandwidth of a single value: %v", h)
-	}
-}
-
 func TestSpread(t *testing.T) {
 	// Log odds ±1 have standard deviation 1.
 	p := 1 / (1 + math.Exp(-1))
