@@ -1,0 +1,23 @@
+package vote
+
+// ExpertNumbers is what a fit finds of an expert, for tests.
+type ExpertNumbers struct {
+	Bias    float64
+	Weights []float64 // of clipped standardised inputs
+}
+
+// Numbers returns what a fit found of each expert.
+func (g *Guard) Numbers() []ExpertNumbers {
+	var out []ExpertNumbers
+	for _, x := range g.experts {
+		e := ExpertNumbers{Bias: x.bias}
+		for _, in := range x.inputs {
+			e.Weights = append(e.Weights, in.weight)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Odds returns the experts' clipped log odds of the row that was judged last.
+func (s *Scorer) Odds() []float64 { return s.odds }

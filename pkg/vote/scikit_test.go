@@ -1,0 +1,111 @@
+package vote_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/vote"
+)
+
+// peer is what NumPy and scikit-learn make of a table, see peers/vote.py.
+type peer struct {
+	Rows    []*float64
+	Classes []int
+	Tools   []string
+	Sensors []struct {
+		Name, Unit string
+		Weights    []float64
+	}
+	Kept    []string
+	Groups  [][]string
+	Pairs   [][]string
+	Bias    []float64
+	Weights [][]float64
+	Odds    [][]*float64
+	Votes   []*float64
+	Cut     float64
+}
+
+func readPeer(t testing.TB) (peer, vote.Table) {
+	text, err := os.ReadFile("testdata/scikit-learn.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p peer
+	if err := json.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	table := vote.Table{Y: p.Classes, Groups: p.Tools}
+	var weights []float64
+	for _, s := range p.Sensors {
+		of := vote.Sensor{Name: s.Name, Unit: s.Unit, Kinds: []vote.Kind{vote.RMS, vote.Mean, vote.Max, vote.Other}}
+		for _, w := range s.Weights {
+			of.Columns = append(of.Columns, len(weights))
+			weights = append(weights, w)
+			table.Log = append(table.Log, len(of.Columns) < 4)
+		}
+		table.Sensors = append(table.Sensors, of)
+	}
+	table.Weights = func([]string) []float64 { return weights }
+	table.X = dbn.NewMatrix(len(p.Classes), len(weights))
+	for i, v := range p.Rows {
+		table.X.Data[i] = float32(math.NaN())
+		if v != nil {
+			table.X.Data[i] = float32(*v)
+		}
+	}
+	return p, table
+}
+
+// Another implementation finds the same sensors, experts, coefficients, votes and cut.
+func TestFitIsScikitLearns(t *testing.T) {
+	p, table := readPeer(t)
+	g, report, err := vote.Fit(t.Context(), table, vote.Settings{})
+	if err != nil || report.Off != "" {
+		t.Fatal(err, report)
+	}
+	if !slices.Equal(g.Sensors(), p.Kept) {
+		t.Errorf("sensors %v, want %v", g.Sensors(), p.Kept)
+	}
+	want := append(slices.Clone(p.Groups), p.Pairs...)
+	if len(report.Experts) != len(want) {
+		t.Fatalf("experts %+v, want %v", report.Experts, want)
+	}
+	for e, x := range report.Experts {
+		if !slices.Equal(x.Sensors, want[e]) || x.Ratio != (e >= len(p.Groups)) {
+			t.Errorf("expert %d is of %v, ratio %t; want %v", e, x.Sensors, x.Ratio, want[e])
+		}
+	}
+	for e, x := range g.Numbers() {
+		if math.Abs(x.Bias-p.Bias[e]) > 1e-4 {
+			t.Errorf("expert %v: bias %v, scikit-learn %v", want[e], x.Bias, p.Bias[e])
+		}
+		if len(x.Weights) != len(p.Weights[e]) {
+			t.Fatalf("expert %v: weights %v, scikit-learn %v", want[e], x.Weights, p.Weights[e])
+		}
+		for k, w := range x.Weights {
+			if math.Abs(w-p.Weights[e][k]) > 1e-4 {
+				t.Errorf("expert %v: weight %d is %v, scikit-learn %v", want[e], k, w, p.Weights[e][k])
+			}
+		}
+	}
+	s := g.NewScorer()
+	for i := range table.X.Rows {
+		j := s.Judge(table.X.Row(i), nil, 0.5)
+		if math.Abs(j.Vote-*p.Votes[i]) > 1e-4 {
+			t.Errorf("row %d: vote %v, want %v", i, j.Vote, *p.Votes[i])
+		}
+		for e, odds := range s.Odds() {
+			if w := p.Odds[e][i]; w == nil != (odds != odds) || w != nil && math.Abs(odds-*w) > 1e-4 {
+				t.Errorf("row %d: expert %v has log odds %v", i, want[e], odds)
+			}
+		}
+	}
+	if math.Abs(g.Cut()-p.Cut) > 1e-3 {
+		t.Errorf("cut %v, want %v", g.Cut(), p.Cut)
+	}
+}
