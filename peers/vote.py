@@ -136,13 +136,14 @@ def reference():
     every = numpy.ones(len(y), bool)
     fits = [fit(v, k, square, y, every) for v, k in experts]
     worn, healthy = [t for t, _ in TOOLS if t[0] == "w"], [t for t, _ in TOOLS if t[0] == "h"]
-    votes, classes = [], []
+    votes, classes, mean = [], [], numpy.zeros(len(y))
     for deal in range(3):
         for k, t in enumerate(worn):
             held = [t] + [u for n, u in enumerate(healthy) if (n + deal) % len(worn) == k]
             test = numpy.isin(tools, held)
             odds = [fit(v, s, square, y, ~test)[2] for v, s in experts]
             votes.append(numpy.nanmedian(odds, 0)[test])
+            mean[test] += votes[-1] / 3
             classes.append(y[test])
     nullable = lambda a: [None if numpy.isnan(v) else round(float(v), 9) for v in a]
     return {
@@ -158,6 +159,7 @@ def reference():
         "weights": [[round(float(v), 9) for v in f[1]] for f in fits],
         "odds": [nullable(f[2]) for f in fits],
         "votes": nullable(numpy.nanmedian([f[2] for f in fits], 0)),
+        "held": nullable(mean),
         "cut": round(float(smoothed_cut(numpy.concatenate(votes), numpy.concatenate(classes))), 6),
     }
 

@@ -70,6 +70,10 @@ type Report struct {
 	Sensors []SensorReport `json:"sensors,omitempty"` // kept, the one that counts most first
 	Experts []ExpertReport `json:"experts,omitempty"`
 	Cut     float64        `json:"cut"` // log odds of the vote
+
+	// Held has of each row the vote while its tool was held out, the mean over the three
+	// deals. It is the caller's. What is calibrated on rows held out goes by it.
+	Held []float64 `json:"-"`
 }
 
 // SensorReport is a sensor that is kept.
@@ -546,10 +550,8 @@ func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
 		}
 	}
 	var votes [2][]float64 // by class
+	f.report.Held = make([]float64, len(f.Y))
 	for deal := range deals {
-		if deal > 0 && len(healthy) == 0 {
-			break
-		}
 		for k := range worn {
 			held := []life{worn[k]}
 			for h := range healthy {
@@ -598,6 +600,7 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 		for _, i := range l.rows {
 			v := s.vote(f.X.Row(i), nil)
 			votes[f.Y[i]] = append(votes[f.Y[i]], v)
+			f.report.Held[i] += v / deals
 			for e, odds := range s.odds {
 				d := 0.0
 				if odds == odds {

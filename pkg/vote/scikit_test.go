@@ -27,6 +27,7 @@ type peer struct {
 	Weights [][]float64
 	Odds    [][]*float64
 	Votes   []*float64
+	Held    []float64
 	Cut     float64
 }
 
@@ -96,8 +97,8 @@ func TestFitIsScikitLearns(t *testing.T) {
 	s := g.NewScorer()
 	for i := range table.X.Rows {
 		j := s.Judge(table.X.Row(i), nil, 0.5)
-		if math.Abs(j.Vote-*p.Votes[i]) > 1e-4 {
-			t.Errorf("row %d: vote %v, want %v", i, j.Vote, *p.Votes[i])
+		if math.Abs(j.Vote-*p.Votes[i]) > 1e-4 || math.Abs(report.Held[i]-p.Held[i]) > 1e-4 {
+			t.Errorf("row %d: vote %v, held out %v; want %v and %v", i, j.Vote, report.Held[i], *p.Votes[i], p.Held[i])
 		}
 		for e, odds := range s.Odds() {
 			if w := p.Odds[e][i]; w == nil != (odds != odds) || w != nil && math.Abs(odds-*w) > 1e-4 {
