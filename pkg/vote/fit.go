@@ -13,7 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Table is what a guard is fitted to. Nothing of it is kept or changed.
+// Table is what a guard is fitted to. Nothing of it is kept or changed. Of very many rows some,
+// evenly spread over each tool, will do: all are in memory, and fitted to once for each tool.
 type Table struct {
 	// X has the rows that the network learns from, relative to the references of their
 	// tools, N×P; NaN is missing. Rows of one tool are in the order of time.

@@ -18,8 +18,8 @@
 // judges rows by a [Scorer], and [Guard.Watch] finds sensors that have failed.
 //
 // The median of classifiers' outputs is one of the fixed rules of J. Kittler, M. Hatef,
-// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. The recipe
-// and what it is worth on measured tools was found on turning recordings.
+// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. Its test on
+// a turning recording prints what the guard is worth.
 package vote
 
 import (
@@ -71,8 +71,8 @@ const (
 	DefaultBound = 0.6
 )
 
-// A sensor is to be reported if it disagrees, see [Judgement], in NamedIn of any NamedOf
-// windows in a row: in clean training tools none does.
+// A sensor is to be reported if [Judgement].Sensor names it in NamedIn of any NamedOf
+// windows in a row. In training tools, which were held out for that, none was.
 const (
 	NamedIn = 5
 	NamedOf = 8
@@ -102,7 +102,7 @@ type expert struct {
 	inputs  []input
 	bias    float64
 	// threshold is how far its log odds must be from the median of the others to name
-	// its sensor. A pair, which cannot tell which of its sensors it is, never does.
+	// its sensor; 0 if it never does, as a pair, which cannot tell which of its sensors it is.
 	threshold float64
 }
 
@@ -136,12 +136,16 @@ func (g *Guard) Bound() float64 { return g.bound }
 // Judgement is what a guard makes of a row.
 type Judgement struct {
 	Vote   float64 // median log odds of the experts, within ±6; 0 if all abstain
-	Voting int     // experts that did not abstain
 	Margin float64 // guarded, in log odds; worn from 0 on
 	Score  float64 // σ(Margin), at least 0.5 exactly if worn
 
-	// Sensor is the index of the sensor whose expert disagrees with the others, as
-	// none does for long in clean training tools, see NamedIn; -1 if none.
+	// Voting is how many experts did not abstain. If none is left, Margin is the cut's
+	// negative and says nothing of the tool: where worn rows were rare it is worn.
+	Voting int
+
+	// Sensor is the index in [Guard.Sensors] of a sensor whose expert is farther from the median of the
+	// experts of other sensors than it was for long while its tools were held out, see
+	// NamedIn; -1 if none is. Of sensors that share an expert it is the one that counts most.
 	Sensor int
 }
 
@@ -216,7 +220,7 @@ func (s *Scorer) disagreeing() int {
 	found, most := -1, 1.0
 	for e := range s.guard.experts {
 		x := &s.guard.experts[e]
-		if x.pair || s.odds[e] != s.odds[e] {
+		if x.threshold == 0 || s.odds[e] != s.odds[e] {
 			continue
 		}
 		if d := s.difference(e) / x.threshold; d > most {

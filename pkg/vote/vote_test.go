@@ -554,6 +554,45 @@ func TestReportSaysWhatTheGuardIs(t *testing.T) {
 	}
 }
 
+// Few windows of each tool: none is enough to tell what an expert differs by for long, so that no
+// sensor is named.
+func TestShortLives(t *testing.T) {
+	s := newShop(9, 4, 2)
+	for _, tool := range s.tools {
+		n := len(s.raw[tool])
+		keep := func(i int) bool { return i < reference || i == n/2 || i >= n-2 }
+		var raw [][]float32
+		var y []int
+		for i := range n {
+			if keep(i) {
+				raw, y = append(raw, s.raw[tool][i]), append(y, s.y[tool][i])
+			}
+		}
+		s.raw[tool], s.y[tool] = raw, y
+	}
+	table := s.table(s.tools)
+	weights := newShop(9, 4, 2)
+	whole := weights.table(weights.tools)
+	table.Weights = whole.Weights
+	scorer := fitted(t, table).NewScorer()
+	row := slices.Clone(table.X.Row(0))
+	for j := range 4 {
+		row[j] = 5
+	}
+	if j := scorer.Judge(row, nil, 0.5); j.Sensor != -1 {
+		t.Errorf("sensor %d is named", j.Sensor)
+	}
+}
+
+// Time and memory of a fit to eight tools.
+func BenchmarkFit(b *testing.B) {
+	s := newShop(6, 5, 3)
+	table := s.table(s.tools)
+	for b.Loop() {
+		fitted(b, table)
+	}
+}
+
 func BenchmarkJudge(b *testing.B) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(b, table)

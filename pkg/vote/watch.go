@@ -34,7 +34,7 @@ func watchedColumns(s Sensor) []int {
 }
 
 // Watch stores in failed, one flag for each of [Guard.Sensors], which sensors have failed in
-// the next window of a tool: those whose columns of kind RMS, Mean and Max (all columns, if it has
+// the next window of a tool that is judged: those whose columns of kind RMS, Mean and Max (all columns, if it has
 // none of these) are all missing, all zero, or all as they were in the two windows before. Raw is
 // the window's features before the reference, which the guard's rows are made from. Watch panics
 // if raw or failed is of another length than the guard's. It allocates only for the first window.
