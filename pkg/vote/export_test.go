@@ -21,3 +21,9 @@ func (g *Guard) Numbers() []ExpertNumbers {
 
 // Odds returns the experts' clipped log odds of the row that was judged last.
 func (s *Scorer) Odds() []float64 { return s.odds }
+
+// For tests.
+var (
+	ScoreOf = scoreOf
+	CutOf   = cutOf
+)

@@ -178,11 +178,17 @@ func (s *Scorer) Judge(row []float32, failed []bool, score float64) Judgement {
 	if network := math.Log(score) - math.Log1p(-score); network == network && !anyOf(failed) {
 		j.Margin += min(max(network-j.Margin, -g.bound), g.bound)
 	}
-	j.Score = 1 / (1 + math.Exp(-j.Margin))
-	if j.Margin < 0 { // rounding must not decide
-		j.Score = min(j.Score, math.Nextafter(0.5, 0))
-	}
+	j.Score = scoreOf(j.Margin)
 	return j
+}
+
+// scoreOf returns σ(margin), below 0.5 for any margin below 0.
+func scoreOf(margin float64) float64 {
+	score := 1 / (1 + math.Exp(-margin))
+	if margin < 0 { // rounding must not decide
+		return min(score, math.Nextafter(0.5, 0))
+	}
+	return score
 }
 
 func anyOf(flags []bool) bool {

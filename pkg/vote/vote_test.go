@@ -215,6 +215,71 @@ func TestAbstaining(t *testing.T) {
 	}
 }
 
+// Of an expert of two sensors that change alike, the one that has failed does not count.
+func TestFailedPartnerDoesNotCount(t *testing.T) {
+	p, table := readPeer(t)
+	s := fitted(t, table).NewScorer()
+	at := slices.IndexFunc(p.Groups, func(g []string) bool { return slices.Equal(g, []string{"D", "E"}) })
+	flags := make([]bool, len(p.Kept))
+	flags[slices.Index(p.Kept, "D")] = true
+	row := slices.Clone(table.X.Row(50))
+	s.Judge(row, flags, 0.5)
+	want := s.Odds()[at]
+	for _, j := range table.Sensors[3].Columns {
+		row[j] = -5
+	}
+	s.Judge(row, flags, 0.5)
+	if got := s.Odds()[at]; got != want {
+		t.Errorf("log odds %v, with other values of the sensor that has failed %v", want, got)
+	}
+	s.Judge(row, nil, 0.5)
+	if s.Odds()[at] == want {
+		t.Error("the values of a sensor that has not failed do not count")
+	}
+}
+
+// Scores are at least 0.5 exactly if margins are not negative, however small.
+func TestScoreOf(t *testing.T) {
+	for margin, want := range map[float64]float64{0: 0.5, -1e-300: 0.5, -1e-17: 0.5, 1e-17: 0.5, math.Log(3): 0.75, -math.Log(3): 0.25, 800: 1, -800: 0} {
+		if got := vote.ScoreOf(margin); math.Abs(got-want) > 1e-15 || (got >= 0.5) != (margin >= 0) {
+			t.Errorf("margin %v: score %v, want %v", margin, got, want)
+		}
+	}
+}
+
+// Votes that no cut tells apart have the inverse prior as their cut; others are half-way from it.
+func TestCutOf(t *testing.T) {
+	prior := math.Log(1.0 / 3)
+	if got := vote.CutOf([2][]float64{{4, 4, 4}, {-4}}); got != prior {
+		t.Errorf("cut of votes the wrong way round %v, want %v", got, prior)
+	}
+	if got := vote.CutOf([2][]float64{{-4, -4, -4}, {3}}); math.Abs(got-(-0.5+prior)/2) > 0.01 {
+		t.Errorf("cut of votes -4 and 3: %v, want %v", got, (-0.5+prior)/2)
+	}
+}
+
+// A column that is constant in training counts for nothing and does no harm.
+func TestConstantColumn(t *testing.T) {
+	s := newShop(1, 4, 2)
+	table := s.table(s.tools)
+	weigh := table.Weights
+	for i := range table.X.Rows {
+		table.X.Row(i)[3] = 0.125
+	}
+	table.Weights = func(without []string) []float64 {
+		w := slices.Clone(weigh(without))
+		w[3] = 0.5
+		return w
+	}
+	scorer := fitted(t, table).NewScorer()
+	row := slices.Clone(table.X.Row(20))
+	want := scorer.Judge(row, nil, 0.5).Vote
+	row[3] = 9
+	if got := scorer.Judge(row, nil, 0.5).Vote; math.Abs(got-want) > 1e-6 || want != want {
+		t.Errorf("vote %v, with another value of the constant %v", want, got)
+	}
+}
+
 // A gain that a sensor had from the beginning of a tool on changes nothing.
 func TestConstantGain(t *testing.T) {
 	s := newShop(2, 5, 2)
@@ -276,6 +341,15 @@ func TestDenominator(t *testing.T) {
 		t.Errorf("ratios %v", ratios)
 	}
 	table := s.table(s.tools)
+	for i, tool := range table.Groups { // of a tool that is never worn the changes do not count
+		for j := 4; j < 7 && tool == "e"; j++ {
+			table.X.Row(i)[j] += float32(i % 1000 / 20)
+		}
+	}
+	if _, other, err := vote.Fit(t.Context(), table, vote.Settings{}); err != nil || !slices.ContainsFunc(other.Sensors, func(s vote.SensorReport) bool { return s.Name == "cutting" && s.Change < 0.4 }) {
+		t.Errorf("cutting changes in a tool that is never worn: error %v, %+v", err, other)
+	}
+	table = s.table(s.tools)
 	table.Log = nil // of another mode of the reference
 	if _, r, err = vote.Fit(t.Context(), table, vote.Settings{}); err != nil || len(r.Experts) != len(parts) {
 		t.Errorf("without logarithms: error %v, experts %+v", err, r.Experts)
@@ -500,6 +574,7 @@ func TestWatch(t *testing.T) {
 		"changing":                      {[][]float32{{1, 2, 3, 4}, {1, 2, 4, 4}, {1, 2, 3, 4}, {2, 2, 3, 4}}, "...."},
 		"missing":                       {[][]float32{good, {nan, nan, nan, 4}, {nan, 2, 3, 4}, {nan, nan, nan, nan}}, ".f.f"},
 		"zero":                          {[][]float32{{0, 0, 0, 3}, {0, 1, 0, 3}, {0, 0, 0, nan}}, "f.f"},
+		"negative":                      {[][]float32{{-1, -2, -3, 4}, {-1, 0, -4, 4}}, ".."},
 		"equal in three windows":        {[][]float32{good, good, good, good, {1, 2, 3.5, 4}, good, good}, "..ff..."},
 		"equal but for the kurtosis":    {[][]float32{good, {1, 2, 3, 5}, {1, 2, 3, 6}}, "..f"},
 		"equal, a value that's missing": {[][]float32{{1, nan, 3, 4}, {1, nan, 3, 4}, {1, nan, 3, 4}}, "..f"},
