@@ -22,8 +22,13 @@ func (g *Guard) Numbers() []ExpertNumbers {
 // Odds returns the experts' clipped log odds of the row that was judged last.
 func (s *Scorer) Odds() []float64 { return s.odds }
 
+// Difference returns how far expert e was from experts of other sensors in the row that was
+// judged last.
+func (s *Scorer) Difference(e int) float64 { return s.difference(e) }
+
 // For tests.
 var (
 	ScoreOf = scoreOf
 	CutOf   = cutOf
+	Lasting = lasting
 )

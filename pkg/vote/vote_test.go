@@ -264,7 +264,7 @@ func TestConstantColumn(t *testing.T) {
 	table := s.table(s.tools)
 	weigh := table.Weights
 	for i := range table.X.Rows {
-		table.X.Row(i)[3] = 0.125
+		table.X.Row(i)[3] = 0
 	}
 	table.Weights = func(without []string) []float64 {
 		w := slices.Clone(weigh(without))
@@ -277,6 +277,60 @@ func TestConstantColumn(t *testing.T) {
 	row[3] = 9
 	if got := scorer.Judge(row, nil, 0.5).Vote; math.Abs(got-want) > 1e-6 || want != want {
 		t.Errorf("vote %v, with another value of the constant %v", want, got)
+	}
+}
+
+// Sensors that share an expert are not compared with each other, and only the one that counts most can be a
+// denominator.
+func TestNoRatioWithinAnExpert(t *testing.T) {
+	p, table := readPeer(t)
+	table.Sensors[4].Unit = table.Sensors[3].Unit // of D and E
+	for i := range table.X.Rows {
+		for _, j := range table.Sensors[4].Columns {
+			table.X.Row(i)[j] *= 0.5
+		}
+	}
+	_, r, err := vote.Fit(t.Context(), table, vote.Settings{})
+	if err != nil || len(r.Experts) != len(p.Groups)+len(p.Pairs) {
+		t.Errorf("error %v, experts %+v, want as many as of other units", err, r.Experts)
+	}
+}
+
+// An expert is compared with the median of at least three experts of other sensors.
+func TestDifference(t *testing.T) {
+	p, table := readPeer(t)
+	s := fitted(t, table).NewScorer()
+	flags := make([]bool, len(p.Kept))
+	for _, failed := range []string{"D", "E", "F"} {
+		flags[slices.Index(p.Kept, failed)] = true
+	}
+	s.Judge(table.X.Row(60), flags, 0.5)
+	odds := s.Odds() // of A, C, B, D and E, F, A/B, C/B
+	others := []float64{odds[1], odds[2], odds[6]}
+	slices.Sort(others)
+	if got, want := s.Difference(0), math.Abs(odds[0]-others[1]); got != want || want == 0 {
+		t.Errorf("A differs by %v, want %v", got, want)
+	}
+	if got := s.Difference(2); got != 0 { // from A and C
+		t.Errorf("B differs by %v from two experts", got)
+	}
+}
+
+func TestLasting(t *testing.T) {
+	for name, tc := range map[string]struct {
+		x    []float64
+		want float64
+	}{
+		"four":                   {[]float64{9, 9, 9, 9}, 0},
+		"five":                   {[]float64{9, 8, 7, 6, 5}, 5},
+		"five of eight":          {[]float64{0, 3, 0, 3, 3, 0, 3, 3, 0}, 3},
+		"five of nine are not":   {[]float64{0, 3, 0, 3, 0, 3, 0, 3, 0, 3, 0}, 0},
+		"the greatest stretch":   {[]float64{1, 1, 1, 1, 1, 0, 0, 0, 0, 2, 2, 2, 2, 2, 0}, 2},
+		"short, great ones pass": {[]float64{1, 1, 1, 1, 50, 50, 50, 50, 1, 1, 1, 1}, 1},
+	} {
+		if got := vote.Lasting(tc.x); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }
 

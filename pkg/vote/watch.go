@@ -51,7 +51,7 @@ func (g *Guard) Watch(m *Memory, raw []float32, failed []bool) {
 	}
 	last := m.last
 	for k, s := range g.sensors {
-		missing, zero, same := true, true, m.same[k] > 0
+		missing, zero, same := true, true, true
 		for i, j := range s.watched {
 			v := raw[j]
 			missing = missing && v != v
