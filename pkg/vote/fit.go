@@ -248,6 +248,8 @@ func (f *fitter) off() string {
 		return "columns are not grouped by sensor"
 	case f.Weights == nil:
 		return "columns are not weighed by how steadily they follow the life of tools"
+	case !slices.Contains(f.Y, 0):
+		return "there are no healthy windows"
 	case f.report.Worn < LeastWorn:
 		return fmt.Sprintf("%d of the tools have worn windows with a label, and it takes %d", f.report.Worn, LeastWorn)
 	}

@@ -18,8 +18,8 @@
 // judges rows by a [Scorer], and [Guard.Watch] finds sensors that have failed.
 //
 // The median of classifiers' outputs is one of the fixed rules of J. Kittler, M. Hatef,
-// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. Its test on
-// a turning recording prints what the guard is worth.
+// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. TestTurning
+// prints what the guard is worth on recorded tools.
 package vote
 
 import (
@@ -127,7 +127,7 @@ func (g *Guard) Sensors() []string {
 	return names
 }
 
-// Cut returns the log odds above which the vote is for worn.
+// Cut returns the log odds from which on the vote is for worn.
 func (g *Guard) Cut() float64 { return g.cut }
 
 // Bound returns c, how far the guarded margin may be from the vote's.

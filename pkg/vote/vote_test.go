@@ -424,10 +424,15 @@ func TestNoGuard(t *testing.T) {
 			}
 		}, "2 of the tools have worn windows"},
 		"three classes": {func(t *vote.Table) { t.Y[0] = 2 }, "3 classes"},
-		"no sensors":    {func(t *vote.Table) { t.Sensors = nil }, "not grouped by sensor"},
-		"no weights":    {func(t *vote.Table) { t.Weights = nil }, "not weighed"},
-		"one sensor":    {func(t *vote.Table) { t.Sensors = t.Sensors[:1] }, "1 experts, and a vote takes 3"},
-		"all zero":      {func(t *vote.Table) { t.Weights = func([]string) []float64 { return make([]float64, len(shopLogs)) } }, "0 experts"},
+		"no healthy rows": {func(t *vote.Table) {
+			for i := range t.Y {
+				t.Y[i] = 1
+			}
+		}, "no healthy windows"},
+		"no sensors": {func(t *vote.Table) { t.Sensors = nil }, "not grouped by sensor"},
+		"no weights": {func(t *vote.Table) { t.Weights = nil }, "not weighed"},
+		"one sensor": {func(t *vote.Table) { t.Sensors = t.Sensors[:1] }, "1 experts, and a vote takes 3"},
+		"all zero":   {func(t *vote.Table) { t.Weights = func([]string) []float64 { return make([]float64, len(shopLogs)) } }, "0 experts"},
 		"healthy rows in one tool": {func(t *vote.Table) {
 			for i, g := range t.Groups {
 				if t.Y[i] = 1; g == "e" {
