@@ -87,10 +87,7 @@ type Known struct {
 
 // Rank is the function Rank, and looks at a life once.
 func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Columns {
-	c := &Columns{
-		Rho: make([][]float64, columns), Mean: make([]float64, columns),
-		SD: make([]float64, columns), Weight: make([]float64, columns),
-	}
+	c := &Columns{Rho: make([][]float64, columns)}
 	for _, life := range lives {
 		if len(life.Rows) < leastRows {
 			continue
@@ -100,9 +97,34 @@ func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Colu
 			c.Rho[j] = append(c.Rho[j], rho)
 		}
 	}
+	c.weigh()
+	return c
+}
+
+// Without returns what Rank would of the lives of all tools but the given ones. It shares
+// nothing with c. Columns that were excluded have to be excluded again.
+func (c *Columns) Without(tools []string) *Columns {
+	out := &Columns{Rho: make([][]float64, len(c.Rho))}
+	for t, tool := range c.Tools {
+		if slices.Contains(tools, tool) {
+			continue
+		}
+		out.Tools = append(out.Tools, tool)
+		for j, rho := range c.Rho {
+			out.Rho[j] = append(out.Rho[j], rho[t])
+		}
+	}
+	out.weigh()
+	return out
+}
+
+// weigh computes means, standard deviations and weights from the correlations.
+func (c *Columns) weigh() {
+	n := len(c.Rho)
+	c.Mean, c.SD, c.Weight = make([]float64, n), make([]float64, n), make([]float64, n)
 	tools := float64(len(c.Tools))
 	if tools == 0 {
-		return c
+		return
 	}
 	for j, rho := range c.Rho {
 		for _, r := range rho {
@@ -117,7 +139,6 @@ func (k *Known) Rank(columns int, row func(i int) []float32, lives []Life) *Colu
 			c.Weight[j] = v * v
 		}
 	}
-	return c
 }
 
 // follow returns the rank correlation of every column with the order of the given rows. It is not to be changed.

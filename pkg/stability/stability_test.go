@@ -3,6 +3,7 @@ package stability
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -139,5 +140,30 @@ func BenchmarkRank(b *testing.B) {
 	ls := lives(155, 155, 155, 155, 155, 155, 155, 155, 160)
 	for b.Loop() {
 		Rank(152, x.row, ls)
+	}
+}
+
+// Without some tools the result is the one of their lives alone, and the whole one stays.
+func TestWithout(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 2))
+	ls := lives(12, 2, 15, 11, 14)
+	var x table
+	for range 54 {
+		x = append(x, []float32{rng.Float32(), float32(len(x)), rng.Float32()})
+	}
+	whole := Rank(3, x.row, ls)
+	for name, tools := range map[string][]string{"none": nil, "one": {"c"}, "two and a stranger": {"a", "e", "z"}, "all": {"a", "b", "c", "d", "e"}} {
+		var rest []Life
+		for _, l := range ls {
+			if !slices.Contains(tools, l.Tool) {
+				rest = append(rest, l)
+			}
+		}
+		if got, want := whole.Without(tools), Rank(3, x.row, rest); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if !reflect.DeepEqual(whole, Rank(3, x.row, ls)) {
+		t.Error("the whole has changed")
 	}
 }

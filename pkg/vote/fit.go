@@ -31,7 +31,8 @@ type Table struct {
 	Sensors []Sensor
 
 	// Weights returns by how much each of the P columns counts, from 0 on, according to
-	// all tools but the given ones. It is nil where columns are not weighed.
+	// all tools but the given ones, see stability.Columns.Without. It is nil where columns
+	// are not weighed.
 	Weights func(without []string) []float64
 }
 

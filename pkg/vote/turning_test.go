@@ -173,21 +173,16 @@ func (r *recording) table(tools []string) vote.Table {
 }
 
 func weigher(t *vote.Table) func([]string) []float64 {
-	x, groups := t.X, t.Groups
-	return func(without []string) []float64 {
-		var lives []stability.Life
-		for i, g := range groups {
-			if slices.Contains(without, g) {
-				continue
-			}
-			if len(lives) == 0 || lives[len(lives)-1].Tool != g {
-				lives = append(lives, stability.Life{Tool: g})
-			}
-			l := &lives[len(lives)-1]
-			l.Rows = append(l.Rows, i)
+	var lives []stability.Life
+	for i, g := range t.Groups {
+		if len(lives) == 0 || lives[len(lives)-1].Tool != g {
+			lives = append(lives, stability.Life{Tool: g})
 		}
-		return stability.Rank(x.Cols, x.Row, lives).Weight
+		l := &lives[len(lives)-1]
+		l.Rows = append(l.Rows, i)
 	}
+	all := stability.Rank(t.X.Cols, t.X.Row, lives)
+	return func(without []string) []float64 { return all.Without(without).Weight }
 }
 
 // scene changes window n of so many, in place; last is the window before the middle.
