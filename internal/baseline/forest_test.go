@@ -196,3 +196,11 @@ func BenchmarkForest(b *testing.B) {
 		forest(b, x, y, ForestSettings{Seed: 1, Trees: 10, Workers: 2})
 	}
 }
+
+func pick(y, rows []int) []int {
+	out := make([]int, len(rows))
+	for n, i := range rows {
+		out[n] = y[i]
+	}
+	return out
+}

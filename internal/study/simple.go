@@ -22,7 +22,7 @@ const simpleCosts = "; columns standardised, costs chosen on out-of-fold posteri
 
 // simpleMethods are in the order in which tables show them.
 var simpleMethods = []simpleMethod{
-	{"logistic", baseline.LogisticRegression, 0.2, "logistic regression, L2 with C = 1" + simpleCosts},
+	{"logistic", baseline.LogisticRegression, 0.2, "logistic regression, L2 with C = 3, or 0.1 if two groups or fewer have rare rows" + simpleCosts},
 	{"random-forest", baseline.RandomForest, 0.5, "100 trees of all depths on bootstrapped rows, √columns tried at each node" + simpleCosts},
 	{"extra-trees", baseline.ExtraTrees, 0.5, "100 trees of all depths, thresholds of √columns drawn at each node" + simpleCosts},
 }
