@@ -11,9 +11,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// comparedWith are the simpler methods that a model is compared with: a linear one, and a
-// forest.
-var comparedWith = []baseline.Method{baseline.LogisticRegression, baseline.RandomForest}
+// comparedWith are the simpler methods that a model is compared with: one column, all of them in a
+// line, and a forest.
+var comparedWith = []baseline.Method{baseline.OneColumn, baseline.LogisticRegression, baseline.RandomForest}
 
 // baselineValues is up to how many values, rows by columns by folds, simpler methods are
 // compared: they take some ten seconds then.
@@ -23,9 +23,9 @@ const baselineValues = 12_000_000
 const baselineSeed = 0x626173650000
 
 // compare scores simpler methods on the tools that were held out, and adds them to the report.
-// They learn from the windows with a label, as the networks of each fold had them: relative
-// to the reference in the same way, with the same weights of features. Classes are healthy
-// and all others.
+// They learn from the windows that the network of each fold was fine-tuned on: relative
+// to the reference in the same way, with the same weights of features, and with the early windows of
+// tools without a label. Classes are healthy and all others.
 func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.Report) error {
 	if v == nil {
 		return nil
@@ -37,16 +37,26 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 	for i, class := range rows.Class {
 		y[i] = min(class, 1)
 	}
-	views := rows.views(j.Config.Reference.Windows)
+	views, worn := rows.views(j.Config.Reference.Windows), rows.wearInLimits()
 	task := func(f int) baseline.Task {
 		fold, report := v.folds[f], v.Reports[f]
-		x := j.viewOf(rows, views, report.View, fold)
+		unlabelled := rows.bareOf(j.Config.Evaluate.Transductive, fold)
+		x, more := viewOf(rows, views, report.View, fold, unlabelled)
 		t := baseline.Task{
 			X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Weights: weightsOf(report.Weights, x.Cols, rows.exclude),
-			Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
+			Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
 		}
 		for _, i := range fold.Train {
 			t.Y, t.Groups = append(t.Y, y[i]), append(t.Groups, rows.group[i])
+			if worn != nil {
+				t.Wear = append(t.Wear, worn[i])
+			}
+		}
+		if len(unlabelled) > 0 {
+			t.Unlabelled.X = classify.Part(more, unlabelled)
+		}
+		for _, i := range unlabelled {
+			t.Unlabelled.Groups = append(t.Unlabelled.Groups, rows.bare.group[i])
 		}
 		return t
 	}
@@ -82,7 +92,7 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 func notCompared(rows rowTable, folds int) string {
 	columns := len(rows.Columns) - len(rows.exclude)
 	switch values := rows.Rows() * columns * folds; {
-	case rows.onDisk != nil:
+	case rows.onDisk != nil || rows.bare.onDisk != nil:
 		return "the features do not fit in memory; train on a part of the table to see how they do"
 	case values > baselineValues:
 		return fmt.Sprintf("%d windows of %d features in %d folds would take them minutes; fewer features (exclude), or evaluate: {by_tool: 5-fold}, make it feasible", rows.Rows(), columns, folds)
@@ -90,14 +100,18 @@ func notCompared(rows rowTable, folds int) string {
 	return ""
 }
 
-// viewOf returns all rows with a label, in the view of that name as a fold teaches it.
-func (j *Job) viewOf(rows rowTable, views []classify.View, name string, fold classify.Fold) dbn.Matrix {
+// viewOf returns all rows with a label and all without, in the view of that name as a fold and
+// the unlabelled rows that it learns from teach it.
+func viewOf(rows rowTable, views []classify.View, name string, fold classify.Fold, unlabelled []int) (x, more dbn.Matrix) {
 	at := slices.IndexFunc(views, func(v classify.View) bool { return v.Name == name })
 	if at < 0 {
-		return rows.inMemory()
+		return rows.inMemory(), dbn.Matrix{Rows: len(rows.bare.group), Cols: len(rows.Columns), Data: rows.bare.data}
 	}
-	x, _ := views[at].Rows(fold.Train, rows.bareOf(j.Config.Evaluate.Transductive, fold))
-	return x.(dbn.Matrix)
+	a, b := views[at].Rows(fold.Train, unlabelled)
+	if b != nil {
+		more = b.(dbn.Matrix)
+	}
+	return a.(dbn.Matrix), more
 }
 
 // weightsOf returns by how much each column counts.
