@@ -65,17 +65,23 @@ var ownHeader = slices.Concat(cellHeader, []string{
 	"wear", "wear_known", "wear_error", "wear_inside", "worst_um", "alarm_um",
 })
 
-// cellFiles are the files of cells in their folder: Flank's and the peers'.
-var cellFiles = []string{"cells.csv", "peers.csv"}
+// simpleFile is the file of the simple methods' cells.
+const simpleFile = "simple.csv"
 
-// line is the cell as a line under ownHeader.
+// cellFiles are the files of cells in their folder: Flank's, the simple methods' and the peers'.
+var cellFiles = []string{"cells.csv", simpleFile, "peers.csv"}
+
+// line is the cell as a line under ownHeader, or under cellHeader if it is not Flank's.
 func (c cell) line() []string {
 	line := []string{c.Data, c.Protocol, c.Unit, c.Split, c.Method, c.Variant, c.Tool}
-	o := c.flank
 	for _, v := range []float64{c.TP, c.FN, c.TN, c.FP} {
 		line = append(line, number(v, 64))
 	}
 	line = append(line, rounded(c.AUC, 4))
+	o := c.flank
+	if o == nil {
+		return line
+	}
 	for _, v := range []float64{o.Unknown.TP, o.Unknown.FN, o.Unknown.TN, o.Unknown.FP, o.SetHealthy, o.SetFaulty, o.Wear, o.Known} {
 		line = append(line, number(v, 64))
 	}
@@ -179,18 +185,18 @@ func openLog(path string, again []string) (*cellLog, error) {
 	for _, c := range cs {
 		l.done[c.key()] = true
 	}
-	if err := atomicfile.WriteTo(path, func(out io.Writer) error { return writeCells(out, true, cs) }); err != nil {
+	if err := atomicfile.WriteTo(path, func(out io.Writer) error { return writeCells(out, ownHeader, cs) }); err != nil {
 		return nil, err
 	}
 	l.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	return l, err
 }
 
-// writeCells writes cells, which are Flank's.
-func writeCells(out io.Writer, header bool, cs []cell) error {
+// writeCells writes cells below a header, if there is one.
+func writeCells(out io.Writer, header []string, cs []cell) error {
 	w := csv.NewWriter(out)
-	if header {
-		w.Write(ownHeader)
+	if header != nil {
+		w.Write(header)
 	}
 	for _, c := range cs {
 		w.Write(c.line())
@@ -200,4 +206,4 @@ func writeCells(out io.Writer, header bool, cs []cell) error {
 }
 
 // append adds the cells of one split.
-func (l *cellLog) append(cs []cell) error { return writeCells(l.file, false, cs) }
+func (l *cellLog) append(cs []cell) error { return writeCells(l.file, nil, cs) }

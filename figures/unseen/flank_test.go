@@ -131,12 +131,14 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := markdown(cs)
+	text := newPage(cs).markdown()
 	golden.Check(t, "page.md", text)
-	if again := markdown(cs); again != text {
+	if again := newPage(cs).markdown(); again != text {
 		t.Error("two pages of the same cells differ")
 	}
-	if strings.Contains(text, "NaN") {
+	readme := newPage(cs).readme()
+	golden.Check(t, "readme.md", readme)
+	if strings.Contains(text+readme, "NaN") {
 		t.Error("the page says NaN")
 	}
 }
@@ -154,7 +156,14 @@ func TestCommittedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if markdown(cs) != string(want) {
+	p := newPage(cs)
+	if p.markdown() != string(want) {
 		t.Error("docs/figures/unseen.md is not the page of the cells in docs/figures/unseen: run `go run ./figures/unseen page`")
+	}
+	if want, err = os.ReadFile("../../README.md"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(want), "<!-- unseen: begin -->\n"+p.readme()+"<!-- unseen: end -->\n") {
+		t.Error("README.md has another table than the cells in docs/figures/unseen give: run `go run ./figures/unseen page`")
 	}
 }

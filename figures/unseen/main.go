@@ -3,11 +3,13 @@
 //
 //	unseen tables --data FOLDER --tables FOLDER
 //	unseen flank --tables FOLDER --cells docs/figures/unseen
-//	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md
+//	unseen simple --tables FOLDER --cells docs/figures/unseen
+//	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md --readme README.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
-// and peers/unseen/peers.py learn from; the second runs Flank on each split; the third
-// writes the page, of the committed cells alone. `make unseen` calls them.
+// and peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the
+// simple methods that `trainer fit` compares it with; the fourth writes the page and the table
+// of README.md, of the committed cells alone. `make unseen` calls them.
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/flank-tcm/flank/figures/document"
 	"github.com/flank-tcm/flank/internal/atomicfile"
 )
 
@@ -35,7 +38,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say tables, flank or page")
+		return errors.New("say tables, flank, simple or page")
 	}
 	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -45,6 +48,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	protocols := flags.String("protocols", "", "comma `list` of protocols that flank judges by; empty: all")
 	cells := flags.String("cells", "docs/figures/unseen", "`folder` of cells")
 	out := flags.String("out", "docs/figures/unseen.md", "`file` of the page")
+	readme := flags.String("readme", "README.md", "`file` whose table page writes; empty: none")
 	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -58,16 +62,22 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		}
 		defer log.file.Close()
 		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
+	case "simple":
+		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
 	case "page":
 		cs, err := loadCells(*cells)
 		if err != nil {
 			return err
 		}
-		return atomicfile.Write(*out, []byte(markdown(cs)))
+		p := newPage(cs)
+		if err := atomicfile.Write(*out, []byte(p.markdown())); err != nil || *readme == "" {
+			return err
+		}
+		return document.Replace(*readme, "unseen", p.readme())
 	case "tables":
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
-	return fmt.Errorf("%q: say tables, flank or page", args[0])
+	return fmt.Errorf("%q: say tables, flank, simple or page", args[0])
 }
 
 // list returns the parts of a comma list, none of an empty one.

@@ -75,24 +75,28 @@ func (p *page) peers(data, protocol string) []*result {
 	return slices.DeleteFunc(slices.Clone(p.results(data, protocol)), func(r *result) bool { return r.method == flankMethod })
 }
 
-// markdown returns the page of cells.
-func markdown(cells []cell) string {
-	p := &page{cells: cells, known: make(map[[2]string][]*result)}
+func newPage(cells []cell) *page {
+	return &page{cells: cells, known: make(map[[2]string][]*result)}
+}
+
+// markdown returns the page.
+func (p *page) markdown() string {
 	p.WriteString(`# Tools never seen
 
-How well tools are judged that nothing was learnt of: by Flank with its default settings, and by classifiers of scikit-learn as people use
-them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this page from the cells in ` + "`docs/figures/unseen`" + `.
+How well tools are judged that nothing was learnt of: by Flank with its default settings, by the simpler methods that ` + "`trainer fit`" + ` compares it
+with, and by classifiers of scikit-learn as people use them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this page from the cells in ` + "`docs/figures/unseen`" + `.
 
 - A window counts as faulty from the wear that a data set names as its limit. A tool's first windows, its reference, are not counted.
 - Every decision counts, also of windows whose verdict is *unknown*. A table below says what changes if those are left out.
-- The G-mean is the root of recall times specificity. It is taken over all windows of the tools that a split judges, and averaged over splits.
-  Where one tool is left out at a time, the windows of all tools are counted together first.
+- The G-mean is the root of recall times specificity. It is taken over all windows of the tools that a split judges, and averaged over splits;
+  the median and the worst split stand next to the mean. Where one tool is left out at a time, the windows of all tools are counted together
+  first, and there is neither.
 - Intervals hold 95 of 100 draws of a bootstrap over whole tools: splits overlap and windows of one tool are near copies, but tools are
   independent. Fewer than five tools have no interval.
 - A lead is Flank's G-mean less the method's, on the same splits and the same draws of tools.
 - Flank's own settings, such as the formula of the stability weights and the decay with few worn tools, were chosen on splits of the nine turning
   tools and of the PHM 2010 cutters, and the rows where wear jumps over the limit on drills with few labels. So these tables say how the settings do
-  where they were made, and not what to expect of other machines.
+  where they were made, and not what to expect of other machines. The penalties of the simpler methods were chosen on the nine turning tools as well.
 - Within a split nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
 
 `)
@@ -225,16 +229,25 @@ func (p *page) protocol(data, protocol, title, text string) {
 		return
 	}
 	fmt.Fprintf(p, "\n## %s\n\n%s\n\n", title, text)
-	p.WriteString("| method | variant | G-mean | 95 % of draws | least | recall | specificity | AUC | Flank's lead | 95 % of draws |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	p.WriteString("| method | variant | G-mean | median | worst | 95 % of draws | recall | specificity | AUC | Flank's lead | 95 % of draws |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range rs {
 		name := r.method
 		if name == flankMethod {
 			name = "**Flank**"
 		}
-		p.row("| %s | %s | %.3f | %s | %.3f | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, r.own, r.Least, r.Recall, r.Specificity, three(r.auc()), signed(r.ahead), leadText(r.lead))
+		median, worst := r.spread()
+		p.row("| %s | %s | %.3f | %s | %s | %s | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, median, worst, r.own, r.Recall, r.Specificity, three(r.auc()), signed(r.ahead), leadText(r.lead))
 	}
 	n := rs[0].Units
 	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
+}
+
+// spread returns the median and the worst of the G-means of several units.
+func (r *result) spread() (median, worst string) {
+	if r.Units < 2 {
+		return "–", "–"
+	}
+	return three(r.Median), three(r.Least)
 }
 
 // limits says what cannot be learnt from the data, or cannot be measured.
@@ -407,10 +420,14 @@ func (p *page) columns() {
 	p.WriteString(`
 ## Methods and cells
 
-Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds its limit and the number of windows of its reference. The peers are
-scikit-learn's, pinned in ` + "`peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`peers/unseen/peers.py`" + ` says how each
+Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds its limit and the number of windows of its reference. The other
+peers are scikit-learn's, pinned in ` + "`peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`peers/unseen/peers.py`" + ` says how each
 variant works.
 
+- *all aids*, of simpler methods: the windows that Flank's network is fine-tuned on, by its rules for few tools too, with its weights of features
+  and its rule for the threshold, as ` + "`trainer fit`" + ` compares them ([compare methods](../how-to/compare-methods.md)); relative to the reference in the first mode
+  that Flank tries. The one column of a threshold is the one with the greatest weight in the training part. Logistic regressions have
+  a C of 3, or on several columns 0.1 with two worn tools or fewer.
 - *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
   left out.
 - *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, rows where wear jumps over the limit, and Flank's rule for
@@ -421,7 +438,7 @@ variant works.
 - *before*, of Flank: the release before features were weighed by stability. Its cells are kept; today's code cannot make them.
 - *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
 
-A line of ` + "`docs/figures/unseen/peers.csv` and `docs/figures/unseen/cells.csv`" + ` is what one method made of one tool in one split:
+A line of ` + "`cells.csv`, `simple.csv` and `peers.csv` in `docs/figures/unseen`" + ` is what one method made of one tool in one split:
 
 | column | |
 |---|---|

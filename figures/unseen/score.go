@@ -70,14 +70,15 @@ func (t *tally) add(c cell) {
 
 // figures are means over units: one counts as often as another.
 type figures struct {
-	GMean, Least, Recall, Specificity float64
-	Units                             int // that have both classes
+	GMean, Median, Least, Recall, Specificity float64 // Median and Least are of the G-mean
+	Units                                     int     // that have both classes
 }
 
 // figures returns the figures if each tool had been there as often as times says; nil
 // stands for once. With judged, windows whose verdict is unknown are left out.
 func (t *tally) figures(times []float64, judged bool) figures {
 	f := figures{Least: math.Inf(1)}
+	var gs []float64
 	for u := range t.counts {
 		var sum counts
 		for k, c := range t.counts[u] {
@@ -95,12 +96,14 @@ func (t *tally) figures(times []float64, judged bool) figures {
 			continue
 		}
 		f.Units++
+		gs = append(gs, g)
 		f.GMean += g
 		f.Recall += sum.recall()
 		f.Specificity += sum.specificity()
 		f.Least = min(f.Least, g)
 	}
 	n := float64(f.Units)
+	f.Median = quantile(gs, 0.5)
 	f.GMean, f.Recall, f.Specificity = f.GMean/n, f.Recall/n, f.Specificity/n
 	return f
 }
@@ -190,15 +193,17 @@ func (t *tally) times(drawn map[string]float64) []float64 {
 
 // percentiles returns the 2.5 and the 97.5 % quantile of x, which it sorts.
 func percentiles(x []float64) interval {
+	return interval{quantile(x, 0.025), quantile(x, 0.975)}
+}
+
+// quantile returns the p quantile of x, which it sorts; NaN of nothing.
+func quantile(x []float64, p float64) float64 {
 	if len(x) == 0 {
-		return interval{math.NaN(), math.NaN()}
+		return math.NaN()
 	}
 	slices.Sort(x)
-	at := func(p float64) float64 {
-		i := p * float64(len(x)-1)
-		low := int(i)
-		high := min(low+1, len(x)-1)
-		return x[low] + (i-float64(low))*(x[high]-x[low])
-	}
-	return interval{at(0.025), at(0.975)}
+	i := p * float64(len(x)-1)
+	low := int(i)
+	high := min(low+1, len(x)-1)
+	return x[low] + (i-float64(low))*(x[high]-x[low])
 }

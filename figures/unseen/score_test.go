@@ -85,11 +85,26 @@ func TestTallies(t *testing.T) {
 	if len(ts) != 1 || ts[0].splits != 4 {
 		t.Fatalf("tallies %+v", ts)
 	}
-	if f := ts[0].figures(nil, false); f != (figures{GMean: 0.75, Least: 0.5, Recall: 0.75, Specificity: 0.75, Units: 2}) {
+	if f := ts[0].figures(nil, false); f != (figures{GMean: 0.75, Median: 0.75, Least: 0.5, Recall: 0.75, Specificity: 0.75, Units: 2}) {
 		t.Errorf("figures %+v", f)
 	}
 	if a := ts[0].auc(); a != 0.75 {
 		t.Errorf("AUC %v", a)
+	}
+}
+
+// A median is the middle one, or the mean of the two in the middle.
+func TestQuantile(t *testing.T) {
+	for _, tc := range []struct {
+		x       []float64
+		p, want float64
+	}{{[]float64{3, 1, 2}, 0.5, 2}, {[]float64{4, 1, 3, 2}, 0.5, 2.5}, {[]float64{7}, 0.975, 7}, {[]float64{0, 1, 2, 3, 4}, 0.025, 0.1}} {
+		if got := quantile(tc.x, tc.p); math.Abs(got-tc.want) > 1e-12 {
+			t.Errorf("%v quantile %v of %v, want %v", tc.p, got, tc.x, tc.want)
+		}
+	}
+	if got := quantile(nil, 0.5); got == got {
+		t.Errorf("quantile of nothing %v", got)
 	}
 }
 
