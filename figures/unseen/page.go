@@ -427,7 +427,7 @@ variant works.
 - *all aids*, of simpler methods: the windows that Flank's network is fine-tuned on, by its rules for few tools too, with its weights of features
   and its rule for the threshold, as ` + "`trainer fit`" + ` compares them ([compare methods](../how-to/compare-methods.md)); relative to the reference in the first mode
   that Flank tries. The one column of a threshold is the one with the greatest weight in the training part. Logistic regressions have
-  a C of 3, or on several columns 0.1 with two worn tools or fewer.
+  a C of 3, or on several columns 0.1 with two worn tools or fewer; they have no temperature, and with two worn tools or fewer the inverse prior.
 - *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
   left out.
 - *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, rows where wear jumps over the limit, and Flank's rule for

@@ -202,6 +202,29 @@ func TestJudgeOfOneWornTool(t *testing.T) {
 	}
 }
 
+// With two worn tools linear methods keep to the inverse prior, unless the metric has none, and forests look at
+// rows held out, as methods do with three.
+func TestJudgeOfTwoWornTools(t *testing.T) {
+	for worn := 2; worn <= 3; worn++ {
+		task, _ := taskOf(1, true)
+		for i, g := range task.Groups {
+			if g >= string(rune('a'+worn)) {
+				task.Y[i] = 0
+			}
+		}
+		prior := classify.InversePrior(counts(task.Y))
+		for _, m := range methods {
+			if got, want := slices.Equal(judge(t, m, task).Costs, prior), m.linear() && worn == 2; got != want {
+				t.Errorf("%s, %d worn tools: costs are the prior: %t, want %t", m, worn, got, want)
+			}
+		}
+		task.Costs.Metric = score.F1
+		if slices.Equal(judge(t, LogisticRegression, task).Costs, prior) {
+			t.Errorf("%d worn tools: costs for F1 are the prior", worn)
+		}
+	}
+}
+
 // One column decides by a threshold on it, from which on rows are faulty or up to which they are: the column of the greatest
 // weight, or without weights the one that tells the classes apart best.
 func TestOneColumn(t *testing.T) {
