@@ -57,6 +57,8 @@ func (t *Table) Weigh(s Settings) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights, _ := t.whole().weigh(s.withDefaults(), labelled, unlabelled)
+	s = s.withDefaults()
+	s.Shared = NewShared()
+	weights, _ := t.whole().weigh(s, labelled, unlabelled)
 	return weights, nil
 }
