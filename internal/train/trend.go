@@ -40,6 +40,7 @@ func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *card.Re
 		return nil
 	}
 	set := j.wearSettings(*t)
+	set.Shared = trend.NewShared()
 	fitted, choice, err := trend.Fit(ctx, rows, set)
 	if errors.Is(err, trend.ErrTooFew) {
 		j.Log.Info().Err(err).Msg("wear will not be estimated")

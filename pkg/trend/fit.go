@@ -128,6 +128,9 @@ type Settings struct {
 	LimitUM float64 // wear at which lives end; 0: never
 	Exclude []int   // columns of features that must not be used, in any order; the caller's
 	Seed    uint64  // of the trees
+
+	// Shared, if not nil, has what was fitted to the same rows before. It never changes a result.
+	Shared *Shared
 }
 
 // Choice says how a model was chosen.
@@ -168,7 +171,7 @@ func (r *regression) holdOut(ctx context.Context, tools [][]int, s Settings, alp
 			return nil, context.Cause(ctx)
 		}
 		tried := alphas(r.count(part))
-		ridges, steady := r.without(part, tried), r.steady(part, tried, s.Seed)
+		ridges, steady := r.without(part, tried), r.steady(part, tried, s)
 		mean := r.mean(part)
 		for _, k := range part {
 			for _, i := range tools[k] {
@@ -297,6 +300,7 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 	if len(tools) < leastTools {
 		return nil, Choice{}, fmt.Errorf("trend: %w: %d, at least %d are needed", ErrTooFew, len(tools), leastTools)
 	}
+	s.Shared = cmp.Or(s.Shared, NewShared())
 	r := newRegression(rows, tools, s.Exclude)
 	c := Choice{Parts: mixes[0], Median: usualMedian, Fixed: len(tools) < leastChoice}
 	alphas := func(int) []float64 { return penalties }
@@ -308,7 +312,7 @@ func Fit(ctx context.Context, rows *Rows, s Settings) (*Model, Choice, error) {
 		return nil, Choice{}, err
 	}
 	tried := alphas(r.n)
-	all := r.steady(nil, tried, s.Seed)
+	all := r.steady(nil, tried, s)
 	mixes := mixes
 	switch {
 	case all == nil:

@@ -1,6 +1,7 @@
 package trend
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -51,6 +52,7 @@ func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (
 		return nil, fmt.Errorf("trend: %w: %d, at least %d are needed to hold one out", ErrTooFew, len(tools), leastTools+1)
 	}
 	s := &Score{Tools: make([]ToolScore, len(tools)), Estimates: make([]Estimate, len(rows.Tool))}
+	set.Shared = cmp.Or(set.Shared, NewShared())
 	folds := parts(tools)
 	failed := make([]error, len(folds))
 	jobs := make(chan int)

@@ -1,8 +1,10 @@
 package trend
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/flank-tcm/flank/pkg/stability"
 	"gonum.org/v1/gonum/blas"
@@ -24,18 +26,45 @@ type steady struct {
 	forest  []Tree
 }
 
-// steady fits the weighted regression and the trees on all tools but those held. It
+// Shared has the weighted regressions and the trees that were fitted to some of the tools, so that each is fitted once: leaving
+// out tool a, and then tool b to choose what the model is made of, leaves the tools that leaving out b and then a does. It is
+// for one table of rows and one Settings, and safe for concurrent use.
+type Shared struct {
+	mu    sync.Mutex
+	known map[string]func() *steady
+	ranks stability.Known
+}
+
+// NewShared returns a Shared that has nothing.
+func NewShared() *Shared { return &Shared{known: make(map[string]func() *steady)} }
+
+// steady fits the weighted regression and the trees on all tools but those held, unless s has them. It
 // returns nil if no column follows the life of every tool.
-func (r *regression) steady(held []int, alphas []float64, seed uint64) *steady {
-	var rows []int
+func (r *regression) steady(held []int, alphas []float64, s Settings) *steady {
 	var lives []stability.Life
+	name := fmt.Sprint(alphas)
 	for k, of := range r.chosen {
 		if !slices.Contains(held, k) {
-			rows = append(rows, of...)
 			lives = append(lives, stability.Life{Tool: r.rows.Tool[of[0]], Rows: of})
+			name += fmt.Sprintf(" %d %q", len(of), r.rows.Tool[of[0]])
 		}
 	}
-	rank := stability.Rank(r.rows.Columns, r.rows.Row, lives)
+	s.Shared.mu.Lock()
+	fit, known := s.Shared.known[name]
+	if !known {
+		fit = sync.OnceValue(func() *steady { return r.fitSteady(lives, alphas, s) })
+		s.Shared.known[name] = fit
+	}
+	s.Shared.mu.Unlock()
+	return fit()
+}
+
+func (r *regression) fitSteady(lives []stability.Life, alphas []float64, set Settings) *steady {
+	var rows []int
+	for _, l := range lives {
+		rows = append(rows, l.Rows...)
+	}
+	rank := set.Shared.ranks.Rank(r.rows.Columns, r.rows.Row, lives)
 	rank.Exclude(r.excluded)
 	kept := rank.Kept()
 	if len(kept) == 0 {
@@ -71,7 +100,7 @@ func (r *regression) steady(held []int, alphas []float64, seed uint64) *steady {
 		grown = append(grown, row[:first]...)
 		roots[k] = math.Sqrt(r.rows.WearUM[i])
 	}
-	s.forest = forest(grown, first, roots, seed)
+	s.forest = forest(grown, first, roots, set.Seed)
 	for c := range factors {
 		factors[c] *= math.Sqrt(total / squares)
 	}

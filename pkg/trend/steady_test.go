@@ -37,7 +37,7 @@ func full(t testing.TB, rows *Rows) *Model {
 	m := r.all(30)
 	m.Parts, m.Reference = mixes[0], rows.referenced()
 	m.Median, m.Low, m.High, m.MostUM, m.Distance = 5, -1, 1, 1e9, 1e9
-	s := r.steady(nil, []float64{30}, 1)
+	s := r.steady(nil, []float64{30}, Settings{Seed: 1, Shared: NewShared()})
 	if s == nil {
 		t.Fatal("nothing follows the life of every tool")
 	}

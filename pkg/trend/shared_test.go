@@ -1,0 +1,34 @@
+package trend
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Of five tools that are left out one after the other, trees learn from each four, from each three, and in the end from all: 5, 10
+// and 1. What is shared changes nothing.
+func TestShared(t *testing.T) {
+	rows := lives(5, 40)
+	want, err := CrossValidate(t.Context(), rows, Settings{Seed: 3}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, choice, err := Fit(t.Context(), rows, Settings{Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Settings{Seed: 3, Shared: NewShared()}
+	for _, workers := range []int{1, 4} {
+		m, c, err := Fit(t.Context(), rows, s)
+		if err != nil || !reflect.DeepEqual(m, model) || !reflect.DeepEqual(c, choice) {
+			t.Errorf("%d workers: another model: %v", workers, err)
+		}
+		got, err := CrossValidate(t.Context(), rows, s, workers)
+		if err != nil || !reflect.DeepEqual(got.Estimates, want.Estimates) {
+			t.Errorf("%d workers: other estimates: %v", workers, err)
+		}
+		if n := len(s.Shared.known); n != 16 {
+			t.Errorf("%d workers: %d fits, want 16", workers, n)
+		}
+	}
+}
