@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,22 +129,30 @@ func TestDriftIsAdvised(t *testing.T) {
 	fresh := newBench(t, m)
 	fresh.records = maps.Clone(b.records)
 	fresh.restartUnder(machinetest.OneValue(t))
-	if d := fresh.window(at(seq, "D", false)); len(d.Advisories) != 1 || d.Advisories[0].State != event.Cleared {
+	if d := fresh.window(at(seq, "D", false)); len(d.Advisories) != 1 || d.Advisories[0].State != event.Cleared ||
+		!strings.HasSuffix(d.Advisories[0].Text, "is forgotten, the model is another") {
 		t.Errorf("under a model without drift: %+v", d.Advisories)
 	}
-	var last event.AlertState
+	b.m.Drift["gone"] = new(model.DriftMemory) // of a model that judges no tool any more
+	for _, t := range b.m.Tools {
+		t.Drifted = []string{"gone"}
+	}
+	var last event.Advisory
 	for i := range 12 {
 		name := string(rune('E' + i))
 		for range 4 {
 			w := at(seq, name, false)
 			seq++
 			for _, a := range b.window(w).Advisories {
-				last = a.State
+				last = a
 			}
 		}
 	}
-	if last != event.Cleared {
-		t.Errorf("after twelve tools as of training it is %q", last)
+	if last.State != event.Cleared || !strings.HasSuffix(last.Text, "is over") {
+		t.Errorf("after twelve tools as of training it is %+v", last)
+	}
+	if b.m.Drift["gone"] != nil || slices.ContainsFunc(b.m.Tools, func(t *Tool) bool { return slices.Contains(t.Drifted, "gone") }) {
+		t.Error("the drift of a model that is gone is remembered")
 	}
 }
 
