@@ -49,7 +49,7 @@ type Task struct {
 	// Nil: all count alike.
 	Weights []float64
 
-	// Of the rows: whether those of a group are in the order of time, and how worn each is, in
+	// Of the rows: whether the rows of a group are in the order of time, and how worn each is, in
 	// limits, or nil; and rows without a class. They matter as they do to networks, see
 	// [classify.FitTable].
 	Ordered    bool

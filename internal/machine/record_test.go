@@ -56,7 +56,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// A state that no machine can have is refused, whoever wrote it. What an older release left open is not.
+// A state that no machine can have is refused. What an older release left open is not.
 func TestLoadRefusesTheImpossible(t *testing.T) {
 	drifting, cycling := machinetest.WithWear(t), machinetest.Cycling(t)
 	machinetest.MeasureDrift(drifting)

@@ -72,7 +72,7 @@ func (j *Job) folds(rows rowTable, rng *rand.Rand) []classify.Fold {
 	return classify.GroupKFold(rows.Class, rows.group, 5, rng)
 }
 
-// randomFolds is how many folds choose the costs of a random split at most: its networks are like those of no other score, and the
+// randomFolds is how many folds choose the costs of a random split at most: no other score needs its networks, and the
 // figure is shown for comparison only.
 const randomFolds = 3
 

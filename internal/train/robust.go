@@ -288,7 +288,7 @@ func (b *robust) spoil(x []float32, columns []int, f card.Fault, i int, rng *ran
 		case card.Gain, card.Drift:
 			x[j] = float32(g.Scale(float64(x[j]), factor))
 		case card.Noise:
-			if !g.Decades { // noise is of the feature, whatever a gain does to it
+			if !g.Decades { // noise is of the feature, as if a gain multiplied it
 				g.Power = 1
 			}
 			x[j] = float32(g.Scale(float64(x[j]), math.Exp(factor*rng.NormFloat64())))

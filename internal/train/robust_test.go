@@ -159,7 +159,7 @@ func TestFaultsThatAreTried(t *testing.T) {
 	}
 }
 
-// A report and an exam have the table, whatever the number of workers, and the verdict has
+// A report and an exam have the table, the same with any number of workers, and the verdict has
 // its line.
 func TestRobustness(t *testing.T) {
 	var first []byte

@@ -51,7 +51,7 @@ func modesOf(relations []signal.Relation, mode model.Mode) []model.Mode {
 	return []model.Mode{model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff}
 }
 
-// bareOf returns the windows without a label that a fold learns from: those of tools that it
+// bareOf returns the windows without a label that a fold learns from: windows of tools that it
 // does not hold out, or with transductive all.
 func (t *rowTable) bareOf(transductive bool, fold classify.Fold) (out []int) {
 	held := make(map[string]bool)

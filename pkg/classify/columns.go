@@ -10,7 +10,7 @@ import (
 // share, by the lowest layer of the network: the fourth root of the sum of the squares of the weights of the
 // column's inputs. The weight of a column is in these twice: as the scale of its inputs, and because
 // learning moves the weights of an input in proportion to it. A column that did not count has 0.
-// On the turning recording the shares of sensors in the squares are those of Report.Weights to within 0.08.
+// On the turning recording the shares of sensors in the squares differ from the shares in Report.Weights by 0.08 at most.
 func (c *Classifier) ColumnWeights() []float64 {
 	lowest, _ := c.network.Layer(0)
 	out := make([]float64, c.Columns())

@@ -144,7 +144,7 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	return s, k, s.checkFor(k)
 }
 
-// Streams of seeds that follow from Settings.Seed. Those of networks follow from the rows that they learn from, see
+// Streams of seeds that follow from Settings.Seed. The seeds of networks follow from the rows that they learn from, see
 // subset.seed.
 const (
 	searchSeed = 1

@@ -42,7 +42,7 @@ func NewShared() *Shared {
 	return &Shared{networks: make(map[string]*once), encoders: make(map[encoderName]*Encoder)}
 }
 
-// encoder is FitEncoder, unless an encoder was fitted to the same rows before. Those of NormalScore are as large as their rows,
+// encoder is FitEncoder, unless an encoder was fitted to the same rows before. Encoders of kind NormalScore are as large as their rows,
 // and not kept.
 func (s *Shared) encoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 	if encoding == NormalScore {
@@ -108,7 +108,7 @@ func (s *Shared) train(ctx context.Context, keep Checkpoints, x dbn.Rows, y []in
 	return o.network, o.history, o.err
 }
 
-// seed returns the seed of a network that learns from d: of equal rows it is the same, whatever was held out before.
+// seed returns the seed of a network that learns from d: of equal rows it is the same, in any order of holding others out.
 func (d subset) seed(root uint64) uint64 {
 	h := fnv.New64a()
 	for _, rows := range []rowSet{d.rows, d.more} {

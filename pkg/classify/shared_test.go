@@ -9,7 +9,7 @@ import (
 )
 
 // Of four tools that are left out one after the other, networks learn from each three, from each two, and from all four: 4, 6 and 1,
-// and not 4 of three folds each with 3 more, and 5. Nothing says another thing for it, whoever trains how many at a time.
+// and not 4 of three folds each with 3 more, and 5. No result changes by it, with any number of workers.
 func TestSharedNetworks(t *testing.T) {
 	tb := wearing(3, 40, []string{"A", "B", "C", "D"}, []string{"E"})
 	s := quick()

@@ -86,7 +86,7 @@ func TestTaughtWithoutRules(t *testing.T) {
 	}
 }
 
-// Weights are those of the network that FitTable keeps.
+// Weights are the weights of the network that FitTable keeps.
 func TestWeighIsFits(t *testing.T) {
 	tb := wearing(1, 40, []string{"a", "b", "c"}, []string{"d"})
 	_, r := tableFitted(t, tb, quick())
