@@ -122,7 +122,7 @@ type Settings struct {
 	// time, with the phase, "train", and how much of it is done.
 	Progress func(phase string, done, total int)
 
-	root uint64 // Seed as the caller gave it; the seeds of folds follow from it
+	root uint64 // Seed as the caller gave it, before the folds of CrossValidateTable have their own
 }
 
 // CostSettings says how costs are chosen. The zero value is what measured best:

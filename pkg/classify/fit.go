@@ -144,12 +144,13 @@ func (s Settings) prepare(t *Table) (Settings, int, error) {
 	return s, k, s.checkFor(k)
 }
 
-// Streams of seeds that follow from Settings.Seed. The seeds of networks follow from the rows that they learn from, see
-// subset.seed.
+// Streams of seeds that follow from Settings.Seed.
 const (
-	searchSeed = 1
-	splitSeed  = 2
-	outerSeed  = 1 << 32 // and upwards, one for each fold of CrossValidateTable
+	networkSeed = iota
+	searchSeed
+	splitSeed
+	foldSeeds = 1 << 16 // and upwards, one for each inner fold
+	outerSeed = 1 << 32 // and upwards, one for each fold of CrossValidateTable
 )
 
 // fit is FitTable of K classes to a part of a table, with checked rows and settings.
@@ -244,12 +245,12 @@ func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s S
 		if fold == 0 {
 			var err error
 			x, more := d.view(v)
-			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, progress.of(i))
+			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, d.seed(s, networkSeed), progress.of(i))
 			return err
 		}
 		some := d.without(folds, fold-1, s.Transductive)
 		x, more := some.view(v)
-		t, err := train(ctx, some.lesson(x, more), k, set, progress.of(i))
+		t, err := train(ctx, some.lesson(x, more), k, set, some.seed(s, foldSeeds+uint64(fold-1)), progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
 		}
@@ -391,8 +392,7 @@ func loneClass(y []int, groups []string) (class int, group string) {
 }
 
 // train fits an encoder and a network to what l has, and to nothing else.
-func train(ctx context.Context, l lesson, k int, s Settings, progress func(string, int, int)) (member, error) {
-	seed := l.seed(s.root)
+func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
 	s.Network.Seed, s.Network.Progress = seed, progress
 	var held dbn.Matrix // that say when to stop
 	var err error

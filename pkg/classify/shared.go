@@ -108,8 +108,12 @@ func (s *Shared) train(ctx context.Context, keep Checkpoints, x dbn.Rows, y []in
 	return o.network, o.history, o.err
 }
 
-// seed returns the seed of a network that learns from d: of equal rows it is the same, in any order of holding others out.
-func (d subset) seed(root uint64) uint64 {
+// seed returns the seed of a network that learns from d: of equal rows it is the same, in any order of holding others out. Rows
+// without groups are dealt to folds at random, so that no two folds leave the same: there it is the seed of a stream of the fit.
+func (d subset) seed(s Settings, stream uint64) uint64 {
+	if d.of.Groups == nil {
+		return DeriveSeed(s.Seed, stream)
+	}
 	h := fnv.New64a()
 	for _, rows := range []rowSet{d.rows, d.more} {
 		for _, r := range rows.runs {
@@ -117,5 +121,5 @@ func (d subset) seed(root uint64) uint64 {
 		}
 		h.Write([]byte{0}) // no more of these
 	}
-	return DeriveSeed(root, h.Sum64())
+	return DeriveSeed(s.root, h.Sum64())
 }

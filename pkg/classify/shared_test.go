@@ -73,6 +73,7 @@ func TestRowsOnDiskAreNotShared(t *testing.T) {
 
 // The seed of a network follows from the rows that it learns from, in whichever order others were left out.
 func TestSeedOfRows(t *testing.T) {
+	one := Settings{root: 1, Seed: 5}
 	tb := wearing(3, 10, []string{"A", "B", "C"}, []string{"D", "E"})
 	d := tb.whole()
 	leave := func(d subset, groups ...string) subset {
@@ -89,16 +90,20 @@ func TestSeedOfRows(t *testing.T) {
 		}
 		return d
 	}
-	if a, b := leave(d, "A", "B").seed(1), leave(d, "B", "A").seed(1); a != b {
+	if a, b := leave(d, "A", "B").seed(one, 0), leave(d, "B", "A").seed(one, 7); a != b {
 		t.Errorf("seeds %d and %d of the same rows", a, b)
 	}
 	fewer := d
 	fewer.more = runOf(10)
-	seen := map[uint64]bool{d.seed(1): true}
-	for _, s := range []uint64{d.seed(2), leave(d, "A").seed(1), leave(d, "B").seed(1), leave(d, "C").seed(1), fewer.seed(1), (subset{of: tb, more: d.rows, rows: d.more}).seed(1)} {
+	seen := map[uint64]bool{d.seed(one, 0): true}
+	for _, s := range []uint64{d.seed(Settings{root: 2}, 0), leave(d, "A").seed(one, 0), leave(d, "B").seed(one, 0), leave(d, "C").seed(one, 0), fewer.seed(one, 0), (subset{of: tb, more: d.rows, rows: d.more}).seed(one, 0)} {
 		if seen[s] {
 			t.Errorf("seed %d of other rows", s)
 		}
 		seen[s] = true
+	}
+	tb.Groups = nil
+	if d.seed(one, 3) != DeriveSeed(5, 3) {
+		t.Error("without groups the seed is not the stream's")
 	}
 }
