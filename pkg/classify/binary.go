@@ -7,13 +7,14 @@ import (
 
 	"github.com/flank-tcm/flank/internal/littleendian"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // The binary form of a classifier, all numbers little-endian:
 //
 //	bytes  content
 //	4      "FCLS"
-//	4      version, 1
+//	4      version: 1, or 2 of a classifier with a guard
 //	4      number K of classes
 //	8·K    costs, float64
 //	1      encoding: 0 standard, 1 minmax, 2 normalscore, 3 bins, 4 committee;
@@ -23,11 +24,14 @@ import (
 //	         8     the value that stands for a missing one, float64
 //	         4+8·n number of knots and the knots, float64
 //	         4+8·n number of values and the values, float64
+//	       with a guard
+//	4+n    length of the guard and the guard, in the form of pkg/vote
 //	rest   the network, in the form of pkg/dbn
 const (
-	binaryMagic   = "FCLS"
-	binaryVersion = 1
-	maxColumns    = 1 << 20
+	binaryMagic    = "FCLS"
+	binaryVersion  = 1
+	guardedVersion = 2
+	maxColumns     = 1 << 20
 )
 
 // AppendBinary appends the binary form of the classifier to b. Equal
@@ -39,9 +43,16 @@ func (c *Classifier) AppendBinary(b []byte) ([]byte, error) {
 	}
 	le := binary.LittleEndian
 	b = append(b, binaryMagic...)
-	b = le.AppendUint32(b, binaryVersion)
-	b = littleendian.AppendFloats(b, c.costs)
-	return c.network.AppendBinary(appendEncoder(b, c.encoder))
+	if c.guard == nil {
+		b = littleendian.AppendFloats(le.AppendUint32(b, binaryVersion), c.costs)
+		return c.network.AppendBinary(appendEncoder(b, c.encoder))
+	}
+	guard, err := c.guard.AppendBinary(nil)
+	if err != nil {
+		return b, fmt.Errorf("classify: %w", err)
+	}
+	b = appendEncoder(littleendian.AppendFloats(le.AppendUint32(b, guardedVersion), c.costs), c.encoder)
+	return c.network.AppendBinary(append(le.AppendUint32(b, uint32(len(guard))), guard...))
 }
 
 func appendEncoder(b []byte, e *Encoder) []byte {
@@ -80,13 +91,19 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("classify: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
-	if v := r.Uint32(); v != binaryVersion && !r.Short {
-		return fmt.Errorf("classify: %w: its version is %d, this program reads %d", ErrCorrupt, v, binaryVersion)
+	version := r.Uint32()
+	if version != binaryVersion && version != guardedVersion && !r.Short {
+		return fmt.Errorf("classify: %w: its version is %d, this program reads %d and %d", ErrCorrupt, version, binaryVersion, guardedVersion)
 	}
 	read := Classifier{costs: CostVector(r.Floats())}
 	encoder, err := readEncoder(r)
 	if err != nil {
 		return err
+	}
+	if version == guardedVersion {
+		if read.guard, err = readGuard(r, encoder.Columns(), len(read.costs)); err != nil {
+			return err
+		}
 	}
 	if r.Short {
 		return fmt.Errorf("classify: %w: it ends in the middle, after %d bytes", ErrCorrupt, len(b))
@@ -105,6 +122,22 @@ func (c *Classifier) UnmarshalBinary(b []byte) error {
 	}
 	*c = read
 	return nil
+}
+
+// readGuard reads the guard of a classifier of so many columns and classes.
+func readGuard(r *littleendian.Reader, columns, classes int) (*vote.Guard, error) {
+	n := r.Uint32()
+	if int64(n) > int64(len(r.Rest)) {
+		return nil, fmt.Errorf("classify: %w: a guard of %d bytes, %d are left", ErrCorrupt, n, len(r.Rest))
+	}
+	g := new(vote.Guard)
+	if err := g.UnmarshalBinary(r.Bytes(int(n))); err != nil {
+		return nil, fmt.Errorf("classify: %w: %w", ErrCorrupt, err)
+	}
+	if g.Columns() != columns || classes != 2 {
+		return nil, fmt.Errorf("classify: %w: a guard of %d features and two classes with %d features and %d classes", ErrCorrupt, g.Columns(), columns, classes)
+	}
+	return g, nil
 }
 
 func readEncoder(r *littleendian.Reader) (*Encoder, error) {

@@ -34,6 +34,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // The two classes of a tool.
@@ -57,6 +58,17 @@ var (
 	ErrSettings = errors.New("unusable setting")
 	// ErrCorrupt: bytes are not a classifier that AppendBinary wrote.
 	ErrCorrupt = errors.New("not a classifier")
+)
+
+// Guard says whether a network is bounded.
+type Guard string
+
+// The settings of a guard.
+const (
+	GuardOff Guard = "off"
+	// GuardVote lets the median of models of a sensor or two bound the network, so that one sensor that fails or
+	// changes its gain does not turn it over, see package vote.
+	GuardVote Guard = "vote"
 )
 
 // Settings says how a classifier is fitted. A zero field takes the default that its
@@ -113,6 +125,9 @@ type Settings struct {
 	// trainings that take long; those that it has already are not trained again,
 	// or not from the beginning. It never changes a result.
 	Keep Checkpoints
+
+	// Guard says whether a vote of sensors bounds the network; default GuardOff. It takes a Table with Sensors.
+	Guard Guard
 
 	// Shared, if not nil, has the networks of fits before, so that one that would be the same is
 	// not trained again. Otherwise each call has one for its folds. It never changes a result.
@@ -278,6 +293,8 @@ func (s Settings) check() error {
 		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
 	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
 		return wrong("stability", "%q: must be %q or %q", s.Stability, StabilityAuto, StabilityOff)
+	case s.Guard != "" && s.Guard != GuardOff && s.Guard != GuardVote:
+		return wrong("guard", "%q: must be %q or %q", s.Guard, GuardOff, GuardVote)
 	case s.Bins < 1 || s.Bins > maxBins:
 		return wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)
 	case s.Workers < 1:
@@ -295,6 +312,7 @@ type Classifier struct {
 	encoder *Encoder
 	network *dbn.Network
 	costs   CostVector
+	guard   *vote.Guard // nil without one
 }
 
 // Columns returns the number of features of a row.
@@ -320,6 +338,10 @@ func (c *Classifier) Decide(posterior []float64) int { return c.costs.Decide(pos
 // Score returns how much speaks against the first class, see [CostVector.Score].
 func (c *Classifier) Score(posterior []float64) float64 { return c.costs.Score(posterior) }
 
+// Guard returns what bounds the network, nil if nothing does. Where there is one, it has a
+// part in every posterior: the network alone says something else.
+func (c *Classifier) Guard() *vote.Guard { return c.guard }
+
 // Scorer computes posteriors row by row without allocating. It is not safe for
 // concurrent use; several scorers of one classifier are.
 type Scorer struct {
@@ -327,16 +349,23 @@ type Scorer struct {
 	network   *dbn.Scorer
 	inputs    []float32
 	posterior []float64
+	costs     CostVector
+	guard     *vote.Scorer // nil without a guard
 }
 
 // NewScorer returns a Scorer with its own scratch memory.
 func (c *Classifier) NewScorer() *Scorer {
-	return &Scorer{
+	s := &Scorer{
 		encoder:   c.encoder,
 		network:   c.network.NewScorer(),
 		inputs:    make([]float32, c.encoder.Inputs()),
-		posterior: make([]float64, c.Classes()),
+		posterior: make([]float64, c.network.Classes()),
+		costs:     c.costs,
 	}
+	if c.guard != nil {
+		s.guard = c.guard.NewScorer()
+	}
+	return s
 }
 
 // Posterior returns P(y=j|row) for each class j, valid until the next call. A
@@ -345,8 +374,19 @@ func (c *Classifier) NewScorer() *Scorer {
 // has columns.
 func (s *Scorer) Posterior(row []float32) []float64 {
 	s.encoder.EncodeTo(s.inputs, row)
-	for j, p := range s.network.Posterior(s.inputs) {
+	return s.bounded(s.network.Posterior(s.inputs), row)
+}
+
+// bounded returns the network's posterior of a row as the guard, if there is one, bounds it. Where all
+// experts abstain it is the network's.
+func (s *Scorer) bounded(network, row []float32) []float64 {
+	for j, p := range network {
 		s.posterior[j] = float64(p)
+	}
+	if s.guard != nil {
+		if j := s.guard.Judge(row, nil, s.costs.Score(s.posterior)); j.Voting > 0 {
+			s.costs.set(s.posterior, j.Margin)
+		}
 	}
 	return s.posterior
 }

@@ -34,7 +34,7 @@ func (c *Classifier) ColumnWeights() []float64 {
 // ScoreTo stores in dst how much speaks against the first class in each row of x, see
 // CostVector.Score. Dst has an entry for each row. NaN in x is a missing value.
 func (c *Classifier) ScoreTo(dst []float64, x dbn.Matrix) {
-	err := eachPosterior(x, c.encoder, c.network, func(i int, p []float64) { dst[i] = c.Score(p) })
+	err := c.eachPosterior(x, func(i int, p []float64) { dst[i] = c.Score(p) })
 	if err != nil {
 		panic("classify: ScoreTo: " + err.Error()) // rows in memory can always be read
 	}

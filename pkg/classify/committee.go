@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/stability"
 )
 
 // Member is one network of a [Committee], as its Report names it.
@@ -20,6 +21,7 @@ type member struct {
 	network *dbn.Network
 	history *dbn.History
 	weights *Weights
+	columns *stability.Columns // nil where columns are not weighed
 }
 
 // shareSteps is how finely shares are looked for: a share is a multiple of

@@ -11,23 +11,25 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // Report says what a fit saw and did, and what it warns of.
 type Report struct {
-	Rows        int        `json:"rows"`
-	Columns     int        `json:"columns"`
-	Inputs      int        `json:"inputs"` // of the network, after encoding
-	ClassCounts []int      `json:"class_counts"`
-	Groups      int        `json:"groups"`            // 0 if rows have none
-	Constant    []int      `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
-	Empty       []int      `json:"empty_columns"`     // constant ones without any value
-	Imputed     int        `json:"imputed_cells"`     // missing values, encoded as their column's mean
-	Members     []Member   `json:"members,omitempty"` // of a Committee
-	Costs       CostReport `json:"costs"`
-	Weights     *Weights   `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
-	Unlabelled  *Bare      `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
-	Between     int        `json:"between,omitempty"`    // rows put where wear jumps over the limit, for fine-tuning
+	Rows        int          `json:"rows"`
+	Columns     int          `json:"columns"`
+	Inputs      int          `json:"inputs"` // of the network, after encoding
+	ClassCounts []int        `json:"class_counts"`
+	Groups      int          `json:"groups"`            // 0 if rows have none
+	Constant    []int        `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
+	Empty       []int        `json:"empty_columns"`     // constant ones without any value
+	Imputed     int          `json:"imputed_cells"`     // missing values, encoded as their column's mean
+	Members     []Member     `json:"members,omitempty"` // of a Committee
+	Costs       CostReport   `json:"costs"`
+	Weights     *Weights     `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
+	Unlabelled  *Bare        `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
+	Guard       *vote.Report `json:"guard,omitempty"`      // nil if none was asked for
+	Between     int          `json:"between,omitempty"`    // rows put where wear jumps over the limit, for fine-tuning
 
 	// Of the Views of a table, if it has any: the one that was kept, and what each
 	// gave on rows held out.
@@ -207,8 +209,11 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 	if r.Costs.Temperature != 1 {
 		c.network = c.network.Temper(r.Costs.Temperature)
 	}
+	if err := l.guard(ctx, c, kept.trained[0].columns, d.log(r.view), s, r); err != nil {
+		return nil, nil, err
+	}
 	training := score.NewAssessor(r.ClassCounts)
-	if err := eachPosterior(l.x, c.encoder, c.network, func(i int, p []float64) { training.Add(y[i], c.Decide(p), p) }); err != nil {
+	if err := c.eachPosterior(l.x, func(i int, p []float64) { training.Add(y[i], c.Decide(p), p) }); err != nil {
 		return nil, nil, err
 	}
 	r.Training = training.Summary()
@@ -331,15 +336,21 @@ func keepCosts(ctx context.Context, own func() (judged, error), d judged, folds 
 		return nil, err
 	}
 	r.Posterior = d.posterior
-	scored := score.NewAssessor(d.counts)
-	for i, label := range d.y {
-		scored.Add(label, costs.Decide(d.row(i)), d.row(i))
-	}
-	r.Held = scored.Summary()
+	r.Held = scoresOf(costs, d.posterior, d.y)
 	if r.Held.GMean == 0 {
 		r.warn("no costs separate the classes on the posteriors they are chosen on: check features and labels")
 	}
 	return costs, nil
+}
+
+// scoresOf scores what costs decide on posteriors of rows of classes y.
+func scoresOf(costs CostVector, posterior []float64, y []int) score.Summary {
+	scored, k := score.NewAssessor(countClasses(y)), len(costs)
+	for i, label := range y {
+		p := posterior[i*k : (i+1)*k]
+		scored.Add(label, costs.Decide(p), p)
+	}
+	return scored.Summary()
 }
 
 // innerFolds returns the folds whose held-out posteriors costs are chosen on:
@@ -418,7 +429,7 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		return member{}, err
 	}
 	var weights []float64
-	weights, t.weights = l.weigh(s, labelled, unlabelled)
+	weights, t.weights, t.columns = l.weigh(s, labelled, unlabelled)
 	in := t.encoder.liveInputs(weights)
 	if held.Rows > 0 {
 		v := in.of(held).(dbn.Matrix)

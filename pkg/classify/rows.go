@@ -161,15 +161,18 @@ func (e *Encoder) encodeAll(x dbn.Matrix) dbn.Matrix {
 // eachPosterior calls visit with the posterior of every row of x, by its index;
 // it is only lent.
 func eachPosterior(x dbn.Rows, encoder *Encoder, network *dbn.Network, visit func(i int, p []float64)) error {
-	wide := make([]float64, network.Classes())
-	return eachChunk(x, func(from int, c dbn.Matrix) error {
-		p := dbn.NewMatrix(c.Rows, len(wide))
-		network.PosteriorTo(p, encoder.encodeAll(c))
-		for i := range c.Rows {
-			for j, v := range p.Row(i) {
-				wide[j] = float64(v)
-			}
-			visit(from+i, wide)
+	return (&Classifier{encoder: encoder, network: network}).eachPosterior(x, visit)
+}
+
+// eachPosterior calls visit with the posterior of every row of x, by its index, which the guard has bounded;
+// it is only lent.
+func (c *Classifier) eachPosterior(x dbn.Rows, visit func(i int, p []float64)) error {
+	s := c.NewScorer()
+	return eachChunk(x, func(from int, chunk dbn.Matrix) error {
+		p := dbn.NewMatrix(chunk.Rows, len(s.posterior))
+		c.network.PosteriorTo(p, c.encoder.encodeAll(chunk))
+		for i := range chunk.Rows {
+			visit(from+i, s.bounded(p.Row(i), chunk.Row(i)))
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // Table is what a classifier is fitted to and scored on: rows with a class, and
@@ -31,6 +32,11 @@ type Table struct {
 
 	Unlabelled Unlabelled
 
+	// Sensors are what columns come from, for a guard, and Log says of each column whether it is the
+	// logarithm of a ratio to the tool's reference, see vote.Table; nil if that is not known. With Views, each has its own Log.
+	Sensors []vote.Sensor
+	Log     []bool
+
 	// Views are ways to prepare the rows, of which Fit keeps the best, see [View]. If
 	// there are any, X is only looked at for its shape.
 	Views []View
@@ -54,6 +60,8 @@ type View struct {
 	// needs to learn it may learn from the given rows only, which are indices into
 	// either and ascend. Unlabelled is nil if the table has no such rows.
 	Rows func(labelled, unlabelled []int) (x, more dbn.Rows)
+	// Log returns the Table's Log of the rows that Rows returns; nil: none are logarithms.
+	Log func(labelled, unlabelled []int) []bool
 }
 
 // check reports a table that cannot be fitted to, and returns the number K of
@@ -146,6 +154,17 @@ func (d subset) view(v int) (x, more dbn.Rows) {
 		return d.of.X, d.of.Unlabelled.X
 	}
 	return d.of.Views[v].Rows(d.rows.list(), d.more.list())
+}
+
+// log returns which columns of the view v are logarithms.
+func (d subset) log(v int) []bool {
+	switch {
+	case len(d.of.Views) == 0:
+		return d.of.Log
+	case d.of.Views[v].Log == nil:
+		return nil
+	}
+	return d.of.Views[v].Log(d.rows.list(), d.more.list())
 }
 
 // lesson is what one network learns from.

@@ -289,9 +289,9 @@ func TestViews(t *testing.T) {
 		views []View
 		want  string
 	}{
-		{[]View{{"plain", plain}, {"noise", bad}}, "plain"},
-		{[]View{{"noise", bad}, {"plain", plain}}, "plain"},
-		{[]View{{"plain", plain}, {"the same", plain}}, "plain"},
+		{[]View{{Name: "plain", Rows: plain}, {Name: "noise", Rows: bad}}, "plain"},
+		{[]View{{Name: "noise", Rows: bad}, {Name: "plain", Rows: plain}}, "plain"},
+		{[]View{{Name: "plain", Rows: plain}, {Name: "the same", Rows: plain}}, "plain"},
 	} {
 		tb.Views, held = tc.views, ""
 		c, r := tableFitted(t, tb, quick())
@@ -299,7 +299,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("kept %q of %v", r.View, r.Views)
 		}
 		three := wearing(4, 24, []string{"A", "B", "C"}, []string{"E"})
-		three.Views = []View{{"noise", func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise(three.X.(dbn.Matrix)), noise(more) }}, {"plain", nil}}
+		three.Views = []View{{Name: "noise", Rows: func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise(three.X.(dbn.Matrix)), noise(more) }}, {Name: "plain", Rows: nil}}
 		if _, r := tableFitted(t, three, quick()); r.View != "noise" || len(r.Views) > 0 {
 			t.Errorf("three worn groups: %q was kept of %v, want the first untried", r.View, r.Views)
 		}
@@ -326,7 +326,7 @@ func TestScoreViews(t *testing.T) {
 		noise.Data[i] = rng.Float32()
 	}
 	plainRows := func(_, _ []int) (dbn.Rows, dbn.Rows) { return x, nil }
-	tb.Views = []View{{"noise", func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise, nil }}, {"plain", plainRows}, {"the same", plainRows}}
+	tb.Views = []View{{Name: "noise", Rows: func(_, _ []int) (dbn.Rows, dbn.Rows) { return noise, nil }}, {Name: "plain", Rows: plainRows}, {Name: "the same", Rows: plainRows}}
 	folds := LeaveOneGroupOut(tb.Groups)
 	var phases []int
 	s := quick()

@@ -59,6 +59,6 @@ func (t *Table) Weigh(s Settings) ([]float64, error) {
 	}
 	s = s.withDefaults()
 	s.Shared = NewShared()
-	weights, _ := t.whole().weigh(s, labelled, unlabelled)
+	weights, _, _ := t.whole().weigh(s, labelled, unlabelled)
 	return weights, nil
 }

@@ -77,7 +77,7 @@ func CrossValidateTable(ctx context.Context, t *Table, s Settings, folds []Fold)
 		}
 		v.Reports[f], v.Classifiers[f] = report, c
 		x, _ := d.view(report.view)
-		err = eachPosterior(part(x, test), c.encoder, c.network, func(i int, p []float64) {
+		err = c.eachPosterior(part(x, test), func(i int, p []float64) {
 			i = test.row(i)
 			copy(v.Posterior[i*k:], p)
 			v.Fold[i], v.Decision[i], v.Score[i] = f, c.Decide(p), c.Score(p)

@@ -45,8 +45,8 @@ type ColumnWeight struct {
 
 // weigh returns how much each column counts, given samples of d's rows with a class and
 // without: a weight for each column. Where columns are not weighed, it is 1, and 0 for
-// Settings.Exclude. The Weights say why, or which columns count.
-func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights) {
+// Settings.Exclude. The Weights say why, or which columns count; the Columns are nil in the first case.
+func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weights, *stability.Columns) {
 	_, cols := d.of.X.Shape()
 	w := &Weights{}
 	weights := slices.Repeat([]float64{1}, cols)
@@ -60,7 +60,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		w.Off = "the rows have no order of time within a tool"
 	}
 	if w.Off != "" {
-		return weights, w
+		return weights, w, nil
 	}
 	lives := d.lives(labelled, unlabelled)
 	ended := d.ended()
@@ -71,7 +71,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 	}
 	if w.Ended < stability.LeastTools {
 		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
-		return weights, w
+		return weights, w, nil
 	}
 	c := s.Shared.ranks.Rank(cols, func(i int) []float32 {
 		if i < labelled.x.Rows {
@@ -83,13 +83,13 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 	kept := c.Kept()
 	if len(kept) == 0 {
 		w.Off = "no column follows the life of every tool"
-		return weights, w
+		return weights, w, nil
 	}
 	w.Tools = c.Tools
 	for _, j := range kept {
 		w.Columns = append(w.Columns, ColumnWeight{Column: j, Weight: c.Weight[j], Mean: c.Mean[j], SD: c.SD[j], Rho: c.Rho[j]})
 	}
-	return c.Weight, w
+	return c.Weight, w, c
 }
 
 // lives returns the sampled rows of each group in the order of time. Rows with a class

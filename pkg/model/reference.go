@@ -259,6 +259,25 @@ func (s ReferenceSpec) Relate(dst, features, center []float32, relations []signa
 	}
 }
 
+// Logs says of each feature whether Relate makes it the logarithm of its ratio to the reference; nil if none. The
+// relations are Relate's.
+func (s ReferenceSpec) Logs(relations []signal.Relation) []bool {
+	out, some := make([]bool, len(relations)), false
+	for i := range out {
+		switch s.Mode {
+		case ReferenceLog:
+			out[i] = s.Positive[i] == '1'
+		case ReferenceKind, ReferenceAuto:
+			out[i] = relations[i] == signal.LogRatio
+		}
+		some = some || out[i]
+	}
+	if !some {
+		return nil
+	}
+	return out
+}
+
 // undo returns the feature i that Relate makes x of, with the same center and relations,
 // where x is not at a limit and the feature was not below LogFloor. It is NaN if the
 // reference has never seen the feature.

@@ -174,12 +174,21 @@ func (s *Scorer) Judge(row []float32, failed []bool, score float64) Judgement {
 	}
 	j := Judgement{Vote: s.vote(row, failed), Voting: len(s.sorted)}
 	j.Sensor = s.disagreeing()
-	j.Margin = j.Vote - g.cut
-	if network := math.Log(score) - math.Log1p(-score); network == network && !anyOf(failed) {
-		j.Margin += min(max(network-j.Margin, -g.bound), g.bound)
+	if anyOf(failed) {
+		score = math.NaN()
 	}
+	j.Margin = g.Bounded(j.Vote, score)
 	j.Score = scoreOf(j.Margin)
 	return j
+}
+
+// Bounded returns the guarded margin of a vote and of a network's score, in log odds; of a score that is NaN the vote's.
+func (g *Guard) Bounded(vote, score float64) float64 {
+	margin := vote - g.cut
+	if network := math.Log(score) - math.Log1p(-score); network == network {
+		margin += min(max(network-margin, -g.bound), g.bound)
+	}
+	return margin
 }
 
 // scoreOf returns σ(margin), below 0.5 for any margin below 0.

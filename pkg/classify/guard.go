@@ -1,0 +1,58 @@
+package classify
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/stability"
+	"github.com/flank-tcm/flank/pkg/vote"
+)
+
+// guard gives c, which has its costs, a guard that learns from l, in which the given columns are logarithms, and lets the guard
+// bound the posteriors of rows held out too. The report says what the guard is made of, or why there is none.
+func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Columns, log []bool, s Settings, r *Report) error {
+	off := func(why string) error {
+		r.Guard = &vote.Report{Off: why}
+		return nil
+	}
+	x, inMemory := l.x.(dbn.Matrix)
+	switch {
+	case s.Guard != GuardVote:
+		return nil
+	case !inMemory:
+		return off("the rows are not in memory")
+	case l.of.Groups == nil || !l.of.Ordered:
+		return off("the rows have no order of time within a tool")
+	}
+	t := vote.Table{X: x, Y: l.y, Groups: l.groups(), Log: log, Sensors: l.of.Sensors}
+	if columns != nil {
+		t.Weights = func(without []string) []float64 {
+			rest := columns.Without(without)
+			rest.Exclude(s.Exclude)
+			return rest.Weight
+		}
+	}
+	g, report, err := vote.Fit(ctx, t, vote.Settings{})
+	if err != nil {
+		return fmt.Errorf("a guard: %w", err)
+	}
+	if r.Guard = report; g == nil {
+		return nil
+	}
+	c.guard = g
+	for i := range l.y {
+		p := r.Posterior[2*i : 2*i+2]
+		c.costs.set(p, g.Bounded(report.Held[i], c.Score(p)))
+	}
+	r.Held = scoresOf(c.costs, r.Posterior, l.y)
+	return nil
+}
+
+// set stores in posterior, of two classes, what the costs give a score of which the log odds are margin.
+func (c CostVector) set(posterior []float64, margin float64) {
+	w := c.logWeights()
+	posterior[1] = 1 / (1 + math.Exp(w[1]-w[0]-margin))
+	posterior[0] = 1 / (1 + math.Exp(margin-w[1]+w[0]))
+}
