@@ -166,7 +166,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.Robustness.Words(), r.modesText(), r.followers(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.Robustness.Words(), r.modesText(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

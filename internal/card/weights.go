@@ -25,6 +25,22 @@ func (r *Report) SetFit(fit *classify.Report, columns []string, exclude []int) {
 	}
 }
 
+// guard says on one line what bounds the network; nothing if nothing was asked for.
+func (r *Report) guard() string {
+	g := r.Fit.Guard
+	switch {
+	case g == nil:
+		return ""
+	case g.Off != "":
+		return "no guard: " + g.Off
+	}
+	names := make([]string, len(g.Sensors))
+	for i, s := range g.Sensors {
+		names[i] = s.Name
+	}
+	return fmt.Sprintf("a guard of %d experts bounds the network, of the sensors %s", len(g.Experts), Listed(names))
+}
+
 // followers says on one line how many features count, and which most.
 func (r *Report) followers() string {
 	const most = 5 // that are named
@@ -55,6 +71,9 @@ func (r *Report) followersTo(p *page) {
 	p.section("features", "What follows wear in every tool")
 	if len(r.Excluded) > 0 {
 		p.text("Excluded by `exclude` in `train.yaml`, so that they do not count: %s.", Some(r.Excluded))
+	}
+	if g := r.guard(); g != "" {
+		p.text("%s%s.", strings.ToUpper(g[:1]), g[1:])
 	}
 	if w == nil {
 		return

@@ -16,8 +16,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// metadata are the facts that both forms carry, as texts by name.
+// metadata are the facts that both forms carry, as texts by name. It returns an error for a model with a guard, which neither
+// form has.
 func metadata(m *model.Model) ([][2]string, error) {
+	if m.Classifier.Guard() != nil {
+		return nil, fmt.Errorf("export: model %s has a guard, and the forms have the network only, which says something else of a sensor that fails: train it with `guard: \"off\"`", m.ID())
+	}
 	features, err := json.Marshal(m.NewJudge().FeatureNames())
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)

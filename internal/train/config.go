@@ -39,7 +39,10 @@ type Config struct {
 	// tool; see classify.Settings. Features whose names match one of Exclude do not count
 	// at all; * stands for any characters.
 	Stability classify.Stability `yaml:"stability" json:"stability,omitempty"`
-	Exclude   []string           `yaml:"exclude" json:"exclude,omitempty"`
+
+	// Guard says whether a vote of sensors bounds the network; default "off".
+	Guard   classify.Guard `yaml:"guard" json:"guard,omitempty"`
+	Exclude []string       `yaml:"exclude" json:"exclude,omitempty"`
 
 	// Ignore names columns of tables that are left out when they are read, with * for any
 	// characters: text, and what is not a feature.
@@ -139,6 +142,7 @@ func (c *Config) Settings(workers int) classify.Settings {
 		Balance:      n.FineTune.Balance,
 		EarlyStop:    n.FineTune.EarlyStopping,
 		Stability:    c.Stability,
+		Guard:        c.Guard,
 		Transductive: c.Evaluate.Transductive,
 		Costs:        c.Costs,
 		Seed:         c.Seed,

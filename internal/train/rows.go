@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // rowTable is the feature table that is learnt from: every row has a class.
@@ -61,6 +62,11 @@ type rowTable struct {
 	modes *rowTable
 
 	exclude []int // columns that do not count
+
+	// sensors are what columns come from, and logs says which columns are logarithms of ratios to the reference, once
+	// rows are relative to it; nil if none is.
+	sensors []vote.Sensor
+	logs    []bool
 
 	// Of rows that are relative and not many: features before the reference, and what
 	// says which reference each row has.

@@ -374,7 +374,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			t.plain, t.was = slices.Clone(t.Data), t.rel
 		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
-		t.rel = nil
+		t.logs, t.rel = m.Reference.Logs(t.rel.relations), nil
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		if !large {
 			t.plain, t.was = slices.Clone(t.Data), t.rel
@@ -397,7 +397,7 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 	l.watch = watch
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
-	t.rel = &relative{relations: l.judge.Relations(), least: l.least}
+	t.rel, t.sensors = &relative{relations: l.judge.Relations(), least: l.least}, sensorsOf(t.Columns, l.judge.Origins())
 	for _, os := range found {
 		for i := range os {
 			o := &os[i]

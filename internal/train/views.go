@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
@@ -12,6 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/stability"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // bare is the windows that are fit for judging and have no label.
@@ -115,8 +118,12 @@ func (t *rowTable) views(windows int) []classify.View {
 	}
 	var out []classify.View
 	for _, mode := range t.rel.modes {
-		out = append(out, classify.View{Name: string(mode), Rows: func(labelled, unlabelled []int) (x, more dbn.Rows) {
-			s := t.referenceSpec(t.rel, mode, windows, labelled, unlabelled)
+		of := func(labelled, unlabelled []int) model.ReferenceSpec {
+			return t.referenceSpec(t.rel, mode, windows, labelled, unlabelled)
+		}
+		log := func(labelled, unlabelled []int) []bool { return of(labelled, unlabelled).Logs(t.rel.relations) }
+		out = append(out, classify.View{Name: string(mode), Log: log, Rows: func(labelled, unlabelled []int) (x, more dbn.Rows) {
+			s := of(labelled, unlabelled)
 			rows := dbn.NewMatrix(t.Rows(), len(t.Columns))
 			t.relate(s, rows.Data, t.Data, t.rel.tool)
 			if len(t.bare.group) == 0 {
@@ -136,8 +143,50 @@ func (t *rowTable) settle(mode model.Mode, windows int) model.ReferenceSpec {
 	s := t.referenceSpec(t.rel, mode, windows, places(len(t.group)), places(len(t.bare.group)))
 	t.relate(s, t.Data, t.Data, t.rel.tool)
 	t.relate(s, t.bare.data, t.bare.data, t.bare.tool)
-	t.rel = nil
+	t.logs, t.rel = s.Logs(t.rel.relations), nil
 	return s
+}
+
+// sensorsOf groups features by the sensor that they come from, for a guard. Features of two sensors belong to none.
+func sensorsOf(names []string, origins []signal.FeatureOrigin) []vote.Sensor {
+	of := make([]string, len(origins))
+	for j, o := range origins {
+		if of[j] = o.Sensor; o.Other != "" && o.Other != o.Sensor {
+			of[j] = ""
+		}
+	}
+	var out []vote.Sensor
+	for _, s := range stability.Sensors(of) {
+		if s.Name == "" {
+			continue
+		}
+		v := vote.Sensor{Name: s.Name, Columns: s.Columns}
+		for _, j := range s.Columns {
+			v.Kinds = append(v.Kinds, kindOf(names[j], origins[j].Gain))
+			if v.Unit == "" && v.Kinds[len(v.Kinds)-1] != vote.Other {
+				v.Unit = origins[j].Group
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// kindOf returns what a feature of that name is of its sensor's signal: a level is one if its name says which.
+func kindOf(name string, g signal.Gain) vote.Kind {
+	if g.Power != 1 || g.Decades {
+		return vote.Other
+	}
+	name = strings.ToLower(name)
+	switch name[strings.LastIndexAny(name, "_.")+1:] {
+	case "rms":
+		return vote.RMS
+	case "mean", "average", "avg", "abs":
+		return vote.Mean
+	case "max", "peak", "p2p", "pp", "ptp":
+		return vote.Max
+	}
+	return vote.Other
 }
 
 func places(n int) []int {
@@ -150,7 +199,7 @@ func places(n int) []int {
 
 // lessons returns the rows as the classifier learns from them.
 func (t *rowTable) lessons(windows int) *classify.Table {
-	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Views: t.views(windows)}
+	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Sensors: t.sensors, Log: t.logs, Views: t.views(windows)}
 	switch n := len(t.bare.group); {
 	case n == 0:
 	case t.bare.onDisk != nil:
