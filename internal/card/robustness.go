@@ -88,6 +88,8 @@ type Robustness struct {
 	Note   string `json:"note,omitempty"`   // why nothing was measured; then there is nothing else
 	Remedy string `json:"remedy,omitempty"` // what to do to have it measured
 
+	Guarded bool `json:"guarded,omitempty"` // a guard bounds the network of the model
+
 	Tools int `json:"tools"`
 	Worn  int `json:"worn"` // tools that get worn
 
@@ -318,7 +320,11 @@ func (e *Evidence) robustness() Reason {
 	}
 	r.Because += fmt.Sprintf("; %d of %s %s an alarm or a tenth of the G-mean, and the mean is %s", len(broken), count(n, "trial with one sensor wrong", "trials with one sensor wrong"), lose, Figure(b.Mean))
 	sensor := worst.Sensors[0]
-	r.Do = fmt.Sprintf("check mounting, cable and calibration of %s whenever the machine is serviced, and watch it on the page; record tools with a second sensor that follows wear, or see with `exclude` in train.yaml whether a model without %s does as well", sensor, sensor)
+	guard := "train with `guard: vote`, which bounds what one sensor can do; "
+	if b.Guarded {
+		guard = ""
+	}
+	r.Do = guard + fmt.Sprintf("check mounting, cable and calibration of %s whenever the machine is serviced, and watch it on the page; record tools with a second sensor that follows wear, or see with `exclude` in train.yaml whether a model without %s does as well", sensor, sensor)
 	return r
 }
 

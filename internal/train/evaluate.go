@@ -183,6 +183,7 @@ func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, er
 	if out.Note != "" {
 		return out, nil
 	}
+	out.Guarded = m.Classifier.Guard() != nil
 	b, why := newRobust(&r.rows, m.NewJudge().Origins(), r.score, m.Provenance.Seed)
 	if why != "" {
 		return card.NotRobust(why, "evaluate it on fewer windows"), nil

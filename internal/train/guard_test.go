@@ -66,7 +66,7 @@ func TestGuardedModel(t *testing.T) {
 		if m.Classifier.Guard() == nil || r.Fit.Guard.Off != "" {
 			t.Fatalf("%s: %+v", mode, r.Fit.Guard)
 		}
-		if r.Pooled.GMean < 0.9 || r.Robustness.Worst < 0.8 {
+		if r.Pooled.GMean < 0.9 || r.Robustness.Worst < 0.8 || !r.Robustness.Guarded {
 			t.Errorf("%s: G-mean %v on tools held out, %v with the worst sensor", mode, r.Pooled.GMean, r.Robustness.Worst)
 		}
 		if want := "experts bounds the network, of the sensors "; !strings.Contains(r.Summary(), want) || !strings.Contains(cardText(t, r), want) {

@@ -94,6 +94,7 @@ func (j *Job) robustness(ctx context.Context, rows rowTable, m *model.Model, v *
 	if out.Note != "" {
 		return out, nil
 	}
+	out.Guarded = slices.ContainsFunc(v.Classifiers, func(c *classify.Classifier) bool { return c.Guard() != nil })
 	b, why := j.robustFolds(&rows, m, v)
 	if why != "" {
 		return card.NotRobust(why, "train on a part of the table"), nil
