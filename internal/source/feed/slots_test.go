@@ -31,7 +31,7 @@ func TestIdleClientGivesUpItsPlace(t *testing.T) {
 		default:
 		}
 		c, in := dial(t, f.Addr())
-		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // a client that has got the place is told nothing
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // the feed says nothing to a client that has got the place
 		line, err := in.ReadString('\n')
 		if err == nil && !strings.Contains(line, "has a client already") {
 			t.Fatalf("%q", line)
