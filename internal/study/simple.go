@@ -7,7 +7,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/stability"
 )
 
 // simpleMethod is a method of package baseline.
@@ -55,32 +54,12 @@ func (m simpleMethod) family() family {
 // weights returns by how much each column counts, or nil if all count alike: as
 // pkg/classify weighs the columns of ecs-dbn.
 func (t *Task) weights(s classify.Stability) []float64 {
-	if !t.Ordered || t.Groups == nil || s == classify.StabilityOff {
+	w, err := (&classify.Table{X: t.X, Y: t.Y, Groups: t.Groups, Ordered: t.Ordered}).Weigh(classify.Settings{Stability: s})
+	if err != nil {
+		panic("study: weights: " + err.Error()) // rows in memory can always be read
+	}
+	if slices.Min(w) == 1 { // a column that is weighed has less
 		return nil
 	}
-	var lives []stability.Life
-	worn := make(map[string]bool)
-	for i, g := range t.Groups {
-		k := slices.IndexFunc(lives, func(l stability.Life) bool { return l.Tool == g })
-		if k < 0 {
-			k = len(lives)
-			lives = append(lives, stability.Life{Tool: g})
-		}
-		lives[k].Rows = append(lives[k].Rows, i)
-		worn[g] = worn[g] || t.Y[i] == 1
-	}
-	ended := 0
-	for _, l := range lives {
-		if worn[l.Tool] {
-			ended++
-		}
-	}
-	if ended < stability.LeastTools {
-		return nil
-	}
-	c := stability.Rank(t.X.Cols, t.X.Row, lives)
-	if len(c.Kept()) == 0 {
-		return nil
-	}
-	return c.Weight
+	return w
 }

@@ -73,11 +73,17 @@ func byWear(m *trend.Model, v *model.WearVerdict) scorer {
 	equal := make(classify.CostVector, 2)
 	return func(dst []float64, _, plain dbn.Matrix, centers [][]float32) {
 		for n := range dst {
-			root, _ := m.Root(plain.Row(n), centers[n])
-			p := v.Faulty(root)
-			dst[n] = equal.Score([]float64{1 - p, p})
+			dst[n] = equal.Score(posteriorByWear(m, v, plain.Row(n), centers[n]))
 		}
 	}
+}
+
+// posteriorByWear returns what the estimate of wear says of a row that is given before the reference, whose center
+// is given too.
+func posteriorByWear(m *trend.Model, v *model.WearVerdict, row, center []float32) []float64 {
+	root, _ := m.Root(row, center)
+	p := v.Faulty(root)
+	return []float64{1 - p, p}
 }
 
 // robustness says what sensors that read wrong do on the tools held out.

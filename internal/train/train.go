@@ -374,7 +374,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 			t.plain, t.was = slices.Clone(t.Data), t.rel
 		}
 		t.relate(m.Reference, t.Data, t.Data, t.rel.tool)
-		t.logs, t.rel = m.Reference.Logs(t.rel.relations), nil
+		t.rel = nil
 	case len(t.rel.modes) == 1 && (large || mode != model.ReferenceLog): // which features are positive, folds of a large table do not find out each for itself
 		if !large {
 			t.plain, t.was = slices.Clone(t.Data), t.rel

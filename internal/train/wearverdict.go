@@ -78,9 +78,7 @@ func (j *Job) decideByWear(ctx context.Context, rows rowTable, v *classify.Valid
 		v.Reports[f].Posterior = nil
 		v.Replace(fold.Test, func(i int) []float64 {
 			at := rows.wearAt[i]
-			root, _ := m.Root(all.Row(at), all.ReferenceOf(at))
-			p := by.Faulty(root)
-			return []float64{1 - p, p}
+			return posteriorByWear(m, by, all.Row(at), all.ReferenceOf(at))
 		})
 	}
 	if n > 0 {

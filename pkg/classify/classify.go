@@ -262,6 +262,7 @@ func (s Settings) members() []Settings {
 func (s Settings) withDefaults() Settings {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
 	s.Stability = cmp.Or(s.Stability, StabilityAuto)
+	s.Guard = cmp.Or(s.Guard, GuardOff)
 	s.Bins = cmp.Or(s.Bins, 8)
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
 	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
@@ -293,7 +294,7 @@ func (s Settings) check() error {
 		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
 	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
 		return wrong("stability", "%q: must be %q or %q", s.Stability, StabilityAuto, StabilityOff)
-	case s.Guard != "" && s.Guard != GuardOff && s.Guard != GuardVote:
+	case s.Guard != GuardOff && s.Guard != GuardVote:
 		return wrong("guard", "%q: must be %q or %q", s.Guard, GuardOff, GuardVote)
 	case s.Bins < 1 || s.Bins > maxBins:
 		return wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Origin says which sensor a feature comes from, and what the feature becomes if that
+// FeatureOrigin says which sensor a feature comes from, and what the feature becomes if that
 // sensor reads more or less than it should.
 type FeatureOrigin struct {
 	// Sensor is the Sensor of the feature's channel or, where the layout names none, the

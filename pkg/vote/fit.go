@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/costsearch"
 	"github.com/flank-tcm/flank/internal/logistic"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/stability"
 )
 
 // Table is what a guard is fitted to. Nothing of it is kept or changed. Of very many rows some,
@@ -45,8 +46,7 @@ const (
 	// LeastWorn is how many tools must have worn rows: with fewer the vote has no cut.
 	LeastWorn = 3
 
-	leastExperts = 3    // of fewer, no median is safe from one
-	leastShare   = 0.01 // of Σw², of a sensor that is kept
+	leastExperts = 3 // of fewer, no median is safe from one
 	// leastCorrelation is from which correlation of their changes on two sensors are one.
 	leastCorrelation = 0.95
 
@@ -257,19 +257,11 @@ func (f *fitter) off() string {
 	return ""
 }
 
-// keep finds the sensors with leastShare of Σw² or more.
+// keep finds the sensors that count.
 func (f *fitter) keep() {
-	var all float64
-	for _, w := range f.weights {
-		all += w * w
-	}
 	for _, s := range f.Sensors {
-		var square float64
-		for _, j := range s.Columns {
-			square += f.weights[j] * f.weights[j]
-		}
-		if square > 0 && square >= leastShare*all {
-			f.kept = append(f.kept, keptSensor{Sensor: s, share: square / all, change: f.change(s)})
+		if share := (stability.Sensor{Columns: s.Columns}).Share(f.weights); share >= stability.LeastShare {
+			f.kept = append(f.kept, keptSensor{Sensor: s, share: share, change: f.change(s)})
 		}
 	}
 	slices.SortStableFunc(f.kept, func(a, b keptSensor) int { return cmp.Compare(b.share, a.share) })
