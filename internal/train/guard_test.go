@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,18 @@ func TestGuardedModel(t *testing.T) {
 		if m.Classifier.Guard() == nil || r.Fit.Guard.Off != "" {
 			t.Fatalf("%s: %+v", mode, r.Fit.Guard)
 		}
+		ratios, want := 0, 0 // of two forces to the third one, where features are logarithms
+		if mode == model.ReferenceLog || r.Fit.View == string(model.ReferenceLog) {
+			want = 2
+		}
+		for _, x := range r.Fit.Guard.Experts {
+			if x.Ratio {
+				ratios++
+			}
+		}
+		if ratios != want {
+			t.Errorf("%s: %d ratios of the three forces, want %d", mode, ratios, want)
+		}
 		if r.Pooled.GMean < 0.9 || r.Robustness.Worst < 0.8 || !r.Robustness.Guarded {
 			t.Errorf("%s: G-mean %v on tools held out, %v with the worst sensor", mode, r.Pooled.GMean, r.Robustness.Worst)
 		}
@@ -91,6 +104,18 @@ func TestGuardedModel(t *testing.T) {
 		}
 	}
 	j := latheJob(t)
+	j.prepare()
+	j.Config.Reference.Mode = model.ReferenceLog
+	rows, _, _, err := j.rows(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	relations := rows.rel.relations
+	if s := rows.settle(model.ReferenceLog, 5); !slices.Equal(rows.logs, s.Logs(relations)) || !slices.Contains(rows.logs, true) {
+		t.Errorf("rows that are relative for good: logarithms %v, want %v", rows.logs, s.Logs(relations))
+	}
+
+	j = latheJob(t)
 	quick(&j.Config)
 	j.Config.Guard = classify.GuardVote
 	if _, r, err := Run(t.Context(), j); err != nil || r.Fit.Guard == nil || !strings.Contains(r.Summary(), "no guard: "+r.Fit.Guard.Off) || r.Fit.Guard.Off == "" {

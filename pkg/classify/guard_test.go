@@ -90,6 +90,35 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// Posteriors of rows held out are bounded by votes of rows held out, and columns that do not count have no part in a vote.
+func TestGuardOfRowsHeldOut(t *testing.T) {
+	tb := sensed(1, 6)
+	s := guarded()
+	c, r := tableFitted(t, tb, s)
+	for i := range tb.Y {
+		p := c.Score(r.Posterior[2*i : 2*i+2])
+		if away := math.Abs(math.Log(p) - math.Log1p(-p) - (r.Guard.Held[i] - c.guard.Cut())); away > c.guard.Bound()+1e-9 {
+			t.Fatalf("row %d is %v away from its vote", i, away)
+		}
+	}
+	s.Exclude = []int{2, 3} // both of the second sensor
+	_, without := tableFitted(t, tb, s)
+	for _, x := range without.Guard.Experts {
+		if slices.Contains(x.Sensors, "s1") {
+			t.Errorf("an expert of a sensor without a column that counts: %+v", x)
+		}
+	}
+	var few [2]float64
+	for n, exclude := range [][]int{nil, {2}} {
+		s.Exclude = exclude
+		_, r := tableFitted(t, tb, s)
+		few[n] = r.Guard.Cut
+	}
+	if few[0] == few[1] {
+		t.Error("an excluded column has a part in the cut")
+	}
+}
+
 // A guard keeps one sensor that changes its gain, or is lost, from turning verdicts on tools held out, and costs little on clean ones.
 func TestGuardOnToolsHeldOut(t *testing.T) {
 	tb := sensed(3, 8)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 // Of four tools that are left out one after the other, networks learn from each three, from each two, and from all four: 4, 6 and 1,
@@ -32,6 +34,15 @@ func TestSharedNetworks(t *testing.T) {
 		}
 		if n := len(shared.networks); n != 11 {
 			t.Errorf("%d workers: %d networks, want 11", workers, n)
+		}
+	}
+	for _, bins := range []int{3, 5} { // encoders of the same rows
+		e, err := shared.encoder(tb.X.(dbn.Matrix), Bins, bins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if alone := encoderOf(t, tb.X.(dbn.Matrix), Bins, bins); e.inputs != alone.inputs {
+			t.Errorf("%d bins: %d inputs, want %d", bins, e.inputs, alone.inputs)
 		}
 	}
 	s.Network.FineTune.Rate /= 2

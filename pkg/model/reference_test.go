@@ -438,3 +438,22 @@ func BenchmarkRow(b *testing.B) {
 		})
 	}
 }
+
+// Logs names the features that Relate makes a logarithm: there twice the reference is ln 2, and is it nowhere else.
+func TestLogs(t *testing.T) {
+	for _, mode := range []ReferenceSpec{
+		{Mode: ReferenceLog, Positive: "101"}, {Mode: ReferenceLog, Positive: "000"}, {Mode: ReferenceKind}, {Mode: ReferenceRatio}, {Mode: ReferenceDifference}, {Mode: ReferenceOff},
+	} {
+		dst := make([]float32, 3)
+		mode.Relate(dst, []float32{10, 10, 10}, []float32{5, 5, 5}, relations)
+		logs := mode.Logs(relations)
+		for i, v := range dst {
+			if is := math.Abs(float64(v)-math.Ln2) < 1e-5; is != (logs != nil && logs[i]) {
+				t.Errorf("%+v: feature %d is %v, logarithms %v", mode, i, v, logs)
+			}
+		}
+		if logs != nil && !slices.Contains(logs, true) {
+			t.Errorf("%+v: %v, want nil", mode, logs)
+		}
+	}
+}
