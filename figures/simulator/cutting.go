@@ -137,7 +137,7 @@ func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, 
 	judge := m.NewJudge()
 	var o model.Observation
 	var ref model.Reference
-	var memory cycle.Memory
+	var memory model.Memory
 	var truth, found []cycle.State
 	for {
 		c, err := cut.Next(ctx)

@@ -45,7 +45,7 @@ func resultAt(seq int, v event.Verdict) *event.Result {
 func sensedBy(m *Machine, faults []signal.Quality, layout *signal.Layout, r *event.Result) []event.Advisory {
 	var d Decision
 	m.decision = &d
-	m.senses(faults, layout, r)
+	m.senses(faults, sensors{}, layout, r)
 	return d.Advisories
 }
 
@@ -251,7 +251,7 @@ func TestAdvisoriesAlternate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			mach.senses(faults, layout, r)
+			mach.senses(faults, sensors{}, layout, r)
 			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
 				a.Text = "unknown"
 			}
@@ -490,8 +490,8 @@ func TestSensorsOfAnotherLayout(t *testing.T) {
 	})
 	see(1, layout(y, thrust), drop, 0)
 	wantStrings(t, "after", texts(d), []string{
-		"cleared 20000Hz: drill: advisory of 02:00:00 is over, 20000Hz is not in the layout any more",
-		"cleared torque: drill: advisory of 02:00:02 is over, torque is not in the layout any more",
+		"cleared 20000Hz: drill: advisory of 02:00:00 is over, no layout or model has 20000Hz any more",
+		"cleared torque: drill: advisory of 02:00:02 is over, no layout or model has torque any more",
 		"raised y: drill: SENSOR y Failure: dropout; tool verdict on 1 channels",
 	})
 	for _, a := range d {

@@ -9,7 +9,6 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -25,10 +24,10 @@ type Judging struct {
 	Judged    int             `json:"judged,omitempty"`  // windows of the tool when it judged one last
 	Windows   int             `json:"windows,omitempty"` // of the tool that it has seen, or that were of a form that the model does not take
 	Reference model.Reference `json:"reference,omitzero"`
-	Cycle     cycle.Memory    `json:"cycle,omitzero"`
-	Wear      trend.Tool      `json:"wear,omitzero"`
-	Unknown   uint64          `json:"unknown,omitempty"` // bit i: did the model not know the i-th last window that it might have judged?
-	Trial     *Alarm          `json:"trial,omitempty"`   // only of a shadow: what its alarm would be
+	model.Memory
+	Wear    trend.Tool `json:"wear,omitzero"`
+	Unknown uint64     `json:"unknown,omitempty"` // bit i: did the model not know the i-th last window that it might have judged?
+	Trial   *Alarm     `json:"trial,omitempty"`   // only of a shadow: what its alarm would be
 }
 
 // FirstWindow is the window with which a tool began.
@@ -238,7 +237,7 @@ type opinion struct {
 func (m *Machine) take(t *Tool, c candidate, w Window) (o opinion) {
 	j, judge := c.Judging, c.by.judge
 	before, points := j.Reference.Windows, len(j.Wear.Points)
-	o.Verdict = judge.JudgeFeatures(w.Features, &j.Reference, &j.Cycle)
+	o.Verdict = judge.JudgeFeatures(w.Features, &j.Reference, &j.Memory)
 	j.Wear.ChangeTool(t.Name)
 	o.wear, o.asked = judge.Wear(&j.Wear, w.Hole)
 	o.cutting = len(judge.Cutting()) > 0

@@ -18,17 +18,29 @@ const failures = signal.Dropout | signal.Flatline | signal.NonFinite
 // sensed is what a window says of a sensor, of the clock of several, or of all those
 // of one rate.
 type sensed struct {
-	subject  string         // channel, or rate; empty: the clock
+	subject  string         // channel, sensor of several, or rate; empty: the clock
 	flags    signal.Quality // the flags that are a fault; 0: none
 	channels []string       // of a rate
 	covered  bool           // the notice of its rate is raised and says it
 }
 
+// sensors are what a judge found of sensors by their features, over windows.
+type sensors struct {
+	names []string         // of the model's guard
+	flags []signal.Quality // of each; nil: the window says nothing of them
+}
+
+// failed reports whether one has failed.
+func (s sensors) failed() bool {
+	return slices.ContainsFunc(s.flags, func(q signal.Quality) bool { return q != 0 })
+}
+
 // senses takes the flags of each channel in the window of r that are faults. Flags of a
 // clock concern all channels that it samples; they make one notice. A failure of all
 // channels of a rate, which share a card or a source, makes one notice, too: while it is
-// raised, the channels' own notices are not published.
-func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *event.Result) {
+// raised, the channels' own notices are not published. A sensor that is found to have failed by its features has
+// a notice under its name.
+func (m *Machine) senses(faults []signal.Quality, of sensors, layout *signal.Layout, r *event.Result) {
 	const clock = signal.ClockStep | signal.RateError
 	var all signal.Quality
 	bad := 0
@@ -37,10 +49,16 @@ func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *even
 			bad++
 		}
 	}
-	if bad == 0 && len(m.Notices) == 0 {
+	if bad == 0 && !of.failed() && len(m.Notices) == 0 {
 		return
 	}
-	m.dismissSensors(layout, r)
+	m.dismissSensors(layout, of.names, r)
+	for k, q := range of.flags { // a sensor of one channel is that channel
+		if i := layout.Index(of.names[k]); i >= 0 && q != 0 {
+			faults = slices.Clone(faults)
+			faults[i] |= q
+		}
+	}
 	covered := make([]bool, len(faults))
 	for _, g := range layout.Groups() {
 		if m.senseRate(g, faults, layout, r) {
@@ -53,6 +71,11 @@ func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *even
 		m.sense(sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule, r)
 	}
 	m.sense(sensed{flags: all & clock}, clockRule, r)
+	for k, q := range of.flags {
+		if layout.Index(of.names[k]) < 0 {
+			m.sense(sensed{subject: of.names[k], flags: q}, sensorRule, r)
+		}
+	}
 	if len(m.decision.Advisories) == 0 {
 		return
 	}
@@ -72,11 +95,11 @@ func (m *Machine) senses(faults []signal.Quality, layout *signal.Layout, r *even
 	}
 }
 
-// dismissSensors clears the advisories of channels, and of rates, that the layout does not have:
-// no window says any more that they are over.
-func (m *Machine) dismissSensors(layout *signal.Layout, r *event.Result) {
+// dismissSensors clears the advisories of channels, and of rates, that the layout does not have, and of sensors that
+// the model does not know: no window says any more that they are over.
+func (m *Machine) dismissSensors(layout *signal.Layout, sensors []string, r *event.Result) {
 	for _, n := range slices.Clone(m.Notices) {
-		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 ||
+		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 || slices.Contains(sensors, n.Subject) ||
 			slices.ContainsFunc(layout.Groups(), func(g signal.Group) bool { return len(g.Channels) > 1 && rateName(g) == n.Subject }) {
 			continue
 		}
@@ -88,7 +111,7 @@ func (m *Machine) dismissSensors(layout *signal.Layout, r *event.Result) {
 			m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
 		default:
 			a.Channels = n.Channels
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, %s is not in the layout any more", event.ShortName(m.Machine), statement.Clock(a.Since), n.Subject)
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, no layout or model has %s any more", event.ShortName(m.Machine), statement.Clock(a.Since), n.Subject)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -11,7 +10,6 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/oracle"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -34,7 +32,7 @@ type follower struct {
 	models   map[string]*oracle.Model
 	deployed map[*version]map[string]*oracle.Deployment
 	learnt   map[some]model.Reference
-	memory   map[some]cycle.Memory
+	memory   map[some]model.Memory
 }
 
 // step is something that the machine took.
@@ -85,7 +83,7 @@ func these(by string, before []*oracle.Window, last *oracle.Window) some {
 
 func newFollower(w *world, g *group, name string) *follower {
 	f := &follower{
-		w: w, g: g, name: name, steps: make([]step, 0, 128), models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[some]model.Reference), memory: make(map[some]cycle.Memory),
+		w: w, g: g, name: name, steps: make([]step, 0, 128), models: make(map[string]*oracle.Model), deployed: make(map[*version]map[string]*oracle.Deployment), learnt: make(map[some]model.Reference), memory: make(map[some]model.Memory),
 	}
 	f.begin()
 	return f
@@ -252,12 +250,11 @@ func (f *follower) ask(m *model.Model, judge *judge, learnt, seen []*oracle.Wind
 	if n := len(learnt); n > 0 {
 		ref = f.learnt[these(judge.print, learnt[:n-1], learnt[n-1])]
 	}
-	var memory *cycle.Memory
-	if m.Cycle != nil && seen != nil {
-		memory = new(cycle.Memory)
+	var memory *model.Memory
+	if seen != nil {
+		memory = new(model.Memory)
 		if n := len(seen); n > 0 {
-			*memory = f.memory[these(m.ID(), seen[:n-1], seen[n-1])]
-			memory.Belief, memory.Zero, memory.Variance, memory.Last = slices.Clone(memory.Belief), slices.Clone(memory.Zero), slices.Clone(memory.Variance), slices.Clone(memory.Last)
+			*memory = f.memory[these(m.ID(), seen[:n-1], seen[n-1])].Clone()
 		}
 	}
 	v := judge.JudgeFeatures(w.Value.(*seenWindow).Features, &ref, memory)

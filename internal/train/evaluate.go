@@ -188,7 +188,7 @@ func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, er
 	if why != "" {
 		return card.NotRobust(why, "evaluate it on fewer windows"), nil
 	}
-	p := robustPart{rows: places(len(r.score)), spec: m.Reference, weights: m.Classifier.ColumnWeights(), score: byClassifier(m.Classifier)}
+	p := robustPart{rows: places(len(r.score)), spec: m.Reference, weights: m.Classifier.ColumnWeights(), score: byClassifier(m.Classifier), guard: m.Classifier.Guard()}
 	if m.ByWear != nil {
 		p.weights, p.score = slices.Repeat([]float64{1}, b.columns), byWear(m.Wear, m.ByWear)
 	}

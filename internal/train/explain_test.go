@@ -7,7 +7,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -33,7 +32,7 @@ func TestExplanationNamesWhatRises(t *testing.T) {
 		}
 		j, n := m.NewJudge(), 0
 		var ref model.Reference
-		var memory cycle.Memory
+		var memory model.Memory
 		var o model.Observation
 		for i := range blocks {
 			s.Push(&blocks[i][0])

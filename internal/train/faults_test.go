@@ -14,7 +14,6 @@ import (
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -56,7 +55,7 @@ func judged(t *testing.T, m *model.Model, blocks [][2]signal.Block, ref *model.R
 		t.Fatal(err)
 	}
 	j := m.NewJudge()
-	var memory cycle.Memory
+	var memory model.Memory
 	var out []model.Verdict
 	for i := range blocks {
 		s.Push(&blocks[i][0])

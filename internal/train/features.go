@@ -16,7 +16,6 @@ import (
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -259,12 +258,12 @@ func (w *featureWriter) each(ctx context.Context, visit func(table.Row) error) e
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, "" // which is good for any values
 	}
 	judge := plain.NewJudge()
-	refs, cycles := make(map[tool]*model.Reference), make(map[tool]*cycle.Memory)
+	refs, cycles := make(map[tool]*model.Reference), make(map[tool]*model.Memory)
 	relative := make([]float32, len(judge.FeatureNames()))
 	return w.observed(ctx, func(input, i int, o *observed) error {
 		of := tool{o.machine, o.Tool}
 		if refs[of] == nil {
-			refs[of], cycles[of] = new(model.Reference), new(cycle.Memory)
+			refs[of], cycles[of] = new(model.Reference), new(model.Memory)
 		}
 		_, v := judge.Row(&o.Observation, refs[of], cycles[of])
 		d := w.details(input, i, o, v)

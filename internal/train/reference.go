@@ -10,7 +10,6 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
 // lowest is the least value that each feature had, before the reference; +Inf while it
@@ -48,14 +47,14 @@ func (l lowest) positive() string {
 type cuttingWindows struct {
 	lowest
 	judge  *model.Judge
-	cycles map[string]*cycle.Memory // by machine and tool
+	cycles map[string]*model.Memory // by machine and tool
 }
 
 func newCuttingWindows(m *model.Model) *cuttingWindows {
 	plain := *m
 	plain.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
 	judge := plain.NewJudge()
-	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*cycle.Memory)}
+	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*model.Memory)}
 }
 
 // observe looks at a window. A machine's windows come in the order of time.
@@ -63,7 +62,7 @@ func (c *cuttingWindows) observe(o *observed) {
 	tool := o.machine + "/" + o.Tool
 	k := c.cycles[tool]
 	if k == nil {
-		k = new(cycle.Memory)
+		k = new(model.Memory)
 		c.cycles[tool] = k
 	}
 	c.judge.Row(&o.Observation, new(model.Reference), k)

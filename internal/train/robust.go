@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // robustValues is up to how many values, rows by columns by trials, sensors are made to read
@@ -48,6 +49,7 @@ type robustPart struct {
 	spec    model.ReferenceSpec
 	weights []float64 // of the columns
 	score   scorer
+	guard   *vote.Guard // nil: sensors that fail do not abstain
 }
 
 // scorer stores in dst how much speaks against healthy in each of some rows, given relative to
@@ -118,7 +120,7 @@ func (j *Job) robustFolds(rows *rowTable, m *model.Model, v *validated) (b *robu
 		mode := model.Mode(cmp.Or(report.View, string(m.Reference.Mode)))
 		p := robustPart{
 			rows: fold.Test, spec: rows.referenceSpec(b.of, mode, m.Reference.Windows, fold.Train, rows.bareOf(j.Config.Evaluate.Transductive, fold)),
-			weights: weightsOf(report.Weights, b.columns, rows.exclude), score: byClassifier(v.Classifiers[f]),
+			weights: weightsOf(report.Weights, b.columns, rows.exclude), score: byClassifier(v.Classifiers[f]), guard: v.Classifiers[f].Guard(),
 		}
 		if v.byWear[f] != nil {
 			p.score = v.byWear[f]
@@ -260,10 +262,12 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 		}
 		plain, relative := dbn.NewMatrix(len(rows), b.columns), dbn.NewMatrix(len(rows), b.columns)
 		centers := make([][]float32, len(rows))
+		abstain := b.watching(p.guard)
 		for n, i := range rows {
 			x := plain.Row(n)
 			copy(x, b.row(i))
 			b.spoil(x, columns, f, i, rng)
+			abstain(x, i)
 			centers[n] = b.of.centers[b.of.tool[i]]
 			p.spec.Relate(relative.Row(n), x, centers[n], b.of.relations)
 		}
@@ -274,6 +278,26 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 		}
 	}
 	return out
+}
+
+// watching returns what makes sensors abstain that have failed in x, which is what is left of row i, as they would online. A tool's
+// rows come in their order.
+func (b *robust) watching(g *vote.Guard) func(x []float32, i int) {
+	if g == nil {
+		return func([]float32, int) {}
+	}
+	watch, memory := model.NewWatch(g, b.origins), make(map[int]*vote.Memory)
+	before := make([]float32, b.columns)
+	return func(x []float32, i int) {
+		m := memory[b.last[i]] // which is of its tool
+		if m == nil {
+			m = new(vote.Memory)
+			memory[b.last[i]] = m
+			copy(before, b.row(b.last[i]))
+			watch.Abstain(m, before)
+		}
+		watch.Abstain(m, x)
+	}
 }
 
 func (b *robust) row(i int) []float32 { return b.plain[i*b.columns : (i+1)*b.columns] }

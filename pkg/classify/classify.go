@@ -385,7 +385,7 @@ func (s *Scorer) bounded(network, row []float32) []float64 {
 		s.posterior[j] = float64(p)
 	}
 	if s.guard != nil {
-		if j := s.guard.Judge(row, nil, s.costs.Score(s.posterior)); j.Voting > 0 {
+		if j := s.guard.Judge(row, s.costs.Score(s.posterior)); j.Voting > 0 {
 			s.costs.set(s.posterior, j.Margin)
 		}
 	}

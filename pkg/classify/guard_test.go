@@ -69,7 +69,7 @@ func TestGuard(t *testing.T) {
 		if q := scorer.Posterior(row); !slices.Equal(p, q) || !slices.Equal(q, again.Posterior(row)) {
 			t.Fatalf("row %d: %v in a table, %v alone, %v after reading", i, p, q, again.Posterior(row))
 		}
-		j := votes.Judge(row, nil, 0.5)
+		j := votes.Judge(row, 0.5)
 		odds := math.Log(c.Score(p)) - math.Log1p(-c.Score(p))
 		if away := math.Abs(odds - (j.Vote - c.guard.Cut())); j.Voting > 0 && away > c.guard.Bound()+1e-9 || math.Abs(p[0]+p[1]-1) > 1e-12 {
 			t.Fatalf("row %d: %v, %v away from the vote", i, p, away)

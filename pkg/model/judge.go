@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/unknown"
+	"github.com/flank-tcm/flank/pkg/vote"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -58,6 +59,7 @@ type Verdict struct {
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not the verdict is unknown; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
+	Sensors   []signal.Quality // per sensor of Judge.Sensors: Dropout if it delivers nothing, Flatline if it reads zero or is stuck, unless Faults say so; nil if not judged; valid until the next window
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
 
@@ -67,6 +69,8 @@ type Judge struct {
 	model     *Model
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
+	watch     *Watch                 // nil: the model has no guard
+	alone     vote.Memory            // of a window that stands alone
 	novelty   *unknown.NoveltyScorer // nil: nothing is new
 	posterior [2]float64             // of the last window, by wear
 	classes   []string
@@ -96,6 +100,9 @@ func (m *Model) NewJudge() *Judge {
 	}
 	if m.Classifier != nil {
 		j.scorer = m.Classifier.NewScorer()
+		if g := m.Classifier.Guard(); g != nil {
+			j.watch = NewWatch(g, x.Origins())
+		}
 	}
 	if m.Novelty != nil {
 		j.novelty = m.Novelty.NewScorer()
@@ -113,6 +120,14 @@ func (j *Judge) Relations() []signal.Relation { return j.extractor.Relations() }
 
 // Origins returns which sensor each feature comes from, in the order of FeatureNames.
 func (j *Judge) Origins() []signal.FeatureOrigin { return j.extractor.Origins() }
+
+// Sensors returns the names of the sensors that the model's guard knows, in the order of Verdict.Sensors; none without a guard.
+func (j *Judge) Sensors() []string {
+	if j.watch == nil {
+		return nil
+	}
+	return j.watch.guard.Sensors()
+}
 
 // Observation is what a judge takes from a window before it knows the tool's
 // reference: enough to judge the window later, or again.
@@ -230,7 +245,7 @@ func (j *Judge) Take(f *window.Features, o *Observation) error {
 // window that stands alone k may be nil. The row is nil if the window is not for judging;
 // the outcome in the verdict says why. The row is valid until the next call. The trainer
 // makes its table with Row and Judge judges with it, so what is trained is what is served.
-func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32, Verdict) {
+func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
 	j.cutting, j.center = j.cutting[:0], ref.Center()
 	v := Verdict{Faults: j.faults}
@@ -244,7 +259,7 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 	blind, cutting := false, true
 	switch {
 	case j.follower != nil && len(o.Frames) > 0:
-		v.State = j.follower.Follow(k, o.Tool, o.Start, o.Frames, j.faults)
+		v.State = j.follower.Follow(k.cycle(), o.Tool, o.Start, o.Frames, j.faults)
 		blind, cutting = v.State == cycle.Unknown, v.State == cycle.Drilling
 	case j.follower == nil && j.gate >= 0:
 		blind, cutting = j.faults[j.gate] != 0, o.Level >= j.model.Gate.Threshold
@@ -265,6 +280,9 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 			}
 		}
 	}
+	if j.watch != nil {
+		v.Sensors = j.abstain(k)
+	}
 	j.cutting = append(j.cutting, j.row...)
 	if !ref.Ready(j.model.Reference) {
 		ref.Learn(j.row, j.model.Reference)
@@ -274,6 +292,25 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *cycle.Memory) ([]float32,
 	}
 	j.model.Reference.Relate(j.row, j.row, ref.center, j.extractor.Relations())
 	return j.row, v
+}
+
+// abstain makes the features of sensors that have failed missing, and says which have that no channel's flags tell.
+func (j *Judge) abstain(k *Memory) []signal.Quality {
+	memory := &j.alone
+	if k != nil {
+		memory = &k.Sensors
+	} else {
+		clear(j.alone)
+	}
+	flags := j.watch.Abstain(memory, j.row)
+	for i, columns := range j.watch.columns {
+		if flags[i] != 0 && slices.ContainsFunc(columns, func(f int) bool {
+			return slices.ContainsFunc(j.extractor.Channels(f), func(c int) bool { return j.faults[c] != 0 })
+		}) {
+			flags[i] = 0
+		}
+	}
+	return flags
 }
 
 // Cutting returns the features of the window that Row or Judge was asked about
@@ -306,14 +343,14 @@ func (j *Judge) Drift(m *DriftMemory, ref *Reference) (changed bool) {
 
 // Judge returns the verdict on w and lets ref and k learn from it, see Row. The
 // window must have the model's layout and length.
-func (j *Judge) Judge(w *window.Window, ref *Reference, k *cycle.Memory) Verdict {
+func (j *Judge) Judge(w *window.Window, ref *Reference, k *Memory) Verdict {
 	j.Observe(w, &j.seen)
 	return j.judge(ref, k)
 }
 
 // JudgeFeatures does as Judge with the features of a window. It panics if Model.Covers has an
 // error for their form.
-func (j *Judge) JudgeFeatures(f *window.Features, ref *Reference, k *cycle.Memory) Verdict {
+func (j *Judge) JudgeFeatures(f *window.Features, ref *Reference, k *Memory) Verdict {
 	if err := j.Take(f, &j.seen); err != nil {
 		panic("model: JudgeFeatures: " + err.Error())
 	}
@@ -321,7 +358,7 @@ func (j *Judge) JudgeFeatures(f *window.Features, ref *Reference, k *cycle.Memor
 }
 
 // judge returns the verdict on the window that was seen last.
-func (j *Judge) judge(ref *Reference, k *cycle.Memory) Verdict {
+func (j *Judge) judge(ref *Reference, k *Memory) Verdict {
 	row, v := j.Row(&j.seen, ref, k)
 	if row == nil {
 		return v

@@ -13,13 +13,14 @@ import (
 //
 //	bytes  content
 //	4      "FVOT"
-//	1      version, 1
+//	1      version, 2
 //	4      number of columns
 //	8      cut, float64
 //	8      bound, float64
 //	4      number of sensors; then of each
 //	         4+n   length of its name and the name, UTF-8
 //	         4+4·n number of watched columns and their indices
+//	         1     1 if it repeats itself by nature, otherwise 0; not in version 1
 //	4      number of experts; then of each
 //	         1     1 for a pair, otherwise 0
 //	         4+4·n number of sensors and their indices
@@ -32,7 +33,7 @@ import (
 //	           24  mean, standard deviation and weight, float64
 const (
 	binaryMagic   = "FVOT"
-	binaryVersion = 1
+	binaryVersion = 2
 	maxColumns    = 1 << 20
 	noColumn      = math.MaxUint32
 )
@@ -59,14 +60,11 @@ func (g *Guard) AppendBinary(b []byte) ([]byte, error) {
 	for _, s := range g.sensors {
 		b = append(le.AppendUint32(b, uint32(len(s.name))), s.name...)
 		indices(s.watched)
+		b = append(b, flag(s.repeats))
 	}
 	b = le.AppendUint32(b, uint32(len(g.experts)))
 	for _, x := range g.experts {
-		pair := byte(0)
-		if x.pair {
-			pair = 1
-		}
-		b = append(b, pair)
+		b = append(b, flag(x.pair))
 		indices(x.sensors)
 		float(x.bias)
 		float(x.threshold)
@@ -93,15 +91,19 @@ func (g *Guard) UnmarshalBinary(b []byte) error {
 	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("vote: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
-	if v := r.Uint8(); v != binaryVersion && !r.Short {
-		return fmt.Errorf("vote: %w: its version is %d, this program reads %d", ErrCorrupt, v, binaryVersion)
+	version := r.Uint8()
+	if (version < 1 || version > binaryVersion) && !r.Short {
+		return fmt.Errorf("vote: %w: its version is %d, this program reads 1 to %d", ErrCorrupt, version, binaryVersion)
 	}
 	read := Guard{columns: int(r.Uint32()), cut: r.finite(), bound: r.finite()}
 	r.want(read.columns >= 1 && read.columns <= maxColumns && read.bound >= 0, "%d columns and a bound of %v", read.columns, read.bound)
 	for range r.count(8) {
 		name := string(r.Bytes(r.count(1)))
 		r.want(utf8.ValidString(name), "the name of sensor %d is not UTF-8", len(read.sensors))
-		read.sensors = append(read.sensors, sensor{name, r.indices(read.columns)})
+		read.sensors = append(read.sensors, sensor{name: name, watched: r.indices(read.columns)})
+		if version > 1 {
+			read.sensors[len(read.sensors)-1].repeats = r.flag()
+		}
 	}
 	for range r.count(29) {
 		read.experts = append(read.experts, r.expert(&read))
@@ -116,6 +118,13 @@ func (g *Guard) UnmarshalBinary(b []byte) error {
 	}
 	*g = read
 	return nil
+}
+
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 // reader reads a guard and keeps what is wrong with it first.
@@ -154,6 +163,12 @@ func (r *reader) indices(limit int) []int {
 	return out
 }
 
+func (r *reader) flag() bool {
+	v := r.Uint8()
+	r.want(v <= 1, "a mark is %d", v)
+	return v == 1
+}
+
 func (r *reader) finite() float64 {
 	v := r.Float64()
 	r.want(!math.IsNaN(v) && !math.IsInf(v, 0), "a number is %v", v)
@@ -162,9 +177,8 @@ func (r *reader) finite() float64 {
 
 // expert takes an expert of g.
 func (r *reader) expert(g *Guard) expert {
-	pair := r.Uint8()
-	x := expert{pair: pair == 1, sensors: r.indices(len(g.sensors)), bias: r.finite(), threshold: r.finite()}
-	r.want(pair <= 1 && x.threshold >= 0, "an expert with the mark %d and the threshold %v", pair, x.threshold)
+	x := expert{pair: r.flag(), sensors: r.indices(len(g.sensors)), bias: r.finite(), threshold: r.finite()}
+	r.want(x.threshold >= 0, "an expert with the threshold %v", x.threshold)
 	for range r.count(36) {
 		a, less, of := r.Uint32(), r.Uint32(), r.Uint32()
 		in := input{a: int(a), b: int(less), sensor: int(of), mean: r.finite(), sd: r.finite(), weight: r.finite()}

@@ -30,7 +30,7 @@ func TestBinaryRoundTrip(t *testing.T) {
 	}
 	one, two := g.NewScorer(), back.NewScorer()
 	for i := range table.X.Rows {
-		if p, q := one.Judge(table.X.Row(i), nil, 0.6), two.Judge(table.X.Row(i), nil, 0.6); p != q {
+		if p, q := one.Judge(table.X.Row(i), 0.6), two.Judge(table.X.Row(i), 0.6); p != q {
 			t.Fatalf("row %d: %+v, read back %+v", i, p, q)
 		}
 	}
@@ -79,8 +79,9 @@ func checkUnmarshal(t *testing.T, b []byte) {
 			row[j] = v
 		}
 		g.Watch(&m, row, failed)
-		for _, flags := range [][]bool{nil, failed} {
-			j := g.NewScorer().Judge(row, flags, 0.5)
+		s := g.NewScorer()
+		for _, row := range [][]float32{row, s.Without(row, failed)} {
+			j := s.Judge(row, 0.5)
 			if !(math.Abs(j.Vote) <= 6) || !(j.Score >= 0 && j.Score <= 1) || j.Sensor >= len(failed) {
 				t.Fatalf("judged %+v", j)
 			}
@@ -99,28 +100,4 @@ func FuzzUnmarshalBinary(f *testing.F) {
 	f.Add(b)
 	f.Add(b[:len(b)/2])
 	f.Fuzz(func(t *testing.T, b []byte) { checkUnmarshal(t, b) })
-}
-
-func FuzzUnmarshalMemory(f *testing.F) {
-	g := fitted(f, newShop(1, 3, 0).table([]string{"a", "b", "c"}))
-	var m vote.Memory
-	g.Watch(&m, make([]float32, g.Columns()), make([]bool, len(g.Sensors())))
-	b, err := m.AppendBinary(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var m vote.Memory
-		if err := m.UnmarshalBinary(b); err != nil {
-			if !errors.Is(err, vote.ErrCorrupt) {
-				t.Fatalf("error %v is not ErrCorrupt", err)
-			}
-			return
-		}
-		if again, err := m.AppendBinary(nil); err != nil || !slices.Equal(again, b) {
-			t.Fatalf("read back as other bytes, error %v", err)
-		}
-		g.Watch(&m, make([]float32, g.Columns()), make([]bool, len(g.Sensors())))
-	})
 }

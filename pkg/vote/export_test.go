@@ -1,5 +1,10 @@
 package vote
 
+import (
+	"math"
+	"slices"
+)
+
 // ExpertNumbers is what a fit finds of an expert, for tests.
 type ExpertNumbers struct {
 	Bias    float64
@@ -32,3 +37,16 @@ var (
 	CutOf   = cutOf
 	Lasting = lasting
 )
+
+// Without returns a copy of a row in which the sensors that have failed are missing.
+func (s *Scorer) Without(row []float32, failed []bool) []float32 {
+	row = slices.Clone(row)
+	for k, of := range s.guard.sensors {
+		for _, j := range of.watched {
+			if failed[k] {
+				row[j] = float32(math.NaN())
+			}
+		}
+	}
+	return row
+}

@@ -137,7 +137,8 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 	}
 	g := &Guard{columns: t.X.Cols, bound: s.Bound}
 	for _, k := range f.kept {
-		g.sensors = append(g.sensors, sensor{k.Name, watchedColumns(k.Sensor)})
+		watched := watchedColumns(k.Sensor)
+		g.sensors = append(g.sensors, sensor{k.Name, watched, f.repeats(f.lives, watched)})
 	}
 	var err error
 	if g.experts, err = fitExperts(ctx, &f.Table, everyRow(len(t.Y)), f.weights, plans); err != nil {
@@ -594,7 +595,7 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 	for _, l := range held {
 		apart := make([][]float64, len(experts))
 		for _, i := range l.rows {
-			v := s.vote(f.X.Row(i), nil)
+			v := s.vote(f.X.Row(i))
 			votes[f.Y[i]] = append(votes[f.Y[i]], v)
 			f.report.Held[i] += v / deals
 			for e, odds := range s.odds {

@@ -96,7 +96,7 @@ func TestFitIsScikitLearns(t *testing.T) {
 	}
 	s := g.NewScorer()
 	for i := range table.X.Rows {
-		j := s.Judge(table.X.Row(i), nil, 0.5)
+		j := s.Judge(table.X.Row(i), 0.5)
 		if math.Abs(j.Vote-*p.Votes[i]) > 1e-4 || math.Abs(report.Held[i]-p.Held[i]) > 1e-4 {
 			t.Errorf("row %d: vote %v, held out %v; want %v and %v", i, j.Vote, report.Held[i], *p.Votes[i], p.Held[i])
 		}

@@ -410,7 +410,7 @@ func (r *recording) judgeHeld(t *testing.T, by judge, held string, scenes []scen
 		named := make([][]bool, len(guard.Sensors()))
 		for n := range y {
 			i := s*len(y) + n
-			j := scorer.Judge(test.Row(i), flags[i], scores[i])
+			j := scorer.Judge(scorer.Without(test.Row(i), flags[i]), scores[i])
 			for w, worn := range [ways]bool{scores[i] >= 0.5, j.Score >= 0.5, j.Vote >= guard.Cut()} {
 				results[s][w].g.Add(y[n], class(worn))
 				decided[w] = append(decided[w], worn)

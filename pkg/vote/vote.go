@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Errors that callers test for. Those returned wrap them and say where.
@@ -92,7 +93,8 @@ type Guard struct {
 // sensor is a sensor that is kept.
 type sensor struct {
 	name    string
-	watched []int // columns by which Watch finds that it has failed
+	watched []int // columns by which it is known that it has failed
+	repeats bool  // its values are the same for windows on end without that: it may be of coarse steps
 }
 
 // expert is a logistic regression on a few columns.
@@ -117,7 +119,7 @@ type input struct {
 // Columns returns the number of columns of a row.
 func (g *Guard) Columns() int { return g.columns }
 
-// Sensors returns the names of the sensors that the guard knows, by which flags and
+// Sensors returns the names of the sensors that the guard knows, by which the flags of Watch and
 // Judgement.Sensor are numbered, in a slice of the caller's.
 func (g *Guard) Sensors() []string {
 	names := make([]string, len(g.sensors))
@@ -153,33 +155,44 @@ type Judgement struct {
 // scorers of one guard are.
 type Scorer struct {
 	guard  *Guard
+	failed []bool    // by sensor
 	odds   []float64 // by expert, NaN of one that abstains
 	sorted []float64 // some of odds
 }
 
 // NewScorer returns a Scorer with its own scratch memory.
 func (g *Guard) NewScorer() *Scorer {
-	return &Scorer{guard: g, odds: make([]float64, len(g.experts)), sorted: make([]float64, 0, len(g.experts))}
+	return &Scorer{guard: g, failed: make([]bool, len(g.sensors)), odds: make([]float64, len(g.experts)), sorted: make([]float64, 0, len(g.experts))}
 }
 
 // Judge returns the guard's judgement of a row, given the network's score of it, which is at least 0.5
-// exactly if the network decides for worn. Failed says which of [Guard.Sensors] have failed, nil
-// none. While one has, the vote alone decides, as it does if score is NaN. NaN in row is
-// a missing value; an expert all of whose columns are missing abstains. Neither slice is
-// kept. Judge panics if row or failed is of another length than the guard's.
-func (s *Scorer) Judge(row []float32, failed []bool, score float64) Judgement {
+// exactly if the network decides for worn. NaN in row is a missing value. A sensor has failed
+// if all that [Guard.Watch] watches of it is missing: its experts abstain, and the vote alone decides, as it
+// does if score is NaN. An expert all of whose columns are missing abstains too. Row is
+// not kept. Judge panics if row is of another length than the guard's.
+func (s *Scorer) Judge(row []float32, score float64) Judgement {
 	g := s.guard
-	if len(row) != g.columns || failed != nil && len(failed) != len(g.sensors) {
-		panic(fmt.Sprintf("vote: a row of %d columns and flags of %d sensors: want %d and %d", len(row), len(failed), g.columns, len(g.sensors)))
+	if len(row) != g.columns {
+		panic(fmt.Sprintf("vote: a row of %d columns, want %d", len(row), g.columns))
 	}
-	j := Judgement{Vote: s.vote(row, failed), Voting: len(s.sorted)}
+	j := Judgement{Vote: s.vote(row), Voting: len(s.sorted)}
 	j.Sensor = s.disagreeing()
-	if anyOf(failed) {
+	if slices.Contains(s.failed, true) {
 		score = math.NaN()
 	}
 	j.Margin = g.Bounded(j.Vote, score)
 	j.Score = scoreOf(j.Margin)
 	return j
+}
+
+// missing reports whether all that is watched of the sensor is missing in a row.
+func (s *sensor) missing(row []float32) bool {
+	for _, j := range s.watched {
+		if v := row[j]; v == v {
+			return false
+		}
+	}
+	return true
 }
 
 // Bounded returns the guarded margin of a vote and of a network's score, in log odds; of a score that is NaN the vote's.
@@ -200,21 +213,15 @@ func scoreOf(margin float64) float64 {
 	return score
 }
 
-func anyOf(flags []bool) bool {
-	for _, f := range flags {
-		if f {
-			return true
-		}
-	}
-	return false
-}
-
 // vote returns the median of the experts' clipped log odds, which it leaves in s.odds, and
 // for the experts that do not abstain also in s.sorted, ascending.
-func (s *Scorer) vote(row []float32, failed []bool) float64 {
+func (s *Scorer) vote(row []float32) float64 {
+	for k := range s.failed {
+		s.failed[k] = s.guard.sensors[k].missing(row)
+	}
 	s.sorted = s.sorted[:0]
 	for e := range s.guard.experts {
-		v := s.guard.experts[e].logOdds(row, failed)
+		v := s.guard.experts[e].logOdds(row, s.failed)
 		s.odds[e] = v
 		if v == v {
 			s.insert(v)
@@ -294,7 +301,7 @@ func (x *expert) logOdds(row []float32, failed []bool) float64 {
 	for i := range x.inputs {
 		in := &x.inputs[i]
 		v := in.of(row)
-		if v != v || failed != nil && failed[x.sensors[in.sensor]] {
+		if v != v || failed[x.sensors[in.sensor]] {
 			continue
 		}
 		there = true
@@ -307,9 +314,6 @@ func (x *expert) logOdds(row []float32, failed []bool) float64 {
 }
 
 func (x *expert) abstains(failed []bool) bool {
-	if failed == nil {
-		return false
-	}
 	n := 0
 	for _, s := range x.sensors {
 		if failed[s] {

@@ -2,6 +2,7 @@ package vote_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -121,7 +122,7 @@ func TestMarginIsBounded(t *testing.T) {
 		for k := range failed {
 			failed[k] = rapid.IntRange(0, 9).Draw(t, "failed") == 0
 		}
-		j := s.Judge(row, failed, network)
+		j := s.Judge(s.Without(row, failed), network)
 		own := j.Vote - g.Cut()
 		if math.Abs(j.Margin-own) > g.Bound()+1e-12 || math.Abs(j.Vote) > 6 {
 			t.Fatalf("margin %v, the vote's %v, vote %v", j.Margin, own, j.Vote)
@@ -152,10 +153,11 @@ func TestAllAbstain(t *testing.T) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(t, table)
 	all := slices.Repeat([]bool{true}, len(g.Sensors()))
-	if j := g.NewScorer().Judge(table.X.Row(0), all, 0.99); j.Vote != 0 || j.Voting != 0 || j.Margin != -g.Cut() || j.Sensor != -1 {
+	s := g.NewScorer()
+	if j := s.Judge(s.Without(table.X.Row(0), all), 0.99); j.Vote != 0 || j.Voting != 0 || j.Margin != -g.Cut() || j.Sensor != -1 {
 		t.Errorf("all failed: %+v, cut %v", j, g.Cut())
 	}
-	if j := g.NewScorer().Judge(slices.Repeat([]float32{nan}, g.Columns()), nil, math.NaN()); j.Vote != 0 || j.Margin != -g.Cut() {
+	if j := g.NewScorer().Judge(slices.Repeat([]float32{nan}, g.Columns()), math.NaN()); j.Vote != 0 || j.Margin != -g.Cut() {
 		t.Errorf("all missing: %+v, cut %v", j, g.Cut())
 	}
 }
@@ -171,11 +173,11 @@ func TestFailedSensorDoesNotCount(t *testing.T) {
 		at := slices.IndexFunc(table.Sensors, func(s vote.Sensor) bool { return s.Name == name })
 		for i := 0; i < table.X.Rows; i += 7 {
 			row := slices.Clone(table.X.Row(i))
-			want := s.Judge(row, failed, 0.2)
+			want := s.Judge(s.Without(row, failed), 0.2)
 			for _, j := range table.Sensors[at].Columns {
 				row[j] = -5
 			}
-			if got := s.Judge(row, failed, 0.9); got != want {
+			if got := s.Judge(s.Without(row, failed), 0.9); got != want {
 				t.Fatalf("%s, row %d: %+v, with other values and another network %+v", name, i, want, got)
 			}
 		}
@@ -202,7 +204,7 @@ func TestAbstaining(t *testing.T) {
 		for k, of := range p.Kept {
 			flags[k] = slices.Contains(tc.failed, of)
 		}
-		s.Judge(table.X.Row(50), flags, 0.5)
+		s.Judge(s.Without(table.X.Row(50), flags), 0.5)
 		var abstaining []string
 		for e, sensors := range append(slices.Clone(p.Groups), p.Pairs...) {
 			if s.Odds()[e] != s.Odds()[e] {
@@ -223,16 +225,16 @@ func TestFailedPartnerDoesNotCount(t *testing.T) {
 	flags := make([]bool, len(p.Kept))
 	flags[slices.Index(p.Kept, "D")] = true
 	row := slices.Clone(table.X.Row(50))
-	s.Judge(row, flags, 0.5)
+	s.Judge(s.Without(row, flags), 0.5)
 	want := s.Odds()[at]
 	for _, j := range table.Sensors[3].Columns {
 		row[j] = -5
 	}
-	s.Judge(row, flags, 0.5)
+	s.Judge(s.Without(row, flags), 0.5)
 	if got := s.Odds()[at]; got != want {
 		t.Errorf("log odds %v, with other values of the sensor that has failed %v", want, got)
 	}
-	s.Judge(row, nil, 0.5)
+	s.Judge(row, 0.5)
 	if s.Odds()[at] == want {
 		t.Error("the values of a sensor that has not failed do not count")
 	}
@@ -273,9 +275,9 @@ func TestConstantColumn(t *testing.T) {
 	}
 	scorer := fitted(t, table).NewScorer()
 	row := slices.Clone(table.X.Row(20))
-	want := scorer.Judge(row, nil, 0.5).Vote
+	want := scorer.Judge(row, 0.5).Vote
 	row[3] = 9
-	if got := scorer.Judge(row, nil, 0.5).Vote; math.Abs(got-want) > 1e-6 || want != want {
+	if got := scorer.Judge(row, 0.5).Vote; math.Abs(got-want) > 1e-6 || want != want {
 		t.Errorf("vote %v, with another value of the constant %v", want, got)
 	}
 }
@@ -304,7 +306,7 @@ func TestDifference(t *testing.T) {
 	for _, failed := range []string{"D", "E", "F"} {
 		flags[slices.Index(p.Kept, failed)] = true
 	}
-	s.Judge(table.X.Row(60), flags, 0.5)
+	s.Judge(s.Without(table.X.Row(60), flags), 0.5)
 	odds := s.Odds() // of A, C, B, D and E, F, A/B, C/B
 	others := []float64{odds[1], odds[2], odds[6]}
 	slices.Sort(others)
@@ -349,7 +351,7 @@ func TestConstantGain(t *testing.T) {
 			}
 			scorer, changed := g.NewScorer(), relative(raw, shopLogs)
 			for n, row := range relative(s.raw["a"], shopLogs) {
-				a, b := scorer.Judge(row, nil, 0.4), scorer.Judge(changed[n], nil, 0.4)
+				a, b := scorer.Judge(row, 0.4), scorer.Judge(changed[n], 0.4)
 				if math.Abs(a.Margin-b.Margin) > 1e-4 {
 					t.Fatalf("%s times %v, window %d: margin %v, without %v", parts[p].name, gain, n, b.Margin, a.Margin)
 				}
@@ -519,7 +521,7 @@ func TestGainOfOneSensor(t *testing.T) {
 			var decided []bool
 			for n := range y {
 				i := c*len(y) + n
-				j := scorer.Judge(test.Row(i), nil, scores[i])
+				j := scorer.Judge(test.Row(i), scores[i])
 				network[c].Add(y[n], class(scores[i] >= 0.5))
 				guarded[c].Add(y[n], class(j.Score >= 0.5))
 				decided = append(decided, j.Score >= 0.5)
@@ -571,7 +573,7 @@ func TestSensorIsNamed(t *testing.T) {
 	named := func(rows [][]float32, k int) bool {
 		scorer, at := g.NewScorer(), []bool{}
 		for _, row := range rows {
-			at = append(at, scorer.Judge(row, nil, 0.5).Sensor == k)
+			at = append(at, scorer.Judge(row, 0.5).Sensor == k)
 		}
 		return alarms(at)
 	}
@@ -597,7 +599,7 @@ func TestJudgeDoesNotAllocate(t *testing.T) {
 	g.Watch(&m, row, failed)
 	if n := testing.AllocsPerRun(100, func() {
 		g.Watch(&m, row, failed)
-		s.Judge(row, failed, 0.7)
+		s.Judge(row, 0.7)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -607,8 +609,8 @@ func TestLengthsMustAgree(t *testing.T) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(t, table)
 	for name, do := range map[string]func(){
-		"row":         func() { g.NewScorer().Judge(table.X.Row(0)[1:], nil, 0.5) },
-		"flags":       func() { g.NewScorer().Judge(table.X.Row(0), make([]bool, 1), 0.5) },
+		"row":         func() { g.NewScorer().Judge(table.X.Row(0)[1:], 0.5) },
+		"flags":       func() { g.Watch(new(vote.Memory), table.X.Row(0), make([]bool, 1)) },
 		"watched row": func() { g.Watch(new(vote.Memory), nil, make([]bool, len(g.Sensors()))) },
 	} {
 		func() {
@@ -647,13 +649,12 @@ func TestWatch(t *testing.T) {
 			}
 			copy(raw[4:], window) // of the second simulated sensor
 			failed := make([]bool, len(g.Sensors()))
-			b, err := m.AppendBinary(nil) // as across a restart
+			b, err := json.Marshal(m) // as across a restart
 			if err != nil {
 				t.Fatal(err)
 			}
-			m = vote.Memory{}
-			if err := m.UnmarshalBinary(b); err != nil {
-				t.Fatal(err)
+			if m = nil; json.Unmarshal(b, &m) != nil {
+				t.Fatalf("%s", b)
 			}
 			g.Watch(&m, raw, failed)
 			mark := "."
@@ -713,7 +714,7 @@ func TestShortLives(t *testing.T) {
 	for j := range 4 {
 		row[j] = 5
 	}
-	if j := scorer.Judge(row, nil, 0.5); j.Sensor != -1 {
+	if j := scorer.Judge(row, 0.5); j.Sensor != -1 {
 		t.Errorf("sensor %d is named", j.Sensor)
 	}
 }
@@ -730,10 +731,10 @@ func BenchmarkFit(b *testing.B) {
 func BenchmarkJudge(b *testing.B) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(b, table)
-	s, row, failed := g.NewScorer(), table.X.Row(9), make([]bool, len(g.Sensors()))
+	s, row := g.NewScorer(), table.X.Row(9)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Judge(row, failed, 0.7)
+		s.Judge(row, 0.7)
 	}
 }
 

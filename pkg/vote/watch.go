@@ -1,21 +1,22 @@
 package vote
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
-
-	"github.com/flank-tcm/flank/internal/littleendian"
+	"slices"
 )
 
 // stuckWindows is how many windows in a row of the same values say that a sensor is stuck.
 const stuckWindows = 3
 
-// Memory is what [Guard.Watch] remembers of the windows of one tool on one machine. The zero
-// value remembers none; start with it after a change of tool or of model.
-type Memory struct {
-	last []float32 // the watched columns of the last window, by sensor
-	same []uint8   // by sensor: windows in a row with the values of last, up to stuckWindows
+// Memory is what [Guard.Watch] remembers of the windows of one tool on one machine, by sensor. Nil
+// remembers none; start with it after a change of tool or of model. It is plain data, to be kept as JSON.
+type Memory []held
+
+// held is how long a sensor has said the same.
+type held struct {
+	Sum     uint32 `json:"sum"`     // of what is watched, as in the last window
+	Windows uint8  `json:"windows"` // in a row that were so, up to stuckWindows
 }
 
 // watchedColumns returns the columns that tell that a sensor has failed: its sizes if it has some,
@@ -35,76 +36,53 @@ func watchedColumns(s Sensor) []int {
 
 // Watch stores in failed, one flag for each of [Guard.Sensors], which sensors have failed in
 // the next window of a tool that is judged: those whose columns of kind RMS, Mean and Max (all columns, if it has
-// none of these) are all missing, all zero, or all as they were in the two windows before. Raw is
+// none of these) are all missing, all zero, or all as they were in the two windows before. A sensor that
+// repeated itself so in training may do it. Raw is
 // the window's features before the reference, which the guard's rows are made from. Watch panics
 // if raw or failed is of another length than the guard's. It allocates only for the first window.
 func (g *Guard) Watch(m *Memory, raw []float32, failed []bool) {
 	if len(raw) != g.columns || len(failed) != len(g.sensors) {
 		panic(fmt.Sprintf("vote: a row of %d columns and flags of %d sensors: want %d and %d", len(raw), len(failed), g.columns, len(g.sensors)))
 	}
-	watched := 0
-	for _, s := range g.sensors {
-		watched += len(s.watched)
+	if len(*m) != len(g.sensors) {
+		*m = make(Memory, len(g.sensors))
 	}
-	if len(m.last) != watched || len(m.same) != len(g.sensors) {
-		m.last, m.same = make([]float32, watched), make([]uint8, len(g.sensors))
-	}
-	last := m.last
-	for k, s := range g.sensors {
-		missing, zero, same := true, true, true
-		for i, j := range s.watched {
-			v := raw[j]
-			missing = missing && v != v
-			zero = zero && v == 0
-			same = same && math.Float32bits(v) == math.Float32bits(last[i])
-			last[i] = v
+	for k := range g.sensors {
+		s := &g.sensors[k]
+		zero := true
+		for _, j := range s.watched {
+			zero = zero && raw[j] == 0
 		}
-		if same {
-			m.same[k] = min(m.same[k]+1, stuckWindows)
-		} else {
-			m.same[k] = 1
-		}
-		failed[k] = missing || zero || m.same[k] == stuckWindows
-		last = last[len(s.watched):]
+		stuck := (*m)[k].next(raw, s.watched) >= stuckWindows
+		failed[k] = s.missing(raw) || !s.repeats && (zero || stuck)
 	}
 }
 
-const memoryVersion = 1
-
-// AppendBinary appends the binary form of the memory to b, little-endian: the version, 1, in a byte; the
-// number of values and each as float32; the number of sensors and a byte for each. It never fails.
-func (m *Memory) AppendBinary(b []byte) ([]byte, error) {
-	le := binary.LittleEndian
-	b = le.AppendUint32(append(b, memoryVersion), uint32(len(m.last)))
-	for _, v := range m.last {
-		b = le.AppendUint32(b, math.Float32bits(v))
+// next returns how many windows in a row, up to stuckWindows, some columns have been as in this one.
+func (h *held) next(row []float32, columns []int) uint8 {
+	sum := uint32(2166136261) // FNV-1a, of words instead of bytes
+	for _, j := range columns {
+		sum = (sum ^ math.Float32bits(row[j])) * 16777619
 	}
-	return append(le.AppendUint32(b, uint32(len(m.same))), m.same...), nil
+	if h.Windows == 0 || h.Sum != sum {
+		*h = held{Sum: sum}
+	}
+	h.Windows = min(h.Windows, stuckWindows-1) + 1
+	return h.Windows
 }
 
-// UnmarshalBinary replaces m by the memory whose binary form b is. It returns an error that
-// wraps ErrCorrupt, and leaves m alone, if b is anything else. It does not keep b. A memory
-// of another guard is as good as none to Watch, unless it has as many sensors and values.
-func (m *Memory) UnmarshalBinary(b []byte) error {
-	r := &reader{Reader: littleendian.Reader{Rest: b}}
-	if v := r.Uint8(); v != memoryVersion {
-		return fmt.Errorf("vote: a memory of version %d: %w", v, ErrCorrupt)
-	}
-	values := r.Bytes(4 * r.count(4))
-	same := r.Bytes(r.count(1))
-	if r.Short || len(r.Rest) > 0 {
-		return fmt.Errorf("vote: a memory of %d bytes: %w", len(b), ErrCorrupt)
-	}
-	var read Memory
-	for ; len(values) > 0; values = values[4:] {
-		read.last = append(read.last, math.Float32frombits(binary.LittleEndian.Uint32(values)))
-	}
-	for _, n := range same {
-		if n > stuckWindows {
-			return fmt.Errorf("vote: a memory of %d windows: %w", n, ErrCorrupt)
+// repeatingTools is the share of the tools of the training from which on a sensor repeats itself by nature, as
+// one of coarse steps does.
+const repeatingTools = 0.25
+
+// repeats reports whether some columns were the same, or zero, for three windows on end in so many tools.
+func (t *Table) repeats(lives []life, columns []int) bool {
+	tools := 0
+	for _, l := range lives {
+		var h held
+		if slices.ContainsFunc(l.rows, func(i int) bool { return h.next(t.X.Row(i), columns) >= stuckWindows }) {
+			tools++
 		}
-		read.same = append(read.same, n)
 	}
-	*m = read
-	return nil
+	return float64(tools) >= repeatingTools*float64(len(lives))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,12 @@ type Memory struct {
 	Zero     numbers   `json:"zero,omitempty"`   // by input: of the channel, as it is believed to be
 	Variance numbers   `json:"zero_variance,omitempty"`
 	Last     numbers   `json:"last,omitempty"` // by input: the measure of the frame just before Next; NaN without one
+}
+
+// Clone returns a copy that shares nothing with m.
+func (m Memory) Clone() Memory {
+	m.Belief, m.Zero, m.Variance, m.Last = slices.Clone(m.Belief), slices.Clone(m.Zero), slices.Clone(m.Variance), slices.Clone(m.Last)
+	return m
 }
 
 // numbers are NaN where null stands in JSON.
