@@ -36,13 +36,9 @@ func (f *simulateCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
-	var faults []sim.Fault
-	for _, text := range f.Fault {
-		fault, err := sim.ParseFault(text)
-		if err != nil {
-			return fmt.Errorf("--fault: %w", err)
-		}
-		faults = append(faults, fault)
+	faults, err := sim.ParseFaults(f.Fault)
+	if err != nil {
+		return fmt.Errorf("--fault: %w", err)
 	}
 	if f.Life < 2*time.Second {
 		return fmt.Errorf("--life %v: must be 2s or more", f.Life)

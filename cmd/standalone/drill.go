@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -48,6 +49,9 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	src, err := gateway.Simulated(s)
 	if err != nil {
 		return job{}, err
+	}
+	if src, err = sim.WithFaults(src, p.faults); err != nil {
+		return job{}, fmt.Errorf("--fault: %w", err)
 	}
 	return job{source: src, speed: speed, rule: train.RuleOf(p.model)}, nil
 }

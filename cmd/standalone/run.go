@@ -29,6 +29,7 @@ import (
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/wear"
 	"github.com/flank-tcm/flank/internal/web"
@@ -51,6 +52,7 @@ type flags struct {
 	Once       bool         `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
 	Replay     string       `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
 	Start      source.Start `placeholder:"TIME" help:"With --replay: when the recording began if it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
+	Fault      []string     `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as gain:thrust@30s=1.25 or dead:torque@30s; may be repeated. Kinds: see docs/reference/simulator.md."`
 	Layout     string       `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
 	Model      string       `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
 	Results    string       `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
@@ -100,6 +102,8 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 	switch {
 	case f.Replay != "" && f.Model == "":
 		return errors.New("--replay needs --model: train one with `trainer fit`")
+	case f.Replay != "" && f.Fault != nil:
+		return errors.New("--fault goes with the simulated drill, and not with --replay")
 	case f.Replay == "" && f.Layout != "":
 		return errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
 	case f.Replay == "" && !f.Start.IsZero():
@@ -110,7 +114,11 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
-	p := &plant{flags: *f, stdout: out.Stdout, stderr: out.Stderr, log: cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.ErrorLevel))}
+	faults, err := sim.ParseFaults(f.Fault)
+	if err != nil {
+		return fmt.Errorf("--fault: %w", err)
+	}
+	p := &plant{flags: *f, faults: faults, stdout: out.Stdout, stderr: out.Stderr, log: cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.ErrorLevel))}
 	defer p.close()
 	return p.run(ctx)
 }
@@ -127,6 +135,7 @@ func (f *flags) checkBroker() error {
 // plant is everything that runs.
 type plant struct {
 	flags
+	faults         []sim.Fault
 	stdout, stderr io.Writer
 	log            zerolog.Logger
 

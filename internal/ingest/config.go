@@ -349,13 +349,10 @@ func (s Source) checkListen() error {
 }
 
 // faults returns what goes wrong with a simulated source.
-func (s Source) faults() (faults []sim.Fault, err error) {
-	for _, text := range s.Faults {
-		f, err := sim.ParseFault(text)
-		if err != nil {
-			return nil, fmt.Errorf("faults: %w", err)
-		}
-		faults = append(faults, f)
+func (s Source) faults() ([]sim.Fault, error) {
+	faults, err := sim.ParseFaults(s.Faults)
+	if err != nil {
+		return nil, fmt.Errorf("faults: %w", err)
 	}
 	return faults, nil
 }

@@ -278,9 +278,6 @@ func (m *machine) simulated() (source.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
-	if len(faults) == 0 {
-		return drill, nil
-	}
 	src, err := sim.WithFaults(drill, faults)
 	if err != nil {
 		return nil, fmt.Errorf("source: faults: %w", err)

@@ -33,6 +33,8 @@ const (
 	Dropout    FaultKind = "dropout"     // samples are missing (NaN); Size has no meaning
 	Flatline   FaultKind = "flatline"    // the channel keeps the value it had; no meaning
 	Clipping   FaultKind = "clipping"    // the amplifier's gain is Size (default 100) times too high, and it saturates at the channel's range
+	Gain       FaultKind = "gain"        // the channel reads Size (default 1.25) times what it should
+	Dead       FaultKind = "dead"        // the channel reads zero; no meaning
 	Bias       FaultKind = "bias"        // Size (default 10) is added, in the unit of the channel
 	NonFinite  FaultKind = "non_finite"  // every 1000th sample is +Inf, and at least one a second; no meaning
 	ClockStep  FaultKind = "clock_step"  // the sensor clock jumps by Size seconds (default 1), and back at the end
@@ -50,7 +52,7 @@ type faultRule struct {
 }
 
 var kinds = []faultRule{
-	{Dropout, 0, false, false}, {Flatline, 0, false, false}, {Clipping, 100, true, false}, {Bias, 10, true, false}, {NonFinite, 0, false, false},
+	{Dropout, 0, false, false}, {Flatline, 0, false, false}, {Clipping, 100, true, false}, {Gain, 1.25, true, false}, {Dead, 0, false, false}, {Bias, 10, true, false}, {NonFinite, 0, false, false},
 	{ClockStep, 1, true, true}, {ClockDrift, 0.01, true, true}, {Missing, 0, false, true}, {Late, 5, true, true},
 }
 
@@ -90,6 +92,18 @@ func ParseFault(text string) (Fault, error) {
 	return f, nil
 }
 
+// ParseFaults reads several.
+func ParseFaults(texts []string) (faults []Fault, err error) {
+	for _, text := range texts {
+		f, err := ParseFault(text)
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, f)
+	}
+	return faults, nil
+}
+
 // String returns f as ParseFault reads it.
 func (f Fault) String() string {
 	s := string(f.Kind)
@@ -125,7 +139,7 @@ func (f Fault) check() error {
 		return fmt.Errorf("size %v: %s has none", f.Size, f.Kind)
 	case !k.blocks && f.Channel == "":
 		return fmt.Errorf("%s strikes one channel: name it, as in %s:ch07@30s", f.Kind, f.Kind)
-	case (f.Kind == Clipping || f.Kind == Late) && f.Size < 0:
+	case (f.Kind == Clipping || f.Kind == Gain || f.Kind == Late) && f.Size < 0:
 		return fmt.Errorf("size %v: must be positive", f.Size)
 	case f.Kind == Late && f.Channel == "":
 		return errors.New("late blocks are late compared with other rates: name a channel of the rate")
@@ -176,8 +190,11 @@ type late struct {
 }
 
 // WithFaults returns a source that delivers the blocks of src with faults, which
-// strike in the order given. It reports a fault that src cannot have.
+// strike in the order given; src itself without any. It reports a fault that src cannot have.
 func WithFaults(src source.Source, faults []Fault) (source.Source, error) {
+	if len(faults) == 0 {
+		return src, nil
+	}
 	s := &faulty{src: src, copies: make([][]float32, len(faults))}
 	l := src.Layout()
 	for _, f := range faults {
@@ -313,6 +330,10 @@ func (f *struck) spoil(x []float32, counter int64, rate float64) {
 			x[i] = f.stuck
 		case Clipping:
 			x[i] = float32(max(-f.limit, min(f.limit, float64(v)*f.size())))
+		case Gain:
+			x[i] = v * float32(f.size())
+		case Dead:
+			x[i] = 0
 		case Bias:
 			x[i] = v + float32(f.size())
 		case NonFinite:

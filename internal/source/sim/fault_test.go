@@ -82,6 +82,9 @@ func TestFaults(t *testing.T) {
 			return slices.Min(x) == sound[5].samples[ch07][0] && slices.Max(x) == slices.Min(x)
 		}},
 		"clipping:ch07@5s+3s":  {signal.Clipped, ch07, 5, 8, func(x, _ []float32) bool { return slices.Max(x) == 50 && slices.Min(x) == -50 }},
+		"gain:ch07@5s+3s":      {0, ch07, 5, 8, func(x, was []float32) bool { return math.Abs(rms(x)/rms(was)-1.25) < 1e-6 }},
+		"gain:torque@5s+3s=.8": {0, 13, 5, 8, func(x, was []float32) bool { return math.Abs(mean(x)/mean(was)-0.8) < 1e-6 }},
+		"dead:ch07@5s+3s":      {signal.Flatline, ch07, 5, 8, func(x, _ []float32) bool { return rms(x) == 0 }},
 		"bias:ch07@5s+3s=2.5":  {0, ch07, 5, 8, func(x, was []float32) bool { return math.Abs(mean(x)-mean(was)-2.5) < 1e-3 }},
 		"bias:torque@5s+3s=-1": {0, 13, 5, 8, func(x, was []float32) bool { return math.Abs(mean(x)-mean(was)+1) < 1e-3 }},
 		"non_finite:ch07@5s+3s": {signal.NonFinite, ch07, 5, 8, func(x, _ []float32) bool {
@@ -243,13 +246,15 @@ func TestParseFault(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "does not say when",
 		"flatline:ch07":               "does not say when: write kind:channel@from+for=size, for example flatline:ch07@30s+10s",
-		"stuck:ch07@3s":               `kind "stuck" is not one of dropout, flatline, clipping, bias, non_finite, clock_step, clock_drift, missing, late`,
+		"stuck:ch07@3s":               `kind "stuck" is not one of dropout, flatline, clipping, gain, dead, bias, non_finite, clock_step, clock_drift, missing, late`,
 		"flatline@3s":                 "flatline strikes one channel: name it, as in flatline:ch07@30s",
 		"flatline:ch07@soon":          `"soon" is not a time such as 30s`,
 		"flatline:ch07@3s+":           `"" is not a positive time such as 10s`,
 		"flatline:ch07@3s+0s":         `"0s" is not a positive time`,
 		"flatline:ch07@-3s":           "times must not be negative",
 		"flatline:ch07@3s=2":          "flatline has none",
+		"gain:ch07@3s=-2":             "must be positive",
+		"dead:ch07@3s=2":              "dead has none",
 		"bias:ch07@3s=NaN":            "must be a number",
 		"bias:ch07@3s=much":           `"much" is not a number but 0`,
 		"clipping:ch07@3s=-1":         "must be positive",
