@@ -45,7 +45,7 @@ func resultAt(seq int, v event.Verdict) *event.Result {
 func sensedBy(m *Machine, faults []signal.Quality, layout *signal.Layout, r *event.Result) []event.Advisory {
 	var d Decision
 	m.decision = &d
-	m.senses(faults, sensors{}, layout, r)
+	m.senses(faults, byFeatures{}, layout, r)
 	return d.Advisories
 }
 
@@ -104,6 +104,57 @@ func TestSensorAdvisories(t *testing.T) {
 				t.Errorf("%d notices are kept of conditions that have ended", n)
 			}
 		})
+	}
+}
+
+// What a model's guard says of sensors by their features: one of a channel is that channel, one of several has a notice under its
+// name, and both take longer to be named than a channel that fails.
+func TestSensorsOfAGuard(t *testing.T) {
+	one := func(q signal.Quality, disagrees bool) byFeatures {
+		return byFeatures{judged: true, sensors: []sensed{{subject: "F", channels: []string{"ch1", "ch3"}, guarded: true}, {subject: "ch2", guarded: true, flags: q, disagrees: disagrees}}}
+	}
+	many := func(q signal.Quality, disagrees bool) byFeatures {
+		b := one(0, false)
+		b.sensors[0].flags, b.sensors[0].disagrees = q, disagrees
+		return b
+	}
+	notJudged := many(signal.Flatline, true)
+	notJudged.judged = false
+	const flat = signal.Flatline
+	for name, tc := range map[string]struct {
+		windows []byFeatures
+		want    []string
+	}{
+		"one disagrees now and then": {slices.Concat(slices.Repeat([]byFeatures{one(0, true), one(0, false)}, 40), slices.Repeat([]byFeatures{one(0, false)}, 8)), nil},
+		"one disagrees, and agrees again": {slices.Concat(slices.Repeat([]byFeatures{one(0, true)}, 9), slices.Repeat([]byFeatures{one(0, false)}, 70)), []string{
+			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it disagrees with the other sensors since 02:00:00, the verdict leans on those: check its mounting, cable and amplifier; tool verdict on 5 channels",
+			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; it did not from 02:00:00 on",
+		}},
+		"one of two channels is dead": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5)), []string{
+			"4 raised failure warning [ch1 ch3]: drill: SENSOR F Failure: flatline of channels ch1, ch3; tool verdict on 3 channels",
+		}},
+		"not judged": {slices.Repeat([]byFeatures{notJudged}, 20), nil},
+		"the model after it does not know the sensor": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5), []byFeatures{{}}), []string{
+			"4 raised failure warning [ch1 ch3]: drill: SENSOR F Failure: flatline of channels ch1, ch3; tool verdict on 3 channels",
+			"5 cleared  info [ch1 ch3]: drill: advisory of 02:00:00 is over, no layout or model has F any more",
+		}},
+	} {
+		mach := newBench(t, machinetest.OneValue(t)).m
+		var got []string
+		for seq, of := range tc.windows {
+			var d Decision
+			mach.decision = &d
+			mach.senses(make([]signal.Quality, 5), of, fiveForces(t), resultAt(seq, event.Healthy))
+			for _, a := range d.Advisories {
+				got = append(got, fmt.Sprintf("%d %s %s %s %v: %s", a.Seq, a.State, a.Status, a.Severity, a.Channels, a.Text))
+				if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+		}
 	}
 }
 
@@ -251,7 +302,7 @@ func TestAdvisoriesAlternate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			mach.senses(faults, sensors{}, layout, r)
+			mach.senses(faults, byFeatures{}, layout, r)
 			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
 				a.Text = "unknown"
 			}

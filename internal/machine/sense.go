@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // failures are the flags of a sensor that has no values, or none that mean anything.
@@ -18,29 +21,66 @@ const failures = signal.Dropout | signal.Flatline | signal.NonFinite
 // sensed is what a window says of a sensor, of the clock of several, or of all those
 // of one rate.
 type sensed struct {
-	subject  string         // channel, sensor of several, or rate; empty: the clock
-	flags    signal.Quality // the flags that are a fault; 0: none
-	channels []string       // of a rate
-	covered  bool           // the notice of its rate is raised and says it
+	subject   string         // channel, sensor of several, or rate; empty: the clock
+	flags     signal.Quality // the flags that are a fault; 0: none
+	channels  []string       // of a rate, or of a sensor of several
+	covered   bool           // the notice of its rate is raised and says it
+	guarded   bool           // a model's guard knows the sensor
+	disagrees bool           // with the other sensors, by its features
 }
 
-// sensors are what a judge found of sensors by their features, over windows.
-type sensors struct {
-	names []string         // of the model's guard
-	flags []signal.Quality // of each; nil: the window says nothing of them
+// disagreeing is the flag of a sensor that disagrees with the others, next to the names of package signal.
+const disagreeing = "disagrees"
+
+// byFeatures is what a model's guard says of its sensors in a window, by their features.
+type byFeatures struct {
+	sensors []sensed
+	judged  bool // otherwise it says nothing of them
 }
 
-// failed reports whether one has failed.
-func (s sensors) failed() bool {
-	return slices.ContainsFunc(s.flags, func(q signal.Quality) bool { return q != 0 })
+// namedRule is of what the guard says of a sensor.
+var namedRule = alarm.Hysteresis{K: vote.NamedIn, N: vote.NamedOf, Hold: time.Minute}
+
+// byFeatures returns what the guard of a model says of its sensors.
+func (m *Model) byFeatures(v model.Verdict) byFeatures {
+	b := byFeatures{judged: v.Found != nil}
+	for k, name := range m.judge.Sensors() {
+		s := sensed{subject: name, guarded: true}
+		channels := m.judge.SensorChannels(k)
+		if len(channels) == 0 {
+			continue // a strange model
+		}
+		for _, c := range channels {
+			s.channels = append(s.channels, m.model.Layout.Channels()[c].Name)
+		}
+		if len(s.channels) == 1 {
+			s.subject, s.channels = s.channels[0], nil
+		}
+		if b.judged {
+			s.flags, s.disagrees = v.Found[channels[0]], v.Disagrees == k
+		}
+		b.sensors = append(b.sensors, s)
+	}
+	return b
 }
+
+// of returns what it says of a subject, nil if nothing.
+func (b byFeatures) of(subject string) *sensed {
+	i := slices.IndexFunc(b.sensors, func(s sensed) bool { return s.subject == subject })
+	if i < 0 {
+		return nil
+	}
+	return &b.sensors[i]
+}
+
+func (s sensed) bad() bool { return s.flags != 0 || s.disagrees }
 
 // senses takes the flags of each channel in the window of r that are faults. Flags of a
 // clock concern all channels that it samples; they make one notice. A failure of all
 // channels of a rate, which share a card or a source, makes one notice, too: while it is
 // raised, the channels' own notices are not published. A sensor that is found to have failed by its features has
 // a notice under its name.
-func (m *Machine) senses(faults []signal.Quality, of sensors, layout *signal.Layout, r *event.Result) {
+func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.Layout, r *event.Result) {
 	const clock = signal.ClockStep | signal.RateError
 	var all signal.Quality
 	bad := 0
@@ -49,16 +89,15 @@ func (m *Machine) senses(faults []signal.Quality, of sensors, layout *signal.Lay
 			bad++
 		}
 	}
-	if bad == 0 && !of.failed() && len(m.Notices) == 0 {
-		return
-	}
-	m.dismissSensors(layout, of.names, r)
-	for k, q := range of.flags { // a sensor of one channel is that channel
-		if i := layout.Index(of.names[k]); i >= 0 && q != 0 {
-			faults = slices.Clone(faults)
-			faults[i] |= q
+	for _, g := range of.sensors {
+		if g.flags != 0 {
+			bad += max(1, len(g.channels))
 		}
 	}
+	if bad == 0 && len(m.Notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
+		return
+	}
+	m.dismissSensors(layout, of, r)
 	covered := make([]bool, len(faults))
 	for _, g := range layout.Groups() {
 		if m.senseRate(g, faults, layout, r) {
@@ -68,12 +107,16 @@ func (m *Machine) senses(faults []signal.Quality, of sensors, layout *signal.Lay
 		}
 	}
 	for i, q := range faults {
-		m.sense(sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule, r)
+		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule
+		if g := of.of(s.subject); g != nil {
+			s.flags, s.guarded, s.disagrees, rule = s.flags|g.flags, true, g.disagrees, namedRule
+		}
+		m.sense(s, rule, r)
 	}
 	m.sense(sensed{flags: all & clock}, clockRule, r)
-	for k, q := range of.flags {
-		if layout.Index(of.names[k]) < 0 {
-			m.sense(sensed{subject: of.names[k], flags: q}, sensorRule, r)
+	for _, g := range of.sensors {
+		if g.channels != nil && of.judged {
+			m.sense(g, namedRule, r)
 		}
 	}
 	if len(m.decision.Advisories) == 0 {
@@ -97,9 +140,9 @@ func (m *Machine) senses(faults []signal.Quality, of sensors, layout *signal.Lay
 
 // dismissSensors clears the advisories of channels, and of rates, that the layout does not have, and of sensors that
 // the model does not know: no window says any more that they are over.
-func (m *Machine) dismissSensors(layout *signal.Layout, sensors []string, r *event.Result) {
+func (m *Machine) dismissSensors(layout *signal.Layout, of byFeatures, r *event.Result) {
 	for _, n := range slices.Clone(m.Notices) {
-		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 || slices.Contains(sensors, n.Subject) ||
+		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 || of.of(n.Subject) != nil ||
 			slices.ContainsFunc(layout.Groups(), func(g signal.Group) bool { return len(g.Channels) > 1 && rateName(g) == n.Subject }) {
 			continue
 		}
@@ -146,7 +189,7 @@ func (m *Machine) senseRate(g signal.Group, faults []signal.Quality, layout *sig
 // sense takes what a window says of a sensor, of the clock, or of a rate.
 func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	n := m.notice(event.SensorAdvisory, s.subject)
-	bad := s.flags != 0
+	bad := s.bad()
 	if n == nil && !bad {
 		return
 	}
@@ -175,22 +218,34 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	a.Channels = s.channels
 	name, again, of := "SENSOR "+s.subject, " normal again;", ""
 	switch {
+	case s.channels != nil && s.guarded:
+		of = fmt.Sprintf(" of channels %s,", listed(s.channels))
 	case s.channels != nil: // some may have failed still, and say so themselves
 		name, again, of = "SENSORS "+s.subject, ":", fmt.Sprintf(" of all %d channels, %s,", len(s.channels), listed(s.channels))
 	case s.subject == "":
 		name += "clock"
 	}
 	name = event.ShortName(m.Machine) + ": " + name
-	if a.State == event.Cleared {
+	switch {
+	case a.State == event.Cleared && q == 0:
+		a.Text = fmt.Sprintf("%s agrees with the other sensors again; it did not from %s on", name, statement.Clock(a.Since))
+		return
+	case a.State == event.Cleared:
 		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
 		return
 	}
 	a.Status, a.Flags = q.Status(), statement.Flags(q)
+	if q == 0 {
+		a.Status, a.Flags = signal.OutOfSpecification, []string{disagreeing}
+	}
 	if a.Status == signal.MaintenanceRequired {
 		a.Severity = "info"
 	}
-	status := strings.ReplaceAll(a.Status, "_", " ")
-	a.Text = fmt.Sprintf("%s %s%s: %s%s", name, strings.ToUpper(status[:1]), status[1:], strings.Join(a.Flags, ", "), strings.TrimSuffix(of, ","))
+	status, what := strings.ReplaceAll(a.Status, "_", " "), strings.Join(a.Flags, ", ")+strings.TrimSuffix(of, ",")
+	if q == 0 {
+		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those: check its mounting, cable and amplifier"
+	}
+	a.Text = fmt.Sprintf("%s %s%s: %s", name, strings.ToUpper(status[:1]), status[1:], what)
 }
 
 // listed names channels, or the first of many.

@@ -115,7 +115,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 		m.decision.Alerts = append(m.decision.Alerts, alerts...)
 	}
 	if p == order.InOrder {
-		m.senses(o.Faults, sensors{c.by.judge.Sensors(), o.Sensors}, w.Form.Layout(), r)
+		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), r)
 		m.countUnknown(c.Judging, r)
 		m.drifts(t, c, r)
 		m.modelAdvisory(t, c, builds, r)

@@ -2,123 +2,153 @@ package train
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/flank-tcm/flank/internal/export"
-	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/vote"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Features belong to the sensor that their names or the layout name, and their kinds follow from their names.
-func TestSensorsOf(t *testing.T) {
-	names := []string{"F_c_RMS", "F_c_KURT", "F_c_MEAN", "acc.max", "power", "x.coh"}
-	level := signal.Gain{Power: 1}
-	got := sensorsOf(names, []signal.FeatureOrigin{
-		{Sensor: "F_c", Group: "F", Gain: level}, {Sensor: "F_c", Group: "F"}, {Sensor: "F_c", Group: "F", Gain: level},
-		{Sensor: "acc", Group: "g", Gain: level}, {Sensor: "power", Gain: level}, {Sensor: "x", Other: "y"},
-	})
-	want := []vote.Sensor{
-		{Name: "F_c", Unit: "F", Columns: []int{0, 1, 2}, Kinds: []vote.Kind{vote.RMS, vote.Other, vote.Mean}},
-		{Name: "acc", Unit: "g", Columns: []int{3}, Kinds: []vote.Kind{vote.Max}},
-		{Name: "power", Columns: []int{4}, Kinds: []vote.Kind{vote.Other}},
+// sensorNames are of sensors that follow wear, each by two channels.
+var sensorNames = []string{"force", "power", "acc", "sound"}
+
+// sensorLevels returns what the channels of sensorNames say at a wear.
+func sensorLevels(um float64, rng *rand.Rand) []float32 {
+	var out []float32
+	for s := range sensorNames {
+		level := float64(10*(s+1)) * (1 + um/float64(200+60*s)) * (1 + 0.02*rng.NormFloat64())
+		out = append(out, float32(level), float32(1.4*level*(1+0.05*rng.NormFloat64())))
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	return out
 }
 
-// A model that was trained with a guard has it in its file and judges by it, the report says so, and exports, which lack it, refuse
-// the model. Where there cannot be one the report says why.
-func TestGuardedModel(t *testing.T) {
+// guardedJob is of six tools, four of which get worn, with a guard.
+func guardedJob(t *testing.T) Job {
 	rng := rand.New(rand.NewPCG(5, 6))
-	sensors := []string{"F_c_RMS", "F_f_RMS", "F_p_RMS", "AE_RMS", "TV_RMS"}
-	var csv strings.Builder
-	fmt.Fprintf(&csv, "tool,%s,vb\n", strings.Join(sensors, ","))
-	for tool := range 6 {
-		for s := range 50 {
-			um := 400 * float64(s) / 49
-			fmt.Fprintf(&csv, "T%d", tool)
-			for k := range sensors {
-				fmt.Fprintf(&csv, ",%.4f", float64(tool+1)*math.Exp(um/float64(300+100*k)+0.03*rng.NormFloat64()))
-			}
-			fmt.Fprintf(&csv, ",%.1f\n", um)
-		}
-	}
-	var channels []signal.Channel
-	for _, name := range sensors {
-		channels = append(channels, signal.Channel{Name: name, Kind: signal.Feature, Rate: 1})
-	}
-	for _, mode := range []model.Mode{model.ReferenceLog, model.ReferenceAuto} {
-		j := latheJob(t)
-		j.Layout = layout(t, "five sensors", channels)
-		j.Inputs = []Input{latheInput(t, j.Layout, "guarded", "lathe", csv.String())}
-		j.Config.Guard, j.Config.Reference.Mode = classify.GuardVote, mode
-		m, r, err := Run(t.Context(), j)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Classifier.Guard() == nil || r.Fit.Guard.Off != "" {
-			t.Fatalf("%s: %+v", mode, r.Fit.Guard)
-		}
-		ratios, want := 0, 0 // of two forces to the third one, where features are logarithms
-		if mode == model.ReferenceLog || r.Fit.View == string(model.ReferenceLog) {
-			want = 2
-		}
-		for _, x := range r.Fit.Guard.Experts {
-			if x.Ratio {
-				ratios++
-			}
-		}
-		if ratios != want {
-			t.Errorf("%s: %d ratios of the three forces, want %d", mode, ratios, want)
-		}
-		if r.Pooled.GMean < 0.9 || r.Robustness.Worst < 0.8 || !r.Robustness.Guarded {
-			t.Errorf("%s: G-mean %v on tools held out, %v with the worst sensor", mode, r.Pooled.GMean, r.Robustness.Worst)
-		}
-		if want := "experts bounds the network, of the sensors "; !strings.Contains(r.Summary(), want) || !strings.Contains(cardText(t, r), want) {
-			t.Errorf("%s: the report does not name the guard", mode)
-		}
-		b, err := m.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		read, err := model.Decode(b)
-		if err != nil || read.Classifier.Guard() == nil {
-			t.Fatalf("%s: read again: %v", mode, err)
-		}
-		e, err := Exam{Model: read, Inputs: j.Inputs, Alarm: alarm.Default}.Run(t.Context())
-		if err != nil || e.Pooled.GMean < 0.9 {
-			t.Errorf("%s: G-mean %v on its own data, %v", mode, e.Pooled.GMean, err)
-		}
-		for name, form := range map[string]func(*model.Model) ([]byte, error){"ONNX": export.ONNX, "safetensors": export.Safetensors} {
-			if _, err := form(read); err == nil || !strings.Contains(err.Error(), "has a guard") {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
 	j := latheJob(t)
-	j.prepare()
-	j.Config.Reference.Mode = model.ReferenceLog
-	rows, _, _, err := j.rows(t.Context())
+	j.Config.Guard = classify.GuardVote
+	var channels []signal.Channel
+	var b strings.Builder
+	b.WriteString("tool")
+	for _, s := range sensorNames {
+		for _, of := range []string{"_RMS", "_MAX"} {
+			channels = append(channels, signal.Channel{Name: s + of, Kind: signal.Feature, Rate: 1})
+			b.WriteString("," + s + of)
+		}
+	}
+	b.WriteString(",vb\n")
+	for tool, end := range []float64{420, 390, 140, 400, 450, 180} {
+		for s := range 50 {
+			um := end * float64(s) / 49
+			fmt.Fprintf(&b, "T%d", tool)
+			for _, v := range sensorLevels(um, rng) {
+				fmt.Fprintf(&b, ",%.4f", v)
+			}
+			fmt.Fprintf(&b, ",%.1f\n", um)
+		}
+	}
+	j.Layout = layout(t, "sensors", channels)
+	j.Inputs = []Input{latheInput(t, j.Layout, "sensors", "lathe", b.String())}
+	return j
+}
+
+// Where a guard bounds the network, a sensor that is dead does what a missing one does, one that is stuck nearly so, and neither
+// loses an alarm: in the report's trials, and in a judge of windows, which says of which channels it is.
+func TestFailedSensorsAbstain(t *testing.T) {
+	m, r, err := Run(t.Context(), guardedJob(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	relations := rows.rel.relations
-	if s := rows.settle(model.ReferenceLog, 5); !slices.Equal(rows.logs, s.Logs(relations)) || !slices.Contains(rows.logs, true) {
-		t.Errorf("rows that are relative for good: logarithms %v, want %v", rows.logs, s.Logs(relations))
+	if m.Classifier.Guard() == nil {
+		t.Fatal(r.Summary())
 	}
-
-	j = latheJob(t)
-	quick(&j.Config)
-	j.Config.Guard = classify.GuardVote
-	if _, r, err := Run(t.Context(), j); err != nil || r.Fit.Guard == nil || !strings.Contains(r.Summary(), "no guard: "+r.Fit.Guard.Off) || r.Fit.Guard.Off == "" {
-		t.Errorf("on the lathe: %v", err)
+	effects := make(map[string]map[card.FaultKind]card.Effect)
+	for _, trial := range r.Robustness.Trials {
+		if len(trial.Sensors) == 1 && (trial.Kind == card.Dead || trial.Kind == card.Missing || trial.Kind == card.Stuck) {
+			if effects[trial.Sensors[0]] == nil {
+				effects[trial.Sensors[0]] = make(map[card.FaultKind]card.Effect)
+			}
+			effects[trial.Sensors[0]][trial.Kind] = trial.Effect
+		}
+	}
+	if len(effects) != len(sensorNames) {
+		t.Errorf("trials of %d sensors", len(effects))
+	}
+	for sensor, e := range effects {
+		if e[card.Dead] != e[card.Missing] {
+			t.Errorf("%s: %+v if it is dead, %+v if it is missing", sensor, e[card.Dead], e[card.Missing])
+		}
+		if s := e[card.Stuck]; s.Missed > 0 || float64(s.GMean) < 0.9 || e[card.Dead].Missed > 0 || float64(e[card.Dead].GMean) < 0.9 {
+			t.Errorf("%s: %+v", sensor, e)
+		}
+	}
+	for name, tc := range map[string]struct {
+		spoil func(x, before []float32)
+		want  signal.Quality
+		after int // windows until it is known
+	}{
+		"as it should be": {func([]float32, []float32) {}, 0, 0},
+		"zero":            {func(x, _ []float32) { x[2], x[3] = 0, 0 }, signal.Flatline, 0},
+		"stuck":           {func(x, before []float32) { x[2], x[3] = before[2], before[3] }, signal.Flatline, 1},
+		"one of two":      {func(x, _ []float32) { x[2] = 0 }, 0, 0},
+	} {
+		judge, rng := m.NewJudge(), rand.New(rand.NewPCG(8, 9))
+		if got := judge.Sensors(); len(got) != 4 || !slices.Contains(got, "power") {
+			t.Fatalf("sensors %v", got)
+		}
+		var ref model.Reference
+		var memory model.Memory
+		var before []float32
+		const began = 20
+		for n := range 60 {
+			x := sensorLevels(7*float64(n), rng)
+			if n < began {
+				before = slices.Clone(x)
+			} else {
+				tc.spoil(x, before)
+			}
+			w := &window.Window{Context: signal.Context{Machine: "lathe", Tool: "new"}, Start: time.Unix(int64(n), 0), Length: time.Second, Quality: make([]signal.Quality, 8)}
+			for _, v := range x {
+				w.Samples = append(w.Samples, []float32{v})
+			}
+			v := judge.Judge(w, &ref, &memory)
+			if v.Found == nil {
+				t.Fatalf("%s, window %d: %+v", name, n, v)
+			}
+			for c, q := range v.Found {
+				want := signal.Quality(0)
+				if (c == 2 || c == 3) && n >= began+tc.after {
+					want = tc.want
+				}
+				if q != want {
+					t.Errorf("%s, window %d, channel %d: flags %v, want %v", name, n, c, q, want)
+				}
+				if missing := judge.Cutting()[c] != judge.Cutting()[c]; missing != (q != 0) {
+					t.Errorf("%s, window %d: feature %d is %v", name, n, c, judge.Cutting()[c])
+				}
+			}
+			if um := 7 * n; n >= 5 && (um < 230 && v.Decided != 0 || um > 370 && v.Decided != 1) && name != "one of two" {
+				t.Errorf("%s, window %d of %d µm: %+v", name, n, um, v)
+			}
+		}
+		// A window that stands alone knows zero and missing, and not stuck.
+		w := &window.Window{Context: signal.Context{Machine: "lathe", Tool: "alone"}, Start: time.Unix(99, 0), Length: time.Second, Quality: make([]signal.Quality, 8)}
+		x := sensorLevels(0, rng)
+		tc.spoil(x, x)
+		for _, v := range x {
+			w.Samples = append(w.Samples, []float32{v})
+		}
+		for range 4 {
+			v := judge.Judge(w, new(model.Reference), nil)
+			if failed := v.Found[2] != 0; failed != (name == "zero") {
+				t.Errorf("%s alone: %v", name, v.Found)
+			}
+		}
 	}
 }

@@ -352,6 +352,7 @@ type Scorer struct {
 	posterior []float64
 	costs     CostVector
 	guard     *vote.Scorer // nil without a guard
+	disagrees int          // sensor of the guard
 }
 
 // NewScorer returns a Scorer with its own scratch memory.
@@ -378,14 +379,19 @@ func (s *Scorer) Posterior(row []float32) []float64 {
 	return s.bounded(s.network.Posterior(s.inputs), row)
 }
 
+// Disagrees returns the index in vote.Guard.Sensors of the sensor that disagrees with the others in the
+// row that was scored last, see vote.Judgement.Sensor; -1 if none does, or there is no guard.
+func (s *Scorer) Disagrees() int { return s.disagrees }
+
 // bounded returns the network's posterior of a row as the guard, if there is one, bounds it. Where all
 // experts abstain it is the network's.
 func (s *Scorer) bounded(network, row []float32) []float64 {
 	for j, p := range network {
 		s.posterior[j] = float64(p)
 	}
-	if s.guard != nil {
-		if j := s.guard.Judge(row, s.costs.Score(s.posterior)); j.Voting > 0 {
+	if s.disagrees = -1; s.guard != nil {
+		j := s.guard.Judge(row, s.costs.Score(s.posterior))
+		if s.disagrees = j.Sensor; j.Voting > 0 {
 			s.costs.set(s.posterior, j.Margin)
 		}
 	}

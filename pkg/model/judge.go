@@ -59,7 +59,8 @@ type Verdict struct {
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not the verdict is unknown; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
-	Sensors   []signal.Quality // per sensor of Judge.Sensors: Dropout if it delivers nothing, Flatline if it reads zero or is stuck, unless Faults say so; nil if not judged; valid until the next window
+	Found     []signal.Quality // per channel: flags that the features say of it, next to Faults; nil if not judged, or without a guard; valid until the next window
+	Disagrees int              // index in Judge.Sensors of the sensor that disagrees most with the others; -1: none does, or the window is not judged
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
 
@@ -71,6 +72,8 @@ type Judge struct {
 	scorer    *classify.Scorer
 	watch     *Watch                 // nil: the model has no guard
 	alone     vote.Memory            // of a window that stands alone
+	sensors   [][]int                // by sensor of the guard: its channels
+	found     []signal.Quality       // see Verdict.Found
 	novelty   *unknown.NoveltyScorer // nil: nothing is new
 	posterior [2]float64             // of the last window, by wear
 	classes   []string
@@ -102,6 +105,7 @@ func (m *Model) NewJudge() *Judge {
 		j.scorer = m.Classifier.NewScorer()
 		if g := m.Classifier.Guard(); g != nil {
 			j.watch = NewWatch(g, x.Origins())
+			j.found, j.sensors = make([]signal.Quality, len(m.Usual)), channelsOf(g, x)
 		}
 	}
 	if m.Novelty != nil {
@@ -121,13 +125,16 @@ func (j *Judge) Relations() []signal.Relation { return j.extractor.Relations() }
 // Origins returns which sensor each feature comes from, in the order of FeatureNames.
 func (j *Judge) Origins() []signal.FeatureOrigin { return j.extractor.Origins() }
 
-// Sensors returns the names of the sensors that the model's guard knows, in the order of Verdict.Sensors; none without a guard.
+// Sensors returns the names of the sensors that the model's guard knows, as Verdict.Disagrees counts them; none without a guard.
 func (j *Judge) Sensors() []string {
 	if j.watch == nil {
 		return nil
 	}
 	return j.watch.guard.Sensors()
 }
+
+// SensorChannels returns the channels of the layout that sensor k of Sensors measures, ascending.
+func (j *Judge) SensorChannels(k int) []int { return j.sensors[k] }
 
 // Observation is what a judge takes from a window before it knows the tool's
 // reference: enough to judge the window later, or again.
@@ -248,7 +255,7 @@ func (j *Judge) Take(f *window.Features, o *Observation) error {
 func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdict) {
 	ref.ChangeTool(o.Tool)
 	j.cutting, j.center = j.cutting[:0], ref.Center()
-	v := Verdict{Faults: j.faults}
+	v := Verdict{Faults: j.faults, Disagrees: -1}
 	bad := 0
 	for i, q := range o.Quality {
 		j.faults[i] = q &^ j.model.Usual[i]
@@ -281,7 +288,8 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 		}
 	}
 	if j.watch != nil {
-		v.Sensors = j.abstain(k)
+		j.abstain(k)
+		v.Found = j.found
 	}
 	j.cutting = append(j.cutting, j.row...)
 	if !ref.Ready(j.model.Reference) {
@@ -294,23 +302,38 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 	return j.row, v
 }
 
-// abstain makes the features of sensors that have failed missing, and says which have that no channel's flags tell.
-func (j *Judge) abstain(k *Memory) []signal.Quality {
+// abstain makes the features of sensors that have failed missing, and finds which have that no channel's flags tell.
+func (j *Judge) abstain(k *Memory) {
 	memory := &j.alone
 	if k != nil {
 		memory = &k.Sensors
 	} else {
 		clear(j.alone)
 	}
-	flags := j.watch.Abstain(memory, j.row)
-	for i, columns := range j.watch.columns {
-		if flags[i] != 0 && slices.ContainsFunc(columns, func(f int) bool {
-			return slices.ContainsFunc(j.extractor.Channels(f), func(c int) bool { return j.faults[c] != 0 })
-		}) {
-			flags[i] = 0
+	clear(j.found)
+	for i, q := range j.watch.Abstain(memory, j.row) {
+		if slices.ContainsFunc(j.sensors[i], func(c int) bool { return j.faults[c] != 0 }) {
+			continue
+		}
+		for _, c := range j.sensors[i] {
+			j.found[c] = q
 		}
 	}
-	return flags
+}
+
+// channelsOf returns the channels of each sensor that a guard knows, ascending.
+func channelsOf(g *vote.Guard, x *signal.Extractor) (out [][]int) {
+	for _, name := range g.Sensors() {
+		var channels []int
+		for i, o := range x.Origins() {
+			if c := x.Channels(i)[0]; o.Sensor == name && !slices.Contains(channels, c) {
+				channels = append(channels, c)
+			}
+		}
+		slices.Sort(channels)
+		out = append(out, channels)
+	}
+	return out
 }
 
 // Cutting returns the features of the window that Row or Judge was asked about
@@ -372,7 +395,7 @@ func (j *Judge) judge(ref *Reference, k *Memory) Verdict {
 // Center. These two only count for models that decide by wear. What the verdict lends is
 // valid until the next call.
 func (j *Judge) Decide(row, cutting, center []float32) Verdict {
-	v := Verdict{Faults: j.faults}
+	v := Verdict{Faults: j.faults, Disagrees: -1}
 	j.decide(&v, row, cutting, center)
 	return v
 }
@@ -385,7 +408,7 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 		j.posterior = [2]float64{1 - faulty, faulty}
 		v.Posterior, costs = j.posterior[:], equalCosts
 	} else {
-		v.Posterior = j.scorer.Posterior(row)
+		v.Posterior, v.Disagrees = j.scorer.Posterior(row), j.scorer.Disagrees()
 	}
 	v.Score = costs.Score(v.Posterior)
 	v.Decided = costs.Decide(v.Posterior)

@@ -1,6 +1,7 @@
 package vote_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -60,6 +61,31 @@ func TestDamagedBinary(t *testing.T) {
 		damaged := slices.Clone(b)
 		damaged[rng.IntN(len(b))] ^= byte(1 + rng.IntN(255))
 		checkUnmarshal(t, damaged)
+	}
+}
+
+// A guard of version 1, which did not say which sensors repeat themselves, is the one in which none does.
+func TestVersion1(t *testing.T) {
+	g := fitted(t, newShop(1, 3, 0).table([]string{"a", "b", "c"}))
+	b, err := g.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := slices.Clone(b)
+	old[4] = 1
+	at := 4 + 1 + 4 + 8 + 8 + 4
+	for range g.Sensors() {
+		for _, size := range []int{1, 4} {
+			at += 4 + size*int(binary.LittleEndian.Uint32(old[at:]))
+		}
+		old = slices.Delete(old, at, at+1)
+	}
+	var read vote.Guard
+	if err := read.UnmarshalBinary(old); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := read.AppendBinary(nil); err != nil || !slices.Equal(again, b) {
+		t.Errorf("it is another guard, error %v", err)
 	}
 }
 

@@ -673,6 +673,38 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// A sensor of coarse steps, which repeats itself in training, may read zero or the same again; it fails only if it is missing.
+func TestSensorThatRepeatsItself(t *testing.T) {
+	s := newShop(1, 4, 2)
+	for n, tools := range [][]string{nil, s.tools[:1], s.tools[:3]} {
+		s := newShop(1, 4, 2)
+		for _, tool := range tools {
+			for i := 20; i < 24; i++ {
+				copy(s.raw[tool][i][4:7], s.raw[tool][20][4:7])
+			}
+		}
+		g := fitted(t, s.table(s.tools))
+		k := slices.Index(g.Sensors(), parts[1].name)
+		raw, failed := slices.Clone(s.raw[s.tools[4]][30]), make([]bool, len(g.Sensors()))
+		zero, missing := slices.Clone(raw), slices.Clone(raw)
+		for j := 4; j < 7; j++ {
+			zero[j], missing[j] = 0, nan
+		}
+		var m vote.Memory
+		for range 3 {
+			g.Watch(&m, raw, failed)
+		}
+		stuck := failed[k]
+		g.Watch(&m, zero, failed)
+		if want := n < 2; stuck != want || failed[k] != want {
+			t.Errorf("%d of %d tools repeat themselves: stuck %t, zero %t", len(tools), len(s.tools), stuck, failed[k])
+		}
+		if g.Watch(&m, missing, failed); !failed[k] {
+			t.Errorf("%d tools repeat themselves: missing is no failure", len(tools))
+		}
+	}
+}
+
 func TestReportSaysWhatTheGuardIs(t *testing.T) {
 	s := newShop(8, 4, 2)
 	g, r, err := vote.Fit(t.Context(), s.table(s.tools), vote.Settings{Bound: 0.3})

@@ -24,6 +24,9 @@ func Verdict(r *event.Result, v model.Verdict, layout *signal.Layout) {
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
 	for i, q := range v.Faults {
+		if v.Found != nil {
+			q |= v.Found[i]
+		}
 		if q != 0 {
 			r.Sensors = append(r.Sensors, event.Sensor{Channel: layout.Channels()[i].Name, Flags: Flags(q)})
 		}

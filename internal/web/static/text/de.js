@@ -439,6 +439,7 @@ export default {
   "machine.flag.clipped": "übersteuert",
   "machine.flag.rate_error": "falsche Rate",
   "machine.flag.clock_step": "Uhr sprang",
+  "machine.flag.disagrees": "widerspricht den anderen",
   "machine.spectrum": "Spektrum des letzten Fensters",
   "machine.spectrum.says": "Wird auf Anfrage berechnet.",
   "machine.spectrum.of": "Fenster von {at}",

@@ -439,6 +439,7 @@ export default {
   "machine.flag.clipped": "clipped",
   "machine.flag.rate_error": "wrong rate",
   "machine.flag.clock_step": "clock stepped",
+  "machine.flag.disagrees": "disagrees with the others",
   "machine.spectrum": "Spectrum of the last window",
   "machine.spectrum.says": "Computed when you ask for it.",
   "machine.spectrum.of": "Window of {at}",
