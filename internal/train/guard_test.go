@@ -91,12 +91,14 @@ func TestFailedSensorsAbstain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(x, before []float32)
 		want  signal.Quality
-		after int // windows until it is known
+		after int            // windows until it is known
+		flags signal.Quality // of the channels, from outside
 	}{
-		"as it should be": {func([]float32, []float32) {}, 0, 0},
-		"zero":            {func(x, _ []float32) { x[2], x[3] = 0, 0 }, signal.Flatline, 0},
-		"stuck":           {func(x, before []float32) { x[2], x[3] = before[2], before[3] }, signal.Flatline, 1},
-		"one of two":      {func(x, _ []float32) { x[2] = 0 }, 0, 0},
+		"as it should be": {func([]float32, []float32) {}, 0, 0, 0},
+		"zero":            {func(x, _ []float32) { x[2], x[3] = 0, 0 }, signal.Flatline, 0, 0},
+		"stuck":           {func(x, before []float32) { x[2], x[3] = before[2], before[3] }, signal.Flatline, 1, 0},
+		"one of two":      {func(x, _ []float32) { x[2] = 0 }, 0, 0, 0},
+		"flagged already": {func(x, _ []float32) { x[2], x[3] = 0, 0 }, 0, 0, signal.Flatline},
 	} {
 		judge, rng := m.NewJudge(), rand.New(rand.NewPCG(8, 9))
 		if got := judge.Sensors(); len(got) != 4 || !slices.Contains(got, "power") {
@@ -105,15 +107,17 @@ func TestFailedSensorsAbstain(t *testing.T) {
 		var ref model.Reference
 		var memory model.Memory
 		var before []float32
-		const began = 20
+		const began, mended = 20, 56
 		for n := range 60 {
-			x := sensorLevels(7*float64(n), rng)
-			if n < began {
-				before = slices.Clone(x)
-			} else {
+			x, flags := sensorLevels(7*float64(n), rng), make([]signal.Quality, 8)
+			struck := n >= began && n < mended
+			if struck {
 				tc.spoil(x, before)
+				flags[2], flags[3] = tc.flags, tc.flags
+			} else {
+				before = slices.Clone(x)
 			}
-			w := &window.Window{Context: signal.Context{Machine: "lathe", Tool: "new"}, Start: time.Unix(int64(n), 0), Length: time.Second, Quality: make([]signal.Quality, 8)}
+			w := &window.Window{Context: signal.Context{Machine: "lathe", Tool: "new"}, Start: time.Unix(int64(n), 0), Length: time.Second, Quality: flags}
 			for _, v := range x {
 				w.Samples = append(w.Samples, []float32{v})
 			}
@@ -123,13 +127,13 @@ func TestFailedSensorsAbstain(t *testing.T) {
 			}
 			for c, q := range v.Found {
 				want := signal.Quality(0)
-				if (c == 2 || c == 3) && n >= began+tc.after {
+				if (c == 2 || c == 3) && struck && n >= began+tc.after {
 					want = tc.want
 				}
 				if q != want {
 					t.Errorf("%s, window %d, channel %d: flags %v, want %v", name, n, c, q, want)
 				}
-				if missing := judge.Cutting()[c] != judge.Cutting()[c]; missing != (q != 0) {
+				if missing := judge.Cutting()[c] != judge.Cutting()[c]; missing != (q|flags[c] != 0) {
 					t.Errorf("%s, window %d: feature %d is %v", name, n, c, judge.Cutting()[c])
 				}
 			}
@@ -146,8 +150,36 @@ func TestFailedSensorsAbstain(t *testing.T) {
 		}
 		for range 4 {
 			v := judge.Judge(w, new(model.Reference), nil)
-			if failed := v.Found[2] != 0; failed != (name == "zero") {
+			if failed := v.Found[2] != 0; failed != (name == "zero" || name == "flagged already") {
 				t.Errorf("%s alone: %v", name, v.Found)
+			}
+		}
+	}
+}
+
+// In trials a sensor is stuck at what it read in the window before, so that two more make three; a feature of two sensors is missing if
+// one has failed.
+func TestWatching(t *testing.T) {
+	m, _, err := Run(t.Context(), guardedJob(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins := m.NewJudge().Origins()
+	origins[7].Other = "power"
+	b := &robust{origins: origins, columns: 8, last: []int{0, 0, 0}}
+	for range 3 {
+		b.plain = append(b.plain, 1, 2, 3, 4, 5, 6, 7, 8)
+	}
+	abstain := b.watching(m.Classifier.Guard())
+	for i := 1; i <= 2; i++ {
+		x := slices.Clone(b.row(i))
+		for _, j := range []int{0, 1, 4, 5, 6, 7} {
+			x[j] += float32(i)
+		}
+		abstain(x, i)
+		for j, v := range x {
+			if want := i == 2 && (j == 2 || j == 3 || j == 7); v != v != want {
+				t.Errorf("row %d, feature %d: %v", i, j, v)
 			}
 		}
 	}

@@ -310,10 +310,9 @@ func (j *Judge) abstain(k *Memory) {
 	} else {
 		clear(j.alone)
 	}
-	clear(j.found)
 	for i, q := range j.watch.Abstain(memory, j.row) {
 		if slices.ContainsFunc(j.sensors[i], func(c int) bool { return j.faults[c] != 0 }) {
-			continue
+			q = 0
 		}
 		for _, c := range j.sensors[i] {
 			j.found[c] = q

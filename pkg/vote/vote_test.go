@@ -700,7 +700,7 @@ func TestSensorThatRepeatsItself(t *testing.T) {
 			t.Errorf("%d of %d tools repeat themselves: stuck %t, zero %t", len(tools), len(s.tools), stuck, failed[k])
 		}
 		if g.Watch(&m, missing, failed); !failed[k] {
-			t.Errorf("%d tools repeat themselves: missing is no failure", len(tools))
+			t.Errorf("%d tools repeat themselves: a missing one has not failed", len(tools))
 		}
 	}
 }
