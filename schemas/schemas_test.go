@@ -78,7 +78,7 @@ func drawAlert(t *rapid.T) event.Alert {
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
 		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"),
-		Faulty: counts.Draw(t, "faulty"), Of: counts.Draw(t, "of"), K: 1 + counts.Draw(t, "k")%64, N: 1 + counts.Draw(t, "n")%64,
+		Faulty: counts.Draw(t, "faulty"), Of: counts.Draw(t, "of"), Unknown: counts.Draw(t, "unknown"), K: 1 + counts.Draw(t, "k")%64, N: 1 + counts.Draw(t, "n")%64,
 		Score: shares.Draw(t, "score"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
 	}
 	switch rapid.SampledFrom([]string{"raised", "cleared", "by a command"}).Draw(t, "what") {

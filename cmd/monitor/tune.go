@@ -147,7 +147,7 @@ func livesOf(s *train.Scored) []tune.Life {
 	}
 	for i, tool := range s.Tool {
 		l := of(tool)
-		l.Score, l.Faulty, l.Unknown = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != classify.Healthy), append(l.Unknown, s.Unknown[i])
+		l.Score, l.Faulty, l.Unknown = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != classify.Healthy), append(l.Unknown, !s.Unknown[i].Counts())
 	}
 	for _, u := range s.Unjudged {
 		l := of(u.Tool)

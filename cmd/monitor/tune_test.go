@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // tunedTable is a table of tools that force doubles on, one window a second.
@@ -85,6 +88,14 @@ func TestTune(t *testing.T) {
 
 // Of a table whose rows have no length tune gives counts, and speaks of no hours. A tool that
 // is worn while its reference is taken is missed, and not left out.
+// The alarm counts ambiguous windows, and no others that are unknown.
+func TestTuneCountsAmbiguous(t *testing.T) {
+	s := &train.Scored{Tool: []string{"A", "A", "A"}, Class: make([]int, 3), Score: make([]float64, 3), Unknown: []model.UnknownReason{"", model.Ambiguous, model.Implausible}}
+	if got := livesOf(s)[0].Unknown; !slices.Equal(got, []bool{false, false, true}) {
+		t.Errorf("not counted: %v", got)
+	}
+}
+
 func TestTuneCounts(t *testing.T) {
 	h, f := strings.Repeat("h", 60), strings.Repeat("F", 12)
 	bench(t, "tools.csv", tunedTable(h+f, h+h, "FF"))

@@ -204,6 +204,8 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		*score, *faulty = append(*score, v.Posterior[1]), append(*faulty, r.Class != classify.Healthy)
 		if v.Outcome == model.Unknown {
 			o.Unknown.add(one, 1)
+		}
+		if !v.Reason.Counts() {
 			continue // neither for nor against an alarm, as in the monitor
 		}
 		at := time.Time{}.Add(time.Duration(n) * time.Second)

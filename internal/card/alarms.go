@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -58,10 +59,10 @@ type ToolAlarm struct {
 // slices have one entry for each window.
 type Life struct {
 	Tool    string
-	Score   []float64 // from 0.5 on the window is called faulty
-	Faulty  []bool    // by its label
-	Unknown []bool    // the verdict is unknown: neither for nor against an alarm
-	WearUM  []float64 // as measured; NaN where it was not
+	Score   []float64             // from 0.5 on the window is called faulty
+	Faulty  []bool                // by its label
+	Unknown []model.UnknownReason // why the verdict is unknown; empty where it is not
+	WearUM  []float64             // as measured; NaN where it was not
 
 	Unjudged int    // windows, none of the above, that are faulty by their label and were not judged
 	Why      string // what became of these, in words
@@ -69,7 +70,7 @@ type Life struct {
 
 // LivesOf sorts windows, given in the order of cutting, into lives. Unknown and wearUM may be nil:
 // no verdict is unknown, no wear is known.
-func LivesOf(group []string, class []int, score []float64, unknown []bool, wearUM []float64) []Life {
+func LivesOf(group []string, class []int, score []float64, unknown []model.UnknownReason, wearUM []float64) []Life {
 	var lives []Life
 	at := make(map[string]int)
 	for i, g := range group {
@@ -79,12 +80,15 @@ func LivesOf(group []string, class []int, score []float64, unknown []bool, wearU
 			at[g] = k
 			lives = append(lives, Life{Tool: g})
 		}
-		l, um := &lives[k], math.NaN()
+		l, um, why := &lives[k], math.NaN(), model.UnknownReason("")
 		if wearUM != nil {
 			um = wearUM[i]
 		}
 		l.Score, l.Faulty, l.WearUM = append(l.Score, score[i]), append(l.Faulty, class[i] != classify.Healthy), append(l.WearUM, um)
-		l.Unknown = append(l.Unknown, unknown != nil && unknown[i])
+		if unknown != nil {
+			why = unknown[i]
+		}
+		l.Unknown = append(l.Unknown, why)
 	}
 	slices.SortFunc(lives, func(a, b Life) int { return CompareNames(a.Tool, b.Tool) })
 	return lives
@@ -108,7 +112,7 @@ func Replay(lives []Life, s alarm.Settings, t Timing, limitUM float64) Alarms {
 	for _, l := range lives {
 		life := l.replay(s, t, limitUM)
 		for i, f := range l.Faulty {
-			if !f && !l.Unknown[i] {
+			if !f && l.Unknown[i].Counts() {
 				healthy++
 			}
 		}
@@ -155,12 +159,14 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
 		}
 		start := at
 		at = at.Add(t.Step)
-		if l.Unknown[i] {
+		switch {
+		case l.Unknown[i] != "":
 			out.Unknown++
-			continue
-		}
-		if (v >= alarm.Default.Threshold) == l.Faulty[i] {
+		case (v >= alarm.Default.Threshold) == l.Faulty[i]:
 			out.Right++
+		}
+		if !l.Unknown[i].Counts() {
+			continue
 		}
 		if end := start.Add(t.Length); bell.Observe(s, false, s.IsFaulty(v), start, end, end) != alarm.Raised {
 			continue

@@ -8,17 +8,24 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// lifeOf returns the life of a tool from its classes, its scores in tenths (? is unknown) and the
-// wear of each window in tens of µm, where it has any.
+// lifeOf returns the life of a tool from its classes, its scores in tenths (? is unknown, a to j are
+// 0 to 9 and ambiguous) and the wear of each window in tens of µm, where it has any.
 func lifeOf(tool, classes, scores string, wear ...float64) Life {
 	l := Life{Tool: tool}
 	for i, c := range classes {
 		l.Faulty = append(l.Faulty, c == '1')
-		l.Unknown = append(l.Unknown, scores[i] == '?')
-		l.Score = append(l.Score, float64(scores[i]-'0')/10)
+		tenths, why := scores[i]-'0', model.UnknownReason("")
+		switch {
+		case scores[i] == '?':
+			why = model.Implausible
+		case scores[i] >= 'a':
+			tenths, why = scores[i]-'a', model.Ambiguous
+		}
+		l.Score, l.Unknown = append(l.Score, float64(tenths)/10), append(l.Unknown, why)
 		um := math.NaN()
 		if len(wear) > 0 {
 			um = wear[i]
@@ -66,26 +73,29 @@ func TestAlarms(t *testing.T) {
 }
 
 // An alarm near the limit of the wear is not false, one of a tool with little wear is, and
-// a window that is unknown counts neither for nor against an alarm nor as time.
+// a window that is unknown counts neither for nor against an alarm nor as time. One that is ambiguous counts as it
+// was decided, and is not right.
 func TestAlarmsByWear(t *testing.T) {
 	s := alarm.Settings{K: 2, N: 3}
 	a := Replay([]Life{
 		lifeOf("near", "0000011", "0005555", 50, 100, 150, 200, 250, 310, 350),
 		lifeOf("far", "0000011", "0550000", 50, 100, 150, 200, 250, 310, 350),
 		lifeOf("doubt", "0000011", "??00???", 50, 100, 150, 200, 250, 310, 350),
+		lifeOf("between", "0000011", "00000jj", 50, 100, 150, 200, 250, 310, 350),
+		lifeOf("against", "0000011", "005a5aa", 50, 100, 150, 200, 250, 310, 350),
 	}, s, Timing{Length: 2 * time.Second, Step: time.Second}, 300)
 	type life struct {
 		alarm, false, unknown int
 		um                    score.Figure
 	}
-	for i, want := range []life{{5, 0, 0, 250}, {3, 1, 0, 150}, {0, 0, 5, 0}} {
+	for i, want := range []life{{5, 0, 0, 250}, {3, 1, 0, 150}, {0, 0, 5, 0}, {7, 0, 2, 350}, {5, 0, 3, 250}} {
 		l := a.Tools[i]
 		if l.Alarm != want.alarm || l.False != want.false || l.Unknown != want.unknown || (want.alarm > 0) != (l.WearUM == want.um) {
 			t.Errorf("%+v, want %+v", l, want)
 		}
 	}
-	if hours := 3600 * float64(a.HealthyHours); math.Abs(hours-12) > 1e-9 {
-		t.Errorf("%v s of healthy cutting, want 12: three tools, less three unknown windows", hours)
+	if hours := 3600 * float64(a.HealthyHours); math.Abs(hours-22) > 1e-9 {
+		t.Errorf("%v s of healthy cutting, want 22: five tools, less three unknown windows", hours)
 	}
 	a = Replay([]Life{lifeOf("A", "00", "00")}, s, Timing{}, 300)
 	if a.HealthyHours == a.HealthyHours || a.EarlyPerHour == a.EarlyPerHour || a.MedianDelay == a.MedianDelay {
@@ -113,7 +123,7 @@ func TestLivesOf(t *testing.T) {
 			}
 			last = l.Tool
 			for i, s := range l.Score {
-				if s != want[l.Tool][i] || l.Faulty[i] != (int(s)%2 == 1) || l.Unknown[i] || l.WearUM[i] == l.WearUM[i] {
+				if s != want[l.Tool][i] || l.Faulty[i] != (int(s)%2 == 1) || l.Unknown[i] != "" || l.WearUM[i] == l.WearUM[i] {
 					t.Fatalf("%+v", l)
 				}
 			}

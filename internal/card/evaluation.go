@@ -56,10 +56,10 @@ type WindowScores struct {
 // Judged are windows with what was decided of them.
 type Judged struct {
 	Tool      []string
-	Class     []int     // by its label
-	Decided   []int     // class, also where the verdict is unknown
-	Unknown   []bool    // the verdict is unknown
-	Posterior []float64 // one of each class for each window
+	Class     []int                 // by its label
+	Decided   []int                 // class, also where the verdict is unknown
+	Unknown   []model.UnknownReason // why the verdict is unknown; empty where it is not
+	Posterior []float64             // one of each class for each window
 	Classes   int
 }
 
@@ -71,7 +71,7 @@ func (j *Judged) Scores(tools []string, countUnknown bool) WindowScores {
 	s := WindowScores{Groups: make(map[string]score.Summary)}
 	rows := func(tool string) (out []int) {
 		for i := range j.Class {
-			if (tool == "" || j.Tool[i] == tool) && (countUnknown || !j.Unknown[i]) {
+			if (tool == "" || j.Tool[i] == tool) && (countUnknown || j.Unknown[i] == "") {
 				out = append(out, i)
 			}
 		}
@@ -113,7 +113,7 @@ func (j *Judged) assess(rows []int) score.Summary {
 	known, unknown := score.NewConfusion(k), make([]int, k)
 	for _, i := range rows {
 		y, d, p = append(y, j.Class[i]), append(d, j.Decided[i]), append(p, j.Posterior[k*i:k*i+k]...)
-		if j.Unknown[i] {
+		if j.Unknown[i] != "" {
 			unknown[j.Class[i]]++
 		} else {
 			known.Add(j.Class[i], j.Decided[i])
@@ -258,7 +258,7 @@ func (r *Evaluation) alarms(b *strings.Builder) {
 		}
 	}
 	if r.someUnknown() {
-		b.WriteString("\n         unknown windows are neither for nor against an alarm")
+		b.WriteString("\n         unknown windows are neither for nor against an alarm; ambiguous ones count as they were decided")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -17,7 +18,7 @@ type HeldOut struct {
 	Score  []float64 // with costs; from 0.5 on the row is called faulty
 	Group  []string
 
-	Unknown []bool // the verdict is unknown; nil: none is, or that was not measured
+	Unknown []model.UnknownReason // why the verdict is unknown; nil: none is, or that was not measured
 
 	// Of more than two classes only.
 	Posterior []float64 // of all classes, row by row

@@ -60,9 +60,10 @@ type Alert struct {
 	Since    time.Time  `json:"since"`              // start of the first faulty window that led to it; At if no alarm is open
 	At       time.Time  `json:"at"`                 // end of the window that decided, or when a person acted or a shelf ended
 	Epoch    string     `json:"epoch"`
-	Seq      uint64     `json:"seq"`    // of the window that decided, or the last one before
-	Faulty   int        `json:"faulty"` // faulty windows among the last Of
-	Of       int        `json:"of"`     // judged windows looked at
+	Seq      uint64     `json:"seq"`               // of the window that decided, or the last one before
+	Faulty   int        `json:"faulty"`            // faulty windows among the last Of
+	Of       int        `json:"of"`                // judged windows looked at
+	Unknown  int        `json:"unknown,omitempty"` // of them those whose verdict is unknown: ambiguous ones count as they were decided
 	K        int        `json:"k"`
 	N        int        `json:"n"`
 	Score    float64    `json:"score"` // of the window that decided

@@ -242,7 +242,7 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	a := event.Alert{
 		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: m.Machine, Tool: b.tool.Name, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
-		Faulty: faulty, Of: of, K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
+		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
 		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
 	}
 	switch change {

@@ -72,13 +72,16 @@ func TestFollowsOracle(t *testing.T) {
 }
 
 // toys are the models of the days, by a letter: A and B have the same features, C and D learn from more windows, S
-// judges windows of two seconds, Z windows of another layout.
+// judges windows of two seconds, Z windows of another layout. Between healthy and worn, windows are ambiguous to A and
+// implausible to B.
 var toys = sync.OnceValue(func() map[string]*model.Model {
 	fatal := panics{}
 	all := map[string]*model.Model{
 		"A": machinetest.OneValue(fatal), "B": machinetest.OneValue(fatal), "C": machinetest.OneValue(fatal), "D": machinetest.OneValue(fatal), "S": machinetest.OneValue(fatal), "Z": machinetest.TwoValues(fatal),
 	}
 	all["B"].Provenance.Seed = 7
+	machinetest.MakeSets(fatal, all["A"], 0.3, 0.2)
+	machinetest.MakeSets(fatal, all["B"], 0.15, 0.3)
 	all["C"].Reference.Windows, all["D"].Reference.Windows = 3, 4
 	all["S"].Window.Length = 2 * time.Second
 	for _, m := range all {
@@ -616,7 +619,7 @@ func (f *follower) change(p *plan) {
 		p.life = rapid.SampledFrom([]string{"", "x", "y"}).Draw(f.t, "which")
 	}
 	if f.one(6, "wear") || k.holds && f.one(4, "on and off") {
-		p.value = 30 - p.value
+		p.value = rapid.SampledFrom([]float64{30 - p.value, 30 - p.value, 10, 15.5, 17, 20}).Draw(f.t, "value")
 	}
 	if k.lengths && f.one(20, "length") {
 		p.form = "S"
@@ -907,7 +910,7 @@ func kindOf(a *event.Advisory) string {
 	switch kind := string(a.Kind); {
 	case a.Kind == event.ModelAdvisory && a.Subject != "":
 		return oracle.UsedReference
-	case slices.Contains([]string{oracle.TwoIngesters, oracle.Refused, oracle.Silent, oracle.ModelChanged, oracle.Drifts}, kind):
+	case slices.Contains([]string{oracle.TwoIngesters, oracle.Refused, oracle.Silent, oracle.ModelChanged, oracle.Drifts, oracle.Unmonitored}, kind):
 		return kind
 	}
 	return ""

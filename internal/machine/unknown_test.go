@@ -14,7 +14,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// Windows that the model does not know count neither for nor against an alarm. Many of
+// Windows that are implausible count neither for nor against an alarm. Many of
 // them are one advisory, across restarts, and a new tool ends it.
 func TestUnknownIsAdvised(t *testing.T) {
 	m := machinetest.Unsure(t)
@@ -71,6 +71,50 @@ func TestUnknownIsAdvised(t *testing.T) {
 	observe("T2", 10)
 	if len(advisories) != 2 || advisories[1].State != event.Cleared || advisories[1].Tool != "T1" || b.m.inSpindle().judging(b.m.Model).Unknown != 0 {
 		t.Errorf("%+v", advisories)
+	}
+}
+
+// An ambiguous window counts for the alarm as it was decided, also after a restart, and its alert says so. An
+// implausible one does not count. Many of either are one advisory.
+func TestAmbiguousWindowsCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		healthy, faulty  float64 // see machinetest.MakeSets
+		values           []float32
+		state, faultyOf  string
+		unknown, advised int
+	}{
+		"decided faulty":           {0.3, 0.2, []float32{17, 17}, "raised", "2 of 2", 2, 0},
+		"with faulty ones":         {0.3, 0.2, []float32{17, 10, 20}, "raised", "2 of 3", 1, 0},
+		"decided healthy":          {0.3, 0.2, []float32{20, 15.5, 20}, "raised", "2 of 3", 1, 0},
+		"decided healthy ones end": {0.3, 0.2, []float32{20, 20, 15.5, 15.5, 15.5}, "returned", "0 of 3", 3, 0},
+		"out of sight":             {0.3, 0.2, []float32{17, 10, 10, 20, 20}, "raised", "2 of 3", 0, 0},
+		"implausible":              {0.15, 0.3, slices.Repeat([]float32{17}, 17), "", "", 0, 1},
+		"advised as well":          {0.3, 0.2, slices.Repeat([]float32{15.5}, 17), "", "", 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machinetest.OneValue(t)
+			machinetest.MakeSets(t, m, tc.healthy, tc.faulty)
+			b := newBench(t, m)
+			var last event.Alert
+			advised := 0
+			for seq, v := range append([]float32{10, 10}, tc.values...) {
+				w := at(uint64(seq), "T1", false)
+				w.Samples[0][0] = v
+				d := b.window(w)
+				for _, last = range d.Alerts {
+				}
+				advised += len(d.Advisories)
+				b.restart()
+			}
+			counts := ""
+			if last.Of > 0 {
+				counts = fmt.Sprintf("%d of %d", last.Faulty, last.Of)
+			}
+			if string(last.State) != tc.state || counts != tc.faultyOf || last.Unknown != tc.unknown || advised != tc.advised ||
+				tc.state == "raised" && strings.Contains(last.Text, "unknown") != (tc.unknown > 0) {
+				t.Errorf("%s, %s, %d unknown, %d advisories: %s", last.State, counts, last.Unknown, advised, last.Text)
+			}
+		})
 	}
 }
 

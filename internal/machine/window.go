@@ -178,11 +178,14 @@ func noteOpinion(r *event.Result, o opinion, w Window) {
 
 // observe moves an alarm by what a model says of a window that Kafka got at a time, and returns what it says.
 func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now time.Time) []event.Alert {
-	if o.Outcome != model.Healthy && o.Outcome != model.Faulty {
+	if o.Outcome != model.Healthy && o.Outcome != model.Faulty && !(o.Outcome == model.Unknown && o.Reason.Counts()) {
 		return nil
 	}
 	was := b.alarm.State
 	c := b.alarm.Observe(m.alarms, b.quiet(), m.alarms.IsFaulty(o.Score), r.Start, r.End, now)
+	if o.Outcome == model.Unknown {
+		b.alarm.Unknown |= 1
+	}
 	if c == alarm.None {
 		b.alarm.name(r.ID)
 		return nil

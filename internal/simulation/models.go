@@ -32,6 +32,7 @@ func NewModels(t machinetest.TB) *Models {
 		One: []*model.Model{machinetest.OneValue(t), machinetest.OneValue(t), machinetest.OneValue(t), machinetest.WithWear(t), machinetest.OneValue(t), machinetest.Unsure(t), machinetest.Cycling(t)},
 		Two: []*model.Model{machinetest.TwoValues(t), machinetest.TwoValues(t), machinetest.TwoValues(t)},
 	}
+	machinetest.MakeSets(t, m.One[5], 0.5, 0.2) // windows of worn tools are ambiguous
 	m.long, m.full = m.One[4], m.One[6]
 	m.long.Window.Length = 2 * time.Second
 	for _, of := range [][]*model.Model{m.One, m.Two} {

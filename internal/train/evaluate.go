@@ -124,7 +124,7 @@ func (r *examined) judge(m *model.Model, rows rowTable) {
 		r.score = append(r.score, v.Score)
 		r.judged.Posterior = append(r.judged.Posterior, v.Posterior...)
 		counter.Add(m, rows.group[i], rows.Class[i], v.Decided, v.Posterior, v.Novelty)
-		r.judged.Unknown = append(r.judged.Unknown, v.Outcome == model.Unknown)
+		r.judged.Unknown = append(r.judged.Unknown, v.Reason)
 	}
 	counter.Finish()
 	if m.Conformal == nil && m.Novelty == nil {

@@ -62,7 +62,7 @@ func (j *Job) decide(rows rowTable, r *card.Report) {
 
 // lives returns what an alarm sees of each tool, also of tools that get worn where no window
 // is judged.
-func (t rowTable) lives(score []float64, unknown []bool) []card.Life {
+func (t rowTable) lives(score []float64, unknown []model.UnknownReason) []card.Life {
 	lives := card.LivesOf(t.group, t.Class, score, unknown, t.wearUM())
 	for _, u := range t.unjudged {
 		i := slices.IndexFunc(lives, func(l card.Life) bool { return l.Tool == u.Tool })

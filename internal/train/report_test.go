@@ -59,8 +59,9 @@ func TestVerdictOfATraining(t *testing.T) {
 	}
 	healthy := 0 // windows that were judged
 	for _, u := range r.Unknown.Tools {
-		healthy += u.Healthy - u.UnknownHealthy
+		healthy += u.Healthy
 	}
+	healthy -= r.Unknown.Classes[0].OutOfDistribution + r.Unknown.Classes[0].Implausible
 	for _, l := range a.Tools {
 		s := r.Groups[l.Tool]
 		if l.Judged != s.Rows || l.Judged-l.Healthy != s.Positive {

@@ -19,8 +19,8 @@ type Scored struct {
 	Class []int    // by its label
 	Score []float64
 
-	// Unknown says of each whether the verdict is unknown, so that no alarm counts it.
-	Unknown []bool
+	// Unknown says of each why the verdict is unknown; empty: it is not.
+	Unknown []model.UnknownReason
 
 	Unjudged []Unjudged // tools with windows that are faulty by their label and were not judged
 	Time     WindowTime

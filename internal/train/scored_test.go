@@ -32,7 +32,7 @@ func TestScore(t *testing.T) {
 	}
 	doubted := 0
 	for _, u := range s.Unknown {
-		if u {
+		if u != "" {
 			doubted++
 		}
 	}

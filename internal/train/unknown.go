@@ -78,9 +78,9 @@ func (j *Job) fitUnknown(ctx context.Context, rows rowTable, posterior []float64
 // measureUnknown judges the windows of tools held out. Conformal sets of a fold are
 // calibrated on the posteriors out of fold of the tools that are left, so that nothing has
 // seen the tool, which is one tool fewer than the model has; p-values of novelty are by the
-// distances of other tools. It returns which windows are unknown, nil if that could not be
+// distances of other tools. It returns why windows are unknown, nil if that could not be
 // measured.
-func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *validated, held unknown.HeldNovelty) ([]bool, error) {
+func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *validated, held unknown.HeldNovelty) ([]model.UnknownReason, error) {
 	k := len(rows.classes)
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(v.folds))
 	parts, err := ofFolds(rows, m, v.Validation, v.folds)
@@ -90,11 +90,11 @@ func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *val
 	} else if err != nil {
 		return nil, err
 	}
-	out := make([]bool, len(rows.Class))
+	out := make([]model.UnknownReason, len(rows.Class))
 	b := card.NewUnknownCounter(d, rows.classes)
 	judge := func(i int, novelty float64) {
 		if f := v.Fold[i]; f >= 0 {
-			out[i] = b.Add(parts[f], rows.group[i], rows.Class[i], v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty) != ""
+			out[i] = b.Add(parts[f], rows.group[i], rows.Class[i], v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty)
 		}
 	}
 	if m.Novelty == nil {
@@ -139,13 +139,13 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 	return parts, nil
 }
 
-// unknown returns which decisions of a validation do not stand at the rates of m, each
+// unknown returns why decisions of a validation do not stand at the rates of m, each
 // by what has not seen its tool. The features that count for novelty are those that count
 // for m's. Where that cannot be, with too few tools of a class
 // once one is left out, they all stand.
-func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]bool, error) {
+func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *classify.Validation, folds []classify.Fold) ([]model.UnknownReason, error) {
 	k := len(rows.classes)
-	out, novelty := make([]bool, len(v.Fold)), make([]float64, len(v.Fold))
+	out, novelty := make([]model.UnknownReason, len(v.Fold)), make([]float64, len(v.Fold))
 	for i := range novelty {
 		novelty[i] = 1
 	}
@@ -167,7 +167,9 @@ func (j *Job) unknown(ctx context.Context, rows rowTable, m *model.Model, v *cla
 		return nil, err
 	}
 	for i, f := range v.Fold {
-		out[i] = f >= 0 && parts[f].UnknownReason(v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty[i]) != ""
+		if f >= 0 {
+			out[i] = parts[f].UnknownReason(v.Decision[i], v.Posterior[i*k:(i+1)*k], novelty[i])
+		}
 	}
 	return out, nil
 }

@@ -4,7 +4,7 @@
 // Every window that was judged has a score and a label. The lives of tools are
 // replayed one after the other, each from its first judged window, under many
 // settings; a window is scored once. The alarm passes over windows whose verdict is
-// unknown, as it does in the monitor. Someone acknowledges every alarm at once, so
+// unknown and not ambiguous, as it does in the monitor. Someone acknowledges every alarm at once, so
 // that the next one can be raised, and the tool stays in until its record ends.
 //
 //	turn            the first judged window of a tool that is faulty by its label,
@@ -21,8 +21,7 @@
 //	cutting time    the time of judged windows, each for its step: time between them
 //	                does not count
 //	cutting hour    an hour of cutting time in which the tool is healthy by its
-//	                label and the verdict is not unknown: only then an alarm can be
-//	                false
+//	                label and the alarm counts the window: only then it can be false
 //	transition      the alarm is raised or is over; three within a minute of cutting
 //	                time are chattering, and settings with which it happens are not
 //	                chosen
@@ -49,7 +48,7 @@ type Life struct {
 	Tool    string
 	Score   []float64 // by window, as model.Verdict has it
 	Faulty  []bool    // by window and its label; as long as Score
-	Unknown []bool    // by window: the alarm does not count it; nil: it counts all
+	Unknown []bool    // by window: the verdict is unknown and not ambiguous, so the alarm does not count it; nil: it counts all
 
 	// Unjudged is how many windows that are faulty by their label were not judged, and
 	// Why says in words what became of them.
@@ -86,7 +85,7 @@ func (l Life) count() (c Count) {
 }
 
 // Count says how many windows of a tool were judged, by their labels, and of how many of
-// these the verdict is unknown.
+// these the verdict is unknown and not ambiguous.
 type Count struct {
 	Tool                    string
 	Healthy, UnknownHealthy int
@@ -95,7 +94,7 @@ type Count struct {
 	Why                     string
 }
 
-// Windows returns how many windows were judged, and of how many the verdict is unknown.
+// Windows returns how many windows were judged, and how many no alarm counts.
 func (c Count) Windows() (judged, unknown int) {
 	return c.Healthy + c.Faulty, c.UnknownHealthy + c.UnknownFaulty
 }

@@ -121,11 +121,16 @@ func (s *State) Count(set Settings) (faulty, of int) {
 	return bits.OnesCount64(s.Recent & (1<<of - 1)), of
 }
 
+// Unknowns returns of how many of the windows that Count looks at the verdict was unknown.
+func (s *State) Unknowns(set Settings) int {
+	return bits.OnesCount64(s.Unknown & (1<<min(s.Judged, set.N) - 1))
+}
+
 // Observe takes the decision on the tool's next judged window, which lasted from start to end by the
 // sensors' clock and came at now by Kafka's. It is faulty as set.IsFaulty says. Quiet: the tool is not in the
 // spindle, or a mask is on. It returns the change to announce, or None.
 func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.Time) Change {
-	s.Recent <<= 1
+	s.Recent, s.Unknown = s.Recent<<1, s.Unknown<<1
 	if s.Judged < 64 {
 		s.Judged++
 	}

@@ -364,10 +364,18 @@ func TestSince(t *testing.T) {
 	if f, of := s.Count(Settings{N: 64}); f != 4 || of != 11 {
 		t.Errorf("count %d of %d, want 4 of 11", f, of)
 	}
+	s.Unknown = 0b10000000011
+	if n, all := s.Unknowns(b.set), s.Unknowns(Settings{N: 64}); n != 2 || all != 3 || s.Check() != nil {
+		t.Errorf("%d and %d unknown, want 2 and 3", n, all)
+	}
+	s.Unknown |= 1 << 11
+	if s.Check() == nil {
+		t.Error("twelve windows of eleven are unknown")
+	}
 	for range 2 {
 		b.play("hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh")
 	}
-	if f, of := s.Count(Settings{N: 64}); f != 0 || of != 64 || s.Check() != nil {
+	if f, of := s.Count(Settings{N: 64}); f != 0 || of != 64 || s.Unknown != 0 || s.Check() != nil {
 		t.Errorf("count %d of %d, want 0 of 64; %v", f, of, s.Check())
 	}
 	b.play("A")

@@ -9,15 +9,16 @@ import (
 // State is everything that the alarm of one tool remembers. It is plain data, so that it can be
 // kept across restarts. The zero value belongs to a tool of which nothing is known.
 type State struct {
-	Recent uint64        `json:"recent"`           // bit i: was the i-th last judged window faulty?
-	Judged int           `json:"judged"`           // windows that Recent holds, at most 64
-	Raised bool          `json:"raised,omitempty"` // the alarm is not normal
-	Since  time.Time     `json:"since,omitzero"`   // start of the first faulty window that led to it
-	Onset  time.Time     `json:"onset,omitzero"`   // start of the first faulty window in Recent
-	At     time.Time     `json:"at,omitzero"`      // end of the window that raised it
-	Acked  bool          `json:"acked,omitempty"`  // acknowledged, and the condition has not ended
-	Last   time.Time     `json:"last,omitzero"`    // end of the last judged window
-	Held   time.Duration `json:"held,omitempty"`   // cutting time for which the next change has been due, in nanoseconds
+	Recent  uint64        `json:"recent"`            // bit i: was the i-th last judged window faulty?
+	Judged  int           `json:"judged"`            // windows that Recent holds, at most 64
+	Unknown uint64        `json:"unknown,omitempty"` // bit i: was the verdict on the i-th last judged window unknown? The caller of Observe sets bit 0
+	Raised  bool          `json:"raised,omitempty"`  // the alarm is not normal
+	Since   time.Time     `json:"since,omitzero"`    // start of the first faulty window that led to it
+	Onset   time.Time     `json:"onset,omitzero"`    // start of the first faulty window in Recent
+	At      time.Time     `json:"at,omitzero"`       // end of the window that raised it
+	Acked   bool          `json:"acked,omitempty"`   // acknowledged, and the condition has not ended
+	Last    time.Time     `json:"last,omitzero"`     // end of the last judged window
+	Held    time.Duration `json:"held,omitempty"`    // cutting time for which the next change has been due, in nanoseconds
 
 	Returned  bool      `json:"returned,omitempty"`  // raised, and its condition has ended
 	Announced bool      `json:"announced,omitempty"` // Raised was announced, and Cleared was not
@@ -32,8 +33,8 @@ var ErrState = errors.New("alarm: impossible state")
 // Check reports a state that no alarm can have.
 func (s *State) Check() error {
 	switch {
-	case s.Judged < 0 || s.Judged > 64 || s.Judged < 64 && s.Recent>>s.Judged != 0:
-		return fmt.Errorf("%w: %d windows judged, recent %b", ErrState, s.Judged, s.Recent)
+	case s.Judged < 0 || s.Judged > 64 || s.Judged < 64 && (s.Recent|s.Unknown)>>s.Judged != 0:
+		return fmt.Errorf("%w: %d windows judged, recent %b, unknown %b", ErrState, s.Judged, s.Recent, s.Unknown)
 	case s.Held < 0:
 		return fmt.Errorf("%w: held for %v", ErrState, s.Held)
 	case s.Returned && (!s.Raised || s.Acked), s.Announced && !s.Raised, s.Acked && !s.Raised:

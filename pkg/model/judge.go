@@ -44,6 +44,10 @@ const (
 	Implausible UnknownReason = "implausible"
 )
 
+// Counts reports whether an alarm counts a window with that reason, or with none. It counts an
+// ambiguous one as it was decided: it is cut by a tool between healthy and worn.
+func (r UnknownReason) Counts() bool { return r == "" || r == Ambiguous }
+
 // faultyShare is the share of channels with a sensor fault above which a
 // window is not judged. Up to it, the channels are taken out of the vote.
 const faultyShare = 0.25

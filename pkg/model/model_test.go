@@ -495,6 +495,9 @@ func TestJudgeSaysUnknown(t *testing.T) {
 		"unlike any":              {row(-30), Unknown, OutOfDistribution},
 	} {
 		v := j.Decide(tc.row, nil, nil)
+		if counts := tc.want != Unknown; v.Reason.Counts() != counts || !Ambiguous.Counts() || UnknownReason("model_changed").Counts() {
+			t.Errorf("%s: an alarm counts it: %v", name, !counts)
+		}
 		if v.Outcome != tc.want || v.Reason != tc.reason || (v.Class == "") != (tc.want == Unknown) {
 			t.Errorf("%s: %v %q %q, P %v, novelty %v", name, v.Outcome, v.Reason, v.Class, v.Posterior, v.Novelty)
 		}

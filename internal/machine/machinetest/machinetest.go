@@ -173,24 +173,27 @@ func At(seq uint64, tool string, faulty bool) *window.Window {
 // posteriors between them are unknown, and with what drift is measured by.
 func Unsure(t TB) *model.Model {
 	m := OneValue(t)
+	MakeSets(t, m, 1e-3, 1-1e-3)
+	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// MakeSets gives a model of two classes conformal sets: they hold healthy up to one P(faulty), and faulty from another one on.
+// Between the two a window is ambiguous or, if the first is less, implausible.
+func MakeSets(t TB, m *model.Model, healthy, faulty float64) {
 	var posterior []float64
 	var y []int
 	for i := range 40 {
-		p := 1e-3
-		if i%2 == 1 {
-			p = 1 - p
-		}
+		p := []float64{healthy, faulty}[i%2]
 		posterior, y = append(posterior, 1-p, p), append(y, i%2)
 	}
 	var err error
 	if m.Conformal, err = unknown.NewConformal(posterior, y, slices.Repeat([]string{"A", "A", "B", "B"}, 10), 2, 0.05); err != nil {
 		t.Fatal(err)
 	}
-	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
 }
 
 // extractors are by model, since forms take milliseconds to make.

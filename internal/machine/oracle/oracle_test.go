@@ -123,7 +123,11 @@ func verdictOf(v rune) Verdict {
 	case 'F':
 		return Verdict{Outcome: "faulty", Score: 1}
 	case 'u':
+		return Verdict{Outcome: "unknown", Reason: "implausible", Score: 1}
+	case 'a':
 		return Verdict{Outcome: "unknown", Reason: "ambiguous"}
+	case 'A':
+		return Verdict{Outcome: "unknown", Reason: "ambiguous", Score: 1}
 	}
 	return Verdict{Outcome: "healthy"}
 }
@@ -171,6 +175,8 @@ func TestPromises(t *testing.T) {
 		{"k of n", usual(), "T1:FhhF T1:F", "raised(T1)"},
 		{"a window before the last n does not count", usual(), "T1:FhhFhh", ""},
 		{"unknown windows do not count", usual(), "T1:FuuuuF", "raised(T1)"},
+		{"ambiguous ones count as they were decided", usual(), "T1:FaA", "raised(T1)"},
+		{"also against an alarm", usual(), "T1:FaaA", ""},
 		{"on_hold", slow, "T1:FFF T1:F", "raised(T1)"},
 		{"a hold does not run on in unknown windows", slow, "T1:FFuuuuF", ""},
 		{"off_hold", slow, "T1:FFFFhhh T1:hh", "raised(T1) returned(T1)"},

@@ -34,9 +34,9 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 		if a.Score == 0 {
 			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
 		}
-		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, a.Score, because(a))
+		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows%s, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a))
 	case alarm.Reactivated:
-		return fmt.Sprintf("FAULTY again, %d of %d cutting windows, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, a.Score, since, because(a))
+		return fmt.Sprintf("FAULTY again, %d of %d cutting windows%s, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, ofUnknown(a), a.Score, since, because(a))
 	case alarm.Returned:
 		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are faulty; it waits to be acknowledged.", since, a.Faulty, a.Of)
 	case alarm.Cleared:
@@ -77,6 +77,14 @@ func orAcknowledged(alarm string) string {
 		return " Its alarm was acknowledged."
 	}
 	return " Change the tool before the next part."
+}
+
+// ofUnknown says how many of the windows that were looked at are unknown.
+func ofUnknown(a *event.Alert) string {
+	if a.Unknown == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d unknown)", a.Unknown)
 }
 
 func orNone(n int) string {

@@ -104,7 +104,7 @@ function Summary({ s, incident, name, offline }) {
     [t("alarm.faulty_since"), full(cause.since)],
     [t("alarm.at"), full(cause.at)],
     over && [t("alarm.over_at"), full(s.cleared.at)],
-    [t("alarm.windows"), t("alarm.k_of_n", { faulty: cause.faulty, of: cause.of, k: cause.k })],
+    [t("alarm.windows"), t("alarm.k_of_n", { faulty: cause.faulty, of: cause.of, k: cause.k }) + (cause.unknown ? t("alarm.unknown", { n: cause.unknown }) : "")],
     [t("alarm.score"), t("alarm.score.says", { score: (cause.score ?? 0).toFixed(2), threshold: (cause.threshold ?? 0.5).toFixed(2) })],
     wear && [t("alarm.wear"), wearText(wear)],
     left && [t("alarm.left"), left],
@@ -151,14 +151,16 @@ const signed = (v) => `${v > 0 ? "+" : v < 0 ? "−" : ""}${number(Math.abs(v))}
 function Past({ alert }) {
   const points = alert.trace ?? [], state = useRef({}), readout = useRef();
   const threshold = alert.threshold ?? 0.5;
-  const data = useMemo(() => [points.map((p) => Date.parse(p.end) / 1000), points.map((p) => (judged(p) ? p.score : null))], [alert.id]);
+  const unknown = alert.unknown ?? 0; // the last ones that are, unless others are implausible or out of distribution
+  const last = (n, is) => (n > 0 ? points.flatMap((p, i) => (is(p) ? [i] : [])).slice(-n) : []);
+  const counted = new Set([...last(alert.of - unknown, judged), ...last(unknown, (p) => p.verdict === "unknown")]);
+  const data = useMemo(() => [points.map((p) => Date.parse(p.end) / 1000), points.map((p, i) => (judged(p) || counted.has(i) ? p.score : null))], [alert.id]);
   if (!points.length) return null;
-  const counted = new Set(points.map((p, i) => (judged(p) ? i : -1)).filter((i) => i >= 0).slice(-alert.of));
   Object.assign(state.current, { points, counted, threshold });
   const s = state.current;
   const read = (u) => {
     const p = s.points[u.cursor.idx];
-    if (readout.current) readout.current.textContent = p ? [full(p.end), wordOf("verdict", p.verdict), judged(p) ? t("alarm.score.at", { score: p.score.toFixed(2) }) : ""].filter(Boolean).join(" · ") : "";
+    if (readout.current) readout.current.textContent = p ? [full(p.end), wordOf("verdict", p.verdict), judged(p) || s.counted.has(u.cursor.idx) ? t("alarm.score.at", { score: p.score.toFixed(2) }) : ""].filter(Boolean).join(" · ") : "";
   };
   const make = () => ({
     padding: [10, 12, 0, 0], tzDate: timeOf,

@@ -504,6 +504,7 @@ export default {
   "alarm.over_at": "Vorbei um",
   "alarm.windows": "Fenster",
   "alarm.k_of_n": "{faulty} von {of} fehlerhaft, {k} lösen Alarm aus",
+  "alarm.unknown": "; {n} davon unbekannt",
   "alarm.score": "Wert",
   "alarm.score.says": "{score}, Schwelle {threshold}",
   "alarm.score.at": "Wert {score}",

@@ -504,6 +504,7 @@ export default {
   "alarm.over_at": "Over at",
   "alarm.windows": "Windows",
   "alarm.k_of_n": "{faulty} of {of} faulty, {k} raise an alarm",
+  "alarm.unknown": "; {n} of these are unknown",
   "alarm.score": "Score",
   "alarm.score.says": "{score}, threshold {threshold}",
   "alarm.score.at": "score {score}",
