@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/card"
+)
+
+// Both tables have a row for each kind of fault, and the page each trial that misses an alarm.
+func TestPage(t *testing.T) {
+	off := &card.Robustness{Tools: 9, Worn: 5, Clean: card.Effect{GMean: 0.98}, Kinds: []card.FaultSummary{{Kind: "is missing", Trials: 3, Worst: 0, Mean: 0.5, Missed: 4, Of: 15, WorstIf: "F is missing"}},
+		Trials: []card.Trial{{Fault: card.Fault{Kind: card.Missing, Sensors: []string{"F"}}, Effect: card.Effect{Missed: 4}, MissedTools: []string{"1", "3"}}, {Fault: card.Fault{Kind: card.Missing, Sensors: []string{"G"}}}}}
+	vote := *off
+	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15}}, nil
+	both := [2]*card.Robustness{off, &vote}
+	for text, wants := range map[string][]string{
+		table(both): {"| as it should be | 0.980 | 0 of 5 | 0.980 | 0 of 5 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0.970, 0.980 | 0 of 15 |\n"},
+		page(both):  {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+	if strings.Contains(page(both), "| G is missing") {
+		t.Error("a trial that misses nothing is listed")
+	}
+}
+
+// The tables of README.md and of the page are of the same run.
+func TestReadmeHasThePagesFigures(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.ReadFile("../../docs/figures/robust.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(readme), "<!-- robust: begin -->\n")
+	part, _, found := strings.Cut(part, "<!-- robust: end -->")
+	rows := strings.Split(strings.TrimSpace(part), "\n")
+	if !found || len(rows) < 5 {
+		t.Fatalf("README.md: %q", part)
+	}
+	for _, row := range rows[3:] { // after the head and the row without a fault
+		cells := strings.Split(row, " | ")
+		worst, mean, _ := strings.Cut(cells[1], ", ")
+		guarded, _, _ := strings.Cut(cells[3], ", ")
+		if !strings.Contains(string(made), " | "+worst+" | "+mean+" | "+cells[2]+" | ") || !strings.Contains(string(made), " | "+guarded+" | ") {
+			t.Errorf("%q is not on the page", row)
+		}
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	t.Setenv("FLANK_DATA", "")
+	var stderr bytes.Buffer
+	if err := run(context.Background(), nil, &stderr); err == nil || !strings.Contains(err.Error(), "--data") {
+		t.Error(err)
+	}
+	if err := run(context.Background(), []string{"--data", t.TempDir(), "--layout", "../../examples/turning/layout.yaml", "--out", filepath.Join(t.TempDir(), "x")}, &stderr); err == nil || !strings.Contains(err.Error(), "turning_wear_dev.csv") {
+		t.Error(err)
+	}
+}
