@@ -16,12 +16,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// metadata are the facts that both forms carry, as texts by name. It returns an error for a model with a guard, which neither
-// form has.
+// metadata are the facts that both forms carry, as texts by name.
 func metadata(m *model.Model) ([][2]string, error) {
-	if m.Classifier.Guard() != nil {
-		return nil, fmt.Errorf("export: model %s has a guard, and the forms have the network only, which says something else of a sensor that fails: train it with `guard: \"off\"`", m.ID())
-	}
 	features, err := json.Marshal(m.NewJudge().FeatureNames())
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -41,6 +37,13 @@ func metadata(m *model.Model) ([][2]string, error) {
 	}
 	if p := m.Reference.Positive; p != "" { // a 1 for each feature that is
 		meta = append(meta, [2]string{"flank.reference.positive", p})
+	}
+	if v := m.Classifier.Guard(); v != nil {
+		sensors, err := json.Marshal(v.Sensors())
+		if err != nil {
+			return nil, fmt.Errorf("export: %w", err)
+		}
+		meta = append(meta, [2]string{"flank.guard.sensors", string(sensors)})
 	}
 	if v := m.ByWear; v != nil {
 		meta = append(meta, [2]string{"flank.verdict", fmt.Sprintf("estimated wear from %g µm on, not this classifier", v.LimitUM)})

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/vote"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -87,13 +88,124 @@ func trainedOn(t *testing.T, encoding classify.Encoding, label model.LabelRule) 
 	return m, rows
 }
 
-// models returns the model of an encoding, and for "three" one of three classes.
+// models returns the model of an encoding, for "three" one of three classes, and for "guarded" one with a guard.
 func models(t *testing.T, encoding classify.Encoding) (*model.Model, dbn.Matrix) {
 	t.Helper()
-	if encoding == "three" {
+	switch encoding {
+	case "three":
 		return trainedOn(t, classify.Standard, threeClasses)
+	case "guarded":
+		return guarded(t)
 	}
 	return trained(t, encoding)
+}
+
+// guarded returns a model with a guard of five sensors, two of one unit and two that change alike, and rows in which columns and
+// whole sensors are missing, or beyond all bounds.
+func guarded(t *testing.T) (*model.Model, dbn.Matrix) {
+	t.Helper()
+	var channels []signal.Channel
+	tb := &classify.Table{Ordered: true, Log: slices.Repeat([]bool{true}, 10)}
+	for s, name := range []string{"F_c", "F_f", "acc1", "acc2", "AE"} {
+		for _, of := range []string{"_RMS", "_MAX"} {
+			channels = append(channels, signal.Channel{Name: name + of, Kind: signal.Feature, Rate: 1})
+		}
+		unit := []string{"N", "N", "g", "", ""}[s]
+		tb.Sensors = append(tb.Sensors, vote.Sensor{Name: name, Unit: unit, Columns: []int{2 * s, 2*s + 1}, Kinds: []vote.Kind{vote.RMS, vote.Max}})
+	}
+	layout, err := signal.NewLayout("sensors", channels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	row := func(x []float32, age float64) {
+		for s := range 5 {
+			level := age*(0.5+0.3*float64(s)) + 0.05*rng.NormFloat64()
+			if s == 3 {
+				level = 1.1*float64(x[4]) + 0.001*rng.NormFloat64()
+			}
+			x[2*s], x[2*s+1] = float32(level), float32(level+0.05*rng.NormFloat64())
+		}
+	}
+	x := dbn.NewMatrix(240, 10)
+	for i := range x.Rows {
+		age := float64(i%40) / 40
+		row(x.Row(i), age)
+		class := 0
+		if age >= 0.7 {
+			class = 1
+		}
+		tb.Y, tb.Groups = append(tb.Y, class), append(tb.Groups, fmt.Sprint("T", i/40))
+	}
+	tb.X = x
+	c, r, err := classify.FitTable(t.Context(), tb, classify.Settings{
+		Seed: 5, Guard: classify.GuardVote, Network: dbn.Settings{Hidden: []int{6, 4}, Pretrain: dbn.PretrainSettings{Epochs: 3}, FineTune: dbn.FineTuneSettings{Epochs: 30}},
+	})
+	if err != nil || c.Guard() == nil {
+		t.Fatal(err, r)
+	}
+	ratios, merged := 0, 0
+	for _, e := range c.Guard().Experts() {
+		if e.Ratio {
+			ratios++
+		} else if len(e.Sensors) > 1 {
+			merged++
+		}
+	}
+	if ratios == 0 || merged == 0 {
+		t.Fatalf("%d ratios and %d experts of two sensors among %+v", ratios, merged, c.Guard().Experts())
+	}
+	m := &model.Model{
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.DefaultReference,
+		Usual: make([]signal.Quality, len(channels)), Classifier: c, Provenance: model.Provenance{Program: "flank test"},
+	}
+	rows := dbn.NewMatrix(400, 10)
+	for i := range rows.Rows {
+		of := rows.Row(i)
+		row(of, rng.Float64()*1.3)
+		for s := range 5 {
+			switch rng.IntN(12) {
+			case 0:
+				of[2*s], of[2*s+1] = nan, nan
+			case 1:
+				of[2*s+rng.IntN(2)] = nan
+			case 2:
+				of[2*s] += float32(2 * rng.NormFloat64())
+			case 3:
+				of[2*s] = inf
+			}
+		}
+		if i == 0 {
+			for j := range of {
+				of[j] = nan
+			}
+		}
+	}
+	scorer := c.NewScorer()
+	for i := range 4 {
+		m.Golden = append(m.Golden, model.Golden{Features: rows.Row(i), Posterior: slices.Clone(scorer.Posterior(rows.Row(i)))})
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m, rows
+}
+
+// Safetensors of a guard has each input once, and names its sensors.
+func TestGuardsNumbers(t *testing.T) {
+	m, _ := guarded(t)
+	b, err := Safetensors(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensors, meta := readSafetensors(t, b)
+	inputs := 0
+	for _, e := range m.Classifier.Guard().Experts() {
+		inputs += len(e.Inputs)
+	}
+	if len(tensors["guard.input.a"]) != inputs || tensors["guard.cut_and_bound"][0] != m.Classifier.Guard().Cut() || !strings.Contains(meta["flank.guard.sensors"], `"F_c"`) {
+		t.Errorf("%v %v", tensors, meta)
+	}
 }
 
 // Both forms say which class is which, and safetensors has the costs of all.
@@ -277,7 +389,7 @@ func fields(t *testing.T, b []byte) []field {
 // output of an operator before it, and names are used once: what the checker of
 // ONNX asks. That the figures are right, peers/export/check.py shows.
 func TestONNXIsSound(t *testing.T) {
-	for _, encoding := range append(encodings, "three") {
+	for _, encoding := range append(encodings, "three", "guarded") {
 		m, _ := models(t, encoding)
 		b, err := ONNX(m)
 		if err != nil {
@@ -345,7 +457,7 @@ func TestForPeers(t *testing.T) {
 	if *peers == "" {
 		t.Skip("make peers-export runs this")
 	}
-	for _, encoding := range append(encodings, "three") {
+	for _, encoding := range append(encodings, "three", "guarded") {
 		m, rows := models(t, encoding)
 		onnx, err := ONNX(m)
 		if err != nil {

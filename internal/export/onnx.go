@@ -20,7 +20,7 @@ const (
 // float N×F; its outputs are "posterior", float N×K, P(class|window);
 // "score", float N, what speaks against class 0, see
 // classify.CostVector.Score; and "class", int64 N, the decision. The encoding is part of it and computes in double, as
-// the original does.
+// the original does, and so is the guard of a model that has one.
 func ONNX(m *model.Model) ([]byte, error) {
 	meta, err := metadata(m)
 	if err != nil {
@@ -40,8 +40,15 @@ func ONNX(m *model.Model) ([]byte, error) {
 			x = g.node("Sigmoid", []string{x}, name+".on")
 		}
 	}
-	g.node("Softmax", []string{x}, "posterior", attribute{"axis", 1})
-	g.decide(c)
+	if c.Guard() == nil {
+		x = g.node("Softmax", []string{x}, "posterior", attribute{"axis", 1})
+		g.decide(c, g.node("Cast", []string{x}, "posterior.double", attribute{"to", onnxDouble}))
+	} else {
+		x = g.node("Softmax", []string{x}, "network", attribute{"axis", 1})
+		x = g.guard(c, g.node("Cast", []string{x}, "network.double", attribute{"to", onnxDouble}))
+		g.node("Cast", []string{x}, "posterior", attribute{"to", onnxFloat})
+		g.decide(c, x)
+	}
 
 	k := c.Classes()
 	var body message
@@ -244,10 +251,9 @@ func (g partGraph) interpolate(e *classify.Encoder, x string) string {
 	return g.node("Add", []string{x, g.doubles("first", first, n)}, "interpolated")
 }
 
-// decide adds the costs: score and class from the posterior.
-func (g *graph) decide(c *classify.Classifier) {
+// decide adds the costs: score and class from the posterior p, double N×K.
+func (g *graph) decide(c *classify.Classifier, p string) {
 	k := c.Classes()
-	p := g.node("Cast", []string{"posterior"}, "posterior.double", attribute{"to", onnxDouble})
 	p = g.node("Mul", []string{p, g.doubles("cost.weight", weights(c.Costs()), k)}, "weighted")
 	var share, sum string
 	if k == 2 {

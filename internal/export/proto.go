@@ -27,6 +27,7 @@ func (m *message) string(field int, s string) { m.bytes(field, []byte(s)) }
 const (
 	onnxFloat  = 1
 	onnxInt64  = 7
+	onnxBool   = 9
 	onnxDouble = 11
 )
 

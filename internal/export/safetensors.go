@@ -17,6 +17,10 @@ import (
 // "encoder.knot_count" and "encoder.value_count" of each; "costs"; and the golden
 // vectors, "golden.features" and "golden.posterior", to check a reader by.
 //
+// A model with a guard has its numbers too, see vote.Expert: "guard.watched" and "guard.expert.sensors", lists one after the
+// other, with "_count" of each; "guard.expert.ratio" and ".bias"; of each input "guard.input.a", ".b", ".sensor",
+// ".expert", ".mean", ".sd" and ".weight"; and "guard.cut_and_bound".
+//
 // The form: the length of a header as 64 bits, little-endian; the header, JSON
 // that gives type, shape and place of each tensor; then the tensors.
 // (https://github.com/huggingface/safetensors#format)
@@ -49,6 +53,9 @@ func Safetensors(m *model.Model) ([]byte, error) {
 	f.int64s("encoder.value_count", valueCount)
 	costs := m.Classifier.Costs()
 	f.float64s("costs", costs, len(costs))
+	if v := m.Classifier.Guard(); v != nil {
+		f.guard(v)
+	}
 	var features []float32
 	var posteriors []float64
 	for _, g := range m.Golden {

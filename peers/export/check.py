@@ -40,13 +40,49 @@ def encode(kinds, x, t):
 
 def from_tensors(kinds, x, t):
     a = encode(kinds, x, t)
-    layers = sum(name.endswith(".weight") for name in t)
+    layers = sum(name.startswith("layers.") and name.endswith(".weight") for name in t)
     for i in range(layers):
         a = a @ t[f"layers.{i}.weight"].astype(np.float64) + t[f"layers.{i}.bias"]
         if i < layers - 1:
             a = 1 / (1 + np.exp(-a))
     a = np.exp(a - a.max(axis=1, keepdims=True))
     return a / a.sum(axis=1, keepdims=True)
+
+
+def lists(t, name):
+    return np.split(t[name], np.cumsum(t[name + "_count"])[:-1])
+
+
+def bound(x, p, t):
+    """What a guard leaves of the posteriors p of a network, as vote.Expert and the documents describe it."""
+    x = x.astype(np.float64)
+    cut, width = t["guard.cut_and_bound"]
+    failed = np.array([np.isnan(x[:, w]).all(axis=1) for w in lists(t, "guard.watched")]).T
+    worth = np.log(np.clip(1 - t["costs"], 1e-300, None))
+    out = p.copy()
+    for i in range(len(x)):
+        odds = []
+        for e, sensors in enumerate(lists(t, "guard.expert.sensors")):
+            if t["guard.expert.ratio"][e] and failed[i, sensors].any():
+                continue
+            parts = []
+            for k in np.flatnonzero(t["guard.input.expert"] == e):
+                a, b = t["guard.input.a"][k], t["guard.input.b"][k]
+                with np.errstate(invalid="ignore"):
+                    v = x[i, a] - (x[i, b] if b >= 0 else 0)
+                if not np.isnan(v) and not failed[i, t["guard.input.sensor"][k]]:
+                    parts.append(t["guard.input.weight"][k] * np.clip((v - t["guard.input.mean"][k]) / t["guard.input.sd"][k], -5, 5))
+            if parts:
+                odds.append(np.clip(sum(parts) + t["guard.expert.bias"][e], -6, 6))
+        if not odds:
+            continue
+        margin = np.median(odds) - cut
+        network = np.log(p[i, 1]) - np.log(p[i, 0]) + worth[1] - worth[0]
+        if not failed[i].any():
+            margin += np.clip(network - margin, -width, width)
+        out[i, 1] = 1 / (1 + np.exp(worth[1] - worth[0] - margin))
+        out[i, 0] = 1 - out[i, 1]
+    return out
 
 
 def main(folder):
@@ -63,6 +99,8 @@ def main(folder):
             tensors = {name: f.get_tensor(name) for name in f.keys()}
             kinds = f.metadata()["flank.encoding"].split(", ")
         again = from_tensors(kinds, x, tensors)
+        if "guard.cut_and_bound" in tensors:
+            again = bound(x, again, tensors)
         gaps = {
             "onnx posterior": np.abs(posterior - want).max(),
             "onnx score": np.abs(score - np.array(said["score"])).max(),

@@ -50,9 +50,16 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 	return nil
 }
 
+// Offset returns ln w1 − ln w0 of the weights of two classes: a row of a model with a guard whose
+// margin is m has P(1) = σ(m − Offset).
+func (c CostVector) Offset() float64 {
+	w := c.logWeights()
+	return w[1] - w[0]
+}
+
 // set stores in posterior, of two classes, what the costs give a score of which the log odds are margin.
 func (c CostVector) set(posterior []float64, margin float64) {
-	w := c.logWeights()
-	posterior[1] = 1 / (1 + math.Exp(w[1]-w[0]-margin))
-	posterior[0] = 1 / (1 + math.Exp(margin-w[1]+w[0]))
+	offset := c.Offset()
+	posterior[1] = 1 / (1 + math.Exp(offset-margin))
+	posterior[0] = 1 / (1 + math.Exp(margin-offset))
 }
