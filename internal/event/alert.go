@@ -109,8 +109,9 @@ type Reasons struct {
 	Of       string          `json:"of"`     // "log_odds"
 	Base     float64         `json:"base"`
 	Total    float64         `json:"total"`
-	Channels []ChannelReason `json:"channels"` // the strongest first, at most MaxChannels
-	Features []FeatureReason `json:"features"` // the strongest first, at most MaxFeatures
+	Channels []ChannelReason `json:"channels"`          // the strongest first, at most MaxChannels
+	Features []FeatureReason `json:"features"`          // the strongest first, at most MaxFeatures
+	Doubted  []string        `json:"doubted,omitempty"` // channels and sensors of which an advisory stands
 }
 
 // How many channels and features Reasons name at most.

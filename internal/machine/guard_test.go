@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -95,13 +96,13 @@ func TestStuckSensorOfAGuard(t *testing.T) {
 				said = append(said, fmt.Sprint(seq, " ", a.Text))
 			}
 			for _, a := range d.Alerts {
-				said = append(said, fmt.Sprint(seq, " ", a.State))
+				said = append(said, fmt.Sprint(seq, " ", a.State, " ", a.Reasons.Doubted, " ", strings.Contains(a.Text, " In doubt: s2.")))
 			}
 		}
 		if len(flagged) != 20 || flagged[0] != 10 {
 			t.Errorf("restarts %t: flagged in windows %v, want 10 to 29", restarts, flagged)
 		}
-		want := []string{"14 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels", "21 raised"}
+		want := []string{"14 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels", "21 raised [s2] true"}
 		if !slices.Equal(said, want) {
 			t.Errorf("restarts %t: said %q, want %q", restarts, said, want)
 		}

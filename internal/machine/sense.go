@@ -138,6 +138,16 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 	}
 }
 
+// doubted returns the channels and sensors of which an advisory stands.
+func (m *Machine) doubted() (names []string) {
+	for _, n := range m.Notices {
+		if n.Kind == event.SensorAdvisory && n.Raised && n.Subject != "" {
+			names = append(names, n.Subject)
+		}
+	}
+	return names
+}
+
 // dismissSensors clears the advisories of channels, and of rates, that the layout does not have, and of sensors that
 // the model does not know: no window says any more that they are over.
 func (m *Machine) dismissSensors(layout *signal.Layout, of byFeatures, r *event.Result) {

@@ -195,6 +195,7 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 	if c == alarm.Raised || c == alarm.Reactivated {
 		if bad := guard(func() {
 			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+			why.reasons.Doubted = m.doubted()
 		}); bad != nil { // better an alarm without reasons than none
 			m.decision.Defects++
 			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(m.Machine), by.id(), bad, bad.stack)

@@ -99,6 +99,9 @@ func because(a *event.Alert) string {
 		}
 		b.WriteByte('.')
 	}
+	if a.Reasons != nil && len(a.Reasons.Doubted) > 0 {
+		fmt.Fprintf(&b, " In doubt: %s.", strings.Join(a.Reasons.Doubted, ", "))
+	}
 	if w := a.Wear; w != nil {
 		if w.HolesLeft != nil {
 			b.WriteString(" " + left(*w.HolesLeft, w.HolesLeftLow, w.HolesLeftHigh, "hole") + " left.")
