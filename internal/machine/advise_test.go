@@ -118,8 +118,8 @@ func TestSensorsOfAGuard(t *testing.T) {
 		b.sensors[0].flags, b.sensors[0].disagrees = q, disagrees
 		return b
 	}
-	notJudged := many(signal.Flatline, true)
-	notJudged.judged = false
+	notJudged, idle := many(signal.Flatline, true), one(0, false)
+	notJudged.judged, idle.judged = false, false
 	const flat = signal.Flatline
 	for name, tc := range map[string]struct {
 		windows []byFeatures
@@ -132,6 +132,9 @@ func TestSensorsOfAGuard(t *testing.T) {
 		}},
 		"one of two channels is dead": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5)), []string{
 			"4 raised failure warning [ch1 ch3]: drill: SENSOR F Failure: flatline of channels ch1, ch3; tool verdict on 3 channels",
+		}},
+		"one disagrees, and then nothing is cut": {slices.Concat(slices.Repeat([]byFeatures{one(0, true)}, 5), slices.Repeat([]byFeatures{idle}, 200)), []string{
+			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it disagrees with the other sensors since 02:00:00, the verdict leans on those: check its mounting, cable and amplifier; tool verdict on 5 channels",
 		}},
 		"not judged": {slices.Repeat([]byFeatures{notJudged}, 20), nil},
 		"the model after it does not know the sensor": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5), []byFeatures{{}}), []string{

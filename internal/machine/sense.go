@@ -110,6 +110,9 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule
 		if g := of.of(s.subject); g != nil {
 			s.flags, s.guarded, s.disagrees, rule = s.flags|g.flags, true, g.disagrees, namedRule
+			if !s.bad() && !of.judged {
+				continue // while nothing is cut no feature tells that it is well again
+			}
 		}
 		m.sense(s, rule, r)
 	}
