@@ -33,11 +33,11 @@ type Advisory struct {
 	Machine  string       `json:"machine"`
 	Tool     string       `json:"tool,omitempty"`
 	Kind     AdvisoryKind `json:"kind"`
-	Subject  string       `json:"subject,omitempty"`  // sensor: the channel, or the rate of Channels; empty: the machine, or for a sensor advisory its clock
-	Channels []string     `json:"channels,omitempty"` // sensor: the channels, if all sensors of one rate are concerned
+	Subject  string       `json:"subject,omitempty"`  // sensor: the channel, or the rate or the sensor of Channels; empty: the machine, or for a sensor advisory its clock
+	Channels []string     `json:"channels,omitempty"` // sensor: the channels, if all sensors of one rate are concerned, or a sensor has several
 	State    AlertState   `json:"state"`              // Raised or Cleared
 	Status   string       `json:"status,omitempty"`   // sensor: its status by NAMUR NE 107, one of package signal's words
-	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality
+	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality or "disagrees"
 	Severity string       `json:"severity"`           // "warning" if someone should act, else "info"
 	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock; refused windows: when Kafka got the first one
 	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock; refused windows: when Kafka got the window that decided
