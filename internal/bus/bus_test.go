@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -321,4 +322,23 @@ func inTransaction(t testing.TB, cfg Config, id string, msgs []Message, end int)
 		t.Fatal(err)
 	}
 	cl.Close()
+}
+
+// A step of a check asks again while a leader moves, and not after another error.
+func TestRepeat(t *testing.T) {
+	c := openClient(t, anyBroker(t))
+	moved := fmt.Errorf("partition 5: %w", kafka.NotLeaderForPartition)
+	for name, tc := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"a leader moves": {[]error{moved, kafka.LeaderNotAvailable, nil}, nil},
+		"no right":       {[]error{moved, kafka.TopicAuthorizationFailed, nil}, kafka.TopicAuthorizationFailed},
+	} {
+		asked := 0
+		err := repeat(testContext(t), c, func() error { asked++; return tc.answers[asked-1] })
+		if !errors.Is(err, tc.want) || asked != slices.Index(tc.answers, tc.want)+1 {
+			t.Errorf("%s: %v after asking %d times", name, err, asked)
+		}
+	}
 }

@@ -331,7 +331,7 @@ const unusedProducer = math.MaxInt64
 // The first such request makes Kafka create the topic for that, so askCoordinator repeats it
 // until ctx ends. Check returns the error in the answer.
 func askCoordinator(ctx context.Context, to *client, what string, of coordinated, req kmsg.Request, check func(kmsg.Response) error) error {
-	for {
+	return repeat(ctx, to, func() error {
 		var res kmsg.Response
 		node, err := to.t.coordinator(ctx, of)
 		if err == nil {
@@ -343,9 +343,16 @@ func askCoordinator(ctx context.Context, to *client, what string, of coordinated
 		if err == nil {
 			return nil
 		}
-		err = fmt.Errorf("bus: %s: %w", what, err)
+		return fmt.Errorf("bus: %s: %w", what, err)
+	})
+}
+
+// repeat asks until ctx ends, as long as Kafka answers that it is to be asked again: a leader moves, or a topic is new.
+func repeat(ctx context.Context, to *client, ask func() error) error {
+	for {
+		err := ask()
 		var k kafka.Error
-		if !errors.As(err, &k) || judgeCode(k) != again || pause(ctx, 200*time.Millisecond) != nil {
+		if err == nil || !errors.As(err, &k) || judgeCode(k) != again || pause(ctx, 200*time.Millisecond) != nil {
 			return err
 		}
 		to.t.expire()
@@ -380,8 +387,11 @@ func (c *checker) clock(ctx context.Context, to *client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := to.t.offsets(ctx, TopicWindows, everywhere(counts[TopicWindows], newestTime), false)
-	if err != nil {
+	var found map[int]kmsg.ListOffsetsResponseTopicPartition
+	if err = repeat(ctx, to, func() (err error) {
+		found, err = to.t.offsets(ctx, TopicWindows, everywhere(counts[TopicWindows], newestTime), false)
+		return err
+	}); err != nil {
 		return "", err
 	}
 	newest := int64(-1)
