@@ -25,15 +25,17 @@ import (
 const (
 	flankMethod    = "flank"
 	defaultVariant = "default"
+	guardVariant   = "guard"
 )
 
-// variants are the settings that Flank is run with: the default ones for all splits, and
-// for the six of nine turning tools what they are without a part.
+// variants are the settings that Flank is run with: the default ones for all splits, with a guard for
+// the six of nine turning tools and the drills, and for the turning tools what they are without a part.
 var variants = []struct {
 	name   string
 	change func(*train.Config)
 }{
 	{defaultVariant, func(*train.Config) {}},
+	{guardVariant, func(c *train.Config) { c.Guard = classify.GuardVote }},
 	{"log", func(c *train.Config) { c.Reference.Mode = model.ReferenceLog }},
 	{"log-unweighted", func(c *train.Config) { c.Reference.Mode, c.Stability = model.ReferenceLog, classify.StabilityOff }},
 	{"log-no-pretraining", func(c *train.Config) { c.Reference.Mode, c.Network.Pretrain.Epochs = model.ReferenceLog, -1 }},
@@ -42,7 +44,7 @@ var variants = []struct {
 
 // runs reports whether a split is judged by a variant.
 func runs(variant, data, protocol string) bool {
-	return variant == defaultVariant || data == "turning" && protocol == sixOfNine
+	return variant == defaultVariant || data == "turning" && protocol == sixOfNine || variant == guardVariant && data == "drill" && protocol == fiveFold
 }
 
 // judgeAll computes the cells of the sets and variants that the log does not have. No
