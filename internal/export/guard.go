@@ -30,36 +30,81 @@ func oneHot(of []int64, columns int) []float64 {
 	return m
 }
 
+// guardGraph adds a guard to a graph.
+type guardGraph struct {
+	partGraph
+	guard           *vote.Guard
+	columns         int
+	axis            string // 1
+	half, zero, one string
+}
+
 // guard adds what bounds the network's posterior p, double N×2, and returns the bounded one: vote.Scorer.Judge
 // and what classify makes of its margin.
 func (g *graph) guard(c *classify.Classifier, p string) string {
-	v := c.Guard()
-	experts, watched := v.Experts(), v.Watched()
-	in := inputsOf(experts)
-	n, e, s := len(in.a), len(experts), len(watched)
-	axis := g.initializer("guard.axis", onnxInt64, rawInts([]int64{1}), 1)
-	number := func(name string, x float64) string { return g.doubles("guard."+name, []float64{x}) }
-	half, zero, one := number("half", 0.5), number("zero", 0), number("one", 1)
-	node := func(op, output string, inputs ...string) string { return g.node(op, inputs, "guard."+output) }
-	sum := func(x, output string) string {
-		return g.node("ReduceSum", []string{x, axis}, "guard."+output, attribute{"keepdims", 1})
-	}
-	double := func(x string) string {
-		return g.node("Cast", []string{x}, x+".double", attribute{"to", onnxDouble})
-	}
-	take := func(x, name string, at []int64, output string) string {
-		return g.node("Gather", []string{x, g.initializer("guard."+name, onnxInt64, rawInts(at), len(at))}, "guard."+output, attribute{"axis", 1})
-	}
+	x := guardGraph{partGraph: partGraph{g, "guard."}, guard: c.Guard(), columns: c.Columns()}
+	x.axis, x.half, x.zero, x.one = x.ints("axis", []int64{1}), x.number("half", 0.5), x.number("zero", 0), x.number("one", 1)
+	failed := x.failed()
+	odds, votes := x.experts(failed)
+	median, count := x.median(odds, votes)
 
-	// Sensors of which all that is watched is missing.
-	share := make([]float64, c.Columns()*s)
+	// The network's margin within ± the bound of the vote's.
+	_, score := x.score(c, p)
+	score = x.op("Unsqueeze", "network.score", score, x.axis)
+	margin := x.op("Sub", "network.margin", x.op("Log", "network.log", score), x.op("Log", "network.log1", x.op("Sub", "network.rest", x.one, score)))
+	own := x.op("Sub", "margin.vote", median, x.number("cut", x.guard.Cut()))
+	beyond := x.clip(x.op("Sub", "apart", margin, own), "beyond", x.guard.Bound())
+	anyFailed := x.op("Greater", "failed.any", x.sum(failed, "failed.count"), x.half)
+	margin = x.op("Add", "margin", own, x.op("Where", "beyond.sound", anyFailed, x.zero, beyond))
+
+	// Its posterior, or the network's where all abstain.
+	margin = x.op("Sub", "margin.shifted", margin, x.number("offset", c.Costs().Offset()))
+	worn := x.op("Div", "worn.p", x.one, x.op("Add", "worn.1", x.one, x.op("Exp", "worn.exp", x.op("Neg", "worn.neg", margin))))
+	healthy := x.op("Div", "healthy.p", x.one, x.op("Add", "healthy.1", x.one, x.op("Exp", "healthy.exp", margin)))
+	bounded := x.node("Concat", []string{healthy, worn}, "posterior", attribute{"axis", 1})
+	return x.op("Where", "bounded", x.op("Greater", "any", count, x.half), bounded, p)
+}
+
+func (g guardGraph) op(op, output string, inputs ...string) string { return g.node(op, inputs, output) }
+
+func (g guardGraph) number(name string, x float64) string { return g.doubles(name, []float64{x}) }
+
+func (g guardGraph) clip(x, output string, bound float64) string {
+	return g.op("Clip", output, x, g.number(output+".least", -bound), g.number(output+".most", bound))
+}
+
+// sum adds the columns of x: double N×1.
+func (g guardGraph) sum(x, output string) string {
+	return g.node("ReduceSum", []string{x, g.axis}, output, attribute{"keepdims", 1})
+}
+
+func (g guardGraph) cast(x, output string, to int64) string {
+	return g.node("Cast", []string{x}, output, attribute{"to", to})
+}
+
+// take adds the columns of x at some places.
+func (g guardGraph) take(x, output string, at []int64) string {
+	return g.node("Gather", []string{x, g.ints(output+".at", at)}, output, attribute{"axis", 1})
+}
+
+// failed adds which sensors have failed, since all that is watched of them is missing: double, 1 or 0, N×sensors.
+func (g guardGraph) failed() string {
+	watched := g.guard.Watched()
+	share := make([]float64, g.columns*len(watched))
 	for k, columns := range watched {
 		for _, j := range columns {
-			share[j*s+k] = 1 / float64(len(columns))
+			share[j*len(watched)+k] = 1 / float64(len(columns))
 		}
 	}
-	missing := g.node("Cast", []string{"missing"}, "guard.missing", attribute{"to", onnxDouble})
-	failed := double(node("Greater", "failed", node("MatMul", "missing.share", missing, g.doubles("guard.watched", share, c.Columns(), s)), number("nearly", 1-1e-9)))
+	missing := g.op("MatMul", "missing.share", g.cast("missing", "missing", onnxDouble), g.doubles("watched", share, g.columns, len(watched)))
+	return g.cast(g.op("Greater", "failed", missing, g.number("nearly", 1-1e-9)), "failed.double", onnxDouble)
+}
+
+// experts adds the log odds of the experts, double N×experts, and whether each votes, bool.
+func (g guardGraph) experts(failed string) (odds, votes string) {
+	experts, sensors := g.guard.Experts(), len(g.guard.Sensors())
+	in := inputsOf(experts)
+	n, e := len(in.a), len(experts)
 
 	// Inputs, and whether they are there.
 	second, both := make([]int64, n), make([]byte, n)
@@ -68,16 +113,15 @@ func (g *graph) guard(c *classify.Classifier, p string) string {
 			second[i], both[i] = b, 1
 		}
 	}
-	x := take("features.double", "a", in.a, "first")
-	less := node("Sub", "difference", x, take("features.double", "b", second, "second"))
-	x = node("Where", "input", g.initializer("guard.both", onnxBool, both, n), less, x)
-	there := node("And", "there", node("Not", "known", node("IsNaN", "unknown", x)), node("Less", "sound", take(failed, "sensor", in.sensor, "failed.input"), half))
-	x = node("Div", "standard", node("Sub", "centred", x, g.doubles("guard.mean", in.mean, n)), g.doubles("guard.sd", in.sd, n))
-	x = node("Clip", "clipped", x, number("least", -vote.ClipInput), number("most", vote.ClipInput))
-	x = node("Where", "part", there, node("Mul", "weighted", x, g.doubles("guard.weight", in.weight, n)), zero)
+	x := g.take("features.double", "first", in.a)
+	less := g.op("Sub", "difference", x, g.take("features.double", "second", second))
+	x = g.op("Where", "input", g.initializer(g.prefix+"both", onnxBool, both, n), less, x)
+	there := g.op("And", "there", g.op("Not", "known", g.op("IsNaN", "unknown", x)), g.op("Less", "sound", g.take(failed, "failed.input", in.sensor), g.half))
+	x = g.op("Div", "standard", g.op("Sub", "centred", x, g.doubles("mean", in.mean, n)), g.doubles("sd", in.sd, n))
+	x = g.clip(x, "clipped", vote.ClipInput)
+	x = g.op("Where", "part", there, g.op("Mul", "weighted.input", x, g.doubles("weight", in.weight, n)), g.zero)
 
-	// Log odds of the experts, and who votes.
-	bias, ratio := make([]float64, e), make([]float64, s*e)
+	bias, ratio := make([]float64, e), make([]float64, sensors*e)
 	for i, of := range experts {
 		bias[i] = of.Bias
 		for _, k := range of.Sensors {
@@ -86,39 +130,26 @@ func (g *graph) guard(c *classify.Classifier, p string) string {
 			}
 		}
 	}
-	member := g.doubles("guard.expert", oneHot(in.expert, e), n, e)
-	odds := node("Add", "odds.whole", node("MatMul", "odds.sum", x, member), g.doubles("guard.bias", bias, e))
-	odds = node("Clip", "odds", odds, number("odds.least", -vote.ClipOdds), number("odds.most", vote.ClipOdds))
-	votes := node("And", "votes", node("Greater", "expert.there", node("MatMul", "expert.inputs", double(there), member), half),
-		node("Less", "expert.sound", node("MatMul", "expert.failed", failed, g.doubles("guard.ratio", ratio, s, e)), half))
+	member := g.doubles("expert", oneHot(in.expert, e), n, e)
+	odds = g.op("Add", "odds.whole", g.op("MatMul", "odds.sum", x, member), g.doubles("bias", bias, e))
+	some := g.op("Greater", "expert.there", g.op("MatMul", "expert.inputs", g.cast(there, "there.double", onnxDouble), member), g.half)
+	sound := g.op("Less", "expert.sound", g.op("MatMul", "expert.failed", failed, g.doubles("ratio", ratio, sensors, e)), g.half)
+	return g.clip(odds, "odds", vote.ClipOdds), g.op("And", "votes", some, sound)
+}
 
-	// The median: experts that abstain are sorted behind the others.
-	sorted := "guard.sorted"
-	g.nodes = append(g.nodes, topK(node("Where", "odds.voting", votes, odds, number("behind", 2*vote.ClipOdds)), g.initializer("guard.experts", onnxInt64, rawInts([]int64{int64(e)}), 1), sorted, "guard.order"))
-	count := sum(double(votes), "count")
+// median adds the median of the log odds of experts that vote, and how many these are: double N×1. Experts that
+// abstain are sorted behind the others.
+func (g guardGraph) median(odds, votes string) (median, count string) {
+	voting := g.op("Where", "odds.voting", votes, odds, g.number("behind", 2*vote.ClipOdds))
+	sorted := g.prefix + "sorted"
+	g.nodes = append(g.nodes, topK(voting, g.ints("experts", []int64{int64(len(g.guard.Experts()))}), sorted, g.prefix+"order"))
+	count = g.sum(g.cast(votes, "votes.double", onnxDouble), "count")
 	at := func(name string, less float64) string {
-		place := node("Max", name+".from0", node("Floor", name+".floor", node("Mul", name+".half", node("Sub", name+".less", count, number(name+".by", less)), half)), zero)
-		return g.node("GatherElements", []string{sorted, g.node("Cast", []string{place}, "guard."+name+".at", attribute{"to", onnxInt64})}, "guard."+name, attribute{"axis", 1})
+		place := g.op("Floor", name+".floor", g.op("Mul", name+".half", g.op("Sub", name+".less", count, g.number(name+".by", less)), g.half))
+		place = g.cast(g.op("Max", name+".from0", place, g.zero), name+".at", onnxInt64)
+		return g.node("GatherElements", []string{sorted, place}, name, attribute{"axis", 1})
 	}
-	// Where all abstain, at(high, 0) is 0 too; the network's posterior stands then.
-	median := node("Mul", "vote", node("Add", "vote.twice", at("low", 1), at("high", 0)), half)
-
-	// The network's margin within ± the bound of the vote's.
-	w := weights(c.Costs())
-	network := node("Mul", "network.weighted", p, g.doubles("guard.cost", w, 2))
-	score := node("Div", "network.score", take(network, "worn", []int64{1}, "network.worn"), sum(network, "network.sum"))
-	margin := node("Sub", "network.margin", node("Log", "network.log", score), node("Log", "network.log1", node("Sub", "network.rest", one, score)))
-	own := node("Sub", "margin.vote", median, number("cut", v.Cut()))
-	beyond := node("Clip", "beyond", node("Sub", "apart", margin, own), number("bound.least", -v.Bound()), number("bound.most", v.Bound()))
-	anyFailed := node("Greater", "failed.any", sum(failed, "failed.count"), half)
-	margin = node("Add", "margin", own, node("Where", "beyond.sound", anyFailed, zero, beyond))
-
-	// Its posterior.
-	shifted := node("Sub", "margin.shifted", margin, number("offset", c.Costs().Offset()))
-	worn := node("Div", "worn.p", one, node("Add", "worn.1", one, node("Exp", "worn.exp", node("Neg", "worn.neg", shifted))))
-	healthy := node("Div", "healthy.p", one, node("Add", "healthy.1", one, node("Exp", "healthy.exp", shifted)))
-	bounded := g.node("Concat", []string{healthy, worn}, "guard.posterior", attribute{"axis", 1})
-	return node("Where", "bounded", node("Greater", "any", count, half), bounded, p)
+	return g.op("Mul", "vote", g.op("Add", "vote.twice", at("low", 1), at("high", 0)), g.half), count
 }
 
 // topK is the operator that sorts the last axis, ascending.

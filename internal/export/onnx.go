@@ -170,6 +170,10 @@ func (g partGraph) ints(name string, x []int64) string {
 	return g.initializer(g.prefix+name, onnxInt64, rawInts(x), len(x))
 }
 
+func (g partGraph) scalar(name string, x int64) string {
+	return g.initializer(g.prefix+name, onnxInt64, rawInts([]int64{x}))
+}
+
 // encode adds the encoding of x by one part.
 func (g partGraph) encode(e *classify.Encoder, x, missing string) string {
 	n := e.Columns()
@@ -253,17 +257,24 @@ func (g partGraph) interpolate(e *classify.Encoder, x string) string {
 
 // decide adds the costs: score and class from the posterior p, double N×K.
 func (g *graph) decide(c *classify.Classifier, p string) {
+	weighted, share := partGraph{g, ""}.score(c, p)
+	g.node("Cast", []string{share}, "score", attribute{"to", onnxFloat})
+	g.node("ArgMax", []string{weighted}, "class", attribute{"axis", 1}, attribute{"keepdims", 0})
+}
+
+// score adds the posterior p times the weights of the classes, and the score that follows, double N.
+func (g partGraph) score(c *classify.Classifier, p string) (weighted, score string) {
 	k := c.Classes()
 	p = g.node("Mul", []string{p, g.doubles("cost.weight", weights(c.Costs()), k)}, "weighted")
 	var share, sum string
 	if k == 2 {
-		axis := g.initializer("classes", onnxInt64, rawInts([]int64{1}), 1)
+		axis := g.ints("classes", []int64{1})
 		sum = g.node("ReduceSum", []string{p, axis}, "weighted.sum", attribute{"keepdims", 0})
-		share = g.node("Gather", []string{p, g.initializer("positive", onnxInt64, rawInts([]int64{1}))}, "weighted.positive", attribute{"axis", 1})
+		share = g.node("Gather", []string{p, g.scalar("positive", 1)}, "weighted.positive", attribute{"axis", 1})
 	} else { // the strongest of the classes but the first, next to the value
 		weighted := func(class int) string {
 			name := fmt.Sprintf("class%d", class)
-			return g.node("Gather", []string{p, g.initializer(name, onnxInt64, rawInts([]int64{int64(class)}))}, name+".weighted", attribute{"axis", 1})
+			return g.node("Gather", []string{p, g.scalar(name, int64(class))}, name+".weighted", attribute{"axis", 1})
 		}
 		first := weighted(0)
 		var others []string
@@ -273,7 +284,5 @@ func (g *graph) decide(c *classify.Classifier, p string) {
 		share = g.node("Max", others, "weighted.strongest")
 		sum = g.node("Add", []string{first, share}, "weighted.sum")
 	}
-	share = g.node("Div", []string{share, sum}, "score.double")
-	g.node("Cast", []string{share}, "score", attribute{"to", onnxFloat})
-	g.node("ArgMax", []string{p}, "class", attribute{"axis", 1}, attribute{"keepdims", 0})
+	return p, g.node("Div", []string{share, sum}, "score.double")
 }
