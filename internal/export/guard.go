@@ -102,7 +102,7 @@ func (g guardGraph) failed() string {
 
 // experts adds the log odds of the experts, double N×experts, and whether each votes, bool.
 func (g guardGraph) experts(failed string) (odds, votes string) {
-	experts, sensors := g.guard.Experts(), len(g.guard.Sensors())
+	experts := g.guard.Experts()
 	in := inputsOf(experts)
 	n, e := len(in.a), len(experts)
 
@@ -121,20 +121,14 @@ func (g guardGraph) experts(failed string) (odds, votes string) {
 	x = g.clip(x, "clipped", vote.ClipInput)
 	x = g.op("Where", "part", there, g.op("Mul", "weighted.input", x, g.doubles("weight", in.weight, n)), g.zero)
 
-	bias, ratio := make([]float64, e), make([]float64, sensors*e)
+	bias := make([]float64, e)
 	for i, of := range experts {
 		bias[i] = of.Bias
-		for _, k := range of.Sensors {
-			if of.Ratio {
-				ratio[k*e+i] = 1
-			}
-		}
 	}
 	member := g.doubles("expert", oneHot(in.expert, e), n, e)
 	odds = g.op("Add", "odds.whole", g.op("MatMul", "odds.sum", x, member), g.doubles("bias", bias, e))
-	some := g.op("Greater", "expert.there", g.op("MatMul", "expert.inputs", g.cast(there, "there.double", onnxDouble), member), g.half)
-	sound := g.op("Less", "expert.sound", g.op("MatMul", "expert.failed", failed, g.doubles("ratio", ratio, sensors, e)), g.half)
-	return g.clip(odds, "odds", vote.ClipOdds), g.op("And", "votes", some, sound)
+	inputs := g.op("MatMul", "expert.inputs", g.cast(there, "there.double", onnxDouble), member)
+	return g.clip(odds, "odds", vote.ClipOdds), g.op("Greater", "votes", inputs, g.half)
 }
 
 // median adds the median of the log odds of experts that vote, and how many these are: double N×1. Experts that

@@ -19,12 +19,6 @@ type Input struct {
 	Mean, SD, Weight float64
 }
 
-// Bounds of what an expert computes.
-const (
-	ClipInput = clipInput // of a standardised input
-	ClipOdds  = clipOdds  // of an expert's log odds
-)
-
 // Experts returns what the experts compute, in slices of the caller's.
 func (g *Guard) Experts() []Expert {
 	var out []Expert

@@ -514,7 +514,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, y []int) error {
 		for k := range x.inputs {
 			in := &x.inputs[k]
 			if v := in.of(t.X.Row(i)); v == v {
-				to[k] = float32(in.weight * min(max((v-in.mean)/in.sd, -clipInput), clipInput))
+				to[k] = float32(in.weight * min(max((v-in.mean)/in.sd, -ClipInput), ClipInput))
 			}
 		}
 	}

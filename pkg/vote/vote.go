@@ -61,11 +61,11 @@ type Sensor struct {
 }
 
 const (
-	// clipOdds bounds the log odds of an expert, so that none counts for more than
+	// ClipOdds bounds the log odds of an expert, so that none counts for more than
 	// being nearly sure.
-	clipOdds = 6
-	// clipInput bounds standardised inputs.
-	clipInput = 5
+	ClipOdds = 6
+	// ClipInput bounds standardised inputs.
+	ClipInput = 5
 	// DefaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.6 and 0.9
 	// the turning tools' G-mean is 0.981, 0.983, 0.985 on clean windows and 0.901, 0.898,
 	// 0.872 with the worst gain of one sensor.
@@ -100,7 +100,7 @@ type sensor struct {
 // expert is a logistic regression on a few columns.
 type expert struct {
 	sensors []int // indices of the guard's sensors, the one that it names first
-	pair    bool  // of two sensors' differences: abstains if either has failed; otherwise if all have
+	pair    bool  // of two sensors' differences: abstains if either has failed; otherwise it does if all have
 	inputs  []input
 	bias    float64
 	// threshold is how far its log odds must be from the median of the others to name
@@ -292,11 +292,9 @@ func (s *Scorer) insert(v float64) {
 	s.sorted[at] = v
 }
 
-// logOdds returns the expert's clipped log odds of worn, or NaN if it abstains.
+// logOdds returns the expert's clipped log odds of worn, or NaN if it abstains, as no input is left. That is so of a pair if one
+// of its sensors has failed: it takes sizes, and these are watched.
 func (x *expert) logOdds(row []float32, failed []bool) float64 {
-	if x.abstains(failed) {
-		return math.NaN()
-	}
 	sum, there := x.bias, false
 	for i := range x.inputs {
 		in := &x.inputs[i]
@@ -305,22 +303,12 @@ func (x *expert) logOdds(row []float32, failed []bool) float64 {
 			continue
 		}
 		there = true
-		sum += in.weight * min(max((v-in.mean)/in.sd, -clipInput), clipInput)
+		sum += in.weight * min(max((v-in.mean)/in.sd, -ClipInput), ClipInput)
 	}
 	if !there {
 		return math.NaN()
 	}
-	return min(max(sum, -clipOdds), clipOdds)
-}
-
-func (x *expert) abstains(failed []bool) bool {
-	n := 0
-	for _, s := range x.sensors {
-		if failed[s] {
-			n++
-		}
-	}
-	return n == len(x.sensors) || x.pair && n > 0
+	return min(max(sum, -ClipOdds), ClipOdds)
 }
 
 // of returns the input's value in a row, NaN if it is missing.
