@@ -59,6 +59,8 @@ type Model struct {
 	print string
 	takes string // windowsOf what it is trained on
 
+	sensors []sensed // that its guard knows, see byFeatures
+
 	form  *window.Form // that covers was asked about last
 	unfit error
 }
@@ -83,7 +85,7 @@ func NewModel(m *model.Model) *Model {
 		panic("machine: NewModel: " + err.Error()) // strings and numbers
 	}
 	sum := sha256.Sum256(text)
-	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window)}
+	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window), sensors: sensorsOf(j, m.Layout)}
 }
 
 // windowsOf says in short which windows a layout and a length make.

@@ -41,25 +41,33 @@ type byFeatures struct {
 // namedRule is of what the guard says of a sensor.
 var namedRule = alarm.Hysteresis{K: vote.NamedIn, N: vote.NamedOf, Hold: time.Minute}
 
-// byFeatures returns what the guard of a model says of its sensors.
-func (m *Model) byFeatures(v model.Verdict) byFeatures {
-	b := byFeatures{judged: v.Found != nil}
-	for k, name := range m.judge.Sensors() {
+// sensorsOf returns the sensors that the guard of a judge's model knows, of which a window says nothing yet. One of a single
+// channel goes by its name; a strange model may know some without a channel.
+func sensorsOf(judge *model.Judge, layout *signal.Layout) (out []sensed) {
+	for k, name := range judge.Sensors() {
 		s := sensed{subject: name, guarded: true}
-		channels := m.judge.SensorChannels(k)
-		if len(channels) == 0 {
-			continue // a strange model
-		}
-		for _, c := range channels {
-			s.channels = append(s.channels, m.model.Layout.Channels()[c].Name)
+		for _, c := range judge.SensorChannels(k) {
+			s.channels = append(s.channels, layout.Channels()[c].Name)
 		}
 		if len(s.channels) == 1 {
 			s.subject, s.channels = s.channels[0], nil
 		}
-		if b.judged {
-			s.flags, s.disagrees = v.Found[channels[0]], v.Disagrees == k
+		out = append(out, s)
+	}
+	return out
+}
+
+// byFeatures returns what the guard of a model says of its sensors.
+func (m *Model) byFeatures(v model.Verdict) byFeatures {
+	b := byFeatures{m.sensors, v.Found != nil}
+	if !b.judged {
+		return b
+	}
+	b.sensors = slices.Clone(m.sensors)
+	for k := range b.sensors {
+		if channels := m.judge.SensorChannels(k); len(channels) > 0 {
+			b.sensors[k].flags, b.sensors[k].disagrees = v.Found[channels[0]], v.Disagrees == k
 		}
-		b.sensors = append(b.sensors, s)
 	}
 	return b
 }
