@@ -108,8 +108,9 @@ func (m *Model) NewJudge() *Judge {
 	if m.Classifier != nil {
 		j.scorer = m.Classifier.NewScorer()
 		if g := m.Classifier.Guard(); g != nil {
-			j.watch = NewWatch(g, x.Origins())
-			j.found, j.sensors = make([]signal.Quality, len(m.Usual)), channelsOf(g, x)
+			origins := x.Origins()
+			j.watch = NewWatch(g, origins)
+			j.found, j.sensors = make([]signal.Quality, len(m.Usual)), channelsOf(g, origins, x)
 		}
 	}
 	if m.Novelty != nil {
@@ -325,10 +326,10 @@ func (j *Judge) abstain(k *Memory) {
 }
 
 // channelsOf returns the channels of each sensor that a guard knows, ascending.
-func channelsOf(g *vote.Guard, x *signal.Extractor) (out [][]int) {
+func channelsOf(g *vote.Guard, origins []signal.FeatureOrigin, x *signal.Extractor) (out [][]int) {
 	for _, name := range g.Sensors() {
 		var channels []int
-		for i, o := range x.Origins() {
+		for i, o := range origins {
 			if c := x.Channels(i)[0]; o.Sensor == name && !slices.Contains(channels, c) {
 				channels = append(channels, c)
 			}
