@@ -380,7 +380,7 @@ func (s *Scorer) Posterior(row []float32) []float64 {
 }
 
 // Disagrees returns the index in vote.Guard.Sensors of the sensor that disagrees with the others in the
-// row that was scored last, see vote.Judgement.Sensor; -1 if none does, or there is no guard.
+// row that was scored last, see vote.Judgement.Sensor. It is -1 if all agree, and of a classifier without a guard.
 func (s *Scorer) Disagrees() int { return s.disagrees }
 
 // bounded returns the network's posterior of a row as the guard, if there is one, bounds it. Where all
