@@ -258,14 +258,14 @@ func (w *featureWriter) each(ctx context.Context, visit func(table.Row) error) e
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, "" // which is good for any values
 	}
 	judge := plain.NewJudge()
-	refs, cycles := make(map[tool]*model.Reference), make(map[tool]*model.Memory)
+	refs, memories := make(map[tool]*model.Reference), make(map[tool]*model.Memory)
 	relative := make([]float32, len(judge.FeatureNames()))
 	return w.observed(ctx, func(input, i int, o *observed) error {
 		of := tool{o.machine, o.Tool}
 		if refs[of] == nil {
-			refs[of], cycles[of] = new(model.Reference), new(model.Memory)
+			refs[of], memories[of] = new(model.Reference), new(model.Memory)
 		}
-		_, v := judge.Row(&o.Observation, refs[of], cycles[of])
+		_, v := judge.Row(&o.Observation, refs[of], memories[of])
 		d := w.details(input, i, o, v)
 		if w.file.Judged && d.Status != table.Judged {
 			return nil

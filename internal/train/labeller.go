@@ -27,7 +27,7 @@ type labeller struct {
 	bare     map[string]bool             // by group: a window of it has none
 	names    map[string]string           // of groups, one copy of each
 	refs     map[string]*model.Reference // by group
-	cycles   map[string]*model.Memory    // by group
+	memories map[string]*model.Memory    // by group
 	settled  map[string]bool             // by group: its reference is among starts
 	starts   [][]float32
 	least    map[string]lowest  // by group: of its windows of cutting, before the reference; nil: not asked for
@@ -45,7 +45,7 @@ type labeller struct {
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
 	return &labeller{
 		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
-		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), cycles: make(map[string]*model.Memory),
+		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), memories: make(map[string]*model.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
 		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
 	}
@@ -73,13 +73,13 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if ref == nil {
 		ref = new(model.Reference)
 		l.refs[name] = ref
-		l.cycles[name] = new(model.Memory)
+		l.memories[name] = new(model.Memory)
 	}
 	truth, err := l.known(o)
 	if err != nil {
 		return labelled{}, false, err
 	}
-	row, v := l.judge.Row(&o.Observation, ref, l.cycles[name])
+	row, v := l.judge.Row(&o.Observation, ref, l.memories[name])
 	if x := l.judge.Cutting(); len(x) > 0 && l.least != nil {
 		if l.least[name] == nil {
 			l.least[name] = newLowest(len(x))

@@ -46,8 +46,8 @@ func (l lowest) positive() string {
 // cuttingWindows gives the features of windows of cutting to lowest.
 type cuttingWindows struct {
 	lowest
-	judge  *model.Judge
-	cycles map[string]*model.Memory // by machine and tool
+	judge    *model.Judge
+	memories map[string]*model.Memory // by machine and tool
 }
 
 func newCuttingWindows(m *model.Model) *cuttingWindows {
@@ -60,10 +60,10 @@ func newCuttingWindows(m *model.Model) *cuttingWindows {
 // observe looks at a window. A machine's windows come in the order of time.
 func (c *cuttingWindows) observe(o *observed) {
 	tool := o.machine + "/" + o.Tool
-	k := c.cycles[tool]
+	k := c.memories[tool]
 	if k == nil {
 		k = new(model.Memory)
-		c.cycles[tool] = k
+		c.memories[tool] = k
 	}
 	c.judge.Row(&o.Observation, new(model.Reference), k)
 	c.add(c.judge.Cutting()) // empty unless the machine was cutting
