@@ -35,6 +35,7 @@ import (
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -115,6 +116,9 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("--machine: %w", err)
 	}
 	faults, err := sim.ParseFaults(f.Fault)
+	if err == nil {
+		err = sim.CheckFaults(signal.GunDrill(), faults) // before a model is trained
+	}
 	if err != nil {
 		return fmt.Errorf("--fault: %w", err)
 	}

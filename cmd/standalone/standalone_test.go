@@ -281,6 +281,9 @@ func TestBadInput(t *testing.T) {
 	}{
 		"no model for a replay":        {[]string{"--replay", b.recording}, []string{"--model", "trainer fit"}},
 		"start of the simulated drill": {[]string{"--start", "file-time"}, []string{"--start goes with --replay"}},
+		"fault of a recording":         {b.args("--fault", "dead:ch06@1s"), []string{"--fault", "--replay"}},
+		"fault of no channel":          {[]string{"--fault", "dead:ch66@1s", "--data-dir", filepath.Join(b.dir, "none")}, []string{"--fault", `no channel "ch66"`}},
+		"fault of no kind":             {[]string{"--fault", "tired:ch06@1s", "--data-dir", filepath.Join(b.dir, "none")}, []string{"--fault", `kind "tired"`}},
 		"start in words":               {b.args("--start", "noon"), []string{`--start: "noon": write a date, time and zone`}},
 		"machine that is not a path":   {b.args("--machine", "Lathe 3"), []string{"--machine", "Lathe 3", "enterprise/site/area/line/machine"}},
 		"speed below nothing":          {b.args("--speed=-1"), []string{"--speed", "positive"}},
@@ -315,6 +318,9 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", name, err, part)
 			}
 		}
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "none")); err == nil {
+		t.Error("a fault that cannot be is found after something has begun")
 	}
 }
 

@@ -195,8 +195,21 @@ func WithFaults(src source.Source, faults []Fault) (source.Source, error) {
 	if len(faults) == 0 {
 		return src, nil
 	}
-	s := &faulty{src: src, copies: make([][]float32, len(faults))}
-	l := src.Layout()
+	all, err := strikes(src.Layout(), faults)
+	if err != nil {
+		return nil, err
+	}
+	return &faulty{src: src, faults: all, copies: make([][]float32, len(faults))}, nil
+}
+
+// CheckFaults reports a fault that a source of a layout cannot have.
+func CheckFaults(l *signal.Layout, faults []Fault) error {
+	_, err := strikes(l, faults)
+	return err
+}
+
+// strikes returns faults with what they strike in a layout.
+func strikes(l *signal.Layout, faults []Fault) (all []struck, err error) {
 	for _, f := range faults {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("sim: fault %s: %w", f, err)
@@ -217,9 +230,9 @@ func WithFaults(src source.Source, faults []Fault) (source.Source, error) {
 		if f.Kind == Clipping && at.limit == 0 {
 			return nil, fmt.Errorf("sim: fault %s: the range of %s is not known, so nothing says where it clips", f, f.Channel)
 		}
-		s.faults = append(s.faults, at)
+		all = append(all, at)
 	}
-	return s, nil
+	return all, nil
 }
 
 func (s *faulty) Layout() *signal.Layout { return s.src.Layout() }
