@@ -65,7 +65,15 @@ func guarded(t *testing.T) *model.Model {
 // channel, and an advisory the sensor once five of eight windows are so. The alarm of the worn tool comes all the same.
 func TestStuckSensorOfAGuard(t *testing.T) {
 	m := guarded(t)
-	for _, restarts := range []bool{false, true} {
+	for _, tc := range []struct {
+		restarts bool
+		stuck    uint64 // from this window on
+		want     []string
+	}{
+		{false, 8, []string{"14 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels", "21 raised [s2] true"}},
+		{true, 8, []string{"14 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels", "21 raised [s2] true"}},
+		{false, 18, []string{"21 raised [] false", "24 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels"}}, // the alarm comes before the sensor is named
+	} {
 		b := newBench(t, m)
 		rng := rand.New(rand.NewPCG(3, 4))
 		var flagged []uint64
@@ -78,12 +86,12 @@ func TestStuckSensorOfAGuard(t *testing.T) {
 				if seq >= 20 {
 					v *= 2.2
 				}
-				if s == 2 && seq >= 8 {
+				if s == 2 && seq >= tc.stuck {
 					v = 10.125
 				}
 				w.Samples = append(w.Samples, []float32{float32(v)})
 			}
-			if restarts && seq > 0 {
+			if tc.restarts && seq > 0 {
 				b.restart()
 			}
 			d := b.window(w)
@@ -99,12 +107,11 @@ func TestStuckSensorOfAGuard(t *testing.T) {
 				said = append(said, fmt.Sprint(seq, " ", a.State, " ", a.Reasons.Doubted, " ", strings.Contains(a.Text, " In doubt: s2.")))
 			}
 		}
-		if len(flagged) != 20 || flagged[0] != 10 {
-			t.Errorf("restarts %t: flagged in windows %v, want 10 to 29", restarts, flagged)
+		if first := tc.stuck + 2; uint64(len(flagged)) != 30-first || flagged[0] != first {
+			t.Errorf("restarts %t: flagged in windows %v, want %d to 29", tc.restarts, flagged, first)
 		}
-		want := []string{"14 drill: SENSOR s2 Failure: flatline; tool verdict on 3 channels", "21 raised [s2] true"}
-		if !slices.Equal(said, want) {
-			t.Errorf("restarts %t: said %q, want %q", restarts, said, want)
+		if !slices.Equal(said, tc.want) {
+			t.Errorf("restarts %t: said %q, want %q", tc.restarts, said, tc.want)
 		}
 	}
 }
