@@ -461,7 +461,7 @@ unseen-page: ## the page alone
 
 # One sensor that reads wrong on turning tools never seen, with and without a guard: docs/figures/robust.md and
 # the table of README.md.
-robust: ## if one sensor reads wrong: docs/figures/robust.md (two minutes)
+robust: ## if one sensor reads wrong: docs/figures/robust.md (three minutes)
 	$(GO) run ./figures/robust --data "$(DATA)"
 
 peers/unseen/.venv/ready: peers/unseen/requirements.lock

@@ -89,9 +89,9 @@ func TestTune(t *testing.T) {
 // Of a table whose rows have no length tune gives counts, and speaks of no hours. A tool that
 // is worn while its reference is taken is missed, and not left out.
 // The alarm counts ambiguous windows, and no others that are unknown.
-func TestTuneCountsAmbiguous(t *testing.T) {
-	s := &train.Scored{Tool: []string{"A", "A", "A"}, Class: make([]int, 3), Score: make([]float64, 3), Unknown: []model.UnknownReason{"", model.Ambiguous, model.Implausible}}
-	if got := livesOf(s)[0].Unknown; !slices.Equal(got, []bool{false, false, true}) {
+func TestTuneCountsWindowsBetweenClasses(t *testing.T) {
+	s := &train.Scored{Tool: []string{"A", "A", "A", "A"}, Class: make([]int, 4), Score: make([]float64, 4), Unknown: []model.UnknownReason{"", model.Ambiguous, model.Implausible, model.OutOfDistribution}}
+	if got := livesOf(s)[0].Unknown; !slices.Equal(got, []bool{false, false, false, true}) {
 		t.Errorf("not counted: %v", got)
 	}
 }

@@ -25,26 +25,34 @@ import (
 const (
 	flankMethod    = "flank"
 	defaultVariant = "default"
-	guardVariant   = "guard"
+	noGuardVariant = "no-guard"
 )
 
-// variants are the settings that Flank is run with: the default ones for all splits, with a guard for
-// the six of nine turning tools and the drills, and for the turning tools what they are without a part.
+// variants are the settings that Flank is run with: the default ones for all splits, without a guard for
+// the six of nine turning tools and the drills, and for the turning tools what they are without a part, without a guard too.
 var variants = []struct {
 	name   string
 	change func(*train.Config)
 }{
 	{defaultVariant, func(*train.Config) {}},
-	{guardVariant, func(c *train.Config) { c.Guard = classify.GuardVote }},
-	{"log", func(c *train.Config) { c.Reference.Mode = model.ReferenceLog }},
-	{"log-unweighted", func(c *train.Config) { c.Reference.Mode, c.Stability = model.ReferenceLog, classify.StabilityOff }},
-	{"log-no-pretraining", func(c *train.Config) { c.Reference.Mode, c.Network.Pretrain.Epochs = model.ReferenceLog, -1 }},
-	{"ratio", func(c *train.Config) { c.Reference.Mode = model.ReferenceRatio }},
+	{noGuardVariant, func(c *train.Config) { c.Guard = classify.GuardOff }},
+	{"log", noGuard(model.ReferenceLog, func(*train.Config) {})},
+	{"log-unweighted", noGuard(model.ReferenceLog, func(c *train.Config) { c.Stability = classify.StabilityOff })},
+	{"log-no-pretraining", noGuard(model.ReferenceLog, func(c *train.Config) { c.Network.Pretrain.Epochs = -1 })},
+	{"ratio", noGuard(model.ReferenceRatio, func(*train.Config) {})},
+}
+
+// noGuard returns a change that also leaves the guard out and sets the mode of the reference.
+func noGuard(mode model.Mode, change func(*train.Config)) func(*train.Config) {
+	return func(c *train.Config) {
+		c.Guard, c.Reference.Mode = classify.GuardOff, mode
+		change(c)
+	}
 }
 
 // runs reports whether a split is judged by a variant.
 func runs(variant, data, protocol string) bool {
-	return variant == defaultVariant || data == "turning" && protocol == sixOfNine || variant == guardVariant && data == "drill" && protocol == fiveFold
+	return variant == defaultVariant || data == "turning" && protocol == sixOfNine || variant == noGuardVariant && data == "drill" && protocol == fiveFold
 }
 
 // judgeAll computes the cells of the sets and variants that the log does not have. No
@@ -173,6 +181,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 	}
 	seen := model.Observation{Tool: tool, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
 	var ref model.Reference
+	var memory model.Memory
 	life := trend.Tool{Name: tool}
 	n := 0
 	for i := range s.table.Rows() {
@@ -183,7 +192,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		n++
 		seen.Start = start(i)
 		take(&seen, r.Features, column)
-		row, v := judge.Row(&seen, &ref, nil)
+		row, v := judge.Row(&seen, &ref, &memory)
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
 			o.estimate(e, r.VBMaxUM)

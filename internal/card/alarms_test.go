@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// lifeOf returns the life of a tool from its classes, its scores in tenths (? is unknown, a to j are
+// lifeOf returns the life of a tool from its classes, its scores in tenths (? is out of distribution, a to j are
 // 0 to 9 and ambiguous) and the wear of each window in tens of µm, where it has any.
 func lifeOf(tool, classes, scores string, wear ...float64) Life {
 	l := Life{Tool: tool}
@@ -21,7 +21,7 @@ func lifeOf(tool, classes, scores string, wear ...float64) Life {
 		tenths, why := scores[i]-'0', model.UnknownReason("")
 		switch {
 		case scores[i] == '?':
-			why = model.Implausible
+			why = model.OutOfDistribution
 		case scores[i] >= 'a':
 			tenths, why = scores[i]-'a', model.Ambiguous
 		}
@@ -73,7 +73,7 @@ func TestAlarms(t *testing.T) {
 }
 
 // An alarm near the limit of the wear is not false, one of a tool with little wear is, and
-// a window that is unknown counts neither for nor against an alarm nor as time. One that is ambiguous counts as it
+// a window that is out of distribution counts neither for nor against an alarm nor as time. One that is ambiguous counts as it
 // was decided, and is not right.
 func TestAlarmsByWear(t *testing.T) {
 	s := alarm.Settings{K: 2, N: 3}

@@ -258,7 +258,7 @@ func (r *Evaluation) alarms(b *strings.Builder) {
 		}
 	}
 	if r.someUnknown() {
-		b.WriteString("\n         unknown windows are neither for nor against an alarm; ambiguous ones count as they were decided")
+		b.WriteString("\n         windows that are out of distribution are neither for nor against an alarm; other unknown ones count as they were decided")
 	}
 }
 

@@ -66,8 +66,10 @@ func (f Fault) class() string {
 	switch {
 	case len(f.Sensors) > 1 && f.Kind == Noise:
 		return "all have 5 or 10 % noise"
+	case len(f.Sensors) > 1 && f.Factor > 1.25:
+		return "several read " + more(f.Factor)
 	case len(f.Sensors) > 1:
-		return "several of one unit read wrong"
+		return "several read 20 % less to 25 % more"
 	case f.Kind == Gain && f.Factor > 1.25:
 		return "reads " + more(f.Factor)
 	case f.Kind == Gain:

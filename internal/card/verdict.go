@@ -358,7 +358,7 @@ func (e *Evidence) unknown() Reason {
 	r.Level = atMost(float64(unknown)/float64(of), someUnknown, mostUnknown)
 	r.Because = fmt.Sprintf("%s of %d windows are unknown", share(unknown, of), of)
 	if r.Level < SwitchOn {
-		r.Do = "alarms count unknown windows only where they are ambiguous: look on the card which tools have them, and why, and record more tools like these"
+		r.Do = "no alarm counts windows that are out of distribution: look on the card which tools have them, and why, and record more tools like these"
 	}
 	return r
 }

@@ -38,7 +38,11 @@ func (r *Report) guard() string {
 	for i, s := range g.Sensors {
 		names[i] = s.Name
 	}
-	return fmt.Sprintf("a guard of %d experts bounds the network, of the sensors %s", len(g.Experts), Listed(names))
+	s := fmt.Sprintf("a guard of %d experts bounds the network, of the sensors %s", len(g.Experts), Listed(names))
+	if g.StepsOff != "" {
+		s += "; no step in the gain of one is taken out: " + g.StepsOff
+	}
+	return s
 }
 
 // followers says on one line how many features count, and which most.

@@ -63,7 +63,7 @@ type Alert struct {
 	Seq      uint64     `json:"seq"`               // of the window that decided, or the last one before
 	Faulty   int        `json:"faulty"`            // faulty windows among the last Of
 	Of       int        `json:"of"`                // judged windows looked at
-	Unknown  int        `json:"unknown,omitempty"` // of them those whose verdict is unknown: ambiguous ones count as they were decided
+	Unknown  int        `json:"unknown,omitempty"` // of them those whose verdict is unknown: ambiguous and implausible ones, which count as they were decided
 	K        int        `json:"k"`
 	N        int        `json:"n"`
 	Score    float64    `json:"score"` // of the window that decided

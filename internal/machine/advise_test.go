@@ -118,6 +118,11 @@ func TestSensorsOfAGuard(t *testing.T) {
 		b.sensors[0].flags, b.sensors[0].disagrees = q, disagrees
 		return b
 	}
+	reads := func(gain float64) byFeatures {
+		b := one(0, false)
+		b.sensors[1].gain = gain
+		return b
+	}
 	notJudged, idle := many(signal.Flatline, true), one(0, false)
 	notJudged.judged, idle.judged = false, false
 	const flat = signal.Flatline
@@ -128,7 +133,11 @@ func TestSensorsOfAGuard(t *testing.T) {
 		"one disagrees now and then": {slices.Concat(slices.Repeat([]byFeatures{one(0, true), one(0, false)}, 40), slices.Repeat([]byFeatures{one(0, false)}, 8)), nil},
 		"one disagrees, and agrees again": {slices.Concat(slices.Repeat([]byFeatures{one(0, true)}, 9), slices.Repeat([]byFeatures{one(0, false)}, 70)), []string{
 			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it disagrees with the other sensors since 02:00:00, the verdict leans on those: check its mounting, cable and amplifier; tool verdict on 5 channels",
-			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; it did not from 02:00:00 on",
+			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; advisory of 02:00:00 is over",
+		}},
+		"a gain has stepped, and a new tool comes": {slices.Concat(slices.Repeat([]byFeatures{reads(1.5)}, 9), slices.Repeat([]byFeatures{reads(1)}, 70)), []string{
+			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it reads 1.5 times what it did before 02:00:00, and no other sensor has changed; the verdict does not count that: check its mounting, cable and amplifier; tool verdict on 5 channels",
+			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; advisory of 02:00:00 is over",
 		}},
 		"one of two channels is dead": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5)), []string{
 			"4 raised failure warning [ch1 ch3]: drill: SENSOR F Failure: flatline of channels ch1, ch3; tool verdict on 3 channels",

@@ -27,10 +27,14 @@ type sensed struct {
 	covered   bool           // the notice of its rate is raised and says it
 	guarded   bool           // a model's guard knows the sensor
 	disagrees bool           // with the other sensors, by its features
+	gain      float64        // what it reads of what it read at the tool's reference, which is taken out; 0 or 1: the same
 }
 
-// disagreeing is the flag of a sensor that disagrees with the others, next to the names of package signal.
-const disagreeing = "disagrees"
+// Flags of a sensor that disagrees with the others, and of one whose gain has stepped, next to the names of package signal.
+const (
+	disagreeing = "disagrees"
+	stepped     = "gain"
+)
 
 // byFeatures is what a model's guard says of its sensors in a window, by their features.
 type byFeatures struct {
@@ -67,6 +71,7 @@ func (m *Model) byFeatures(v model.Verdict) byFeatures {
 	for k := range b.sensors {
 		if channels := m.judge.SensorChannels(k); len(channels) > 0 {
 			b.sensors[k].flags, b.sensors[k].disagrees = v.Found[channels[0]], v.Disagrees == k
+			b.sensors[k].gain = v.Gains[k]
 		}
 	}
 	return b
@@ -81,7 +86,9 @@ func (b byFeatures) of(subject string) *sensed {
 	return &b.sensors[i]
 }
 
-func (s sensed) bad() bool { return s.flags != 0 || s.disagrees }
+func (s sensed) bad() bool { return s.flags != 0 || s.disagrees || s.stepped() }
+
+func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 
 // senses takes the flags of each channel in the window of r that are faults. Flags of a
 // clock concern all channels that it samples; they make one notice. A failure of all
@@ -117,7 +124,7 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 	for i, q := range faults {
 		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule
 		if g := of.of(s.subject); g != nil {
-			s.flags, s.guarded, s.disagrees, rule = s.flags|g.flags, true, g.disagrees, namedRule
+			s.flags, s.guarded, s.disagrees, s.gain, rule = s.flags|g.flags, true, g.disagrees, g.gain, namedRule
 			if !s.bad() && !of.judged {
 				continue // while nothing is cut no feature tells that it is well again
 			}
@@ -249,22 +256,31 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	name = event.ShortName(m.Machine) + ": " + name
 	switch {
 	case a.State == event.Cleared && q == 0:
-		a.Text = fmt.Sprintf("%s agrees with the other sensors again; it did not from %s on", name, statement.Clock(a.Since))
+		a.Text = fmt.Sprintf("%s agrees with the other sensors again; advisory of %s is over", name, statement.Clock(a.Since))
 		return
 	case a.State == event.Cleared:
 		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
 		return
 	}
 	a.Status, a.Flags = q.Status(), statement.Flags(q)
-	if q == 0 {
+	switch {
+	case q != 0:
+	case s.stepped():
+		a.Status, a.Flags = signal.OutOfSpecification, []string{stepped}
+	default:
 		a.Status, a.Flags = signal.OutOfSpecification, []string{disagreeing}
 	}
 	if a.Status == signal.MaintenanceRequired {
 		a.Severity = "info"
 	}
 	status, what := strings.ReplaceAll(a.Status, "_", " "), strings.Join(a.Flags, ", ")+strings.TrimSuffix(of, ",")
-	if q == 0 {
-		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those: check its mounting, cable and amplifier"
+	const check = ": check its mounting, cable and amplifier"
+	switch {
+	case q != 0:
+	case s.stepped():
+		what = fmt.Sprintf("it reads %.2g times what it did before %s, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check
+	default:
+		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those" + check
 	}
 	a.Text = fmt.Sprintf("%s %s%s: %s", name, strings.ToUpper(status[:1]), status[1:], what)
 }

@@ -5,17 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/unknown"
 )
 
-// Windows that are implausible count neither for nor against an alarm. Many of
-// them are one advisory, across restarts, and a new tool ends it.
+// Many windows that are unknown are one advisory, across restarts, and a new tool ends it.
 func TestUnknownIsAdvised(t *testing.T) {
 	m := machinetest.Unsure(t)
 	b := newBench(t, m)
@@ -47,12 +50,12 @@ func TestUnknownIsAdvised(t *testing.T) {
 		w := at(0, "T1", false)
 		w.Samples[0][0] = v
 		ref := b.m.inSpindle().judging(b.m.Model).Reference
-		if judge.Judge(w, &ref, nil).Outcome == model.Unknown {
-			between = v
+		if v := judge.Judge(w, &ref, nil); v.Outcome == model.Unknown && v.Decided == 0 {
+			between = w.Samples[0][0]
 		}
 	}
 	if between == 0 {
-		t.Fatal("every value is known")
+		t.Fatal("every value that is decided healthy is known")
 	}
 	for range 15 {
 		if r := observe("T1", between); r.Verdict != event.Unknown || r.Unknown == "" || r.Alarm != "normal" {
@@ -88,7 +91,7 @@ func TestAmbiguousWindowsCount(t *testing.T) {
 		"decided healthy":          {0.3, 0.2, []float32{20, 15.5, 20}, "raised", "2 of 3", 1, 0},
 		"decided healthy ones end": {0.3, 0.2, []float32{20, 20, 15.5, 15.5, 15.5}, "returned", "0 of 3", 3, 0},
 		"out of sight":             {0.3, 0.2, []float32{17, 10, 10, 20, 20}, "raised", "2 of 3", 0, 0},
-		"implausible":              {0.15, 0.3, slices.Repeat([]float32{17}, 17), "", "", 0, 1},
+		"implausible":              {0.15, 0.8, []float32{17, 17}, "raised", "2 of 2", 2, 0},
 		"advised as well":          {0.3, 0.2, slices.Repeat([]float32{15.5}, 17), "", "", 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,6 +118,37 @@ func TestAmbiguousWindowsCount(t *testing.T) {
 				t.Errorf("%s, %s, %d unknown, %d advisories: %s", last.State, counts, last.Unknown, advised, last.Text)
 			}
 		})
+	}
+}
+
+// Windows that are out of distribution count neither as healthy nor as faulty.
+func TestWindowsOutOfDistributionDoNotCount(t *testing.T) {
+	m := machinetest.TwoValues(t)
+	x, tools := dbn.NewMatrix(200, 2), make([]string, 200)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range x.Rows {
+		age := rng.Float64()
+		x.Row(i)[0], x.Row(i)[1], tools[i] = float32(age+0.1*rng.NormFloat64()), float32(age+0.1*rng.NormFloat64()), fmt.Sprint(i/20)
+	}
+	var err error
+	if m.Novelty, _, err = unknown.FitNovelty(t.Context(), x, tools, nil, 0.1, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, m)
+	var raised []string
+	for seq, v := range []float32{10, 10, 20, -200, -200, -200, 20} {
+		w := at(uint64(seq), "T1", false)
+		w.Samples, w.Quality = [][]float32{{v}, {v}}, make([]signal.Quality, 2)
+		d := b.window(w)
+		if unknown := d.Result.Unknown == string(model.OutOfDistribution); unknown != (v < 0) {
+			t.Errorf("window %d: %+v", seq, d.Result)
+		}
+		for _, a := range d.Alerts {
+			raised = append(raised, fmt.Sprintf("window %d: %s, %d of %d, %d unknown", seq, a.State, a.Faulty, a.Of, a.Unknown))
+		}
+	}
+	if want := []string{"window 6: raised, 2 of 2, 0 unknown"}; !slices.Equal(raised, want) {
+		t.Errorf("%v, want %v", raised, want)
 	}
 }
 

@@ -40,7 +40,7 @@ type Config struct {
 	// at all; * stands for any characters.
 	Stability classify.Stability `yaml:"stability" json:"stability,omitempty"`
 
-	// Guard says whether a vote of sensors bounds the network; default "off".
+	// Guard says whether a vote of sensors bounds the network, and whether steps of gains are taken out; default "vote-and-gains".
 	Guard   classify.Guard `yaml:"guard" json:"guard,omitempty"`
 	Exclude []string       `yaml:"exclude" json:"exclude,omitempty"`
 
@@ -124,6 +124,7 @@ func DefaultConfig() Config {
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
 		Join:      wear.Auto,
+		Guard:     classify.GuardVoteAndGains,
 		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,

@@ -159,7 +159,7 @@ func TestFailedSensorsAbstain(t *testing.T) {
 
 // In trials a sensor is stuck at what it read in the window before, so that two more make three; a feature of two sensors is missing if
 // one has failed.
-func TestWatching(t *testing.T) {
+func TestMending(t *testing.T) {
 	m, _, err := Run(t.Context(), guardedJob(t))
 	if err != nil {
 		t.Fatal(err)
@@ -170,14 +170,14 @@ func TestWatching(t *testing.T) {
 	for range 3 {
 		b.plain = append(b.plain, 1, 2, 3, 4, 5, 6, 7, 8)
 	}
-	abstain := b.watching(m.Classifier.Guard())
+	mend := b.mending(m.Classifier.Guard())
+	mend(b.row(0), 0)
 	for i := 1; i <= 2; i++ {
 		x := slices.Clone(b.row(i))
 		for _, j := range []int{0, 1, 4, 5, 6, 7} {
 			x[j] += float32(i)
 		}
-		abstain(x, i)
-		for j, v := range x {
+		for j, v := range mend(x, i) {
 			if want := i == 2 && (j == 2 || j == 3 || j == 7); v != v != want {
 				t.Errorf("row %d, feature %d: %v", i, j, v)
 			}

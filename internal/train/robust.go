@@ -262,14 +262,20 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 		}
 		plain, relative := dbn.NewMatrix(len(rows), b.columns), dbn.NewMatrix(len(rows), b.columns)
 		centers := make([][]float32, len(rows))
-		abstain := b.watching(p.guard)
-		for n, i := range rows {
+		mend := b.mending(p.guard)
+		n := 0
+		for _, i := range p.rows {
+			if !b.has(f, i) {
+				mend(b.row(i), i)
+				continue
+			}
 			x := plain.Row(n)
 			copy(x, b.row(i))
 			b.spoil(x, columns, f, i, rng)
-			abstain(x, i)
+			copy(x, mend(x, i))
 			centers[n] = b.of.centers[b.of.tool[i]]
 			p.spec.Relate(relative.Row(n), x, centers[n], b.of.relations)
+			n++
 		}
 		score := make([]float64, len(rows))
 		p.score(score, relative, plain, centers)
@@ -280,23 +286,22 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 	return out
 }
 
-// watching returns what makes sensors abstain that have failed in x, which is what is left of row i, as they would online. A tool's
-// rows come in their order.
-func (b *robust) watching(g *vote.Guard) func(x []float32, i int) {
+// mending returns what gives back x, which is what is left of row i, without what a guard takes out online: sensors that have
+// failed and steps of gains. A tool's rows come in their order, all of them. What it gives back is valid until the next call.
+func (b *robust) mending(g *vote.Guard) func(x []float32, i int) []float32 {
 	if g == nil {
-		return func([]float32, int) {}
+		return func(x []float32, _ int) []float32 { return x }
 	}
-	watch, memory := model.NewWatch(g, b.origins), make(map[int]*vote.Memory)
-	before := make([]float32, b.columns)
-	return func(x []float32, i int) {
+	watch, memory, out := model.NewWatch(g, b.origins), make(map[int]*vote.Memory), make([]float32, b.columns)
+	return func(x []float32, i int) []float32 {
 		m := memory[b.last[i]] // which is of its tool
 		if m == nil {
 			m = new(vote.Memory)
 			memory[b.last[i]] = m
-			copy(before, b.row(b.last[i]))
-			watch.Abstain(m, before)
 		}
-		watch.Abstain(m, x)
+		copy(out, x)
+		watch.Mend(m, out, true)
+		return out
 	}
 }
 

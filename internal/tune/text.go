@@ -102,7 +102,7 @@ func share(n, of int) string {
 func (c *Choice) unknown() string {
 	all := c.Windows()
 	judged, unknown := all.Windows()
-	s := fmt.Sprintf("%s of %d windows: %s of %d healthy, %s of %d faulty; no alarm counts them, and ambiguous ones are not among them", share(unknown, judged), judged,
+	s := fmt.Sprintf("%s of %d windows: %s of %d healthy, %s of %d faulty; no alarm counts those, which are out of distribution", share(unknown, judged), judged,
 		share(all.UnknownHealthy, all.Healthy), all.Healthy, share(all.UnknownFaulty, all.Faulty), all.Faulty)
 	var most []string
 	for _, t := range c.Counts {

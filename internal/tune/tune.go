@@ -3,8 +3,8 @@
 //
 // Every window that was judged has a score and a label. The lives of tools are
 // replayed one after the other, each from its first judged window, under many
-// settings; a window is scored once. The alarm passes over windows whose verdict is
-// unknown and not ambiguous, as it does in the monitor. Someone acknowledges every alarm at once, so
+// settings; a window is scored once. The alarm passes over windows that are
+// out of distribution, as it does in the monitor. Someone acknowledges every alarm at once, so
 // that the next one can be raised, and the tool stays in until its record ends.
 //
 //	turn            the first judged window of a tool that is faulty by its label,
@@ -48,7 +48,7 @@ type Life struct {
 	Tool    string
 	Score   []float64 // by window, as model.Verdict has it
 	Faulty  []bool    // by window and its label; as long as Score
-	Unknown []bool    // by window: the verdict is unknown and not ambiguous, so the alarm does not count it; nil: it counts all
+	Unknown []bool    // by window: it is out of distribution, so the alarm does not count it; nil: it counts all
 
 	// Unjudged is how many windows that are faulty by their label were not judged, and
 	// Why says in words what became of them.
@@ -85,7 +85,7 @@ func (l Life) count() (c Count) {
 }
 
 // Count says how many windows of a tool were judged, by their labels, and of how many of
-// these the verdict is unknown and not ambiguous.
+// these are out of distribution.
 type Count struct {
 	Tool                    string
 	Healthy, UnknownHealthy int

@@ -69,6 +69,8 @@ const (
 	// GuardVote lets the median of models of a sensor or two bound the network, so that one sensor that fails or
 	// changes its gain does not turn it over, see package vote.
 	GuardVote Guard = "vote"
+	// GuardVoteAndGains is GuardVote, and lets steps in the gain of one sensor be taken out of windows, see vote.Guard.Watch.
+	GuardVoteAndGains Guard = "vote-and-gains"
 )
 
 // Settings says how a classifier is fitted. A zero field takes the default that its
@@ -294,8 +296,8 @@ func (s Settings) check() error {
 		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
 	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
 		return wrong("stability", "%q: must be %q or %q", s.Stability, StabilityAuto, StabilityOff)
-	case s.Guard != GuardOff && s.Guard != GuardVote:
-		return wrong("guard", "%q: must be %q or %q", s.Guard, GuardOff, GuardVote)
+	case s.Guard != GuardOff && s.Guard != GuardVote && s.Guard != GuardVoteAndGains:
+		return wrong("guard", "%q: must be %q, %q or %q", s.Guard, GuardVoteAndGains, GuardVote, GuardOff)
 	case s.Bins < 1 || s.Bins > maxBins:
 		return wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)
 	case s.Workers < 1:

@@ -19,7 +19,7 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 	}
 	x, inMemory := l.x.(dbn.Matrix)
 	switch {
-	case s.Guard != GuardVote:
+	case s.Guard == GuardOff:
 		return nil
 	case !inMemory:
 		return off("the rows are not in memory")
@@ -34,7 +34,7 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 			return rest.Weight
 		}
 	}
-	g, report, err := vote.Fit(ctx, t, vote.Settings{})
+	g, report, err := vote.Fit(ctx, t, vote.Settings{Steps: s.Guard == GuardVoteAndGains})
 	if err != nil {
 		return fmt.Errorf("a guard: %w", err)
 	}

@@ -45,8 +45,8 @@ const (
 )
 
 // Counts reports whether an alarm counts a window with that reason, or with none. It counts an
-// ambiguous one as it was decided: it is cut by a tool between healthy and worn.
-func (r UnknownReason) Counts() bool { return r == "" || r == Ambiguous }
+// ambiguous or implausible one as it was decided: it is cut by a tool between healthy and worn.
+func (r UnknownReason) Counts() bool { return r == "" || r == Ambiguous || r == Implausible }
 
 // faultyShare is the share of channels with a sensor fault above which a
 // window is not judged. Up to it, the channels are taken out of the vote.
@@ -64,6 +64,7 @@ type Verdict struct {
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Found     []signal.Quality // per channel: flags that the features say of it, next to Faults; nil if not judged, or without a guard; valid until the next window
+	Gains     []float64        // per sensor of Judge.Sensors: what it reads of what it read when the tool's reference was settled, which is taken out of the features: 1 but for a step of its gain; nil and valid as Found
 	Disagrees int              // index in Judge.Sensors of the sensor that disagrees most with the others; -1: none does, or the window is not judged
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
@@ -78,6 +79,7 @@ type Judge struct {
 	alone     vote.Memory            // of a window that stands alone
 	sensors   [][]int                // by sensor of the guard: its channels
 	found     []signal.Quality       // see Verdict.Found
+	gains     []float64              // see Verdict.Gains
 	novelty   *unknown.NoveltyScorer // nil: nothing is new
 	posterior [2]float64             // of the last window, by wear
 	classes   []string
@@ -110,6 +112,7 @@ func (m *Model) NewJudge() *Judge {
 		if g := m.Classifier.Guard(); g != nil {
 			origins := x.Origins()
 			j.watch = NewWatch(g, origins)
+			j.gains = make([]float64, len(g.Sensors()))
 			j.found, j.sensors = make([]signal.Quality, len(m.Usual)), channelsOf(g, origins, x)
 		}
 	}
@@ -293,8 +296,8 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 		}
 	}
 	if j.watch != nil {
-		j.abstain(k)
-		v.Found = j.found
+		j.mend(k, ref.Ready(j.model.Reference))
+		v.Found, v.Gains = j.found, j.gains
 	}
 	j.cutting = append(j.cutting, j.row...)
 	if !ref.Ready(j.model.Reference) {
@@ -307,21 +310,22 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 	return j.row, v
 }
 
-// abstain makes the features of sensors that have failed missing, and finds which have that no channel's flags tell.
-func (j *Judge) abstain(k *Memory) {
+// mend takes sensors that have failed, and steps of gains, out of the features, and finds which have failed that no channel's flags tell.
+func (j *Judge) mend(k *Memory, settled bool) {
 	memory := &j.alone
 	if k != nil {
 		memory = &k.Sensors
 	} else {
 		clear(j.alone)
 	}
-	for i, q := range j.watch.Abstain(memory, j.row) {
+	for i, q := range j.watch.Mend(memory, j.row, settled) {
 		if slices.ContainsFunc(j.sensors[i], func(c int) bool { return j.faults[c] != 0 }) {
 			q = 0
 		}
 		for _, c := range j.sensors[i] {
 			j.found[c] = q
 		}
+		j.gains[i] = j.watch.sensors[i].Gain
 	}
 }
 

@@ -495,7 +495,7 @@ func TestJudgeSaysUnknown(t *testing.T) {
 		"unlike any":              {row(-30), Unknown, OutOfDistribution},
 	} {
 		v := j.Decide(tc.row, nil, nil)
-		if counts := tc.want != Unknown; v.Reason.Counts() != counts || !Ambiguous.Counts() || UnknownReason("model_changed").Counts() {
+		if counts := tc.reason != OutOfDistribution; v.Reason.Counts() != counts || !Ambiguous.Counts() || UnknownReason("model_changed").Counts() {
 			t.Errorf("%s: an alarm counts it: %v", name, !counts)
 		}
 		if v.Outcome != tc.want || v.Reason != tc.reason || (v.Class == "") != (tc.want == Unknown) {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"math"
-	"slices"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -26,49 +25,63 @@ func (m *Memory) cycle() *cycle.Memory {
 // Clone returns a copy that shares nothing with m.
 func (m Memory) Clone() Memory {
 	m.Cycle = m.Cycle.Clone()
-	m.Sensors = slices.Clone(m.Sensors)
+	m.Sensors = m.Sensors.Clone()
 	return m
 }
 
-// Watch takes sensors that have failed out of the features of windows. It is not safe for concurrent use.
+// Watch takes sensors that have failed, and steps of their gains, out of the features of windows. It is not safe for concurrent use.
 type Watch struct {
 	guard   *vote.Guard
-	columns [][]int // by sensor of the guard: all features that are computed from it
+	columns [][]column // by sensor of the guard: all features that are computed from it
+	sensors []vote.Sensed
 	flags   []signal.Quality
-	failed  []bool
+}
+
+// column is a feature of a sensor.
+type column struct {
+	at   int
+	gain signal.Gain // of the sensor: none of a feature that has its name from another one
 }
 
 // NewWatch returns a watch of the sensors that a guard knows, given which sensor each feature comes from.
 func NewWatch(g *vote.Guard, origins []signal.FeatureOrigin) *Watch {
 	w := &Watch{guard: g}
 	for _, name := range g.Sensors() {
-		var columns []int
+		var columns []column
 		for j, o := range origins {
-			if o.Sensor == name || o.Other == name {
-				columns = append(columns, j)
+			switch name {
+			case o.Sensor:
+				columns = append(columns, column{j, o.Gain})
+			case o.Other:
+				columns = append(columns, column{at: j})
 			}
 		}
 		w.columns = append(w.columns, columns)
 	}
-	w.flags, w.failed = make([]signal.Quality, len(w.columns)), make([]bool, len(w.columns))
+	w.flags, w.sensors = make([]signal.Quality, len(w.columns)), make([]vote.Sensed, len(w.columns))
 	return w
 }
 
-// Abstain makes the features of each sensor that has failed missing (NaN) in the next window of a tool, given
-// before the reference, see vote.Guard.Watch. It returns a flag for each sensor of the guard, valid until
+// Mend makes the features of each sensor that has failed missing (NaN) in the next window of a tool, given
+// before the reference, and takes the steps of its gain out of the others, see vote.Guard.Watch. It returns a flag for each sensor of the guard, valid until
 // the next call: Dropout if the sensor delivers nothing, Flatline if it reads zero or is stuck.
-func (w *Watch) Abstain(m *vote.Memory, raw []float32) []signal.Quality {
-	w.guard.Watch(m, raw, w.failed)
+func (w *Watch) Mend(m *vote.Memory, raw []float32, settled bool) []signal.Quality {
+	w.guard.Watch(m, raw, settled, w.sensors)
 	for k, columns := range w.columns {
-		if w.flags[k] = 0; !w.failed[k] {
-			continue
-		}
-		w.flags[k] = signal.Dropout
-		for _, j := range columns {
-			if raw[j] == raw[j] {
-				w.flags[k] = signal.Flatline
+		w.flags[k] = 0
+		switch s := w.sensors[k]; {
+		case s.Failed:
+			w.flags[k] = signal.Dropout
+			for _, c := range columns {
+				if raw[c.at] == raw[c.at] {
+					w.flags[k] = signal.Flatline
+				}
+				raw[c.at] = float32(math.NaN())
 			}
-			raw[j] = float32(math.NaN())
+		case s.Gain != 1:
+			for _, c := range columns {
+				raw[c.at] = float32(c.gain.Scale(float64(raw[c.at]), 1/s.Gain))
+			}
 		}
 	}
 	return w.flags

@@ -13,14 +13,16 @@ import (
 //
 //	bytes  content
 //	4      "FVOT"
-//	1      version, 2
+//	1      version, 3; those before were in no release
 //	4      number of columns
 //	8      cut, float64
 //	8      bound, float64
 //	4      number of sensors; then of each
 //	         4+n   length of its name and the name, UTF-8
 //	         4+4·n number of watched columns and their indices
-//	         1     1 if it repeats itself by nature, otherwise 0; not in version 1
+//	         1     1 if it repeats itself by nature, otherwise 0
+//	         4+4·n number of columns in which steps of its gain are looked for, which may be 0, and their indices
+//	         16    largest natural step, and least one of a gain, float64
 //	4      number of experts; then of each
 //	         1     1 for a pair, otherwise 0
 //	         4+4·n number of sensors and their indices
@@ -33,7 +35,7 @@ import (
 //	           24  mean, standard deviation and weight, float64
 const (
 	binaryMagic   = "FVOT"
-	binaryVersion = 2
+	binaryVersion = 3
 	maxColumns    = 1 << 20
 	noColumn      = math.MaxUint32
 )
@@ -61,6 +63,9 @@ func (g *Guard) AppendBinary(b []byte) ([]byte, error) {
 		b = append(le.AppendUint32(b, uint32(len(s.name))), s.name...)
 		indices(s.watched)
 		b = append(b, flag(s.repeats))
+		indices(s.sizes)
+		float(s.natural)
+		float(s.least)
 	}
 	b = le.AppendUint32(b, uint32(len(g.experts)))
 	for _, x := range g.experts {
@@ -91,19 +96,16 @@ func (g *Guard) UnmarshalBinary(b []byte) error {
 	if string(r.Bytes(4)) != binaryMagic {
 		return fmt.Errorf("vote: %w: it does not start with %q", ErrCorrupt, binaryMagic)
 	}
-	version := r.Uint8()
-	if (version < 1 || version > binaryVersion) && !r.Short {
-		return fmt.Errorf("vote: %w: its version is %d, this program reads 1 to %d", ErrCorrupt, version, binaryVersion)
+	if version := r.Uint8(); version != binaryVersion && !r.Short {
+		return fmt.Errorf("vote: %w: its version is %d, this program reads %d", ErrCorrupt, version, binaryVersion)
 	}
 	read := Guard{columns: int(r.Uint32()), cut: r.finite(), bound: r.finite()}
 	r.want(read.columns >= 1 && read.columns <= maxColumns && read.bound >= 0, "%d columns and a bound of %v", read.columns, read.bound)
-	for range r.count(8) {
-		name := string(r.Bytes(r.count(1)))
-		r.want(utf8.ValidString(name), "the name of sensor %d is not UTF-8", len(read.sensors))
-		read.sensors = append(read.sensors, sensor{name: name, watched: r.indices(read.columns)})
-		if version > 1 {
-			read.sensors[len(read.sensors)-1].repeats = r.flag()
-		}
+	for range r.count(33) {
+		of := sensor{name: string(r.Bytes(r.count(1))), watched: r.some(read.columns), repeats: r.flag(), sizes: r.indices(read.columns), natural: r.finite(), least: r.finite()}
+		r.want(utf8.ValidString(of.name), "the name of sensor %d is not UTF-8", len(read.sensors))
+		r.want(len(of.sizes) <= mostSizes && of.natural >= 0 && of.least >= 0, "steps of sensor %d, of %d sizes, from %v and %v on", len(read.sensors), len(of.sizes), of.natural, of.least)
+		read.sensors = append(read.sensors, of)
 	}
 	for range r.count(29) {
 		read.experts = append(read.experts, r.expert(&read))
@@ -151,7 +153,14 @@ func (r *reader) count(bytes int) int {
 	return int(n)
 }
 
-// indices takes a list of indices below limit, at least one.
+// some takes a list of indices below limit, at least one.
+func (r *reader) some(limit int) []int {
+	out := r.indices(limit)
+	r.want(len(out) > 0, "an empty list of indices")
+	return out
+}
+
+// indices takes a list of indices below limit.
 func (r *reader) indices(limit int) []int {
 	var out []int
 	for range r.count(4) {
@@ -159,7 +168,6 @@ func (r *reader) indices(limit int) []int {
 		r.want(int64(v) < int64(limit), "index %d of %d", v, limit)
 		out = append(out, int(v))
 	}
-	r.want(len(out) > 0, "an empty list of indices")
 	return out
 }
 
@@ -177,7 +185,7 @@ func (r *reader) finite() float64 {
 
 // expert takes an expert of g.
 func (r *reader) expert(g *Guard) expert {
-	x := expert{pair: r.flag(), sensors: r.indices(len(g.sensors)), bias: r.finite(), threshold: r.finite()}
+	x := expert{pair: r.flag(), sensors: r.some(len(g.sensors)), bias: r.finite(), threshold: r.finite()}
 	r.want(x.threshold >= 0, "an expert with the threshold %v", x.threshold)
 	for range r.count(36) {
 		a, less, of := r.Uint32(), r.Uint32(), r.Uint32()

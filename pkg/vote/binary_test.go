@@ -1,7 +1,6 @@
 package vote_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -64,31 +63,6 @@ func TestDamagedBinary(t *testing.T) {
 	}
 }
 
-// A guard of version 1, which did not say which sensors repeat themselves, is the one in which none does.
-func TestVersion1(t *testing.T) {
-	g := fitted(t, newShop(1, 3, 0).table([]string{"a", "b", "c"}))
-	b, err := g.AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := slices.Clone(b)
-	old[4] = 1
-	at := 4 + 1 + 4 + 8 + 8 + 4
-	for range g.Sensors() {
-		for _, size := range []int{1, 4} {
-			at += 4 + size*int(binary.LittleEndian.Uint32(old[at:]))
-		}
-		old = slices.Delete(old, at, at+1)
-	}
-	var read vote.Guard
-	if err := read.UnmarshalBinary(old); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := read.AppendBinary(nil); err != nil || !slices.Equal(again, b) {
-		t.Errorf("it is another guard, error %v", err)
-	}
-}
-
 // checkUnmarshal reads b and uses what was read.
 func checkUnmarshal(t *testing.T, b []byte) {
 	var g vote.Guard
@@ -98,13 +72,13 @@ func checkUnmarshal(t *testing.T, b []byte) {
 		}
 		return
 	}
-	row, failed := make([]float32, g.Columns()), make([]bool, len(g.Sensors()))
+	row := make([]float32, g.Columns())
 	var m vote.Memory
 	for _, v := range []float32{0, nan, math.MaxFloat32, float32(math.Inf(-1))} {
 		for j := range row {
 			row[j] = v
 		}
-		g.Watch(&m, row, failed)
+		failed := g.Failed(&m, row)
 		s := g.NewScorer()
 		for _, row := range [][]float32{row, s.Without(row, failed)} {
 			j := s.Judge(row, 0.5)

@@ -50,3 +50,19 @@ func (s *Scorer) Without(row []float32, failed []bool) []float32 {
 	}
 	return row
 }
+
+// Failed returns which sensors have failed in the next window, of a tool whose reference is settled.
+func (g *Guard) Failed(m *Memory, raw []float32) (failed []bool) {
+	sensed := make([]Sensed, len(g.sensors))
+	g.Watch(m, raw, true, sensed)
+	for _, s := range sensed {
+		failed = append(failed, s.Failed)
+	}
+	return failed
+}
+
+// Steps returns in what steps of a sensor's gain are looked for, and from which size on.
+func (g *Guard) Steps(k int) (sizes []int, natural, least float64) {
+	s := g.sensors[k]
+	return s.sizes, s.natural, s.least
+}

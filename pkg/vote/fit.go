@@ -40,6 +40,7 @@ type Table struct {
 // Settings says how a guard is fitted. A zero field takes the default that its comment names.
 type Settings struct {
 	Bound float64 // how far the guarded margin may be from the vote's; default DefaultBound
+	Steps bool    // look for steps of gains
 }
 
 const (
@@ -57,8 +58,11 @@ const (
 	// deals is how often the vote's cut is looked for, with other healthy tools held out.
 	deals = 3
 
-	// thresholdMargin is what thresholds are of what experts differ by for long in training tools.
+	// thresholdMargin is what thresholds are of what experts differ by for long in training tools, see margin.
 	thresholdMargin = 1.3
+
+	// scarceTools is how many tools' worth a margin grows by where they are few.
+	scarceTools = 4
 
 	// sure is the least probability of a class that the cut is chosen with.
 	sure = 2e-3
@@ -72,6 +76,8 @@ type Report struct {
 	Sensors []SensorReport `json:"sensors,omitempty"` // kept, the one that counts most first
 	Experts []ExpertReport `json:"experts,omitempty"`
 	Cut     float64        `json:"cut"` // log odds of the vote
+
+	StepsOff string `json:"steps_off,omitempty"` // why steps of gains are not looked for, in words; empty if they are, or were not asked for
 
 	// Held has of each row the vote while its tool was held out, the mean over the three
 	// deals. It is the caller's. What is calibrated on rows held out goes by it.
@@ -138,7 +144,7 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 	g := &Guard{columns: t.X.Cols, bound: s.Bound}
 	for _, k := range f.kept {
 		watched := watchedColumns(k.Sensor)
-		g.sensors = append(g.sensors, sensor{k.Name, watched, f.repeats(f.lives, watched)})
+		g.sensors = append(g.sensors, sensor{name: k.Name, watched: watched, repeats: f.repeats(f.lives, watched)})
 	}
 	var err error
 	if g.experts, err = fitExperts(ctx, &f.Table, everyRow(len(t.Y)), f.weights, plans); err != nil {
@@ -151,6 +157,9 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 			return nil, f.report, nil
 		}
 		return nil, nil, err
+	}
+	if s.Steps {
+		f.report.StepsOff = f.lookFor(g)
 	}
 	f.describe(g)
 	return g, f.report, nil
@@ -608,11 +617,17 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 		}
 		for e := range g.experts {
 			if !g.experts[e].pair {
-				g.experts[e].threshold = max(g.experts[e].threshold, thresholdMargin*lasting(apart[e]))
+				g.experts[e].threshold = max(g.experts[e].threshold, f.margin(thresholdMargin)*lasting(apart[e]))
 			}
 		}
 	}
 	return nil
+}
+
+// margin returns by how many times a tool may exceed the largest value of the training tools: the given number or, with few tools,
+// 1 + scarceTools/n, as the next one exceeds the largest of n with the probability 1/(n + 1).
+func (f *fitter) margin(least float64) float64 {
+	return max(least, 1+scarceTools/float64(len(f.lives)))
 }
 
 // lasting returns what NamedIn of any NamedOf values in a row do not all exceed: the greatest,

@@ -393,8 +393,7 @@ func (r *recording) judgeHeld(t *testing.T, by judge, held string, scenes []scen
 		for n, row := range r.raw[held] {
 			raw[n] = slices.Clone(row)
 			s.change(n, len(raw), raw[n], r.raw[held][len(raw)/2-1])
-			failed := make([]bool, len(guard.Sensors()))
-			guard.Watch(&m, raw[n], failed)
+			failed := guard.Failed(&m, raw[n])
 			if n >= reference {
 				flags = append(flags, failed)
 			}

@@ -95,6 +95,9 @@ type sensor struct {
 	name    string
 	watched []int // columns by which it is known that it has failed
 	repeats bool  // its values are the same for windows on end without that: it may be of coarse steps
+
+	sizes          []int   // columns that are logarithms of its level, in which steps of its gain are looked for; none: they are not
+	natural, least float64 // logarithms: the largest step of a tool in training, and from which on one is of the gain
 }
 
 // expert is a logistic regression on a few columns.

@@ -99,7 +99,7 @@ func (s *shop) table(tools []string) vote.Table {
 
 func fitted(t testing.TB, table vote.Table) *vote.Guard {
 	t.Helper()
-	g, r, err := vote.Fit(t.Context(), table, vote.Settings{})
+	g, r, err := vote.Fit(t.Context(), table, vote.Settings{Steps: true})
 	if err != nil || g == nil {
 		t.Fatal(err, r)
 	}
@@ -594,12 +594,13 @@ func TestSensorIsNamed(t *testing.T) {
 func TestJudgeDoesNotAllocate(t *testing.T) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(t, table)
-	s, row, failed := g.NewScorer(), table.X.Row(9), make([]bool, len(g.Sensors()))
+	s, n, sensed := g.NewScorer(), 0, make([]vote.Sensed, len(g.Sensors()))
 	var m vote.Memory
-	g.Watch(&m, row, failed)
+	g.Watch(&m, table.X.Row(0), true, sensed)
 	if n := testing.AllocsPerRun(100, func() {
-		g.Watch(&m, row, failed)
-		s.Judge(row, 0.7)
+		n++
+		g.Watch(&m, table.X.Row(n), true, sensed)
+		s.Judge(table.X.Row(n), 0.7)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -610,8 +611,8 @@ func TestLengthsMustAgree(t *testing.T) {
 	g := fitted(t, table)
 	for name, do := range map[string]func(){
 		"row":         func() { g.NewScorer().Judge(table.X.Row(0)[1:], 0.5) },
-		"flags":       func() { g.Watch(new(vote.Memory), table.X.Row(0), make([]bool, 1)) },
-		"watched row": func() { g.Watch(new(vote.Memory), nil, make([]bool, len(g.Sensors()))) },
+		"flags":       func() { g.Watch(new(vote.Memory), table.X.Row(0), true, make([]vote.Sensed, 1)) },
+		"watched row": func() { g.Watch(new(vote.Memory), nil, true, make([]vote.Sensed, len(g.Sensors()))) },
 	} {
 		func() {
 			defer func() {
@@ -648,7 +649,7 @@ func TestWatch(t *testing.T) {
 				raw[j] = float32(n + 1)
 			}
 			copy(raw[4:], window) // of the second simulated sensor
-			failed := make([]bool, len(g.Sensors()))
+			failed := make([]vote.Sensed, len(g.Sensors()))
 			b, err := json.Marshal(m) // as across a restart
 			if err != nil {
 				t.Fatal(err)
@@ -656,12 +657,12 @@ func TestWatch(t *testing.T) {
 			if m = nil; json.Unmarshal(b, &m) != nil {
 				t.Fatalf("%s", b)
 			}
-			g.Watch(&m, raw, failed)
+			g.Watch(&m, raw, true, failed)
 			mark := "."
 			for k, of := range g.Sensors() {
-				if failed[k] && of == parts[1].name {
+				if failed[k].Failed && of == parts[1].name {
 					mark = "f"
-				} else if failed[k] {
+				} else if failed[k].Failed {
 					t.Errorf("%s, window %d: %s has failed", name, n, of)
 				}
 			}
@@ -685,21 +686,21 @@ func TestSensorThatRepeatsItself(t *testing.T) {
 		}
 		g := fitted(t, s.table(s.tools))
 		k := slices.Index(g.Sensors(), parts[1].name)
-		raw, failed := slices.Clone(s.raw[s.tools[4]][30]), make([]bool, len(g.Sensors()))
+		raw, failed := slices.Clone(s.raw[s.tools[4]][30]), make([]vote.Sensed, len(g.Sensors()))
 		zero, missing := slices.Clone(raw), slices.Clone(raw)
 		for j := 4; j < 7; j++ {
 			zero[j], missing[j] = 0, nan
 		}
 		var m vote.Memory
 		for range 3 {
-			g.Watch(&m, raw, failed)
+			g.Watch(&m, raw, true, failed)
 		}
-		stuck := failed[k]
-		g.Watch(&m, zero, failed)
-		if want := n < 2; stuck != want || failed[k] != want {
-			t.Errorf("%d of %d tools repeat themselves: stuck %t, zero %t", len(tools), len(s.tools), stuck, failed[k])
+		stuck := failed[k].Failed
+		g.Watch(&m, zero, true, failed)
+		if want := n < 2; stuck != want || failed[k].Failed != want {
+			t.Errorf("%d of %d tools repeat themselves: stuck %t, zero %t", len(tools), len(s.tools), stuck, failed[k].Failed)
 		}
-		if g.Watch(&m, missing, failed); !failed[k] {
+		if g.Watch(&m, missing, true, failed); !failed[k].Failed {
 			t.Errorf("%d tools repeat themselves: a missing one has not failed", len(tools))
 		}
 	}
@@ -773,10 +774,10 @@ func BenchmarkJudge(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	table := newShop(1, 4, 2).table([]string{"a", "b", "c", "d", "e", "f"})
 	g := fitted(b, table)
-	row, failed := table.X.Row(9), make([]bool, len(g.Sensors()))
+	sensed := make([]vote.Sensed, len(g.Sensors()))
 	var m vote.Memory
 	b.ReportAllocs()
-	for b.Loop() {
-		g.Watch(&m, row, failed)
+	for n := 0; b.Loop(); n++ {
+		g.Watch(&m, table.X.Row(n%table.X.Rows), true, sensed)
 	}
 }

@@ -17,6 +17,22 @@ type Memory []held
 type held struct {
 	Sum     uint32 `json:"sum"`     // of what is watched, as in the last window
 	Windows uint8  `json:"windows"` // in a row that were so, up to stuckWindows
+	Steps   steps  `json:"steps,omitzero"`
+}
+
+// Sensed is what [Guard.Watch] finds of a sensor in a window.
+type Sensed struct {
+	Failed bool
+	Gain   float64 // what it reads of what it read when the tool's reference was settled; 1 if no step was found
+}
+
+// Clone returns a copy that shares nothing with m.
+func (m Memory) Clone() Memory {
+	m = slices.Clone(m)
+	for k := range m {
+		m[k].Steps.Levels = slices.Clone(m[k].Steps.Levels)
+	}
+	return m
 }
 
 // watchedColumns returns the columns that tell that a sensor has failed: its sizes if it has some,
@@ -34,15 +50,16 @@ func watchedColumns(s Sensor) []int {
 	return sizes
 }
 
-// Watch stores in failed, one flag for each of [Guard.Sensors], which sensors have failed in
-// the next window of a tool that is judged: those whose columns of kind RMS, Mean and Max (all columns, if it has
+// Watch stores in sensed, one for each of [Guard.Sensors], what it finds of the sensors in
+// the next window of a tool that is judged. Failed are those whose columns of kind RMS, Mean and Max (all columns, if it has
 // none of these) are all missing, all zero, or all as they were in the two windows before. A sensor that
 // repeated itself so in training may do it. Raw is
-// the window's features before the reference, which the guard's rows are made from. Watch panics
-// if raw or failed is of another length than the guard's. It allocates only for the first window.
-func (g *Guard) Watch(m *Memory, raw []float32, failed []bool) {
-	if len(raw) != g.columns || len(failed) != len(g.sensors) {
-		panic(fmt.Sprintf("vote: a row of %d columns and flags of %d sensors: want %d and %d", len(raw), len(failed), g.columns, len(g.sensors)))
+// the window's features before the reference, which the guard's rows are made from; settled says whether the
+// reference is, from which on steps of gains are looked for. Watch panics
+// if raw or sensed is of another length than the guard's. It allocates only for the first window.
+func (g *Guard) Watch(m *Memory, raw []float32, settled bool, sensed []Sensed) {
+	if len(raw) != g.columns || len(sensed) != len(g.sensors) {
+		panic(fmt.Sprintf("vote: a row of %d columns and %d sensors: want %d and %d", len(raw), len(sensed), g.columns, len(g.sensors)))
 	}
 	if len(*m) != len(g.sensors) {
 		*m = make(Memory, len(g.sensors))
@@ -54,7 +71,13 @@ func (g *Guard) Watch(m *Memory, raw []float32, failed []bool) {
 			zero = zero && raw[j] == 0
 		}
 		stuck := (*m)[k].next(raw, s.watched) >= stuckWindows
-		failed[k] = s.missing(raw) || !s.repeats && (zero || stuck)
+		sensed[k].Failed = s.missing(raw) || !s.repeats && (zero || stuck)
+	}
+	if settled {
+		g.look(*m, func(k int) bool { return sensed[k].Failed }, func(j int) float64 { return math.Log(math.Abs(float64(raw[j]))) })
+	}
+	for k := range sensed {
+		sensed[k].Gain = math.Exp((*m)[k].Steps.Gain)
 	}
 }
 
@@ -65,7 +88,7 @@ func (h *held) next(row []float32, columns []int) uint8 {
 		sum = (sum ^ math.Float32bits(row[j])) * 16777619
 	}
 	if h.Windows == 0 || h.Sum != sum {
-		*h = held{Sum: sum}
+		h.Sum, h.Windows = sum, 0
 	}
 	h.Windows = min(h.Windows, stuckWindows-1) + 1
 	return h.Windows

@@ -34,9 +34,9 @@ func (a *alarm) waits() bool { return (a.state == "raised" || a.state == "return
 // renamed makes it the alarm of a machine with another name.
 func (a *alarm) renamed() { a.announced, a.called = false, time.Time{} }
 
-// count counts a judged window, and moves the alarm. An ambiguous one counts as its score says.
+// count counts a judged window, and moves the alarm. An ambiguous or implausible one counts as its score says.
 func (m *Machine) count(t *tool, a *alarm, w *Window, v Verdict) {
-	if v.Outcome != "healthy" && v.Outcome != "faulty" && v.Reason != "ambiguous" {
+	if v.Outcome != "healthy" && v.Outcome != "faulty" && v.Reason != "ambiguous" && v.Reason != "implausible" {
 		return
 	}
 	c := counted{faulty: v.Score >= m.settings().Threshold, cut: w.End.Sub(w.Start), to: w.End}

@@ -123,7 +123,7 @@ func verdictOf(v rune) Verdict {
 	case 'F':
 		return Verdict{Outcome: "faulty", Score: 1}
 	case 'u':
-		return Verdict{Outcome: "unknown", Reason: "implausible", Score: 1}
+		return Verdict{Outcome: "unknown", Reason: "out_of_distribution", Score: 1}
 	case 'a':
 		return Verdict{Outcome: "unknown", Reason: "ambiguous"}
 	case 'A':

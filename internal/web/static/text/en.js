@@ -440,6 +440,7 @@ export default {
   "machine.flag.rate_error": "wrong rate",
   "machine.flag.clock_step": "clock stepped",
   "machine.flag.disagrees": "disagrees with the others",
+  "machine.flag.gain": "its gain changed",
   "machine.spectrum": "Spectrum of the last window",
   "machine.spectrum.says": "Computed when you ask for it.",
   "machine.spectrum.of": "Window of {at}",

@@ -1,0 +1,205 @@
+package vote
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A gain that steps, as of a clamp that is torqued again or of an amplifier that is changed, is told from wear by three things:
+// it comes from one window to the next, all sizes of the sensor have it alike, and no other sensor moves.
+const (
+	newWindows, oldWindows = 3, 5 // whose medians are compared
+	stepWindows            = newWindows + oldWindows
+	leastSizes, mostSizes  = 2, 9 // of a sensor of which steps are looked for: RMS, Mean and Max of three axes
+
+	leastStep     = 0.1  // of a gain, a logarithm
+	naturalMargin = 1.5  // times the largest step that a tool of the training has by nature, see fitter.margin
+	noiseMargin   = 5    // times the standard deviation of a step
+	alike         = 0.15 // by how much the steps of the sizes of one sensor may differ
+	noiseWindows  = 20   // that the noise is the mean of
+
+	// leastLooked is how many sensors it takes: of fewer, none says that the process has changed.
+	leastLooked = 3
+)
+
+// stepNoise is the standard deviation of a step for a mean absolute difference of 1 from one window to the next, of
+// normal noise: √(π/2)/√2 is that of one window, and the variance of a median of n is π/2n of it.
+var stepNoise = math.Sqrt(math.Pi/2) / math.Sqrt2 * math.Sqrt(math.Pi/2*(1./newWindows+1./oldWindows))
+
+// steps is what is remembered of the level of a sensor.
+type steps struct {
+	Levels []float64 `json:"levels,omitempty"` // ln of each size as it would be without Gain, of window after window, the newest last
+	Seen   uint8     `json:"seen,omitempty"`   // windows that Levels has
+	Rest   uint8     `json:"rest,omitempty"`   // windows until steps are looked for again
+	Gain   float64   `json:"gain,omitempty"`   // ln of what it reads of what it should
+	Noise  float64   `json:"noise,omitempty"`  // mean absolute difference from one window to the next
+	Of     uint8     `json:"of,omitempty"`     // how many differences that is the mean of, up to noiseWindows
+}
+
+// forget forgets all windows, as after one without a value.
+func (s *steps) forget() { *s = steps{Levels: s.Levels, Gain: s.Gain} }
+
+// add takes the logarithms of the sizes in the next window of cutting. It forgets the windows before if one is not finite.
+func (s *steps) add(sizes []int, ln func(column int) float64) {
+	n := len(sizes)
+	if len(s.Levels) != stepWindows*n {
+		*s = steps{Levels: make([]float64, stepWindows*n), Gain: s.Gain}
+	}
+	copy(s.Levels, s.Levels[n:])
+	for k, j := range sizes {
+		v := ln(j) - s.Gain
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			s.forget()
+			return
+		}
+		s.window(stepWindows - 1)[k] = rounded(v)
+	}
+	s.Seen = min(s.Seen, stepWindows-1) + 1
+	s.Rest = max(s.Rest, 1) - 1
+	// Of the windows that are old when there are all, the newest two: the noise is without a step that is being looked at.
+	if before := oldWindows - 2; int(s.Seen) >= stepWindows-before {
+		s.Of = min(s.Of, noiseWindows-1) + 1
+		d := math.Abs(middle(s.window(before+1)) - middle(s.window(before)))
+		s.Noise = rounded(s.Noise + (d-s.Noise)/float64(s.Of))
+	}
+}
+
+// window returns the sizes in one of the windows, 0 the oldest.
+func (s *steps) window(i int) []float64 {
+	n := len(s.Levels) / stepWindows
+	return s.Levels[i*n : (i+1)*n]
+}
+
+// rounded returns x so that it is short as JSON.
+func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// step returns the step between the old and the new windows, the median over the sizes, and by how much these differ. It is
+// 0 until there are so many.
+func (s *steps) step() (step, spread float64) {
+	if s.Seen < stepWindows {
+		return 0, 0
+	}
+	n := len(s.Levels) / stepWindows
+	var by [mostSizes]float64
+	for k := range n {
+		var x [stepWindows]float64
+		for i := range x {
+			x[i] = s.Levels[i*n+k]
+		}
+		by[k] = middle(x[oldWindows:]) - middle(x[:oldWindows])
+	}
+	return middle(by[:n]), slices.Max(by[:n]) - slices.Min(by[:n])
+}
+
+// middle returns the median of a few values.
+func middle(x []float64) float64 {
+	var sorted [max(stepWindows, mostSizes)]float64
+	s := append(sorted[:0], x...)
+	slices.Sort(s)
+	return median(s)
+}
+
+// correct takes a step out of what follows, and of the new windows that have it.
+func (s *steps) correct(step float64) {
+	s.Gain = rounded(s.Gain + step)
+	s.Rest = stepWindows
+	for i := stepWindows - (newWindows - 1); i < stepWindows; i++ {
+		for k := range s.window(i) {
+			s.window(i)[k] = rounded(s.window(i)[k] - step)
+		}
+	}
+}
+
+// look takes the logarithms of the sizes of a window of cutting, and finds the sensor whose gain has stepped in it; -1 if none has.
+// The gain is in the memory then.
+func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) float64) int {
+	found, moved, step := -1, 0, 0.0
+	for k := range g.sensors {
+		s, of := &g.sensors[k], &m[k].Steps
+		switch {
+		case len(s.sizes) == 0:
+			continue
+		case failed(k):
+			of.forget()
+			continue
+		}
+		of.add(s.sizes, ln)
+		by, spread := of.step()
+		size := math.Abs(by)
+		if size > s.natural {
+			moved++
+		}
+		if size > max(s.least, noiseMargin*stepNoise*of.Noise) && spread < alike && of.Rest == 0 {
+			found, step = k, by
+		}
+	}
+	if found < 0 || moved > 1 {
+		return -1
+	}
+	m[found].Steps.correct(step)
+	return found
+}
+
+// lookFor makes g look for steps of gains, or says why it does not: too few sensors have sizes, or some tool would be taken for one with
+// a step by what the others do by nature.
+func (f *fitter) lookFor(g *Guard) (off string) {
+	sizes, natural := make([][]int, len(g.sensors)), make([][]float64, len(g.sensors)) // by sensor, the latter and by tool
+	looked := 0
+	for k := range g.sensors {
+		if sizes[k] = f.sizes(f.kept[k].Sensor); len(sizes[k]) < leastSizes || len(sizes[k]) > mostSizes {
+			sizes[k] = nil
+			continue
+		}
+		looked++
+		for _, l := range f.lives {
+			natural[k] = append(natural[k], f.largestStep(l, sizes[k]))
+		}
+	}
+	if looked < leastLooked {
+		return fmt.Sprintf("%d sensors have levels to compare, and it takes %d", looked, leastLooked)
+	}
+	of := func(without int) {
+		for k := range g.sensors {
+			s := &g.sensors[k]
+			s.sizes, s.natural = sizes[k], 0
+			for t, step := range natural[k] {
+				if t != without {
+					s.natural = max(s.natural, step)
+				}
+			}
+			s.least = max(leastStep, s.natural*f.margin(naturalMargin))
+		}
+	}
+	for t, l := range f.lives {
+		of(t)
+		m := make(Memory, len(g.sensors))
+		for _, i := range l.rows {
+			if k := g.look(m, func(int) bool { return false }, f.ln(i)); k >= 0 {
+				for j := range g.sensors {
+					g.sensors[j].sizes = nil
+				}
+				return fmt.Sprintf("%s of tool %s changes as if its gain stepped, and no other tool's does", g.sensors[k].name, l.tool)
+			}
+		}
+	}
+	of(-1)
+	return ""
+}
+
+// largestStep returns the largest step of a sensor, which has these sizes, in the life of a tool.
+func (f *fitter) largestStep(l life, sizes []int) (most float64) {
+	var of steps
+	for _, i := range l.rows {
+		of.add(sizes, f.ln(i))
+		by, _ := of.step()
+		most = max(most, math.Abs(by))
+	}
+	return most
+}
+
+// ln returns the values of a row, which are logarithms where steps are looked for.
+func (f *fitter) ln(i int) func(column int) float64 {
+	row := f.X.Row(i)
+	return func(j int) float64 { return float64(row[j]) }
+}
