@@ -341,9 +341,9 @@ func (r *Robustness) Words() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "If a sensor reads wrong, on %d tools of which %d get worn. Without a fault: G-mean %s, %d missed, %d late, %d false. Counts below come on top:", r.Tools, r.Worn, Figure(r.Clean.GMean), r.Clean.Missed, r.Clean.Late, r.Clean.False)
-	fmt.Fprintf(&b, "\n%-33s %7s %7s %12s %6s %6s   %s", "", "worst", "mean", "missed", "late", "false", "worst if")
+	fmt.Fprintf(&b, "\n%-36s %7s %7s %12s %6s %6s   %s", "", "worst", "mean", "missed", "late", "false", "worst if")
 	for _, k := range r.Kinds {
-		fmt.Fprintf(&b, "\n%-33s %7s %7s %12s %6d %6d   %s", k.Kind, Figure(k.Worst), Figure(k.Mean), fmt.Sprintf("%d of %d", k.Missed, k.Of), k.Late, k.False, k.WorstIf)
+		fmt.Fprintf(&b, "\n%-36s %7s %7s %12s %6d %6d   %s", k.Kind, Figure(k.Worst), Figure(k.Mean), fmt.Sprintf("%d of %d", k.Missed, k.Of), k.Late, k.False, k.WorstIf)
 	}
 	return b.String()
 }
