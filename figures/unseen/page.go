@@ -434,7 +434,7 @@ variant works.
   the threshold.
 - *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
 - *default*, of Flank: the settings of an empty ` + "`train.yaml`" + `. *log*, *ratio*: with that reference instead of the choice of *auto*; *log-unweighted*: without
-  stability weights; *log-no-pretraining*: without restricted Boltzmann machines. *guard*: the defaults with ` + "`guard: vote`" + `.
+  stability weights; *log-no-pretraining*: without restricted Boltzmann machines. These and *no-guard*: with ` + "`guard: off`" + `.
 - *before*, of Flank: the release before features were weighed by stability. Its cells are kept; today's code cannot make them.
 - *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
 
