@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
@@ -167,6 +169,47 @@ func TestSensorsOfAGuard(t *testing.T) {
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
 		}
+	}
+}
+
+// What a verdict says of sensors and channels is said of the sensor that it is of.
+func TestByFeatures(t *testing.T) {
+	m := NewModel(guarded(t))
+	names := m.judge.Sensors()
+	for k, name := range names {
+		found, gains := make([]signal.Quality, guardSensors), slices.Repeat([]float64{1}, guardSensors)
+		found[m.judge.SensorChannels(k)[0]], gains[(k+1)%guardSensors] = signal.Flatline, 2
+		of := m.byFeatures(model.Verdict{Found: found, Gains: gains, Disagrees: (k + 2) % guardSensors})
+		for i, s := range of.sensors {
+			if s.subject != names[i] || (s.flags != 0) != (s.subject == name) || s.stepped() != (i == (k+1)%guardSensors) || s.disagrees != (i == (k+2)%guardSensors) {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+	}
+}
+
+// A model that goes on with the reference of another one goes on with the gains of sensors since then too.
+func TestSeedHasGains(t *testing.T) {
+	m := guarded(t)
+	b := newBench(t, m)
+	for seq := range uint64(6) {
+		w := at(seq, "T1", false)
+		w.Samples, w.Quality = nil, make([]signal.Quality, guardSensors)
+		for s := range guardSensors {
+			w.Samples = append(w.Samples, []float32{10 + float32(seq%3) + float32(s)})
+		}
+		b.window(w)
+	}
+	tool := b.m.inSpindle()
+	j := tool.judging(b.m.Model)
+	if err := json.Unmarshal([]byte(`{"s1":{"sum":1,"windows":1,"steps":{"gain":0.5,"levels":[1,2]}}}`), &j.Sensors); err != nil {
+		t.Fatal(err)
+	}
+	next := guarded(t)
+	next.Provenance.Seed = 7
+	n := tool.seed(NewModel(next), false)
+	if n == nil || !bytes.Equal(event.JSON(n.Sensors), event.JSON(j.Sensors)) || n.Sensors["s1"] == j.Sensors["s1"] {
+		t.Errorf("%+v", n)
 	}
 }
 

@@ -45,12 +45,13 @@ func newJudging(by *Model, tool string, first FirstWindow) *Judging {
 }
 
 // seed returns what another model knows of the tool: the reference of a judging of the same print, if one
-// is settled and complete, or no other model can judge the tool; else nil. Wear and cycle begin again.
+// is settled and complete, or no other model can judge the tool, and what sensors read of what they did then; else nil. Wear and cycle begin again.
 func (t *Tool) seed(by *Model, alone bool) *Judging {
 	for _, j := range t.Judgings {
 		if j.Print == by.print && (alone || j.complete(t)) && j.Reference.Center() != nil {
 			n := newJudging(by, t.Name, j.First)
 			n.Reference = j.Reference // a settled one is not changed any more
+			n.Sensors = j.Sensors.Clone()
 			return n
 		}
 	}

@@ -1,7 +1,9 @@
 package train
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -181,6 +183,70 @@ func TestMending(t *testing.T) {
 			if want := i == 2 && (j == 2 || j == 3 || j == 7); v != v != want {
 				t.Errorf("row %d, feature %d: %v", i, j, v)
 			}
+		}
+	}
+}
+
+// A step in the gain of a sensor is taken out of its features, by the power that each has, also across a restart; the verdict has it,
+// and a new tool begins anew. A window that stands alone knows no step.
+func TestStepOfAGain(t *testing.T) {
+	j := guardedJob(t)
+	j.Config.Guard, j.Config.Reference.Mode = classify.GuardVoteAndGains, model.ReferenceLog
+	m, r, err := Run(t.Context(), j)
+	if err != nil || m.Classifier.Guard() == nil || r.Fit.Guard.StepsOff != "" {
+		t.Fatal(err, r.Fit.Guard)
+	}
+	judge, rng := m.NewJudge(), rand.New(rand.NewPCG(8, 9))
+	power := slices.Index(judge.Sensors(), "power")
+	var ref model.Reference
+	var memory model.Memory
+	const began = 20
+	for n := range 70 {
+		tool, um := "new", 7*float64(n)
+		if n >= 50 {
+			tool, um = "newer", 7*float64(n-50)
+		}
+		if n == 50 {
+			ref, memory = model.Reference{}, model.Memory{}
+		}
+		x := sensorLevels(um, rng)
+		right := slices.Clone(x)
+		if n >= began {
+			x[2], x[3] = 1.6*x[2], 1.6*x[3]
+		}
+		w := &window.Window{Context: signal.Context{Machine: "lathe", Tool: tool}, Start: time.Unix(int64(n), 0), Length: time.Second, Quality: make([]signal.Quality, 8)}
+		for _, v := range x {
+			w.Samples = append(w.Samples, []float32{v})
+		}
+		b, err := json.Marshal(memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if memory = (model.Memory{}); json.Unmarshal(b, &memory) != nil {
+			t.Fatalf("%s", b)
+		}
+		v := judge.Judge(w, &ref, &memory)
+		for k, gain := range v.Gains {
+			want := 1.0
+			if k == power && n > began && n < 50 {
+				want = 1.6
+			}
+			if math.Abs(math.Log(gain/want)) > 0.1 || want == 1 && gain != 1 {
+				t.Errorf("window %d: %s reads %v times, want %v", n, judge.Sensors()[k], gain, want)
+			}
+		}
+		if n > began && n < 50 {
+			for c, v := range judge.Cutting() {
+				if off := float64(v / right[c]); math.Abs(off-1) > 0.1 || c != 2 && c != 3 && off != 1 {
+					t.Errorf("window %d: feature %d is %v, without the step %v", n, c, v, right[c])
+				}
+			}
+		}
+		if n >= 5 && n < 50 && n != began && (um < 230 && v.Decided != 0 || um > 370 && v.Decided != 1) {
+			t.Errorf("window %d of %v µm: %+v", n, um, v)
+		}
+		if alone := judge.Judge(w, new(model.Reference), nil); slices.Max(alone.Gains) != 1 {
+			t.Errorf("window %d alone: %v", n, alone.Gains)
 		}
 	}
 }

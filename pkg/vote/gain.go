@@ -116,7 +116,8 @@ func (s *steps) correct(step float64) {
 func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) float64) int {
 	found, moved, step := -1, 0, 0.0
 	for k := range g.sensors {
-		s, of := &g.sensors[k], &m[k].Steps
+		s := &g.sensors[k]
+		of := &m[s.name].Steps
 		switch {
 		case len(s.sizes) == 0:
 			continue
@@ -137,7 +138,7 @@ func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) floa
 	if found < 0 || moved > 1 {
 		return -1
 	}
-	m[found].Steps.correct(step)
+	m[g.sensors[found].name].Steps.correct(step)
 	return found
 }
 
@@ -157,7 +158,7 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 		}
 	}
 	if looked < leastLooked {
-		return fmt.Sprintf("%d sensors have levels to compare, and it takes %d", looked, leastLooked)
+		return fmt.Sprintf("%d sensors have %d to %d levels that are taken as logarithms, and it takes %d", looked, leastSizes, mostSizes, leastLooked)
 	}
 	of := func(without int) {
 		for k := range g.sensors {
@@ -173,7 +174,8 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 	}
 	for t, l := range f.lives {
 		of(t)
-		m := make(Memory, len(g.sensors))
+		var m Memory
+		m.prepare(g)
 		for _, i := range l.rows {
 			if k := g.look(m, func(int) bool { return false }, f.ln(i)); k >= 0 {
 				for j := range g.sensors {

@@ -267,7 +267,7 @@ func TestNoSteps(t *testing.T) {
 	}{
 		"not asked for":    {s.table(s.tools), false, ""},
 		"one tool has one": {stepping.table(stepping.tools), true, "torque of tool c changes as if its gain stepped, and no other tool's does"},
-		"two sensors":      {two, true, "2 sensors have levels to compare, and it takes 3"},
+		"two sensors":      {two, true, "2 sensors have 2 to 9 levels that are taken as logarithms, and it takes 3"},
 	} {
 		g, r, err := vote.Fit(t.Context(), tc.table, vote.Settings{Steps: tc.steps})
 		if err != nil || g == nil || r.StepsOff != tc.want {

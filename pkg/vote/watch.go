@@ -2,6 +2,7 @@ package vote
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -9,9 +10,10 @@ import (
 // stuckWindows is how many windows in a row of the same values say that a sensor is stuck.
 const stuckWindows = 3
 
-// Memory is what [Guard.Watch] remembers of the windows of one tool on one machine, by sensor. Nil
-// remembers none; start with it after a change of tool or of model. It is plain data, to be kept as JSON.
-type Memory []held
+// Memory is what [Guard.Watch] remembers of the windows of one tool on one machine, by the name of the sensor. Nil
+// remembers none; start with it after a change of tool. A guard of another model that goes on with the tool's reference goes on
+// with a clone of it. It is plain data, to be kept as JSON.
+type Memory map[string]*held
 
 // held is how long a sensor has said the same.
 type held struct {
@@ -28,9 +30,11 @@ type Sensed struct {
 
 // Clone returns a copy that shares nothing with m.
 func (m Memory) Clone() Memory {
-	m = slices.Clone(m)
-	for k := range m {
-		m[k].Steps.Levels = slices.Clone(m[k].Steps.Levels)
+	m = maps.Clone(m)
+	for name, h := range m {
+		c := *h
+		c.Steps.Levels = slices.Clone(c.Steps.Levels)
+		m[name] = &c
 	}
 	return m
 }
@@ -56,28 +60,38 @@ func watchedColumns(s Sensor) []int {
 // repeated itself so in training may do it. Raw is
 // the window's features before the reference, which the guard's rows are made from; settled says whether the
 // reference is, from which on steps of gains are looked for. Watch panics
-// if raw or sensed is of another length than the guard's. It allocates only for the first window.
+// if raw or sensed is of another length than the guard's. It allocates only for the first window that a sensor is seen in.
 func (g *Guard) Watch(m *Memory, raw []float32, settled bool, sensed []Sensed) {
 	if len(raw) != g.columns || len(sensed) != len(g.sensors) {
 		panic(fmt.Sprintf("vote: a row of %d columns and %d sensors: want %d and %d", len(raw), len(sensed), g.columns, len(g.sensors)))
 	}
-	if len(*m) != len(g.sensors) {
-		*m = make(Memory, len(g.sensors))
-	}
+	m.prepare(g)
 	for k := range g.sensors {
 		s := &g.sensors[k]
 		zero := true
 		for _, j := range s.watched {
 			zero = zero && raw[j] == 0
 		}
-		stuck := (*m)[k].next(raw, s.watched) >= stuckWindows
+		stuck := (*m)[s.name].next(raw, s.watched) >= stuckWindows
 		sensed[k].Failed = s.missing(raw) || !s.repeats && (zero || stuck)
 	}
 	if settled {
 		g.look(*m, func(k int) bool { return sensed[k].Failed }, func(j int) float64 { return math.Log(math.Abs(float64(raw[j]))) })
 	}
 	for k := range sensed {
-		sensed[k].Gain = math.Exp((*m)[k].Steps.Gain)
+		sensed[k].Gain = math.Exp((*m)[g.sensors[k].name].Steps.Gain)
+	}
+}
+
+// prepare makes room for the sensors of g.
+func (m *Memory) prepare(g *Guard) {
+	if *m == nil {
+		*m = make(Memory, len(g.sensors))
+	}
+	for _, s := range g.sensors {
+		if (*m)[s.name] == nil {
+			(*m)[s.name] = new(held)
+		}
 	}
 }
 
