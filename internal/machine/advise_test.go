@@ -172,7 +172,7 @@ func TestSensorsOfAGuard(t *testing.T) {
 	}
 }
 
-// What a verdict says of sensors and channels is said of the sensor that it is of.
+// A verdict speaks of sensors by their number, and of channels; both reach the sensor that they are of.
 func TestByFeatures(t *testing.T) {
 	m := NewModel(guarded(t))
 	names := m.judge.Sensors()

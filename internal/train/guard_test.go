@@ -188,7 +188,7 @@ func TestMending(t *testing.T) {
 }
 
 // A step in the gain of a sensor is taken out of its features, by the power that each has, also across a restart; the verdict has it,
-// and a new tool begins anew. A window that stands alone knows no step.
+// and a new tool begins without it. A window that stands alone knows no step.
 func TestStepOfAGain(t *testing.T) {
 	j := guardedJob(t)
 	j.Config.Guard, j.Config.Reference.Mode = classify.GuardVoteAndGains, model.ReferenceLog

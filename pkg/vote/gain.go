@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A gain that steps, as of a clamp that is torqued again or of an amplifier that is changed, is told from wear by three things:
+// A gain that steps, as of a clamp that is torqued again or of an amplifier that is changed, differs from wear in three things:
 // it comes from one window to the next, all sizes of the sensor have it alike, and no other sensor moves.
 const (
 	newWindows, oldWindows = 3, 5 // whose medians are compared
@@ -24,7 +24,7 @@ const (
 )
 
 // stepNoise is the standard deviation of a step for a mean absolute difference of 1 from one window to the next, of
-// normal noise: √(π/2)/√2 is that of one window, and the variance of a median of n is π/2n of it.
+// normal noise: one window has √(π/2)/√2, and the variance of a median of n is π/2n of a window's.
 var stepNoise = math.Sqrt(math.Pi/2) / math.Sqrt2 * math.Sqrt(math.Pi/2*(1./newWindows+1./oldWindows))
 
 // steps is what is remembered of the level of a sensor.

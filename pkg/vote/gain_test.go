@@ -214,7 +214,7 @@ func TestStepsAreThoseOfTheDefinition(t *testing.T) {
 	}
 }
 
-// The largest natural step is that of all training tools, and a gain steps from half as much again on, with few tools from more.
+// The largest natural step is the largest one of any training tool, and a gain steps from half as much again on, with few tools from more.
 func TestNaturalSteps(t *testing.T) {
 	s := newShop(13, 4, 4)
 	for _, tools := range []int{4, 8} {
