@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -14,7 +15,7 @@ type lead struct {
 }
 
 func (l lead) String() string {
-	return fmt.Sprintf("%+.3f [%+.3f, %+.3f]", l.ahead, float64(l.over[0]), float64(l.over[1]))
+	return strings.ReplaceAll(fmt.Sprintf("%+.3f [%+.3f, %+.3f]", l.ahead, float64(l.over[0]), float64(l.over[1])), "-", "−")
 }
 
 // heldOut names a group: the fold that holds it out, and its place in the fold's test part.
