@@ -156,14 +156,14 @@ type leadColumn struct {
 	leads map[string]lead
 }
 
-// leadsOver returns how far each method is ahead of the row that of returns, unless that is its
+// leadsOver returns how far each method is ahead of the row to compare it with, unless this is its
 // own or nil.
-func leadsOver(rows []drillRow, of func(method string) *drillRow) map[string]lead {
+func leadsOver(rows []drillRow, other func(method string) *drillRow) map[string]lead {
 	var names []string
 	var pairs [][2][]Cell
 	for i := range rows {
-		if other := of(rows[i].Method); other != nil && other != &rows[i] {
-			names, pairs = append(names, rows[i].Method), append(pairs, [2][]Cell{rows[i].cells, other.cells})
+		if r := other(rows[i].Method); r != nil && r != &rows[i] {
+			names, pairs = append(names, rows[i].Method), append(pairs, [2][]Cell{rows[i].cells, r.cells})
 		}
 	}
 	all := make(map[string]lead)

@@ -27,7 +27,7 @@ func levelled() *Set {
 }
 
 // The rows of a tool's copy are its rows times the gains that were drawn. The tools held out
-// have no gains, and do not count for those of others.
+// have no gains, and their levels do not count.
 func TestCopies(t *testing.T) {
 	s := levelled()
 	given := slices.Clone(s.X.Data)

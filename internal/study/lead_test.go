@@ -93,7 +93,7 @@ func TestLeadsAgainstAllDraws(t *testing.T) {
 	}
 }
 
-// Counts by group are those of each group's rows, sum to those of all, and survive a file. A file
+// Counts by group are of each group's rows, sum to the counts of all rows, and survive a file. A file
 // whose counts do not sum is refused.
 func TestCountsByGroup(t *testing.T) {
 	k := Key{"s", "m", 1, 1}
