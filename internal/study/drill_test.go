@@ -207,13 +207,13 @@ func TestDrillPageOverTools(t *testing.T) {
 	}
 	page := DrillPage(cells)
 	for _, want := range []string{
-		"## drill-tools\n\n120 test rows, 60 of them faulty.\n\nBetter than ECS-DBN, as far as 6 tools show: welm-w2. Worse: dbn.\n",
+		"## drill-tools\n\n120 test rows, 60 of them faulty.\n\nAs far as 6 tools show, better than ECS-DBN: welm-w2. Worse: dbn. The other 1 do not separate.\n",
 		"| method | trials | accuracy | G-mean | G-mean less ECS-DBN's | AUC by ranks |",
 		"\n| welm-w2 | 2 | 0.0000 | 0.9000 (0.900–0.900) | +0.100 [+0.100, +0.100] | 0.0000 |",
 		"\n| ecs-dbn | 2 | 0.0000 | 0.8000 (0.800–0.800) | – | 0.0000 |",
 		"\n| dbn | 2 | 0.0000 | 0.5000 (0.500–0.500) | −0.300 [−0.300, −0.300] | 0.0000 |",
 		"\n| welm-w1 | 2 | 0.0000 | 0.7333 (0.733–0.733) | −0.067 [",
-		"Better than ECS-DBN, as far as 6 tools show: none. Worse: none. Nothing here separates. Better with copies than without: dbn, ecs-dbn, welm-w1. Worse: none.\n",
+		"As far as 6 tools show, better than ECS-DBN: none. Worse: none. The other 3 do not separate.\n\nAs far as 6 tools show, better with copies than without: dbn, ecs-dbn, welm-w1. Worse: none. The other 1 do not separate.\n",
 		"| G-mean less ECS-DBN's | G-mean less drill-tools's | AUC by ranks |",
 		"\n| dbn | 1 | 0.0000 | 0.9000 (0.900–0.900) | +0.000 [+0.000, +0.000] | +0.400 [+0.400, +0.400] | 0.0000 |",
 		"\n| ecs-dbn | 1 | 0.0000 | 0.9000 (0.900–0.900) | – | +0.100 [+0.100, +0.100] | 0.0000 |",

@@ -97,11 +97,7 @@ func DrillPage(cells []Cell) string {
 		default:
 			ahead := leadsOver(rows, func(string) *drillRow { return &rows[control] })
 			columns = append(columns, leadColumn{"G-mean less ECS-DBN's", ahead})
-			better, worse := beyond(rows, ahead)
-			fmt.Fprintf(&b, "\n\nBetter than ECS-DBN, as far as %d tools show: %s. Worse: %s.", tools, better, worse)
-			if better == worse {
-				b.WriteString(" Nothing here separates.")
-			}
+			b.WriteString(separated(rows, ahead, tools, "than ECS-DBN"))
 		}
 		if raw := sets[drillTools]; set == drillToolsGains && raw != nil {
 			ahead := leadsOver(rows, func(method string) *drillRow {
@@ -111,8 +107,7 @@ func DrillPage(cells []Cell) string {
 				return nil
 			})
 			columns = append(columns, leadColumn{"G-mean less " + drillTools + "'s", ahead})
-			better, worse := beyond(rows, ahead)
-			fmt.Fprintf(&b, " Better with copies than without: %s. Worse: %s.", better, worse)
+			b.WriteString(separated(rows, ahead, tools, "with copies than without"))
 		}
 		b.WriteString("\n\n| method | trials | accuracy | G-mean |")
 		for _, c := range columns {
@@ -175,18 +170,21 @@ func leadsOver(rows []drillRow, other func(method string) *drillRow) map[string]
 	return all
 }
 
-// beyond returns the methods whose interval lies above 0 and those whose interval lies below.
-func beyond(rows []drillRow, ahead map[string]lead) (above, below string) {
-	named := func(on func(lead) bool) string {
-		var methods []string
-		for _, r := range rows {
-			if l, ok := ahead[r.Method]; ok && on(l) {
-				methods = append(methods, r.Method)
-			}
+// separated says which methods so many tools show to be better, and which worse, than what they
+// are compared with: their interval is above or below 0.
+func separated(rows []drillRow, ahead map[string]lead, tools int, than string) string {
+	var better, worse []string
+	for _, r := range rows {
+		switch l, ok := ahead[r.Method]; {
+		case ok && l.over[0] > 0:
+			better = append(better, r.Method)
+		case ok && l.over[1] < 0:
+			worse = append(worse, r.Method)
 		}
-		return cmp.Or(strings.Join(methods, ", "), "none")
 	}
-	return named(func(l lead) bool { return l.over[0] > 0 }), named(func(l lead) bool { return l.over[1] < 0 })
+	named := func(methods []string) string { return cmp.Or(strings.Join(methods, ", "), "none") }
+	return fmt.Sprintf("\n\nAs far as %d tools show, better %s: %s. Worse: %s. The other %d do not separate.",
+		tools, than, named(better), named(worse), len(ahead)-len(better)-len(worse))
 }
 
 // drillRow is the mean of the cells of a method over its folds and trials, with the
