@@ -30,7 +30,7 @@ type studyCommand struct {
 	Full    bool          `help:"With --drill, fit dbn and ecs-dbn to as many rows as the paper had too, 19,712,414; they stay on disk, 1.1 GB in the folder of --out."`
 	Cutting time.Duration `default:"2443s" help:"With --drill, cutting time of all tools (default: 2443s, the paper's)."`
 	Methods []string      `placeholder:"NAME" help:"Methods to compare, with commas between them, see below (default: of your data ecs-dbn, dbn, logistic, random-forest and extra-trees; of --keel and --drill all others and not the last three)."`
-	Trials  int           `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 3; 1 with --drill; with --keel 10 of ecs-dbn and dbn)."`
+	Trials  int           `placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 3, but with --drill 1 where rows are parted at random or relative to a reference, and with --keel 10 of ecs-dbn and dbn)."`
 	Redo    []string      `placeholder:"NAME" help:"Methods whose cells, of all sets, are dropped and made again, after a change."`
 	Out     string        `default:"study" placeholder:"DIR" help:"Folder of cells.csv, one line for each set, method, trial and fold. Cells that it holds are not made again, so a study that was stopped goes on; another table, or other folds, need another folder (default: study)."`
 	Workers int           `default:"2" help:"Cells made at the same time. Never changes a cell but its seconds (default: 2)."`
@@ -139,7 +139,6 @@ func (f *studyCommand) Run(ctx context.Context, out cli.Output) error {
 		p.Sets, err = study.LoadKEEL(f.KEEL, f.Sets)
 	case f.Drill:
 		p.Sets, err = drill.Sets(ctx)
-		p.Trials = cmp.Or(f.Trials, 1)
 	case own:
 		var s *study.Set
 		s, heading, err = f.set(ctx, out, bar)

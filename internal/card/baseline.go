@@ -45,7 +45,7 @@ func (r *Report) NewBaseline(method string, v *classify.Validation) Baseline {
 // decisions of each on the same tools.
 func aheadOf(ours, theirs []score.Confusion) [2]score.Figure {
 	a, b := make([]score.Confusion, len(ours)), make([]score.Confusion, len(ours))
-	return bootstrap(len(ours), 1, func(drawn []int, out []float64) {
+	return score.Bootstrap(len(ours), 1, func(drawn []int, out []float64) {
 		for i, t := range drawn {
 			a[i], b[i] = ours[t], theirs[t]
 		}

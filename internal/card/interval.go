@@ -3,7 +3,6 @@ package card
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -24,43 +23,6 @@ type ToolInterval struct {
 	Recalls     [][2]score.Figure `json:"recalls,omitempty"` // of each class, if there are more than two
 }
 
-// bootstrapDraws is how often tools are drawn: the ends of an interval of 0.95 then
-// stand on the 50 lowest and the 50 highest values.
-const bootstrapDraws = 2000
-
-// bootstrap draws as many tools as there are, with replacement, 2,000 times, and
-// returns the 2.5 and the 97.5 percentile of each of n figures. Of stores the figures of
-// the tools drawn, indices below tools, in the slice that it is given. A draw that leaves
-// a figure undefined (NaN), such as a recall where no faulty window was drawn, is left out
-// of that figure's percentiles. Draws are the same in every call with as many tools.
-//
-// Source: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3.
-func bootstrap(tools, n int, of func(drawn []int, figures []float64)) [][2]score.Figure {
-	rng := rand.New(rand.NewPCG(1, 0x746f6f6c73)) // "tools"
-	drawn, figures := make([]int, tools), make([]float64, n)
-	values := make([][]float64, n)
-	for range bootstrapDraws {
-		for t := range drawn {
-			drawn[t] = rng.IntN(tools)
-		}
-		of(drawn, figures)
-		for i, v := range figures {
-			if v == v {
-				values[i] = append(values[i], v)
-			}
-		}
-	}
-	out := make([][2]score.Figure, n)
-	for i, v := range values {
-		out[i] = undefinedInterval()
-		if m := len(v); m > 0 {
-			slices.Sort(v)
-			out[i] = [2]score.Figure{score.Figure(v[m/40]), score.Figure(v[m-1-m/40])}
-		}
-	}
-	return out
-}
-
 func undefinedInterval() [2]score.Figure {
 	undefined := score.Figure(math.NaN())
 	return [2]score.Figure{undefined, undefined}
@@ -73,7 +35,7 @@ func overTools(figures []float64) [2]score.Figure {
 		return undefinedInterval()
 	}
 	values := make([]float64, len(figures))
-	return bootstrap(len(figures), 1, func(drawn []int, out []float64) {
+	return score.Bootstrap(len(figures), 1, func(drawn []int, out []float64) {
 		for i, t := range drawn {
 			values[i] = figures[t]
 		}
@@ -96,7 +58,7 @@ func IntervalOf(tools []score.Confusion) *ToolInterval {
 			}
 		}
 	}
-	all := bootstrap(len(tools), 3+k, func(drawn []int, figures []float64) {
+	all := score.Bootstrap(len(tools), 3+k, func(drawn []int, figures []float64) {
 		sum := score.NewConfusion(k)
 		for _, t := range drawn {
 			for truth, row := range tools[t] {
@@ -118,7 +80,7 @@ func IntervalOf(tools []score.Confusion) *ToolInterval {
 		return of
 	}
 	v := &ToolInterval{
-		Tools: len(tools), Draws: bootstrapDraws,
+		Tools: len(tools), Draws: score.BootstrapDraws,
 		GMean: known(all[0], slices.Min(homes)), Recall: known(all[1], homes[k-1]), Specificity: known(all[2], slices.Max(homes[:k-1])),
 	}
 	if k > 2 {

@@ -89,7 +89,7 @@ func fewTools(tools []classify.ViewGroup) bool {
 // lossInterval returns the interval of a loss over tools. A draw without rows of some class
 // is left out.
 func lossInterval(tools []classify.ViewGroup, k int) [2]score.Figure {
-	return bootstrap(len(tools), 1, func(drawn []int, figures []float64) {
+	return score.Bootstrap(len(tools), 1, func(drawn []int, figures []float64) {
 		figures[0] = 0
 		for class := range k {
 			sum, n := 0.0, 0.0

@@ -36,22 +36,37 @@ type Cell struct {
 	// Micros is µs of a processor to judge one test row; NaN in cells that were
 	// made before it was measured.
 	Micros float64
+	// Groups counts the decisions on the rows of each group, in the order in which groups
+	// begin in the test part; nil of rows without groups, and in cells that were made before
+	// it was counted.
+	Groups []score.Confusion
 }
 
 // columns of a file of cells.
 var columns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
-	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn", "us_per_row"}
+	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn", "us_per_row", "by_group"}
 
 // firstOptional is the index of the first column that a file of cells may lack.
 const firstOptional = 11
 
-// NewCell scores decisions on rows of classes y.
-func NewCell(k Key, y []int, a Answer) Cell {
+// NewCell scores decisions on rows of classes y, and of groups unless these are nil.
+func NewCell(k Key, y []int, groups []string, a Answer) Cell {
 	m := score.NewConfusion(2)
 	positive := make([]bool, len(y))
+	place := make(map[string]int) // of a group in byGroup
+	var byGroup []score.Confusion
 	for i, label := range y {
 		m.Add(label, a.Decision[i])
 		positive[i] = label == 1
+		if groups == nil {
+			continue
+		}
+		g, seen := place[groups[i]]
+		if !seen {
+			g = len(byGroup)
+			place[groups[i]], byGroup = g, append(byGroup, score.NewConfusion(2))
+		}
+		byGroup[g].Add(label, a.Decision[i])
 	}
 	s := m.Summary()
 	return Cell{
@@ -60,6 +75,7 @@ func NewCell(k Key, y []int, a Answer) Cell {
 		MCC: float64(s.MCC), BalancedAccuracy: float64(s.BalancedAccuracy),
 		TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0],
 		Micros: 1e6 * a.Judging / float64(len(y)),
+		Groups: byGroup,
 	}
 }
 
@@ -79,7 +95,11 @@ func (c Cell) line() string {
 	for _, n := range []int{c.TP, c.FN, c.FP, c.TN} {
 		fields = append(fields, strconv.Itoa(n))
 	}
-	fields = append(fields, number(c.Micros, 3))
+	var byGroup []string // tp/fn/fp/tn
+	for _, m := range c.Groups {
+		byGroup = append(byGroup, fmt.Sprintf("%d/%d/%d/%d", m[1][1], m[1][0], m[0][1], m[0][0]))
+	}
+	fields = append(fields, number(c.Micros, 3), strings.Join(byGroup, " "))
 	return strings.Join(fields, ",") + "\n"
 }
 
@@ -129,12 +149,27 @@ type cellLine struct {
 
 // cell returns the line's cell, and sets err if a field cannot be used.
 func (l *cellLine) cell() Cell {
-	return Cell{
+	c := Cell{
 		Key:      Key{strings.Clone(l.field(0)), strings.Clone(l.field(1)), l.whole(2, 1), l.whole(3, 1)},
 		Accuracy: l.number(4), GMean: l.number(5), AUC: l.number(6), Precision: l.number(7), Recall: l.number(8), F1: l.number(9), Seconds: l.number(10),
 		MCC: l.number(11), BalancedAccuracy: l.number(12), TP: l.whole(13, 0), FN: l.whole(14, 0), FP: l.whole(15, 0), TN: l.whole(16, 0),
 		Micros: l.number(17),
 	}
+	sum := [4]int{}
+	for _, text := range strings.Fields(l.field(18)) {
+		var n [4]int
+		if _, err := fmt.Sscanf(text, "%d/%d/%d/%d", &n[0], &n[1], &n[2], &n[3]); err != nil && l.err == nil || slices.Min(n[:]) < 0 {
+			l.err = fmt.Errorf("%s:%d: %s %q must be tp/fn/fp/tn, whole numbers from 0 on", l.name, l.n, columns[18], text)
+		}
+		for i := range sum {
+			sum[i] += n[i]
+		}
+		c.Groups = append(c.Groups, score.Confusion{{n[3], n[2]}, {n[1], n[0]}})
+	}
+	if total := [4]int{c.TP, c.FN, c.FP, c.TN}; c.Groups != nil && l.err == nil && sum != total {
+		l.err = fmt.Errorf("%s:%d: %s sums to %v, but tp, fn, fp and tn are %v", l.name, l.n, columns[18], sum, total)
+	}
+	return c
 }
 
 // field returns the text in column i, empty if the file lacks the column.

@@ -65,7 +65,7 @@ func (t *Task) settings() classify.Settings {
 	if t.Settings != nil {
 		return *t.Settings
 	}
-	return DefaultFor(len(t.Y), t.Groups != nil)
+	return DefaultFor(max(len(t.Y), t.AsMany), t.Groups != nil)
 }
 
 // Paper returns the settings that the paper states, and where it says nothing
@@ -168,7 +168,7 @@ func resampledFamily(name string, resample Resampler) family {
 			defer began.stop()
 			grouped := t.Groups != nil
 			t, scale := t.resampled(resample)
-			s := Unbalanced(DefaultFor(len(t.Y), grouped))
+			s := Unbalanced(DefaultFor(max(len(t.Y), t.AsMany), grouped))
 			prepared := began.seconds()
 			t.Test = scale.apply(t.Test)
 			scaling := began.seconds() - prepared

@@ -109,13 +109,18 @@ func (d Drill) scan(ctx context.Context, each func(row []float32, tool string, f
 
 const drillColumns = 14
 
-// Sets returns the rows three times: drill-random parts them 70 to 30 at random, as
+// Sets of which DrillPage shows intervals over tools.
+const drillTools, drillToolsGains = "drill-tools", "drill-tools-gains"
+
+// Sets returns the rows four times: drill-random parts them 70 to 30 at random, as
 // the paper does, so that readings a twenty-thousandth of a second apart are on both
 // sides, once; drill-tools holds out six of the 20 tools, then six others, then
-// the other eight; drill-tools-reference holds out the same tools, and its rows are
-// relative to the beginning of their tool, see relative.
+// the other eight; drill-tools-gains holds out the same tools, and trains on copies of the
+// others' rows too, see addCopies; drill-tools-reference holds out the same tools, and its
+// rows are relative to the beginning of their tool, see relative. To bear three trials,
+// drill-tools and drill-tools-gains train on few rows of a tool.
 func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
-	random := &Set{Name: "drill-random", Rare: "faulty", X: dbn.Matrix{Cols: drillColumns}}
+	random := &Set{Name: "drill-random", Rare: "faulty", X: dbn.Matrix{Cols: drillColumns}, Trials: 1}
 	var tools []string
 	err := d.withDefaults().scan(ctx, func(row []float32, tool string, faulty int) error {
 		random.X.Data = append(random.X.Data, row...)
@@ -128,7 +133,7 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 		return nil, err
 	}
 	byTool := *random
-	byTool.Name, byTool.Groups = "drill-tools", tools
+	byTool.Name, byTool.Groups = drillTools, tools
 	if random.Folds, err = thirds(random.Y, nil, 1, d.Seed); err != nil {
 		return nil, err
 	}
@@ -139,8 +144,15 @@ func (d Drill) Sets(ctx context.Context) ([]*Set, error) {
 	referenced.Name = "drill-tools-reference"
 	all := d.withDefaults()
 	referenced.X = relative(random.X, tools, int(float64(all.Rows)*referenceTime.Seconds()/all.Cutting.Seconds()))
-	return []*Set{random, &byTool, &referenced}, nil
+	byTool.Trials, byTool.Every, byTool.AsMany = 3, max(1, all.Rows/(20*trainedPerTool)), manyRows+1
+	gains := byTool
+	gains.Name, gains.Copies = drillToolsGains, 4
+	return []*Set{random, &byTool, &gains, &referenced}, nil
 }
+
+// trainedPerTool is about how many rows of a tool drill-tools trains on. With the copies
+// of drill-tools-gains these are more than manyRows, so both train networks as on many.
+const trainedPerTool = 1000
 
 // referenceTime is how long a tool is recorded before its rows can be judged
 // relative to its beginning: a tenth of its life, on average.
@@ -284,8 +296,8 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		}
 		k, truth := keys(set), pick(y, test)
 		made := []Cell{
-			NewCell(k[0], truth, f.decide(f.costs("kept"), f.whole)),
-			NewCell(k[1], truth, f.decide(classify.CostVector{0, 0}, f.network)),
+			NewCell(k[0], truth, nil, f.decide(f.costs("kept"), f.whole)),
+			NewCell(k[1], truth, nil, f.decide(classify.CostVector{0, 0}, f.network)),
 		}
 		if err := cells.add(slices.DeleteFunc(made, func(c Cell) bool { return cells.has[c.Key] })); err != nil {
 			return err

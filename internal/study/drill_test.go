@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // small is an experiment of some 3 s of cutting a tool; sessions go by whole seconds.
@@ -19,7 +20,7 @@ func TestDrillSets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random, byTool, referenced := sets[0], sets[1], sets[2]
+	random, byTool, gains, referenced := sets[0], sets[1], sets[2], sets[3]
 	if n := random.X.Rows; math.Abs(float64(n)-2000) > 500 || len(random.Y) != n || random.X.Cols != 14 || &random.X.Data[0] != &byTool.X.Data[0] {
 		t.Fatalf("%d×%d rows, %d labels", n, random.X.Cols, len(random.Y))
 	}
@@ -46,6 +47,10 @@ func TestDrillSets(t *testing.T) {
 		return slices.Equal(a.Train, b.Train) && slices.Equal(a.Test, b.Test)
 	}) || !slices.Equal(referenced.Groups, byTool.Groups) || slices.Equal(referenced.X.Data, byTool.X.Data) {
 		t.Error("drill-tools-reference is not drill-tools with other values")
+	}
+	if gains.Name != drillToolsGains || gains.Copies != 4 || byTool.Copies != 0 || gains.Trials != byTool.Trials || gains.Every != byTool.Every || gains.AsMany != byTool.AsMany ||
+		&gains.X.Data[0] != &byTool.X.Data[0] || !slices.Equal(gains.Folds[2].Test, byTool.Folds[2].Test) || gains.describe() == byTool.describe() {
+		t.Errorf("%+v\nis not drill-tools with copies\n%+v", gains, byTool)
 	}
 	home := make(map[string]int) // of a tool: the fold that holds it out
 	for f, fold := range byTool.Folds {
@@ -181,6 +186,48 @@ func TestDrillPage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
+}
+
+// Sets whose cells count by tool have intervals over tools instead of places; the set with gains is
+// compared with the one without, too.
+func TestDrillPageOverTools(t *testing.T) {
+	good, fair, bad := score.Confusion{{9, 1}, {1, 9}}, score.Confusion{{8, 2}, {2, 8}}, score.Confusion{{5, 5}, {5, 5}}
+	var cells []Cell
+	for trial := 1; trial <= 2; trial++ {
+		for fold := 1; fold <= 2; fold++ {
+			cells = append(cells, grouped(Control, trial, fold, fair, fair, fair), grouped("dbn", trial, fold, bad, bad, bad),
+				grouped("welm-w1", trial, fold, fair, good, bad), grouped("welm-w2", trial, fold, good, good, good))
+		}
+	}
+	for _, c := range slices.Clone(cells[:8]) { // of the first trial
+		c.Dataset = drillToolsGains
+		c.Groups = slices.Repeat([]score.Confusion{good}, 3)
+		c.TP, c.FN, c.FP, c.TN, c.GMean = 27, 3, 3, 27, 0.9
+		cells = append(cells, c)
+	}
+	page := DrillPage(cells)
+	for _, want := range []string{
+		"## drill-tools\n\n120 test rows, 60 of them faulty.\n\nAs far as 6 tools show, better than ECS-DBN: welm-w2. Worse: dbn. The other 1 do not separate.\n",
+		"| method | trials | accuracy | G-mean | G-mean less ECS-DBN's | AUC by ranks |",
+		"\n| welm-w2 | 2 | 0.0000 | 0.9000 (0.900–0.900) | +0.100 [+0.100, +0.100] | 0.0000 |",
+		"\n| ecs-dbn | 2 | 0.0000 | 0.8000 (0.800–0.800) | – | 0.0000 |",
+		"\n| dbn | 2 | 0.0000 | 0.5000 (0.500–0.500) | −0.300 [−0.300, −0.300] | 0.0000 |",
+		"\n| welm-w1 | 2 | 0.0000 | 0.7333 (0.733–0.733) | −0.067 [",
+		"As far as 6 tools show, better than ECS-DBN: none. Worse: none. The other 3 do not separate.\n\nAs far as 6 tools show, better with copies than without: dbn, ecs-dbn, welm-w1. Worse: none. The other 1 do not separate.\n",
+		"| G-mean less ECS-DBN's | G-mean less drill-tools's | AUC by ranks |",
+		"\n| dbn | 1 | 0.0000 | 0.9000 (0.900–0.900) | +0.000 [+0.000, +0.000] | +0.400 [+0.400, +0.400] | 0.0000 |",
+		"\n| ecs-dbn | 1 | 0.0000 | 0.9000 (0.900–0.900) | – | +0.100 [+0.100, +0.100] | 0.0000 |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "has place") {
+		t.Errorf("a place in\n%s", page)
+	}
+}
+
+func TestPaperDrillsAreOfMethods(t *testing.T) {
 	known := make(map[string]bool)
 	for _, m := range Methods() {
 		known[m.Name] = true

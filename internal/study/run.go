@@ -13,7 +13,7 @@ import (
 type Plan struct {
 	Sets    []*Set
 	Methods []string // empty: all
-	Trials  int      // of each method; 0: as many as it says itself
+	Trials  int      // of each method; 0: as many as the set says, or else the method
 	Dir     string   // of cells.csv, which is added to by one process at a time; it is made if it is not there
 	Redo    []string // methods whose cells, of all sets, are dropped and made again
 	Workers int      // cells made at the same time; never changes a cell but its seconds
@@ -32,7 +32,7 @@ type job struct {
 
 // effort is about how long a job takes compared with others.
 func (j *job) effort() float64 {
-	return j.family.effort * float64(len(j.set.Folds[j.fold].Train)*(8+j.set.X.Cols))
+	return j.family.effort * float64(len(j.set.trained(j.fold))*(1+j.set.Copies)*(8+j.set.X.Cols))
 }
 
 // Run makes the cells that are missing and returns all of the study. It makes
@@ -98,7 +98,7 @@ func (p Plan) jobs(picked []family, wanted map[string]bool, has map[Key]bool) []
 					missing := false
 					for _, m := range picked[f].methods {
 						var k Key
-						if want := (Key{s.Name, m.Name, trial + 1, fold + 1}); wanted[m.Name] && trial < cmp.Or(p.Trials, m.Trials) && !has[want] {
+						if want := (Key{s.Name, m.Name, trial + 1, fold + 1}); wanted[m.Name] && trial < cmp.Or(p.Trials, j.set.Trials, m.Trials) && !has[want] {
 							k, missing = want, true
 						}
 						j.keys = append(j.keys, k)
@@ -170,11 +170,16 @@ func (j *job) do(ctx context.Context) ([]Cell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s, trial %d, fold %d: %w", j.set.Name, j.family.methods[0].Name, j.trial+1, j.fold+1, err)
 	}
-	y := pick(j.set.Y, j.set.Folds[j.fold].Test)
+	test := j.set.Folds[j.fold].Test
+	y := pick(j.set.Y, test)
+	var groups []string
+	if j.set.Groups != nil {
+		groups = pick(j.set.Groups, test)
+	}
 	var cells []Cell
 	for i, k := range j.keys {
 		if k != (Key{}) {
-			cells = append(cells, NewCell(k, y, answers[i]))
+			cells = append(cells, NewCell(k, y, groups, answers[i]))
 		}
 	}
 	return cells, nil

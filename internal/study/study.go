@@ -38,6 +38,17 @@ type Set struct {
 	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
 	Folds  []classify.Fold
 
+	// Every is of how many rows of a group in the training part of a fold one, the first, is
+	// trained on; 0: all are.
+	Every int
+	// Copies is how many copies of the rows to train on, of groups with other gains, are trained
+	// on too; see addCopies.
+	Copies int
+	// AsMany says that networks are trained as on so many rows at least, see DefaultFor.
+	AsMany int
+	// Trials is how many there are of each method; 0: as many as the method says.
+	Trials int
+
 	// Kind is what a group is, such as "tool"; empty if that is not known.
 	Kind string
 	// Ordered says that the rows of each group are in the order of time, so that columns
@@ -69,6 +80,7 @@ type Task struct {
 	Test   dbn.Matrix
 	Seed   uint64 // of all that is drawn at random
 
+	AsMany   int                // see Set
 	Ordered  bool               // see Set
 	Wear     []float64          // see Set
 	Settings *classify.Settings // see Set
@@ -140,9 +152,9 @@ func families() []family {
 
 // Task returns the task that fold f of the set is for methods drawing from seed.
 func (s *Set) Task(f int, seed uint64) Task {
-	fold := s.Folds[f]
-	t := Task{X: rowsOf(s.X, fold.Train), Test: rowsOf(s.X, fold.Test), Seed: seed, Ordered: s.Ordered, Settings: s.Settings}
-	for _, i := range fold.Train {
+	train := s.trained(f)
+	t := Task{X: rowsOf(s.X, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany, Ordered: s.Ordered, Settings: s.Settings}
+	for _, i := range train {
 		t.Y = append(t.Y, s.Y[i])
 		if s.Groups != nil {
 			t.Groups = append(t.Groups, s.Groups[i])
@@ -151,7 +163,23 @@ func (s *Set) Task(f int, seed uint64) Task {
 			t.Wear = append(t.Wear, s.Wear[i])
 		}
 	}
+	if s.Copies > 0 {
+		t.addCopies(s.Copies, newRand(seedOf("gains", seed)))
+	}
 	return t
+}
+
+// trained returns the rows that fold f trains on.
+func (s *Set) trained(f int) []int {
+	if s.Every == 0 {
+		return s.Folds[f].Train
+	}
+	seen := make(map[string]int) // rows of a group
+	return slices.DeleteFunc(slices.Clone(s.Folds[f].Train), func(i int) bool {
+		n := seen[s.Groups[i]]
+		seen[s.Groups[i]]++
+		return n%s.Every != 0
+	})
 }
 
 // TaskOf returns the task that fold f of the set is in the given trial; both count
@@ -197,7 +225,7 @@ func (s *Set) Check() error {
 	}
 	for f, fold := range s.Folds {
 		var n [2]int
-		for _, i := range fold.Train {
+		for _, i := range s.trained(f) {
 			n[s.Y[i]]++
 		}
 		if n[0] < 2 || n[1] < 2 {
@@ -226,6 +254,9 @@ func (s *Set) describe() string {
 	by := "row"
 	if s.Groups != nil {
 		by = "group"
+	}
+	if s.Every > 0 || s.Copies > 0 || s.AsMany > 0 {
+		fmt.Fprintf(h, "every %d, %d copies, as %d", s.Every, s.Copies, s.AsMany)
 	}
 	if s.Settings != nil {
 		fmt.Fprintf(h, "%+v %t %v", *s.Settings, s.Ordered, s.Wear)

@@ -129,6 +129,7 @@ func runDrill(ctx context.Context, set, rows string, names []string, out io.Writ
 		}
 		for _, s := range all {
 			if s.Name == set {
+				s.Every = 0 // all rows that are kept
 				sets = append(sets, s.Thin(keep))
 			}
 		}
