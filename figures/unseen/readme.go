@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flank-tcm/flank/figures/bootstrap"
 	"github.com/flank-tcm/flank/internal/baseline"
 )
 
@@ -31,7 +32,7 @@ func (p *page) readme() string {
 		if r == nil {
 			return "–"
 		}
-		return signed(r.ahead) + " (" + leadText(r.lead) + ")"
+		return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
 	}
 	fmt.Fprintf(&b, `
 ECS-DBN is worth it with few labels, further tools that were recorded without any, and no single feature that follows the wear: on the simulated drills
