@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
+.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
 
 all: fmt lint test ## format, lint and test
 
@@ -458,6 +458,11 @@ unseen-simple: ## the cells of simpler methods, and the page: two minutes
 # The page alone, and the table of README.md, of the cells that are there.
 unseen-page: ## the page alone
 	$(GO) run ./figures/unseen page
+
+# What each part of the ECS-DBN adds on turning tools never seen, with two and three classes: docs/figures/parts.md,
+# of the cells in figures/parts, which are measured if they are not there: six minutes.
+parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
+	$(GO) run ./figures/parts --data "$(DATA)"
 
 # One sensor that reads wrong on turning tools never seen, with and without a guard: docs/figures/robust.md and
 # the table of README.md.

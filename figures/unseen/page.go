@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/flank-tcm/flank/figures/bootstrap"
 )
 
 // page writes docs/figures/unseen.md of cells alone.
@@ -19,8 +21,8 @@ type page struct {
 type result struct {
 	*tally
 	figures
-	own, lead interval // of the G-mean, and of Flank's lead over it
-	ahead     float64  // Flank's lead, NaN for Flank itself
+	own, lead bootstrap.Interval // of the G-mean, and of Flank's lead over it
+	ahead     float64            // Flank's lead, NaN for Flank itself
 }
 
 // results returns all methods of a data set and protocol, the best first.
@@ -44,7 +46,7 @@ func (p *page) results(data, protocol string) []*result {
 	}
 	var rs []*result
 	for _, t := range ts {
-		r := &result{tally: t, figures: t.figures(nil, false), ahead: math.NaN(), lead: interval{math.NaN(), math.NaN()}}
+		r := &result{tally: t, figures: t.figures(nil, false), ahead: math.NaN(), lead: bootstrap.None}
 		if r.Units == 0 {
 			continue
 		}
@@ -166,7 +168,7 @@ func (p *page) goals() {
 	} else {
 		best := peers[0]
 		line(ahead, !slices.ContainsFunc(peers, func(r *result) bool { return !(r.lead.Low > 0) }), true,
-			fmt.Sprintf("%s over the best, %s, %s (%s)", signed(best.ahead), best.method, best.variant, leadText(best.lead)))
+			fmt.Sprintf("%s over the best, %s, %s (%s)", bootstrap.Signed(best.ahead), best.method, best.variant, best.lead.Signed()))
 	}
 	for n, word := range []string{"one labelled worn tool", "two", "three"} {
 		goal := []float64{0.955, 0.965, 0.97}[n]
@@ -236,7 +238,7 @@ func (p *page) protocol(data, protocol, title, text string) {
 			name = "**Flank**"
 		}
 		median, worst := r.spread()
-		p.row("| %s | %s | %.3f | %s | %s | %s | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, median, worst, r.own, r.Recall, r.Specificity, three(r.auc()), signed(r.ahead), leadText(r.lead))
+		p.row("| %s | %s | %.3f | %s | %s | %s | %.3f | %.3f | %s | %s | %s |", name, r.variant, r.GMean, median, worst, r.own, r.Recall, r.Specificity, three(r.auc()), bootstrap.Signed(r.ahead), r.lead.Signed())
 	}
 	n := rs[0].Units
 	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
@@ -454,32 +456,16 @@ A line of ` + "`cells.csv`, `simple.csv` and `peers.csv` in `docs/figures/unseen
 `)
 }
 
-func (i interval) String() string {
-	if i.Low != i.Low {
-		return "–"
-	}
-	return fmt.Sprintf("%.3f–%.3f", i.Low, i.High)
-}
-
 // bounds returns an interval in brackets, nothing if there is none.
-func bounds(i interval) string {
+func bounds(i bootstrap.Interval) string {
 	if i.Low != i.Low {
 		return ""
 	}
 	return fmt.Sprintf(" (%s to %s)", three(i.Low), three(i.High))
 }
 
-func leadText(i interval) string {
-	if i.Low != i.Low {
-		return "–"
-	}
-	return signed(i.Low) + " to " + signed(i.High)
-}
-
 func three(v float64) string { return dash(v, "%.3f") }
 func one(v float64) string   { return dash(v, "%.1f") }
-
-func signed(v float64) string { return strings.Replace(dash(v, "%+.3f"), "-0.000", "+0.000", 1) }
 
 func dash(v float64, format string) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flank-tcm/flank/figures/bootstrap"
 	"github.com/flank-tcm/flank/internal/baseline"
 )
 
@@ -31,7 +32,7 @@ func (p *page) readme() string {
 		if r == nil {
 			return "–"
 		}
-		return signed(r.ahead) + " (" + leadText(r.lead) + ")"
+		return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
 	}
 	fmt.Fprintf(&b, `
 With one labelled tool and others that were recorded without labels, ECS-DBN is ahead of logistic regression by %s on turning if the tools that are judged were

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/flank-tcm/flank/figures/bootstrap"
 )
 
 // tally is the cells of one method and variant on one data set by one protocol.
@@ -103,7 +105,7 @@ func (t *tally) figures(times []float64, judged bool) figures {
 		f.Least = min(f.Least, g)
 	}
 	n := float64(f.Units)
-	f.Median = quantile(gs, 0.5)
+	f.Median = bootstrap.Quantile(gs, 0.5)
 	f.GMean, f.Recall, f.Specificity = f.GMean/n, f.Recall/n, f.Specificity/n
 	return f
 }
@@ -119,67 +121,39 @@ func (t *tally) auc() float64 {
 
 // aucBounds returns where the mean of auc lies if splits are drawn with replacement,
 // which are tools where one is left out at a time; NaN with fewer than five.
-func (t *tally) aucBounds() interval {
-	if len(t.aucs) < fewTools {
-		return interval{math.NaN(), math.NaN()}
+func (t *tally) aucBounds() bootstrap.Interval {
+	if len(t.aucs) < bootstrap.Few {
+		return bootstrap.None
 	}
-	rng := rand.New(rand.NewPCG(drawSeed, 0x617563))
-	means := make([]float64, draws)
+	rng := rand.New(rand.NewPCG(bootstrap.Seed, 0x617563))
+	means := make([]float64, bootstrap.Draws)
 	for i := range means {
 		for range t.aucs {
 			means[i] += t.aucs[rng.IntN(len(t.aucs))] / float64(len(t.aucs))
 		}
 	}
-	return percentiles(means)
+	return bootstrap.Percentiles(means)
 }
 
-const (
-	draws    = 2000
-	fewTools = 5 // below that an interval says nothing
-	drawSeed = 1
-)
-
-// interval is where 95 of 100 draws lie; NaN if there is none.
-type interval struct{ Low, High float64 }
-
-// bootstrapTools draws the tools of two tallies with replacement, whole tools with all
-// their windows, and returns where the mean G-mean of the first lies, and its lead over
-// the second, which may be nil. Splits overlap, windows of a tool are near
-// copies, but tools are independent. Both tallies must be of the same data set and
+// bootstrapTools returns where the mean G-mean of a tally lies if tools are drawn, and its lead over
+// another, which may be nil, see [bootstrap.Tools]. Both tallies must be of the same data set and
 // protocol; tools that one of them lacks are not drawn.
-//
-// Source: B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3
-// (percentile intervals), with tools as the units that are drawn.
-func bootstrapTools(a, b *tally) (own, lead interval) {
-	none := interval{math.NaN(), math.NaN()}
+func bootstrapTools(a, b *tally) (own, lead bootstrap.Interval) {
 	tools := slices.Clone(a.tools)
 	if b != nil {
 		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(b.tools, name) })
 	}
-	if len(tools) < fewTools {
-		return none, none
-	}
-	slices.Sort(tools) // so that the order of cells does not matter
-	rng := rand.New(rand.NewPCG(drawSeed, 0x746f6f6c73))
-	var owns, leads []float64
-	for range draws {
-		times := make(map[string]float64)
-		for range tools {
-			times[tools[rng.IntN(len(tools))]]++
-		}
+	drawn := bootstrap.Tools(tools, 2, func(times map[string]float64) []float64 {
 		g := a.figures(a.times(times), false)
-		if g.Units == 0 {
-			continue // only healthy tools were drawn
+		switch {
+		case g.Units == 0:
+			return nil // only healthy tools were drawn
+		case b == nil:
+			return []float64{g.GMean, math.NaN()}
 		}
-		owns = append(owns, g.GMean)
-		if b != nil {
-			leads = append(leads, g.GMean-b.figures(b.times(times), false).GMean)
-		}
-	}
-	if b == nil {
-		return percentiles(owns), none
-	}
-	return percentiles(owns), percentiles(leads)
+		return []float64{g.GMean, g.GMean - b.figures(b.times(times), false).GMean}
+	})
+	return drawn[0], drawn[1]
 }
 
 // times returns how often each of t's tools was drawn.
@@ -189,21 +163,4 @@ func (t *tally) times(drawn map[string]float64) []float64 {
 		out[k] = drawn[name]
 	}
 	return out
-}
-
-// percentiles returns the 2.5 and the 97.5 % quantile of x, which it sorts.
-func percentiles(x []float64) interval {
-	return interval{quantile(x, 0.025), quantile(x, 0.975)}
-}
-
-// quantile returns the p quantile of x, which it sorts; NaN of nothing.
-func quantile(x []float64, p float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(x)
-	i := p * float64(len(x)-1)
-	low := int(i)
-	high := min(low+1, len(x)-1)
-	return x[low] + (i-float64(low))*(x[high]-x[low])
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/flank-tcm/flank/figures/bootstrap"
 	"github.com/flank-tcm/flank/pkg/stability"
 )
 
@@ -37,7 +38,7 @@ func TestBootstrap(t *testing.T) {
 	if want := math.Sqrt(0.4) - 1; math.Abs(lead.Low-want) > 1e-12 || lead.High != 0 {
 		t.Errorf("lead %v, want %v to 0", lead, want)
 	}
-	if _, lead := bootstrapTools(one, toy("the same", 1)); lead != (interval{}) {
+	if _, lead := bootstrapTools(one, toy("the same", 1)); lead != (bootstrap.Interval{}) {
 		t.Errorf("lead over an equal %v: draws are not paired", lead)
 	}
 	again, _ := bootstrapTools(one, nil)
@@ -62,7 +63,7 @@ func TestAUCBounds(t *testing.T) {
 func TestFewToolsHaveNoInterval(t *testing.T) {
 	s := toy("one", 1)
 	few := &tally{}
-	for k := range fewTools - 1 {
+	for k := range bootstrap.Few - 1 {
 		few.add(cell{Unit: "u", Tool: s.tools[k], counts: s.counts[0][k]})
 	}
 	if own, _ := bootstrapTools(few, nil); own.Low == own.Low {
@@ -90,21 +91,6 @@ func TestTallies(t *testing.T) {
 	}
 	if a := ts[0].auc(); a != 0.75 {
 		t.Errorf("AUC %v", a)
-	}
-}
-
-// A median is the middle one, or the mean of the two in the middle.
-func TestQuantile(t *testing.T) {
-	for _, tc := range []struct {
-		x       []float64
-		p, want float64
-	}{{[]float64{3, 1, 2}, 0.5, 2}, {[]float64{4, 1, 3, 2}, 0.5, 2.5}, {[]float64{7}, 0.975, 7}, {[]float64{0, 1, 2, 3, 4}, 0.025, 0.1}} {
-		if got := quantile(tc.x, tc.p); math.Abs(got-tc.want) > 1e-12 {
-			t.Errorf("%v quantile %v of %v, want %v", tc.p, got, tc.x, tc.want)
-		}
-	}
-	if got := quantile(nil, 0.5); got == got {
-		t.Errorf("quantile of nothing %v", got)
 	}
 }
 

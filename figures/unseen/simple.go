@@ -14,7 +14,6 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -88,34 +87,9 @@ func rowsOf(rows *table.Table, tools []string) []int {
 	return out
 }
 
-// taskOf returns what simple methods learn from and judge in a split: rows relative to the reference
-// in the mode that `trainer fit` keeps to in doubt, as the tools that are learnt from teach it.
+// taskOf returns what simple methods learn from and judge in a split.
 func taskOf(p split, rows *table.Table, all *classify.Table) (baseline.Task, error) {
-	labelled, bare := rowsOf(rows, p.Train), rowsOf(rows, p.Unlabelled)
-	seen := slices.Concat(labelled, bare)
-	slices.Sort(seen)
-	x := all.X
-	if len(all.Views) > 0 {
-		x, _ = all.Views[0].Rows(seen, nil)
-	}
-	part := func(some []int) dbn.Matrix { return classify.Part(x, some).(dbn.Matrix) }
-	t := baseline.Task{X: part(labelled), Test: part(rowsOf(rows, p.Test)), Ordered: all.Ordered, Seed: 1, Workers: 1}
-	for _, i := range labelled {
-		t.Y, t.Groups = append(t.Y, all.Y[i]), append(t.Groups, rows.Tool[i])
-		if all.Wear != nil {
-			t.Wear = append(t.Wear, all.Wear[i])
-		}
-	}
-	if len(bare) > 0 {
-		t.Unlabelled.X = part(bare)
-	}
-	for _, i := range bare {
-		t.Unlabelled.Groups, t.Unlabelled.After = append(t.Unlabelled.Groups, rows.Tool[i]), append(t.Unlabelled.After, len(labelled))
-	}
-	ended := func(tool string) bool { return slices.Contains(p.Unlabelled, tool) || all.Ended(tool) }
-	var err error
-	t.Weights, err = (&classify.Table{X: t.X, Y: t.Y, Groups: t.Groups, Ordered: t.Ordered, Ended: ended, Unlabelled: t.Unlabelled}).Weigh(classify.Settings{})
-	return t, err
+	return baseline.NewTask(all, rowsOf(rows, p.Train), rowsOf(rows, p.Unlabelled), rowsOf(rows, p.Test))
 }
 
 // cells returns a cell for each tool of a split that a method has judged.
