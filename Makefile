@@ -464,10 +464,11 @@ unseen-page: ## the page alone
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
 	$(GO) run ./figures/parts --data "$(DATA)"
 
-# One sensor that reads wrong on turning tools never seen, with and without a guard: docs/figures/robust.md and
-# the table of README.md.
-robust: ## if one sensor reads wrong: docs/figures/robust.md (three minutes)
-	$(GO) run ./figures/robust --data "$(DATA)"
+# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
+# a table of README.md.
+robust: ## if one sensor reads wrong: docs/figures/robust.md (minutes)
+	$(GO) run ./figures/unseen tables --data "$(DATA)"
+	$(GO) run ./figures/unseen robust
 
 peers/unseen/.venv/ready: peers/unseen/requirements.lock
 	$(PYTHON) -m venv peers/unseen/.venv

@@ -4,12 +4,13 @@
 //	unseen tables --data FOLDER --tables FOLDER
 //	unseen flank --tables FOLDER --cells docs/figures/unseen
 //	unseen simple --tables FOLDER --cells docs/figures/unseen
+//	unseen robust --tables FOLDER --out docs/figures/unseen.md --readme README.md
 //	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md --readme README.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
 // and peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the
-// simple methods that `trainer fit` compares it with; the fourth writes the page and the table
-// of README.md, of the committed cells alone. `make unseen` calls them.
+// simple methods that `trainer fit` compares it with. The fourth makes sensors read wrong: it writes robust.md next to the page and a table
+// of README.md. The last writes the page and the other table, of the committed cells alone. `make unseen` calls them.
 package main
 
 import (
@@ -38,7 +39,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say tables, flank, simple or page")
+		return errors.New("say tables, flank, simple, robust or page")
 	}
 	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -62,6 +63,15 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		}
 		defer log.file.Close()
 		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
+	case "robust":
+		turning, rest, err := robust(ctx, *tables, stderr)
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest))); err != nil || *readme == "" {
+			return err
+		}
+		return document.Replace(*readme, "robust", robustTable("the turning tools", turning[0], turning[2]))
 	case "simple":
 		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
 	case "page":
@@ -77,7 +87,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	case "tables":
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
-	return fmt.Errorf("%q: say tables, flank, simple or page", args[0])
+	return fmt.Errorf("%q: say tables, flank, simple, robust or page", args[0])
 }
 
 // list returns the parts of a comma list, none of an empty one.

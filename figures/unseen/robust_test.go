@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,15 +9,15 @@ import (
 )
 
 // Both tables have a row for each kind of fault, and the page each trial that misses an alarm.
-func TestPage(t *testing.T) {
+func TestRobustPage(t *testing.T) {
 	off := &card.Robustness{Tools: 9, Worn: 5, Clean: card.Effect{GMean: 0.98}, Kinds: []card.FaultSummary{{Kind: "is missing", Trials: 3, Worst: 0, Mean: 0.5, Missed: 4, Of: 15, WorstIf: "F is missing"}},
 		Trials: []card.Trial{{Fault: card.Fault{Kind: card.Missing, Sensors: []string{"F"}}, Effect: card.Effect{Missed: 4}, MissedTools: []string{"1", "3"}}, {Fault: card.Fault{Kind: card.Missing, Sensors: []string{"G"}}}}}
 	vote := *off
 	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15}}, nil
 	all := [3]*card.Robustness{off, &vote, &vote}
 	for text, wants := range map[string][]string{
-		table(off, &vote): {"| as it should be | 0.980 | 0 of 5 | 0.980 | 0 of 5 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0.970, 0.980 | 0 of 15 |\n"},
-		page(all):         {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n"},
+		robustTable("the turning tools", off, &vote): {"| as it should be | 0.980 | 0 of 5 | 0.980 | 0 of 5 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0.970, 0.980 | 0 of 15 |\n"},
+		robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}):         {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n", "## Drills\n\n5 of 9 tools get worn. There is no guard"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(text, want) {
@@ -28,7 +25,7 @@ func TestPage(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(page(all), "| G is missing") {
+	if strings.Contains(robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}), "| G is missing") {
 		t.Error("a trial that misses nothing is listed")
 	}
 }
@@ -56,16 +53,5 @@ func TestReadmeHasThePagesFigures(t *testing.T) {
 		if !strings.Contains(string(made), " | "+worst+" | "+mean+" | "+cells[2]+" | ") || !strings.Contains(string(made), " | "+guarded+" | ") {
 			t.Errorf("%q is not on the page", row)
 		}
-	}
-}
-
-func TestBadFlags(t *testing.T) {
-	t.Setenv("FLANK_DATA", "")
-	var stderr bytes.Buffer
-	if err := run(context.Background(), nil, &stderr); err == nil || !strings.Contains(err.Error(), "--data") {
-		t.Error(err)
-	}
-	if err := run(context.Background(), []string{"--data", t.TempDir(), "--layout", "../../examples/turning/layout.yaml", "--out", filepath.Join(t.TempDir(), "x")}, &stderr); err == nil || !strings.Contains(err.Error(), "turning_wear_dev.csv") {
-		t.Error(err)
 	}
 }
