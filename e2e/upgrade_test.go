@@ -40,6 +40,8 @@ func newFleet(t *testing.T, machines, perTool int, speed float64) *fleet {
 	t.Helper()
 	old := oldPrograms(t)
 	f := &fleet{old: old, plant: newPlant(t, 4, tools, perTool, speed), results: map[string]map[string]string{}, order: map[string][]event.Result{}, alerts: map[string]string{}}
+	// The older release counts no unknown window for an alarm, so none is unknown here.
+	write(t, f.dir, "train.yaml", "layout: layout.yaml\nnetwork: {hidden: [6], pretrain: {epochs: 5}, fine_tune: {epochs: 30}}\nunknown: {error_rate: 0, novelty: 0}\nevaluate: {by_tool: \"off\", random_split: false}\n")
 	startFrom(t, old, "trainer", "fit", "--quiet", "--config", f.file("train.yaml"), "--data", f.file("history.csv"), "--model", f.file("m.flank")).wait(t)
 	for i := range machines {
 		name := fmt.Sprintf("acme/spore/bay2/line1/lathe%d", i)
