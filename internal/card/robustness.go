@@ -90,7 +90,10 @@ type Robustness struct {
 	Note   string `json:"note,omitempty"`   // why nothing was measured; then there is nothing else
 	Remedy string `json:"remedy,omitempty"` // what to do to have it measured
 
-	Guarded bool `json:"guarded,omitempty"` // a guard bounds the network of the model
+	Guarded bool `json:"guarded,omitempty"` // a guard bounds every network that judges here
+
+	// Unguarded says why some network that judges here has no guard; empty: all have one, or none was asked for.
+	Unguarded string `json:"unguarded,omitempty"`
 
 	Tools int `json:"tools"`
 	Worn  int `json:"worn"` // tools that get worn
@@ -322,9 +325,12 @@ func (e *Evidence) robustness() Reason {
 	}
 	r.Because += fmt.Sprintf("; %d of %s %s an alarm or a tenth of the G-mean, and the mean is %s", len(broken), count(n, "trial with one sensor wrong", "trials with one sensor wrong"), lose, Figure(b.Mean))
 	sensor := worst.Sensors[0]
-	guard := "train with `guard: vote`, which bounds what one sensor can do; "
-	if b.Guarded {
-		guard = ""
+	guard := ""
+	switch {
+	case b.Unguarded != "":
+		guard = "networks that judge the tools held out have no guard to bound what one sensor can do: " + b.Unguarded + "; "
+	case !b.Guarded:
+		guard = "train with a guard (`guard: vote-and-gains`, three labelled worn tools or more), which bounds what one sensor can do; "
 	}
 	r.Do = guard + fmt.Sprintf("check mounting, cable and calibration of %s whenever the machine is serviced, and watch it on the page; record tools with a second sensor that follows wear, or see with `exclude` in train.yaml whether a model without %s does as well", sensor, sensor)
 	return r

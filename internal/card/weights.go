@@ -39,8 +39,17 @@ func (r *Report) guard() string {
 		names[i] = s.Name
 	}
 	s := fmt.Sprintf("a guard of %d experts bounds the network, of the sensors %s", len(g.Experts), Listed(names))
-	if g.StepsOff != "" {
+	var steps []string
+	for _, of := range g.Sensors {
+		if of.Step > 0 {
+			steps = append(steps, fmt.Sprintf("%s ×%.2f", of.Name, of.Step))
+		}
+	}
+	switch {
+	case g.StepsOff != "":
 		s += "; no step in the gain of one is taken out: " + g.StepsOff
+	case steps != nil:
+		s += "; a step in the gain of one is taken out if it is at least " + Listed(steps)
 	}
 	return s
 }

@@ -135,11 +135,11 @@ func TestSensorsOfAGuard(t *testing.T) {
 		"one disagrees now and then": {slices.Concat(slices.Repeat([]byFeatures{one(0, true), one(0, false)}, 40), slices.Repeat([]byFeatures{one(0, false)}, 8)), nil},
 		"one disagrees, and agrees again": {slices.Concat(slices.Repeat([]byFeatures{one(0, true)}, 9), slices.Repeat([]byFeatures{one(0, false)}, 70)), []string{
 			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it disagrees with the other sensors since 02:00:00, the verdict leans on those: check its mounting, cable and amplifier; tool verdict on 5 channels",
-			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; advisory of 02:00:00 is over",
+			"68 cleared  info []: drill: SENSOR ch2 normal again; advisory of 02:00:00 is over",
 		}},
 		"a gain has stepped, and a new tool comes": {slices.Concat(slices.Repeat([]byFeatures{reads(1.5)}, 9), slices.Repeat([]byFeatures{reads(1)}, 70)), []string{
-			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it reads 1.5 times what it did before 02:00:00, and no other sensor has changed; the verdict does not count that: check its mounting, cable and amplifier; tool verdict on 5 channels",
-			"68 cleared  info []: drill: SENSOR ch2 agrees with the other sensors again; advisory of 02:00:00 is over",
+			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it reads 1.5 times what it did at the beginning of this tool, since 02:00:00 at the latest, and no other sensor has changed; the verdict does not count that: check its mounting, cable and amplifier; tool verdict on 5 channels",
+			"68 cleared  info []: drill: SENSOR ch2 normal again; advisory of 02:00:00 is over",
 		}},
 		"one of two channels is dead": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5)), []string{
 			"4 raised failure warning [ch1 ch3]: drill: SENSOR F Failure: flatline of channels ch1, ch3; tool verdict on 3 channels",

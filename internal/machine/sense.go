@@ -256,7 +256,7 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	name = event.ShortName(m.Machine) + ": " + name
 	switch {
 	case a.State == event.Cleared && q == 0:
-		a.Text = fmt.Sprintf("%s agrees with the other sensors again; advisory of %s is over", name, statement.Clock(a.Since))
+		a.Text = fmt.Sprintf("%s normal again; advisory of %s is over", name, statement.Clock(a.Since))
 		return
 	case a.State == event.Cleared:
 		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
@@ -278,7 +278,7 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	switch {
 	case q != 0:
 	case s.stepped():
-		what = fmt.Sprintf("it reads %.2g times what it did before %s, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check
+		what = fmt.Sprintf("it reads %.2g times what it did at the beginning of this tool, since %s at the latest, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check
 	default:
 		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those" + check
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
@@ -17,6 +18,9 @@ func LoadConfig(path string) (Config, error) {
 	c := DefaultConfig()
 	if err := config.Load(path, &c); err != nil {
 		return Config{}, err
+	}
+	if c.Guard == "" { // which means the default elsewhere
+		return Config{}, config.Locate(path, keyError("guard", "it is empty: choose %s, %s or %s, or leave it out", classify.GuardVoteAndGains, classify.GuardVote, classify.GuardOff))
 	}
 	lines := config.Lines(path)
 	_, c.Window.Said = lines["window.length"]

@@ -133,6 +133,16 @@ func DefaultConfig() Config {
 
 func (c *Config) spec() window.Spec { return window.Spec{Length: c.Window.Length, Hop: c.Window.Hop} }
 
+// guard returns the guard. Where windows overlap, a step in a gain comes little by little, and is not looked for.
+func (c *Config) guard() classify.Guard {
+	if c.Guard == classify.GuardVoteAndGains && c.overlaps() {
+		return classify.GuardVote
+	}
+	return c.Guard
+}
+
+func (c *Config) overlaps() bool { return c.Window.Hop > 0 && c.Window.Hop < c.Window.Length }
+
 // Settings returns the classifier's settings.
 func (c *Config) Settings(workers int) classify.Settings {
 	n := c.Network
@@ -143,7 +153,7 @@ func (c *Config) Settings(workers int) classify.Settings {
 		Balance:      n.FineTune.Balance,
 		EarlyStop:    n.FineTune.EarlyStopping,
 		Stability:    c.Stability,
-		Guard:        c.Guard,
+		Guard:        c.guard(),
 		Transductive: c.Evaluate.Transductive,
 		Costs:        c.Costs,
 		Seed:         c.Seed,

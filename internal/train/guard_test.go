@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -248,5 +250,48 @@ func TestStepOfAGain(t *testing.T) {
 		if alone := judge.Judge(w, new(model.Reference), nil); slices.Max(alone.Gains) != 1 {
 			t.Errorf("window %d alone: %v", n, alone.Gains)
 		}
+	}
+}
+
+// Of three worn tools each network that judges one held out has two to learn from, and no guard; the report says so.
+func TestGuardOfThreeWornTools(t *testing.T) {
+	j := guardedJob(t)
+	j.Config.Label.VBMaxUM = 395
+	m, r, err := Run(t.Context(), j)
+	if err != nil || m.Classifier.Guard() == nil {
+		t.Fatal(err)
+	}
+	if r.Robustness.Guarded || !strings.Contains(r.Robustness.Unguarded, "it takes 3") {
+		t.Errorf("guarded %t, %q", r.Robustness.Guarded, r.Robustness.Unguarded)
+	}
+	if text := r.Summary(); !strings.Contains(text, "have no guard to bound what one sensor can do: 2 of the tools have worn windows with a label, and it takes 3; ") {
+		t.Error(text)
+	}
+}
+
+// Steps of gains are not looked for where windows overlap.
+func TestGuardOfOverlappingWindows(t *testing.T) {
+	c := DefaultConfig()
+	if s := c.Settings(1); s.Guard != classify.GuardVoteAndGains {
+		t.Errorf("by default %q", s.Guard)
+	}
+	c.Window.Hop = c.Window.Length / 2
+	if s := c.Settings(1); s.Guard != classify.GuardVote {
+		t.Errorf("with windows that overlap %q", s.Guard)
+	}
+	c.Guard = classify.GuardOff
+	if s := c.Settings(1); s.Guard != classify.GuardOff {
+		t.Errorf("switched off %q", s.Guard)
+	}
+}
+
+// An empty guard would be one that is off, in silence.
+func TestEmptyGuard(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "train.yaml")
+	if err := os.WriteFile(file, []byte("seed: 3\nguard: \"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadConfig(file); err == nil || !strings.Contains(err.Error(), "train.yaml:2: guard: it is empty: choose vote-and-gains, vote or off") {
+		t.Error(err)
 	}
 }

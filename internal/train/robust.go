@@ -102,7 +102,16 @@ func (j *Job) robustness(ctx context.Context, rows rowTable, m *model.Model, v *
 	if out.Note != "" {
 		return out, nil
 	}
-	out.Guarded = slices.ContainsFunc(v.Classifiers, func(c *classify.Classifier) bool { return c.Guard() != nil })
+	out.Guarded = true
+	for f, c := range v.Classifiers {
+		if c.Guard() != nil {
+			continue
+		}
+		out.Guarded = false
+		if r := v.Reports[f].Guard; r != nil && out.Unguarded == "" {
+			out.Unguarded = r.Off
+		}
+	}
 	b, why := j.robustFolds(&rows, m, v)
 	if why != "" {
 		return card.NotRobust(why, "train on a part of the table"), nil

@@ -146,6 +146,9 @@ func showFit(r *card.Report, rows rowTable, c *classify.Classifier, posterior []
 // complete gives a model that has its classifier the rest: the estimate of wear, the verdict
 // unknown, drift, and what it is checked by.
 func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *card.Report, v *validated) (err error) {
+	if g := r.Fit.Guard; g != nil && g.Off == "" && j.Config.Guard != j.Config.guard() {
+		g.StepsOff = "windows overlap"
+	}
 	posterior := r.Fit.Posterior
 	r.Fit.Posterior = nil // it is not needed again, and large if there are many rows
 	if err := j.trend(ctx, rows, m, r); err != nil {

@@ -93,6 +93,8 @@ type SensorReport struct {
 	// Change is by how much the logarithm of its level changes over the life of a worn tool,
 	// the mean of absolute values; 0 without a column that is a logarithm.
 	Change float64 `json:"change"`
+	// Step is from which factor on a step of its gain is taken out, above 1; 0: none is.
+	Step float64 `json:"step,omitempty"`
 }
 
 // ExpertReport is an expert.
@@ -665,6 +667,9 @@ func cutOf(votes [2][]float64) float64 {
 func (f *fitter) describe(g *Guard) {
 	for k, s := range f.kept {
 		r := SensorReport{Name: s.Name, Unit: s.Unit, Share: s.share, Change: s.change}
+		if len(g.sensors[k].sizes) > 0 {
+			r.Step = math.Exp(g.sensors[k].least)
+		}
 		if s.first != k {
 			r.With = f.kept[s.first].Name
 		}

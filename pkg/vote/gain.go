@@ -18,6 +18,7 @@ const (
 	noiseMargin   = 5    // times the standard deviation of a step
 	alike         = 0.15 // by how much the steps of the sizes of one sensor may differ
 	noiseWindows  = 20   // that the noise is the mean of
+	longGap       = 10   // windows without a value, after which nothing before says what the sensor should read
 
 	// leastLooked is how many sensors it takes: of fewer, none says that the process has changed.
 	leastLooked = 3
@@ -35,25 +36,32 @@ type steps struct {
 	Gain   float64   `json:"gain,omitempty"`   // ln of what it reads of what it should
 	Noise  float64   `json:"noise,omitempty"`  // mean absolute difference from one window to the next
 	Of     uint8     `json:"of,omitempty"`     // how many differences that is the mean of, up to noiseWindows
+	Gap    uint8     `json:"gap,omitempty"`    // windows without a value since the last one
 }
 
-// forget forgets all windows, as after one without a value.
-func (s *steps) forget() { *s = steps{Levels: s.Levels, Gain: s.Gain} }
+// skip passes over a window without a value: a sensor may be plugged in again with another gain. It forgets the windows before a long gap.
+func (s *steps) skip() {
+	if s.Gap++; s.Gap >= longGap {
+		*s = steps{Levels: s.Levels, Gain: s.Gain}
+	}
+}
 
-// add takes the logarithms of the sizes in the next window of cutting. It forgets the windows before if one is not finite.
-func (s *steps) add(sizes []int, ln func(column int) float64) {
+// add takes the logarithms of the sizes in the next window of cutting, and skips it if one is not finite. It reports whether it took it.
+func (s *steps) add(sizes []int, ln func(column int) float64) bool {
 	n := len(sizes)
 	if len(s.Levels) != stepWindows*n {
 		*s = steps{Levels: make([]float64, stepWindows*n), Gain: s.Gain}
 	}
+	for _, j := range sizes {
+		if v := ln(j); math.IsNaN(v) || math.IsInf(v, 0) {
+			s.skip()
+			return false
+		}
+	}
+	s.Gap = 0
 	copy(s.Levels, s.Levels[n:])
 	for k, j := range sizes {
-		v := ln(j) - s.Gain
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			s.forget()
-			return
-		}
-		s.window(stepWindows - 1)[k] = rounded(v)
+		s.window(stepWindows - 1)[k] = rounded(ln(j) - s.Gain)
 	}
 	s.Seen = min(s.Seen, stepWindows-1) + 1
 	s.Rest = max(s.Rest, 1) - 1
@@ -63,6 +71,7 @@ func (s *steps) add(sizes []int, ln func(column int) float64) {
 		d := math.Abs(middle(s.window(before+1)) - middle(s.window(before)))
 		s.Noise = rounded(s.Noise + (d-s.Noise)/float64(s.Of))
 	}
+	return true
 }
 
 // window returns the sizes in one of the windows, 0 the oldest.
@@ -100,9 +109,14 @@ func middle(x []float64) float64 {
 	return median(s)
 }
 
-// correct takes a step out of what follows, and of the new windows that have it.
+// correct takes a step out of what follows, and of the new windows that have it. A gain that is left of two opposite steps, and is less
+// than a step, is none.
 func (s *steps) correct(step float64) {
-	s.Gain = rounded(s.Gain + step)
+	gain := rounded(s.Gain + step)
+	if math.Abs(gain) < leastStep {
+		gain = 0
+	}
+	step, s.Gain = gain-s.Gain, gain
 	s.Rest = stepWindows
 	for i := stepWindows - (newWindows - 1); i < stepWindows; i++ {
 		for k := range s.window(i) {
@@ -111,9 +125,9 @@ func (s *steps) correct(step float64) {
 	}
 }
 
-// look takes the logarithms of the sizes of a window of cutting, and finds the sensor whose gain has stepped in it; -1 if none has.
-// The gain is in the memory then.
-func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) float64) int {
+// look takes the logarithms of the sizes of a window of cutting, and finds the sensor whose gain has stepped in it; -1 if none has, or
+// if the reference is not settled yet. The gain is in the memory then.
+func (g *Guard) look(m Memory, settled bool, failed func(k int) bool, ln func(column int) float64) int {
 	found, moved, step := -1, 0, 0.0
 	for k := range g.sensors {
 		s := &g.sensors[k]
@@ -122,10 +136,12 @@ func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) floa
 		case len(s.sizes) == 0:
 			continue
 		case failed(k):
-			of.forget()
+			of.skip()
 			continue
 		}
-		of.add(s.sizes, ln)
+		if !of.add(s.sizes, ln) {
+			continue
+		}
 		by, spread := of.step()
 		size := math.Abs(by)
 		if size > s.natural {
@@ -135,7 +151,7 @@ func (g *Guard) look(m Memory, failed func(k int) bool, ln func(column int) floa
 			found, step = k, by
 		}
 	}
-	if found < 0 || moved > 1 {
+	if found < 0 || moved > 1 || !settled {
 		return -1
 	}
 	m[g.sensors[found].name].Steps.correct(step)
@@ -177,7 +193,7 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 		var m Memory
 		m.prepare(g)
 		for _, i := range l.rows {
-			if k := g.look(m, func(int) bool { return false }, f.ln(i)); k >= 0 {
+			if k := g.look(m, true, func(int) bool { return false }, f.ln(i)); k >= 0 {
 				for j := range g.sensors {
 					g.sensors[j].sizes = nil
 				}

@@ -92,49 +92,73 @@ func TestStepOfAGain(t *testing.T) {
 			}
 		}
 	}
-	// What has been mended reads as before again.
-	last := watched(t, g, times(times(life, 20, 2, 1), 35, 0.5, 1))
-	if v := last[len(last)-1][slices.Index(g.Sensors(), "cutting")]; math.Abs(math.Log(v)) > 0.1 {
+	cutting := slices.Index(g.Sensors(), "cutting")
+	last := func(windows [][]float32) float64 { all := watched(t, g, windows); return all[len(all)-1][cutting] }
+	if v := last(times(times(life, 20, 2, 1), 35, 0.5, 1)); v != 1 {
 		t.Errorf("twice as much, and then as before: %v", v)
+	}
+	if v := last(times(life, reference-1, 2, 1)); math.Abs(math.Log(v/2)) > 0.25 {
+		t.Errorf("from the last window of the reference on: %v", v)
+	}
+	unplugged := times(life, 30, 2, 1)
+	for _, row := range unplugged[28:34] {
+		row[4], row[5], row[6] = nan, nan, nan
+	}
+	for n := 35; n < len(unplugged); n += 7 {
+		unplugged[n][6] = nan // one size only
+	}
+	if v := last(unplugged); math.Abs(math.Log(v/2)) > 0.25 {
+		t.Errorf("plugged in again with twice the gain: %v", v)
+	}
+	for _, row := range unplugged[24:34] {
+		row[4], row[5], row[6] = nan, nan, nan
+	}
+	if v := last(unplugged); v != 1 {
+		t.Errorf("plugged in again after long: %v", v)
 	}
 }
 
 // stepOracle is the rule of steps as a batch over all windows of a tool, from the definition: of each sensor in logs, by window
-// and size; nil: a value is missing.
+// and size; nil: a value is missing. Such windows are passed over, and ten of them are a new beginning.
 func stepOracle(g *vote.Guard, windows [][][]float64) (gains [][]float64) {
 	sensors := len(g.Sensors())
-	gain, began, quiet, noise, of := make([]float64, sensors), make([]int, sensors), make([]int, sensors), make([]float64, sensors), make([]float64, sensors)
+	gain, gap, quiet, noise, of := make([]float64, sensors), make([]int, sensors), make([]int, sensors), make([]float64, sensors), make([]float64, sensors)
 	median := func(x ...float64) float64 {
 		x = slices.Sorted(slices.Values(x))
 		return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 	}
 	short := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
-	var right [][][]float64 // without the gains
-	for n, window := range windows {
-		right = append(right, make([][]float64, sensors))
+	right := make([][][]float64, sensors) // windows with values, without the gains
+	for _, window := range windows {
 		var over, moved []int
 		steps := make([]float64, sensors)
 		for k := range sensors {
 			_, natural, least := g.Steps(k)
 			if window[k] == nil {
-				began[k], quiet[k], noise[k], of[k] = n+1, 0, 0, 0
+				if gap[k]++; gap[k] >= 10 {
+					right[k], quiet[k], noise[k], of[k], gap[k] = nil, 0, 0, 0, 0
+				}
 				continue
 			}
+			gap[k] = 0
+			var sizes []float64
 			for _, v := range window[k] {
-				right[n][k] = append(right[n][k], short(v-gain[k]))
+				sizes = append(sizes, short(v-gain[k]))
 			}
-			if n >= began[k]+4 {
+			right[k] = append(right[k], sizes)
+			n := len(right[k]) - 1
+			if n >= 4 {
 				of[k] = min(of[k]+1, 20)
-				first := max(n-3, began[k]) // n−3 and the one before are the newest of the five old windows
-				d := math.Abs(median(right[first][k]...) - median(right[first-1][k]...))
+				first := max(n-3, 0) // n−3 and the one before are the newest of the five old windows
+				d := math.Abs(median(right[k][first]...) - median(right[k][first-1]...))
 				noise[k] = short(noise[k] + (d-noise[k])/of[k])
 			}
-			if n < began[k]+7 {
+			if n < 7 {
 				continue
 			}
 			var by []float64
-			for size := range window[k] {
-				at := func(i int) float64 { return right[n-i][k][size] }
+			for size := range sizes {
+				at := func(i int) float64 { return right[k][n-i][size] }
 				by = append(by, median(at(0), at(1), at(2))-median(at(3), at(4), at(5), at(6), at(7)))
 			}
 			steps[k] = median(by...)
@@ -149,11 +173,15 @@ func stepOracle(g *vote.Guard, windows [][][]float64) (gains [][]float64) {
 		}
 		if len(over) == 1 && len(moved) == 1 {
 			k := over[0]
-			gain[k] = short(gain[k] + steps[k])
+			before := gain[k]
+			if gain[k] = short(gain[k] + steps[k]); math.Abs(gain[k]) < 0.1 {
+				gain[k] = 0
+			}
+			n := len(right[k]) - 1
 			quiet[k] = n + 8
-			for _, row := range right[n-1:] {
-				for size := range row[k] {
-					row[k][size] = short(row[k][size] - steps[k])
+			for _, row := range right[k][n-1:] {
+				for size := range row {
+					row[size] = short(row[size] - (gain[k] - before))
 				}
 			}
 		}
@@ -174,7 +202,7 @@ func TestStepsAreThoseOfTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		noise := rapid.Float64Range(0.005, 0.1).Draw(t, "noise") // with none a sensor is stuck
-		level := make([]float64, len(parts))
+		level, gap := make([]float64, len(parts)), make([]int, len(parts))
 		var windows [][]float32
 		var logs [][][]float64
 		for range 60 {
@@ -183,7 +211,13 @@ func TestStepsAreThoseOfTheDefinition(t *testing.T) {
 				if rng.IntN(40) == 0 {
 					level[p] += 1.6 * (rng.Float64() - 0.5)
 				}
-				k, missing := slices.Index(g.Sensors(), of.name), rng.IntN(100) == 0
+				k, missing := slices.Index(g.Sensors(), of.name), rng.IntN(100) == 0 || gap[p] > 0
+				switch {
+				case gap[p] > 0:
+					gap[p]--
+				case missing:
+					gap[p] = rng.IntN(15)
+				}
 				for j := range 3 {
 					if row[4*p+j] = float32(math.Exp(level[p] + noise*rng.NormFloat64())); missing {
 						row[4*p+j] = nan

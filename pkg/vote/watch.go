@@ -59,7 +59,7 @@ func watchedColumns(s Sensor) []int {
 // none of these) are all missing, all zero, or all as they were in the two windows before. A sensor that
 // repeated itself so in training may do it. Raw is
 // the window's features before the reference, which the guard's rows are made from; settled says whether the
-// reference is, from which on steps of gains are looked for. Watch panics
+// reference is, from which on steps of gains are taken out. Watch panics
 // if raw or sensed is of another length than the guard's. It allocates only for the first window that a sensor is seen in.
 func (g *Guard) Watch(m *Memory, raw []float32, settled bool, sensed []Sensed) {
 	if len(raw) != g.columns || len(sensed) != len(g.sensors) {
@@ -75,9 +75,7 @@ func (g *Guard) Watch(m *Memory, raw []float32, settled bool, sensed []Sensed) {
 		stuck := (*m)[s.name].next(raw, s.watched) >= stuckWindows
 		sensed[k].Failed = s.missing(raw) || !s.repeats && (zero || stuck)
 	}
-	if settled {
-		g.look(*m, func(k int) bool { return sensed[k].Failed }, func(j int) float64 { return math.Log(math.Abs(float64(raw[j]))) })
-	}
+	g.look(*m, settled, func(k int) bool { return sensed[k].Failed }, func(j int) float64 { return math.Log(math.Abs(float64(raw[j]))) })
 	for k := range sensed {
 		sensed[k].Gain = math.Exp((*m)[g.sensors[k].name].Steps.Gain)
 	}
