@@ -466,7 +466,7 @@ parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
 
 # One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
 # a table of README.md.
-robust: ## if one sensor reads wrong: docs/figures/robust.md (minutes)
+robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
 	$(GO) run ./figures/unseen tables --data "$(DATA)"
 	$(GO) run ./figures/unseen robust
 
