@@ -262,26 +262,22 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 		a.Text = fmt.Sprintf("%s%s %s of %s%s is over", name, again, strings.Join(statement.Flags(q), ", "), statement.Clock(a.Since), of)
 		return
 	}
+	const check = ": check its mounting, cable and amplifier"
+	what := strings.Join(statement.Flags(q), ", ") + strings.TrimSuffix(of, ",")
 	a.Status, a.Flags = q.Status(), statement.Flags(q)
 	switch {
 	case q != 0:
 	case s.stepped():
 		a.Status, a.Flags = signal.OutOfSpecification, []string{stepped}
+		what = fmt.Sprintf("it reads %.2g times what it did at the beginning of this tool, since %s at the latest, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check
 	default:
 		a.Status, a.Flags = signal.OutOfSpecification, []string{disagreeing}
+		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those" + check
 	}
 	if a.Status == signal.MaintenanceRequired {
 		a.Severity = "info"
 	}
-	status, what := strings.ReplaceAll(a.Status, "_", " "), strings.Join(a.Flags, ", ")+strings.TrimSuffix(of, ",")
-	const check = ": check its mounting, cable and amplifier"
-	switch {
-	case q != 0:
-	case s.stepped():
-		what = fmt.Sprintf("it reads %.2g times what it did at the beginning of this tool, since %s at the latest, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check
-	default:
-		what = "it disagrees with the other sensors since " + statement.Clock(a.Since) + ", the verdict leans on those" + check
-	}
+	status := strings.ReplaceAll(a.Status, "_", " ")
 	a.Text = fmt.Sprintf("%s %s%s: %s", name, strings.ToUpper(status[:1]), status[1:], what)
 }
 
