@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/vote"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -185,6 +186,27 @@ func TestMending(t *testing.T) {
 			if want := i == 2 && (j == 2 || j == 3 || j == 7); v != v != want {
 				t.Errorf("row %d, feature %d: %v", i, j, v)
 			}
+		}
+	}
+}
+
+// A gain is taken out of each feature of its sensor by the power that it has; a feature that is of another sensor too keeps its value.
+func TestMendingOfAGain(t *testing.T) {
+	m, _, err := Run(t.Context(), guardedJob(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	origins := m.NewJudge().Origins()
+	origins[7].Other, origins[3].Gain.Power = "power", 2
+	var memory vote.Memory
+	if err := json.Unmarshal([]byte(`{"power":{"sum":0,"windows":0,"steps":{"gain":0.5}}}`), &memory); err != nil {
+		t.Fatal(err)
+	}
+	x := []float32{1, 2, 3, 4, 5, 6, 7, 8}
+	model.NewWatch(m.Classifier.Guard(), origins).Mend(&memory, x, true)
+	for j, want := range []float64{1, 2, 3 * math.Exp(-0.5), 4 * math.Exp(-1), 5, 6, 7, 8} {
+		if math.Abs(float64(x[j])-want) > 1e-6 {
+			t.Errorf("feature %d is %v, want %v", j, x[j], want)
 		}
 	}
 }
