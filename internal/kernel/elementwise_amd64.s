@@ -170,6 +170,33 @@ DATA leastSum<>+40(SB)/8, $0x0da242600da24260
 DATA leastSum<>+48(SB)/8, $0x0da242600da24260
 DATA leastSum<>+56(SB)/8, $0x0da242600da24260
 GLOBL leastSum<>(SB), RODATA|NOPTR, $64
+DATA magnitude<>+0(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+8(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+16(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+24(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+32(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+40(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+48(SB)/8, $0x7fffffff7fffffff
+DATA magnitude<>+56(SB)/8, $0x7fffffff7fffffff
+GLOBL magnitude<>(SB), RODATA|NOPTR, $64
+DATA leastStep<>+0(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+8(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+16(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+24(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+32(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+40(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+48(SB)/8, $0x233877aa233877aa
+DATA leastStep<>+56(SB)/8, $0x233877aa233877aa
+GLOBL leastStep<>(SB), RODATA|NOPTR, $64
+DATA leastSquare<>+0(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+8(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+16(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+24(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+32(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+40(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+48(SB)/8, $0x0704ec3d0704ec3d
+DATA leastSquare<>+56(SB)/8, $0x0704ec3d0704ec3d
+GLOBL leastSquare<>(SB), RODATA|NOPTR, $64
 
 // func sigmoidAVX2(x []float32)
 TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
@@ -710,6 +737,9 @@ full:
 	VMULPS Y4, Y2, Y2
 	VMULPS Y5, Y1, Y1
 	VSUBPS Y2, Y1, Y1
+	VPAND magnitude<>(SB), Y1, Y3
+	VCMPPS $0x15, leastStep<>(SB), Y3, Y3
+	VPAND Y3, Y1, Y1
 	VADDPS Y1, Y0, Y0
 	VMOVUPS Y1, (DI)
 	VMOVUPS Y0, (SI)
@@ -734,6 +764,9 @@ tail:
 	VMULPS Y4, Y2, Y2
 	VMULPS Y5, Y1, Y1
 	VSUBPS Y2, Y1, Y1
+	VPAND magnitude<>(SB), Y1, Y3
+	VCMPPS $0x15, leastStep<>(SB), Y3, Y3
+	VPAND Y3, Y1, Y1
 	VADDPS Y1, Y0, Y0
 	VMASKMOVPS Y1, Y15, (DI)
 	VMASKMOVPS Y0, Y15, (SI)
@@ -768,13 +801,22 @@ full:
 	VMULPS Y9, Y1, Y1
 	VMULPS Y10, Y0, Y4
 	VADDPS Y4, Y1, Y1
+	VPAND magnitude<>(SB), Y1, Y4
+	VCMPPS $0x15, leastStep<>(SB), Y4, Y4
+	VPAND Y4, Y1, Y1
 	VMULPS Y7, Y2, Y2
 	VMULPS Y11, Y1, Y4
 	VADDPS Y4, Y2, Y2
+	VPAND magnitude<>(SB), Y2, Y4
+	VCMPPS $0x15, leastStep<>(SB), Y4, Y4
+	VPAND Y4, Y2, Y2
 	VMULPS Y1, Y1, Y1
 	VMULPS Y12, Y1, Y1
 	VMULPS Y8, Y3, Y3
 	VADDPS Y1, Y3, Y3
+	VPAND magnitude<>(SB), Y3, Y4
+	VCMPPS $0x15, leastSquare<>(SB), Y4, Y4
+	VPAND Y4, Y3, Y3
 	VMOVUPS Y2, (DI)
 	VMOVUPS Y3, (DX)
 	VSQRTPS Y3, Y3
@@ -803,13 +845,22 @@ tail:
 	VMULPS Y9, Y1, Y1
 	VMULPS Y10, Y0, Y4
 	VADDPS Y4, Y1, Y1
+	VPAND magnitude<>(SB), Y1, Y4
+	VCMPPS $0x15, leastStep<>(SB), Y4, Y4
+	VPAND Y4, Y1, Y1
 	VMULPS Y7, Y2, Y2
 	VMULPS Y11, Y1, Y4
 	VADDPS Y4, Y2, Y2
+	VPAND magnitude<>(SB), Y2, Y4
+	VCMPPS $0x15, leastStep<>(SB), Y4, Y4
+	VPAND Y4, Y2, Y2
 	VMULPS Y1, Y1, Y1
 	VMULPS Y12, Y1, Y1
 	VMULPS Y8, Y3, Y3
 	VADDPS Y1, Y3, Y3
+	VPAND magnitude<>(SB), Y3, Y4
+	VCMPPS $0x15, leastSquare<>(SB), Y4, Y4
+	VPAND Y4, Y3, Y3
 	VMASKMOVPS Y2, Y15, (DI)
 	VMASKMOVPS Y3, Y15, (DX)
 	VSQRTPS Y3, Y3
@@ -1343,6 +1394,9 @@ full:
 	VMULPS Z4, Z2, Z2
 	VMULPS Z5, Z1, Z1
 	VSUBPS Z2, Z1, Z1
+	VPANDD magnitude<>(SB), Z1, Z3
+	VCMPPS $0x15, leastStep<>(SB), Z3, K2
+	VMOVAPS.Z Z1, K2, Z1
 	VADDPS Z1, Z0, Z0
 	VMOVUPS Z1, (DI)
 	VMOVUPS Z0, (SI)
@@ -1368,6 +1422,9 @@ tail:
 	VMULPS Z4, Z2, Z2
 	VMULPS Z5, Z1, Z1
 	VSUBPS Z2, Z1, Z1
+	VPANDD magnitude<>(SB), Z1, Z3
+	VCMPPS $0x15, leastStep<>(SB), Z3, K2
+	VMOVAPS.Z Z1, K2, Z1
 	VADDPS Z1, Z0, Z0
 	VMOVUPS Z1, K1, (DI)
 	VMOVUPS Z0, K1, (SI)
@@ -1402,13 +1459,22 @@ full:
 	VMULPS Z9, Z1, Z1
 	VMULPS Z10, Z0, Z4
 	VADDPS Z4, Z1, Z1
+	VPANDD magnitude<>(SB), Z1, Z4
+	VCMPPS $0x15, leastStep<>(SB), Z4, K2
+	VMOVAPS.Z Z1, K2, Z1
 	VMULPS Z7, Z2, Z2
 	VMULPS Z11, Z1, Z4
 	VADDPS Z4, Z2, Z2
+	VPANDD magnitude<>(SB), Z2, Z4
+	VCMPPS $0x15, leastStep<>(SB), Z4, K2
+	VMOVAPS.Z Z2, K2, Z2
 	VMULPS Z1, Z1, Z1
 	VMULPS Z12, Z1, Z1
 	VMULPS Z8, Z3, Z3
 	VADDPS Z1, Z3, Z3
+	VPANDD magnitude<>(SB), Z3, Z4
+	VCMPPS $0x15, leastSquare<>(SB), Z4, K2
+	VMOVAPS.Z Z3, K2, Z3
 	VMOVUPS Z2, (DI)
 	VMOVUPS Z3, (DX)
 	VSQRTPS Z3, Z3
@@ -1438,13 +1504,22 @@ tail:
 	VMULPS Z9, Z1, Z1
 	VMULPS Z10, Z0, Z4
 	VADDPS Z4, Z1, Z1
+	VPANDD magnitude<>(SB), Z1, Z4
+	VCMPPS $0x15, leastStep<>(SB), Z4, K2
+	VMOVAPS.Z Z1, K2, Z1
 	VMULPS Z7, Z2, Z2
 	VMULPS Z11, Z1, Z4
 	VADDPS Z4, Z2, Z2
+	VPANDD magnitude<>(SB), Z2, Z4
+	VCMPPS $0x15, leastStep<>(SB), Z4, K2
+	VMOVAPS.Z Z2, K2, Z2
 	VMULPS Z1, Z1, Z1
 	VMULPS Z12, Z1, Z1
 	VMULPS Z8, Z3, Z3
 	VADDPS Z1, Z3, Z3
+	VPANDD magnitude<>(SB), Z3, Z4
+	VCMPPS $0x15, leastSquare<>(SB), Z4, K2
+	VMOVAPS.Z Z3, K2, Z3
 	VMOVUPS Z2, K1, (DI)
 	VMOVUPS Z3, K1, (DX)
 	VSQRTPS Z3, Z3

@@ -189,6 +189,38 @@ func TestUpdates(t *testing.T) {
 	})
 }
 
+// TestNoStepLeavesSubnormals shrinks weights by decay alone, and with gradients that die out, for as many steps as a long
+// training has, and holds weights and averages to numbers that are reckoned with at full speed.
+func TestNoStepLeavesSubnormals(t *testing.T) {
+	const n, steps = 67, 120_000
+	for _, method := range []string{"adam", "momentum"} {
+		for _, fading := range []float32{0, 0.99, 0.999} {
+			rng := rand.New(rand.NewPCG(7, 8))
+			w, m, v, g := randoms(rng, n), make([]float32, n), make([]float32, n), randoms(rng, n)
+			for range steps {
+				for i := range g {
+					g[i] *= fading
+				}
+				if method == "adam" {
+					Adam(w, m, v, g, &AdamStep{Rate: 0.005, Epsilon: 1e-8, Beta1: 0.9, Beta2: 0.999, Scale: 1, Decay: 3e-4})
+				} else {
+					Momentum(w, m, g, &MomentumStep{Rate: 0.1, Momentum: 0.9, Scale: 1, Decay: 3e-3})
+				}
+			}
+			for name, x := range map[string][]float32{"weight": w, "average": m, "average of squares": v} {
+				for i, value := range x {
+					if size := math.Abs(float64(value)); size != 0 && size < 0x1p-126 {
+						t.Errorf("%s, gradients that fade by %v: %s %d is %v", method, fading, name, i, value)
+					}
+				}
+			}
+			if size := math.Abs(float64(w[0])); size > 1e-10 {
+				t.Errorf("%s, gradients that fade by %v: decay leaves a weight of %v", method, fading, w[0])
+			}
+		}
+	}
+}
+
 func BenchmarkElementwise(b *testing.B) {
 	const n = 5000 // 100 rows of 50 hidden units
 	rng := rand.New(rand.NewPCG(1, 2))

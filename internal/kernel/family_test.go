@@ -69,7 +69,7 @@ func TestFamiliesAgreeToTheBit(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				n := rapid.OneOf(rapid.IntRange(1, 70), rapid.IntRange(200, 300)).Draw(t, "n")
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-				scale := rapid.SampledFrom([]float64{1e-3, 1, 40}).Draw(t, "scale")
+				scale := rapid.SampledFrom([]float64{1e-18, 1e-3, 1, 40}).Draw(t, "scale")
 				strange := rapid.Bool().Draw(t, "strange")
 				var in [4][]float32
 				for i := range in {

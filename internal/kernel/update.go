@@ -41,7 +41,11 @@ type MomentumStep struct {
 // Momentum makes one step of descent on the weights w with velocity v and
 // gradient g:
 //
-//	v = Momentum·v - Rate·(Scale·g + Decay·w),  w = w + v.
+//	v = settle(Momentum·v - Rate·(Scale·g + Decay·w), 1e-17),  w = w + v,
+//
+// where settle(x, least) is 0 for |x| < least, and else x. A weight without a gradient of its own, as of a hidden unit that
+// is 1 for every row, is shrunk by decay only. Without settle it becomes a subnormal number, and so do its averages, with
+// which a processor reckons up to a hundred times as slowly. No weight that says something notices a step of 1e-17.
 func Momentum(w, v, g []float32, s *MomentumStep) {
 	check(len(w) == len(v) && len(w) == len(g), "Momentum: lengths differ")
 	active.momentum(w, v, g, s)
@@ -60,9 +64,11 @@ type AdamStep struct {
 // Adam makes one step of descent on the weights w with averages m and v and
 // gradient g:
 //
-//	d = Scale·g + Decay·w
-//	m = β1·m + (1-β1)·d,  v = β2·v + (1-β2)·d²
-//	w = w - Rate·m/(√v + Epsilon).
+//	d = settle(Scale·g + Decay·w, 1e-17)
+//	m = settle(β1·m + (1-β1)·d, 1e-17),  v = settle(β2·v + (1-β2)·d², 1e-34)
+//	w = w - Rate·m/(√v + Epsilon),
+//
+// with settle as in Momentum.
 //
 // Source: D. Kingma and J. Ba, "Adam", ICLR 2015, algorithm 1 in the form of
 // the end of its section 2.
@@ -116,7 +122,7 @@ func momentumGo(w, v, g []float32, s *MomentumStep) {
 	v, g = v[:len(w)], g[:len(w)]
 	for i, x := range w {
 		d := float32(scale*g[i]) + float32(decay*x)
-		u := float32(momentum*v[i]) - float32(rate*d)
+		u := settle(float32(momentum*v[i])-float32(rate*d), leastStep)
 		v[i] = u
 		w[i] = x + u
 	}
@@ -128,10 +134,25 @@ func adamGo(w, m, v, g []float32, s *AdamStep) {
 	rest1, rest2 := 1-beta1, 1-beta2
 	m, v, g = m[:len(w)], v[:len(w)], g[:len(w)]
 	for i, x := range w {
-		d := float32(scale*g[i]) + float32(decay*x)
-		a := float32(beta1*m[i]) + float32(rest1*d)
-		b := float32(beta2*v[i]) + float32(rest2*float32(d*d))
+		d := settle(float32(scale*g[i])+float32(decay*x), leastStep)
+		a := settle(float32(beta1*m[i])+float32(rest1*d), leastStep)
+		b := settle(float32(beta2*v[i])+float32(rest2*float32(d*d)), leastSquare)
 		m[i], v[i] = a, b
 		w[i] = x - float32(rate*a)/(float32(math.Sqrt(float64(b)))+epsilon)
 	}
+}
+
+// What settle takes for 0. A gradient of leastStep adds leastSquare/1000 to the average of squares, which is the least number
+// that these loops reckon with, and float32 has none subnormal above 1.2e-38.
+const (
+	leastStep   float32 = 1e-17
+	leastSquare         = leastStep * leastStep
+)
+
+func settle(x, least float32) float32 {
+	// Bits without the sign order as sizes do, and this branch goes the same way nearly always.
+	if math.Float32bits(x)&^(1<<31) < math.Float32bits(least) {
+		return 0
+	}
+	return x
 }

@@ -10,7 +10,7 @@ import (
 
 // The constants of the logistic function, of sampling and of judging, 16 lanes
 // each. Names and values are the same as in package kernel.
-var constantNames = []string{"max", "min", "log2e", "magic", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "scale", "sign", "minusOne", "leastSum"}
+var constantNames = []string{"max", "min", "log2e", "magic", "ln2Hi", "ln2Lo", "expP0", "expP1", "expP2", "expP3", "expP4", "expP5", "one", "scale", "sign", "minusOne", "leastSum", "magnitude", "leastStep", "leastSquare"}
 
 func constants(w *asm) {
 	values := map[string]float32{
@@ -18,6 +18,7 @@ func constants(w *asm) {
 		"expP0": 1.9875691500e-4, "expP1": 1.3981999507e-3, "expP2": 8.3334519073e-3,
 		"expP3": 4.1665795894e-2, "expP4": 1.6666665459e-1, "expP5": 5.0000001201e-1,
 		"one": 1, "scale": 1 << 24, "sign": float32(math.Copysign(0, -1)), "minusOne": -1, "leastSum": 1e-30,
+		"magnitude": math.Float32frombits(1<<31 - 1), "leastStep": 1e-17, "leastSquare": 1e-34,
 	}
 	for _, name := range constantNames {
 		bits := math.Float32bits(values[name])
@@ -310,12 +311,27 @@ func momentum(w *asm, is isa) {
 		w.op("VMULPS %s, %s, %s", rate, d, d)
 		w.op("VMULPS %s, %s, %s", keep, v, v)
 		w.op("VSUBPS %s, %s, %s", d, v, v)
+		w.settle(is, v, t, "leastStep")
 		w.op("VADDPS %s, %s, %s", v, x, x)
 		w.store(is, v, "(DI)", masks[0])
 		w.store(is, x, "(SI)", masks[0])
 	})
 	w.op("VZEROUPPER")
 	w.op("RET")
+}
+
+// settle replaces the lanes of x that are closer to 0 than the constant of that name by 0; NaN stays. It needs
+// another vector, and K2 for AVX-512.
+func (w *asm) settle(is isa, x, scratch, least string) {
+	const notLess = "$0x15" // or not ordered
+	w.op("%s %s, %s, %s", is.bitwise("VPAND"), memory("magnitude"), x, scratch)
+	if is.lanes == 16 {
+		w.op("VCMPPS %s, %s, %s, K2", notLess, memory(least), scratch)
+		w.op("VMOVAPS.Z %s, K2, %s", x, x)
+		return
+	}
+	w.op("VCMPPS %s, %s, %s, %s", notLess, memory(least), scratch, scratch)
+	w.op("VPAND %s, %s, %s", scratch, x, x)
 }
 
 // adam writes a step of Adam. See update.go in package kernel.
@@ -346,13 +362,16 @@ func adam(w *asm, is isa) {
 		w.op("VMULPS %s, %s, %s", scale, d, d)
 		w.op("VMULPS %s, %s, %s", decay, x, t)
 		w.op("VADDPS %s, %s, %s", t, d, d)
+		w.settle(is, d, t, "leastStep")
 		w.op("VMULPS %s, %s, %s", beta1, a, a)
 		w.op("VMULPS %s, %s, %s", rest1, d, t)
 		w.op("VADDPS %s, %s, %s", t, a, a)
+		w.settle(is, a, t, "leastStep")
 		w.op("VMULPS %s, %s, %s", d, d, d)
 		w.op("VMULPS %s, %s, %s", rest2, d, d)
 		w.op("VMULPS %s, %s, %s", beta2, b, b)
 		w.op("VADDPS %s, %s, %s", d, b, b)
+		w.settle(is, b, t, "leastSquare")
 		w.store(is, a, "(DI)", masks[0])
 		w.store(is, b, "(DX)", masks[0])
 		w.op("VSQRTPS %s, %s", b, b)
