@@ -2,6 +2,8 @@ package costsearch
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -17,5 +19,33 @@ func TestSilverman(t *testing.T) {
 	near("bandwidth of mostly equal values", silverman([]float64{0, 0, 0, 0, 5}), 0.9*2*math.Pow(5, -0.2))
 	if h := silverman([]float64{3}); !(h > 0) {
 		t.Errorf("bandwidth of a single value: %v", h)
+	}
+}
+
+// TestRecallAbove compares the table with the sum by definition, also where values are far from the cut.
+func TestRecallAbove(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	z := make([]float64, 400)
+	for i := range z {
+		z[i] = 3 * rng.NormFloat64()
+	}
+	slices.Sort(z)
+	for _, h := range []float64{1e-9, 0.01, 0.3, 1, 40} {
+		for range 2000 {
+			cut := 5 * rng.NormFloat64()
+			var want float64
+			for _, v := range z {
+				want += 0.5 * math.Erfc((cut-v)/(h*math.Sqrt2)) / float64(len(z))
+			}
+			if got := recallAbove(z, cut, h); math.Abs(got-want) > 5e-11 {
+				t.Fatalf("bandwidth %v, cut %v: %v, want %v", h, cut, got, want)
+			}
+		}
+	}
+	if got := recallAbove(z, 100, 1); got != 0 { // flat where nothing is near, so that the middle of a flat part is found
+		t.Errorf("far above all values: %v", got)
+	}
+	if got := recallAbove(z, -100, 1); got != 1 {
+		t.Errorf("far below all values: %v", got)
 	}
 }

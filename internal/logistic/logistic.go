@@ -60,6 +60,7 @@ type Model struct {
 type Settings struct {
 	C        float64 // by how much rows count against the penalty; 0 stands for 1
 	Balanced bool    // rows of class k count N/(2·N_k) instead of 1
+	Start    *Model  // near the optimum, if known: fewer steps; nil: no weight and no bias. As many weights as columns
 }
 
 const (
@@ -87,14 +88,21 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error)
 	}
 	l := newLoss(x, y, s)
 	theta := make([]float64, x.Cols+1) // the bias is last
-	gradient, step := make([]float64, len(theta)), make([]float64, len(theta))
-	margin, along := make([]float64, x.Rows), make([]float64, x.Rows)
+	now, next := l.newPlace(), l.newPlace()
+	if s.Start != nil {
+		copy(theta, s.Start.Weights)
+		theta[x.Cols] = s.Start.Bias
+		l.times(now.margin, theta)
+	}
+	l.measure(now, theta)
+	gradient, step, there := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
+	along := make([]float64, x.Rows)
 	first := 0.0
 	for n := range newtonSteps {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		value := l.at(theta, margin, gradient)
+		l.slope(gradient, theta, now)
 		size := norm(gradient)
 		if n == 0 {
 			first = size
@@ -106,14 +114,21 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error)
 		l.times(along, step)
 		slope := dot(gradient, step)
 		t := 1.0
-		for ; t > 1e-10 && l.along(theta, step, margin, along, t) > value+1e-4*t*slope; t /= 2 {
+		for ; t > 1e-10; t /= 2 {
+			for j := range theta {
+				there[j] = theta[j] + t*step[j]
+			}
+			for i, m := range now.margin {
+				next.margin[i] = m + t*along[i]
+			}
+			if l.measure(next, there); next.loss <= now.loss+1e-4*t*slope {
+				break
+			}
 		}
 		if t <= 1e-10 { // no step is less: this is the optimum, as far as rounding goes
 			break
 		}
-		for j := range theta {
-			theta[j] += t * step[j]
-		}
+		theta, there, now, next = there, theta, next, now
 	}
 	p := x.Cols
 	return &Model{Bias: theta[p], Weights: theta[:p:p]}, nil
@@ -127,53 +142,73 @@ func (m *Model) Probability(row []float32) float64 {
 // loss is what is minimised.
 type loss struct {
 	x         dbn.Matrix
-	sign      []float64 // −1 or 1 by row
-	weight    []float64 // C·s_i by row
-	curvature []float64 // by row, where at was called last
+	y         []int
+	weight    [2]float64 // C·s by class
+	curvature []float64  // by row, where slope was called last
+}
+
+// place is a choice of bias and weights.
+type place struct {
+	loss   float64
+	margin []float64 // by row: b + w·x
+	small  []float64 // by row: e^(−|margin|)
 }
 
 func newLoss(x dbn.Matrix, y []int, s Settings) *loss {
-	l := &loss{x: x, sign: make([]float64, x.Rows), weight: make([]float64, x.Rows), curvature: make([]float64, x.Rows)}
+	l := &loss{x: x, y: y, curvature: make([]float64, x.Rows)}
 	n := counts(y)
-	for i, class := range y {
-		l.sign[i], l.weight[i] = float64(2*class-1), cmp.Or(s.C, 1)
+	for class := range l.weight {
+		l.weight[class] = cmp.Or(s.C, 1)
 		if s.Balanced {
-			l.weight[i] *= float64(len(y)) / (2 * float64(n[class]))
+			l.weight[class] *= float64(len(y)) / (2 * float64(n[class]))
 		}
 	}
 	return l
 }
 
-// at returns the loss at theta and stores the margins, the gradient and the curvatures.
-func (l *loss) at(theta, margin, gradient []float64) float64 {
-	p := l.x.Cols
-	copy(gradient, theta[:p])
-	gradient[p] = 0
-	value := dot(theta[:p], theta[:p]) / 2
-	for i := range l.x.Rows {
-		row := l.x.Row(i)
-		margin[i] = theta[p] + dotRow(row, theta[:p])
-		wrong := sigmoid(-l.sign[i] * margin[i]) // probability of the other class
-		value += l.weight[i] * softplus(-l.sign[i]*margin[i])
-		l.curvature[i] = l.weight[i] * wrong * (1 - wrong)
-		g := -l.sign[i] * l.weight[i] * wrong
-		addRow(gradient[:p], row, g)
-		gradient[p] += g
-	}
-	return value
+func (l *loss) newPlace() *place {
+	return &place{margin: make([]float64, l.x.Rows), small: make([]float64, l.x.Rows)}
 }
 
-// along returns the loss t steps on, given the margins and by how much each changes in a step.
-func (l *loss) along(theta, step, margin, change []float64, t float64) float64 {
-	var value float64
-	for j := range l.x.Cols {
-		v := theta[j] + t*step[j]
-		value += v * v / 2
+// measure fills in what follows from the margins of p, where bias and weights are theta. A row has the loss
+// ln(1 + e^v) = max(v, 0) + ln(1 + e^(−|v|)); the last logarithms of many rows are taken at once, of a product.
+func (l *loss) measure(p *place, theta []float64) {
+	var sums [2]float64
+	products := [2]float64{1, 1}
+	for i, m := range p.margin {
+		class := l.y[i]
+		e := math.Exp(-math.Abs(m))
+		p.small[i] = e
+		sums[class] += max(m*float64(1-2*class), 0)
+		if products[class] *= 1 + e; products[class] > 1e300 {
+			sums[class] += math.Log(products[class])
+			products[class] = 1
+		}
 	}
-	for i, m := range margin {
-		value += l.weight[i] * softplus(-l.sign[i]*(m+t*change[i]))
+	w := theta[:l.x.Cols]
+	p.loss = dot(w, w) / 2
+	for class, sum := range sums {
+		p.loss += l.weight[class] * (sum + math.Log(products[class]))
 	}
-	return value
+}
+
+// slope stores the gradient at p, where bias and weights are theta, and the curvatures of the rows.
+func (l *loss) slope(gradient, theta []float64, p *place) {
+	cols := l.x.Cols
+	copy(gradient, theta[:cols])
+	gradient[cols] = 0
+	for i, e := range p.small {
+		class := l.y[i]
+		sign := float64(2*class - 1)
+		wrong := e / (1 + e) // probability of the class that is less likely
+		if sign*p.margin[i] < 0 {
+			wrong = 1 / (1 + e)
+		}
+		l.curvature[i] = l.weight[class] * e / ((1 + e) * (1 + e))
+		g := -sign * l.weight[class] * wrong
+		addRow(gradient[:cols], l.x.Row(i), g)
+		gradient[cols] += g
+	}
 }
 
 // times stores in out by how much v changes the margin of each row.
@@ -231,9 +266,6 @@ func (l *loss) solve(step, gradient []float64, tolerance float64) {
 }
 
 func sigmoid(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
-
-// softplus returns ln(1 + e^v).
-func softplus(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) }
 
 func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -37,13 +38,16 @@ func TestDerivatives(t *testing.T) {
 	for j := range theta {
 		theta[j], v[j] = rng.NormFloat64(), rng.NormFloat64()
 	}
-	margin := make([]float64, 30)
+	p := l.newPlace()
 	at := func(step float64) (float64, []float64) {
 		moved, gradient := make([]float64, 5), make([]float64, 5)
 		for j := range theta {
 			moved[j] = theta[j] + step*v[j]
 		}
-		return l.at(moved, margin, gradient), gradient
+		l.times(p.margin, moved)
+		l.measure(p, moved)
+		l.slope(gradient, moved, p)
+		return p.loss, gradient
 	}
 	const h = 1e-5
 	after, slopeAfter := at(h)
@@ -59,15 +63,13 @@ func TestDerivatives(t *testing.T) {
 			t.Errorf("second derivative %d: %v, differences %v", j, second[j], want)
 		}
 	}
-	change := make([]float64, 30)
-	l.times(change, v)
-	if math.Abs(l.along(theta, v, margin, change, 0)-value) > 1e-9 {
-		t.Error("the loss along a step does not begin at the loss")
+	want := dot(theta[:4], theta[:4]) / 2 // by definition
+	for i, class := range y {
+		margin := theta[4] + dotRow(x.Row(i), theta[:4])
+		want += l.weight[class] * math.Log(1+math.Exp(-float64(2*class-1)*margin))
 	}
-	want, _ := at(0.5)
-	at(0)
-	if got := l.along(theta, v, margin, change, 0.5); math.Abs(got-want) > 1e-9 {
-		t.Errorf("half a step on the loss is %v, want %v", got, want)
+	if math.Abs(value-want) > 1e-9 {
+		t.Errorf("loss %v, want %v", value, want)
 	}
 }
 
@@ -92,9 +94,23 @@ func TestOptimum(t *testing.T) {
 				t.Fatal(err)
 			}
 			gradient := make([]float64, 5)
-			newLoss(x, y, s).at(append(append([]float64{}, l.Weights...), l.Bias), make([]float64, 80), gradient)
+			loss := newLoss(x, y, s)
+			p, theta := loss.newPlace(), append(slices.Clone(l.Weights), l.Bias)
+			loss.times(p.margin, theta)
+			loss.measure(p, theta)
+			loss.slope(gradient, theta, p)
 			if n := norm(gradient); n > 1e-4 {
 				t.Errorf("%s, %+v: gradient %v", name, s, n)
+			}
+			s.Start = &Model{Bias: 3, Weights: []float64{-1, 2, 0.5, 1}}
+			again, err := Fit(t.Context(), x, y, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, w := range again.Weights {
+				if math.Abs(w-l.Weights[j]) > 1e-4 {
+					t.Errorf("%s, %+v: weight %d is %v from another start, and %v", name, s, j, w, l.Weights[j])
+				}
 			}
 		}
 	}

@@ -89,6 +89,11 @@ type column struct {
 // reports an infinity, an unknown encoding and, for Bins, a number of bins that
 // cannot be used.
 func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
+	return fitEncoder(x, encoding, bins, nil)
+}
+
+// fitEncoder is FitEncoder where the inputs of columns of weight 0 do not matter: it takes these for constant. Nil: all weigh 1.
+func fitEncoder(x dbn.Matrix, encoding Encoding, bins int, weights []float64) (*Encoder, error) {
 	if !encoding.known() {
 		return nil, fmt.Errorf("classify: encoding %q: %w: must be one of %v", encoding, ErrSettings, encodings)
 	}
@@ -98,7 +103,7 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 	if encoding == Committee {
 		var parts []*Encoder
 		for _, member := range members {
-			part, err := FitEncoder(x, member, bins)
+			part, err := fitEncoder(x, member, bins, weights)
 			if err != nil {
 				return nil, err
 			}
@@ -109,8 +114,13 @@ func FitEncoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
 	e := &Encoder{encoding: encoding, columns: make([]column, x.Cols)}
 	sorted := make([]float64, 0, x.Rows)
 	for j := range e.columns {
+		if weights != nil && weights[j] == 0 {
+			e.inputs += e.columns[j].inputs(encoding)
+			continue
+		}
 		sorted = sorted[:0]
 		for i := range x.Rows {
+
 			switch v := float64(x.Data[i*x.Cols+j]); {
 			case math.IsInf(v, 0):
 				return nil, fmt.Errorf("classify: row %d, feature %d: %v: %w: correct it, or leave it out as NaN", i, j, v, ErrNotFinite)

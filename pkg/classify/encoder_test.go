@@ -178,3 +178,24 @@ func TestEncoderErrors(t *testing.T) {
 		t.Errorf("too many bins: %v", err)
 	}
 }
+
+// Columns of weight 0 make the inputs of a constant column, and the others what they make otherwise.
+func TestEncoderOfWeighedColumns(t *testing.T) {
+	x, _ := clusters(3, 4, 1, 30, 5)
+	weights := slices.Repeat([]float64{0.5}, x.Cols)
+	weights[0], weights[2] = 0, 0
+	blank := dbn.Matrix{Rows: x.Rows, Cols: x.Cols, Data: slices.Clone(x.Data)}
+	for i := range x.Rows {
+		blank.Row(i)[0], blank.Row(i)[2] = 7, 7
+	}
+	for _, encoding := range encodings {
+		e, err := fitEncoder(x, encoding, 4, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := encoderOf(t, blank, encoding, 4)
+		if !slices.Equal(e.encodeAll(x).Data, want.encodeAll(blank).Data) {
+			t.Errorf("%s: columns of weight 0 change the others", encoding)
+		}
+	}
+}

@@ -250,12 +250,12 @@ func (d subset) trainAll(ctx context.Context, views int, folds dealt, k int, s S
 		if fold == 0 {
 			var err error
 			x, more := d.view(v)
-			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), k, set, d.seed(s, networkSeed), progress.of(i))
+			attempts[v].trained[m], err = train(ctx, d.lesson(x, more), true, k, set, d.seed(s, networkSeed), progress.of(i))
 			return err
 		}
 		some := d.without(folds, fold-1, s.Transductive)
 		x, more := some.view(v)
-		t, err := train(ctx, some.lesson(x, more), k, set, some.seed(s, foldSeeds+uint64(fold-1)), progress.of(i))
+		t, err := train(ctx, some.lesson(x, more), false, k, set, some.seed(s, foldSeeds+uint64(fold-1)), progress.of(i))
 		if err != nil {
 			return fmt.Errorf("fold %d of %d, to choose costs: %w", fold, folds.folds, err)
 		}
@@ -402,8 +402,9 @@ func loneClass(y []int, groups []string) (class int, group string) {
 	return -1, ""
 }
 
-// train fits an encoder and a network to what l has, and to nothing else.
-func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
+// train fits an encoder and a network to what l has, and to nothing else. Unless whole, columns of weight 0 are not looked at:
+// of a network that only judges what was held out, no one asks which columns are constant.
+func train(ctx context.Context, l lesson, whole bool, k int, s Settings, seed uint64, progress func(string, int, int)) (member, error) {
 	s.Network.Seed, s.Network.Progress = seed, progress
 	var held dbn.Matrix // that say when to stop
 	var err error
@@ -425,11 +426,14 @@ func train(ctx context.Context, l lesson, k int, s Settings, seed uint64, progre
 		seen = stack(labelled.x, unlabelled.x).(dbn.Matrix)
 	}
 	t := member{}
-	if t.encoder, err = s.Shared.encoder(seen, s.Encoding, s.Bins); err != nil {
+	var weights, count []float64
+	weights, t.weights, t.columns = l.weigh(s, labelled, unlabelled)
+	if !whole {
+		count = weights
+	}
+	if t.encoder, err = s.Shared.encoder(seen, s.Encoding, s.Bins, count); err != nil {
 		return member{}, err
 	}
-	var weights []float64
-	weights, t.weights, t.columns = l.weigh(s, labelled, unlabelled)
 	in := t.encoder.liveInputs(weights)
 	if held.Rows > 0 {
 		v := in.of(held).(dbn.Matrix)

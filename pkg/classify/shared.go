@@ -42,15 +42,20 @@ func NewShared() *Shared {
 	return &Shared{networks: make(map[string]*once), encoders: make(map[encoderName]*Encoder)}
 }
 
-// encoder is FitEncoder, unless an encoder was fitted to the same rows before. Encoders of kind NormalScore are as large as their rows,
+// encoder is fitEncoder, unless an encoder was fitted to the same columns of the same rows before. Encoders of kind NormalScore are as large as their rows,
 // and not kept.
-func (s *Shared) encoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, error) {
+func (s *Shared) encoder(x dbn.Matrix, encoding Encoding, bins int, weights []float64) (*Encoder, error) {
 	if encoding == NormalScore {
-		return FitEncoder(x, encoding, bins)
+		return fitEncoder(x, encoding, bins, weights)
 	}
 	h := sha256.New()
 	if err := hashRows(h, x, func(int) int { return 0 }); err != nil {
 		return nil, err
+	}
+	for j, w := range weights {
+		if w == 0 {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(j)))
+		}
 	}
 	name := encoderName{[sha256.Size]byte(h.Sum(nil)), x.Cols, encoding, bins}
 	s.mu.Lock()
@@ -59,7 +64,7 @@ func (s *Shared) encoder(x dbn.Matrix, encoding Encoding, bins int) (*Encoder, e
 	if known {
 		return e, nil
 	}
-	e, err := FitEncoder(x, encoding, bins)
+	e, err := fitEncoder(x, encoding, bins, weights)
 	if err == nil {
 		s.mu.Lock()
 		s.encoders[name] = e

@@ -37,7 +37,7 @@ func TestSharedNetworks(t *testing.T) {
 		}
 	}
 	for _, bins := range []int{3, 5} { // encoders of the same rows
-		e, err := shared.encoder(tb.X.(dbn.Matrix), Bins, bins)
+		e, err := shared.encoder(tb.X.(dbn.Matrix), Bins, bins, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

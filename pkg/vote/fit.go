@@ -149,7 +149,7 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 		g.sensors = append(g.sensors, sensor{name: k.Name, watched: watched, repeats: f.repeats(f.lives, watched)})
 	}
 	var err error
-	if g.experts, err = fitExperts(ctx, &f.Table, everyRow(len(t.Y)), f.weights, plans); err != nil {
+	if g.experts, err = fitExperts(ctx, &f.Table, everyRow(len(t.Y)), f.weights, plans, nil); err != nil {
 		return nil, nil, err
 	}
 	if err := f.holdOut(ctx, g, plans); err != nil {
@@ -467,8 +467,8 @@ func everyRow(n int) []int {
 }
 
 // fitExperts fits experts to some rows. One whose inputs do not count by the weights given has no
-// inputs, so that it abstains.
-func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, plans []plan) ([]expert, error) {
+// inputs, so that it abstains. Experts of the same plans that were fitted to more rows, if not nil, are where the search begins.
+func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, plans []plan, near []expert) ([]expert, error) {
 	var square float64
 	for _, w := range weights {
 		square += w * w
@@ -489,7 +489,11 @@ func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, pl
 			}
 		}
 		if len(x.inputs) > 0 {
-			if err := x.fit(ctx, t, rows, y); err != nil {
+			var start *logistic.Model
+			if near != nil {
+				start = near[e].modelFor(x.inputs)
+			}
+			if err := x.fit(ctx, t, rows, y, start); err != nil {
 				return nil, err
 			}
 		}
@@ -517,8 +521,21 @@ func moments(t *Table, rows []int, in input) (mean, sd float64) {
 	return mean, sd
 }
 
+// modelFor returns the regression by which x decides, on inputs that hold their scales: inputs of other columns weigh 0.
+func (x *expert) modelFor(inputs []input) *logistic.Model {
+	m := &logistic.Model{Bias: x.bias, Weights: make([]float64, len(inputs))}
+	for k, in := range inputs {
+		for _, own := range x.inputs {
+			if own.a == in.a && own.b == in.b {
+				m.Weights[k] = own.weight / in.weight
+			}
+		}
+	}
+	return m
+}
+
 // fit fits bias and weights, which hold the scales of inputs before.
-func (x *expert) fit(ctx context.Context, t *Table, rows, y []int) error {
+func (x *expert) fit(ctx context.Context, t *Table, rows, y []int, start *logistic.Model) error {
 	z := dbn.NewMatrix(len(rows), len(x.inputs))
 	for n, i := range rows {
 		to := z.Row(n)
@@ -529,7 +546,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, y []int) error {
 			}
 		}
 	}
-	m, err := logistic.Fit(ctx, z, y, logistic.Settings{C: inverseDecay})
+	m, err := logistic.Fit(ctx, z, y, logistic.Settings{C: inverseDecay, Start: start})
 	if err != nil {
 		return fmt.Errorf("vote: %w", err)
 	}
@@ -598,7 +615,7 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 	if len(weights) != f.X.Cols {
 		return fmt.Errorf("vote: %d weights of %d columns: %w", len(weights), f.X.Cols, ErrSize)
 	}
-	experts, err := fitExperts(ctx, &f.Table, rows, weights, plans)
+	experts, err := fitExperts(ctx, &f.Table, rows, weights, plans, g.experts)
 	if err != nil {
 		return err
 	}
