@@ -37,7 +37,7 @@ type Advisory struct {
 	Channels []string     `json:"channels,omitempty"` // sensor: the channels, if all sensors of one rate are concerned, or a sensor has several
 	State    AlertState   `json:"state"`              // Raised or Cleared
 	Status   string       `json:"status,omitempty"`   // sensor: its status by NAMUR NE 107, one of package signal's words
-	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality, "disagrees" or "gain"
+	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality, "disagrees", "gain" or "no_reference"
 	Severity string       `json:"severity"`           // "warning" if someone should act, else "info"
 	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock; refused windows: when Kafka got the first one
 	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock; refused windows: when Kafka got the window that decided

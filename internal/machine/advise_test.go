@@ -125,6 +125,15 @@ func TestSensorsOfAGuard(t *testing.T) {
 		b.sensors[1].gain = gain
 		return b
 	}
+	lacks := func(channels ...int) byFeatures {
+		b := one(0, false)
+		b.absent = make([]bool, 5)
+		for _, c := range channels {
+			b.absent[c] = true
+		}
+		b.sensors[0].absent = b.absent[0] && b.absent[2]
+		return b
+	}
 	notJudged, idle := many(signal.Flatline, true), one(0, false)
 	notJudged.judged, idle.judged = false, false
 	const flat = signal.Flatline
@@ -146,6 +155,16 @@ func TestSensorsOfAGuard(t *testing.T) {
 		}},
 		"one disagrees, and then nothing is cut": {slices.Concat(slices.Repeat([]byFeatures{one(0, true)}, 5), slices.Repeat([]byFeatures{idle}, 200)), []string{
 			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it disagrees with the other sensors since 02:00:00, the verdict leans on those: check its mounting, cable and amplifier; tool verdict on 5 channels",
+		}},
+		"a channel was dead when the reference was learnt": {slices.Concat(slices.Repeat([]byFeatures{lacks(1)}, 9), slices.Repeat([]byFeatures{one(0, false)}, 70)), []string{
+			"4 raised out_of_specification warning []: drill: SENSOR ch2 Out of specification: it gave no values while the reference of this tool was learnt, so it takes no part in the verdict until the next tool; tool verdict on 4 channels",
+			"68 cleared  info []: drill: SENSOR ch2 normal again; advisory of 02:00:00 is over",
+		}},
+		"a sensor of two channels was": {slices.Repeat([]byFeatures{lacks(0, 2)}, 9), []string{
+			"4 raised out_of_specification warning [ch1 ch3]: drill: SENSOR F Out of specification: it gave no values while the reference of this tool was learnt, so it takes no part in the verdict until the next tool; tool verdict on 3 channels",
+		}},
+		"one of its channels was": {slices.Repeat([]byFeatures{lacks(2)}, 9), []string{
+			"2 raised out_of_specification warning []: drill: SENSOR ch3 Out of specification: it gave no values while the reference of this tool was learnt, so it takes no part in the verdict until the next tool; tool verdict on 4 channels",
 		}},
 		"not judged": {slices.Repeat([]byFeatures{notJudged}, 20), nil},
 		"the model after it does not know the sensor": {slices.Concat(slices.Repeat([]byFeatures{many(flat, false)}, 5), []byFeatures{{}}), []string{

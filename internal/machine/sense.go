@@ -26,12 +26,15 @@ type sensed struct {
 	channels  []string       // of a rate, or of a sensor of several
 	covered   bool           // the notice of its rate is raised and says it
 	guarded   bool           // a model's guard knows the sensor
+	absent    bool           // the tool's reference has no value of it
 	disagrees bool           // with the other sensors, by its features
 	gain      float64        // what it reads of what it read at the tool's reference, which is taken out; 0 or 1: the same
 }
 
-// Flags of a sensor that disagrees with the others, and of one whose gain has stepped, next to the names of package signal.
+// Flags of a sensor that the tool's reference has no value of, of one that disagrees with the others, and of one whose gain has stepped, next to the names of
+// package signal.
 const (
+	absent      = "no_reference"
 	disagreeing = "disagrees"
 	stepped     = "gain"
 )
@@ -39,7 +42,8 @@ const (
 // byFeatures is what a model's guard says of its sensors in a window, by their features.
 type byFeatures struct {
 	sensors []sensed
-	judged  bool // otherwise it says nothing of them
+	judged  bool   // otherwise it says nothing of them
+	absent  []bool // by channel, see model.Verdict; nil: none
 }
 
 // namedRule is of what the guard says of a sensor.
@@ -63,7 +67,7 @@ func sensorsOf(judge *model.Judge, layout *signal.Layout) (out []sensed) {
 
 // byFeatures returns what the guard of a model says of its sensors.
 func (m *Model) byFeatures(v model.Verdict) byFeatures {
-	b := byFeatures{m.sensors, v.Found != nil}
+	b := byFeatures{m.sensors, v.Found != nil, v.Absent}
 	if !b.judged {
 		return b
 	}
@@ -72,6 +76,7 @@ func (m *Model) byFeatures(v model.Verdict) byFeatures {
 		if channels := m.judge.SensorChannels(k); len(channels) > 0 {
 			b.sensors[k].flags, b.sensors[k].disagrees = v.Found[channels[0]], v.Disagrees == k
 			b.sensors[k].gain = v.Gains[k]
+			b.sensors[k].absent = len(channels) > 1 && v.Absent != nil && !slices.ContainsFunc(channels, func(c int) bool { return !v.Absent[c] })
 		}
 	}
 	return b
@@ -86,7 +91,7 @@ func (b byFeatures) of(subject string) *sensed {
 	return &b.sensors[i]
 }
 
-func (s sensed) bad() bool { return s.flags != 0 || s.disagrees || s.stepped() }
+func (s sensed) bad() bool { return s.flags != 0 || s.absent || s.disagrees || s.stepped() }
 
 func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 
@@ -105,8 +110,17 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 		}
 	}
 	for _, g := range of.sensors {
-		if g.flags != 0 {
+		if g.flags != 0 || g.absent {
 			bad += max(1, len(g.channels))
+		}
+	}
+	lone := func(i int) bool { // the reference lacks channel i, and not the whole of a sensor
+		name := layout.Channels()[i].Name
+		return of.absent != nil && of.absent[i] && !slices.ContainsFunc(of.sensors, func(g sensed) bool { return g.absent && slices.Contains(g.channels, name) })
+	}
+	for i := range of.absent {
+		if lone(i) {
+			bad++
 		}
 	}
 	if bad == 0 && len(m.Notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
@@ -122,7 +136,7 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 		}
 	}
 	for i, q := range faults {
-		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i]}, sensorRule
+		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i], absent: lone(i)}, sensorRule
 		if g := of.of(s.subject); g != nil {
 			s.flags, s.guarded, s.disagrees, s.gain, rule = s.flags|g.flags, true, g.disagrees, g.gain, namedRule
 			if !s.bad() && !of.judged {
@@ -267,6 +281,9 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	a.Status, a.Flags = q.Status(), statement.Flags(q)
 	switch {
 	case q != 0:
+	case s.absent:
+		a.Status, a.Flags = signal.OutOfSpecification, []string{absent}
+		what = "it gave no values while the reference of this tool was learnt, so it takes no part in the verdict until the next tool"
 	case s.stepped():
 		a.Status, a.Flags = signal.OutOfSpecification, []string{stepped}
 		what = fmt.Sprintf("it reads %.2g times what it did at the beginning of this tool, since %s at the latest, and no other sensor has changed; the verdict does not count that", s.gain, statement.Clock(a.Since)) + check

@@ -62,6 +62,7 @@ type Verdict struct {
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not the verdict is unknown; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
+	Absent    []bool           // per channel: the tool's reference has no value of any feature of it, so it says nothing of this tool, and has no fault now; nil if none is so; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Found     []signal.Quality // per channel: flags that the features say of it, next to Faults; nil if not judged, or without a guard; valid until the next window
 	Gains     []float64        // per sensor of Judge.Sensors: what it reads of what it read when the tool's reference was settled, which is taken out of the features: 1 but for a step of its gain; nil and valid as Found
@@ -91,6 +92,7 @@ type Judge struct {
 	form      *window.Form    // of the features that were taken last
 	pick      []int           // by feature of the model: where it is among the form's
 	center    []float32       // the tool's reference after the last window; nil: not settled
+	absent    []bool          // see Verdict.Absent
 	faults    []signal.Quality
 }
 
@@ -271,6 +273,13 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 			bad++
 		}
 	}
+	if v.Absent = j.absentFrom(ref.Center()); v.Absent != nil {
+		for _, absent := range v.Absent {
+			if absent {
+				bad++
+			}
+		}
+	}
 	blind, cutting := false, true
 	switch {
 	case j.follower != nil && len(o.Frames) > 0:
@@ -308,6 +317,32 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 	}
 	j.model.Reference.Relate(j.row, j.row, ref.center, j.extractor.Relations())
 	return j.row, v
+}
+
+// absentFrom returns which channels without a fault have no value of any feature of their own in the center of a reference, nil if there is
+// none. They had failed when it was learnt.
+func (j *Judge) absentFrom(center []float32) []bool {
+	if !slices.ContainsFunc(center, func(v float32) bool { return v != v }) {
+		return nil
+	}
+	if j.absent == nil {
+		j.absent = make([]bool, len(j.faults))
+	}
+	clear(j.absent)
+	for i, v := range center {
+		if c := j.extractor.Channels(i); v != v && len(c) == 1 && j.faults[c[0]] == 0 && j.model.Usual[c[0]]&signal.Dropout == 0 {
+			j.absent[c[0]] = true
+		}
+	}
+	for i, v := range center {
+		if c := j.extractor.Channels(i); v == v && len(c) == 1 {
+			j.absent[c[0]] = false
+		}
+	}
+	if !slices.Contains(j.absent, true) {
+		return nil
+	}
+	return j.absent
 }
 
 // mend takes sensors that have failed, and steps of gains, out of the features, and finds which have failed that no channel's flags tell.

@@ -165,6 +165,50 @@ func TestJudgeLeavesFaultyChannelsOut(t *testing.T) {
 	}
 }
 
+// A channel that was out while the tool's reference was learnt says nothing of this tool: it counts among those that are out, until the next tool.
+func TestJudgeNamesChannelsWithoutAReference(t *testing.T) {
+	m := trained(t)
+	cs := append([]signal.Channel(nil), m.Layout.Channels()...)
+	for _, n := range []string{"c", "d", "e"} {
+		cs = append(cs, signal.Channel{Name: n, Kind: signal.Feature, Rate: 1})
+	}
+	l, err := signal.NewLayout("wider", cs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := &Model{Layout: l, Window: m.Window, Reference: ReferenceSpec{Windows: 2, Mode: ReferenceRatio}, Usual: make([]signal.Quality, 6)}
+	wide.Usual[5] = signal.Dropout
+	j := wide.NewJudge()
+	var ref Reference
+	for i, step := range []struct {
+		tool    string
+		out     []int
+		absent  []bool
+		outcome Outcome
+	}{
+		{"T1", []int{1, 5}, nil, Learning},
+		{"T1", []int{1, 5}, nil, Learning},
+		{"T1", []int{1}, nil, ""}, // its flag says it
+		{"T1", nil, []bool{false, true, false, false, false, false}, ""},
+		{"T1", []int{2}, []bool{false, true, false, false, false, false}, SensorFault}, // two of six are more than a quarter
+		{"T2", nil, nil, Learning},
+		{"T2", []int{1}, nil, Learning},
+		{"T2", nil, nil, ""}, // one window had values
+	} {
+		w := cutting(1)
+		w.Tool = step.tool
+		w.Samples = append(w.Samples, []float32{1}, []float32{2}, []float32{3})
+		w.Quality = append(w.Quality, 0, 0, 0)
+		for _, c := range step.out {
+			w.Samples[c][0], w.Quality[c] = float32(math.NaN()), signal.Dropout
+		}
+		_, v := j.Row(observe(j, w), &ref, nil)
+		if v.Outcome != step.outcome || !slices.Equal(v.Absent, step.absent) {
+			t.Errorf("step %d: %q, absent %v, want %q, %v", i, v.Outcome, v.Absent, step.outcome, step.absent)
+		}
+	}
+}
+
 func TestReferenceLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "features")

@@ -440,6 +440,7 @@ export default {
   "machine.flag.rate_error": "falsche Rate",
   "machine.flag.clock_step": "Uhr sprang",
   "machine.flag.disagrees": "widerspricht den anderen",
+  "machine.flag.no_reference": "keine Werte, als die Referenz gelernt wurde",
   "machine.flag.gain": "andere Verstärkung",
   "machine.spectrum": "Spektrum des letzten Fensters",
   "machine.spectrum.says": "Wird auf Anfrage berechnet.",

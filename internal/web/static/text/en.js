@@ -440,6 +440,7 @@ export default {
   "machine.flag.rate_error": "wrong rate",
   "machine.flag.clock_step": "clock stepped",
   "machine.flag.disagrees": "disagrees with the others",
+  "machine.flag.no_reference": "no values when its reference was learnt",
   "machine.flag.gain": "its gain changed",
   "machine.spectrum": "Spectrum of the last window",
   "machine.spectrum.says": "Computed when you ask for it.",
