@@ -207,6 +207,47 @@ func TestByFeatures(t *testing.T) {
 	}
 }
 
+// A sensor that is dead while a tool's reference is learnt, and works again, is named until the next tool. An advisory that it
+// is dead goes on as one that it has no reference.
+func TestSensorWithoutAReference(t *testing.T) {
+	for before, want := range map[uint64][]string{
+		0:  {"raised[no_reference]", "cleared[]"},
+		10: {"raised[dropout]", "raised[no_reference]", "cleared[]"},
+	} {
+		if got := deadAtFirst(t, before); !slices.Equal(got, want) {
+			t.Errorf("%d windows of a tool before: %v, want %v", before, got, want)
+		}
+	}
+}
+
+// deadAtFirst returns the advisories of a sensor that is dead in the last windows of a tool of so many, while the reference of the next is learnt, and once later.
+func deadAtFirst(t *testing.T, before uint64) (got []string) {
+	b := newBench(t, guarded(t))
+	for seq := range before + 90 {
+		tool, dead := "T1", seq < before+2 && seq+5 >= before || seq == before+12
+		if seq < before {
+			tool = "T0"
+		}
+		if seq >= before+20 {
+			tool = "T2"
+		}
+		w := at(seq, tool, false)
+		w.Samples, w.Quality = nil, make([]signal.Quality, guardSensors)
+		for s := range guardSensors {
+			w.Samples = append(w.Samples, []float32{10 + float32(seq%3) + float32(s)})
+		}
+		if dead {
+			w.Samples[1][0], w.Quality[1] = float32(math.NaN()), signal.Dropout
+		}
+		for _, a := range b.window(w).Advisories {
+			if a.Kind == event.SensorAdvisory && a.Subject == "s1" {
+				got = append(got, fmt.Sprint(a.State, a.Flags))
+			}
+		}
+	}
+	return got
+}
+
 // A model that goes on with the reference of another one goes on with the gains of sensors since then too.
 func TestSeedHasGains(t *testing.T) {
 	m := guarded(t)

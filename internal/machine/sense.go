@@ -235,9 +235,12 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	if n == nil && !bad {
 		return
 	}
-	q, silent := s.flags, false
+	q, was, silent := s.flags, signal.Quality(0), false
 	if n != nil {
-		q, silent = q|n.Flags, n.Silent
+		q, was, silent = q|n.Flags, n.Flags, n.Silent
+	}
+	if s.absent {
+		q = 0 // whether it works now does not matter to this tool
 	}
 	a := m.advise(event.SensorAdvisory, s.subject, bad, rule, r)
 	n = m.notice(event.SensorAdvisory, s.subject)
@@ -253,6 +256,8 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 		return
 	case silent && bad && !s.covered: // what covered it is over, and this is not
 		n.Silent = false
+		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+	case a == nil && n != nil && n.Raised && s.absent && was != 0: // it says something else now
 		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
 	case a == nil:
 		return

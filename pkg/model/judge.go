@@ -62,7 +62,7 @@ type Verdict struct {
 	Posterior []float64        // P(class|window), in the order of ClassNames; nil if not judged; valid until the next window
 	Score     float64          // what speaks against healthy in [0,1], see classify.CostVector.Score: at least 0.5 if decided faulty, whether or not the verdict is unknown; 0 if not judged
 	Faults    []signal.Quality // per channel: flags that are a fault of the sensor; valid until the next window
-	Absent    []bool           // per channel: the tool's reference has no value of any feature of it, so it says nothing of this tool, and has no fault now; nil if none is so; valid until the next window
+	Absent    []bool           // per channel: the tool's reference has no value of any feature of it, so it says nothing of this tool; nil if none is so; valid until the next window
 	State     cycle.State      // of the machine; Unknown by a model without Cycle
 	Found     []signal.Quality // per channel: flags that the features say of it, next to Faults; nil if not judged, or without a guard; valid until the next window
 	Gains     []float64        // per sensor of Judge.Sensors: what it reads of what it read when the tool's reference was settled, which is taken out of the features: 1 but for a step of its gain; nil and valid as Found
@@ -274,8 +274,8 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 		}
 	}
 	if v.Absent = j.absentFrom(ref.Center()); v.Absent != nil {
-		for _, absent := range v.Absent {
-			if absent {
+		for i, absent := range v.Absent {
+			if absent && j.faults[i] == 0 {
 				bad++
 			}
 		}
@@ -319,8 +319,8 @@ func (j *Judge) Row(o *Observation, ref *Reference, k *Memory) ([]float32, Verdi
 	return j.row, v
 }
 
-// absentFrom returns which channels without a fault have no value of any feature of their own in the center of a reference, nil if there is
-// none. They had failed when it was learnt.
+// absentFrom returns which channels have no value of any feature of their own in the center of a reference, nil if there is none. They had
+// failed when it was learnt.
 func (j *Judge) absentFrom(center []float32) []bool {
 	if !slices.ContainsFunc(center, func(v float32) bool { return v != v }) {
 		return nil
@@ -330,7 +330,7 @@ func (j *Judge) absentFrom(center []float32) []bool {
 	}
 	clear(j.absent)
 	for i, v := range center {
-		if c := j.extractor.Channels(i); v != v && len(c) == 1 && j.faults[c[0]] == 0 && j.model.Usual[c[0]]&signal.Dropout == 0 {
+		if c := j.extractor.Channels(i); v != v && len(c) == 1 && j.model.Usual[c[0]]&signal.Dropout == 0 {
 			j.absent[c[0]] = true
 		}
 	}

@@ -188,7 +188,7 @@ func TestJudgeNamesChannelsWithoutAReference(t *testing.T) {
 	}{
 		{"T1", []int{1, 5}, nil, Learning},
 		{"T1", []int{1, 5}, nil, Learning},
-		{"T1", []int{1}, nil, ""}, // its flag says it
+		{"T1", []int{1}, []bool{false, true, false, false, false, false}, ""}, // counts once
 		{"T1", nil, []bool{false, true, false, false, false, false}, ""},
 		{"T1", []int{2}, []bool{false, true, false, false, false, false}, SensorFault}, // two of six are more than a quarter
 		{"T2", nil, nil, Learning},
