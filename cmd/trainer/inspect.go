@@ -54,6 +54,11 @@ func (f *inspectCommand) Run(out cli.Output) error {
 		fmt.Fprintf(out.Stdout, ": %s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold())
 	}
 	fmt.Fprintln(out.Stdout)
+	if g := m.Classifier.Guard(); g != nil {
+		fmt.Fprintf(out.Stdout, "guard       %d experts bound the network to %.3g log odds around their vote, of the sensors %s\n", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()))
+	} else {
+		fmt.Fprintln(out.Stdout, "guard       none: one sensor that reads wrong can turn the verdict")
+	}
 	for _, d := range m.Provenance.Data {
 		fmt.Fprintf(out.Stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
 	}
