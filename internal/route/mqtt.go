@@ -3,6 +3,7 @@ package route
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
+	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
@@ -32,7 +34,7 @@ import (
 type MQTT struct {
 	Broker    string           `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
 	Prefix    string           `yaml:"prefix"`    // of topics; empty: flank
-	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
+	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: of this process alone, with Sparkplug of the edge node
 	Sparkplug *Sparkplug       `yaml:"sparkplug"`
 	Login     credential.Login `yaml:",inline"`
 	TLS       *credential.TLS  `yaml:"tls"`
@@ -117,6 +119,8 @@ type mqttReceiver struct {
 	cfg     MQTT
 	timeout time.Duration
 	now     func() time.Time
+	log     zerolog.Logger
+	lives   *mqttconn.Lives
 	*machineStates
 
 	once    sync.Once
@@ -137,9 +141,9 @@ func newMQTT(m MQTT, r *Route) *mqttReceiver {
 		host = "monitor"
 	}
 	m.Prefix = cmp.Or(m.Prefix, "flank")
-	m.ClientID = cmp.Or(m.ClientID, "flank-"+r.name+"-"+host)
+	remedy := "give each monitor a `client_id` of its own"
 	if r.opt.Aside {
-		m.ClientID, host = m.ClientID+"-test", host+"-test"
+		host += "-test"
 	}
 	if m.Sparkplug != nil {
 		named := *m.Sparkplug
@@ -148,8 +152,19 @@ func newMQTT(m MQTT, r *Route) *mqttReceiver {
 			named.Edge = strings.TrimSuffix(named.Edge, "-test") + "-test"
 		}
 		m.Sparkplug = &named
+		remedy = "give each monitor a `sparkplug.edge` and a `client_id` of its own"
 	}
-	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, machineStates: newMachineStates(), shown: -1}
+	switch aside := r.opt.Aside; {
+	case m.ClientID != "" && aside:
+		m.ClientID += "-test"
+	case m.ClientID != "":
+	case m.Sparkplug != nil: // an edge node is one client, also for the broker
+		m.ClientID = "flank-" + m.Sparkplug.Group + "-" + m.Sparkplug.Edge
+	default: // the session ends with the connection, so that the next process may have another one
+		m.ClientID = "flank-" + r.name + "-" + host + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, log: r.log, machineStates: newMachineStates(), shown: -1}
+	q.lives = mqttconn.NewLives(m.ClientID, remedy, r.time)
 	q.bd.Store(-1)
 	return q
 }
@@ -167,12 +182,12 @@ func (q *mqttReceiver) connect() error {
 		q.stop = stop
 		q.manager, q.broken = autopaho.NewConnection(ctx, autopaho.ClientConfig{
 			ServerUrls: []*url.URL{u}, KeepAlive: 20, CleanStartOnInitialConnection: true,
-			ReconnectBackoff:     func(n int) time.Duration { return min(200*time.Millisecond<<min(n, 8), 20*time.Second) },
+			ReconnectBackoff:     q.lives.Wait,
 			ConnectTimeout:       q.timeout,
 			AttemptConnection:    q.dial,
 			ConnectPacketBuilder: q.login,
 			OnConnectionUp:       q.up,
-			OnConnectionDown:     func() bool { q.downs.Add(1); return true },
+			OnConnectionDown:     q.down,
 			OnConnectError:       func(err error) { q.trouble.Store(&err) },
 			DisconnectPacketBuilder: func() *paho.Disconnect {
 				return &paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage} // the broker publishes the death now
@@ -191,10 +206,23 @@ func (q *mqttReceiver) connect() error {
 func (q *mqttReceiver) hungUp(code byte) {
 	err := fmt.Errorf("the broker closed the connection with reason code %#x", code)
 	if code == packets.DisconnectSessionTakenOver {
+		q.lives.TakenOver()
 		err = fmt.Errorf("another program connects as %s: give each monitor a `client_id` of its own", q.cfg.ClientID)
 	}
 	q.trouble.Store(&err)
 }
+
+// down notes that a connection has ended.
+func (q *mqttReceiver) down() bool {
+	q.downs.Add(1)
+	if err := q.lives.End(); err != nil {
+		q.log.Warn().Str("event", "route_contested").Err(err).Msg("the connection to the MQTT broker does not last")
+	}
+	return true
+}
+
+// unsteady returns an error while connections do not last.
+func (q *mqttReceiver) unsteady() error { return q.lives.Err() }
 
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
 	port := u.Port()
@@ -242,6 +270,7 @@ func (q *mqttReceiver) death() []byte {
 }
 
 func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
+	q.lives.Begin()
 	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
 	if s := q.cfg.Sparkplug; s != nil {

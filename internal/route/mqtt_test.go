@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/schemas"
 )
@@ -123,6 +125,49 @@ func TestRetained(t *testing.T) {
 	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
 	e := listen(t, forgot, topic)
 	await(t, "the state is published again", func() bool { return len(e.all()) > 0 })
+}
+
+// Monitors of one group on a host do not share a client id, and an edge node of Sparkplug is one client.
+func TestMQTTClientID(t *testing.T) {
+	name := func(s *Sparkplug, id string, aside bool) string {
+		r := newBench(t, Config{Receivers: Receivers{MQTT: &MQTT{Broker: "mqtt://127.0.0.1:1"}}}, nil)
+		r.opt.Aside = aside
+		return newMQTT(MQTT{Broker: "mqtt://127.0.0.1:1", ClientID: id, Sparkplug: s}, r.Route).cfg.ClientID
+	}
+	if a, b := name(nil, "", false), name(nil, "", false); a == b || !strings.HasPrefix(a, "flank-cmms-") {
+		t.Errorf("%s and %s", a, b)
+	}
+	edge := &Sparkplug{Group: "acme", Edge: "hall1"}
+	for want, got := range map[string]string{
+		"flank-acme-hall1": name(edge, "", false), "flank-acme-hall1-test": name(edge, "", true), "mine": name(edge, "mine", false), "mine-test": name(nil, "mine", true),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Two monitors with one client id back off, warn once each, and their routes are not up, although they take events.
+func TestMQTTClientIDTwice(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	var logs [2]logtest.Buffer
+	var routes [2]*bench
+	for i := range routes {
+		r, to := mqttRoute(t, s)
+		to.log = zerolog.New(&logs[i])
+		if routes[i] = r; to.ready(within(t)) != nil {
+			t.Fatal("no connection")
+		}
+	}
+	await(t, "both know it", func() bool { return routes[0].Err() != nil && routes[1].Err() != nil })
+	for i, r := range routes {
+		if err := r.Err().Error(); !strings.Contains(err, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(err, "give each monitor a `client_id`") {
+			t.Error(err)
+		}
+		if n := strings.Count(logs[i].String(), "route_contested"); n != 1 || !r.snapshot().failing {
+			t.Errorf("%d warnings, failing %v", n, r.snapshot().failing)
+		}
+	}
 }
 
 // The state of a machine fits the schema after any events.
