@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route
+.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -542,6 +542,14 @@ peers/formats/.venv/ready: peers/formats/requirements.lock
 # user, killed and started again.
 opcua: peers/opcua/.venv/ready ## the machine's context from asyncua
 	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -timeout 20m -run OPCUA ./internal/source/machinetool ./cmd/ingest
+
+peers/sparkplug/.venv/ready: peers/sparkplug/requirements.lock
+	$(PYTHON) -m venv peers/sparkplug/.venv
+	peers/sparkplug/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/sparkplug/requirements.lock
+	touch $@
+
+sparkplug: peers/sparkplug/.venv/ready ## messages of Sparkplug, read by pysparkplug
+	FLANK_PEERS=$(CURDIR)/peers/sparkplug $(GO) test -count 1 -v -run TestSparkplug ./internal/route
 
 opcua-route: peers/opcua/.venv/ready ## the `opcua` route on asyncua
 	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -v -run TestPeersOPCUARoute ./internal/route

@@ -38,6 +38,8 @@ var (
 	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
+	//go:embed monitor-status.schema.json
+	MonitorStatusJSON []byte // JSON Schema 2020-12 of route.MonitorStatus
 	//go:embed model-manifest.schema.json
 	ManifestJSON []byte // JSON Schema 2020-12 of deploy.Manifest
 	//go:embed deployment.schema.json
@@ -59,9 +61,10 @@ const (
 	Command  = "command"
 	Fetched  = "fetched"
 
-	MachineState = "machine-state"
-	Manifest     = "model-manifest"
-	Deployment   = "deployment"
+	MachineState  = "machine-state"
+	MonitorStatus = "monitor-status"
+	Manifest      = "model-manifest"
+	Deployment    = "deployment"
 
 	Audit = "audit"
 )

@@ -32,7 +32,7 @@ var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
 	for name, text := range map[string][]byte{
 		Result: ResultJSON, Alert: AlertJSON, Evidence: EvidenceJSON, Advisory: AdvisoryJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON, Fetched: FetchedJSON,
-		Audit: AuditJSON, MachineState: MachineStateJSON, Manifest: ManifestJSON, Deployment: DeploymentJSON,
+		Audit: AuditJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: ManifestJSON, Deployment: DeploymentJSON,
 	} {
 		s, err := compile(text)
 		if err != nil {

@@ -132,7 +132,7 @@ var sentences = map[string]string{
 	r + "alertmanager.labels":  "Labels that every alert gets, such as `{team: tools}`.",
 	r + "mqtt.broker":          "MQTT 5 broker, as in `mqtts://host:8883`.",
 	r + "mqtt.prefix":          "default: `flank`. First part of the topics.",
-	r + "mqtt.client_id":       "default: made from the route and the host. Client id, which differs for each monitor.",
+	r + "mqtt.client_id":       "default: of this process alone. Client id, which differs for each monitor.",
 	r + "mqtt.sparkplug.group": "default: `flank`. Group id of Sparkplug B.",
 	r + "mqtt.sparkplug.edge":  "default: the host. Edge node id of Sparkplug B, which differs for each monitor.",
 	r + "smtp.server":          "Mail server, as in `mail.example:587`.",

@@ -99,7 +99,11 @@ func (s *system) system(context.Context) web.System {
 	now := web.System{Lag: s.judging.Load().Lag(), Missing: &missing, Dead: s.dead.get(s.readDead)}
 	for _, r := range s.routes {
 		messages, oldest := r.Lag()
-		now.Routes = append(now.Routes, web.RouteLag{Name: r.Name(), Lag: messages, Seconds: oldest.Seconds()})
+		one := web.RouteLag{Name: r.Name(), Lag: messages, Seconds: oldest.Seconds()}
+		if err := r.Err(); err != nil {
+			one.Problem = err.Error()
+		}
+		now.Routes = append(now.Routes, one)
 	}
 	certificates, err := s.bus.Certificates()
 	for _, c := range certificates {
@@ -147,8 +151,12 @@ func (s *system) problems(now *web.System, ready, certificates error) (all []web
 		}
 	}
 	for _, r := range now.Routes {
+		test := fmt.Sprintf("monitor alerts test --config %s --route %s", s.c.file, r.Name)
+		if r.Problem != "" {
+			add(test, "route %s: %s", r.Name, r.Problem)
+		}
 		if r.Seconds > longRouteLag.Seconds() {
-			add(fmt.Sprintf("monitor alerts test --config %s --route %s", s.c.file, r.Name), "route %s: %d messages wait, the oldest for %v", r.Name, r.Lag, time.Duration(r.Seconds)*time.Second)
+			add(test, "route %s: %d messages wait, the oldest for %v", r.Name, r.Lag, time.Duration(r.Seconds)*time.Second)
 		}
 	}
 	if now.Missing != nil && *now.Missing > 0 {

@@ -30,7 +30,7 @@ func TestProblems(t *testing.T) {
 	}
 	bad := web.System{
 		Lag: []web.Lag{{Partition: 3, Windows: muchLag + 1}}, Missing: &some, Dead: &web.Dead{Count: 2, Reasons: []web.DeadReason{{Reason: "not JSON", Count: 2}}},
-		Disk: &web.Disk{FreeBytes: 5 << 20}, Routes: []web.RouteLag{{Name: "mail", Lag: 3, Seconds: 61}},
+		Disk: &web.Disk{FreeBytes: 5 << 20}, Routes: []web.RouteLag{{Name: "mail", Lag: 3, Seconds: 61}, {Name: "hmi", Problem: "another program connects"}},
 		Certificates: []web.Certificate{{File: "c.crt", Days: 12}, {File: "broker kafka", Days: -1}},
 	}
 	var got []string
@@ -53,6 +53,7 @@ func TestProblems(t *testing.T) {
 		"certificate c.crt expires in 12 days: replace its file, no restart is needed → monitor check --config monitor.yaml",
 		"certificate broker kafka has expired: replace its file, no restart is needed → monitor check --config monitor.yaml",
 		"route mail: 3 messages wait, the oldest for 1m1s → monitor alerts test --config monitor.yaml --route mail",
+		"route hmi: another program connects → monitor alerts test --config monitor.yaml --route hmi",
 		"12 windows have not come → ingest spool resend --config ingest.yaml --since 1h",
 		"2 messages were set aside: not JSON → monitor dlq ls --config monitor.yaml",
 	}

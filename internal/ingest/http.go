@@ -157,9 +157,15 @@ func (m *machine) snapshot() (g gateway.Stats, f feed.Stats) {
 	if g = m.before; m.gw != nil {
 		g = m.before.Add(m.gw.Stats())
 	}
-	if f = m.received; m.feed != nil {
-		s := m.feed.Stats()
-		f = feed.Stats{Frames: f.Frames + s.Frames, Refused: f.Refused + s.Refused, Senders: s.Senders}
+	f = m.received
+	for _, one := range []*feed.Feed{m.tools, m.feed} {
+		if one != nil {
+			s := one.Stats()
+			f = feed.Stats{Frames: f.Frames + s.Frames, Refused: f.Refused + s.Refused, Senders: s.Senders, Short: f.Short + s.Short}
+		}
+	}
+	if m.feed == nil {
+		f.Senders = 0
 	}
 	return g, f
 }

@@ -51,6 +51,7 @@ type machine struct {
 	began     time.Time // when gw was opened
 	beganWith int64     // bytes in its spool then
 	feed      *feed.Feed
+	tools     *feed.Feed    // of tools by MQTT, where samples come by TCP
 	lookedAt  time.Time     // when refused was set
 	refused   error         // why the spool cannot be written; nil if it can
 	connected time.Time     // when a sender was last connected, or looking began
@@ -106,7 +107,7 @@ func (m *machine) runSource(ctx context.Context) error {
 	}
 	starting := m.log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", m.Window.Length)
 	if f, ok := src.(*feed.Feed); ok {
-		defer m.receive(f)()
+		defer m.receive(&m.feed, f)()
 		hangUp, err := m.hearTools(src.Layout())
 		if err != nil {
 			return m.inFile(err)
@@ -149,7 +150,8 @@ func (m *machine) hearTools(layout *signal.Layout) (hangUp func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("mqtt: %w", err)
 	}
-	return func() { f.Close() }, nil
+	stop := m.receive(&m.tools, f)
+	return func() { f.Close(); stop() }, nil
 }
 
 // summarize prints what became of a source.
@@ -195,18 +197,19 @@ func (m *machine) close(gw *gateway.Gateway) {
 	m.before = m.before.Add(s)
 }
 
-// receive counts what f receives until the returned function is called.
-func (m *machine) receive(f *feed.Feed) (stop func()) {
+// receive counts what f receives, which at becomes, until the returned function is called.
+func (m *machine) receive(at **feed.Feed, f *feed.Feed) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.feed = f
+	*at = f
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		s := f.Stats()
-		m.feed = nil
+		*at = nil
 		m.received.Frames += s.Frames
 		m.received.Refused += s.Refused
+		m.received.Short += s.Short
 	}
 }
 

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
 	m := s.machines[0]
 	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99, SpoolBytes: 4096})
-	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1}, 4
+	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1, Short: 3}, 4
 	m.answered = machinetool.Stats{Readings: 3, Failures: 2, Changes: 1, Stale: true} // stale is of one that runs
 	m.enter("running", nil)
 	m.MiB = 1
@@ -41,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	wants := []string{
 		"windows_cut_total 12", "windows_delivered_total 12", "windows_fetched_total 0", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "spool_damaged_bytes_total 99",
 		"source_gaps_total 1", "ingest_up 1", "ingest_restarts_total 4", "newest_window_timestamp_seconds 0", "frames_received_total 9",
-		"frames_refused_total 1", "senders 0",
+		"frames_refused_total 1", "senders 0", "mqtt_short_connections_total 3",
 		"spool_oldest_seconds 0", "spool_bytes 4096", "spool_limit_bytes 1.048576e+06", "spool_writable 1", "ingest_kafka_up 1",
 		"context_readings_total 3", "context_failures_total 2", "context_changes_total 1", "context_stale 0",
 	}

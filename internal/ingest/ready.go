@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
 const (
@@ -28,6 +30,7 @@ type observed struct {
 
 	needsBroker bool      // samples come from an MQTT broker
 	connected   time.Time // when that was last seen connected, or the machine was started
+	contested   error     // another program takes the client id
 
 	spoolOnly bool // nothing is sent
 
@@ -47,6 +50,8 @@ func (o observed) notReady(now time.Time) string {
 		return fmt.Sprintf("ingesting failed and is retried: %v", o.problem)
 	case o.spoolProblem(now) != "":
 		return o.spoolProblem(now)
+	case o.contested != nil:
+		return o.contested.Error()
 	case o.needsBroker && late(o.connected):
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
 	case o.spoolOnly:
@@ -89,6 +94,11 @@ func (m *machine) observe() observed {
 	}
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
+	}
+	for _, f := range []*feed.Feed{m.feed, m.tools} {
+		if f != nil {
+			o.contested = cmp.Or(o.contested, f.Err())
+		}
 	}
 	return o
 }

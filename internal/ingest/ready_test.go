@@ -34,6 +34,7 @@ func TestNotReady(t *testing.T) {
 		"before the first look":        {func(o *observed) { o.lookedAt = time.Time{} }, ""},
 		"no MQTT broker, by TCP":       {func(o *observed) { o.connected = ago(time.Hour) }, ""},
 		"no MQTT broker":               {func(o *observed) { o.needsBroker, o.connected = true, ago(5*time.Second) }, "MQTT broker that samples come from has not been connected for 5s"},
+		"a client id that two have":    {func(o *observed) { o.needsBroker, o.contested = true, errors.New("another program connects") }, "another program connects"},
 		"an MQTT broker gone just now": {func(o *observed) { o.needsBroker, o.connected = true, ago(3*time.Second) }, ""},
 		"windows on their way":         {func(o *observed) { o.Pending, o.Sending = 9, ago(time.Second) }, ""},
 		"Kafka is dead":                {func(o *observed) { o.Pending, o.Sending = 9, ago(60*time.Second) }, "Kafka has taken no window for 1m0s, 9 wait in the spool"},

@@ -1,4 +1,4 @@
-// Package mqttconn bounds what a broker of MQTT may send.
+// Package mqttconn bounds what a broker of MQTT may send, and finds programs that share a client id.
 //
 // A packet begins with a byte of type and a length of one to four bytes. The client library
 // reads a packet of up to 256 MiB into memory, even if the client has announced that it takes less.

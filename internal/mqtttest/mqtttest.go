@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,13 +24,15 @@ type Options struct {
 	TLS   *tls.Config       // nil: in the clear
 	Users map[string]string // names with passwords; nil: everybody may do everything
 
+	ReadOnly string // beginning of the topics that no client may publish on; empty: there are none
+
 	Refuse *atomic.Bool // nothing may be subscribed to while it is true; nil: never
 }
 
 // gate lets everybody in.
 type gate struct {
 	mochi.HookBase
-	refuse *atomic.Bool
+	o Options
 }
 
 func (*gate) ID() string { return "gate" }
@@ -38,7 +41,10 @@ func (*gate) Provides(b byte) bool { return b == mochi.OnConnectAuthenticate || 
 
 func (*gate) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
 
-func (g *gate) OnACLCheck(*mochi.Client, string, bool) bool { return !g.refuse.Load() }
+func (g *gate) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
+	refused := g.o.Refuse != nil && g.o.Refuse.Load()
+	return !refused && !(write && g.o.ReadOnly != "" && strings.HasPrefix(topic, g.o.ReadOnly))
+}
 
 // Broker is a broker with a client of the test's own. It ends with the test.
 type Broker struct {
@@ -54,8 +60,8 @@ func Start(t testing.TB, o Options) *Broker {
 	t.Helper()
 	s := mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	var err error
-	if o.Refuse != nil {
-		err = s.AddHook(&gate{refuse: o.Refuse}, nil)
+	if o.Refuse != nil || o.ReadOnly != "" {
+		err = s.AddHook(&gate{o: o}, nil)
 	} else if o.Users == nil {
 		err = s.AddHook(new(auth.AllowHook), nil)
 	} else {

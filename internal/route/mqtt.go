@@ -3,7 +3,7 @@ package route
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -17,22 +17,24 @@ import (
 	"github.com/eclipse/paho.golang/autopaho"
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
+	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/mqttconn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // MQTT is a broker of MQTT 5 that shows the state of machines: a retained message
 // for each machine on PREFIX/MACHINE/alarm, QoS 1, with the JSON of a
-// [MachineState]; or, with Sparkplug, births, data and deaths as Sparkplug B has
-// them. It gets neither waveforms nor history: a client that connects later gets the
+// [MachineState], which holds while the [MonitorStatus] of the monitor that it names is online; or, with
+// Sparkplug, births, data and deaths as Sparkplug B has them. It gets neither waveforms nor history: a client that connects later gets the
 // present state.
 type MQTT struct {
 	Broker    string           `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
 	Prefix    string           `yaml:"prefix"`    // of topics; empty: flank
-	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: made of the route's name and the host's
+	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: of this process alone, with Sparkplug of the edge node
 	Sparkplug *Sparkplug       `yaml:"sparkplug"`
 	Login     credential.Login `yaml:",inline"`
 	TLS       *credential.TLS  `yaml:"tls"`
@@ -79,8 +81,23 @@ type MachineState struct {
 	At         time.Time       `json:"at,omitzero"`    // of the last alert
 	Text       string          `json:"text,omitempty"` // of it
 	Evidence   string          `json:"evidence,omitempty"`
-	Advisories []AdvisoryState `json:"advisories"` // open ones
+	Advisories []AdvisoryState `json:"advisories"`        // open ones
+	Monitor    string          `json:"monitor,omitempty"` // that judges the machine, by its id in PREFIX/_monitor/ID/status
+	Sent       time.Time       `json:"sent,omitzero"`     // when the monitor published this
 }
+
+// MonitorStatus is the life sign of a monitor, retained on PREFIX/_monitor/ID/status as
+// schemas/monitor-status.schema.json describes it. The broker publishes the status offline as the will.
+type MonitorStatus struct {
+	Monitor   string    `json:"monitor"`
+	Status    string    `json:"status"`      // online or offline
+	Connected time.Time `json:"connected"`   // when the connection to the broker began
+	At        time.Time `json:"at,omitzero"` // when the monitor published this; left out of the will
+}
+
+// lifeSign is how often a monitor that has machines publishes that it is online. That also corrects the will of
+// an earlier connection that comes late, or of another monitor of this host.
+const lifeSign = 30 * time.Second
 
 // AdvisoryState is an open advisory.
 type AdvisoryState struct {
@@ -117,6 +134,8 @@ type mqttReceiver struct {
 	cfg     MQTT
 	timeout time.Duration
 	now     func() time.Time
+	log     zerolog.Logger
+	lives   *mqttconn.Lives
 	*machineStates
 
 	once    sync.Once
@@ -125,9 +144,15 @@ type mqttReceiver struct {
 	stop    context.CancelFunc
 	trouble atomic.Pointer[error] // of the last connection that failed
 
+	id        string    // in the topic of the life sign; empty: there is none
+	connected time.Time // when the connection began; guarded by the lock of machineStates, as what follows
+	signed    time.Time // when the life sign was last published
+	unsigned  string    // why it could not be
+
 	downs atomic.Int64 // connections that ended, or after which a host asks for births again
-	shown int64        // value of downs for which every machine was shown; guarded by the lock of machineStates
-	bd    atomic.Int64 // bdSeq of the last CONNECT
+	shown int64        // value of downs for which the node and the machines of all partitions but fresh were shown
+	fresh map[int]bool // partitions whose machines were not shown yet
+	bd    atomic.Int64 // bdSeq of the last CONNECT; negative before the first
 	seq   int          // of the next message of Sparkplug
 }
 
@@ -137,9 +162,13 @@ func newMQTT(m MQTT, r *Route) *mqttReceiver {
 		host = "monitor"
 	}
 	m.Prefix = cmp.Or(m.Prefix, "flank")
-	m.ClientID = cmp.Or(m.ClientID, "flank-"+r.name+"-"+host)
+	id := inTopic.Replace(cmp.Or(m.ClientID, host))
+	if r.opt.Aside || m.Sparkplug != nil {
+		id = "" // a test does not judge machines, and Sparkplug has deaths
+	}
+	remedy := "give each monitor a `client_id` of its own"
 	if r.opt.Aside {
-		m.ClientID, host = m.ClientID+"-test", host+"-test"
+		host += "-test"
 	}
 	if m.Sparkplug != nil {
 		named := *m.Sparkplug
@@ -148,8 +177,19 @@ func newMQTT(m MQTT, r *Route) *mqttReceiver {
 			named.Edge = strings.TrimSuffix(named.Edge, "-test") + "-test"
 		}
 		m.Sparkplug = &named
+		remedy = "give each monitor a `sparkplug.edge` and a `client_id` of its own"
 	}
-	q := &mqttReceiver{cfg: m, timeout: r.timeout, now: r.time, machineStates: newMachineStates(), shown: -1}
+	switch aside := r.opt.Aside; {
+	case m.ClientID != "" && aside:
+		m.ClientID += "-test"
+	case m.ClientID != "":
+	case m.Sparkplug != nil: // an edge node is one client, also for the broker
+		m.ClientID = "flank-" + m.Sparkplug.Group + "-" + m.Sparkplug.Edge
+	default: // the session ends with the connection, so that the next process may have another one
+		m.ClientID = "flank-" + r.name + "-" + host + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	q := &mqttReceiver{cfg: m, id: id, timeout: r.timeout, now: r.time, log: r.log, machineStates: newMachineStates(), shown: -1, fresh: make(map[int]bool)}
+	q.lives = mqttconn.NewLives(m.ClientID, remedy, r.time)
 	q.bd.Store(-1)
 	return q
 }
@@ -167,12 +207,12 @@ func (q *mqttReceiver) connect() error {
 		q.stop = stop
 		q.manager, q.broken = autopaho.NewConnection(ctx, autopaho.ClientConfig{
 			ServerUrls: []*url.URL{u}, KeepAlive: 20, CleanStartOnInitialConnection: true,
-			ReconnectBackoff:     func(n int) time.Duration { return min(200*time.Millisecond<<min(n, 8), 20*time.Second) },
+			ReconnectBackoff:     q.lives.Wait,
 			ConnectTimeout:       q.timeout,
 			AttemptConnection:    q.dial,
 			ConnectPacketBuilder: q.login,
 			OnConnectionUp:       q.up,
-			OnConnectionDown:     func() bool { q.downs.Add(1); return true },
+			OnConnectionDown:     q.down,
 			OnConnectError:       func(err error) { q.trouble.Store(&err) },
 			DisconnectPacketBuilder: func() *paho.Disconnect {
 				return &paho.Disconnect{ReasonCode: packets.DisconnectDisconnectWithWillMessage} // the broker publishes the death now
@@ -191,10 +231,23 @@ func (q *mqttReceiver) connect() error {
 func (q *mqttReceiver) hungUp(code byte) {
 	err := fmt.Errorf("the broker closed the connection with reason code %#x", code)
 	if code == packets.DisconnectSessionTakenOver {
+		q.lives.TakenOver()
 		err = fmt.Errorf("another program connects as %s: give each monitor a `client_id` of its own", q.cfg.ClientID)
 	}
 	q.trouble.Store(&err)
 }
+
+// down notes that a connection has ended.
+func (q *mqttReceiver) down() bool {
+	q.downs.Add(1)
+	if err := q.lives.End(); err != nil {
+		q.log.Warn().Str("event", "route_contested").Err(err).Msg("the connection to the MQTT broker does not last")
+	}
+	return true
+}
+
+// unsteady returns an error while connections do not last.
+func (q *mqttReceiver) unsteady() error { return q.lives.Err() }
 
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
 	port := u.Port()
@@ -218,6 +271,11 @@ const maxPacket = 1 << 20
 // login completes the first packet of a connection.
 func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	c.CleanStart = true
+	if q.id != "" {
+		will := MonitorStatus{Monitor: q.id, Status: "offline", Connected: q.now().UTC()}
+		c.WillMessage = &paho.WillMessage{Topic: q.statusTopic(), QoS: 1, Retain: true, Payload: event.JSON(will)}
+		c.WillProperties = &paho.WillProperties{ContentType: "application/json"}
+	}
 	if s := q.cfg.Sparkplug; s != nil {
 		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
 	}
@@ -234,14 +292,21 @@ func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error)
 	return c, nil
 }
 
-// death returns the payload of the next connection's NDEATH.
+// death returns the payload of the next connection's NDEATH. Its bdSeq rises by one from connection to
+// connection. A monitor keeps no files for routes, so the first one follows from the second in which it connects: a
+// restart has the number of the life before in one of 256 cases, and always another one within four minutes.
 func (q *mqttReceiver) death() []byte {
-	bd := (q.bd.Load() + 1) % 256
+	bd := q.bd.Load() + 1
+	if bd == 0 {
+		bd = q.now().Unix()
+	}
+	bd &= 0xff
 	q.bd.Store(bd)
 	return spbPayload(q.now(), -1, []spbMetric{{"bdSeq", bd}})
 }
 
 func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
+	q.lives.Begin()
 	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
 	if s := q.cfg.Sparkplug; s != nil {
@@ -253,7 +318,27 @@ func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.connected, q.signed = q.now().UTC(), time.Time{}
+	q.sign(ctx, m)
 	_ = q.showAll(ctx, m) // the next delivery tries again and reports the error
+}
+
+func (q *mqttReceiver) statusTopic() string { return q.cfg.Prefix + "/_monitor/" + q.id + "/status" }
+
+// sign publishes the life sign, unless that was done a moment ago. Alerts do not wait for it: an error
+// is logged once. The caller holds the lock.
+func (q *mqttReceiver) sign(ctx context.Context, m *autopaho.ConnectionManager) {
+	now := q.now().UTC()
+	if q.id == "" || now.Sub(q.signed) < lifeSign/2 {
+		return
+	}
+	err := q.publish(ctx, m, q.statusTopic(), MonitorStatus{q.id, "online", q.connected, now}, true)
+	if err == nil {
+		q.signed, q.unsigned = now, ""
+	} else if text := err.Error(); text != q.unsigned {
+		q.unsigned = text
+		q.log.Warn().Str("event", "route_status").Err(err).Msg("cannot publish that this monitor is online: HMIs take its machines for unwatched")
+	}
 }
 
 // receive handles a host's request for births.
@@ -292,6 +377,7 @@ func (q *mqttReceiver) showAll(ctx context.Context, m *autopaho.ConnectionManage
 		}
 	}
 	q.shown = downs
+	clear(q.fresh)
 	return nil
 }
 
@@ -300,7 +386,14 @@ func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, 
 	if q.cfg.Sparkplug != nil {
 		return q.sparkplug(ctx, m, typ, s.machine, spbDevice(s))
 	}
-	return q.publish(ctx, m, q.topic(s.machine), machineState(s), true)
+	return q.publish(ctx, m, q.topic(s.machine), q.state(s), true)
+}
+
+// state returns what is published of a machine now.
+func (q *mqttReceiver) state(s *standing) MachineState {
+	m := machineState(s)
+	m.Monitor, m.Sent = q.id, q.now().UTC()
+	return m
 }
 
 // inTopic replaces characters that have a meaning in topics.
@@ -316,12 +409,8 @@ func (q *mqttReceiver) topic(machine string) string {
 }
 
 func (q *mqttReceiver) publish(ctx context.Context, m *autopaho.ConnectionManager, topic string, v any, retain bool) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic("route: mqtt: " + err.Error())
-	}
 	res, err := m.Publish(ctx, &paho.Publish{
-		Topic: topic, QoS: 1, Retain: retain, Payload: body, Properties: &paho.PublishProperties{ContentType: "application/json"},
+		Topic: topic, QoS: 1, Retain: retain, Payload: event.JSON(v), Properties: &paho.PublishProperties{ContentType: "application/json"},
 	})
 	return published(topic, res, err)
 }
@@ -397,7 +486,7 @@ func (q *mqttReceiver) deliverTest(ctx context.Context, e *Event) error {
 	s := &standing{machine: e.Machine, advisories: make(map[string]*Event)}
 	s.apply(e)
 	if q.cfg.Sparkplug == nil {
-		return q.publish(ctx, q.manager, q.topic(e.Machine), machineState(s), false)
+		return q.publish(ctx, q.manager, q.topic(e.Machine), q.state(s), false)
 	}
 	if err := q.showAll(ctx, q.manager); err != nil {
 		return err
@@ -412,18 +501,36 @@ func (q *mqttReceiver) take(partition int, events []*Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.machineStates.take(partition, events)
-	q.shown = -1
+	q.fresh[partition] = true
 }
 
-func (q *mqttReceiver) every() time.Duration { return 0 }
+func (q *mqttReceiver) every() time.Duration {
+	if q.id == "" {
+		return 0
+	}
+	return lifeSign
+}
 
-func (q *mqttReceiver) again(ctx context.Context, _ int) error {
+// again shows what was not shown on this connection: all machines on a new one, else the machines of a new partition. So an
+// edge node of Sparkplug has one birth for all of its partitions.
+func (q *mqttReceiver) again(ctx context.Context, partition int) error {
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.showAll(ctx, q.manager)
+	q.sign(ctx, q.manager)
+	if err := q.showAll(ctx, q.manager); err != nil || !q.fresh[partition] {
+		return err
+	}
+	for _, s := range q.in(partition) {
+		if err := q.show(ctx, q.manager, "DBIRTH", s); err != nil {
+			q.shown = -1
+			return err
+		}
+	}
+	delete(q.fresh, partition)
+	return nil
 }
 
 // drop publishes the death of Sparkplug's devices: the monitor that has the partition
@@ -431,7 +538,7 @@ func (q *mqttReceiver) again(ctx context.Context, _ int) error {
 func (q *mqttReceiver) drop(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.cfg.Sparkplug != nil && q.manager != nil && q.shown == q.downs.Load() {
+	if q.cfg.Sparkplug != nil && q.manager != nil && q.shown == q.downs.Load() && !q.fresh[partition] {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		for _, s := range q.in(partition) {
@@ -442,6 +549,7 @@ func (q *mqttReceiver) drop(partition int) {
 		}
 	}
 	q.machineStates.drop(partition)
+	delete(q.fresh, partition)
 }
 
 func (q *mqttReceiver) probe(ctx context.Context) (string, error) {
@@ -461,6 +569,6 @@ func (q *mqttReceiver) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = q.manager.Disconnect(ctx) // if it fails, the broker publishes the will
+	_ = q.manager.Disconnect(ctx) // the broker publishes the will, also if it fails
 	q.stop()
 }

@@ -3,8 +3,12 @@ package route
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,12 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/schemas"
 )
@@ -92,7 +98,7 @@ func TestRetained(t *testing.T) {
 		t.Helper()
 		e := listen(t, s, topic)
 		await(t, "the state is there", func() bool { return len(e.all()) > 0 })
-		if err := schemas.Validate(schemas.MachineState, e.all()[0].payload); err != nil {
+		if err := schemas.Validate(schemas.MachineState, e.all()[0].payload); err != nil || !strings.Contains(string(e.all()[0].payload), `"monitor":"flank-test","sent":"2026-11-02T`) {
 			t.Errorf("%v: %s", err, e.all()[0].payload)
 		}
 		if err := json.Unmarshal(e.all()[0].payload, &m); err != nil {
@@ -123,6 +129,122 @@ func TestRetained(t *testing.T) {
 	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
 	e := listen(t, forgot, topic)
 	await(t, "the state is published again", func() bool { return len(e.all()) > 0 })
+}
+
+// Monitors of one group on a host do not share a client id, and an edge node of Sparkplug is one client.
+func TestMQTTClientID(t *testing.T) {
+	name := func(s *Sparkplug, id string, aside bool) string {
+		r := newBench(t, Config{Receivers: Receivers{MQTT: &MQTT{Broker: "mqtt://127.0.0.1:1"}}}, nil)
+		r.opt.Aside = aside
+		return newMQTT(MQTT{Broker: "mqtt://127.0.0.1:1", ClientID: id, Sparkplug: s}, r.Route).cfg.ClientID
+	}
+	if a, b := name(nil, "", false), name(nil, "", false); a == b || !strings.HasPrefix(a, "flank-cmms-") {
+		t.Errorf("%s and %s", a, b)
+	}
+	edge := &Sparkplug{Group: "acme", Edge: "hall1"}
+	for want, got := range map[string]string{
+		"flank-acme-hall1": name(edge, "", false), "flank-acme-hall1-test": name(edge, "", true), "mine": name(edge, "mine", false), "mine-test": name(nil, "mine", true),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Two monitors with one client id back off, warn once each, and their routes are not up, although they take events.
+func TestMQTTClientIDTwice(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	var logs [2]logtest.Buffer
+	var routes [2]*bench
+	for i := range routes {
+		r, to := mqttRoute(t, s)
+		to.log = zerolog.New(&logs[i])
+		if routes[i] = r; to.ready(within(t)) != nil {
+			t.Fatal("no connection")
+		}
+	}
+	await(t, "both know it", func() bool { return routes[0].Err() != nil && routes[1].Err() != nil })
+	for i, r := range routes {
+		if err := r.Err().Error(); !strings.Contains(err, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(err, "give each monitor a `client_id`") {
+			t.Error(err)
+		}
+		if n := strings.Count(logs[i].String(), "route_contested"); n != 1 || !r.snapshot().failing {
+			t.Errorf("%d warnings, failing %v", n, r.snapshot().failing)
+		}
+	}
+}
+
+// A monitor is online from its first connection on, says so again while it has machines, and is offline when it
+// dies, stops, or its test of a route is all there is.
+func TestMonitorStatus(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	heard := listen(t, s, "flank/_monitor/#")
+	last := func() (m MonitorStatus) {
+		all := heard.all()
+		if len(all) == 0 {
+			return m
+		}
+		h := all[len(all)-1]
+		if err := errors.Join(schemas.Validate(schemas.MonitorStatus, h.payload), json.Unmarshal(h.payload, &m)); err != nil || h.topic != "flank/_monitor/flank-test/status" {
+			t.Fatalf("%s: %v, %s", h.topic, err, h.payload)
+		}
+		return m
+	}
+	r, to := mqttRoute(t, s)
+	var mu sync.Mutex
+	clock := r.clock
+	to.now = func() time.Time { mu.Lock(); defer mu.Unlock(); return clock }
+	to.take(0, []*Event{opened(t, alert(drill, 1, event.Raised))})
+	if err := to.again(within(t), 0); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is online", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock} })
+	for range 3 {
+		if err := to.again(within(t), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(heard.all()); n != 1 {
+		t.Errorf("%d life signs at one moment", n)
+	}
+	// The will of an earlier connection comes late.
+	s.Publish(t, "flank/_monitor/flank-test/status", event.JSON(MonitorStatus{"flank-test", "offline", monday, time.Time{}}), true)
+	mu.Lock()
+	clock = clock.Add(to.every())
+	mu.Unlock()
+	if err := to.again(within(t), 0); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is online nevertheless", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock.Add(lifeSign)} })
+	s.Drop(t, "flank-test")
+	await(t, "it was offline, and is online again", func() bool {
+		all := heard.all()
+		return len(all) >= 5 && strings.Contains(string(all[3].payload), `"status":"offline"`) && last().Status == "online"
+	})
+	to.close()
+	await(t, "it is offline", func() bool { return last().Status == "offline" })
+	retained := listen(t, s, "flank/_monitor/flank-test/status")
+	await(t, "a later HMI learns that", func() bool { return len(retained.all()) == 1 })
+	if !strings.Contains(string(retained.all()[0].payload), `"offline"`) {
+		t.Errorf("%s", retained.all()[0].payload)
+	}
+}
+
+// A broker that refuses the life sign gets alerts all the same, and the log says it once.
+func TestMonitorStatusRefused(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{ReadOnly: "flank/_monitor/"})
+	var log logtest.Buffer
+	_, to := mqttRoute(t, s)
+	to.log = zerolog.New(&log)
+	for n := range 3 {
+		to.take(n, []*Event{opened(t, alert(drill+fmt.Sprint(n), 1, event.Raised))})
+		if err := to.again(within(t), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "HMIs take its machines for unwatched"); n != 1 || !strings.Contains(log.String(), "the broker refuses flank/_monitor/flank-test/status: not authorized: grant the right") {
+		t.Errorf("%d times: %s", n, log.String())
+	}
 }
 
 // The state of a machine fits the schema after any events.
@@ -161,11 +283,13 @@ func TestMachineStateSchema(t *testing.T) {
 		Required   []string
 		Defs       map[string]object `json:"$defs"`
 	}
-	var o object
-	if err := json.Unmarshal(schemas.MachineStateJSON, &o); err != nil {
+	var o, status object
+	if err := errors.Join(json.Unmarshal(schemas.MachineStateJSON, &o), json.Unmarshal(schemas.MonitorStatusJSON, &status)); err != nil {
 		t.Fatal(err)
 	}
-	for typ, o := range map[reflect.Type]object{reflect.TypeFor[MachineState](): o, reflect.TypeFor[AdvisoryState](): o.Defs["advisory"]} {
+	for typ, o := range map[reflect.Type]object{
+		reflect.TypeFor[MachineState](): o, reflect.TypeFor[AdvisoryState](): o.Defs["advisory"], reflect.TypeFor[MonitorStatus](): status,
+	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -257,6 +381,24 @@ func metrics(t *testing.T, payload []byte) (seq int, all map[string]string) {
 	return seq, all
 }
 
+// hostReads gives messages to pysparkplug, which holds them to the rules of the specification.
+func hostReads(t *testing.T, all []heard, want string) {
+	t.Helper()
+	folder := os.Getenv("FLANK_PEERS")
+	if folder == "" {
+		return // make sparkplug
+	}
+	var lines strings.Builder
+	for _, h := range all {
+		fmt.Fprintf(&lines, "%s\t%x\n", h.topic, h.payload)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, ".venv/bin/python"), filepath.Join(folder, "host.py"))
+	cmd.Stdin = strings.NewReader(lines.String())
+	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != want {
+		t.Errorf("pysparkplug: %v: %s, want %s", err, out, want)
+	}
+}
+
 // A life of an edge node, as Sparkplug B has it: births with a seq that rises by one
 // from 0 to 255, a death that names the birth it belongs to, births again after a
 // lost connection and when a host asks.
@@ -296,9 +438,10 @@ func TestSparkplugLife(t *testing.T) {
 		}
 	}
 	_, node := metrics(t, all[0].payload)
+	born := monday.Add(time.Hour).Unix() & 0xff
 	_, first := metrics(t, all[2].payload)
 	_, raised := metrics(t, all[3].payload)
-	if node["bdSeq"] != "0" || node[spbRebirth] != "0" {
+	if node["bdSeq"] != fmt.Sprint(born) || node[spbRebirth] != "0" {
 		t.Errorf("birth of the node %v", node)
 	}
 	if first["Alarm/Active"] != "0" || first["Alarm/State"] != "normal" || first["Alarm/Since"] != "null" || raised["Alarm/Active"] != "1" ||
@@ -312,7 +455,7 @@ func TestSparkplugLife(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	seq, dead := metrics(t, all[0].payload)
-	if _, again := metrics(t, all[1].payload); seq != -1 || dead["bdSeq"] != "0" || again["bdSeq"] != "1" {
+	if _, again := metrics(t, all[1].payload); seq != -1 || dead["bdSeq"] != fmt.Sprint(born) || again["bdSeq"] != fmt.Sprint((born+1)&0xff) {
 		t.Errorf("death with seq %d, %v; then birth %v", seq, dead, again)
 	}
 	s.Publish(t, "spBv1.0/acme/NCMD/hall1", spbPayload(monday, -1, []spbMetric{{spbRebirth, true}}), false)
@@ -326,4 +469,54 @@ func TestSparkplugLife(t *testing.T) {
 	if got := e.topics()[311:]; !slices.Equal(got, []string{device("DDEATH", lathe), device("DDEATH", drill), death}) {
 		t.Errorf("%v", got)
 	}
+	hostReads(t, e.all(), "3 births of the node, 6 of devices")
+}
+
+// An edge node is born once, and each machine once, although partitions come one by one, at the same time and in
+// any order, and a partition that comes later adds its machines alone. The life after a restart has another bdSeq.
+func TestSparkplugOneBirth(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	e := listen(t, s, "spBv1.0/#")
+	r, to := mqttRoute(t, s, func(m *MQTT) { m.Sparkplug = &Sparkplug{Group: "acme", Edge: "hall1"} })
+	const partitions = 64
+	show := func(n int) error {
+		to.take(n, []*Event{opened(t, alert(fmt.Sprintf("acme/spore/bay2/line1/m%d", n), 1, event.Raised))})
+		return to.again(within(t), n)
+	}
+	var all sync.WaitGroup
+	for n := range partitions {
+		all.Go(func() {
+			if err := show(n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if err := show(partitions); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "all are born", func() bool { return len(e.all()) >= partitions+2 })
+	count := make(map[string]int)
+	for _, topic := range e.topics() {
+		count[topic]++
+	}
+	if len(count) != partitions+2 || len(e.all()) != len(count) || e.topics()[0] != "spBv1.0/acme/NBIRTH/hall1" {
+		t.Errorf("%d messages on %d topics, %v", len(e.all()), len(count), count)
+	}
+	_, first := metrics(t, e.all()[0].payload)
+	to.close()
+	later := newMQTT(to.cfg, r.Route)
+	later.now = func() time.Time { return r.clock.Add(time.Minute) }
+	defer later.close()
+	before := len(e.all())
+	if err := later.ready(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it died and is born again", func() bool {
+		return len(e.all()) >= before+1 && strings.Contains(e.topics()[len(e.topics())-1], "NBIRTH")
+	})
+	if _, again := metrics(t, e.all()[len(e.all())-1].payload); again["bdSeq"] == first["bdSeq"] {
+		t.Errorf("both lives have bdSeq %s", first["bdSeq"])
+	}
+	hostReads(t, e.all(), "2 births of the node, 65 of devices")
 }

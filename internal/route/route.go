@@ -80,6 +80,12 @@ type stateReceiver interface {
 	drop(partition int)
 }
 
+// steadyReceiver is a receiver that knows of trouble while it still takes events.
+type steadyReceiver interface {
+	receiver
+	unsteady() error
+}
+
 // dryReceiver is a receiver that a test must not reach: what it shows makes machines act.
 type dryReceiver interface {
 	receiver
@@ -154,6 +160,15 @@ func (r *Route) Name() string { return r.name }
 
 // GroupName returns the consumer group of the route.
 func (r *Route) GroupName() string { return r.opt.Group + "-route-" + r.name }
+
+// Err returns trouble of the receiver that a person must end, although it takes events: another
+// program with its MQTT client id. It is safe for concurrent use.
+func (r *Route) Err() error {
+	if s, ok := r.to.(steadyReceiver); ok {
+		return s.unsteady()
+	}
+	return nil
+}
 
 // Close closes connections. Run must have returned.
 func (r *Route) Close() { r.to.close() }

@@ -113,7 +113,7 @@ type counts struct {
 func (r *Route) snapshot() counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := counts{stats: r.stats, failing: !r.out.since.IsZero()}
+	c := counts{stats: r.stats, failing: !r.out.since.IsZero() || r.Err() != nil}
 	now := r.now()
 	for _, p := range r.stats.partitions {
 		c.waiting += p.messages
@@ -135,7 +135,7 @@ func (r *Route) Lag() (messages int64, oldest time.Duration) {
 // routeMetrics lists the metrics of a route, see docs/reference/metrics.md.
 var routeMetrics = []metric.Metric[counts]{
 	metric.Counter("tcm_route_delivered_total", "Events that the receiver took.", func(c counts) uint64 { return c.delivered }),
-	metric.Gauge("tcm_route_up", "1 unless the last attempt failed.", func(c counts) float64 {
+	metric.Gauge("tcm_route_up", "1 unless the last attempt failed, or another program takes the MQTT client id.", func(c counts) float64 {
 		if c.failing {
 			return 0
 		}

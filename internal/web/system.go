@@ -54,7 +54,8 @@ type Latency struct {
 type RouteLag struct {
 	Name    string  `json:"name"`
 	Lag     int64   `json:"lag"`
-	Seconds float64 `json:"seconds"` // for how long the oldest of them has waited
+	Seconds float64 `json:"seconds"`           // for how long the oldest of them has waited
+	Problem string  `json:"problem,omitempty"` // what a person must end, although messages are taken
 }
 
 // Certificate is one of the connection to Kafka.

@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/mqttconn"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -58,6 +59,7 @@ type Stats struct {
 	Frames  uint64 // taken
 	Refused uint64 // not taken because something was wrong with them
 	Senders int64  // connected: clients by TCP, or the MQTT broker
+	Short   uint64 // connections to the MQTT broker that ended before they had lasted, see mqttconn.Lives
 }
 
 // Feed is a live source. Open one by ListenTCP or DialMQTT, and close it.
@@ -83,6 +85,7 @@ type Feed struct {
 
 	frames, refused atomic.Uint64
 	senders         atomic.Int64
+	lives           *mqttconn.Lives // of connections to an MQTT broker; nil for TCP
 }
 
 // arrival is a block on its way to Next. ack is called once its frame is
@@ -132,7 +135,20 @@ func (f *Feed) Addr() string { return f.addr }
 
 // Stats returns the counts. It is safe for concurrent use.
 func (f *Feed) Stats() Stats {
-	return Stats{Frames: f.frames.Load(), Refused: f.refused.Load(), Senders: f.senders.Load()}
+	s := Stats{Frames: f.frames.Load(), Refused: f.refused.Load(), Senders: f.senders.Load()}
+	if f.lives != nil {
+		s.Short = f.lives.Short()
+	}
+	return s
+}
+
+// Err returns an error while another program takes the MQTT client id from this one again and again.
+// It is safe for concurrent use.
+func (f *Feed) Err() error {
+	if f.lives == nil {
+		return nil
+	}
+	return f.lives.Err()
 }
 
 // Close disconnects the senders and returns when everything that the feed

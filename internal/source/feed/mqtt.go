@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/flank-tcm/flank/internal/credential"
@@ -23,7 +24,7 @@ import (
 // MQTT says which broker to subscribe at, and to what.
 type MQTT struct {
 	Broker   string // mqtt://host:1883 or mqtts://host:8883
-	ClientID string // the session of this feed at the broker; every feed has its own
+	ClientID string // the session of this feed at the broker, which keeps frames while it is away: every feed has its own, and keeps it
 
 	// Samples and Context are the topics of frames and of what the machine is
 	// doing, see Change; empty for none. See SamplesTopic and ContextTopic.
@@ -83,6 +84,7 @@ func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
 	}
 	f := open(cfg)
 	f.addr = m.Broker
+	f.lives = mqttconn.NewLives(m.ClientID, "let one ingest alone have this machine, and start a standby only after the first has stopped", time.Now)
 	s := &subscriber{Feed: f, mqtt: m}
 	u, err := url.Parse(m.Broker)
 	if err != nil {
@@ -94,12 +96,12 @@ func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
 	}
 	manager, err := autopaho.NewConnection(f.ctx, autopaho.ClientConfig{
 		ServerUrls: []*url.URL{u}, KeepAlive: 20, SessionExpiryInterval: expiry,
-		ReconnectBackoff:     backoff,
+		ReconnectBackoff:     f.lives.Wait,
 		ConnectTimeout:       f.cfg.Timeout,
 		AttemptConnection:    s.dial,
 		ConnectPacketBuilder: s.login,
 		OnConnectionUp:       s.up,
-		OnConnectionDown:     func() bool { s.connections.Add(1); f.senders.Store(0); return true },
+		OnConnectionDown:     s.down,
 		OnConnectError: func(err error) {
 			s.notify(Notice{Text: "the MQTT broker cannot be reached", Peer: f.addr, Err: err})
 		},
@@ -107,10 +109,13 @@ func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
 			ClientID: m.ClientID, EnableManualAcknowledgment: true, SendAcksInterval: 50 * time.Millisecond,
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){s.receive},
 			OnClientError: func(err error) {
-				s.notify(Notice{Text: "the connection to the MQTT broker is lost", Peer: f.addr, Err: err})
+				s.say(Notice{Text: "the connection to the MQTT broker is lost", Peer: f.addr, Err: err})
 			},
 			OnServerDisconnect: func(d *paho.Disconnect) {
-				s.notify(Notice{Text: "the MQTT broker has hung up", Peer: f.addr, Err: fmt.Errorf("feed: reason code %#x", d.ReasonCode)})
+				if d.ReasonCode == packets.DisconnectSessionTakenOver {
+					f.lives.TakenOver()
+				}
+				s.say(Notice{Text: "the MQTT broker has hung up", Peer: f.addr, Err: fmt.Errorf("feed: reason code %#x", d.ReasonCode)})
 			},
 		},
 	})
@@ -122,12 +127,21 @@ func DialMQTT(cfg Config, m MQTT) (*Feed, error) {
 	return f, nil
 }
 
-// backoff returns how long to wait before attempt n.
-func backoff(n int) time.Duration {
-	if n == 0 {
-		return 0
+// down notes that a connection has ended.
+func (s *subscriber) down() bool {
+	s.connections.Add(1)
+	s.senders.Store(0)
+	if err := s.lives.End(); err != nil {
+		s.notify(Notice{Text: "the connection to the MQTT broker does not last", Peer: s.addr, Err: fmt.Errorf("feed: %w", err)})
 	}
-	return min(200*time.Millisecond<<min(n, 8), 20*time.Second)
+	return true
+}
+
+// say notifies of a connection that begins or ends, except while none lasts: down has said that.
+func (s *subscriber) say(n Notice) {
+	if s.lives.Err() == nil {
+		s.notify(n)
+	}
 }
 
 func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
@@ -192,6 +206,7 @@ func (s *subscriber) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			})
 		}
 	}
+	s.lives.Begin()
 	connection := s.connections.Add(1)
 	s.wg.Go(func() { s.subscribe(m, sub, connection) })
 }
@@ -212,14 +227,14 @@ func (s *subscriber) subscribe(m *autopaho.ConnectionManager, sub *paho.Subscrib
 			return
 		case err == nil:
 			s.senders.Store(1)
-			s.notify(Notice{Text: "the MQTT broker is connected", Peer: s.addr})
+			s.say(Notice{Text: "the MQTT broker is connected", Peer: s.addr})
 			return
 		case err.Error() != said:
 			said = err.Error()
 			s.notify(Notice{Text: "the MQTT broker refuses the topics; they are asked for again until it grants them", Peer: s.addr, Err: err})
 		}
 		select {
-		case <-time.After(backoff(n)):
+		case <-time.After(s.lives.Wait(n)):
 		case <-s.ctx.Done():
 		}
 	}

@@ -121,6 +121,27 @@ func TestMQTT(t *testing.T) {
 	})
 }
 
+// Two programs with one client id back off. Each warns once, naming the id and the remedy, and each has an
+// error until a connection has lasted.
+func TestMQTTClientIDTwice(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	f, heard := subscribe(t, s.URL, nil)
+	await(t, "the broker is connected", connected(f))
+	g, other := subscribe(t, s.URL, nil)
+	await(t, "both know it", func() bool { return f.Err() != nil && g.Err() != nil })
+	for _, n := range []*notices{heard, other} {
+		n.mu.Lock()
+		said := strings.Join(n.said, "\n")
+		n.mu.Unlock()
+		if strings.Count(said, "does not last") != 1 || !strings.Contains(said, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(said, "start a standby only after the first has stopped") {
+			t.Errorf("%s", said)
+		}
+	}
+	if f.Stats().Short < 3 || f.lives.Wait(0) < 400*time.Millisecond {
+		t.Errorf("%d short connections, then a wait of %v", f.Stats().Short, f.lives.Wait(0))
+	}
+}
+
 // A change of tool is heard, also one that was retained, and lasts.
 func TestMQTTContext(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
