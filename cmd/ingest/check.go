@@ -14,7 +14,7 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and context as the step behind it."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and folder and context as the step behind it."`
 }
 
 // Run tries one step after the other and stops at the first that fails.
@@ -57,6 +57,9 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 		}})
 	}
 	for _, m := range c.All() {
+		if m.Source.Kind == "folder" {
+			steps = append(steps, bus.Step{Name: "folder", Run: func(context.Context) (string, error) { return m.ReadFolder() }})
+		}
 		if m.Context != nil {
 			steps = append(steps, bus.Step{Name: "context", Run: func(ctx context.Context) (string, error) { return m.ReadControl(ctx) }})
 		}

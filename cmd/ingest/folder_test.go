@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,6 +76,46 @@ func TestFolder(t *testing.T) {
 	}
 	if want := "1 recordings sent, 0 could not be read, 4 windows delivered\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// A recording that has grown since it was sent goes on where it ended, also after a
+// restart; other bytes under its name are another recording. What is ignored is logged.
+func TestFolderGrows(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", folderYAML(addr))
+	if err := os.MkdirAll("in/sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "in/note.txt", "no recording")
+	for _, tc := range []struct {
+		text, log string
+		sent, all int // windows in this run, and of the recording
+	}{
+		{table, "1 files that", 4, 4},
+		{table + "9,9,T2\n10,1", "has grown", 1, 5},
+		{table + "9,9,T2\n10,10,T2\n11,11,T2\n", "has grown", 2, 7},
+		{strings.Replace(table, "1,2", "2,1", 1), "another recording", 4, 4},
+	} {
+		write(t, "in/1.csv", tc.text)
+		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(tc.text)))
+		out, log := watch(t, func(journal string) bool { return strings.Contains(journal, sum) })
+		if want := fmt.Sprintf("1 recordings sent, 0 could not be read, %d windows delivered\n", tc.sent); out != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
+		if !strings.Contains(log, tc.log) || !strings.Contains(log, `1 subfolders, such as \"sub\"`) {
+			t.Errorf("no %q in the log\n%s", tc.log, log)
+		}
+		if journal, err := os.ReadFile("spool/folder.json"); err != nil || !strings.Contains(string(journal), fmt.Sprintf(`"windows": %d`, tc.all)) {
+			t.Errorf("the journal has other windows than %d: %s, %v", tc.all, journal, err)
+		}
+	}
+	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
+	if err != nil || !strings.Contains(out, `in: 1 recordings match "*.csv"; folder`) {
+		t.Errorf("check: %v\n%s", err, out)
 	}
 }
 

@@ -40,6 +40,10 @@ type Config struct {
 	// sources, whose windows continue the epoch of the spool.
 	Recording string
 
+	// Sent is how many windows of Recording were sent before it grew, under another
+	// Recording. They are cut and not kept: the epoch begins with the window after them.
+	Sent uint64
+
 	// Speed is how fast the blocks of Source come: 1 as a sensor would deliver them, 0 as
 	// fast as they can be read. Windows that an earlier run has kept take no time.
 	Speed float64
@@ -101,6 +105,7 @@ type Gateway struct {
 	begun         bool
 	first, resume uint64 // seq of the first window; windows that the spool has already
 	next          uint64 // seq of the window that is cut next
+	skip          uint64 // windows still to come that were sent before the recording grew
 
 	held   [][]byte // windows that are not durable yet
 	heldTo uint64   // seq after the last of them
@@ -290,16 +295,22 @@ func (g *Gateway) acquire(ctx context.Context) error {
 	return err
 }
 
-// known reports whether the spool has the window that is cut next.
-func (g *Gateway) known() bool { return g.next < g.resume }
+// known reports whether the window that is cut next was sent or is in the spool.
+func (g *Gateway) known() bool { return g.skip > 0 || g.next < g.resume }
 
 func (g *Gateway) cutAndKeep(ctx context.Context) error {
 	machine := "" // the last one that was checked
-	g.next = g.first
+	g.next, g.skip = g.first, g.cfg.Sent
 	for {
 		c, err := g.cut.Next(ctx)
 		if err != nil {
 			return err
+		}
+		if g.skip > 0 {
+			if c.Gap == nil {
+				g.skip--
+			}
+			continue
 		}
 		if c.Gap != nil {
 			g.gap(c)

@@ -39,10 +39,15 @@ func (m *machine) runFolder(ctx context.Context) error {
 	defer func() {
 		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
 	}()
+	var ignored source.Ignored
 	for ctx.Err() == nil {
-		path, ok, err := folder.Next(time.Now())
+		found, ok, err := folder.Next(time.Now())
 		if err != nil {
 			return m.inFile(err)
+		}
+		if now := folder.Ignored(); now.Files > 2*ignored.Files || now.Folders > 2*ignored.Folders {
+			ignored = now
+			m.log.Warn().Int("files", now.Files).Int("subfolders", now.Folders).Msg(now.String())
 		}
 		if !ok {
 			select {
@@ -51,12 +56,30 @@ func (m *machine) runFolder(ctx context.Context) error {
 			}
 			continue
 		}
-		rec := source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warn}
-		if err := m.sendFile(ctx, rec, folder, &sum); err != nil {
+		rec := source.Recording{Path: found.Path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warn}
+		if err := m.sendFile(ctx, rec, found, folder, &sum); err != nil {
 			return m.inFile(err)
 		}
 	}
 	return nil
+}
+
+// ReadFolder looks at the folder of recordings and says how many it holds and what is
+// ignored.
+func (m Machine) ReadFolder() (string, error) {
+	folder, err := source.OpenFolder(config.ResolvePath(m.file, m.Source.Folder), m.Source.Pattern, "", m.Source.Settle)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", m.file, err)
+	}
+	if _, _, err := folder.Next(time.Now()); err != nil {
+		return "", fmt.Errorf("%s: %w", m.file, err)
+	}
+	found := folder.Ignored()
+	text := fmt.Sprintf("%s: %d recordings match %q", m.Source.Folder, found.Recordings, m.Source.Pattern)
+	if ignored := found.String(); ignored != "" {
+		text += "; " + ignored
+	}
+	return text, nil
 }
 
 // overlap is from where on recordings overlap by more than the time that a recorder
@@ -68,6 +91,7 @@ type folderSummary struct {
 	sent, unreadable int
 	delivered        uint64 // windows
 	overlapped       bool   // a warning says so
+	late             bool   // a warning says that a recording came late
 }
 
 // warn returns a function that logs what is odd about recordings, each thing once.
@@ -82,12 +106,13 @@ func (m *machine) warn() func(text string) {
 }
 
 // sendFile sends one recording of a folder and logs what became of it.
-func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *source.Folder, sum *folderSummary) error {
+func (m *machine) sendFile(ctx context.Context, rec source.Recording, found source.Found, folder *source.Folder, sum *folderSummary) error {
 	recorded := false
-	done := func(problem error) error {
+	done := func(windows uint64, problem error) error {
 		recorded = true
-		return folder.Done(rec.Path, problem)
+		return folder.Done(rec.Path, found.Sent+windows, problem)
 	}
+	m.logFound(found, sum)
 	var stats gateway.Stats
 	late, problem := folder.Place(ctx, &rec)
 	var err error
@@ -95,10 +120,10 @@ func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *so
 	case ctx.Err() != nil:
 		return nil
 	case problem != nil:
-		err = done(problem)
+		err = done(0, problem)
 	default:
 		m.checkOverlap(rec, late, sum)
-		problem, stats, err = m.sendRecording(ctx, rec, done)
+		problem, stats, err = m.sendRecording(ctx, rec, found.Sent, done)
 	}
 	sum.delivered += stats.Delivered
 	switch {
@@ -119,6 +144,21 @@ func (m *machine) sendFile(ctx context.Context, rec source.Recording, folder *so
 	return nil
 }
 
+// logFound logs what is special about a recording.
+func (m *machine) logFound(found source.Found, sum *folderSummary) {
+	switch {
+	case found.Grown:
+		m.log.Info().Str("file", found.Path).Uint64("windows_sent", found.Sent).Msg("the recording has grown since it was sent: going on where it ended")
+	case found.Replaced:
+		m.log.Info().Str("file", found.Path).Msg("the file has other bytes than the recording of this name that was sent: it is another recording")
+	}
+	if found.Late && !found.Grown && !sum.late {
+		sum.late = true
+		m.log.Warn().Str("file", found.Path).
+			Msg("the file was changed before another one that was sent already: recordings arrive out of order, and are judged in the order in which they are sent; copy the older ones first")
+	}
+}
+
 // checkOverlap logs that a recording begins later than its time of change says, once for
 // all recordings.
 func (m *machine) checkOverlap(rec source.Recording, late time.Duration, sum *folderSummary) {
@@ -130,22 +170,26 @@ func (m *machine) checkOverlap(rec source.Recording, late time.Duration, sum *fo
 		Msg("by its time of change the recording would begin before the one before it ended: it follows that one, and so will others; keep times of change when copying recordings, or set `start` to the time at which the first began")
 }
 
-// sendRecording sends one recording, and calls done when it is sent. It returns
+// sendRecording sends one recording but for the windows that were sent before it grew, and
+// calls done when it is sent. It returns
 // what is wrong with the recording apart from what else went wrong.
-func (m *machine) sendRecording(ctx context.Context, rec source.Recording, done func(problem error) error) (problem error, stats gateway.Stats, err error) {
+func (m *machine) sendRecording(ctx context.Context, rec source.Recording, sent uint64, done func(windows uint64, problem error) error) (problem error, stats gateway.Stats, err error) {
 	id, problem := gateway.RecordingID(rec, m.Spec())
 	if problem != nil {
-		return problem, stats, done(problem)
+		return problem, stats, done(0, problem)
 	}
 	src, problem := rec.Open()
 	if problem != nil {
-		return problem, stats, done(problem)
+		return problem, stats, done(0, problem)
 	}
 	if closer, ok := src.(io.Closer); ok {
 		defer closer.Close()
 	}
 	watched := &watchedSource{Source: src}
-	gw, err := m.gateway(watched, id)
+	if sent > 0 { // windows of an epoch count from 0
+		id += fmt.Sprintf("/from %d", sent)
+	}
+	gw, err := m.gateway(watched, id, sent)
 	if err != nil {
 		return nil, stats, err
 	}
@@ -156,7 +200,7 @@ func (m *machine) sendRecording(ctx context.Context, rec source.Recording, done 
 		return nil, stats, err
 	}
 	// The journal comes before Finish: a crash between the two sends nothing twice.
-	if err := done(watched.err); err != nil {
+	if err := done(stats.Windows, watched.err); err != nil {
 		return watched.err, stats, err
 	}
 	return watched.err, stats, gw.Finish()

@@ -120,7 +120,7 @@ func (m *machine) runSource(ctx context.Context) error {
 		defer unfollow()
 		starting = starting.Str("address", f.Addr())
 	}
-	gw, err := m.gateway(src, recording)
+	gw, err := m.gateway(src, recording, 0)
 	if err != nil {
 		return m.inFile(err)
 	}
@@ -163,9 +163,9 @@ func (m *machine) summarize(s gateway.Stats) {
 	fmt.Fprintf(m.stdout, "%s%d windows cut, %d delivered, %d pending in the spool, %d gaps\n", name, s.Windows, s.Delivered, s.Pending, s.Gaps)
 }
 
-// gateway opens a gateway of a source; recording is its identity if it is one.
-// Close it by m.close.
-func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway, error) {
+// gateway opens a gateway of a source; recording is its identity if it is one, of which
+// so many windows were sent before. Close it by m.close.
+func (m *machine) gateway(src source.Source, recording string, sent uint64) (*gateway.Gateway, error) {
 	sync, speed := 1, m.Source.Speed
 	if m.Source.live() {
 		speed = 0 // it comes as fast as it comes
@@ -176,7 +176,7 @@ func (m *machine) gateway(src source.Source, recording string) (*gateway.Gateway
 	to.OnRetry = buslog.OnRetry(m.log, "the broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
 		Source: src, Speed: speed, Window: m.Spec(),
-		SpoolDir: m.SpoolDir(), Recording: recording, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
+		SpoolDir: m.SpoolDir(), Recording: recording, Sent: sent, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
 		SpoolOnly: m.all.SpoolOnly, Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
 	})

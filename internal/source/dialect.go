@@ -211,9 +211,10 @@ func arrival(line string) (time.Time, bool) {
 	if !isArrival(line) {
 		return time.Time{}, false
 	}
+	line, more := withoutSixty(strings.TrimSpace(line))
 	for _, l := range arrivalLayouts {
-		if t, err := time.Parse(l, strings.TrimSpace(line)); err == nil {
-			return t, true
+		if t, err := time.Parse(l, line); err == nil {
+			return t.Add(more), true
 		}
 	}
 	return time.Time{}, false

@@ -3,9 +3,12 @@ package source
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,13 +22,51 @@ import (
 // whose names begin with a dot or end in .tmp, .part or .tdms_index are not
 // looked at, so that a recorder can also write under such a name and rename.
 //
-// What was taken is kept in a journal, so that a restart goes on behind it.
+// What was taken is kept in a journal, so that a restart goes on behind it. A recording
+// is known by its bytes: one that has grown goes on where it ended, and other bytes under
+// a name that was used before are another recording.
 type Folder struct {
 	dir, pattern, journal string
 	settle                time.Duration
 	seen                  map[string]look  // by name
 	done                  map[string]taken // by name
 	line                  Timeline
+	offered               Found
+	ignored               Ignored
+}
+
+// Found is a recording that is complete.
+type Found struct {
+	Path     string
+	Sent     uint64 // windows that were sent before it grew
+	Grown    bool   // it was sent, and has grown since
+	Replaced bool   // another recording of this name was sent
+	Late     bool   // it was changed before another one that was sent
+
+	length time.Duration // of what was sent
+}
+
+// Ignored counts what a folder holds that is not looked at, with an example of each.
+type Ignored struct {
+	Dir, Pattern   string // where, and what is looked at
+	Recordings     int    // files that are looked at
+	Files, Folders int    // names that the pattern does not match, and links; subfolders
+	AFile, AFolder string
+}
+
+// String says what is ignored and the remedy; it is empty if nothing is.
+func (i Ignored) String() string {
+	var parts []string
+	if i.Files > 0 {
+		parts = append(parts, fmt.Sprintf("%d files that `pattern` %q does not match, such as %q", i.Files, i.Pattern, i.AFile))
+	}
+	if i.Folders > 0 {
+		parts = append(parts, fmt.Sprintf("%d subfolders, such as %q", i.Folders, i.AFolder))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("folder %s: ignored: %s: correct `pattern`, or give each folder with recordings a machine of its own under `machines`", i.Dir, strings.Join(parts, ", and "))
 }
 
 // endEntry is the entry of the journal whose time of change is the end of the recording
@@ -43,6 +84,10 @@ type taken struct {
 	Size    int64     `json:"size"`
 	Changed time.Time `json:"changed"`
 	Problem string    `json:"problem,omitempty"` // why it could not be read to its end
+
+	Sum     string        `json:"sum,omitempty"`       // SHA-256 of its bytes; empty in journals of earlier releases
+	Windows uint64        `json:"windows,omitempty"`   // that were sent of it
+	Length  time.Duration `json:"length_ns,omitempty"` // if the folder's Timeline placed it
 }
 
 func (a taken) same(b taken) bool { return a.Size == b.Size && a.Changed.Equal(b.Changed) }
@@ -77,27 +122,39 @@ func OpenFolder(dir, pattern, journal string, settle time.Duration) (*Folder, er
 // Place sets when a recording that Next returned begins, see [Timeline.Place]. Done notes
 // where it ends.
 func (f *Folder) Place(ctx context.Context, r *Recording) (late time.Duration, err error) {
-	return f.line.Place(ctx, r)
+	line := Timeline{End: f.line.End}
+	if f.offered.Grown && !line.End.IsZero() { // what is new begins there
+		line.End = line.End.Add(-f.offered.length)
+	}
+	late, err = line.Place(ctx, r)
+	f.offered.length = line.Length
+	if line.End.After(f.line.End) {
+		f.line.End = line.End
+	}
+	return late, err
 }
 
-// Next looks at the folder at the given time. It returns the path of the next
-// file that is complete and was not taken, the one that was changed first, or
-// false if there is none now. A file that could not be read is offered again
-// when it has changed; one that was read never is.
-func (f *Folder) Next(now time.Time) (path string, ok bool, err error) {
+// Ignored returns what the last Next did not look at.
+func (f *Folder) Ignored() Ignored { return f.ignored }
+
+// Next looks at the folder at the given time. It returns the next file that is
+// complete and has something that was not taken, the one that was changed first, or
+// false if there is none now.
+func (f *Folder) Next(now time.Time) (found Found, ok bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return "", false, fmt.Errorf("source: folder: %w", err)
+		return found, false, fmt.Errorf("source: folder: %w", err)
 	}
-	type file struct {
-		name string
-		taken
-	}
-	var complete []file
+	f.ignored = Ignored{Dir: f.dir, Pattern: f.pattern}
+	var complete []string
 	present := make(map[string]bool)
 	for _, e := range entries {
 		name := e.Name()
-		if match, _ := filepath.Match(f.pattern, name); !match || !isRecording(name) { // the pattern was checked
+		if !isRecording(name) {
+			continue
+		}
+		if match, _ := filepath.Match(f.pattern, name); e.IsDir() || !match || !e.Type().IsRegular() { // the pattern was checked
+			f.ignored.add(e)
 			continue
 		}
 		info, err := e.Info()
@@ -105,21 +162,19 @@ func (f *Folder) Next(now time.Time) (path string, ok bool, err error) {
 			continue // it is gone since
 		}
 		if err != nil {
-			return "", false, fmt.Errorf("source: folder: %w", err)
-		}
-		if !info.Mode().IsRegular() {
-			continue
+			return found, false, fmt.Errorf("source: folder: %w", err)
 		}
 		present[name] = true
+		f.ignored.Recordings++
 		is := taken{Size: info.Size(), Changed: info.ModTime()}
-		if d, ok := f.done[name]; ok && (d.Problem == "" || d.same(is)) {
+		if d, ok := f.done[name]; ok && d.same(is) {
 			continue
 		}
 		if l, ok := f.seen[name]; !ok || !l.same(is) {
 			f.seen[name] = look{is, now}
 		}
 		if now.Sub(f.seen[name].since) >= f.settle {
-			complete = append(complete, file{name, is})
+			complete = append(complete, name)
 		}
 	}
 	for name := range f.seen {
@@ -127,13 +182,67 @@ func (f *Folder) Next(now time.Time) (path string, ok bool, err error) {
 			delete(f.seen, name)
 		}
 	}
-	if len(complete) == 0 {
-		return "", false, nil
-	}
-	first := slices.MinFunc(complete, func(a, b file) int {
-		return cmp.Or(a.Changed.Compare(b.Changed), strings.Compare(a.name, b.name))
+	slices.SortFunc(complete, func(a, b string) int {
+		return cmp.Or(f.seen[a].Changed.Compare(f.seen[b].Changed), strings.Compare(a, b))
 	})
-	return filepath.Join(f.dir, first.name), true, nil
+	for _, name := range complete {
+		if found, ok = f.compare(name); ok {
+			f.offered = found
+			return found, true, nil
+		}
+	}
+	return Found{}, false, nil
+}
+
+// compare looks at the bytes of a complete file. ok is false if all of them were taken.
+func (f *Folder) compare(name string) (found Found, ok bool) {
+	found.Path = filepath.Join(f.dir, name)
+	l, d := f.seen[name], f.done[name]
+	l.Sum = sumOf(found.Path, l.Size)
+	f.seen[name] = l
+	if _, known := f.done[name]; known {
+		switch {
+		case l.Sum != "" && l.Sum == d.Sum: // only its time has changed
+			d.Changed = l.Changed
+			f.done[name] = d
+			delete(f.seen, name)
+			return found, false
+		case d.Sum != "" && l.Size > d.Size && sumOf(found.Path, d.Size) == d.Sum:
+			found.Grown, found.Sent, found.length = true, d.Windows, d.Length
+		default:
+			found.Replaced = true
+		}
+	}
+	for other, d := range f.done {
+		found.Late = found.Late || other != endEntry && other != name && l.Changed.Before(d.Changed)
+	}
+	return found, true
+}
+
+// sumOf returns the checksum of the first bytes of a file in hexadecimal digits, empty if
+// they cannot be read.
+func sumOf(path string, size int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	h := sha256.New()
+	if n, err := io.Copy(h, io.LimitReader(f, size)); err != nil || n < size {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// add counts an entry of a folder.
+func (i *Ignored) add(e fs.DirEntry) {
+	if e.IsDir() {
+		i.Folders++
+		i.AFolder = cmp.Or(i.AFolder, e.Name())
+		return
+	}
+	i.Files++
+	i.AFile = cmp.Or(i.AFile, e.Name())
 }
 
 func isRecording(name string) bool {
@@ -144,12 +253,17 @@ func isRecording(name string) bool {
 	return !strings.HasPrefix(name, ".")
 }
 
-// Done writes to the journal that a file which Next returned was taken, with
-// what was wrong with it, nil if nothing was. The journal appears whole or not
-// at all. Files that are in the folder no more are forgotten.
-func (f *Folder) Done(path string, problem error) error {
+// Done writes to the journal that a file which Next returned was taken, with how many
+// windows were sent of it in all, and what was wrong with it, nil if nothing was. The
+// journal appears whole or not at all. Files that are in the folder no more are
+// forgotten, unless the folder itself is away.
+func (f *Folder) Done(path string, windows uint64, problem error) error {
 	name := filepath.Base(path)
 	entry := f.seen[name].taken
+	entry.Windows = windows
+	if path == f.offered.Path {
+		entry.Length = f.offered.length
+	}
 	if problem != nil {
 		entry.Problem = problem.Error()
 	}
@@ -162,8 +276,10 @@ func (f *Folder) Done(path string, problem error) error {
 		if old == endEntry {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(f.dir, old)); errors.Is(err, fs.ErrNotExist) {
-			delete(f.done, old)
+		if _, err := os.Stat(filepath.Join(f.dir, old)); errors.Is(err, fs.ErrNotExist) && old != name {
+			if _, err := os.Stat(f.dir); err == nil {
+				delete(f.done, old)
+			}
 		}
 	}
 	text, err := json.MarshalIndent(f.done, "", " ")

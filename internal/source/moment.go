@@ -10,6 +10,7 @@ type moment struct {
 	form    form
 	at      time.Time // of zoned and local
 	seconds float64   // of counted, in the unit of the column
+	sixty   bool      // the second was written as 60
 }
 
 // form is how a time is written.
@@ -22,17 +23,31 @@ const (
 )
 
 // ParseTime reads a date and time as the cells of a time column hold it: RFC 3339, or the
-// same without T and zone, which is taken as UTC. It reports whether there was a zone.
+// same without T and zone, which is taken as UTC. It reports whether there was a zone. A
+// second 60, which a leap second has and a recorder that rounds may write, is the first of
+// the next minute.
 func ParseTime(cell string) (at time.Time, hasZone, ok bool) {
+	cell, more := withoutSixty(cell)
 	at, err := time.Parse(time.RFC3339Nano, cell)
 	hasZone = err == nil
 	if err != nil {
 		at, err = time.Parse(time.DateTime, cell)
 	}
+	at = at.Add(more)
 	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
 		return time.Time{}, false, false
 	}
 	return at, hasZone, true
+}
+
+// withoutSixty returns a date and time whose second is 60 with the second before, and how
+// much later the time is.
+func withoutSixty(cell string) (before string, more time.Duration) {
+	const minute = len("2006-01-02 15:04")
+	if len(cell) < minute+3 || cell[minute:minute+3] != ":60" {
+		return cell, 0
+	}
+	return cell[:minute] + ":59" + cell[minute+3:], time.Second
 }
 
 // stamp returns the moment of a date and time, or false.
@@ -42,6 +57,8 @@ func stamp(cell string) (m moment, ok bool) {
 	if hasZone {
 		m.form = zoned
 	}
+	_, more := withoutSixty(cell)
+	m.sixty = more > 0
 	return m, ok
 }
 

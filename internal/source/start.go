@@ -69,7 +69,8 @@ func (s Start) IsZero() bool { return !s.FileTime && s.At.IsZero() }
 // records one thing at a time, so none begins before the one before it ended: windows
 // of a tool that is in several of them never overlap.
 type Timeline struct {
-	End time.Time // of the recording that was placed last; zero if none was
+	End    time.Time     // of the recording that was placed last; zero if none was
+	Length time.Duration // of that recording
 }
 
 // Place sets when r begins by its Start, unless r says it itself. It reads the
@@ -105,7 +106,8 @@ func (l *Timeline) Place(ctx context.Context, r *Recording) (late time.Duration,
 		return 0, fmt.Errorf("source: %s: it would end on %s, in the future: correct the time of the file, or the clock of this computer, or write its start as a date and time",
 			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly))
 	}
-	l.End = begin.Add(end.Sub(first))
+	l.Length = end.Sub(first)
+	l.End = begin.Add(l.Length)
 	// Numbers in a column of times need not begin at 0: r begins when its first sample does.
 	r.begin = begin.Add(time.Unix(0, 0).Sub(first))
 	return late, nil

@@ -90,6 +90,7 @@ type Table struct {
 	unit    float64       // seconds that 1 in the time column stands for
 	shift   time.Duration // of times of a tool with which the time column started again
 	zero    time.Time     // time of the first row
+	leap    time.Duration // of dates and times after a leap second
 	rises   rises
 
 	block Block
@@ -117,6 +118,7 @@ type tableRow struct {
 	counter int64
 	time    time.Time
 	form    form // of the time
+	sixty   bool // the second of the time was written as 60
 	truth   Truth
 	values  []float32 // in layout order
 }
@@ -151,6 +153,7 @@ func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recordi
 	if err != nil {
 		return nil, err
 	}
+	cells.warn = opt.Warn
 	return newTable(cells, name, layout, rec, opt)
 }
 
@@ -375,7 +378,7 @@ func (c *Table) readTruth() error {
 // readTime sets the time of the row and returns how many samples are missing
 // between it and the row before.
 func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
-	first, before := c.stats.Rows == 0, c.row.time
+	first, before, leap := c.stats.Rows == 0, c.row.time, c.row.sixty
 	if c.rec.time < 0 {
 		c.row.time = c.opt.Start.Add(seconds(float64(c.stats.Rows) / c.rate))
 		return 0, nil
@@ -390,6 +393,11 @@ func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	if changed && c.row.form == counted && !c.unix && !c.row.time.After(before) {
 		c.shift += before.Add(seconds(1 / c.rate)).Sub(c.row.time)
 		c.row.time = before.Add(seconds(1 / c.rate))
+	}
+	if leap && !c.row.sixty && !c.row.time.After(before) { // the minute begins again after a leap second
+		c.leap += time.Second
+		c.row.time = c.row.time.Add(time.Second)
+		c.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
 	}
 	step := c.row.time.Sub(before).Seconds() * c.rate
 	switch {
@@ -418,12 +426,18 @@ func (c *Table) notLater(before time.Time, changed bool, tool string) error {
 	return c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
 }
 
+// warn says what is odd about the time of the row.
+func (c *Table) warn(what string) {
+	if c.opt.Warn != nil {
+		c.opt.Warn(strings.TrimPrefix(c.rows.errorf(c.rec.time, "%s", what).Error(), "source: "))
+	}
+}
+
 // checkStep looks at a gap, of so many sample periods from one row to the next.
 func (c *Table) checkStep(before time.Time, step float64) error {
 	at, form := c.row.time, c.row.form
-	if form == local && c.opt.Warn != nil && ClockWentOn(before, at, seconds(1/c.rate)) {
-		text := c.rows.errorf(c.rec.time, "is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset").Error()
-		c.opt.Warn(strings.TrimPrefix(text, "source: "))
+	if form == local && ClockWentOn(before, at, seconds(1/c.rate)) {
+		c.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
 	}
 	if form != counted {
 		return nil
@@ -440,9 +454,9 @@ func (c *Table) checkStep(before time.Time, step float64) error {
 // settled by the first row.
 func (c *Table) parseTime(first bool) (time.Time, error) {
 	m, err := c.rows.moment(c.rec.time)
-	c.row.form = m.form
+	c.row.form, c.row.sixty = m.form, m.sixty
 	if err != nil || m.form != counted {
-		return m.at, err
+		return m.at.Add(c.leap), err
 	}
 	s := m.seconds * c.unit
 	if !(math.Abs(s) < 1<<33) {

@@ -10,7 +10,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -118,7 +121,8 @@ func TestTableErrors(t *testing.T) {
 		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{Decimal: "point"}},
 		{"decimal comma, or thousands", "ax;ay\n1;2\n3;4,500\n", one, signal.Recording{}},
 		{"decimal comma among points", "ax;ay\n1.5;2\n3;4,5\n", one, signal.Recording{}},
-		{"infinite", "ax,ay\n1,-Inf\n", one, signal.Recording{}},
+		{"beyond all numbers", "ax,ay\n1,-1e999\n", one, signal.Recording{}},
+		{"the only row is cut off", "ax,ay\n1,2", one, signal.Recording{}},
 		{"too large for float32", "ax,ay\n1,1e39\n", one, signal.Recording{}},
 		{"long cell is cut", "ax,ay\n1," + strings.Repeat("x", 100) + "\n", one, signal.Recording{}},
 		{"too few cells", "ax,ay\n1,2\n3\n", one, signal.Recording{}},
@@ -204,7 +208,9 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"quoted after a mark":               "\xef\xbb\xbf\"ax\",\"ay\"\r\n\"1\",2\r\n3,NA\r\n",
 		"blanks":                            " ax , ay \n 1,2 \n3 , \n",
 		"separator in a name":               "ax;ay;\"a,b,c,d\"\n1;2;9\n3;;9\n",
-		"no last line end":                  "ax,ay\n1,2\n3,nan",
+		"no last line end":                  "ax,ay\n1,2\n3,nan\n5,0.",
+		"header again":                      "ax,ay\n1,2\n AX ,ay\n3,null\nax,ay\n",
+		"words for missing":                 "ax,ay\n1,2\n3,#DIV/0!\n",
 		"unnamed index column":              ",ax,ay\n0,1,2\n1,3,\n",
 		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",
 		"empty lines":                       "\n\nax,ay\n\n1,2\n\n3,\n\n",
@@ -226,6 +232,86 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 			t.Errorf("%s: after the last block %v, want io.EOF", name, err)
 		}
 	}
+}
+
+// TestTableNotes reads tables with what loggers and spreadsheets leave behind. Rows are
+// the values of ax, and notes say once what was left out, and where the first is.
+func TestTableNotes(t *testing.T) {
+	two := signal.Recording{Header: "2", Separator: "semicolon", Decimal: "comma"}
+	at := signal.Recording{Time: "t"}
+	for name, tc := range map[string]struct {
+		text  string
+		rec   signal.Recording
+		want  string
+		notes []string
+	}{
+		"header again":        {"ax,n\n1,a\nax,n\n2,a\nax,n\n", signal.Recording{}, "[1 2]", []string{"skipped: 2, the first is line 3"}},
+		"two lines again":     {"ax;n\nm/s²;\n1,5;a\nax;n\nm/s²;\n2;a\n", two, "", []string{"skipped: 2, the first is line 4"}},
+		"numbers as a header": {"1,2\n1,2\n", signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "1", Gain: 1}}}, "[1]", nil},
+		"words": {
+			"ax\n1\n#DIV/0!\n#N/A\n#VALUE!\n#¡NUM!\nNaN\nnan\nNAN\n-nan\n-nan(ind)\n1.#QNAN\n-1.#IND\n1.#INF00\nInf\n-inf\n-\n--\nn/a\nN/A\nnull\nNULL\nBad\nNo Data\nOVERLOAD\n\"\"\n2\n",
+			signal.Recording{}, "[1" + strings.Repeat(" NaN", 24) + " 2]", []string{`missing values: 20, the first is line 3, column "ax": "#DIV/0!"`},
+		},
+		"comma and words":      {"ax;n\n1,5;a\n1,#QNAN;a\n", signal.Recording{Decimal: "comma"}, "[1.5 NaN]", []string{"missing values: 1"}},
+		"cut in a number":      {"ax\n1\n2.", signal.Recording{}, "[1]", []string{`the last line, "2.", has no line end`}},
+		"cut in blanks":        {"ax\n1\n  ", signal.Recording{}, "[1]", nil},
+		"zeros at the end":     {"ax\n1\n\x00\x00\x00", signal.Recording{}, "[1]", []string{"has no line end"}},
+		"a second 60":          {"t,ax\n2026-01-31 14:05:59,1\n2026-01-31 14:05:60,2\n2026-01-31 14:06:01,3\n", at, "[1 2 3]", nil},
+		"a leap second":        {"t,ax\n2016-12-31T23:59:59Z,1\n2016-12-31T23:59:60Z,2\n2017-01-01T00:00:00Z,3\n2017-01-01T00:00:01Z,4\n", at, "[1 2 3 4]", []string{"follows a leap second"}},
+		"arrival in second 60": {"2026-01-31 14:05:60\nax\n1\n", signal.Recording{}, "[1]", nil},
+	} {
+		var notes []string
+		rate, names := 100.0, []string{"ax"}
+		if tc.rec.Time != "" {
+			rate = 1
+		}
+		if tc.want == "" {
+			names, tc.want = []string{"ax m/s²"}, "[1.5 2]"
+		}
+		c, err := newText(strings.NewReader(tc.text), "f.csv", layout(t, rate, names...), tc.rec, Options{Warn: func(s string) { notes = append(notes, s) }})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, err := c.Next(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := fmt.Sprint(b.Samples[0]); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+		for range 2 {
+			if _, err := c.Next(t.Context()); err != io.EOF {
+				t.Errorf("%s: after the last block %v, want io.EOF", name, err)
+			}
+		}
+		if len(notes) != len(tc.notes) || len(notes) > 0 && !strings.Contains(notes[0], tc.notes[0]) {
+			t.Errorf("%s: notes %q, want %q", name, notes, tc.notes)
+		}
+	}
+}
+
+// In a column of text, words that loggers write in place of a number may be values.
+func TestMissingText(t *testing.T) {
+	for cell, want := range map[string]bool{"": true, "#N/A": true, "-": true, "#DIV/0!": true, "null": true, "#12": false, "#1A": false, "bad": false, "none": false, "-1": false, "Inf": false} {
+		if isMissing(cell) != want {
+			t.Errorf("%q is missing: %v", cell, !want)
+		}
+	}
+}
+
+// Whole lines pass in pieces of any size, and nothing behind the last line end.
+func TestWholeLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[ab\n]*`).Draw(t, "text")
+		got, err := io.ReadAll(&wholeLines{r: iotest.OneByteReader(strings.NewReader(text))})
+		half, err2 := io.ReadAll(iotest.OneByteReader(&wholeLines{r: iotest.HalfReader(strings.NewReader(text))}))
+		want := text[:strings.LastIndexByte(text, '\n')+1]
+		if err != nil || err2 != nil || string(got) != want || string(half) != want {
+			t.Fatalf("%q and %q of %q: %v, %v", got, half, text, err, err2)
+		}
+	})
 }
 
 // TestTableDialects reads the same two rows however they are written.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,32 +29,54 @@ const (
 
 // cellReader reads the cells of a table of text: [rows].
 //
-// Blanks around names and cells and a byte order mark do not count. An empty
-// cell, NaN, nan or NA is missing: NaN as a number, not known elsewhere. A line
+// Blanks around names and cells and a byte order mark do not count. A cell that
+// is empty or holds a word for missing is missing, see [isMissing] and
+// [isMissingNumber]: NaN as a number, not known elsewhere. A line
 // that is a date and time and nothing else says when the samples after it
-// arrived; the first gives the time of the first row. Errors name file, line,
-// column and remedy.
+// arrived; the first gives the time of the first row. Lines that repeat the header
+// are skipped. A last line without its end is dropped: it may be half written. Errors
+// name file, line, column and remedy.
 type cellReader struct {
 	name    string
 	dialect dialect
 	limit   *limitReader
+	whole   *wholeLines
 	lines   lineReader
-	header  []string // names of the columns
-	row     []string // cells of the row last read, valid until the next
-	held    bool     // row was read ahead
-	line    int      // that it starts on
-	rows    int64    // read so far, with the header
-	numbers []byte   // a cell with a decimal point for its comma
+	header  []string   // names of the columns
+	heads   [][]string // cells of the lines of the header, as they are
+	row     []string   // cells of the row last read, valid until the next
+	held    bool       // row was read ahead
+	line    int        // that it starts on
+	rows    int64      // read so far, with the header
+	numbers []byte     // a cell with a decimal point for its comma
 
 	arrivals    int64 // lines that are an arrival time
 	firstArrive time.Time
 	lastArrive  time.Time
 	lastAt      int64 // rows before the last of them
+
+	warn    func(text string) // called with what a person should know; may be nil
+	repeats skipped           // lines that repeat the header
+	words   skipped           // cells of numbers with a word for missing
+	ended   bool              // the notes about the whole table were given
+}
+
+// skipped counts what a table has that is left out, and where the first was.
+type skipped struct {
+	count int64
+	first string
+}
+
+func (s *skipped) add(format string, args ...any) {
+	if s.count++; s.count == 1 {
+		s.first = fmt.Sprintf(format, args...)
+	}
 }
 
 // newCellReader reads up to the first row under the header.
 func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
-	c := &cellReader{name: name, dialect: d, limit: &limitReader{r: r, left: maxRow}}
+	whole := &wholeLines{r: r}
+	c := &cellReader{name: name, dialect: d, whole: whole, limit: &limitReader{r: whole, left: maxRow}}
 	br := bufio.NewReaderSize(c.limit, readAhead)
 	for range d.skip {
 		c.limit.left = maxRow
@@ -102,6 +125,7 @@ func (c *cellReader) readHeader() error {
 			c.held = true
 			return nil
 		}
+		c.heads = append(c.heads, cloneCells(c.row))
 		if i > 0 && len(c.row) > len(c.header) {
 			c.header = append(c.header, make([]string, len(c.row)-len(c.header))...)
 		}
@@ -138,10 +162,55 @@ func (c *cellReader) next() error {
 		c.held = false
 		return nil
 	}
-	if err := c.read(); err != nil {
-		return err
+	for {
+		if err := c.read(); err != nil {
+			c.end()
+			return err
+		}
+		if !c.repeatsHeader() {
+			return csvfile.CheckWidth("source: "+c.name, c.line, len(c.row), len(c.header))
+		}
+		c.rows--
+		c.repeats.add("line %d", c.line)
 	}
-	return csvfile.CheckWidth("source: "+c.name, c.line, len(c.row), len(c.header))
+}
+
+// repeatsHeader reports whether the row is a line of the header once more, as recorders
+// write it that were started again. A line of numbers is a row.
+func (c *cellReader) repeatsHeader() bool {
+	same := func(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
+	for _, head := range c.heads {
+		if slices.EqualFunc(c.row, head, same) {
+			return slices.ContainsFunc(head, func(cell string) bool { return !isMissingNumber(strings.TrimSpace(cell)) && !isNumber(cell) })
+		}
+	}
+	return false
+}
+
+// end says once what was left out of the table.
+func (c *cellReader) end() {
+	if c.ended || c.warn == nil {
+		return
+	}
+	c.ended = true
+	if n := c.repeats.count; n > 0 {
+		c.warn(fmt.Sprintf("%s: lines that repeat the header, skipped: %d, the first is %s", c.name, n, c.repeats.first))
+	}
+	if n := c.words.count; n > 0 {
+		c.warn(fmt.Sprintf("%s: cells with a word in place of a number, taken as missing values: %d, the first is %s", c.name, n, c.words.first))
+	}
+	if c.whole.ended && len(bytes.TrimSpace(c.whole.tail)) > 0 {
+		c.warn(fmt.Sprintf("%s: the last line, %q, has no line end and may be half written: dropped; end the line if it is whole", c.name, shorten(string(c.whole.tail))))
+	}
+}
+
+// cloneCells returns a copy of the cells that does not change with the next row.
+func cloneCells(row []string) []string {
+	row = slices.Clone(row)
+	for i, cell := range row {
+		row[i] = strings.Clone(cell)
+	}
+	return row
 }
 
 // read reads the next row that is not an arrival time.
@@ -185,6 +254,8 @@ func (c *cellReader) arrived(at time.Time) {
 // rowError says why c.row is not the whole row.
 func (c *cellReader) rowError(err error) error {
 	switch header := int64(c.dialect.header); {
+	case err == io.EOF && c.rows <= header && len(bytes.TrimSpace(c.whole.tail)) > 0:
+		return fmt.Errorf("source: %s: there is no whole row under the header: the last line, %q, has no line end and may be half written: end the line if it is whole, or record again", c.name, shorten(string(c.whole.tail)))
 	case err == io.EOF && c.rows == 0:
 		return fmt.Errorf("source: %s: the file is empty: record again", c.name)
 	case err == io.EOF && c.rows <= header:
@@ -198,11 +269,15 @@ func (c *cellReader) rowError(err error) error {
 }
 
 func (c *cellReader) errorf(col int, format string, args ...any) error {
-	cell := c.cell(col)
-	if r := []rune(cell); len(r) > 40 {
-		cell = string(r[:40]) + "…"
+	return fmt.Errorf("source: %s:%d: column %q: %q %s", c.name, c.line, c.header[col], shorten(c.cell(col)), fmt.Sprintf(format, args...))
+}
+
+// shorten returns the beginning of text, for a message.
+func shorten(text string) string {
+	if r := []rune(text); len(r) > 40 {
+		return string(r[:40]) + "…"
 	}
-	return fmt.Errorf("source: %s:%d: column %q: %q %s", c.name, c.line, c.header[col], cell, fmt.Sprintf(format, args...))
+	return text
 }
 
 // cell returns a cell of the row last read without the blanks around it.
@@ -211,10 +286,15 @@ func (c *cellReader) cell(col int) string { return strings.TrimSpace(c.row[col])
 // number returns the number in a cell: NaN if it is missing, never infinite.
 func (c *cellReader) number(col, bits int) (float64, error) {
 	cell := c.cell(col)
-	if isMissing(cell) {
+	switch cell {
+	case "", "NaN", "nan", "NA":
 		return math.NaN(), nil
 	}
 	v, err := c.parse(cell, bits)
+	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) {
+		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
+		return math.NaN(), nil
+	}
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && math.IsInf(v, 0):
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
@@ -265,12 +345,81 @@ func (c *cellReader) moment(col int) (moment, error) {
 	return m, nil
 }
 
+// isMissing reports whether a cell says that there is no value.
 func isMissing(cell string) bool {
-	switch cell {
-	case "", "NaN", "nan", "NA":
+	if cell == "" {
+		return true
+	}
+	switch end := cell[len(cell)-1]; strings.ToLower(cell) {
+	case "nan", "na", "n/a", "null", "nil", "#n/a", "#na", "#n/d", "#nv":
+		return true
+	default: // -, --; errors of spreadsheets in any language, such as #DIV/0!
+		return strings.Trim(cell, "-") == "" || cell[0] == '#' && (end == '!' || end == '?')
+	}
+}
+
+// isMissingNumber reports whether a cell of a column of numbers says that there is no
+// number: what [isMissing] takes, and the words that loggers write for a value that they
+// could not compute, express or get. In a column of text they may be values.
+func isMissingNumber(cell string) bool {
+	if isMissing(cell) || cell[0] == '#' {
+		return true
+	}
+	sign := strings.TrimLeft(strings.ToLower(cell), "+-")
+	if len(sign) > 2 && sign[0] == '1' && sign[2] == '#' { // 1.#QNAN, 1.#IND, 1.#INF of C on Windows
+		return true
+	}
+	switch sign {
+	case "nan", "nan(ind)", "nan(snan)", "inf", "infinity", "∞", "none", "missing", "bad", "bad input", "invalid", "error", "no data", "nodata", "?",
+		"overflow", "overload", "overrange", "over range", "out of range", "ovld", "ovrflw", "underrange", "under range", "timeout", "i/o timeout":
 		return true
 	}
 	return false
+}
+
+// wholeLines passes lines on that have their end. What follows the last line end is held
+// back, up to maxRow bytes, and left in tail.
+type wholeLines struct {
+	r     io.Reader
+	ready []byte // whole lines, to be passed on
+	tail  []byte // behind them
+	long  bool   // the line is too long for a row: it is passed on, and who reads it says so
+	ended bool   // r has no more
+	err   error
+}
+
+func (w *wholeLines) Read(p []byte) (int, error) {
+	for len(w.ready) == 0 {
+		if w.err != nil {
+			return 0, w.err
+		}
+		if len(p) == 0 {
+			return 0, nil
+		}
+		n, err := w.r.Read(p)
+		w.err, w.ended = err, err == io.EOF
+		end := bytes.LastIndexByte(p[:n], '\n') + 1
+		if end > 0 && len(w.tail) == 0 { // nothing waits before it: it need not be copied
+			w.long = false
+			w.tail = append(w.tail, p[end:n]...)
+			return end, nil
+		}
+		if end == 0 && w.long {
+			return n, nil
+		}
+		whole := len(w.tail) + end
+		w.tail = append(w.tail, p[:n]...)
+		if w.long = end == 0 && len(w.tail) > maxRow; w.long {
+			whole = len(w.tail)
+		} else if end == 0 {
+			continue
+		}
+		w.ready = append(w.ready[:0], w.tail[:whole]...)
+		w.tail = append(w.tail[:0], w.tail[whole:]...)
+	}
+	n := copy(p, w.ready)
+	w.ready = w.ready[n:]
+	return n, nil
 }
 
 // limitReader fails when more is read from it than it has left.

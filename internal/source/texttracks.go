@@ -56,7 +56,7 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 			break // it comes again when the table is read
 		}
 		for i := range t.Infos {
-			if cell := cells.cell(i); !isMissing(cell) {
+			if cell := cells.cell(i); !isMissingNumber(cell) {
 				_, err := cells.parse(cell, 64)
 				t.Infos[i].Text = t.Infos[i].Text || err != nil
 			}
@@ -102,6 +102,7 @@ func (t *textFile) Open(tracks []int) (track.Reader, error) {
 		return nil, err
 	}
 	r := &textReader{t: t, file: f, cells: cells, tracks: tracks}
+	cells.warn = func(text string) { r.notes = append(r.notes, strings.TrimPrefix(text, t.path+": ")) }
 	for _, i := range tracks {
 		if t.Infos[i].Text {
 			r.values = append(r.values, track.Values{Texts: make([]string, 0, blockRows)})
@@ -119,6 +120,7 @@ type textReader struct {
 	cells  *cellReader
 	tracks []int
 	values []track.Values
+	notes  []string // about what was left out
 	err    error
 }
 
@@ -163,15 +165,16 @@ func (r *textReader) row() error {
 	return nil
 }
 
-// finish closes the file and notes what arrival times say.
+// finish closes the file and notes what was left out and what arrival times say.
 func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells
+	r.t.Remarks = append(r.t.Remarks[:1], r.notes...)
 	if c.arrivals > 1 && errors.Is(r.err, io.EOF) {
 		note := fmt.Sprintf("%d arrival times between the rows", c.arrivals)
 		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {
 			note += fmt.Sprintf("; by the clock of the recorder %.5g rows a second arrived", float64(c.lastAt)/s)
 		}
-		r.t.Remarks = append(r.t.Remarks[:1], note)
+		r.t.Remarks = append(r.t.Remarks, note)
 	}
 }

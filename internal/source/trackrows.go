@@ -89,7 +89,7 @@ func (r *trackRows) next() error {
 func (r *trackRows) number(col, _ int) (float64, error) {
 	if r.infos[col].Text {
 		s := r.values[r.at[col]].Texts[r.i]
-		if isMissing(s) {
+		if isMissingNumber(s) {
 			return math.NaN(), nil
 		}
 		return 0, r.errorf(col, "is text, not a number: take the column out of the layout, or record it as numbers")

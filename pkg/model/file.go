@@ -254,8 +254,9 @@ func readSections(b []byte, n uint32) (map[string][]byte, error) {
 		if len(b) < 1 || len(b) < 1+int(b[0])+8 {
 			return nil, errors.New("a section is cut off")
 		}
-		name := string(b[1 : 1+b[0]])
-		b = b[1+int(b[0]):]
+		end := 1 + int(b[0]) // a byte would overflow
+		name := string(b[1:end])
+		b = b[end:]
 		size := binary.LittleEndian.Uint64(b)
 		if b = b[8:]; size > uint64(len(b)) {
 			return nil, fmt.Errorf("section %q is cut off", name)

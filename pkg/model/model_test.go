@@ -697,6 +697,13 @@ func resum(b []byte) []byte {
 	return append(b[:len(b)-sha256.Size:len(b)-sha256.Size], sum[:]...)
 }
 
+// longestName returns a file whose only section has a name of 255 bytes.
+func longestName() []byte {
+	b := append([]byte(magic), 1, 0, 0, 0, 1, 0, 0, 0, 255)
+	b = append(b, bytes.Repeat([]byte("0"), 255)...)
+	return resum(append(b, make([]byte, 8+sha256.Size)...))
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	m := trained(t)
 	good, err := m.Encode()
@@ -731,6 +738,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), ErrDamaged, "checksum"},
 		"newer version":      {change(func(b []byte) []byte { b[8] = 3; return resum(b) }), ErrDamaged, "version 3, this program reads 1 to 2"},
 		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), ErrDamaged, "cut off"},
+		"longest name":       {longestName(), ErrDamaged, "manifest"},
 		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), ErrDamaged, "fingerprint"},
 		"unknown mode":       {replace(`"mode": "ratio"`, `"mode": "ratic"`), ErrDamaged, "mode"},
 		"gate of no channel": {replace(`"channel": "thrust"`, `"channel": "thrusl"`), ErrDamaged, "thrusl"},
@@ -786,6 +794,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(logs)
 	f.Add([]byte(magic))
+	f.Add(longestName())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > sha256.Size {
 			b = resum(append([]byte(nil), b...)) // or nothing behind the checksum is reached
