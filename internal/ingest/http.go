@@ -158,8 +158,7 @@ func (m *machine) snapshot() (g gateway.Stats, f feed.Stats) {
 		g = m.before.Add(m.gw.Stats())
 	}
 	if f = m.received; m.feed != nil {
-		s := m.feed.Stats()
-		f = feed.Stats{Frames: f.Frames + s.Frames, Refused: f.Refused + s.Refused, Senders: s.Senders}
+		f = f.Add(m.feed.Stats())
 	}
 	return g, f
 }

@@ -56,6 +56,7 @@ type machine struct {
 	connected time.Time     // when a sender was last connected, or looking began
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
+	refusals  [feed.Reasons]refusals
 
 	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not
 	answered machinetool.Stats     // of followers that are closed
@@ -205,8 +206,8 @@ func (m *machine) receive(f *feed.Feed) (stop func()) {
 		defer m.mu.Unlock()
 		s := f.Stats()
 		m.feed = nil
-		m.received.Frames += s.Frames
-		m.received.Refused += s.Refused
+		s.Senders = 0
+		m.received = m.received.Add(s)
 	}
 }
 
