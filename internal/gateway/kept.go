@@ -3,10 +3,12 @@ package gateway
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -44,6 +46,11 @@ func (g *Gateway) reportEarlierRun() error {
 	}
 	var w window.Window
 	if openMessage(g.codec, &m, &w) == nil {
+		if r, ok := k.(interface {
+			Resumed(session int64, of signal.Context, first int64, at time.Time)
+		}); ok {
+			r.Resumed(w.Session, w.Context, w.First, w.Start)
+		}
 		k.Acked(w.Session, g.nextStart(w.First))
 	}
 	return nil

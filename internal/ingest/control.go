@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/machinetool"
@@ -163,11 +161,34 @@ func (m *machine) controlStats() machinetool.Stats {
 	return m.answered.Add(m.control.Stats())
 }
 
-// notice logs what a person should know of.
+// refusalsEvery is how often the log has the refused frames of a machine, for each reason.
+const refusalsEvery = time.Minute
+
+// refusals are the refused frames of one reason that the log does not have yet.
+type refusals struct {
+	said   time.Time
+	frames uint64
+}
+
+// notice logs what a person should know of. Refused frames come as often as senders like: the log has the
+// first of a minute, with how many came since the one before.
 func (m *machine) notice(n feed.Notice) {
-	level := zerolog.InfoLevel
+	line := m.log.Info()
 	if n.Err != nil {
-		level = zerolog.WarnLevel
+		line = m.log.Warn()
 	}
-	m.log.WithLevel(level).Err(n.Err).Str("peer", n.Peer).Msg(n.Text)
+	if n.Reason != feed.Taken {
+		m.mu.Lock()
+		r := &m.refusals[n.Reason]
+		r.frames++
+		frames, now := r.frames, time.Now()
+		if !r.said.IsZero() && now.Sub(r.said) < refusalsEvery {
+			m.mu.Unlock()
+			return
+		}
+		*r = refusals{said: now}
+		m.mu.Unlock()
+		line = line.Stringer("reason", n.Reason).Uint64("frames", frames)
+	}
+	line.Err(n.Err).Str("peer", n.Peer).Msg(n.Text)
 }

@@ -160,8 +160,7 @@ func (m *machine) snapshot() (g gateway.Stats, f feed.Stats) {
 	f = m.received
 	for _, one := range []*feed.Feed{m.tools, m.feed} {
 		if one != nil {
-			s := one.Stats()
-			f = feed.Stats{Frames: f.Frames + s.Frames, Refused: f.Refused + s.Refused, Senders: s.Senders, Short: f.Short + s.Short}
+			f = f.Add(one.Stats())
 		}
 	}
 	if m.feed == nil {

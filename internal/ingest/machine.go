@@ -57,6 +57,7 @@ type machine struct {
 	connected time.Time     // when a sender was last connected, or looking began
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
+	refusals  [feed.Reasons]refusals
 
 	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not
 	answered machinetool.Stats     // of followers that are closed
@@ -207,9 +208,8 @@ func (m *machine) receive(at **feed.Feed, f *feed.Feed) (stop func()) {
 		defer m.mu.Unlock()
 		s := f.Stats()
 		*at = nil
-		m.received.Frames += s.Frames
-		m.received.Refused += s.Refused
-		m.received.Short += s.Short
+		s.Senders = 0
+		m.received = m.received.Add(s)
 	}
 }
 

@@ -71,7 +71,7 @@ var metrics = []metric.Metric[counts]{
 		return float64(c.health.Newest.UnixMilli()) / 1000
 	}),
 	metric.Counter("tcm_frames_received_total", "Frames taken from live sources.", func(c counts) uint64 { return c.feed.Frames }),
-	metric.Counter("tcm_frames_refused_total", "Frames and messages of live sources that were wrong.", func(c counts) uint64 { return c.feed.Refused }),
+	metric.Counter("tcm_frames_refused_total", "Frames and messages of live sources that were wrong.", func(c counts) uint64 { return c.feed.AllRefused() }),
 	metric.Gauge("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", func(c counts) float64 { return float64(c.feed.Senders) }),
 	metric.Counter("tcm_mqtt_short_connections_total", "Connections to the MQTT broker that ended within 30 s.", func(c counts) uint64 { return c.feed.Short }),
 	metric.Counter("tcm_context_readings_total", "Times that a machine's control answered which tool is in.", func(c counts) uint64 { return c.control.Readings }),

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
 	m := s.machines[0]
 	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99, SpoolBytes: 4096})
-	m.received, m.restarts = feed.Stats{Frames: 9, Refused: 1, Short: 3}, 4
+	m.received, m.restarts = feed.Stats{Frames: 9, Refused: [feed.Reasons]uint64{feed.Counter: 1}, Short: 3}, 4
 	m.answered = machinetool.Stats{Readings: 3, Failures: 2, Changes: 1, Stale: true} // stale is of one that runs
 	m.enter("running", nil)
 	m.MiB = 1

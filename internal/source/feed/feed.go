@@ -52,14 +52,33 @@ type Notice struct {
 	Text string
 	Peer string // the address of the sender or broker it happened with
 	Err  error  // nil if nothing is wrong
+
+	Reason Reason // of a frame that is not taken; such notices come as often as frames do
 }
 
 // Stats counts what a Feed received since it was opened.
 type Stats struct {
-	Frames  uint64 // taken
-	Refused uint64 // not taken because something was wrong with them
-	Senders int64  // connected: clients by TCP, or the MQTT broker
-	Short   uint64 // connections to the MQTT broker that ended before they had lasted, see mqttconn.Lives
+	Frames  uint64          // that can be read
+	Refused [Reasons]uint64 // frames and messages that were not taken, by reason
+	Senders int64           // connected: clients by TCP, or the MQTT broker
+	Short   uint64          // connections to the MQTT broker that ended before they had lasted, see mqttconn.Lives
+}
+
+// Add returns the counts of s and t together, and the senders of t.
+func (s Stats) Add(t Stats) Stats {
+	s.Frames, s.Senders, s.Short = s.Frames+t.Frames, t.Senders, s.Short+t.Short
+	for r, n := range t.Refused {
+		s.Refused[r] += n
+	}
+	return s
+}
+
+// AllRefused returns how many frames were not taken, for any reason.
+func (s Stats) AllRefused() (n uint64) {
+	for _, one := range s.Refused {
+		n += one
+	}
+	return n
 }
 
 // Feed is a live source. Open one by ListenTCP or DialMQTT, and close it.
@@ -74,6 +93,7 @@ type Feed struct {
 	wg   sync.WaitGroup
 
 	// Of the goroutine that calls Next and Acked.
+	check    *checker
 	names    follower
 	ackedAny bool // session and next are set
 	session  int64
@@ -83,16 +103,19 @@ type Feed struct {
 	began    bool // a frame has come
 	overflow bool // frames are acknowledged before they are on disk
 
-	frames, refused atomic.Uint64
-	senders         atomic.Int64
-	lives           *mqttconn.Lives // of connections to an MQTT broker; nil for TCP
+	frames  atomic.Uint64
+	refused [Reasons]atomic.Uint64
+	senders atomic.Int64
+	lives   *mqttconn.Lives // of connections to an MQTT broker; nil for TCP
 }
 
 // arrival is a block on its way to Next. ack is called once its frame is
-// acknowledged; it must not block.
+// acknowledged, and refuse, if not nil, before that if the frame is refused. They must not block.
 type arrival struct {
-	block *source.Block
-	ack   func()
+	block  *source.Block
+	ack    func()
+	peer   string // who sent it
+	refuse func(Reason, error)
 }
 
 // order numbers the sessions as they come.
@@ -123,6 +146,7 @@ func open(cfg Config) *Feed {
 		cfg.Timeout = 10 * time.Second
 	}
 	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
+	f.check = newChecker(f.names.rates, cfg.Timeout)
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -135,7 +159,10 @@ func (f *Feed) Addr() string { return f.addr }
 
 // Stats returns the counts. It is safe for concurrent use.
 func (f *Feed) Stats() Stats {
-	s := Stats{Frames: f.frames.Load(), Refused: f.refused.Load(), Senders: f.senders.Load()}
+	s := Stats{Frames: f.frames.Load(), Senders: f.senders.Load()}
+	for r := range f.refused {
+		s.Refused[r] = f.refused[r].Load()
+	}
 	if f.lives != nil {
 		s.Short = f.lives.Short()
 	}
@@ -171,10 +198,25 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 		}
 		select {
 		case a := <-f.in:
-			f.names.add(a)
+			f.admit(a)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// admit takes or refuses a frame that has come.
+func (f *Feed) admit(a arrival) {
+	taken, refused := f.check.check(a)
+	for _, r := range refused {
+		f.refuse(r.reason, r.peer, fmt.Errorf("feed: %w", r.err))
+		if r.arrival.refuse != nil {
+			r.arrival.refuse(r.reason, r.err)
+		}
+		r.ack()
+	}
+	for _, t := range taken {
+		f.names.add(t)
 	}
 }
 
@@ -185,14 +227,20 @@ func (f *Feed) complete(b *source.Block) {
 	if s := f.cfg.Setting; s != nil {
 		s.fill(&b.Context)
 	}
-	if b.Tool != "" {
-		h := fnv.New64a()
-		h.Write([]byte(b.Tool))
-		if b.ToolLife != "" {
-			h.Write([]byte("\x00" + b.ToolLife)) // a tool's name has no control characters
-		}
-		b.Session ^= int64(h.Sum64())
+	b.Session ^= ofTool(b.Context)
+}
+
+// ofTool is by what the sessions of a tool differ from those of another.
+func ofTool(c signal.Context) int64 {
+	if c.Tool == "" {
+		return 0
 	}
+	h := fnv.New64a()
+	h.Write([]byte(c.Tool))
+	if c.ToolLife != "" {
+		h.Write([]byte("\x00" + c.ToolLife)) // a tool's name has no control characters
+	}
+	return int64(h.Sum64())
 }
 
 // take removes from the block of a what is on disk. It reports whether anything
@@ -255,6 +303,13 @@ func (f *Feed) ackOldest(n int) {
 	f.unacked = append(f.unacked[:0], f.unacked[n:]...)
 }
 
+// Resumed says which window an earlier run of the program has put on disk last: its session, what the machine
+// did, and counter and time of its first sample at the layout's highest rate. It is called before Next: frames
+// are compared with what their sender said then.
+func (f *Feed) Resumed(session int64, of signal.Context, first int64, at time.Time) {
+	f.check.resume(session^ofTool(of), first, at)
+}
+
 // Acked implements [source.AckedSource].
 func (f *Feed) Acked(session, next int64) {
 	f.ackedAny, f.session, f.next = true, session, next
@@ -296,7 +351,7 @@ func (f *Feed) notify(n Notice) {
 }
 
 // refuse counts a frame that is not taken, and reports it.
-func (f *Feed) refuse(peer string, err error) {
-	f.refused.Add(1)
-	f.notify(Notice{Text: "a frame is refused", Peer: peer, Err: err})
+func (f *Feed) refuse(why Reason, peer string, err error) {
+	f.refused[why].Add(1)
+	f.notify(Notice{Text: "a frame is refused", Peer: peer, Err: err, Reason: why})
 }

@@ -104,7 +104,7 @@ func piece(t tester, l *signal.Layout, g int, session, from, to int64) []byte {
 		}
 		xs = append(xs, x)
 	}
-	at := origin.Add(time.Duration(float64(from) / group.Rate * float64(time.Second)))
+	at := origin.Add(time.Duration(session)*time.Hour + time.Duration(float64(from)/group.Rate*float64(time.Second)))
 	return floats(t, metadata("session", strconv.FormatInt(session, 10), "first", strconv.FormatInt(from, 10), "time_ns", strconv.FormatInt(at.UnixNano(), 10)), names, xs...)
 }
 
@@ -185,13 +185,16 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 				}
 				open++
 				upTo := next
-				a := arrival{b, func() { open--; acked = max(acked, upTo) }}
-				f.complete(b)
-				if !f.take(a) {
-					continue
+				a := arrival{block: b, ack: func() { open--; acked = max(acked, upTo) }}
+				f.admit(a)
+				b = nil
+				for a, ok := f.names.next(); ok; a, ok = f.names.next() {
+					if f.complete(a.block); f.take(a) {
+						b = a.block
+						slicer.Push(&b.Block)
+					}
 				}
-				slicer.Push(&b.Block)
-				for {
+				for b != nil {
 					ev, ok := slicer.Next()
 					if !ok {
 						break
@@ -230,7 +233,7 @@ func TestAcknowledged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.take(arrival{b, func() { paid = append(paid, id) }})
+		f.take(arrival{block: b, ack: func() { paid = append(paid, id) }})
 	}
 	check := func(want ...int) {
 		t.Helper()
@@ -271,7 +274,7 @@ func TestUnackedIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.take(arrival{b, func() { paid++ }})
+		f.take(arrival{block: b, ack: func() { paid++ }})
 	}
 	if paid != 2*maxUnacked || len(f.unacked) != maxUnacked || said != 1 {
 		t.Errorf("%d frames acknowledged, %d not, said %d times", paid, len(f.unacked), said)
@@ -359,7 +362,7 @@ func TestMissed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.take(arrival{b, func() {}})
+		f.take(arrival{block: b, ack: func() {}})
 	}
 	if want := "[feed: samples 10 to 12 of 10 Hz, which follow what is on disk, have not come]"; fmt.Sprint(said) != want {
 		t.Errorf("%v, want %s", said, want)

@@ -38,7 +38,7 @@ func cutAll(t fatalf, l *signal.Layout, frames []*source.Block) (windows []strin
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, b := range frames {
-		f.names.add(arrival{b, func() { acked++ }})
+		f.names.add(arrival{block: b, ack: func() { acked++ }})
 		for {
 			b, err := f.Next(ctx)
 			if err != nil {
@@ -172,21 +172,21 @@ func TestFollowEnds(t *testing.T) {
 		}
 	}
 	for i := range int64(maxWait) {
-		f.names.add(arrival{bare(l, 0, 7, 40*i, 40*i+40, ""), func() {}})
+		f.names.add(arrival{block: bare(l, 0, 7, 40*i, 40*i+40, ""), ack: func() {}})
 	}
 	if n := taken(); n != 0 {
 		t.Errorf("%d frames did not wait", n)
 	}
-	f.names.add(arrival{bare(l, 0, 7, 40*maxWait, 40*maxWait+40, ""), func() {}})
+	f.names.add(arrival{block: bare(l, 0, 7, 40*maxWait, 40*maxWait+40, ""), ack: func() {}})
 	if n := taken(); n != 1 {
 		t.Errorf("%d frames of more than %d s went on, want 1", n, maxWait)
 	}
-	f.names.add(arrival{bare(l, 1, 8, 0, 10, "T1"), func() {}})
+	f.names.add(arrival{block: bare(l, 1, 8, 0, 10, "T1"), ack: func() {}})
 	if n := taken(); n != maxWait+1 || len(f.names.queue) != 0 {
 		t.Errorf("in the next session %d went on, want all %d and the new one", n, maxWait)
 	}
 	for i := range int64(maxWaiting + 1) { // short frames
-		f.names.add(arrival{bare(l, 0, 9, i, i+1, ""), func() {}})
+		f.names.add(arrival{block: bare(l, 0, 9, i, i+1, ""), ack: func() {}})
 	}
 	if n := taken(); n == 0 || len(f.names.queue) > maxWaiting {
 		t.Errorf("%d went on, %d wait", n, len(f.names.queue))
@@ -205,7 +205,7 @@ func TestWaitingValuesAreBounded(t *testing.T) {
 	f := open(Config{Machine: drill, Layout: l})
 	one := bare(l, 0, 7, 0, rate, "")
 	for range 3 * maxValues / rate {
-		f.names.add(arrival{one, func() {}})
+		f.names.add(arrival{block: one, ack: func() {}})
 		for {
 			if _, ok := f.names.next(); !ok {
 				break

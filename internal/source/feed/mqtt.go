@@ -250,17 +250,23 @@ func (s *subscriber) receive(r paho.PublishReceived) (bool, error) {
 	if r.Packet.Topic == s.mqtt.Context {
 		defer ack()
 		if err := s.context(r.Packet); err != nil {
-			s.refuse(s.addr+" "+r.Packet.Topic, err)
+			s.refuse(Malformed, s.addr+" "+r.Packet.Topic, err)
 		}
+		return true, nil
+	}
+	peer := s.addr + " " + r.Packet.Topic
+	if r.Packet.Retain && len(r.Packet.Payload) > 0 {
+		ack()
+		s.refuse(Retained, peer, errors.New("feed: the broker had kept the frame, which may be days old: publish frames without the retain flag, and clear it by an empty retained message"))
 		return true, nil
 	}
 	b, err := s.dec.decode(r.Packet.Payload)
 	if err != nil {
 		ack()
-		s.refuse(s.addr+" "+r.Packet.Topic, err)
+		s.refuse(Malformed, peer, err)
 		return true, nil
 	}
-	s.deliver(arrival{b, ack})
+	s.deliver(arrival{block: b, ack: ack, peer: peer})
 	return true, nil
 }
 

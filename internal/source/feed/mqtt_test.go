@@ -93,7 +93,7 @@ func TestMQTT(t *testing.T) {
 	inflight := func() int { return s.Inflight("flank-test") }
 	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
 	await(t, "the bad frame is reported", func() bool { return heard.has("a frame is refused: feed: the frame is not an Arrow IPC stream") })
-	if n := f.Stats().Refused; n != 1 {
+	if n := f.Stats().Refused[Malformed]; n != 1 {
 		t.Errorf("%d frames refused", n)
 	}
 	f.Close()
@@ -235,5 +235,18 @@ func TestMQTTCheck(t *testing.T) {
 	}
 	if err := (MQTT{Broker: "mqtt://127.0.0.1", Login: &credential.Login{User: "u", PasswordEnv: "HOME"}}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A frame that the broker had kept is of another time: it is refused, and what comes then is taken.
+func TestMQTTRetainedFrame(t *testing.T) {
+	s := mqtttest.Start(t, mqtttest.Options{})
+	publish(t, s, "samples", piece(t, layout(t), 0, 1, 0, 40), true)
+	f, heard := subscribe(t, s.URL, nil)
+	await(t, "the retained frame is refused", func() bool { return f.Stats().Refused[Retained] == 1 && heard.has("without the retain flag") })
+	publish(t, s, "samples", piece(t, f.Layout(), 0, 2, 0, 40), true) // to one that listens it is new
+	publish(t, s, "samples", piece(t, f.Layout(), 1, 2, 0, 10), false)
+	if b, err := f.Next(t.Context()); err != nil || b.Session != 2 {
+		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,20 +108,28 @@ func (s *listener) accept(l net.Listener) {
 type client struct {
 	net.Conn
 	peer string
-	done atomic.Uint64 // frames that are acknowledged
 	last atomic.Int64  // when it connected or sent a frame, in ns since 1970
-	wake chan struct{} // done has changed
+	wake chan struct{} // done or lines have changed
+
+	mu    sync.Mutex
+	lines []string     // for the client to read
+	done  int          // the first frames, which are acknowledged
+	acked map[int]bool // later ones that are, too
 }
 
 // serve receives frames until the client or the feed is closed. It says to the
 // client what ends the connection.
 func (s *listener) serve(conn net.Conn) {
-	c := &client{Conn: conn, peer: conn.RemoteAddr().String(), wake: make(chan struct{}, 1)}
+	c := &client{Conn: conn, peer: conn.RemoteAddr().String(), wake: make(chan struct{}, 1), acked: make(map[int]bool)}
 	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
 	defer conn.Close()
 	err := s.handshake(c)
 	if err == nil && !s.take(c) {
-		err = fmt.Errorf("feed: machine %s has a client already: only one can be connected; a client that is gone is disconnected after %v", s.cfg.Machine, s.cfg.Timeout)
+		s.mu.Lock()
+		first := s.sender.peer
+		s.mu.Unlock()
+		err = fmt.Errorf("feed: machine %s has a client already, %s: only one can be connected; a client that is gone is disconnected after %v", s.cfg.Machine, first, s.cfg.Timeout)
+		s.refuse(OtherSender, c.peer, err)
 		s.farewell(c, err)
 	} else if err == nil {
 		s.senders.Add(1)
@@ -249,7 +258,11 @@ func (s *listener) receive(c *client) error {
 		if err != nil {
 			return s.refused(c, n, err)
 		}
-		if !s.deliver(arrival{b, c.ack}) {
+		id := n
+		if !s.deliver(arrival{
+			block: b, peer: c.peer, ack: func() { c.ack(id) },
+			refuse: func(why Reason, err error) { c.say(fmt.Sprintf("refused %d: %v: %v\n", id, why, err)) },
+		}) {
 			return nil
 		}
 		c.last.Store(time.Now().UnixNano())
@@ -267,13 +280,31 @@ func (s *listener) broken(n int, err error) error {
 
 func (s *listener) refused(c *client, n int, err error) error {
 	err = fmt.Errorf("frame %d: %w", n, err)
-	s.refuse(c.peer, err)
+	s.refuse(Malformed, c.peer, err)
 	return err
 }
 
-// ack notes that one more frame is acknowledged.
-func (c *client) ack() {
-	c.done.Add(1)
+// say sends a line before the next acknowledgement. A client that does not read gets the last ones.
+func (c *client) say(line string) {
+	c.mu.Lock()
+	c.lines = append(c.lines, line)
+	c.lines = c.lines[max(0, len(c.lines)-maxUnacked):]
+	c.mu.Unlock()
+	c.awake()
+}
+
+// ack notes that frame n is acknowledged. The client hears of it once all before it are.
+func (c *client) ack(n int) {
+	c.mu.Lock()
+	c.acked[n] = true
+	for ; c.acked[c.done+1]; c.done++ {
+		delete(c.acked, c.done+1)
+	}
+	c.mu.Unlock()
+	c.awake()
+}
+
+func (c *client) awake() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -283,10 +314,17 @@ func (c *client) ack() {
 // acknowledge sends the client how many of its frames are acknowledged, whenever
 // there are more, until over is closed or the client cannot be reached.
 func (s *listener) acknowledge(c *client, over <-chan struct{}) {
-	for {
+	for said := 0; ; {
 		select {
 		case <-c.wake:
-			if s.answer(c, "ok %d\n", c.done.Load()) != nil {
+			c.mu.Lock()
+			text, done := strings.Join(c.lines, ""), c.done
+			c.lines = c.lines[:0]
+			c.mu.Unlock()
+			if done > said {
+				text, said = text+fmt.Sprintf("ok %d\n", done), done
+			}
+			if text != "" && s.answer(c, "%s", text) != nil {
 				c.Close()
 				return
 			}

@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestTCPRefuses(t *testing.T) {
 			}
 		})
 	}
-	if s := f.Stats(); s.Refused != 4 || s.Frames != 0 {
+	if s := f.Stats(); s.Refused[Malformed] != 4 || s.Frames != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -287,4 +288,27 @@ func certificate(t *testing.T) *credential.TLS {
 	}
 	cert := write("cert.pem", "CERTIFICATE", der)
 	return &credential.TLS{CA: cert, Cert: cert, Key: write("key.pem", "PRIVATE KEY", pkcs8)}
+}
+
+// A client hears at once which frame is refused and why; its connection goes on, and what is acknowledged is
+// in the order of its frames.
+func TestTCPRefusesOneFrame(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	l := f.Layout()
+	c, r := dial(t, f.Addr())
+	send(t, c, framed(piece(t, l, 0, 1, 0, 20)))
+	send(t, c, framed(floats(t, metadata("session", "1", "first", "99999999", "time_ns", strconv.FormatInt(origin.Add(time.Hour).UnixNano(), 10)), []string{"a", "b"}, []float32{1}, []float32{1})))
+	send(t, c, framed(piece(t, l, 0, 1, 20, 40)))
+	send(t, c, framed(piece(t, l, 1, 1, 0, 10)))
+	for range 3 {
+		if _, err := f.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, r, "refused 2: counter: first: 99999999 at ")
+	f.Acked(1, 40)
+	expect(t, r, "ok 4\n")
+	if n := f.Stats().Refused[Counter]; n != 1 {
+		t.Errorf("%d frames refused", n)
+	}
 }

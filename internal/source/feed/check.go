@@ -1,0 +1,315 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/source"
+)
+
+// Reason is why a frame is not taken.
+type Reason uint8
+
+// The reasons. Taken is none.
+const (
+	Taken       Reason = iota
+	Malformed          // it cannot be read, or does not fit the layout
+	Counter            // its counter and its time do not fit the stream
+	OtherSender        // another sender has the machine
+	Stale              // it is of a session that has ended, or came again while it waited
+	Retained           // the MQTT broker had kept it
+	Reasons            // how many there are
+)
+
+var reasonNames = [Reasons]string{"", "malformed", "counter", "other_sender", "stale", "retained"}
+
+// String returns the reason as metrics and answers to senders have it.
+func (r Reason) String() string { return reasonNames[r] }
+
+const (
+	// slack is by how much counter and time of a frame may disagree with the frames before: senders
+	// that stamp frames by a computer's clock are some milliseconds off, seldom more. To that comes
+	// a part of the time that frames were missing, for clocks that run fast or slow.
+	slack      = time.Second
+	slackOfGap = 0.01
+
+	// few is how many frames in a row that do not fit the stream, but fit each other, are a new one.
+	few = 3
+)
+
+// checker decides which frames make the stream of a machine. What senders say of counters, times and
+// sessions is compared with what they said before:
+//
+//   - A frame whose counter and time do not fit waits, and one that is far ahead. The next frame of its
+//     rate that fits proves it wrong, and it is refused. A few in a row that fit each other are right:
+//     samples were missing, or the sender began again, under the same session or with its clock set
+//     back. Then they are taken as a session of their own.
+//   - A frame of another session begins that session. If the one before goes on, there are two
+//     senders: the first keeps the machine, and the other is refused until the first is silent.
+//
+// It is used by one goroutine.
+type checker struct {
+	rates   []float64 // of the layout's groups
+	silence time.Duration
+	now     func() time.Time
+
+	current   *stream // whose frames are taken; nil before the first frame
+	before    *stream // the session before, or that of the other sender
+	contested time.Time
+	runs      map[int64]int64 // newest run of each session
+
+	candidate *stream // of the frames that wait
+	waiting   []arrival
+}
+
+// stream is what a sender has said in a session.
+type stream struct {
+	session int64 // as the sender says
+	run     int64 // how often the sender began again under it
+	peer    string
+	at      []position // of each rate
+	newest  time.Time  // behind the newest sample, by the sender's clock
+	heard   time.Time  // when a frame with new samples came
+}
+
+// position is where the frames of one rate have come to.
+type position struct {
+	seen  bool
+	end   int64   // counter behind the last sample
+	fixed reading // what times are compared with
+	last  reading // of the newest frame
+}
+
+// reading is a counter and its time.
+type reading struct {
+	first int64
+	time  time.Time
+}
+
+// refusal is a frame that is not taken, and why.
+type refusal struct {
+	arrival
+	reason Reason
+	err    error
+}
+
+func newChecker(rates []float64, silence time.Duration) *checker {
+	return &checker{rates: rates, silence: silence, now: time.Now, runs: make(map[int64]int64)}
+}
+
+// runBits is where the number of a run is in the id of a session: behind the bits in which sessions of
+// one sender differ.
+const runBits = 48
+
+// id is the session under which windows are cut.
+func (s *stream) id() int64 { return s.session ^ s.run<<runBits }
+
+// resume begins where an earlier run of the program has ended: a session as id has it, whose
+// sample of the highest rate with the counter first was taken at a time.
+func (c *checker) resume(id, first int64, at time.Time) {
+	s := &stream{session: id, at: make([]position, len(c.rates)), newest: at}
+	for g, rate := range c.rates {
+		n := int64(math.Round(float64(first) * rate / c.rates[0]))
+		r := reading{n, at.Add(seconds(float64(n)/rate - float64(first)/c.rates[0]))}
+		s.at[g] = position{true, n, r, r}
+	}
+	c.current = s
+	c.runs[id] = 0
+}
+
+// identify finds out which run a stream that was resumed is of, once its sender says a session.
+func (c *checker) identify(session int64) {
+	s := c.current
+	const low = 1<<runBits - 1
+	if s == nil || !s.heard.IsZero() || s.session == session || (s.session^session)&low != 0 {
+		return
+	}
+	s.session, s.run = session, (s.session^session)>>runBits&math.MaxUint16
+	c.runs[session] = s.run
+}
+
+// check returns the frames that are taken now, with the session that windows get, and those that
+// are refused. A frame that waits is in neither.
+func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
+	b, now := a.block, c.now()
+	c.identify(b.Session)
+	switch {
+	case c.current == nil:
+		return c.begin(a, now), nil
+	case c.fits(c.current, b) && !c.jumps(c.current, b):
+		if c.candidate != nil && c.candidate.at[b.Group].seen && c.current.isNew(b) {
+			refused = c.giveUp()
+		}
+		return []arrival{c.take(c.current, a, now)}, refused
+	case c.before != nil && c.fits(c.before, b):
+		return c.again(a, now)
+	case b.Session != c.current.session && !b.Time.Before(c.current.newest.Add(-slack)) && c.free(now):
+		refused = c.giveUp()
+		return c.begin(a, now), refused
+	}
+	return c.wait(a, now)
+}
+
+// again takes or refuses a frame of the session before the current one.
+func (c *checker) again(a arrival, now time.Time) (taken []arrival, refused []refusal) {
+	o := c.before
+	switch {
+	case !o.isNew(a.block):
+		return nil, []refusal{c.stale(a)}
+	case !c.silent(c.current, now) && (!c.free(now) || c.silent(o, now)):
+		c.contested = now
+		c.note(o, a, now)
+		return nil, []refusal{c.otherSender(a)}
+	case !c.silent(c.current, now):
+		c.contested = now // the current one came in between
+	default:
+		c.contested = time.Time{}
+	}
+	refused = c.giveUp()
+	c.current, c.before = o, c.current
+	return []arrival{c.take(o, a, now)}, refused
+}
+
+func (c *checker) otherSender(a arrival) refusal {
+	return refusal{a, OtherSender, fmt.Errorf("two senders feed one machine: %s (session %d) came first, %s (session %d) may send when it has been silent for %v: stop one of them, or give it a machine of its own",
+		c.current.peer, c.current.session, a.peer, a.block.Session, c.silence)}
+}
+
+func (c *checker) stale(a arrival) refusal {
+	return refusal{a, Stale, fmt.Errorf("session %d at %s is over: the stream is session %d at %s: if another sender feeds the machine, stop one of them",
+		a.block.Session, a.block.Time.Format(time.RFC3339Nano), c.current.session, c.current.newest.Format(time.RFC3339Nano))}
+}
+
+// wait keeps a frame that does not fit until the next ones say what it is.
+func (c *checker) wait(a arrival, now time.Time) (taken []arrival, refused []refusal) {
+	for i, w := range c.waiting { // its connection broke: it came again
+		if w.block.Session == a.block.Session && w.block.Group == a.block.Group && w.block.First == a.block.First {
+			c.waiting[i] = a
+			return nil, []refusal{{w, Stale, errors.New("it came again while it waited for the next frames")}}
+		}
+	}
+	if s := c.candidate; s == nil || !c.fits(s, a.block) || !s.isNew(a.block) {
+		refused = c.giveUp()
+		c.candidate = c.newStream(a)
+	}
+	c.note(c.candidate, a, now)
+	c.waiting = append(c.waiting, a)
+	if len(c.waiting) < few {
+		return nil, refused
+	}
+	if !c.free(now) {
+		return nil, append(refused, c.giveUp()...)
+	}
+	s, frames := c.candidate, c.waiting
+	c.candidate, c.waiting = nil, nil
+	if !c.fits(c.current, frames[0].block) {
+		c.enter(s)
+	}
+	for _, w := range frames {
+		taken = append(taken, c.take(c.current, w, now))
+	}
+	return taken, refused
+}
+
+// giveUp refuses the frames that wait.
+func (c *checker) giveUp() (refused []refusal) {
+	for _, w := range c.waiting {
+		b := w.block
+		switch {
+		case !c.free(c.now()):
+			refused = append(refused, c.otherSender(w))
+			continue
+		case b.Session != c.current.session:
+			refused = append(refused, c.stale(w))
+			continue
+		}
+		p := c.current.at[b.Group]
+		refused = append(refused, refusal{w, Counter, fmt.Errorf("first: %d at %s does not fit the stream, which is at %d and %s: counter or time is wrong: a sender that begins again takes another session",
+			b.First, b.Time.Format(time.RFC3339Nano), p.end, c.current.newest.Format(time.RFC3339Nano))})
+	}
+	c.candidate, c.waiting = nil, nil
+	return refused
+}
+
+// begin takes the first frame of another session.
+func (c *checker) begin(a arrival, now time.Time) []arrival {
+	s := c.newStream(a)
+	c.enter(s)
+	return []arrival{c.take(s, a, now)}
+}
+
+func (c *checker) newStream(a arrival) *stream {
+	return &stream{session: a.block.Session, peer: a.peer, at: make([]position, len(c.rates))}
+}
+
+// enter makes s the current stream.
+func (c *checker) enter(s *stream) {
+	if len(c.runs) > 256 {
+		clear(c.runs)
+		c.runs[c.current.session] = c.current.run
+	}
+	if run, known := c.runs[s.session]; known {
+		s.run = run + 1
+	}
+	c.runs[s.session] = s.run
+	c.current, c.before = s, c.current
+}
+
+func (c *checker) take(s *stream, a arrival, now time.Time) arrival {
+	c.note(s, a, now)
+	a.block.Session = s.id()
+	return a
+}
+
+// free reports whether another stream may take the machine: unless two senders wanted it lately, and
+// the current one still sends.
+func (c *checker) free(now time.Time) bool {
+	return c.contested.IsZero() || now.Sub(c.contested) >= c.silence || c.silent(c.current, now)
+}
+
+func (c *checker) silent(s *stream, now time.Time) bool { return now.Sub(s.heard) >= c.silence }
+
+// fits reports whether a frame is of s: its counter goes on where the last frame of its rate has ended, or
+// counter and time are in step with the frames before.
+func (c *checker) fits(s *stream, b *source.Block) bool {
+	p := &s.at[b.Group]
+	return b.Session == s.session && (!p.seen || b.First == p.end || c.inStep(p, p.fixed, b))
+}
+
+// jumps reports whether a frame leaves out more than slack.
+func (c *checker) jumps(s *stream, b *source.Block) bool {
+	p := &s.at[b.Group]
+	return p.seen && float64(b.First-p.end)/c.rates[b.Group] > slack.Seconds()
+}
+
+func (c *checker) inStep(p *position, r reading, b *source.Block) bool {
+	rate := c.rates[b.Group]
+	lag := b.Time.Sub(r.time.Add(seconds(float64(b.First-r.first) / rate)))
+	gap := math.Abs(float64(b.First-p.end)) / rate
+	return lag.Abs() <= slack+seconds(slackOfGap*gap)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+
+// isNew reports whether a frame has samples that no frame before had.
+func (s *stream) isNew(b *source.Block) bool {
+	return b.First+int64(b.Len()) > s.at[b.Group].end
+}
+
+// note takes what a frame says of its stream. A single time that is wrong moves nothing.
+func (c *checker) note(s *stream, a arrival, now time.Time) {
+	b := a.block
+	p := &s.at[b.Group]
+	if p.seen && !s.isNew(b) {
+		return
+	}
+	r := reading{b.First, b.Time}
+	if !p.seen || c.inStep(p, p.fixed, b) || c.inStep(p, p.last, b) {
+		p.fixed = r
+		s.newest = b.Time.Add(seconds(float64(b.Len()) / c.rates[b.Group]))
+	}
+	p.seen, p.end, p.last = true, b.First+int64(b.Len()), r
+	s.heard, s.peer = now, a.peer
+}
