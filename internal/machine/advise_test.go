@@ -262,7 +262,7 @@ func TestSeedHasGains(t *testing.T) {
 	}
 	tool := b.m.inSpindle()
 	j := tool.judging(b.m.Model)
-	if err := json.Unmarshal([]byte(`{"s1":{"sum":1,"windows":1,"steps":{"gain":0.5,"levels":[1,2]}}}`), &j.Sensors); err != nil {
+	if err := json.Unmarshal([]byte(`{"s1":{"at":[1],"windows":1,"steps":{"gain":0.5,"levels":[1,2]}}}`), &j.Sensors); err != nil {
 		t.Fatal(err)
 	}
 	next := guarded(t)

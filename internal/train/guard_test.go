@@ -199,7 +199,7 @@ func TestMendingOfAGain(t *testing.T) {
 	origins := m.NewJudge().Origins()
 	origins[7].Other, origins[3].Gain.Power = "power", 2
 	var memory vote.Memory
-	if err := json.Unmarshal([]byte(`{"power":{"sum":0,"windows":0,"steps":{"gain":0.5}}}`), &memory); err != nil {
+	if err := json.Unmarshal([]byte(`{"power":{"windows":0,"steps":{"gain":0.5}}}`), &memory); err != nil {
 		t.Fatal(err)
 	}
 	x := []float32{1, 2, 3, 4, 5, 6, 7, 8}

@@ -13,7 +13,7 @@ import (
 //
 //	bytes  content
 //	4      "FVOT"
-//	1      version, 3; those before were in no release
+//	1      version, 4; those before were in no release
 //	4      number of columns
 //	8      cut, float64
 //	8      bound, float64
@@ -21,6 +21,8 @@ import (
 //	         4+n   length of its name and the name, UTF-8
 //	         4+4·n number of watched columns and their indices
 //	         1     1 if it repeats itself by nature, otherwise 0
+//	         4+4·n number of levels and their indices
+//	         8     share of themselves that they move by if it is stuck, float64
 //	         4+4·n number of columns in which steps of its gain are looked for, which may be 0, and their indices
 //	         16    largest natural step, and least one of a gain, float64
 //	4      number of experts; then of each
@@ -35,7 +37,7 @@ import (
 //	           24  mean, standard deviation and weight, float64
 const (
 	binaryMagic   = "FVOT"
-	binaryVersion = 3
+	binaryVersion = 4
 	maxColumns    = 1 << 20
 	noColumn      = math.MaxUint32
 )
@@ -63,6 +65,8 @@ func (g *Guard) AppendBinary(b []byte) ([]byte, error) {
 		b = append(le.AppendUint32(b, uint32(len(s.name))), s.name...)
 		indices(s.watched)
 		b = append(b, flag(s.repeats))
+		indices(s.levels)
+		float(s.still)
 		indices(s.sizes)
 		float(s.natural)
 		float(s.least)
@@ -101,9 +105,10 @@ func (g *Guard) UnmarshalBinary(b []byte) error {
 	}
 	read := Guard{columns: int(r.Uint32()), cut: r.finite(), bound: r.finite()}
 	r.want(read.columns >= 1 && read.columns <= maxColumns && read.bound >= 0, "%d columns and a bound of %v", read.columns, read.bound)
-	for range r.count(33) {
-		of := sensor{name: string(r.Bytes(r.count(1))), watched: r.some(read.columns), repeats: r.flag(), sizes: r.indices(read.columns), natural: r.finite(), least: r.finite()}
+	for range r.count(49) {
+		of := sensor{name: string(r.Bytes(r.count(1))), watched: r.some(read.columns), repeats: r.flag(), levels: r.some(read.columns), still: r.finite(), sizes: r.indices(read.columns), natural: r.finite(), least: r.finite()}
 		r.want(utf8.ValidString(of.name), "the name of sensor %d is not UTF-8", len(read.sensors))
+		r.want(of.still >= 0, "sensor %d moves by %v if it is stuck", len(read.sensors), of.still)
 		r.want(len(of.sizes) <= mostSizes && of.natural >= 0 && of.least >= 0, "steps of sensor %d, of %d sizes, from %v and %v on", len(read.sensors), len(of.sizes), of.natural, of.least)
 		read.sensors = append(read.sensors, of)
 	}

@@ -146,7 +146,11 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 	g := &Guard{columns: t.X.Cols, bound: s.Bound}
 	for _, k := range f.kept {
 		watched := watchedColumns(k.Sensor)
-		g.sensors = append(g.sensors, sensor{name: k.Name, watched: watched, repeats: f.repeats(f.lives, watched)})
+		of := sensor{name: k.Name, watched: watched, repeats: f.repeats(f.lives, watched), levels: watched}
+		if logs := f.sizes(k.Sensor); len(logs) > 0 {
+			of.levels, of.still = logs, f.still(f.lives, logs)
+		}
+		g.sensors = append(g.sensors, of)
 	}
 	var err error
 	if g.experts, err = fitExperts(ctx, &f.Table, everyRow(len(t.Y)), f.weights, plans, nil); err != nil {

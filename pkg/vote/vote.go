@@ -96,6 +96,9 @@ type sensor struct {
 	watched []int // columns by which it is known that it has failed
 	repeats bool  // its values are the same for windows on end without that: it may be of coarse steps
 
+	levels []int   // columns that all stay where they are if it is stuck
+	still  float64 // by what share of themselves they may move so; 0: not at all
+
 	sizes          []int   // columns that are logarithms of its level, in which steps of its gain are looked for; none: they are not
 	natural, least float64 // logarithms: the largest step of a tool in training, and from which on one is of the gain
 }

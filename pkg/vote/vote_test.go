@@ -706,6 +706,36 @@ func TestSensorThatRepeatsItself(t *testing.T) {
 	}
 }
 
+// A sensor whose levels move by far less than they ever did in training is stuck: a converter has noise in its last bit. Others, and
+// the sensor itself in the training, are not.
+func TestStuckWithATraceOfNoise(t *testing.T) {
+	s := newShop(1, 4, 2)
+	g := fitted(t, s.table(s.tools))
+	k := slices.Index(g.Sensors(), parts[1].name)
+	sensed := make([]vote.Sensed, len(g.Sensors()))
+	for _, tool := range s.tools {
+		var m vote.Memory
+		for i, raw := range s.raw[tool] {
+			if g.Watch(&m, raw, true, sensed); slices.ContainsFunc(sensed, func(s vote.Sensed) bool { return s.Failed }) {
+				t.Errorf("tool %s, window %d: %v", tool, i, sensed)
+			}
+		}
+	}
+	for jitter, want := range map[float32]bool{0: true, 1e-6: true, 1e-5: true, 0.05: false} {
+		var m vote.Memory
+		for i, raw := range s.raw[s.tools[4]][20:40] {
+			raw = slices.Clone(raw)
+			for j := 4; j < 7; j++ {
+				raw[j] = s.raw[s.tools[4]][20][j] * (1 + jitter*float32(i*7%5-2))
+			}
+			g.Watch(&m, raw, true, sensed)
+			if sensed[k].Failed != (want && i >= 2) {
+				t.Errorf("jitter %v, window %d: failed %t", jitter, i, sensed[k].Failed)
+			}
+		}
+	}
+}
+
 func TestReportSaysWhatTheGuardIs(t *testing.T) {
 	s := newShop(8, 4, 2)
 	g, r, err := vote.Fit(t.Context(), s.table(s.tools), vote.Settings{Bound: 0.3})

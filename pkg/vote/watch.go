@@ -7,8 +7,13 @@ import (
 	"slices"
 )
 
-// stuckWindows is how many windows in a row of the same values say that a sensor is stuck.
-const stuckWindows = 3
+const (
+	// stuckWindows is how many windows in a row of the same values say that a sensor is stuck. The last bit of a converter has
+	// noise, so they are the same within stillShare of the least change over as many windows in the training, and mostStill of themselves.
+	stuckWindows = 3
+	stillShare   = 1.0 / 8
+	mostStill    = 5e-4
+)
 
 // Memory is what [Guard.Watch] remembers of the windows of one tool on one machine, by the name of the sensor. Nil
 // remembers none; start with it after a change of tool. A guard of another model that goes on with the tool's reference goes on
@@ -17,9 +22,9 @@ type Memory map[string]*held
 
 // held is how long a sensor has said the same.
 type held struct {
-	Sum     uint32 `json:"sum"`     // of what is watched, as in the last window
-	Windows uint8  `json:"windows"` // in a row that were so, up to stuckWindows
-	Steps   steps  `json:"steps,omitzero"`
+	At      []uint32 `json:"at,omitempty"` // bits of the levels where it began to say so: NaN is no number of JSON
+	Windows uint8    `json:"windows"`      // in a row that were so, up to stuckWindows
+	Steps   steps    `json:"steps,omitzero"`
 }
 
 // Sensed is what [Guard.Watch] finds of a sensor in a window.
@@ -33,6 +38,7 @@ func (m Memory) Clone() Memory {
 	m = maps.Clone(m)
 	for name, h := range m {
 		c := *h
+		c.At = slices.Clone(c.At)
 		c.Steps.Levels = slices.Clone(c.Steps.Levels)
 		m[name] = &c
 	}
@@ -56,7 +62,8 @@ func watchedColumns(s Sensor) []int {
 
 // Watch stores in sensed, one for each of [Guard.Sensors], what it finds of the sensors in
 // the next window of a tool that is judged. Failed are those whose columns of kind RMS, Mean and Max (all columns, if it has
-// none of these) are all missing, all zero, or all as they were in the two windows before. A sensor that
+// none of these) are all missing, all zero, or all as they were in the two windows before; of columns that are logarithms in training,
+// these alone and within an eighth of the least change over three windows there, or 0.05 % of themselves. A sensor that
 // repeated itself so in training may do it. Raw is
 // the window's features before the reference, which the guard's rows are made from; settled says whether the
 // reference is, from which on steps of gains are taken out. Watch panics
@@ -72,7 +79,7 @@ func (g *Guard) Watch(m *Memory, raw []float32, settled bool, sensed []Sensed) {
 		for _, j := range s.watched {
 			zero = zero && raw[j] == 0
 		}
-		stuck := (*m)[s.name].next(raw, s.watched) >= stuckWindows
+		stuck := (*m)[s.name].next(raw, s.levels, s.still) >= stuckWindows
 		sensed[k].Failed = s.missing(raw) || !s.repeats && (zero || stuck)
 	}
 	g.look(*m, settled, func(k int) bool { return sensed[k].Failed }, func(j int) float64 { return math.Log(math.Abs(float64(raw[j]))) })
@@ -93,14 +100,19 @@ func (m *Memory) prepare(g *Guard) {
 	}
 }
 
-// next returns how many windows in a row, up to stuckWindows, some columns have been as in this one.
-func (h *held) next(row []float32, columns []int) uint8 {
-	sum := uint32(2166136261) // FNV-1a, of words instead of bytes
-	for _, j := range columns {
-		sum = (sum ^ math.Float32bits(row[j])) * 16777619
+// next returns how many windows in a row, up to stuckWindows, some columns have been as in the first of them, within a share of
+// themselves.
+func (h *held) next(row []float32, columns []int, still float64) uint8 {
+	same := h.Windows > 0 && len(h.At) == len(columns)
+	for i := 0; same && i < len(columns); i++ {
+		v, at := row[columns[i]], math.Float32frombits(h.At[i])
+		same = v == at || v != v && at != at || math.Abs(float64(v-at)) <= still*math.Abs(float64(at))
 	}
-	if h.Windows == 0 || h.Sum != sum {
-		h.Sum, h.Windows = sum, 0
+	if !same {
+		h.Windows, h.At = 0, h.At[:0]
+		for _, j := range columns {
+			h.At = append(h.At, math.Float32bits(row[j]))
+		}
 	}
 	h.Windows = min(h.Windows, stuckWindows-1) + 1
 	return h.Windows
@@ -115,9 +127,34 @@ func (t *Table) repeats(lives []life, columns []int) bool {
 	tools := 0
 	for _, l := range lives {
 		var h held
-		if slices.ContainsFunc(l.rows, func(i int) bool { return h.next(t.X.Row(i), columns) >= stuckWindows }) {
+		if slices.ContainsFunc(l.rows, func(i int) bool { return h.next(t.X.Row(i), columns, 0) >= stuckWindows }) {
 			tools++
 		}
 	}
 	return float64(tools) >= repeatingTools*float64(len(lives))
+}
+
+// still returns by what share of themselves the levels of a sensor move if it is stuck, given columns that are logarithms of them: a part
+// of the least that one of them moved by in any three windows of training but for those in which it did repeat itself.
+func (t *Table) still(lives []life, logs []int) float64 {
+	least := math.Inf(1)
+	for _, l := range lives {
+		for n := stuckWindows; n <= len(l.rows); n++ {
+			most, first := 0.0, t.X.Row(l.rows[n-stuckWindows])
+			for _, i := range l.rows[n-stuckWindows+1 : n] {
+				for _, j := range logs {
+					if d := math.Abs(math.Expm1(float64(t.X.Row(i)[j] - first[j]))); d > most { // NaN is not
+						most = d
+					}
+				}
+			}
+			if most > 0 {
+				least = min(least, most)
+			}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return min(stillShare*least, mostStill)
 }
