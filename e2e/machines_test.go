@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -596,7 +597,30 @@ func TestPageLanguageAndZone(t *testing.T) {
 	b.reload()
 	b.until(`document.documentElement.lang === 'de' && document.querySelector('#zone').textContent === 'UTC' && document.querySelector('.tile.alarm')`)
 	b.fits("german")
+	b.open("#/system") // the machine needs a person, in German
+	b.until(`document.querySelector('.problems .what')?.textContent.includes('` + s.machines[0].name + `: Werkzeug vor dem nächsten Teil wechseln.') && document.querySelector('.problems a').hash === '#/m/` + s.machines[0].name + `'`)
 	b.quiet()
+}
+
+// The clock of the page is the program's, also in a browser whose clock is an hour off. The page says so, and dates an
+// alarm of now as of now.
+func TestPageClock(t *testing.T) {
+	s := newShop(t, 2)
+	s.raise(0)
+	b := openBrowser(t, s.url())
+	b.until(`document.querySelector('.tile.alarm') && !document.querySelector('#skew')`)
+	for ahead, want := range map[int]string{3600: "This computer's clock is 60 min fast", -3600: "This computer's clock is 60 min slow"} {
+		script := fmt.Sprintf(`(() => { const own = window.own ??= Date.now; Date.now = () => own() + %d; })()`, 1000*ahead)
+		if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+			t.Fatal(err)
+		}
+		b.reload()
+		b.until(fmt.Sprintf(`document.querySelector('#skew')?.textContent === %q`, want))
+		b.until(`((c, s) => Math.abs((Date.parse('2000-01-01T' + c) - Date.parse('2000-01-01T' + s + ':00')) / 60000) % 1438 < 2)(document.querySelector('.clock time').textContent, document.querySelector('.tile.alarm .since').textContent.match(/\d\d:\d\d/)[0])`)
+	}
+	b.fits("skew")
+	b.accessible("a browser whose clock is wrong")
+	b.quiet("/api/events", "/api/me")
 }
 
 // Every page is without findings of axe, in dark and light, and not wider than the window.
@@ -614,7 +638,7 @@ func TestPageIsAccessible(t *testing.T) {
 	b.login(operatorToken)
 	for _, page := range []struct{ name, hash, ready string }{
 		{"fleet", "#/", `document.querySelectorAll('.tile').length === 9`},
-		{"system", "#/system", `document.querySelectorAll('.problems li').length === 2 && document.querySelectorAll('main table').length >= 4`},
+		{"system", "#/system", `document.querySelectorAll('.problems li').length === 5 && document.querySelectorAll('main table').length >= 4`},
 		{"model", "#/model/m", `document.querySelectorAll('main canvas').length === 3 && document.querySelectorAll('main table').length === 4`},
 		{"machine", "#/m/" + machine, `document.querySelector('.machine h1') && document.querySelector('main canvas')`},
 		{"alarm", "#/a/" + incident, fmt.Sprintf(`document.querySelector('main').innerText.includes(%q)`, incident)},
@@ -667,11 +691,27 @@ func TestPageOfUnwatchedMachine(t *testing.T) {
 		ID: "r", Machine: name, Kind: event.RefusedAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(),
 		Text: "usk26: NOT WATCHED, no model is deployed for it with layout gun-drill. Deploy one: `trainer promote MODEL --for MACHINE`",
 	})
-	b.until(tile(name, ".does code") + `?.textContent === 'trainer promote MODEL --for MACHINE'`)
+	b.until(tile(name, ".does code") + `?.textContent === 'trainer promote MODEL --for ` + name + `'`)
 	if said := js[string](b, tile(name, "")+".innerText"); strings.Contains(said, "`") || strings.Contains(said, "NOT WATCHED") || strings.Contains(said, "Windows refused") {
 		t.Errorf("the tile says:\n%s", said)
 	}
 	b.fits("not-watched")
+	b.choose("language", "de") // one sentence, and English behind it alone
+	b.until(tile(name, ".does") + `?.textContent.startsWith('Für diese Maschine gibt es kein Modell. Eines einsetzen: trainer')`)
+	if said := js[string](b, tile(name, "")+".innerText"); strings.Contains(said, "no model") || !strings.Contains(said, "Einzelheiten") {
+		t.Errorf("in German the tile says:\n%s", said)
+	}
+	b.open("#/m/" + name)
+	b.until(`document.querySelector('.open-advisories .details:not([open]) summary')?.textContent === 'Einzelheiten'`)
+	b.open("#/?tv") // the remedy is seen
+	b.until(`document.querySelector('.tv .tile .does')?.textContent.endsWith(' --for ` + name + `')`)
+	if js[bool](b, `((t, d) => d.bottom > t.bottom)(document.querySelector('.tv .tile').getBoundingClientRect(), document.querySelector('.tv .tile .does').getBoundingClientRect())`) {
+		t.Error("on a television the remedy is cut off")
+	}
+	b.open("#/")
+	b.until(tile(name, ""))
+	b.choose("language", "en")
+	b.until(tile(name, ".does") + `?.textContent.startsWith('No model is deployed')`)
 	b.open("#/m/" + name)
 	b.until(`document.querySelector('.open-advisories code') && !document.querySelector('main').innerText.includes('` + "`" + `')`)
 	b.fits("machine-not-watched")

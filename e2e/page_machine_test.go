@@ -44,6 +44,7 @@ type mill struct {
 	pause int       // hour of the day in which the machine stands: half a day ago
 
 	mu     sync.Mutex
+	begun  time.Time // before which the history has nothing
 	layout *signal.Layout
 	seq    uint64
 	result event.Result // what every window is judged as
@@ -135,6 +136,7 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 		asked = fmt.Sprintf("%.0f hole", to.Sub(from).Hours())
 	}
 	m.asked = append(m.asked, asked)
+	begun := m.begun
 	m.mu.Unlock()
 	h := past.History{Machine: machine, From: from, To: to, Since: m.begin, Holes: int(to.Sub(from) / millHole)}
 	if step == past.ByHole {
@@ -146,7 +148,7 @@ func (m *mill) history(machine string, from, to time.Time, step time.Duration) (
 	h.From = from.Truncate(step)
 	p := &h.Points
 	for at := h.From; at.Before(to); at = at.Add(step) {
-		if at.Before(m.begin) || at.UTC().Hour() == m.pause {
+		if at.Before(m.begin) || at.Before(begun) || at.UTC().Hour() == m.pause {
 			continue
 		}
 		tool, share := m.state(at)
@@ -468,6 +470,24 @@ func TestPageMachineChannels(t *testing.T) {
 	b.quiet("/api/me") // no one can log in
 }
 
+// Of a silent machine the page says that nothing is known of its sensors: no state, no value, no unit and no picture
+// of the last window. When windows come again, they are back.
+func TestPageSilentMachine(t *testing.T) {
+	m, b := newMill(t, signal.GunDrill(), healthy())
+	normal := `document.querySelectorAll('.channel[data-status=no_data]').length === 0 && [...document.querySelectorAll('.channel .value')].some((v) => v.textContent !== '–')`
+	b.until(`document.querySelectorAll('.channel').length === 14 && ` + normal)
+	silence := event.Advisory{ID: "s", Machine: millName, Kind: event.SilenceAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(), Text: "usk25: SILENT"}
+	m.hub.Advisory(silence)
+	b.until(`document.querySelector('#channels-count').textContent.endsWith(' · 14 no data') && document.querySelector('#channels-silent').textContent.startsWith('No windows come')`)
+	b.until(`[...document.querySelectorAll('.channel')].every((c) => c.querySelector('.value').textContent === '–' && c.querySelector('.unit').textContent === '' && c.dataset.status === 'no_data')`)
+	b.accessible("a silent machine")
+	b.fits("silent")
+	silence.ID, silence.State = "c", event.Cleared
+	m.hub.Advisory(silence)
+	b.until(`!document.querySelector('#channels-silent') && ` + normal)
+	b.quiet("/api/me")
+}
+
 // What one page must never say at once, and times that are none.
 func TestPageMachineSaysOneThing(t *testing.T) {
 	none, two := 0.0, 2.0
@@ -588,6 +608,22 @@ func js1[T any](b *browser, module, expression string) T {
 	return js[T](b, fmt.Sprintf("import('/static/%s').then((x) => %s)", module, expression))
 }
 
+// A history that has just begun fills its lanes, until a person chooses a range.
+func TestPageMachineHistoryBegins(t *testing.T) {
+	m, b := newMill(t, signal.GunDrill(), healthy())
+	span := `((l) => l.match(/from (.*) to (.*)/).slice(1).map((x) => Date.parse(x)))(document.querySelector('.lanes .chart').getAttribute('aria-label'))`
+	minutes := `((x) => (x[1] - x[0]) / 60000)(` + span + `)`
+	b.until(`document.querySelector('.lanes .chart') !== null && Math.abs(` + minutes + ` - 480) < 2`)
+	m.mu.Lock()
+	m.begun = time.Now().Add(-20 * time.Minute)
+	m.mu.Unlock()
+	b.reload()
+	b.until(`document.querySelector('.lanes .chart') !== null && ` + minutes + ` < 25`)
+	js[bool](b, `([...document.querySelectorAll('.seg button')].find((x) => x.textContent === '8 h').click(), true)`)
+	b.until(`Math.abs(` + minutes + ` - 480) < 2`)
+	b.quiet("/api/me")
+}
+
 // The newest step of a history grows by the results that came after it, and lines end where
 // windows are missing and where the tool changes.
 func TestPageMachineHistoryGrows(t *testing.T) {
@@ -606,6 +642,7 @@ func TestPageMachineHistoryGrows(t *testing.T) {
 		{ start: "1970-01-01T00:02:06Z", end: "1970-01-01T00:02:07Z", verdict: "healthy", score: 0.1, tool: "T2", hole: "H3" },
 	]`
 	for expression, want := range map[string]string{
+		`[0, 500, 800, 990].map((first) => x.begunSpan({ from: 0, to: 1000 }, first).from).concat(x.begunSpan({ from: 0, to: 1000 }, undefined).from)`:                                             `[0,0,700,700,0]`,
 		`(({ t, windows, faulty, cutting, not_cutting, score_max, wear }) => [t, windows, faulty, cutting, not_cutting, score_max, wear])(x.grow(` + points + `, 60, ` + results + `, 123, 0.62))`: `[[60,120,180],[60,4,1],[0,2,0],[60,4,0],[0,0,1],[0.2,0.9,null],[100,102,null]]`,
 		`x.grow(` + points + `, 60, ` + results + `, 123, 0.62).score_mean.map((v) => v && +v.toFixed(3))`:                                                                                         `[0.1,0.5,null]`,
 		`x.grow(` + points + `, 60, [], 123, 0.62).windows`:                                                                                                                                           `[60,3]`,

@@ -102,8 +102,11 @@ func (h *Hub) fleetHead(r *http.Request, now time.Time) fleetJSON {
 }
 
 func (f *fleetJSON) sort() {
-	slices.SortFunc(f.Machines, func(a, b *Tile) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(f.Machines, byRank)
 }
+
+// byRank orders tiles: the worst first, then by name.
+func byRank(a, b *Tile) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name)) }
 
 // crowded reports whether there was no place for a machine a short time ago. h.mu must be held.
 func (h *Hub) crowded(now time.Time) bool {

@@ -162,22 +162,21 @@ func drawEvent(t *rapid.T, h *Hub, name string, seq uint64) {
 
 // A machine that is not watched: its tile says why once, and the system lists it with the command that helps.
 func TestUnwatched(t *testing.T) {
-	h := NewHub(Config{System: func(context.Context) System { return System{Problems: []Problem{{"a disk", "du"}}} }})
+	h := NewHub(Config{System: func(context.Context) System { return System{Problems: []Problem{{What: "a disk", Command: "du"}}} }})
 	advise := func(machine string, kind event.AdvisoryKind, text string) {
 		h.Advisory(event.Advisory{ID: machine, Machine: machine, Kind: kind, State: event.Raised, Severity: "warning", Since: t0, At: t0, Text: text})
 	}
 	advise("acme/b", event.RefusedAdvisory, "b: NOT WATCHED, no model is deployed for it with layout two. Deploy one: `trainer promote MODEL --for MACHINE`")
 	advise("acme/a", event.SilenceAdvisory, "a: SILENT, no window to judge since 10:00")
-	advise("acme/c", event.DriftAdvisory, "c: drift")
 	advise("acme/d", event.RefusedAdvisory, "d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model")
 	want := []Problem{
-		{"acme/a: SILENT, no window to judge since 10:00", ""},
-		{"acme/b: NOT WATCHED, no model is deployed for it with layout two. Deploy one", "trainer promote MODEL --for acme/b"},
-		{"acme/d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model", ""},
-		{"a disk", "du"},
+		{What: "acme/a: SILENT, no window to judge since 10:00"},
+		{What: "acme/b: NOT WATCHED, no model is deployed for it with layout two. Deploy one", Command: "trainer promote MODEL --for acme/b"},
+		{What: "acme/d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model"},
+		{What: "a disk", Command: "du"},
 	}
 	if got := h.systemNow(t.Context()).Problems; !slices.Equal(got, want) {
-		t.Errorf("the problems are %q", got)
+		t.Errorf("the problems are %+v", got)
 	}
 	for machine, want := range map[string]string{
 		"acme/b": "no model is deployed for it with layout two. Deploy one: `trainer promote MODEL --for MACHINE`", "acme/d": "they are of another layout. Give its ingester the layout of the model",
@@ -186,11 +185,56 @@ func TestUnwatched(t *testing.T) {
 			t.Errorf("the tile of %s says %q", machine, got)
 		}
 	}
-	for i := range 2 * mostUnwatched {
+	if b, d := tiles(h)["acme/b"].Instruction, tiles(h)["acme/d"].Instruction; b.Key != "no_model" || b.Args["command"] != "trainer promote MODEL --for acme/b" || d.Key != "windows_refused" || d.Args["command"] != nil {
+		t.Errorf("%+v and %+v", b, d)
+	}
+	for i := range 2 * mostNeedy {
 		advise(fmt.Sprint("x", i), event.SilenceAdvisory, "silent")
 	}
-	if got := h.systemNow(t.Context()).Problems; len(got) != mostUnwatched+2 || got[mostUnwatched].What != "23 more machines are not watched" {
-		t.Errorf("of many machines the problems are %q", got)
+	if got := h.systemNow(t.Context()).Problems; len(got) != mostNeedy+2 || got[mostNeedy].What != "23 more machines need a person" {
+		t.Errorf("of many machines the problems are %+v", got)
+	}
+}
+
+// Every machine that needs a person is a problem of the system, with what its tile says, the worst first. One whose alarm
+// is masked, or that has nothing but an advisory of information, is not.
+func TestNeedy(t *testing.T) {
+	h := NewHub(Config{Facts: func(string, string) Facts { return Facts{LimitUM: 300} }})
+	result := func(machine string, change func(r *event.Result)) {
+		r := event.Result{Machine: machine, Tool: "T07", Verdict: event.Healthy, Start: t0, End: t0.Add(time.Second), Alarm: "normal"}
+		change(&r)
+		h.Result(r)
+	}
+	advise := func(machine string, kind event.AdvisoryKind, severity, subject, text string) {
+		h.Advisory(event.Advisory{ID: machine, Machine: machine, Kind: kind, Subject: subject, State: event.Raised, Severity: severity, Since: t0, At: t0, Text: text})
+	}
+	if got := h.systemNow(t.Context()).Problems; len(got) != 0 {
+		t.Fatalf("without machines: %+v", got)
+	}
+	alarm := func(state string) func(r *event.Result) {
+		return func(r *event.Result) { r.Alarm, r.Incident = state, "A-K3ZQ7M2P" }
+	}
+	result("acme/g", alarm("raised"))
+	result("acme/f", alarm("acknowledged"))
+	result("acme/e", alarm("shelved"))
+	result("acme/d", func(r *event.Result) { r.Wear = &event.Wear{WearUM: 320, WearLowUM: 300, WearHighUM: 350} })
+	advise("acme/c", event.SensorAdvisory, "warning", "ch07", "c: ch07 has failed")
+	advise("acme/b", event.RivalAdvisory, "warning", "", "b: two ingesters")
+	advise("acme/a", event.DriftAdvisory, "info", "", "a: drift")
+	result("acme/0", func(*event.Result) {})
+	want := []string{
+		"acme/g: the alarm A-K3ZQ7M2P is raised change_tool", "acme/f: the alarm A-K3ZQ7M2P is acknowledged change_tool_acknowledged",
+		"acme/d: the wear of the tool is 320 µm, its limit is 300 µm plan_tool_change", "acme/c: ch07 has failed check_sensor", "acme/b: two ingesters stop_second_ingester",
+	}
+	var got []string
+	for _, p := range h.systemNow(t.Context()).Problems {
+		got = append(got, p.What+" "+p.Instruction.Key)
+		if !strings.HasPrefix(p.What, p.Machine+":") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

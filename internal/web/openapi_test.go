@@ -199,7 +199,7 @@ func fullHub() *Hub {
 		System: func(context.Context) System {
 			return System{
 				Lag: []Lag{{0, 0}}, Missing: ptr(uint64(0)), Dead: &Dead{Count: 0}, Routes: []RouteLag{{Name: "mail", Problem: "another program connects"}}, Certificates: []Certificate{{"kafka.crt", 0.5}},
-				Disk: &Disk{1, 2}, Problems: []Problem{{"a certificate ends", "ingest check"}},
+				Disk: &Disk{1, 2}, Problems: []Problem{{"a certificate ends", "ingest check", "acme/a", sentence("change_tool", "tool", "T07")}},
 			}
 		},
 	})

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,6 +73,10 @@ type Disk struct {
 type Problem struct {
 	What    string `json:"what"`
 	Command string `json:"command"`
+
+	// Of a machine that is watched, its name and what to do, which a page words in its language.
+	Machine     string    `json:"machine,omitempty"`
+	Instruction *Sentence `json:"instruction,omitempty"`
 }
 
 // latencies are the last times from the end of a window to its result.
@@ -123,7 +126,7 @@ func (h *Hub) systemNow(ctx context.Context) System {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.Status, s.LatencyMS = h.status, h.latency.latency()
-	s.Problems = slices.Concat(h.unwatched(), s.Problems)
+	s.Problems = slices.Concat(h.needy(), s.Problems)
 	s.Lag, s.Routes, s.Certificates, s.Problems = list(s.Lag), list(s.Routes), list(s.Certificates), list(s.Problems)
 	if s.Dead != nil {
 		s.Dead.Reasons = list(s.Dead.Reasons)
@@ -131,27 +134,49 @@ func (h *Hub) systemNow(ctx context.Context) System {
 	return s
 }
 
-const mostUnwatched = 20 // machines that are named among the problems
+const mostNeedy = 20 // machines that are named among the problems
 
-// unwatched lists the machines that are not watched. h.mu must be held.
-func (h *Hub) unwatched() (all []Problem) {
-	more := 0
-	for _, name := range slices.Sorted(maps.Keys(h.machines)) {
-		a := h.machines[name].unwatched()
-		switch {
-		case a == nil:
-		case len(all) == mostUnwatched:
-			more++
-		default:
-			text, command, _ := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `")
-			what := strings.TrimPrefix(text, event.ShortName(name)+": ")
-			all = append(all, Problem{name + ": " + what, strings.ReplaceAll(command, "MACHINE", name)})
+// needy lists the machines that need a person, as their tiles say it: the worst first, then by name. h.mu must be held.
+func (h *Hub) needy() (all []Problem) {
+	now := h.now()
+	var tiles []*Tile
+	for _, m := range h.machines {
+		if t := m.tile(now); t.needsPerson() {
+			tiles = append(tiles, t)
 		}
 	}
-	if more > 0 {
-		all = append(all, Problem{fmt.Sprintf("%d more machines are not watched", more), ""})
+	slices.SortFunc(tiles, byRank)
+	for i, t := range tiles {
+		if i == mostNeedy {
+			return append(all, Problem{What: fmt.Sprintf("%d more machines need a person", len(tiles)-i)})
+		}
+		all = append(all, h.machines[t.Name].problem(t))
 	}
 	return all
+}
+
+// needsPerson reports whether a person should do something about the machine. A person has masked an alarm already, and
+// an advisory that does not warn can wait.
+func (t *Tile) needsPerson() bool {
+	return t.Rank <= rankSensor && !masked(t.Alarm) || t.Rank == rankAdvisory && t.Advisories[0].Severity == "warning"
+}
+
+// problem words what is wrong with a machine that needs a person.
+func (m *machine) problem(t *Tile) Problem {
+	p := Problem{Machine: t.Name, Instruction: t.Instruction}
+	switch a := m.unwatched(); {
+	case t.Rank <= rankKnown:
+		p.What = fmt.Sprintf("%s: the alarm %s is %s", t.Name, t.Incident, t.Alarm)
+	case t.Rank == rankUnwatched:
+		text, command, _ := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `")
+		what := strings.TrimPrefix(text, event.ShortName(t.Name)+": ")
+		return Problem{What: t.Name + ": " + what, Command: strings.ReplaceAll(command, "MACHINE", t.Name)}
+	case t.Rank == rankWorn:
+		p.What = fmt.Sprintf("%s: the wear of the tool is %v µm, its limit is %v µm", t.Name, *t.Wear.UM, *t.Wear.LimitUM)
+	default:
+		p.What = t.Name + ": " + strings.TrimPrefix(t.Advisories[0].Text, event.ShortName(t.Name)+": ")
+	}
+	return p
 }
 
 // list returns all, which is not nil: JSON has [] for it.

@@ -312,6 +312,10 @@ func (m *machine) instruction(t *Tile) *Sentence {
 	if a.Kind == event.RefusedAdvisory || a.Kind == event.StoppedAdvisory || !ok {
 		s.add("text", cause.ReplaceAllString(a.Text, "")) // it names the cause, which differs
 	}
+	if _, command, ok := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `"); ok && a.Kind == event.RefusedAdvisory {
+		s.Key = "no_model" // the one cause that a command ends
+		s.add("command", strings.ReplaceAll(command, "MACHINE", t.Name))
+	}
 	return s
 }
 

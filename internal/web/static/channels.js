@@ -43,7 +43,9 @@ export function useUsual(tile) {
   return useMemo(() => ({ windows: data?.windows ?? 0, of: new Map((data?.channels ?? []).map((c) => [c.channel, [c.low, c.high]])) }), [data]);
 }
 
-export function Channels({ layout, window, pairs, usual, advisories, onSpectrum }) {
+// Of a silent machine nothing is known: its last window is not shown as if it were of now.
+export function Channels({ layout, window: last, pairs: drawn, usual, advisories, silent, onSpectrum }) {
+  const window = silent ? undefined : last, pairs = silent ? undefined : drawn;
   const [only, setOnly] = useState(false), [find, setFind] = useState("");
   const channels = layout?.channels ?? [];
   const states = channels.map((c, i) => stateOf(c, i, window, advisories));
@@ -66,6 +68,7 @@ export function Channels({ layout, window, pairs, usual, advisories, onSpectrum 
     </header>
     ${!bare && channels.some((c) => usual.of.has(c.name)) && html`<p class="hint" id="channels-usual">${t("machine.channels.usual", { n: usual.windows })}</p>`}
     ${!channels.length && html`<p class="says">${t("machine.channels.unknown")}</p>`}
+    ${silent && channels.length > 0 && html`<p class="says" id="channels-silent">${t("machine.channels.silent")}</p>`}
     ${bare && html`<p class="says">${t("machine.channels.bare")}</p>`}
     ${channels.length > 0 && !visible.length && html`<p class="says" role="status">${t("machine.channels.none")}</p>`}
     <div class=${`groups${channels.length > many ? " many" : ""}`}>${visible.map(([name, list]) => html`<${Group} key=${name} name=${name} list=${list} channels=${channels} states=${states} window=${window} pairs=${pairs} usual=${usual} bare=${bare} onSpectrum=${onSpectrum} />`)}</div>
@@ -149,6 +152,8 @@ class Tile extends Component {
     }
     c.fillStyle = colour("line");
     c.fillRect(0, Math.round(known && this.lo < 0 && this.hi > 0 ? y(0) : h - px), w, px);
+    const ends = this.base?.querySelectorAll(".scale span") ?? [];
+    if (ends.length === 2) [ends[0].textContent, ends[1].textContent] = known ? [number(this.hi), number(this.lo)] : ["", ""];
     if (!known) return;
     c.strokeStyle = c.fillStyle = colour(state.status === "failure" ? "faulty" : "trace");
     c.lineWidth = px;
@@ -173,15 +178,13 @@ class Tile extends Component {
       }
       c.setLineDash([]);
     }
-    const ends = this.base?.querySelectorAll(".scale span") ?? [];
-    if (ends.length === 2) [ends[0].textContent, ends[1].textContent] = [number(this.hi), number(this.lo)];
   }
 
   render({ channel: c, state, rms, pairs, usual, onSpectrum }) {
     const value = c.kind === "feature" ? pairs?.at(-1) ?? rms : rms, status = wordOf("ne107", state.status), bad = state.status !== "normal";
     const name = c.kind === "feature" || !onSpectrum || !pairs ? html`<span class="name" title=${c.name}>${c.name}</span>` : html`<button type="button" class="name" title=${t("machine.channels.spectrum", { channel: c.name })} onClick=${() => onSpectrum(c.name)}>${c.name}</button>`;
     return html`<li class="channel" data-status=${state.status} data-channel=${c.name}>
-      <p class="head"><span class="lamp"><${Icon} shape=${state.status.replaceAll("_", "-")} /><span class="unseen">${status}</span></span>${name}<span class="axis">${axisOf(c)}</span><span class="value">${number(value)}</span><span class="unit">${c.unit ?? ""}</span></p>
+      <p class="head"><span class="lamp"><${Icon} shape=${state.status.replaceAll("_", "-")} /><span class="unseen">${status}</span></span>${name}<span class="axis">${axisOf(c)}</span><span class="value">${number(value)}</span><span class="unit">${Number.isFinite(value) ? c.unit ?? "" : ""}</span></p>
       <div class="wave"><canvas ref=${this.canvas} aria-hidden="true" /><p class="scale" aria-hidden="true"><span></span><span></span></p>${usual && pairs && html`<span class="unseen">${t("machine.channels.range", { low: number(usual[0]), high: number(usual[1]), unit: c.unit ?? "" })}</span>`}</div>
       ${bad && html`<p class="fault">${[status, state.flags.map((f) => wordOf("machine.flag", f)).join(", ")].filter(Boolean).join(": ")}</p>`}
     </li>`;

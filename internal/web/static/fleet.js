@@ -6,7 +6,7 @@ import { setting } from "./settings.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
 import { ago, moment } from "./time.js";
-import { Advisory, Empty, Icon, Strip, WearBar, Words, age, area, condition, isLoud, sentence, short, spaced } from "./parts.js";
+import { Advisory, Details, Empty, Icon, Strip, WearBar, Words, age, area, condition, isLoud, sentence, short, spaced } from "./parts.js";
 import { Buttons } from "./commands.js";
 import { announce, toggleNotify, toggleSound } from "./alarms.js";
 import { FirstRun } from "./first.js";
@@ -115,6 +115,7 @@ class Tile extends Component {
       <span class="age" title=${t("tile.age")}>${offline ? "" : this.said}</span>
       <p class="state"><${Icon} shape=${offline ? "lost" : state.shape} big=${tv} /><strong>${offline ? t("tile.was", { word: state.word }) : state.word}</strong>${isLoud(tile) && tile.since && html` <span class="since">${t("since", { at: moment(tile.since) })}</span>`}</p>
       ${bad && does && html`<p class="does"><${Words} text=${does} /></p>`}
+      ${!tv && state.key === "not_watched" && tile.instruction?.args?.text && html`<${Details} text=${tile.instruction.args.text} />`}
       <p class="what">${tile.tool ? html`<span>${t("tool")} <b>${tile.tool}</b></span>` : html`<span>${t("tile.no_tool")}</span>`}${tile.hole && html`<span>${t("hole")} <b>${tile.hole}</b></span>`}</p>
       ${tile.magazine?.length > 0 && html`<p class="what magazine">${t("tile.magazine", { n: tile.magazine.length })}</p>`}
       <${WearBar} tile=${tile} />

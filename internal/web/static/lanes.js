@@ -98,6 +98,12 @@ export function machineNow(tile, now) {
   return Number.isFinite(behind) && Math.abs(behind) > 120 ? now / 1000 - behind : now / 1000;
 }
 
+// begunSpan shortens a span that no person chose to what there is: to the first point, if that is in its later half. It
+// keeps at least five minutes.
+export function begunSpan(span, first) {
+  return first > (span.from + span.to) / 2 ? { from: Math.min(60 * Math.floor(first / 60), span.to - 300), to: span.to } : span;
+}
+
 const gutter = 44, left = { size: gutter, side: 3 };
 const plain = (more) => ({ points: { show: false }, ...more });
 
@@ -105,13 +111,14 @@ const plain = (more) => ({ points: { show: false }, ...more });
 export function Lanes({ tile, results, now, query }) {
   const [range, setRange] = useState(query?.get("range") in ranges ? query.get("range") : "8h");
   const [zoom, setZoom] = useState(); // {from, to} in Unix seconds, in place of the range
+  const [first, setFirst] = useState(query?.get("range") in ranges ? 0 : undefined); // time of the first point; 0 where a person chose the range
   const [by, setBy] = useState("time"), [table, setTable] = useState(false), [at, setAt] = useState(null);
   const beat = Math.floor(now / 60000);
   const span = useMemo(() => {
     if (zoom) return zoom;
     const to = Math.ceil(machineNow(tile, now) / 60) * 60;
-    return { from: to - ranges[range], to };
-  }, [zoom, range, beat, tile.name]);
+    return begunSpan({ from: to - ranges[range], to }, first);
+  }, [zoom, range, beat, tile.name, first]);
   const asked = useSettled(span, zoom ? 200 : 0);
   const iso = (s) => new Date(1000 * s).toISOString();
   const answer = useFetch(`${api.machine(tile.name)}/history?${new URLSearchParams({ from: iso(asked.from), to: iso(asked.to), step: by === "hole" ? "hole" : "auto" })}`);
@@ -124,8 +131,12 @@ export function Lanes({ tile, results, now, query }) {
     const grown = live ? grow(data.points, data.step, results, kept.until, tile.threshold, data.tools.at(-1)?.tool) : data.points;
     return fill({ ...empty(), ...grown }, data.step, data.tools);
   }, [data, live && results]);
+  useEffect(() => {
+    if (first === undefined && data?.points.t?.length) setFirst(data.points.t[0]);
+  }, [data, first]);
   const pick = (key) => {
     setZoom(undefined);
+    setFirst(0);
     setRange(key);
     history.replaceState(null, "", `${href.machine(tile.name)}?range=${key}`);
   };

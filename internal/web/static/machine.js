@@ -4,11 +4,11 @@
 import { html, useEffect, useMemo, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { useFetch, useLive, useNow, useOffline } from "./store.js";
 import { href } from "./route.js";
-import { t } from "./text.js";
+import { language, t } from "./text.js";
 import { ago, clock, full, instant, moment } from "./time.js";
 import { Buttons, hear } from "./commands.js";
 import { announce } from "./alarms.js";
-import { Chip, Icon, WearBar, Words, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
+import { Chip, Details, Icon, WearBar, Words, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
 import { Lanes } from "./lanes.js";
 import { Tools } from "./tools.js";
 import { answersAside } from "./alarm.js";
@@ -60,7 +60,7 @@ export function Machine({ name, query }) {
     <${Magazine} tile=${data} />
     <${Lanes} key=${name} tile=${data} results=${data.results} now=${now} query=${query} />
     <${Tools} tile=${data} now=${now} />
-    <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} usual=${usual} advisories=${data.advisories} onSpectrum=${setChannel} />
+    <${Channels} layout=${data.channels} window=${data.window} pairs=${data.pairs} usual=${usual} advisories=${data.advisories} silent=${isSilent(data, now)} onSpectrum=${setChannel} />
     <${Spectrum} tile=${data} channel=${channel} setChannel=${setChannel} />
     <${Alarms} tile=${data} />
   </div>`;
@@ -115,7 +115,7 @@ function Now({ tile, now, offline }) {
       ${tile.wear || tile.verdict === "learning" ? html`<${WearBar} tile=${tile} />` : html`<p class="says">${t("machine.life.none")}</p>`}
       ${wear && !left && html`<p class="says">${t("machine.left.unknown")}</p>`}
       <h2>${t("machine.advisories")}</h2>
-      ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<p><${Words} text=${a.text} /></p>`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}
+      ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<${Details} text=${a.text} open=${language() === "en"} />`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}
     </section>
   </div>`;
 }

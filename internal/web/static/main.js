@@ -2,9 +2,9 @@
 
 import { html, render, Component, useEffect, useLayoutEffect, useReducer, useRef, useState } from "./vendor/htm-preact-standalone.mjs";
 import { current, address, href } from "./route.js";
-import { connection, head, useShared, useNow, useOffline } from "./store.js";
+import { connection, head, skew, useShared, useNow, useOffline } from "./store.js";
 import { follow, setting, set } from "./settings.js";
-import { zoneName, clock, ago, moment } from "./time.js";
+import { zoneName, clock, ago, duration, moment } from "./time.js";
 import { language, languages, t } from "./text.js";
 import { ask, me, Login, Who } from "./account.js";
 import { Commands } from "./commands.js";
@@ -41,10 +41,14 @@ function Connection() {
   return html`<p id="connection" class="pill" data-state=${state}>${text}</p>`;
 }
 
-// Clock shows the time of the page, and the zone of every time that it shows.
+const mostSkew = 60; // seconds that the browser's clock may differ from the program's without a word
+
+// Clock shows the program's time, by which the page dates all that it shows, and the zone. It says so if the browser's
+// clock shows another time.
 function Clock() {
-  const now = useNow(1000);
-  return html`<p class="clock"><time>${clock(new Date(now))}</time> <span id="zone">${zoneName()}</span></p>`;
+  const now = useNow(1000), ahead = useShared(skew) / 1000;
+  return html`${Math.abs(ahead) > mostSkew && html`<p id="skew" class="pill" role="status">${t(ahead < 0 ? "clock.fast" : "clock.slow", { span: duration(Math.abs(ahead)) })}</p>`}
+    <p class="clock"><time>${clock(new Date(now + 1000 * ahead))}</time> <span id="zone">${zoneName()}</span></p>`;
 }
 
 // Choices holds what a person may set for this browser.
@@ -60,7 +64,7 @@ function Choices() {
 
 function Offline() {
   const since = useOffline();
-  return since ? html`<p id="offline" class="banner" role="status">${t("offline.says", { at: moment(new Date(since)) })}</p>` : null;
+  return since ? html`<p id="offline" class="banner" role="status">${t("offline.says", { at: moment(new Date(since + skew.get())) })}</p>` : null;
 }
 
 // Title is what the browser's tab says.

@@ -27,6 +27,9 @@ export function sentence(part) {
 // Words shows a text, and what is in ` ` in it as a command, of which no word is broken.
 export const Words = ({ text }) => text.split("`").map((part, i) => (i % 2 ? html`<code>${part.split(" ").map((w, k) => html`${k > 0 && " "}<span>${w}</span>`)}</code>` : part));
 
+// Details holds a text that the program words in English behind a word in the page's language.
+export const Details = ({ text, open }) => html`<details class="details" open=${open}><summary>${t("details")}</summary><p lang="en"><${Words} text=${text} /></p></details>`;
+
 // The last part of a machine's name, and the path before it.
 export const short = (name) => name.slice(name.lastIndexOf("/") + 1);
 export const area = (name) => name.slice(0, Math.max(0, name.lastIndexOf("/")));
@@ -47,7 +50,7 @@ export const hasAlarm = (tile) => !quiet.has(tile?.alarm ?? "");
 
 // age returns the seconds since the last window of a tile, which came at tile.at.
 export const age = (tile, now) => (!(tile.window_age >= 0) ? NaN : tile.window_age + Math.max(0, now - (tile.at ?? now)) / 1000);
-export const isSilent = (tile, now) => age(tile, now) > Math.max(10, 5 * (tile.span ?? 1));
+export const isSilent = (tile, now) => age(tile, now) > Math.max(10, 5 * (tile.span ?? 1)) || Boolean(tile.advisories?.some((a) => a.kind === "silence"));
 
 // estimate returns the wear and what is left of a tool, but only if the tool's reference is
 // there: while it is being learnt, nothing is known of either.
@@ -72,7 +75,7 @@ export function condition(tile, now) {
   const as = (key, shape, tone) => ({ key, word: t(`condition.${key}`), shape, tone });
   const told = (kind) => tile.advisories?.some((a) => a.kind === kind);
   if (told("machine_stopped") || told("windows_refused") || tile.refused_age >= 0) return as("not_watched", "lost", "warn");
-  if (told("silence") || isSilent(tile, now)) return as("silent", "lost", "warn");
+  if (isSilent(tile, now)) return as("silent", "lost", "warn");
   if (told("unknown")) return as("unknown", "unknown", "warn");
   if (tile.advisories?.some((a) => a.kind === "model_changed" && !a.subject)) return as("not_watched", "learning", "warn");
   if (atLimit(tile)) return as("at_limit", "limit", "warn");

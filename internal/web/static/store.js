@@ -64,6 +64,14 @@ export function useShared(s) {
 export const head = shared({});
 const headFields = ["title", "commands", "insecure_models", "alarms", "status"];
 
+// skew is how far the program's clock is ahead of the browser's, in milliseconds. Every event says the program's time.
+export const skew = shared(0);
+
+function keepClock(now) {
+  const ahead = Date.parse(now) - Date.now();
+  if (Math.abs(ahead - skew.get()) > 1000) skew.set(ahead);
+}
+
 function keepHead(data) {
   const news = headFields.filter((k) => data[k] !== undefined && data[k] !== null);
   if (news.length) head.set({ ...head.get(), ...Object.fromEntries(news.map((k) => [k, data[k]])) });
@@ -96,6 +104,7 @@ export function stream(query, on) {
         broken = 0;
         const data = JSON.parse(e.data);
         keepHead(data);
+        keepClock(data.now);
         if (name !== "beat") on(name, data);
         connected("live");
       });

@@ -5,7 +5,7 @@ import { useLive, useFetch, useOffline } from "./store.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
 import { duration } from "./time.js";
-import { Icon, number, wordOf } from "./parts.js";
+import { Icon, Words, number, sentence, wordOf } from "./parts.js";
 import { progress } from "./first.js";
 
 const reduce = (old, name, event) => event.system;
@@ -27,7 +27,7 @@ const Table = ({ heads, rows }) => html`<div class="scroll"><table><thead><tr>${
 function Problems({ problems, offline }) {
   if (offline) return html`<p class="says">${t("system.unknown")}</p>`;
   if (!problems.length) return html`<p><${Icon} shape="healthy" /> ${t("system.fine")}</p>`;
-  return html`<ul class="problems">${problems.map((p) => html`<li><p class="what"><${Icon} shape="sensor_fault" /> ${p.what}</p>${p.command && html`<pre tabindex="0">${p.command}</pre>`}</li>`)}</ul>`;
+  return html`<ul class="problems">${problems.map((p) => html`<li><p class="what"><${Icon} shape="sensor_fault" /> ${p.instruction ? html`<a href=${href.machine(p.machine)}>${p.machine}</a>: <${Words} text=${sentence(p.instruction)} />` : p.what}</p>${p.command && html`<pre tabindex="0">${p.command}</pre>`}</li>`)}</ul>`;
 }
 
 function Facts({ s }) {

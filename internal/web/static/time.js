@@ -2,6 +2,7 @@
 // named in the header of the page.
 
 import { setting } from "./settings.js";
+import { skew } from "./store.js";
 import { language, t } from "./text.js";
 
 const cache = new Map();
@@ -39,7 +40,7 @@ export function moment(at) {
   if (Number.isNaN(ms)) return "–";
   if (!hasClock(at)) return second(at);
   const time = format({ hour: "2-digit", minute: "2-digit" }).format(ms);
-  return same(ms, Date.now()) ? time : `${format(day).format(ms)}, ${time}`;
+  return same(ms, Date.now() + skew.get()) ? time : `${format(day).format(ms)}, ${time}`;
 }
 
 // date returns the day and the month.
