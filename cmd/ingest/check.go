@@ -57,7 +57,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 		}})
 	}
 	for _, m := range c.All() {
-		if m.Context != nil {
+		if m.AsksControl() {
 			steps = append(steps, bus.Step{Name: "context", Run: func(ctx context.Context) (string, error) { return m.ReadControl(ctx) }})
 		}
 	}

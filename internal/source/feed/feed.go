@@ -167,7 +167,9 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
 	if s := f.cfg.Setting; s != nil {
-		s.fill(&b.Context)
+		if err := s.fill(&b.Context); err != nil {
+			f.notify(Notice{Text: "names of tools are alike", Err: err})
+		}
 	}
 	if b.Tool != "" {
 		h := fnv.New64a()

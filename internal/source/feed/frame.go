@@ -99,10 +99,11 @@ func (d *decoder) block(f facts, cols map[string]column) (*source.Block, error) 
 	if err := checkSpeed(f.speed); err != nil {
 		return nil, err
 	}
-	for name, text := range map[string]string{"tool": f.tool, "hole": f.hole} {
-		if err := checkText(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	if f.tool, err = ToolName(f.tool); err != nil {
+		return nil, fmt.Errorf("tool: %w", err)
+	}
+	if err := checkText(f.hole); err != nil {
+		return nil, fmt.Errorf("hole: %w", err)
 	}
 	b := &source.Block{Block: signal.Block{
 		Context: signal.Context{Tool: f.tool, Hole: f.hole, SpindleSpeed: f.speed},

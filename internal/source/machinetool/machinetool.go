@@ -346,6 +346,7 @@ func reading(texts map[string]string) (r Reading) {
 		}
 		errs = append(errs, err)
 	}
+	r.Tool, _ = feed.ToolName(r.Tool) // it was checked
 	r.Problem = errors.Join(errs...)
 	return r
 }
