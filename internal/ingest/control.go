@@ -107,7 +107,7 @@ func (m Machine) openControl() (asked, error) {
 		}
 	} else {
 		to := m.Context.MTConnect
-		a = &machinetool.Agent{URL: to.URL, Device: to.Device, Items: items, TLS: to.TLS.Resolve(m.file)}
+		a = &machinetool.Agent{URL: to.URL, Device: to.Device, Items: items, TLS: to.TLS.Resolve(m.file), Timeout: m.Context.Timeout}
 	}
 	if err := a.Open(); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
