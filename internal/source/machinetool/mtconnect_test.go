@@ -287,7 +287,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An agent whose creationTime stands still is not fresh, whatever its clock says.
+// An agent whose creationTime stands still is not fresh, also if its clock is wrong.
 func TestAgentStandsStill(t *testing.T) {
 	begin := time.Date(2026, 11, 2, 2, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
