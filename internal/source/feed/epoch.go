@@ -53,3 +53,36 @@ func checkTime(ns int64, now time.Time) error {
 	}
 	return nil
 }
+
+// How far the time of a frame may be from the host's clock: senders keep frames during an outage, and send them
+// late. Between two notices of it passes an hour.
+const (
+	maxAhead    = 5 * time.Minute
+	maxBehind   = 24 * time.Hour
+	noticeEvery = time.Hour
+)
+
+// misdated counts frames whose time is implausible. Its zero value is ready; it is not safe for concurrent use.
+type misdated struct {
+	said  time.Time
+	count int // of frames since then
+}
+
+// check returns what is to be said of the time of a frame, nil mostly.
+func (m *misdated) check(at, now time.Time) error {
+	ahead := at.Sub(now)
+	if ahead <= maxAhead && -ahead <= maxBehind {
+		return nil
+	}
+	m.count++
+	if !m.said.IsZero() && now.Sub(m.said).Abs() < noticeEvery {
+		return nil
+	}
+	n, side := m.count, "ahead of"
+	m.said, m.count = now, 0
+	if ahead < 0 {
+		side, ahead = "behind", -ahead
+	}
+	return fmt.Errorf("feed: a frame is of %s, %s %s this computer's clock (%d such frames since the last warning): set the clock of the sensor or of this computer; until then windows have wrong dates",
+		at.Format(time.RFC3339), ahead.Round(time.Second), side, n)
+}

@@ -54,3 +54,26 @@ func TestFrameOfAnotherUnit(t *testing.T) {
 		}
 	}
 }
+
+// Times far from the host's clock, on both sides, cause a warning once in an hour, with the count of frames.
+func TestMisdated(t *testing.T) {
+	now := time.Date(2026, 11, 27, 20, 50, 0, 0, time.UTC)
+	var m misdated
+	for _, c := range []struct {
+		at    time.Time
+		after time.Duration // since the step before
+		want  string
+	}{
+		{now, 0, ""}, {now.Add(-time.Hour), 0, ""}, {now.Add(time.Minute), 0, ""},
+		{now.Add(10 * time.Minute), 0, "10m0s ahead of this computer's clock (1 such frames"},
+		{now.AddDate(-1, 0, 0), 0, ""}, {now.AddDate(174, 0, 0), time.Minute, ""},
+		{time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC), time.Hour, "1970-01-02T00:00:00Z, "},
+		{now.AddDate(-1, 0, 0), 2 * time.Hour, "behind this computer's clock (1 such frames"},
+	} {
+		now = now.Add(c.after)
+		err := m.check(c.at, now)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v at %v: %v, want %q", c.at, now, err, c.want)
+		}
+	}
+}

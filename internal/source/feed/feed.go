@@ -80,6 +80,7 @@ type Feed struct {
 	unacked  []frame
 	began    bool // a frame has come
 	overflow bool // frames are acknowledged before they are on disk
+	misdated misdated
 
 	frames, refused atomic.Uint64
 	senders         atomic.Int64
@@ -166,6 +167,9 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 // is a new one of the same name.
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
+	if err := f.misdated.check(b.Time, f.dec.now()); err != nil {
+		f.notify(Notice{Text: "the time of a frame is implausible", Err: err})
+	}
 	if s := f.cfg.Setting; s != nil {
 		if err := s.fill(&b.Context); err != nil {
 			f.notify(Notice{Text: "names of tools are alike", Err: err})
