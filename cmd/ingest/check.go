@@ -60,7 +60,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 		if m.Source.Kind == "folder" {
 			steps = append(steps, bus.Step{Name: "folder", Run: func(context.Context) (string, error) { return m.ReadFolder() }})
 		}
-		if m.Context != nil {
+		if m.AsksControl() {
 			steps = append(steps, bus.Step{Name: "context", Run: func(ctx context.Context) (string, error) { return m.ReadControl(ctx) }})
 		}
 	}

@@ -149,10 +149,13 @@ func (c Command) checkFields() error {
 
 // checkTexts checks the texts that people write, the alarm's name and the time.
 func (c Command) checkTexts() error {
-	for _, f := range []struct{ name, text string }{{"machine", c.Machine}, {"was", c.Was}, {"tool", c.Tool}, {"by", c.By}, {"note", c.Note}} {
+	for _, f := range []struct{ name, text string }{{"machine", c.Machine}, {"was", c.Was}, {"by", c.By}, {"note", c.Note}} {
 		if err := plain.Check(f.text); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
+	}
+	if _, err := plain.Name(c.Tool); err != nil {
+		return fmt.Errorf("tool: %w", err)
 	}
 	switch {
 	case len(c.Tool) > maxTool:

@@ -16,6 +16,8 @@ type Control struct {
 	MTConnect *MTConnect `yaml:"mtconnect"`
 	OPCUA     *OPCUA     `yaml:"opcua"`
 
+	NoTool []string `yaml:"no_tool"` // names that mean that no tool is in; nil: feed.DefaultNoTool
+
 	Tool         string `yaml:"tool"`
 	Hole         string `yaml:"hole"`
 	SpindleSpeed string `yaml:"spindle_speed"`
@@ -56,6 +58,8 @@ func (m Machine) checkControl() error {
 		return nil
 	case !m.Source.live():
 		return fmt.Errorf("the source, %s, names its tools itself: set source.kind to tcp or mqtt, or remove `context`", m.Source.Kind)
+	case c.MTConnect == nil && c.OPCUA == nil && c.NoTool != nil && c.items() == (machinetool.Items{}):
+		return nil // samples name the tools
 	case c.MTConnect == nil && c.OPCUA == nil:
 		return errors.New("says not whom to ask: add `mtconnect: {url: \"http://agent:5000\"}`, or `opcua`")
 	case c.MTConnect != nil && c.OPCUA != nil:
@@ -67,6 +71,11 @@ func (m Machine) checkControl() error {
 	}
 	_, err := m.openControl()
 	return err
+}
+
+// AsksControl reports whether a control is asked.
+func (m Machine) AsksControl() bool {
+	return m.Context != nil && (m.Context.MTConnect != nil || m.Context.OPCUA != nil)
 }
 
 // items returns what is asked for.
@@ -96,7 +105,7 @@ func (m Machine) openControl() (asked, error) {
 		}
 	} else {
 		to := m.Context.MTConnect
-		a = &machinetool.Agent{URL: to.URL, Device: to.Device, Items: items, TLS: to.TLS.Resolve(m.file)}
+		a = &machinetool.Agent{URL: to.URL, Device: to.Device, Items: items, TLS: to.TLS.Resolve(m.file), Timeout: m.Context.Timeout}
 	}
 	if err := a.Open(); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
@@ -124,7 +133,7 @@ func (m Machine) ReadControl(ctx context.Context) (string, error) {
 
 // followControl asks the control again and again until the returned function is called.
 func (m *machine) followControl() (stop func(), err error) {
-	if m.Context == nil {
+	if !m.AsksControl() {
 		return func() {}, nil
 	}
 	set, err := m.context()

@@ -338,6 +338,9 @@ func (m *machine) context() (*feed.Setting, error) {
 	var err error
 	if m.setting == nil {
 		m.setting, err = feed.OpenSetting(filepath.Join(m.SpoolDir(), contextFile))
+		if err == nil && m.Context != nil {
+			m.setting.NoTool = m.Context.NoTool
+		}
 	}
 	return m.setting, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/statement"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -90,6 +91,7 @@ func (c Command) read() (*event.Command, error) {
 	if err := e.Check(); err != nil {
 		return nil, fmt.Errorf("command: %w", err)
 	}
+	e.Tool, _ = plain.Name(e.Tool) // it was checked
 	if e.Machine != c.Key {
 		return nil, fmt.Errorf("command: key %.64q, it is for machine %.64q", c.Key, e.Machine)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/statement"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -71,6 +72,7 @@ func (m *Machine) changeTool(w Window, r *event.Result) bool {
 	}
 	isNew := !next.Used && !slices.Contains(m.Tools, next) && (m.indexTool(w.Tool) >= 0 || m.Forgotten.Has(w.Tool, "")) // its ingester says so
 	c := ofWindow(r, "tool_change")
+	m.warnAlike(next)
 	if c.now = w.At; isNew && before != nil && before.Name == w.Tool {
 		c.reason = "new_tool"
 	}
@@ -78,6 +80,20 @@ func (m *Machine) changeTool(w Window, r *event.Result) bool {
 		m.decision.Alerts = append(m.decision.Alerts, m.toolIsNew(w.Tool, c))
 	}
 	return true
+}
+
+// warnAlike warns of a tool that comes for the first time, if another one nearly has its name.
+func (m *Machine) warnAlike(next *Tool) {
+	if slices.Contains(m.Tools, next) {
+		return
+	}
+	fold := plain.Fold(next.Name)
+	for _, t := range m.Tools {
+		if t.Name != next.Name && plain.Fold(t.Name) == fold {
+			m.warn("tools_alike", "%s tools %q and %q: nearly the same name, and two tools with a reference and an alarm each: if they are one, let its senders write the name in one way",
+				event.ShortName(m.Machine), t.Name, next.Name)
+		}
+	}
 }
 
 // swap takes one tool out of the spindle, nil if there was none, puts another one in, and

@@ -491,3 +491,16 @@ func TestResultsNameTheLife(t *testing.T) {
 		t.Errorf("before its epoch has taken over: %s", event.JSON(r))
 	}
 }
+
+func TestToolsWithNearlyOneName(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	var lines []string
+	for i, tool := range []string{"5", "6", "05", "5", "05", "t5"} {
+		for _, l := range b.window(at(uint64(i), tool, false)).Lines {
+			if l.Event == "tools_alike" {
+				lines = append(lines, l.Text[:strings.Index(l.Text, ":")])
+			}
+		}
+	}
+	wantStrings(t, "lines", lines, []string{`drill tools "5" and "05"`})
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -44,7 +45,11 @@ func (r Recording) Open() (Source, error) {
 	if err != nil || r.Columns.Tool != "" {
 		return src, err
 	}
-	return &named{Source: src, tool: r.Name()}, nil
+	tool, err := plain.Name(r.Name())
+	if err != nil {
+		tool = r.Name()
+	}
+	return &named{Source: src, tool: tool}, nil
 }
 
 // openAt opens the recording with an origin of times. It leaves tools without a name.

@@ -327,6 +327,11 @@ func (c *Table) readContext() error {
 		if s != *f.to && plain.Check(s) != nil {
 			return c.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
+		if f.to == &r.Tool && s != *f.to {
+			if s, err = plain.Name(s); err != nil {
+				return c.rows.errorf(f.column, "has an invisible character: remove it")
+			}
+		}
 		*f.to = keep(*f.to, s)
 	}
 	if c.stats.Rows > 0 && machine != r.Machine {

@@ -290,6 +290,11 @@ func (d *reader) readRow() (Measurement, error) {
 		}
 		*to = strings.Clone(cell)
 	}
+	name, err := plain.Name(m.Tool)
+	if err != nil {
+		return m, d.errorf(colTool, "has an invisible character: write the name again")
+	}
+	m.Tool = name
 	switch {
 	case m.Tool != "" || m.Recording != "":
 	case d.cell[colTool] < 0:

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -136,7 +137,7 @@ func measurements(t *rapid.T) []Measurement {
 		um := rapid.OneOf(rapid.Just(nan), rapid.Float64Range(0, 1e6))
 		m := Measurement{
 			Machine:   word.Draw(t, "machine"),
-			Tool:      "T" + word.Draw(t, "tool"),
+			Tool:      "T" + rapid.Map(word, toolName).Draw(t, "tool"),
 			Recording: word.Draw(t, "recording"),
 			Hole:      fmt.Sprintf("H%d", i),
 			VBMeanUM:  um.Draw(t, "mean"),
@@ -288,4 +289,10 @@ func FuzzRead(f *testing.F) {
 			j.Mismatches()
 		}
 	})
+}
+
+// toolName returns s as the name of a tool.
+func toolName(s string) string {
+	name, _ := plain.Name("T" + s)
+	return strings.TrimPrefix(name, "T")
 }

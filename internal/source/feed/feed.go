@@ -102,6 +102,7 @@ type Feed struct {
 	unacked  []frame
 	began    bool // a frame has come
 	overflow bool // frames are acknowledged before they are on disk
+	misdated misdated
 
 	frames  atomic.Uint64
 	refused [Reasons]atomic.Uint64
@@ -224,8 +225,13 @@ func (f *Feed) admit(a arrival) {
 // is a new one of the same name.
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
+	if err := f.misdated.check(b.Time, f.dec.now()); err != nil {
+		f.notify(Notice{Text: "the time of a frame is implausible", Err: err})
+	}
 	if s := f.cfg.Setting; s != nil {
-		s.fill(&b.Context)
+		if err := s.fill(&b.Context); err != nil {
+			f.notify(Notice{Text: "names of tools are alike", Err: err})
+		}
 	}
 	b.Session ^= ofTool(b.Context)
 }

@@ -39,10 +39,11 @@ type decoder struct {
 	machine string
 	layout  *signal.Layout
 	origins []signal.Origin // by channel
+	now     func() time.Time
 }
 
 func newDecoder(cfg Config) *decoder {
-	d := &decoder{machine: cfg.Machine, layout: cfg.Layout}
+	d := &decoder{machine: cfg.Machine, layout: cfg.Layout, now: time.Now}
 	for _, c := range cfg.Layout.Channels() {
 		d.origins = append(d.origins, cfg.Columns.Origin(c.Name))
 	}
@@ -93,16 +94,18 @@ func (d *decoder) block(f facts, cols map[string]column) (*source.Block, error) 
 		return nil, fmt.Errorf("the frame says %v Hz, channel %s of the layout has %v Hz: correct one of them", f.rate, channels[group.Channels[0]].Name, group.Rate)
 	case f.first < 0 || float64(f.first)/group.Rate > century.Seconds():
 		return nil, fmt.Errorf("first: %d: must count samples from the start of the session, from 0 to a century", f.first)
-	case f.timeNS <= 0:
-		return nil, fmt.Errorf("time_ns: %d: must be nanoseconds since 1970, UTC", f.timeNS)
+	}
+	if err := checkTime(f.timeNS, d.now()); err != nil {
+		return nil, err
 	}
 	if err := checkSpeed(f.speed); err != nil {
 		return nil, err
 	}
-	for name, text := range map[string]string{"tool": f.tool, "hole": f.hole} {
-		if err := checkText(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	if f.tool, err = ToolName(f.tool); err != nil {
+		return nil, fmt.Errorf("tool: %w", err)
+	}
+	if err := checkText(f.hole); err != nil {
+		return nil, fmt.Errorf("hole: %w", err)
 	}
 	b := &source.Block{Block: signal.Block{
 		Context: signal.Context{Tool: f.tool, Hole: f.hole, SpindleSpeed: f.speed},

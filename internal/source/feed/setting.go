@@ -26,11 +26,20 @@ type Setting struct {
 	mu    sync.Mutex
 	now   inUse
 	lives lives
-	by    Named  // what the machine's control named last
-	named string // the tool that the last frame named itself; empty if none
+	by    Named               // what the machine's control named last
+	named string              // the tool that the last frame named itself; empty if none
+	names map[string][]string // the names that tools had since the start, by what they fold to
+	last  string              // of them, the last one
 
 	mint func() string // the name of a life
+
+	// NoTool are the placeholders by which senders and controls say that no tool is in; nil means DefaultNoTool.
+	// Case, width and leading zeros do not count. Set it before the Setting is used.
+	NoTool []string
 }
+
+// DefaultNoTool are placeholders of controls for a spindle without a tool. A blank name is one in any case.
+var DefaultNoTool = []string{"0"}
 
 // life is a tool that was declared new.
 type life struct {
@@ -144,7 +153,13 @@ func ParseChange(text []byte) (Change, error) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, fmt.Errorf("feed: context: %w: write, for example, {\"tool\": \"T08\", \"hole\": \"12\", \"spindle_speed\": 1650}", err)
 	}
-	return c, c.Check()
+	if err := c.Check(); err != nil {
+		return c, err
+	}
+	if c.Tool != nil {
+		*c.Tool, _ = ToolName(*c.Tool)
+	}
+	return c, nil
 }
 
 // Check reports what cannot be meant.
@@ -152,10 +167,15 @@ func (c Change) Check() error {
 	if c == (Change{}) {
 		return errors.New("feed: context: says nothing: give tool, hole, spindle_speed, feed_rate, programme, material or new")
 	}
-	if c.Tool != nil && *c.Tool == "" {
-		return errors.New("feed: context: the tool has no name: give one, which need only differ from the name of the tool before")
+	if c.Tool != nil {
+		switch name, err := ToolName(*c.Tool); {
+		case err != nil:
+			return fmt.Errorf("feed: context: tool: %w", err)
+		case name == "":
+			return errors.New("feed: context: the tool has no name: give one, which need only differ from the name of the tool before")
+		}
 	}
-	for name, text := range map[string]*string{"tool": c.Tool, "hole": c.Hole, "programme": c.Programme, "material": c.Material} {
+	for name, text := range map[string]*string{"hole": c.Hole, "programme": c.Programme, "material": c.Material} {
 		if text != nil {
 			if err := checkText(*text); err != nil {
 				return fmt.Errorf("feed: context: %s: %w", name, err)
@@ -173,10 +193,20 @@ func (c Change) Check() error {
 	return nil
 }
 
-// tool returns the tool that c is about, where now is true.
+// ToolName returns the name of a tool as all programs write it, see plain.Name.
+func ToolName(s string) (string, error) {
+	name, err := plain.Name(s)
+	if err == nil {
+		err = checkText(name)
+	}
+	return name, err
+}
+
+// tool returns the tool that c, which was checked, is about, where now is true.
 func (c Change) tool(now signal.Context) string {
 	if c.Tool != nil {
-		return *c.Tool
+		name, _ := ToolName(*c.Tool)
+		return name
 	}
 	return now.Tool
 }
@@ -236,8 +266,8 @@ func (s *Setting) apply(c Change, by Named) (signal.Context, error) {
 	if c.Tool != nil && s.named != "" && !c.New {
 		return signal.Context{}, fmt.Errorf("feed: tool %q: the last frame says it is %q: %w: change it there", *c.Tool, s.named, ErrNamed)
 	}
-	tool := c.tool(s.context())
-	if c.New && tool == "" {
+	tool := c.tool(signal.Context{Tool: cmp.Or(s.named, s.now.Tool)})
+	if c.New && s.isNoTool(tool) {
 		return signal.Context{}, fmt.Errorf("feed: context: %w: name the tool too", ErrNoTool)
 	}
 	next := kept{s.now, s.lives, by}
@@ -301,7 +331,7 @@ func (s *Setting) Context() signal.Context {
 func (s *Setting) context() signal.Context {
 	tool := cmp.Or(s.named, s.now.Tool)
 	return signal.Context{
-		Tool: tool, Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed, ToolLife: s.lives.of(tool),
+		Tool: s.real(tool), Hole: s.now.Hole, SpindleSpeed: s.now.SpindleSpeed, ToolLife: s.lives.of(tool),
 		FeedRate: s.now.FeedRate, Programme: s.now.Programme, Material: s.now.Material,
 	}
 }
@@ -320,8 +350,9 @@ func more(c signal.Context) (text string) {
 	return text
 }
 
-// fill adds to c what a frame does not say.
-func (s *Setting) fill(c *signal.Context) {
+// fill adds to c what a frame does not say. It returns an error, once, for a tool whose name is nearly the name
+// of another one.
+func (s *Setting) fill(c *signal.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.named != c.Tool {
@@ -337,5 +368,51 @@ func (s *Setting) fill(c *signal.Context) {
 		c.SpindleSpeed = s.now.SpindleSpeed
 	}
 	c.FeedRate, c.Programme, c.Material = s.now.FeedRate, s.now.Programme, s.now.Material // frames do not say them
-	c.ToolLife = s.lives.of(c.Tool)
+	c.Tool, c.ToolLife = s.real(c.Tool), s.lives.of(c.Tool)
+	return s.seen(c.Tool)
+}
+
+// How many names of tools are compared with each other, and how many that fold to the same.
+const (
+	maxNames = 1024
+	maxAlike = 16
+)
+
+// seen notes the name of the tool in use, and reports the first use of one that another tool nearly has.
+func (s *Setting) seen(tool string) error {
+	if tool == s.last {
+		return nil
+	}
+	s.last = tool
+	fold := plain.Fold(tool)
+	alike := s.names[fold]
+	if tool == "" || slices.Contains(alike, tool) || len(alike) == maxAlike {
+		return nil
+	}
+	if s.names == nil || len(s.names) == maxNames {
+		s.names = map[string][]string{}
+	}
+	s.names[fold] = append(alike, tool)
+	if len(alike) == 0 {
+		return nil
+	}
+	return fmt.Errorf("feed: tools %q and %q have nearly the same name, and are judged as two tools: if they are one, let all senders write it in one way", alike[0], tool)
+}
+
+// isNoTool reports whether a name of a tool, which may be empty, says that none is in.
+func (s *Setting) isNoTool(name string) bool {
+	list := s.NoTool
+	if list == nil {
+		list = DefaultNoTool
+	}
+	fold := plain.Fold(name)
+	return fold == "" || slices.ContainsFunc(list, func(none string) bool { return plain.Fold(none) == fold })
+}
+
+// real returns the name of a tool, empty for a placeholder.
+func (s *Setting) real(name string) string {
+	if s.isNoTool(name) {
+		return ""
+	}
+	return name
 }

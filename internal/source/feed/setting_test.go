@@ -1,9 +1,13 @@
 package feed
 
 import (
+	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // A change of context that is taken has names that can be shown, and a speed that is a number.
@@ -27,4 +31,53 @@ func FuzzParseChange(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestToolsHaveOneName(t *testing.T) {
+	set, err := OpenSetting(filepath.Join(t.TempDir(), "context.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func(tool string) (string, error) {
+		c := signal.Context{Tool: tool}
+		var err error
+		if c.Tool, err = ToolName(tool); err == nil {
+			err = set.fill(&c)
+		}
+		return c.Tool, err
+	}
+	for _, s := range []struct{ tool, want, err string }{
+		{"Fräser 7", "Fräser 7", ""}, {"Fra\u0308ser\u00a07 ", "Fräser 7", ""}, {"0", "", ""}, {"00", "", ""}, {" ", "", ""}, {"5", "5", ""},
+		{"05", "05", `tools "5" and "05"`}, {"5", "5", ""}, {"05", "05", ""}, // said once
+		{"FRÄSER 07", "FRÄSER 07", `tools "Fräser 7" and "FRÄSER 07"`}, {"T\u200b1", "", "U+200B: remove it"},
+	} {
+		got, err := name(s.tool)
+		if got != s.want && s.err == "" || (err == nil) != (s.err == "") || err != nil && !strings.Contains(err.Error(), s.err) {
+			t.Errorf("tool %q: %q, %v, want %q, %q", s.tool, got, err, s.want, s.err)
+		}
+	}
+	set.NoTool = []string{"EMPTY"}
+	for tool, want := range map[string]string{"empty": "", "0": "0"} {
+		if got, err := name(tool); got != want || err != nil {
+			t.Errorf("tool %q: %q, %v, want %q", tool, got, err, want)
+		}
+	}
+}
+
+// TestControlTakesTheToolOut: a placeholder of the control is not the tool before.
+func TestControlTakesTheToolOut(t *testing.T) {
+	set, err := OpenSetting(filepath.Join(t.TempDir(), "context.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"5", "0", "5"} {
+		now, err := set.ApplyControl(Change{Tool: &tool}, Named{Tool: tool})
+		if want := strings.Trim(tool, "0"); err != nil || now.Tool != want || set.Context().Tool != want {
+			t.Errorf("control says %q: %q, %v, want %q", tool, now.Tool, err, want)
+		}
+	}
+	zero := "0"
+	if _, err := set.Apply(Change{Tool: &zero, New: true}); !errors.Is(err, ErrNoTool) {
+		t.Errorf("tool 0 declared new: %v", err)
+	}
 }

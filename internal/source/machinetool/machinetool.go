@@ -183,7 +183,7 @@ func (f *Follower) step(ctx context.Context) {
 		f.count(func(s *Stats) { s.Readings++; s.Stale = false })
 		f.last = time.Now()
 		err = errors.Join(f.apply(r), r.Problem)
-	} else if time.Since(f.last) >= f.cfg.Timeout {
+	} else if time.Since(f.last) >= f.cfg.Timeout || errors.Is(err, errStandsStill) {
 		err = errors.Join(err, f.expire())
 	}
 	switch {
@@ -346,6 +346,7 @@ func reading(texts map[string]string) (r Reading) {
 		}
 		errs = append(errs, err)
 	}
+	r.Tool, _ = feed.ToolName(r.Tool) // it was checked
 	r.Problem = errors.Join(errs...)
 	return r
 }

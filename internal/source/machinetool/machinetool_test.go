@@ -274,3 +274,18 @@ func TestReading(t *testing.T) {
 		}
 	}
 }
+
+// A control that answers, and has said nothing new for its timeout, is stale at once.
+func TestFollowStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := follow(t, all)
+		defer c.f.Close()
+		c.say(Reading{Tool: "T8", Hole: "O1"}, nil)
+		c.after(time.Second, c.says, "does not know which tool is in", "context")
+		c.say(Reading{}, errStandsStill)
+		c.after(time.Second, Reading{Tool: "T8"}, "hole not known", "cannot be read")
+		if s := c.f.Stats(); !s.Stale || s.Failures == 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package machinetool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/credential"
 )
@@ -20,7 +22,12 @@ type Agent struct {
 	Items  Items  // as Document.Find takes them
 	TLS    *credential.TLS
 
-	client *http.Client
+	// Timeout is for how long the creationTime of its answers may stand still; 0 means DefaultTimeout.
+	Timeout time.Duration
+
+	client  *http.Client
+	created string    // of the last answer
+	since   time.Time // when the first answer of that creationTime came
 }
 
 // maxDocument is the most bytes of an answer. Answers of agents have up to 1 MB.
@@ -69,11 +76,30 @@ func (a *Agent) String() string { return a.URL }
 // Read asks the agent once.
 func (a *Agent) Read(ctx context.Context) (Reading, error) {
 	doc, err := a.document(ctx)
+	if err == nil {
+		err = a.fresh(doc.Created, time.Now())
+	}
 	if err != nil {
 		return Reading{}, err
 	}
 	return doc.reading(a.Items), nil
 }
+
+// fresh reports an answer that is the same document as before: an agent that hangs, or a cache on the way, goes on
+// to serve the last one. Its clock need not be right. An agent that does not say when it answers is believed.
+func (a *Agent) fresh(created string, now time.Time) error {
+	if created == "" || created != a.created {
+		a.created, a.since = created, now
+		return nil
+	}
+	if stood := now.Sub(a.since); stood >= cmp.Or(a.Timeout, DefaultTimeout) {
+		return fmt.Errorf("%s: %w for %v, creationTime %.40q: restart the MTConnect agent, or take away the cache on the way", a.URL, errStandsStill, stood.Round(time.Second), created)
+	}
+	return nil
+}
+
+// errStandsStill is the error of a control that has said nothing new for the timeout, although it answers.
+var errStandsStill = errors.New("the same document")
 
 func (a *Agent) document(ctx context.Context) (*Document, error) {
 	at, err := a.current()

@@ -1,6 +1,7 @@
 package machinetool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -284,4 +285,37 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(r)
 		}
 	})
+}
+
+// An agent whose creationTime stands still is not fresh, also if its clock is wrong.
+func TestAgentStandsStill(t *testing.T) {
+	begin := time.Date(2026, 11, 2, 2, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		created []string // each second
+		bad     int      // the first second that fails; -1: none
+	}{
+		"stands still":            {[]string{"2026-11-02T02:00:00Z", "", "", "", "", "", ""}, 3},
+		"comes back":              {[]string{"a", "", "", "b", "", "", "c"}, -1},
+		"a clock that goes back":  {[]string{"2026-11-02T02:00:00Z", "1970-01-01T00:00:00Z", "", "", "2000-01-01T00:00:00Z"}, -1},
+		"an agent that is silent": {[]string{"-", "-", "-", "-", "-"}, -1},
+	} {
+		a := &Agent{URL: "http://agent:5000", Timeout: 3 * time.Second}
+		last, bad := "", -1
+		for i, created := range c.created {
+			last = strings.Trim(cmp.Or(created, last), "-")
+			if err := a.fresh(last, begin.Add(time.Duration(i)*time.Second)); err != nil && bad < 0 {
+				bad = i
+				if want := `http://agent:5000: the same document for 3s, creationTime "2026-11-02T02:00:00Z": restart`; !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		if bad != c.bad {
+			t.Errorf("%s: fails from second %d on, want %d", name, bad, c.bad)
+		}
+	}
+	doc, err := Parse(strings.NewReader(`<MTConnectStreams><Header creationTime="2026-11-02T02:00:00Z"/><Streams/></MTConnectStreams>`))
+	if err != nil || doc.Created != "2026-11-02T02:00:00Z" {
+		t.Errorf("creationTime %+v, %v", doc, err)
+	}
 }

@@ -11,7 +11,8 @@ import (
 
 // Document is what an agent answered: an MTConnectStreams document.
 type Document struct {
-	Items []Item // in the order of the document
+	Created string // creationTime of the header: when the agent wrote the document
+	Items   []Item // in the order of the document
 }
 
 // Item is what the agent says of one data item.
@@ -104,6 +105,8 @@ func (p *parser) open(t xml.StartElement) error {
 		return fmt.Errorf("it begins with %.40q, not with MTConnectStreams", name)
 	case p.depth == 1:
 		p.root = name
+	case name == "Header" && p.depth == 2:
+		p.doc.Created = attribute(t, "creationTime")
 	case name == "Error" && p.root == "MTConnectError":
 		p.refused = append(p.refused, attribute(t, "errorCode")+": ")
 	case attribute(t, "dataItemId") != "":
