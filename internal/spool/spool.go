@@ -69,6 +69,11 @@ type Settings struct {
 	// and earlier ones not.
 	Recut bool
 
+	// Owner says whose records these are. With one, Open refuses a spool of another
+	// machine in which records wait, and reports one that another host had. The zero
+	// value checks nothing.
+	Owner Owner
+
 	Now func() time.Time // clock for Keep and the cursor; nil means time.Now
 
 	// Disk is where the files are, and MintEpoch draws epochs, which are not 0. nil
