@@ -54,6 +54,11 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 	if err == nil {
 		err = s.checkOwner(&rec)
 	}
+	if d, ok := s.disk.(interface{ room() int64 }); ok {
+		if left := d.room(); left > 0 {
+			s.fitSegments(s.used() + left)
+		}
+	}
 	if err != nil {
 		s.setActive(nil, 0)
 		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, s.unlock()))

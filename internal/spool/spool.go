@@ -51,7 +51,7 @@ const (
 
 // Settings of a spool. The zero value of each field is its documented default.
 type Settings struct {
-	SegmentBytes int64         // a segment that reached it is followed by a new one; 0 means 64 MiB
+	SegmentBytes int64         // a segment that reached it is followed by a new one; 0 means 64 MiB. Less on a small disk, or one that was full
 	Keep         time.Duration // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
 	MaxRecord    int           // bytes of the largest payload Append takes; 0 means 16 MiB
 	MaxBytes     int64         // of all segments together; 0 means what the disk holds
