@@ -7,6 +7,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,11 @@ type Config struct {
 	// which is right for live sources.
 	SyncEvery int
 
+	// Machine is whose the spool is. A spool of another machine in which windows wait is
+	// refused. If another Host had the spool, live windows get a new epoch. Empty for a
+	// spool that is not checked; Host is this computer by default.
+	Machine, Host string
+
 	// SpoolBytes limits the spool on disk. 0 means what the disk holds.
 	SpoolBytes int64
 
@@ -103,6 +109,7 @@ type Gateway struct {
 	extraction *extraction // nil: windows are sent
 
 	begun         bool
+	moved         bool   // another host had the spool
 	first, resume uint64 // seq of the first window; windows that the spool has already
 	next          uint64 // seq of the window that is cut next
 	skip          uint64 // windows still to come that were sent before the recording grew
@@ -133,6 +140,7 @@ const drainTime = 4 * time.Second
 func New(cfg Config) (*Gateway, error) {
 	g := &Gateway{cfg: cfg, disk: cfg.Disk, patience: drainTime}
 	g.cfg.Clock = cfg.Clock.WithDefaults()
+	g.cfg.Host = cmp.Or(cfg.Host, spool.Host())
 	var err error
 	if g.cut, err = source.NewCutter(source.Pace(cfg.Source, cfg.Speed, g.cfg.Clock, g.known), cfg.Window); err != nil {
 		return nil, err
@@ -172,12 +180,13 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Recording == "" && last.Recording == "" { // a recording's windows are of another time
 		g.before = lastEnd(g.disk)
 	}
-	sp, rec, err := spool.Open(cfg.SpoolDir, cfg.spoolSettings(last))
+	sp, rec, err := spool.Open(cfg.SpoolDir, g.cfg.spoolSettings(last))
 	if err != nil {
 		return nil, err
 	}
 	g.spool = sp
 	g.logDamage(spool.Stats{})
+	g.logOwner(rec)
 	if rec.Pending > 0 || rec.TornBytes > 0 {
 		cfg.Log.Warn().Uint64("pending", rec.Pending).Int64("torn_bytes", rec.TornBytes).
 			Msg("the spool holds windows from before the start: they are delivered first")
@@ -189,12 +198,27 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
+// logOwner logs that the spool was another host's or another machine's.
+func (g *Gateway) logOwner(rec spool.Recovery) {
+	if g.moved = rec.OtherHost != ""; g.moved {
+		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("host_before", rec.OtherHost).Str("host", g.cfg.Host).Uint64("pending", rec.Pending).
+			Msg("another host had this spool: what waits in it is delivered first, and new windows get an epoch of their own; if the spool was copied and that host still runs, two ingesters send for one machine: stop one")
+	}
+	if rec.OtherMachine != "" {
+		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("machine_before", rec.OtherMachine).Str("machine", g.cfg.Machine).
+			Msg("another machine had this spool: all of its windows are delivered, and a new epoch begins; give each machine a spool of its own")
+	}
+}
+
 // spoolSettings returns the settings of the spool, whose last replay is given.
 func (c Config) spoolSettings(last replay) spool.Settings {
 	set := spool.Settings{
 		MaxBytes: c.SpoolBytes, DropOldest: c.DropOldest, MaxRecord: bus.MaxMessage + 64<<10,
 		Disk: c.Disk, MintEpoch: c.MintEpoch, Now: c.Clock.Now,
 		Recut: c.Recording != "" && last.Recording == c.Recording && !last.Finished,
+	}
+	if c.Machine != "" {
+		set.Owner = spool.Owner{Machine: c.Machine, Host: c.Host}
 	}
 	if c.Edge != nil {
 		set.Ring, set.RingBytes = c.Edge.Keep, c.Edge.KeepBytes
@@ -208,6 +232,9 @@ func (c Config) spoolSettings(last replay) spool.Settings {
 func (g *Gateway) Begin(ctx context.Context) (epoch, seq uint64, err error) {
 	if !g.begun {
 		if g.resume, err = g.settleEpoch(ctx); err != nil {
+			return 0, 0, err
+		}
+		if err := g.leaveEpoch(ctx); err != nil {
 			return 0, 0, err
 		}
 		g.begun = true

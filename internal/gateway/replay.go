@@ -92,6 +92,24 @@ func (g *Gateway) settleEpoch(ctx context.Context) (resume uint64, err error) {
 	return 0, g.remember(replay{Recording: g.cfg.Recording, Epoch: epoch})
 }
 
+// leaveEpoch begins a new epoch of a live source if another host had the spool, which may
+// still send windows of the old one. Windows of a recording are the same on every host.
+func (g *Gateway) leaveEpoch(ctx context.Context) error {
+	if !g.moved || g.cfg.SpoolOnly && g.spool.Stats().Pending > 0 { // the next run does it
+		return nil
+	}
+	if g.cfg.Recording == "" {
+		if err := g.drain(ctx); err != nil {
+			return err
+		}
+		if _, err := g.spool.NewEpoch(0); err != nil {
+			return err
+		}
+	}
+	g.moved = false
+	return g.spool.Own()
+}
+
 // epochOfRecording returns the epoch of the recording's windows, or 0 where each
 // replay has one of its own.
 func (g *Gateway) epochOfRecording() uint64 {

@@ -177,7 +177,7 @@ func (m *machine) gateway(src source.Source, recording string, sent uint64) (*ga
 	to.OnRetry = buslog.OnRetry(m.log, "the broker does not take windows: they stay in the spool")
 	gw, err := gateway.New(gateway.Config{
 		Source: src, Speed: speed, Window: m.Spec(),
-		SpoolDir: m.SpoolDir(), Recording: recording, Sent: sent, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
+		SpoolDir: m.SpoolDir(), Machine: m.Path, Recording: recording, Sent: sent, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
 		SpoolOnly: m.all.SpoolOnly, Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
 	})

@@ -50,7 +50,7 @@ var sentences = map[string]string{
 	"layout":                    "default: the gun drill's 14 channels. Layout file, which names the channels ([layout.md](../../schemas/layout.md)). It must be the model's.",
 	"window.length":             "Length of a window. It must be the model's, or the monitor refuses the windows.",
 	"window.hop":                "default: `window.length`. Time from the start of one window to the start of the next.",
-	"spool":                     "Folder that keeps windows until Kafka has them. Each machine has its own; below `machines` the default ends with the machine's path.",
+	"spool":                     "Folder that keeps windows until Kafka has them. Each machine has its own; below `machines` the default ends with the machine's path. A spool of another machine in which windows wait is refused; one that another host had, such as a copy, gets a new epoch and a warning.",
 	"spool_full":                "default: `block` for recordings, `drop_oldest` for live sources. What happens when the spool is full: acquisition waits, or the oldest windows are given up.",
 	"spool_mib":                 "Most MiB that the spool may take; 0 for what the disk holds.",
 	"spool_sync":                "default: `1`, or `64` at speed 0. Windows that share one sync to disk. A crash loses a live source's windows that wait for it.",

@@ -18,6 +18,10 @@ type Recovery struct {
 	CursorLost bool   // the cursor file was damaged: records may be delivered again
 	NewEpoch   bool   // the epoch was minted now
 
+	// Of a spool that Settings.Owner did not have before:
+	OtherHost    string // that had it, such as where it was copied from; call NewEpoch, then Own
+	OtherMachine string // that had it; a new epoch has begun
+
 	Quarantined  uint64   // records lost to damage, or to sectors that the disk cannot read
 	DamagedBytes int64    // bytes that were not part of a whole record any more
 	BadFiles     []string // where they are kept, in the spool's folder
@@ -47,6 +51,14 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 		s.lock, s.disk = lock, osDisk{dir, s.set.fsync}
 	}
 	rec, err := s.load()
+	if err == nil {
+		err = s.checkOwner(&rec)
+	}
+	if d, ok := s.disk.(interface{ room() int64 }); ok {
+		if left := d.room(); left > 0 {
+			s.fitSegments(s.used() + left)
+		}
+	}
 	if err != nil {
 		s.setActive(nil, 0)
 		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, s.unlock()))

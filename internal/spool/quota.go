@@ -9,6 +9,16 @@ import (
 // maxBad is how many damaged files are kept for a person to look at.
 const maxBad = 8
 
+// perSpool is how many segments a full spool has at least, where the disk is large enough
+// for segments of bufferSize. Whole segments are dropped, so it bounds what is lost at once.
+const perSpool = 32
+
+// fitSegments makes segments small where the spool can hold only so many bytes. It needs
+// write.
+func (s *Spool) fitSegments(most int64) {
+	s.set.SegmentBytes = min(s.set.SegmentBytes, max(most/perSpool, bufferSize))
+}
+
 // fit makes room for size bytes more under Settings.MaxBytes. It needs write.
 func (s *Spool) fit(size int64) error {
 	if s.set.MaxBytes == 0 {
@@ -19,6 +29,7 @@ func (s *Spool) fit(size int64) error {
 		if err != nil {
 			return err
 		}
+		s.closeGone()
 		if !freed {
 			return fmt.Errorf("spool: folder %s: %w: %d of %d bytes are waiting for delivery", s.dir, ErrFull, s.used(), s.set.MaxBytes)
 		}
@@ -94,14 +105,28 @@ func (s *Spool) removeOpen(g *segment) error {
 	return err
 }
 
+// closeGone closes the file that the reader has open if it was removed: it takes its room
+// until then, and a reader that waits for the broker would keep it. It needs write.
+func (s *Spool) closeGone() {
+	if !s.reading.TryLock() {
+		return
+	}
+	defer s.reading.Unlock()
+	if s.r.seg != nil && s.gone(s.r.seg) {
+		s.r.close()
+	}
+}
+
 // full makes room if err says that the disk is full, and says so in the error it
 // returns. Other errors are returned as they are. It needs write.
 func (s *Spool) full(err error) error {
 	if !isFull(err) {
 		return err
 	}
+	s.fitSegments(s.used())
 	_, _ = s.free(s.set.DropOldest) // if it cannot, the caller waits
-	s.signal()                      // the reader may have a file open that was removed, and takes its room until it is closed
+	s.closeGone()
+	s.signal() // a reader that is busy closes the file itself
 	return fmt.Errorf("%w: %w", ErrFull, err)
 }
 

@@ -153,3 +153,62 @@ func TestFullDiskOfDelivered(t *testing.T) {
 		t.Error("the disk was never full: the test shows nothing")
 	}
 }
+
+// room is not known, as on systems that do not say it.
+func (d *roomDisk) room() int64 { return 0 }
+
+// knownRoom is a disk that says how much room it has.
+type knownRoom struct{ *roomDisk }
+
+func (d knownRoom) room() int64 { return int64(d.left) }
+
+// While the broker is away no one reads on, and the reader keeps the file of the segment
+// that it is in open. A full disk has room again all the same, and what was dropped is
+// counted and a small part of the spool.
+func TestFullDiskWhileNoOneReads(t *testing.T) {
+	const size, room = 64 << 10, 100
+	for name, known := range map[string]bool{"room is known": true, "room is not known": false} {
+		dir := t.TempDir()
+		d := &roomDisk{osDisk: osDisk{dir, noSync}, left: room * (headerSize + size), handles: map[string]int{}, gone: map[string]int64{}}
+		set := Settings{Disk: d, DropOldest: true, fsync: noSync}
+		if known {
+			set.Disk = knownRoom{d}
+		}
+		s, _ := mustOpen(t, dir, set)
+		payload := make([]byte, size)
+		refused, most := 0, uint64(0)
+		for i := 0; i < 3*room; {
+			before := s.Stats().Dropped
+			_, err := s.Append(payload)
+			if err == nil {
+				err = s.Sync()
+			}
+			switch {
+			case err == nil:
+				if i++; i == 1 { // the broker goes away
+					if _, err := s.Next(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			case !errors.Is(err, ErrFull):
+				t.Fatal(err)
+			default:
+				if refused++; refused > 3*room {
+					t.Fatalf("%s: record %d: %v", name, i, err)
+				}
+			}
+			if known || before > 0 { // a disk that does not say it was of one segment
+				most = max(most, s.Stats().Dropped-before)
+			}
+		}
+		st := s.Stats()
+		if st.Dropped == 0 || st.Acked != st.Dropped || st.Next != 3*room || most > 2*(1<<20)/size {
+			t.Errorf("%s: %+v, at most %d at once", name, st, most)
+		}
+		s.Rewind()
+		if got := len(drain(t, s)); uint64(got) != st.Next-st.Dropped || got < room/2 {
+			t.Errorf("%s: %d records, %d were dropped of %d", name, got, st.Dropped, st.Next)
+		}
+		s.Close()
+	}
+}

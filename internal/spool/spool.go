@@ -51,7 +51,7 @@ const (
 
 // Settings of a spool. The zero value of each field is its documented default.
 type Settings struct {
-	SegmentBytes int64         // a segment that reached it is followed by a new one; 0 means 64 MiB
+	SegmentBytes int64         // a segment that reached it is followed by a new one; 0 means 64 MiB. Less on a small disk, or one that was full
 	Keep         time.Duration // how long acknowledged segments stay, the last one for ever; 0 means 10 minutes, negative not at all
 	MaxRecord    int           // bytes of the largest payload Append takes; 0 means 16 MiB
 	MaxBytes     int64         // of all segments together; 0 means what the disk holds
@@ -68,6 +68,11 @@ type Settings struct {
 	// what waited for a Sync when the power failed, later records may be on the disk
 	// and earlier ones not.
 	Recut bool
+
+	// Owner says whose records these are. With one, Open refuses a spool of another
+	// machine in which records wait, and reports one that another host had. The zero
+	// value checks nothing.
+	Owner Owner
 
 	Now func() time.Time // clock for Keep and the cursor; nil means time.Now
 

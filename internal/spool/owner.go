@@ -1,0 +1,87 @@
+package spool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Owner is whose windows a spool keeps. Two owners of one epoch would mix their
+// records under the same seqs.
+type Owner struct {
+	Machine string `json:"machine"`
+	Host    string `json:"host"`
+}
+
+// ownerName is the file that says whose the spool is. Earlier releases have none.
+const ownerName = "owner.json"
+
+// Host returns the name of this computer and, where the system gives it one, its id, by
+// which computers of one name differ.
+func Host() string {
+	name, _ := os.Hostname() // without a name the id remains
+	if id, err := os.ReadFile("/etc/machine-id"); err == nil && len(id) >= 8 {
+		name += "/" + strings.TrimSpace(string(id))[:8]
+	}
+	return name
+}
+
+// checkOwner compares the spool with Settings.Owner. A spool of another machine is
+// refused while records wait in it, and begins a new epoch otherwise. That another
+// host had it is left to the caller, who calls Own.
+func (s *Spool) checkOwner(rec *Recovery) error {
+	if s.set.Owner == (Owner{}) {
+		return nil
+	}
+	was, err := readOwner(s.disk)
+	switch {
+	case err != nil:
+		return err
+	case was == s.set.Owner:
+		return nil
+	case was == (Owner{}): // of an earlier release, or new
+		return s.Own()
+	case was.Machine != s.set.Owner.Machine && rec.Pending > 0:
+		return fmt.Errorf("%d windows of machine %q wait in it, and this ingester is of machine %q: give this one a folder of its own (`spool`), or run the other one until `ingest spool inspect` shows nothing pending",
+			rec.Pending, was.Machine, s.set.Owner.Machine)
+	case was.Machine != s.set.Owner.Machine:
+		rec.OtherMachine, rec.NewEpoch = was.Machine, true
+		if _, err := s.NewEpoch(0); err != nil {
+			return err
+		}
+		return s.Own()
+	}
+	rec.OtherHost = was.Host
+	return nil
+}
+
+// Own makes the spool the one of Settings.Owner.
+func (s *Spool) Own() error {
+	text, err := json.Marshal(s.set.Owner)
+	if err == nil {
+		err = WriteFile(s.disk, ownerName, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", ownerName, err)
+	}
+	return nil
+}
+
+// readOwner returns whose the spool is, or nothing if it does not say so. A damaged file
+// says nothing.
+func readOwner(d Disk) (was Owner, err error) {
+	text, err := ReadFile(d, ownerName)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnreadable) {
+		return Owner{}, nil
+	}
+	if err != nil {
+		return Owner{}, err
+	}
+	if json.Unmarshal(text, &was) != nil {
+		return Owner{}, nil
+	}
+	return was, nil
+}
