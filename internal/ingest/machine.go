@@ -57,6 +57,9 @@ type machine struct {
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
 	refusals  [feed.Reasons]refusals
+	stopped   uint64  // samples that were not cut when their feed was closed
+	losses    losses  // of a live source
+	rate      float64 // samples a second of all channels together; 0 before a source was opened
 
 	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not
 	answered machinetool.Stats     // of followers that are closed
@@ -200,7 +203,10 @@ func (m *machine) close(gw *gateway.Gateway) {
 func (m *machine) receive(f *feed.Feed) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.feed = f
+	m.feed, m.rate = f, 0
+	for _, c := range f.Layout().Channels() {
+		m.rate += c.Rate
+	}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -208,6 +214,7 @@ func (m *machine) receive(f *feed.Feed) (stop func()) {
 		m.feed = nil
 		s.Senders = 0
 		m.received = m.received.Add(s)
+		m.stopped += newLedger(m.before, m.received, true, m.stopped).Open // its sender sends them again
 	}
 }
 
