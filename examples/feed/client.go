@@ -178,7 +178,7 @@ func (c *Client) listen(conn net.Conn) {
 			fmt.Fprintln(os.Stderr, "feed:", text)
 		}
 		c.mu.Unlock()
-		if word != "ok" {
+		if word == "error" {
 			time.Sleep(500 * time.Millisecond) // before the next connection
 		}
 	}

@@ -125,8 +125,9 @@ class Feed:
                     elif text.startswith("frame "):
                         self.refused = text  # it would be refused again
                     else:
-                        print("feed.py:", text, file=sys.stderr)
-                        time.sleep(0.5)
+                        print("feed.py:", word, text, file=sys.stderr)
+                        if word == "error":
+                            time.sleep(0.5)
                     self.lock.notify_all()
         except OSError:
             pass

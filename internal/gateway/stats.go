@@ -1,5 +1,7 @@
 package gateway
 
+import "github.com/flank-tcm/flank/pkg/window"
+
 // Stats counts what a Gateway did since it was started.
 type Stats struct {
 	Windows   uint64 // cut, those kept before included
@@ -8,6 +10,8 @@ type Stats struct {
 	Pending   uint64 // kept and not yet acknowledged
 	Dropped   uint64 // because the spool was full
 	Damaged   uint64 // lost to damage of the spool's files, which stay next to the others as .bad
+
+	Samples window.Tally // what became of the samples of the source
 
 	SpoolBytes   int64 // that the spool takes on disk
 	DamagedBytes int64 // bytes of the spool's files that belonged to no whole window
@@ -19,7 +23,7 @@ func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
 		Pending: t.Pending, SpoolBytes: t.SpoolBytes, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
-		DamagedBytes: s.DamagedBytes + t.DamagedBytes,
+		DamagedBytes: s.DamagedBytes + t.DamagedBytes, Samples: s.Samples.Add(t.Samples),
 	}
 }
 
@@ -29,5 +33,6 @@ func (g *Gateway) Stats() Stats {
 	return Stats{
 		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
 		Pending: s.Pending, SpoolBytes: s.Bytes, Dropped: s.Dropped, Damaged: s.Quarantined, DamagedBytes: s.DamagedBytes,
+		Samples: g.cut.Tally(),
 	}
 }

@@ -147,6 +147,8 @@ type health struct {
 	Newest   *time.Time `json:"newest,omitempty"` // sensor time at which the newest window ends
 	Senders  *int64     `json:"senders,omitempty"`
 
+	Samples ledger `json:"samples"` // what became of them, see docs/concepts/ledger.md
+
 	SpoolOnly string `json:"spool_only,omitempty"` // nothing is sent, and for how long the spool lasts
 }
 
@@ -173,7 +175,7 @@ func (m *machine) health() health {
 	g, f := m.snapshot()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := health{State: m.state, Restarts: m.restarts, Windows: g.Windows, Pending: g.Pending}
+	h := health{Samples: newLedger(g, f, m.Source.live(), m.stopped), State: m.state, Restarts: m.restarts, Windows: g.Windows, Pending: g.Pending}
 	if m.problem != nil {
 		h.Problem = m.problem.Error()
 	}

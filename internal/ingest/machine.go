@@ -58,6 +58,9 @@ type machine struct {
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
 	refusals  [feed.Reasons]refusals
+	stopped   uint64  // samples that were not cut when their feed was closed
+	losses    losses  // of a live source
+	rate      float64 // samples a second of all channels together; 0 before a source was opened
 
 	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not
 	answered machinetool.Stats     // of followers that are closed
@@ -202,7 +205,13 @@ func (m *machine) close(gw *gateway.Gateway) {
 func (m *machine) receive(at **feed.Feed, f *feed.Feed) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	*at = f
+	samples := at == &m.feed
+	if *at = f; samples {
+		m.rate = 0
+		for _, c := range f.Layout().Channels() {
+			m.rate += c.Rate
+		}
+	}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -210,6 +219,9 @@ func (m *machine) receive(at **feed.Feed, f *feed.Feed) (stop func()) {
 		*at = nil
 		s.Senders = 0
 		m.received = m.received.Add(s)
+		if samples {
+			m.stopped += newLedger(m.before, m.received, true, m.stopped).Open // its sender sends them again
+		}
 	}
 }
 

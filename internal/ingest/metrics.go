@@ -72,6 +72,9 @@ var metrics = []metric.Metric[counts]{
 	}),
 	metric.Counter("tcm_frames_received_total", "Frames taken from live sources.", func(c counts) uint64 { return c.feed.Frames }),
 	metric.Counter("tcm_frames_refused_total", "Frames and messages of live sources that were wrong.", func(c counts) uint64 { return c.feed.AllRefused() }),
+	metric.Counter("tcm_samples_received_total", "Samples of all channels together that came from the source.", func(c counts) uint64 { return c.health.Samples.Received }),
+	metric.Counter("tcm_samples_windowed_total", "Samples that are in windows.", func(c counts) uint64 { return c.health.Samples.InWindows }),
+	metric.Gauge("tcm_samples_open", "Samples that wait for more before windows can be cut.", func(c counts) float64 { return float64(c.health.Samples.Open) }),
 	metric.Gauge("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", func(c counts) float64 { return float64(c.feed.Senders) }),
 	metric.Counter("tcm_mqtt_short_connections_total", "Connections to the MQTT broker that ended within 30 s.", func(c counts) uint64 { return c.feed.Short }),
 	metric.Counter("tcm_context_readings_total", "Times that a machine's control answered which tool is in.", func(c counts) uint64 { return c.control.Readings }),
@@ -83,6 +86,36 @@ var metrics = []metric.Metric[counts]{
 		}
 		return 0
 	}),
+}
+
+// unusedMetrics have the label reason too, see docs/concepts/ledger.md.
+var unusedMetrics = []metric.Metric[unusedCounts]{
+	metric.Counter("tcm_samples_unused_total", "Samples that are in no window, by reason.", func(c unusedCounts) uint64 { return c.samples }),
+	metric.Counter("tcm_frames_unused_total", "Frames and messages that were not taken, by reason.", func(c unusedCounts) uint64 { return c.frames }),
+}
+
+type unusedCounts struct{ samples, frames uint64 }
+
+// unused returns the counts of each machine for each reason that has any.
+func unused(rows iter.Seq2[string, counts]) iter.Seq2[[]string, unusedCounts] {
+	return func(yield func([]string, unusedCounts) bool) {
+		for machine, c := range rows {
+			by := map[string]unusedCounts{}
+			for reason, n := range c.health.Samples.Unused {
+				by[reason] = unusedCounts{samples: n}
+			}
+			for r, n := range c.feed.Refused {
+				if name := feed.Reason(r).String(); n > 0 {
+					by[name] = unusedCounts{by[name].samples, n}
+				}
+			}
+			for reason, n := range by {
+				if !yield([]string{machine, reason}, n) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // NewSend returns the histogram of how long windows take to Kafka.
@@ -104,7 +137,7 @@ func GatewayMetrics(machine string, g *gateway.Gateway, send metric.Histogram, n
 }
 
 func ofGateway(s gateway.Stats, p gateway.Progress, newest time.Time) counts {
-	c := counts{Stats: s, observed: observed{Progress: p}, health: health{State: running}}
+	c := counts{Stats: s, observed: observed{Progress: p}, health: health{State: running, Samples: newLedger(s, feed.Stats{}, false, 0)}}
 	if !newest.IsZero() {
 		c.health.Newest = &newest
 	}
@@ -126,7 +159,7 @@ func (s *Supervisor) collectors() []metric.Collector {
 }
 
 func metricsOf(send metric.Histogram, unlisted int, rows iter.Seq2[string, counts]) []metric.Collector {
-	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
+	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.ByLabels([]string{"machine", "reason"}, unused(rows), unusedMetrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
 		metric.Gauge("tcm_ingest_machines_unlisted", "Machines beyond the 500 that have metrics of their own.", func(n int) float64 { return float64(n) }),
 	})}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/machinetool"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // What is shown goes on from one recording to the next, by machine, and every
@@ -26,8 +27,9 @@ import (
 func TestMetrics(t *testing.T) {
 	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
 	m := s.machines[0]
-	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99, SpoolBytes: 4096})
-	m.received, m.restarts = feed.Stats{Frames: 9, Refused: [feed.Reasons]uint64{feed.Counter: 1}, Short: 3}, 4
+	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1, Samples: window.Tally{Pushed: 25, Windowed: 20, Gaps: 2, Open: 3}}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99, SpoolBytes: 4096})
+	m.Source.Kind = "tcp"
+	m.received, m.restarts = feed.Stats{Frames: 9, Refused: [feed.Reasons]uint64{feed.Counter: 1}, Short: 3, Samples: 30, Unused: [feed.Reasons]uint64{feed.Counter: 5}}, 4
 	m.answered = machinetool.Stats{Readings: 3, Failures: 2, Changes: 1, Stale: true} // stale is of one that runs
 	m.enter("running", nil)
 	m.MiB = 1
@@ -41,7 +43,7 @@ func TestMetrics(t *testing.T) {
 	wants := []string{
 		"windows_cut_total 12", "windows_delivered_total 12", "windows_fetched_total 0", "windows_pending 0", "windows_dropped_total 2", "windows_damaged_total 6", "spool_damaged_bytes_total 99",
 		"source_gaps_total 1", "ingest_up 1", "ingest_restarts_total 4", "newest_window_timestamp_seconds 0", "frames_received_total 9",
-		"frames_refused_total 1", "senders 0", "mqtt_short_connections_total 3",
+		"frames_refused_total 1", "senders 0", "mqtt_short_connections_total 3", "samples_received_total 30", "samples_windowed_total 20", "samples_open 3",
 		"spool_oldest_seconds 0", "spool_bytes 4096", "spool_limit_bytes 1.048576e+06", "spool_writable 1", "ingest_kafka_up 1",
 		"context_readings_total 3", "context_failures_total 2", "context_changes_total 1", "context_stale 0",
 	}
@@ -51,6 +53,11 @@ func TestMetrics(t *testing.T) {
 			if !strings.Contains(got, line) {
 				t.Errorf("no %s in\n%s", line, got)
 			}
+		}
+	}
+	for _, want := range []string{`samples_unused_total{machine="acme/spore/bay2/line1/usk25",reason="gap"} 2`, `frames_unused_total{machine="acme/spore/bay2/line1/usk25",reason="counter"} 1`} {
+		if !strings.Contains(got, "\ntcm_"+want+"\n") {
+			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
 	metrictest.Check(t, "../../docs/reference/metrics.md", s.collectors()...)

@@ -34,6 +34,8 @@ type observed struct {
 
 	spoolOnly bool // nothing is sent
 
+	lost string // why too many samples are in no window; empty if they are not too many
+
 	gateway.Progress
 }
 
@@ -54,6 +56,8 @@ func (o observed) notReady(now time.Time) string {
 		return o.contested.Error()
 	case o.needsBroker && late(o.connected):
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
+	case o.lost != "":
+		return o.lost
 	case o.spoolOnly:
 		return ""
 	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
@@ -90,7 +94,7 @@ func (m *machine) observe() observed {
 	defer m.mu.Unlock()
 	o := observed{
 		state: m.state, problem: m.problem, lookedAt: m.lookedAt, refused: m.refused,
-		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly,
+		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly, lost: m.losses.problem(m.rate),
 	}
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
@@ -134,13 +138,14 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 	stored := m.gw != nil && now.Sub(m.gw.Progress().Stored) < lookEvery
 	running := m.state == running
 	m.mu.Unlock()
+	samples := m.health().Samples
 	var err error
 	if running && !stored {
 		err = try(m.SpoolDir())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lookedAt, m.refused = now, err
+	m.lookedAt, m.refused, m.losses = now, err, m.losses.note(now, samples)
 }
 
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk

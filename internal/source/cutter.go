@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -26,6 +27,9 @@ type Cutter struct {
 	slicer *window.Slicer
 	truths []truthSpan // of blocks that windows are still cut from
 	ended  bool
+
+	mu    sync.Mutex
+	tally window.Tally
 }
 
 // truthSpan is the truth of consecutive samples of the highest rate.
@@ -48,7 +52,11 @@ func NewCutter(src Source, spec window.Spec) (*Cutter, error) {
 // the error of the source. A window is valid until the next call.
 func (c *Cutter) Next(ctx context.Context) (Cut, error) {
 	for {
-		if ev, ok := c.slicer.Next(); ok {
+		ev, ok := c.slicer.Next()
+		c.mu.Lock()
+		c.tally = c.slicer.Tally()
+		c.mu.Unlock()
+		if ok {
 			if ev.Gap != nil {
 				return Cut{Gap: ev.Gap, Truth: NoTruth}, nil
 			}
@@ -75,6 +83,13 @@ func (c *Cutter) Next(ctx context.Context) (Cut, error) {
 		}
 		c.slicer.Push(&b.Block)
 	}
+}
+
+// Tally returns what became of the samples of the source. It is safe for concurrent use.
+func (c *Cutter) Tally() window.Tally {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tally
 }
 
 // truth returns what is known at the last sample of w, and forgets what lies

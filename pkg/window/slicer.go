@@ -61,16 +61,19 @@ type Slicer struct {
 	flush   bool           // the session is over: what is left is a tail
 	pending []signal.Block // blocks of the next session, waiting for the tail
 	window  Window
+	tally   Tally
 }
 
 // stream holds the samples of one rate that no window has used up.
 type stream struct {
 	rate    float64
 	perTick int64 // samples in a tick
+	width   int64 // channels
 	length  int64 // samples in a window
 	clock   clock
 	runs    []run // ascending, with a hole before each but the first
 	spare   run   // an empty run whose memory the next one takes
+	ledger  ledger
 }
 
 // run is consecutive samples without a hole.
@@ -111,6 +114,7 @@ func NewSlicer(layout *signal.Layout, spec Spec) (*Slicer, error) {
 			rate:    g.Rate,
 			perTick: int64(math.Round(g.Rate / base)),
 			length:  int64(spec.Samples(g.Rate)),
+			width:   int64(len(g.Channels)),
 			clock:   clock{rate: g.Rate, limits: layout.Limits()},
 		})
 	}
@@ -163,6 +167,7 @@ func (s *Slicer) Push(b *signal.Block) {
 	if !s.open {
 		s.begin(b)
 	}
+	s.book(b)
 	s.streams[b.Group].add(b)
 }
 
@@ -184,6 +189,7 @@ func (s *Slicer) begin(b *signal.Block) {
 	s.covered = s.next
 	for i := range s.streams {
 		s.streams[i].clock.restart()
+		s.streams[i].ledger = ledger{decided: s.next * s.streams[i].perTick}
 	}
 }
 
@@ -240,6 +246,7 @@ func (s *Slicer) Next() (Event, bool) {
 			return ev, ok
 		}
 		ev, ok = s.tail()
+		s.decide(math.MaxInt64, &s.tally.Tails)
 		s.open, s.flush, s.inGap = false, false, false
 		for i := range s.streams {
 			s.streams[i].drop(math.MaxInt64)
@@ -316,6 +323,7 @@ func (s *Slicer) skip(to int64, reason string, st *stream) {
 		s.gap = Gap{Context: m.ctx, Session: s.session, Reason: reason, Start: m.time, Rate: st.rate}
 	}
 	s.next = max(to, s.next)
+	s.decide(s.next, &s.tally.Gaps)
 }
 
 func (s *Slicer) endGap() Event {
@@ -409,6 +417,7 @@ func (s *Slicer) cut() {
 		}
 	}
 	s.covered = s.next + s.length
+	s.decide(s.covered, &s.tally.Windowed)
 	s.next += s.step
 }
 

@@ -15,6 +15,7 @@ type Reason uint8
 // The reasons. Taken is none.
 const (
 	Taken       Reason = iota
+	Repeat             // its samples came before: nothing is wrong
 	Malformed          // it cannot be read, or does not fit the layout
 	Counter            // its counter and its time do not fit the stream
 	OtherSender        // another sender has the machine
@@ -23,7 +24,7 @@ const (
 	Reasons            // how many there are
 )
 
-var reasonNames = [Reasons]string{"", "malformed", "counter", "other_sender", "stale", "retained"}
+var reasonNames = [Reasons]string{"", "repeat", "malformed", "counter", "other_sender", "stale", "retained"}
 
 // String returns the reason as metrics and answers to senders have it.
 func (r Reason) String() string { return reasonNames[r] }
@@ -37,6 +38,9 @@ const (
 
 	// few is how many frames in a row that do not fit the stream, but fit each other, are a new one.
 	few = 3
+
+	// longGap is after how many seconds without samples a session begins: no gap is longer.
+	longGap = 3600
 )
 
 // checker decides which frames make the stream of a machine. What senders say of counters, times and
@@ -56,7 +60,7 @@ type checker struct {
 	now     func() time.Time
 
 	current   *stream // whose frames are taken; nil before the first frame
-	before    *stream // the session before, or that of the other sender
+	before    *stream // the session before, or what the other sender sends
 	contested time.Time
 	runs      map[int64]int64 // newest run of each session
 
@@ -138,7 +142,7 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	switch {
 	case c.current == nil:
 		return c.begin(a, now), nil
-	case c.fits(c.current, b) && !c.jumps(c.current, b):
+	case c.fits(c.current, b) && c.ahead(c.current, b) <= slack.Seconds():
 		if c.candidate != nil && c.candidate.at[b.Group].seen && c.current.isNew(b) {
 			refused = c.giveUp()
 		}
@@ -190,7 +194,7 @@ func (c *checker) wait(a arrival, now time.Time) (taken []arrival, refused []ref
 			return nil, []refusal{{w, Stale, errors.New("it came again while it waited for the next frames")}}
 		}
 	}
-	if s := c.candidate; s == nil || !c.fits(s, a.block) || !s.isNew(a.block) {
+	if s := c.candidate; s == nil || !c.fits(s, a.block) || !s.isNew(a.block) || c.ahead(s, a.block) > slack.Seconds() {
 		refused = c.giveUp()
 		c.candidate = c.newStream(a)
 	}
@@ -204,7 +208,7 @@ func (c *checker) wait(a arrival, now time.Time) (taken []arrival, refused []ref
 	}
 	s, frames := c.candidate, c.waiting
 	c.candidate, c.waiting = nil, nil
-	if !c.fits(c.current, frames[0].block) {
+	if b := frames[0].block; !c.fits(c.current, b) || c.ahead(c.current, b) > longGap {
 		c.enter(s)
 	}
 	for _, w := range frames {
@@ -278,10 +282,16 @@ func (c *checker) fits(s *stream, b *source.Block) bool {
 	return b.Session == s.session && (!p.seen || b.First == p.end || c.inStep(p, p.fixed, b))
 }
 
-// jumps reports whether a frame leaves out more than slack.
-func (c *checker) jumps(s *stream, b *source.Block) bool {
-	p := &s.at[b.Group]
-	return p.seen && float64(b.First-p.end)/c.rates[b.Group] > slack.Seconds()
+// ahead returns the seconds that a frame leaves out. The first one of a rate is compared with the other rates.
+func (c *checker) ahead(s *stream, b *source.Block) float64 {
+	from, end := float64(b.First)/c.rates[b.Group], 0.0
+	if p := &s.at[b.Group]; p.seen {
+		return from - float64(p.end)/c.rates[b.Group]
+	}
+	for g := range s.at {
+		end = max(end, float64(s.at[g].end)/c.rates[g])
+	}
+	return from - end
 }
 
 func (c *checker) inStep(p *position, r reading, b *source.Block) bool {

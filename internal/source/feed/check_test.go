@@ -113,7 +113,9 @@ func TestCheck(t *testing.T) {
 	}{
 		"one stream":                       {good, "1.0:200", ""},
 		"frames are missing":               {join(good[:40], good[100:]), "1.0:140", ""},
-		"hours are missing":                {join(good, steps(1, 360_000, 360_010, 60*second)), "1.0:220", ""},
+		"hours are missing":                {join(good, steps(1, 360_000, 360_010, 60*second)), "1.0:200 1.1:20", ""},
+		"minutes are missing":              {join(good, steps(1, 3600, 3610, second)), "1.0:220", ""},
+		"the first frame of a rate lies":   {join(good[:1], []said{{1, 1e9, 1, 0, 1, 0}}, good[1:]), "1.0:200", "counter:1"},
 		"all comes again":                  {join(good, good), "1.0:400", ""},
 		"a counter far ahead":              {join(good[:60], []said{{1, 1e11, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},
 		"a counter some seconds ahead":     {join(good[:60], []said{{1, 120 + 200, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},

@@ -62,20 +62,24 @@ type Stats struct {
 	Refused [Reasons]uint64 // frames and messages that were not taken, by reason
 	Senders int64           // connected: clients by TCP, or the MQTT broker
 	Short   uint64          // connections to the MQTT broker that ended before they had lasted, see mqttconn.Lives
+
+	Samples uint64          // in frames that can be read, of all channels together
+	Unused  [Reasons]uint64 // samples of them that the feed kept back, by reason
 }
 
 // Add returns the counts of s and t together, and the senders of t.
 func (s Stats) Add(t Stats) Stats {
-	s.Frames, s.Senders, s.Short = s.Frames+t.Frames, t.Senders, s.Short+t.Short
-	for r, n := range t.Refused {
-		s.Refused[r] += n
+	s.Frames, s.Samples, s.Senders, s.Short = s.Frames+t.Frames, s.Samples+t.Samples, t.Senders, s.Short+t.Short
+	for r := range Reasons {
+		s.Refused[r] += t.Refused[r]
+		s.Unused[r] += t.Unused[r]
 	}
 	return s
 }
 
-// AllRefused returns how many frames were not taken, for any reason.
+// AllRefused returns how many frames were not taken because something is wrong with them.
 func (s Stats) AllRefused() (n uint64) {
-	for _, one := range s.Refused {
+	for _, one := range s.Refused[Malformed:] {
 		n += one
 	}
 	return n
@@ -104,19 +108,20 @@ type Feed struct {
 	overflow bool // frames are acknowledged before they are on disk
 	misdated misdated
 
-	frames  atomic.Uint64
-	refused [Reasons]atomic.Uint64
+	frames, samples atomic.Uint64
+	refused, unused [Reasons]atomic.Uint64
+
 	senders atomic.Int64
 	lives   *mqttconn.Lives // of connections to an MQTT broker; nil for TCP
 }
 
 // arrival is a block on its way to Next. ack is called once its frame is
-// acknowledged, and refuse, if not nil, before that if the frame is refused. They must not block.
+// acknowledged, and answer, if not nil, before that if the frame is not taken. They must not block.
 type arrival struct {
 	block  *source.Block
 	ack    func()
 	peer   string // who sent it
-	refuse func(Reason, error)
+	answer func(Reason, error)
 }
 
 // order numbers the sessions as they come.
@@ -161,12 +166,13 @@ func (f *Feed) Addr() string { return f.addr }
 // Stats returns the counts. It is safe for concurrent use.
 func (f *Feed) Stats() Stats {
 	s := Stats{Frames: f.frames.Load(), Senders: f.senders.Load()}
-	for r := range f.refused {
-		s.Refused[r] = f.refused[r].Load()
+	for r := range Reasons {
+		s.Refused[r], s.Unused[r] = f.refused[r].Load(), f.unused[r].Load()
 	}
 	if f.lives != nil {
 		s.Short = f.lives.Short()
 	}
+	s.Samples = f.samples.Load() // last: it is not less than the others together
 	return s
 }
 
@@ -211,8 +217,9 @@ func (f *Feed) admit(a arrival) {
 	taken, refused := f.check.check(a)
 	for _, r := range refused {
 		f.refuse(r.reason, r.peer, fmt.Errorf("feed: %w", r.err))
-		if r.arrival.refuse != nil {
-			r.arrival.refuse(r.reason, r.err)
+		f.unused[r.reason].Add(uint64(r.values()))
+		if r.answer != nil {
+			r.answer(r.reason, r.err)
 		}
 		r.ack()
 	}
@@ -236,7 +243,7 @@ func (f *Feed) complete(b *source.Block) {
 	b.Session ^= ofTool(b.Context)
 }
 
-// ofTool is by what the sessions of a tool differ from those of another.
+// ofTool is by what the sessions of a tool differ from the sessions of another tool.
 func ofTool(c signal.Context) int64 {
 	if c.Tool == "" {
 		return 0
@@ -277,7 +284,14 @@ func (f *Feed) take(a arrival) bool {
 			// The slicer cannot know: for it the session begins here.
 			f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
 		}
+		if skip > 0 {
+			f.unused[Repeat].Add(uint64(min(skip, int64(b.Len()))) * uint64(len(b.Samples)))
+		}
 		if skip >= int64(b.Len()) {
+			f.refused[Repeat].Add(1)
+			if a.answer != nil {
+				a.answer(Repeat, nil)
+			}
 			if len(f.unacked) == 1 {
 				f.ackOldest(1)
 			}
@@ -341,11 +355,14 @@ func (f *Feed) Acked(session, next int64) {
 // deliver hands a decoded frame to Next. It waits while there are too many, and
 // reports whether the feed is still open.
 func (f *Feed) deliver(a arrival) bool {
+	n := uint64(a.values())
+	f.samples.Add(n)
 	select {
 	case f.in <- a:
 		f.frames.Add(1)
 		return true
 	case <-f.ctx.Done():
+		f.samples.Add(-n)
 		return false
 	}
 }

@@ -31,6 +31,10 @@ type TCP struct {
 // IEEE 802.3 of it, both of 32 bits, little-endian.
 const headerSize = 8
 
+// wantsRepeats in place of the CRC of an empty frame asks to hear of frames that came before. Clients of
+// earlier releases do not know that answer.
+const wantsRepeats = 1
+
 // listener serves one client at a time: samples of one machine have one counter.
 type listener struct {
 	*Feed
@@ -227,6 +231,7 @@ func (s *listener) farewell(c *client, err error) {
 func (s *listener) receive(c *client) error {
 	in := bufio.NewReaderSize(c, 1<<16)
 	var frame []byte
+	repeats := false // the client wants to hear of them
 	for n := 1; ; {
 		if err := c.SetReadDeadline(time.Now().Add(s.cfg.Timeout)); err != nil {
 			return fmt.Errorf("feed: %w", err)
@@ -242,6 +247,7 @@ func (s *listener) receive(c *client) error {
 			return s.refused(c, n, fmt.Errorf("its header says %d bytes: at most %d are taken", size, MaxFrame))
 		}
 		if size == 0 {
+			repeats = repeats || sum == wantsRepeats
 			continue // the client is there
 		}
 		if int(size) > cap(frame) {
@@ -258,10 +264,17 @@ func (s *listener) receive(c *client) error {
 		if err != nil {
 			return s.refused(c, n, err)
 		}
-		id := n
+		id, repeats := n, repeats
 		if !s.deliver(arrival{
 			block: b, peer: c.peer, ack: func() { c.ack(id) },
-			refuse: func(why Reason, err error) { c.say(fmt.Sprintf("refused %d: %v: %v\n", id, why, err)) },
+			answer: func(why Reason, err error) {
+				switch {
+				case why != Repeat:
+					c.say(fmt.Sprintf("refused %d: %v: %v\n", id, why, err))
+				case repeats:
+					c.say(fmt.Sprintf("repeat %d\n", id))
+				}
+			},
 		}) {
 			return nil
 		}

@@ -129,7 +129,7 @@ func TestTCP(t *testing.T) {
 	}
 	f.Acked(1, 80)
 	expect(t, r, "ok 2\n")
-	if want := (Stats{Frames: 5, Senders: 1}); f.Stats() != want {
+	if want := (Stats{Frames: 5, Senders: 1, Samples: 260}); f.Stats() != want {
 		t.Errorf("%+v, want %+v", f.Stats(), want)
 	}
 }

@@ -1,0 +1,57 @@
+package ingest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Each sample that was received is in one entry of the ledger.
+func TestNewLedger(t *testing.T) {
+	g := gateway.Stats{Samples: window.Tally{Pushed: 80, Windowed: 40, Repeated: 3, Late: 4, Gaps: 5, Tails: 6, Open: 22}}
+	f := feed.Stats{Samples: 100, Unused: [feed.Reasons]uint64{feed.Repeat: 1, feed.Counter: 2}}
+	for _, live := range []bool{true, false} {
+		l := newLedger(g, f, live, 7)
+		if l.Received != l.InWindows+l.Open+l.unused(true) || l.Unused["repeat"] != 4 || l.unused(true)-l.unused(false) != 4 {
+			t.Errorf("live %v: %+v", live, l)
+		}
+	}
+}
+
+// A source that loses more than 10 s of samples in a minute is not ready, until that minute is over; repeats
+// do not count as lost.
+func TestLosses(t *testing.T) {
+	const rate = 100
+	now := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	var ls losses
+	step := func(l ledger) string {
+		now = now.Add(time.Second)
+		ls = ls.note(now, l)
+		return ls.problem(rate)
+	}
+	unused := func(counter, repeats uint64) ledger {
+		return ledger{Unused: map[string]uint64{"counter": counter, "repeat": repeats}}
+	}
+	for name, tc := range map[string]struct {
+		l    ledger
+		want bool
+	}{"nothing": {ledger{}, false}, "ten seconds": {unused(10*rate, 0), false}, "repeats": {unused(0, 99*rate), false}, "more": {unused(10*rate+1, 0), true}} {
+		ls = nil
+		step(ledger{})
+		if got := step(tc.l); (got != "") != tc.want || tc.want && !strings.Contains(got, "counter 10 s") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for i := range 120 {
+		if got := step(unused(10*rate+1, 0)); (got != "") != (i < 59) {
+			t.Fatalf("after %d s: %q", i+1, got)
+		}
+	}
+	if len(ls) > 62 {
+		t.Errorf("%d ledgers are kept", len(ls))
+	}
+}
