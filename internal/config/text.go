@@ -2,11 +2,15 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 )
 
 var plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`)
+
+// unprintable is what JSON may hold as it is and YAML may not.
+var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)
 
 // Text returns text as a configuration says it, also within brackets.
 func Text(text string) string {
@@ -21,5 +25,5 @@ func Text(text string) string {
 	if err != nil {
 		panic("config: text as JSON: " + err.Error()) // text always can be
 	}
-	return string(b)
+	return unprintable.ReplaceAllStringFunc(string(b), func(r string) string { return fmt.Sprintf("\\u%04x", []rune(r)[0]) })
 }
