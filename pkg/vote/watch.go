@@ -22,7 +22,7 @@ type Memory map[string]*held
 
 // held is how long a sensor has said the same.
 type held struct {
-	At      []uint32 `json:"at,omitempty"` // bits of the levels where it began to say so: NaN is no number of JSON
+	At      []uint32 `json:"at,omitempty"` // bits of the levels where it began to say so: JSON has no NaN
 	Windows uint8    `json:"windows"`      // in a row that were so, up to stuckWindows
 	Steps   steps    `json:"steps,omitzero"`
 }
