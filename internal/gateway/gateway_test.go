@@ -230,7 +230,8 @@ func TestReplay(t *testing.T) {
 		}
 	})
 	got := g.Stats()
-	if want := (Stats{Windows: 300, Gaps: 1, Delivered: 300, SpoolBytes: got.SpoolBytes}); got != want || got.SpoolBytes == 0 {
+	samples := window.Tally{Pushed: 601, Windowed: 600, Tails: 1}
+	if want := (Stats{Windows: 300, Gaps: 1, Delivered: 300, Samples: samples, SpoolBytes: got.SpoolBytes}); got != want || got.SpoolBytes == 0 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if len(seqs) != 300 || !slices.IsSorted(seqs) || gaps != 1 {

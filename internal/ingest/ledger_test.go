@@ -46,8 +46,10 @@ func TestLosses(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	ls = nil
+	step(ledger{})
 	for i := range 120 {
-		if got := step(unused(10*rate+1, 0)); (got != "") != (i < 59) {
+		if got := step(unused(10*rate+1, 0)); (got != "") != (i < 60) {
 			t.Fatalf("after %d s: %q", i+1, got)
 		}
 	}
