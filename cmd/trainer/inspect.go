@@ -55,7 +55,8 @@ func (f *inspectCommand) Run(out cli.Output) error {
 	}
 	fmt.Fprintln(out.Stdout)
 	if g := m.Classifier.Guard(); g != nil {
-		fmt.Fprintf(out.Stdout, "guard       %d experts bound the network to %.3g log odds around their vote, of the sensors %s\n", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()))
+		fmt.Fprintf(out.Stdout, "guard       %d experts bound the network to %.3g log odds around their vote, of the sensors %s; %s\n", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()),
+			map[bool]string{true: "steps of their gains are taken out", false: "steps of their gains are not looked for"}[g.LooksForSteps()])
 	} else {
 		fmt.Fprintln(out.Stdout, "guard       none: one sensor that reads wrong can turn the verdict")
 	}

@@ -97,11 +97,13 @@ func (s *set) robust(ctx context.Context, guard classify.Guard, prefix string) (
 // robustTable compares without a guard and as by default. README.md has the one of the turning tools.
 func robustTable(of string, off, vote *card.Robustness) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| one sensor of %s | G-mean, worst and mean | alarms missed | with a guard | alarms missed |\n|---|---:|---:|---:|---:|\n", of)
-	fmt.Fprintf(&b, "| as it should be | %s | %d of %d | %s | %d of %d |\n", card.Figure(off.Clean.GMean), off.Clean.Missed, off.Worn, card.Figure(vote.Clean.GMean), vote.Clean.Missed, vote.Worn)
+	fmt.Fprintf(&b, "| one sensor of %s | G-mean, worst and mean | alarms missed | late | with a guard | alarms missed | late |\n|---|---:|---:|---:|---:|---:|---:|\n", of)
+	fmt.Fprintf(&b, "| as it should be | %s | %d of %d | %d | %s | %d of %d | %d |\n",
+		card.Figure(off.Clean.GMean), off.Clean.Missed, off.Worn, off.Clean.Late, card.Figure(vote.Clean.GMean), vote.Clean.Missed, vote.Worn, vote.Clean.Late)
 	for i, k := range off.Kinds {
 		g := vote.Kinds[i]
-		fmt.Fprintf(&b, "| %s | %s, %s | %d of %d | %s, %s | %d of %d |\n", k.Kind, card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, card.Figure(g.Worst), card.Figure(g.Mean), g.Missed, g.Of)
+		fmt.Fprintf(&b, "| %s | %s, %s | %d of %d | %d | %s, %s | %d of %d | %d |\n",
+			k.Kind, card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, k.Late, card.Figure(g.Worst), card.Figure(g.Mean), g.Missed, g.Of, g.Late)
 	}
 	return b.String()
 }

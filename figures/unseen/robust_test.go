@@ -16,7 +16,7 @@ func TestRobustPage(t *testing.T) {
 	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15}}, nil
 	all := [3]*card.Robustness{off, &vote, &vote}
 	for text, wants := range map[string][]string{
-		robustTable("the turning tools", off, &vote):                                       {"| as it should be | 0.980 | 0 of 5 | 0.980 | 0 of 5 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0.970, 0.980 | 0 of 15 |\n"},
+		robustTable("the turning tools", off, &vote):                                       {"| as it should be | 0.980 | 0 of 5 | 0 | 0.980 | 0 of 5 | 0 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0 | 0.970, 0.980 | 0 of 15 | 0 |\n"},
 		robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}): {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n", "## Drills\n\n5 of 9 tools get worn. No model here has a guard"},
 	} {
 		for _, want := range wants {

@@ -346,6 +346,9 @@ func (r *Robustness) Words() string {
 		return "no single sensor counts, so that none was made to read wrong"
 	}
 	var b strings.Builder
+	if r.Unguarded != "" {
+		fmt.Fprintf(&b, "The networks that judge here have no guard (%s), so this is without one.\n", r.Unguarded)
+	}
 	fmt.Fprintf(&b, "If a sensor reads wrong, on %d tools of which %d get worn. Without a fault: G-mean %s, %d missed, %d late, %d false. Counts below come on top:", r.Tools, r.Worn, Figure(r.Clean.GMean), r.Clean.Missed, r.Clean.Late, r.Clean.False)
 	fmt.Fprintf(&b, "\n%-36s %7s %7s %12s %6s %6s   %s", "", "worst", "mean", "missed", "late", "false", "worst if")
 	for _, k := range r.Kinds {
@@ -408,6 +411,9 @@ func (r *Report) robustness(p *page) {
 	p.text("Without any fault the G-mean is %s. Of %s, %d %s missed and %d late, and there %s %s. "+
 		"The counts below come on top of these. An alarm is late if it comes more than %d windows after the one without the fault, or past %.0f %% of the limit.",
 		Figure(b.Clean.GMean), count(b.Worn, "alarm of a worn tool", "alarms of worn tools"), b.Clean.Missed, isAre(b.Clean.Missed), b.Clean.Late, isAre(b.Clean.False), count(b.Clean.False, "false alarm", "false alarms"), b.clean.N, 100*TooLate)
+	if b.Unguarded != "" {
+		p.note("the networks that judge here have no guard (" + b.Unguarded + "), so this is without one")
+	}
 	t := p.table("the sensor", "trials", "worst G-mean", "mean G-mean", "missed", "late", "false", "worst if")
 	for _, k := range b.Kinds {
 		t.row(k.Kind, fmt.Sprint(k.Trials), Figure(k.Worst), Figure(k.Mean), fmt.Sprintf("%d of %d", k.Missed, k.Of), fmt.Sprint(k.Late), fmt.Sprint(k.False), k.WorstIf)

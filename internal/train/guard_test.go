@@ -283,7 +283,7 @@ func TestGuardOfThreeWornTools(t *testing.T) {
 	if err != nil || m.Classifier.Guard() == nil {
 		t.Fatal(err)
 	}
-	if r.Robustness.Guarded || !strings.Contains(r.Robustness.Unguarded, "it takes 3") {
+	if r.Robustness.Guarded || !strings.Contains(r.Robustness.Unguarded, "it takes 3") || !strings.HasPrefix(r.Robustness.Words(), "The networks that judge here have no guard (") {
 		t.Errorf("guarded %t, %q", r.Robustness.Guarded, r.Robustness.Unguarded)
 	}
 	if text := r.Summary(); !strings.Contains(text, "have no guard to bound what one sensor can do: 2 of the tools have worn windows with a label, and it takes 3; ") {

@@ -135,6 +135,11 @@ func (g *Guard) Sensors() []string {
 	return names
 }
 
+// LooksForSteps reports whether steps of the gain of some sensor are taken out.
+func (g *Guard) LooksForSteps() bool {
+	return slices.ContainsFunc(g.sensors, func(s sensor) bool { return len(s.sizes) > 0 })
+}
+
 // Cut returns the log odds from which on the vote is for worn.
 func (g *Guard) Cut() float64 { return g.cut }
 
