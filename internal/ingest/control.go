@@ -173,12 +173,6 @@ func (m *machine) controlStats() machinetool.Stats {
 // refusalsEvery is how often the log has the refused frames of a machine, for each reason.
 const refusalsEvery = time.Minute
 
-// refusals are the refused frames of one reason that the log does not have yet.
-type refusals struct {
-	said   time.Time
-	frames uint64
-}
-
 // notice logs what a person should know of. Refused frames come as often as senders like: the log has the
 // first of a minute, with how many came since the one before.
 func (m *machine) notice(n feed.Notice) {
@@ -188,15 +182,11 @@ func (m *machine) notice(n feed.Notice) {
 	}
 	if n.Reason != feed.Taken {
 		m.mu.Lock()
-		r := &m.refusals[n.Reason]
-		r.frames++
-		frames, now := r.frames, time.Now()
-		if !r.said.IsZero() && now.Sub(r.said) < refusalsEvery {
-			m.mu.Unlock()
+		frames, say := m.refusals[n.Reason].Note(time.Now(), refusalsEvery)
+		m.mu.Unlock()
+		if !say {
 			return
 		}
-		*r = refusals{said: now}
-		m.mu.Unlock()
 		line = line.Stringer("reason", n.Reason).Uint64("frames", frames)
 	}
 	line.Err(n.Err).Str("peer", n.Peer).Msg(n.Text)

@@ -160,10 +160,8 @@ func (m *machine) snapshot() (g gateway.Stats, f feed.Stats) {
 		g = m.before.Add(m.gw.Stats())
 	}
 	f = m.received
-	for _, one := range []*feed.Feed{m.tools, m.feed} {
-		if one != nil {
-			f = f.Add(one.Stats())
-		}
+	for _, one := range m.feeds() {
+		f = f.Add(one.Stats())
 	}
 	if m.feed == nil {
 		f.Senders = 0

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ type machine struct {
 	connected time.Time     // when a sender was last connected, or looking began
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
-	refusals  [feed.Reasons]refusals
+	refusals  [feed.Reasons]feed.Seldom
 	stopped   uint64  // samples that were not cut when their feed was closed
 	losses    losses  // of a live source
 	rate      float64 // samples a second of all channels together; 0 before a source was opened
@@ -223,6 +224,11 @@ func (m *machine) receive(at **feed.Feed, f *feed.Feed) (stop func()) {
 			m.stopped += newLedger(m.before, m.received, true, m.stopped).Open // its sender sends them again
 		}
 	}
+}
+
+// feeds returns the feeds that are open, the one of samples last. The caller holds m.mu.
+func (m *machine) feeds() []*feed.Feed {
+	return slices.DeleteFunc([]*feed.Feed{m.tools, m.feed}, func(f *feed.Feed) bool { return f == nil })
 }
 
 func (m *machine) enter(state string, problem error) {

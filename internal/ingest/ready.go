@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/gateway"
-	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
 const (
@@ -99,10 +98,8 @@ func (m *machine) observe() observed {
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
 	}
-	for _, f := range []*feed.Feed{m.feed, m.tools} {
-		if f != nil {
-			o.contested = cmp.Or(o.contested, f.Err())
-		}
+	for _, f := range m.feeds() {
+		o.contested = cmp.Or(f.Err(), o.contested) // of samples rather than of tools
 	}
 	return o
 }

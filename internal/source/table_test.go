@@ -215,14 +215,8 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",
 		"empty lines":                       "\n\nax,ay\n\n1,2\n\n3,\n\n",
 	} {
-		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 1, "ax", "ay"), signal.Recording{}, Options{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		b, err := c.Next(t.Context())
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		c, b := firstBlock(t, name, text, layout(t, 1, "ax", "ay"), signal.Recording{}, Options{})
+		if b == nil {
 			continue
 		}
 		if got := fmt.Sprint(b.Samples, b.Truth, c.Stats().Rows, c.Stats().Missing); got != "[[1 3] [2 NaN]] [] 2 1" {
@@ -232,6 +226,22 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 			t.Errorf("%s: after the last block %v, want io.EOF", name, err)
 		}
 	}
+}
+
+// firstBlock opens a table and returns it with its first block, which is nil after an error.
+func firstBlock(t *testing.T, name, text string, l *signal.Layout, rec signal.Recording, opt Options) (*Table, *Block) {
+	t.Helper()
+	c, err := newText(strings.NewReader(text), "f.csv", l, rec, opt)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return nil, nil
+	}
+	b, err := c.Next(t.Context())
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return nil, nil
+	}
+	return c, b
 }
 
 // TestTableNotes reads tables with what loggers and spreadsheets leave behind. Rows are
@@ -268,14 +278,8 @@ func TestTableNotes(t *testing.T) {
 		if tc.want == "" {
 			names, tc.want = []string{"ax m/s²"}, "[1.5 2]"
 		}
-		c, err := newText(strings.NewReader(tc.text), "f.csv", layout(t, rate, names...), tc.rec, Options{Warn: func(s string) { notes = append(notes, s) }})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		b, err := c.Next(t.Context())
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		c, b := firstBlock(t, name, tc.text, layout(t, rate, names...), tc.rec, Options{Warn: func(s string) { notes = append(notes, s) }})
+		if b == nil {
 			continue
 		}
 		if got := fmt.Sprint(b.Samples[0]); got != tc.want {
@@ -349,14 +353,8 @@ func TestTableDialects(t *testing.T) {
 		},
 		"calibration": {"x,y\n1,12\n2.5,\n", signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "x", Gain: 1, Offset: 0.5}, "ay": {From: "y", Gain: 0.25, Offset: -1}}}},
 	} {
-		c, err := newText(strings.NewReader(tc.text), "f.csv", layout(t, 1, "ax", "ay"), tc.rec, Options{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		b, err := c.Next(t.Context())
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		c, b := firstBlock(t, name, tc.text, layout(t, 1, "ax", "ay"), tc.rec, Options{})
+		if b == nil {
 			continue
 		}
 		if got := fmt.Sprint(b.Samples, c.Stats().Rows, c.Stats().Missing); got != "[[1.5 3] [2 NaN]] 2 1" {

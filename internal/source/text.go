@@ -345,7 +345,7 @@ func (c *cellReader) moment(col int) (moment, error) {
 	return m, nil
 }
 
-// isMissing reports whether a cell says that there is no value.
+// isMissing reports whether a cell says that its value is missing.
 func isMissing(cell string) bool {
 	if cell == "" {
 		return true

@@ -140,15 +140,7 @@ func (t *Table) still(lives []life, logs []int) float64 {
 	least := math.Inf(1)
 	for _, l := range lives {
 		for n := stuckWindows; n <= len(l.rows); n++ {
-			most, first := 0.0, t.X.Row(l.rows[n-stuckWindows])
-			for _, i := range l.rows[n-stuckWindows+1 : n] {
-				for _, j := range logs {
-					if d := math.Abs(math.Expm1(float64(t.X.Row(i)[j] - first[j]))); d > most { // NaN is not
-						most = d
-					}
-				}
-			}
-			if most > 0 {
+			if most := t.moved(l.rows[n-stuckWindows:n], logs); most > 0 {
 				least = min(least, most)
 			}
 		}
@@ -157,4 +149,18 @@ func (t *Table) still(lives []life, logs []int) float64 {
 		return 0
 	}
 	return min(stillShare*least, mostStill)
+}
+
+// moved returns by what share of themselves levels are away, in some rows, from where they are in the first: that of the one
+// that is furthest, given columns that are logarithms of them. A missing one is not.
+func (t *Table) moved(rows, logs []int) (most float64) {
+	first := t.X.Row(rows[0])
+	for _, i := range rows[1:] {
+		for _, j := range logs {
+			if d := math.Abs(math.Expm1(float64(t.X.Row(i)[j] - first[j]))); d > most { // NaN is not
+				most = d
+			}
+		}
+	}
+	return most
 }

@@ -62,24 +62,35 @@ const (
 	noticeEvery = time.Hour
 )
 
-// misdated counts frames whose time is implausible. Its zero value is ready; it is not safe for concurrent use.
-type misdated struct {
+// Seldom counts what happens as often as senders like, for a log that says it at most once in a while. Its zero value is
+// ready; it is not safe for concurrent use.
+type Seldom struct {
 	said  time.Time
-	count int // of frames since then
+	count uint64 // since then
 }
 
-// check returns what is to be said of the time of a frame, nil mostly.
-func (m *misdated) check(at, now time.Time) error {
+// Note counts one more. It reports whether that is to be said now, as the first since so long ago, and how many it stands for.
+func (s *Seldom) Note(now time.Time, every time.Duration) (count uint64, say bool) {
+	s.count++
+	if !s.said.IsZero() && now.Sub(s.said).Abs() < every {
+		return 0, false
+	}
+	count = s.count
+	*s = Seldom{said: now}
+	return count, true
+}
+
+// checkDate returns what is to be said of the time of a frame, nil mostly. Misdated counts the frames whose time is implausible.
+func checkDate(misdated *Seldom, at, now time.Time) error {
 	ahead := at.Sub(now)
 	if ahead <= maxAhead && -ahead <= maxBehind {
 		return nil
 	}
-	m.count++
-	if !m.said.IsZero() && now.Sub(m.said).Abs() < noticeEvery {
+	n, say := misdated.Note(now, noticeEvery)
+	if !say {
 		return nil
 	}
-	n, side := m.count, "ahead of"
-	m.said, m.count = now, 0
+	side := "ahead of"
 	if ahead < 0 {
 		side, ahead = "behind", -ahead
 	}

@@ -58,7 +58,7 @@ func TestFrameOfAnotherUnit(t *testing.T) {
 // Times far from the host's clock, on both sides, cause a warning once in an hour, with the count of frames.
 func TestMisdated(t *testing.T) {
 	now := time.Date(2026, 11, 27, 20, 50, 0, 0, time.UTC)
-	var m misdated
+	var m Seldom
 	for _, c := range []struct {
 		at    time.Time
 		after time.Duration // since the step before
@@ -71,7 +71,7 @@ func TestMisdated(t *testing.T) {
 		{now.AddDate(-1, 0, 0), 2 * time.Hour, "behind this computer's clock (1 such frames"},
 	} {
 		now = now.Add(c.after)
-		err := m.check(c.at, now)
+		err := checkDate(&m, c.at, now)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v at %v: %v, want %q", c.at, now, err, c.want)
 		}

@@ -104,9 +104,9 @@ type Feed struct {
 	next     int64
 	sessions []order // of unacked frames, and the latest
 	unacked  []frame
-	began    bool // a frame has come
-	overflow bool // frames are acknowledged before they are on disk
-	misdated misdated
+	began    bool   // a frame has come
+	overflow bool   // frames are acknowledged before they are on disk
+	misdated Seldom // frames
 
 	frames, samples atomic.Uint64
 	refused, unused [Reasons]atomic.Uint64
@@ -232,7 +232,7 @@ func (f *Feed) admit(a arrival) {
 // is a new one of the same name.
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
-	if err := f.misdated.check(b.Time, f.dec.now()); err != nil {
+	if err := checkDate(&f.misdated, b.Time, f.dec.now()); err != nil {
 		f.notify(Notice{Text: "the time of a frame is implausible", Err: err})
 	}
 	if s := f.cfg.Setting; s != nil {
