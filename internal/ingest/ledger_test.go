@@ -1,9 +1,13 @@
 package ingest
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source/feed"
@@ -16,7 +20,7 @@ func TestNewLedger(t *testing.T) {
 	f := feed.Stats{Samples: 100, Unused: [feed.Reasons]uint64{feed.Repeat: 1, feed.Counter: 2}}
 	for _, live := range []bool{true, false} {
 		l := newLedger(g, f, live, 7)
-		if l.Received != l.InWindows+l.Open+l.unused(true) || l.Unused["repeat"] != 4 || l.unused(true)-l.unused(false) != 4 {
+		if l.Received != l.InWindows+l.Open+l.unused(true) || l.Unused["repeat"] != 4 || l.Unused["stopped"] != 7 || l.unused(true)-l.unused(false) != 4 {
 			t.Errorf("live %v: %+v", live, l)
 		}
 	}
@@ -55,5 +59,21 @@ func TestLosses(t *testing.T) {
 	}
 	if len(ls) > 62 {
 		t.Errorf("%d ledgers are kept", len(ls))
+	}
+}
+
+// The log has the first refused frame of each reason in a minute, and every other notice.
+func TestRefusalsAreLoggedSeldom(t *testing.T) {
+	var log bytes.Buffer
+	m := &machine{log: zerolog.New(&log)}
+	for range 5 {
+		m.notice(feed.Notice{Text: "not taken", Reason: feed.Counter, Err: errors.New("a counter that jumps")})
+	}
+	m.notice(feed.Notice{Text: "not taken", Reason: feed.OtherSender, Err: errors.New("another sender")})
+	for range 2 {
+		m.notice(feed.Notice{Text: "a sender is connected"})
+	}
+	if n := strings.Count(log.String(), "\n"); n != 4 || strings.Count(log.String(), `"frames":1`) != 2 {
+		t.Errorf("%d lines:\n%s", n, &log)
 	}
 }

@@ -151,8 +151,8 @@ func (t *Table) still(lives []life, logs []int) float64 {
 	return min(stillShare*least, mostStill)
 }
 
-// moved returns by what share of themselves levels are away, in some rows, from where they are in the first: that of the one
-// that is furthest, given columns that are logarithms of them. A missing one is not.
+// moved returns the largest share of itself by which a level differs, in some rows, from the first of them, given columns that
+// are logarithms of levels. Missing ones do not count.
 func (t *Table) moved(rows, logs []int) (most float64) {
 	first := t.X.Row(rows[0])
 	for _, i := range rows[1:] {
