@@ -411,9 +411,10 @@ peers/.venv/ready: peers/requirements.lock
 peers-metrics: peers/.venv/ready ## metrics, computed by scikit-learn
 	peers/.venv/bin/python peers/metrics.py pkg/score/testdata/scikit-learn.json
 
-# Logistic regression, random forest and extra trees by scikit-learn, computed again.
-peers-baseline: peers/.venv/ready ## logistic regression and forests, fitted by scikit-learn
+# Logistic regression, random forest, extra trees and a guard by scikit-learn, computed again.
+peers-baseline: peers/.venv/ready ## logistic regression, forests and guard, fitted by scikit-learn
 	peers/.venv/bin/python peers/baseline.py internal/baseline/testdata/scikit-learn.json
+	peers/.venv/bin/python peers/vote.py pkg/vote/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
 peers/study/.venv/ready: peers/study/requirements.lock

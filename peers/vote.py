@@ -4,9 +4,9 @@
     python peers/vote.py pkg/vote/testdata/scikit-learn.json --write
 
 The file holds a table, made from a fixed seed, and what a guard of it is: the sensors
-that are kept and merged, the coefficients of each expert, its log odds of each row,
-the votes and their cut. A test of pkg/vote holds the Go code to it. Comparing computes
-the values again.
+that are kept and merged and, from classes alone and from wear, the coefficients of each
+expert, its log odds of each row, the votes and their cut. A test of pkg/vote holds the
+Go code to it. Comparing computes the values again.
 """
 
 import json
@@ -30,12 +30,14 @@ SENSORS = [
 ]
 TOOLS = [("w0", 40), ("h0", 25), ("w1", 35), ("w2", 45), ("h1", 30), ("w3", 38)]
 CLIP, INPUT, SURE = 6, 5, 2e-3
+LEVELS = [2 / 3, 5 / 6, 7 / 6, 4 / 3]  # of wear, besides the limit
+FREE = 1e4  # a column of this size has a coefficient that is hardly penalised
 
 
 def table():
-    """Rows relative to their tool's beginning, classes and tools."""
+    """Rows relative to their tool's beginning, wear in limits and tools."""
     rng = numpy.random.default_rng(7)
-    rows, classes, tools = [], [], []
+    rows, worn, tools = [], [], []
     for tool, n in TOOLS:
         wear = numpy.linspace(0, 1.3 if tool[0] == "w" else 0.8, n)
         out = []
@@ -46,11 +48,11 @@ def table():
             level = change * own * wear + sd * noise[name]
             out += [level, level + 0.01 * rng.normal(size=n), level + 0.05 * rng.normal(size=n), rng.normal(size=n) + (0.5 if name == "A" else 0) * wear]
         rows.append(numpy.array(out).T)
-        classes += list((wear > 1).astype(int))
+        worn += list(wear)
         tools += [tool] * n
     x = numpy.round(numpy.vstack(rows), 3)
     x[5, 0] = x[70, 4] = x[71, 4] = numpy.nan
-    return x, numpy.array(classes), numpy.array(tools)
+    return x, numpy.round(worn, 6), numpy.array(tools)
 
 
 def columns(name):
@@ -104,15 +106,19 @@ def inputs(x, w, groups, pairs):
     return out
 
 
-def fit(value, weight, square, y, train):
-    """Bias and coefficients of the clipped standardised values, and the log odds of all rows."""
+def fit(value, weight, square, sides, train):
+    """Bias and coefficients of the clipped standardised values, and the log odds of all rows, from sides of one level or more."""
     m, s = numpy.nanmean(value[train], 0), numpy.nanstd(value[train], 0)
     scale = weight * (48 / square) ** 0.5
     z = numpy.nan_to_num(numpy.clip((value - m) / s, -INPUT, INPUT) * scale)
-    l = LogisticRegression(C=0.1, tol=1e-10, solver="newton-cholesky", max_iter=1000).fit(z[train], y[train])
-    odds = numpy.clip(z @ l.coef_[0] + l.intercept_[0], -CLIP, CLIP)
+    sides = [y for y in sides if 0 < y[train].sum() < train.sum()]
+    stacked = numpy.vstack([numpy.hstack([z[train], FREE * (numpy.arange(len(sides)) == k) * numpy.ones((train.sum(), 1))]) for k in range(len(sides))])
+    l = LogisticRegression(C=0.1 / len(sides), tol=1e-12, solver="newton-cholesky", max_iter=1000, fit_intercept=False)
+    l.fit(stacked, numpy.concatenate([y[train] for y in sides]))
+    slope, bias = l.coef_[0][: z.shape[1]], l.coef_[0][z.shape[1]] * FREE
+    odds = numpy.clip(z @ slope + bias, -CLIP, CLIP)
     odds[numpy.isnan(value).all(1)] = numpy.nan
-    return l.intercept_[0], l.coef_[0] * scale, odds
+    return bias, slope * scale, odds
 
 
 def smoothed_cut(v, y):
@@ -127,40 +133,53 @@ def smoothed_cut(v, y):
     return (t[g.argmax()] + numpy.log(y.sum() / (y == 0).sum())) / 2
 
 
-def reference():
-    x, y, tools = table()
-    w = numpy.array([v for s in SENSORS for v in s[4]])
-    square = (w**2).sum()
-    kept, groups, pairs = groups_of(x, tools, w)
-    experts = inputs(x, w, groups, pairs)
+def guard(experts, square, sides, tools):
+    """What a guard computes whose experts learn from sides, the class first."""
+    y = sides[0]
     every = numpy.ones(len(y), bool)
-    fits = [fit(v, k, square, y, every) for v, k in experts]
+    fits = [fit(v, k, square, sides, every) for v, k in experts]
     worn, healthy = [t for t, _ in TOOLS if t[0] == "w"], [t for t, _ in TOOLS if t[0] == "h"]
     votes, classes, mean = [], [], numpy.zeros(len(y))
     for deal in range(3):
         for k, t in enumerate(worn):
             held = [t] + [u for n, u in enumerate(healthy) if (n + deal) % len(worn) == k]
             test = numpy.isin(tools, held)
-            odds = [fit(v, s, square, y, ~test)[2] for v, s in experts]
+            odds = [fit(v, s, square, sides, ~test)[2] for v, s in experts]
             votes.append(numpy.nanmedian(odds, 0)[test])
             mean[test] += votes[-1] / 3
             classes.append(y[test])
-    nullable = lambda a: [None if numpy.isnan(v) else round(float(v), 9) for v in a]
     return {
-        "origin": f"peers/vote.py, scikit-learn {sklearn.__version__}, numpy {numpy.__version__}",
-        "rows": nullable(x.ravel()),
-        "classes": y.tolist(),
-        "tools": tools.tolist(),
-        "sensors": [{"name": n, "unit": u, "weights": k} for n, u, _, _, k in SENSORS],
-        "kept": kept,
-        "groups": groups,
-        "pairs": pairs,
         "bias": [round(float(f[0]), 9) for f in fits],
         "weights": [[round(float(v), 9) for v in f[1]] for f in fits],
         "odds": [nullable(f[2]) for f in fits],
         "votes": nullable(numpy.nanmedian([f[2] for f in fits], 0)),
         "held": nullable(mean),
         "cut": round(float(smoothed_cut(numpy.concatenate(votes), numpy.concatenate(classes))), 6),
+    }
+
+
+def nullable(a):
+    return [None if numpy.isnan(v) else round(float(v), 9) for v in a]
+
+
+def reference():
+    x, wear, tools = table()
+    w = numpy.array([v for s in SENSORS for v in s[4]])
+    square = (w**2).sum()
+    kept, groups, pairs = groups_of(x, tools, w)
+    experts = inputs(x, w, groups, pairs)
+    sides = [(wear >= level).astype(int) for level in [1, *LEVELS]]
+    return {
+        "origin": f"peers/vote.py, scikit-learn {sklearn.__version__}, numpy {numpy.__version__}",
+        "rows": nullable(x.ravel()),
+        "wear": nullable(wear),
+        "tools": tools.tolist(),
+        "sensors": [{"name": n, "unit": u, "weights": k} for n, u, _, _, k in SENSORS],
+        "kept": kept,
+        "groups": groups,
+        "pairs": pairs,
+        "by_class": guard(experts, square, sides[:1], tools),
+        "by_wear": guard(experts, square, sides, tools),
     }
 
 

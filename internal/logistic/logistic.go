@@ -86,17 +86,38 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error)
 	if err := Check(x, y); err != nil {
 		return nil, fmt.Errorf("logistic: %w", err)
 	}
-	l := newLoss(x, y, s)
-	theta := make([]float64, x.Cols+1) // the bias is last
+	return newLoss(x, 1, y, s).least(ctx, s.Start)
+}
+
+// FitLevels returns the logistic regression of the first of some levels of what grows with the rows, as Fit does, with weights that serve
+// all of them: each level k has a bias b_k of its own, and what is minimised is
+//
+//	½·|w|² + C·Σ_i Σ_k ln(1 + exp(−(2y_ik−1)·(b_k + w·x_i))),
+//
+// with y_ik, at side[i·levels+k], 1 where row i is at level k or above it, otherwise 0. At each level there are rows of both, and
+// values are finite; it does not check either. It returns the error of ctx.
+//
+// Source: J. Rennie and N. Srebro, "Loss Functions for Preference Levels", IJCAI workshop on preference handling, 2005, §4.2 (all
+// thresholds).
+func FitLevels(ctx context.Context, x dbn.Matrix, side []int, levels int, s Settings) (*Model, error) {
+	return newLoss(x, levels, side, s).least(ctx, s.Start)
+}
+
+// least returns the regression of the least loss, whose bias is the first level's.
+func (l *loss) least(ctx context.Context, start *Model) (*Model, error) {
+	p := l.x.Cols
+	theta := make([]float64, p+l.levels) // the biases are last
 	now, next := l.newPlace(), l.newPlace()
-	if s.Start != nil {
-		copy(theta, s.Start.Weights)
-		theta[x.Cols] = s.Start.Bias
+	if start != nil {
+		copy(theta, start.Weights)
+		for k := range l.levels {
+			theta[p+k] = start.Bias
+		}
 		l.times(now.margin, theta)
 	}
 	l.measure(now, theta)
 	gradient, step, there := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
-	along := make([]float64, x.Rows)
+	along := l.newPlace().margin
 	first := 0.0
 	for n := range newtonSteps {
 		if err := ctx.Err(); err != nil {
@@ -130,7 +151,6 @@ func Fit(ctx context.Context, x dbn.Matrix, y []int, s Settings) (*Model, error)
 		}
 		theta, there, now, next = there, theta, next, now
 	}
-	p := x.Cols
 	return &Model{Bias: theta[p], Weights: theta[:p:p]}, nil
 }
 
@@ -142,32 +162,32 @@ func (m *Model) Probability(row []float32) float64 {
 // loss is what is minimised.
 type loss struct {
 	x         dbn.Matrix
-	y         []int
+	levels    int
+	y         []int      // by row and level, row by row
 	weight    [2]float64 // C·s by class
-	curvature []float64  // by row, where slope was called last
+	curvature []float64  // by row and level, where slope was called last
 }
 
-// place is a choice of bias and weights.
+// place is a choice of biases and weights.
 type place struct {
 	loss   float64
-	margin []float64 // by row: b + w·x
-	small  []float64 // by row: e^(−|margin|)
+	margin []float64 // by row and level: b + w·x
+	small  []float64 // by row and level: e^(−|margin|)
 }
 
-func newLoss(x dbn.Matrix, y []int, s Settings) *loss {
-	l := &loss{x: x, y: y, curvature: make([]float64, x.Rows)}
-	n := counts(y)
+func newLoss(x dbn.Matrix, levels int, y []int, s Settings) *loss {
+	l := &loss{x: x, levels: levels, y: y, curvature: make([]float64, len(y))}
 	for class := range l.weight {
 		l.weight[class] = cmp.Or(s.C, 1)
 		if s.Balanced {
-			l.weight[class] *= float64(len(y)) / (2 * float64(n[class]))
+			l.weight[class] *= float64(len(y)) / (2 * float64(counts(y)[class]))
 		}
 	}
 	return l
 }
 
 func (l *loss) newPlace() *place {
-	return &place{margin: make([]float64, l.x.Rows), small: make([]float64, l.x.Rows)}
+	return &place{margin: make([]float64, len(l.y)), small: make([]float64, len(l.y))}
 }
 
 // measure fills in what follows from the margins of p, where bias and weights are theta. A row has the loss
@@ -192,30 +212,42 @@ func (l *loss) measure(p *place, theta []float64) {
 	}
 }
 
-// slope stores the gradient at p, where bias and weights are theta, and the curvatures of the rows.
+// slope stores the gradient at p, where biases and weights are theta, and the curvatures of the rows.
 func (l *loss) slope(gradient, theta []float64, p *place) {
 	cols := l.x.Cols
 	copy(gradient, theta[:cols])
-	gradient[cols] = 0
-	for i, e := range p.small {
-		class := l.y[i]
-		sign := float64(2*class - 1)
-		wrong := e / (1 + e) // probability of the class that is less likely
-		if sign*p.margin[i] < 0 {
-			wrong = 1 / (1 + e)
+	clear(gradient[cols:])
+	for i := range l.x.Rows {
+		var row float64
+		for k := range l.levels {
+			g := l.slopeAt(p, i*l.levels+k)
+			gradient[cols+k] += g
+			row += g
 		}
-		l.curvature[i] = l.weight[class] * e / ((1 + e) * (1 + e))
-		g := -sign * l.weight[class] * wrong
-		addRow(gradient[:cols], l.x.Row(i), g)
-		gradient[cols] += g
+		addRow(gradient[:cols], l.x.Row(i), row)
 	}
 }
 
-// times stores in out by how much v changes the margin of each row.
+// slopeAt returns the derivative by the margin of a row at a level, and stores its curvature.
+func (l *loss) slopeAt(p *place, at int) float64 {
+	class, e := l.y[at], p.small[at]
+	sign := float64(2*class - 1)
+	wrong := e / (1 + e) // probability of the class that is less likely
+	if sign*p.margin[at] < 0 {
+		wrong = 1 / (1 + e)
+	}
+	l.curvature[at] = l.weight[class] * e / ((1 + e) * (1 + e))
+	return -sign * l.weight[class] * wrong
+}
+
+// times stores in out by how much v changes the margins of each row.
 func (l *loss) times(out, v []float64) {
 	p := l.x.Cols
-	for i := range out {
-		out[i] = v[p] + dotRow(l.x.Row(i), v[:p])
+	for i := range l.x.Rows {
+		d := dotRow(l.x.Row(i), v[:p])
+		for k, b := range v[p:] {
+			out[i*l.levels+k] = b + d
+		}
 	}
 }
 
@@ -223,16 +255,30 @@ func (l *loss) times(out, v []float64) {
 func (l *loss) hessian(out, v []float64) {
 	p := l.x.Cols
 	copy(out, v[:p])
-	out[p] = 0
-	for i, d := range l.curvature {
-		if d == 0 {
+	clear(out[p:])
+	for i := range l.x.Rows {
+		curvature := l.curvature[i*l.levels : (i+1)*l.levels]
+		if flat(curvature) {
 			continue
 		}
 		row := l.x.Row(i)
-		z := d * (v[p] + dotRow(row, v[:p]))
-		addRow(out[:p], row, z)
-		out[p] += z
+		along, sum := dotRow(row, v[:p]), 0.0
+		for k, d := range curvature {
+			z := d * (v[p+k] + along)
+			out[p+k] += z
+			sum += z
+		}
+		addRow(out[:p], row, sum)
 	}
+}
+
+func flat(curvature []float64) bool {
+	for _, d := range curvature {
+		if d != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // solve stores in step the solution of Hessian·step = −gradient, up to a residual of the given

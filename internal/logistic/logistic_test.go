@@ -3,6 +3,7 @@ package logistic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -32,15 +33,35 @@ func clouds(seed uint64, rows, columns int, apart float64) (dbn.Matrix, []int) {
 // The gradient is the slope of the loss, and the second derivative the slope of the gradient.
 func TestDerivatives(t *testing.T) {
 	x, y := clouds(3, 30, 4, 1)
-	l := newLoss(x, y, Settings{C: 2, Balanced: true})
+	for levels, l := range map[int]*loss{1: newLoss(x, 1, y, Settings{C: 2, Balanced: true}), 3: newLoss(x, 3, sides(x), Settings{C: 2})} {
+		t.Run(fmt.Sprintf("%d levels", levels), func(t *testing.T) { l.holds(t) })
+	}
+}
+
+// sides returns at which of three levels of the first column each row is, or above it.
+func sides(x dbn.Matrix) (out []int) {
+	for i := range x.Rows {
+		for _, level := range []float32{0.5, -0.5, 1} {
+			side := 0
+			if x.Row(i)[0] >= level {
+				side = 1
+			}
+			out = append(out, side)
+		}
+	}
+	return out
+}
+
+func (l *loss) holds(t *testing.T) {
+	n := 4 + l.levels
 	rng := rand.New(rand.NewPCG(1, 2))
-	theta, v := make([]float64, 5), make([]float64, 5)
+	theta, v := make([]float64, n), make([]float64, n)
 	for j := range theta {
 		theta[j], v[j] = rng.NormFloat64(), rng.NormFloat64()
 	}
 	p := l.newPlace()
 	at := func(step float64) (float64, []float64) {
-		moved, gradient := make([]float64, 5), make([]float64, 5)
+		moved, gradient := make([]float64, n), make([]float64, n)
 		for j := range theta {
 			moved[j] = theta[j] + step*v[j]
 		}
@@ -56,7 +77,7 @@ func TestDerivatives(t *testing.T) {
 	if got, want := dot(gradient, v), (after-before)/(2*h); math.Abs(got-want) > 1e-5*math.Abs(want) {
 		t.Errorf("slope %v, differences %v", got, want)
 	}
-	second := make([]float64, 5)
+	second := make([]float64, n)
 	l.hessian(second, v)
 	for j := range second {
 		if want := (slopeAfter[j] - slopeBefore[j]) / (2 * h); math.Abs(second[j]-want) > 1e-5*(1+math.Abs(want)) {
@@ -64,8 +85,8 @@ func TestDerivatives(t *testing.T) {
 		}
 	}
 	want := dot(theta[:4], theta[:4]) / 2 // by definition
-	for i, class := range y {
-		margin := theta[4] + dotRow(x.Row(i), theta[:4])
+	for at, class := range l.y {
+		margin := theta[4+at%l.levels] + dotRow(l.x.Row(at/l.levels), theta[:4])
 		want += l.weight[class] * math.Log(1+math.Exp(-float64(2*class-1)*margin))
 	}
 	if math.Abs(value-want) > 1e-9 {
@@ -94,7 +115,7 @@ func TestOptimum(t *testing.T) {
 				t.Fatal(err)
 			}
 			gradient := make([]float64, 5)
-			loss := newLoss(x, y, s)
+			loss := newLoss(x, 1, y, s)
 			p, theta := loss.newPlace(), append(slices.Clone(l.Weights), l.Bias)
 			loss.times(p.margin, theta)
 			loss.measure(p, theta)
@@ -113,6 +134,51 @@ func TestOptimum(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Levels share their weights: where rows of one level tell nothing, other levels do.
+func TestFitLevels(t *testing.T) {
+	x, _ := clouds(6, 300, 2, 0)
+	for i := range x.Rows {
+		x.Row(i)[1] = x.Row(i)[0] // the same twice, which penalties share
+	}
+	all, side := sides(x), []int(nil)
+	for i := range x.Rows {
+		side = append(side, all[3*i])
+	}
+	one, err := Fit(t.Context(), x, side, Settings{C: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := FitLevels(t.Context(), x, side, 1, Settings{C: 0.1})
+	if err != nil || same.Bias != one.Bias || !slices.Equal(same.Weights, one.Weights) {
+		t.Errorf("of one level %+v, error %v; want %+v", same, err, one)
+	}
+	three, err := FitLevels(t.Context(), x, all, 3, Settings{C: 0.1, Start: one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gradient := make([]float64, 5)
+	l := newLoss(x, 3, all, Settings{C: 0.1})
+	p, theta := l.newPlace(), []float64{three.Weights[0], three.Weights[1], three.Bias, 0, 0}
+	for range 200 { // the biases of the other levels, each by steps of its own
+		l.times(p.margin, theta)
+		l.measure(p, theta)
+		l.slope(gradient, theta, p)
+		for k := 3; k < 5; k++ {
+			var curvature float64
+			for i := range x.Rows {
+				curvature += l.curvature[3*i+k-2]
+			}
+			theta[k] -= gradient[k] / curvature
+		}
+	}
+	if n := norm(gradient); n > 1e-4 {
+		t.Errorf("gradient %v at %+v", n, theta)
+	}
+	if three.Weights[0] <= one.Weights[0] || math.Abs(three.Weights[0]-three.Weights[1]) > 1e-4 {
+		t.Errorf("weights %v of three levels, %v of one", three.Weights, one.Weights)
 	}
 }
 

@@ -27,6 +27,9 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 		return off("the rows have no order of time within a tool")
 	}
 	t := vote.Table{X: x, Y: l.y, Groups: l.groups(), Log: log, Sensors: l.of.Sensors}
+	if l.of.Wear != nil {
+		t.Wear = pick(l.of.Wear, l.rows)
+	}
 	if columns != nil {
 		t.Weights = func(without []string) []float64 {
 			rest := columns.Without(without)

@@ -23,6 +23,10 @@ type Table struct {
 	Y      []int    // of each row: 0 healthy, 1 worn
 	Groups []string // of each row: its tool
 
+	// Wear is how worn the tool was in each row, in units of the wear from which on rows are worn; nil if that is not known.
+	// Experts then learn from how much it is, see levels; otherwise from Y alone.
+	Wear []float64
+
 	// Log says of each of the P columns whether it is the logarithm of a ratio to the
 	// reference, as columns that are positive are in the mode "log" of the reference, and
 	// sizes in the mode "kind". Sensors are compared with each other on these alone: with
@@ -51,7 +55,7 @@ const (
 	// leastCorrelation is from which correlation of their changes on two sensors are one.
 	leastCorrelation = 0.95
 
-	inverseDecay = 0.1 // C: the loss of an expert is Σ log loss + |b|²/(2C)
+	inverseDecay = 0.1 // C: the loss of an expert is the sum over rows of the mean log loss over levels + |b|²/(2C)
 	// inputColumns is how many columns of weight 1 the weighted ones count for together.
 	inputColumns = 48
 
@@ -67,6 +71,10 @@ const (
 	// sure is the least probability of a class that the cut is chosen with.
 	sure = 2e-3
 )
+
+// levels are the wear, in units of the wear from which on rows are worn, at which experts learn to part rows besides that one. How
+// far each row is on either side holds more of what a sensor does as a tool wears than the class alone does.
+var levels = [...]float64{2. / 3, 5. / 6, 7. / 6, 4. / 3}
 
 // Report says what a guard is made of, or why there is none.
 type Report struct {
@@ -179,6 +187,8 @@ func (t *Table) check() error {
 		return fmt.Errorf("vote: %d values for %d rows of %d columns: %w", len(t.X.Data), n, p, ErrSize)
 	case len(t.Y) != n || len(t.Groups) != n:
 		return fmt.Errorf("vote: %d rows, %d labels and %d tools: %w", n, len(t.Y), len(t.Groups), ErrSize)
+	case t.Wear != nil && len(t.Wear) != n:
+		return fmt.Errorf("vote: %d rows, the wear of %d: %w", n, len(t.Wear), ErrSize)
 	case t.Log != nil && len(t.Log) != p:
 		return fmt.Errorf("vote: %d columns, of %d of which is known whether they are logarithms: %w", p, len(t.Log), ErrSize)
 	}
@@ -478,10 +488,7 @@ func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, pl
 		square += w * w
 	}
 	unit := math.Sqrt(inputColumns / square)
-	y := make([]int, len(rows))
-	for n, i := range rows {
-		y[n] = t.Y[i]
-	}
+	side, sides := t.sides(rows)
 	out := make([]expert, len(plans))
 	for e, p := range plans {
 		x := expert{sensors: p.sensors, pair: p.pair}
@@ -497,13 +504,34 @@ func fitExperts(ctx context.Context, t *Table, rows []int, weights []float64, pl
 			if near != nil {
 				start = near[e].modelFor(x.inputs)
 			}
-			if err := x.fit(ctx, t, rows, y, start); err != nil {
+			if err := x.fit(ctx, t, rows, side, sides, start); err != nil {
 				return nil, err
 			}
 		}
 		out[e] = x
 	}
 	return out, nil
+}
+
+// sides returns of each of some rows whether it is worn, and whether it is at each other level or above, row by
+// row, and how many levels there are. Levels of which rows are on one side only are left out.
+func (t *Table) sides(rows []int) ([]int, int) {
+	above := []func(i int) bool{func(i int) bool { return t.Y[i] == 1 }}
+	if t.Wear != nil {
+		for _, level := range levels {
+			at := func(i int) bool { return t.Wear[i] >= level }
+			if slices.ContainsFunc(rows, at) && slices.ContainsFunc(rows, func(i int) bool { return !at(i) }) {
+				above = append(above, at)
+			}
+		}
+	}
+	var out []int
+	for _, i := range rows {
+		for _, at := range above {
+			out = append(out, int(flag(at(i))))
+		}
+	}
+	return out, len(above)
 }
 
 // moments returns the mean of an input over some rows and its population standard deviation,
@@ -539,7 +567,7 @@ func (x *expert) modelFor(inputs []input) *logistic.Model {
 }
 
 // fit fits bias and weights, which hold the scales of inputs before.
-func (x *expert) fit(ctx context.Context, t *Table, rows, y []int, start *logistic.Model) error {
+func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int, start *logistic.Model) error {
 	z := dbn.NewMatrix(len(rows), len(x.inputs))
 	for n, i := range rows {
 		to := z.Row(n)
@@ -550,7 +578,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, y []int, start *logist
 			}
 		}
 	}
-	m, err := logistic.Fit(ctx, z, y, logistic.Settings{C: inverseDecay, Start: start})
+	m, err := logistic.FitLevels(ctx, z, side, sides, logistic.Settings{C: inverseDecay / float64(sides), Start: start})
 	if err != nil {
 		return fmt.Errorf("vote: %w", err)
 	}

@@ -31,6 +31,7 @@ type recording struct {
 	tools   []string
 	raw     map[string][][]float32
 	y       map[string][]int
+	wear    map[string][]float64 // in limits
 }
 
 func readTurning(t testing.TB) *recording {
@@ -48,7 +49,7 @@ func readTurning(t testing.TB) *recording {
 		t.Fatal(err)
 	}
 	p := len(lines[0]) - 2
-	r := &recording{columns: lines[0][:p], raw: make(map[string][][]float32), y: make(map[string][]int)}
+	r := &recording{columns: lines[0][:p], raw: make(map[string][][]float32), y: make(map[string][]int), wear: make(map[string][]float64)}
 	for _, line := range lines[1:] {
 		tool, row := line[p], make([]float32, p)
 		for j := range row {
@@ -70,6 +71,7 @@ func readTurning(t testing.TB) *recording {
 			class = 1
 		}
 		r.raw[tool], r.y[tool] = append(r.raw[tool], row), append(r.y[tool], class)
+		r.wear[tool] = append(r.wear[tool], um/limitUM)
 	}
 	return r
 }
@@ -166,6 +168,7 @@ func (r *recording) table(tools []string) vote.Table {
 			t.X.Rows++
 			t.X.Data = append(t.X.Data, row...)
 			t.Y, t.Groups = append(t.Y, r.y[tool][reference+n]), append(t.Groups, tool)
+			t.Wear = append(t.Wear, r.wear[tool][reference+n])
 		}
 	}
 	t.Weights = weigher(&t)

@@ -465,6 +465,7 @@ func TestFitErrors(t *testing.T) {
 	}{
 		"labels":       {func(t *vote.Table) { t.Y = t.Y[1:] }, vote.ErrSize},
 		"tools":        {func(t *vote.Table) { t.Groups = t.Groups[1:] }, vote.ErrSize},
+		"wear":         {func(t *vote.Table) { t.Wear = make([]float64, 3) }, vote.ErrSize},
 		"rows":         {func(t *vote.Table) { t.X.Data = t.X.Data[1:] }, vote.ErrSize},
 		"logarithms":   {func(t *vote.Table) { t.Log = t.Log[1:] }, vote.ErrSize},
 		"weights":      {func(t *vote.Table) { t.Weights = func([]string) []float64 { return []float64{1} } }, vote.ErrSize},
