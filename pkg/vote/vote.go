@@ -68,8 +68,8 @@ const (
 	// ClipInput bounds standardised inputs.
 	ClipInput = 5
 	// DefaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.4 and 0.6
-	// the turning tools' G-mean is 0.982, 0.982, 0.983 on clean windows, 0.920, 0.912, 0.889 with the
-	// worst gain of one sensor and 0.923, 0.928, 0.934 with that of all forces (TestTurning).
+	// the turning tools' G-mean is 0.982, 0.982, 0.983 on clean windows, 0.920, 0.912, 0.889 if the
+	// gain of one sensor is wrong and 0.923, 0.928, 0.934 if all forces' are (TestTurning).
 	DefaultBound = 0.4
 )
 
