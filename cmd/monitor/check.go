@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/deploy"
@@ -33,7 +34,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if !c.judges() {
-		c.Alerts = cli.Alerts{}
+		c.Alerts = pages.Alerts{}
 	}
 	steps, err := bus.Steps(to, c.needs())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/buslog"
@@ -144,7 +145,7 @@ func (f *runCommand) judge(ctx context.Context, c settings, record *cli.Audit, l
 		return err
 	}
 	if !c.judges() {
-		c.Alerts = cli.Alerts{} // the monitors that judge have routes
+		c.Alerts = pages.Alerts{} // the monitors that judge have routes
 	}
 	routes, err := c.Alerts.Build(c.file, to, c.Group, false, log)
 	if err != nil {
@@ -183,7 +184,7 @@ func (f *runCommand) judge(ctx context.Context, c settings, record *cli.Audit, l
 	go buslog.WatchCertificates(ctx, to, log)
 	c.sayBegin(log, cfg)
 	watch(mon.Ready)
-	stop = cli.RunRoutes(ctx, routes)
+	stop = pages.RunRoutes(ctx, routes)
 	err = mon.Run(ctx)
 	stop()
 	s := mon.Stats()
@@ -240,7 +241,7 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 // page is the page of a monitor. It has no hub if the configuration names no address
 // for it, or if there is nothing to show: one that only extracts has metrics.
 type page struct {
-	cli.Page
+	pages.Config
 	metrics string // address of its own; empty: the page's
 	guard   *web.Guard
 	hub     *web.Hub
@@ -254,7 +255,7 @@ type page struct {
 // newPage prepares the page, and the callbacks of cfg that it needs.
 func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool) (*page, error) {
 	access, token, err := c.pageAccess()
-	p := &page{Page: access}
+	p := &page{Config: access}
 	if err != nil {
 		return p, err
 	}
@@ -276,7 +277,7 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 		view.Evidence = cfg.Evidence.Handler()
 	}
 	if p.guard.Find != nil {
-		control, stop, err := cli.PageControl(cfg.Bus)
+		control, stop, err := pages.Control(cfg.Bus)
 		if err != nil {
 			return p, err
 		}
@@ -286,12 +287,12 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	if err != nil {
 		return p, err
 	}
-	p.closers = append(p.closers, func() { cli.CloseHistory(store, cfg.Log) })
-	cli.ShowHistory(&view, store)
+	p.closers = append(p.closers, func() { pages.CloseHistory(store, cfg.Log) })
+	pages.ShowHistory(&view, store)
 	p.system = &system{c: c, bus: cfg.Bus}
 	p.system.show(&view)
 	p.hub = web.NewHub(view)
-	cli.Remember(p.hub, store, cfg.Log)
+	pages.Remember(p.hub, store, cfg.Log)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
 	if !c.extracts() {
 		status.Text = "judging by features: the waveforms are not shown here"
@@ -301,7 +302,7 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	cfg.Show(p.hub)
 	to := cfg.Bus
 	to.OnRetry = buslog.OnRetry(cfg.Log, "the page waits for Kafka")
-	p.closers = append(p.closers, cli.Follow(ctx, to, cfg.Group, p.hub, store, cfg.Log))
+	p.closers = append(p.closers, pages.Follow(ctx, to, cfg.Group, p.hub, store, cfg.Log))
 	return p, nil
 }
 
@@ -310,7 +311,7 @@ func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Co
 	p.monitor = mon
 	collectors := append(mon.Metrics(), route.Metrics(routes), buslog.CertificateMetrics(cfg.Bus), p.audit.Metrics())
 	if p.Listen != "" {
-		collectors = append(collectors, cli.PageMetrics(p.guard))
+		collectors = append(collectors, pages.Metrics(p.guard))
 	}
 	if p.metrics != "" {
 		stop, err := cli.ServeMetrics(p.metrics, mon.Ready, cfg.Log, collectors...)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
@@ -25,13 +25,13 @@ type settings struct {
 	Models modelSettings  `yaml:"models"`
 	Group  string         `yaml:"group"`
 	Alarm  alarm.Settings `yaml:"alarm"`
-	Page   cli.Page       `yaml:"page"`
+	Page   pages.Config   `yaml:"page"`
 
 	Metrics string `yaml:"metrics"` // address of /metrics; empty: the page's
 
 	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
-	Alerts   cli.Alerts       `yaml:"alerts"`
+	Alerts   pages.Alerts     `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
 	Evidence evidenceSettings `yaml:"evidence"`
 	History  historySettings  `yaml:"history"`
@@ -44,7 +44,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: cli.Page{Listen: "127.0.0.1:9102", Read: cli.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: pages.Config{Listen: "127.0.0.1:9102", Read: pages.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -74,10 +74,10 @@ func loadBus(file string) (settings, bus.Config, error) {
 // pageAccess returns the page and the token that people share, with their paths resolved.
 // It reports settings that cannot be used. The page of a monitor that only extracts shows
 // nothing that needs a login.
-func (c settings) pageAccess() (cli.Page, credential.Secret, error) {
+func (c settings) pageAccess() (pages.Config, credential.Secret, error) {
 	page, token := c.Page.Resolve(c.file), c.PageToken.Resolve(c.file)
 	if !c.judges() {
-		page.People, page.Read, page.Notice, token = "", cli.ReadOpen, "", credential.Secret{}
+		page.People, page.Read, page.Notice, token = "", pages.ReadOpen, "", credential.Secret{}
 	}
 	if err := page.Check(token); err != nil {
 		return page, token, config.Locate(c.file, err)
@@ -123,7 +123,7 @@ func (h historySettings) open(file, group string, log zerolog.Logger) (*summary.
 	if dir != "" {
 		dir = config.ResolvePath(file, dir)
 	}
-	store, err := cli.OpenHistory(dir, group, log)
+	store, err := pages.OpenHistory(dir, group, log)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/atomicfile"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
@@ -38,24 +38,24 @@ func (p *plant) servePage() error {
 	if err != nil {
 		return err
 	}
-	if p.history, err = cli.OpenHistory(filepath.Join(p.DataDir, "history"), monitor.DefaultGroup, p.log); err != nil {
+	if p.history, err = pages.OpenHistory(filepath.Join(p.DataDir, "history"), monitor.DefaultGroup, p.log); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
-	p.closers = append(p.closers, func() { cli.CloseHistory(p.history, p.log) })
+	p.closers = append(p.closers, func() { pages.CloseHistory(p.history, p.log) })
 	if guard != nil {
 		guard.Audit = p.audit.Record
 	}
 	view := web.Config{Layout: layout, Evidence: p.evidence.Handler(), Facts: p.facts}
-	cli.ShowHistory(&view, p.history)
+	pages.ShowHistory(&view, p.history)
 	if guard != nil && guard.Find != nil {
-		control, stop, err := cli.PageControl(p.bus)
+		control, stop, err := pages.Control(p.bus)
 		if err != nil {
 			return err
 		}
 		view.Control, p.closers = control, append(p.closers, stop)
 	}
 	p.hub = web.NewHub(view)
-	cli.Remember(p.hub, p.history, p.log)
+	pages.Remember(p.hub, p.history, p.log)
 	p.hub.Status(web.Status{Phase: web.Starting, Fraction: -1})
 	if guard == nil {
 		return nil
@@ -71,12 +71,12 @@ func (p *plant) servePage() error {
 
 // guard returns what protects the page, nil if there is none, and a line that says how to
 // log in.
-func (p *plant) guard() (page cli.Page, g *web.Guard, login string, err error) {
+func (p *plant) guard() (page pages.Config, g *web.Guard, login string, err error) {
 	if p.Page == "off" {
 		return page, nil, "", nil
 	}
 	a, token := p.PageAccess, credential.Secret(p.PageToken)
-	page = cli.Page{Listen: p.Page, People: a.People, Read: a.Read, TLS: cli.PageTLS{Cert: a.TLSCert, Key: a.TLSKey}, Hosts: a.Hosts, Insecure: a.Insecure}
+	page = pages.Config{Listen: p.Page, People: a.People, Read: a.Read, TLS: pages.TLS{Cert: a.TLSCert, Key: a.TLSKey}, Hosts: a.Hosts, Insecure: a.Insecure}
 	if a.People == "" && token.IsZero() {
 		if token, login, err = p.ownToken(page); err != nil {
 			return page, nil, "", err
@@ -94,7 +94,7 @@ func (p *plant) guard() (page cli.Page, g *web.Guard, login string, err error) {
 // ownToken returns the token in the data directory, which it makes on the first start, and
 // a line that says it. Where the token would travel for everyone to read there is none, and the page
 // only shows.
-func (p *plant) ownToken(page cli.Page) (token credential.Secret, login string, err error) {
+func (p *plant) ownToken(page pages.Config) (token credential.Secret, login string, err error) {
 	if host, _, err := net.SplitHostPort(page.Listen); err == nil && !credential.IsLocal(host) && page.TLS.Cert == "" && !page.Insecure {
 		return credential.Secret{}, "         it only shows: to answer alarms on it, add --page-tls-cert and --page-tls-key, or --page-insecure\n", nil
 	}
@@ -123,7 +123,7 @@ func flagError(err error) error {
 	case "page.listen":
 		return errors.New("--page: other computers reach this address, and tokens would travel for everyone to read: add --page-tls-cert and --page-tls-key, or --page-insecure")
 	case "page.people":
-		if errors.Is(key.Err, cli.ErrTwoLogins) {
+		if errors.Is(key.Err, pages.ErrTwoLogins) {
 			return errors.New("--page-people: with it each person has a token of their own: leave --page-token-file and --page-token-env out")
 		}
 		return fmt.Errorf("--page-people: %w", key.Err)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
@@ -77,7 +78,7 @@ type pageToken struct {
 	Env  string `placeholder:"NAME" help:"Environment variable that holds it instead."`
 }
 
-// pageAccess is a cli.Page as flags.
+// pageAccess is a pages.Config as flags.
 type pageAccess struct {
 	People   string   `placeholder:"FILE" help:"People who may log in to the page, each with a token of their own, instead of one token for all: see monitor people."`
 	Read     string   `enum:"open,token" default:"open" help:"Who sees the page: open for everyone, token for people who have logged in (default: open)."`
@@ -261,7 +262,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	l.status = newStatus(p)
 	cfg := monitor.Config{Model: p.model, Bus: p.bus, Silence: time.Minute, Evidence: p.evidence, EvidenceURL: p.pageURL, OnAudit: p.audit.Record, Log: p.log, Alarm: p.alarm()}
 	cfg.Show(p.hub)
-	p.closers = append(p.closers, cli.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
+	p.closers = append(p.closers, pages.Follow(ctx, p.bus, monitor.DefaultGroup, p.hub, p.history, p.log))
 	cfg.OnWindow, cfg.OnAlert, cfg.OnAdvisory = l.status.also(cfg.OnWindow)
 	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
@@ -313,7 +314,7 @@ func (l *line) run(ctx context.Context) error {
 	judging, stopJudging := context.WithCancel(lasting)
 	defer stopJudging()
 	parts, feeding := errgroup.WithContext(ctx)
-	defer cli.RunRoutes(lasting, l.routes)()
+	defer pages.RunRoutes(lasting, l.routes)()
 	settled := make(chan struct{})
 	parts.Go(func() error { defer close(settled); return l.monitor.Run(judging) })
 	parts.Go(func() error { return l.results.Run(lasting, l.bus) })
@@ -364,7 +365,7 @@ func (p *plant) routes() ([]*route.Route, error) {
 		return nil, nil
 	}
 	var c struct {
-		Alerts cli.Alerts `yaml:"alerts"`
+		Alerts pages.Alerts `yaml:"alerts"`
 	}
 	if err := config.Load(p.Routes, &c); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log"
@@ -27,7 +28,7 @@ func ServeMetrics(listen string, ready func() error, logger zerolog.Logger, coll
 	mux.Handle("GET /readyz", Readyz(ready))
 	srv := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(serverLog{logger, "the server of the metrics"}, "", 0),
+		MaxHeaderBytes: 64 << 10, ErrorLog: ServerLog(logger, "the server of the metrics"),
 	}
 	go func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -50,4 +51,25 @@ func Readyz(ready func() error) http.Handler {
 		}
 		_, _ = fmt.Fprintln(w, "ok")
 	})
+}
+
+// ServerLog returns where an HTTP server writes its errors, in lines of the given text.
+func ServerLog(logger zerolog.Logger, text string) *log.Logger {
+	return log.New(serverLog{logger, text}, "", 0)
+}
+
+// serverLog takes the lines of a server: clients that break off are worth a line only to
+// who looks for them, and a handler that panics is worth one to everyone.
+type serverLog struct {
+	log  zerolog.Logger
+	text string
+}
+
+func (s serverLog) Write(line []byte) (int, error) {
+	ev := s.log.Debug()
+	if bytes.Contains(line, []byte("panic")) {
+		ev = s.log.Error()
+	}
+	ev.Str("line", string(bytes.TrimSpace(line))).Msg(s.text)
+	return len(line), nil
 }

@@ -3,17 +3,14 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"net"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/metric"
-	"github.com/flank-tcm/flank/internal/metrictest"
-	"github.com/flank-tcm/flank/internal/web"
 )
 
 // Metrics have an address of their own, with the metrics of the program's runtime, and say
@@ -29,17 +26,17 @@ func TestServeMetrics(t *testing.T) {
 	defer stop()
 	_, rest, _ := strings.Cut(log.String(), `"url":"`)
 	url, _, _ := strings.Cut(rest, "/metrics")
-	code, text := get(t, http.DefaultClient, url+"/metrics", "", "")
+	code, text := get(t, url+"/metrics")
 	if code != http.StatusOK || !strings.Contains(text, "\ntcm_runs_total 7\n") || !strings.Contains(text, "\ngo_build_info{") {
 		t.Errorf("%d %s", code, text)
 	}
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/": 404} {
-		if code, text := get(t, http.DefaultClient, url+path, "", ""); code != want {
+		if code, text := get(t, url+path); code != want {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
 	problem = errors.New("partition 3 stands still")
-	if code, text := get(t, http.DefaultClient, url+"/readyz", "", ""); code != 503 || !strings.Contains(text, "partition 3") {
+	if code, text := get(t, url+"/readyz"); code != 503 || !strings.Contains(text, "partition 3") {
 		t.Errorf("%d %s", code, text)
 	}
 	if _, err := ServeMetrics(strings.TrimPrefix(url, "http://"), nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "another address") {
@@ -47,33 +44,16 @@ func TestServeMetrics(t *testing.T) {
 	}
 }
 
-func TestPageMetricsAreDocumented(t *testing.T) {
-	metrictest.Check(t, "../../../docs/reference/metrics.md", PageMetrics(web.NewGuard(web.Protection{Listen: "127.0.0.1:0"})))
-}
-
-// An address is free again as soon as its server is stopped, also before it has served: the next run of a program
-// that reloads may use it.
-func TestServeStops(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
-	guard, err := Page{Listen: address}.Guard(credential.Secret{}, zerolog.Nop())
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		stop, err := ServeMetrics(address, func() error { return nil }, zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop()
-		_, stop, err = Page{Listen: address}.Serve(guard, http.NotFoundHandler(), zerolog.Nop())
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop()
-	}
+	return res.StatusCode, string(body)
 }

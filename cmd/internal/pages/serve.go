@@ -1,18 +1,19 @@
-package cli
+// Package pages is what the commands that serve a page have in common: where it is served and to whom, its history, and the
+// routes of alerts.
+package pages
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
@@ -22,27 +23,27 @@ import (
 	"github.com/flank-tcm/flank/internal/web"
 )
 
-// Page says where the page is served, and who may use it. In a configuration it is a
+// Config says where the page is served, and who may use it. In a configuration it is a
 // mapping, or the address alone.
-type Page struct {
+type Config struct {
 	Listen   string   `yaml:"listen"`   // address; empty: no page
 	People   string   `yaml:"people"`   // file of people who may log in
 	Read     string   `yaml:"read"`     // ReadOpen or ReadToken
-	TLS      PageTLS  `yaml:"tls"`      // without it plain HTTP
+	TLS      TLS      `yaml:"tls"`      // without it plain HTTP
 	Hosts    []string `yaml:"hosts"`    // more names of the page
 	Insecure bool     `yaml:"insecure"` // tokens may travel without TLS
 	Notice   string   `yaml:"notice"`   // lines that people see before they log in, at most maxNotice bytes
 }
 
-// PageTLS names the files of a page's certificate.
-type PageTLS struct {
+// TLS names the files of a page's certificate.
+type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 }
 
 const maxNotice = 2048
 
-// Values of Page.Read.
+// Values of Config.Read.
 const (
 	ReadOpen  = "open"  // everyone sees the page
 	ReadToken = "token" // only who has logged in
@@ -52,27 +53,27 @@ const (
 var ErrTwoLogins = errors.New("with it each person has a token of their own: remove `page_token`")
 
 // UnmarshalYAML reads a page, or its address alone.
-func (p *Page) UnmarshalYAML(unmarshal func(any) error) error {
+func (p *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	var address string
 	if unmarshal(&address) == nil {
 		p.Listen = address
 		return nil
 	}
-	type mapping Page
+	type mapping Config
 	return unmarshal((*mapping)(p))
 }
 
 // Resolve returns p with its paths as seen from the folder of a configuration file.
-func (p Page) Resolve(file string) Page {
+func (p Config) Resolve(file string) Config {
 	p.People = config.ResolvePath(file, p.People)
-	p.TLS = PageTLS{Cert: config.ResolvePath(file, p.TLS.Cert), Key: config.ResolvePath(file, p.TLS.Key)}
+	p.TLS = TLS{Cert: config.ResolvePath(file, p.TLS.Cert), Key: config.ResolvePath(file, p.TLS.Key)}
 	return p
 }
 
 // Check reports settings that cannot be used, or that would let tokens travel for all to
 // read, as a config.KeyError that begins at `page`. token is the one that people share, if
 // there is one.
-func (p Page) Check(token credential.Secret) error {
+func (p Config) Check(token credential.Secret) error {
 	key := func(name, format string, args ...any) error {
 		return &config.KeyError{Key: "page." + name, Err: fmt.Errorf(format, args...)}
 	}
@@ -112,7 +113,7 @@ func (p Page) Check(token credential.Secret) error {
 
 // Guard returns what lets requests through to the handlers of the page. It reports files that cannot be
 // used. p must be resolved and checked; hosts are names of the page in addition to p.Hosts.
-func (p Page) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
+func (p Config) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
 	w := web.Protection{
 		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == ReadToken, Notice: strings.TrimSpace(p.Notice),
 		Log: func(r web.Refusal) {
@@ -162,13 +163,13 @@ func findShared(token credential.Secret, sum [sha256.Size]byte) (web.Person, boo
 
 // Serve answers HTTP requests on the page's address by h behind the guard, until stop is
 // called. It returns the URL of the server.
-func (p Page) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url string, stop func(), err error) {
+func (p Config) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url string, stop func(), err error) {
 	l, err := net.Listen("tcp", p.Listen)
 	if err != nil {
 		return "", nil, fmt.Errorf("page: %w: choose another address", err)
 	}
 	srv := g.Server(g.Handler(h))
-	srv.ErrorLog = log.New(serverLog{logger, "the server of the page"}, "", 0)
+	srv.ErrorLog = cli.ServerLog(logger, "the server of the page")
 	serve, scheme := srv.Serve, "http"
 	if srv.TLSConfig != nil {
 		serve, scheme = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }, "https"
@@ -186,31 +187,15 @@ func (p Page) Serve(g *web.Guard, h http.Handler, logger zerolog.Logger) (url st
 	}, nil
 }
 
-// serverLog takes the lines of a server: clients that break off are worth a line only to
-// who looks for them, and a handler that panics is worth one to everyone.
-type serverLog struct {
-	log  zerolog.Logger
-	text string
-}
-
-func (s serverLog) Write(line []byte) (int, error) {
-	ev := s.log.Debug()
-	if bytes.Contains(line, []byte("panic")) {
-		ev = s.log.Error()
-	}
-	ev.Str("line", string(bytes.TrimSpace(line))).Msg(s.text)
-	return len(line), nil
-}
-
-// PageMetrics counts what the guard refuses.
-func PageMetrics(g *web.Guard) metric.Collector {
+// Metrics counts what the guard refuses.
+func Metrics(g *web.Guard) metric.Collector {
 	return metric.By("reason", g.Refusals(), []metric.Metric[uint64]{
 		metric.Counter("tcm_page_refused_total", "Requests and connections that the page refused.", func(n uint64) uint64 { return n }),
 	})
 }
 
-// PageControl returns what lets pages send commands. Call stop at the end.
-func PageControl(to bus.Config) (control *web.Control, stop func(), err error) {
+// Control returns what lets pages send commands. Call stop at the end.
+func Control(to bus.Config) (control *web.Control, stop func(), err error) {
 	out, err := bus.NewProducer(to)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package cli
+package pages
 
 import (
 	"bytes"
@@ -19,27 +19,30 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/credential"
 	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/metric"
+	"github.com/flank-tcm/flank/internal/metrictest"
+	"github.com/flank-tcm/flank/internal/web"
 )
 
 // A page is an address, or a mapping whose keys have defaults.
 func TestPageYAML(t *testing.T) {
-	usual := Page{Listen: "127.0.0.1:9102", Read: ReadOpen}
-	for text, want := range map[string]Page{
+	usual := Config{Listen: "127.0.0.1:9102", Read: ReadOpen}
+	for text, want := range map[string]Config{
 		"{}":                         usual,
 		`page: "0.0.0.0:1"`:          {Listen: "0.0.0.0:1", Read: ReadOpen},
 		`page: ""`:                   {Read: ReadOpen},
 		"page: {people: p.yaml}":     {Listen: "127.0.0.1:9102", People: "p.yaml", Read: ReadOpen},
 		"page: {listen: \"\"}":       {Read: ReadOpen},
-		"page: {tls: {cert: a.pem}}": {Listen: "127.0.0.1:9102", Read: ReadOpen, TLS: PageTLS{Cert: "a.pem"}},
+		"page: {tls: {cert: a.pem}}": {Listen: "127.0.0.1:9102", Read: ReadOpen, TLS: TLS{Cert: "a.pem"}},
 		"page:\n  listen: a:1\n  read: token\n  hosts: [b, c]\n  insecure: true\n  tls: {cert: x, key: y}\n": {
-			Listen: "a:1", Read: ReadToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: PageTLS{"x", "y"},
+			Listen: "a:1", Read: ReadToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: TLS{"x", "y"},
 		},
 	} {
-		c := struct{ Page Page }{usual}
+		c := struct{ Page Config }{usual}
 		if err := config.Decode([]byte(text), "monitor.yaml", &c); err != nil || !same(c.Page, want) {
 			t.Errorf("%s: %+v, %v", text, c.Page, err)
 		}
@@ -50,14 +53,14 @@ func TestPageYAML(t *testing.T) {
 		"page:\n  insecure: perhaps": "monitor.yaml:2: `insecure: perhaps`: must be true or false",
 		"page: [a]":                  "monitor.yaml:1: `page: [a]`: must be",
 	} {
-		c := struct{ Page Page }{usual}
+		c := struct{ Page Config }{usual}
 		if err := config.Decode([]byte(text), "monitor.yaml", &c); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-func same(a, b Page) bool {
+func same(a, b Config) bool {
 	x, y := a.Hosts, b.Hosts
 	return a.Listen == b.Listen && a.People == b.People && a.Read == b.Read && a.TLS == b.TLS && a.Insecure == b.Insecure && slices.Equal(x, y)
 }
@@ -65,38 +68,38 @@ func same(a, b Page) bool {
 // Which pages are refused at start. Tokens never travel without TLS unless someone says so.
 func TestPageCheck(t *testing.T) {
 	shared := credential.Secret{File: "page-token"}
-	pair := PageTLS{"a.pem", "a.key"}
+	pair := TLS{"a.pem", "a.key"}
 	for why, tc := range map[string]struct {
-		page  Page
+		page  Config
 		token credential.Secret
 		key   string // of the error
 		says  string
 	}{
-		"no page":                            {Page{People: "p"}, shared, "", ""},
-		"shown to all":                       {Page{Listen: "0.0.0.0:1", Read: ReadOpen}, credential.Secret{}, "", ""},
-		"a token at home":                    {Page{Listen: "127.0.0.1:1", Read: ReadOpen}, shared, "", ""},
-		"people at home":                     {Page{Listen: "[::1]:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
-		"localhost":                          {Page{Listen: "localhost:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
-		"a token for all to read":            {Page{Listen: "0.0.0.0:1", Read: ReadOpen}, shared, "page.listen", "insecure: true"},
-		"people for all to read":             {Page{Listen: ":1", Read: ReadOpen, People: "p"}, credential.Secret{}, "page.listen", "tls: {cert: FILE, key: FILE}"},
-		"by name":                            {Page{Listen: "usk25-monitor:1", Read: ReadOpen}, shared, "page.listen", `"usk25-monitor:1"`},
-		"a plant's address":                  {Page{Listen: "10.0.0.7:1", Read: ReadOpen}, shared, "page.listen", "127.0.0.1 behind a proxy"},
-		"all of IPv6":                        {Page{Listen: "[::]:1", Read: ReadOpen}, shared, "page.listen", ""},
-		"someone says so":                    {Page{Listen: "0.0.0.0:1", Read: ReadOpen, Insecure: true}, shared, "", ""},
-		"TLS":                                {Page{Listen: "0.0.0.0:1", Read: ReadOpen, TLS: pair}, shared, "", ""},
-		"people and a token":                 {Page{Listen: "127.0.0.1:1", Read: ReadOpen, People: "p"}, shared, "page.people", "remove `page_token`"},
-		"reads need a token that no one has": {Page{Listen: "127.0.0.1:1", Read: ReadToken}, credential.Secret{}, "page.read", "monitor people add"},
-		"reads are something else":           {Page{Listen: "127.0.0.1:1", Read: "closed"}, shared, "page.read", "open or token"},
-		"a certificate without its key":      {Page{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: PageTLS{Cert: "a"}}, shared, "page.tls", "needs its key"},
-		"a key without its certificate":      {Page{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: PageTLS{Key: "a"}}, shared, "page.tls", "its certificate"},
-		"a name with a port":                 {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"a:9102"}}, shared, "page.hosts", "without a port"},
-		"names":                              {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"flank.plant.example", "[fd00::1]"}}, shared, "", ""},
-		"an empty name":                      {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{""}}, shared, "page.hosts", ""},
-		"a notice":                           {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme.\nLogins are recorded.\n"}, shared, "", ""},
-		"a notice that no one would see":     {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme."}, credential.Secret{}, "page.notice", "no one can log in"},
-		"a notice with escapes":              {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only\x1b[2J"}, shared, "page.notice", ""},
-		"a notice too long":                  {Page{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: strings.Repeat("x", maxNotice+1)}, shared, "page.notice", "2048"},
-		"no page, so it does not matter how": {Page{Read: "closed"}, shared, "", ""},
+		"no page":                            {Config{People: "p"}, shared, "", ""},
+		"shown to all":                       {Config{Listen: "0.0.0.0:1", Read: ReadOpen}, credential.Secret{}, "", ""},
+		"a token at home":                    {Config{Listen: "127.0.0.1:1", Read: ReadOpen}, shared, "", ""},
+		"people at home":                     {Config{Listen: "[::1]:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
+		"localhost":                          {Config{Listen: "localhost:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
+		"a token for all to read":            {Config{Listen: "0.0.0.0:1", Read: ReadOpen}, shared, "page.listen", "insecure: true"},
+		"people for all to read":             {Config{Listen: ":1", Read: ReadOpen, People: "p"}, credential.Secret{}, "page.listen", "tls: {cert: FILE, key: FILE}"},
+		"by name":                            {Config{Listen: "usk25-monitor:1", Read: ReadOpen}, shared, "page.listen", `"usk25-monitor:1"`},
+		"a plant's address":                  {Config{Listen: "10.0.0.7:1", Read: ReadOpen}, shared, "page.listen", "127.0.0.1 behind a proxy"},
+		"all of IPv6":                        {Config{Listen: "[::]:1", Read: ReadOpen}, shared, "page.listen", ""},
+		"someone says so":                    {Config{Listen: "0.0.0.0:1", Read: ReadOpen, Insecure: true}, shared, "", ""},
+		"TLS":                                {Config{Listen: "0.0.0.0:1", Read: ReadOpen, TLS: pair}, shared, "", ""},
+		"people and a token":                 {Config{Listen: "127.0.0.1:1", Read: ReadOpen, People: "p"}, shared, "page.people", "remove `page_token`"},
+		"reads need a token that no one has": {Config{Listen: "127.0.0.1:1", Read: ReadToken}, credential.Secret{}, "page.read", "monitor people add"},
+		"reads are something else":           {Config{Listen: "127.0.0.1:1", Read: "closed"}, shared, "page.read", "open or token"},
+		"a certificate without its key":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Cert: "a"}}, shared, "page.tls", "needs its key"},
+		"a key without its certificate":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Key: "a"}}, shared, "page.tls", "its certificate"},
+		"a name with a port":                 {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"a:9102"}}, shared, "page.hosts", "without a port"},
+		"names":                              {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"flank.plant.example", "[fd00::1]"}}, shared, "", ""},
+		"an empty name":                      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{""}}, shared, "page.hosts", ""},
+		"a notice":                           {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme.\nLogins are recorded.\n"}, shared, "", ""},
+		"a notice that no one would see":     {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only for Acme."}, credential.Secret{}, "page.notice", "no one can log in"},
+		"a notice with escapes":              {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: "Only\x1b[2J"}, shared, "page.notice", ""},
+		"a notice too long":                  {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Notice: strings.Repeat("x", maxNotice+1)}, shared, "page.notice", "2048"},
+		"no page, so it does not matter how": {Config{Read: "closed"}, shared, "", ""},
 	} {
 		err := tc.page.Check(tc.token)
 		var key *config.KeyError
@@ -107,7 +110,7 @@ func TestPageCheck(t *testing.T) {
 }
 
 // open serves a page that says ok, and returns its URL and its log.
-func open(t *testing.T, p Page, token credential.Secret, h http.Handler) (string, *logtest.Buffer) {
+func open(t *testing.T, p Config, token credential.Secret, h http.Handler) (string, *logtest.Buffer) {
 	t.Helper()
 	if err := p.Check(token); err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func open(t *testing.T, p Page, token credential.Secret, h http.Handler) (string
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", h)
-	mux.Handle("/metrics", metric.Handler(PageMetrics(g)))
+	mux.Handle("/metrics", metric.Handler(Metrics(g)))
 	url, stop, err := p.Serve(g, mux, zerolog.New(log))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +164,7 @@ func TestServePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Page{Listen: "127.0.0.1:0", People: "people.yaml", Read: ReadToken, Hosts: []string{"usk25"}}.Resolve(filepath.Join(dir, "monitor.yaml"))
+	p := Config{Listen: "127.0.0.1:0", People: "people.yaml", Read: ReadToken, Hosts: []string{"usk25"}}.Resolve(filepath.Join(dir, "monitor.yaml"))
 	url, log := open(t, p, credential.Secret{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/panics" {
 			panic("as a defect does")
@@ -206,7 +209,7 @@ func TestServePage(t *testing.T) {
 	if code, _ := get(t, c, url+"/api/machines", "", token); code != http.StatusUnauthorized {
 		t.Errorf("kim was removed: %d", code)
 	}
-	if _, _, err := (Page{Listen: strings.TrimPrefix(url, "http://")}).Serve(nil, hello, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "page: ") || !strings.Contains(err.Error(), "choose another address") {
+	if _, _, err := (Config{Listen: strings.TrimPrefix(url, "http://")}).Serve(nil, hello, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "page: ") || !strings.Contains(err.Error(), "choose another address") {
 		t.Errorf("an address in use: %v", err)
 	}
 }
@@ -220,7 +223,7 @@ func TestServeShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := Page{Listen: "127.0.0.1:0", Read: ReadOpen}
+	p := Config{Listen: "127.0.0.1:0", Read: ReadOpen}
 	if _, err := p.Guard(token, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "token of the page") {
 		t.Errorf("no token: %v", err)
 	}
@@ -255,7 +258,7 @@ func TestServeTLS(t *testing.T) {
 	certified.StartTLS() // for its certificate, of example.com and 127.0.0.1
 	defer certified.Close()
 	dir := t.TempDir()
-	p := Page{Listen: "127.0.0.1:0", Read: ReadOpen, TLS: PageTLS{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}}
+	p := Config{Listen: "127.0.0.1:0", Read: ReadOpen, TLS: TLS{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}}
 	if _, err := p.Guard(credential.Secret{}, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "page: tls") {
 		t.Errorf("no certificate: %v", err)
 	}
@@ -296,5 +299,36 @@ func TestServeTLS(t *testing.T) {
 	}
 	if strings.Contains(log.String(), `"level":"error"`) {
 		t.Errorf("clients that break off are errors:\n%s", log)
+	}
+}
+
+func TestPageMetricsAreDocumented(t *testing.T) {
+	metrictest.Check(t, "../../../docs/reference/metrics.md", Metrics(web.NewGuard(web.Protection{Listen: "127.0.0.1:0"})))
+}
+
+// An address is free again as soon as its server is stopped, also before it has served: the next run of a program
+// that reloads may use it.
+func TestServeStops(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	guard, err := Config{Listen: address}.Guard(credential.Secret{}, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		stop, err := cli.ServeMetrics(address, func() error { return nil }, zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		_, stop, err = Config{Listen: address}.Serve(guard, http.NotFoundHandler(), zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
 	}
 }
