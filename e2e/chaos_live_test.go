@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -53,7 +53,7 @@ func liveKilled(t *testing.T, r *record) {
 	var win window.Window
 	l := p.watch(bus.TopicWindows, func(msg bus.Message) {
 		m := byName[msg.Key]
-		if m == nil || monitor.Open(codec, &msg, &win) != nil {
+		if m == nil || envelope.Open(codec, &msg, &win) != nil {
 			wrong++
 			return
 		}

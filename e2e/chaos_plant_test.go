@@ -19,8 +19,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/flank-tcm/flank/schemas"
@@ -234,7 +234,7 @@ func (p *plant) follow(codec *window.Codec, n int, right func(*window.Window) bo
 	w := &windowLedger{seen: make([]bool, n)}
 	var win window.Window
 	w.ledger = p.watch(bus.TopicWindows, func(m bus.Message) {
-		if err := monitor.Open(codec, &m, &win); err != nil || win.Seq >= uint64(n) || !right(&win) {
+		if err := envelope.Open(codec, &m, &win); err != nil || win.Seq >= uint64(n) || !right(&win) {
 			w.wrong++
 			return
 		}

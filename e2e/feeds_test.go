@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -59,7 +59,7 @@ func rowsOf(t *testing.T, r *reader, dir string) (rows []int) {
 			seen[id] = true
 		}
 		var w window.Window
-		if err := monitor.Open(codec, &m, &w); err != nil {
+		if err := envelope.Open(codec, &m, &w); err != nil {
 			t.Fatal(err)
 		}
 		row := int(w.Samples[0][0])

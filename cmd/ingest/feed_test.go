@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -140,7 +140,7 @@ func windowsOf(t *testing.T, addr string, layout *signal.Layout, fn func(w *wind
 	ids := map[string]bool{}
 	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
 		var w window.Window
-		if err := monitor.Open(codec, &m, &w); err != nil {
+		if err := envelope.Open(codec, &m, &w); err != nil {
 			return err
 		}
 		if id := string(m.Header("ce_id")); !ids[id] {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/evidence"
 	"github.com/flank-tcm/flank/internal/machine"
@@ -155,7 +156,7 @@ func (s *partition) keep(name string, j machine.EvidenceJob, usual []evidence.Ba
 			if m.Key != name {
 				return nil
 			}
-			if err := Open(codec, m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
+			if err := envelope.Open(codec, m, &w); err != nil || w.EpochString() != j.Epoch || w.Seq < next {
 				return nil
 			}
 			if !w.Start.Before(j.To) {

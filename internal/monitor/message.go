@@ -11,14 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/state"
-	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/window"
-)
-
-// Bounds of what a window message says in words and numbers.
-const (
-	maxSeq  = 1 << 53 // a greater number is not one in JSON everywhere; 10⁹ windows a second reach it after 104 days
-	maxName = 1024    // bytes of a machine, tool or hole
 )
 
 // unreadable is why a message is not a window of ours, with its key.
@@ -79,63 +72,29 @@ func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
 
 // unpack returns the envelope in a message.
 func unpack(m *bus.Message) (window.Envelope, error) {
-	if m.Damage != nil {
-		return window.Envelope{}, fmt.Errorf("monitor: %w", m.Damage)
-	}
-	e, err := envelope.Of(m)
+	e, err := envelope.Unpack(m)
 	if err != nil {
 		return e, fmt.Errorf("monitor: %w", err)
 	}
 	return e, nil
 }
 
+// checkFacts reports facts of a window that cannot be said in JSON, or that its message contradicts.
+func checkFacts(m *bus.Message, w *window.Window) error {
+	if err := envelope.CheckFacts(m, w); err != nil {
+		return fmt.Errorf("monitor: %w", err)
+	}
+	return nil
+}
+
 // refusal returns err, as a machine.Refusal if it is a Mismatch of a window whose headers can
 // be believed.
 func refusal(m *bus.Message, e window.Envelope, err error) error {
 	var why *window.Mismatch
-	if errors.As(err, &why) && m.Key == e.Machine && e.Machine != "" && e.Seq < maxSeq && named(e.Machine) {
+	if errors.As(err, &why) && m.Key == e.Machine && e.Machine != "" && e.Seq < envelope.MaxSeq && envelope.Named(e.Machine) {
 		return &machine.Refusal{Machine: e.Machine, Epoch: window.FormatEpoch(e.Epoch), Seq: e.Seq, Why: why}
 	}
 	return err
-}
-
-// isPlain reports whether text can be part of a key and of a log line.
-func isPlain(text string) bool { return plain.Check(text) == nil }
-
-// named reports whether text can name a machine, a tool or a hole.
-func named(text string) bool { return isPlain(text) && len(text) <= maxName }
-
-// Open checks a message and stores its window in w, reusing w's memory. What passes can
-// be judged, and said in JSON.
-func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
-	e, err := unpack(m)
-	if err != nil {
-		return err
-	}
-	if err := codec.Open(e, w); err != nil {
-		return err
-	}
-	return checkFacts(m, w)
-}
-
-// checkFacts reports facts of a window that cannot be said in JSON, or that its message
-// contradicts.
-func checkFacts(m *bus.Message, w *window.Window) error {
-	if m.Key != w.Machine {
-		return fmt.Errorf("monitor: key %.64q, the window is of machine %.64q", m.Key, w.Machine)
-	}
-	if w.Machine == "" {
-		return errors.New("monitor: the window names no machine")
-	}
-	if w.Seq >= maxSeq {
-		return fmt.Errorf("monitor: window %d: an ingester counts windows from 0, none reaches %d", w.Seq, uint64(maxSeq))
-	}
-	for _, text := range []string{w.Machine, w.Tool, w.ToolLife, w.Hole, w.Programme, w.Material} {
-		if !named(text) {
-			return fmt.Errorf("monitor: machine, tool, its life, hole, programme or material %.64q is not UTF-8, has control characters, or is longer than %d bytes", text, maxName)
-		}
-	}
-	return nil
 }
 
 // stateMessage returns the message of a state record.

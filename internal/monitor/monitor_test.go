@@ -843,8 +843,8 @@ func TestRefusalNamesItsMachine(t *testing.T) {
 		"the key of another":    {stray, ""},
 		"no name":               {message(""), ""},
 		"a control character":   {message("a\x1fb"), ""},
-		"a name that is long":   {message(strings.Repeat("x", maxName+1)), ""},
-		"a name that is not so": {message(strings.Repeat("x", maxName)), strings.Repeat("x", maxName)},
+		"a name that is long":   {message(strings.Repeat("x", envelope.MaxName+1)), ""},
+		"a name that is not so": {message(strings.Repeat("x", envelope.MaxName)), strings.Repeat("x", envelope.MaxName)},
 	} {
 		var refusal *machine.Refusal
 		err := known.openFeatures(&tc.m, new(window.Features))

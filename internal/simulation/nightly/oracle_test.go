@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/machine/state"
-	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -230,7 +230,7 @@ type calmOwner struct {
 func (c *calmOwner) window(m *bus.Message) error {
 	open := func(into *window.Features) error {
 		var w window.Window
-		if err := monitor.Open(c.codec, m, &w); err != nil {
+		if err := envelope.Open(c.codec, m, &w); err != nil {
 			return err
 		}
 		*into = *machinetest.Features(nil, &w)
