@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -372,6 +372,21 @@ $(PROMETHEUS)/promtool:
 metrics-check: $(PROMETHEUS)/promtool ## the alerts of deploy/prometheus and their tests (promtool)
 	$< check config deploy/prometheus/prometheus.yaml
 	$< test rules deploy/prometheus/rules_test.yaml
+
+# OpenAPI, AsyncAPI and JSON Schema by the linters of their own ecosystems, which npm fetches.
+CONTRACTS     := flank-data/contracts
+CONTRACT_PKGS := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 ajv-cli@5.0.0 ajv-formats@3.0.1
+$(CONTRACTS)/ready: Makefile
+	mkdir -p $(CONTRACTS) && npm install --prefix $(CONTRACTS) --silent --no-audit --no-fund --no-save $(CONTRACT_PKGS)
+	printf 'extends: ["spectral:oas"]\n' > $(CONTRACTS)/openapi.yaml
+	printf 'extends: ["spectral:asyncapi"]\n' > $(CONTRACTS)/asyncapi.yaml
+	touch $@
+
+contracts: $(CONTRACTS)/ready ## schemas/ by Redocly, Spectral and Ajv in strict mode (npm)
+	$(CONTRACTS)/node_modules/.bin/redocly lint --format=stylish schemas/openapi.yaml
+	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/openapi.yaml --display-only-failures schemas/openapi.yaml
+	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/asyncapi.yaml --display-only-failures schemas/asyncapi.yaml
+	for f in schemas/*.schema.json; do $(CONTRACTS)/node_modules/.bin/ajv compile --spec=draft2020 --strict=true -c ajv-formats -s $$f || exit 1; done
 
 dashboards: $(PROMETHEUS)/promtool ## every query of the dashboards, against a Prometheus that scrapes a gateway and a monitor
 	FLANK_PROMETHEUS=$(PROMETHEUS) $(GO) test -count 1 -tags e2e -run '^TestDashboards$$' ./e2e

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
@@ -34,7 +32,7 @@ type fetchCommand struct {
 	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --until."`
 	Windows  int           `default:"3600" help:"At most so many windows, the oldest first."`
 	Wait     time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
-	By       string        `placeholder:"NAME" help:"Who asks. Default: the name of the user."`
+	By       string        `default:"${user}" placeholder:"NAME" help:"Who asks. Default: the name of the user."`
 	Out      string        `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
 }
 
@@ -101,15 +99,8 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 
 // command returns the command that the flags name.
 func (f *fetchCommand) command(machine string, now time.Time) (event.Command, error) {
-	by := f.By
-	if by == "" {
-		by = "unknown user"
-		if u, err := user.Current(); err == nil {
-			by = cmp.Or(u.Username, by)
-		}
-	}
 	c := event.Command{
-		ID: event.NewCommandID(), Machine: machine, Action: event.Fetch, By: by, Issued: now.UTC(),
+		ID: event.NewCommandID(), Machine: machine, Action: event.Fetch, By: f.By, Issued: now.UTC(),
 		Wanted: &event.Wanted{From: f.From, To: f.To, Epoch: f.Epoch, First: f.FirstSeq, Last: f.LastSeq, Windows: f.Windows},
 		Until:  now.UTC().Add(min(f.Wait+time.Duration(f.Windows)*fetchTime, event.MaxFetchWait)),
 	}

@@ -39,7 +39,7 @@ type alertsCommand struct {
 // who names an alarm and the person who acts on it.
 type who struct {
 	ID string `arg:"" help:"Alarm id as printed by 'alerts ls', or a machine: its path or the last part of the path."`
-	By string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
+	By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
 }
 
 type ackFlags struct {
@@ -59,7 +59,7 @@ type toolFlag struct {
 
 type markFlags struct {
 	ID   string `arg:"" help:"Alarm id, as printed by 'alerts ls --all'."`
-	By   string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
+	By   string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
 	Note string `placeholder:"TEXT" help:"A note for those who read the history."`
 }
 

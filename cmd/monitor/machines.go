@@ -26,7 +26,7 @@ import (
 // aboutMachine names a machine and the person who acts on it.
 type aboutMachine struct {
 	Machine string `arg:"" help:"Path of the machine, or the last part of the path."`
-	By      string `required:"" env:"USER" placeholder:"NAME" help:"Your name."`
+	By      string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
 	Note    string `placeholder:"TEXT" help:"Why."`
 }
 

@@ -112,7 +112,7 @@ type writeFlags struct {
 	topicFlags
 	Key      string `placeholder:"FILE" help:"Your private key, as 'trainer keys new' writes it. What it signs counts for every monitor that has its public key."`
 	Unsigned bool   `help:"Write without a signature. Only monitors with --insecure-models accept that, and their pages say so."`
-	By       string `required:"" env:"USER" placeholder:"NAME" help:"Your name, for the history."`
+	By       string `default:"${user}" placeholder:"NAME" help:"Your name, for the history. Default: the name of the user."`
 	Note     string `placeholder:"TEXT" help:"Why, for the history."`
 }
 

@@ -333,12 +333,21 @@ func Host() string {
 	return name
 }
 
+// User returns the name of the user that the program runs as, also where $USER is not set and the
+// user has no entry in the system, as in a container: uid 1000.
+func User() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}
+
 // Terminal returns the actor of a command in a terminal: the name that was typed, and the user and
 // the computer. Without a name it is the user's.
 func Terminal(name string) event.Actor {
-	who := "unknown"
-	if u, err := user.Current(); err == nil {
-		who = u.Username
-	}
+	who := User()
 	return event.Actor{Name: cmp.Or(name, who), Identified: event.ByTerminal, From: who + "@" + Host()}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -130,5 +131,20 @@ func TestAwait(t *testing.T) {
 	calls = 0
 	if err := Await(t.Context(), -1, func(context.Context) error { calls++; return down }); !errors.Is(err, down) || calls != 1 {
 		t.Errorf("without patience: %v after %d calls", err, calls)
+	}
+}
+
+// Who does it is known also where $USER is not set, as in a container.
+func TestUserWithoutEnvironment(t *testing.T) {
+	t.Setenv("USER", "")
+	var flags struct {
+		By string `default:"${user}"`
+	}
+	if _, err := parse(&flags, "flank", "", nil, io.Discard, io.Discard); err != nil || flags.By == "" {
+		t.Errorf("by %q, error %v", flags.By, err)
+	}
+	t.Setenv("USER", "anna")
+	if _, err := parse(&flags, "flank", "", nil, io.Discard, io.Discard); err != nil || flags.By != "anna" {
+		t.Errorf("by %q, error %v", flags.By, err)
 	}
 }
