@@ -58,18 +58,23 @@ done
 (cd "$work/src" && go run ./scripts/sbom --version "$version" --commit "$commit" --time "$SOURCE_DATE_EPOCH" --sbom "$out/flank_$version.cdx.json" --licences "$work/THIRD-PARTY-LICENSES.txt" \
   "$work"/bin/*/*)
 
+# What a plant reads: documents without the tables behind figures, contracts, and what is deployed.
+mkdir -p "$work/read"
+cp -r "$work/src/deploy/prometheus" "$work/src/deploy/grafana" "$work/src/deploy/kafka" "$work/src/deploy/kubernetes" "$work/src/examples" "$work/src/docs" "$work/src/schemas" "$work/read/"
+find "$work/read" \( -name '*_test.go' -o -path '*/schemas/*.go' -o -path '*/docs/*.csv' \) -delete
+find "$work/read" -type d -empty -delete
+
 for arch in "${arches[@]}"; do
   name=flank_${version}_linux_$arch
   mkdir "$work/$name"
-  cp -r "$work/bin/$arch"/* "$work/share" "$work/src/deploy/systemd" "$work/src/deploy/prometheus" "$work/src/deploy/grafana" "$work/src/deploy/kafka" "$work/src/examples" "$work/src/LICENSE" "$work/src/CHANGELOG.md" "$work/THIRD-PARTY-LICENSES.txt" "$work/$name/"
+  cp -r "$work/bin/$arch"/* "$work/share" "$work/src/deploy/systemd" "$work/read"/* "$work/src/LICENSE" "$work/src/CHANGELOG.md" "$work/THIRD-PARTY-LICENSES.txt" "$work/$name/"
   [ -n "$part" ] || pack "$name"
   deb=$work/deb-$arch
-  mkdir -p "$deb/DEBIAN" "$deb/usr/bin" "$deb/lib/systemd/system" "$deb/usr/share/doc/flank/examples"
+  mkdir -p "$deb/DEBIAN" "$deb/usr/bin" "$deb/lib/systemd/system" "$deb/usr/share/doc/flank"
   cp "$work/bin/$arch"/* "$deb/usr/bin/"
   cp -r "$work/share"/* "$deb/usr/share/"
   cp "$work/src/deploy/systemd"/*.service "$deb/lib/systemd/system/"
-  cp -r "$work/src/examples"/* "$deb/usr/share/doc/flank/examples/"
-  cp -r "$work/src/deploy/prometheus" "$work/src/deploy/grafana" "$work/src/deploy/kafka" "$deb/usr/share/doc/flank/"
+  cp -r "$work/read"/* "$deb/usr/share/doc/flank/"
   cat "$work/src/LICENSE" "$work/THIRD-PARTY-LICENSES.txt" >"$deb/usr/share/doc/flank/copyright"
   gzip -6n <"$work/src/CHANGELOG.md" >"$deb/usr/share/doc/flank/changelog.gz"
   cp "$work/src/deploy/debian"/p* "$deb/DEBIAN/"
