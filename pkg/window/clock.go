@@ -53,8 +53,11 @@ func (c *clock) span(a, b reading) time.Duration {
 // slopeOf returns the lag from a to b as a share of the span.
 func (c *clock) slopeOf(a, b reading) float64 { return float64(c.lag(a, b)) / float64(c.span(a, b)) }
 
-// restart forgets the session.
-func (c *clock) restart() { *c = clock{rate: c.rate, limits: c.limits} }
+// restart forgets the session. A rate that was wrong is taken to be wrong still, until it is measured again: with each change of
+// the tool a session begins.
+func (c *clock) restart() {
+	*c = clock{rate: c.rate, limits: c.limits, off: c.off, slope: c.slope}
+}
 
 // measured returns the rate by the sensor clock while it is wrong; 0 if it is right, or none.
 func (c *clock) measured() float64 {
@@ -71,11 +74,10 @@ func (c *clock) read(r reading) signal.Quality {
 	if r.time.IsZero() {
 		return 0
 	}
+	var q signal.Quality
 	if !c.ran {
 		c.last, c.from, c.turn, c.ran = r, r, r, true
-		return 0
 	}
-	var q signal.Quality
 	if !c.continues(r, c.slope) {
 		q |= signal.ClockStep
 		c.from, c.turn = r, r // the rate is not to blame

@@ -358,6 +358,44 @@ func TestClockFaults(t *testing.T) {
 	}
 }
 
+// A rate that was wrong is wrong from the first window of the next session on: with each change of the tool a session begins. A right
+// one is right once it is measured.
+func TestWrongRateOutlivesSessions(t *testing.T) {
+	l, err := signal.NewLayout("", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSlicer(l, DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]int{} // windows by session
+	for i := range int64(90) {
+		session, n := i/30, i%30
+		b := samples(l, 0, session, 100*n, 100*n+100)
+		slower := time.Duration(2)
+		if session == 2 {
+			slower = 1
+		}
+		b.Time = origin.Add(time.Duration(100*session)*time.Second + slower*time.Duration(n)*time.Second)
+		s.Push(b)
+		for ev, ok := s.Next(); ok; ev, ok = s.Next() {
+			w := ev.Window
+			if w == nil {
+				continue
+			}
+			q, nth := w.Quality[0], seen[w.Session]
+			seen[w.Session]++
+			if w.Session == 1 && (q != signal.RateError || len(w.Rates) != 1 || math.Abs(w.Rates[0]-50) > 0.1) || w.Session == 2 && nth > 11 && q != 0 {
+				t.Errorf("session %d, window %d: %v %v", w.Session, nth, q, w.Rates)
+			}
+		}
+	}
+	if seen[1] != 30 || seen[2] < 29 {
+		t.Errorf("windows %v", seen)
+	}
+}
+
 // A sensor that is slower or faster than its layout says, from the sender's frames of any lengths and with some jitter of their
 // times: from some frames on each window says so, and none says that the clock stepped.
 func TestWrongRateIsNoStep(t *testing.T) {
