@@ -96,14 +96,20 @@ func TestNoVerdictIsAWarning(t *testing.T) {
 				tc.model = machinetest.OneValue(t)
 			}
 			b, open := newBench(t, tc.model), standing{}
+			said := 0
 			for seq := range uint64(90) {
-				open.take(tc.step(b, seq))
+				d := tc.step(b, seq)
+				said += len(d.Advisories)
+				open.take(d)
 				if seq%7 == 6 && b.m.stopped == "" {
 					b.restart()
 				}
 			}
 			if got := open.warning(); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("open warnings %q, want %q", got, tc.want)
+			}
+			if said > 4 {
+				t.Errorf("%d advisories", said)
 			}
 		})
 	}
