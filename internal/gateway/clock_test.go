@@ -47,6 +47,50 @@ func (s *twoClocks) Next(context.Context) (*source.Block, error) {
 	}}, nil
 }
 
+// A rate that is wrong in both rates is logged once in an hour, by its flag and with the rates, and the windows are counted.
+func TestWrongRatesAreReported(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	l, err := signal.NewLayout("half", []signal.Channel{
+		{Name: "fast", Kind: signal.Force, Rate: 8}, {Name: "slow", Kind: signal.Torque, Rate: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Config{
+		Source: &halfRate{twoClocks{layout: l}}, Window: window.DefaultSpec, SpoolDir: filepath.Join(p.dir, "half"), Bus: p.bus, SyncEvery: 60, Log: zerolog.New(&p.log),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `"flag":"rate_error","rates":"4 samples a second come where the layout says 8, 1 samples a second come where the layout says 2"`
+	if n := strings.Count(p.log.String(), "the sensors' rate is not the layout's"); n != 1 || !strings.Contains(p.log.String(), want) {
+		t.Errorf("%d lines: %s", n, p.log.String())
+	}
+	by := map[string]uint64{}
+	for i, n := range g.Stats().Flagged {
+		by[signal.Flags[i]] = n
+	}
+	if by["rate_error"] < 90 || by["clock_step"] > 22 { // of 120 windows in two sessions
+		t.Errorf("%v", by)
+	}
+}
+
+// halfRate is a source whose samples take twice as long as its layout says.
+type halfRate struct{ twoClocks }
+
+func (s *halfRate) Next(ctx context.Context) (*source.Block, error) {
+	b, err := s.twoClocks.Next(ctx)
+	if err == nil {
+		rate := s.layout.Groups()[b.Group].Rate
+		b.Time = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC).Add(time.Duration(2 * float64(b.First) / rate * 1e9))
+	}
+	return b, err
+}
+
 // The log says once in a session that clocks have moved apart: by half a sample,
 // 250 ms, after 26 s.
 func TestClocksThatPartAreReported(t *testing.T) {

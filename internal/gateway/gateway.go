@@ -121,9 +121,13 @@ type Gateway struct {
 	apart   bool      // the clocks differ in the current session, and the log says so
 	session int64     // the current one
 
+	rateSaid   time.Time // when the log said that a rate is wrong
+	wrongRates uint64    // windows with a wrong rate since then
+
 	patience time.Duration // for delivering the rest when nothing more is acquired
 
 	windows, gaps, delivered atomic.Uint64
+	flagged                  [len(signal.Flags)]atomic.Uint64 // windows
 
 	mu       sync.Mutex
 	progress Progress
@@ -355,6 +359,7 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 		}
 		w.Epoch, w.Seq = g.spool.Epoch(), g.next
 		g.watchClocks(w)
+		g.watchQuality(w)
 		if g.cfg.OnCut != nil {
 			g.cfg.OnCut(c)
 		}
@@ -396,6 +401,33 @@ func (g *Gateway) watchClocks(w *window.Window) {
 	g.apart = true
 	g.cfg.Log.Warn().Str("machine", w.Machine).Time("start", w.Start).Dur("drift_ms", w.Drift).Float64("rate_hz", slowest).
 		Msg("the sensor clocks of the rates differ by more than half a sample of the slowest rate: sample all rates by one clock, or restart the recording more often")
+}
+
+// rateEvery passes between two lines that say that a rate is wrong.
+const rateEvery = time.Hour
+
+// watchQuality counts the flags of a window, and logs a rate that is wrong.
+func (g *Gateway) watchQuality(w *window.Window) {
+	var all signal.Quality
+	for _, q := range w.Quality {
+		all |= q
+	}
+	for i := range signal.Flags {
+		if all&(1<<i) != 0 {
+			g.flagged[i].Add(1)
+		}
+	}
+	if all&signal.RateError == 0 {
+		return
+	}
+	g.wrongRates++
+	now := g.cfg.Clock.Now()
+	if !g.rateSaid.IsZero() && now.Sub(g.rateSaid).Abs() < rateEvery {
+		return
+	}
+	g.cfg.Log.Warn().Str("machine", w.Machine).Stringer("flag", signal.RateError).Str("rates", w.WrongRates(g.cut.Layout())).Time("start", w.Start).Uint64("windows", g.wrongRates).
+		Msg("the sensors' rate is not the layout's: correct `rate` in the layout, or the sensors; until then windows have no verdict by these channels")
+	g.rateSaid, g.wrongRates = now, 0
 }
 
 func (g *Gateway) gap(c source.Cut) {

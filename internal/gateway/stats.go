@@ -1,6 +1,9 @@
 package gateway
 
-import "github.com/flank-tcm/flank/pkg/window"
+import (
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
 
 // Stats counts what a Gateway did since it was started.
 type Stats struct {
@@ -11,6 +14,8 @@ type Stats struct {
 	Dropped   uint64 // because the spool was full
 	Damaged   uint64 // lost to damage of the spool's files, which stay next to the others as .bad
 
+	Flagged [len(signal.Flags)]uint64 // windows with a flag of a sensor, in the order of signal.Flags
+
 	Samples window.Tally // what became of the samples of the source
 
 	SpoolBytes   int64 // that the spool takes on disk
@@ -20,19 +25,27 @@ type Stats struct {
 // Add returns the counts of two gateways that ran one after the other on the same
 // spool, s before t.
 func (s Stats) Add(t Stats) Stats {
-	return Stats{
+	all := Stats{
 		Windows: s.Windows + t.Windows, Gaps: s.Gaps + t.Gaps, Delivered: s.Delivered + t.Delivered,
 		Pending: t.Pending, SpoolBytes: t.SpoolBytes, Dropped: s.Dropped + t.Dropped, Damaged: s.Damaged + t.Damaged,
 		DamagedBytes: s.DamagedBytes + t.DamagedBytes, Samples: s.Samples.Add(t.Samples),
 	}
+	for i := range all.Flagged {
+		all.Flagged[i] = s.Flagged[i] + t.Flagged[i]
+	}
+	return all
 }
 
 // Stats returns the counts. It is safe for concurrent use.
 func (g *Gateway) Stats() Stats {
 	s := g.spool.Stats()
-	return Stats{
+	all := Stats{
 		Windows: g.windows.Load(), Gaps: g.gaps.Load(), Delivered: g.delivered.Load(),
 		Pending: s.Pending, SpoolBytes: s.Bytes, Dropped: s.Dropped, Damaged: s.Quarantined, DamagedBytes: s.DamagedBytes,
 		Samples: g.cut.Tally(),
 	}
+	for i := range all.Flagged {
+		all.Flagged[i] = g.flagged[i].Load()
+	}
+	return all
 }

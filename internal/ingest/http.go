@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/buslog"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // webServer is what a running ingest serves over HTTP: /metrics, /livez, /readyz and
@@ -149,6 +152,9 @@ type health struct {
 
 	Samples ledger `json:"samples"` // what became of them, see docs/concepts/ledger.md
 
+	Flags map[string]uint64 `json:"flags,omitempty"` // windows in which a sensor has a fault, by flag
+	Clock string            `json:"clock,omitempty"` // what is wrong with the sensors' clocks in the newest window
+
 	SpoolOnly string `json:"spool_only,omitempty"` // nothing is sent, and for how long the spool lasts
 }
 
@@ -174,6 +180,7 @@ func (m *machine) health() health {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := health{Samples: newLedger(g, f, m.Source.live(), m.stopped), State: m.state, Restarts: m.restarts, Windows: g.Windows, Pending: g.Pending}
+	h.Flags, h.Clock = flagsOf(g), m.clock
 	if m.problem != nil {
 		h.Problem = m.problem.Error()
 	}
@@ -185,4 +192,34 @@ func (m *machine) health() health {
 		h.Senders = &f.Senders
 	}
 	return h
+}
+
+// flagsOf returns how many windows have each flag that any has.
+func flagsOf(s gateway.Stats) map[string]uint64 {
+	by := map[string]uint64{}
+	for i, n := range s.Flagged {
+		if n > 0 {
+			by[signal.Flags[i]] = n
+		}
+	}
+	return by
+}
+
+// clockOf says what is wrong with the sensors' clocks in a window of a layout; empty if nothing is.
+func clockOf(w *window.Window, layout *signal.Layout) string {
+	var all signal.Quality
+	for _, q := range w.Quality {
+		all |= q & signal.Clock
+	}
+	var what []string
+	for _, flag := range all.Names() {
+		switch {
+		case flag == signal.RateError.String() && w.WrongRates(layout) != "":
+			flag += ": " + w.WrongRates(layout)
+		case flag == signal.ClockOff.String():
+			flag += ": windows are dated " + w.Start.Format(time.RFC3339)
+		}
+		what = append(what, flag)
+	}
+	return strings.Join(what, "; ")
 }

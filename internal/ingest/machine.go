@@ -48,6 +48,7 @@ type machine struct {
 	problem   error // of failed
 	restarts  uint64
 	newest    time.Time // end of the newest window
+	clock     string    // what is wrong with the sensors' clocks in it
 	gw        *gateway.Gateway
 	began     time.Time // when gw was opened
 	beganWith int64     // bytes in its spool then
@@ -183,7 +184,7 @@ func (m *machine) gateway(src source.Source, recording string, sent uint64) (*ga
 		Source: src, Speed: speed, Window: m.Spec(),
 		SpoolDir: m.SpoolDir(), Machine: m.Path, Recording: recording, Sent: sent, SameWindows: m.Source.Kind == "folder", SyncEvery: cmp.Or(m.Sync, sync), Log: m.log, Bus: to,
 		SpoolBytes: m.MiB << 20, DropOldest: m.Full == "drop_oldest" || m.Full == "" && recording == "",
-		SpoolOnly: m.all.SpoolOnly, Edge: m.edge(), OnCut: m.noteWindow, OnSent: m.onSent,
+		SpoolOnly: m.all.SpoolOnly, Edge: m.edge(), OnCut: func(c source.Cut) { m.noteWindow(c, src.Layout()) }, OnSent: m.onSent,
 	})
 	if err == nil {
 		m.mu.Lock()
@@ -237,13 +238,13 @@ func (m *machine) enter(state string, problem error) {
 	m.state, m.problem = state, problem
 }
 
-func (m *machine) noteWindow(c source.Cut) {
+func (m *machine) noteWindow(c source.Cut, layout *signal.Layout) {
 	if c.Window == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.newest = c.Window.End()
+	m.newest, m.clock = c.Window.End(), clockOf(c.Window, layout)
 }
 
 // open returns the source that the configuration names, and for a recording its

@@ -94,6 +94,24 @@ var unusedMetrics = []metric.Metric[unusedCounts]{
 	metric.Counter("tcm_frames_unused_total", "Frames and messages that were not taken, by reason.", func(c unusedCounts) uint64 { return c.frames }),
 }
 
+// flaggedMetrics have the label flag too.
+var flaggedMetrics = []metric.Metric[uint64]{
+	metric.Counter("tcm_windows_flagged_total", "Windows in which a sensor has a fault, by flag.", func(n uint64) uint64 { return n }),
+}
+
+// flagged returns the windows of each machine with each flag that any has.
+func flagged(rows iter.Seq2[string, counts]) iter.Seq2[[]string, uint64] {
+	return func(yield func([]string, uint64) bool) {
+		for machine, c := range rows {
+			for flag, n := range c.health.Flags {
+				if !yield([]string{machine, flag}, n) {
+					return
+				}
+			}
+		}
+	}
+}
+
 type unusedCounts struct{ samples, frames uint64 }
 
 // unused returns the counts of each machine for each reason that has any.
@@ -137,7 +155,7 @@ func GatewayMetrics(machine string, g *gateway.Gateway, send metric.Histogram, n
 }
 
 func ofGateway(s gateway.Stats, p gateway.Progress, newest time.Time) counts {
-	c := counts{Stats: s, observed: observed{Progress: p}, health: health{State: running, Samples: newLedger(s, feed.Stats{}, false, 0)}}
+	c := counts{Stats: s, observed: observed{Progress: p}, health: health{State: running, Samples: newLedger(s, feed.Stats{}, false, 0), Flags: flagsOf(s)}}
 	if !newest.IsZero() {
 		c.health.Newest = &newest
 	}
@@ -159,7 +177,7 @@ func (s *Supervisor) collectors() []metric.Collector {
 }
 
 func metricsOf(send metric.Histogram, unlisted int, rows iter.Seq2[string, counts]) []metric.Collector {
-	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.ByLabels([]string{"machine", "reason"}, unused(rows), unusedMetrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
+	return []metric.Collector{send, metric.By("machine", rows, metrics), metric.ByLabels([]string{"machine", "reason"}, unused(rows), unusedMetrics), metric.ByLabels([]string{"machine", "flag"}, flagged(rows), flaggedMetrics), metric.Of(func() int { return unlisted }, []metric.Metric[int]{
 		metric.Gauge("tcm_ingest_machines_unlisted", "Machines beyond the 500 that have metrics of their own.", func(n int) float64 { return float64(n) }),
 	})}
 }

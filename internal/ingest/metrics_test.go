@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/machinetool"
 	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -28,6 +29,8 @@ func TestMetrics(t *testing.T) {
 	s := newSupervisor("acme/spore/bay2/line1/usk25", "acme/spore/bay2/line1/lathe")
 	m := s.machines[0]
 	m.before = gateway.Stats{Windows: 7, Delivered: 4, Pending: 3, Gaps: 1, Samples: window.Tally{Pushed: 25, Windowed: 20, Gaps: 2, Open: 3}}.Add(gateway.Stats{Windows: 5, Delivered: 8, Dropped: 2, Damaged: 6, DamagedBytes: 99, SpoolBytes: 4096})
+	m.before.Flagged[5] = 8 // clock_step
+	m.clock = "clock_step"
 	m.Source.Kind = "tcp"
 	m.received, m.restarts = feed.Stats{Frames: 9, Refused: [feed.Reasons]uint64{feed.Counter: 1}, Short: 3, Samples: 30, Unused: [feed.Reasons]uint64{feed.Counter: 5}}, 4
 	m.answered = machinetool.Stats{Readings: 3, Failures: 2, Changes: 1, Stale: true} // stale is of one that runs
@@ -55,7 +58,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{`samples_unused_total{machine="acme/spore/bay2/line1/usk25",reason="gap"} 2`, `frames_unused_total{machine="acme/spore/bay2/line1/usk25",reason="counter"} 1`} {
+	for _, want := range []string{`samples_unused_total{machine="acme/spore/bay2/line1/usk25",reason="gap"} 2`, `frames_unused_total{machine="acme/spore/bay2/line1/usk25",reason="counter"} 1`, `windows_flagged_total{flag="clock_step",machine="acme/spore/bay2/line1/usk25"} 8`} {
 		if !strings.Contains(got, "\ntcm_"+want+"\n") {
 			t.Errorf("no %s in\n%s", want, got)
 		}
@@ -64,12 +67,32 @@ func TestMetrics(t *testing.T) {
 	if _, got := get("/livez"); got != "ok\n" {
 		t.Errorf("livez: %s", got)
 	}
-	if code, got := get("/healthz"); code != http.StatusOK || !strings.Contains(got, `"acme/spore/bay2/line1/lathe":{"state":"waiting"`) {
+	if code, got := get("/healthz"); code != http.StatusOK || !strings.Contains(got, `"acme/spore/bay2/line1/lathe":{"state":"waiting"`) || !strings.Contains(got, `"flags":{"clock_step":8},"clock":"clock_step"`) {
 		t.Errorf("healthz: %d %s", code, got)
 	}
 	s.machines[1].enter("failed", errors.New("the disk is gone"))
 	if code, got := get("/healthz"); code != http.StatusServiceUnavailable || !strings.Contains(got, "the disk is gone") || !strings.Contains(got, `usk25":{"state":"running"`) {
 		t.Errorf("healthz of a machine that has failed: %d %s", code, got)
+	}
+}
+
+// What /healthz says of the clocks of a window.
+func TestClockOf(t *testing.T) {
+	l, err := signal.NewLayout("two rates", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}, {Name: "b", Kind: signal.Force, Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2002, 1, 1, 0, 0, 0, 0, time.UTC)
+	for want, w := range map[string]window.Window{
+		"":           {Quality: []signal.Quality{signal.Flatline, 0}},
+		"clock_step": {Quality: []signal.Quality{0, signal.ClockStep}},
+		"rate_error: 50 samples a second come where the layout says 100, 20 samples a second come where the layout says 10": {
+			Quality: []signal.Quality{signal.RateError, signal.RateError}, Rates: []float64{50, 20}},
+		"rate_error; clock_off: windows are dated 2002-01-01T00:00:00Z": {Quality: []signal.Quality{signal.RateError | signal.ClockOff, 0}, Start: start},
+	} {
+		if got := clockOf(&w, l); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

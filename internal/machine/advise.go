@@ -134,6 +134,9 @@ func (m *Machine) dismiss(tool string, c cause) {
 		if n.Kind != event.UnknownAdvisory && n.Kind != event.ModelAdvisory {
 			continue
 		}
+		if n.Kind == event.UnknownAdvisory && m.Unjudged >= m.settings.mostUnjudged() { // it is not the tool
+			continue
+		}
 		why := "tool changed to " + statement.Tool(c.tool)
 		if c.reason == "new_tool" {
 			why = "tool declared new by " + statement.By(c.by)

@@ -47,7 +47,7 @@ func resultAt(seq int, v event.Verdict) *event.Result {
 func sensedBy(m *Machine, faults []signal.Quality, layout *signal.Layout, r *event.Result) []event.Advisory {
 	var d Decision
 	m.decision = &d
-	m.senses(faults, byFeatures{}, layout, r)
+	m.senses(faults, byFeatures{}, layout, &window.Window{}, r)
 	return d.Advisories
 }
 
@@ -78,6 +78,11 @@ func TestSensorAdvisories(t *testing.T) {
 		}},
 		"a wrong rate for as long as it is wrong": {slices.Concat(bad(100, rate), good(10)), false, event.Healthy, []string{
 			"0 raised out_of_specification warning: drill: SENSOR clock Out of specification: rate_error; tool verdict on 4 channels",
+		}},
+		"steps that turn out to be a rate": {slices.Concat(bad(3, step), bad(100, rate), bad(2, step)), false, event.Healthy, []string{
+			"0 raised maintenance_required info: drill: SENSOR clock Maintenance required: clock_step; tool verdict on 4 channels",
+			"3 cleared  info: drill: SENSOR clock: what was advised at 02:00:00 is worse now, and is advised again",
+			"3 raised out_of_specification warning: drill: SENSOR clock Out of specification: rate_error, clock_step; tool verdict on 4 channels",
 		}},
 		"a loose wire does not chatter": {slices.Concat(bad(5, flat), good(30), bad(5, flat), good(30), bad(5, flat)), false, event.Healthy, []string{
 			"2 raised failure warning: drill: SENSOR ch2 Failure: flatline; tool verdict on 4 channels",
@@ -177,7 +182,7 @@ func TestSensorsOfAGuard(t *testing.T) {
 		for seq, of := range tc.windows {
 			var d Decision
 			mach.decision = &d
-			mach.senses(make([]signal.Quality, 5), of, fiveForces(t), resultAt(seq, event.Healthy))
+			mach.senses(make([]signal.Quality, 5), of, fiveForces(t), &window.Window{}, resultAt(seq, event.Healthy))
 			for _, a := range d.Advisories {
 				got = append(got, fmt.Sprintf("%d %s %s %s %v: %s", a.Seq, a.State, a.Status, a.Severity, a.Channels, a.Text))
 				if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
@@ -417,7 +422,7 @@ func TestAdvisoriesAlternate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			mach.senses(faults, byFeatures{}, layout, r)
+			mach.senses(faults, byFeatures{}, layout, &window.Window{}, r)
 			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
 				a.Text = "unknown"
 			}
@@ -599,6 +604,34 @@ func TestSilenceBehindDeletedWindows(t *testing.T) {
 	if !strings.Contains(strings.Join(p.published, "\n"), "SILENT") || p.position.Windows != 1 {
 		t.Errorf("at %+v, published %q", p.position, p.published)
 	}
+}
+
+// The advisory of a clock says which rate was measured, and which dates windows have. A date that is off does not make a channel bad: the
+// window has a verdict.
+func TestClockAdvisories(t *testing.T) {
+	b := newBench(t, machinetest.TwoValues(t))
+	window := func(seq uint64, q signal.Quality, rates ...float64) Decision {
+		w := at(seq, "T1", false)
+		w.Samples, w.Quality, w.Rates = [][]float32{{10}, {10}}, []signal.Quality{q, q}, rates
+		return b.window(w)
+	}
+	for seq := range uint64(3) {
+		window(seq, 0)
+	}
+	d := window(3, signal.ClockOff)
+	wantStrings(t, "a date", texts(d.Advisories), []string{
+		"raised : drill: SENSOR clock Out of specification: clock_off: windows are dated 2026-11-02 02:00:03 UTC, far from the clock of their ingester: set the clock of the sensors, or of that computer; tool verdict on 2 channels",
+	})
+	if a := d.Advisories[0]; a.Severity != "warning" || d.Result.Verdict != event.Healthy || len(d.Result.Sensors) > 0 {
+		t.Errorf("%s, a window is %s with %v", a.Severity, d.Result.Verdict, d.Result.Sensors)
+	}
+	for seq := range uint64(60) {
+		d = window(4+seq, 0)
+	}
+	wantStrings(t, "set", texts(d.Advisories), []string{"cleared : drill: SENSOR clock normal again; clock_off of 02:00:03 is over"})
+	wantStrings(t, "a rate", texts(window(64, signal.RateError, 0.5).Advisories), []string{
+		"raised : drill: SENSOR clock Out of specification: rate_error: 0.5 samples a second come where the layout says 1: correct `rate` in the layout, or the sensors; no tool verdict",
+	})
 }
 
 // A late window raises no advisory of a sensor.

@@ -41,16 +41,18 @@ type Settings struct {
 	Limits      Limits         // zero: the limits of a plant
 }
 
-// Limits bound what is remembered of a machine. 0 means the value that a plant has, which the comments name.
+// Limits bound what is remembered of a machine, and what it waits for. 0 means the value that a plant has, which the comments name.
 type Limits struct {
 	Tools    int // those seen last: KeptTools
 	Epochs   int // 256: a machine gets a new epoch with every spool, and some sources with every file
 	Retained int // 20,000 windows that come while a build runs; with more, it runs again
+	Unjudged int // 64 windows in a row without a verdict, and twice as many as a reference has, after which a machine is not watched
 }
 
 func (s *Settings) keptTools() int    { return cmp.Or(s.Limits.Tools, KeptTools) }
 func (s *Settings) keptEpochs() int   { return cmp.Or(s.Limits.Epochs, 256) }
 func (s *Settings) mostRetained() int { return cmp.Or(s.Limits.Retained, 20_000) }
+func (s *Settings) mostUnjudged() int { return cmp.Or(s.Limits.Unjudged, 64) }
 
 // Model is a model as machines use it. It is not safe for concurrent use.
 type Model struct {

@@ -223,6 +223,7 @@ func newFollower(t *rapid.T, k kindOfDay) *follower {
 	f.m = &oracle.Machine{Settings: settingsOf(s)}
 	if k.few {
 		f.settings.Limits.Tools, f.m.Limits.Tools = 2, 2
+		f.settings.Limits.Unjudged, f.m.Limits.Unjudged = 3, 3
 		if !k.deployments { // a build leaves out epochs that are forgotten
 			f.settings.Limits.Epochs, f.m.Limits.Epochs = 3, 3
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/vote"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // failures are the flags of a sensor that has no values, or none that mean anything.
@@ -28,6 +30,7 @@ type sensed struct {
 	guarded   bool           // a model's guard knows the sensor
 	absent    bool           // the tool's reference has no value of it
 	disagrees bool           // with the other sensors, by its features
+	detail    string         // of the clock: what is wrong with it, and the remedy; empty if that is not known
 	gain      float64        // what it reads of what it read at the tool's reference, which is taken out; 0 or 1: the same
 }
 
@@ -95,14 +98,16 @@ func (s sensed) bad() bool { return s.flags != 0 || s.absent || s.disagrees || s
 
 func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 
-// senses takes the flags of each channel in the window of r that are faults. Flags of a
+// senses takes the flags of each channel in w, the window of r, that are faults. Flags of a
 // clock concern all channels that it samples; they make one notice. A failure of all
 // channels of a rate, which share a card or a source, makes one notice, too: while it is
 // raised, the channels' own notices are not published. A sensor that is found to have failed by its features has
 // a notice under its name.
-func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.Layout, r *event.Result) {
-	const clock = signal.ClockStep | signal.RateError
+func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.Layout, w *window.Window, r *event.Result) {
 	var all signal.Quality
+	for _, q := range w.Quality {
+		all |= q & signal.ClockOff // which no channel has for a fault
+	}
 	bad := 0
 	for _, q := range faults {
 		if all |= q; q != 0 {
@@ -123,7 +128,7 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 			bad++
 		}
 	}
-	if bad == 0 && len(m.Notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
+	if bad == 0 && all == 0 && len(m.Notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
 		return
 	}
 	m.dismissSensors(layout, of, r)
@@ -136,7 +141,7 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 		}
 	}
 	for i, q := range faults {
-		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ clock, covered: covered[i], absent: lone(i)}, sensorRule
+		s, rule := sensed{subject: layout.Channels()[i].Name, flags: q &^ signal.Clock, covered: covered[i], absent: lone(i)}, sensorRule
 		if g := of.of(s.subject); g != nil {
 			s.flags, s.guarded, s.disagrees, s.gain, rule = s.flags|g.flags, true, g.disagrees, g.gain, namedRule
 			if !s.bad() && !of.judged {
@@ -145,7 +150,7 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 		}
 		m.sense(s, rule, r)
 	}
-	m.sense(sensed{flags: all & clock}, clockRule, r)
+	m.sense(sensed{flags: all & signal.Clock, detail: clockDetail(all, layout, w)}, clockRule, r)
 	for _, g := range of.sensors {
 		if g.channels != nil && of.judged {
 			m.sense(g, namedRule, r)
@@ -168,6 +173,18 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 			m.notice(a.Kind, a.Subject).Text = a.Text
 		}
 	}
+}
+
+// clockDetail says what is wrong with a clock of which a window has the flags, and what to do.
+func clockDetail(q signal.Quality, layout *signal.Layout, w *window.Window) string {
+	var all []string
+	if rates := w.WrongRates(layout); q&signal.RateError != 0 && rates != "" {
+		all = append(all, rates+": correct `rate` in the layout, or the sensors")
+	}
+	if q&signal.ClockOff != 0 {
+		all = append(all, "windows are dated "+w.Start.UTC().Format("2006-01-02 15:04:05")+" UTC, far from the clock of their ingester: set the clock of the sensors, or of that computer")
+	}
+	return strings.Join(all, "; ")
 }
 
 // doubted returns the channels and sensors of which an advisory stands.
@@ -257,6 +274,10 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	case silent && bad && !s.covered: // what covered it is over, and this is not
 		n.Silent = false
 		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+	case a == nil && n != nil && n.Raised && was.Status() == signal.MaintenanceRequired && q.Status() != was.Status(): // who hears of warnings only has not heard of it
+		m.publishNotice(event.SensorAdvisory, s.subject, alarm.Cleared, n.Notice, byResult(r)).Text =
+			fmt.Sprintf("%s: SENSOR %s: what was advised at %s is worse now, and is advised again", event.ShortName(m.Machine), cmp.Or(s.subject, "clock"), statement.Clock(n.Since))
+		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
 	case a == nil && n != nil && n.Raised && s.absent && was != 0: // it says something else now
 		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
 	case a == nil:
@@ -285,6 +306,8 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	what := strings.Join(statement.Flags(q), ", ") + strings.TrimSuffix(of, ",")
 	a.Status, a.Flags = q.Status(), statement.Flags(q)
 	switch {
+	case q != 0 && s.detail != "":
+		what += ": " + s.detail
 	case q != 0:
 	case s.absent:
 		a.Status, a.Flags = signal.OutOfSpecification, []string{absent}

@@ -32,6 +32,7 @@ type headState struct {
 	Layout       string        `json:"layout,omitempty"`        // fingerprint of the layout of its last window in order
 	Newest       time.Time     `json:"newest,omitzero"`         // end of the last window in order
 	Masks        alarm.Masks   `json:"masks,omitzero"`          // of all its alarms
+	Unjudged     int           `json:"unjudged,omitempty"`      // windows in order since one had a verdict, those without cutting aside
 	Notices      []Notice      `json:"notices,omitempty"`       // conditions other than the alarm
 	Evidence     []EvidenceJob `json:"evidence,omitempty"`      // that alerts have announced and that is not written yet
 	LastWindowAt time.Time     `json:"last_window_at,omitzero"` // when a window came last, by the clock of the monitor that took it

@@ -80,7 +80,7 @@ func TestMaskOfAToolInTheMagazine(t *testing.T) {
 func TestForgottenToolIsUsed(t *testing.T) {
 	advised := func(d Decision) string { return strings.Join(kinds(d.Advisories), ", ") }
 	forgotten := func(t *testing.T, life string) (*bench, uint64) {
-		b := newBench(t, machinetest.OneValue(t))
+		b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Limits.Unjudged = 1000 }) // no tool is in for long enough
 		seq := uint64(0)
 		b.windowOf(at(seq, "T", false), life)
 		for i := range KeptTools {

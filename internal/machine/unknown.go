@@ -26,22 +26,31 @@ const (
 // unknownRule is of whether that is so; it must be over for a minute of cutting.
 var unknownRule = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 
-// countUnknown takes whether the model knew the window of r, and advises if it has not known for
+// countUnknown takes whether the model knew the window of r, and whether it has a verdict, and advises if that has been missing for
 // so long that the tool is not monitored.
-func (m *Machine) countUnknown(j *Judging, r *event.Result) {
-	if j == nil {
-		return // an advisory of its own says so
+func (m *Machine) countUnknown(c candidate, r *event.Result) {
+	many, counts := 0, c.Judging != nil && r.Verdict == event.Unknown
+	switch r.Verdict {
+	case event.NotCutting:
+		return
+	case event.Healthy, event.Faulty:
+		m.Unjudged, counts = 0, c.Judging != nil
+	default:
+		m.Unjudged++
 	}
-	if r.Verdict != event.Healthy && r.Verdict != event.Faulty && r.Verdict != event.Unknown {
+	if counts {
+		c.Unknown <<= 1
+		if r.Verdict == event.Unknown {
+			c.Unknown |= 1
+		}
+		c.Unknown &= 1<<unknownWindows - 1
+		many = bits.OnesCount64(c.Unknown)
+	}
+	long := m.Unjudged >= m.settings.mostUnjudged()+2*c.by.model.Reference.Windows
+	if !counts && !long {
 		return
 	}
-	j.Unknown <<= 1
-	if r.Verdict == event.Unknown {
-		j.Unknown |= 1
-	}
-	j.Unknown &= 1<<unknownWindows - 1
-	many := bits.OnesCount64(j.Unknown)
-	a := m.advise(event.UnknownAdvisory, "", many >= unknownMost, unknownRule, r)
+	a := m.advise(event.UnknownAdvisory, "", many >= unknownMost || long, unknownRule, r)
 	if a == nil {
 		return
 	}
@@ -51,7 +60,28 @@ func (m *Machine) countUnknown(j *Judging, r *event.Result) {
 	}
 	a.Text = fmt.Sprintf("%s: UNKNOWN, %d of the last %d windows of cutting, now %s: its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them",
 		event.ShortName(m.Machine), many, unknownWindows, strings.ReplaceAll(r.Unknown, "_", " "))
+	if long {
+		a.Text = fmt.Sprintf("%s: UNKNOWN, no verdict in %d windows, now %s", event.ShortName(m.Machine), m.Unjudged, noVerdict(c, r))
+	}
 	m.notice(event.UnknownAdvisory, "").Text = a.Text
+}
+
+// noVerdict says why a window has no verdict, and what to do.
+func noVerdict(c candidate, r *event.Result) string {
+	switch {
+	case r.Verdict == event.Learning:
+		return fmt.Sprintf("learning: its tool is not monitored. A tool has no verdict before its reference is learnt from %d windows, and none is in for so long: give it one name for its whole life", c.by.model.Reference.Windows)
+	case r.Verdict == event.SensorFault:
+		var flags []string
+		for _, s := range r.Sensors {
+			flags = append(flags, s.Flags...)
+		}
+		slices.Sort(flags)
+		return fmt.Sprintf("sensor fault (%s): its tool is not monitored. Look at its sensors and their clocks", cmp.Or(strings.Join(slices.Compact(flags), ", "), "no cutting state can be told"))
+	case c.Judging == nil:
+		return "model changed: its tool is not monitored. Its past cannot be read from Kafka yet: look at Kafka and the monitor's log, or change the tool"
+	}
+	return strings.ReplaceAll(r.Unknown, "_", " ") + ": its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them"
 }
 
 // drifts takes the reference of a tool that was new into account once it is there, and advises of

@@ -161,7 +161,7 @@ func TestWhichWindowsAreUnknown(t *testing.T) {
 		event.Learning: 0b101, event.NotCutting: 0b101, event.SensorFault: 0b101,
 	} {
 		j := &Judging{Unknown: 0b101}
-		if b.m.countUnknown(j, &event.Result{Verdict: verdict}); j.Unknown != want {
+		if b.m.countUnknown(candidate{j, NewModel(b.model)}, &event.Result{Verdict: verdict}); j.Unknown != want {
 			t.Errorf("%s: %b, want %b", verdict, j.Unknown, want)
 		}
 	}

@@ -115,8 +115,8 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 		m.decision.Alerts = append(m.decision.Alerts, alerts...)
 	}
 	if p == order.InOrder {
-		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), r)
-		m.countUnknown(c.Judging, r)
+		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r)
+		m.countUnknown(c, r)
 		m.drifts(t, c, r)
 		m.modelAdvisory(t, c, builds, r)
 	}

@@ -278,9 +278,9 @@ func (x *following) windows(all []machine.Input, now time.Time) {
 func sensors(f *window.Features) []oracle.Sensor {
 	all := make([]oracle.Sensor, len(f.Quality))
 	for i, c := range f.Form.Layout().Channels() {
-		const clock, failed = signal.ClockStep | signal.RateError, signal.Dropout | signal.Flatline | signal.NonFinite
+		const clock, failed = signal.Clock, signal.Dropout | signal.Flatline | signal.NonFinite
 		q := f.Quality[i]
-		all[i] = oracle.Sensor{Name: c.Name, Rate: "1Hz", Fault: q&^clock != 0, Failed: q&failed != 0, Clock: q&clock != 0}
+		all[i] = oracle.Sensor{Name: c.Name, Rate: "1Hz", Fault: q&^clock != 0, Failed: q&failed != 0, Clock: q&clock != 0, Grave: q&clock&^signal.ClockStep != 0}
 	}
 	return all
 }

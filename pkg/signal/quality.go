@@ -16,6 +16,7 @@ type Quality uint8
 // The flags. Dropout, Flatline, Clipped and NonFinite are found by Assess from
 // the samples of a window; RateError and ClockStep by who cuts windows, from
 // sample counters and sensor times. The layout's [Limits] say from where on.
+// ClockOff comes with the blocks of a live source: it compares their times with the host's clock.
 const (
 	Dropout   Quality = 1 << iota // samples are missing (NaN)
 	Flatline                      // one value fills the window, or too much of it without a break
@@ -23,9 +24,15 @@ const (
 	NonFinite                     // some samples are infinite
 	RateError                     // the sensor delivered at another rate than its layout says
 	ClockStep                     // the sensor clock jumped
+	ClockOff                      // the sensor clock is far from the clock of the host that received the samples
 )
 
-var qualityNames = []string{"dropout", "flatline", "clipped", "non_finite", "rate_error", "clock_step"}
+// Clock are the flags of a sensor's clock. Of these, ClockOff leaves samples and rates as good as they are: it is not a
+// reason not to judge them.
+const Clock = RateError | ClockStep | ClockOff
+
+// Flags are the names of the flags, by bit, as schemas/ spells them.
+var Flags = [...]string{"dropout", "flatline", "clipped", "non_finite", "rate_error", "clock_step", "clock_off"}
 
 // Limits says from where on something counts as a fault of a sensor. It is part
 // of a layout, but not of its fingerprint: it changes flags and no value.
@@ -73,7 +80,7 @@ const (
 // Names returns the names of the flags in q, as schemas/ spells them.
 func (q Quality) Names() []string {
 	var names []string
-	for i, n := range qualityNames {
+	for i, n := range Flags {
 		if q&(1<<i) != 0 {
 			names = append(names, n)
 		}
@@ -104,7 +111,7 @@ func (q Quality) Status() string {
 	switch {
 	case q&(Dropout|Flatline|NonFinite) != 0:
 		return Failure
-	case q&(Clipped|RateError) != 0:
+	case q&(Clipped|RateError|ClockOff) != 0:
 		return OutOfSpecification
 	case q != 0:
 		return MaintenanceRequired // ClockStep, and what a newer ingester has found
@@ -157,9 +164,9 @@ func Assess(c Channel, x []float32, limits Limits) Quality {
 func ParseQuality(names []string) (Quality, error) {
 	var q Quality
 	for _, n := range names {
-		i := slices.Index(qualityNames, n)
+		i := slices.Index(Flags[:], n)
 		if i < 0 {
-			return 0, fmt.Errorf("signal: quality flag %q is not one of %v", n, qualityNames)
+			return 0, fmt.Errorf("signal: quality flag %q is not one of %v", n, Flags)
 		}
 		q |= 1 << i
 	}

@@ -85,6 +85,7 @@ type Block struct {
 	First   int64       // counter of the first sample, from the start of the session
 	Time    time.Time   // sensor time of the first sample
 	Samples [][]float32 // one slice per channel of the group, in layout order, all of one length
+	Quality Quality     // what the source knows to be wrong, see ClockOff; 0 of recordings
 }
 
 // Len returns the number of samples of each channel in b.

@@ -165,7 +165,7 @@ func (c *Codec) Seal(w *Window) (Envelope, error) {
 	}
 	value, err := writeStream(c.schema, rec, c.limit)
 	if err == nil {
-		value, err = addContext(value, len(c.prefix), &w.Context)
+		value, err = addContext(value, len(c.prefix), w)
 	}
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
@@ -306,7 +306,7 @@ func finiteSpeed(v float64) float64 {
 // readFacts stores the facts of a record in w, and reports those that are not the
 // envelope's or the spec's. The schema has so many bytes.
 func readFacts(rec arrow.Record, e Envelope, schema int, spec Spec, w *Window) error {
-	if err := readContext(e.Value[schema:], &w.Context); err != nil {
+	if err := readContext(e.Value[schema:], w); err != nil {
 		return fmt.Errorf("window: %w: %w", err, ErrCorrupt)
 	}
 	str := func(i int) string { return strings.Clone(rec.Column(i).(*array.String).Value(0)) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	flatbuffers "github.com/google/flatbuffers/go"
 
@@ -17,8 +18,9 @@ import (
 // window without it has the same bytes as before there was a place for it, and readers that do
 // not know it pass over it. (Message.fbs, custom_metadata; schemas/window.arrow.md)
 
-// Keys of the metadata. A value that is not known has none.
+// Keys of the metadata. A value that is not known has none. The rates are here for the same reasons.
 const (
+	keyRates     = "rates"
 	keyFeedRate  = "feed_rate"
 	keyProgramme = "programme"
 	keyMaterial  = "material"
@@ -54,11 +56,38 @@ func knownFeedRate(v float64) float64 {
 	return v
 }
 
+// maxRates is how many bytes of the text of rates are read.
+const maxRates = 4096
+
+// formatRates returns rates as text, six digits of each.
+func formatRates(rates []float64) string {
+	var text []string
+	for _, v := range rates {
+		text = append(text, strconv.FormatFloat(v, 'g', 6, 64))
+	}
+	return strings.Join(text, " ")
+}
+
+// parseRates returns the rates of a text; nil if it is not one.
+func parseRates(text string) (rates []float64) {
+	for _, field := range strings.Fields(text) {
+		v, err := strconv.ParseFloat(field, 64)
+		if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+			return nil
+		}
+		rates = append(rates, v)
+	}
+	return rates
+}
+
 // addContext returns a stream, of a schema of so many bytes and one record batch, with the
-// context as metadata of the record batch. It reuses the stream's memory, and returns it as it is
+// context and the rates as metadata of the record batch. It reuses the stream's memory, and returns it as it is
 // if nothing is known.
-func addContext(stream []byte, schema int, c *signal.Context) ([]byte, error) {
-	keys, err := contextKeys(c)
+func addContext(stream []byte, schema int, w *Window) ([]byte, error) {
+	keys, err := contextKeys(&w.Context)
+	if w.Rates != nil {
+		keys = append(keys, [2]string{keyRates, formatRates(w.Rates)})
+	}
 	if err != nil || len(keys) == 0 {
 		return stream, err
 	}
@@ -116,16 +145,17 @@ func messageWith(header []byte, keys [][2]string) []byte {
 	return b.FinishedBytes()
 }
 
-// readContext stores in c what the metadata of a record batch message says. P is what follows the
+// readContext stores in w what the metadata of a record batch message says. P is what follows the
 // schema; the guard has checked it. It passes over keys that it does not know. A feed rate that
 // cannot be is not known. It reports texts that are too long, and damage.
-func readContext(p []byte, c *signal.Context) (err error) {
+func readContext(p []byte, w *Window) (err error) {
+	c := &w.Context
 	defer func() { // offsets inside the flatbuffer may be damaged
 		if r := recover(); r != nil {
 			err = fmt.Errorf("metadata of the record batch: %v", r)
 		}
 	}()
-	c.FeedRate, c.Programme, c.Material = 0, "", ""
+	c.FeedRate, c.Programme, c.Material, w.Rates = 0, "", "", nil
 	header := p[8 : 8+binary.LittleEndian.Uint32(p[4:])]
 	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 	r := schemaReader{left: len(header)}
@@ -138,6 +168,9 @@ func readContext(p []byte, c *signal.Context) (err error) {
 			if err == nil {
 				c.FeedRate = knownFeedRate(v)
 			}
+			continue
+		case keyRates:
+			w.Rates = parseRates(r.textOf(&kv, slotValue, maxRates+1))
 			continue
 		case keyProgramme:
 			to = &c.Programme

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,7 @@ func drawContext(t *rapid.T, w *Window) {
 func withContext(l *signal.Layout) *Window {
 	w := example(l, DefaultSpec)
 	w.FeedRate, w.Programme, w.Material = 82.5, "O1234 <bore>", "42CrMo4"
+	w.Rates = []float64{0, 49.9871}
 	return w
 }
 
@@ -96,6 +98,35 @@ func TestContext(t *testing.T) {
 		}
 		if !bytes.HasSuffix(two[1].Value, two[0].Value[len(two[0].Value)-64:]) {
 			t.Errorf("%s: the body differs", name)
+		}
+	}
+}
+
+// Rates that are wrong arrive with windows and features. What another program wrote, and cannot be rates, is none.
+func TestRates(t *testing.T) {
+	l := twoRates(t)
+	c, f := newCodec(t, l, DefaultSpec), newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil)
+	var all Features
+	f.NewExtractor().Extract(withContext(l), &all)
+	for _, want := range [][]float64{{0, 49.9871}, nil} {
+		w := withContext(l)
+		w.Rates, all.Rates = want, want
+		e, err := c.Seal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := f.Seal(&all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, features := Window{Rates: []float64{7}}, Features{Window: Window{Rates: []float64{7}}}
+		if err := errors.Join(c.Open(e, &got), f.Open(of, &features)); err != nil || !slices.Equal(got.Rates, want) || !slices.Equal(features.Rates, want) {
+			t.Errorf("%v: window %v, features %v, %v", want, got.Rates, features.Rates, err)
+		}
+	}
+	for text, want := range map[string][]float64{"": nil, "1 2": {1, 2}, "0 1e3": {0, 1000}, "-1": nil, "NaN": nil, "1 Inf": nil, "fast": nil} {
+		if got := parseRates(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

@@ -303,7 +303,7 @@ func (f *Form) Seal(x *Features) (Envelope, error) {
 	}
 	value, err := writeStream(f.schema, array.NewRecord(f.schema, cols, 1), f.limit)
 	if err == nil {
-		value, err = addContext(value, len(f.prefix), &x.Context)
+		value, err = addContext(value, len(f.prefix), &x.Window)
 	}
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal features of seq %d: %w", x.Seq, err)

@@ -290,18 +290,30 @@ func TestClockFaults(t *testing.T) {
 		want   map[int]signal.Quality  // of window n; others have no flag
 		all    signal.Quality          // of every window
 		from   int                     // the first window that is looked at
+		to     int                     // the last one; 0: all
+		rate   float64                 // that windows name, within 2 %; 0: none that is looked at names one
 	}{
-		"a good clock":                     {time: func(s float64) float64 { return s }},
-		"50 ms of jitter":                  {time: func(s float64) float64 { return s + 0.04*math.Sin(1e4*s) }},
-		"a leap of a second":               {time: func(s float64) float64 { return s + step1(s, 12) }, want: map[int]signal.Quality{12: step}},
-		"back by an hour":                  {time: func(s float64) float64 { return s - 3600*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
-		"a leap below the limit":           {time: func(s float64) float64 { return s + 0.04*step1(s, 12) }},
-		"a leap above a tighter limit":     {limits: signal.Limits{ClockStep: 30 * time.Millisecond}, time: func(s float64) float64 { return s + 0.04*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
-		"one sample of fifty is lost":      {time: func(s float64) float64 { return s * 1.02 }, all: rate, from: 12},
-		"0.4 % are not a fault":            {time: func(s float64) float64 { return s * 1.004 }},
-		"0.4 % with a tolerance of 0.1 %":  {limits: signal.Limits{Rate: 0.001}, time: func(s float64) float64 { return s * 1.004 }, all: rate, from: 12},
-		"the rate is right again after 20": {time: func(s float64) float64 { return s + 0.02*min(s, 20) }, from: 42},
-		"no clock at all":                  {time: func(s float64) float64 { return math.NaN() }},
+		"a good clock":                        {time: func(s float64) float64 { return s }},
+		"50 ms of jitter":                     {time: func(s float64) float64 { return s + 0.04*math.Sin(1e4*s) }},
+		"a leap of a second":                  {time: func(s float64) float64 { return s + step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"back by an hour":                     {time: func(s float64) float64 { return s - 3600*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"a leap below the limit":              {time: func(s float64) float64 { return s + 0.04*step1(s, 12) }},
+		"a leap above a tighter limit":        {limits: signal.Limits{ClockStep: 30 * time.Millisecond}, time: func(s float64) float64 { return s + 0.04*step1(s, 12) }, want: map[int]signal.Quality{12: step}},
+		"one sample of fifty is lost":         {time: func(s float64) float64 { return s * 1.02 }, all: rate, from: 12},
+		"0.4 % are not a fault":               {time: func(s float64) float64 { return s * 1.004 }},
+		"0.4 % with a tolerance of 0.1 %":     {limits: signal.Limits{Rate: 0.001}, time: func(s float64) float64 { return s * 1.004 }, all: rate, from: 12},
+		"the rate is right again after 20":    {time: func(s float64) float64 { return s + 0.02*min(s, 20) }, from: 42},
+		"half the rate":                       {time: func(s float64) float64 { return 2 * s }, all: rate, from: 11, rate: 50},
+		"half the rate, until it is known":    {time: func(s float64) float64 { return 2 * s }, all: step, to: 9},
+		"double the rate, and jitter":         {time: func(s float64) float64 { return s/2 + 0.02*math.Sin(1e4*s) }, all: rate, from: 11, rate: 200},
+		"0.7 of the rate, steps now and then": {time: func(s float64) float64 { return s/0.7 + 0.02*math.Sin(1e4*s) }, all: rate, from: 12, rate: 70},
+		"half the rate from 20 on":            {time: func(s float64) float64 { return s + max(0, s-20) }, all: rate, from: 31, rate: 50},
+		"half the rate until 20":              {time: func(s float64) float64 { return s + min(s, 20) }, from: 31},
+		"half the rate and a leap":            {time: func(s float64) float64 { return 2*s + 9*step1(s, 40) }, want: map[int]signal.Quality{40: step}, all: rate, from: 11, rate: 50},
+		"a leap every five seconds":           {time: func(s float64) float64 { return s + math.Floor(s/5) }, want: map[int]signal.Quality{5: step, 10: step, 15: step, 20: step, 25: step, 30: step, 35: step, 40: step, 45: step, 50: step, 55: step}},
+		"whole seconds":                       {time: math.Floor, all: step, from: 1},
+		"it stands still":                     {time: func(float64) float64 { return 0 }, all: step, from: 1},
+		"no clock at all":                     {time: func(s float64) float64 { return math.NaN() }},
 	} {
 		l, err := base.WithLimits(tc.limits)
 		if err != nil {
@@ -327,8 +339,12 @@ func TestClockFaults(t *testing.T) {
 				if !ok {
 					break
 				}
-				if want := tc.want[n] | tc.all; n >= tc.from && ev.Window.Quality[0] != want {
+				looked := n >= tc.from && (tc.to == 0 || n <= tc.to)
+				if want := tc.want[n] | tc.all; looked && ev.Window.Quality[0] != want {
 					t.Errorf("%s: window %d: %v, want %v", why, n, ev.Window.Quality[0], want)
+				}
+				if r := ev.Window.Rates; looked && tc.rate != 0 && (len(r) != 2 || math.Abs(r[0]/tc.rate-1) > 0.02 || r[1] != 0) || r != nil && ev.Window.Quality[0]&rate == 0 {
+					t.Errorf("%s: window %d: rates %v, want %v", why, n, r, tc.rate)
 				}
 				if ev.Window.Quality[1] != 0 {
 					t.Errorf("%s: window %d: the other rate's clock is %v", why, n, ev.Window.Quality[1])
@@ -340,6 +356,78 @@ func TestClockFaults(t *testing.T) {
 			t.Errorf("%s: %d windows, want 60", why, n)
 		}
 	}
+}
+
+// A rate that was wrong is wrong from the first window of the next session on: with each change of the tool a session begins. A right
+// one is right once it is measured.
+func TestWrongRateOutlivesSessions(t *testing.T) {
+	l, err := signal.NewLayout("", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSlicer(l, DefaultSpec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]int{} // windows by session
+	for i := range int64(90) {
+		session, n := i/30, i%30
+		b := samples(l, 0, session, 100*n, 100*n+100)
+		slower := time.Duration(2)
+		if session == 2 {
+			slower = 1
+		}
+		b.Time = origin.Add(time.Duration(100*session)*time.Second + slower*time.Duration(n)*time.Second)
+		s.Push(b)
+		for ev, ok := s.Next(); ok; ev, ok = s.Next() {
+			w := ev.Window
+			if w == nil {
+				continue
+			}
+			q, nth := w.Quality[0], seen[w.Session]
+			seen[w.Session]++
+			if w.Session == 1 && (q != signal.RateError || len(w.Rates) != 1 || math.Abs(w.Rates[0]-50) > 0.1) || w.Session == 2 && nth > 11 && q != 0 {
+				t.Errorf("session %d, window %d: %v %v", w.Session, nth, q, w.Rates)
+			}
+		}
+	}
+	if seen[1] != 30 || seen[2] < 29 {
+		t.Errorf("windows %v", seen)
+	}
+}
+
+// A sensor that is slower or faster than its layout says, from the sender's frames of any lengths and with some jitter of their
+// times: from some frames on each window says so, and none says that the clock stepped.
+func TestWrongRateIsNoStep(t *testing.T) {
+	l, err := signal.NewLayout("", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		factor := rapid.OneOf(rapid.Float64Range(0.05, 0.97), rapid.Float64Range(1.03, 20)).Draw(t, "factor")
+		shortest := rapid.Int64Range(2, 200).Draw(t, "shortest frame")
+		longest := rapid.Int64Range(shortest, 400).Draw(t, "longest frame")
+		s, err := NewSlicer(l, DefaultSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for first := int64(0); first < 100*100; {
+			b := samples(l, 0, 0, first, first+rapid.Int64Range(shortest, longest).Draw(t, "samples"))
+			jitter := time.Duration(rapid.IntRange(-15, 15).Draw(t, "jitter")) * time.Millisecond
+			b.Time = origin.Add(time.Duration(float64(first)/100/factor*1e9) + jitter)
+			first += int64(b.Len())
+			s.Push(b)
+			for ev, ok := s.Next(); ok; ev, ok = s.Next() {
+				w := ev.Window
+				if w.First < 50*100 {
+					continue
+				}
+				if w.Quality[0] != signal.RateError || len(w.Rates) != 1 || math.Abs(w.Rates[0]/100/factor-1) > 0.01+0.03*factor/10 {
+					t.Fatalf("rate times %v, frames of %d to %d samples: window at %d: %v %v", factor, shortest, longest, w.First, w.Quality[0], w.Rates)
+				}
+			}
+		}
+	})
 }
 
 func step1(s, at float64) float64 {

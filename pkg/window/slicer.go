@@ -88,7 +88,8 @@ type mark struct {
 	first   int64
 	time    time.Time
 	ctx     signal.Context
-	quality signal.Quality // of the clock: ClockStep at this sample, RateError from it on
+	quality signal.Quality // ClockStep of the clock at this sample, RateError, and what the source knows, from it on
+	rate    float64        // by the clock, with RateError; 0 if it is right or not known
 }
 
 func (r *run) end() int64 { return r.first + int64(len(r.samples[0])) }
@@ -194,7 +195,7 @@ func (s *Slicer) begin(b *signal.Block) {
 }
 
 func (st *stream) add(b *signal.Block) {
-	m := mark{first: b.First, time: b.Time, ctx: b.Context}
+	m := mark{first: b.First, time: b.Time, ctx: b.Context, quality: b.Quality}
 	first, skip := b.First, int64(0)
 	if n := len(st.runs); n > 0 {
 		last := &st.runs[n-1]
@@ -202,17 +203,17 @@ func (st *stream) add(b *signal.Block) {
 			return // seen before
 		}
 		if skip > 0 { // a block that came again says nothing of another time
-			m.quality = last.marks[len(last.marks)-1].quality &^ signal.ClockStep
-		}
-		if skip == 0 {
-			m.quality = st.clock.read(reading{b.First, b.Time})
+			before := last.marks[len(last.marks)-1]
+			m.quality, m.rate = before.quality&^signal.ClockStep, before.rate
+		} else {
+			st.clock.mark(&m)
 		}
 		if first += skip; first == last.end() {
 			last.extend(b, skip, m)
 			return
 		}
 	} else {
-		m.quality = st.clock.read(reading{b.First, b.Time})
+		st.clock.mark(&m)
 	}
 	r := st.spare
 	st.spare = run{}
@@ -401,13 +402,19 @@ func (s *Slicer) cut() {
 	w := &s.window
 	w.Context, w.Start, w.Length = m.ctx, m.time, s.spec.Length
 	w.Session, w.First = s.session, s.next*s.streams[0].perTick
-	w.Drift = 0
+	w.Drift, w.Rates = 0, nil
 	for g, group := range s.layout.Groups() {
 		st := &s.streams[g]
 		r := &st.runs[0]
 		from := s.next * st.perTick
 		at := from - r.first
-		start, quality := r.clockAt(from, from+st.length, st.rate)
+		start, quality, rate := r.clockAt(from, from+st.length, st.rate)
+		if rate != 0 {
+			if w.Rates == nil {
+				w.Rates = make([]float64, len(s.streams))
+			}
+			w.Rates[g] = rate
+		}
 		if d := start.Sub(w.Start); d.Abs() > w.Drift.Abs() && !start.IsZero() && !w.Start.IsZero() {
 			w.Drift = d
 		}
@@ -421,14 +428,17 @@ func (s *Slicer) cut() {
 	s.next += s.step
 }
 
-// clockAt returns the sensor time of sample from, and what is wrong with the
-// clock of the samples [from, end).
-func (r *run) clockAt(from, end int64, rate float64) (start time.Time, q signal.Quality) {
+// clockAt returns the sensor time of sample from, what is wrong with the
+// clock of the samples [from, end), and the rate by it if that is wrong.
+func (r *run) clockAt(from, end int64, rate float64) (start time.Time, q signal.Quality, measured float64) {
 	start = r.marks[0].at(from, rate)
 	for _, m := range r.marks {
+		if m.first < end {
+			measured = m.rate
+		}
 		switch {
 		case m.first >= end:
-			return start, q
+			return start, q, measured
 		case m.first <= from:
 			start = m.at(from, rate)
 			q = m.quality
@@ -439,7 +449,7 @@ func (r *run) clockAt(from, end int64, rate float64) (start time.Time, q signal.
 			q |= m.quality
 		}
 	}
-	return start, q
+	return start, q, measured
 }
 
 // at returns the sensor time of sample n by m.

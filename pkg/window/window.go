@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -79,6 +80,10 @@ type Window struct {
 	Samples [][]float32      // one slice per channel, in layout order
 	Quality []signal.Quality // one per channel
 
+	// Rates are the rates that the sensor clocks say, in the order of Layout.Groups, 0 where
+	// that is the layout's or is not known; nil if none is wrong. With RateError.
+	Rates []float64
+
 	// Drift says by how much the sensor clocks of the rates disagree on when the
 	// window began: the time of the rate that is furthest from the layout's
 	// highest one, less the start of the highest. It is not sent on the wire.
@@ -87,6 +92,17 @@ type Window struct {
 
 // End returns the sensor time of the first sample after the window.
 func (w *Window) End() time.Time { return w.Start.Add(w.Length) }
+
+// WrongRates says which rates are wrong, by the sensors' clocks, for a person; empty if none is, or it is not known.
+func (w *Window) WrongRates(layout *signal.Layout) string {
+	var wrong []string
+	for g, group := range layout.Groups() {
+		if len(w.Rates) == len(layout.Groups()) && w.Rates[g] != 0 {
+			wrong = append(wrong, fmt.Sprintf("%.4g samples a second come where the layout says %v", w.Rates[g], group.Rate))
+		}
+	}
+	return strings.Join(wrong, ", ")
+}
 
 // EpochString returns the epoch as 16 hexadecimal digits, its form in ids.
 func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }

@@ -59,22 +59,33 @@ func (c *condition) passes(w *Window) {
 	c.last, c.over = w.End, c.over+long
 }
 
-// unknown takes whether the model knew a window that moved the tool in the spindle. One that judges before it has seen the tool's past has an
-// advisory of its own.
-func (m *Machine) unknown(t *tool, w *Window, r *Result) {
-	is := r.Verdict.Outcome
+// unknown takes whether the model knew a window that moved the tool in the spindle, and whether it has a verdict. Without one for long
+// the machine is not monitored, for any reason: not by a model that judges before it has seen the tool's past either.
+func (m *Machine) unknown(t *tool, w *Window, r *Result, d *Deployment) {
+	is, judged, n, by := r.Verdict.Outcome, false, 0, d.Champion
+	if is == "not_cutting" {
+		return
+	}
 	for _, j := range t.judgings {
-		if j.model.ID != r.Model || len(j.seen) == 0 || j.seen[len(j.seen)-1] != w || is != "healthy" && is != "faulty" && is != "unknown" {
+		if j.model.ID != r.Model || len(j.seen) == 0 || j.seen[len(j.seen)-1] != w {
 			continue
 		}
+		if by = j.model; is != "healthy" && is != "faulty" && is != "unknown" {
+			continue
+		}
+		judged = true
 		j.outcomes = append(j.outcomes, is)
-		n := 0
 		for _, was := range j.outcomes[max(0, len(j.outcomes)-32):] {
 			if was == "unknown" {
 				n++
 			}
 		}
-		m.says(Unmonitored, n >= 16, w)
+	}
+	if m.unjudged++; is == "healthy" || is == "faulty" {
+		m.unjudged = 0
+	}
+	if long := m.unjudged >= m.Limits.unjudged()+2*by.Learns; judged || long {
+		m.says(Unmonitored, n >= 16 || long, w)
 	}
 }
 
@@ -109,12 +120,14 @@ type Sensor struct {
 	Fault      bool   // of its own
 	Failed     bool   // its values are missing or mean nothing
 	Clock      bool   // its clock has a fault
+	Grave      bool   // which is more than a step
 }
 
 // sensor is what is known of a channel, of all channels of a rate, or of the clock, which has no name.
 type sensor struct {
 	recent []bool // whether windows had the fault, since it was over
 	on     bool   // it is there, whether or not an advisory says so
+	grave  bool   // of the clock: a window had more than a step
 	condition
 }
 
@@ -123,10 +136,10 @@ func (m *Machine) sense(w *Window) {
 	if len(m.sensors) == 0 && !slices.ContainsFunc(w.Sensors, func(s Sensor) bool { return s.Fault || s.Clock }) {
 		return // most windows
 	}
-	rates, clock := make(map[string][]Sensor), false
+	rates, clock, grave := make(map[string][]Sensor), false, false
 	for _, s := range w.Sensors {
 		rates[s.Rate] = append(rates[s.Rate], s)
-		clock = clock || s.Clock
+		clock, grave = clock || s.Clock, grave || s.Grave
 	}
 	for of := range m.sensors { // of another layout
 		if of != "" && len(rates[of]) < 2 && !slices.ContainsFunc(w.Sensors, func(s Sensor) bool { return s.Name == of }) {
@@ -143,7 +156,15 @@ func (m *Machine) sense(w *Window) {
 	for _, s := range w.Sensors {
 		m.observe(s.Name, s.Fault, 3, w, together[s.Rate])
 	}
+	open := m.open[Faulty] != nil
 	m.observe("", clock, 1, w, false)
+	if s := m.sensors[""]; s != nil && grave {
+		if open && !s.grave { // what was for information only is a warning
+			m.clear(Faulty)
+			m.raise(Faulty)
+		}
+		s.grave = true
+	}
 }
 
 // observe takes whether a window has a fault, and reports whether the condition is there: from the k-th of five windows on, until a

@@ -11,6 +11,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -35,6 +36,8 @@ type Machine struct {
 	alarms  int // that there were
 	waiting time.Time
 
+	unjudged int // windows in order since the last one with a verdict
+
 	counts *Settings // by which windows are counted; nil: the present ones
 
 	forgotten []*tool // for room, the last one last
@@ -58,7 +61,11 @@ type Settings struct {
 type Limits struct {
 	Tools  int // 64
 	Epochs int // 256
+
+	Unjudged int // windows without a verdict, and twice the model's reference, after which it is not monitored: 64
 }
+
+func (l Limits) unjudged() int { return cmp.Or(l.Unjudged, 64) }
 
 // Deployment says which models judge windows of a layout.
 type Deployment struct {
@@ -193,7 +200,7 @@ func (m *Machine) Window(w Window) Outcome {
 		}
 		if out.Place == InOrder {
 			m.sense(&w)
-			m.unknown(m.spindle(), &w, r)
+			m.unknown(m.spindle(), &w, r, d)
 			m.drifts(m.spindle(), &w, d)
 		}
 		r.Alarm, r.Incident = m.Alarm(), m.spindle().alarm.incident
@@ -308,6 +315,7 @@ func (m *Machine) finish() Outcome {
 // forget makes it a machine of which nothing is known, but for the commands that came.
 func (m *Machine) forget() {
 	m.epochs, m.tools, m.forgotten, m.masks, m.known, m.judged, m.layout, m.past, m.drift = nil, nil, nil, masks{}, false, false, "", nil, nil
+	m.unjudged = 0
 	m.open, m.sensors = make(map[string]*condition), make(map[string]*sensor)
 }
 

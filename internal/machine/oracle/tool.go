@@ -136,7 +136,9 @@ func (m *Machine) takeOut(next *tool, reason string) {
 	for _, j := range t.judgings {
 		m.silence(t, &j.trial, reason)
 	}
-	m.clear(Unmonitored)
+	if m.unjudged < m.Limits.unjudged() { // else it is not the tool
+		m.clear(Unmonitored)
+	}
 	m.clear(ModelChanged)
 	m.clear(UsedReference)
 }

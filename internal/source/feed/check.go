@@ -21,10 +21,11 @@ const (
 	OtherSender        // another sender has the machine
 	Stale              // it is of a session that has ended, or came again while it waited
 	Retained           // the MQTT broker had kept it
+	Date               // its time cannot be, or is of another unit
 	Reasons            // how many there are
 )
 
-var reasonNames = [Reasons]string{"", "repeat", "malformed", "counter", "other_sender", "stale", "retained"}
+var reasonNames = [Reasons]string{"", "repeat", "malformed", "counter", "other_sender", "stale", "retained", "date"}
 
 // String returns the reason as metrics and answers to senders have it.
 func (r Reason) String() string { return reasonNames[r] }

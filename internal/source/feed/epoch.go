@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // near is how far from the host's clock a time may be to count as meant for now.
@@ -25,21 +27,38 @@ var units = []struct {
 	{86400, excel, "days since 1900, as Excel counts: subtract 25569 days, then multiply by 86400e9"},
 	{86400e-9, excel, "days since 1900, as Excel counts, times 1e9: subtract 25569 days, then multiply by 86400e9"},
 	{1e-9, excel, "days since 1900, as Excel counts, in nanoseconds: subtract 25569 days"},
-	{1e-7, time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC), "Windows file time, 100 ns since 1601: subtract 11644473600 s, then multiply by 100"},
+	{1e-7, unix, "tenths of microseconds since 1970: multiply by 100"},
+	{1, ntp, "seconds since 1900, as NTP counts: subtract 2208988800 s, then multiply by 1e9"},
+	{1e-9, ntp, "nanoseconds since 1900: subtract 2208988800 s"},
+	{1, gps, "seconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds, then multiply by 1e9"},
+	{1e-9, gps, "nanoseconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds"},
+	{1, date(2001, 1, 1), "seconds since 2001, as macOS counts: add 978307200 s, then multiply by 1e9"},
+	{1e-7, date(1, 1, 1), "ticks of .NET, 100 ns since the year 1: subtract 62135596800 s, then multiply by 100"},
+	{1e-7, date(1601, 1, 1), "Windows file time, 100 ns since 1601: subtract 11644473600 s, then multiply by 100"},
 }
 
 var (
 	unix    = time.Unix(0, 0).UTC()
-	labView = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
-	excel   = time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	ntp     = date(1900, 1, 1)
+	labView = date(1904, 1, 1)
+	excel   = date(1899, 12, 30)
+	gps     = date(1980, 1, 6)
 )
 
-// checkTime reports a time_ns that is not positive, or that is about the host's time once it is taken for another
-// unit or epoch. A time that is wrong in another way is taken: the host's clock may be the wrong one.
-func checkTime(ns int64, now time.Time) error {
-	if ns <= 0 {
-		return fmt.Errorf("time_ns: %d: must be nanoseconds since 1970, UTC", ns)
-	}
+func date(year int, month time.Month, day int) time.Time {
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// Times before earliest, and more than maxFuture ahead of the host's clock, are of no samples: no window has such a date. A host's clock
+// that is before released was never set, and bounds nothing.
+var earliest, released = date(2000, 1, 1), date(2026, 1, 1)
+
+const maxFuture = 366 * 24 * time.Hour
+
+// checkTime reports a time that is about the host's time once it is taken for another unit or epoch, and one that
+// cannot be. A time that is wrong in another way is taken, see offBy: the host's clock may be the wrong one.
+func checkTime(at, now time.Time) error {
+	ns := at.UnixNano()
 	off := func(seconds float64, epoch time.Time) float64 {
 		return math.Abs(float64(ns)*seconds + float64(epoch.Unix()-now.Unix()))
 	}
@@ -50,6 +69,12 @@ func checkTime(ns int64, now time.Time) error {
 		if off(u.seconds, u.epoch) < near.Seconds() {
 			return fmt.Errorf("time_ns: %d: must be nanoseconds since 1970, UTC; it looks like %s", ns, u.name)
 		}
+	}
+	switch {
+	case at.Before(earliest):
+		return fmt.Errorf("time_ns: %d is %s: a time before 2000 is not taken: set the clock of the sensor", ns, at.Format(time.RFC3339))
+	case now.After(released) && at.Sub(now) > maxFuture:
+		return fmt.Errorf("time_ns: %d is %s: a time more than a year ahead of this computer's clock, %s, is not taken: set the clock of the sensor, or of this computer", ns, at.Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -80,20 +105,18 @@ func (s *Seldom) Note(now time.Time, every time.Duration) (count uint64, say boo
 	return count, true
 }
 
-// checkDate returns what is to be said of the time of a frame, nil mostly. Misdated counts the frames whose time is implausible.
-func checkDate(misdated *Seldom, at, now time.Time) error {
-	ahead := at.Sub(now)
-	if ahead <= maxAhead && -ahead <= maxBehind {
-		return nil
-	}
-	n, say := misdated.Note(now, noticeEvery)
-	if !say {
-		return nil
-	}
+// offBy returns by how much a time is ahead of the host's clock, or behind if it is negative, and whether that is implausible.
+func offBy(at, now time.Time) (ahead time.Duration, off bool) {
+	ahead = at.Sub(now)
+	return ahead, ahead > maxAhead || -ahead > maxBehind
+}
+
+// misdatedText returns what is to be said of so many frames, the last of which is off.
+func misdatedText(at time.Time, ahead time.Duration, frames uint64) error {
 	side := "ahead of"
 	if ahead < 0 {
 		side, ahead = "behind", -ahead
 	}
-	return fmt.Errorf("feed: a frame is of %s, %s %s this computer's clock (%d such frames since the last warning): set the clock of the sensor or of this computer; until then windows have wrong dates",
-		at.Format(time.RFC3339), ahead.Round(time.Second), side, n)
+	return fmt.Errorf("feed: a frame is of %s, %s %s this computer's clock (%d such frames since the last warning): set the clock of the sensor or of this computer; until then windows have these dates and the flag %v",
+		at.Format(time.RFC3339), ahead.Round(time.Second), side, frames, signal.ClockOff)
 }

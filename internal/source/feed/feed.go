@@ -214,7 +214,13 @@ func (f *Feed) Next(ctx context.Context) (*source.Block, error) {
 
 // admit takes or refuses a frame that has come.
 func (f *Feed) admit(a arrival) {
-	taken, refused := f.check.check(a)
+	var taken []arrival
+	var refused []refusal
+	if err := checkTime(a.block.Time, f.check.now()); err != nil {
+		refused = []refusal{{a, Date, err}}
+	} else {
+		taken, refused = f.check.check(a)
+	}
 	for _, r := range refused {
 		f.refuse(r.reason, r.peer, fmt.Errorf("feed: %w", r.err))
 		f.unused[r.reason].Add(uint64(r.values()))
@@ -232,8 +238,12 @@ func (f *Feed) admit(a arrival) {
 // is a new one of the same name.
 func (f *Feed) complete(b *source.Block) {
 	b.Machine = f.cfg.Machine
-	if err := checkDate(&f.misdated, b.Time, f.dec.now()); err != nil {
-		f.notify(Notice{Text: "the time of a frame is implausible", Err: err})
+	now := f.check.now()
+	if ahead, off := offBy(b.Time, now); off {
+		b.Quality |= signal.ClockOff
+		if frames, say := f.misdated.Note(now, noticeEvery); say {
+			f.notify(Notice{Text: "the time of a frame is implausible", Err: misdatedText(b.Time, ahead, frames)})
+		}
 	}
 	if s := f.cfg.Setting; s != nil {
 		if err := s.fill(&b.Context); err != nil {

@@ -444,6 +444,7 @@ export default {
   "machine.flag.clipped": "übersteuert",
   "machine.flag.rate_error": "falsche Rate",
   "machine.flag.clock_step": "Uhr sprang",
+  "machine.flag.clock_off": "falsches Datum",
   "machine.flag.disagrees": "widerspricht den anderen",
   "machine.flag.no_reference": "keine Werte, als die Referenz gelernt wurde",
   "machine.flag.gain": "andere Verstärkung",

@@ -444,6 +444,7 @@ export default {
   "machine.flag.clipped": "clipped",
   "machine.flag.rate_error": "wrong rate",
   "machine.flag.clock_step": "clock stepped",
+  "machine.flag.clock_off": "wrong date",
   "machine.flag.disagrees": "disagrees with the others",
   "machine.flag.no_reference": "no values when its reference was learnt",
   "machine.flag.gain": "its gain changed",
