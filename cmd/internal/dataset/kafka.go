@@ -16,6 +16,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -170,6 +171,9 @@ func (r *topicReader) checkFound(m *model.Model) error {
 
 // take visits the window in a message, unless it is out of bounds or was visited.
 func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
+	if envelope.IsLedger(msg) {
+		return nil
+	}
 	if err := monitor.Open(codec, msg, w); err != nil {
 		if r.refused++; r.refused == 1 {
 			r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err)
