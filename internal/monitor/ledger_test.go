@@ -2,12 +2,15 @@ package monitor
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // What a gateway says of its samples comes to the next result and to an advisory, also of a machine of which no window
@@ -44,5 +47,37 @@ func TestLedger(t *testing.T) {
 	}
 	if n := len(p.read(bus.TopicDead)); n != 1 {
 		t.Errorf("%d dead letters", n)
+	}
+}
+
+// A machine that a deployment names and of which no window ever comes is silent, once. A pattern names no machine.
+func TestNeverSeen(t *testing.T) {
+	t.Parallel()
+	const never = "acme/line2/never"
+	p := newPlant(t, 1)
+	champion, file := trained(t, signal.FeatureSpec{}, 1)
+	p.judgesBy(champion)
+	w := p.publish(file)
+	for _, name := range []string{"acme/**", never} {
+		if _, err := w.Promote(t.Context(), deploy.Promotion{Model: champion.ID(), For: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ahead atomic.Int64
+	mon := p.monitor(silence(&ahead), byDeployments(t, deploy.NewKeys(false, w.Signer.Public())))
+	p.send(p.message(forceAt(drill, 0)))
+	p.untilResults(1) // the time of both has begun
+	ahead.Store(int64(61 * time.Second))
+	p.untilAdvisories(2)
+	for _, a := range p.advisories() {
+		if a.Machine == never && !strings.Contains(a.Text, "never: SILENT, no window of it has ever come: its tool is not monitored.") {
+			t.Error(a.Text)
+		}
+	}
+	if st := p.standing(never); len(st.Advisories) != 1 || st.Advisories[0].Kind != event.SilenceAdvisory {
+		t.Errorf("standing %+v", st)
+	}
+	if err := mon.stop(); err != nil {
+		t.Fatal(err)
 	}
 }
