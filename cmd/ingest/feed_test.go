@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -139,6 +140,9 @@ func windowsOf(t *testing.T, addr string, layout *signal.Layout, fn func(w *wind
 	}
 	ids := map[string]bool{}
 	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		if envelope.IsLedger(&m) {
+			return nil
+		}
 		var w window.Window
 		if err := monitor.Open(codec, &m, &w); err != nil {
 			return err
@@ -227,6 +231,9 @@ func TestFeedAndTool(t *testing.T) {
 	}
 	var lives []string
 	err = bus.ReadTopic(t.Context(), bus.Config{Brokers: []string{addr}}, bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		if envelope.IsLedger(&m) {
+			return nil
+		}
 		if life := string(m.Header("tool_life")); life != "" {
 			lives = append(lives, string(m.Header("seq"))+" "+life[:2])
 		}

@@ -96,6 +96,12 @@ func (all *senders) open() *Feed {
 	return f
 }
 
+// place is where a window begins: its session, the counter of the highest rate, and the time. A sender that begins again has the
+// same counters later, and after a restart it may have the same session.
+type place struct{ session, first, at int64 }
+
+func placeOf(w *window.Window) place { return place{w.Session, w.First, w.Start.UnixNano()} }
+
 // sum returns the samples that the feed kept back.
 func (s Stats) sum() (n uint64) {
 	for _, one := range s.Unused {
@@ -106,13 +112,13 @@ func (s Stats) sum() (n uint64) {
 
 // The law of the ledger: for any senders, that repeat, skip, mix up and lie, and through restarts, each sample
 // that was received is in a window, was refused or repeated for a reason, is in no window for a reason, or waits.
-// No sample of a session is in two windows.
+// No sample is in two windows.
 func TestLedger(t *testing.T) {
 	l := layout(t)
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawSenders(t, l)
 		var last *window.Window
-		inWindow := map[[2]int64]bool{} // session and counter of the highest rate
+		inWindow := map[place]bool{}
 		for range rapid.IntRange(1, 3).Draw(t, "lives") {
 			all.again(t)
 			f := all.open()
@@ -141,11 +147,10 @@ func TestLedger(t *testing.T) {
 						if w == nil {
 							continue
 						}
-						if key := [2]int64{w.Session, w.First}; inWindow[key] {
-							t.Fatalf("two windows of session %d at %d", w.Session, w.First)
-						} else {
-							inWindow[key] = true
+						if inWindow[placeOf(w)] {
+							t.Fatalf("two windows of session %d at %d, %s", w.Session, w.First, w.Start)
 						}
+						inWindow[placeOf(w)] = true
 						last = &window.Window{Context: w.Context, Session: w.Session, First: w.First, Start: w.Start}
 						f.Acked(w.Session, w.First+40)
 					}
@@ -245,9 +250,9 @@ func TestLedgerOnDisk(t *testing.T) {
 	})
 }
 
-// spooled returns where the windows of a spool begin: session, and counter of the highest rate. None may be there twice.
-func spooled(t *rapid.T, dir string, codec *window.Codec) map[[2]int64]bool {
-	d, all := spool.Dir(dir), map[[2]int64]bool{}
+// spooled returns where the windows of a spool begin. None may be there twice.
+func spooled(t *rapid.T, dir string, codec *window.Codec) map[place]bool {
+	d, all := spool.Dir(dir), map[place]bool{}
 	list, err := spool.List(d)
 	if err != nil {
 		t.Fatal(err)
@@ -263,11 +268,10 @@ func spooled(t *rapid.T, dir string, codec *window.Codec) map[[2]int64]bool {
 			if err == nil {
 				err = codec.Open(e, &w)
 			}
-			if key := [2]int64{w.Session, w.First}; err == nil && all[key] {
-				t.Fatalf("two windows of session %d at %d", w.Session, w.First)
-			} else {
-				all[key] = true
+			if all[placeOf(&w)] {
+				t.Fatalf("two windows of session %d at %d, %s", w.Session, w.First, w.Start)
 			}
+			all[placeOf(&w)] = true
 			return err
 		}); err != nil {
 			t.Fatal(err)
