@@ -41,7 +41,7 @@ func (m Machine) account(ctx context.Context, paths []string) (text string, err 
 	}
 	l := newLedger(s, feed.Stats{}, false, 0)
 	text = fmt.Sprintf("of %d samples %.2f %% would be in windows", l.Received, percent(l.InWindows, l.Received))
-	if read < len(paths) { // what waits for more samples is no loss
+	if read < len(paths) { // samples that wait for more are not lost
 		text = fmt.Sprintf("of the first %d samples, which is as far as a check reads, %.2f %% would be in windows", l.Received, percent(l.InWindows, l.Received-l.Open))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(l.Unused)) {

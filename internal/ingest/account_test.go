@@ -40,12 +40,11 @@ func TestAccount(t *testing.T) {
 		`{kind: folder, folder: ., pattern: "*.parquet", settle: 1s}`: "0 recordings",
 	} {
 		m := config(source)
-		text, err := "", error(nil)
+		read := m.ReadFolder
 		if m.Source.Kind == "file" {
-			text, err = m.ReadRecording(t.Context())
-		} else {
-			text, err = m.ReadFolder(t.Context())
+			read = m.ReadRecording
 		}
+		text, err := read(t.Context())
 		if err != nil {
 			text += err.Error()
 		}
