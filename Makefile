@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack contracts quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts ledger quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -28,6 +28,7 @@ nightly: ## everything that CI leaves out
 	$(GO) test ./...
 	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown"
 	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/spool
+	$(MAKE) ledger
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) simulate-real SEEDS=200
 	$(MAKE) mutants gremlins
@@ -128,6 +129,10 @@ e2e-embedded: ## the programs as processes, on the embedded broker
 
 # What someone on the network could send, at a running plant on loopback: its embedded broker, ingest,
 # monitor and page. It takes half a minute and ends by itself.
+# Spools are in memory where that is there: the law is about counts, and syncs take most of the time.
+ledger: ## 100,000 random lives of sources: each sample is in a window or has a reason
+	TMPDIR=$$([ -w /dev/shm ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}") $(GO) test -count 1 -timeout 2h -run TestLedger ./internal/source/feed -rapid.checks=$(or $(LIVES),100000)
+
 attack: ## hostile messages, requests and clients at a running plant
 	$(GO) test -count 1 -timeout 10m -tags e2e -run TestAttack -v ./e2e
 

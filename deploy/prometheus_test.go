@@ -55,7 +55,7 @@ func TestAlerts(t *testing.T) {
 		sections[name] = text
 	}
 	all := rules(t)
-	if len(all) != 12 || len(sections) != len(all)+1 { // and the beginning
+	if len(all) != 13 || len(sections) != len(all)+1 { // and the beginning
 		t.Errorf("%d alerts, %d runbooks", len(all), len(sections)-1)
 	}
 	command := regexp.MustCompile("(?m)^(ingest|monitor|curl) ")

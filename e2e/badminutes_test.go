@@ -362,7 +362,7 @@ func (b *badMinutes) read() *account {
 	for topic, into := range map[string]*[]bus.Message{
 		bus.TopicWindows: &a.windows, bus.TopicResults: &a.results, bus.TopicAlerts: &a.alerts, bus.TopicCommands: &a.commands, bus.TopicDead: &a.dead,
 	} {
-		err := bus.ReadTopic(context.Background(), b.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+		err := readTopic(context.Background(), b.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
 			*into = append(*into, m)
 			return nil
 		})

@@ -115,7 +115,7 @@ func (p *plant) watch(topic string, first func(bus.Message)) *ledger {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := bus.ReadTopic(ctx, p.cfg, topic, bus.FirstOffset, true, func(m bus.Message) error {
+		err := readTopic(ctx, p.cfg, topic, bus.FirstOffset, true, func(m bus.Message) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			id, sum := string(m.Header("ce_id")), hash(m.Value)

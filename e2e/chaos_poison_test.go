@@ -171,7 +171,7 @@ func (p *plant) tally(n int) (t tally) {
 	p.t.Helper()
 	t.results, t.letters = make([]bool, n), make([]bool, n)
 	read := func(topic string, fn func(bus.Message)) {
-		err := bus.ReadTopic(context.Background(), p.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error { fn(m); return nil })
+		err := readTopic(context.Background(), p.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error { fn(m); return nil })
 		if err != nil {
 			p.t.Fatal(err)
 		}

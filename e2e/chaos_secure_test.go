@@ -127,7 +127,7 @@ func secretsLeak(t *testing.T, r *record) {
 	dead := 0
 	for _, topic := range []string{bus.TopicWindows, bus.TopicResults, bus.TopicAlerts, bus.TopicState, bus.TopicDead, bus.TopicCommands, bus.TopicModels} {
 		var b strings.Builder
-		err := bus.ReadTopic(context.Background(), cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+		err := readTopic(context.Background(), cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
 			b.WriteString(m.Key)
 			b.Write(m.Value)
 			for _, h := range m.Headers {

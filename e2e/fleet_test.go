@@ -463,7 +463,7 @@ type fleetAccount struct {
 func (f *fleetRun) readTopics(topics map[string]*[]bus.Message) {
 	for topic, into := range topics {
 		*into = nil
-		err := bus.ReadTopic(f.t.Context(), f.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+		err := readTopic(f.t.Context(), f.cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
 			if topic == bus.TopicWindows {
 				m.Value = nil
 			}

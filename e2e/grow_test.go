@@ -110,7 +110,7 @@ func TestGrown(t *testing.T) {
 // readAll returns all messages of a topic.
 func readAll(t *testing.T, cfg bus.Config, topic string) (msgs []bus.Message) {
 	t.Helper()
-	if err := bus.ReadTopic(t.Context(), cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
+	if err := readTopic(t.Context(), cfg, topic, bus.FirstOffset, false, func(m bus.Message) error {
 		msgs = append(msgs, m)
 		return nil
 	}); err != nil {
@@ -125,7 +125,7 @@ func whatWasSaid(t *testing.T, cfg bus.Config, recordings []int) (verdicts, aler
 	t.Helper()
 	results := map[string]event.Result{}
 	inEpoch := map[string]int{}
-	err := bus.ReadTopic(t.Context(), cfg, bus.TopicResults, bus.FirstOffset, false, func(m bus.Message) error {
+	err := readTopic(t.Context(), cfg, bus.TopicResults, bus.FirstOffset, false, func(m bus.Message) error {
 		var r event.Result
 		err := json.Unmarshal(m.Value, &r)
 		if _, repeated := results[r.ID]; !repeated {
@@ -148,7 +148,7 @@ func whatWasSaid(t *testing.T, cfg bus.Config, recordings []int) (verdicts, aler
 		verdicts = append(verdicts, fmt.Sprintf("%s %s %.9f", window(r.Epoch, r.Seq), r.Verdict, r.Score))
 	}
 	r := &reader{}
-	if err := bus.ReadTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
+	if err := readTopic(t.Context(), cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
 		r.msgs = append(r.msgs, m)
 		return nil
 	}); err != nil {

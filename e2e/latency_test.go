@@ -182,7 +182,7 @@ func (s *latencySide) follow(t *testing.T, cfg bus.Config, topic string, see fun
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = bus.ReadTopic(ctx, cfg, topic, bus.FirstOffset, true, func(m bus.Message) error {
+		_ = readTopic(ctx, cfg, topic, bus.FirstOffset, true, func(m bus.Message) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			see(m)

@@ -488,6 +488,34 @@ func TestPageSilentMachine(t *testing.T) {
 	b.quiet("/api/me")
 }
 
+// What became of the samples is on the page of the machine and on the page of the system, in both languages: what is in
+// windows is not rounded up, and what is lost not down to nothing. Samples that are lost have an advisory.
+func TestPageLedger(t *testing.T) {
+	m, b := newMill(t, signal.GunDrill(), healthy())
+	b.until(`document.querySelector('.machine .now')?.dataset.state === 'normal' && !document.querySelector('.ledger')`)
+	ledger := event.Ledger{At: time.Now(), Seconds: 3600, Received: 1e6, InWindows: 999_799, Unused: []event.UnusedSamples{{Reason: "repeat", Samples: 200}, {Reason: "gap", Samples: 1}}}
+	m.judge(func(r *event.Result) { r.Ledger = &ledger })
+	b.until(`document.querySelector('.ledger')?.textContent === 'Of the last 60 min: 99.97 % in windows, 0.02 % repeats, < 0.01 % next to gaps'`)
+	m.judge(func(r *event.Result) { r.Ledger = nil })
+	b.accessible("a machine with a ledger")
+	b.fits("ledger")
+	lost := event.Advisory{ID: "l", Machine: millName, Kind: event.LossAdvisory, State: event.Raised, Severity: "warning", Since: time.Now(), At: time.Now(), Text: "usk25: SAMPLES LOST"}
+	m.hub.Advisory(lost)
+	b.until(`document.querySelector('.open-advisories')?.textContent.includes('Samples lost') && document.querySelector('.now .does').textContent.startsWith('Too many samples of this machine are in no window since')`)
+
+	b.open("#/system")
+	b.until(`document.querySelector('[aria-labelledby=ledger] tbody tr')?.innerText === 'usk25\t99.97 % in windows\t0.02 % repeats, < 0.01 % next to gaps'`)
+	b.until(`document.querySelector('.problems')?.textContent.includes('Too many samples of this machine are in no window')`)
+	b.accessible("a system with ledgers")
+	b.fits("ledger-system")
+	b.choose("language", "de")
+	b.until(`document.querySelector('[aria-labelledby=ledger] tbody tr')?.innerText === 'usk25\t99.97 % in Fenstern\t0.02 % Wiederholungen, < 0.01 % neben Lücken'`)
+	b.until(`document.querySelector('.problems')?.textContent.includes('Zu viele Messwerte dieser Maschine')`)
+	b.open("#/m/" + millName)
+	b.until(`document.querySelector('.ledger')?.textContent.startsWith('Von den letzten 60 min: 99.97 % in Fenstern')`)
+	b.quiet("/api/")
+}
+
 // What one page must never say at once, and times that are none.
 func TestPageMachineSaysOneThing(t *testing.T) {
 	none, two := 0.0, 2.0

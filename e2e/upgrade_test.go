@@ -162,7 +162,7 @@ func (f *fleet) startKeptOut(programs string) *process {
 // ofThisRelease returns how many state records this release has written.
 func (f *fleet) ofThisRelease() (n int) {
 	f.t.Helper()
-	err := bus.ReadTopic(f.t.Context(), f.cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
+	err := readTopic(f.t.Context(), f.cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
 		if strings.HasPrefix(string(m.Value), `{"version":3`) {
 			n++
 		}
@@ -177,7 +177,7 @@ func (f *fleet) ofThisRelease() (n int) {
 // letters returns how many messages were set aside.
 func (f *fleet) letters() (n int) {
 	f.t.Helper()
-	if err := bus.ReadTopic(f.t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { n++; return nil }); err != nil {
+	if err := readTopic(f.t.Context(), f.cfg, bus.TopicDead, bus.FirstOffset, false, func(bus.Message) error { n++; return nil }); err != nil {
 		f.t.Fatal(err)
 	}
 	return n

@@ -193,6 +193,7 @@ func TestHeaders(t *testing.T) {
 		"advisory": {event.AdvisoryType, "application/json", nil},
 
 		"command": {event.CommandType, "application/json", nil},
+		"ledger":  {event.LedgerType, "application/json", nil},
 		"fetched": {event.FetchedType, "application/json", nil},
 		"audit":   {event.AuditType, "application/json", nil},
 	} {
@@ -242,6 +243,8 @@ func TestHeaders(t *testing.T) {
 			names = append(names, envelope.ToolLife, envelope.Copied, envelope.Acquired, event.TraceHeader)
 		case "features":
 			names = append(names, envelope.ToolLife, "window_offset", envelope.Acquired, event.TraceHeader)
+		case "ledger":
+			names = append(names, envelope.Copied)
 		case "result", "alert", "advisory", "evidence":
 			names = append(names, event.TraceHeader)
 		}

@@ -36,6 +36,8 @@ var (
 	CommandJSON []byte // JSON Schema 2020-12 of event.Command
 	//go:embed fetched.schema.json
 	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
+	//go:embed ledger.schema.json
+	LedgerJSON []byte // JSON Schema 2020-12 of event.SourceLedger
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
 	//go:embed monitor-status.schema.json
@@ -55,6 +57,7 @@ const (
 	Result   = "result"
 	Alert    = "alert"
 	Evidence = "evidence"
+	Ledger   = "ledger"
 	Advisory = "advisory"
 	Context  = "context"
 	Frame    = "frame"

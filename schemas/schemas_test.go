@@ -418,7 +418,7 @@ func TestFetchedIsValid(t *testing.T) {
 
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, AuditJSON, MachineStateJSON, MonitorStatusJSON, ManifestJSON, DeploymentJSON} {
+	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, LedgerJSON, AuditJSON, MachineStateJSON, MonitorStatusJSON, ManifestJSON, DeploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -458,6 +458,10 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
 		reflect.TypeFor[event.Fetched]():       read(FetchedJSON),
 		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
+		reflect.TypeFor[event.SourceLedger]():  read(LedgerJSON),
+		reflect.TypeFor[event.LostSamples]():   read(LedgerJSON).Defs["lost"],
+		reflect.TypeFor[event.Ledger]():        read(ResultJSON).Defs["ledger"],
+		reflect.TypeFor[event.UnusedSamples](): read(ResultJSON).Defs["unused"],
 
 		reflect.TypeFor[event.Command](): read(CommandJSON),
 		reflect.TypeFor[event.Audit]():   read(AuditJSON),
@@ -472,12 +476,14 @@ func TestSchemasMatchStructs(t *testing.T) {
 	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {
-			if f.Anonymous { // its fields are visible by themselves; a struct that is embedded may be missing
+			if f.Anonymous { // its fields are visible by themselves
 				continue
 			}
+			// A struct that is embedded by its address may be missing.
+			there := len(f.Index) == 1 || typ.Field(f.Index[0]).Type.Kind() == reflect.Struct
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			all = append(all, name)
-			if options == "" && len(f.Index) == 1 {
+			if options == "" && there {
 				always = append(always, name)
 			}
 		}

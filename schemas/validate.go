@@ -31,7 +31,7 @@ func Validate(name string, data []byte) error {
 var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
 	for name, text := range map[string][]byte{
-		Result: ResultJSON, Alert: AlertJSON, Evidence: EvidenceJSON, Advisory: AdvisoryJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON, Fetched: FetchedJSON,
+		Result: ResultJSON, Alert: AlertJSON, Evidence: EvidenceJSON, Advisory: AdvisoryJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON, Fetched: FetchedJSON, Ledger: LedgerJSON,
 		Audit: AuditJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: ManifestJSON, Deployment: DeploymentJSON,
 	} {
 		s, err := compile(text)

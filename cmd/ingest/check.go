@@ -14,7 +14,7 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and folder and context as the step behind it."`
+	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and file, folder and context as the step behind it."`
 }
 
 // Run tries one step after the other and stops at the first that fails.
@@ -58,7 +58,10 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	for _, m := range c.All() {
 		if m.Source.Kind == "folder" {
-			steps = append(steps, bus.Step{Name: "folder", Run: func(context.Context) (string, error) { return m.ReadFolder() }})
+			steps = append(steps, bus.Step{Name: "folder", Slow: true, Run: func(ctx context.Context) (string, error) { return m.ReadFolder(ctx) }})
+		}
+		if m.Source.Kind == "file" || m.Source.Kind == "csv" {
+			steps = append(steps, bus.Step{Name: "file", Slow: true, Run: func(ctx context.Context) (string, error) { return m.ReadRecording(ctx) }})
 		}
 		if m.AsksControl() {
 			steps = append(steps, bus.Step{Name: "context", Run: func(ctx context.Context) (string, error) { return m.ReadControl(ctx) }})

@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "check --config ingest.yaml")
-	if err != nil || strings.Count(out, " ok ") != 8 {
+	if err != nil || strings.Count(out, " ok ") != 9 || !strings.Contains(out, "% would be in windows") {
 		t.Errorf("check: %v\n%s", err, out)
 	}
 	kc := &kafka.Client{Addr: kafka.TCP(addr)}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
 )
 
@@ -249,6 +250,9 @@ func (p *plant) windows() map[string]bool {
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	if err := bus.ReadTopic(ctx, p.bus(), bus.TopicWindows, bus.FirstOffset, false, func(m bus.Message) error {
+		if envelope.IsLedger(&m) {
+			return nil
+		}
 		all[string(m.Header("ce_id"))] = true
 		return nil
 	}); err != nil {

@@ -38,6 +38,11 @@ type Glob struct {
 	open   bool     // ends in **
 }
 
+// One returns the machine that the glob names by its whole path; false if it may stand for others.
+func (g Glob) One() (machine string, ok bool) {
+	return g.text, g.text != "" && !strings.Contains(g.text, "*")
+}
+
 // ParseGlob reads a glob.
 func ParseGlob(text string) (Glob, error) {
 	bad := func(why string) (Glob, error) {

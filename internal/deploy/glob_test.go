@@ -47,6 +47,14 @@ func glob(t testing.TB, text string) Glob {
 	return g
 }
 
+func TestOne(t *testing.T) {
+	for text, want := range map[string]bool{"acme/spore/bay2/line1/usk25": true, "acme/**": false, "**": false, "acme/spore/bay2/line1/usk*": false} {
+		if got, one := glob(t, text).One(); one != want || one && got != text {
+			t.Errorf("%s: %q, %t", text, got, one)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	const machine = "acme/spore/bay2/line1/usk25"
 	for text, want := range map[string]bool{

@@ -1,5 +1,5 @@
-// Package envelope makes Kafka messages of sealed windows and of sealed features, and takes
-// the envelopes out of them again. schemas/asyncapi.yaml has the headers.
+// Package envelope makes Kafka messages of sealed windows, of sealed features and of ledgers, and takes
+// them out again. schemas/asyncapi.yaml has the headers.
 package envelope
 
 import (
@@ -65,6 +65,32 @@ func Features(e window.Envelope, by Extractor, offset int64) bus.Message {
 		add(&m, offsetOf, strconv.FormatInt(offset, 10))
 	}
 	return m
+}
+
+// ledger is why the message of a ledger is not judged: the release before takes it for a copy, and skips it.
+const ledger = "ledger"
+
+// Ledger returns the message of what a gateway says of its samples.
+func Ledger(l event.SourceLedger) bus.Message {
+	m := bus.Message{Topic: bus.TopicWindows, Key: l.Machine, Time: l.At, Value: event.JSON(l)}
+	id := fmt.Sprintf("%s/ledger/%d", l.Machine, l.At.UnixNano())
+	for _, a := range event.Attributes(id, l.Machine, event.LedgerType, l.At, "application/json") {
+		add(&m, a[0], a[1])
+	}
+	add(&m, Copied, ledger)
+	return m
+}
+
+// IsLedger reports whether a message of the windows topic is a ledger, not a window.
+func IsLedger(m *bus.Message) bool { return string(m.Header("ce_type")) == event.LedgerType }
+
+// LedgerOf returns the ledger in a message. It reports one that no gateway sends.
+func LedgerOf(m *bus.Message) (event.SourceLedger, error) {
+	l, err := event.ReadSourceLedger(m.Value)
+	if err == nil && l.Machine != m.Key {
+		err = fmt.Errorf("ledger: key %.64q, it is of machine %.64q", m.Key, l.Machine)
+	}
+	return l, err
 }
 
 func add(m *bus.Message, key, value string) {

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/flank-tcm/flank/schemas"
 )
 
 var sealed = window.Envelope{
@@ -66,6 +68,31 @@ func TestMessages(t *testing.T) {
 		if by, offset, err := Origin(&tc.m); err != nil || by != tc.by || offset != tc.offset {
 			t.Errorf("%s: by %s at %d, %v", name, by, offset, err)
 		}
+	}
+}
+
+// A ledger comes out as it went in. The release before, which skips copies, skips it.
+func TestLedger(t *testing.T) {
+	l := event.SourceLedger{
+		Machine: "acme/line1/drill", Ledger: event.Ledger{At: sealed.Time, Seconds: 60, Received: 5, InWindows: 3, Unused: []event.UnusedSamples{{Reason: "gap", Samples: 2}}},
+		Lost: []event.LostSamples{{Reason: "gap", Seconds: 12}}, Idle: 10,
+	}
+	m := Ledger(l)
+	if m.Topic != bus.TopicWindows || m.Key != l.Machine || !IsLedger(&m) || string(m.Header(Copied)) != "ledger" || string(m.Header("ce_id")) != "acme/line1/drill/ledger/1793584801000000500" {
+		t.Errorf("%s %s %q", m.Topic, m.Key, headers(m))
+	}
+	if err := schemas.Validate(schemas.Ledger, m.Value); err != nil {
+		t.Error(err)
+	}
+	if got, err := LedgerOf(&m); err != nil || !reflect.DeepEqual(got, l) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	m.Key = "acme/line1/other"
+	if _, err := LedgerOf(&m); err == nil {
+		t.Error("of another machine than its key: accepted")
+	}
+	if w := Window(sealed); IsLedger(&w) {
+		t.Error("a window is a ledger")
 	}
 }
 

@@ -14,6 +14,7 @@ const (
 	SilenceAdvisory AdvisoryKind = "silence"         // no windows of the machine come
 	UnknownAdvisory AdvisoryKind = "unknown"         // the model has not recognised the machine's windows for long, so the tool is not watched
 	RivalAdvisory   AdvisoryKind = "two_ingesters"   // a second ingester sends windows of the machine
+	LossAdvisory    AdvisoryKind = "samples_lost"    // too many samples of the machine's source are in no window
 	RefusedAdvisory AdvisoryKind = "windows_refused" // the monitor refuses the machine's windows, so the machine is not watched
 	ModelAdvisory   AdvisoryKind = "model_changed"   // the tool's reference is rebuilt for a model of other features
 	StoppedAdvisory AdvisoryKind = "machine_stopped" // a defect of the program: nothing of the machine is judged
@@ -21,7 +22,7 @@ const (
 )
 
 // AdvisoryKinds lists every kind, in the order of schemas/advisory.schema.json.
-var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, ModelAdvisory, RefusedAdvisory, StoppedAdvisory}
+var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvisory, DriftAdvisory, RivalAdvisory, LossAdvisory, ModelAdvisory, RefusedAdvisory, StoppedAdvisory}
 
 // Advisory says that a condition other than a worn tool has begun (State is Raised) or
 // ended (Cleared). The two alternate for each machine, kind and subject. Advisories share
@@ -39,8 +40,8 @@ type Advisory struct {
 	Status   string       `json:"status,omitempty"`   // sensor: its status by NAMUR NE 107, one of package signal's words
 	Flags    []string     `json:"flags,omitempty"`    // sensor: what was wrong, names of signal.Quality, "disagrees", "gain" or "no_reference"
 	Severity string       `json:"severity"`           // "warning" if someone should act, else "info"
-	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock; refused windows: when Kafka got the first one
-	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock; refused windows: when Kafka got the window that decided
+	Since    time.Time    `json:"since"`              // start of the first window that led to it; silence: when the last window came, by the monitor's clock; refused windows and lost samples: when Kafka got the first one, or the first ledger
+	At       time.Time    `json:"at"`                 // end of the window that decided; silence: by the monitor's clock; refused windows and lost samples: when Kafka got the window or the ledger that decided
 	Epoch    string       `json:"epoch"`
 	Seq      uint64       `json:"seq"` // of the window that decided, or the last one before
 	Model    string       `json:"model"`

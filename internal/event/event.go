@@ -88,6 +88,8 @@ type Result struct {
 	WearUnknown bool `json:"wear_unknown,omitempty"` // the model estimates wear, but not for this window: see trend.Model.Root
 	*Wear            // nil if not known
 
+	Ledger *Ledger `json:"ledger,omitempty"` // of the machine's source, if a gateway has sent one since the result before
+
 	Champion *Champion `json:"champion,omitempty"` // what the champion made of the window; only in results of shadows, nil from older releases
 }
 

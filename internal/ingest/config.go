@@ -98,7 +98,8 @@ type Source struct {
 
 	Insecure bool `yaml:"insecure"` // listen for other computers without TLS
 
-	Timeout time.Duration `yaml:"timeout"` // of tcp and mqtt: how long the other side may be silent
+	Timeout time.Duration `yaml:"timeout"`  // of tcp and mqtt: how long the other side may be silent
+	MaxLost time.Duration `yaml:"max_lost"` // of tcp and mqtt: how long the samples of a minute may last that are in no window
 }
 
 // MQTT is the broker for samples and tools.
@@ -116,7 +117,7 @@ func defaults() Machine {
 	return Machine{
 		Window: Window{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192, Edge: Edge{KeepHours: 24},
 		Source: Source{
-			Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second, Timeout: 10 * time.Second,
+			Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second, Timeout: 10 * time.Second, MaxLost: 10 * time.Second,
 		},
 	}
 }
@@ -303,6 +304,9 @@ func (s Source) check() error {
 	}
 	if s.Timeout <= 0 {
 		return fmt.Errorf("timeout: %v: must be positive, such as 10s", s.Timeout)
+	}
+	if s.MaxLost <= 0 || s.MaxLost > lossWithin {
+		return fmt.Errorf("max_lost: %v: must be above 0 and at most %v, such as 10s: of the samples of a minute", s.MaxLost, lossWithin)
 	}
 	_, err := s.faults()
 	return err

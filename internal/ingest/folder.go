@@ -64,9 +64,9 @@ func (m *machine) runFolder(ctx context.Context) error {
 	return nil
 }
 
-// ReadFolder looks at the folder of recordings and says how many it holds and what is
-// ignored.
-func (m Machine) ReadFolder() (string, error) {
+// ReadFolder looks at the folder of recordings and says how many it holds, what is ignored, and what of the recordings
+// would be in windows, as far as it can read them until ctx ends.
+func (m Machine) ReadFolder(ctx context.Context) (string, error) {
 	folder, err := source.OpenFolder(config.ResolvePath(m.file, m.Source.Folder), m.Source.Pattern, "", m.Source.Settle)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", m.file, err)
@@ -78,6 +78,13 @@ func (m Machine) ReadFolder() (string, error) {
 	text := fmt.Sprintf("%s: %d recordings match %q", m.Source.Folder, found.Recordings, m.Source.Pattern)
 	if ignored := found.String(); ignored != "" {
 		text += "; " + ignored
+	}
+	if all := folder.Unread(); len(all) > 0 {
+		account, err := m.account(ctx, all)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", m.file, err)
+		}
+		text += "; " + account
 	}
 	return text, nil
 }

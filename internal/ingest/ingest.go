@@ -73,6 +73,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { stop(); fetching.Wait() }()
+	if err := s.sendLedgers(watching, fetching); err != nil {
+		return err
+	}
 	if len(s.machines) == 1 {
 		return s.machines[0].run(ctx)
 	}

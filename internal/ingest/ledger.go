@@ -1,11 +1,13 @@
 package ingest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
@@ -59,49 +61,78 @@ func (l ledger) unused(repeats bool) (n uint64) {
 	return n
 }
 
+// lossWithin is the time in which samples are lost that are too many, sumWithin the time of what the page shows.
 const (
-	// lossWithin and lossBound: a machine of which more samples than come in lossBound were lost in lossWithin
-	// is not ready.
 	lossWithin = time.Minute
-	lossBound  = 10 * time.Second
+	sumWithin  = time.Hour
 )
 
-// losses are the ledgers of the last minute, the oldest first.
+// losses are the ledgers of some time, the oldest first.
 type losses []struct {
 	at time.Time
 	ledger
 }
 
-// note adds the ledger of a moment and forgets those that are older than a minute, but one.
-func (ls losses) note(now time.Time, l ledger) losses {
+// note adds the ledger of a moment and forgets those that are older than a span, but one.
+func (ls losses) note(now time.Time, l ledger, within time.Duration) losses {
 	ls = append(ls, struct {
 		at time.Time
 		ledger
 	}{now, l})
 	old := 0
-	for old+1 < len(ls) && now.Sub(ls[old+1].at) >= lossWithin {
+	for old+1 < len(ls) && now.Sub(ls[old+1].at) >= within {
 		old++
 	}
 	return slices.Delete(ls, 0, old)
 }
 
-// problem returns why too many samples of the last minute are in no window's way, of a source of so many
-// samples a second; empty if they are not too many.
-func (ls losses) problem(rate float64) string {
-	if len(ls) == 0 || rate == 0 {
-		return ""
+// sum returns what became of the samples of that time.
+func (ls losses) sum() (l event.Ledger) {
+	if len(ls) == 0 {
+		return l
 	}
-	first, last := ls[0].ledger, ls[len(ls)-1].ledger
-	lost := float64(last.unused(false)-first.unused(false)) / rate
-	if lost <= lossBound.Seconds() {
+	first, last := ls[0], ls[len(ls)-1]
+	l = event.Ledger{
+		At: last.at.UTC(), Seconds: last.at.Sub(first.at).Seconds(),
+		Received: last.Received - first.Received, InWindows: last.InWindows - first.InWindows,
+	}
+	for reason, n := range last.Unused {
+		if n -= first.Unused[reason]; n > 0 {
+			l.Unused = append(l.Unused, event.UnusedSamples{Reason: reason, Samples: n})
+		}
+	}
+	slices.SortFunc(l.Unused, func(a, b event.UnusedSamples) int {
+		return cmp.Or(cmp.Compare(b.Samples, a.Samples), cmp.Compare(a.Reason, b.Reason))
+	})
+	return l
+}
+
+// over returns how many seconds of samples of that time are in no window's way, of a source of so many samples a second;
+// nil if together they are not more than a bound.
+func (ls losses) over(rate float64, bound time.Duration) (lost []event.LostSamples) {
+	all := 0.0
+	for _, u := range ls.sum().Unused {
+		if u.Reason != repeat && rate > 0 {
+			lost = append(lost, event.LostSamples{Reason: u.Reason, Seconds: float64(u.Samples) / rate})
+			all += float64(u.Samples) / rate
+		}
+	}
+	if all <= bound.Seconds() {
+		return nil
+	}
+	return lost
+}
+
+// lossText says what over has returned; empty for nothing.
+func lossText(lost []event.LostSamples) string {
+	if len(lost) == 0 {
 		return ""
 	}
 	var why []string
-	for reason, n := range last.Unused {
-		if n -= first.Unused[reason]; n > 0 && reason != repeat {
-			why = append(why, fmt.Sprintf("%s %.0f s", reason, float64(n)/rate))
-		}
+	all := 0.0
+	for _, l := range lost {
+		why = append(why, fmt.Sprintf("%s %.0f s", l.Reason, l.Seconds))
+		all += l.Seconds
 	}
-	slices.Sort(why)
-	return fmt.Sprintf("%.0f s of samples that came in the last minute are in no window (%s): see the log, and docs/concepts/ledger.md for what to do", lost, strings.Join(why, ", "))
+	return fmt.Sprintf("%.0f s of samples that came in the last minute are in no window (%s): see the log, and docs/concepts/ledger.md for what to do", all, strings.Join(why, ", "))
 }

@@ -34,8 +34,8 @@ func TestLosses(t *testing.T) {
 	var ls losses
 	step := func(l ledger) string {
 		now = now.Add(time.Second)
-		ls = ls.note(now, l)
-		return ls.problem(rate)
+		ls = ls.note(now, l, lossWithin)
+		return lossText(ls.over(rate, 10*time.Second))
 	}
 	unused := func(counter, repeats uint64) ledger {
 		return ledger{Unused: map[string]uint64{"counter": counter, "repeat": repeats}}

@@ -60,8 +60,12 @@ type machine struct {
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
 	refusals  [feed.Reasons]feed.Seldom
-	stopped   uint64  // samples that were not cut when their feed was closed
-	losses    losses  // of a live source
+	stopped   uint64 // samples that were not cut when their feed was closed
+	losses    losses // of the last minute
+	hour      losses // of the last hour, one a minute
+	came      uint64 // samples that had come
+	cameAt    time.Time
+	said      saidLedger
 	rate      float64 // samples a second of all channels together; 0 before a source was opened
 
 	control  *machinetool.Follower // of a machine whose control is asked; nil while it is not

@@ -75,6 +75,12 @@ var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_samples_received_total", "Samples of all channels together that came from the source.", func(c counts) uint64 { return c.health.Samples.Received }),
 	metric.Counter("tcm_samples_windowed_total", "Samples that are in windows.", func(c counts) uint64 { return c.health.Samples.InWindows }),
 	metric.Gauge("tcm_samples_open", "Samples that wait for more before windows can be cut.", func(c counts) float64 { return float64(c.health.Samples.Open) }),
+	metric.Gauge("tcm_samples_over_bound", "1 while more samples of the last minute are in no window than source.max_lost allows.", func(c counts) float64 {
+		if c.lost != nil {
+			return 1
+		}
+		return 0
+	}),
 	metric.Gauge("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", func(c counts) float64 { return float64(c.feed.Senders) }),
 	metric.Counter("tcm_mqtt_short_connections_total", "Connections to the MQTT broker that ended within 30 s.", func(c counts) uint64 { return c.feed.Short }),
 	metric.Counter("tcm_context_readings_total", "Times that a machine's control answered which tool is in.", func(c counts) uint64 { return c.control.Readings }),

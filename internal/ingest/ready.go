@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 )
 
@@ -33,7 +34,7 @@ type observed struct {
 
 	spoolOnly bool // nothing is sent
 
-	lost string // why too many samples are in no window; empty if they are not too many
+	lost []event.LostSamples // of the last minute; nil if they are not too many
 
 	gateway.Progress
 }
@@ -55,8 +56,8 @@ func (o observed) notReady(now time.Time) string {
 		return o.contested.Error()
 	case o.needsBroker && late(o.connected):
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
-	case o.lost != "":
-		return o.lost
+	case o.lost != nil:
+		return lossText(o.lost)
 	case o.spoolOnly:
 		return ""
 	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
@@ -93,7 +94,7 @@ func (m *machine) observe() observed {
 	defer m.mu.Unlock()
 	o := observed{
 		state: m.state, problem: m.problem, lookedAt: m.lookedAt, refused: m.refused,
-		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly, lost: m.losses.problem(m.rate),
+		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly, lost: m.losses.over(m.rate, m.Source.MaxLost),
 	}
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
@@ -142,7 +143,10 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lookedAt, m.refused, m.losses = now, err, m.losses.note(now, samples)
+	m.lookedAt, m.refused, m.losses = now, err, m.losses.note(now, samples, lossWithin)
+	if samples.Received != m.came || m.cameAt.IsZero() {
+		m.came, m.cameAt = samples.Received, now
+	}
 }
 
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/gateway"
 )
 
@@ -27,7 +28,7 @@ func TestNotReady(t *testing.T) {
 		"a recording that is over":     {func(o *observed) { o.state, o.lookedAt = "done", ago(time.Hour) }, ""},
 		"failed":                       {func(o *observed) { o.state, o.problem = "failed", errors.New("the port is in use") }, "the port is in use"},
 		"a read-only spool":            {func(o *observed) { o.refused = errors.New("read-only file system") }, "cannot be written: read-only"},
-		"samples are lost":             {func(o *observed) { o.lost = "12 s of samples are in no window" }, "12 s of samples"},
+		"samples are lost":             {func(o *observed) { o.lost = []event.LostSamples{{Reason: "gap", Seconds: 12}} }, "12 s of samples that came in the last minute are in no window (gap 12 s)"},
 		"a full spool":                 {func(o *observed) { o.Refused = errors.New("full") }, "does not take windows: full"},
 		"a sync that takes its time":   {func(o *observed) { o.Storing = ago(4 * time.Second) }, ""},
 		"a sync that never ends":       {func(o *observed) { o.Storing = ago(4*time.Second + 1) }, "taken no window for 4s"},

@@ -72,6 +72,7 @@ var sentences = map[string]string{
 	"source.insecure":           "Let other computers connect to `source.listen` without TLS.",
 	"source.listen":             "Address that clients send frames to, for kind `tcp`, such as `127.0.0.1:9110`.",
 	"source.timeout":            "How long a client of kind `tcp`, or the samples of kind `mqtt`, may be silent.",
+	"source.max_lost":           "Most [samples of a minute](../concepts/ledger.md) in no window, up to `1m`. Beyond it the machine is not ready and has an advisory. For `tcp` and `mqtt`.",
 	"context.mtconnect.url":     "Address of the MTConnect agent that is asked which tool is in, such as `http://agent:5000` ([machine-context.md](../how-to/machine-context.md)).",
 	"context.mtconnect.device":  "Name or uuid of the machine, of an agent of several. Without it the whole answer is searched.",
 	"context.opcua.endpoint":    "Address of the OPC UA server that is asked which tool is in, such as `opc.tcp://control:4840` ([machine-context.md](../how-to/machine-context.md#by-opc-ua)).",

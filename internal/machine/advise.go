@@ -160,9 +160,13 @@ func (m *Machine) silent(now time.Time) {
 	if since.IsZero() { // an older program did not say
 		since = m.waitingSince.UTC().Round(0)
 	}
+	what := "no window to judge since " + statement.Clock(since)
+	if m.LastWindowAt.IsZero() && m.unjudged() && m.notice(event.RefusedAdvisory, "") == nil {
+		what = "no window of it has ever come"
+	}
 	c := m.causeWithoutWindow(fmt.Sprintf("/silence/%d", since.UnixNano()), now)
 	a := m.raise(event.SilenceAdvisory, "", since, now, m.byCause(c, m.inSpindleBell().tool.Name),
-		fmt.Sprintf("%s: SILENT, no window to judge since %s: its tool is not monitored. Look at its ingester and sensors", event.ShortName(m.Machine), statement.Clock(since)))
+		fmt.Sprintf("%s: SILENT, %s: its tool is not monitored. %s", event.ShortName(m.Machine), what, m.whySilent(now)))
 	a.ID = c.id(m.settings.Group) + "/" + string(event.Raised)
 }
 

@@ -33,6 +33,9 @@ type Fleet struct {
 	// Model returns the model with an id: one that judged a machine last may not be the champion
 	// any more. It returns nil if the model is not known any more.
 	Model func(id string) *model.Model
+
+	// Named are the machines that deployments name by their whole path: their windows are expected.
+	Named []string
 }
 
 // Everything returns a fleet in which a model judges every machine.
@@ -46,6 +49,16 @@ func Everything(m *model.Model) Fleet {
 			}
 			return nil
 		},
+	}
+}
+
+// expect makes the machines that deployments name machines of the partition, also if no window of them has ever come: then
+// they are silent.
+func (o *Owner) expect(now time.Time) {
+	for _, name := range o.fleet.Named {
+		if o.machines[name] == nil && o.Has != nil && o.Has(name) {
+			o.meet(name, now)
+		}
 	}
 }
 
@@ -74,6 +87,7 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 		}
 	})
 	o.models.keep(used)
+	o.expect(b.now)
 }
 
 // uses notes which models are deployed for the machine. Others are made again when they are asked.

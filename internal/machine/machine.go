@@ -165,6 +165,8 @@ type Machine struct {
 	retained []retained // windows that came since it began
 	form     *window.Form
 
+	source       SourceLedger           // the last one; empty: none came since the monitor has the machine
+	unshown      *event.Ledger          // that the next result shows; nil: none
 	waitingSince time.Time              // since when a window is waited for, by our clock
 	askedEnd     *Position              // up to which the partition must be judged before the machine may be called silent
 	gone         bool                   // it was retired, and no window has come since: only the ids of its commands are remembered

@@ -45,6 +45,9 @@ type Owner struct {
 	built    string          // machine for which a build was due last
 	window   window.Features // that is being judged
 
+	// Has, if not nil, reports whether a machine's windows come to the partition. Without it no machine is missed that was never seen.
+	Has func(machine string) bool
+
 	// OnWindow, if not nil, sees every window as it is judged, which is before its result is
 	// published. It must not keep the window.
 	OnWindow func(*window.Features, event.Result)
@@ -223,6 +226,7 @@ func (o *Owner) loaded(r Reply) []Action {
 			}
 		}
 	}
+	o.expect(b.now)
 	return o.publish(b) // records of the release before are written again
 }
 
@@ -417,7 +421,9 @@ func (o *Owner) publish(b *Batch) []Action {
 func (o *Owner) judge(b *Batch, r Reply) {
 	for _, in := range r.Windows {
 		b.Position.Windows = in.Offset + 1
-		if in.Open != nil {
+		if in.Ledger != nil {
+			o.account(b, in)
+		} else if in.Open != nil {
 			o.judgeOne(b, in, WindowLog)
 		}
 	}

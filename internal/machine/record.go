@@ -279,7 +279,7 @@ func (n *Notice) check() error {
 	if err := n.Check(); err != nil {
 		return fmt.Errorf("%s: %w", n.Kind, err)
 	}
-	if !n.Raised && (n.Kind == event.SilenceAdvisory || n.Kind == event.RefusedAdvisory || n.Kind == event.DriftAdvisory || n.Kind == event.ModelAdvisory) {
+	if !n.Raised && (n.Kind == event.SilenceAdvisory || n.Kind == event.LossAdvisory || n.Kind == event.RefusedAdvisory || n.Kind == event.DriftAdvisory || n.Kind == event.ModelAdvisory) {
 		return fmt.Errorf("%s: a notice that is kept only while it is raised, and is not", n.Kind)
 	}
 	return nil

@@ -94,6 +94,8 @@ type Input struct {
 	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
 	// have the window, or the owner reads it itself.
 	Past int64
+
+	Ledger *event.SourceLedger // in place of a window; nil: none
 }
 
 // End answers AskEnd.

@@ -58,6 +58,8 @@ func (w Window) apply(m *Machine) {
 	if s.Place == order.InOrder && m.decision.Result != nil {
 		m.accept(w.At, r)
 		m.runs(r)
+		m.unheard(w.At, r)
+		r.Ledger, m.unshown = m.unshown, nil
 	}
 	r.Alarm, r.Threshold = m.AlarmWord(), m.alarms.Threshold
 	if t := m.inSpindle(); t != nil {

@@ -119,7 +119,14 @@ func (f *fleet) deploy(set deploy.Set, without map[string]bool) []deployed {
 // machines returns what judges which machine by now. The caller holds f.mu.
 func (f *fleet) machines() machine.Fleet {
 	all, known := f.deployed, f.known
+	var named []string
+	for _, d := range all {
+		if name, one := d.For.One(); one && !slices.Contains(named, name) {
+			named = append(named, name)
+		}
+	}
 	return machine.Fleet{
+		Named: named,
 		Of:    func(name, layout string) *machine.Deployment { return find(all, name, layout).of },
 		Model: func(id string) *model.Model { return known[id] },
 	}

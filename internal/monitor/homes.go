@@ -29,6 +29,13 @@ func (h homes) check(m *bus.Message) (old bool, err error) {
 	return m.Time.Before(h.since), fmt.Errorf("monitor: it lies in partition %d, and since the topics have grown its machine is in partition %d: `monitor dlq redrive` sends it there", m.Partition, home)
 }
 
+// homeOf returns in which partition a machine is.
+func (m *Monitor) homeOf(name string) int {
+	m.topics.mu.Lock()
+	defer m.topics.mu.Unlock()
+	return bus.PartitionOf(name, m.topics.partitions)
+}
+
 // homes returns what the last look at the topics has found.
 func (m *Monitor) homes() homes {
 	m.topics.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -134,7 +135,7 @@ func (l *looker) last(ctx context.Context, name string) (last *bus.Message, cove
 			if began.IsZero() {
 				began = m.Time
 			}
-			if m.Key == name && m.Damage == nil {
+			if m.Key == name && m.Damage == nil && !envelope.IsLedger(&m) {
 				last = &m
 			}
 			if bytes += len(m.Value); bytes > lookBytes {

@@ -259,6 +259,8 @@ type topicCheck struct {
 	last   error
 	reader *bus.GrowthReader
 	homes  homes
+
+	partitions int // of the machines' topics
 }
 
 const topicCheckEvery = 5 * time.Second
@@ -308,9 +310,9 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("monitor: %w", err)
 	}
-	m.topics.homes = homes{}
+	m.topics.homes, m.topics.partitions = homes{}, partitions[bus.TopicWindows]
 	if len(g.Had) > 1 {
-		m.topics.homes = homes{g.State, g.Since}
+		m.topics.homes, m.topics.partitions = homes{g.State, g.Since}, g.State
 	}
 	return nil
 }

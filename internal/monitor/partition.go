@@ -95,6 +95,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 		return err
 	}
 	s.homes = m.homes()
+	s.owner.Has = func(name string) bool { return m.homeOf(name) == p.ID() }
 	m.ready.assigned(p.ID(), m.now())
 	defer m.ready.revoked(p.ID())
 	defer m.table.revoked(p.ID())
@@ -402,6 +403,12 @@ func (s *partition) windowInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
 	old, err := s.homes.check(m)
 	switch {
+	case envelope.IsLedger(m) && err == nil && m.Damage == nil:
+		if l, bad := envelope.LedgerOf(m); bad != nil {
+			in.Open = func(*window.Features) error { return &unreadable{m.Key, fmt.Errorf("monitor: %w", bad)} }
+		} else {
+			in.Ledger = &l
+		}
 	case m.Header(envelope.Copied) != nil || old:
 	case err != nil:
 		in.Open = func(*window.Features) error { return err }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -132,6 +133,14 @@ func (f *Folder) Place(ctx context.Context, r *Recording) (late time.Duration, e
 		f.line.End = line.End
 	}
 	return late, err
+}
+
+// Unread returns the paths of the recordings that Next has seen last and that were not taken, in the order of their names.
+func (f *Folder) Unread() (paths []string) {
+	for _, name := range slices.Sorted(maps.Keys(f.seen)) {
+		paths = append(paths, filepath.Join(f.dir, name))
+	}
+	return paths
 }
 
 // Ignored returns what the last Next did not look at.

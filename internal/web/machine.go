@@ -32,6 +32,7 @@ type machine struct {
 	lastResultAt time.Time      // when the last one came, late or not
 	lastWear     *event.Wear    // of the tool that is in; nil if it is not known
 	wearUnknown  bool           // the model estimates wear, but not now
+	ledger       *event.Ledger  // of the samples of its source, the last one; nil if none came
 
 	verdicts uint64         // results that were not late
 	letters  [stripLen]byte // of the last of them: verdict i is at i modulo stripLen
@@ -238,6 +239,9 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	*m.results.next() = keep(&r)
 	if at.After(m.lastResultAt) {
 		m.lastResultAt = at
+	}
+	if r.Ledger != nil {
+		m.ledger, r.Ledger = r.Ledger, nil
 	}
 	if r.Late {
 		return true

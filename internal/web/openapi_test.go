@@ -223,6 +223,9 @@ func fillHub(h *Hub) {
 		h.awaitUsual()
 		r := fullResult(testMachine, seq)
 		r.Threshold, r.Model = 0.5, "m1"
+		if seq == 1 {
+			r.Ledger = &event.Ledger{At: t0, Seconds: 60, Received: 9, InWindows: 6, Unused: []event.UnusedSamples{{Reason: "gap", Samples: 3}}}
+		}
 		h.Result(r)
 	}
 	gone := testAlert(1)
@@ -260,6 +263,7 @@ func TestAnswersOfContract(t *testing.T) {
 		{"empty", "/api/machines", 200, "Fleet", `"machines":[]`},
 		{"full", m, 200, "Machine", `"wear_low_um":0`},
 		{"full", lathe, 200, "Machine", `"results":[]`},
+		{"full", m, 200, "Machine", `"ledger":{"at":"`},
 		{"full", "/api/machines/none", 404, "Error", `machine \"none\" is not known`},
 		{"full", m + "/history", 200, "History", `"step":60`},
 		{"full", m + "/history?from=2026-01-01T00:00:00Z&to=2026-03-31T00:00:00%2B02:00", 200, "History", `"step":7200`},
@@ -304,7 +308,8 @@ func TestAnswersOfContract(t *testing.T) {
 		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772331221],"share":[0.25],"windows":[4]}`},
 		{"full", "/api/models/m9", 404, "Error", "m9"},
 		{"full", "/api/system", 200, "System", `"command":"ingest check"`},
-		{"empty", "/api/system", 200, "System", `"problems":[]`},
+		{"full", "/api/system", 200, "System", `"received":9,"in_windows":6,"unused":[{"reason":"gap","samples":3}]}]`},
+		{"empty", "/api/system", 200, "System", `"ledgers":[],"problems":[]`},
 		{"full", "/api/events", 400, "Error", "reload the page"},
 		{"full", "/api/events?page=map", 400, "Error", "page=fleet, machine, alarm or system"},
 		{"full", "/api/events?page=machine", 400, "Error", "machine is missing"},

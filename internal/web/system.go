@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +22,39 @@ type System struct {
 	Routes       []RouteLag    `json:"routes"`
 	Certificates []Certificate `json:"certificates"`
 	Disk         *Disk         `json:"disk,omitempty"`
+	Ledgers      []Ledger      `json:"ledgers"`  // at most 20, the one with the most lost samples first
 	Problems     []Problem     `json:"problems"` // the worst first
+}
+
+// Ledger is what became of the samples of a machine.
+type Ledger struct {
+	Machine string `json:"machine"`
+	event.Ledger
+}
+
+// lost returns the share of the samples of a machine that are in no window, repeats aside.
+func (l *Ledger) lost() float64 {
+	var lost, all uint64
+	for _, u := range l.Unused {
+		if all += u.Samples; u.Reason != "repeat" {
+			lost += u.Samples
+		}
+	}
+	return float64(lost) / float64(max(1, all+l.InWindows))
+}
+
+// ledgers returns the ledgers of the machines that lose the most. h.mu must be held.
+func (h *Hub) ledgers() []Ledger {
+	all := []Ledger{}
+	for _, m := range h.machines {
+		if m.ledger != nil {
+			all = append(all, Ledger{m.name, *m.ledger})
+		}
+	}
+	slices.SortFunc(all, func(a, b Ledger) int {
+		return cmp.Or(cmp.Compare(b.lost(), a.lost()), cmp.Compare(a.Machine, b.Machine))
+	})
+	return all[:min(len(all), mostNeedy)]
 }
 
 // Lag is how many windows of a partition wait to be judged.
@@ -126,7 +159,7 @@ func (h *Hub) systemNow(ctx context.Context) System {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.Status, s.LatencyMS = h.status, h.latency.latency()
-	s.Problems = slices.Concat(h.needy(), s.Problems)
+	s.Problems, s.Ledgers = slices.Concat(h.needy(), s.Problems), h.ledgers()
 	s.Lag, s.Routes, s.Certificates, s.Problems = list(s.Lag), list(s.Routes), list(s.Certificates), list(s.Problems)
 	if s.Dead != nil {
 		s.Dead.Reasons = list(s.Dead.Reasons)
@@ -134,7 +167,7 @@ func (h *Hub) systemNow(ctx context.Context) System {
 	return s
 }
 
-const mostNeedy = 20 // machines that are named among the problems
+const mostNeedy = 20 // machines that are named among the problems, or have their ledger on the page
 
 // needy lists the machines that need a person, as their tiles say it: the worst first, then by name. h.mu must be held.
 func (h *Hub) needy() (all []Problem) {

@@ -283,6 +283,7 @@ var advisoryKeys = map[event.AdvisoryKind]string{
 	event.ModelAdvisory:   "reference_rebuilt",
 	event.SensorAdvisory:  "check_sensor",
 	event.RivalAdvisory:   "stop_second_ingester",
+	event.LossAdvisory:    "samples_lost",
 	event.DriftAdvisory:   "check_drift",
 }
 

@@ -23,6 +23,7 @@ type machineJSON struct {
 	Advisories []advisoryJSON `json:"advisories"` // those that came last, open and ended ones
 	Evidence   []evidenceJSON `json:"evidence"`
 	Window     *windowJSON    `json:"window,omitempty"` // the last one; left out if none came here
+	Ledger     *event.Ledger  `json:"ledger,omitempty"` // what became of the samples of the last hour; left out if the gateway does not say it
 }
 
 // machineSnapshot is the data of the event "snapshot" of the page of a machine.
@@ -50,6 +51,7 @@ type machineUpdate struct {
 	Alarms     int            `json:"alarms"`
 	Status     *Status        `json:"status,omitempty"`
 	Tile       *Tile          `json:"tile,omitempty"`
+	Ledger     *event.Ledger  `json:"ledger,omitempty"` // comes with the tile
 	Window     *windowJSON    `json:"window,omitempty"`
 	Results    []resultJSON   `json:"results,omitempty"`
 	Alerts     []alertJSON    `json:"alerts,omitempty"`
@@ -197,7 +199,7 @@ func (h *Hub) since(c cursor, name string) (machineUpdate, cursor, bool) {
 		u.Window = m.windowsSince(c.windows)
 	}
 	if c.event < total.event {
-		u.Tile = m.tile(now)
+		u.Tile, u.Ledger = m.tile(now), m.ledger
 	}
 	if c.changes < h.changes {
 		u.Status = ptr(h.status)
@@ -215,7 +217,7 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 		return nil, total
 	}
 	j := &machineJSON{
-		Tile: m.tile(h.now()), Pairs: Pairs, Keep: keptResults,
+		Tile: m.tile(h.now()), Ledger: m.ledger, Pairs: Pairs, Keep: keptResults,
 		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
 		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
 	}

@@ -170,6 +170,9 @@ func (r *topicReader) checkFound(m *model.Model) error {
 
 // take visits the window in a message, unless it is out of bounds or was visited.
 func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
+	if envelope.IsLedger(msg) {
+		return nil
+	}
 	if err := envelope.Open(codec, msg, w); err != nil {
 		if r.refused++; r.refused == 1 {
 			r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err)

@@ -8,7 +8,7 @@ import { language, t } from "./text.js";
 import { ago, clock, full, instant, moment } from "./time.js";
 import { Buttons, hear } from "./commands.js";
 import { announce } from "./alarms.js";
-import { Chip, Details, Icon, WearBar, Words, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, number, sentence, short, spaced, wordOf } from "./parts.js";
+import { Chip, Details, Icon, WearBar, Words, advisoryShape, age, area, condition, estimate, hasAlarm, isLoud, isSilent, ledgerText, number, sentence, short, spaced, wordOf } from "./parts.js";
 import { Lanes } from "./lanes.js";
 import { Tools } from "./tools.js";
 import { answersAside } from "./alarm.js";
@@ -38,6 +38,7 @@ export function reduce(old, name, event, at) {
     results: [...(first ? [] : old.results), ...more("results")].slice(-kept),
     alerts: [...(first ? [] : old.alerts), ...more("alerts").filter((a) => !known.has(a.id))].slice(-50),
     window: m.window ?? window ?? (first ? undefined : old.window),
+    ledger: m.ledger ?? event.ledger ?? (first ? undefined : old.ledger),
     pairs: keep(first ? undefined : old.pairs, m.window ?? window, layout),
     at: tile || machine || first ? at : old.at,
   };
@@ -116,6 +117,7 @@ function Now({ tile, now, offline }) {
       ${wear && !left && html`<p class="says">${t("machine.left.unknown")}</p>`}
       <h2>${t("machine.advisories")}</h2>
       ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<${Details} text=${a.text} open=${language() === "en"} />`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}
+      ${tile.ledger && html`<h2>${t("machine.ledger")}</h2><p class="says ledger">${ledgerText(tile.ledger, now)}</p>`}
     </section>
   </div>`;
 }

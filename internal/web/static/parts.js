@@ -123,6 +123,25 @@ export function WearBar({ tile }) {
   </div>`;
 }
 
+// shares of samples in percent: what is in windows is never rounded up, and the rest never down to nothing.
+const inWindows = (x) => (Math.floor(1e4 * x) / 100).toFixed(2);
+const notIn = (x) => (x < 1e-4 ? "< 0.01" : (100 * x).toFixed(2));
+
+// ledgerParts words what became of the samples of a source: the share in windows, and each reason of the others.
+// Nothing is known of samples that wait for more.
+export function ledgerParts({ in_windows, unused = [] }) {
+  const all = unused.reduce((sum, u) => sum + u.samples, in_windows);
+  if (!all) return null;
+  return [t("ledger.windows", { n: inWindows(in_windows / all) }), ...unused.map((u) => t("ledger.part", { n: notIn(u.samples / all), reason: wordOf("unused", u.reason) }))];
+}
+
+// ledgerText is that in a sentence, with the time that it is of.
+export function ledgerText(ledger, now) {
+  const parts = ledgerParts(ledger);
+  const says = t("ledger.span", { span: duration(ledger.seconds), text: parts?.join(", ") ?? t("machine.ledger.none") });
+  return now - instant(ledger.at) > 300000 ? `${says} ${t("ledger.old", { at: moment(ledger.at) })}` : says;
+}
+
 // Strip draws the last verdicts, the newest at the right end.
 export function Strip({ strip = "", cells = 60 }) {
   const paths = {};
@@ -154,7 +173,7 @@ export function number(x) {
 }
 
 // The look of an advisory: sensors have their NE 107 status.
-const kinds = { silence: "lost", machine_stopped: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required", two_ingesters: "sensor_fault", model_changed: "learning" };
+const kinds = { silence: "lost", machine_stopped: "lost", windows_refused: "lost", unknown: "unknown", drift: "maintenance-required", two_ingesters: "sensor_fault", samples_lost: "sensor_fault", model_changed: "learning" };
 export const advisoryShape = (a) => (a.kind === "sensor" ? (a.status ?? "failure").replaceAll(/[ _]/g, "-") : kinds[a.kind] ?? "info");
 
 export const Advisory = ({ advisory: a }) => html`<li class="advisory"><${Icon} shape=${advisoryShape(a)} /><span>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.status && a.kind === "sensor" ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</span></li>`;

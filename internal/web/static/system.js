@@ -5,7 +5,7 @@ import { useLive, useFetch, useOffline } from "./store.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
 import { duration } from "./time.js";
-import { Icon, Words, number, sentence, wordOf } from "./parts.js";
+import { Icon, Words, ledgerParts, number, sentence, short, wordOf } from "./parts.js";
 import { progress } from "./first.js";
 
 const reduce = (old, name, event) => event.system;
@@ -54,7 +54,7 @@ function Models() {
 export function System() {
   const s = useLive({ page: "system" }, reduce), offline = useOffline();
   if (!s) return html`<h1>${t("nav.system")}</h1><p class="says">${t("loading")}</p>`;
-  const { problems = [], lag = [], routes = [], certificates = [], dead } = s;
+  const { problems = [], lag = [], routes = [], certificates = [], ledgers = [], dead } = s;
   return html`<h1>${t("nav.system")}</h1>
     <div class="cards">
       <${Card} id="problems" title=${t("system.problems")} wide=${true}><${Problems} problems=${problems} offline=${offline} /><//>
@@ -62,10 +62,17 @@ export function System() {
       ${lag.length > 0 && html`<${Card} id="lag" title=${t("system.lag")}><${Table} heads=${[t("system.partition"), t("system.windows")]} rows=${lag.map((l) => [l.partition, number(l.windows)])} /><//>`}
       ${routes.length > 0 && html`<${Card} id="routes" title=${t("system.routes")}><${Table} heads=${[t("system.route"), t("system.waiting"), t("system.oldest")]} rows=${routes.map((r) => [r.name, number(r.lag), r.lag > 0 && r.seconds !== undefined ? duration(r.seconds) : "–"])} /><//>`}
       ${dead?.reasons?.length > 0 && html`<${Card} id="dead" title=${t("system.dead")}><${Table} heads=${[t("system.reason"), t("system.count")]} rows=${dead.reasons.map((r) => [r.reason.replaceAll("_", " "), number(r.count)])} /><//>`}
+      ${ledgers.length > 0 && html`<${Card} id="ledger" title=${t("system.ledger")}><${Table} heads=${[t("machine"), t("system.ledger.windows"), t("system.ledger.rest")]} rows=${ledgers.map(ledgerRow)} /><//>`}
       ${certificates.length > 0 && html`<${Card} id="certificates" title=${t("system.certificates")}><${Table} heads=${[t("system.file"), t("system.ends")]}
         rows=${certificates.map((c) => [c.file, c.days < certificateDays ? html`<span class="bad"><${Icon} shape="sensor_fault" /> ${days(c.days)}</span>` : days(c.days)])} /><//>`}
       <${Models} />
     </div>`;
+}
+
+// ledgerRow says of a machine which share of its samples is in windows, and why the others are not.
+function ledgerRow(l) {
+  const [windows, ...rest] = ledgerParts(l) ?? [t("machine.ledger.none")];
+  return [html`<a href=${href.machine(l.machine)} title=${l.machine}>${short(l.machine)}</a>`, windows, rest.join(", ") || "–"];
 }
 
 const days = (n) => (n < 0 ? t("system.expired") : t("system.in_days", { n: Math.floor(n) }));

@@ -1,0 +1,93 @@
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/plain"
+)
+
+// LedgerType is the CloudEvents type of a SourceLedger.
+const LedgerType = "io.tcm.ledger.v1"
+
+// Ledger says what became of the samples that a machine's source sent in a span of time, of all channels
+// together.
+type Ledger struct {
+	At        time.Time       `json:"at"`               // end of the span, by the gateway's clock
+	Seconds   float64         `json:"seconds"`          // its length: an hour, or since the gateway was started
+	Received  uint64          `json:"received"`         // samples that came
+	InWindows uint64          `json:"in_windows"`       // samples that are in windows now; some may have come before the span
+	Unused    []UnusedSamples `json:"unused,omitempty"` // the most first
+}
+
+// UnusedSamples are samples that are in no window. Of reason "repeat" nothing is lost.
+type UnusedSamples struct {
+	Reason  string `json:"reason"` // see docs/concepts/ledger.md
+	Samples uint64 `json:"samples"`
+}
+
+// LostSamples are samples of the last minute that are in no window.
+type LostSamples struct {
+	Reason  string  `json:"reason"`
+	Seconds float64 `json:"seconds"` // for which they would have lasted
+}
+
+// SourceLedger is what a gateway says of the samples of a machine once a minute, and at once when Lost or Idle
+// begins or ends. It lies on the topic of windows, as gateways may write no other.
+type SourceLedger struct {
+	Machine string `json:"machine"`
+	Ledger
+
+	Lost []LostSamples `json:"lost,omitempty"`         // the most first, if together they are more than the bound of the gateway
+	Idle float64       `json:"idle_seconds,omitempty"` // for how long no sample has come, from 10 s on
+}
+
+// Bounds of a ledger from outside.
+const (
+	maxLedger  = 16 << 10 // bytes
+	maxReasons = 64
+	maxReason  = 64 // bytes
+)
+
+// ReadSourceLedger reads the value of a message. It reports what no gateway writes.
+func ReadSourceLedger(value []byte) (SourceLedger, error) {
+	var l SourceLedger
+	if len(value) > maxLedger {
+		return l, fmt.Errorf("ledger: %d bytes, at most %d", len(value), maxLedger)
+	}
+	if err := json.Unmarshal(value, &l); err != nil {
+		return l, fmt.Errorf("ledger: %w", err)
+	}
+	switch {
+	case l.Machine == "" || plain.Check(l.Machine) != nil:
+		return l, fmt.Errorf("ledger: machine %.64q: expected the path of a machine", l.Machine)
+	case len(l.Unused) > maxReasons || len(l.Lost) > maxReasons:
+		return l, fmt.Errorf("ledger: %d and %d reasons, at most %d", len(l.Unused), len(l.Lost), maxReasons)
+	case l.Seconds < 0 || l.Idle < 0:
+		return l, errors.New("ledger: seconds, idle_seconds: must not be negative")
+	}
+	for _, one := range l.Lost {
+		if one.Seconds < 0 || one.Seconds > math.MaxInt32 {
+			return l, fmt.Errorf("ledger: lost: %.64q: %g seconds", one.Reason, one.Seconds)
+		}
+		if err := checkReason(one.Reason); err != nil {
+			return l, err
+		}
+	}
+	for _, one := range l.Unused {
+		if err := checkReason(one.Reason); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+func checkReason(reason string) error {
+	if reason == "" || len(reason) > maxReason || plain.Check(reason) != nil {
+		return fmt.Errorf("ledger: reason %.64q: expected 1 to %d bytes of plain text", reason, maxReason)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package ingest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// A ledger is due 10 s after the start, each minute after that, and at once when samples begin or cease to be lost, or to
+// come. It is of the last hour.
+func TestDueLedger(t *testing.T) {
+	const rate = 100
+	m := &machine{Machine: Machine{Path: "acme/usk25", Source: Source{Kind: "tcp", MaxLost: 20 * time.Second}}, rate: rate, state: running}
+	begun := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	now := begun
+	l := ledger{Unused: map[string]uint64{}}
+	var last event.SourceLedger
+	step := func(good, counter uint64) bool {
+		l.Received, l.InWindows = l.Received+good+counter, l.InWindows+good
+		l.Unused = map[string]uint64{"counter": l.Unused["counter"] + counter}
+		m.losses = m.losses.note(now, l, lossWithin)
+		if good+counter > 0 || m.cameAt.IsZero() {
+			m.cameAt = now
+		}
+		said, due := m.dueLedger(now)
+		if due {
+			last = said
+		}
+		now = now.Add(time.Second)
+		return due
+	}
+	until := func(seconds int, good, counter uint64, want ...int) {
+		t.Helper()
+		var got []int
+		for range seconds {
+			if step(good, counter) {
+				got = append(got, int(now.Sub(begun).Seconds())-1)
+			}
+		}
+		if len(got) != len(want) {
+			t.Fatalf("due at %v s, want %v", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("due at %v s, want %v", got, want)
+			}
+		}
+	}
+	until(80, rate, 0, 10, 70)
+	if last.Machine != "acme/usk25" || last.Received != 70*rate || last.InWindows != 70*rate || last.Seconds != 70 || last.Lost != nil || last.Idle != 0 || len(last.Unused) != 0 {
+		t.Errorf("%+v", last)
+	}
+	until(30, 0, rate, 100)
+	if len(last.Lost) != 1 || last.Lost[0].Reason != "counter" || last.Lost[0].Seconds != 21 || last.Unused[0].Samples != 21*rate {
+		t.Errorf("%+v", last)
+	}
+	until(70, rate, 0, 149) // 20 s of the last minute are not too much
+	if last.Lost != nil {
+		t.Errorf("%+v", last)
+	}
+	until(20, 0, 0, 189)
+	if last.Idle != 10 {
+		t.Errorf("%+v", last)
+	}
+	until(4, rate, 0, 200)
+	if last.Idle != 0 {
+		t.Errorf("%+v", last)
+	}
+	for range 7300 {
+		step(rate, 0)
+	}
+	if last.Seconds < 3600 || last.Seconds > 3720 || len(m.hour) > 62 || last.Received != uint64(last.Seconds)*rate || len(last.Unused) != 0 {
+		t.Errorf("%+v, %d ledgers are kept", last, len(m.hour))
+	}
+	m.state = done
+	until(100, 0, 0)
+}

@@ -1,0 +1,83 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/statement"
+)
+
+const (
+	ledgerHolds  = 2 * time.Minute  // for how long a ledger says how the source is: gateways send one a minute
+	ledgerMisses = 10 * time.Minute // of windows without a ledger, after which nothing is known of losses any more
+)
+
+// SourceLedger is what the machine's gateway says of the samples of its source.
+type SourceLedger struct {
+	*event.SourceLedger
+	At time.Time // when Kafka got it
+}
+
+// apply advises of samples that are lost. The next result shows the ledger.
+func (l SourceLedger) apply(m *Machine) {
+	if m.gone {
+		return
+	}
+	m.source, m.unshown = l, &l.Ledger
+	n, at := m.notice(event.LossAdvisory, ""), l.At.UTC()
+	c := m.causeWithoutWindow(fmt.Sprintf("/ledger/%d", at.UnixNano()), at)
+	by := m.byCause(c, m.inSpindleBell().tool.Name)
+	switch {
+	case len(l.Lost) > 0 && n == nil:
+		m.raise(event.LossAdvisory, "", at, at, by, event.ShortName(m.Machine)+": SAMPLES LOST, "+l.losses()+": look at the log of its ingester; docs/concepts/ledger.md says what to do")
+		m.notice(event.LossAdvisory, "").Last = at
+	case len(l.Lost) > 0:
+		n.Last, m.dirty.head = at, true
+	case n != nil:
+		m.clear(event.LossAdvisory, "", by, fmt.Sprintf("%s: samples are in windows again; too many were lost from %s on", event.ShortName(m.Machine), statement.Clock(n.Since)))
+	}
+}
+
+// losses says how many samples were lost, and why.
+func (l SourceLedger) losses() string {
+	all, why := 0.0, []string{}
+	for _, one := range l.Lost {
+		all += one.Seconds
+		why = append(why, fmt.Sprintf("%s %.0f s", strings.ReplaceAll(one.Reason, "_", " "), one.Seconds))
+	}
+	return fmt.Sprintf("%.0f s of the samples of a minute are in no window (%s)", all, strings.Join(why, ", "))
+}
+
+// unheard clears the advisory of lost samples if windows come and ledgers do not: its gateway is one that sends none.
+func (m *Machine) unheard(at time.Time, r *event.Result) {
+	if n := m.notice(event.LossAdvisory, ""); n != nil && at.Sub(n.Last) > ledgerMisses {
+		m.clear(event.LossAdvisory, "", byResult(r), event.ShortName(m.Machine)+": its ingester says nothing of its samples any more; windows come")
+	}
+}
+
+// whySilent says what is known of the source of a machine that is silent, and where to look.
+func (m *Machine) whySilent(now time.Time) string {
+	l := m.source
+	switch {
+	case l.SourceLedger == nil || now.Sub(l.At) > ledgerHolds:
+		return "Look at its ingester and sensors"
+	case len(l.Lost) > 0:
+		return "Its ingester gets samples, and " + l.losses() + ": look at the log of its ingester"
+	case l.Idle > 0:
+		return fmt.Sprintf("Its ingester runs, and no sample has come for %v: look at its sensors and what sends their samples", time.Duration(l.Idle)*time.Second)
+	}
+	return "Its ingester runs and gets samples: look at its log, and at Kafka"
+}
+
+// account lets a machine know of a ledger. One that is not known is met only if its samples are lost.
+func (o *Owner) account(b *Batch, in Input) {
+	m := o.machines[in.Ledger.Machine]
+	if m == nil && len(in.Ledger.Lost) > 0 && o.roomForUnjudged() {
+		m = o.meet(in.Ledger.Machine, b.now)
+	}
+	if m != nil {
+		o.add(b, m, o.apply(b, m, SourceLedger{in.Ledger, in.At}, nil))
+	}
+}

@@ -1,0 +1,160 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/machine/state"
+)
+
+// losing are losses in a minute: pairs of reason and seconds.
+func losing(pairs ...any) (all []event.LostSamples) {
+	for i := 0; i < len(pairs); i += 2 {
+		seconds, ok := pairs[i+1].(float64)
+		if !ok {
+			seconds = float64(pairs[i+1].(int))
+		}
+		all = append(all, event.LostSamples{Reason: pairs[i].(string), Seconds: seconds})
+	}
+	return all
+}
+
+// account gives the machine the next ledger of its gateway.
+func (b *bench) account(loss []event.LostSamples, idle float64) Decision {
+	b.t.Helper()
+	l := &event.SourceLedger{Machine: drill, Ledger: event.Ledger{Received: 60, InWindows: 5, Unused: []event.UnusedSamples{{Reason: "gap", Samples: 3}}}, Lost: loss, Idle: idle}
+	return b.apply(SourceLedger{l, noon.Add(b.sent)})
+}
+
+// A ledger with too many lost samples raises one advisory, which names the reasons and lasts until a ledger has none, or
+// until windows come and no ledgers. Restarts change nothing.
+func TestSamplesLost(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		b := newBench(t, machinetest.OneValue(t))
+		step := func(d Decision) []string {
+			if restarts {
+				b.restart()
+			}
+			return kinds(d.Advisories)
+		}
+		step(b.window(at(0, "T1", false)))
+		wantStrings(t, "a ledger without losses", step(b.account(nil, 0)), nil)
+		d := b.account(losing("short_session", 40.2, "gap", 5), 0)
+		wantStrings(t, "losses", step(d), []string{"samples_lost raised"})
+		if a := d.Advisories[0]; a.Severity != "warning" || a.Tool != "T1" || !a.At.Equal(noon.Add(b.sent)) || !strings.Contains(a.Text, "drill: SAMPLES LOST, 45 s of the samples of a minute are in no window (short session 40 s, gap 5 s)") {
+			t.Errorf("%+v", a)
+		}
+		wantStrings(t, "more of them", step(b.account(losing("gap", 50), 0)), nil)
+		wantStrings(t, "no losses", step(b.account(nil, 0)), []string{"samples_lost cleared"})
+		wantStrings(t, "losses again", step(b.account(losing("gap", 50), 0)), []string{"samples_lost raised"})
+		b.sent += 10 * time.Minute
+		wantStrings(t, "windows within 10 minutes", step(b.window(at(1, "T1", false))), nil)
+		wantStrings(t, "windows without ledgers", step(b.window(at(2, "T1", false))), []string{"samples_lost cleared"})
+	}
+}
+
+// The next result has the ledger, once.
+func TestResultHasLedger(t *testing.T) {
+	b := newBench(t, machinetest.OneValue(t))
+	b.account(nil, 0)
+	if l := b.window(at(0, "T1", false)).Result.Ledger; l == nil || l.Received != 60 || l.InWindows != 5 {
+		t.Errorf("%+v", l)
+	}
+	if l := b.window(at(1, "T1", false)).Result.Ledger; l != nil {
+		t.Errorf("%+v again", l)
+	}
+}
+
+// A machine that is silent says what its gateway knows of the reason, if that is not old.
+func TestSilentWithLedger(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lost []event.LostSamples
+		idle float64
+		age  time.Duration
+		want string
+	}{
+		"samples that are lost":     {losing("counter", 58), 0, time.Minute, "Its ingester gets samples, and 58 s of the samples of a minute are in no window (counter 58 s)"},
+		"no samples":                {nil, 57, time.Minute, "Its ingester runs, and no sample has come for 57s"},
+		"samples":                   {nil, 0, time.Minute, "Its ingester runs and gets samples: look at its log, and at Kafka"},
+		"what was a long time ago":  {nil, 57, 2*time.Minute + 1, "Look at its ingester and sensors"},
+		"no windows, but a ledger?": {nil, 57, 2 * time.Minute, "no sample has come for 57s"},
+	} {
+		b, _ := silent(t)
+		b.account(tc.lost, tc.idle)
+		now := noon.Add(b.sent + tc.age)
+		b.m.EndIs(Position{Windows: 1}, true, now)
+		d := b.apply(Tick{Now: now, Next: Position{Windows: 1}})
+		if got := d.Advisories; len(got) != 1 || !strings.Contains(got[0].Text, "its tool is not monitored. ") || !strings.Contains(got[0].Text, tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A machine that a deployment names is silent if no window of it ever comes, in the partition where its windows would
+// come, until one does. One that only a pattern means is not missed.
+func TestNeverSeen(t *testing.T) {
+	const never, other = "acme/spore/bay2/line1/never", "acme/spore/bay2/line1/other"
+	f := Everything(machinetest.OneValue(t))
+	f.Named = []string{never, other}
+	for name, begin := range map[string]func(o *Owner){
+		"at the start": func(o *Owner) { o.On(Reply{Fleet: &f}); o.On(Reply{Loaded: []state.Record{}, Now: noon}) },
+		"deployed later": func(o *Owner) {
+			o.On(Reply{Loaded: []state.Record{}, Now: noon})
+			o.On(Reply{Published: true, Now: noon})
+			o.On(Reply{Fleet: &f, Now: noon})
+		},
+	} {
+		o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
+		o.Has = func(machine string) bool { return machine == never }
+		o.Start()
+		o.On(Reply{Fenced: &Position{}})
+		begin(o)
+		o.On(Reply{Published: true, Now: noon})
+		var texts []string
+		for after := range 63 {
+			now := noon.Add(time.Duration(after) * time.Second)
+			actions := o.On(Reply{Tick: &Tick{Now: now, Next: Position{Windows: 1, Features: 1}}, Now: now})
+			for len(actions) > 0 {
+				a := actions[0]
+				actions = actions[1:]
+				if a.AskEnd {
+					actions = append(actions, o.On(Reply{End: &End{Known: true}, Now: now})...)
+				}
+				if a.Publish != nil {
+					for _, e := range a.Publish.Events {
+						texts = append(texts, e.Advisory.Machine+" "+string(e.Advisory.State)+" "+e.Advisory.Text)
+					}
+					actions = append(actions, o.On(Reply{Published: true, Now: now})...)
+				}
+			}
+		}
+		if len(texts) != 1 || !strings.HasPrefix(texts[0], never+" raised never: SILENT, no window of it has ever come") {
+			t.Errorf("%s: %q", name, texts)
+		}
+	}
+}
+
+// An owner meets a machine of which it knows nothing if the samples of its source are lost, and only then.
+func TestOwnerAccounts(t *testing.T) {
+	o := readyOwner(t)
+	ledger := func(machine string, loss []event.LostSamples) Reply {
+		return Reply{Windows: []Input{{At: noon, Ledger: &event.SourceLedger{Machine: machine, Lost: loss}}}, Now: noon}
+	}
+	o.On(ledger("acme/spore/bay2/line1/well", nil))
+	o.On(Reply{Published: true, Now: noon})
+	if m := o.Machine("acme/spore/bay2/line1/well"); m != nil {
+		t.Error("a ledger alone makes a machine")
+	}
+	var said []string
+	for _, a := range o.On(ledger(drill, losing("counter", 60))) {
+		if a.Publish != nil {
+			for _, e := range a.Publish.Events {
+				said = append(said, string(e.Advisory.Kind))
+			}
+		}
+	}
+	wantStrings(t, "losses of a machine without windows", said, []string{"samples_lost"})
+}
