@@ -72,7 +72,7 @@ type Result struct {
 	Verdict      Verdict   `json:"verdict"`
 	Class        string    `json:"class,omitempty"`          // name of the window's class, if that differs from the verdict: what is faulty
 	CuttingState string    `json:"cutting_state,omitempty"`  // idle, start-up, coolant, entry, drilling or retract; empty if not known
-	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous or implausible
+	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous, implausible, model_changed or no_tool
 	Novelty      float64   `json:"novelty,omitempty"`        // p-value of the hypothesis that nothing is new; 0 if not judged, or if the model does not compute it
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged

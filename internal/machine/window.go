@@ -16,6 +16,9 @@ import (
 // modelChanged is why a window is unknown while no judging of a model that takes it is there.
 const modelChanged = "model_changed"
 
+// noTool is why a window is unknown that names no tool between windows that do.
+const noTool = "no_tool"
+
 // apply places a window, moves the tools, and lets a model judge it. A window that came before has no
 // result. One that comes late, and one of a second ingester, is judged and moves nothing.
 func (w Window) apply(m *Machine) {
@@ -32,7 +35,8 @@ func (w Window) apply(m *Machine) {
 	}
 	m.expire(w.At)
 	t := m.inSpindle()
-	s := m.Put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	between := m.betweenTools(w)
+	s := m.Put(w.EpochString(), w.Seq, w.At, between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
@@ -46,7 +50,10 @@ func (w Window) apply(m *Machine) {
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
 	m.retain(w)
-	if m.judge(w, s.Place, d, r) {
+	switch {
+	case between:
+		m.judgeBetween(w, s.Place, d, r)
+	case m.judge(w, s.Place, d, r):
 		c := ofWindow(r, "tool_back")
 		c.now = w.At
 		m.enters(m.inSpindle(), c)
@@ -70,7 +77,7 @@ func (w Window) apply(m *Machine) {
 func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
 	if p == order.InOrder {
 		m.deploy(d)
-		m.Layout, m.Newest, m.form = w.layout(), w.End(), w.Form
+		m.Layout, m.Newest, m.Unnamed, m.form = w.layout(), w.End(), 0, w.Form
 		entered = m.changeTool(w, r)
 	}
 	t := m.toolOf(w)
@@ -95,8 +102,8 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	switch {
 	case c.Judging == nil || !p.Moves():
 		o = m.look(t, c, w)
-		if builds && t.Windows > 0 && o.Outcome != model.NotCutting && o.Outcome != model.SensorFault {
-			o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: o.Faults, State: o.State}
+		if builds && t.Windows > 0 {
+			o.withhold(modelChanged)
 		}
 	default:
 		o = m.take(t, c, w)
@@ -123,6 +130,53 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	m.follow(t, c, d, w, p, r)
 	m.moved(t, p, w)
 	return entered
+}
+
+// betweenTools reports whether a window names no tool, and the tool in the spindle was named less than a minute before or after by the
+// windows' dates: controls name none between two cycles, and for a moment in mid cut. Dates that are wrong only let such windows be of a
+// tool without a name sooner or later.
+func (m *Machine) betweenTools(w Window) bool {
+	t := m.inSpindle()
+	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(m.namedUntil()).Abs() < order.Patience
+}
+
+// namedUntil returns the end of the last window in order that named the tool in the spindle.
+func (m *Machine) namedUntil() time.Time { return m.Newest.Add(-m.Unnamed) }
+
+// judgeBetween lets a model look at a window between tools, which moves nothing: it says nothing of the tool in the spindle.
+func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.Result) {
+	t := m.inSpindle()
+	if p == order.InOrder {
+		m.Newest, m.Unnamed = w.End(), w.End().Sub(m.namedUntil())
+	}
+	c, _ := m.pick(t, d, w, order.Late, false)
+	if c.by == nil || c.by.covers(w.Form) != nil {
+		if m.decision.Unwatched = true; p == order.InOrder {
+			m.refuseUnjudged(w, d)
+		}
+		return
+	}
+	m.decision.Result, r.Model = r, c.by.id()
+	o := m.lookBetween(t, c.by, w)
+	noteOpinion(r, o, w)
+	if p == order.InOrder {
+		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), r)
+	}
+	m.follow(t, candidate{}, d, w, order.Late, r)
+}
+
+// lookBetween asks a model about a window between tools, without the reference of a tool.
+func (m *Machine) lookBetween(t *Tool, by *Model, w Window) opinion {
+	o := m.look(t, candidate{by: by}, w)
+	o.withhold(noTool)
+	return o
+}
+
+// withhold makes an opinion unknown, but for what it says of the machine and its sensors.
+func (o *opinion) withhold(why model.UnknownReason) {
+	if o.Outcome != model.NotCutting && o.Outcome != model.SensorFault {
+		o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: why, Faults: o.Faults, State: o.State}
+	}
 }
 
 // moved counts a window that moved a tool. A model that does not take its form has not missed it.
@@ -154,6 +208,11 @@ func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 		return
 	}
 	m.moved(t, p, w)
+	m.refuseUnjudged(w, d)
+}
+
+// refuseUnjudged advises that no model judges a window in order.
+func (m *Machine) refuseUnjudged(w Window, d *Deployment) {
 	refusal := w.refused
 	if refusal == nil {
 		refusal = &Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}

@@ -22,18 +22,19 @@ type Machine struct {
 	Limits   Limits
 	Deployed map[string]*Deployment // by Window.Layout; empty layout: for every other one
 
-	epochs  []*epoch // the leading one last
-	tools   []*tool  // those in the magazine, in the order in which they left the spindle; then the one in the spindle
-	masks   masks    // of all its tools
-	known   bool     // a window came since it was new
-	judged  bool     // and one was judged
-	layout  string   // of the last window in order
-	open    map[string]*condition
-	sensors map[string]*sensor // by subject
-	ids     map[string]bool    // of commands that came
-	past    []pastAlarm
-	alarms  int // that there were
-	waiting time.Time
+	epochs    []*epoch  // the leading one last
+	tools     []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
+	masks     masks     // of all its tools
+	known     bool      // a window came since it was new
+	judged    bool      // and one was judged
+	layout    string    // of the last window in order
+	toldUntil time.Time // end of the last window in order that was of the tool in the spindle
+	open      map[string]*condition
+	sensors   map[string]*sensor // by subject
+	ids       map[string]bool    // of commands that came
+	past      []pastAlarm
+	alarms    int // that there were
+	waiting   time.Time
 
 	counts *Settings // by which windows are counted; nil: the present ones
 
@@ -90,6 +91,9 @@ type Window struct {
 	Value      any // for Model.Judge
 	Sensors    []Sensor
 }
+
+// NoTool is why a window is unknown that names no tool.
+const NoTool = "no_tool"
 
 // Place says how a window counts.
 type Place string
@@ -159,15 +163,18 @@ func (m *Machine) Window(w Window) Outcome {
 		return m.finish()
 	}
 	m.judged = true
+	untold := m.untold(&w)
 	out.Place = m.place(&w)
 	if out.Place == Repeat {
 		return m.finish()
 	}
 	m.awake(w.Now)
 	m.ingesters(&w, out.Place)
-	switch out.Place {
-	case InOrder:
-		m.layout = w.Layout
+	switch {
+	case untold:
+		m.passOver(&w, d)
+	case out.Place == InOrder:
+		m.layout, m.toldUntil = w.Layout, w.End
 		entered := m.putIn(&w)
 		t := m.spindle()
 		t.windows = append(t.windows, &w)
@@ -178,7 +185,7 @@ func (m *Machine) Window(w Window) Outcome {
 		if entered {
 			m.announce(w.At, "tool_back")
 		}
-	case Provisional:
+	case out.Place == Provisional:
 		if t := m.toolOf(&w); m.judgeable(t, &w, d) {
 			m.keep(t)
 			t.windows = append(t.windows, &w)
@@ -193,6 +200,8 @@ func (m *Machine) Window(w Window) Outcome {
 		}
 		if out.Place == InOrder {
 			m.sense(&w)
+		}
+		if out.Place == InOrder && !untold {
 			m.unknown(m.spindle(), &w, r)
 			m.drifts(m.spindle(), &w, d)
 		}

@@ -33,6 +33,32 @@ func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || 
 
 func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
 
+// untold reports whether a window names no tool within a minute of one that named the tool in the spindle: the control has
+// forgotten it for a moment, and the window counts for none.
+func (m *Machine) untold(w *Window) bool {
+	if len(m.tools) == 0 || m.spindle().name == "" || w.Tool != "" {
+		return false
+	}
+	return w.End.Before(m.toldUntil.Add(time.Minute)) && w.End.After(m.toldUntil.Add(-time.Minute))
+}
+
+// passOver takes a window that counts for no tool.
+func (m *Machine) passOver(w *Window, d *Deployment) {
+	t := m.spindle()
+	if !m.judgeable(t, w, d) {
+		if m.out.Place == InOrder {
+			m.refuse(w.At)
+		}
+		return
+	}
+	by := d.Champion
+	if j := t.pick(w, d, false); j != nil {
+		by = j.model
+	}
+	m.out.Result = &Result{Model: by.ID, Verdict: without(by, w, NoTool), Late: m.out.Place != InOrder}
+	m.lookTrials(t, w, d, func(j *judging) Verdict { return without(j.model, w, NoTool) })
+}
+
 // named returns the tool of a name; nil if none is remembered.
 func (m *Machine) named(name string) *tool {
 	for _, t := range m.tools {
