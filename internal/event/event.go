@@ -53,6 +53,15 @@ type Range struct {
 	High    float32 `json:"high"`
 }
 
+// NoTool is why a window is unknown that names no tool between windows that do.
+const NoTool = "no_tool"
+
+// Between reports whether the window may lie between windows of a tool, and names none: alarm and incident are of the tool in the spindle,
+// and not of a tool without a name.
+func (r *Result) Between() bool {
+	return r.Tool == "" && (r.Unknown == NoTool || r.Verdict == NotCutting || r.Verdict == SensorFault)
+}
+
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {

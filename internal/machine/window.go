@@ -16,9 +16,6 @@ import (
 // modelChanged is why a window is unknown while no judging of a model that takes it is there.
 const modelChanged = "model_changed"
 
-// noTool is why a window is unknown that names no tool between windows that do.
-const noTool = "no_tool"
-
 // apply places a window, moves the tools, and lets a model judge it. A window that came before has no
 // result. One that comes late, and one of a second ingester, is judged and moves nothing.
 func (w Window) apply(m *Machine) {
@@ -168,7 +165,7 @@ func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.
 // lookBetween asks a model about a window between tools, without the reference of a tool.
 func (m *Machine) lookBetween(t *Tool, by *Model, w Window) opinion {
 	o := m.look(t, candidate{by: by}, w)
-	o.withhold(noTool)
+	o.withhold(event.NoTool)
 	return o
 }
 
