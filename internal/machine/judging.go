@@ -329,7 +329,7 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made
 		noteOpinion(&r, o, w)
 		alerts = m.observe(b, o, &r, c.by, w.At)
 	} else {
-		if m.betweenTools(w) {
+		if m.between {
 			noteOpinion(&r, m.lookBetween(t, c.by, w), w)
 		} else {
 			noteOpinion(&r, m.look(t, c, w), w)

@@ -31,7 +31,7 @@ type headState struct {
 	Model        string        `json:"model"`                   // id of the model that judged last
 	Layout       string        `json:"layout,omitempty"`        // fingerprint of the layout of its last window in order
 	Newest       time.Time     `json:"newest,omitzero"`         // end of the last window in order
-	Unnamed      time.Duration `json:"unnamed_ns,omitempty"`    // between its end, and the end of the last one that named the tool in the spindle
+	Unnamed      time.Duration `json:"unnamed_ns,omitempty"`    // for how long windows in order have named no tool, since they named the tool in the spindle
 	Masks        alarm.Masks   `json:"masks,omitzero"`          // of all its alarms
 	Notices      []Notice      `json:"notices,omitempty"`       // conditions other than the alarm
 	Evidence     []EvidenceJob `json:"evidence,omitempty"`      // that alerts have announced and that is not written yet

@@ -522,14 +522,14 @@ func TestWindowsBetweenTools(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"for a moment": short,
 		"for a minute": append(short[:6:6],
-			step{59, "", true, "unknown no_tool raised"}, step{1, "", false, "learning normal: cleared tool_change"}, step{1, "", false, "learning normal"},
-			step{1, "", true, "faulty normal"}, step{1, "5", true, "faulty raised: raised tool_back"}),
+			step{1, "", true, "unknown no_tool raised"}, step{58, "", true, "unknown no_tool raised"}, step{1, "", false, "learning normal: cleared tool_change"},
+			step{1, "", false, "learning normal"}, step{1, "", true, "faulty normal"}, step{1, "5", true, "faulty raised: raised tool_back"}),
 		"between two tools": append(short[:6:6],
 			step{9, "", true, "unknown no_tool raised"}, step{1, "6", false, "learning normal: cleared tool_change"}, step{1, "", true, "unknown no_tool normal"},
 			step{1, "6", true, "learning normal"}),
-		"by a clock that was set":      append(short[:6:6], step{3600, "", false, "learning normal: cleared tool_change"}),
-		"by a clock that was set back": append(short[:6:6], step{-3600, "", false, "learning normal: cleared tool_change"}),
-		"from the beginning":           {{1, "", false, "learning normal"}, {1, "", false, "learning normal"}, {1, "", true, "faulty normal"}, {1, "", true, "faulty raised: raised"}},
+		"after a pause":                 append(short[:6:6], step{3600, "", true, "unknown no_tool raised"}, step{1, "", true, "unknown no_tool raised"}, step{1, "5", true, "faulty raised"}),
+		"before the clock was set back": append(short[:6:6], step{1, "", true, "unknown no_tool raised"}, step{-3600, "", false, "learning normal: cleared tool_change"}),
+		"from the beginning":            {{1, "", false, "learning normal"}, {1, "", false, "learning normal"}, {1, "", true, "faulty normal"}, {1, "", true, "faulty raised: raised"}},
 	} {
 		for _, newEpoch := range []bool{false, name == "for a moment"} {
 			b, start := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.ReAlarm = time.Second }), noon

@@ -32,8 +32,8 @@ func (w Window) apply(m *Machine) {
 	}
 	m.expire(w.At)
 	t := m.inSpindle()
-	between := m.betweenTools(w)
-	s := m.Put(w.EpochString(), w.Seq, w.At, between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	m.between = m.betweenTools(w)
+	s := m.Put(w.EpochString(), w.Seq, w.At, m.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
@@ -47,8 +47,11 @@ func (w Window) apply(m *Machine) {
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
 	m.retain(w)
+	if s.Place != order.InOrder { // it may be of a tool without a name that was in before
+		m.between = m.between && w.End().Sub(m.Newest).Abs() < order.Patience
+	}
 	switch {
-	case between:
+	case m.between:
 		m.judgeBetween(w, s.Place, d, r)
 	case m.judge(w, s.Place, d, r):
 		c := ofWindow(r, "tool_back")
@@ -129,22 +132,26 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	return entered
 }
 
-// betweenTools reports whether a window names no tool, and the tool in the spindle was named less than a minute before or after by the
-// windows' dates: controls name none between two cycles, and for a moment in mid cut. Dates that are wrong only let such windows be of a
-// tool without a name sooner or later.
+// betweenTools reports whether a window names no tool, and windows have named none for less than a minute, by their dates, since the tool
+// in the spindle was named: controls name none between two cycles, and for a moment in mid cut.
 func (m *Machine) betweenTools(w Window) bool {
 	t := m.inSpindle()
-	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(m.namedUntil()).Abs() < order.Patience
+	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(m.unnamedSince(w)).Abs() < order.Patience
 }
 
-// namedUntil returns the end of the last window in order that named the tool in the spindle.
-func (m *Machine) namedUntil() time.Time { return m.Newest.Add(-m.Unnamed) }
+// unnamedSince returns since when windows name no tool, of which w is one.
+func (m *Machine) unnamedSince(w Window) time.Time {
+	if m.Unnamed > 0 {
+		return m.Newest.Add(-m.Unnamed)
+	}
+	return w.Start
+}
 
 // judgeBetween lets a model look at a window between tools, which moves nothing: it says nothing of the tool in the spindle.
 func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.Result) {
 	t := m.inSpindle()
 	if p == order.InOrder {
-		m.Newest, m.Unnamed = w.End(), w.End().Sub(m.namedUntil())
+		m.Newest, m.Unnamed = w.End(), w.End().Sub(m.unnamedSince(w))
 	}
 	c, _ := m.pick(t, d, w, order.Late, false)
 	if c.by == nil || c.by.covers(w.Form) != nil {

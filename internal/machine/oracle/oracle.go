@@ -22,19 +22,20 @@ type Machine struct {
 	Limits   Limits
 	Deployed map[string]*Deployment // by Window.Layout; empty layout: for every other one
 
-	epochs    []*epoch  // the leading one last
-	tools     []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
-	masks     masks     // of all its tools
-	known     bool      // a window came since it was new
-	judged    bool      // and one was judged
-	layout    string    // of the last window in order
-	toldUntil time.Time // end of the last window in order that was of the tool in the spindle
-	open      map[string]*condition
-	sensors   map[string]*sensor // by subject
-	ids       map[string]bool    // of commands that came
-	past      []pastAlarm
-	alarms    int // that there were
-	waiting   time.Time
+	epochs      []*epoch  // the leading one last
+	tools       []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
+	masks       masks     // of all its tools
+	known       bool      // a window came since it was new
+	judged      bool      // and one was judged
+	layout      string    // of the last window in order
+	newest      time.Time // end of the last window in order
+	untoldSince time.Time // when the windows in order began that name no tool, behind those of the tool in the spindle; zero: there are none
+	open        map[string]*condition
+	sensors     map[string]*sensor // by subject
+	ids         map[string]bool    // of commands that came
+	past        []pastAlarm
+	alarms      int // that there were
+	waiting     time.Time
 
 	counts *Settings // by which windows are counted; nil: the present ones
 
@@ -165,6 +166,9 @@ func (m *Machine) Window(w Window) Outcome {
 	m.judged = true
 	untold := m.untold(&w)
 	out.Place = m.place(&w)
+	if out.Place != InOrder { // a late one may be of a tool without a name
+		untold = untold && w.End.Before(m.newest.Add(time.Minute)) && w.End.After(m.newest.Add(-time.Minute))
+	}
 	if out.Place == Repeat {
 		return m.finish()
 	}
@@ -174,7 +178,7 @@ func (m *Machine) Window(w Window) Outcome {
 	case untold:
 		m.passOver(&w, d)
 	case out.Place == InOrder:
-		m.layout, m.toldUntil = w.Layout, w.End
+		m.layout, m.newest, m.untoldSince = w.Layout, w.End, time.Time{}
 		entered := m.putIn(&w)
 		t := m.spindle()
 		t.windows = append(t.windows, &w)

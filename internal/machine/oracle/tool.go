@@ -33,18 +33,30 @@ func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || 
 
 func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
 
-// untold reports whether a window names no tool within a minute of one that named the tool in the spindle: the control has
-// forgotten it for a moment, and the window counts for none.
+// untold reports whether a window names no tool within the first minute of such windows behind those of the tool in the spindle: the
+// control has forgotten it for a moment, and the window counts for none.
 func (m *Machine) untold(w *Window) bool {
 	if len(m.tools) == 0 || m.spindle().name == "" || w.Tool != "" {
 		return false
 	}
-	return w.End.Before(m.toldUntil.Add(time.Minute)) && w.End.After(m.toldUntil.Add(-time.Minute))
+	since := m.untoldSince
+	if since.IsZero() {
+		since = w.Start
+	}
+	return w.End.Before(since.Add(time.Minute)) && w.End.After(since.Add(-time.Minute))
 }
 
 // passOver takes a window that counts for no tool.
 func (m *Machine) passOver(w *Window, d *Deployment) {
 	t := m.spindle()
+	if m.out.Place == InOrder {
+		if m.newest = w.End; m.untoldSince.IsZero() {
+			m.untoldSince = w.Start
+		}
+		if !w.End.After(m.untoldSince) {
+			m.untoldSince = time.Time{}
+		}
+	}
 	if !m.judgeable(t, w, d) {
 		if m.out.Place == InOrder {
 			m.refuse(w.At)
