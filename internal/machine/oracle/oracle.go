@@ -29,7 +29,7 @@ type Machine struct {
 	judged      bool      // and one was judged
 	layout      string    // of the last window in order
 	newest      time.Time // end of the last window in order
-	untoldSince time.Time // when the windows in order began that name no tool, behind those of the tool in the spindle; zero: there are none
+	untoldSince time.Time // when the windows in order began that name no tool, behind the last one of the tool in the spindle; zero: there are none
 	open        map[string]*condition
 	sensors     map[string]*sensor // by subject
 	ids         map[string]bool    // of commands that came

@@ -33,7 +33,7 @@ func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || 
 
 func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
 
-// untold reports whether a window names no tool within the first minute of such windows behind those of the tool in the spindle: the
+// untold reports whether a window names no tool within the first minute of such windows behind a window of the tool in the spindle: the
 // control has forgotten it for a moment, and the window counts for none.
 func (m *Machine) untold(w *Window) bool {
 	if len(m.tools) == 0 || m.spindle().name == "" || w.Tool != "" {
