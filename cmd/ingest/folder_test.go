@@ -197,3 +197,34 @@ func TestFolderStart(t *testing.T) {
 		t.Errorf("windows at %s, want %s", got, want)
 	}
 }
+
+// Recordings that are copied in the wrong order are sent all the same, with one warning.
+func TestFolderOrder(t *testing.T) {
+	addr := startBroker(t)
+	bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
+	if err := os.Mkdir("in", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
+		t.Fatal(err)
+	}
+	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	var log string
+	for _, arrives := range [][]string{{"2"}, {"1", "3", "4"}} {
+		for _, name := range arrives {
+			at := changed.Add(time.Duration(name[0]-'0') * time.Hour)
+			write(t, "in/"+name+".csv", strings.ReplaceAll(table, "T1", "T"+name))
+			if err := os.Chtimes("in/"+name+".csv", at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out string
+		out, log = watch(t, func(journal string) bool { return strings.Contains(journal, arrives[len(arrives)-1]+".csv") })
+		if want := fmt.Sprintf("%d recordings sent, 0 could not be read, %d windows delivered\n", len(arrives), 4*len(arrives)); out != want {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+	if strings.Count(log, `"level":"warn"`) != 1 || !strings.Contains(log, "in/1.csv") || !strings.Contains(log, "recordings arrive out of order") {
+		t.Errorf("not one warning of the order:\n%s", log)
+	}
+}

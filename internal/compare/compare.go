@@ -124,7 +124,7 @@ func (c *Comparison) Result(s Side, r *event.Result) {
 	if r.End.After(c.to) {
 		c.to = r.End
 	}
-	if r.Incident == "" || r.Late {
+	if r.Incident == "" || r.Late || r.Between() {
 		return
 	}
 	if g.by[s][r.Incident] == nil {

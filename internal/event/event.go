@@ -53,6 +53,15 @@ type Range struct {
 	High    float32 `json:"high"`
 }
 
+// NoTool is why a window is unknown that names no tool between windows that do.
+const NoTool = "no_tool"
+
+// Between reports whether the window may lie between windows of a tool, and names none: alarm and incident are of the tool in the spindle,
+// and not of a tool without a name.
+func (r *Result) Between() bool {
+	return r.Tool == "" && (r.Unknown == NoTool || r.Verdict == NotCutting || r.Verdict == SensorFault)
+}
+
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {
@@ -72,7 +81,7 @@ type Result struct {
 	Verdict      Verdict   `json:"verdict"`
 	Class        string    `json:"class,omitempty"`          // name of the window's class, if that differs from the verdict: what is faulty
 	CuttingState string    `json:"cutting_state,omitempty"`  // idle, start-up, coolant, entry, drilling or retract; empty if not known
-	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous or implausible
+	Unknown      string    `json:"unknown_reason,omitempty"` // with verdict unknown: out_of_distribution, ambiguous, implausible, model_changed or no_tool
 	Novelty      float64   `json:"novelty,omitempty"`        // p-value of the hypothesis that nothing is new; 0 if not judged, or if the model does not compute it
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged

@@ -129,7 +129,9 @@ func (m *machine) sendFile(ctx context.Context, rec source.Recording, found sour
 	case problem != nil:
 		err = done(0, problem)
 	default:
-		m.checkOverlap(rec, late, sum)
+		if !found.Late || found.Grown { // else the log says already that it is out of order
+			m.checkOverlap(rec, late, sum)
+		}
 		problem, stats, err = m.sendRecording(ctx, rec, found.Sent, done)
 	}
 	sum.delivered += stats.Delivered

@@ -329,7 +329,11 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made
 		noteOpinion(&r, o, w)
 		alerts = m.observe(b, o, &r, c.by, w.At)
 	} else {
-		noteOpinion(&r, m.look(t, c, w), w)
+		if m.between {
+			noteOpinion(&r, m.lookBetween(t, c.by, w), w)
+		} else {
+			noteOpinion(&r, m.look(t, c, w), w)
+		}
 	}
 	r.Alarm, r.Incident, r.Threshold = b.word(), b.alarm.Incident, m.alarms.Threshold
 	m.decision.Shadows = append(m.decision.Shadows, Output{Result: &r, Shadow: true})

@@ -176,6 +176,7 @@ type Machine struct {
 	defects      map[string]bool        // ids of models that are not asked any more, see passOver
 	unseen       map[string]FirstWindow // by model: the tool of which it cannot see the first windows
 	dirty        dirty
+	between      bool      // the window that is being applied lies between windows of the tool in the spindle
 	decision     *Decision // of the event that is being applied
 }
 

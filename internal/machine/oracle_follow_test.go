@@ -677,7 +677,7 @@ func (f *follower) window(p *plan) {
 		Tool: tool, Life: s.life, Epoch: w.EpochString(), Seq: seq, Start: w.Start, End: w.End(), At: f.now, Now: f.now, Layout: layoutOf(form), Value: v,
 	})
 	f.asked = f.asked && out.Place == oracle.Repeat
-	f.new = f.new && out.Place != oracle.InOrder
+	f.new = f.new && (out.Place != oracle.InOrder || tool == "") // it may be between tools
 	f.compare(fmt.Sprintf("window %d/%d of %s#%s, %g of form %s, %s", epoch, seq, tool, s.life, v.value, form, out.Place), out)
 }
 

@@ -22,7 +22,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	if err != nil {
 		return nil, d, err
 	}
-	m.Epochs, m.Notices, m.Unjudged, m.Evidence, m.Newest = nil, nil, 0, nil, time.Time{} // ingesters of the new name have epochs of their own, and advisories ended with the old one
+	m.Epochs, m.Notices, m.Unjudged, m.Evidence, m.Newest, m.Unnamed = nil, nil, 0, nil, time.Time{}, 0 // ingesters of the new name have epochs of their own, and advisories ended with the old one
 	for _, t := range m.Tools {
 		t.PastGone = true // no windows from before lie under the new name
 		for i := range t.Trace {

@@ -31,6 +31,7 @@ type headState struct {
 	Model        string        `json:"model"`                   // id of the model that judged last
 	Layout       string        `json:"layout,omitempty"`        // fingerprint of the layout of its last window in order
 	Newest       time.Time     `json:"newest,omitzero"`         // end of the last window in order
+	Unnamed      time.Duration `json:"unnamed_ns,omitempty"`    // for how long windows in order have named no tool, since they named the tool in the spindle
 	Masks        alarm.Masks   `json:"masks,omitzero"`          // of all its alarms
 	Unjudged     int           `json:"unjudged,omitempty"`      // windows in order since one had a verdict, those without cutting aside
 	Notices      []Notice      `json:"notices,omitempty"`       // conditions other than the alarm

@@ -504,3 +504,54 @@ func TestToolsWithNearlyOneName(t *testing.T) {
 	}
 	wantStrings(t, "lines", lines, []string{`drill tools "5" and "05"`})
 }
+
+// A control that names no tool for a moment changes no tool: windows between windows of a tool count for none. After a minute they are of a tool without
+// a name.
+func TestWindowsBetweenTools(t *testing.T) {
+	type step struct {
+		seconds int // since the window before
+		tool    string
+		faulty  bool
+		want    string
+	}
+	short := []step{
+		{1, "5", false, "learning normal"}, {1, "5", false, "learning normal"}, {1, "5", true, "faulty normal"}, {1, "5", true, "faulty raised: raised"},
+		{1, "", true, "unknown no_tool raised"}, {1, "5", true, "faulty raised"},
+		{1, "", true, "unknown no_tool raised"}, {58, "", false, "unknown no_tool raised"}, {1, "5", false, "healthy raised"},
+	}
+	for name, steps := range map[string][]step{
+		"for a moment": short,
+		"for a minute": append(short[:6:6],
+			step{1, "", true, "unknown no_tool raised"}, step{58, "", true, "unknown no_tool raised"}, step{1, "", false, "learning normal: cleared tool_change"},
+			step{1, "", false, "learning normal"}, step{1, "", true, "faulty normal"}, step{1, "5", true, "faulty raised: raised tool_back"}),
+		"between two tools": append(short[:6:6],
+			step{9, "", true, "unknown no_tool raised"}, step{1, "6", false, "learning normal: cleared tool_change"}, step{1, "", true, "unknown no_tool normal"},
+			step{1, "6", true, "learning normal"}),
+		"after a pause":                 append(short[:6:6], step{3600, "", true, "unknown no_tool raised"}, step{1, "", true, "unknown no_tool raised"}, step{1, "5", true, "faulty raised"}),
+		"before the clock was set back": append(short[:6:6], step{1, "", true, "unknown no_tool raised"}, step{-3600, "", false, "learning normal: cleared tool_change"}),
+		"from the beginning":            {{1, "", false, "learning normal"}, {1, "", false, "learning normal"}, {1, "", true, "faulty normal"}, {1, "", true, "faulty raised: raised"}},
+	} {
+		for _, newEpoch := range []bool{false, name == "for a moment"} {
+			b, start := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Alarm.ReAlarm = time.Second }), noon
+			for i, s := range steps {
+				start = start.Add(time.Duration(s.seconds) * time.Second)
+				w := at(uint64(i), s.tool, s.faulty)
+				if w.Start = start; newEpoch && s.tool == "" && i > 3 {
+					w.Epoch = 2
+				}
+				d := b.window(w)
+				got := fmt.Sprint(d.Result.Verdict, " ", d.Result.Alarm)
+				if d.Result.Unknown != "" {
+					got = fmt.Sprint(d.Result.Verdict, " ", d.Result.Unknown, " ", d.Result.Alarm)
+				}
+				if len(d.Alerts) > 0 {
+					got += ": " + strings.Join(states(d.Alerts), ", ")
+				}
+				if got != s.want {
+					t.Errorf("%s, in a new epoch %v, window %d of tool %q: %s, want %s", name, newEpoch, i, s.tool, got, s.want)
+				}
+				b.restart()
+			}
+		}
+	}
+}

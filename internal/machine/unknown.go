@@ -78,6 +78,8 @@ func noVerdict(c candidate, r *event.Result) string {
 		}
 		slices.Sort(flags)
 		return fmt.Sprintf("sensor fault (%s): its tool is not monitored. Look at its sensors and their clocks", cmp.Or(strings.Join(slices.Compact(flags), ", "), "no cutting state can be told"))
+	case r.Unknown == string(event.NoTool):
+		return "no tool: the control names none. Look at what it says, and at context.no_tool of the ingester"
 	case c.Judging == nil:
 		return "model changed: its tool is not monitored. Its past cannot be read from Kafka yet: look at Kafka and the monitor's log, or change the tool"
 	}

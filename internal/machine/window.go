@@ -32,7 +32,8 @@ func (w Window) apply(m *Machine) {
 	}
 	m.expire(w.At)
 	t := m.inSpindle()
-	s := m.Put(w.EpochString(), w.Seq, w.At, t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	m.between = m.betweenTools(w)
+	s := m.Put(w.EpochString(), w.Seq, w.At, m.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
@@ -46,7 +47,13 @@ func (w Window) apply(m *Machine) {
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
 	m.retain(w)
-	if m.judge(w, s.Place, d, r) {
+	if s.Place != order.InOrder { // it may be of a tool without a name that was in before
+		m.between = m.between && w.End().Sub(m.Newest).Abs() < order.Patience
+	}
+	switch {
+	case m.between:
+		m.judgeBetween(w, s.Place, d, r)
+	case m.judge(w, s.Place, d, r):
 		c := ofWindow(r, "tool_back")
 		c.now = w.At
 		m.enters(m.inSpindle(), c)
@@ -72,7 +79,7 @@ func (w Window) apply(m *Machine) {
 func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
 	if p == order.InOrder {
 		m.deploy(d)
-		m.Layout, m.Newest, m.form = w.layout(), w.End(), w.Form
+		m.Layout, m.Newest, m.Unnamed, m.form = w.layout(), w.End(), 0, w.Form
 		entered = m.changeTool(w, r)
 	}
 	t := m.toolOf(w)
@@ -97,8 +104,8 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	switch {
 	case c.Judging == nil || !p.Moves():
 		o = m.look(t, c, w)
-		if builds && t.Windows > 0 && o.Outcome != model.NotCutting && o.Outcome != model.SensorFault {
-			o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: modelChanged, Faults: o.Faults, State: o.State}
+		if builds && t.Windows > 0 {
+			o.withhold(modelChanged)
 		}
 	default:
 		o = m.take(t, c, w)
@@ -125,6 +132,58 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	m.follow(t, c, d, w, p, r)
 	m.moved(t, p, w)
 	return entered
+}
+
+// betweenTools reports whether a window names no tool, and windows have named none for less than a minute, by their dates, since the tool
+// in the spindle was named: controls name none between two cycles, and for a moment in mid cut.
+func (m *Machine) betweenTools(w Window) bool {
+	t := m.inSpindle()
+	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(m.unnamedSince(w)).Abs() < order.Patience
+}
+
+// unnamedSince returns since when windows name no tool, of which w is one.
+func (m *Machine) unnamedSince(w Window) time.Time {
+	if m.Unnamed > 0 {
+		return m.Newest.Add(-m.Unnamed)
+	}
+	return w.Start
+}
+
+// judgeBetween lets a model look at a window between tools, which moves nothing: it says nothing of the tool in the spindle.
+func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.Result) {
+	t := m.inSpindle()
+	if p == order.InOrder {
+		m.Newest, m.Unnamed = w.End(), w.End().Sub(m.unnamedSince(w))
+	}
+	c, _ := m.pick(t, d, w, order.Late, false)
+	if c.by == nil || c.by.covers(w.Form) != nil {
+		if m.decision.Unwatched = true; p == order.InOrder {
+			m.refuseUnjudged(w, d)
+		}
+		return
+	}
+	m.decision.Result, r.Model = r, c.by.id()
+	o := m.lookBetween(t, c.by, w)
+	noteOpinion(r, o, w)
+	if p == order.InOrder {
+		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r)
+		m.countUnknown(candidate{by: c.by}, r)
+	}
+	m.follow(t, candidate{}, d, w, order.Late, r)
+}
+
+// lookBetween asks a model about a window between tools, without the reference of a tool.
+func (m *Machine) lookBetween(t *Tool, by *Model, w Window) opinion {
+	o := m.look(t, candidate{by: by}, w)
+	o.withhold(event.NoTool)
+	return o
+}
+
+// withhold makes an opinion unknown, but for what it says of the machine and its sensors.
+func (o *opinion) withhold(why model.UnknownReason) {
+	if o.Outcome != model.NotCutting && o.Outcome != model.SensorFault {
+		o.Verdict = model.Verdict{Outcome: model.Unknown, Reason: why, Faults: o.Faults, State: o.State}
+	}
 }
 
 // moved counts a window that moved a tool. A model that does not take its form has not missed it.
@@ -156,6 +215,11 @@ func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 		return
 	}
 	m.moved(t, p, w)
+	m.refuseUnjudged(w, d)
+}
+
+// refuseUnjudged advises that no model judges a window in order.
+func (m *Machine) refuseUnjudged(w Window, d *Deployment) {
 	refusal := w.refused
 	if refusal == nil {
 		refusal = &Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}

@@ -114,7 +114,7 @@ type Monitor struct {
 	table  machineTable
 
 	judged, late, repeats, dead, alerts atomic.Uint64
-	features, unwatched, panics         atomic.Uint64
+	features, unwatched, panics, alike  atomic.Uint64
 	advisories                          atomic.Uint64
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64

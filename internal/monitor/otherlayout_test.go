@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/envelope"
@@ -20,7 +21,7 @@ func TestOtherLayoutMovesTheTool(t *testing.T) {
 		t.Run(fmt.Sprint("edge ", edge), func(t *testing.T) {
 			t.Parallel()
 			p := newPlant(t, 1)
-			p.monitor()
+			mon := p.monitor()
 			seal := func(layout *signal.Layout, w *window.Window) bus.Message {
 				if !edge {
 					c, err := window.NewCodec(layout, window.Spec{Length: w.Length})
@@ -52,7 +53,7 @@ func TestOtherLayoutMovesTheTool(t *testing.T) {
 			}
 			p.untilResults(6)
 			two := machinetest.TwoValues(t).Layout
-			w := at(seq, "T2", false)
+			w := at(seq, "t1", false)
 			w.Samples, w.Quality = [][]float32{{10}, {10}}, make([]signal.Quality, 2)
 			p.send(seal(two, w))
 			p.until(bus.TopicAlerts, func(ms []bus.Message) bool {
@@ -65,8 +66,13 @@ func TestOtherLayoutMovesTheTool(t *testing.T) {
 			if !strings.Contains(fmt.Sprint(all), "cleared tool_change T1") {
 				t.Errorf("alerts %q", all)
 			}
-			if st := p.standing(machinetest.Drill); st.Tool != "T2" || st.Alarm != "normal" || st.Unwatched() == "" {
+			if st := p.standing(machinetest.Drill); st.Tool != "t1" || st.Alarm != "normal" || st.Unwatched() == "" {
 				t.Errorf("%s is in the spindle, alarm %s, not watched: %s", st.Tool, st.Alarm, st.Unwatched())
+			}
+			for deadline := time.Now().Add(patience); mon.Stats().Alike != 1; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("names alike: %+v", mon.Stats())
+				}
 			}
 		})
 	}

@@ -196,6 +196,9 @@ func (s *partition) published(b *machine.Batch) {
 		if l.Warn {
 			ev = s.log.Warn()
 		}
+		if l.Event == "tools_alike" {
+			s.alike.Add(1)
+		}
 		ev.Str("event", l.Event).Str("machine", l.Machine).Msg(l.Text)
 	}
 	s.countMachines()

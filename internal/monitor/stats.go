@@ -13,6 +13,7 @@ type Stats struct {
 
 	Features  uint64 // messages of features that were published
 	Unwatched uint64 // windows that no model could judge
+	Alike     uint64 // tools that came with nearly the name of another one
 	Panics    uint64 // times that a machine was stopped, or a message set aside, because of a defect
 
 	Dead   uint64 // messages and records set aside on the dead-letter topic
@@ -33,7 +34,7 @@ type Stats struct {
 func (m *Monitor) Stats() Stats {
 	return Stats{
 		Judged: m.judged.Load(), Late: m.late.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load(),
-		Advisories: m.advisories.Load(), Features: m.features.Load(), Unwatched: m.unwatched.Load(), Panics: m.panics.Load(),
+		Advisories: m.advisories.Load(), Features: m.features.Load(), Unwatched: m.unwatched.Load(), Panics: m.panics.Load(), Alike: m.alike.Load(),
 		SeqGaps: m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
 		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(),
 	}
@@ -46,6 +47,7 @@ var metrics = []metric.Metric[Stats]{
 	metric.Counter("tcm_windows_repeated_total", "Windows that came again and were dropped.", func(s Stats) uint64 { return s.Repeats }),
 	metric.Counter("tcm_windows_unwatched_total", "Windows that no model could judge.", func(s Stats) uint64 { return s.Unwatched }),
 	metric.Counter("tcm_machine_panics_total", "Times that a defect stopped a machine, or had a message set aside.", func(s Stats) uint64 { return s.Panics }),
+	metric.Counter("tcm_tools_alike_total", "Tools that came with nearly the name of another tool of the machine.", func(s Stats) uint64 { return s.Alike }),
 	metric.Counter("tcm_features_published_total", "Messages of features that were published.", func(s Stats) uint64 { return s.Features }),
 	metric.Counter("tcm_windows_missed_total", "Windows that had not come when a later one did.", func(s Stats) uint64 { return s.Missed }),
 	metric.Gauge("tcm_windows_missing", "Windows that have not come yet, of the machines at hand.", func(s Stats) float64 { return float64(s.Missing) }),

@@ -27,7 +27,7 @@ const maxToolAlarms = 64 // monitors remember as many tools
 // Result takes what a result says that Kafka got at a time.
 func (all *ToolAlarms) Result(r *event.Result, at time.Time) {
 	of := slices.IndexFunc(*all, func(t ToolAlarm) bool { return r.Incident != "" && t.Incident == r.Incident })
-	if !r.Late && (of < 0 || (*all)[of].Tool == r.Tool) { // else it is not of the tool in the spindle, of whose alarm it tells
+	if !r.Late && !r.Between() && (of < 0 || (*all)[of].Tool == r.Tool) { // else it is not of the tool in the spindle, of whose alarm it tells
 		all.put(ToolAlarm{Tool: r.Tool, Incident: r.Incident, Alarm: r.Alarm, At: at})
 	}
 }

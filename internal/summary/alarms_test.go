@@ -23,6 +23,11 @@ func TestToolAlarms(t *testing.T) {
 		return &event.Alert{Machine: "m", Tool: tool, Incident: incident, State: state, Alarm: alarm, Reason: reason, Magazine: magazine, Since: t0}
 	}
 	out := []any{alert("T1", a, event.Raised, "raised", "", false), said("T1", a, "raised"), alert("T1", a, event.Cleared, "normal", "tool_change", false), said("T2", "", "normal")}
+	between := func(incident string, verdict event.Verdict, reason string) *event.Result {
+		r := said("", incident, "raised")
+		r.Verdict, r.Unknown = verdict, reason
+		return r
+	}
 	late := said("T2", a, "raised")
 	late.Late = true
 	for name, c := range map[string]struct {
@@ -41,6 +46,8 @@ func TestToolAlarms(t *testing.T) {
 		"two tools":                      {[]any{alert("T2", b, event.Raised, "raised", "", false), said("T2", b, "raised"), said("T3", "", "normal")}, "T1 A-22222222 raised; T2 A-33333333 raised"},
 		"a refused command and a mark":   {[]any{alert("T2", "", event.Refused, "normal", "", false), alert("T1", a, event.MarkedFalse, "normal", "", false)}, "T1 A-22222222 raised"},
 		"another tool's late window":     {[]any{late}, "T1 A-22222222 raised"},
+		"windows between tools":          {[]any{between(b, event.Unknown, event.NoTool), between(b, event.NotCutting, ""), between(b, event.SensorFault, "")}, "T1 A-22222222 raised"},
+		"a tool without a name":          {[]any{said("", b, "raised"), between("", event.Unknown, event.NoTool), said("T2", "", "normal")}, " A-33333333 raised; T1 A-22222222 raised"},
 		"another tool's first windows":   {[]any{said("T1", a, "raised"), said("T3", a, "raised")}, "T1 A-22222222 raised"},
 		"it left before the topic began": {[]any{alert("T9", b, event.Cleared, "normal", "tool_change", false)}, "T1 A-22222222 raised; T9 A-33333333 raised"},
 	} {

@@ -539,6 +539,8 @@ func TestWearOfTile(t *testing.T) {
 		r.Wear = &event.Wear{WearUM: 120.4, WearLowUM: 0, WearHighUM: 200, HolesLeft: ptr(0.21), HolesLeftLow: ptr(0.1)}
 	})
 	step("between holes it stays", full, func(r *event.Result) { r.Verdict = event.NotCutting })
+	step("without a tool's name it stays", full, func(r *event.Result) { r.Tool, r.Verdict, r.Unknown = "", event.Unknown, event.NoTool })
+	step("and with it", full, func(*event.Result) {})
 	step("unknown", `[{"limit_um":300,"unknown":true},null]`, func(r *event.Result) { r.WearUnknown = true })
 	step("at the limit", `[{"um":300,"low_um":250,"high_um":350,"limit_um":300},{"holes":[0,0,4]}]`, func(r *event.Result) {
 		r.Wear = &event.Wear{WearUM: 300, WearLowUM: 250, WearHighUM: 350, HolesLeft: ptr(0.0), HolesLeftLow: ptr(0.0), HolesLeftHigh: ptr(3.2)}

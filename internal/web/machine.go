@@ -246,8 +246,11 @@ func (m *machine) judge(r event.Result, at time.Time) bool {
 	if r.Late {
 		return true
 	}
-	m.wear(&r)
 	m.tools.Result(&r, at)
+	if m.lastResult != nil && r.Between() {
+		r.Tool = m.lastResult.Tool // it is in
+	}
+	m.wear(&r)
 	m.sensors = r.Sensors
 	r.Sensors, r.Ranges, r.ID = nil, nil, ""
 	m.lastResult = &r

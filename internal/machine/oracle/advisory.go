@@ -67,10 +67,13 @@ func (m *Machine) unknown(t *tool, w *Window, r *Result, d *Deployment) {
 		return
 	}
 	for _, j := range t.judgings {
+		if j.model.ID == r.Model {
+			by = j.model
+		}
 		if j.model.ID != r.Model || len(j.seen) == 0 || j.seen[len(j.seen)-1] != w {
 			continue
 		}
-		if by = j.model; is != "healthy" && is != "faulty" && is != "unknown" {
+		if is != "healthy" && is != "faulty" && is != "unknown" {
 			continue
 		}
 		judged = true

@@ -206,16 +206,13 @@ func (m *Machine) judgeable(t *tool, w *Window, d *Deployment) bool {
 	return d != nil && (d.Champion.covers(w) || len(t.candidates(w, d)) > 0)
 }
 
-// changed is the verdict on a window that no model can judge before it has seen the tool's past.
-var changed = Verdict{Outcome: "unknown", Reason: ModelChanged}
-
-// without returns what a model says of a window of a tool whose past it has not seen.
-func without(by *Model, w *Window) Verdict {
+// without returns what a model says of a window of a tool whose past it has not seen, or of no tool.
+func without(by *Model, w *Window, reason string) Verdict {
 	switch v := by.Judge(nil, nil, w); v.Outcome {
 	case "sensor_fault", "not_cutting":
 		return v
 	}
-	return changed
+	return Verdict{Outcome: "unknown", Reason: reason}
 }
 
 // judge judges a window that moves a tool, and moves the alarm by it. It returns nil if no model
@@ -227,7 +224,7 @@ func (m *Machine) judge(t *tool, w *Window, d *Deployment, entered bool) *Result
 	t.begin(d.Champion, w, d, alarm{})
 	j := t.pick(w, d, entered)
 	if j == nil {
-		m.out.Result = &Result{Model: d.Champion.ID, Verdict: without(d.Champion, w)}
+		m.out.Result = &Result{Model: d.Champion.ID, Verdict: without(d.Champion, w, ModelChanged)}
 	} else {
 		t.by = append(t.by, j.model)
 		j.trial = alarm{}
@@ -290,8 +287,14 @@ func (m *Machine) look(w *Window, d *Deployment) {
 	} else if j := t.pick(w, d, false); j != nil {
 		r.Model, r.Verdict = j.model.ID, j.look(w)
 	} else {
-		r.Verdict = without(d.Champion, w)
+		r.Verdict = without(d.Champion, w, ModelChanged)
 	}
+	m.lookTrials(t, w, d, func(j *judging) Verdict { return j.look(w) })
+}
+
+// lookTrials lets shadows look at a window that moves nothing.
+func (m *Machine) lookTrials(t *tool, w *Window, d *Deployment, verdict func(*judging) Verdict) {
+	r := m.out.Result
 	for _, s := range d.Shadows {
 		if s.over(w.At) || s.ID == r.Model {
 			continue
@@ -300,7 +303,7 @@ func (m *Machine) look(w *Window, d *Deployment) {
 		as.windows, as.judgings = append(slices.Clone(t.windows), w), slices.Clone(t.judgings)
 		as.begin(s.Model, w, d, alarm{shadow: s.ID})
 		if j := as.of(s.Model); j != nil && s.covers(w) {
-			m.out.Trials = append(m.out.Trials, Result{Model: s.ID, Verdict: j.look(w), Late: true, Alarm: j.trial.word(), Incident: j.trial.incident})
+			m.out.Trials = append(m.out.Trials, Result{Model: s.ID, Verdict: verdict(j), Late: r.Late, Alarm: j.trial.word(), Incident: j.trial.incident})
 		}
 	}
 }

@@ -152,7 +152,7 @@ func said(r *Result) string {
 	switch {
 	case r == nil:
 		return "-"
-	case r.Verdict == changed:
+	case r.Verdict.Reason == ModelChanged:
 		return r.Model + "u"
 	case r.Verdict.Outcome == "faulty":
 		return r.Model + "F"

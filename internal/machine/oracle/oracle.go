@@ -23,18 +23,20 @@ type Machine struct {
 	Limits   Limits
 	Deployed map[string]*Deployment // by Window.Layout; empty layout: for every other one
 
-	epochs  []*epoch // the leading one last
-	tools   []*tool  // those in the magazine, in the order in which they left the spindle; then the one in the spindle
-	masks   masks    // of all its tools
-	known   bool     // a window came since it was new
-	judged  bool     // and one was judged
-	layout  string   // of the last window in order
-	open    map[string]*condition
-	sensors map[string]*sensor // by subject
-	ids     map[string]bool    // of commands that came
-	past    []pastAlarm
-	alarms  int // that there were
-	waiting time.Time
+	epochs      []*epoch  // the leading one last
+	tools       []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
+	masks       masks     // of all its tools
+	known       bool      // a window came since it was new
+	judged      bool      // and one was judged
+	layout      string    // of the last window in order
+	newest      time.Time // end of the last window in order
+	untoldSince time.Time // when the windows in order began that name no tool, behind the last one of the tool in the spindle; zero: there are none
+	open        map[string]*condition
+	sensors     map[string]*sensor // by subject
+	ids         map[string]bool    // of commands that came
+	past        []pastAlarm
+	alarms      int // that there were
+	waiting     time.Time
 
 	unjudged int // windows in order since the last one with a verdict
 
@@ -97,6 +99,9 @@ type Window struct {
 	Value      any // for Model.Judge
 	Sensors    []Sensor
 }
+
+// NoTool is why a window is unknown that names no tool.
+const NoTool = "no_tool"
 
 // Place says how a window counts.
 type Place string
@@ -166,15 +171,21 @@ func (m *Machine) Window(w Window) Outcome {
 		return m.finish()
 	}
 	m.judged = true
+	untold := m.untold(&w)
 	out.Place = m.place(&w)
+	if out.Place != InOrder { // a late one may be of a tool without a name
+		untold = untold && w.End.Before(m.newest.Add(time.Minute)) && w.End.After(m.newest.Add(-time.Minute))
+	}
 	if out.Place == Repeat {
 		return m.finish()
 	}
 	m.awake(w.Now)
 	m.ingesters(&w, out.Place)
-	switch out.Place {
-	case InOrder:
-		m.layout = w.Layout
+	switch {
+	case untold:
+		m.passOver(&w, d)
+	case out.Place == InOrder:
+		m.layout, m.newest, m.untoldSince = w.Layout, w.End, time.Time{}
 		entered := m.putIn(&w)
 		t := m.spindle()
 		t.windows = append(t.windows, &w)
@@ -185,7 +196,7 @@ func (m *Machine) Window(w Window) Outcome {
 		if entered {
 			m.announce(w.At, "tool_back")
 		}
-	case Provisional:
+	case out.Place == Provisional:
 		if t := m.toolOf(&w); m.judgeable(t, &w, d) {
 			m.keep(t)
 			t.windows = append(t.windows, &w)
@@ -201,6 +212,8 @@ func (m *Machine) Window(w Window) Outcome {
 		if out.Place == InOrder {
 			m.sense(&w)
 			m.unknown(m.spindle(), &w, r, d)
+		}
+		if out.Place == InOrder && !untold {
 			m.drifts(m.spindle(), &w, d)
 		}
 		r.Alarm, r.Incident = m.Alarm(), m.spindle().alarm.incident

@@ -57,7 +57,7 @@ func (m *Machine) place(w *Window) Place {
 		e.row = 0
 	}
 	e.row++
-	changesLittle := e.row >= enough || m.inSpindle(w)
+	changesLittle := e.row >= enough || m.inSpindle(w) || m.untold(w)
 	leaderPaused := w.At.Sub(leader.last) >= patience
 	switch {
 	case e.led && !e.second && !paused && changesLittle: // it was there first, and has never stopped

@@ -33,6 +33,44 @@ func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || 
 
 func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
 
+// untold reports whether a window names no tool within the first minute of such windows behind a window of the tool in the spindle: the
+// control has forgotten it for a moment, and the window counts for none.
+func (m *Machine) untold(w *Window) bool {
+	if len(m.tools) == 0 || m.spindle().name == "" || w.Tool != "" {
+		return false
+	}
+	since := m.untoldSince
+	if since.IsZero() {
+		since = w.Start
+	}
+	return w.End.Before(since.Add(time.Minute)) && w.End.After(since.Add(-time.Minute))
+}
+
+// passOver takes a window that counts for no tool.
+func (m *Machine) passOver(w *Window, d *Deployment) {
+	t := m.spindle()
+	if m.out.Place == InOrder {
+		if m.newest = w.End; m.untoldSince.IsZero() {
+			m.untoldSince = w.Start
+		}
+		if !w.End.After(m.untoldSince) {
+			m.untoldSince = time.Time{}
+		}
+	}
+	if !m.judgeable(t, w, d) {
+		if m.out.Place == InOrder {
+			m.refuse(w.At)
+		}
+		return
+	}
+	by := d.Champion
+	if j := t.pick(w, d, false); j != nil {
+		by = j.model
+	}
+	m.out.Result = &Result{Model: by.ID, Verdict: without(by, w, NoTool), Late: m.out.Place != InOrder}
+	m.lookTrials(t, w, d, func(j *judging) Verdict { return without(j.model, w, NoTool) })
+}
+
 // named returns the tool of a name; nil if none is remembered.
 func (m *Machine) named(name string) *tool {
 	for _, t := range m.tools {

@@ -49,6 +49,9 @@ func newDecoder(cfg Config) *decoder {
 	return d
 }
 
+// nameError is what is wrong with the name of a tool or hole. A person wrote it, and the frame is as the sender means it.
+type nameError struct{ error }
+
 // decode returns the block of a frame, in memory of its own. For any
 // bytes, it allocates at most a few times their number.
 func (d *decoder) decode(frame []byte) (*source.Block, error) {
@@ -100,10 +103,10 @@ func (d *decoder) block(f facts, cols map[string]column) (*source.Block, error) 
 		return nil, err
 	}
 	if f.tool, err = ToolName(f.tool); err != nil {
-		return nil, fmt.Errorf("tool: %w", err)
+		return nil, fmt.Errorf("tool: %w", nameError{err})
 	}
 	if err := checkText(f.hole); err != nil {
-		return nil, fmt.Errorf("hole: %w", err)
+		return nil, fmt.Errorf("hole: %w", nameError{err})
 	}
 	b := &source.Block{Block: signal.Block{
 		Context: signal.Context{Tool: f.tool, Hole: f.hole, SpindleSpeed: f.speed},

@@ -140,7 +140,10 @@ func (s *listener) serve(conn net.Conn) {
 		s.notify(Notice{Text: "a client is connected", Peer: c.peer})
 		err = s.talk(c)
 		s.senders.Add(-1)
-		<-s.slot
+		<-s.slot // before the farewell: a client that comes again at once has its place
+		if err != nil && s.ctx.Err() == nil {
+			s.farewell(c, err)
+		}
 	}
 	if s.ctx.Err() == nil {
 		s.notify(Notice{Text: "a client is disconnected", Peer: c.peer, Err: err})
@@ -206,9 +209,6 @@ func (s *listener) talk(c *client) error {
 	err := s.receive(c)
 	close(over)
 	<-acked
-	if err != nil && s.ctx.Err() == nil {
-		s.farewell(c, err)
-	}
 	return err
 }
 
@@ -261,7 +261,15 @@ func (s *listener) receive(c *client) error {
 			return s.refused(c, n, fmt.Errorf("checksum %08x, its header says %08x", got, sum))
 		}
 		b, err := s.dec.decode(frame)
-		if err != nil {
+		switch name := (nameError{}); {
+		case errors.As(err, &name): // to connect again would not help
+			err = s.refused(c, n, err)
+			c.say(fmt.Sprintf("refused %d: %v: %v\n", n, Malformed, err))
+			c.ack(n)
+			c.last.Store(time.Now().UnixNano())
+			n++
+			continue
+		case err != nil:
 			return s.refused(c, n, err)
 		}
 		id, repeats := n, repeats

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/binary"
 	"encoding/pem"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math/big"
@@ -164,6 +165,38 @@ func TestTCPRefuses(t *testing.T) {
 	}
 	if s := f.Stats(); s.Refused[Malformed] != 4 || s.Frames != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// The name of a tool that cannot be used is a person's fault: the connection goes on, and so do the frames behind it.
+func TestTCPRefusesNames(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	c, r := dial(t, f.Addr())
+	send(t, c, framed(fmt.Appendf(nil, `{"session": 1, "first": 0, "time_ns": %d, "tool": "T\u200b1", "channels": {"c": [1, 2]}}`, origin.UnixNano())))
+	send(t, c, framed(fmt.Appendf(nil, `{"session": 1, "first": 0, "time_ns": %d, "hole": "\u0007", "channels": {"c": [1, 2]}}`, origin.UnixNano())))
+	send(t, c, framed(piece(t, f.Layout(), 0, 1, 0, 40)))
+	send(t, c, framed(piece(t, f.Layout(), 1, 1, 0, 10)))
+	for _, want := range []int{40, 10} {
+		if b, err := f.Next(t.Context()); err != nil || b.Len() != want {
+			t.Fatalf("%+v, %v", b, err)
+		}
+	}
+	f.Acked(1, 40)
+	for _, want := range []string{`refused 1: malformed: frame 1: feed: tool: "T\u200b1" has the invisible character U+200B`, "refused 2: malformed: frame 2: feed: hole: ", "ok 4\n"} {
+		expect(t, r, want)
+	}
+	if s := f.Stats(); s.Refused[Malformed] != 2 || s.Frames != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A client that was sent away is served when it comes again at once, also before it has closed the old connection.
+func TestTCPComesAgain(t *testing.T) {
+	f := listen(t, Config{}, TCP{})
+	for range 20 {
+		c, r := dial(t, f.Addr())
+		send(t, c, framed([]byte(`{"session": 1, "first": -1}`)))
+		expect(t, r, "error frame 1: feed: ")
 	}
 }
 

@@ -25,11 +25,19 @@ type control struct {
 	notices []string
 }
 
-func (c *control) read(context.Context) (Reading, error) {
+func (c *control) read(ctx context.Context) (Reading, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.says, c.away
+	r, err := c.says, c.away
+	c.mu.Unlock()
+	if errors.Is(err, errHangs) {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	return r, err
 }
+
+// errHangs stands for a control that takes the question, and never answers.
+var errHangs = errors.New("hangs")
 
 // say changes what the control answers.
 func (c *control) say(r Reading, away error) {
@@ -173,6 +181,24 @@ func TestFollowAway(t *testing.T) {
 		if c.f.Stats().Stale {
 			t.Error("still stale")
 		}
+	})
+}
+
+// A control that takes the question and never answers has not been read.
+func TestFollowHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := follow(t, all)
+		defer c.f.Close()
+		was := Reading{Tool: "T8", Hole: "O1"}
+		c.say(was, nil)
+		c.after(time.Second, was, "does not know", "context")
+		c.say(Reading{Tool: "T9"}, errHangs)
+		c.after(12*time.Second, Reading{Tool: "T8"}, "hole not known", "cannot be read")
+		if s := c.f.Stats(); !s.Stale || s.Failures != 1 || s.Readings != 2 {
+			t.Errorf("%+v", s)
+		}
+		c.say(was, nil)
+		c.after(11*time.Second, was, "context", "nothing is wrong any more")
 	})
 }
 

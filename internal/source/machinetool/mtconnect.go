@@ -101,6 +101,9 @@ func (a *Agent) fresh(created string, now time.Time) error {
 // errStandsStill is the error of a control that has said nothing new for the timeout, although it answers.
 var errStandsStill = errors.New("the same document")
 
+// errHung is the error of an agent that took the question, or began to answer, and went on to say nothing.
+var errHung = errors.New("no whole answer within the timeout: restart the MTConnect agent, or correct `url`")
+
 func (a *Agent) document(ctx context.Context) (*Document, error) {
 	at, err := a.current()
 	if err != nil {
@@ -112,6 +115,9 @@ func (a *Agent) document(ctx context.Context) (*Document, error) {
 	}
 	req.Header.Set("Accept", "application/xml, text/xml")
 	res, err := a.client.Do(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%s: %w", at, errHung)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: correct `url`, or start the MTConnect agent", err)
 	}
@@ -121,6 +127,8 @@ func (a *Agent) document(ctx context.Context) (*Document, error) {
 	switch refused := (*Refusal)(nil); {
 	case body.N == 0:
 		return nil, fmt.Errorf("%s: the answer has more than %d MiB: name one `device`", at, maxDocument>>20)
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s: %w", at, errHung)
 	case errors.As(err, &refused):
 		return nil, fmt.Errorf("%s: %w", at, err)
 	case res.StatusCode != http.StatusOK:
