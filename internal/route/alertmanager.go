@@ -138,6 +138,8 @@ func advisoryName(kind string) string {
 		return "SensorFault"
 	case "silence":
 		return "MachineSilent"
+	case "samples_lost":
+		return "SamplesLost"
 	case "machine_stopped":
 		return "JudgingStopped"
 	case "windows_refused":

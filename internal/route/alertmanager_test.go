@@ -266,7 +266,7 @@ func TestAlertmanagerItself(t *testing.T) {
 func TestAdvisoryNames(t *testing.T) {
 	for kind, want := range map[event.AdvisoryKind]string{
 		event.SensorAdvisory: "SensorFault", event.SilenceAdvisory: "MachineSilent", event.RefusedAdvisory: "WindowsRefused", event.UnknownAdvisory: "ModelUnknown",
-		event.DriftAdvisory: "FeatureDrift", event.StoppedAdvisory: "JudgingStopped", event.RivalAdvisory: "Advisory", event.ModelAdvisory: "Advisory", "of a later release": "Advisory",
+		event.DriftAdvisory: "FeatureDrift", event.StoppedAdvisory: "JudgingStopped", event.LossAdvisory: "SamplesLost", event.RivalAdvisory: "Advisory", event.ModelAdvisory: "Advisory", "of a later release": "Advisory",
 	} {
 		if got := advisoryName(string(kind)); got != want {
 			t.Errorf("%s fires as %s, want %s", kind, got, want)
