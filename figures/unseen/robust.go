@@ -97,13 +97,13 @@ func (s *set) robust(ctx context.Context, guard classify.Guard, prefix string) (
 // robustTable compares without a guard and as by default. README.md has the one of the turning tools.
 func robustTable(of string, off, vote *card.Robustness) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| one sensor of %s | G-mean, worst and mean | alarms missed | late | with a guard | alarms missed | late |\n|---|---:|---:|---:|---:|---:|---:|\n", of)
-	fmt.Fprintf(&b, "| as it should be | %s | %d of %d | %d | %s | %d of %d | %d |\n",
-		card.Figure(off.Clean.GMean), off.Clean.Missed, off.Worn, off.Clean.Late, card.Figure(vote.Clean.GMean), vote.Clean.Missed, vote.Worn, vote.Clean.Late)
+	fmt.Fprintf(&b, "| one sensor of %s | G-mean, worst and mean | alarms missed | late | false | with a guard | alarms missed | late | false |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", of)
+	fmt.Fprintf(&b, "| as it should be | %s | %d of %d | %d | %d | %s | %d of %d | %d | %d |\n",
+		card.Figure(off.Clean.GMean), off.Clean.Missed, off.Worn, off.Clean.Late, off.Clean.False, card.Figure(vote.Clean.GMean), vote.Clean.Missed, vote.Worn, vote.Clean.Late, vote.Clean.False)
 	for i, k := range off.Kinds {
 		g := vote.Kinds[i]
-		fmt.Fprintf(&b, "| %s | %s, %s | %d of %d | %d | %s, %s | %d of %d | %d |\n",
-			k.Kind, card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, k.Late, card.Figure(g.Worst), card.Figure(g.Mean), g.Missed, g.Of, g.Late)
+		fmt.Fprintf(&b, "| %s | %s, %s | %d of %d | %d | %d | %s, %s | %d of %d | %d | %d |\n",
+			k.Kind, card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, k.Late, k.False, card.Figure(g.Worst), card.Figure(g.Mean), g.Missed, g.Of, g.Late, g.False)
 	}
 	return b.String()
 }

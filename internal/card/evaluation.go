@@ -172,7 +172,11 @@ func (r *Evaluation) Text() string {
 	r.alarms(&b)
 	r.table(&b)
 	r.wearTable(&b)
-	if words := r.Robustness.Words(); words != "" {
+	words := r.Robustness.Words()
+	if r.Robustness != nil && r.Robustness.Note != "" {
+		words = "If a sensor reads wrong: not measured, because " + r.Robustness.Note
+	}
+	if words != "" {
 		if r.WearScore == nil { // whose table ends with a new line
 			b.WriteByte('\n')
 		}

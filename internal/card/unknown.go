@@ -194,7 +194,7 @@ func (d *UnknownReport) Words() string {
 	case d == nil || d.ErrorRate == 0 && d.Novelty == 0:
 		return ""
 	case len(d.Classes) == 0:
-		return "unknown: " + d.rates() + "; not measured, no tool was held out"
+		return "unknown: " + d.rates() + "; not measured, as no tools were held out for it"
 	}
 	var parts []string
 	for _, c := range d.Classes {

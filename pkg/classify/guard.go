@@ -27,6 +27,7 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 		return off("the rows have no order of time within a tool")
 	}
 	t := vote.Table{X: x, Y: l.y, Groups: l.groups(), Log: log, Sensors: l.of.Sensors}
+	t.Whole = l.whole(x)
 	if l.of.Wear != nil {
 		t.Wear = pick(l.of.Wear, l.rows)
 	}
@@ -51,6 +52,31 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 	}
 	r.Held = scoresOf(c.costs, r.Posterior, l.y)
 	return nil
+}
+
+// whole returns the rows of x, which are those of l with a class, and those without one between them; nil if there are none.
+func (l lesson) whole(x dbn.Matrix) *vote.Whole {
+	more, inMemory := l.more.(dbn.Matrix)
+	if !inMemory || more.Rows == 0 {
+		return nil
+	}
+	all := &vote.Whole{X: dbn.NewMatrix(x.Rows+more.Rows, x.Cols)}
+	u, i := &l.of.Unlabelled, 0
+	add := func(row []float32, group string) {
+		copy(all.X.Row(len(all.Groups)), row)
+		all.Groups = append(all.Groups, group)
+	}
+	rows := func(before int) {
+		for ; i < x.Rows && l.rows.row(i) < before; i++ {
+			add(x.Row(i), l.of.Groups[l.rows.row(i)])
+		}
+	}
+	for k, at := range l.subset.more.list() {
+		rows(u.After[at])
+		add(more.Row(k), u.Groups[at])
+	}
+	rows(len(l.of.Y))
+	return all
 }
 
 // Offset returns ln w1 − ln w0 of the weights of two classes: a row of a model with a guard whose

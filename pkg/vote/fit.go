@@ -27,6 +27,10 @@ type Table struct {
 	// Experts then learn from how much it is, see levels; otherwise from Y alone.
 	Wear []float64
 
+	// Whole is all rows of the tools, those without a class among them, if X is not. What tools do by nature
+	// is learnt from them: largest steps, and how still a sensor is that is not stuck.
+	Whole *Whole
+
 	// Log says of each of the P columns whether it is the logarithm of a ratio to the
 	// reference, as columns that are positive are in the mode "log" of the reference, and
 	// sizes in the mode "kind". Sensors are compared with each other on these alone: with
@@ -39,6 +43,12 @@ type Table struct {
 	// all tools but the given ones, see stability.Columns.Without. It is nil where columns
 	// are not weighed.
 	Weights func(without []string) []float64
+}
+
+// Whole is all rows of tools, prepared as those of a Table. Rows of one tool are in the order of time.
+type Whole struct {
+	X      dbn.Matrix
+	Groups []string // of each row: its tool
 }
 
 // Settings says how a guard is fitted. A zero field takes the default that its comment names.
@@ -152,11 +162,12 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 		return nil, f.report, nil
 	}
 	g := &Guard{columns: t.X.Cols, bound: s.Bound}
+	seen := f.nature()
 	for _, k := range f.kept {
 		watched := watchedColumns(k.Sensor)
-		of := sensor{name: k.Name, watched: watched, repeats: f.repeats(f.lives, watched), levels: watched}
+		of := sensor{name: k.Name, watched: watched, repeats: seen.repeats(watched), levels: watched}
 		if logs := f.sizes(k.Sensor); len(logs) > 0 {
-			of.levels, of.still = logs, f.still(f.lives, logs)
+			of.levels, of.still = logs, seen.still(logs)
 		}
 		g.sensors = append(g.sensors, of)
 	}
@@ -173,7 +184,7 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 		return nil, nil, err
 	}
 	if s.Steps {
-		f.report.StepsOff = f.lookFor(g)
+		f.report.StepsOff = f.lookFor(g, seen)
 	}
 	f.describe(g)
 	return g, f.report, nil
@@ -189,6 +200,8 @@ func (t *Table) check() error {
 		return fmt.Errorf("vote: %d rows, %d labels and %d tools: %w", n, len(t.Y), len(t.Groups), ErrSize)
 	case t.Wear != nil && len(t.Wear) != n:
 		return fmt.Errorf("vote: %d rows, the wear of %d: %w", n, len(t.Wear), ErrSize)
+	case t.Whole != nil && (t.Whole.X.Cols != p || len(t.Whole.X.Data) != t.Whole.X.Rows*p || len(t.Whole.Groups) != t.Whole.X.Rows):
+		return fmt.Errorf("vote: all rows are %d of %d columns of %d tools: %w", t.Whole.X.Rows, t.Whole.X.Cols, len(t.Whole.Groups), ErrSize)
 	case t.Log != nil && len(t.Log) != p:
 		return fmt.Errorf("vote: %d columns, of %d of which is known whether they are logarithms: %w", p, len(t.Log), ErrSize)
 	}
@@ -668,18 +681,16 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 		}
 		for e := range g.experts {
 			if !g.experts[e].pair {
-				g.experts[e].threshold = max(g.experts[e].threshold, f.margin(thresholdMargin)*lasting(apart[e]))
+				g.experts[e].threshold = max(g.experts[e].threshold, margin(thresholdMargin, len(f.lives))*lasting(apart[e]))
 			}
 		}
 	}
 	return nil
 }
 
-// margin returns by how many times a tool may exceed the largest value of the training tools: the given number or, with few tools,
+// margin returns by how many times a tool may exceed the largest value of n training tools: the given number or, with few tools,
 // 1 + scarceTools/n, as the next one exceeds the largest of n with the probability 1/(n + 1).
-func (f *fitter) margin(least float64) float64 {
-	return max(least, 1+scarceTools/float64(len(f.lives)))
-}
+func margin(least float64, n int) float64 { return max(least, 1+scarceTools/float64(n)) }
 
 // lasting returns what NamedIn of any NamedOf values in a row do not all exceed: the greatest,
 // over all stretches of NamedOf, of their NamedIn-th largest value. It is 0 of fewer than NamedIn.

@@ -14,6 +14,7 @@ const (
 	leastSizes, mostSizes  = 2, 9 // of a sensor of which steps are looked for: RMS, Mean and Max of three axes
 
 	leastStep     = 0.1  // of a gain, a logarithm
+	mostWear      = 0.2  // that makes the two steps differ by which a gain begins and ends
 	naturalMargin = 1.5  // times the largest step that a tool of the training has by nature, see fitter.margin
 	noiseMargin   = 5    // times the standard deviation of a step
 	alike         = 0.15 // by how much the steps of the sizes of one sensor may differ
@@ -109,11 +110,16 @@ func middle(x []float64) float64 {
 	return median(s)
 }
 
-// correct takes a step out of what follows, and of the new windows that have it. A gain that is left of two opposite steps, and is less
-// than a step, is none.
+// back reports whether a step takes back more than half of the gain that was found, to less than mostWear: the sensor reads as
+// before. Wear that goes on meanwhile makes the two steps differ.
+func (s *steps) back(step float64) bool {
+	return s.Gain*step < 0 && math.Abs(s.Gain+step) < max(leastStep, min(math.Abs(s.Gain)/2, mostWear))
+}
+
+// correct takes a step out of what follows, and of the new windows that have it. A gain that is less than a step is none.
 func (s *steps) correct(step float64) {
 	gain := rounded(s.Gain + step)
-	if math.Abs(gain) < leastStep {
+	if math.Abs(gain) < leastStep || s.back(step) {
 		gain = 0
 	}
 	step, s.Gain = gain-s.Gain, gain
@@ -147,7 +153,11 @@ func (g *Guard) look(m Memory, settled bool, failed func(k int) bool, ln func(co
 		if size > s.natural {
 			moved++
 		}
-		if size > max(s.least, noiseMargin*stepNoise*of.Noise) && spread < alike && of.Rest == 0 {
+		least := s.least
+		if of.back(by) { // a gain that was found may end at any time: what no tool does by nature is enough
+			least = max(leastStep, s.natural)
+		}
+		if size > max(least, noiseMargin*stepNoise*of.Noise) && spread < alike && of.Rest == 0 {
 			found, step = k, by
 		}
 	}
@@ -160,7 +170,7 @@ func (g *Guard) look(m Memory, settled bool, failed func(k int) bool, ln func(co
 
 // lookFor makes g look for steps of gains, or says why it does not: too few sensors have sizes, or some tool would be taken for one with
 // a step by what the others do by nature.
-func (f *fitter) lookFor(g *Guard) (off string) {
+func (f *fitter) lookFor(g *Guard, seen nature) (off string) {
 	sizes, natural := make([][]int, len(g.sensors)), make([][]float64, len(g.sensors)) // by sensor, the latter and by tool
 	looked := 0
 	for k := range g.sensors {
@@ -169,8 +179,8 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 			continue
 		}
 		looked++
-		for _, l := range f.lives {
-			natural[k] = append(natural[k], f.largestStep(l, sizes[k]))
+		for _, l := range seen.lives {
+			natural[k] = append(natural[k], seen.largestStep(l, sizes[k]))
 		}
 	}
 	if looked < leastLooked {
@@ -185,15 +195,15 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 					s.natural = max(s.natural, step)
 				}
 			}
-			s.least = max(leastStep, s.natural*f.margin(naturalMargin))
+			s.least = max(leastStep, s.natural*margin(naturalMargin, len(seen.lives)))
 		}
 	}
-	for t, l := range f.lives {
+	for t, l := range seen.lives {
 		of(t)
 		var m Memory
 		m.prepare(g)
 		for _, i := range l.rows {
-			if k := g.look(m, true, func(int) bool { return false }, f.ln(i)); k >= 0 {
+			if k := g.look(m, true, func(int) bool { return false }, seen.ln(i)); k >= 0 {
 				for j := range g.sensors {
 					g.sensors[j].sizes = nil
 				}
@@ -206,10 +216,10 @@ func (f *fitter) lookFor(g *Guard) (off string) {
 }
 
 // largestStep returns the largest step of a sensor, which has these sizes, in the life of a tool.
-func (f *fitter) largestStep(l life, sizes []int) (most float64) {
+func (x nature) largestStep(l life, sizes []int) (most float64) {
 	var of steps
 	for _, i := range l.rows {
-		of.add(sizes, f.ln(i))
+		of.add(sizes, x.ln(i))
 		by, _ := of.step()
 		most = max(most, math.Abs(by))
 	}
@@ -217,7 +227,7 @@ func (f *fitter) largestStep(l life, sizes []int) (most float64) {
 }
 
 // ln returns the values of a row, which are logarithms where steps are looked for.
-func (f *fitter) ln(i int) func(column int) float64 {
-	row := f.X.Row(i)
+func (x nature) ln(i int) func(column int) float64 {
+	row := x.rows.Row(i)
 	return func(j int) float64 { return float64(row[j]) }
 }

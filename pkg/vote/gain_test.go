@@ -2,6 +2,7 @@ package vote_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/vote"
 )
 
@@ -97,6 +99,20 @@ func TestStepOfAGain(t *testing.T) {
 	if v := last(times(times(life, 20, 2, 1), 35, 0.5, 1)); v != 1 {
 		t.Errorf("twice as much, and then as before: %v", v)
 	}
+	for _, gain := range []float64{1.5, 0.6} { // wear makes the step at the end smaller, or larger
+		wearing := times(times(life, 20, gain, 1), 32, 1/gain, 1)
+		for n := range wearing {
+			for j := 4; j < 7; j++ {
+				wearing[n][j] *= float32(math.Exp(0.04 * float64(max(0, min(n, 36)-30))))
+			}
+		}
+		if v := last(wearing); v != 1 {
+			t.Errorf("%v times as much, and then as before while the tool wears fast: %v", gain, v)
+		}
+	}
+	if v := last(times(times(life, 20, 3, 1), 35, 1.3/3, 1)); math.Abs(math.Log(v/1.3)) > 0.2 {
+		t.Errorf("3 times as much, and then 1.3 times: %v", v)
+	}
 	if v := last(times(life, reference-1, 2, 1)); math.Abs(math.Log(v/2)) > 0.25 {
 		t.Errorf("from the last window of the reference on: %v", v)
 	}
@@ -128,6 +144,7 @@ func stepOracle(g *vote.Guard, windows [][][]float64) (gains [][]float64) {
 		return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 	}
 	short := func(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+	ends := make([]bool, sensors)         // a step that takes back more than half of the gain
 	right := make([][][]float64, sensors) // windows with values, without the gains
 	for _, window := range windows {
 		var over, moved []int
@@ -167,6 +184,11 @@ func stepOracle(g *vote.Guard, windows [][][]float64) (gains [][]float64) {
 			if math.Abs(steps[k]) > natural {
 				moved = append(moved, k)
 			}
+			if left := gain[k] + steps[k]; (gain[k] > 0 && steps[k] < 0 || gain[k] < 0 && steps[k] > 0) && (math.Abs(left) < 0.1 || math.Abs(left) < 0.2 && math.Abs(left) < math.Abs(gain[k])/2) {
+				least, ends[k] = max(0.1, natural), true
+			} else {
+				ends[k] = false
+			}
 			if math.Abs(steps[k]) > max(least, 5*deviation) && slices.Max(by)-slices.Min(by) < 0.15 && n >= quiet[k] {
 				over = append(over, k)
 			}
@@ -174,7 +196,7 @@ func stepOracle(g *vote.Guard, windows [][][]float64) (gains [][]float64) {
 		if len(over) == 1 && len(moved) == 1 {
 			k := over[0]
 			before := gain[k]
-			if gain[k] = short(gain[k] + steps[k]); math.Abs(gain[k]) < 0.1 {
+			if gain[k] = short(gain[k] + steps[k]); math.Abs(gain[k]) < 0.1 || ends[k] {
 				gain[k] = 0
 			}
 			n := len(right[k]) - 1
@@ -332,5 +354,42 @@ func TestMemoryClone(t *testing.T) {
 	g.Watch(&clone, s.raw["a"][20], true, sensed)
 	if after, _ := json.Marshal(m); string(after) != string(before) {
 		t.Errorf("%s, before its clone went on %s", after, before)
+	}
+}
+
+// Rows without a class count for what tools do by nature: a fit without them would take gaps between windows for steps.
+func TestWholeTools(t *testing.T) {
+	s := newShop(11, 6, 5)
+	all := s.table(s.tools[:9])
+	some := all
+	some.X, some.Y, some.Groups = dbn.Matrix{Cols: all.X.Cols}, nil, nil
+	for i, tool := range all.Groups {
+		if i%2 == 0 || tool != s.tools[1] {
+			some.X.Rows++
+			some.X.Data = append(some.X.Data, all.X.Row(i)...)
+			some.Y, some.Groups = append(some.Y, all.Y[i]), append(some.Groups, tool)
+		}
+	}
+	weights := all.Weights(nil) // the same in all fits
+	some.Weights = func([]string) []float64 { return weights }
+	all.Weights = some.Weights
+	want, gaps := fitted(t, all), fitted(t, some)
+	some.Whole = &vote.Whole{X: all.X, Groups: all.Groups}
+	got := fitted(t, some)
+	differ := false
+	for k := range want.Sensors() {
+		_, natural, least := want.Steps(k)
+		if _, n, l := got.Steps(k); n != natural || l != least {
+			t.Errorf("sensor %d: natural step %v, least %v; want %v and %v", k, n, l, natural, least)
+		}
+		_, n, _ := gaps.Steps(k)
+		differ = differ || n != natural
+	}
+	if !differ {
+		t.Error("rows that are left out make no difference: the test says nothing")
+	}
+	some.Whole.Groups = some.Whole.Groups[1:]
+	if _, _, err := vote.Fit(t.Context(), some, vote.Settings{}); !errors.Is(err, vote.ErrSize) {
+		t.Errorf("a row without a tool: %v", err)
 	}
 }
