@@ -54,7 +54,7 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 	return nil
 }
 
-// whole returns the rows of x, which are those of l with a class, and those without one between them; nil if there are none.
+// whole returns the rows of x, of which l has the classes, with the rows without one between them; nil if there are none.
 func (l lesson) whole(x dbn.Matrix) *vote.Whole {
 	more, inMemory := l.more.(dbn.Matrix)
 	if !inMemory || more.Rows == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Rows without a class lie between the others as they came, those of tools that are held out are not there.
+// Rows without a class lie between the others as they came. Tools that are held out have none.
 func TestWhole(t *testing.T) {
 	numbered := func(values ...float32) dbn.Matrix { return dbn.Matrix{Rows: len(values), Cols: 1, Data: values} }
 	table := &Table{

@@ -45,7 +45,7 @@ type Table struct {
 	Weights func(without []string) []float64
 }
 
-// Whole is all rows of tools, prepared as those of a Table. Rows of one tool are in the order of time.
+// Whole is all rows of tools, prepared as a Table's are. Rows of one tool are in the order of time.
 type Whole struct {
 	X      dbn.Matrix
 	Groups []string // of each row: its tool
