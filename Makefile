@@ -10,7 +10,7 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
-.PHONY: all attack contracts ledger quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -377,6 +377,9 @@ $(PROMETHEUS)/promtool:
 metrics-check: $(PROMETHEUS)/promtool ## the alerts of deploy/prometheus and their tests (promtool)
 	$< check config deploy/prometheus/prometheus.yaml
 	$< test rules deploy/prometheus/rules_test.yaml
+
+house: ## lines, rooms and links of the house, and what docs/house.txt allows
+	$(GO) test -count 1 -v -run TestHouse ./docs
 
 # OpenAPI, AsyncAPI and JSON Schema by the linters of their own ecosystems, which npm fetches.
 CONTRACTS     := flank-data/contracts
