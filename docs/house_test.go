@@ -67,7 +67,7 @@ func TestHouse(t *testing.T) {
 		most, ok := allowed[name]
 		switch {
 		case !ok:
-			t.Errorf("house.txt: nothing is said of %s, which has %d", name, now[name])
+			t.Errorf("house.txt: it has no line for %s, which has %d", name, now[name])
 		case now[name] > most:
 			t.Errorf("house.txt: %s: %d, at most %d are allowed", name, now[name], most)
 		}
