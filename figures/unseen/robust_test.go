@@ -13,10 +13,10 @@ func TestRobustPage(t *testing.T) {
 	off := &card.Robustness{Tools: 9, Worn: 5, Clean: card.Effect{GMean: 0.98}, Kinds: []card.FaultSummary{{Kind: "is missing", Trials: 3, Worst: 0, Mean: 0.5, Missed: 4, Of: 15, WorstIf: "F is missing"}},
 		Trials: []card.Trial{{Fault: card.Fault{Kind: card.Missing, Sensors: []string{"F"}}, Effect: card.Effect{Missed: 4}, MissedTools: []string{"1", "3"}}, {Fault: card.Fault{Kind: card.Missing, Sensors: []string{"G"}}}}}
 	vote := *off
-	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15}}, nil
+	vote.Kinds, vote.Trials = []card.FaultSummary{{Kind: "is missing", Worst: 0.97, Mean: 0.98, Of: 15, False: 2}}, nil
 	all := [3]*card.Robustness{off, &vote, &vote}
 	for text, wants := range map[string][]string{
-		robustTable("the turning tools", off, &vote):                                       {"| as it should be | 0.980 | 0 of 5 | 0 | 0.980 | 0 of 5 | 0 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0 | 0.970, 0.980 | 0 of 15 | 0 |\n"},
+		robustTable("the turning tools", off, &vote):                                       {"| as it should be | 0.980 | 0 of 5 | 0 | 0 | 0.980 | 0 of 5 | 0 | 0 |\n", "| is missing | 0.000, 0.500 | 4 of 15 | 0 | 0 | 0.970, 0.980 | 0 of 15 | 0 | 2 |\n"},
 		robustPage(all, []other{{title: "Drills", both: [2]*card.Robustness{off, &vote}}}): {"9 turning tools, 5 of which", "| is missing | 3 | 0.000 | 0.500 | 4 of 15 | 0 | 0 | F is missing |\n", "| F is missing | 0.000 | 1, 3 |\n", "## Drills\n\n5 of 9 tools get worn. No model here has a guard"},
 	} {
 		for _, want := range wants {
