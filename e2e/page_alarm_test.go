@@ -121,6 +121,14 @@ func TestPageAlarm(t *testing.T) {
 	}
 	b.everyWidth("alarm")
 	b.quiet("/api/me")
+
+	// On a phone the header leaves room, and the alarm is four screens long.
+	b.size(400)
+	b.reload()
+	b.until(`document.querySelectorAll('.evidence-channel .spectrogram canvas').length === 1 && document.querySelector('#history li') !== null`)
+	if top, all := js[int](b, `document.querySelector('.top').offsetHeight`), js[int](b, `document.documentElement.scrollHeight`); top > 100 || all > 4*900 {
+		t.Errorf("on a phone the header is %d pixels high and the page %d", top, all)
+	}
 }
 
 // The alarm of a tool in the magazine is open: the list of machines, the machine's page and the

@@ -11,7 +11,7 @@ import { hertz } from "./channels.js";
 import { Lines, Spectrogram, density } from "./spectrum.js";
 
 const nameOf = (alert) => alert?.evidence?.url.match(/([^/]+)\.arrow$/)?.[1] ?? "";
-const atOnce = 3; // channels that are shown without being asked for
+const atOnce = matchMedia("(max-width: 40rem)").matches ? 1 : 3; // channels that are shown without being asked for, on a phone and elsewhere
 const leastSamples = 64; // a second, for a spectrum
 
 // Evidence shows what was kept around an alert; kept is what became of it, if that is known.
