@@ -117,7 +117,7 @@ func TestDefectStopsOneMachine(t *testing.T) {
 			}
 		}
 	}
-	s := mon.untilStats(t, func(s Stats) bool { return s.Features == 8 })
+	s := mon.untilStats(t, func(s Stats) bool { return s.Features == 8 && s.Judged == 6 && s.Dead == 1 })
 	if s.Judged != 6 || s.Panics != 1 || s.Unwatched != 1 || s.Dead != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -132,7 +132,7 @@ func TestDefectStopsOneMachine(t *testing.T) {
 	mon = p.monitor(broken)
 	p.send(p.messages(on(drill, 4), on(otherMachine, 4), on(drill, 5), on(otherMachine, 5))...)
 	p.untilResults(8)
-	s = mon.untilStats(t, func(s Stats) bool { return s.Features == 4 })
+	s = mon.untilStats(t, func(s Stats) bool { return s.Features == 4 && s.Judged == 2 && s.Dead == 1 })
 	if s.Judged != 2 || s.Panics != 1 || s.Unwatched != 1 || s.Dead != 1 {
 		t.Errorf("after a restart: %+v", s)
 	}
