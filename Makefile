@@ -133,7 +133,7 @@ e2e-embedded: ## the programs as processes, on the embedded broker
 ledger: ## 100,000 random lives of sources: each sample is in a window or has a reason
 	TMPDIR=$$([ -w /dev/shm ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}") $(GO) test -count 1 -timeout 2h -run TestLedger ./internal/source/feed -rapid.checks=$(or $(LIVES),100000)
 
-attack: ## hostile messages, requests and clients at a running plant
+attack: ## hostile messages, requests, files and clients at a running plant
 	$(GO) test -count 1 -timeout 10m -tags e2e -run TestAttack -v ./e2e
 
 # The page in a browser: needs Debian's chromium and npm, which fetches axe-core.

@@ -24,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -54,8 +55,9 @@ func TestMain(m *testing.M) {
 
 // process is a program that runs.
 type process struct {
-	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr logtest.Buffer
 }
 
 func start(t *testing.T, name string, args ...string) *process {
