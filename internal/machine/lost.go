@@ -36,7 +36,11 @@ func (l SourceLedger) apply(m *Machine) {
 	case len(l.Lost) > 0:
 		n.Last, m.dirty.head = at, true
 	case n != nil:
-		m.clear(event.LossAdvisory, "", by, fmt.Sprintf("%s: samples are in windows again; too many were lost from %s on", event.ShortName(m.Machine), statement.Clock(n.Since)))
+		now := "no more samples are lost than may be"
+		if l.Idle > 0 {
+			now = "no sample comes any more"
+		}
+		m.clear(event.LossAdvisory, "", by, fmt.Sprintf("%s: %s; too many were lost from %s on", event.ShortName(m.Machine), now, statement.Clock(n.Since)))
 	}
 }
 
@@ -57,18 +61,20 @@ func (m *Machine) unheard(at time.Time, r *event.Result) {
 	}
 }
 
-// whySilent says what is known of the source of a machine that is silent, and where to look.
+// whySilent says what the machine's ingester said last of its source, and where to look. It may have stopped since.
 func (m *Machine) whySilent(now time.Time) string {
 	l := m.source
-	switch {
-	case l.SourceLedger == nil || now.Sub(l.At) > ledgerHolds:
+	if l.SourceLedger == nil || now.Sub(l.At) > ledgerHolds {
 		return "Look at its ingester and sensors"
-	case len(l.Lost) > 0:
-		return "Its ingester gets samples, and " + l.losses() + ": look at the log of its ingester"
-	case l.Idle > 0:
-		return fmt.Sprintf("Its ingester runs, and no sample has come for %v: look at its sensors and what sends their samples", time.Duration(l.Idle)*time.Second)
 	}
-	return "Its ingester runs and gets samples: look at its log, and at Kafka"
+	said := "Its ingester said at " + statement.Clock(l.At) + " that "
+	switch {
+	case len(l.Lost) > 0:
+		return said + "samples come, and " + l.losses() + ": look at its log"
+	case l.Idle > 0:
+		return fmt.Sprintf("%sno sample had come for %v: look at its sensors and what sends their samples", said, time.Duration(l.Idle)*time.Second)
+	}
+	return said + "samples come: look whether it still runs, at its log, and at Kafka"
 }
 
 // account lets a machine know of a ledger. One that is not known is met only if its samples are lost.

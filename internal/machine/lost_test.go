@@ -76,11 +76,11 @@ func TestSilentWithLedger(t *testing.T) {
 		age  time.Duration
 		want string
 	}{
-		"samples that are lost":     {losing("counter", 58), 0, time.Minute, "Its ingester gets samples, and 58 s of the samples of a minute are in no window (counter 58 s)"},
-		"no samples":                {nil, 57, time.Minute, "Its ingester runs, and no sample has come for 57s"},
-		"samples":                   {nil, 0, time.Minute, "Its ingester runs and gets samples: look at its log, and at Kafka"},
+		"samples that are lost":     {losing("counter", 58), 0, time.Minute, "Its ingester said at 12:00:01 that samples come, and 58 s of the samples of a minute are in no window (counter 58 s)"},
+		"no samples":                {nil, 57, time.Minute, "Its ingester said at 12:00:01 that no sample had come for 57s"},
+		"samples":                   {nil, 0, time.Minute, "Its ingester said at 12:00:01 that samples come: look whether it still runs, at its log, and at Kafka"},
 		"what was a long time ago":  {nil, 57, 2*time.Minute + 1, "Look at its ingester and sensors"},
-		"no windows, but a ledger?": {nil, 57, 2 * time.Minute, "no sample has come for 57s"},
+		"no windows, but a ledger?": {nil, 57, 2 * time.Minute, "no sample had come for 57s"},
 	} {
 		b, _ := silent(t)
 		b.account(tc.lost, tc.idle)

@@ -27,7 +27,7 @@ func (e *unreadable) Unwrap() error { return e.cause }
 // returns the window's format. An error knows the key, and the machine if the window is whole
 // and cannot be judged.
 func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) {
-	e, err := unpack(m)
+	e, err := envelope.Unpack(m)
 	if err != nil {
 		return nil, &unreadable{m.Key, err}
 	}
@@ -36,7 +36,7 @@ func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) 
 		err = f.codec.Open(e, w)
 	}
 	if err == nil {
-		err = checkFacts(m, w)
+		err = envelope.CheckFacts(m, w)
 	}
 	if err != nil {
 		return nil, &unreadable{m.Key, refusal(m, e, err)}
@@ -46,7 +46,7 @@ func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) 
 
 // openFeatures does likewise with a message of features that other programs extracted.
 func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
-	e, err := unpack(m)
+	e, err := envelope.Unpack(m)
 	if err != nil {
 		return &unreadable{m.Key, err}
 	}
@@ -55,34 +55,17 @@ func (l *layouts) openFeatures(m *bus.Message, into *window.Features) error {
 		err := refusal(m, e, why)
 		var r *machine.Refusal
 		if errors.As(err, &r) { // it moves the tool all the same
-			if w, bad := window.FactsOf(e); bad == nil && checkFacts(m, &w) == nil {
+			if w, bad := window.FactsOf(e); bad == nil && envelope.CheckFacts(m, &w) == nil {
 				r.Layout, r.Window = e.Layout, &w
 			}
 		}
 		return &unreadable{m.Key, err}
 	}
 	if err = form.Open(e, into); err == nil {
-		err = checkFacts(m, &into.Window)
+		err = envelope.CheckFacts(m, &into.Window)
 	}
 	if err != nil {
 		return &unreadable{m.Key, refusal(m, e, err)}
-	}
-	return nil
-}
-
-// unpack returns the envelope in a message.
-func unpack(m *bus.Message) (window.Envelope, error) {
-	e, err := envelope.Unpack(m)
-	if err != nil {
-		return e, fmt.Errorf("monitor: %w", err)
-	}
-	return e, nil
-}
-
-// checkFacts reports facts of a window that cannot be said in JSON, or that its message contradicts.
-func checkFacts(m *bus.Message, w *window.Window) error {
-	if err := envelope.CheckFacts(m, w); err != nil {
-		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ type Stats struct {
 	Senders int64           // connected: clients by TCP, or the MQTT broker
 	Short   uint64          // connections to the MQTT broker that ended before they had lasted, see mqttconn.Lives
 
-	Samples uint64          // in frames that can be read, of all channels together
+	Samples uint64          // in frames, of all channels together; a malformed one counts as the one before it, or as a second
 	Unused  [Reasons]uint64 // samples of them that the feed kept back, by reason
 }
 
@@ -109,6 +109,7 @@ type Feed struct {
 	misdated Seldom // frames
 
 	frames, samples atomic.Uint64
+	usual           atomic.Uint64 // samples of the last frame that could be read
 	refused, unused [Reasons]atomic.Uint64
 
 	senders atomic.Int64
@@ -153,6 +154,9 @@ func open(cfg Config) *Feed {
 	}
 	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
 	f.check = newChecker(f.names.rates, cfg.Timeout)
+	for _, g := range cfg.Layout.Groups() { // a second, before any frame could be read
+		f.usual.Add(uint64(g.Rate * float64(len(g.Channels))))
+	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f
 }
@@ -366,6 +370,7 @@ func (f *Feed) Acked(session, next int64) {
 // reports whether the feed is still open.
 func (f *Feed) deliver(a arrival) bool {
 	n := uint64(a.values())
+	f.usual.Store(n)
 	f.samples.Add(n)
 	select {
 	case f.in <- a:
@@ -381,6 +386,15 @@ func (f *Feed) notify(n Notice) {
 	if f.cfg.Notify != nil {
 		f.cfg.Notify(n)
 	}
+}
+
+// malformed counts a frame that cannot be taken, and reports it. Its samples are not known: it counts as the frame
+// before it, or as a second of all channels if none could be read, so that a sender all of whose frames are refused is not taken for one that sends nothing.
+func (f *Feed) malformed(peer string, err error) {
+	n := f.usual.Load()
+	f.samples.Add(n)
+	f.unused[Malformed].Add(n)
+	f.refuse(Malformed, peer, err)
 }
 
 // refuse counts a frame that is not taken, and reports it.

@@ -263,7 +263,7 @@ func (s *subscriber) receive(r paho.PublishReceived) (bool, error) {
 	b, err := s.dec.decode(r.Packet.Payload)
 	if err != nil {
 		ack()
-		s.refuse(Malformed, peer, err)
+		s.malformed(peer, err)
 		return true, nil
 	}
 	s.deliver(arrival{block: b, ack: ack, peer: peer})

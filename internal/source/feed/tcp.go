@@ -301,7 +301,7 @@ func (s *listener) broken(n int, err error) error {
 
 func (s *listener) refused(c *client, n int, err error) error {
 	err = fmt.Errorf("frame %d: %w", n, err)
-	s.refuse(Malformed, c.peer, err)
+	s.malformed(c.peer, err)
 	return err
 }
 

@@ -185,8 +185,18 @@ func TestTCPRefusesNames(t *testing.T) {
 	for _, want := range []string{`refused 1: malformed: frame 1: feed: tool: "T\u200b1" has the invisible character U+200B`, "refused 2: malformed: frame 2: feed: hole: ", "ok 4\n"} {
 		expect(t, r, want)
 	}
-	if s := f.Stats(); s.Refused[Malformed] != 2 || s.Frames != 2 {
-		t.Errorf("%+v", s)
+	second, taken := uint64(0), uint64(0) // the samples of the two malformed frames are not known: nothing was read before
+	for g, n := range []uint64{40, 10} {
+		of := f.Layout().Groups()[g]
+		second, taken = second+uint64(of.Rate)*uint64(len(of.Channels)), taken+n*uint64(len(of.Channels))
+	}
+	if s := f.Stats(); s.Refused[Malformed] != 2 || s.Frames != 2 || s.Unused[Malformed] != 2*second || s.Samples != 2*second+taken {
+		t.Errorf("%+v, want %d samples for a frame", s, second)
+	}
+	send(t, c, framed(fmt.Appendf(nil, `{"session": 1, "first": 50, "time_ns": %d, "tool": "T\u200b1", "channels": {"c": [1, 2]}}`, origin.UnixNano())))
+	expect(t, r, "refused 5: malformed: ")
+	if s := f.Stats(); s.Unused[Malformed] != 2*second+10*uint64(len(f.Layout().Groups()[1].Channels)) {
+		t.Errorf("%+v: it counts as the frame before it", s)
 	}
 }
 
