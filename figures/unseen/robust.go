@@ -94,18 +94,25 @@ func (s *set) robust(ctx context.Context, guard classify.Guard, prefix string) (
 	return report.Robustness, nil
 }
 
-// robustTable compares without a guard and as by default. README.md has the one of the turning tools.
-func robustTable(of string, off, vote *card.Robustness) string {
+// robustTable is of a run without a guard and, next to it, of one with a guard if there is one. README.md has the turning tools'.
+func robustTable(of string, runs ...*card.Robustness) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| one sensor of %s | G-mean, worst and mean | alarms missed | late | false | with a guard | alarms missed | late | false |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", of)
-	fmt.Fprintf(&b, "| as it should be | %s | %d of %d | %d | %d | %s | %d of %d | %d | %d |\n",
-		card.Figure(off.Clean.GMean), off.Clean.Missed, off.Worn, off.Clean.Late, off.Clean.False, card.Figure(vote.Clean.GMean), vote.Clean.Missed, vote.Worn, vote.Clean.Late, vote.Clean.False)
-	for i, k := range off.Kinds {
-		g := vote.Kinds[i]
-		fmt.Fprintf(&b, "| %s | %s, %s | %d of %d | %d | %d | %s, %s | %d of %d | %d | %d |\n",
-			k.Kind, card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, k.Late, k.False, card.Figure(g.Worst), card.Figure(g.Mean), g.Missed, g.Of, g.Late, g.False)
+	fmt.Fprintf(&b, "| one sensor of %s |", of)
+	for i := range runs {
+		fmt.Fprintf(&b, " %s | alarms missed | late | false |", [...]string{"G-mean, worst and mean", "with a guard"}[i])
 	}
-	return b.String()
+	fmt.Fprintf(&b, "\n|---|%s\n| as it should be |", strings.Repeat("---:|", 4*len(runs)))
+	for _, r := range runs {
+		fmt.Fprintf(&b, " %s | %d of %d | %d | %d |", card.Figure(r.Clean.GMean), r.Clean.Missed, r.Worn, r.Clean.Late, r.Clean.False)
+	}
+	for i, k := range runs[0].Kinds {
+		fmt.Fprintf(&b, "\n| %s |", k.Kind)
+		for _, r := range runs {
+			k := r.Kinds[i]
+			fmt.Fprintf(&b, " %s, %s | %d of %d | %d | %d |", card.Figure(k.Worst), card.Figure(k.Mean), k.Missed, k.Of, k.Late, k.False)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // robustPage is docs/figures/robust.md.
@@ -146,11 +153,13 @@ Settings were chosen on these tools too, so the figures flatter. "Late" and "fal
 	for _, o := range rest {
 		off, guarded := o.both[0], o.both[1]
 		fmt.Fprintf(&b, "## %s\n\n%d of %d tools get worn.", o.title, off.Worn, off.Tools)
+		table := robustTable("these", off, guarded)
 		if !guarded.Guarded {
+			table = robustTable("these", off)
 			b.WriteString(" No model here has a guard: a guard needs three worn tools to learn from, and features that belong to sensors.")
 		}
 		fmt.Fprintf(&b, " Without a fault the G-mean is %s, and %s with the defaults; the worst with one sensor wrong is %s and %s.\n\n%s\n",
-			card.Figure(off.Clean.GMean), card.Figure(guarded.Clean.GMean), card.Figure(off.Worst), card.Figure(guarded.Worst), robustTable("these", off, guarded))
+			card.Figure(off.Clean.GMean), card.Figure(guarded.Clean.GMean), card.Figure(off.Worst), card.Figure(guarded.Worst), table)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
