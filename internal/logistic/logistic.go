@@ -54,6 +54,7 @@ func counts(y []int) (n [2]int) {
 type Model struct {
 	Bias    float64
 	Weights []float64
+	Levels  []float64 // of FitLevels, the bias of each level, Bias first
 }
 
 // Settings say how a logistic regression is fitted.
@@ -113,6 +114,9 @@ func (l *loss) least(ctx context.Context, start *Model) (*Model, error) {
 		for k := range l.levels {
 			theta[p+k] = start.Bias
 		}
+		if len(start.Levels) == l.levels {
+			copy(theta[p:], start.Levels)
+		}
 		l.times(now.margin, theta)
 	}
 	l.measure(now, theta)
@@ -151,7 +155,7 @@ func (l *loss) least(ctx context.Context, start *Model) (*Model, error) {
 		}
 		theta, there, now, next = there, theta, next, now
 	}
-	return &Model{Bias: theta[p], Weights: theta[:p:p]}, nil
+	return &Model{Bias: theta[p], Weights: theta[:p:p], Levels: theta[p:]}, nil
 }
 
 // Probability returns the probability of class 1.

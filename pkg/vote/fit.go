@@ -187,6 +187,9 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 		f.report.StepsOff = f.lookFor(g, seen)
 	}
 	f.describe(g)
+	for e := range g.experts {
+		g.experts[e].levels = nil
+	}
 	return g, f.report, nil
 }
 
@@ -568,7 +571,7 @@ func moments(t *Table, rows []int, in input) (mean, sd float64) {
 
 // modelFor returns the regression by which x decides, on inputs that hold their scales: inputs of other columns weigh 0.
 func (x *expert) modelFor(inputs []input) *logistic.Model {
-	m := &logistic.Model{Bias: x.bias, Weights: make([]float64, len(inputs))}
+	m := &logistic.Model{Bias: x.bias, Levels: x.levels, Weights: make([]float64, len(inputs))}
 	for k, in := range inputs {
 		for _, own := range x.inputs {
 			if own.a == in.a && own.b == in.b {
@@ -595,7 +598,7 @@ func (x *expert) fit(ctx context.Context, t *Table, rows, side []int, sides int,
 	if err != nil {
 		return fmt.Errorf("vote: %w", err)
 	}
-	x.bias = m.Bias
+	x.bias, x.levels = m.Bias, m.Levels
 	for k := range x.inputs {
 		x.inputs[k].weight *= m.Weights[k]
 	}

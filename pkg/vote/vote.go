@@ -110,6 +110,7 @@ type expert struct {
 	pair    bool  // of two sensors' differences: abstains if either has failed; otherwise it does if all have
 	inputs  []input
 	bias    float64
+	levels  []float64 // while it is fitted: biases of all levels of wear
 	// threshold is how far its log odds must be from the median of the others to name
 	// its sensor; 0 if it never does, as a pair, which cannot tell which of its sensors it is.
 	threshold float64
