@@ -181,10 +181,11 @@ type place struct {
 
 func newLoss(x dbn.Matrix, levels int, y []int, s Settings) *loss {
 	l := &loss{x: x, levels: levels, y: y, curvature: make([]float64, len(y))}
+	n := counts(y)
 	for class := range l.weight {
 		l.weight[class] = cmp.Or(s.C, 1)
 		if s.Balanced {
-			l.weight[class] *= float64(len(y)) / (2 * float64(counts(y)[class]))
+			l.weight[class] *= float64(len(y)) / (2 * float64(n[class]))
 		}
 	}
 	return l

@@ -60,23 +60,8 @@ func (l lesson) whole(x dbn.Matrix) *vote.Whole {
 	if !inMemory || more.Rows == 0 {
 		return nil
 	}
-	all := &vote.Whole{X: dbn.NewMatrix(x.Rows+more.Rows, x.Cols)}
-	u, i := &l.of.Unlabelled, 0
-	add := func(row []float32, group string) {
-		copy(all.X.Row(len(all.Groups)), row)
-		all.Groups = append(all.Groups, group)
-	}
-	rows := func(before int) {
-		for ; i < x.Rows && l.rows.row(i) < before; i++ {
-			add(x.Row(i), l.of.Groups[l.rows.row(i)])
-		}
-	}
-	for k, at := range l.subset.more.list() {
-		rows(u.After[at])
-		add(more.Row(k), u.Groups[at])
-	}
-	rows(len(l.of.Y))
-	return all
+	labelled, unlabelled := sample{x, x.Rows}, sample{more, more.Rows}
+	return &vote.Whole{Row: rowOf(labelled, unlabelled), Lives: l.lives(labelled, unlabelled)}
 }
 
 // Offset returns ln w1 − ln w0 of the weights of two classes: a row of a model with a guard whose

@@ -73,12 +73,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
 		return weights, w, nil
 	}
-	c := s.Shared.ranks.Rank(cols, func(i int) []float32 {
-		if i < labelled.x.Rows {
-			return labelled.x.Row(i)
-		}
-		return unlabelled.x.Row(i - labelled.x.Rows)
-	}, lives)
+	c := s.Shared.ranks.Rank(cols, rowOf(labelled, unlabelled), lives)
 	c.Exclude(s.Exclude)
 	kept := c.Kept()
 	if len(kept) == 0 {
@@ -90,6 +85,16 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		w.Columns = append(w.Columns, ColumnWeight{Column: j, Weight: c.Weight[j], Mean: c.Mean[j], SD: c.SD[j], Rho: c.Rho[j]})
 	}
 	return c.Weight, w, c
+}
+
+// rowOf returns the rows of two samples by their numbers in lives.
+func rowOf(labelled, unlabelled sample) func(i int) []float32 {
+	return func(i int) []float32 {
+		if i < labelled.x.Rows {
+			return labelled.x.Row(i)
+		}
+		return unlabelled.x.Row(i - labelled.x.Rows)
+	}
 }
 
 // lives returns the sampled rows of each group in the order of time. Rows with a class

@@ -25,8 +25,15 @@ func TestWhole(t *testing.T) {
 	} {
 		l := tc.d.lesson(table.X, table.Unlabelled.X)
 		all := l.whole(l.x.(dbn.Matrix))
-		if !slices.Equal(all.X.Data, tc.values) || !slices.Equal(all.Groups, tc.tools) {
-			t.Errorf("%s: rows %v of %v, want %v of %v", name, all.X.Data, all.Groups, tc.values, tc.tools)
+		var values []float32
+		var tools []string
+		for _, life := range all.Lives {
+			for _, i := range life.Rows {
+				values, tools = append(values, all.Row(i)...), append(tools, life.Tool)
+			}
+		}
+		if !slices.Equal(values, tc.values) || !slices.Equal(tools, tc.tools) {
+			t.Errorf("%s: rows %v of %v, want %v of %v", name, values, tools, tc.values, tc.tools)
 		}
 	}
 	if all := (subset{of: table, rows: runOf(4)}).lesson(table.X, nil).whole(table.X.(dbn.Matrix)); all != nil {

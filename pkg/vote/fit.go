@@ -45,10 +45,10 @@ type Table struct {
 	Weights func(without []string) []float64
 }
 
-// Whole is all rows of tools, prepared as a Table's are. Rows of one tool are in the order of time.
+// Whole is all rows of tools, prepared as a Table's are.
 type Whole struct {
-	X      dbn.Matrix
-	Groups []string // of each row: its tool
+	Row   func(i int) []float32
+	Lives []stability.Life
 }
 
 // Settings says how a guard is fitted. A zero field takes the default that its comment names.
@@ -162,7 +162,10 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 		return nil, f.report, nil
 	}
 	g := &Guard{columns: t.X.Cols, bound: s.Bound}
-	seen := f.nature()
+	seen := Whole{t.X.Row, f.lives}
+	if t.Whole != nil {
+		seen = *t.Whole
+	}
 	for _, k := range f.kept {
 		watched := watchedColumns(k.Sensor)
 		of := sensor{name: k.Name, watched: watched, repeats: seen.repeats(watched), levels: watched}
@@ -203,10 +206,17 @@ func (t *Table) check() error {
 		return fmt.Errorf("vote: %d rows, %d labels and %d tools: %w", n, len(t.Y), len(t.Groups), ErrSize)
 	case t.Wear != nil && len(t.Wear) != n:
 		return fmt.Errorf("vote: %d rows, the wear of %d: %w", n, len(t.Wear), ErrSize)
-	case t.Whole != nil && (t.Whole.X.Cols != p || len(t.Whole.X.Data) != t.Whole.X.Rows*p || len(t.Whole.Groups) != t.Whole.X.Rows):
-		return fmt.Errorf("vote: all rows are %d of %d columns of %d tools: %w", t.Whole.X.Rows, t.Whole.X.Cols, len(t.Whole.Groups), ErrSize)
 	case t.Log != nil && len(t.Log) != p:
 		return fmt.Errorf("vote: %d columns, of %d of which is known whether they are logarithms: %w", p, len(t.Log), ErrSize)
+	}
+	if t.Whole != nil {
+		for _, l := range t.Whole.Lives {
+			for _, i := range l.Rows {
+				if n := len(t.Whole.Row(i)); n != p {
+					return fmt.Errorf("vote: a row of tool %q has %d columns, of %d: %w", l.Tool, n, p, ErrSize)
+				}
+			}
+		}
 	}
 	of := make(map[int]string)
 	for _, s := range t.Sensors {
@@ -239,16 +249,10 @@ func (t *Table) check() error {
 // fitter is a fit at work.
 type fitter struct {
 	Table
-	lives   []life
+	lives   []stability.Life
 	weights []float64
 	kept    []keptSensor // by share, the greatest first
 	report  *Report
-}
-
-// life is the rows of one tool in the order of time.
-type life struct {
-	tool string
-	rows []int
 }
 
 type keptSensor struct {
@@ -258,23 +262,23 @@ type keptSensor struct {
 	first  int // index in fitter.kept of the sensor that counts most of those that it shares an expert with
 }
 
-func lives(groups []string) []life {
+func lives(groups []string) []stability.Life {
 	at := make(map[string]int)
-	var out []life
+	var out []stability.Life
 	for i, g := range groups {
 		k, known := at[g]
 		if !known {
 			k = len(out)
 			at[g] = k
-			out = append(out, life{tool: g})
+			out = append(out, stability.Life{Tool: g})
 		}
-		out[k].rows = append(out[k].rows, i)
+		out[k].Rows = append(out[k].Rows, i)
 	}
 	return out
 }
 
-func (t *Table) worn(l life) bool {
-	return slices.ContainsFunc(l.rows, func(i int) bool { return t.Y[i] == 1 })
+func (t *Table) worn(l stability.Life) bool {
+	return slices.ContainsFunc(l.Rows, func(i int) bool { return t.Y[i] == 1 })
 }
 
 // off returns why there is no guard, as far as that is known before sensors are kept.
@@ -319,8 +323,8 @@ func (f *fitter) change(s Sensor) float64 {
 	}
 	var sum, tools float64
 	for _, l := range f.lives {
-		n := (len(l.rows) + 9) / 10
-		first, last := f.level(columns, l.rows[:n]), f.level(columns, l.rows[len(l.rows)-n:])
+		n := (len(l.Rows) + 9) / 10
+		first, last := f.level(columns, l.Rows[:n]), f.level(columns, l.Rows[len(l.Rows)-n:])
 		if d := math.Abs(last - first); f.worn(l) && d == d {
 			sum, tools = sum+d, tools+1
 		}
@@ -387,8 +391,8 @@ func (f *fitter) join(first, k int) {
 func (f *fitter) correlation(a, b int) float64 {
 	var n, sa, sb, aa, bb, ab float64
 	for _, l := range f.lives {
-		for i := 1; i < len(l.rows); i++ {
-			before, now := f.X.Row(l.rows[i-1]), f.X.Row(l.rows[i])
+		for i := 1; i < len(l.Rows); i++ {
+			before, now := f.X.Row(l.Rows[i-1]), f.X.Row(l.Rows[i])
 			x, y := float64(now[a])-float64(before[a]), float64(now[b])-float64(before[b])
 			if x == x && y == y {
 				n, sa, sb, aa, bb, ab = n+1, sa+x, sb+y, aa+x*x, bb+y*y, ab+x*y
@@ -614,7 +618,7 @@ func (e *noRows) Error() string {
 
 // holdOut chooses the cut and the thresholds of g on votes of rows that were held out.
 func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
-	var worn, healthy []life
+	var worn, healthy []stability.Life
 	for _, l := range f.lives {
 		if f.worn(l) {
 			worn = append(worn, l)
@@ -626,7 +630,7 @@ func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
 	f.report.Held = make([]float64, len(f.Y))
 	for deal := range deals {
 		for k := range worn {
-			held := []life{worn[k]}
+			held := []stability.Life{worn[k]}
 			for h := range healthy {
 				if (h+deal)%len(worn) == k {
 					held = append(held, healthy[h])
@@ -643,10 +647,10 @@ func (f *fitter) holdOut(ctx context.Context, g *Guard, plans []plan) error {
 
 // judgeHeld fits the experts without some tools, adds the votes of their rows, and raises thresholds to
 // what experts differ by from the others there.
-func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []life, votes *[2][]float64) error {
+func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []stability.Life, votes *[2][]float64) error {
 	var tools []string
 	for _, l := range held {
-		tools = append(tools, l.tool)
+		tools = append(tools, l.Tool)
 	}
 	var rows []int
 	var n [2]int
@@ -670,7 +674,7 @@ func (f *fitter) judgeHeld(ctx context.Context, g *Guard, plans []plan, held []l
 	s := (&Guard{columns: g.columns, sensors: g.sensors, experts: experts}).NewScorer()
 	for _, l := range held {
 		apart := make([][]float64, len(experts))
-		for _, i := range l.rows {
+		for _, i := range l.Rows {
 			v := s.vote(f.X.Row(i))
 			votes[f.Y[i]] = append(votes[f.Y[i]], v)
 			f.report.Held[i] += v / deals

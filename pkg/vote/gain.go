@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/flank-tcm/flank/pkg/stability"
 )
 
 // A gain that steps, as of a clamp that is torqued again or of an amplifier that is changed, differs from wear in three things:
@@ -15,7 +17,7 @@ const (
 
 	leastStep     = 0.1  // of a gain, a logarithm
 	mostWear      = 0.2  // that makes the two steps differ by which a gain begins and ends
-	naturalMargin = 1.5  // times the largest step that a tool of the training has by nature, see fitter.margin
+	naturalMargin = 1.5  // times the largest step that a tool of the training has by nature, see margin
 	noiseMargin   = 5    // times the standard deviation of a step
 	alike         = 0.15 // by how much the steps of the sizes of one sensor may differ
 	noiseWindows  = 20   // that the noise is the mean of
@@ -170,7 +172,7 @@ func (g *Guard) look(m Memory, settled bool, failed func(k int) bool, ln func(co
 
 // lookFor makes g look for steps of gains, or says why it does not: too few sensors have sizes, or some tool would be taken for one with
 // a step by what the others do by nature.
-func (f *fitter) lookFor(g *Guard, seen nature) (off string) {
+func (f *fitter) lookFor(g *Guard, seen Whole) (off string) {
 	sizes, natural := make([][]int, len(g.sensors)), make([][]float64, len(g.sensors)) // by sensor, the latter and by tool
 	looked := 0
 	for k := range g.sensors {
@@ -179,7 +181,7 @@ func (f *fitter) lookFor(g *Guard, seen nature) (off string) {
 			continue
 		}
 		looked++
-		for _, l := range seen.lives {
+		for _, l := range seen.Lives {
 			natural[k] = append(natural[k], seen.largestStep(l, sizes[k]))
 		}
 	}
@@ -195,19 +197,19 @@ func (f *fitter) lookFor(g *Guard, seen nature) (off string) {
 					s.natural = max(s.natural, step)
 				}
 			}
-			s.least = max(leastStep, s.natural*margin(naturalMargin, len(seen.lives)))
+			s.least = max(leastStep, s.natural*margin(naturalMargin, len(seen.Lives)))
 		}
 	}
-	for t, l := range seen.lives {
+	for t, l := range seen.Lives {
 		of(t)
 		var m Memory
 		m.prepare(g)
-		for _, i := range l.rows {
+		for _, i := range l.Rows {
 			if k := g.look(m, true, func(int) bool { return false }, seen.ln(i)); k >= 0 {
 				for j := range g.sensors {
 					g.sensors[j].sizes = nil
 				}
-				return fmt.Sprintf("%s of tool %s changes as if its gain stepped, and no other tool's does", g.sensors[k].name, l.tool)
+				return fmt.Sprintf("%s of tool %s changes as if its gain stepped, and no other tool's does", g.sensors[k].name, l.Tool)
 			}
 		}
 	}
@@ -216,9 +218,9 @@ func (f *fitter) lookFor(g *Guard, seen nature) (off string) {
 }
 
 // largestStep returns the largest step of a sensor, which has these sizes, in the life of a tool.
-func (x nature) largestStep(l life, sizes []int) (most float64) {
+func (x Whole) largestStep(l stability.Life, sizes []int) (most float64) {
 	var of steps
-	for _, i := range l.rows {
+	for _, i := range l.Rows {
 		of.add(sizes, x.ln(i))
 		by, _ := of.step()
 		most = max(most, math.Abs(by))
@@ -227,7 +229,7 @@ func (x nature) largestStep(l life, sizes []int) (most float64) {
 }
 
 // ln returns the values of a row, which are logarithms where steps are looked for.
-func (x nature) ln(i int) func(column int) float64 {
-	row := x.rows.Row(i)
+func (x Whole) ln(i int) func(column int) float64 {
+	row := x.Row(i)
 	return func(j int) float64 { return float64(row[j]) }
 }

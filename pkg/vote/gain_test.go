@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/stability"
 	"github.com/flank-tcm/flank/pkg/vote"
 )
 
@@ -374,7 +375,14 @@ func TestWholeTools(t *testing.T) {
 	some.Weights = func([]string) []float64 { return weights }
 	all.Weights = some.Weights
 	want, gaps := fitted(t, all), fitted(t, some)
-	some.Whole = &vote.Whole{X: all.X, Groups: all.Groups}
+	some.Whole = &vote.Whole{Row: all.X.Row}
+	for i, tool := range all.Groups {
+		if n := len(some.Whole.Lives); n == 0 || some.Whole.Lives[n-1].Tool != tool {
+			some.Whole.Lives = append(some.Whole.Lives, stability.Life{Tool: tool})
+		}
+		life := &some.Whole.Lives[len(some.Whole.Lives)-1]
+		life.Rows = append(life.Rows, i)
+	}
 	got := fitted(t, some)
 	differ := false
 	for k := range want.Sensors() {
@@ -388,8 +396,8 @@ func TestWholeTools(t *testing.T) {
 	if !differ {
 		t.Error("rows that are left out make no difference: the test says nothing")
 	}
-	some.Whole.Groups = some.Whole.Groups[1:]
+	some.Whole.Row = func(i int) []float32 { return all.X.Row(i)[1:] }
 	if _, _, err := vote.Fit(t.Context(), some, vote.Settings{}); !errors.Is(err, vote.ErrSize) {
-		t.Errorf("a row without a tool: %v", err)
+		t.Errorf("rows of other columns: %v", err)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
 const (
@@ -124,38 +122,25 @@ func (h *held) next(row []float32, columns []int, still float64) uint8 {
 // one of coarse steps does.
 const repeatingTools = 0.25
 
-// nature is all rows of training tools, which say what tools do by nature.
-type nature struct {
-	rows  dbn.Matrix
-	lives []life
-}
-
-func (f *fitter) nature() nature {
-	if f.Whole == nil {
-		return nature{f.X, f.lives}
-	}
-	return nature{f.Whole.X, lives(f.Whole.Groups)}
-}
-
 // repeats reports whether some columns were the same, or zero, for three windows on end in so many tools.
-func (x nature) repeats(columns []int) bool {
+func (x Whole) repeats(columns []int) bool {
 	tools := 0
-	for _, l := range x.lives {
+	for _, l := range x.Lives {
 		var h held
-		if slices.ContainsFunc(l.rows, func(i int) bool { return h.next(x.rows.Row(i), columns, 0) >= stuckWindows }) {
+		if slices.ContainsFunc(l.Rows, func(i int) bool { return h.next(x.Row(i), columns, 0) >= stuckWindows }) {
 			tools++
 		}
 	}
-	return float64(tools) >= repeatingTools*float64(len(x.lives))
+	return float64(tools) >= repeatingTools*float64(len(x.Lives))
 }
 
 // still returns by what share of themselves the levels of a sensor move if it is stuck, given columns that are logarithms of them: a part
 // of the least that one of them moved by in any three windows of training but for those in which it did repeat itself.
-func (x nature) still(logs []int) float64 {
+func (x Whole) still(logs []int) float64 {
 	least := math.Inf(1)
-	for _, l := range x.lives {
-		for n := stuckWindows; n <= len(l.rows); n++ {
-			if most := x.moved(l.rows[n-stuckWindows:n], logs); most > 0 {
+	for _, l := range x.Lives {
+		for n := stuckWindows; n <= len(l.Rows); n++ {
+			if most := x.moved(l.Rows[n-stuckWindows:n], logs); most > 0 {
 				least = min(least, most)
 			}
 		}
@@ -168,11 +153,11 @@ func (x nature) still(logs []int) float64 {
 
 // moved returns the largest share of itself by which a level differs, in some rows, from the first of them, given columns that
 // are logarithms of levels. Missing ones do not count.
-func (x nature) moved(rows, logs []int) (most float64) {
-	first := x.rows.Row(rows[0])
+func (x Whole) moved(rows, logs []int) (most float64) {
+	first := x.Row(rows[0])
 	for _, i := range rows[1:] {
 		for _, j := range logs {
-			if d := math.Abs(math.Expm1(float64(x.rows.Row(i)[j] - first[j]))); d > most { // NaN is not
+			if d := math.Abs(math.Expm1(float64(x.Row(i)[j] - first[j]))); d > most { // NaN is not
 				most = d
 			}
 		}
