@@ -181,3 +181,31 @@ func TestGuardIsOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Steps by nature are looked for in rows without a class, too: a tool whose level jumps there turns the search for steps of gains off.
+func TestGuardSeesRowsWithoutAClass(t *testing.T) {
+	tb := sensed(1, 6)
+	x := tb.X.(dbn.Matrix)
+	labelled, more := dbn.Matrix{Cols: x.Cols}, dbn.Matrix{Cols: x.Cols}
+	var y []int
+	var groups []string
+	for i, tool := range tb.Groups {
+		row := slices.Clone(x.Row(i))
+		if tool == "T1" && i%60 >= 20 && i%60 < 40 {
+			if i%60 >= 30 {
+				row[0], row[1] = row[0]+1, row[1]+1
+			}
+			more.Rows, more.Data = more.Rows+1, append(more.Data, row...)
+			tb.Unlabelled.Groups, tb.Unlabelled.After = append(tb.Unlabelled.Groups, tool), append(tb.Unlabelled.After, len(y))
+			continue
+		}
+		labelled.Rows, labelled.Data = labelled.Rows+1, append(labelled.Data, row...)
+		y, groups = append(y, tb.Y[i]), append(groups, tool)
+	}
+	tb.X, tb.Y, tb.Groups, tb.Unlabelled.X = labelled, y, groups, more
+	s := guarded()
+	s.Guard = GuardVoteAndGains
+	if _, r := tableFitted(t, tb, s); r.Guard == nil || r.Guard.Off != "" || r.Guard.StepsOff != "s0 of tool T1 changes as if its gain stepped, and no other tool's does" {
+		t.Errorf("%+v", r.Guard)
+	}
+}
