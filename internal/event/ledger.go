@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/plain"
@@ -33,6 +34,16 @@ type UnusedSamples struct {
 type LostSamples struct {
 	Reason  string  `json:"reason"`
 	Seconds float64 `json:"seconds"` // for which they would have lasted
+}
+
+// SumLost returns how many seconds of samples are lost together, and why, such as "counter 58 s, gap 2 s".
+func SumLost(lost []LostSamples) (seconds float64, why string) {
+	var each []string
+	for _, l := range lost {
+		seconds += l.Seconds
+		each = append(each, fmt.Sprintf("%s %.0f s", l.Reason, l.Seconds))
+	}
+	return seconds, strings.Join(each, ", ")
 }
 
 // SourceLedger is what a gateway says of the samples of a machine once a minute, and at once when Lost or Idle

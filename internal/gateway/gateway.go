@@ -121,8 +121,7 @@ type Gateway struct {
 	apart   bool      // the clocks differ in the current session, and the log says so
 	session int64     // the current one
 
-	rateSaid   time.Time // when the log said that a rate is wrong
-	wrongRates uint64    // windows with a wrong rate since then
+	wrongRates source.Seldom // windows with a wrong rate
 
 	patience time.Duration // for delivering the rest when nothing more is acquired
 
@@ -408,10 +407,7 @@ const rateEvery = time.Hour
 
 // watchQuality counts the flags of a window, and logs a rate that is wrong.
 func (g *Gateway) watchQuality(w *window.Window) {
-	var all signal.Quality
-	for _, q := range w.Quality {
-		all |= q
-	}
+	all := w.AllQuality()
 	for i := range signal.Flags {
 		if all&(1<<i) != 0 {
 			g.flagged[i].Add(1)
@@ -420,14 +416,12 @@ func (g *Gateway) watchQuality(w *window.Window) {
 	if all&signal.RateError == 0 {
 		return
 	}
-	g.wrongRates++
-	now := g.cfg.Clock.Now()
-	if !g.rateSaid.IsZero() && now.Sub(g.rateSaid).Abs() < rateEvery {
+	windows, say := g.wrongRates.Note(g.cfg.Clock.Now(), rateEvery)
+	if !say {
 		return
 	}
-	g.cfg.Log.Warn().Str("machine", w.Machine).Stringer("flag", signal.RateError).Str("rates", w.WrongRates(g.cut.Layout())).Time("start", w.Start).Uint64("windows", g.wrongRates).
+	g.cfg.Log.Warn().Str("machine", w.Machine).Stringer("flag", signal.RateError).Str("rates", w.WrongRates(g.cut.Layout())).Time("start", w.Start).Uint64("windows", windows).
 		Msg("the sensors' rate is not the layout's: correct `rate` in the layout, or the sensors; until then windows have no verdict by these channels")
-	g.rateSaid, g.wrongRates = now, 0
 }
 
 func (g *Gateway) gap(c source.Cut) {

@@ -207,12 +207,8 @@ func flagsOf(s gateway.Stats) map[string]uint64 {
 
 // clockOf says what is wrong with the sensors' clocks in a window of a layout; empty if nothing is.
 func clockOf(w *window.Window, layout *signal.Layout) string {
-	var all signal.Quality
-	for _, q := range w.Quality {
-		all |= q & signal.Clock
-	}
 	var what []string
-	for _, flag := range all.Names() {
+	for _, flag := range (w.AllQuality() & signal.Clock).Names() {
 		switch {
 		case flag == signal.RateError.String() && w.WrongRates(layout) != "":
 			flag += ": " + w.WrongRates(layout)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -128,11 +127,6 @@ func lossText(lost []event.LostSamples) string {
 	if len(lost) == 0 {
 		return ""
 	}
-	var why []string
-	all := 0.0
-	for _, l := range lost {
-		why = append(why, fmt.Sprintf("%s %.0f s", l.Reason, l.Seconds))
-		all += l.Seconds
-	}
-	return fmt.Sprintf("%.0f s of samples that came in the last minute are in no window (%s): see the log, and docs/concepts/ledger.md for what to do", all, strings.Join(why, ", "))
+	all, why := event.SumLost(lost)
+	return fmt.Sprintf("%.0f s of samples that came in the last minute are in no window (%s): see the log, and docs/concepts/ledger.md for what to do", all, why)
 }

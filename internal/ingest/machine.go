@@ -59,7 +59,7 @@ type machine struct {
 	connected time.Time     // when a sender was last connected, or looking began
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
-	refusals  [feed.Reasons]feed.Seldom
+	refusals  [feed.Reasons]source.Seldom
 	stopped   uint64 // samples that were not cut when their feed was closed
 	losses    losses // of the last minute
 	hour      losses // of the last hour, one a minute

@@ -46,12 +46,8 @@ func (l SourceLedger) apply(m *Machine) {
 
 // losses says how many samples were lost, and why.
 func (l SourceLedger) losses() string {
-	all, why := 0.0, []string{}
-	for _, one := range l.Lost {
-		all += one.Seconds
-		why = append(why, fmt.Sprintf("%s %.0f s", strings.ReplaceAll(one.Reason, "_", " "), one.Seconds))
-	}
-	return fmt.Sprintf("%.0f s of the samples of a minute are in no window (%s)", all, strings.Join(why, ", "))
+	all, why := event.SumLost(l.Lost)
+	return fmt.Sprintf("%.0f s of the samples of a minute are in no window (%s)", all, strings.ReplaceAll(why, "_", " "))
 }
 
 // unheard clears the advisory of lost samples if windows come and ledgers do not: its gateway is one that sends none.

@@ -104,10 +104,7 @@ func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 // raised, the channels' own notices are not published. A sensor that is found to have failed by its features has
 // a notice under its name.
 func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.Layout, w *window.Window, r *event.Result) {
-	var all signal.Quality
-	for _, q := range w.Quality {
-		all |= q & signal.ClockOff // which no channel has for a fault
-	}
+	all := w.AllQuality() & signal.ClockOff // which no channel has for a fault
 	bad := 0
 	for _, q := range faults {
 		if all |= q; q != 0 {

@@ -93,6 +93,14 @@ type Window struct {
 // End returns the sensor time of the first sample after the window.
 func (w *Window) End() time.Time { return w.Start.Add(w.Length) }
 
+// AllQuality returns the flags that any channel has.
+func (w *Window) AllQuality() (all signal.Quality) {
+	for _, q := range w.Quality {
+		all |= q
+	}
+	return all
+}
+
 // WrongRates says which rates are wrong, by the sensors' clocks, for a person; empty if none is, or it is not known.
 func (w *Window) WrongRates(layout *signal.Layout) string {
 	var wrong []string

@@ -104,9 +104,9 @@ type Feed struct {
 	next     int64
 	sessions []order // of unacked frames, and the latest
 	unacked  []frame
-	began    bool   // a frame has come
-	overflow bool   // frames are acknowledged before they are on disk
-	misdated Seldom // frames
+	began    bool          // a frame has come
+	overflow bool          // frames are acknowledged before they are on disk
+	misdated source.Seldom // frames
 
 	frames, samples atomic.Uint64
 	usual           atomic.Uint64 // samples of the last frame that could be read
