@@ -162,10 +162,10 @@ func TestFolderReadAgain(t *testing.T) {
 	}
 }
 
-// Windows of recordings that do not say when they began get the times of their files, and
-// follow each other, also after a restart.
-func TestFolderStart(t *testing.T) {
-	addr := startBroker(t)
+// fileTimes prepares an ingester of an empty folder whose recordings begin by the times of their files, and returns the address of its broker.
+func fileTimes(t *testing.T) (addr string) {
+	t.Helper()
+	addr = startBroker(t)
 	bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
 	if err := os.Mkdir("in", 0o755); err != nil {
 		t.Fatal(err)
@@ -173,6 +173,13 @@ func TestFolderStart(t *testing.T) {
 	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
 		t.Fatal(err)
 	}
+	return addr
+}
+
+// Windows of recordings that do not say when they began get the times of their files, and
+// follow each other, also after a restart.
+func TestFolderStart(t *testing.T) {
+	addr := fileTimes(t)
 	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	for i, after := range []time.Duration{0, time.Minute, time.Minute + time.Second} {
 		name := fmt.Sprintf("in/%d.csv", i)
@@ -200,14 +207,7 @@ func TestFolderStart(t *testing.T) {
 
 // Recordings that are copied in the wrong order are sent all the same, with one warning.
 func TestFolderOrder(t *testing.T) {
-	addr := startBroker(t)
-	bench(t, "ingest.yaml", strings.Replace(folderYAML(addr), "  settle:", "  start: file-time\n  settle:", 1))
-	if err := os.Mkdir("in", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 1"); err != nil {
-		t.Fatal(err)
-	}
+	fileTimes(t)
 	changed := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	var log string
 	for _, arrives := range [][]string{{"2"}, {"1", "3", "4"}} {

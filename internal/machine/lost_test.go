@@ -34,12 +34,7 @@ func (b *bench) account(loss []event.LostSamples, idle float64) Decision {
 func TestSamplesLost(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		b := newBench(t, machinetest.OneValue(t))
-		step := func(d Decision) []string {
-			if restarts {
-				b.restart()
-			}
-			return kinds(d.Advisories)
-		}
+		step := b.steps(restarts)
 		step(b.window(at(0, "T1", false)))
 		wantStrings(t, "a ledger without losses", step(b.account(nil, 0)), nil)
 		d := b.account(losing("short_session", 40.2, "gap", 5), 0)

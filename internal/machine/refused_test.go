@@ -34,17 +34,22 @@ func (b *bench) refused(seq uint64, why *window.Mismatch) Decision {
 	return d
 }
 
+// steps returns what gives the kinds of a decision's advisories, with restarts after the monitor was started again.
+func (b *bench) steps(restarts bool) func(d Decision) []string {
+	return func(d Decision) []string {
+		if restarts {
+			b.restart()
+		}
+		return kinds(d.Advisories)
+	}
+}
+
 // The first refused window raises one advisory. The first window that is judged a minute
 // after the last refused one clears it. Restarts change nothing.
 func TestRefusedWindows(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		b := newBench(t, machinetest.OneValue(t))
-		step := func(d Decision) []string {
-			if restarts {
-				b.restart()
-			}
-			return kinds(d.Advisories)
-		}
+		step := b.steps(restarts)
 		step(b.window(at(0, "T1", false)))
 		d := b.refused(1, tooLong)
 		wantStrings(t, "first refused window", step(d), []string{"windows_refused raised"})
