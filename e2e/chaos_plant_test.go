@@ -158,7 +158,7 @@ func (l *ledger) repeats() (again, differ int) {
 }
 
 // patience is how long a test waits for the next message. It does not measure speed.
-const patience = 20 * time.Second
+const patience = 4 * time.Minute
 
 // until waits until there are n ids, or until none has come for long.
 func (l *ledger) until(n int) {
