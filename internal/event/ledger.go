@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,14 +47,26 @@ func SumLost(lost []LostSamples) (seconds float64, why string) {
 	return seconds, strings.Join(each, ", ")
 }
 
-// SourceLedger is what a gateway says of the samples of a machine once a minute, and at once when Lost or Idle
+// SourceLedger is what a gateway says of the samples of a machine once a minute, and at once when Lost, Idle or Silent
 // begins or ends. It lies on the topic of windows, as gateways may write no other.
 type SourceLedger struct {
 	Machine string `json:"machine"`
 	Ledger
 
 	Lost []LostSamples `json:"lost,omitempty"`         // the most first, if together they are more than the bound of the gateway
-	Idle float64       `json:"idle_seconds,omitempty"` // for how long no sample has come, from 10 s on
+	Idle float64       `json:"idle_seconds,omitempty"` // for how long no new sample has come, from 10 s on
+
+	Repeating bool      `json:"repeating,omitempty"`       // samples that came before still come; with Idle
+	Silent    []float64 `json:"silent_rates_hz,omitempty"` // rates of which no new sample comes while others do: no window can be cut
+}
+
+// RatesText names rates in Hz, such as "100 Hz and 20000 Hz".
+func RatesText(rates []float64) string {
+	var each []string
+	for _, r := range rates {
+		each = append(each, fmt.Sprintf("%v Hz", r))
+	}
+	return strings.Join(each, " and ")
 }
 
 // Bounds of a ledger from outside.
@@ -61,6 +74,7 @@ const (
 	maxLedger  = 16 << 10 // bytes
 	maxReasons = 64
 	maxReason  = 64 // bytes
+	maxRate    = 1e9
 )
 
 // ReadSourceLedger reads the value of a message. It reports what no gateway writes.
@@ -77,6 +91,8 @@ func ReadSourceLedger(value []byte) (SourceLedger, error) {
 		return l, fmt.Errorf("ledger: machine %.64q: expected the path of a machine", l.Machine)
 	case len(l.Unused) > maxReasons || len(l.Lost) > maxReasons:
 		return l, fmt.Errorf("ledger: %d and %d reasons, at most %d", len(l.Unused), len(l.Lost), maxReasons)
+	case len(l.Silent) > maxReasons || slices.ContainsFunc(l.Silent, func(r float64) bool { return !(r > 0 && r <= maxRate) }):
+		return l, fmt.Errorf("ledger: silent_rates_hz: expected at most %d rates above 0 Hz", maxReasons)
 	case l.Seconds < 0 || l.Idle < 0:
 		return l, errors.New("ledger: seconds, idle_seconds: must not be negative")
 	}

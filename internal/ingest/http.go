@@ -213,7 +213,7 @@ func clockOf(w *window.Window, layout *signal.Layout) string {
 		case flag == signal.RateError.String() && w.WrongRates(layout) != "":
 			flag += ": " + w.WrongRates(layout)
 		case flag == signal.ClockOff.String():
-			flag += ": windows are dated " + w.Start.Format(time.RFC3339)
+			flag += ": " + w.WrongDates(layout)
 		}
 		what = append(what, flag)
 	}

@@ -60,11 +60,12 @@ type machine struct {
 	before    gateway.Stats // of gateways that are closed
 	received  feed.Stats    // of feeds that are closed
 	refusals  [feed.Reasons]source.Seldom
-	stopped   uint64 // samples that were not cut when their feed was closed
-	losses    losses // of the last minute
-	hour      losses // of the last hour, one a minute
-	came      uint64 // samples that had come
-	cameAt    time.Time
+	stopped   uint64   // samples that were not cut when their feed was closed
+	losses    losses   // of the last minute
+	hour      losses   // of the last hour, one a minute
+	came      arrivals // of all samples
+	fresh     arrivals // without repeats
+	silent    source.Seldom
 	said      saidLedger
 	rate      float64 // samples a second of all channels together; 0 before a source was opened
 
@@ -77,6 +78,18 @@ type machine struct {
 	looks   *look // that is on its way; nil if none is
 
 	onSent func(age time.Duration) // see gateway.Config
+}
+
+// arrivals is how many samples had come, and when the last of them did.
+type arrivals struct {
+	samples uint64
+	at      time.Time
+}
+
+func (a *arrivals) note(samples uint64, now time.Time) {
+	if samples != a.samples || a.at.IsZero() {
+		a.samples, a.at = samples, now
+	}
 }
 
 func newMachine(c Config, m Machine, to bus.Config, log zerolog.Logger, stdout io.Writer) *machine {

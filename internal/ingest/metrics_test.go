@@ -88,7 +88,8 @@ func TestClockOf(t *testing.T) {
 		"clock_step": {Quality: []signal.Quality{0, signal.ClockStep}},
 		"rate_error: 50 samples a second come where the layout says 100, 20 samples a second come where the layout says 10": {
 			Quality: []signal.Quality{signal.RateError, signal.RateError}, Rates: []float64{50, 20}},
-		"rate_error; clock_off: windows are dated 2002-01-01T00:00:00Z": {Quality: []signal.Quality{signal.RateError | signal.ClockOff, 0}, Start: start},
+		"rate_error; clock_off: windows are dated 2002-01-01 00:00:00 UTC, far from the clock of their ingester": {Quality: []signal.Quality{signal.RateError | signal.ClockOff, signal.ClockOff}, Start: start},
+		"clock_off: the clocks of the samples of 10 Hz and 100 Hz are more than 10s apart":                       {Quality: []signal.Quality{0, signal.ClockOff}, Start: start},
 	} {
 		if got := clockOf(&w, l); got != want {
 			t.Errorf("%q, want %q", got, want)

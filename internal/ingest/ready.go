@@ -34,7 +34,8 @@ type observed struct {
 
 	spoolOnly bool // nothing is sent
 
-	lost []event.LostSamples // of the last minute; nil if they are not too many
+	lost   []event.LostSamples // of the last minute; nil if they are not too many
+	silent []float64           // rates in Hz of which no sample comes, see feed.Silent
 
 	gateway.Progress
 }
@@ -58,6 +59,8 @@ func (o observed) notReady(now time.Time) string {
 		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
 	case o.lost != nil:
 		return lossText(o.lost)
+	case o.silent != nil:
+		return silentText(o.silent)
 	case o.spoolOnly:
 		return ""
 	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
@@ -95,6 +98,7 @@ func (m *machine) observe() observed {
 	o := observed{
 		state: m.state, problem: m.problem, lookedAt: m.lookedAt, refused: m.refused,
 		needsBroker: m.Source.Kind == "mqtt", connected: m.connected, spoolOnly: m.all.SpoolOnly, lost: m.losses.over(m.rate, m.Source.MaxLost),
+		silent: m.silentRates(time.Now()),
 	}
 	if m.gw != nil {
 		o.Progress = m.gw.Progress()
@@ -144,9 +148,26 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lookedAt, m.refused, m.losses = now, err, m.losses.note(now, samples, lossWithin)
-	if samples.Received != m.came || m.cameAt.IsZero() {
-		m.came, m.cameAt = samples.Received, now
+	m.came.note(samples.Received, now)
+	m.fresh.note(samples.Received-samples.Unused[repeat], now)
+	if rates := m.silentRates(now); rates != nil {
+		if _, say := m.silent.Note(now, refusalsEvery); say {
+			m.log.Warn().Floats64("rates_hz", rates).Msg(silentText(rates))
+		}
 	}
+}
+
+// silentRates returns the rates of a live source of which no sample comes while others do. The caller holds m.mu.
+func (m *machine) silentRates(now time.Time) []float64 {
+	if m.feed == nil {
+		return nil
+	}
+	return m.feed.Silent(now)
+}
+
+// silentText says what rates without samples mean.
+func silentText(rates []float64) string {
+	return fmt.Sprintf("no new samples of %s come while others do, and no window can be cut: look at the sensors of that rate and at what sends their samples, or take their channels out of the layout", event.RatesText(rates))
 }
 
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk

@@ -19,8 +19,8 @@ const (
 
 // saidLedger is what the last ledger that was sent has said.
 type saidLedger struct {
-	at         time.Time
-	lost, idle bool
+	at                 time.Time
+	lost, idle, silent bool
 }
 
 // dueLedger returns what the monitors of a machine are to know of its samples, at the end of each minute and at once
@@ -34,9 +34,9 @@ func (m *machine) dueLedger(now time.Time) (l event.SourceLedger, due bool) {
 	if m.said.at.IsZero() { // the first one does not wait for a minute
 		m.said.at = now.Add(idleAfter - ledgerEvery)
 	}
-	idle := now.Sub(m.cameAt)
-	says := saidLedger{now, m.losses.over(m.rate, m.Source.MaxLost) != nil, idle >= idleAfter}
-	if says.lost == m.said.lost && says.idle == m.said.idle && now.Sub(m.said.at) < ledgerEvery {
+	idle, silent := now.Sub(m.fresh.at), m.silentRates(now)
+	says := saidLedger{now, m.losses.over(m.rate, m.Source.MaxLost) != nil, idle >= idleAfter, silent != nil}
+	if was := m.said; says.lost == was.lost && says.idle == was.idle && says.silent == was.silent && now.Sub(was.at) < ledgerEvery {
 		return l, false
 	}
 	last := m.losses[len(m.losses)-1]
@@ -47,9 +47,9 @@ func (m *machine) dueLedger(now time.Time) (l event.SourceLedger, due bool) {
 	if now.Sub(m.hour[len(m.hour)-1].at) >= ledgerEvery {
 		m.hour = m.hour.note(last.at, last.ledger, sumWithin)
 	}
-	l = event.SourceLedger{Machine: m.Path, Ledger: sum, Lost: m.losses.over(m.rate, m.Source.MaxLost)}
+	l = event.SourceLedger{Machine: m.Path, Ledger: sum, Lost: m.losses.over(m.rate, m.Source.MaxLost), Silent: silent}
 	if says.idle {
-		l.Idle = idle.Seconds()
+		l.Idle, l.Repeating = idle.Seconds(), now.Sub(m.came.at) < idleAfter
 	}
 	m.said = says
 	return l, true

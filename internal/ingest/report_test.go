@@ -18,11 +18,10 @@ func TestDueLedger(t *testing.T) {
 	var last event.SourceLedger
 	step := func(good, counter uint64) bool {
 		l.Received, l.InWindows = l.Received+good+counter, l.InWindows+good
-		l.Unused = map[string]uint64{"counter": l.Unused["counter"] + counter}
+		l.Unused = map[string]uint64{"counter": l.Unused["counter"] + counter, repeat: l.Unused[repeat]}
 		m.losses = m.losses.note(now, l, lossWithin)
-		if good+counter > 0 || m.cameAt.IsZero() {
-			m.cameAt = now
-		}
+		m.came.note(l.Received, now)
+		m.fresh.note(l.Received-l.Unused[repeat], now)
 		said, due := m.dueLedger(now)
 		if due {
 			last = said
@@ -65,6 +64,19 @@ func TestDueLedger(t *testing.T) {
 	}
 	until(4, rate, 0, 200)
 	if last.Idle != 0 {
+		t.Errorf("%+v", last)
+	}
+	const again = 15
+	for range again { // the same samples come again and again
+		l.Received, l.Unused = l.Received+rate, map[string]uint64{"counter": l.Unused["counter"], repeat: l.Unused[repeat] + rate}
+		m.losses = m.losses.note(now, l, lossWithin)
+		m.came.note(l.Received, now)
+		if said, due := m.dueLedger(now); due {
+			last = said
+		}
+		now = now.Add(time.Second)
+	}
+	if last.Idle != 10 || !last.Repeating {
 		t.Errorf("%+v", last)
 	}
 	for range 7300 {

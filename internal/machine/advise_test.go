@@ -620,7 +620,7 @@ func TestClockAdvisories(t *testing.T) {
 	}
 	d := window(3, signal.ClockOff)
 	wantStrings(t, "a date", texts(d.Advisories), []string{
-		"raised : drill: SENSOR clock Out of specification: clock_off: windows are dated 2026-11-02 02:00:03 UTC, far from the clock of their ingester: set the clock of the sensors, or of that computer; tool verdict on 2 channels",
+		"raised : drill: SENSOR clock Out of specification: clock_off: windows are dated 2026-11-02 02:00:03 UTC, far from the clock of their ingester: set the clocks of the sensors, or of their ingester; tool verdict on 2 channels",
 	})
 	if a := d.Advisories[0]; a.Severity != "warning" || d.Result.Verdict != event.Healthy || len(d.Result.Sensors) > 0 {
 		t.Errorf("%s, a window is %s with %v", a.Severity, d.Result.Verdict, d.Result.Sensors)

@@ -67,6 +67,10 @@ func (m *Machine) whySilent(now time.Time) string {
 	switch {
 	case len(l.Lost) > 0:
 		return said + "samples come, and " + l.losses() + ": look at its log"
+	case len(l.Silent) > 0:
+		return said + "no samples of " + event.RatesText(l.Silent) + " come while others do: look at the sensors of that rate and at what sends their samples"
+	case l.Repeating:
+		return fmt.Sprintf("%sfor %v only samples had come that came before: restart what sends them", said, time.Duration(l.Idle)*time.Second)
 	case l.Idle > 0:
 		return fmt.Sprintf("%sno sample had come for %v: look at its sensors and what sends their samples", said, time.Duration(l.Idle)*time.Second)
 	}

@@ -71,6 +71,8 @@ func TestSilentWithLedger(t *testing.T) {
 		age  time.Duration
 		want string
 	}{
+		"old samples":               {nil, 30, time.Minute, "Its ingester said at 12:00:01 that for 30s only samples had come that came before: restart what sends them"},
+		"a rate that is missing":    {nil, 0, time.Minute, "Its ingester said at 12:00:01 that no samples of 100 Hz come while others do: look at the sensors of that rate"},
 		"samples that are lost":     {losing("counter", 58), 0, time.Minute, "Its ingester said at 12:00:01 that samples come, and 58 s of the samples of a minute are in no window (counter 58 s)"},
 		"no samples":                {nil, 57, time.Minute, "Its ingester said at 12:00:01 that no sample had come for 57s"},
 		"samples":                   {nil, 0, time.Minute, "Its ingester said at 12:00:01 that samples come: look whether it still runs, at its log, and at Kafka"},
@@ -78,7 +80,11 @@ func TestSilentWithLedger(t *testing.T) {
 		"no windows, but a ledger?": {nil, 57, 2 * time.Minute, "no sample had come for 57s"},
 	} {
 		b, _ := silent(t)
-		b.account(tc.lost, tc.idle)
+		l := event.SourceLedger{Machine: drill, Lost: tc.lost, Idle: tc.idle, Repeating: name == "old samples"}
+		if name == "a rate that is missing" {
+			l.Silent = []float64{100}
+		}
+		b.apply(SourceLedger{&l, noon.Add(b.sent)})
 		now := noon.Add(b.sent + tc.age)
 		b.m.EndIs(Position{Windows: 1}, true, now)
 		d := b.apply(Tick{Now: now, Next: Position{Windows: 1}})

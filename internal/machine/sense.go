@@ -179,7 +179,7 @@ func clockDetail(q signal.Quality, layout *signal.Layout, w *window.Window) stri
 		all = append(all, rates+": correct `rate` in the layout, or the sensors")
 	}
 	if q&signal.ClockOff != 0 {
-		all = append(all, "windows are dated "+w.Start.UTC().Format("2006-01-02 15:04:05")+" UTC, far from the clock of their ingester: set the clock of the sensors, or of that computer")
+		all = append(all, w.WrongDates(layout)+": set the clocks of the sensors, or of their ingester")
 	}
 	return strings.Join(all, "; ")
 }

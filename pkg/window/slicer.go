@@ -36,6 +36,10 @@ type Event struct {
 // another before the others count as silent. It bounds the Slicer's memory.
 const maxLead = 64
 
+// clocksApart is by how much the clock of a rate may be off the one of the highest rate: from there on it has the flag ClockOff.
+// Clocks that a network sets differ by milliseconds. A rate that is wrong by a few parts in a hundred has its own flag before it adds up to so much.
+const clocksApart = 10 * time.Second
+
 // Slicer cuts windows from the blocks of one machine, for any rates and
 // however the stream is chopped into blocks.
 //
@@ -74,6 +78,7 @@ type stream struct {
 	runs    []run // ascending, with a hole before each but the first
 	spare   run   // an empty run whose memory the next one takes
 	ledger  ledger
+	apart   time.Duration // by how much the clock was ahead of the one of the highest rate when the last window began
 }
 
 // run is consecutive samples without a hole.
@@ -415,17 +420,37 @@ func (s *Slicer) cut() {
 			}
 			w.Rates[g] = rate
 		}
-		if d := start.Sub(w.Start); d.Abs() > w.Drift.Abs() && !start.IsZero() && !w.Start.IsZero() {
-			w.Drift = d
+		if st.apart = start.Sub(w.Start); start.IsZero() || w.Start.IsZero() {
+			st.apart = 0
+		}
+		if st.apart.Abs() > w.Drift.Abs() {
+			w.Drift = st.apart
 		}
 		for i, c := range group.Channels {
 			w.Samples[c] = r.samples[i][at : at+st.length : at+st.length]
 			w.Quality[c] = quality
 		}
 	}
+	s.compareClocks()
 	s.covered = s.next + s.length
 	s.decide(s.covered, &s.tally.Windowed)
 	s.next += s.step
+}
+
+// compareClocks flags the rates in s.window whose clock is far off the one of the highest rate. Clocks that drift apart
+// because a rate is wrong are right.
+func (s *Slicer) compareClocks() {
+	w := &s.window
+	if w.AllQuality()&signal.RateError != 0 || w.Drift.Abs() <= clocksApart {
+		return
+	}
+	for g, group := range s.layout.Groups() {
+		if s.streams[g].apart.Abs() > clocksApart {
+			for _, c := range group.Channels {
+				w.Quality[c] |= signal.ClockOff
+			}
+		}
+	}
 }
 
 // clockAt returns the sensor time of sample from, what is wrong with the

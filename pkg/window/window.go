@@ -112,6 +112,24 @@ func (w *Window) WrongRates(layout *signal.Layout) string {
 	return strings.Join(wrong, ", ")
 }
 
+// WrongDates says which clocks are off, for a person; empty if no channel has the flag ClockOff.
+func (w *Window) WrongDates(layout *signal.Layout) string {
+	var off []string
+	groups := layout.Groups()
+	for _, group := range groups {
+		if c := group.Channels[0]; c < len(w.Quality) && w.Quality[c]&signal.ClockOff != 0 {
+			off = append(off, fmt.Sprintf("%v Hz", group.Rate))
+		}
+	}
+	switch len(off) {
+	case 0:
+		return ""
+	case len(groups):
+		return "windows are dated " + w.Start.UTC().Format("2006-01-02 15:04:05") + " UTC, far from the clock of their ingester"
+	}
+	return fmt.Sprintf("the clocks of the samples of %s and %v Hz are more than %v apart", strings.Join(off, ", "), groups[0].Rate, clocksApart)
+}
+
 // EpochString returns the epoch as 16 hexadecimal digits, its form in ids.
 func (w *Window) EpochString() string { return FormatEpoch(w.Epoch) }
 

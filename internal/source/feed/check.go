@@ -178,6 +178,10 @@ func (c *checker) again(a arrival, now time.Time) (taken []arrival, refused []re
 }
 
 func (c *checker) otherSender(a arrival) refusal {
+	if a.block.Session == c.current.session {
+		return refusal{a, Counter, fmt.Errorf("first: %d of %v Hz does not go with the other rates of session %d, one of which began to count again: a sender that begins again takes another session, for all of its rates",
+			a.block.First, c.rates[a.block.Group], a.block.Session)}
+	}
 	return refusal{a, OtherSender, fmt.Errorf("two senders feed one machine: %s (session %d) came first, %s (session %d) may send when it has been silent for %v: stop one of them, or give it a machine of its own",
 		c.current.peer, c.current.session, a.peer, a.block.Session, c.silence)}
 }
@@ -263,6 +267,7 @@ func (c *checker) enter(s *stream) {
 }
 
 func (c *checker) take(s *stream, a arrival, now time.Time) arrival {
+	a.fresh = !s.at[a.block.Group].seen || s.isNew(a.block)
 	c.note(s, a, now)
 	a.block.Session = s.id()
 	return a

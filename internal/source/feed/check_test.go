@@ -27,6 +27,16 @@ func steps(session, from, to int64, shift time.Duration) (frames []said) {
 	return frames
 }
 
+// only returns the frames of group g of a, each behind one of the other group of b.
+func only(g int, a, b []said) (frames []said) {
+	for i := range a {
+		if a[i].group == g {
+			frames = append(frames, b[i-g], a[i])
+		}
+	}
+	return frames
+}
+
 // mix returns frames of two senders in turn, n of each.
 func mix(n int, a, b []said) (frames []said) {
 	for len(a)+len(b) > 0 {
@@ -111,32 +121,33 @@ func TestCheck(t *testing.T) {
 		sessions string
 		refused  string
 	}{
-		"one stream":                       {good, "1.0:200", ""},
-		"frames are missing":               {join(good[:40], good[100:]), "1.0:140", ""},
-		"hours are missing":                {join(good, steps(1, 360_000, 360_010, 60*second)), "1.0:200 1.1:20", ""},
-		"minutes are missing":              {join(good, steps(1, 3600, 3610, second)), "1.0:220", ""},
-		"the first frame of a rate lies":   {join(good[:1], []said{{1, 1e9, 1, 0, 1, 0}}, good[1:]), "1.0:200", "counter:1"},
-		"all comes again":                  {join(good, good), "1.0:400", ""},
-		"a counter far ahead":              {join(good[:60], []said{{1, 1e11, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},
-		"a counter some seconds ahead":     {join(good[:60], []said{{1, 120 + 200, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},
-		"a counter far behind":             {join(good[:160], []said{{1, 0, 4, 8 * second, 0, 0}}, good[160:]), "1.0:200", "counter:1"},
-		"a time far ahead after a gap":     {join(good[:60], []said{{1, 124, 4, 1e6 * second, 0, 0}}, good[64:]), "1.0:196", "counter:1"},
-		"a time far ahead, counter right":  {join(good[:60], []said{{1, 120, 4, 1e6 * second, 0, 0}}, good[61:]), "1.0:200", ""},
-		"two lies that differ":             {join(good[:60], []said{{1, 1e9, 4, 3 * second, 0, 0}, {1, 7e9, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:2"},
-		"the first frame lies":             {join([]said{{1, 1e9, 4, 0, 0, 0}}, good), "1.0:3 1.1:198", ""},
-		"the counter jumps and stays":      {join(good, steps(1, 1e9, 1e9+50, 10*second-1e8*second)), "1.0:200 1.1:100", ""},
-		"the clock jumps, counters go on":  {join(good, steps(1, 100, 150, 3600*second)), "1.0:300", ""},
-		"it begins again, same session":    {join(good, steps(1, 0, 100, 60*second)), "1.0:200 1.1:200", ""},
-		"it begins again, and again":       {join(good, steps(1, 0, 50, 60*second), steps(1, 0, 50, 120*second)), "1.0:200 1.1:100 1.2:100", ""},
-		"it begins again, another session": {join(good, steps(2, 0, 100, 60*second)), "1.0:200 2.0:200", ""},
-		"its clock was set back":           {join(good, steps(2, 0, 100, -60*second)), "1.0:200 2.0:200", ""},
-		"the session before comes again":   {join(good, steps(2, 0, 50, 60*second), good[190:], steps(2, 50, 60, 60*second)), "1.0:200 2.0:120", "stale:10"},
-		"an old frame":                     {join(good[:60], []said{{9, 0, 4, -100 * second, 0, 0}}, good[60:]), "1.0:200", "stale:1"},
-		"a frame that waits comes again":   {join(good[:60], []said{{1, 1e9, 4, 3 * second, 0, 0}, {1, 1e9, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1 stale:1"},
-		"two senders, frame by frame":      {mix(1, good, steps(2, 0, 100, 0)), "1.0:1 2.0:1 1.0:199", "other_sender:199"},
-		"two senders, step by step":        {mix(2, good, steps(2, 0, 100, 0)), "1.0:2 2.0:2 1.0:198", "other_sender:198"},
-		"two senders, ten by ten":          {mix(10, good, steps(2, 0, 100, 20*second)), "1.0:10 2.0:10 1.0:190", "other_sender:190"},
-		"two senders, the same session":    {mix(2, good, steps(1, 5000, 5100, 0)), "1.0:200", "counter:198 waiting:2"},
+		"one stream":                             {good, "1.0:200", ""},
+		"frames are missing":                     {join(good[:40], good[100:]), "1.0:140", ""},
+		"hours are missing":                      {join(good, steps(1, 360_000, 360_010, 60*second)), "1.0:200 1.1:20", ""},
+		"minutes are missing":                    {join(good, steps(1, 3600, 3610, second)), "1.0:220", ""},
+		"the first frame of a rate lies":         {join(good[:1], []said{{1, 1e9, 1, 0, 1, 0}}, good[1:]), "1.0:200", "counter:1"},
+		"all comes again":                        {join(good, good), "1.0:400", ""},
+		"a counter far ahead":                    {join(good[:60], []said{{1, 1e11, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},
+		"a counter some seconds ahead":           {join(good[:60], []said{{1, 120 + 200, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1"},
+		"a counter far behind":                   {join(good[:160], []said{{1, 0, 4, 8 * second, 0, 0}}, good[160:]), "1.0:200", "counter:1"},
+		"a time far ahead after a gap":           {join(good[:60], []said{{1, 124, 4, 1e6 * second, 0, 0}}, good[64:]), "1.0:196", "counter:1"},
+		"a time far ahead, counter right":        {join(good[:60], []said{{1, 120, 4, 1e6 * second, 0, 0}}, good[61:]), "1.0:200", ""},
+		"two lies that differ":                   {join(good[:60], []said{{1, 1e9, 4, 3 * second, 0, 0}, {1, 7e9, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:2"},
+		"the first frame lies":                   {join([]said{{1, 1e9, 4, 0, 0, 0}}, good), "1.0:3 1.1:198", ""},
+		"the counter jumps and stays":            {join(good, steps(1, 1e9, 1e9+50, 10*second-1e8*second)), "1.0:200 1.1:100", ""},
+		"the clock jumps, counters go on":        {join(good, steps(1, 100, 150, 3600*second)), "1.0:300", ""},
+		"it begins again, same session":          {join(good, steps(1, 0, 100, 60*second)), "1.0:200 1.1:200", ""},
+		"it begins again, and again":             {join(good, steps(1, 0, 50, 60*second), steps(1, 0, 50, 120*second)), "1.0:200 1.1:100 1.2:100", ""},
+		"it begins again, another session":       {join(good, steps(2, 0, 100, 60*second)), "1.0:200 2.0:200", ""},
+		"its clock was set back":                 {join(good, steps(2, 0, 100, -60*second)), "1.0:200 2.0:200", ""},
+		"the session before comes again":         {join(good, steps(2, 0, 50, 60*second), good[190:], steps(2, 50, 60, 60*second)), "1.0:200 2.0:120", "stale:10"},
+		"an old frame":                           {join(good[:60], []said{{9, 0, 4, -100 * second, 0, 0}}, good[60:]), "1.0:200", "stale:1"},
+		"a frame that waits comes again":         {join(good[:60], []said{{1, 1e9, 4, 3 * second, 0, 0}, {1, 1e9, 4, 3 * second, 0, 0}}, good[60:]), "1.0:200", "counter:1 stale:1"},
+		"two senders, frame by frame":            {mix(1, good, steps(2, 0, 100, 0)), "1.0:1 2.0:1 1.0:199", "other_sender:199"},
+		"two senders, step by step":              {mix(2, good, steps(2, 0, 100, 0)), "1.0:2 2.0:2 1.0:198", "other_sender:198"},
+		"two senders, ten by ten":                {mix(10, good, steps(2, 0, 100, 20*second)), "1.0:10 2.0:10 1.0:190", "other_sender:190"},
+		"two senders, the same session":          {mix(2, good, steps(1, 5000, 5100, 0)), "1.0:200", "counter:198 waiting:2"},
+		"one rate begins again, its session too": {join(good, only(1, steps(1, 0, 60, 10*second), steps(1, 100, 160, 0))), "1.0:203 1.1:3 1.0:57", "counter:57"},
 		"the first of two falls silent": {join(mix(2, good[:20], steps(2, 0, 10, 0)), steps(2, 10, 200, 0)),
 			"1.0:2 2.0:2 1.0:18 2.0:183", "other_sender:215"},
 	} {

@@ -107,6 +107,9 @@ type Feed struct {
 	began    bool          // a frame has come
 	overflow bool          // frames are acknowledged before they are on disk
 	misdated source.Seldom // frames
+	renamed  source.Seldom // frames
+
+	due []atomic.Int64 // of each rate: until when a frame with new samples has to come, in ns since 1970
 
 	frames, samples atomic.Uint64
 	usual           atomic.Uint64 // samples of the last frame that could be read
@@ -123,6 +126,7 @@ type arrival struct {
 	ack    func()
 	peer   string // who sent it
 	answer func(Reason, error)
+	fresh  bool // it has samples that no frame before had: set by the checker
 }
 
 // order numbers the sessions as they come.
@@ -153,7 +157,15 @@ func open(cfg Config) *Feed {
 		cfg.Timeout = 10 * time.Second
 	}
 	f := &Feed{cfg: cfg, dec: newDecoder(cfg), in: make(chan arrival, queued), names: newFollower(cfg.Layout)}
+	if cfg.Setting != nil {
+		f.names.noTool = cfg.Setting.isNoTool
+	}
+	f.names.disagree = f.disagree
 	f.check = newChecker(f.names.rates, cfg.Timeout)
+	f.due = make([]atomic.Int64, len(f.names.rates))
+	for g := range f.due {
+		f.due[g].Store(f.check.now().Add(cfg.Timeout).UnixNano())
+	}
 	for _, g := range cfg.Layout.Groups() { // a second, before any frame could be read
 		f.usual.Add(uint64(g.Rate * float64(len(g.Channels))))
 	}
@@ -178,6 +190,20 @@ func (f *Feed) Stats() Stats {
 	}
 	s.Samples = f.samples.Load() // last: it is not less than the others together
 	return s
+}
+
+// Silent returns the rates in Hz of which no new sample has come for the time that a sender may be silent, while samples of
+// others come, at a time: no window can be cut. It is safe for concurrent use.
+func (f *Feed) Silent(now time.Time) (rates []float64) {
+	for g := range f.due {
+		if f.due[g].Load() < now.UnixNano() {
+			rates = append(rates, f.names.rates[g])
+		}
+	}
+	if len(rates) == len(f.due) {
+		return nil
+	}
+	return rates
 }
 
 // Err returns an error while another program takes the MQTT client id from this one again and again.
@@ -234,6 +260,10 @@ func (f *Feed) admit(a arrival) {
 		r.ack()
 	}
 	for _, t := range taken {
+		if b := t.block; t.fresh {
+			lasts := seconds(float64(b.Len()) / f.names.rates[b.Group])
+			f.due[b.Group].Store(f.check.now().Add(f.cfg.Timeout + lasts).UnixNano())
+		}
 		f.names.add(t)
 	}
 }
@@ -255,6 +285,16 @@ func (f *Feed) complete(b *source.Block) {
 		}
 	}
 	b.Session ^= ofTool(b.Context)
+}
+
+// disagree says that the frames of a rate name another tool than frames of a higher one.
+func (f *Feed) disagree(b *source.Block, named string) {
+	frames, say := f.renamed.Note(f.check.now(), noticeEvery)
+	if !say {
+		return
+	}
+	f.notify(Notice{Text: "two rates name different tools", Err: fmt.Errorf("feed: samples of %v Hz say that tool %q is in, samples of a higher rate say another one, which counts (%d such frames since the last warning): let one sender name tools, or both the same",
+		f.names.rates[b.Group], named, frames)})
 }
 
 // ofTool is by what the sessions of a tool differ from the sessions of another tool.

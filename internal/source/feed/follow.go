@@ -3,6 +3,7 @@ package feed
 import (
 	"cmp"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -14,17 +15,27 @@ const (
 	maxWaiting = maxUnacked / 2
 
 	maxMarks = 256 // contexts of a rate that are remembered
+
+	// maxApart is for how many seconds of samples two rates may name different tools unheard: when a tool is changed, their
+	// senders do not hear of it at once.
+	maxApart = 10
 )
 
 // follower gives frames that name no tool what the frames of another rate say at
 // the same sample: a machine has one tool, and often only one of its senders knows
-// it. A frame waits until the rate that names tools has come as far; no window
+// it. Where two rates name different ones, the higher rate is right: windows of two
+// tools have no samples in common. A frame waits until the rate that names tools has come as far; no window
 // can be cut before. Frames leave in the order they came in.
 type follower struct {
 	rates  []float64 // of the layout's groups
+	noTool func(name string) bool
 	latest *session
 	queue  []waiting
-	values int // in the queue
+	values int       // in the queue
+	apart  []float64 // of each rate: seconds in a row of samples that were given another tool than they named
+
+	// disagree, if not nil, hears of samples that named another tool than samples of a higher rate, once that has lasted.
+	disagree func(b *source.Block, named string)
 }
 
 // waiting is a frame in the queue.
@@ -53,10 +64,11 @@ type mark struct {
 }
 
 func newFollower(layout *signal.Layout) follower {
-	var w follower
+	w := follower{noTool: func(name string) bool { return name == "" }}
 	for _, g := range layout.Groups() {
 		w.rates = append(w.rates, g.Rate)
 	}
+	w.apart = make([]float64, len(w.rates))
 	return w
 }
 
@@ -107,37 +119,68 @@ func (w *follower) next() (arrival, bool) {
 		return arrival{}, false
 	}
 	head := w.queue[0]
-	if head.block.Tool == "" {
-		ctx, known := w.lookUp(head)
-		if !known {
-			return arrival{}, false
-		}
-		if ctx.Tool != "" {
-			b := head.block
-			b.Tool, b.Hole, b.SpindleSpeed = ctx.Tool, cmp.Or(b.Hole, ctx.Hole), cmp.Or(b.SpindleSpeed, ctx.SpindleSpeed)
-		}
+	ctx, known := w.lookUp(head)
+	if !known {
+		return arrival{}, false
 	}
+	w.follow(head.block, ctx)
 	w.queue = append(w.queue[:0], w.queue[1:]...)
 	w.values -= head.values()
 	return head.arrival, true
 }
 
-// lookUp returns what a rate that names its tool says at the first sample of a
-// frame that does not; its tool is empty if no rate does. known is false while
-// that may still come.
+// follow gives a block the tool of ctx.
+func (w *follower) follow(b *source.Block, ctx signal.Context) {
+	named := b.Tool
+	if ctx.Tool == named {
+		if w.rank(named) == real {
+			w.apart[b.Group] = 0
+		}
+		return
+	}
+	if w.rank(named) == real {
+		b.Hole = ""
+		if w.apart[b.Group] += float64(b.Len()) / w.rates[b.Group]; w.apart[b.Group] >= maxApart && w.disagree != nil {
+			w.disagree(b, named)
+		}
+	}
+	b.Tool, b.Hole, b.SpindleSpeed = ctx.Tool, cmp.Or(b.Hole, ctx.Hole), cmp.Or(b.SpindleSpeed, ctx.SpindleSpeed)
+}
+
+// What the name of a tool says, in the order in which one counts more than another.
+const (
+	unsaid = iota // nothing
+	none          // that no tool is in
+	real
+)
+
+func (w *follower) rank(tool string) int {
+	switch {
+	case tool == "":
+		return unsaid
+	case w.noTool(tool):
+		return none
+	}
+	return real
+}
+
+// lookUp returns what holds at the first sample of a frame: what the frame says, or another rate that says more. Of
+// rates that say as much, the highest is right. known is false while one that counts more may still come.
 func (w *follower) lookUp(a waiting) (ctx signal.Context, known bool) {
 	from, newest := w.from(a.arrival), 0.0
-	known = true
+	ctx, known = a.block.Context, true
+	by, says := a.block.Group, w.rank(ctx.Tool)
 	for g := range a.session.rates {
 		s := &a.session.rates[g]
 		newest = max(newest, s.end)
-		if g == a.block.Group {
+		if g == a.block.Group || g > a.block.Group && w.rank(a.block.Tool) == real {
 			continue
 		}
-		if is := s.at(from); ctx.Tool == "" && is.Tool != "" {
-			ctx = is
+		is := s.at(from)
+		if r := w.rank(is.Tool); r > says || r == says && r != unsaid && g < by {
+			ctx, by, says = is, g, r
 		}
-		if s.end == 0 || s.end <= from && s.marks[len(s.marks)-1].ctx.Tool != "" {
+		if s.end == 0 && w.rank(a.block.Tool) != real || s.end > 0 && s.end <= from && s.marks[len(s.marks)-1].ctx.Tool != "" {
 			known = false
 		}
 	}

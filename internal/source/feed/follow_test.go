@@ -3,6 +3,9 @@ package feed
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +33,11 @@ func bare(l *signal.Layout, g int, session, from, to int64, tool string) *source
 // cutAll returns the windows, as tool@first, that are cut from frames that come in
 // this order, and how many frames were acknowledged when all windows were kept.
 func cutAll(t fatalf, l *signal.Layout, frames []*source.Block) (windows []string, acked int) {
-	f := open(Config{Machine: drill, Layout: l})
+	return cutBy(t, open(Config{Machine: drill, Layout: l}), frames)
+}
+
+func cutBy(t fatalf, f *Feed, frames []*source.Block) (windows []string, acked int) {
+	l := f.Layout()
 	slicer, err := window.NewSlicer(l, window.Spec{Length: time.Second})
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -66,13 +73,28 @@ type fatalf interface{ Fatalf(string, ...any) }
 // sample on.
 func TestHalfNamed(t *testing.T) {
 	l := layout(t)
-	for _, tc := range []struct{ fast, slow string }{{"T1", "T1"}, {"", ""}, {"", "T1"}, {"T1", ""}} {
+	for _, tc := range []struct{ fast, slow, tool, said string }{
+		{"T1", "T1", "T1", ""}, {"", "", "", ""}, {"", "T1", "T1", ""}, {"T1", "", "T1", ""}, {"0", "0", "", ""}, {"0", "T1", "T1", ""}, {"T1", "0", "T1", ""}, {"", "0", "", ""},
+		{"T1", "T2", "T1", `samples of 10 Hz say that tool "T2" is in, samples of a higher rate say another one, which counts (1 such frames`},
+	} {
 		var frames []*source.Block
 		for i := range int64(2400) { // four minutes in tenths of a second
 			frames = append(frames, bare(l, 0, 7, 4*i, 4*i+4, tc.fast), bare(l, 1, 7, i, i+1, tc.slow))
 		}
-		windows, acked := cutAll(t, l, frames)
-		tool := max(tc.fast, tc.slow)
+		set, err := OpenSetting(filepath.Join(t.TempDir(), "context.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		windows, acked := cutBy(t, open(Config{Machine: drill, Layout: l, Setting: set, Notify: func(n Notice) {
+			if n.Text == "two rates name different tools" {
+				said = append(said, n.Err.Error())
+			}
+		}}), frames)
+		if (len(said) > 0) != (tc.said != "") || len(said) > 1 || len(said) == 1 && !strings.Contains(said[0], tc.said) {
+			t.Errorf("fast frames name %q, slow ones %q: said %q, want %q", tc.fast, tc.slow, said, tc.said)
+		}
+		tool := tc.tool
 		if len(windows) != 240 || acked != len(frames) {
 			t.Errorf("fast frames name %q, slow ones %q: %d windows of 240, %d of %d frames acknowledged", tc.fast, tc.slow, len(windows), acked, len(frames))
 		}
@@ -215,4 +237,38 @@ func TestWaitingValuesAreBounded(t *testing.T) {
 			t.Fatalf("%d frames with %d values wait", len(f.names.queue), f.names.values)
 		}
 	}
+}
+
+// A rate of which no new sample comes is named while others come.
+func TestSilentRates(t *testing.T) {
+	f := open(Config{Machine: drill, Layout: layout(t)})
+	now := origin
+	f.check.now = func() time.Time { return now }
+	for g := range f.due {
+		f.due[g].Store(origin.Add(f.cfg.Timeout).UnixNano())
+	}
+	want := func(what string, want ...float64) {
+		t.Helper()
+		if got := f.Silent(now); !slices.Equal(got, want) {
+			t.Errorf("%s: %v Hz are silent, want %v", what, got, want)
+		}
+	}
+	send := func(g int, from, to int64) {
+		f.admit(arrival{block: bare(f.Layout(), g, 7, from, to, "T1"), ack: func() {}})
+	}
+	want("at the start")
+	now = origin.Add(f.cfg.Timeout + 1)
+	want("nothing came")
+	send(0, 0, 40)
+	want("the slow rate never came", 10)
+	send(1, 0, 10)
+	want("both came")
+	now = now.Add(f.cfg.Timeout + time.Second)
+	want("as long as its last frame lasts, and the timeout")
+	send(0, 40, 80)
+	now = now.Add(1)
+	send(1, 0, 10)
+	want("old samples come again", 10)
+	now = now.Add(f.cfg.Timeout + time.Second)
+	want("all are silent")
 }

@@ -215,7 +215,8 @@ func checkText(s string) error {
 	if len(s) > MaxText {
 		return fmt.Errorf("%.32q…: must be at most %d bytes of UTF-8", s, MaxText)
 	}
-	return plain.Check(s)
+	_, err := plain.Name(s)
+	return err
 }
 
 func checkSpeed(v float64) error {
