@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,12 +25,7 @@ func TestAudit(t *testing.T) {
 	b, cfg := startServer(t, 2)
 	dir := prepare(t, b.Addr(), 0)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := freeAddr(t)
 	conf := fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: m.flank\npage: {listen: %q, people: people.yaml}\n", b.Addr(), address)
 	write(t, dir, "monitor.yaml", conf)
 	token := strings.TrimSpace(run(t, "monitor", "people", "add", "kim", "--role", "operator", "--file", at("people.yaml"), "--config", at("monitor.yaml")))

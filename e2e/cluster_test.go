@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,16 +108,23 @@ func loseBrokers(t *testing.T) (windows, twice, repeats int) {
 	return cut, len(sent.all()) - sent.distinct(), repeats
 }
 
-// freeAddr returns a free address of loopback.
+// freeAddr returns a free address of loopback, each time another one.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := l.Addr().String()
+		l.Close()
+		if _, given := givenAddrs.LoadOrStore(addr, true); !given { // the system may name a port again that no one has opened yet
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
+
+var givenAddrs sync.Map
 
 // scrape returns the metric whose line begins with prefix, or −1 without one.
 func scrape(t *testing.T, addr, name string) float64 {
