@@ -67,7 +67,7 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64) (*proposal,
 		names = append(names, c.Name)
 	}
 	for _, c := range s.Channels {
-		if s.Clock != nil && c.Name == s.Clock.Column {
+		if s.Clock != nil && (c.Name == s.Clock.Column || c.Name == s.Clock.Date && c.Text) {
 			continue
 		}
 		p.column(&c, names)
@@ -95,10 +95,12 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		p.leave(c.Column, "--rate says the rate")
 	case !c.Stamps && c.Unit == 0 && c.Step == math.Trunc(c.Step):
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
-	case c.Backwards > 0:
-		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from its usual step", c.Backwards))
+	case c.Doubt != "":
+		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
+	case c.Backwards+c.Still > 0:
+		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
 	default:
-		p.rec.Time = c.Column
+		p.rec.Time, p.rec.Date = c.Column, c.Date
 	}
 	return nil
 }
@@ -242,9 +244,9 @@ func (p *proposal) choose(path string, seconds float64) error {
 		for i := range p.channels {
 			p.channels[i].Kind, p.channels[i].why = signal.Feature, "rate"
 		}
-		lengths = []time.Duration{seconds1(1 / slowest)}
+		lengths = []time.Duration{seconds1(1 / slowest)} // one row
 	case slowest < leastSamples:
-		lengths = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, seconds1(leastSamples / slowest)}
+		lengths = []time.Duration{2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, seconds1(leastSamples / slowest)}
 		lengths = slices.DeleteFunc(lengths, func(d time.Duration) bool { return d.Seconds()*slowest < leastSamples-0.5 })
 	default:
 		for _, d := range []time.Duration{time.Second, 500 * time.Millisecond, 200 * time.Millisecond, 100 * time.Millisecond, 50 * time.Millisecond} {
@@ -252,7 +254,7 @@ func (p *proposal) choose(path string, seconds float64) error {
 				lengths = append(lengths, d)
 			}
 		}
-		lengths = append(lengths, time.Second, seconds1(leastSamples/slowest))
+		lengths = append(lengths, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, seconds1(leastSamples/slowest))
 	}
 	layout, err := p.layout(path)
 	if err != nil {

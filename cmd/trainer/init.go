@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/internal/train"
@@ -21,6 +22,7 @@ import (
 type initCommand struct {
 	Data   string        `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
 	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
+	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
 	Dir    string        `name:"out" aliases:"dir" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
@@ -31,11 +33,11 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 || f.Window < 0 {
 		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
 	}
-	rec, err := source.Written(f.Data)
+	rec, err := source.Written(f.Data, f.Skip)
 	if err != nil {
 		return err
 	}
-	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate})
+	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}})
 	if err != nil {
 		return err
 	}
@@ -68,6 +70,12 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	if _, err := train.LoadConfig(configFile); err != nil {
 		return err
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(note))
+	}
+	if s.Clock != nil {
+		fmt.Fprintln(out.Stdout, s.Clock)
 	}
 	return f.report(p, layoutFile, configFile, out.Stdout)
 }
@@ -190,7 +198,7 @@ func (p *proposal) recordingText() string {
 	}
 	for _, k := range [][3]string{
 		{"header", r.Header, "lines that name the columns"}, {"separator", r.Separator, ""}, {"decimal", r.Decimal, ""},
-		{"time", r.Time, "sensor time"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
+		{"time", r.Time, "sensor time"}, {"date", r.Date, ""}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
 		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"},
 		{"vb_max_mm", r.VBMaxMM, "label: flank wear, in mm by its size"}, {"vb_mean_mm", r.VBMeanMM, "label: mean flank wear, in mm by its size"}, {"state", r.State, "label: a word"},
 	} {

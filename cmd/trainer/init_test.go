@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -332,4 +334,60 @@ func TestInitLathe(t *testing.T) {
 	}
 	initCase{data: path, rate: "1000", wear: wearOf(um), edit: [2]string{"length: 1s", "length: 1s"},
 		lines: []string{"  tool: TOOL_Number ", "kind: current   # guessed from the names", "kind: position ", "#   Time: --rate says the rate"}}.check(t)
+}
+
+// From traces of a PLC with lines before the header, and from tables that are packed and have no times, to a model, without a line of YAML that a person wrote.
+func TestInitStrangers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	plc := func(tool int, level float64) string {
+		var b strings.Builder
+		b.WriteString("sep=;\nTrace of S7-1500;V3.1\nOperator;Kim\n" + strings.Repeat("\n# note", tool) + "\n\nDatum;Uhrzeit;ax;Kraft;\n;;[g];[N];\n")
+		for row := range 600 {
+			at := time.Date(2026, 11, 2, 6+tool, 0, 0, 0, time.UTC).Add(time.Duration(row) * 50 * time.Millisecond)
+			fmt.Fprintf(&b, "%s;%s;%s;%s;\n", at.Format("02.01.2006"), at.Format("15:04:05,000"), comma(level*rng.NormFloat64()), comma(100+level*rng.NormFloat64()))
+		}
+		b.WriteString("End of trace\n")
+		return b.String()
+	}
+	bare := func(_ int, level float64) string {
+		var b strings.Builder
+		b.WriteString("ax,Fz\n")
+		for range 600 {
+			fmt.Fprintf(&b, "%.4f,%.4f\n", level*rng.NormFloat64(), 100+level*rng.NormFloat64())
+		}
+		return b.String()
+	}
+	for name, tc := range map[string]struct {
+		ending string
+		text   func(tool int, level float64) string
+		initCase
+	}{
+		"traces of a PLC": {".csv", plc, initCase{
+			lines: []string{"rate: 20 ", "  separator: semicolon\n  decimal: comma\n  time: Uhrzeit ", "  date: Datum\n"}, says: []string{"3 lines before it skipped", "lines after the table, left out", `with the date in "Datum"`},
+		}},
+		"packed, without times": {".csv.gz", bare, initCase{rate: "20", lines: []string{"rate: 20 "}, says: []string{"unpacked from gzip"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			um, names := make(map[string]float64), []string(nil)
+			for tool, level := range []float64{1, 1.1, 5, 6} {
+				text := []byte(tc.text(tool, level))
+				if strings.HasSuffix(tc.ending, ".gz") {
+					var b bytes.Buffer
+					w := gzip.NewWriter(&b)
+					w.Write(text)
+					w.Close()
+					text = b.Bytes()
+				}
+				run := fmt.Sprintf("run%d", tool)
+				if err := os.WriteFile(run+tc.ending, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				names, um[run] = append(names, run+tc.ending), 100*level
+			}
+			c := tc.initCase
+			c.data, c.wear, c.edit = strings.Join(names, " "), wearOf(um), [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "}
+			c.check(t)
+		})
+	}
 }

@@ -4,7 +4,6 @@
 package csvfile
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -31,13 +30,9 @@ type Reader struct {
 }
 
 // NewReader returns a Reader of in. Errors begin with where, such as the name of
-// the file. A byte order mark, which a spreadsheet writes, is skipped.
+// the file. The text is UTF-8, see Plain.
 func NewReader(in io.Reader, where string) *Reader {
-	br := bufio.NewReaderSize(in, 64<<10)
-	if mark, _ := br.Peek(3); string(mark) == "\xef\xbb\xbf" {
-		br.Discard(3)
-	}
-	limit := &rowLimit{in: br}
+	limit := &rowLimit{in: in}
 	r := &Reader{where: where, csv: csv.NewReader(limit), in: limit}
 	r.csv.ReuseRecord = true
 	r.csv.FieldsPerRecord = -1

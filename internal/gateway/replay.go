@@ -43,6 +43,9 @@ func RecordingID(r source.Recording, spec window.Spec) (string, error) {
 	if r.Columns.VBMeanMM+r.Columns.VBMaxMM != "" {
 		id += fmt.Sprintf("/mm %q %q", r.Columns.VBMeanMM, r.Columns.VBMaxMM)
 	}
+	if r.Columns.Date+r.Columns.TimeFormat+r.Columns.TimeUnit != "" {
+		id += fmt.Sprintf("/time %q %q %q", r.Columns.Date, r.Columns.TimeFormat, r.Columns.TimeUnit)
+	}
 	if !r.Start.IsZero() {
 		id += "/" + r.Start.String()
 	}

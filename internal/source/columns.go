@@ -41,6 +41,7 @@ func (c *Table) findColumns(rec signal.Recording) error {
 	}
 	for _, f := range []factColumn{
 		{"time", rec.Time, &c.rec.time},
+		{"date", rec.Date, &c.rec.date},
 		{"machine", rec.Machine, &c.rec.machine},
 		{"tool", rec.Tool, &c.rec.tool},
 		{"hole", rec.Hole, &c.rec.hole},

@@ -17,6 +17,8 @@ type dialect struct {
 	separator rune // between cells, ' ' for any number of blanks and tabs; 0: to be found
 	comma     bool // numbers have a decimal comma
 	stated    bool // the layout says whether they have
+	counted   bool // the layout says how many lines name the columns
+	guess     bool // there is no layout: columns without names have numbers
 }
 
 // separators are the words that a layout may use for a separator that is hard
@@ -29,6 +31,7 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 	if rec.Skip < 0 {
 		return d, fmt.Errorf("`recording: skip`: %d: must be how many lines there are before the header", rec.Skip)
 	}
+	d.counted = rec.Header != ""
 	switch n, err := strconv.Atoi(rec.Header); {
 	case rec.Header == "":
 	case rec.Header == "none":
@@ -61,7 +64,6 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 
 // recording says of a dialect what a layout must say: what is not the default.
 func (d dialect) recording() (rec signal.Recording) {
-	rec.Skip = d.skip
 	switch d.header {
 	case 0:
 		rec.Header = "none"
@@ -120,40 +122,15 @@ func (d dialect) findSeparator(head []byte) rune {
 	return sep
 }
 
-// sniff returns the dialect that a table seems to have, for want of a layout.
-// The header ends before the first of the first ten rows of which at least half
-// the cells that are not empty are numbers.
-func sniff(head []byte) dialect {
-	d := dialect{header: 0}
-	d.complete(head)
-	rows := newLineReader(bytes.NewReader(head), "", d.separator, 0)
-	width, above := 0, 0
-	for range 2 * maxHeader {
-		row, _, err := rows.read()
-		if err != nil {
-			break
-		}
-		if len(row) == 1 && isArrival(row[0]) {
-			continue
-		}
-		if width == 0 {
-			width = len(row)
-		}
-		if numbers, cells := d.countNumbers(row); cells > 0 && 2*numbers >= cells && len(row) == width {
-			d.header = above
-			return d
-		}
-		if above++; above > maxHeader/2 {
-			break
-		}
-	}
-	d.header = 1
-	return d
-}
-
-// complete finds by the first rows what a layout does not say: the separator, and
-// whether numbers have a decimal comma.
+// complete finds by the beginning of the file what a layout does not say: lines before the header, the separator, and
+// whether numbers have a decimal comma. A file without names has them as the layout says.
 func (d *dialect) complete(head []byte) {
+	if found, ok := d.sniff(head, d.counted); ok && (found.header > 0 || d.header == 0 || d.guess) {
+		*d = found
+	}
+	for range d.skip {
+		_, head, _ = bytes.Cut(head, []byte("\n"))
+	}
 	if d.separator == 0 {
 		d.separator = d.findSeparator(head)
 	}
@@ -182,24 +159,6 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 func thousands(before, after string) bool {
 	before = strings.TrimLeft(before, "+-")
 	return len(before) >= 1 && len(before) <= 3 && before[0] != '0' && len(after) == 3
-}
-
-// countNumbers returns how many cells of a row are numbers, and how many are not
-// empty.
-func (d dialect) countNumbers(row []string) (numbers, cells int) {
-	for _, cell := range row {
-		if cell = strings.TrimSpace(cell); cell == "" {
-			continue
-		}
-		cells++
-		if d.comma {
-			cell = strings.Replace(cell, ",", ".", 1)
-		}
-		if isNumber(cell) {
-			numbers++
-		}
-	}
-	return numbers, cells
 }
 
 // arrivalLayouts are how recorders stamp the arrival of a chunk of samples.

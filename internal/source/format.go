@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/source/columnar"
 	"github.com/flank-tcm/flank/internal/source/mat5"
 	"github.com/flank-tcm/flank/internal/source/npy"
@@ -68,7 +69,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 			return f, nil
 		}
 	}
-	if bytes.IndexByte(head, 0) >= 0 && !bytes.HasPrefix(head, []byte("\xff\xfe")) {
+	if !csvfile.IsText(head) {
 		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))
 	}
 	return text, nil

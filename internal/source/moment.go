@@ -1,7 +1,10 @@
 package source
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -22,44 +25,163 @@ const (
 	local               // a date and time without a zone, which is taken as UTC
 )
 
-// ParseTime reads a date and time as the cells of a time column hold it: RFC 3339, or the
-// same without T and zone, which is taken as UTC. It reports whether there was a zone. A
-// second 60, which a leap second has and a recorder that rounds may write, is the first of
-// the next minute.
+// stampLayouts are how loggers write a date and time, without the fraction of a second, which may follow a point or a comma. Where day
+// and month may change places, see [dayFirst].
+var stampLayouts = []string{
+	time.DateTime, "2006-01-02T15:04:05", "2006/1/2 15:04:05", "2.1.2006 15:04:05", "1/2/2006 3:04:05 PM", slashed, "2-Jan-2006 15:04:05", "2 Jan 2006 15:04:05",
+	"2006-01-02 15:04", "2.1.2006 15:04", "1/2/2006 3:04 PM", "20060102 15:04:05", "20060102T150405", "2.1.06 15:04:05",
+}
+
+// slashed is a date of which the month or the day may come first.
+const slashed = "1/2/2006 15:04:05"
+
+// ParseTime reads a date and time as the cells of a time column hold it: RFC 3339, or as loggers write it, without a zone, which is
+// taken as UTC. It reports whether there was a zone. A second 60, which a leap second has and a recorder that rounds may write, is
+// the first of the next minute. A date such as 3/4/2026, which has two meanings, is none: a layout's `time_format` says which is meant.
 func ParseTime(cell string) (at time.Time, hasZone, ok bool) {
+	m, ok := new(stamps).parse(cell)
+	return m.at, m.form == zoned, ok
+}
+
+// stamps reads dates and times of one column: its cells are written in one way.
+type stamps struct {
+	format string // of the layout of the recording; empty: any that is known
+	last   string // that was read last
+}
+
+func (s *stamps) parse(cell string) (m moment, ok bool) {
 	cell, more := withoutSixty(cell)
-	at, err := time.Parse(time.RFC3339Nano, cell)
-	hasZone = err == nil
+	m = moment{form: local, sixty: more > 0}
+	var err error
+	if s.format != "" {
+		m.at, err = time.Parse(s.format, cell)
+	} else if m.at, err = time.Parse(time.RFC3339Nano, cell); err == nil {
+		m.form = zoned
+	} else {
+		m.at, err = s.find(cell)
+	}
+	m.at = m.at.Add(more)
+	y := m.at.UTC().Year()
+	return m, err == nil && y >= 1 && y <= 9999
+}
+
+// find reads a date and time in the layout that was right last, or in another one.
+func (s *stamps) find(cell string) (at time.Time, err error) {
+	if len(cell) < len("1.1.06 00:00") || cell[0] < '0' || cell[0] > '9' {
+		return at, errNoTime
+	}
+	if s.last != "" {
+		if at, err = time.Parse(s.last, cell); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range stampLayouts {
+		if at, err = time.Parse(layout, cell); err != nil && layout == slashed {
+			layout = "2/1/2006 15:04:05"
+			at, err = time.Parse(layout, cell)
+		} else if err == nil && layout == slashed && at.Day() <= 12 {
+			continue // the month may be the day
+		}
+		if err == nil {
+			s.last = layout
+			return at, nil
+		}
+	}
+	return at, errNoTime
+}
+
+var errNoTime = errors.New("no date and time")
+
+// isSlashed reports whether a cell is a date with slashes of which it is not known whether day or month comes first.
+func isSlashed(cell string) bool {
+	at, err := time.Parse(slashed, cell)
+	return err == nil && at.Day() <= 12
+}
+
+// isDate reports whether a cell is a date without a time.
+func isDate(cell string) bool {
+	for _, layout := range []string{time.DateOnly, "2006/1/2", "2.1.2006", "2/1/2006", "1/2/2006", "2.1.06"} {
+		if _, err := time.Parse(layout, cell); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ofDay returns the seconds since midnight of a time of the day, such as 06:00:00,250.
+func ofDay(cell string) (seconds float64, ok bool) {
+	if strings.Count(cell, ":") != 2 {
+		return 0, false
+	}
+	at, err := time.Parse(time.TimeOnly, cell)
 	if err != nil {
-		at, err = time.Parse(time.DateTime, cell)
+		return 0, false
 	}
-	at = at.Add(more)
-	if y := at.UTC().Year(); err != nil || y < 1 || y > 9999 {
-		return time.Time{}, false, false
+	midnight := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	return at.Sub(midnight).Seconds(), true
+}
+
+// timeFormat returns the layout of package time that a `time_format` of people means, such as DD.MM.YYYY hh:mm:ss.
+func timeFormat(text string) (string, error) {
+	format := strings.NewReplacer("YYYY", "2006", "YY", "06", "MMM", "Jan", "MM", "01", "M", "1", "DD", "02", "D", "2", "hh", "15", "mm", "04", "ss", "05", "AM", "PM").Replace(text)
+	if strings.Contains(format, "PM") {
+		format = strings.Replace(format, "15", "03", 1)
 	}
-	return at, hasZone, true
+	if !strings.Contains(format, "06") || !strings.Contains(format, "04") {
+		return "", fmt.Errorf("`recording: time_format`: %q: write it with YYYY, MM, DD, hh, mm and ss, such as DD.MM.YYYY hh:mm:ss or M/D/YYYY hh:mm:ss AM", text)
+	}
+	return format, nil
 }
 
 // withoutSixty returns a date and time whose second is 60 with the second before, and how
 // much later the time is.
 func withoutSixty(cell string) (before string, more time.Duration) {
-	const minute = len("2006-01-02 15:04")
-	if len(cell) < minute+3 || cell[minute:minute+3] != ":60" {
+	i := strings.LastIndex(cell, ":60")
+	if i < 3 || cell[i-3] != ':' {
 		return cell, 0
 	}
-	return cell[:minute] + ":59" + cell[minute+3:], time.Second
+	return cell[:i] + ":59" + cell[i+3:], time.Second
 }
 
 // stamp returns the moment of a date and time, or false.
-func stamp(cell string) (m moment, ok bool) {
-	at, hasZone, ok := ParseTime(cell)
-	m = moment{form: local, at: at}
-	if hasZone {
-		m.form = zoned
+func stamp(cell string) (m moment, ok bool) { return new(stamps).parse(cell) }
+
+// epoch is what numbers in a column of times count.
+type epoch struct {
+	unit float64   // seconds of 1
+	from time.Time // zero: the start of the recording
+	name string
+}
+
+// timeUnits are the words of `time_unit`.
+var timeUnits = map[string]epoch{
+	"s": {unit: 1}, "ms": {unit: 1e-3}, "us": {unit: 1e-6}, "ns": {unit: 1e-9}, "min": {unit: 60}, "h": {unit: 3600},
+	"excel":   {86400, time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC), "days since 1900, as Excel counts"},
+	"labview": {1, time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC), "seconds since 1904, as LabVIEW counts"},
+}
+
+// EpochOf returns what numbers count whose first one is v, if their size tells it: their unit in seconds, and from when. Seconds between 2001 and 2060, and
+// milliseconds, microseconds and nanoseconds of this century, count from 1970; larger seconds count from 1904, as LabVIEW's do.
+// Smaller numbers count from the start of the recording: ok is false.
+func EpochOf(v float64) (unit float64, from time.Time, what string, ok bool) {
+	const last, labView = 2.84e9, 6.2e9 // 2060 since 1970, 2100 since 1904
+	unix := time.Unix(0, 0).UTC()
+	switch {
+	case v >= 1e9 && v < last:
+		return 1, unix, "seconds since 1970", true
+	case v >= last && v < labView:
+		e := timeUnits["labview"]
+		return e.unit, e.from, e.name, true
 	}
-	_, more := withoutSixty(cell)
-	m.sixty = more > 0
-	return m, ok
+	for _, u := range []struct {
+		unit float64
+		name string
+	}{{1e-3, "milliseconds"}, {1e-6, "microseconds"}, {1e-9, "nanoseconds"}} {
+		if s := v * u.unit; s >= 9.46e8 && s < 4.1e9 {
+			return u.unit, unix, u.name + " since 1970", true
+		}
+	}
+	return 0, time.Time{}, "", false
 }
 
 // clockChange is by how much local time jumps when daylight saving time begins or ends.
@@ -131,4 +253,36 @@ func (r *rises) add(step float64) (unit float64) {
 		return unit
 	}
 	return 0
+}
+
+// Grid is where the rows of a table lie that are a sample period apart, however their times jitter: it follows a clock that drifts.
+// Times are in sample periods from any start. Begin it before Next.
+type Grid struct {
+	Index int64 // of the last row
+
+	origin float64 // time of index 0
+	n      float64 // rows since the origin was set
+}
+
+// OffGrid is by how many sample periods a row may be late; from there on samples are missing. It may be more than half: a
+// row that jitters by less than half a period follows one that jitters the other way.
+const OffGrid = 0.9
+
+// Begin takes the time of the first row.
+func (g *Grid) Begin(at float64) { *g = Grid{origin: at} }
+
+// Next takes the time of the next row, which may be so much off. It returns by how much it is late, and how many samples are missing before it.
+func (g *Grid) Next(at, most float64) (late float64, missing int64) {
+	late = at - g.origin - float64(g.Index) - 1
+	if g.Index++; math.Abs(late) > most {
+		if late > 0 {
+			missing = int64(math.Round(late))
+		}
+		g.Index += missing
+		g.origin, g.n = at-float64(g.Index), 0
+		return late, missing
+	}
+	g.n++
+	g.origin += late / min(g.n+1, 50)
+	return late, 0
 }

@@ -54,8 +54,8 @@ type rows interface {
 	number(col, bits int) (float64, error)
 	// text returns the text in a cell, empty if it is missing or col is -1.
 	text(col int) (string, error)
-	// moment returns the time in a cell, or a number.
-	moment(col int) (moment, error)
+	// moment returns the time in a cell, or a number. The date is in another cell, if date is not -1.
+	moment(col, date int, by *stamps) (moment, error)
 	// errorf says what is wrong with a cell, and where it is.
 	errorf(col int, format string, args ...any) error
 }
@@ -86,12 +86,14 @@ type Table struct {
 	pending bool // row is read but not delivered
 	err     error
 	stats   Stats
-	unix    bool          // numbers in the time column count from 1970
-	unit    float64       // seconds that 1 in the time column stands for
+	stamps  stamps
+	epoch   epoch         // what numbers in the time column count
+	found   bool          // by the size of the first one
 	shift   time.Duration // of times of a tool with which the time column started again
 	zero    time.Time     // time of the first row
 	leap    time.Duration // of dates and times after a leap second
 	rises   rises
+	grid    Grid
 
 	block Block
 	truth []Truth
@@ -105,8 +107,8 @@ type tableColumn struct {
 
 // recordingColumns are the cells that signal.Recording names, -1 if none.
 type recordingColumns struct {
-	time, machine, tool, hole, speed, vbMean, vbMax, state int
-	vbMeanMM, vbMaxMM                                      bool // these columns are in mm
+	time, date, machine, tool, hole, speed, vbMean, vbMax, state int
+	vbMeanMM, vbMaxMM                                            bool // these columns are in mm
 }
 
 func (r recordingColumns) labelled() bool { return r.vbMean >= 0 || r.vbMax >= 0 || r.state >= 0 }
@@ -181,10 +183,10 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 	if err := c.findColumns(rec); err != nil {
 		return nil, err
 	}
-	if c.unit = 1; c.rec.time >= 0 {
-		c.unit = UnitOfTime(in.names()[c.rec.time])
+	if err := c.readTimes(rec); err != nil {
+		return nil, fmt.Errorf("source: %s: %w", name, err)
 	}
-	want := []int{c.rec.time, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
+	want := []int{c.rec.time, c.rec.date, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
 	for _, col := range c.columns {
 		want = append(want, col.index)
 	}
@@ -199,6 +201,26 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 		c.truth = make([]Truth, 0, c.most)
 	}
 	return c, nil
+}
+
+// readTimes takes what the layout says of the column of times.
+func (c *Table) readTimes(rec signal.Recording) (err error) {
+	c.epoch.unit, c.found = 1, true
+	if rec.TimeFormat != "" {
+		if c.stamps.format, err = timeFormat(rec.TimeFormat); err != nil {
+			return err
+		}
+	}
+	switch e, ok := timeUnits[rec.TimeUnit]; {
+	case ok:
+		c.epoch = e
+	case rec.TimeUnit != "":
+		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, excel (days since 1900) or labview (seconds since 1904)", rec.TimeUnit)
+	case c.rec.time >= 0:
+		c.epoch.unit = UnitOfTime(c.rows.names()[c.rec.time])
+		c.found = c.epoch.unit != 1
+	}
+	return nil
 }
 
 // Layout returns the layout that the table was opened with.
@@ -393,9 +415,10 @@ func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	}
 	if first {
 		c.zero = c.row.time
+		c.grid.Begin(0)
 		return 0, nil
 	}
-	if changed && c.row.form == counted && !c.unix && !c.row.time.After(before) {
+	if changed && c.row.form == counted && !c.counts() && !c.row.time.After(before) {
 		c.shift += before.Add(seconds(1 / c.rate)).Sub(c.row.time)
 		c.row.time = before.Add(seconds(1 / c.rate))
 	}
@@ -405,11 +428,11 @@ func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 		c.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
 	}
 	step := c.row.time.Sub(before).Seconds() * c.rate
-	switch {
-	case step <= 0:
+	if step <= 0 {
 		return 0, c.notLater(before, changed, tool)
-	case step > 1.5:
-		return int64(math.Round(step)) - 1, c.checkStep(before, step)
+	}
+	if _, skipped = c.grid.Next(c.row.time.Sub(c.zero).Seconds()*c.rate, OffGrid); skipped > 0 {
+		return skipped, c.checkStep(before, step)
 	}
 	c.rises.add(step)
 	return 0, nil
@@ -424,9 +447,9 @@ func (c *Table) notLater(before time.Time, changed bool, tool string) error {
 		return c.rows.errorf(c.rec.time, "is not later than the row before, at which the tool changes from %q to %q: sort the rows by time, or make a file of each tool", tool, c.row.Tool)
 	case form == local && ClockWentBack(at.Sub(before), period):
 		return c.rows.errorf(c.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
-	case form == counted && !c.unix && !at.After(c.zero.Add(2*period)) && before.Sub(c.zero) > 2*period:
+	case form == counted && !c.counts() && !at.After(c.zero.Add(2*period)) && before.Sub(c.zero) > 2*period:
 		return c.rows.errorf(c.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
-			strconv.FormatFloat(before.Sub(c.opt.Start.Add(c.shift)).Seconds()/c.unit, 'g', -1, 64))
+			strconv.FormatFloat(before.Sub(c.opt.Start.Add(c.shift)).Seconds()/c.epoch.unit, 'g', -1, 64))
 	}
 	return c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
 }
@@ -455,27 +478,36 @@ func (c *Table) checkStep(before time.Time, step float64) error {
 	return nil
 }
 
-// parseTime returns the time that the row states. What a number counts from is
+// parseTime returns the time that the row states. What a number counts, and from when, is
 // settled by the first row.
 func (c *Table) parseTime(first bool) (time.Time, error) {
-	m, err := c.rows.moment(c.rec.time)
+	m, err := c.rows.moment(c.rec.time, c.rec.date, &c.stamps)
 	c.row.form, c.row.sixty = m.form, m.sixty
 	if err != nil || m.form != counted {
 		return m.at.Add(c.leap), err
 	}
-	s := m.seconds * c.unit
+	if first && !c.found {
+		if unit, from, what, ok := EpochOf(m.seconds); ok {
+			if c.epoch.unit, c.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
+				c.warn("is taken for " + what)
+			}
+		}
+	}
+	s := m.seconds * c.epoch.unit
 	if !(math.Abs(s) < 1<<33) {
-		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: convert it, for example from milliseconds, or write the unit behind the name of the column, as \"t [ms]\"")
+		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: write the unit behind the name of the column, as \"t [ms]\", or set `time_unit` under the layout's `recording`")
 	}
-	if first {
-		c.unix = s >= 1e9
+	if first && c.found && c.epoch.from.IsZero() && s >= 1e9 {
+		c.epoch.from = time.Unix(0, 0).UTC()
 	}
-	start := c.opt.Start.Add(c.shift)
-	if c.unix {
-		start = time.Unix(0, 0).UTC()
+	if c.counts() {
+		return c.epoch.from.Add(seconds(s)), nil
 	}
-	return start.Add(seconds(s)), nil
+	return c.opt.Start.Add(c.shift).Add(seconds(s)), nil
 }
+
+// counts reports whether numbers in the time column count from a date.
+func (c *Table) counts() bool { return !c.epoch.from.IsZero() }
 
 // seconds converts to a Duration, rounded to the nanosecond. The fraction is
 // converted by itself, or Unix times would be off by up to 128 ns.

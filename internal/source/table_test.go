@@ -111,12 +111,12 @@ func TestTableErrors(t *testing.T) {
 		{"no rows", "ax,ay\n", one, signal.Recording{}},
 		{"missing channel, near names", "Ax,ay2,zz\n1,2,3\n", one, signal.Recording{}},
 		{"missing channel, nothing near", "one,two\n1,2\n", one, signal.Recording{}},
-		{"other separator", "ax|ay\n1|2\n", one, signal.Recording{}},
+		{"other separator", "ax~ay\n1~2\n", one, signal.Recording{}},
 		{"missing recording column", "ax,ay,Tool\n1,2,3\n", one, signal.Recording{Tool: "tool"}},
 		{"channel twice", "ax,ay,x,ax\n1,2,3,4\n", one, signal.Recording{}},
-		{"header in Latin-1", "ax,ay,T [\xb0C]\n1,2,3\n", one, signal.Recording{}},
+		{"header in no encoding", "ax,ay,T [\x81C]\n1,2,3\n", one, signal.Recording{}},
 		{"header in UTF-16", "\xff\xfea\x00x\x00\n\x00", one, signal.Recording{}},
-		{"line of units", "ax;ay;n\ng;g;\n1,5;2;3\n", one, signal.Recording{}},
+		{"line of words", "ax;ay;n\nhello;x;y\n1,5;2;3\n", one, signal.Recording{Header: "1"}},
 		{"text in a number", "ax,ay\n1,2\n3,off\n", one, signal.Recording{}},
 		{"decimal comma", "ax;ay\n1;2\n3;4,5\n", one, signal.Recording{Decimal: "point"}},
 		{"decimal comma, or thousands", "ax;ay\n1;2\n3;4,500\n", one, signal.Recording{}},
@@ -126,17 +126,23 @@ func TestTableErrors(t *testing.T) {
 		{"too large for float32", "ax,ay\n1,1e39\n", one, signal.Recording{}},
 		{"long cell is cut", "ax,ay\n1," + strings.Repeat("x", 100) + "\n", one, signal.Recording{}},
 		{"too few cells", "ax,ay\n1,2\n3\n", one, signal.Recording{}},
-		{"too many cells", "ax,ay\n1,2,\n", one, signal.Recording{}},
+		{"too many cells", "ax,ay\n1,2,3\n", one, signal.Recording{}},
+		{"too few cells among rows", "ax,ay\n1,2\nhalf\n3,4\n", one, signal.Recording{}},
+		{"another table", "ax,ay\n1,2\nax,az\n3,4\n", one, signal.Recording{}},
 		{"stray quote", "ax,ay\n1,2\"\n", one, signal.Recording{}},
 		{"open quote", "ax,ay\n1,2\n\"3,4\n5,6\n", one, signal.Recording{}},
 		{"open quote in a large file", "ax,ay\n1,2\n\"" + strings.Repeat("3,4\n", maxRow/2), one, signal.Recording{}},
 		{"row too long", strings.Repeat("x", 2*maxRow), one, signal.Recording{}},
 		{"empty line in one column", "ax\n1\n\n2\n", layout(t, 1, "ax"), signal.Recording{}},
-		{"bad UTF-8 in a tool", "t,tool,ax,ay\n0,\xff,1,2\n", one, rec},
+		{"bad UTF-8 in a tool", "t,tool,ax,ay\n0,\x81,1,2\n", one, rec},
+		{"day or month", "t,ax,ay\n3/4/2026 06:00:00,1,2\n", one, signal.Recording{Time: "t"}},
+		{"not as the layout says", "t,ax,ay\n3.4.2026 06:00:00,1,2\n", one, signal.Recording{Time: "t", TimeFormat: "M/D/YYYY hh:mm:ss"}},
+		{"no time format", "t,ax,ay\n3,1,2\n", one, signal.Recording{Time: "t", TimeFormat: "%Y"}},
+		{"no time unit", "t,ax,ay\n3,1,2\n", one, signal.Recording{Time: "t", TimeUnit: "days"}},
 		{"no time", "t,tool,ax,ay\n0,1,1,2\n,1,1,2\n", one, rec},
 		{"time in words", "t,tool,ax,ay\nnoon,1,1,2\n", one, rec},
 		{"date only", "t,tool,ax,ay\n2026-01-31,1,1,2\n", one, rec},
-		{"time in milliseconds", "t,tool,ax,ay\n1769868000000,1,1,2\n", one, rec},
+		{"time of no century", "t,tool,ax,ay\n17698680000000000000000,1,1,2\n", one, rec},
 		{"time goes back", "t,tool,ax,ay\n0.2,1,1,2\n0.1,1,1,2\n", one, rec},
 		{"time stands still", "t,tool,ax,ay\n0,1,1,2\n0,1,1,2\n", one, rec},
 		{"time goes back at a tool change", "t,tool,ax,ay\n2026-01-31T14:00:00Z,1,1,2\n2026-01-31T13:00:00Z,2,1,2\n", one, rec},
@@ -214,6 +220,23 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"unnamed index column":              ",ax,ay\n0,1,2\n1,3,\n",
 		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",
 		"empty lines":                       "\n\nax,ay\n\n1,2\n\n3,\n\n",
+		"bar":                               "ax|ay\n1|2\n3|\n",
+		"UTF-16":                            "\xff\xfea\x00x\x00,\x00a\x00y\x00\n\x001\x00,\x002\x00\n\x003\x00,\x00\n\x00",
+		"Windows-1252":                      "ax,ay,T [\xb0C]\n1,2,9\n3,,9\n",
+		"lines before the header":           "Recorder X\nOperator: Kim, shift 2\n\nax,ay\n1,2\n3,\n",
+		"key and value before the header":   "Rate,100\nDate,2026-11-02\nax,ay\n1,2\n3,\n",
+		"comments before the header":        "# made by X\n# at 3\nax,ay\n1,2\n3,\n",
+		"comments, the header too":          "# made by X\n# ax ay\n1 2\n3 NaN\n",
+		"comment before the names":          "#ax,ay\n1,2\n3,\n",
+		"comments among rows":               "ax,ay\n1,2\n# pause\n3,\n",
+		"sep=":                              "sep=;\nax;ay\n1;2\n3;\n",
+		"units":                             "ax,ay\ng,g\n1,2\n3,\n",
+		"units in brackets":                 "ax,ay\n[g],[g]\n1,2\n3,\n",
+		"a separator too many in rows":      "ax,ay\n1,2,\n3,,\n",
+		"a separator too many":              "ax,ay,\n1,2,\n3,,\n",
+		"an empty cell is missing":          "ax,ay,\n1,2\n3,\n",
+		"a footer":                          "ax,ay\n1,2\n3,\nEnd of measurement\nsigned, Kim, 3\n",
+		"preamble, units and footer":        "Logger;v2\nStart;02.11.2026\n\nax;ay;\nm/s²;m/s²;\n1,0;2,0;\n3;;\nEnd\n",
 	} {
 		c, b := firstBlock(t, name, text, layout(t, 1, "ax", "ay"), signal.Recording{}, Options{})
 		if b == nil {
@@ -276,7 +299,7 @@ func TestTableNotes(t *testing.T) {
 			rate = 1
 		}
 		if tc.want == "" {
-			names, tc.want = []string{"ax m/s²"}, "[1.5 2]"
+			names, tc.want = []string{"ax [m/s²]"}, "[1.5 2]"
 		}
 		c, b := firstBlock(t, name, tc.text, layout(t, rate, names...), tc.rec, Options{Warn: func(s string) { notes = append(notes, s) }})
 		if b == nil {
@@ -377,16 +400,26 @@ func TestTableTimes(t *testing.T) {
 		first []int64 // counter of each row
 		at    string  // time of the first row
 	}{
-		"seconds from the start":       {[]string{"0", "0.1", "0.2"}, []int64{0, 1, 2}, "2026-01-31T14:00:00Z"},
-		"seconds from any start":       {[]string{"5.5", "5.6"}, []int64{0, 1}, "2026-01-31T14:00:05.5Z"},
-		"before the start":             {[]string{"-0.1", "0"}, []int64{0, 1}, "2026-01-31T13:59:59.9Z"},
-		"Unix seconds":                 {[]string{"1769868000.25", "1769868000.35"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
-		"RFC 3339 in another zone":     {[]string{"2026-01-31T15:00:00+01:00", "2026-01-31T15:00:00.1+01:00"}, []int64{0, 1}, "2026-01-31T14:00:00Z"},
-		"jitter up to half a sample":   {[]string{"0", "0.149", "0.2", "0.31"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
-		"one sample lost":              {[]string{"0", "0.2", "0.3"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
-		"more than half a sample late": {[]string{"0", "0.151", "0.2"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
-		"an hour lost":                 {[]string{"0", "3600"}, []int64{0, 36000}, "2026-01-31T14:00:00Z"},
-		"a slow clock is not a gap":    {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
+		"seconds from the start":     {[]string{"0", "0.1", "0.2"}, []int64{0, 1, 2}, "2026-01-31T14:00:00Z"},
+		"seconds from any start":     {[]string{"5.5", "5.6"}, []int64{0, 1}, "2026-01-31T14:00:05.5Z"},
+		"before the start":           {[]string{"-0.1", "0"}, []int64{0, 1}, "2026-01-31T13:59:59.9Z"},
+		"Unix seconds":               {[]string{"1769868000.25", "1769868000.35"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"RFC 3339 in another zone":   {[]string{"2026-01-31T15:00:00+01:00", "2026-01-31T15:00:00.1+01:00"}, []int64{0, 1}, "2026-01-31T14:00:00Z"},
+		"jitter up to half a sample": {[]string{"0", "0.149", "0.2", "0.31"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
+		"one sample lost":            {[]string{"0", "0.2", "0.3"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
+		"jitter of nearly a sample":  {[]string{"0.04", "0.07", "0.23", "0.27", "0.44", "0.47"}, []int64{0, 1, 2, 3, 4, 5}, "2026-01-31T14:00:00.04Z"},
+		"jitter, one sample lost":    {[]string{"0.02", "0.09", "0.22", "0.29", "0.42", "0.6", "0.72"}, []int64{0, 1, 2, 3, 4, 6, 7}, "2026-01-31T14:00:00.02Z"},
+		"late by more than 0.9":      {[]string{"0", "0.191", "0.3"}, []int64{0, 2, 3}, "2026-01-31T14:00:00Z"},
+		"milliseconds since 1970":    {[]string{"1769868000250", "1769868000350"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"nanoseconds since 1970":     {[]string{"1769868000250000000", "1769868000350000000"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"LabVIEW":                    {[]string{"3852712800.25", "3852712800.35"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"German":                     {[]string{"31.01.2026 14:00:00.250", "31.01.2026 14:00:00.350"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"American":                   {[]string{"1/31/2026 2:00:00.250 PM", "1/31/2026 2:00:00.350 PM"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"day first":                  {[]string{"31/1/2026 14:00:00.250", "31/1/2026 14:00:00.350"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"named month":                {[]string{"31-Jan-2026 14:00:00.25", "31-Jan-2026 14:00:00.35"}, []int64{0, 1}, "2026-01-31T14:00:00.25Z"},
+		"time of the day":            {[]string{"00:00:05.5", "00:00:05.6"}, []int64{0, 1}, "2026-01-31T14:00:05.5Z"},
+		"an hour lost":               {[]string{"0", "3600"}, []int64{0, 36000}, "2026-01-31T14:00:00Z"},
+		"a slow clock is not a gap":  {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
 	} {
 		text := "t,ax\n" + strings.Join(tc.times, ",1\n") + ",1\n"
 		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Start: start})
@@ -608,7 +641,7 @@ func FuzzDialect(f *testing.F) {
 	f.Add([]byte("made by\n1|2\n"), "1", "|", "point", 1)
 	l := layout(f, 10, "1", "2")
 	f.Fuzz(func(t *testing.T, text []byte, header, separator, decimal string, skip int) {
-		sniff(text)
+		dialect{}.sniff(text, false)
 		c, err := newText(bytes.NewReader(text), "f.txt", l, signal.Recording{Header: header, Separator: separator, Decimal: decimal, Skip: skip}, Options{})
 		for rows := 0; err == nil; {
 			var b *Block

@@ -25,6 +25,8 @@ const (
 	readAhead = 64 << 10
 	// maxHeader is the most lines that can name columns.
 	maxHeader = 20
+	// maxFooter is the most lines behind a table that are no rows.
+	maxFooter = 50
 )
 
 // cellReader reads the cells of a table of text: [rows].
@@ -39,6 +41,7 @@ const (
 type cellReader struct {
 	name    string
 	dialect dialect
+	notes   []string // on how the text is written
 	limit   *limitReader
 	whole   *wholeLines
 	lines   lineReader
@@ -57,8 +60,12 @@ type cellReader struct {
 
 	warn    func(text string) // called with what a person should know; may be nil
 	repeats skipped           // lines that repeat the header
-	words   skipped           // cells of numbers with a word for missing
-	ended   bool              // the notes about the whole table were given
+
+	comments skipped // lines that begin with a mark of comments
+	foot     string  // what was left out behind the table
+	numbered bool    // a row had a number or a time
+	words    skipped // cells of numbers with a word for missing
+	ended    bool    // the notes about the whole table were given
 }
 
 // skipped counts what a table has that is left out, and where the first was.
@@ -75,10 +82,19 @@ func (s *skipped) add(format string, args ...any) {
 
 // newCellReader reads up to the first row under the header.
 func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
-	whole := &wholeLines{r: r}
-	c := &cellReader{name: name, dialect: d, whole: whole, limit: &limitReader{r: whole, left: maxRow}}
+	plain, notes, err := csvfile.Plain(r)
+	if err != nil {
+		return nil, fmt.Errorf("source: %s: %w", name, err)
+	}
+	whole := &wholeLines{r: plain}
+	c := &cellReader{name: name, dialect: d, notes: notes, whole: whole, limit: &limitReader{r: whole, left: maxRow}}
 	br := bufio.NewReaderSize(c.limit, readAhead)
-	for range d.skip {
+	head, err := br.Peek(readAhead)
+	if err != nil && err != io.EOF {
+		return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
+	}
+	c.dialect.complete(head)
+	for range c.dialect.skip {
 		c.limit.left = maxRow
 		if err := skipLine(br); err != nil && err != io.EOF {
 			return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
@@ -86,16 +102,7 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 			return nil, c.rowError(err)
 		}
 	}
-	head, err := br.Peek(readAhead)
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("source: %s: %w", name, err)
-	}
-	if bom := []byte("\xef\xbb\xbf"); bytes.HasPrefix(head, bom) {
-		head = head[len(bom):]
-		br.Discard(len(bom)) // cannot fail: it was peeked
-	}
-	c.dialect.complete(head)
-	c.lines = newLineReader(br, "source: "+name, c.dialect.separator, d.skip)
+	c.lines = newLineReader(br, "source: "+name, c.dialect.separator, c.dialect.skip)
 	if err := c.readHeader(); err != nil {
 		return nil, err
 	}
@@ -114,6 +121,14 @@ func skipLine(br *bufio.Reader) error {
 // the column, from the top down; an empty cell is covered by the one to its
 // left, except in the last line. Without a header, by their numbers.
 func (c *cellReader) readHeader() error {
+	var named []bool // by a cell of its own
+	defer func() {
+		for j := range c.header {
+			if j < len(named) && !named[j] {
+				c.header[j] = ""
+			}
+		}
+	}()
 	for i := range max(c.dialect.header, 1) {
 		if err := c.read(); err != nil {
 			return err
@@ -125,10 +140,14 @@ func (c *cellReader) readHeader() error {
 			c.held = true
 			return nil
 		}
+		if i == 0 {
+			c.row = withoutComment(c.row, c.dialect.separator)
+		}
 		c.heads = append(c.heads, cloneCells(c.row))
 		if i > 0 && len(c.row) > len(c.header) {
 			c.header = append(c.header, make([]string, len(c.row)-len(c.header))...)
 		}
+		units := i > 0 && i == c.dialect.header-1 && allUnits(c.row)
 		var left string
 		for j, cell := range c.row {
 			if !utf8.ValidString(cell) {
@@ -137,17 +156,39 @@ func (c *cellReader) readHeader() error {
 			if i == 0 && j == len(c.header) {
 				c.header = append(c.header, "")
 			}
+			if j == len(named) {
+				named = append(named, false)
+			}
+			named[j] = named[j] || strings.TrimSpace(cell) != ""
 			if c.dialect.header > 1 {
 				cell = strings.Join(strings.Fields(cell), " ")
 			}
 			if cell = strings.TrimSpace(cell); cell == "" && i < c.dialect.header-1 {
 				cell = left
 			}
+			if _, _, ok := SplitUnit("x " + cell); units && cell != "" && !ok {
+				cell = "[" + cell + "]"
+			}
 			left = cell
 			c.header[j] = strings.TrimSpace(c.header[j] + " " + cell)
 		}
 	}
 	return nil
+}
+
+// withoutComment returns the cells of a line of names without the mark of a comment before them.
+func withoutComment(row []string, separator rune) []string {
+	if len(row) < 2 || !isComment(row[0]) {
+		return row
+	}
+	name := strings.TrimSpace(strings.TrimLeft(row[0], "#%/"))
+	if name == "" && separator == ' ' {
+		return row[1:]
+	}
+	if name != "" {
+		row[0] = name
+	}
+	return row
 }
 
 func (c *cellReader) names() []string { return c.header }
@@ -167,12 +208,74 @@ func (c *cellReader) next() error {
 			c.end()
 			return err
 		}
-		if !c.repeatsHeader() {
-			return csvfile.CheckWidth("source: "+c.name, c.line, len(c.row), len(c.header))
+		switch {
+		case c.repeatsHeader():
+			c.repeats.add("line %d", c.line)
+		case isComment(c.row[0]) && (len(c.row) != len(c.header) || strings.HasPrefix(c.row[0], "# ")):
+			c.comments.add("line %d", c.line)
+		default:
+			return c.fit()
 		}
 		c.rows--
-		c.repeats.add("line %d", c.line)
 	}
+}
+
+// fit makes the row as wide as the header: empty cells at its end may be missing or too many. It returns io.EOF at a footer, and an
+// error for a row that is no row of this table.
+func (c *cellReader) fit() error {
+	for len(c.row) > len(c.header) && strings.TrimSpace(c.row[len(c.row)-1]) == "" {
+		c.row = c.row[:len(c.row)-1]
+	}
+	for len(c.row) < len(c.header) && c.header[len(c.row)] == "" && c.row[0] != "" {
+		c.row = append(c.row, "")
+	}
+	if len(c.row) == len(c.header) && !(len(c.row) > 1 && c.isText()) {
+		return nil
+	}
+	row, line := cloneCells(c.row), c.line
+	isWord := func(cell string) bool {
+		return !isMissingNumber(strings.TrimSpace(cell)) && !isValue(strings.TrimSpace(cell))
+	}
+	if slices.ContainsFunc(row, isWord) && c.footer() {
+		c.rows--
+		c.foot = fmt.Sprintf("%s: lines after the table, left out: the first is line %d, %q", c.name, line, shorten(strings.Join(row, string(c.dialect.separator))))
+		c.end()
+		return io.EOF
+	}
+	if len(row) == len(c.header) {
+		return fmt.Errorf("source: %s:%d: another table begins here, with the names %s: save each table as a file of its own", c.name, line, shorten(strings.Join(row, ", ")))
+	}
+	return csvfile.CheckWidth("source: "+c.name, line, len(row), len(c.header))
+}
+
+// isText reports whether no cell of the row is a number or a time or is missing, and the row before had some.
+func (c *cellReader) isText() bool {
+	if !c.numbered {
+		c.numbered = slices.ContainsFunc(c.row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) })
+		return false
+	}
+	for _, cell := range slices.Backward(c.row) { // times, which take longer to read, come first
+		if cell = strings.TrimSpace(cell); isMissingNumber(cell) || isValue(cell) {
+			return false
+		}
+	}
+	return true
+}
+
+// footer reports whether what follows the row is the end of the file, but for a few lines that are no rows either.
+func (c *cellReader) footer() bool {
+	for range maxFooter {
+		c.limit.left = maxRow
+		row, line, err := c.lines.read()
+		if err == io.EOF {
+			return true
+		}
+		if err != nil || len(row) == len(c.header) && slices.ContainsFunc(row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) }) {
+			return false
+		}
+		c.line = line
+	}
+	return false
 }
 
 // repeatsHeader reports whether the row is a line of the header once more, as recorders
@@ -195,6 +298,12 @@ func (c *cellReader) end() {
 	c.ended = true
 	if n := c.repeats.count; n > 0 {
 		c.warn(fmt.Sprintf("%s: lines that repeat the header, skipped: %d, the first is %s", c.name, n, c.repeats.first))
+	}
+	if n := c.comments.count; n > 0 {
+		c.warn(fmt.Sprintf("%s: lines of comment among the rows, skipped: %d, the first is %s", c.name, n, c.comments.first))
+	}
+	if c.foot != "" {
+		c.warn(c.foot)
 	}
 	if n := c.words.count; n > 0 {
 		c.warn(fmt.Sprintf("%s: cells with a word in place of a number, taken as missing values: %d, the first is %s", c.name, n, c.words.first))
@@ -330,19 +439,35 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
-func (c *cellReader) moment(col int) (moment, error) {
+func (c *cellReader) moment(col, date int, by *stamps) (moment, error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
 		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
-	if s, err := c.parse(cell, 64); err == nil {
+	if date >= 0 {
+		cell = c.cell(date) + " " + cell
+	} else if s, err := c.parse(cell, 64); err == nil && by.format == "" {
 		return moment{seconds: s}, nil
 	}
-	m, ok := stamp(cell)
-	if !ok {
-		return m, c.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds")
+	return momentOf(cell, by, func(text string) error { return c.errorf(col, "%s", text) })
+}
+
+// momentOf reads a date and time, or a time of the day, which counts from midnight.
+func momentOf(cell string, by *stamps, wrong func(text string) error) (moment, error) {
+	m, ok := by.parse(cell)
+	if ok {
+		return m, nil
 	}
-	return m, nil
+	if s, ok := ofDay(cell); ok {
+		return moment{seconds: s}, nil
+	}
+	switch {
+	case by.format != "":
+		return m, wrong("is not a time as `time_format` of the layout's `recording` has it: correct one of them")
+	case isSlashed(cell):
+		return m, wrong("may be two days: set `time_format` under the layout's `recording`, as M/D/YYYY hh:mm:ss or D/M/YYYY hh:mm:ss")
+	}
+	return m, wrong("is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds, or set `time_format` under the layout's `recording`, as DD.MM.YYYY hh:mm:ss")
 }
 
 // isMissing reports whether a cell says that its value is missing.

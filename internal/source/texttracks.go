@@ -16,6 +16,7 @@ import (
 type textFile struct {
 	path    string
 	dialect dialect
+	noted   int // remarks that opening it made
 	track.Listing
 }
 
@@ -28,25 +29,19 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
-	if rec.Skip == 0 && rec.Header == "" && rec.Separator == "" && rec.Decimal == "" && !rec.HasColumns() && rec.Origins == nil {
-		head := make([]byte, readAhead)
-		n, err := io.ReadFull(f, head)
-		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return nil, fmt.Errorf("source: %s: %w", path, err)
-		}
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return nil, fmt.Errorf("source: %s: %w", path, err)
-		}
-		t.dialect = sniff(head[:n])
-	} else if t.dialect, err = dialectOf(rec); err != nil {
+	if t.dialect, err = dialectOf(rec); err != nil {
 		return nil, fmt.Errorf("source: %s: %w", path, err)
 	}
+	t.dialect.guess = !rec.HasColumns() && rec.Origins == nil
 	cells, err := newCellReader(f, path, t.dialect)
 	if err != nil {
 		return nil, err
 	}
 	t.dialect = cells.dialect
-	t.Remark("%v", t.dialect)
+	for _, note := range append(cells.notes, t.dialect.String()) {
+		t.Remark("%s", note)
+	}
+	t.noted = len(t.Remarks)
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
 		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
@@ -75,6 +70,13 @@ func (d dialect) String() string {
 		words = append(words, "1 line of header")
 	default:
 		words = append(words, fmt.Sprintf("%d lines of header", d.header))
+	}
+	switch d.skip {
+	case 0:
+	case 1:
+		words = append(words, "1 line before it skipped")
+	default:
+		words = append(words, fmt.Sprintf("%d lines before it skipped", d.skip))
 	}
 	name := fmt.Sprintf("%q", d.separator)
 	for word, s := range separators {
@@ -169,7 +171,7 @@ func (r *textReader) row() error {
 func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells
-	r.t.Remarks = append(r.t.Remarks[:1], r.notes...)
+	r.t.Remarks = append(r.t.Remarks[:r.t.noted], r.notes...)
 	if c.arrivals > 1 && errors.Is(r.err, io.EOF) {
 		note := fmt.Sprintf("%d arrival times between the rows", c.arrivals)
 		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {

@@ -115,13 +115,13 @@ func (r *trackRows) text(col int) (string, error) {
 	return strconv.FormatFloat(v, 'f', -1, 64), nil
 }
 
-func (r *trackRows) moment(col int) (moment, error) {
+func (r *trackRows) moment(col, date int, by *stamps) (moment, error) {
 	if r.infos[col].Text {
-		m, ok := stamp(r.values[r.at[col]].Texts[r.i])
-		if !ok {
-			return m, r.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, a timestamp or seconds")
+		cell := r.values[r.at[col]].Texts[r.i]
+		if date >= 0 && r.infos[date].Text {
+			cell = r.values[r.at[date]].Texts[r.i] + " " + cell
 		}
-		return m, nil
+		return momentOf(cell, by, func(text string) error { return r.errorf(col, "%s", text) })
 	}
 	v := r.values[r.at[col]].Numbers[r.i]
 	if v != v {

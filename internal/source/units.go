@@ -92,6 +92,28 @@ func unitKey(unit string) string {
 	return unit
 }
 
+// knownUnits are units that a line of a header may hold without brackets.
+var knownUnits = map[string]bool{}
+
+func init() {
+	for _, unit := range strings.Fields("s ms us ns min h Hz kHz g mg m/s2 mm/s2 m/s mm/s m/min mm/min mm um m N kN lbf Nm kNm Ncm A mA V mV W kW VA Pa kPa MPa bar mbar dB % °C C °F K rpm deg ° rad l/min - –") {
+		knownUnits[unitKey(unit)] = true
+	}
+}
+
+// allUnits reports whether a line of a header is units: each of its cells is one that is known, in brackets or not, or empty.
+func allUnits(cells []string) bool {
+	some := false
+	for _, cell := range cells {
+		cell = strings.Trim(strings.TrimSpace(cell), "[]()")
+		some = some || cell != ""
+		if cell != "" && !knownUnits[unitKey(cell)] {
+			return false
+		}
+	}
+	return some
+}
+
 // checkUnit reports a column whose name ends in another unit than the channel has that is
 // read from it as it is.
 func checkUnit(ch signal.Channel, o signal.Origin, column string) error {

@@ -23,12 +23,12 @@ func TestWritten(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Written(path)
+		got, err := Written(path, 0)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	if _, err := Written("absent.csv"); err == nil {
+	if _, err := Written("absent.csv", 0); err == nil {
 		t.Error("a file that is not there")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,13 @@ func appendText(line []byte, s string) []byte {
 // the table in errors, which state line, column and remedy. Values are read to
 // float32. A line break within a cell is read as a single line feed.
 func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
+	in, notes, err := csvfile.Plain(in)
+	switch {
+	case err != nil:
+		return fmt.Errorf("table: %s: %w", file, err)
+	case slices.Contains(notes, csvfile.Guess): // there is no one to tell of a guess
+		return fmt.Errorf("table: %s: the text is not UTF-8: save the file as UTF-8", file)
+	}
 	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
 	if err := d.readHeader(ignore); err != nil {
 		return err

@@ -167,7 +167,10 @@ func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err er
 	if err := checkTwice(ms); err != nil {
 		return nil, nil, err
 	}
-	return ms, warn(file, ms), nil
+	for _, note := range d.notes {
+		warnings = append(warnings, file+": "+note)
+	}
+	return ms, append(warnings, warn(file, ms)...), nil
 }
 
 // reader reads the rows of a wear file.
@@ -178,6 +181,7 @@ type reader struct {
 	cell  [numColumns]int    // of each of columns, -1 if the file lacks it
 	name  [numColumns]string // as the file has it
 	width int                // cells of the header
+	notes []string           // on how the text is written
 
 	// The line of the first number with a decimal point, and with a decimal comma.
 	point, comma int
@@ -185,13 +189,15 @@ type reader struct {
 
 // open finds out what separates the cells.
 func (d *reader) open(r io.Reader) error {
-	br := bufio.NewReaderSize(r, 64<<10)
+	text, notes, err := csvfile.Plain(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.where, err)
+	}
+	d.notes = notes
+	br := bufio.NewReaderSize(text, 64<<10)
 	head, _ := br.Peek(32 << 10)
-	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		return fmt.Errorf("%s: this is a workbook and not text: save it as CSV UTF-8", d.where)
-	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return fmt.Errorf("%s: the text is UTF-16: save it as CSV UTF-8", d.where)
 	}
 	d.Reader = csvfile.NewReader(br, d.where)
 	d.Separator = separatorOf(head)
@@ -201,7 +207,7 @@ func (d *reader) open(r io.Reader) error {
 // separatorOf returns what separates the cells of the header: semicolons or tabs if
 // there are any outside of quotes.
 func separatorOf(head []byte) rune {
-	line := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), "\r\n")
+	line := bytes.TrimLeft(head, "\r\n")
 	if end := bytes.IndexByte(line, '\n'); end >= 0 {
 		line = line[:end]
 	}

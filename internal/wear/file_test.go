@@ -41,7 +41,7 @@ func TestReadErrors(t *testing.T) {
 	}{
 		{name: "empty file", text: ""},
 		{name: "workbook", text: "PK\x03\x04\x14\x00"},
-		{name: "UTF-16", text: "\xff\xfet\x00o\x00"},
+		{name: "UTF-16", text: "\xff\xfet\x00o\x00"}, // it is read
 		{name: "column twice", text: "tool,state,Tool\nT1,worn,T1\n"},
 		{name: "inches in the header", text: "tool,vb_max_in\nT1,0.3\n"},
 		{name: "both units", text: "tool,vb_max_mm,vb_um\nT1,0.3,300\n"},
@@ -76,7 +76,7 @@ func TestReadErrors(t *testing.T) {
 		{name: "decimal comma", text: "tool,vb_max_um\nT1,3\nT1,3,5\n"},
 		{name: "stray quote", text: "tool,vb_max_um\nT1,3\"\n"},
 		{name: "open quote", text: "tool,vb_max_um\nT1,\"3\nT2,4\n"},
-		{name: "bad UTF-8", text: "tool,vb_max_um\nT\xff,3\n"},
+		{name: "bad UTF-8", text: "tool,vb_max_um\nT\x81,3\n"},
 		{name: "measured twice", text: header + "m,T1,H1,,,200,\nm,T2,H1,,,200,\nm,T1,H1,,,210,\n"},
 		{name: "wear falls", text: "tool,vb_mean_um,vb_max_um,time\nT1,20,90,2026-01-31T14:02:00Z\nT2,5,5,\nT1,30,50,2026-01-31T14:01:00Z\nT1,,80,2026-01-31T14:03:00Z\n", warns: true},
 		{name: "millimetres by their size", text: "tool,hole,vb_max_um\nT1,1,0.1\nT1,2,0.35\n", warns: true},

@@ -18,8 +18,12 @@ type Recording struct {
 	Separator string `yaml:"separator"` // comma, semicolon, tab, blank, or one character; empty: found by itself
 	Decimal   string `yaml:"decimal"`   // point or comma; empty: point
 
+	TimeFormat string `yaml:"time_format"` // of dates and times, such as DD.MM.YYYY hh:mm:ss; empty: found by itself
+	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, excel or labview; empty: found by itself
+
 	// Names of columns, empty if there is none.
-	Time     string `yaml:"time"`       // sensor time: RFC 3339, or seconds from any start
+	Time     string `yaml:"time"`       // sensor time: a date and time, or seconds from any start
+	Date     string `yaml:"date"`       // the date, where the column of times has the time of the day only
 	Machine  string `yaml:"machine"`    // Context.Machine
 	Tool     string `yaml:"tool"`       // Context.Tool; a change starts a new session
 	Hole     string `yaml:"hole"`       // Context.Hole
@@ -53,7 +57,7 @@ func (r Recording) Origin(channel string) Origin {
 
 // HasColumns reports whether r names a column.
 func (r Recording) HasColumns() bool {
-	return r.Time+r.Machine+r.Tool+r.Hole+r.Speed+r.VBMean+r.VBMax+r.VBMeanMM+r.VBMaxMM+r.State != ""
+	return r.Time+r.Date+r.Machine+r.Tool+r.Hole+r.Speed+r.VBMean+r.VBMax+r.VBMeanMM+r.VBMaxMM+r.State != ""
 }
 
 // check reports a wear that two columns have.

@@ -215,6 +215,9 @@ func checkText(s string) error {
 	if len(s) > MaxText {
 		return fmt.Errorf("%.32q…: must be at most %d bytes of UTF-8", s, MaxText)
 	}
+	if err := plain.Check(s); err != nil {
+		return err
+	}
 	_, err := plain.Name(s)
 	return err
 }

@@ -17,37 +17,61 @@ import (
 // layout that would name it.
 type Clock struct {
 	Column    string
-	Step      float64   // usual step between rows, in seconds: the median of the first 1000
-	Unit      float64   // seconds that 1 in the column stands for; 0 if the column does not say it, and it is taken for 1
+	Date      string    // column of dates, if Column has the time of the day; empty: none
+	Step      float64   // between rows, in seconds
+	Unit      float64   // seconds that 1 in the column stands for; 0 if neither the column nor its size says it, and it is taken for 1
+	Counts    string    // what the size of the first number says that it counts, in words; empty: nothing
 	Stamps    bool      // the column holds dates
 	Start     time.Time // of the first row; zero if it is only counted from
-	Backwards int       // rows at which time goes back or stands still
+	Backwards int       // rows at which time goes back
+	Still     int       // rows at which it stands still
+	Jitter    float64   // by how many steps a row is off an even grid, at most
+	Doubt     string    // why the step is not to be trusted; empty: it is
 
 	channel int
+	date    int // channel of Date, −1: none
 	last    tick
 	seen    bool
-	period  float64 // the last step forwards that was not much longer than the one before
-	steps   []float64
-	late    []step // longer than the step before
+	rows    int64
+	first   []tick // until the step is known
+	grid    source.Grid
+	fit     line    // of the times of all rows by their places in the grid
+	zero    float64 // time of the first row
+	coarse  float64 // seconds between stamps that repeat; 0: they do not
+	late    []hole  // gaps, the first maxGaps
+	holes   int     // how many there are
 	changes []string
+	period  float64 // the last step forwards that was not much longer than the one before
 }
 
 // tick is the time of a row.
 type tick struct {
 	seconds float64
+	row     int64
 	at      time.Time // of a local date and time, zero of others
 }
 
-type step struct {
-	at     int64
-	length float64
-}
+// hole is where rows are missing: how many before which one.
+type hole struct{ at, rows int64 }
 
+// clockSample is how many rows say how far apart rows are.
 const clockSample = 1000
 
-// clockNames are the names of columns that are taken for times, in lower case and
-// without a unit.
-var clockNames = []string{"t", "time", "timestamp", "zeit", "time_s", "time_ms"}
+// clockNames are the names of columns that are taken for times, in lower case, without a
+// unit and without what is no letter.
+var clockNames = []string{"t", "time", "timestamp", "zeit", "times", "timems", "rawtime", "datetime", "timestampns", "timestampms", "datumzeit", "zeitstempel", "uhrzeit", "xvalue", "elapsedtime", "abstime"}
+
+// dateNames are likewise the names of columns of dates.
+var dateNames = []string{"date", "datum", "day", "tag"}
+
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(name))
+}
 
 // clockOf returns a clock for the first of the channels whose name says that it
 // holds times, nil if there is none.
@@ -58,78 +82,101 @@ func (s *Summary) clockOf(set []int) *Clock {
 	for _, i := range set {
 		column := s.Channels[i].Name
 		name, unit, _ := source.SplitUnit(column)
-		if name = strings.ToLower(name); !slices.Contains(clockNames, name) {
+		bare := letters(name)
+		if !slices.Contains(clockNames, bare) {
 			continue
 		}
-		s.Clock = &Clock{Column: column, channel: i, Stamps: s.Channels[i].Text}
+		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text}
 		switch {
 		case unit != "":
 			s.Clock.Unit = source.UnitOfTime(column)
-		case name == "time_s":
+		case bare == "times" && strings.HasSuffix(name, "_s"):
 			s.Clock.Unit = 1
-		case name == "time_ms":
+		case bare == "timems":
 			s.Clock.Unit = 1e-3
+		}
+		for _, j := range set {
+			if name, _, _ := source.SplitUnit(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, letters(name)) {
+				s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
+			}
 		}
 		return s.Clock
 	}
 	return nil
 }
 
-// add takes the times of rows from number at on.
-func (c *Clock) add(v track.Values, at int64) {
+// add takes the times of rows from number at on, and their dates if there are any.
+func (c *Clock) add(v, dates track.Values, at int64) {
 	for i, text := range v.Texts {
+		if c.date >= 0 && i < len(dates.Texts) {
+			text = dates.Texts[i] + " " + text
+		}
 		t, hasZone, ok := source.ParseTime(text)
 		if !ok {
 			continue
 		}
-		now := tick{seconds: float64(t.UnixNano()) / 1e9}
+		now := tick{seconds: float64(t.Unix()) + float64(t.Nanosecond())/1e9, row: at + int64(i)}
 		if !hasZone {
 			now.at = t
 		}
 		if !c.seen {
 			c.Start = t
 		}
-		c.tick(now, at+int64(i))
+		c.tick(now)
 	}
 	for i, x := range v.Numbers {
 		if x != x || math.IsInf(x, 0) {
 			continue
 		}
-		if x *= cmp.Or(c.Unit, 1); !c.seen && x >= 1e9 && x < 1<<33 {
-			c.Start = time.UnixMicro(int64(x * 1e6)).UTC()
+		if !c.seen {
+			c.begin(x)
 		}
-		c.tick(tick{seconds: x}, at+int64(i))
+		c.tick(tick{seconds: x * cmp.Or(c.Unit, 1), row: at + int64(i)})
 	}
 }
 
-func (c *Clock) tick(now tick, at int64) {
+// begin finds out what numbers count by the first one.
+func (c *Clock) begin(x float64) {
+	if c.Unit != 0 {
+		if x *= c.Unit; x >= 1e9 && x < 1<<33 {
+			c.Start = time.UnixMicro(int64(x * 1e6)).UTC()
+		}
+		return
+	}
+	unit, from, what, ok := source.EpochOf(x)
+	if !ok {
+		return
+	}
+	c.Unit, c.Counts = unit, what
+	s := x * unit
+	c.Start = from.Add(time.Duration(math.Floor(s))*time.Second + time.Duration((s-math.Floor(s))*1e6)*time.Microsecond)
+}
+
+func (c *Clock) tick(now tick) {
 	before := c.last
 	d := now.seconds - before.seconds
 	c.last = now
+	c.rows++
 	if !c.seen {
 		c.seen = true
-		return
+	} else {
+		c.checkLocal(before, now, now.row)
+		switch {
+		case d < 0:
+			c.Backwards++
+		case d == 0:
+			c.Still++
+		case c.period == 0 || d <= 1.5*c.period:
+			c.period = d
+		}
 	}
-	c.checkLocal(before, now, at)
-	if d <= 0 {
-		c.Backwards++
-		return
-	}
-	if c.period == 0 || d <= 1.5*c.period {
-		c.period = d
-	}
-	if len(c.steps) < clockSample {
-		c.steps = append(c.steps, d)
-		if len(c.steps) == clockSample {
+	if c.Step == 0 {
+		if c.first = append(c.first, now); len(c.first) == clockSample {
 			c.settle()
 		}
+		return
 	}
-	// Until the usual step is known, every step may be a gap.
-	if c.Step == 0 || d > 1.5*c.Step {
-		if len(c.late) < 100*maxGaps {
-			c.late = append(c.late, step{at, d})
-		}
-	}
+	c.follow(now)
 }
 
 // checkLocal notes where local time jumps as it does when daylight saving time begins or
@@ -148,13 +195,155 @@ func (c *Clock) checkLocal(before, now tick, at int64) {
 	}
 }
 
+// settle finds the usual step of the first rows: the mean one if rows lie on an even grid, however they jitter or repeat, and
+// else the median.
 func (c *Clock) settle() {
-	if len(c.steps) == 0 {
+	var steps []float64
+	still := 0
+	for i := 1; i < len(c.first); i++ {
+		switch d := c.first[i].seconds - c.first[i-1].seconds; {
+		case d > 0:
+			steps = append(steps, d)
+		case d == 0:
+			still++
+		}
+	}
+	if len(steps) == 0 {
 		return
 	}
-	sorted := slices.Sorted(slices.Values(c.steps))
-	c.Step = sorted[len(sorted)/2]
-	c.late = slices.DeleteFunc(c.late, func(s step) bool { return s.length <= 1.5*c.Step })
+	slices.Sort(steps)
+	c.Step = steps[len(steps)/2]
+	if still > len(c.first)/10 {
+		c.coarse = c.Step
+		c.Step = c.perStamp()
+	} else if mean, ok := even(c.first); ok && !regular(steps) {
+		c.Step = mean
+	}
+	for _, t := range c.first {
+		c.follow(t)
+	}
+	c.first = nil
+}
+
+// perStamp returns the step of rows whose stamps repeat: the time between stamps by the usual number of rows that have one.
+func (c *Clock) perStamp() float64 {
+	var rows []float64
+	since := -1
+	for i := 1; i < len(c.first); i++ {
+		if c.first[i].seconds == c.first[i-1].seconds {
+			continue
+		}
+		if since >= 0 {
+			rows = append(rows, float64(i-since))
+		}
+		since = i
+	}
+	if len(rows) == 0 {
+		return c.Step
+	}
+	slices.Sort(rows)
+	sum, middle := 0.0, rows[len(rows)/4:max(len(rows)/4+1, len(rows)-len(rows)/4)] // a stamp with a gap has fewer
+	for _, n := range middle {
+		sum += n
+	}
+	return c.coarse * float64(len(middle)) / sum
+}
+
+// regular reports whether nine of ten sorted steps are the median but for 2 %: others are gaps.
+func regular(steps []float64) bool {
+	middle, same := steps[len(steps)/2], 0
+	for _, d := range steps {
+		if math.Abs(d/middle-1) < 0.02 {
+			same++
+		}
+	}
+	return 10*same >= 9*len(steps)
+}
+
+// even returns the mean step of rows that lie on an even grid: none is further than three quarters of a step from it.
+func even(rows []tick) (step float64, ok bool) {
+	n := len(rows)
+	if n < 8 {
+		return 0, false
+	}
+	var fit line
+	for i, t := range rows {
+		fit.add(float64(i), t.seconds-rows[0].seconds)
+	}
+	step, at := fit.slope(), fit.level()
+	for i, t := range rows {
+		if math.Abs(t.seconds-rows[0].seconds-at-step*float64(i)) > 0.75*step {
+			return 0, false
+		}
+	}
+	return step, step > 0
+}
+
+// line is a least-squares line through points, as they come.
+type line struct{ n, x, y, xx, xy float64 }
+
+func (l *line) add(x, y float64) {
+	l.n++
+	dx, dy := x-l.x, y-l.y
+	l.x += dx / l.n
+	l.y += dy / l.n
+	l.xx += dx * (x - l.x)
+	l.xy += dx * (y - l.y)
+}
+
+func (l *line) slope() float64 { return l.xy / l.xx }
+func (l *line) level() float64 { return l.y - l.slope()*l.x }
+
+// follow compares a row with the grid of the rows before it, and notes a gap.
+func (c *Clock) follow(t tick) {
+	if c.fit.n == 0 {
+		c.zero = t.seconds
+		c.grid.Begin(0)
+		c.fit.add(0, 0)
+		return
+	}
+	at := t.seconds - c.zero
+	most := source.OffGrid + c.coarse/c.Step
+	late, missing := c.grid.Next(at/c.Step, most)
+	if late = math.Abs(late); late <= most {
+		c.Jitter = max(c.Jitter, late)
+	} else if missing > 0 && len(c.late) < maxGaps {
+		c.late = append(c.late, hole{t.row, missing})
+	}
+	if missing > 0 {
+		c.holes++
+	}
+	c.fit.add(float64(c.grid.Index), at)
+}
+
+// finish finds the step by all rows.
+func (c *Clock) finish() {
+	if c.Step == 0 {
+		c.settle()
+	}
+	if c.Step == 0 || c.fit.n < 3 {
+		return
+	}
+	step := c.fit.slope()
+	if c.Backwards == 0 && math.Abs(step/c.Step-1) < 0.01 {
+		c.Step = step
+	}
+	c.Step = 1 / nice(1/c.Step, (0.3+min(c.Jitter, 1))/float64(c.rows))
+	span := c.last.seconds - c.zero + c.coarse
+	if rows := float64(c.grid.Index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
+		c.Doubt = fmt.Sprintf("from the first row to the last it says %.6g s, and rows that are %.6g s apart last %.6g s", span, c.Step, rows)
+	}
+}
+
+// nice returns the rate with the fewest digits that differs by at most a part of it.
+func nice(rate, part float64) float64 {
+	for digits := 1; digits < 10; digits++ {
+		scale := math.Pow(10, float64(digits)-1-math.Floor(math.Log10(rate)))
+		if r := math.Round(rate*scale) / scale; math.Abs(r/rate-1) <= part {
+			return r
+		}
+	}
+	return rate
 }
 
 // fromClock sets rates and gaps by the clock. A rate that is stated stands.
@@ -163,20 +352,21 @@ func (s *Summary) fromClock(stated float64) {
 	if c == nil {
 		return
 	}
-	if c.Step == 0 {
-		c.settle()
-	}
-	if c.Step == 0 {
+	if c.finish(); c.Step == 0 {
 		s.Clock = nil // constant, or not in order: no time
 		return
 	}
 	s.Notes = append(s.Notes, c.changes...)
+	if c.Doubt != "" {
+		s.Notes = append(s.Notes, fmt.Sprintf("column %q: %s: give --rate", c.Column, c.Doubt))
+	}
 	if signal.HasClock(c.Start) {
 		s.Start = c.Start
 	}
 	for _, l := range c.late {
-		s.gap(Gap{At: l.at, Duration: time.Duration((l.length - c.Step) * 1e9)})
+		s.gap(Gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
 	}
+	s.GapCount += c.holes - len(c.late)
 	if stated != 0 {
 		return
 	}

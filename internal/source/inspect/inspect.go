@@ -278,7 +278,11 @@ func (s *Summary) read(ctx context.Context, f track.File, indices []int, gains [
 				c.words(values[k].Texts)
 			}
 			if clock != nil && clock.channel == i {
-				clock.add(values[k], c.Count)
+				var dates track.Values
+				if at := slices.Index(set, clock.date); at >= 0 {
+					dates = values[at]
+				}
+				clock.add(values[k], dates, c.Count)
 			}
 			for _, v := range values[k].Numbers {
 				v = gains[i].Gain*v + gains[i].Offset

@@ -69,8 +69,14 @@ func (s *Summary) Print(w io.Writer) error {
 
 // String says what the column of times says.
 func (c *Clock) String() string {
-	text := fmt.Sprintf("time      column %q, usual step %s", c.Column, number(c.Step))
+	column := fmt.Sprintf("column %q", c.Column)
+	if c.Date != "" {
+		column += fmt.Sprintf(", with the date in %q", c.Date)
+	}
+	text := fmt.Sprintf("time      %s, usual step %s", column, number(c.Step))
 	switch {
+	case c.Counts != "":
+		text += " s: it seems to count " + c.Counts
 	case c.Stamps || c.Unit != 0:
 		text += " s"
 	case c.Step >= 1:
@@ -78,8 +84,14 @@ func (c *Clock) String() string {
 	default:
 		text += fmt.Sprintf(": %s Hz if it counts seconds", number(1/c.Step))
 	}
+	if c.Jitter > 0.05 && c.coarse == 0 {
+		text += fmt.Sprintf(", rows are up to %.2g of it early or late", c.Jitter)
+	}
+	if c.Still > 0 {
+		text += fmt.Sprintf("; stands still at %d rows", c.Still)
+	}
 	if c.Backwards > 0 {
-		text += fmt.Sprintf("; goes back or stands still at %d rows", c.Backwards)
+		text += fmt.Sprintf("; goes back at %d rows", c.Backwards)
 	}
 	return text
 }

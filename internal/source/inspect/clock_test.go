@@ -1,0 +1,87 @@
+package inspect
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The rate is the number of rows by their time, however loggers write times: with jitter, in steps, in any unit, with gaps.
+func TestRateByTimes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	even := func(rate float64) func(int) float64 { return func(i int) float64 { return float64(i) / rate } }
+	jitter := func(rate, by float64) func(int) float64 {
+		return func(i int) float64 { return float64(i)/rate + by*(2*rng.Float64()-1) }
+	}
+	for name, tc := range map[string]struct {
+		header string
+		rows   int
+		at     func(i int) float64 // seconds
+		write  string              // verb of the seconds, or how a date and time is written
+		rate   float64
+		gaps   int
+		seconds,
+		start float64 // since the start above
+		doubt bool
+	}{
+		"seconds":                     {"time", 3000, even(100), "%.2f", 100, 0, 30, -1, false},
+		"4 ms of jitter":              {"time", 3000, jitter(100, 0.004), "%.4f", 100, 0, 30, -1, false},
+		"4 ms of jitter, few rows":    {"time", 60, jitter(100, 0.004), "%.4f", 100, 0, 0.6, -1, false},
+		"jitter at a rate of no name": {"time", 3000, jitter(97.65625, 0.004), "%.4f", 97.656, 0, 30.72, -1, false},
+		"stamps to the second":        {"Time", 3000, even(10), time.DateTime, 10, 0, 300, 0, false},
+		"stamps to 0.1 s":             {"time", 2000, func(i int) float64 { return float64(i/5) / 10 }, "%.1f", 50, 0, 40, -1, false},
+		"German":                      {"Zeit", 500, even(20), "02.01.2006 15:04:05,000", 20, 0, 25, 0, false},
+		"American":                    {"Timestamp", 500, even(20), "1/2/2006 3:04:05.000 PM", 20, 0, 25, 0, false},
+		"milliseconds since 1970":     {"timestamp", 500, even(20), "ms", 20, 0, 25, 0, false},
+		"nanoseconds since 1970":      {"RawTime", 500, even(20), "ns", 20, 0, 25, 0, false},
+		"seconds since 1904":          {"t", 500, even(20), "1904", 20, 0, 25, 0, false},
+		"a gap":                       {"time", 3000, func(i int) float64 { return float64(i)/100 + 2.5*float64(i/1500) }, "%.2f", 100, 1, 30, -1, false},
+		"a gap with jitter":           {"time", 3000, func(i int) float64 { return jitter(100, 0.003)(i) + 2.5*float64(i/1500) }, "%.4f", 100, 1, 30, -1, false},
+		"a gap of one row":            {"time", 400, func(i int) float64 { return even(100)(i + i/200) }, "%.2f", 100, 1, 4, -1, false},
+		"a clock that runs fast":      {"time", 3000, func(i int) float64 { return 1.0004 * float64(i) / 100 }, "%.4f", 99.96, 0, 30.012, -1, false},
+		"twice as fast in the middle": {"time", 3000, func(i int) float64 { return float64(i)/100 - float64(max(0, i-1500))/200 }, "%.3f", 100, 0, 30, -1, true},
+	} {
+		var b strings.Builder
+		b.WriteString(tc.header + ",ax\n")
+		for i := range tc.rows {
+			s := tc.at(i)
+			at := start.Add(time.Duration(s * 1e9))
+			var cell string
+			switch tc.write {
+			case "ms":
+				cell = fmt.Sprint(at.UnixMilli())
+			case "ns":
+				cell = fmt.Sprint(at.UnixNano())
+			case "1904":
+				cell = fmt.Sprintf("%.3f", float64(at.UnixMilli())/1e3+2082844800)
+			default:
+				if cell = at.Format(tc.write); strings.HasPrefix(tc.write, "%") {
+					cell = fmt.Sprintf(tc.write, s)
+				}
+			}
+			fmt.Fprintf(&b, "%q,%d\n", cell, i%7)
+		}
+		path := filepath.Join(t.TempDir(), "day.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Inspect(t.Context(), path, Options{})
+		if err != nil || s.Err != nil || s.Clock == nil {
+			t.Errorf("%s: %v, %+v", name, err, s)
+			continue
+		}
+		rate := s.Channels[1].Rate
+		seconds := s.Channels[1].Duration().Seconds()
+		if rate < tc.rate*0.9999 || rate > tc.rate*1.0001 || seconds < tc.seconds*0.999 || seconds > tc.seconds*1.001 || s.GapCount != tc.gaps || (s.Clock.Doubt != "") != tc.doubt {
+			t.Errorf("%s: %v Hz, %v s, %d gaps %v, doubt %q; want %v, %v, %d, %v", name, rate, seconds, s.GapCount, s.Gaps, s.Clock.Doubt, tc.rate, tc.seconds, tc.gaps, tc.doubt)
+		}
+		if got := s.Start.Sub(start); tc.start >= 0 && got.Abs() > time.Microsecond {
+			t.Errorf("%s: begins %v off", name, got)
+		}
+	}
+}
