@@ -70,7 +70,7 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// encodingOf returns how text is written that is not UTF-8, in words, and what decodes it; nil for UTF-8 and for what is no text.
+// encodingOf returns how text is written that is not UTF-8, in words, and what decodes it; nil for UTF-8 and for what is not text.
 func encodingOf(head []byte) (name string, code encoding.Encoding) {
 	switch odd, even := zeros(head); {
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):

@@ -49,7 +49,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%s: %.60q, notes %q, %v", name, got, notes, err)
 		}
 		if !IsText([]byte(tc.in[:min(len(tc.in), 512)])) {
-			t.Errorf("%s is no text", name)
+			t.Errorf("%s is not text", name)
 		}
 	}
 	for name, tc := range map[string]struct{ in, want string }{
@@ -73,7 +73,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// FuzzPlain checks that text comes out as UTF-8 unless it is no text, and that nothing panics.
+// FuzzPlain checks that text comes out as UTF-8 unless it is not text, and that nothing panics.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"a,b\n1,2\n", "\xff\xfea\x00", "\xfe\xff\x00a", "\xef\xbb\xbfa", "\x1f\x8b\x08", "K\xf6ln", "a\x00b\x00c\x00"} {
 		f.Add([]byte(s))

@@ -19,7 +19,7 @@ type textLine struct {
 	arrival bool
 }
 
-// aside reports whether a line is no row: an arrival time, or a comment.
+// aside reports whether a line is beside the table: an arrival time, or a comment.
 func (l textLine) aside() bool { return l.arrival || isComment(l.cells[0]) }
 
 // sniff finds the table in the beginning of a file: the first rows of one width that hold numbers, the lines of names above
@@ -35,7 +35,7 @@ func (d dialect) sniff(head []byte, stated bool) (found dialect, ok bool) {
 			found, best = with, score
 		}
 	}
-	if best == 1 && d.separator == 0 && found.findSeparator(head) != ',' { // several columns that are no table
+	if best == 1 && d.separator == 0 && found.findSeparator(head) != ',' { // columns that are not numbers
 		return d, false
 	}
 	return found, best > 0
@@ -220,7 +220,7 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 			return n
 		}
 		if n > 0 && width <= 2 && !slices.Contains(l.cells[:w], "") && !isUnits(above[len(above)-n].cells) {
-			return n // "Operator,Kim" is no second line of names
+			return n // "Operator,Kim" does not name columns
 		}
 		n++
 	}

@@ -25,7 +25,7 @@ const (
 	readAhead = 64 << 10
 	// maxHeader is the most lines that can name columns.
 	maxHeader = 20
-	// maxFooter is the most lines behind a table that are no rows.
+	// maxFooter is the most lines behind a table.
 	maxFooter = 50
 )
 
@@ -221,7 +221,7 @@ func (c *cellReader) next() error {
 }
 
 // fit makes the row as wide as the header: empty cells at its end may be missing or too many. It returns io.EOF at a footer, and an
-// error for a row that is no row of this table.
+// error for a row that is not of this table.
 func (c *cellReader) fit() error {
 	for len(c.row) > len(c.header) && strings.TrimSpace(c.row[len(c.row)-1]) == "" {
 		c.row = c.row[:len(c.row)-1]
@@ -262,7 +262,7 @@ func (c *cellReader) isText() bool {
 	return true
 }
 
-// footer reports whether what follows the row is the end of the file, but for a few lines that are no rows either.
+// footer reports whether what follows the row is the end of the file, but for a few lines without numbers.
 func (c *cellReader) footer() bool {
 	for range maxFooter {
 		c.limit.left = maxRow

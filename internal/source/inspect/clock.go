@@ -58,7 +58,7 @@ type hole struct{ at, rows int64 }
 const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, in lower case, without a
-// unit and without what is no letter.
+// unit and without what is not a letter.
 var clockNames = []string{"t", "time", "timestamp", "zeit", "times", "timems", "rawtime", "datetime", "timestampns", "timestampms", "datumzeit", "zeitstempel", "uhrzeit", "xvalue", "elapsedtime", "abstime"}
 
 // dateNames are likewise the names of columns of dates.
