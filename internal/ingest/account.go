@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,13 @@ func (m Machine) account(ctx context.Context, paths []string) (text string, err 
 		return "", fmt.Errorf("source: %w", err)
 	}
 	var s gateway.Stats
-	var unreadable []string
+	var unreadable, notes []string
 	read := 0
 	for _, path := range paths {
-		one, err := m.accountOne(ctx, source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: func(string) {}})
+		one, clock, err := m.accountOne(ctx, source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: func(note string) { notes = append(notes, note) }})
+		if clock != "" {
+			notes = append(notes, filepath.Base(path)+": "+clock)
+		}
 		s = s.Add(one)
 		if ctx.Err() != nil {
 			break
@@ -47,6 +51,9 @@ func (m Machine) account(ctx context.Context, paths []string) (text string, err 
 	for _, reason := range slices.Sorted(maps.Keys(l.Unused)) {
 		text += fmt.Sprintf(", %.2f %% %s", percent(l.Unused[reason], l.Received), reason)
 	}
+	if n := len(notes); n > 0 {
+		text += fmt.Sprintf("; %d notes, the first is: %s", n, notes[0])
+	}
 	if n := len(unreadable); n > 0 {
 		broken := fmt.Sprintf("%d of %d recordings cannot be read to their end, the first is %s", n, read, unreadable[0])
 		if l.Received == 0 {
@@ -57,18 +64,21 @@ func (m Machine) account(ctx context.Context, paths []string) (text string, err 
 	return text, nil
 }
 
-// accountOne cuts a recording and counts what became of its samples.
-func (m Machine) accountOne(ctx context.Context, rec source.Recording) (s gateway.Stats, err error) {
+// accountOne cuts a recording and counts what became of its samples. It says what is wrong with the clock in the last window.
+func (m Machine) accountOne(ctx context.Context, rec source.Recording) (s gateway.Stats, clock string, err error) {
 	src, err := rec.Open()
 	if err != nil {
-		return s, err
+		return s, "", err
 	}
 	if closer, ok := src.(io.Closer); ok {
 		defer closer.Close()
 	}
 	cut, err := source.NewCutter(src, m.Spec())
 	for err == nil {
-		_, err = cut.Next(ctx)
+		var c source.Cut
+		if c, err = cut.Next(ctx); err == nil && c.Window != nil {
+			clock = cmp.Or(clockOf(c.Window, src.Layout()), clock)
+		}
 	}
 	if cut != nil {
 		s.Samples = cut.Tally()
@@ -76,7 +86,7 @@ func (m Machine) accountOne(ctx context.Context, rec source.Recording) (s gatewa
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return s, err
+	return s, clock, err
 }
 
 func percent(part, all uint64) float64 { return 100 * float64(part) / float64(max(1, all)) }

@@ -52,6 +52,29 @@ func TestAccount(t *testing.T) {
 			t.Errorf("%s: %q, want %q", source, text, want)
 		}
 	}
+	write("layout.yaml", "name: small\nchannels:\n  - {name: force, kind: force, rate: 10}\nrecording: {time: t}\n")
+	times := func(step, from float64) string {
+		text := "t,force\n"
+		for i := range 300 {
+			text += fmt.Sprintf("%.4f,1\n", from+float64(i)*step)
+		}
+		return text
+	}
+	write("fast.csv", times(0.05, 0))
+	write("labview.csv", times(0.1, 3876444000))
+	for file, want := range map[string]string{
+		"fast.csv":    "; 1 notes, the first is: fast.csv: rate_error: 20 samples a second come where the layout says 10",
+		"labview.csv": "is taken for seconds since 1904, as LabVIEW counts",
+	} {
+		m := config("{kind: file, file: " + file + "}")
+		if text, err := m.ReadRecording(t.Context()); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %q, %v, want %q", file, text, err, want)
+		}
+	}
+	write("layout.yaml", "name: small\nchannels:\n  - {name: force, kind: force, rate: 10}\n")
+	for _, file := range []string{"fast.csv", "labview.csv"} {
+		os.Remove(filepath.Join(dir, file))
+	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	m := config("{kind: file, file: a.csv}")

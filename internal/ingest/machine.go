@@ -66,6 +66,7 @@ type machine struct {
 	came      arrivals // of all samples
 	fresh     arrivals // without repeats
 	silent    source.Seldom
+	losing    source.Seldom
 	said      saidLedger
 	rate      float64 // samples a second of all channels together; 0 before a source was opened
 

@@ -155,6 +155,11 @@ func (m *machine) look(now time.Time, try func(dir string) error) {
 			m.log.Warn().Floats64("rates_hz", rates).Msg(silentText(rates))
 		}
 	}
+	if lost := m.losses.over(m.rate, m.Source.MaxLost); lost != nil {
+		if _, say := m.losing.Note(now, refusalsEvery); say {
+			m.log.Warn().Str("event", "samples_lost").Msg(lossText(lost))
+		}
+	}
 }
 
 // silentRates returns the rates of a live source of which no sample comes while others do. The caller holds m.mu.
@@ -167,7 +172,7 @@ func (m *machine) silentRates(now time.Time) []float64 {
 
 // silentText says what rates without samples mean.
 func silentText(rates []float64) string {
-	return fmt.Sprintf("no new samples of %s come while others do, and no window can be cut: look at the sensors of that rate and at what sends their samples, or take their channels out of the layout", event.RatesText(rates))
+	return fmt.Sprintf("no new samples of %s come while others do, or they are refused, and no window can be cut: look at the log, at the sensors of that rate and at what sends their samples", event.RatesText(rates))
 }
 
 // tryFolder creates a file and removes it. It does not sync: windows do, and a disk

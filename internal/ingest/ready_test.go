@@ -29,7 +29,7 @@ func TestNotReady(t *testing.T) {
 		"failed":                       {func(o *observed) { o.state, o.problem = "failed", errors.New("the port is in use") }, "the port is in use"},
 		"a read-only spool":            {func(o *observed) { o.refused = errors.New("read-only file system") }, "cannot be written: read-only"},
 		"samples are lost":             {func(o *observed) { o.lost = []event.LostSamples{{Reason: "gap", Seconds: 12}} }, "12 s of samples that came in the last minute are in no window (gap 12 s)"},
-		"a rate is silent":             {func(o *observed) { o.silent = []float64{100, 1} }, "no new samples of 100 Hz and 1 Hz come while others do, and no window can be cut"},
+		"a rate is silent":             {func(o *observed) { o.silent = []float64{100, 1} }, "no new samples of 100 Hz and 1 Hz come while others do, or they are refused, and no window can be cut"},
 		"a full spool":                 {func(o *observed) { o.Refused = errors.New("full") }, "does not take windows: full"},
 		"a sync that takes its time":   {func(o *observed) { o.Storing = ago(4 * time.Second) }, ""},
 		"a sync that never ends":       {func(o *observed) { o.Storing = ago(4*time.Second + 1) }, "taken no window for 4s"},

@@ -83,7 +83,7 @@ var sentences = map[string]string{
 	"context.feed_rate":         "What has the feed rate, such as `PathFeedrate:ACTUAL`; the id of a node whose value is in mm/min with `opcua`.",
 	"context.programme":         "What names the programme that the control runs, such as `Program`; the node's id with `opcua`.",
 	"context.material":          "What names the workpiece's material, such as `Material`; the node's id with `opcua`.",
-	"context.no_tool":           "default: `[\"0\"]`. Names by which samples or the control say that no tool is in. Case and leading zeros do not count.",
+	"context.no_tool":           "default: `0`, `none`, `n/a`, `-` and the like. Names that mean that no tool is in. Case and leading zeros do not count.",
 	"context.interval":          "default: `1s`. Time between two readings of the control.",
 	"context.timeout":           "default: `10s`. How long a reading may take, and how long all but the tool holds while the control does not answer.",
 	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync`, `mode`, `edge`, `source` and `context`.",

@@ -77,10 +77,11 @@ func (m *Machine) whySilent(now time.Time) string {
 	return said + "samples come: look whether it still runs, at its log, and at Kafka"
 }
 
-// account lets a machine know of a ledger. One that is not known is met only if its samples are lost.
+// account lets a machine know of a ledger. One that is not known is met only if its samples are lost, or no windows come of
+// them: it is silent then.
 func (o *Owner) account(b *Batch, in Input) {
 	m := o.machines[in.Ledger.Machine]
-	if m == nil && len(in.Ledger.Lost) > 0 && o.roomForUnjudged() {
+	if m == nil && (len(in.Ledger.Lost) > 0 || in.Ledger.InWindows == 0) && o.roomForUnjudged() {
 		m = o.meet(in.Ledger.Machine, b.now)
 	}
 	if m != nil {

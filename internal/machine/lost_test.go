@@ -138,19 +138,24 @@ func TestNeverSeen(t *testing.T) {
 	}
 }
 
-// An owner meets a machine of which it knows nothing if the samples of its source are lost, and only then.
+// An owner meets a machine of which it knows nothing if the samples of its source are lost, or if no windows come of them. Then it is silent.
 func TestOwnerAccounts(t *testing.T) {
 	o := readyOwner(t)
-	ledger := func(machine string, loss []event.LostSamples) Reply {
-		return Reply{Windows: []Input{{At: noon, Ledger: &event.SourceLedger{Machine: machine, Lost: loss}}}, Now: noon}
+	ledger := func(machine string, windowed uint64, loss []event.LostSamples) Reply {
+		return Reply{Windows: []Input{{At: noon, Ledger: &event.SourceLedger{Machine: machine, Ledger: event.Ledger{Received: 60, InWindows: windowed}, Lost: loss, Silent: []float64{100}}}}, Now: noon}
 	}
-	o.On(ledger("acme/spore/bay2/line1/well", nil))
+	o.On(ledger("acme/spore/bay2/line1/well", 60, nil))
 	o.On(Reply{Published: true, Now: noon})
 	if m := o.Machine("acme/spore/bay2/line1/well"); m != nil {
-		t.Error("a ledger alone makes a machine")
+		t.Error("a ledger with windows makes a machine: they will")
+	}
+	o.On(ledger("acme/spore/bay2/line1/mute", 0, nil))
+	o.On(Reply{Published: true, Now: noon})
+	if m := o.Machine("acme/spore/bay2/line1/mute"); m == nil || m.waitingSince.IsZero() || !strings.Contains(m.whySilent(noon), "no samples of 100 Hz come") {
+		t.Error("a ledger without windows makes no machine that can be silent")
 	}
 	var said []string
-	for _, a := range o.On(ledger(drill, losing("counter", 60))) {
+	for _, a := range o.On(ledger(drill, 60, losing("counter", 60))) {
 		if a.Publish != nil {
 			for _, e := range a.Publish.Events {
 				said = append(said, string(e.Advisory.Kind))

@@ -37,6 +37,7 @@ func Fold(name string) string {
 	digits := false // a digit other than a leading zero has come
 	text := []rune(strings.ToLower(strings.ToUpper(norm.NFKC.String(name))))
 	for i, r := range text {
+		r = digit(r)
 		if r == '0' && !digits && i+1 < len(text) && unicode.IsDigit(text[i+1]) || unicode.IsSpace(r) {
 			continue
 		}
@@ -44,4 +45,19 @@ func Fold(name string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// digit returns a digit of any script as one of ASCII, and other characters as they are.
+func digit(r rune) rune {
+	if r < 128 || !unicode.IsDigit(r) {
+		return r
+	}
+	zero := r // digits of a script follow each other from 0 to 9
+	for range 9 {
+		if !unicode.IsDigit(zero - 1) {
+			break
+		}
+		zero--
+	}
+	return '0' + (r-zero)%10
 }

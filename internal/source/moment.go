@@ -161,17 +161,19 @@ var timeUnits = map[string]epoch{
 }
 
 // EpochOf returns what numbers count whose first one is v, if their size tells it: their unit in seconds, and from when. Seconds between 2001 and 2060, and
-// milliseconds, microseconds and nanoseconds of this century, count from 1970; larger seconds count from 1904, as LabVIEW's do.
-// Smaller numbers count from the start of the recording: ok is false.
-func EpochOf(v float64) (unit float64, from time.Time, what string, ok bool) {
+// milliseconds, microseconds and nanoseconds of this century, count from 1970; larger seconds count from 1904, as LabVIEW's do, or from 1900 if that
+// would be in the future. Smaller numbers count from the start of the recording: ok is false.
+func EpochOf(v float64, now time.Time) (unit float64, from time.Time, what string, ok bool) {
 	const last, labView = 2.84e9, 6.2e9 // 2060 since 1970, 2100 since 1904
 	unix := time.Unix(0, 0).UTC()
 	switch {
 	case v >= 1e9 && v < last:
 		return 1, unix, "seconds since 1970", true
 	case v >= last && v < labView:
-		e := timeUnits["labview"]
-		return e.unit, e.from, e.name, true
+		if e := timeUnits["labview"]; e.from.Add(seconds(v)).Before(now.Add(aheadMost)) {
+			return e.unit, e.from, e.name, true
+		}
+		return 1, time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), "seconds since 1900, as NTP counts", true
 	}
 	for _, u := range []struct {
 		unit float64
@@ -239,7 +241,7 @@ func (r *rises) add(step float64) (unit float64) {
 		return 0
 	}
 	unit = 0
-	for _, u := range []float64{1e3, 1e6, 1e9} {
+	for _, u := range []float64{1e3, 1e6, 1e9, 1. / 60, 1. / 3600, 1. / 86400} {
 		if math.Abs(step/u-1) < 0.1 {
 			unit = 1 / u
 		}

@@ -19,7 +19,7 @@ type textLine struct {
 	arrival bool
 }
 
-// aside reports whether a line is beside the table: an arrival time, or a comment.
+// aside reports whether a line is not of the table: an arrival time, or a comment.
 func (l textLine) aside() bool { return l.arrival || isComment(l.cells[0]) }
 
 // sniff finds the table in the beginning of a file: the first rows of one width that hold numbers, the lines of names above

@@ -416,6 +416,7 @@ func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	if first {
 		c.zero = c.row.time
 		c.grid.Begin(0)
+		c.checkDate()
 		return 0, nil
 	}
 	if changed && c.row.form == counted && !c.counts() && !c.row.time.After(before) {
@@ -431,11 +432,10 @@ func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	if step <= 0 {
 		return 0, c.notLater(before, changed, tool)
 	}
-	if _, skipped = c.grid.Next(c.row.time.Sub(c.zero).Seconds()*c.rate, OffGrid); skipped > 0 {
-		return skipped, c.checkStep(before, step)
+	if _, skipped = c.grid.Next(c.row.time.Sub(c.zero).Seconds()*c.rate, OffGrid); skipped > 0 && c.row.form == local && ClockWentOn(before, c.row.time, seconds(1/c.rate)) {
+		c.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
 	}
-	c.rises.add(step)
-	return 0, nil
+	return skipped, c.checkUnit(step)
 }
 
 // notLater says why a row is not later than the row before, and what to do.
@@ -461,22 +461,38 @@ func (c *Table) warn(what string) {
 	}
 }
 
-// checkStep looks at a gap, of so many sample periods from one row to the next.
-func (c *Table) checkStep(before time.Time, step float64) error {
-	at, form := c.row.time, c.row.form
-	if form == local && ClockWentOn(before, at, seconds(1/c.rate)) {
-		c.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
-	}
-	if form != counted {
+// checkUnit reports a column of numbers that seems to count another unit than seconds, by the steps between rows in sample periods.
+func (c *Table) checkUnit(step float64) error {
+	if c.row.form != counted || c.counts() {
 		return nil
 	}
-	if unit := c.rises.add(step); unit > 0 {
-		names := map[float64][2]string{1e-3: {"milliseconds", "ms"}, 1e-6: {"microseconds", "us"}, 1e-9: {"nanoseconds", "ns"}}
-		return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count %s, not seconds; write the unit behind its name, as \"t [%s]\", or leave `time` out of the layout's `recording`",
-			step/c.rate, c.rate, names[unit][0], names[unit][1])
+	unit := c.rises.add(step)
+	if unit == 0 {
+		return nil
 	}
-	return nil
+	name := map[float64][2]string{1e-3: {"milliseconds", "ms"}, 1e-6: {"microseconds", "us"}, 1e-9: {"nanoseconds", "ns"}, 60: {"minutes", "min"}, 3600: {"hours", "h"}, 86400: {"days", "excel"}}[unit]
+	if unit == 86400 {
+		return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count days, as Excel does: set `time_unit: excel` under the layout's `recording`", step/c.rate, c.rate)
+	}
+	return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count %s, not seconds; write the unit behind its name, as \"t [%s]\", set `time_unit`, or leave `time` out of the layout's `recording`",
+		step/c.rate, c.rate, name[0], name[1])
 }
+
+// checkDate warns of a first time that is not of a recording: before loggers had clocks, in the future, or years after the start.
+func (c *Table) checkDate() {
+	at := c.row.time.UTC()
+	switch {
+	case c.row.form == counted && !c.counts():
+		if s := c.row.time.Sub(c.opt.Start); s > longTime {
+			c.warn(fmt.Sprintf("is %.4g years after the start of the recording: if the column counts from a date, set `time_unit` under the layout's `recording`, or its start", s.Hours()/8766))
+		}
+	case at.Year() < 1990 || time.Until(at) > aheadMost:
+		c.warn("is of " + at.Format(time.DateOnly) + ", and no recording is of then: set the clock of the logger, or `time_unit` or `time_format` under the layout's `recording`")
+	}
+}
+
+// longTime is longer than a recording.
+const longTime = 366 * 24 * time.Hour
 
 // parseTime returns the time that the row states. What a number counts, and from when, is
 // settled by the first row.
@@ -487,7 +503,7 @@ func (c *Table) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(c.leap), err
 	}
 	if first && !c.found {
-		if unit, from, what, ok := EpochOf(m.seconds); ok {
+		if unit, from, what, ok := EpochOf(m.seconds, time.Now()); ok {
 			if c.epoch.unit, c.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
 				c.warn("is taken for " + what)
 			}

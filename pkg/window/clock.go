@@ -32,7 +32,22 @@ type clock struct {
 	slope    float64 // by how much more time than samples passed then, relatively; 0 unless off
 	steps    int     // that agree among themselves; 0: none was lately
 	stepping reading // before the first of them
+	begun    reading // of the first block of the session
+	mixed    bool    // the session has steps that do not agree, or not from its beginning on
+	past     elapsed // of sessions before that were too short to measure a rate
 }
+
+// elapsed is how long samples took by their number, and by how much more sensor time passed.
+type elapsed struct{ span, lag time.Duration }
+
+// isBaseline reports whether that is long enough to measure a rate: by the number of samples, or by sensor time.
+func (e elapsed) isBaseline() bool { return max(e.span, e.span+e.lag) >= baseline }
+
+// slope returns the lag as a share of the span.
+func (e elapsed) slope() float64 { return float64(e.lag) / float64(e.span) }
+
+// between returns what elapsed from a to b.
+func (c *clock) between(a, b reading) elapsed { return elapsed{c.span(a, b), c.lag(a, b)} }
 
 // reading is a sensor time and its sample counter.
 type reading struct {
@@ -56,7 +71,11 @@ func (c *clock) slopeOf(a, b reading) float64 { return float64(c.lag(a, b)) / fl
 // restart forgets the session. A rate that was wrong is taken to be wrong still, until it is measured again: with each change of
 // the tool a session begins.
 func (c *clock) restart() {
-	*c = clock{rate: c.rate, limits: c.limits, off: c.off, slope: c.slope}
+	past := c.past
+	if e := c.between(c.begun, c.last); c.ran && !c.mixed && e.span > 0 {
+		past = elapsed{past.span + e.span, past.lag + e.lag}
+	}
+	*c = clock{rate: c.rate, limits: c.limits, off: c.off, slope: c.slope, past: past}
 }
 
 // measured returns the rate by the sensor clock while it is wrong; 0 if it is right, or none.
@@ -76,23 +95,32 @@ func (c *clock) read(r reading) signal.Quality {
 	}
 	var q signal.Quality
 	if !c.ran {
-		c.last, c.from, c.turn, c.ran = r, r, r, true
+		c.last, c.from, c.turn, c.begun, c.ran = r, r, r, r, true
 	}
 	if !c.continues(r, c.slope) {
 		q |= signal.ClockStep
 		c.from, c.turn = r, r // the rate is not to blame
 	}
-	if c.agree(r, q != 0) {
+	before := c.steps
+	agreed := c.agree(r, q != 0)
+	c.mixed = c.mixed || c.steps > 0 && c.stepping != c.begun || c.steps == 0 && before > 0
+	if agreed {
 		q = 0
 		c.from, c.turn, c.steps = c.stepping, c.stepping, 0
 	}
 	c.last = r
-	if d := c.span(c.from, r); d >= baseline {
-		c.slope = c.slopeOf(c.from, r)
-		if c.off = math.Abs(c.slope) > c.limits.Rate; !c.off {
-			c.slope = 0
+	e := c.between(c.begun, r)
+	switch all := (elapsed{c.past.span + e.span, c.past.lag + e.lag}); {
+	case c.past.span > 0 && !c.mixed && e.span > 0 && all.isBaseline():
+		c.measure(all)
+		c.past, c.from, c.turn = elapsed{}, r, r
+		if c.off {
+			q, c.steps = 0, 0
 		}
-		if c.span(c.turn, r) >= baseline {
+	case c.between(c.from, r).isBaseline() && c.span(c.from, r) > 0:
+		c.measure(c.between(c.from, r))
+		c.past = elapsed{}
+		if c.between(c.turn, r).isBaseline() {
 			c.from, c.turn = c.turn, r
 		}
 	}
@@ -100,6 +128,14 @@ func (c *clock) read(r reading) signal.Quality {
 		q |= signal.RateError
 	}
 	return q
+}
+
+// measure takes what elapsed in a baseline or more for the rate. A clock that stands still, or nearly, has none.
+func (c *clock) measure(e elapsed) {
+	factor := 1 + e.slope()
+	if c.slope, c.off = e.slope(), math.Abs(e.slope()) > c.limits.Rate && factor > 1./most && factor < most; !c.off {
+		c.slope = 0
+	}
 }
 
 // mark adds to m what the clock says at its block.
@@ -128,5 +164,5 @@ func (c *clock) agree(r reading, stepped bool) bool {
 		c.steps = 0
 	}
 	factor := 1 + c.slopeOf(c.stepping, r)
-	return c.steps >= agreeing && c.span(c.stepping, r) >= baseline && factor > 1./most && factor < most
+	return c.steps >= agreeing && c.between(c.stepping, r).isBaseline() && factor > 1./most && factor < most
 }

@@ -304,7 +304,7 @@ func TestClockFaults(t *testing.T) {
 		"0.4 % with a tolerance of 0.1 %":     {limits: signal.Limits{Rate: 0.001}, time: func(s float64) float64 { return s * 1.004 }, all: rate, from: 12},
 		"the rate is right again after 20":    {time: func(s float64) float64 { return s + 0.02*min(s, 20) }, from: 42},
 		"half the rate":                       {time: func(s float64) float64 { return 2 * s }, all: rate, from: 11, rate: 50},
-		"half the rate, until it is known":    {time: func(s float64) float64 { return 2 * s }, all: step, to: 9},
+		"half the rate, until it is known":    {time: func(s float64) float64 { return 2 * s }, all: step, to: 3},
 		"double the rate, and jitter":         {time: func(s float64) float64 { return s/2 + 0.02*math.Sin(1e4*s) }, all: rate, from: 11, rate: 200},
 		"0.7 of the rate, steps now and then": {time: func(s float64) float64 { return s/0.7 + 0.02*math.Sin(1e4*s) }, all: rate, from: 12, rate: 70},
 		"half the rate from 20 on":            {time: func(s float64) float64 { return s + max(0, s-20) }, all: rate, from: 31, rate: 50},
@@ -439,4 +439,43 @@ func step1(s, at float64) float64 {
 		return 1
 	}
 	return 0
+}
+
+// A wrong rate is found also if no session is long enough to measure it, by what sessions say together.
+func TestRateOfShortSessions(t *testing.T) {
+	l, err := signal.NewLayout("one rate", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		factor, seconds float64 // of the rate that comes; of a session
+		wrong           bool
+	}{{0.5, 8, true}, {0.7, 3, true}, {2, 8, true}, {1, 8, false}, {0.997, 8, false}, {1.02, 4, true}} {
+		s, err := NewSlicer(l, DefaultSpec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		windows, flagged := 0, 0
+		for session := range int64(20) {
+			for first := int64(0); float64(first) < tc.seconds*100*tc.factor; first += 10 {
+				b := samples(l, 0, session, first, first+10)
+				b.Time = origin.Add(time.Duration((float64(session)*60 + float64(first)/100/tc.factor) * 1e9))
+				s.Push(b)
+				for {
+					ev, ok := s.Next()
+					if !ok {
+						break
+					}
+					if w := ev.Window; w != nil && session >= 10 {
+						if windows++; w.Quality[0]&signal.RateError != 0 {
+							flagged++
+						}
+					}
+				}
+			}
+		}
+		if windows == 0 || tc.wrong && flagged != windows || !tc.wrong && flagged > 0 {
+			t.Errorf("%v of the rate, sessions of %v s: %d of %d windows are flagged", tc.factor, tc.seconds, flagged, windows)
+		}
+	}
 }

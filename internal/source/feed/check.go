@@ -1,9 +1,12 @@
 package feed
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
@@ -51,8 +54,10 @@ const (
 //     rate that fits proves it wrong, and it is refused. A few in a row that fit each other are right:
 //     samples were missing, or the sender began again, under the same session or with its clock set
 //     back. Then they are taken as a session of their own.
-//   - A frame of another session begins that session. If the one before goes on, there are two
-//     senders: the first keeps the machine, and the other is refused until the first is silent.
+//   - Samples come again if the same frame comes, or one whose time fits the counters that it repeats. Other values under the
+//     same counters are another sender's, or of one that counts wrong.
+//   - A frame of another session begins that session. If one before goes on, there are several
+//     senders: the first keeps the machine, and the others are refused until the first is silent.
 //
 // It is used by one goroutine.
 type checker struct {
@@ -60,10 +65,11 @@ type checker struct {
 	silence time.Duration
 	now     func() time.Time
 
-	current   *stream // whose frames are taken; nil before the first frame
-	before    *stream // the session before, or what the other sender sends
+	current   *stream   // whose frames are taken; nil before the first frame
+	others    []*stream // sessions before, or what other senders send, the newest last
 	contested time.Time
 	runs      map[int64]int64 // newest run of each session
+	streams   int             // that were begun
 
 	candidate *stream // of the frames that wait
 	waiting   []arrival
@@ -74,6 +80,7 @@ type stream struct {
 	session int64 // as the sender says
 	run     int64 // how often the sender began again under it
 	peer    string
+	begun   int        // a number that counts streams
 	at      []position // of each rate
 	newest  time.Time  // behind the newest sample, by the sender's clock
 	heard   time.Time  // when a frame with new samples came
@@ -81,10 +88,69 @@ type stream struct {
 
 // position is where the frames of one rate have come to.
 type position struct {
-	seen  bool
-	end   int64   // counter behind the last sample
-	fixed reading // what times are compared with
-	last  reading // of the newest frame
+	seen    bool
+	resumed bool    // no new sample has come since the program was started
+	end     int64   // counter behind the last sample
+	fixed   reading // what times are compared with
+	last    reading // of the newest frame
+	came    []span  // counters of the samples that came, ascending, with a hole between two
+	frames  []print // of the newest frames
+}
+
+// span is the counters from first to before end.
+type span struct{ first, end int64 }
+
+// print tells a frame from another one under the same counters.
+type print struct {
+	first int64
+	sum   uint64
+}
+
+const (
+	maxSpans  = 256
+	maxPrints = 2 * maxUnacked // a sender sends no more again
+	maxOthers = 16
+)
+
+// printOf returns the print of a block.
+func printOf(b *source.Block) print {
+	h := fnv.New64a()
+	h.Write([]byte(b.Tool))
+	for _, x := range b.Samples {
+		for _, v := range x[:min(len(x), 4)] {
+			h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+		}
+	}
+	return print{b.First, h.Sum64()}
+}
+
+// known returns how many of the counters from first to before end came.
+func (p *position) known(first, end int64) (n int64) {
+	for i := len(p.came) - 1; i >= 0 && p.came[i].end > first; i-- {
+		n += max(0, min(end, p.came[i].end)-max(first, p.came[i].first))
+	}
+	return n
+}
+
+// book notes that the samples of a block came.
+func (p *position) book(b *source.Block) {
+	s := span{b.First, b.First + int64(b.Len())}
+	i := 0
+	for i < len(p.came) && p.came[i].end < s.first {
+		i++
+	}
+	j := i
+	for j < len(p.came) && p.came[j].first <= s.end {
+		s = span{min(s.first, p.came[j].first), max(s.end, p.came[j].end)}
+		j++
+	}
+	p.came = slices.Replace(p.came, i, j, s)
+	if n := len(p.came) - maxSpans; n > 0 {
+		p.came = slices.Delete(p.came, 0, n)
+	}
+	if p.frames = append(p.frames, printOf(b)); len(p.frames) > maxPrints {
+		p.frames = slices.Delete(p.frames, 0, maxPrints/2)
+	}
 }
 
 // reading is a counter and its time.
@@ -118,7 +184,7 @@ func (c *checker) resume(id, first int64, at time.Time) {
 	for g, rate := range c.rates {
 		n := int64(math.Round(float64(first) * rate / c.rates[0]))
 		r := reading{n, at.Add(seconds(float64(n)/rate - float64(first)/c.rates[0]))}
-		s.at[g] = position{true, n, r, r}
+		s.at[g] = position{seen: true, resumed: true, end: n, fixed: r, last: r, came: []span{{0, n}}}
 	}
 	c.current = s
 	c.runs[id] = 0
@@ -143,13 +209,15 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	switch {
 	case c.current == nil:
 		return c.begin(a, now), nil
+	case !c.current.at[b.Group].seen && c.continued(b) != nil: // a rate goes on as before, and another one began to count again
+		return c.again(c.continued(b), a, now)
 	case c.fits(c.current, b) && c.ahead(c.current, b) <= slack.Seconds():
 		if c.candidate != nil && c.candidate.at[b.Group].seen && c.current.isNew(b) {
 			refused = c.giveUp()
 		}
 		return []arrival{c.take(c.current, a, now)}, refused
-	case c.before != nil && c.fits(c.before, b):
-		return c.again(a, now)
+	case c.other(b) != nil:
+		return c.again(c.other(b), a, now)
 	case b.Session != c.current.session && !b.Time.Before(c.current.newest.Add(-slack)) && c.free(now):
 		refused = c.giveUp()
 		return c.begin(a, now), refused
@@ -157,13 +225,36 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	return c.wait(a, now)
 }
 
-// again takes or refuses a frame of the session before the current one.
-func (c *checker) again(a arrival, now time.Time) (taken []arrival, refused []refusal) {
-	o := c.before
+// other returns the stream before the current one that a frame fits; nil if there is none.
+func (c *checker) other(b *source.Block) *stream {
+	for _, o := range slices.Backward(c.others) {
+		if c.fits(o, b) {
+			return o
+		}
+	}
+	return nil
+}
+
+// continued returns the stream before the current one where a frame goes on at the sample behind the last one of its rate.
+func (c *checker) continued(b *source.Block) *stream {
+	for _, o := range slices.Backward(c.others) {
+		if p := &o.at[b.Group]; o.session == b.Session && p.seen && b.First == p.end && b.First > 0 {
+			return o
+		}
+	}
+	return nil
+}
+
+// again takes or refuses a frame of a stream before the current one.
+func (c *checker) again(o *stream, a arrival, now time.Time) (taken []arrival, refused []refusal) {
+	if c.silent(o, now) { // it was not there, and others came
+		c.streams++
+		o.begun = c.streams
+	}
 	switch {
 	case !o.isNew(a.block):
 		return nil, []refusal{c.stale(a)}
-	case !c.silent(c.current, now) && (!c.free(now) || c.silent(o, now)):
+	case !c.silent(c.current, now) && o.begun > c.current.begun:
 		c.contested = now
 		c.note(o, a, now)
 		return nil, []refusal{c.otherSender(a)}
@@ -173,12 +264,24 @@ func (c *checker) again(a arrival, now time.Time) (taken []arrival, refused []re
 		c.contested = time.Time{}
 	}
 	refused = c.giveUp()
-	c.current, c.before = o, c.current
+	c.setAside(c.current)
+	c.others = slices.DeleteFunc(c.others, func(s *stream) bool { return s == o })
+	c.current = o
 	return []arrival{c.take(o, a, now)}, refused
 }
 
+// setAside keeps a stream that is not the current one any more.
+func (c *checker) setAside(s *stream) {
+	if s == nil {
+		return
+	}
+	if c.others = append(c.others, s); len(c.others) > maxOthers {
+		c.others = slices.Delete(c.others, 0, 1)
+	}
+}
+
 func (c *checker) otherSender(a arrival) refusal {
-	if a.block.Session == c.current.session {
+	if a.block.Session == c.current.session && len(c.rates) > 1 {
 		return refusal{a, Counter, fmt.Errorf("first: %d of %v Hz does not go with the other rates of session %d, one of which began to count again: a sender that begins again takes another session, for all of its rates",
 			a.block.First, c.rates[a.block.Group], a.block.Session)}
 	}
@@ -196,7 +299,7 @@ func (c *checker) wait(a arrival, now time.Time) (taken []arrival, refused []ref
 	for i, w := range c.waiting { // its connection broke: it came again
 		if w.block.Session == a.block.Session && w.block.Group == a.block.Group && w.block.First == a.block.First {
 			c.waiting[i] = a
-			return nil, []refusal{{w, Stale, errors.New("it came again while it waited for the next frames")}}
+			return nil, []refusal{{w, Stale, errors.New("another frame came under the same counter while it waited for the next ones")}}
 		}
 	}
 	if s := c.candidate; s == nil || !c.fits(s, a.block) || !s.isNew(a.block) || c.ahead(s, a.block) > slack.Seconds() {
@@ -250,7 +353,8 @@ func (c *checker) begin(a arrival, now time.Time) []arrival {
 }
 
 func (c *checker) newStream(a arrival) *stream {
-	return &stream{session: a.block.Session, peer: a.peer, at: make([]position, len(c.rates))}
+	c.streams++
+	return &stream{session: a.block.Session, peer: a.peer, begun: c.streams, at: make([]position, len(c.rates))}
 }
 
 // enter makes s the current stream.
@@ -263,11 +367,13 @@ func (c *checker) enter(s *stream) {
 		s.run = run + 1
 	}
 	c.runs[s.session] = s.run
-	c.current, c.before = s, c.current
+	c.setAside(c.current)
+	c.current = s
 }
 
 func (c *checker) take(s *stream, a arrival, now time.Time) arrival {
-	a.fresh = !s.at[a.block.Group].seen || s.isNew(a.block)
+	p := &s.at[a.block.Group]
+	a.news = int64(a.block.Len()) - p.known(a.block.First, a.block.First+int64(a.block.Len()))
 	c.note(s, a, now)
 	a.block.Session = s.id()
 	return a
@@ -282,10 +388,56 @@ func (c *checker) free(now time.Time) bool {
 func (c *checker) silent(s *stream, now time.Time) bool { return now.Sub(s.heard) >= c.silence }
 
 // fits reports whether a frame is of s: its counter goes on where the last frame of its rate has ended, or
-// counter and time are in step with the frames before.
+// counter and time are in step with the frames before, or it repeats some of them. While frames of the rate wait, one of which may be
+// right, a counter that goes on is not enough.
 func (c *checker) fits(s *stream, b *source.Block) bool {
 	p := &s.at[b.Group]
-	return b.Session == s.session && (!p.seen || b.First == p.end || c.inStep(p, p.fixed, b))
+	switch {
+	case b.Session != s.session:
+		return false
+	case !p.seen:
+		return c.aligned(s, b)
+	case b.First < p.end && !p.resumed:
+		return c.repeats(p, b)
+	case s == c.current && !p.resumed && c.waits(b.Group):
+		return c.lag(p.fixed, b) <= max(strict, seconds(float64(b.Len())/c.rates[b.Group]))
+	}
+	return b.First == p.end || c.inStep(p, p.fixed, b)
+}
+
+// aligned reports whether counter and time of the first frame of a rate go with the other rates, however far their clocks may be apart.
+func (c *checker) aligned(s *stream, b *source.Block) bool {
+	for g := range s.at {
+		p := &s.at[g]
+		counts := seconds(float64(b.First)/c.rates[b.Group] - float64(p.fixed.first)/c.rates[g])
+		if p.seen && (counts-b.Time.Sub(p.fixed.time)).Abs() > longGap*time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+// strict is by how much time and counter of a frame may disagree if another frame says something else.
+const strict = 100 * time.Millisecond
+
+// waits reports whether a frame of a rate waits.
+func (c *checker) waits(group int) bool {
+	return c.candidate != nil && c.candidate.at[group].seen
+}
+
+// repeats reports whether a frame says again what came: the same values under the same counter, or a time that fits the counters
+// that it repeats better than half of them. One none of whose samples came is late.
+func (c *checker) repeats(p *position, b *source.Block) bool {
+	for _, f := range slices.Backward(p.frames) {
+		if f.first == b.First {
+			return f == printOf(b) && c.inStep(p, p.fixed, b)
+		}
+	}
+	again := p.known(b.First, b.First+int64(b.Len()))
+	if again == 0 {
+		return c.inStep(p, p.fixed, b)
+	}
+	return c.lag(p.fixed, b) <= min(slack, seconds(float64(again)/c.rates[b.Group]/2))
 }
 
 // ahead returns the seconds that a frame leaves out. The first one of a rate is compared with the other rates.
@@ -301,10 +453,13 @@ func (c *checker) ahead(s *stream, b *source.Block) float64 {
 }
 
 func (c *checker) inStep(p *position, r reading, b *source.Block) bool {
-	rate := c.rates[b.Group]
-	lag := b.Time.Sub(r.time.Add(seconds(float64(b.First-r.first) / rate)))
-	gap := math.Abs(float64(b.First-p.end)) / rate
-	return lag.Abs() <= slack+seconds(slackOfGap*gap)
+	gap := math.Abs(float64(b.First-p.end)) / c.rates[b.Group]
+	return c.lag(r, b) <= slack+seconds(slackOfGap*gap)
+}
+
+// lag returns by how much time and counter of a frame disagree with a reading.
+func (c *checker) lag(r reading, b *source.Block) time.Duration {
+	return b.Time.Sub(r.time.Add(seconds(float64(b.First-r.first) / c.rates[b.Group]))).Abs()
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
@@ -318,7 +473,7 @@ func (s *stream) isNew(b *source.Block) bool {
 func (c *checker) note(s *stream, a arrival, now time.Time) {
 	b := a.block
 	p := &s.at[b.Group]
-	if p.seen && !s.isNew(b) {
+	if p.book(b); p.seen && !s.isNew(b) {
 		return
 	}
 	r := reading{b.First, b.Time}
@@ -326,6 +481,6 @@ func (c *checker) note(s *stream, a arrival, now time.Time) {
 		p.fixed = r
 		s.newest = b.Time.Add(seconds(float64(b.Len()) / c.rates[b.Group]))
 	}
-	p.seen, p.end, p.last = true, b.First+int64(b.Len()), r
+	p.seen, p.resumed, p.end, p.last = true, false, b.First+int64(b.Len()), r
 	s.heard, s.peer = now, a.peer
 }

@@ -105,6 +105,7 @@ type Feed struct {
 	sessions []order // of unacked frames, and the latest
 	unacked  []frame
 	began    bool          // a frame has come
+	fromDisk order         // session and counter, at the highest rate, up to which an earlier run of the program has put samples on disk
 	overflow bool          // frames are acknowledged before they are on disk
 	misdated source.Seldom // frames
 	renamed  source.Seldom // frames
@@ -126,7 +127,7 @@ type arrival struct {
 	ack    func()
 	peer   string // who sent it
 	answer func(Reason, error)
-	fresh  bool // it has samples that no frame before had: set by the checker
+	news   int64 // how many of its samples never came before, as the checker finds
 }
 
 // order numbers the sessions as they come.
@@ -260,7 +261,7 @@ func (f *Feed) admit(a arrival) {
 		r.ack()
 	}
 	for _, t := range taken {
-		if b := t.block; t.fresh {
+		if b := t.block; t.news > 0 {
 			lasts := seconds(float64(b.Len()) / f.names.rates[b.Group])
 			f.due[b.Group].Store(f.check.now().Add(f.cfg.Timeout + lasts).UnixNano())
 		}
@@ -338,10 +339,17 @@ func (f *Feed) take(a arrival) bool {
 			// The slicer cannot know: for it the session begins here.
 			f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
 		}
-		if skip > 0 {
-			f.unused[Repeat].Add(uint64(min(skip, int64(b.Len()))) * uint64(len(b.Samples)))
+		if first {
+			f.fromDisk = order{f.session, uint64(f.next)}
 		}
-		if skip >= int64(b.Len()) {
+		skip = min(skip, int64(b.Len()))
+		if before := f.fromDisk.session == b.Session && float64(b.First)*fast/rate < float64(f.fromDisk.ordinal); !before && skip > int64(b.Len())-a.news {
+			skip = 0 // some of them never came: the slicer knows which, and counts them as late
+		}
+		if skip > 0 {
+			f.unused[Repeat].Add(uint64(skip) * uint64(len(b.Samples)))
+		}
+		if skip > 0 && skip == int64(b.Len()) {
 			f.refused[Repeat].Add(1)
 			if a.answer != nil {
 				a.answer(Repeat, nil)

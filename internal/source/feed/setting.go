@@ -38,8 +38,8 @@ type Setting struct {
 	NoTool []string
 }
 
-// DefaultNoTool are placeholders of controls for a spindle without a tool. A blank name is one in any case.
-var DefaultNoTool = []string{"0"}
+// DefaultNoTool are placeholders of controls for a spindle without a tool, and words for a value that is not known. A blank name is one in any case.
+var DefaultNoTool = []string{"0", "0.0", "-", "--", "?", "none", "n/a", "na", "nan", "nil", "null", "no tool", "unknown", "undefined", "unavailable"}
 
 // life is a tool that was declared new.
 type life struct {

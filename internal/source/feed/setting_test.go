@@ -56,6 +56,11 @@ func TestToolsHaveOneName(t *testing.T) {
 			t.Errorf("tool %q: %q, %v, want %q, %q", s.tool, got, err, s.want, s.err)
 		}
 	}
+	for _, none := range []string{"0", "00", " 0 ", "٠", "None", "N/A", "-", "--", "NULL", "unavailable", "?"} {
+		if !set.isNoTool(none) {
+			t.Errorf("%q is a tool", none)
+		}
+	}
 	set.NoTool = []string{"EMPTY"}
 	for tool, want := range map[string]string{"empty": "", "0": "0"} {
 		if got, err := name(tool); got != want || err != nil {

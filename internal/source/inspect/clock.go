@@ -143,7 +143,7 @@ func (c *Clock) begin(x float64) {
 		}
 		return
 	}
-	unit, from, what, ok := source.EpochOf(x)
+	unit, from, what, ok := source.EpochOf(x, time.Now())
 	if !ok {
 		return
 	}
