@@ -55,7 +55,7 @@ func TestAccount(t *testing.T) {
 	write("layout.yaml", "name: small\nchannels:\n  - {name: force, kind: force, rate: 10}\nrecording: {time: t}\n")
 	times := func(step, from float64) string {
 		text := "t,force\n"
-		for i := range 300 {
+		for i := range 900 {
 			text += fmt.Sprintf("%.4f,1\n", from+float64(i)*step)
 		}
 		return text
