@@ -216,6 +216,8 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"separator in a name":               "ax;ay;\"a,b,c,d\"\n1;2;9\n3;;9\n",
 		"no last line end":                  "ax,ay\n1,2\n3,nan\n5,0.",
 		"header again":                      "ax,ay\n1,2\n AX ,ay\n3,null\nax,ay\n",
+		"two files joined":                  "\xef\xbb\xbfax,ay\n1,2\n\xef\xbb\xbfax,ay,\n3,Err:502\n",
+		"not a number of SCPI":              "ax,ay\n1,2\n3,9.91E+37\n",
 		"words for missing":                 "ax,ay\n1,2\n3,#DIV/0!\n",
 		"unnamed index column":              ",ax,ay\n0,1,2\n1,3,\n",
 		"ignored text, and bad UTF-8 in it": "ax,ay,note\n1,2,\xff\n3,,x\n",

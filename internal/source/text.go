@@ -223,8 +223,8 @@ func (c *cellReader) next() error {
 // fit makes the row as wide as the header: empty cells at its end may be missing or too many. It returns io.EOF at a footer, and an
 // error for a row that is not of this table.
 func (c *cellReader) fit() error {
-	for len(c.row) > len(c.header) && strings.TrimSpace(c.row[len(c.row)-1]) == "" {
-		c.row = c.row[:len(c.row)-1]
+	if len(c.row) > len(c.header) {
+		c.row = c.row[:max(len(c.header), len(withoutEmpty(c.row)))]
 	}
 	for len(c.row) < len(c.header) && c.header[len(c.row)] == "" && c.row[0] != "" {
 		c.row = append(c.row, "")
@@ -282,12 +282,24 @@ func (c *cellReader) footer() bool {
 // write it that were started again. A line of numbers is a row.
 func (c *cellReader) repeatsHeader() bool {
 	same := func(a, b string) bool { return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) }
+	row := withoutEmpty(c.row)
+	if len(row) > 0 {
+		row[0] = strings.TrimPrefix(row[0], "\ufeff") // files were joined
+	}
 	for _, head := range c.heads {
-		if slices.EqualFunc(c.row, head, same) {
+		if head = withoutEmpty(head); slices.EqualFunc(row, head, same) {
 			return slices.ContainsFunc(head, func(cell string) bool { return !isMissingNumber(strings.TrimSpace(cell)) && !isNumber(cell) })
 		}
 	}
 	return false
+}
+
+// withoutEmpty returns cells without empty ones at the end.
+func withoutEmpty(cells []string) []string {
+	for len(cells) > 0 && strings.TrimSpace(cells[len(cells)-1]) == "" {
+		cells = cells[:len(cells)-1]
+	}
+	return cells
 }
 
 // end says once what was left out of the table.
@@ -400,7 +412,7 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 		return math.NaN(), nil
 	}
 	v, err := c.parse(cell, bits)
-	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) {
+	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) || math.Abs(math.Abs(v)/9.905e37-1) < 1e-3 { // 9.9e37 and 9.91e37 of SCPI: infinity and not a number
 		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
 		return math.NaN(), nil
 	}
@@ -491,11 +503,11 @@ func isMissingNumber(cell string) bool {
 		return true
 	}
 	sign := strings.TrimLeft(strings.ToLower(cell), "+-")
-	if len(sign) > 2 && sign[0] == '1' && sign[2] == '#' { // 1.#QNAN, 1.#IND, 1.#INF of C on Windows
+	if len(sign) > 2 && sign[0] == '1' && sign[2] == '#' || strings.HasPrefix(sign, "err:") { // 1.#QNAN, 1.#IND, 1.#INF of C on Windows; Err:502 of LibreOffice
 		return true
 	}
 	switch sign {
-	case "nan", "nan(ind)", "nan(snan)", "inf", "infinity", "∞", "none", "missing", "bad", "bad input", "invalid", "error", "no data", "nodata", "?",
+	case "n.a.", "<na>", "<null>", "err", "ol", "ofl", "over", "open", "***", "--.--", "unknown", "nan", "nan(ind)", "nan(snan)", "inf", "infinity", "∞", "none", "missing", "bad", "bad input", "invalid", "error", "no data", "nodata", "?",
 		"overflow", "overload", "overrange", "over range", "out of range", "ovld", "ovrflw", "underrange", "under range", "timeout", "i/o timeout":
 		return true
 	}

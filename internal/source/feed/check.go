@@ -212,10 +212,13 @@ func (c *checker) check(a arrival) (taken []arrival, refused []refusal) {
 	case !c.current.at[b.Group].seen && c.continued(b) != nil: // a rate goes on as before, and another one began to count again
 		return c.again(c.continued(b), a, now)
 	case c.fits(c.current, b) && c.ahead(c.current, b) <= slack.Seconds():
-		if c.candidate != nil && c.candidate.at[b.Group].seen && c.current.isNew(b) {
-			refused = c.giveUp()
+		settles := c.waits(b.Group) && c.current.isNew(b)
+		taken = []arrival{c.take(c.current, a, now)}
+		if settles {
+			caught, wrong := c.settle(now)
+			taken, refused = append(taken, caught...), wrong
 		}
-		return []arrival{c.take(c.current, a, now)}, refused
+		return taken, refused
 	case c.other(b) != nil:
 		return c.again(c.other(b), a, now)
 	case b.Session != c.current.session && !b.Time.Before(c.current.newest.Add(-slack)) && c.free(now):
@@ -324,6 +327,29 @@ func (c *checker) wait(a arrival, now time.Time) (taken []arrival, refused []ref
 	}
 	return taken, refused
 }
+
+// settle decides on frames that wait, when the stream has gone on. Frames that are only early wait until it comes to them, and are taken
+// then: their senders or their network have changed the order. Others were wrong.
+func (c *checker) settle(now time.Time) (taken []arrival, refused []refusal) {
+	for _, w := range c.waiting {
+		p := &c.current.at[w.block.Group]
+		if w.block.Session != c.current.session || w.block.First < p.end || !c.inStep(p, p.fixed, w.block) || c.ahead(c.current, w.block) > early.Seconds() {
+			return nil, c.giveUp()
+		}
+	}
+	if c.ahead(c.current, c.waiting[0].block) > slack.Seconds() {
+		return nil, nil
+	}
+	frames := c.waiting
+	c.candidate, c.waiting = nil, nil
+	for _, w := range frames {
+		taken = append(taken, c.take(c.current, w, now))
+	}
+	return taken, nil
+}
+
+// early is by how much a frame may come before its time and wait for it.
+const early = 10 * time.Second
 
 // giveUp refuses the frames that wait.
 func (c *checker) giveUp() (refused []refusal) {

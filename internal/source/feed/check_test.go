@@ -38,6 +38,14 @@ func only(g int, a, b []said) (frames []said) {
 	return frames
 }
 
+// seconds1 are frames of a second each of the highest rate.
+func seconds1(at ...int64) (frames []said) {
+	for _, s := range at {
+		frames = append(frames, said{1, 40 * s, 40, time.Duration(s) * time.Second, 0, time.Second, float32(s)})
+	}
+	return frames
+}
+
 // numbering are frames of the highest rate whose counter is the number of the frame.
 func numbering(n, samples int64) (frames []said) {
 	for k := range n {
@@ -167,6 +175,8 @@ func TestCheck(t *testing.T) {
 		"the counter counts frames":              {numbering(60, 40), "1.0:1", "counter:58 waiting:1"},
 		"short frames, likewise":                 {numbering(600, 4), "1.0:1", "counter:598 waiting:1"},
 		"chunks of two uploaders":                {join(good[:20], good[40:60], good[20:40], good[60:]), "1.0:200", ""},
+		"frames in another order":                {join(seconds1(0, 1), seconds1(4, 5), seconds1(2, 3), seconds1(6, 7), seconds1(10, 11), seconds1(8, 9)), "1.0:12", ""},
+		"a frame ahead that stays":               {join(seconds1(0, 1), seconds1(6), seconds1(2, 3, 4, 5, 6, 7)), "1.0:9", ""},
 		"two senders of one session":             {mix(2, good, valued(steps(1, 0, 100, 300*time.Millisecond), 1)), "1.0:200", "counter:198 waiting:2"},
 		"three senders":                          {mix(2, mix(2, good, steps(2, 0, 100, 0)), steps(3, 0, 50, 0)), "1.0:2 3.0:2 2.0:2 3.0:2 1.0:198", "other_sender:294"},
 		"two begin next to one":                  {join(good[:60], mix(2, good[60:], mix(2, steps(2, 0, 35, 3*second), steps(3, 0, 35, 3*second)))), "1.0:62 2.0:2 1.0:138", "other_sender:136 waiting:2"},
