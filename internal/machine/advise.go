@@ -183,7 +183,7 @@ func (m *Machine) rivals(p order.Place, r *event.Result) {
 	get := " get a verdict but move no alarm. Remove"
 	switch {
 	case m.decision.Repeat:
-		get = ", of a copy of its spool, are taken for repeats. Delete the copy, or remove"
+		get = ", which came before, are taken for repeats: a recording is sent again, or a copy of its spool. Delete the copy, or remove"
 	case m.decision.Result == nil:
 		get = " cannot be judged. Remove"
 	}

@@ -382,7 +382,7 @@ func TestCopiedSpool(t *testing.T) {
 	}
 	copied := at(3, "T2", false)
 	copied.Start = copied.Start.Add(40 * time.Millisecond)
-	if d := b.window(copied); !d.Repeat || len(d.Advisories) != 1 || !strings.Contains(d.Advisories[0].Text, "windows of epoch 0000000000000001, of a copy of its spool, are taken for repeats") {
+	if d := b.window(copied); !d.Repeat || len(d.Advisories) != 1 || !strings.Contains(d.Advisories[0].Text, "windows of epoch 0000000000000001, which came before, are taken for repeats: a recording is sent again, or a copy of its spool") {
 		t.Errorf("a window of a copy: %+v", d)
 	}
 	b.restart()

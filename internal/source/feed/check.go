@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -116,12 +115,13 @@ const (
 func printOf(b *source.Block) print {
 	h := fnv.New64a()
 	h.Write([]byte(b.Tool))
+	sum := h.Sum64()
 	for _, x := range b.Samples {
 		for _, v := range x[:min(len(x), 4)] {
-			h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+			sum = (sum ^ uint64(math.Float32bits(v))) * 0x100000001b3 // of FNV, four bytes at a time
 		}
 	}
-	return print{b.First, h.Sum64()}
+	return print{b.First, sum}
 }
 
 // known returns how many of the counters from first to before end came.
@@ -277,6 +277,9 @@ func (c *checker) again(o *stream, a arrival, now time.Time) (taken []arrival, r
 func (c *checker) setAside(s *stream) {
 	if s == nil {
 		return
+	}
+	for g := range s.at {
+		s.at[g].frames = slices.Clone(s.at[g].frames[max(0, len(s.at[g].frames)-maxSpans):])
 	}
 	if c.others = append(c.others, s); len(c.others) > maxOthers {
 		c.others = slices.Delete(c.others, 0, 1)
