@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"unicode/utf8"
 
@@ -115,4 +116,40 @@ func IsText(head []byte) bool {
 	}
 	_, code := encodingOf(head)
 	return bytes.IndexByte(head, 0) < 0 || code != nil
+}
+
+// foreign are formats that no program here reads, by their first bytes, and what helps.
+var foreign = []struct{ magic, what, remedy string }{
+	{"\x89HDF\r\n\x1a\n", "an HDF5 file", toParquet},
+	{"PK\x03\x04", "a workbook or another ZIP archive", "save the table as CSV UTF-8, or unpack the archive"},
+	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an old Excel", "save the table as CSV UTF-8"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"},
+	{"\x28\xb5\x2f\xfd", "packed by zstd", "unpack it, or pack it by gzip"},
+	{"BZh", "packed by bzip2", "unpack it, or pack it by gzip"},
+	{"\xfd7zXZ\x00", "packed by xz", "unpack it, or pack it by gzip"},
+	{"MDF     ", "an MDF file", "convert it to CSV or Parquet, as Python's asammdf does"},
+	{"SQLite format 3\x00", "a database of SQLite", "export its table as CSV"},
+	{"%PDF", "a PDF", "export the data as CSV"},
+}
+
+const toParquet = "convert it to Parquet, see docs/reference/formats.md"
+
+// arff begins the header of a file of Weka; JSON begins with a bracket.
+var arff = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+
+// Foreign says what a file is whose first bytes show that no program here reads it, and what to do; empty for others.
+func Foreign(head []byte) (what, remedy string) {
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return f.what, f.remedy
+		}
+	}
+	first := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case arff.Match(head):
+		return "an ARFF file", "save it as CSV, as Weka's viewer does"
+	case bytes.HasPrefix(first, []byte("{")), bytes.HasPrefix(first, []byte("[{")), bytes.HasPrefix(first, []byte("[[")):
+		return "JSON", "write its rows as CSV or Parquet, as Python's pandas does"
+	}
+	return "", ""
 }

@@ -73,6 +73,19 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// What cannot be read is named for what it is.
+func TestForeign(t *testing.T) {
+	for head, want := range map[string]string{
+		"PK\x03\x04\x14\x00": "a workbook", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
+		"time,ax\n": "", "[s],[g]\n0,1\n": "", "% time ax\n0 1\n": "", "": "",
+	} {
+		what, remedy := Foreign([]byte(head))
+		if (what == "") != (want == "") || !strings.Contains(what, want) || (what == "") != (remedy == "") {
+			t.Errorf("%q is %q: %q, want %q", head, what, remedy, want)
+		}
+	}
+}
+
 // FuzzPlain checks that text comes out as UTF-8 unless it is not text, and that nothing panics.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"a,b\n1,2\n", "\xff\xfea\x00", "\xfe\xff\x00a", "\xef\xbb\xbfa", "\x1f\x8b\x08", "K\xf6ln", "a\x00b\x00c\x00"} {

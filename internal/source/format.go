@@ -61,8 +61,8 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	if err != nil {
 		return text, err
 	}
-	if bytes.HasPrefix(head, []byte("\x89HDF\r\n\x1a\n")) {
-		return text, fmt.Errorf("source: %s: is an HDF5 file, which cannot be read: convert it to Parquet, see docs/reference/formats.md", path)
+	if what, remedy := csvfile.Foreign(head); what != "" {
+		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
 	}
 	for _, f := range formats {
 		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) {

@@ -196,8 +196,8 @@ func (d *reader) open(r io.Reader) error {
 	d.notes = notes
 	br := bufio.NewReaderSize(text, 64<<10)
 	head, _ := br.Peek(32 << 10)
-	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
-		return fmt.Errorf("%s: this is a workbook and not text: save it as CSV UTF-8", d.where)
+	if what, remedy := csvfile.Foreign(head); what != "" {
+		return fmt.Errorf("%s: this is %s: %s", d.where, what, remedy)
 	}
 	d.Reader = csvfile.NewReader(br, d.where)
 	d.Separator = separatorOf(head)
