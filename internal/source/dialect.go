@@ -128,9 +128,7 @@ func (d *dialect) complete(head []byte) {
 	if found, ok := d.sniff(head, d.counted); ok && (found.header > 0 || d.header == 0 || d.guess) {
 		*d = found
 	}
-	for range d.skip {
-		_, head, _ = bytes.Cut(head, []byte("\n"))
-	}
+	_, head, _ = cutLines(head, d.skip)
 	if d.separator == 0 {
 		d.separator = d.findSeparator(head)
 	}

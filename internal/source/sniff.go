@@ -2,7 +2,10 @@ package source
 
 import (
 	"bytes"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,9 +44,10 @@ func (d dialect) sniff(head []byte, stated bool) (found dialect, ok bool) {
 	return found, best > 0
 }
 
-// sniffWith finds the table with a separator. It returns how good that is, by the numbers and times of the first rows; 0 if there is no table.
-func (d dialect) sniffWith(head []byte, sep rune, stated bool) (dialect, int) {
-	d.separator = sep
+// sniffWith finds the table with a separator. It returns how good that is, by the numbers and times of the first rows; 0 if there is no table. Lines before a
+// table may look like a smaller one.
+func (d dialect) sniffWith(head []byte, sep rune, stated bool) (best dialect, score int) {
+	d.separator, best = sep, d
 	lines := splitLines(head, sep, d.skip)
 	for i, l := range lines {
 		if l.aside() {
@@ -59,26 +63,36 @@ func (d dialect) sniffWith(head []byte, sep rune, stated bool) (dialect, int) {
 		if width == 0 {
 			continue
 		}
-		header := d.header
-		if !stated {
-			header = namesAbove(lines[:i], rows, width)
-		}
-		if header < 0 {
-			return d, 0 // the line above should be the header, and has another width
-		}
-		if header > i {
+		found, ok := d.above(lines[:i], rows, width, stated)
+		if !ok {
 			return d, 0
 		}
-		d.header = header
-		if d.skip == 0 {
-			d.skip = preamble(lines, i-header)
-		}
+		now := values * (1 + min(found.header, 1))
 		if width == 1 { // of what has no separator, and of what has another one
-			return d, 1
+			now = 1
 		}
-		return d, values * (1 + min(header, 1))
+		if now > score {
+			best, score = found, now
+		}
+		if len(rows) >= sniffRows-1 { // no part of what comes before a table is as long
+			break
+		}
 	}
-	return d, 0
+	return best, score
+}
+
+// above finds what is above the first rows of a table: lines of names, and those to skip. It is false if they do not go with the rows.
+func (d dialect) above(lines, rows []textLine, width int, stated bool) (dialect, bool) {
+	if !stated {
+		d.header = namesAbove(lines, rows, width)
+	}
+	if d.header < 0 || d.header > len(lines) {
+		return d, false
+	}
+	if d.skip == 0 {
+		d.skip = preamble(lines, len(lines)-d.header)
+	}
+	return d, true
 }
 
 // splitLines returns the lines of the beginning of a file that are not empty, without those to skip and without a last one that may be cut off. Lines
@@ -165,8 +179,9 @@ func alike(rows []textLine) (width, numbers int) {
 				return 0, 0 // a number above words
 			}
 		default:
-			if words++; same > 1 && count(rows[1:same], col, true) >= max(1, count(rows[1:same], col, false)) {
-				return 0, 0 // a name above numbers
+			named := count(rows[1:same], col, false)
+			if words++; same > 1 && count(rows[1:same], col, true) >= max(1, named) || col == 0 && same > 2 && 2*named < same-1 {
+				return 0, 0 // a name above numbers, or before one value
 			}
 		}
 	}
@@ -214,6 +229,7 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 		case numbers:
 			return n
 		case w == width, lead && w == width+1, w > 0 && len(l.cells) == width:
+		case n == 0 && w == width+1 && isRemark(l.cells[width]): // rows without a remark are shorter
 		case n == 0 && w > 1 && (w == width-1 || w == width+1):
 			return -1
 		default:
@@ -225,6 +241,25 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 		n++
 	}
 	return n
+}
+
+// isRemark reports whether a column is of remarks, which rows may lack, as in files of LabVIEW.
+func isRemark(name string) bool { return strings.EqualFold(strings.TrimSpace(name), "comment") }
+
+// deltaX is the line of a file of LabVIEW (LVM) that says how far apart samples are, in seconds.
+var deltaX = regexp.MustCompile(`(?m)^Delta_X[\t,;]([0-9.,eE+-]+)`)
+
+// rateAbove returns the rate that the lines before a table say; 0 if they say none.
+func rateAbove(lines []byte) float64 {
+	m := deltaX.FindSubmatch(lines)
+	if m == nil {
+		return 0
+	}
+	d, err := strconv.ParseFloat(strings.Replace(string(m[1]), ",", ".", 1), 64)
+	if err != nil || !(d > 0) || math.IsInf(1/d, 0) {
+		return 0
+	}
+	return 1 / d
 }
 
 // isUnits reports whether all cells of a line may be units: in brackets, or short.

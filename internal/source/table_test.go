@@ -216,6 +216,7 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"separator in a name":               "ax;ay;\"a,b,c,d\"\n1;2;9\n3;;9\n",
 		"no last line end":                  "ax,ay\n1,2\n3,nan\n5,0.",
 		"header again":                      "ax,ay\n1,2\n AX ,ay\n3,null\nax,ay\n",
+		"LabVIEW, with times":               "LabVIEW Measurement\t\nSeparator\tTab\nMulti_Headings\tYes\nX_Columns\tOne\n***End_of_Header***\t\n\t\nChannels\t2\t\t\nSamples\t2\t2\t\nDelta_X\t0.001\t0.001\t\n***End_of_Header***\t\t\t\nX_Value\tax\tay\tComment\n0.000\t1\t2\n0.001\t3\tNaN\n",
 		"two files joined":                  "\xef\xbb\xbfax,ay\n1,2\n\xef\xbb\xbfax,ay,\n3,Err:502\n",
 		"not a number of SCPI":              "ax,ay\n1,2\n3,9.91E+37\n",
 		"words for missing":                 "ax,ay\n1,2\n3,#DIV/0!\n",

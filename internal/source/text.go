@@ -42,6 +42,7 @@ type cellReader struct {
 	name    string
 	dialect dialect
 	notes   []string // on how the text is written
+	rate    float64  // that the lines before the table say; 0: none
 	limit   *limitReader
 	whole   *wholeLines
 	lines   lineReader
@@ -94,6 +95,9 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
 	}
 	c.dialect.complete(head)
+	if above, _, ok := cutLines(head, c.dialect.skip); ok {
+		c.rate = rateAbove(above)
+	}
 	for range c.dialect.skip {
 		c.limit.left = maxRow
 		if err := skipLine(br); err != nil && err != io.EOF {
@@ -107,6 +111,19 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// cutLines divides text behind so many lines.
+func cutLines(text []byte, n int) (before, behind []byte, ok bool) {
+	end := 0
+	for range n {
+		i := bytes.IndexByte(text[end:], '\n')
+		if i < 0 {
+			return text, nil, false
+		}
+		end += i + 1
+	}
+	return text[:end], text[end:], true
 }
 
 func skipLine(br *bufio.Reader) error {
@@ -226,7 +243,7 @@ func (c *cellReader) fit() error {
 	if len(c.row) > len(c.header) {
 		c.row = c.row[:max(len(c.header), len(withoutEmpty(c.row)))]
 	}
-	for len(c.row) < len(c.header) && c.header[len(c.row)] == "" && c.row[0] != "" {
+	for len(c.row) < len(c.header) && (c.header[len(c.row)] == "" && c.row[0] != "" || len(c.row) == len(c.header)-1 && isRemark(c.header[len(c.row)])) {
 		c.row = append(c.row, "")
 	}
 	if len(c.row) == len(c.header) && !(len(c.row) > 1 && c.isText()) {
