@@ -22,6 +22,7 @@ type initCommand struct {
 	Data   string        `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
 	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
+	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
 	Dir    string        `name:"out" aliases:"dir" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
@@ -42,7 +43,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if s.Err != nil {
 		return s.Err
 	}
-	p, err := propose(s, rec, f.Rate)
+	p, err := propose(s, rec, f.Rate, f.Tool)
 	if err != nil {
 		return err
 	}
