@@ -21,6 +21,7 @@ type proposal struct {
 	rec      signal.Recording // how it is written, and its columns
 	channels []proposedChannel
 	left     [][2]string       // columns that are not channels, and why
+	keep     []string          // columns that a person wants as channels
 	roles    map[string]string // by key of columnRoles: the column that has the role
 	length   time.Duration
 	label    string // key of the column with labels; empty: none
@@ -59,6 +60,11 @@ func (p *proposal) rank(s *inspect.Summary, tool string) error {
 	for i := range s.Channels {
 		names = append(names, s.Channels[i].Name)
 	}
+	for _, k := range p.keep {
+		if !slices.Contains(names, k) {
+			return fmt.Errorf("--keep %s: there is no such column in %s, but %s", k, s.Path, strings.Join(names, ", "))
+		}
+	}
 	for _, r := range columnRoles {
 		if r.key == "tool" && tool != "" {
 			if tool != "none" && !slices.Contains(names, tool) {
@@ -87,7 +93,9 @@ func (p *proposal) rank(s *inspect.Summary, tool string) error {
 
 // ownEach reports whether a column of whole numbers seems to have another one in each row.
 func ownEach(c *inspect.Channel) bool {
-	return !c.Text && c.Count > 1 && c.Missing == 0 && c.Min == math.Trunc(c.Min) && c.Max-c.Min+1 == float64(c.Count)
+	n := float64(c.Count)
+	spread := n / math.Sqrt(12) // the deviation of n numbers in a row, almost
+	return !c.Text && n >= 8 && c.Missing == 0 && c.Min == math.Trunc(c.Min) && c.Max-c.Min+1 == n && math.Abs(c.Deviation()/spread-1) < 0.1
 }
 
 // columnRoles are the names of columns that are not channels, without case, units and
@@ -113,9 +121,9 @@ func plainName(name string) string {
 }
 
 // propose says what a recording seems to be. Rate and tool are what a person says of it: samples a second, 0 if nothing;
-// the column of the tool, "none" if no column names it, empty if nothing.
-func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string) (*proposal, error) {
-	p := &proposal{rec: rec}
+// the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
+func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string, keep []string) (*proposal, error) {
+	p := &proposal{rec: rec, keep: keep}
 	if err := p.rank(s, tool); err != nil {
 		return nil, err
 	}
@@ -198,8 +206,12 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 		return
 	}
 	switch {
+	case slices.Contains(p.keep, c.Name) && !c.Text:
+		p.channel(c, names)
 	case slices.Contains(indexNames, plain):
 		p.leave(c.Name, "it seems to count rows or time")
+	case leakOf(c) != "":
+		p.leave(c.Name, leakOf(c)+": give --keep COLUMN if it is a channel")
 	case c.Text:
 		p.leave(c.Name, "it is text")
 	case c.Constant():
@@ -207,19 +219,42 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 	case c.Count > 0 && c.Missing == c.Count:
 		p.leave(c.Name, "it has no values")
 	default:
-		ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
-		if name, unit, ok := source.SplitUnit(c.Name); ok {
-			if ch.Unit == "" {
-				ch.Unit = unit
-			}
-			if slices.Index(names, c.Name) == source.FindName(name, names) {
-				ch.Name = name // which stands for the column
-			}
-		}
-		var why string
-		ch.Kind, why = guessKind(c.Name, ch.Unit)
-		p.channels = append(p.channels, proposedChannel{ch, why})
+		p.channel(c, names)
 	}
+}
+
+// channel makes a column a channel, among the names of all columns.
+func (p *proposal) channel(c *inspect.Channel, names []string) {
+	ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
+	if name, unit, ok := source.SplitUnit(c.Name); ok {
+		if ch.Unit == "" {
+			ch.Unit = unit
+		}
+		if slices.Index(names, c.Name) == source.FindName(name, names) {
+			ch.Name = name // which stands for the column
+		}
+	}
+	var why string
+	ch.Kind, why = guessKind(c.Name, ch.Unit)
+	p.channels = append(p.channels, proposedChannel{ch, why})
+}
+
+// leakOf says why a column of numbers tells when a row was taken and not how the machine runs; empty if it does not
+// look so.
+func leakOf(c *inspect.Channel) string {
+	if c.Text || !(c.Max > c.Min) {
+		return ""
+	}
+	for unit, scale := range map[string]float64{"s": 1, "ms": 1e3, "µs": 1e6, "ns": 1e9} {
+		// From 2001 to 2100, and within a hundred days: no sensor has so large a level for so small a span.
+		if c.Min >= 978307200*scale && c.Max < 4102444800*scale && c.Max-c.Min < 100*86400*scale {
+			return "it looks like a time in " + unit + " since 1970"
+		}
+	}
+	if ownEach(c) {
+		return "it seems to count rows"
+	}
+	return ""
 }
 
 // columnOf returns the key of `recording` that names a column.

@@ -51,3 +51,28 @@ func TestInitRanksColumns(t *testing.T) {
 		})
 	}
 }
+
+// A clock or a row number is not a channel, unless a person says so.
+func TestInitLeavesClocksOut(t *testing.T) {
+	for unit, first := range map[string]int{"s": 1771303067, "ms": 1771303067511, "µs": 1771303067511696, "ns": 1771303067511696697} {
+		var b strings.Builder
+		b.WriteString("stamp;n;load;ax\n")
+		for i := range 200 {
+			fmt.Fprintf(&b, "%d;%d;%d;%g\n", first+i*i, i+5, 1000000000+i%3*300000000, float64(i%7)/3)
+		}
+		bench(t, "data.csv", b.String())
+		for args, want := range map[string][]string{
+			"":                       {"2 channels", `left out  "stamp": it looks like a time in ` + unit + " since 1970", `left out  "n": it seems to count rows: give --keep COLUMN`},
+			" --keep stamp":          {"3 channels", `left out  "n"`},
+			" --keep n --keep stamp": {"4 channels"},
+			" --keep speed":          {"--keep speed: there is no such column in data.csv, but stamp, n, load, ax"},
+		} {
+			out, _, err := trainer(t, "init --rate 10 --data data.csv --out "+t.TempDir()+args)
+			for _, w := range want {
+				if text := fmt.Sprint(out, err); !strings.Contains(text, w) {
+					t.Errorf("%s,%s: no %q in %s", unit, args, w, text)
+				}
+			}
+		}
+	}
+}
