@@ -20,7 +20,9 @@ import (
 type proposal struct {
 	rec      signal.Recording // how it is written, and its columns
 	channels []proposedChannel
-	left     [][2]string // columns that are not channels, and why
+	left     [][2]string       // columns that are not channels, and why
+	keep     []string          // columns that a person wants as channels
+	roles    map[string]string // by key of columnRoles: the column that has the role
 	length   time.Duration
 	label    string // key of the column with labels; empty: none
 }
@@ -30,14 +32,76 @@ type proposedChannel struct {
 	why string // how its kind was found; empty: not at all
 }
 
-// columnRoles are the names of columns that are not channels, without case, units and
-// signs.
-var columnRoles = []struct {
+// columnRole says which columns may have a role.
+type columnRole struct {
 	key   string
 	names []string
 	text  bool // of text only
-}{
-	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "insert", "insertid", "cutter", "experiment", "experimenttag", "experimentid"}, false},
+}
+
+// fits reports whether a column may have the role by its name.
+func (r columnRole) fits(c *inspect.Channel) bool {
+	return slices.Contains(r.names, plainName(c.Name)) && (c.Text || !r.text)
+}
+
+// remedy says how a person names another column.
+func (r columnRole) remedy() string {
+	if r.key == "tool" {
+		return "give --tool COLUMN"
+	}
+	return "correct the layout"
+}
+
+// rank gives each role to the column that fits it best. Tool is the column that a person names for the tool, "none" if
+// no column names it, empty if a person names none.
+func (p *proposal) rank(s *inspect.Summary, tool string) error {
+	p.roles = make(map[string]string)
+	var names []string
+	for i := range s.Channels {
+		names = append(names, s.Channels[i].Name)
+	}
+	for _, k := range p.keep {
+		if !slices.Contains(names, k) {
+			return fmt.Errorf("--keep %s: there is no such column in %s, but %s", k, s.Path, strings.Join(names, ", "))
+		}
+	}
+	for _, r := range columnRoles {
+		if r.key == "tool" && tool != "" {
+			if tool != "none" && !slices.Contains(names, tool) {
+				return fmt.Errorf("--tool %s: there is no such column in %s, but %s; write none if each file is a tool", tool, s.Path, strings.Join(names, ", "))
+			}
+			p.roles[r.key] = tool
+			continue
+		}
+		var best *inspect.Channel
+		for i := range s.Channels {
+			c := &s.Channels[i]
+			if r.fits(c) && (best == nil || slices.Index(r.names, plainName(c.Name)) < slices.Index(r.names, plainName(best.Name))) {
+				best = c
+			}
+		}
+		if best == nil {
+			continue
+		}
+		if r.key == "tool" && ownEach(best) {
+			return fmt.Errorf("%s: column %q, which may name the tool, is another one in each of %d rows: name the column of the tool with --tool COLUMN, or give --tool none if each file is a tool", s.Path, best.Name, best.Count)
+		}
+		p.roles[r.key] = best.Name
+	}
+	return nil
+}
+
+// ownEach reports whether a column of whole numbers seems to have another one in each row.
+func ownEach(c *inspect.Channel) bool {
+	n := float64(c.Count)
+	spread := n / math.Sqrt(12) // the deviation of n numbers in a row, almost
+	return !c.Text && n >= 8 && c.Missing == 0 && c.Min == math.Trunc(c.Min) && c.Max-c.Min+1 == n && math.Abs(c.Deviation()/spread-1) < 0.1
+}
+
+// columnRoles are the names of columns that are not channels, without case, units and
+// signs. Of several columns that are there, the one whose name comes first here has the role.
+var columnRoles = []columnRole{
+	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "insert", "insertid", "cutter", "experiment", "experimenttag", "experimentid"}, false},
 	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum"}, false},
 	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
 	{"state", []string{"state", "toolstate", "condition", "toolcondition", "label", "class"}, true},
@@ -56,9 +120,13 @@ func plainName(name string) string {
 	return signs.ReplaceAllString(strings.ToLower(name), "")
 }
 
-// propose says what a recording seems to be. Rate is what a person says of it, 0 if nothing.
-func propose(s *inspect.Summary, rec signal.Recording, rate float64) (*proposal, error) {
-	p := &proposal{rec: rec}
+// propose says what a recording seems to be. Rate and tool are what a person says of it: samples a second, 0 if nothing;
+// the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
+func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string, keep []string) (*proposal, error) {
+	p := &proposal{rec: rec, keep: keep}
+	if err := p.rank(s, tool); err != nil {
+		return nil, err
+	}
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
@@ -117,11 +185,16 @@ func (p *proposal) leave(name, why string) {
 func (p *proposal) column(c *inspect.Channel, names []string) {
 	plain := plainName(c.Name)
 	for _, r := range columnRoles {
-		if !slices.Contains(r.names, plain) || r.text && !c.Text {
+		if p.roles[r.key] != c.Name && !r.fits(c) {
 			continue
 		}
-		if *p.columnOf(r.key) != "" {
-			continue
+		if best := p.roles[r.key]; best != c.Name {
+			if best == "none" {
+				p.leave(c.Name, "--tool says that no column names the tool")
+				return
+			}
+			p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, r.key, r.remedy()))
+			return
 		}
 		key := r.key
 		_, unit, _ := source.SplitUnit(c.Name)
@@ -135,8 +208,12 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 		return
 	}
 	switch {
+	case slices.Contains(p.keep, c.Name) && !c.Text:
+		p.channel(c, names)
 	case slices.Contains(indexNames, plain):
 		p.leave(c.Name, "it seems to count rows or time")
+	case leakOf(c) != "":
+		p.leave(c.Name, leakOf(c)+": give --keep COLUMN if it is a channel")
 	case c.Text:
 		p.leave(c.Name, "it is text")
 	case c.Constant():
@@ -144,19 +221,42 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 	case c.Count > 0 && c.Missing == c.Count:
 		p.leave(c.Name, "it has no values")
 	default:
-		ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
-		if name, unit, ok := source.SplitUnit(c.Name); ok {
-			if ch.Unit == "" {
-				ch.Unit = unit
-			}
-			if slices.Index(names, c.Name) == source.FindName(name, names) {
-				ch.Name = name // which stands for the column
-			}
-		}
-		var why string
-		ch.Kind, why = guessKind(c.Name, ch.Unit)
-		p.channels = append(p.channels, proposedChannel{ch, why})
+		p.channel(c, names)
 	}
+}
+
+// channel makes a column a channel, among the names of all columns.
+func (p *proposal) channel(c *inspect.Channel, names []string) {
+	ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
+	if name, unit, ok := source.SplitUnit(c.Name); ok {
+		if ch.Unit == "" {
+			ch.Unit = unit
+		}
+		if slices.Index(names, c.Name) == source.FindName(name, names) {
+			ch.Name = name // which stands for the column
+		}
+	}
+	var why string
+	ch.Kind, why = guessKind(c.Name, ch.Unit)
+	p.channels = append(p.channels, proposedChannel{ch, why})
+}
+
+// leakOf says why a column of numbers tells when a row was taken and not how the machine runs; empty if it does not
+// look so.
+func leakOf(c *inspect.Channel) string {
+	if c.Text || !(c.Max > c.Min) {
+		return ""
+	}
+	for unit, scale := range map[string]float64{"s": 1, "ms": 1e3, "µs": 1e6, "ns": 1e9} {
+		// From 2001 to 2100, and within a hundred days: no sensor has so large a level for so small a span.
+		if c.Min >= 978307200*scale && c.Max < 4102444800*scale && c.Max-c.Min < 100*86400*scale {
+			return "it looks like a time in " + unit + " since 1970"
+		}
+	}
+	if ownEach(c) {
+		return "it seems to count rows"
+	}
+	return ""
 }
 
 // columnOf returns the key of `recording` that names a column.

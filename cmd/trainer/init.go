@@ -24,6 +24,8 @@ type initCommand struct {
 	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
+	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
+	Keep   []string      `sep:"none" placeholder:"COLUMN" help:"Make this column a channel, also if it looks like a clock or a row number; may be given again."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
 	Dir    string        `name:"out" aliases:"dir" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
@@ -44,7 +46,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if s.Err != nil {
 		return s.Err
 	}
-	p, err := propose(s, rec, f.Rate)
+	p, err := propose(s, rec, f.Rate, f.Tool, f.Keep)
 	if err != nil {
 		return err
 	}

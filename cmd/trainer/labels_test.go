@@ -192,7 +192,7 @@ func TestFitByFormsOfLabels(t *testing.T) {
 		fmt.Fprintf(&seconds, "T%d,%d,%d,new\nT%[1]d,%[3]d,%d,Worn\n", tool+1, from, worn, to)
 		fmt.Fprintf(&spreadsheet, "T%d;%d,0;%d,0;new\r\nT%[1]d;%[3]d;%d,5;Worn\r\n", tool+1, from, worn, to)
 	}
-	config := strings.Replace(trainYAML, "  vb_max_um: 300\n", "  vb_max_um: 0\n  states: [worn]\n", 1) + "evaluate: {by_tool: \"off\", random_split: false}\nunknown: {error_rate: 0, novelty: 0}\n"
+	config := strings.Replace(trainYAML, "  vb_max_um: 300\n", "  vb_max_um: 0\n  states: [built-up]\n  healthy_states: [run-in]\n", 1) + "evaluate: {by_tool: \"off\", random_split: false}\nunknown: {error_rate: 0, novelty: 0}\n"
 	at := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 	var timed, features strings.Builder
 	timed.WriteString("time,tool,rms,power\n")
@@ -238,7 +238,7 @@ func TestFitComplainsOfLabels(t *testing.T) {
 		"mm.csv", "tool,rms,power,vb\nA,1,2,0\nA,2,3,0.125\nB,2,5,0.0625\n",
 		"case.csv", "tool,vb_um\nt1,400\nt_2,20\n",
 		"half.csv", "tool,vb_um\nT1,200\nt_2,400\n",
-		"state.csv", "tool,state\nT1,new\nT2,blunt\n",
+		"state.csv", "tool,state\nT1,new\nT2,purple\n",
 		"class.csv", "tool,class\nT1,new\nT2,blunt\n",
 		"two.csv", "tool,from,to,state\nT1,,,new\nT2,0,5,worn\nT1,9,10,worn\n",
 		"apart.csv", "recording,time,vb_um\nday1.csv,2025-11-02T06:00:00Z,20\nday1.csv,2025-11-02T07:00:00Z,400\n",
@@ -247,7 +247,7 @@ func TestFitComplainsOfLabels(t *testing.T) {
 		"--config columns.yaml --data mm.csv":                              {"they have 0 to 0.125 µm", "is it in mm? Write 125 for 0.125 mm, or name the column vb_mm, or vb_max_mm in a layout"},
 		"--config train.yaml --wear case.csv --data day1.csv day2.csv":     {"0 labelled", `tool "t1" (case.csv:2) and tool "t_2" (case.csv:3)`, `no row is of tool "T1" and tool "T2"`, `did you mean tool "T1" and tool "T2"?`},
 		"--config train.yaml --wear half.csv --data day1.csv day2.csv":     {"windows with a label are healthy", `tool "t_2" (half.csv:3)`, `did you mean tool "T2"?`},
-		"--config train.yaml --wear state.csv --data day1.csv day2.csv":    {`their states are "blunt", "new"`, "label: {states: [worn, chipped, broken]}"},
+		"--config train.yaml --wear state.csv --data day1.csv day2.csv":    {`state.csv:3: tool "T2": state "purple" means none of the classes`, "faulty are faulty, chipped, broken, worn, "},
 		"--config train.yaml --wear class.csv --data day1.csv day2.csv":    {`class.csv:2: class "new" of tool "T1" is none of healthy, faulty`, "name the classes in train.yaml"},
 		"--config train.yaml --wear two.csv --data day1.csv day2.csv":      {"two.csv:4: the row is of an interval", "(two.csv:2)", "label each tool in one way"},
 		"--config train.yaml --wear apart.csv --data day1.csv day2.csv":    {"apart.csv:2: rows of recording \"day1.csv\" are from 2025-11-02T06:00:00Z to 2025-11-02T07:00:00Z, its windows from 2026-11-02T06:00:00Z to 2026-11-02T06:01:00Z", "`trainer labels check` shows both sides"},

@@ -18,6 +18,7 @@ import (
 type Labels struct {
 	Source     string   // what the labels come from
 	Rule       string   // in words
+	States     string   // which states became which class, in words; empty if none did
 	Classes    []string // names
 	Tools      []LabelledTool
 	Mismatches []string // names and times that should agree in wear file and recordings
@@ -87,6 +88,9 @@ func (l *Labels) Text() string {
 	_, all := l.Labelled()
 	fmt.Fprintf(&b, "labels   %s: %s\n", l.Source, l.Rule)
 	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, tools(len(l.Tools)), l.census(total, none))
+	if l.States != "" {
+		fmt.Fprintf(&b, "states   %s\n", l.States)
+	}
 	each := (longest + barWidth - 1) / barWidth
 	fmt.Fprintf(&b, "bars     a character is %s: ", map[bool]string{true: "a window", false: fmt.Sprintf("%d windows, by the class of most of them", each)}[each == 1])
 	for k, name := range l.Classes {

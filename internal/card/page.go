@@ -170,6 +170,9 @@ func (r *Report) limits(p *page) {
 	if r.Balance != "" {
 		p.text("It learnt from %s%s.", r.Balance, strings.Replace(r.Bounds, "they have", "their wear is", 1))
 	}
+	if r.Windows.States != "" {
+		p.text("States of tools were taken for these classes, with the windows of each: %s.", r.Windows.States)
+	}
 }
 
 // score writes the scores of all windows together, and what to know of them.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,16 @@ type observed struct {
 	truth         source.Truth
 	class         int // that a table or a wear file has for it, or table.NoClass
 	at            int // row of its features on disk, if they are not in memory
+	row           int // of its table, from 1; 0 if it was cut from a recording
+}
+
+// where says of which tool a window is, and where it is in its recording or table.
+func (o *observed) where() string {
+	place := fmt.Sprintf("row %d", o.row)
+	if o.row == 0 {
+		place = fmt.Sprintf("the window %v after its start", o.Start.Sub(o.began))
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s, tool %s, %s", o.recording, o.Tool, place), ", ")
 }
 
 // window returns what a join of labels has to know of o.

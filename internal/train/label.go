@@ -13,7 +13,7 @@ import (
 func RuleOf(m *model.Model) wear.Rule { return ruleOf(m.Label) }
 
 func ruleOf(l model.LabelRule) wear.Rule {
-	r := wear.Rule{VBMaxUM: l.VBMaxUM, VBMeanUM: l.VBMeanUM, States: l.States}
+	r := wear.Rule{VBMaxUM: l.VBMaxUM, VBMeanUM: l.VBMeanUM, States: l.States, HealthyStates: l.HealthyStates}
 	for _, c := range l.Classes {
 		r.Classes = append(r.Classes, wear.Class(c))
 	}
@@ -21,7 +21,7 @@ func ruleOf(l model.LabelRule) wear.Rule {
 }
 
 func labelRule(r wear.Rule) model.LabelRule {
-	l := model.LabelRule{VBMaxUM: r.VBMaxUM, VBMeanUM: r.VBMeanUM, States: r.States}
+	l := model.LabelRule{VBMaxUM: r.VBMaxUM, VBMeanUM: r.VBMeanUM, States: r.States, HealthyStates: r.HealthyStates}
 	for _, c := range r.Classes {
 		l.Classes = append(l.Classes, model.LabelClass(c))
 	}

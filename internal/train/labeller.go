@@ -134,6 +134,9 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 // wear file names.
 func (l *labeller) known(o *observed) (source.Truth, error) {
 	if l.join == nil {
+		if err := l.rule.CheckState(o.truth.State); err != nil {
+			return o.truth, fmt.Errorf("train: %s: %w: %w", o.where(), ErrUnknownState, err)
+		}
 		return o.truth, nil
 	}
 	m, _ := l.join.Peek(o.window(l.length))
@@ -181,7 +184,7 @@ func (l *labeller) group(o *observed) string {
 // left.
 func (l *labeller) finish(rows int) error {
 	c := l.counts
-	c.Used = rows
+	c.Used, c.States = rows, l.rule.StatesByClass(l.states)
 	if l.join != nil {
 		c.Join, c.Mismatches = l.join.Tally().String(), l.join.Mismatches()
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/flank-tcm/flank/internal/card"
@@ -40,7 +41,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if join != nil {
 		out.Source = "wear file"
 	}
-	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: severalMachines(found)}
+	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: severalMachines(found), states: make(map[string]int)}
 	most, index := math.NaN(), make(map[string]int)
 	for _, os := range inOrder(found) {
 		for i := range os {
@@ -64,6 +65,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if len(out.Tools) == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, m.Window.Length))
 	}
+	out.States = rule.StatesByClass(l.states)
 	if join != nil {
 		out.Mismatches = join.Mismatches()
 	} else if text := wear.Millimetres(most); text != "" {
@@ -115,6 +117,9 @@ func (l *labeller) explain(o *observed) (card.LabelledWindow, error) {
 		return w, fmt.Errorf("train: %w", err)
 	case ok:
 		w.Class = class
+		if truth.State != "" {
+			l.states[strings.ToLower(truth.State)]++
+		}
 		return w, nil
 	case truth.VBMaxUM == truth.VBMaxUM || truth.VBMeanUM == truth.VBMeanUM || truth.State != "":
 		w.Why = "what is known of it is not what the rule asks for"

@@ -24,7 +24,7 @@ func (r *rowReader) restore(row table.Row, began time.Time, o *observed) error {
 	if !began.IsZero() {
 		o.recording, o.began = r.name, began
 	}
-	o.truth, o.class = truthOf(row), table.NoClass
+	o.truth, o.class, o.row = truthOf(row), table.NoClass, r.rows
 	if _, ok := r.rule.Class(o.truth.VBMeanUM, o.truth.VBMaxUM, o.truth.State); !ok {
 		class, err := classOf(row.Class, row.Label, r.classes)
 		if err != nil {

@@ -127,7 +127,7 @@ func (r *rowReader) observe(row table.Row, o *observed) error {
 	o.Tool, o.machine, o.hole, o.Start = row.Tool, row.Machine, row.Hole, row.Start
 	o.recording, o.began = r.name, r.began[tool{row.Machine, row.Tool}]
 	o.Level = math.Inf(1) // cutting, at any level of the gate
-	o.truth, o.class = truthOf(row), class
+	o.truth, o.class, o.row = truthOf(row), class, r.rows
 	if o.Features == nil {
 		o.Features = make([]float32, len(r.from))
 		o.Quality = make([]signal.Quality, len(r.model.Layout.Channels()))

@@ -58,6 +58,8 @@ var (
 	ErrData = errors.New("nothing to learn from")
 	// ErrLabels: labels contradict each other.
 	ErrLabels = errors.New("labels contradict each other")
+	// ErrUnknownState: a state is of no class.
+	ErrUnknownState = errors.New("a label cannot be read")
 )
 
 // Reading is the phase of a run in which recordings are read, or simulated.

@@ -316,10 +316,16 @@ func TestRunComplains(t *testing.T) {
 			[]string{"they have 0 to 0.35 µm", "no wear is above 0.35 µm: is it in mm? Write 350 for 0.35 mm, or name the column vb_mm, or vb_max_mm in a layout"},
 		},
 		{
-			"a state that is not in the rule", func(j *Job) {
-				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, State: "new"}, {Tool: "B", VBMaxUM: nan, VBMeanUM: nan, State: "Worn"}}
+			"states that are all healthy", func(j *Job) {
+				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, State: "new"}, {Tool: "B", VBMaxUM: nan, VBMeanUM: nan, State: "OK"}}
 			}, ErrData,
-			[]string{`their states are "new", "worn"`, "`label: {states: [worn, chipped, broken]}`"},
+			[]string{`their states are "new", "ok"`, "`label: {states: [worn, chipped, broken]}`"},
+		},
+		{
+			"a state that means no class", func(j *Job) {
+				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, State: "purple", Where: "wear.csv:2"}}
+			}, nil,
+			[]string{`wear.csv:2: tool "A": state "purple" means none of the classes: healthy are healthy, new, `, "`healthy_states: [purple]`"},
 		},
 		{
 			"a class that there is not", func(j *Job) {

@@ -30,7 +30,7 @@ const (
 	// zero at the start of the tool, if [Join.See] saw it in this recording;
 	// otherwise, and after the last measurement, wear is not known. A state or a
 	// class is never carried back in time: a window has it if both measurements
-	// around it agree on it. From a measurement that says chipped or broken on, the
+	// around it agree on it. From a measurement that says chipped or broken, or a word for it, on, the
 	// tool is that for good. So the windows between the cut that chipped a tool
 	// and the measurement that found out keep the label of their wear.
 	Interpolate Mode = "interpolate"
@@ -591,7 +591,7 @@ func (h *history) next(t time.Time) int {
 // state returns the state of the tool at t, empty if it is not known.
 func (h *history) state(t time.Time) string {
 	for k := h.next(t) - 1; k >= 0; k-- {
-		if s := h.moments[k].State; strings.EqualFold(s, Chipped) || strings.EqualFold(s, Broken) {
+		if s := h.moments[k].State; conditionOf(s) == isBroken {
 			return s
 		}
 	}

@@ -30,6 +30,8 @@ type Rule struct {
 	VBMeanUM float64  `yaml:"vb_mean_um"` // the same of the mean flank wear
 	States   []string `yaml:"states"`     // states, in any case of letters, in which a tool is faulty
 	Classes  []Class  `yaml:"classes"`    // the best first: a tool is of the last one with a condition that holds, and of the first if none does
+
+	HealthyStates []string `yaml:"healthy_states"` // states in which a tool is healthy, in addition to common words
 }
 
 // Class is one of several classes, with the conditions that a Rule has for
@@ -53,14 +55,19 @@ func DefaultRule() Rule {
 // faulty returns the second of the two classes of a rule without Classes.
 func (r Rule) faulty() Class { return Class{FaultyName, r.VBMaxUM, r.VBMeanUM, r.States} }
 
+// conditions returns the classes with what makes a tool one of them.
+func (r Rule) conditions() []Class {
+	if len(r.Classes) == 0 {
+		return []Class{{Name: HealthyName}, r.faulty()}
+	}
+	return r.Classes
+}
+
 // Names returns the names of the classes.
 func (r Rule) Names() []string {
-	if len(r.Classes) == 0 {
-		return []string{HealthyName, FaultyName}
-	}
-	names := make([]string, len(r.Classes))
-	for i, c := range r.Classes {
-		names[i] = c.Name
+	var names []string
+	for _, c := range r.conditions() {
+		names = append(names, c.Name)
 	}
 	return names
 }
@@ -82,6 +89,16 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // Check reports why r cannot be used, as a *RuleError.
 func (r Rule) Check() error {
+	if err := checkStates("healthy_states", r.HealthyStates); err != nil {
+		return err
+	}
+	for _, s := range r.HealthyStates {
+		for _, c := range r.conditions() {
+			if slices.ContainsFunc(c.States, func(o string) bool { return strings.EqualFold(o, s) }) {
+				return &RuleError{"healthy_states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, c.Name)}
+			}
+		}
+	}
 	if len(r.Classes) == 0 {
 		if err := r.faulty().check(""); err != nil {
 			return err
@@ -174,47 +191,43 @@ func (c Class) check(at string) error {
 			return &RuleError{at + f.key, fmt.Errorf("%v: must be a positive number of µm, or 0 if it does not count", f.um)}
 		}
 	}
-	for i, s := range c.States {
+	return checkStates(at+"states", c.States)
+}
+
+// checkStates reports an entry of a list of states that is not a word.
+func checkStates(key string, states []string) error {
+	for i, s := range states {
 		if strings.TrimSpace(s) != s || s == "" {
-			return &RuleError{at + "states", fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, Broken)}
+			return &RuleError{key, fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, Broken)}
 		}
 	}
 	return nil
 }
 
 // Class returns the last class with a condition that holds, and Healthy if none
-// does. Wear that is not known is NaN, a state that is not known is empty; ok is
-// false if nothing that the rule looks at is known.
+// does; a state is of the class that [Rule.StateClass] returns. Wear that is not known is NaN, a state that is
+// not known is empty; ok is false if nothing that the rule looks at is known.
 func (r Rule) Class(vbMean, vbMax float64, state string) (class int, ok bool) {
-	if len(r.Classes) == 0 {
-		holds, known := r.faulty().holds(vbMean, vbMax, state)
-		if holds {
-			return Faulty, true
-		}
-		return Healthy, known
+	if state != "" {
+		class, ok = r.StateClass(state)
 	}
-	for i, c := range r.Classes {
-		holds, known := c.holds(vbMean, vbMax, state)
+	for i, c := range r.conditions() {
+		holds, known := c.holds(vbMean, vbMax)
 		if holds {
-			class = i
+			class = max(class, i)
 		}
 		ok = ok || known
 	}
 	return class, ok
 }
 
-// holds reports whether any condition of c holds, and whether anything that they
-// look at is known.
-func (c Class) holds(vbMean, vbMax float64, state string) (holds, known bool) {
+// holds reports whether a limit of c is reached, and whether the wear that it is of is known.
+func (c Class) holds(vbMean, vbMax float64) (holds, known bool) {
 	for _, f := range [2]struct{ limit, um float64 }{{c.VBMaxUM, vbMax}, {c.VBMeanUM, vbMean}} {
 		if f.limit == 0 || f.um != f.um {
 			continue
 		}
 		holds, known = holds || f.um >= f.limit, true
-	}
-	if len(c.States) > 0 && state != "" {
-		known = true
-		holds = holds || slices.ContainsFunc(c.States, func(s string) bool { return strings.EqualFold(s, state) })
 	}
 	return holds, known
 }
@@ -223,10 +236,7 @@ func (c Class) holds(vbMean, vbMax float64, state string) (holds, known bool) {
 // than the first: maximum wear if that counts, else mean wear. It is 0 if
 // no wear does.
 func (r Rule) Limit() (um float64, mean bool) {
-	classes := r.Classes
-	if len(classes) == 0 {
-		classes = []Class{r.faulty()}
-	}
+	classes := r.conditions()
 	for _, c := range classes { // limits ascend
 		if c.VBMaxUM > 0 {
 			return c.VBMaxUM, false
@@ -290,10 +300,13 @@ func (r Rule) Named(word string) (class int, ok bool) {
 }
 
 // CheckClasses reports the first of the measurements that names a class which the rule
-// does not have, or that the rule takes for another class than it names.
+// does not have, or that the rule takes for another class than it names, or of whose state the rule does not know the class.
 func (r Rule) CheckClasses(ms []Measurement) error {
 	names := r.Names()
 	for _, m := range ms {
+		if err := r.CheckState(m.State); err != nil {
+			return fmt.Errorf("wear: %s: %s: %w", at(m), m.subject(), err)
+		}
 		if m.Class == "" {
 			continue
 		}

@@ -54,7 +54,7 @@ func TestRuleOfSeveralClasses(t *testing.T) {
 	if err := named.Check(); err != nil || named.String() != "healthy, worn or broken, as the table says" {
 		t.Errorf("%q, %v", named, err)
 	}
-	if _, ok := named.Class(100, 100, "worn"); ok {
+	if _, ok := named.Class(100, 100, ""); ok {
 		t.Error("classes without conditions are given by wear")
 	}
 }
@@ -73,7 +73,7 @@ func TestTwoNamedClassesAreTheTwo(t *testing.T) {
 		}
 		measured := func(name string) float64 { return rapid.SampledFrom([]float64{nan, 50, 100, 299, 300}).Draw(t, name) }
 		mean, vbMax := measured("vb mean"), measured("vb max")
-		state := rapid.SampledFrom([]string{"", "new", "worn", "Broken"}).Draw(t, "state")
+		state := rapid.SampledFrom([]string{"", "new", "worn", "Broken", "n.i.O.", "purple"}).Draw(t, "state")
 		a, aOK := old.Class(mean, vbMax, state)
 		b, bOK := named.Class(mean, vbMax, state)
 		if a != b || aOK != bOK || old.String() != named.String() || !slices.Equal(old.Names(), named.Names()) {

@@ -14,6 +14,8 @@ type LabelRule struct {
 	VBMeanUM float64      `json:"vb_mean_um,omitempty"`
 	States   []string     `json:"states,omitempty"`
 	Classes  []LabelClass `json:"classes,omitempty"` // in the order of the classifier's, healthy first
+
+	HealthyStates []string `json:"healthy_states,omitempty"` // in which a tool is healthy
 }
 
 // LabelClass is one of several classes, with what made a window one of it.

@@ -1,0 +1,144 @@
+package wear
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// condition is what a common word says of a tool.
+type condition int
+
+const (
+	isGood condition = iota
+	isWorn
+	isBroken
+	isFaulty // worn or broken
+	isUnknown
+)
+
+// commonWords are the common words for the condition of a tool, in English and German, as fold returns them.
+var commonWords = [isUnknown][]string{
+	isGood:   {"healthy", "new", "good", "ok", "okay", "normal", "fresh", "sharp", "unworn", "intact", "pass", "passed", "gesund", "neu", "gut", "io", "inordnung", "scharf", "intakt", "unverschlissen"},
+	isWorn:   {"worn", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf"},
+	isBroken: {Broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen"},
+	isFaulty: {"faulty", "fault", "bad", "nok", "notok", "ng", "notgood", "unhealthy", "defect", "defective", "damaged", "fail", "failed", "failure", "nio", "nichtio", "nichtok", "nichtinordnung", "defekt", "schlecht", "beschädigt", "kaputt"},
+}
+
+// fold returns the letters and digits of a word in lower case, so that "N.i.O." is "nio".
+func fold(word string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, word)
+}
+
+// conditionOf returns what a word commonly says, or isUnknown.
+func conditionOf(word string) condition {
+	f := fold(word)
+	for c, words := range commonWords {
+		if slices.Contains(words, f) {
+			return condition(c)
+		}
+	}
+	return isUnknown
+}
+
+// StateClass returns the class of a state: what the rule says of the word, else the class of that name, else what the
+// word commonly means. Of several classes that is the one whose name or states mean the same, or faulty for
+// what is worn or broken. It reports false for a word that means no class, or any of several.
+func (r Rule) StateClass(state string) (class int, ok bool) {
+	same := func(s string) bool { return strings.EqualFold(s, state) }
+	classes := r.conditions()
+	for k, c := range classes {
+		if k > 0 && slices.ContainsFunc(c.States, same) {
+			return k, true
+		}
+	}
+	if slices.ContainsFunc(r.HealthyStates, same) {
+		return Healthy, true
+	}
+	if k := slices.IndexFunc(classes, func(c Class) bool { return same(c.Name) }); k >= 0 {
+		return k, true
+	}
+	means := conditionOf(state)
+	switch {
+	case means == isGood:
+		return Healthy, true
+	case means == isUnknown:
+		return 0, false
+	case len(classes) == 2:
+		return Faulty, true
+	}
+	for _, m := range []condition{means, isFaulty} {
+		if k, n := meaning(classes, m); n > 0 {
+			return k, n == 1
+		}
+	}
+	return 0, false
+}
+
+// meaning returns the last class with a name or a state of a condition, and how many there are.
+func meaning(classes []Class, means condition) (class, n int) {
+	for k, c := range classes {
+		if k > 0 && slices.ContainsFunc(append([]string{c.Name}, c.States...), func(s string) bool { return conditionOf(s) == means }) {
+			class, n = k, n+1
+		}
+	}
+	return class, n
+}
+
+// CheckState reports a state of which the rule does not know the class, with the words that it knows.
+func (r Rule) CheckState(state string) error {
+	if _, ok := r.StateClass(state); ok || state == "" {
+		return nil
+	}
+	names := r.Names()
+	known := make([][]string, len(names))
+	for _, w := range slices.Concat(r.vocabulary()...) {
+		if k, ok := r.StateClass(w); ok && !slices.Contains(known[k], w) {
+			known[k] = append(known[k], w)
+		}
+	}
+	var lists []string
+	for k, name := range names {
+		lists = append(lists, fmt.Sprintf("%s are %s", name, strings.Join(known[k], ", ")))
+	}
+	bad := fmt.Sprintf("`states: [%s]`", state)
+	if len(r.Classes) > 0 {
+		bad += " in its class"
+	}
+	return fmt.Errorf("state %q means none of the classes: %s: correct it, or say under `label` in train.yaml what it means: %s, or `healthy_states: [%s]` if the tool is healthy", state, strings.Join(lists, "; "), bad, state)
+}
+
+// vocabulary returns the words that may have a class: of the rule, its names, and common ones.
+func (r Rule) vocabulary() [][]string {
+	words := [][]string{r.HealthyStates, r.Names()}
+	for _, c := range r.conditions() {
+		words = append(words, c.States)
+	}
+	return append(words, commonWords[:]...)
+}
+
+// StatesByClass says in words which states were taken for which class, given the windows of each. It is empty
+// if there are none.
+func (r Rule) StatesByClass(windows map[string]int) string {
+	names := r.Names()
+	by := make([][]string, len(names))
+	for _, state := range slices.Sorted(maps.Keys(windows)) {
+		if k, ok := r.StateClass(state); ok {
+			by[k] = append(by[k], fmt.Sprintf("%q (%d)", state, windows[state]))
+		}
+	}
+	var out []string
+	for k, name := range names {
+		if len(by[k]) > 0 {
+			out = append(out, name+" "+strings.Join(by[k], ", "))
+		}
+	}
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,70 @@
+package wear
+
+import (
+	"strings"
+	"testing"
+)
+
+// A word for worn or broken is never healthy, and a word that no one knows is refused with both lists.
+func TestStateClass(t *testing.T) {
+	named := Rule{Classes: []Class{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
+	ambiguous := Rule{Classes: []Class{{Name: "healthy"}, {Name: "dull"}, {Name: "worn"}}}
+	mapped := Rule{States: []string{"ok", "built-up"}, HealthyStates: []string{"worn", "run-in"}}
+	for _, tc := range []struct {
+		rule  Rule
+		words string
+		class int
+	}{
+		{DefaultRule(), "faulty worn Verschlissen defekt NOK n.i.O. N.I.O gebrochen chipped Broken failed bad beschädigt stumpf wear-out", Faulty},
+		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", Healthy},
+		{DefaultRule(), "purple built-up 1 half", -1},
+		{mapped, "ok built-up Built-Up broken", Faulty},
+		{mapped, "worn WORN run-in new", Healthy},
+		{three, "worn verschlissen dull", 1},
+		{three, "broken gebrochen faulty NOK defekt", 2},
+		{three, "healthy io", 0},
+		{named, "worn stumpf", 1},
+		{named, "Broken bruch chipped", 2},
+		{named, "nok defekt", -1}, // worn or broken?
+		{ambiguous, "dull", 1},    // its own name
+		{ambiguous, "verschlissen", -1},
+		{ambiguous, "broken", -1},
+	} {
+		for word := range strings.FieldsSeq(tc.words) {
+			if word == "wear-out" {
+				word = "worn out"
+			}
+			class, ok := tc.rule.StateClass(word)
+			if ok != (tc.class >= 0) || ok && class != tc.class {
+				t.Errorf("%q by %v: %d, %v; want %d", word, tc.rule, class, ok, tc.class)
+			}
+		}
+	}
+}
+
+func TestUnknownStatesAreRefused(t *testing.T) {
+	ms, _, err := Read(strings.NewReader("tool,state\nT1,new\nT2,purple\n"), "wear.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []Rule{DefaultRule(), three} {
+		err := rule.CheckClasses(ms)
+		for _, want := range []string{"wear.csv:3", `state "purple"`, "healthy are healthy, new,", "chipped, broken", "verschlissen", "`states: [purple]`", "`healthy_states: [purple]`"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v; want %s", rule, err, want)
+			}
+		}
+	}
+	rule := DefaultRule()
+	rule.HealthyStates = []string{"purple"}
+	if err := rule.CheckClasses(ms); err != nil {
+		t.Error(err)
+	}
+	if got, want := rule.StatesByClass(map[string]int{"purple": 2, "new": 1, "worn": 7}), `healthy "new" (1), "purple" (2); faulty "worn" (7)`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	rule.HealthyStates = []string{"Broken"}
+	if err := rule.Check(); err == nil || !strings.Contains(err.Error(), `healthy_states: "Broken" is a state of class faulty already`) {
+		t.Error(err)
+	}
+}
