@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -129,51 +128,6 @@ func (f *fleet) until(n int) {
 	}
 }
 
-// startKeptOut starts a monitor of one release and waits until it says that members of
-// another release keep it out of its group.
-func (f *fleet) startKeptOut(programs string) *process {
-	f.t.Helper()
-	path := filepath.Join(f.t.TempDir(), "stderr")
-	file, err := os.Create(path)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = file.Close() })
-	p := &process{cmd: exec.Command(filepath.Join(programs, "monitor"), "run", "--wait", "60s", "--config", f.file("monitor.yaml"))}
-	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, file
-	if err := p.cmd.Start(); err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if strings.Contains(string(text), "has members of another release") {
-			return p
-		}
-		if time.Since(began) > patience {
-			f.t.Fatalf("the monitor does not say that it waits\n%s", text)
-		}
-	}
-}
-
-// ofThisRelease returns how many state records this release has written.
-func (f *fleet) ofThisRelease() (n int) {
-	f.t.Helper()
-	err := readTopic(f.t.Context(), f.cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
-		if strings.HasPrefix(string(m.Value), `{"version":3`) {
-			n++
-		}
-		return nil
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return n
-}
-
 // letters returns how many messages were set aside.
 func (f *fleet) letters() (n int) {
 	f.t.Helper()
@@ -184,8 +138,7 @@ func (f *fleet) letters() (n int) {
 }
 
 // Monitors and ingesters of the older release are replaced one after the other while windows
-// flow. New monitors wait until the last old one has left, and then take over. Every window has
-// one result. A monitor that runs alone publishes the same results and alerts. No record is set
+// flow, and share the group meanwhile. Every window has one result. A monitor that runs alone publishes the same results and alerts. No record is set
 // aside.
 func TestUpgradeRolling(t *testing.T) {
 	t.Parallel()
@@ -200,7 +153,7 @@ func TestUpgradeRolling(t *testing.T) {
 	monitors := []*process{f.startMonitor(f.old), f.startMonitor(f.old), f.startMonitor(f.old)}
 	f.until(all / 10)
 	monitors[0].interrupt(t)
-	monitors[0] = f.startKeptOut(bin)
+	monitors[0] = f.startMonitor(bin)
 	f.until(all * 2 / 10)
 	for i := range ingesters {
 		ingesters[i].interrupt(t)
@@ -208,11 +161,8 @@ func TestUpgradeRolling(t *testing.T) {
 	}
 	f.until(all * 3 / 10)
 	monitors[1].interrupt(t)
-	monitors[1] = f.startKeptOut(bin)
+	monitors[1] = f.startMonitor(bin)
 	f.until(all / 2)
-	if n := f.ofThisRelease(); n > 0 {
-		t.Errorf("%d state records of this release while a monitor of the older one was in the group", n)
-	}
 	monitors[2].kill() // as by a power cut
 	monitors[2] = f.startMonitor(bin)
 	for _, p := range ingesters {
@@ -243,74 +193,6 @@ func TestUpgradeRolling(t *testing.T) {
 	}
 	if len(f.results) != all || len(f.twice)+len(f.wrong) > 0 {
 		t.Errorf("%d windows have results, want %d; repeats that differ %q; %q", len(f.results), all, f.twice, f.wrong)
-	}
-}
-
-// What a downgrade costs. While this release runs, Kafka refuses a monitor of the older one, which
-// waits. Later a monitor of the older release sets the new records aside and so forgets the
-// alarm and the tool's reference. No window is lost. This release then goes on with the
-// references that the older one has learnt.
-func TestDowngrade(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, 1, 60, 12)
-	ingester := f.startIngester(bin, 0)
-	m := f.startMonitor(bin)
-	raised := func() (n int) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for at := range f.alerts {
-			if strings.HasSuffix(at, "/raised") {
-				n++
-			}
-		}
-		return n
-	}
-	for began := time.Now(); raised() == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatal("no alarm")
-		}
-	}
-	f.startKeptOut(f.old).kill()
-	if n := f.letters(); n > 0 {
-		t.Errorf("%d messages were set aside while this release ran", n)
-	}
-	m.interrupt(t)
-	m = f.startMonitor(f.old)
-	f.mu.Lock()
-	at := len(f.results)
-	f.mu.Unlock()
-	f.until(at + 12)
-	m.interrupt(t)
-	letters := f.letters()
-	if letters == 0 {
-		t.Error("the older release has set no record aside")
-	}
-	f.startMonitor(bin)
-	ingester.wait(t)
-	f.until(len(f.rows))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.results) != len(f.rows) || len(f.twice) > 0 {
-		t.Errorf("%d windows have results, want %d; repeats that differ %q", len(f.results), len(f.rows), f.twice)
-	}
-	for at, ids := range f.results {
-		if len(ids) != 1 {
-			t.Errorf("window %s has results %v", at, ids)
-		}
-	}
-	story := ""
-	for i, r := range f.order[f.machines[0]] {
-		release := "new"
-		if i >= at {
-			release = "then"
-		}
-		if now := fmt.Sprintf("%s %s %s; ", release, r.Verdict, r.Alarm); !strings.HasSuffix(story, now) {
-			story += now
-		}
-	}
-	t.Logf("%d dead letters; results: %s", letters, story)
-	if before, after, _ := strings.Cut(story, "then "); !strings.Contains(before, "raised; ") || !strings.Contains(after, "learning normal;") {
-		t.Error("the older release does not begin with learning the tool")
 	}
 }
 

@@ -389,7 +389,7 @@ func (g *growing) moveState(ctx context.Context) error {
 func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	last := make(map[string]bus.Message) // of the keys that do not belong there
 	err := bus.ReadRange(ctx, g.Bus, bus.TopicState, partition, bus.Range{Settled: true}, func(m bus.Message) error {
-		if k, ok := state.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition || !ok && ofHandover(m.Key) {
+		if k, ok := state.ParseKey(m.Key); ok && bus.PartitionOf(k.Machine, g.Partitions) != partition {
 			if delete(last, m.Key); len(m.Value) > 0 {
 				last[m.Key] = m
 			}
@@ -403,10 +403,7 @@ func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 	machines := make(map[string]bool)
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		tombstones = append(tombstones, bus.Message{Topic: bus.TopicState, Key: key, Pinned: true, Partition: partition})
-		k, ok := state.ParseKey(key)
-		if !ok {
-			continue
-		}
+		k, _ := state.ParseKey(key)
 		machines[k.Machine] = true
 		m := last[key]
 		if r, err := state.Moved(state.Record{Key: k, Value: m.Value}); err == nil { // else a monitor sets it aside
@@ -419,13 +416,6 @@ func (g *growing) moveFrom(ctx context.Context, partition int) (int, error) {
 		return 0, err
 	}
 	return len(machines), g.out.Send(ctx, tombstones)
-}
-
-// ofHandover reports whether a key is of the release before, whose monitors moved machines while
-// they ran: it says that a machine waits, or has moved.
-func ofHandover(key string) bool {
-	parts := strings.Split(key, "\x1f")
-	return len(parts) == 3 && (parts[2] == "waits" || parts[2] == "moved")
 }
 
 func plural[N int | int64](n N, what string) string {

@@ -65,13 +65,13 @@ func (p *plant) fill() {
 	for i := range 6 {
 		name := machineName(i)
 		p.send(bus.Message{Topic: bus.TopicWindows, Key: name, Value: []byte("w")}, bus.Message{Topic: bus.TopicCommands, Key: name, Value: []byte("c")})
-		for _, group := range []string{group1, group1 + "~shadow", group2} {
+		for _, group := range []string{group1, group2} {
 			key := state.Key{Group: group, Machine: name}
-			p.record(key, fmt.Sprintf(`{"version":2,"machine":%q,"tool":{"tool":"T1","alarm":{}},"evidence":[{"name":"A-1","offset":77}]}`, name))
+			p.record(key, fmt.Sprintf(`{"version":3,"machine":%q,"tool":{"tool":"T1","alarm":{}},"evidence":[{"name":"A-1","offset":77}]}`, name))
 			key.Slow = true
 			p.record(key, `{"commands":{"ids":[]}}`)
 			key.Slow, key.OfTool, key.Tool = false, true, "moved"
-			p.record(key, `{"tool":"moved","from":71,"seen":1}`)
+			p.record(key, `{"tool":"moved","seen":1}`)
 			if i == 5 { // retired
 				p.record(state.Key{Group: group, Machine: name}, "")
 				p.record(key, "")
@@ -80,9 +80,6 @@ func (p *plant) fill() {
 	}
 	p.record(state.Key{Group: group1, Machine: machineName(4), OfTool: true, Tool: "torn"}, "{")
 	p.send(bus.Message{Topic: bus.TopicState, Key: machineName(0), Value: []byte("of a program that no one has any more")})
-	for _, part := range []string{"moved", "waits"} { // of the release before
-		p.send(bus.Message{Topic: bus.TopicState, Key: group1 + "\x1f" + machineName(0) + "\x1f" + part, Route: machineName(0), Value: []byte("{}")})
-	}
 	p.judged(group1, judgedTopics...)
 	p.judged(group2, judgedTopics...)
 }
@@ -198,10 +195,6 @@ func (p *plant) check(partitions int, before map[string]map[int]string) {
 	for key := range before {
 		k, ok := state.ParseKey(key)
 		switch at := now[key]; {
-		case ofHandover(key):
-			if at != nil {
-				p.t.Errorf("%q is still there", key)
-			}
 		case !ok:
 			if len(at) != 1 {
 				p.t.Errorf("%q, which is not ours: %v", key, at)
@@ -247,7 +240,7 @@ func TestGrow(t *testing.T) {
 		was := before[key]
 		for i, value := range at {
 			moved := was[i] == ""
-			if ok && moved && (strings.Contains(value, `"offset":77`) || strings.Contains(value, `"from":71`)) {
+			if ok && moved && strings.Contains(value, `"offset":77`) {
 				t.Errorf("%q keeps an offset of another partition: %s", key, value)
 			}
 			if ok && !moved && value != was[i] {
@@ -509,7 +502,7 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("after %d requests monitors start: %+v", after, g)
 		}
 		for key := range before {
-			if p.state()[key] == nil && !ofHandover(key) {
+			if p.state()[key] == nil {
 				t.Errorf("after %d requests %q is lost", after, key)
 			}
 		}

@@ -57,7 +57,7 @@ func standing(t *testing.T) *plant {
 	p.judge(m, group, "acme/line1/acked", 4, event.Command{ID: "1", Action: event.Acknowledge, Note: "at hole end"})
 	p.judge(m, group, "acme/line1/away", 4, event.Command{ID: "2", Action: event.OutOfService, Note: "moved"})
 	at := time.Date(2026, 11, 2, 2, 13, 41, 0, time.UTC).Format(time.RFC3339)
-	p.state("acme/line1/blind", `{"version":2,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
+	p.state("acme/line1/blind", `{"version":3,"machine":"acme/line1/blind","model":"m","notices":[{"kind":"silence","text":"blind: SILENT","raised":true,"since":"`+at+`"},{"kind":"sensor","subject":"ch07"}]}`)
 	for i := range 4 {
 		if home := bus.PartitionOf("acme/line1/blind", 4); i != home {
 			p.send(bus.Message{Topic: bus.TopicState, Key: state.Key{Group: group, Machine: "acme/line1/blind"}.String(), Pinned: true, Partition: i})

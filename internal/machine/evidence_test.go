@@ -87,25 +87,21 @@ func TestEvidenceDue(t *testing.T) {
 // breaks.
 func TestEvidenceWithoutEpochs(t *testing.T) {
 	m := machinetest.OneValue(t)
-	own := `{"version":2,"machine":"` + drill + `","model":"` + m.ID() + `",` +
-		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`
-	for _, r := range []state.Record{
-		{Key: state.Key{Group: group, Machine: drill}, Value: []byte(own)}, {Key: state.Key{Group: group, Machine: drill}, Value: []byte(strings.Replace(own, `"version":2`, `"version":3`, 1))},
-	} {
-		b := newBench(t, m, withEvidence)
-		b.records = map[state.Key]state.Record{r.Key: r}
-		b.restart()
-		j, due := b.m.EvidenceDue(noon)
-		if !due {
-			t.Fatalf("%s: not due", r.Key)
-		}
-		e, _ := j.About(drill, "")
-		e.Text = "not kept"
-		if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
-			t.Errorf("%s: nothing published", r.Key)
-		}
-		b.window(at(0, "T1", false))
+	r := state.Record{Key: state.Key{Group: group, Machine: drill}, Value: []byte(`{"version":3,"machine":"` + drill + `","model":"` + m.ID() + `",` +
+		`"evidence":[{"name":"A-AAAAAAAA-1","alert":"` + drill + `/x","from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:10Z"}]}`)}
+	b := newBench(t, m, withEvidence)
+	b.records = map[state.Key]state.Record{r.Key: r}
+	b.restart()
+	j, due := b.m.EvidenceDue(noon)
+	if !due {
+		t.Fatalf("%s: not due", r.Key)
 	}
+	e, _ := j.About(drill, "")
+	e.Text = "not kept"
+	if d := b.apply(EvidenceDone{j, e}); d.Evidence == nil {
+		t.Errorf("%s: nothing published", r.Key)
+	}
+	b.window(at(0, "T1", false))
 }
 
 // Without a store an alert announces no evidence.

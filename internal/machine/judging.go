@@ -19,7 +19,7 @@ type Judging struct {
 	Model     string          `json:"model"`             // id
 	Number    int             `json:"number,omitempty"`  // orders the judgings of a tool: the greater, the later it began
 	Print     string          `json:"print,omitempty"`   // Model.print
-	Takes     string          `json:"takes,omitempty"`   // Model.takes; empty: an older release kept it, and the model is gone since
+	Takes     string          `json:"takes,omitempty"`   // Model.takes
 	First     FirstWindow     `json:"first,omitzero"`    // that it has seen, or that the one it was seeded from had seen
 	Judged    int             `json:"judged,omitempty"`  // windows of the tool when it judged one last
 	Windows   int             `json:"windows,omitempty"` // of the tool that it has seen, or that were of a form that the model does not take
@@ -113,7 +113,7 @@ func (m *Machine) takes(j *Judging, form *window.Form) bool {
 	if by := m.models.of(j.Model); by != nil {
 		return by.covers(form) == nil
 	}
-	return form != nil && (j.Takes == "" || j.Takes == windowsOf(form.Layout(), form.Length()))
+	return form != nil && j.Takes == windowsOf(form.Layout(), form.Length())
 }
 
 func (m *Machine) dropJudging(t *Tool, j *Judging) {

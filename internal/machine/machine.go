@@ -185,7 +185,6 @@ type dirty struct {
 	head, slow bool
 	tools      map[string]bool // names; of one that is forgotten too
 	judgings   map[judgingKey]bool
-	old        []state.Key // records of an older release, which are not needed any more
 }
 
 // judgingKey names what a model knows of a tool.

@@ -227,14 +227,14 @@ func (o *Owner) loaded(r Reply) []Action {
 		}
 	}
 	o.expect(b.now)
-	return o.publish(b) // records of the release before are written again
+	return o.publish(b)
 }
 
-// recordsByMachine sorts the records of the group's machines. The release before kept shadows in groups of their own.
+// recordsByMachine sorts the records of the group's machines.
 func (o *Owner) recordsByMachine(records []state.Record) map[string][]state.Record {
 	machines := make(map[string][]state.Record)
 	for _, rec := range records {
-		if rec.Value != nil && rec.Key.OfGroup(o.settings.Group) {
+		if rec.Value != nil && rec.Key.Group == o.settings.Group {
 			machines[rec.Key.Machine] = append(machines[rec.Key.Machine], rec)
 		}
 	}

@@ -542,7 +542,7 @@ func TestOwnerSetsAside(t *testing.T) {
 	p.records[other] = state.Record{Key: other, Value: []byte(`[]`)}
 	o := newOwner(m)
 	p.finish(o, o.Start(), 1)
-	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 4, this program reads up to 3") {
+	if _, there := p.records[other]; !there || len(p.records) != 1 || len(p.published) != 2 || !strings.Contains(p.published[0], "it is of version 4, this program reads version 3") {
 		t.Fatalf("%d records, published %q", len(p.records), p.published)
 	}
 	p.windows = append(p.windows, at(0, "T1", false))

@@ -43,9 +43,6 @@ func (m *Machine) Records() (out []state.Record) {
 	if !m.gone {
 		head.Value = event.JSON(m.head())
 	}
-	for _, k := range m.dirty.old { // first: some are written again below
-		out = append(out, state.Record{Key: k})
-	}
 	out = append(out, head)
 	if m.dirty.slow {
 		r := state.Record{Key: head.Key, Value: event.JSON(m.slow())}
@@ -70,7 +67,7 @@ func (m *Machine) Records() (out []state.Record) {
 		}
 		out = append(out, r)
 	}
-	m.dirty.head, m.dirty.slow, m.dirty.old = false, false, nil
+	m.dirty.head, m.dirty.slow = false, false
 	clear(m.dirty.tools)
 	clear(m.dirty.judgings)
 	return out
@@ -125,21 +122,10 @@ func loadAs(name, was string, records []state.Record, s *Settings, models *Model
 
 // load takes what the group's records of the machine hold.
 func (m *Machine) load(records []state.Record) error {
-	version, err := state.VersionOf(records)
-	switch {
-	case err != nil:
+	if err := state.CheckVersion(records); err != nil {
 		return err
-	case version > state.Version:
-		return fmt.Errorf("it is of version %d, this program reads up to %d: use the release that wrote it, or a later one", version, state.Version)
-	case version == 2:
-		if records, m.dirty.old, err = state.Upgrade(records); err != nil {
-			return err
-		}
 	}
-	if err = m.loadKept(records); version == 2 {
-		m.writeAll()
-	}
-	if err != nil || m.gone {
+	if err := m.loadKept(records); err != nil || m.gone {
 		return err
 	}
 	return m.check()
@@ -186,12 +172,9 @@ func (m *Machine) loadKept(records []state.Record) error {
 	}
 	for i, j := range judgings {
 		k := m.indexTool(of[i])
-		if k < 0 { // the release before has deleted the tool, and knows no such records
+		if k < 0 { // the tool is gone
 			m.dirty.judging(of[i], j.Model)
 			continue
-		}
-		if by := m.models.of(j.Model); by != nil {
-			j.Print, j.Takes = cmp.Or(j.Print, by.print), by.takes // the release before did not write them
 		}
 		m.Tools[k].Judgings = append(m.Tools[k].Judgings, j)
 	}

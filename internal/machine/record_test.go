@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
 
-// Records that are not of this machine, or of a later version, are refused with a reason.
+// Records that are not of this machine, or of another version, are refused with a reason.
 func TestLoadRefuses(t *testing.T) {
 	b := newBench(t, machinetest.WithWear(t))
 	b.wear("T1", 0)
@@ -133,7 +133,7 @@ func FuzzLoad(f *testing.F) {
 	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Slow: true}, state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
 	judging := state.Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
 	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value, b.records[judging].Value)
-	for _, version := range []int{2, state.Version} {
+	for _, version := range []int{state.Version - 1, state.Version} {
 		about := fmt.Sprintf(`{"version":%d,"machine":%q,"model":%q,`, version, drill, m.ID())
 		f.Add([]byte(about+`"notices":[{"kind":"silence"},{"kind":"drift","recent":1},{"kind":"silence","recent":1}]}`), []byte(`{}`), []byte(`{"tool":"T1","alarm":{}}`), []byte(`{}`))
 		f.Add([]byte(about+`"tool":{"tool":"T1","alarm":{}}}`), []byte(`{"epochs":[{"id":"x","judged":[]}]}`), []byte(`{"tool":"T1","alarm":{},"models":["`+m.ID()+`"],"reference":{"tool":"T1","windows":2,"settled":true,"data":"AAAgQQAAIEE="}}`),

@@ -157,7 +157,7 @@ func TestMoved(t *testing.T) {
 	fresh := newPlant(t, fleetOf(&Deployment{Champion: a}, a, b))
 	fresh.run(fresh.run(0, 4, "T1", false), 4, "T1", true)
 	fresh.run(8, 3, "T2", false)
-	kept := before(t, &Deployment{Champion: a}, a, b)
+	kept := keptPlant(t, &Deployment{Champion: a}, a, b)
 	for _, p := range []*plant{fresh, kept} {
 		for k, r := range p.records {
 			moved, err := state.Moved(r)

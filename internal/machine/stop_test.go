@@ -249,7 +249,7 @@ func TestBackToThisRelease(t *testing.T) {
 			left = append(left, r)
 		}
 	}
-	q := before(t, &Deployment{Champion: a, Alarm: testAlarm}, a, b)
+	q := keptPlant(t, &Deployment{Champion: a, Alarm: testAlarm}, a, b)
 	for _, when := range []string{"at its first start", "at a later one"} {
 		for _, r := range left {
 			q.records[r.Key] = r

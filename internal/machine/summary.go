@@ -42,12 +42,8 @@ func (s *Summary) Mask(of *Alarm) *alarm.Mask {
 // records that no program of ours wrote.
 func Summarise(records []state.Record) (s Summary, err error) {
 	found := false
-	now := records
-	version, err := state.VersionOf(records)
-	if err == nil && version == 2 {
-		now, _, err = state.Upgrade(records)
-	}
-	for _, r := range now {
+	err = state.CheckVersion(records)
+	for _, r := range records {
 		switch {
 		case r.Key.OfTool:
 			s.Tools++

@@ -20,8 +20,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// frozen is a plant as the release of November 2026 leaves it on its disks. It is never made again: a later
-// release must read it. A release that changes a form adds a plant of its own next to it (docs/reference/compatibility.md).
+// frozen is a plant as the formats of November 2026 leave it on its disks. After the first release it is never made
+// again: later releases must read it. A release that changes a form adds a plant of its own next to it (docs/reference/compatibility.md).
 const frozen = "release-2026-11"
 
 // TestMakeFrozen makes the plant in the folder that FIXTURE names.

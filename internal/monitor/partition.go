@@ -271,7 +271,7 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 	return &machine.Reply{Loaded: records}, nil
 }
 
-// stateRecords returns the records of a group and its shadows, and those whose key no monitor
+// stateRecords returns the records of a group, and those whose key no monitor
 // makes.
 func stateRecords(last map[string]bus.Message, group string) (records []state.Record, unreadable []bus.Message) {
 	records = []state.Record{}
@@ -280,7 +280,7 @@ func stateRecords(last map[string]bus.Message, group string) (records []state.Re
 		switch {
 		case !ok:
 			unreadable = append(unreadable, m)
-		case len(m.Value) > 0 && k.OfGroup(group):
+		case len(m.Value) > 0 && k.Group == group:
 			records = append(records, state.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}

@@ -1,5 +1,5 @@
-// Package state is the form of what is remembered of a machine: the records of the topic tcm.state.v1, their keys, how they go to
-// another name or another partition, and how records of the release before become records of this one. It judges nothing.
+// Package state is the form of what is remembered of a machine: the records of the topic tcm.state.v1, their keys, and how they go to
+// another name or another partition. It judges nothing.
 package state
 
 import (
@@ -20,7 +20,7 @@ const (
 	judgingPart  = "judging"
 )
 
-// Version is the version of the records that this program writes; it reads the one before, too.
+// Version is the version of the records that this program writes and reads.
 const Version = 3
 
 // Key is the key of a state record, taken apart.
@@ -88,14 +88,8 @@ func CheckGroup(group string) error {
 	return nil
 }
 
-// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes and keeps
-// its records.
+// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes.
 func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
-
-// OfGroup reports whether a record is of a group of monitors, or of one of its shadows.
-func (k Key) OfGroup(group string) bool {
-	return k.Group == group || strings.HasPrefix(k.Group, ShadowGroup(group, ""))
-}
 
 // Models returns the ids of the models that know tools of the machines of these records.
 func Models(records []Record) (ids []string) {
@@ -118,14 +112,18 @@ func Models(records []Record) (ids []string) {
 	return ids
 }
 
-// VersionOf returns the version of the records of a machine: its head has it. Without a head it is the version of this program.
-func VersionOf(records []Record) (int, error) {
+// CheckVersion reports records of a machine of another version than this program reads: its head names it.
+func CheckVersion(records []Record) error {
 	for _, r := range records {
-		if r.Key.IsHead() && !strings.Contains(r.Key.Group, shadowSeparator) {
+		if r.Key.IsHead() && r.Value != nil {
 			var h struct{ Version int }
-			err := json.Unmarshal(r.Value, &h)
-			return h.Version, err
+			if err := json.Unmarshal(r.Value, &h); err != nil {
+				return err
+			}
+			if h.Version != Version {
+				return fmt.Errorf("it is of version %d, this program reads version %d: use the release that wrote it", h.Version, Version)
+			}
 		}
 	}
-	return Version, nil
+	return nil
 }

@@ -38,7 +38,7 @@ func Moved(r Record) (Record, error) {
 	if r.Value == nil || !r.Key.OfTool && !r.Key.IsHead() {
 		return r, nil
 	}
-	var fields map[string]json.RawMessage // of any version
+	var fields map[string]json.RawMessage
 	err := json.Unmarshal(r.Value, &fields)
 	if err == nil && r.Key.OfTool {
 		err = leavePartition(fields)
@@ -84,10 +84,6 @@ func leaveHead(fields map[string]json.RawMessage) error {
 // leavePartition does so in what is kept of a tool.
 func leavePartition(tool map[string]json.RawMessage) error {
 	tool["past_gone"] = event.JSON(true)
-	if _, before := tool["from"]; before {
-		delete(tool, "first") // by which the release before found the past
-		tool["from"] = event.JSON(-1)
-	}
 	text, there := tool["trace"]
 	if !there {
 		return nil

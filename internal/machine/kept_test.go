@@ -12,23 +12,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// before returns a plant with the records that the release before wrote, in which models that are known judge: T1 is worn
-// and acknowledged, T2 worn and raised, both in the magazine; T3 is worn, shelved, and the machine suppressed. A shadow has
-// seen all of them.
-func before(t *testing.T, d *Deployment, known ...*model.Model) *plant {
+// keptPlant returns a plant with records as every release of version 3 must read them, in which models that are known judge:
+// T1 is worn and acknowledged, T2 worn and raised, both in the magazine; T3 is worn, shelved, and the machine suppressed. A
+// shadow has seen all of them.
+func keptPlant(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 	t.Helper()
-	p := asKept(t, d, known...)
-	p.restart()
-	if p.letters > 0 {
-		t.Fatalf("set aside: %+v", p.lines)
-	}
-	return p
-}
-
-// asKept is before with the records as the release before left them, which no owner has read.
-func asKept(t *testing.T, d *Deployment, known ...*model.Model) *plant {
-	t.Helper()
-	text, err := os.ReadFile("state/testdata/records-2.json")
+	text, err := os.ReadFile("state/testdata/records-3.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +41,17 @@ func asKept(t *testing.T, d *Deployment, known ...*model.Model) *plant {
 		}
 		p.records[k] = state.Record{Key: k, Value: []byte(names.Replace(string(r.Value)))}
 	}
+	p.restart()
+	if p.letters > 0 {
+		t.Fatalf("set aside: %+v", p.lines)
+	}
 	return p
 }
 
-// Records of the release before are read once and written again: alarms, masks, references and what shadows know go on.
-func TestRecordsOfTheReleaseBefore(t *testing.T) {
+// Alarms, masks, references and what shadows know go on from kept records.
+func TestKeptRecords(t *testing.T) {
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
-	p := before(t, &Deployment{Champion: a, Shadows: []Shadow{{Model: b}}, Alarm: testAlarm}, a, b)
-	for k, r := range p.records {
-		if strings.Contains(k.Group, "~") || strings.Contains(string(r.Value), `"version":2`) {
-			t.Errorf("record %q is left: %s", k, r.Value)
-		}
-	}
-	p.restart()
+	p := keptPlant(t, &Deployment{Champion: a, Shadows: []Shadow{{Model: b}}, Alarm: testAlarm}, a, b)
 	m := p.o.Machine(drill)
 	if len(m.Tools) != 4 || m.inSpindle().Name != "T3" || m.AlarmWord() != "suppressed" || len(m.Raised) != 2 || len(m.Commands.IDs) != 3 {
 		t.Fatalf("%d tools, %s in the spindle, alarm %s", len(m.Tools), m.inSpindle().Name, m.AlarmWord())
@@ -95,7 +82,7 @@ func TestRecordsOfTheReleaseBefore(t *testing.T) {
 	next("T3", event.Faulty, "suppressed")
 	p.command(event.Command{ID: "un", Action: event.Unsuppress})
 	next("T3", event.Faulty, "shelved")
-	next("T2", event.Faulty, "raised", "raised tool_back") // the release before did not note when it had called
+	next("T2", event.Faulty, "raised", "raised tool_back")
 	next("T1", event.Faulty, "acknowledged", "cleared tool_change")
 	next("T3", event.Faulty, "shelved")
 	if n := len(p.shadows[state.ShadowGroup(group, b.ID())]); n != 5 {
@@ -107,12 +94,12 @@ func TestRecordsOfTheReleaseBefore(t *testing.T) {
 // tool.
 func TestRecordsOfAModelThatIsGone(t *testing.T) {
 	a, b := machinetest.OneValue(t), machinetest.WithWear(t)
-	p := before(t, &Deployment{Champion: b, Alarm: testAlarm}, a, b)
+	p := keptPlant(t, &Deployment{Champion: b, Alarm: testAlarm}, a, b)
 	p.window(machinetest.Features(nil, at(20, "T2", true)))
 	if r := p.results[0]; r.Model != b.ID() || r.Verdict != event.Faulty {
 		t.Errorf("%s", event.JSON(r))
 	}
-	p = before(t, &Deployment{Champion: otherFeatures(t), Alarm: testAlarm}, otherFeatures(t))
+	p = keptPlant(t, &Deployment{Champion: otherFeatures(t), Alarm: testAlarm}, otherFeatures(t))
 	p.window(machinetest.Features(nil, at(20, "T2", true)))
 	if r := p.results[0]; r.Verdict != event.Unknown || r.Unknown != modelChanged {
 		t.Errorf("%s", event.JSON(r))
