@@ -11,7 +11,7 @@ import (
 
 // What is looked at to find the table in a file of text.
 const (
-	sniffLines = 2000 // lines before the first row
+	sniffLines = 500 // lines, with those before the first row
 	sniffRows  = 20   // rows that must be alike
 )
 
@@ -19,7 +19,27 @@ const (
 type textLine struct {
 	number  int // from 0
 	cells   []string
+	kinds   []kind // of the cells
 	arrival bool
+}
+
+// kind is what a cell holds.
+type kind byte
+
+const (
+	missing kind = iota
+	value        // a number, a date or a time
+	word
+)
+
+func kindOf(cell string) kind {
+	switch {
+	case isMissingNumber(cell):
+		return missing
+	case isValue(cell):
+		return value
+	}
+	return word
 }
 
 // aside reports whether a line is not of the table: an arrival time, or a comment.
@@ -54,7 +74,7 @@ func (d dialect) sniffWith(head []byte, sep rune, stated bool) (best dialect, sc
 			continue
 		}
 		rows := slices.DeleteFunc(slices.Clone(lines[i:min(len(lines), i+sniffRows)]), func(l textLine) bool {
-			return l.aside() || !slices.ContainsFunc(l.cells, isValue) // a header comes again where a recorder began again
+			return l.aside() || !slices.Contains(l.kinds, value) // a header comes again where a recorder began again
 		})
 		if len(rows) == 0 || rows[0].number != l.number {
 			continue
@@ -120,6 +140,9 @@ func splitLines(head []byte, sep rune, skip int) (lines []textLine) {
 		} else {
 			l.cells = splitQuoted(text, sep)
 		}
+		for _, cell := range l.cells {
+			l.kinds = append(l.kinds, kindOf(cell))
+		}
 		lines = append(lines, l)
 	}
 	return lines
@@ -171,16 +194,15 @@ func alike(rows []textLine) (width, numbers int) {
 		return 0, 0
 	}
 	values, words := 0, 0
-	for col, cell := range rows[0].cells[:width] {
-		switch {
-		case isMissingNumber(cell):
-		case isValue(cell):
-			if values++; same > 1 && count(rows[1:same], col, false)*5 > same {
+	for col, k := range rows[0].kinds[:width] {
+		switch k {
+		case value:
+			if values++; same > 1 && count(rows[1:same], col, word)*5 > same {
 				return 0, 0 // a number above words
 			}
-		default:
-			named := count(rows[1:same], col, false)
-			if words++; same > 1 && count(rows[1:same], col, true) >= max(1, named) || col == 0 && same > 2 && 2*named < same-1 {
+		case word:
+			named := count(rows[1:same], col, word)
+			if words++; same > 1 && count(rows[1:same], col, value) >= max(1, named) || col == 0 && same > 2 && 2*named < same-1 {
 				return 0, 0 // a name above numbers, or before one value
 			}
 		}
@@ -191,10 +213,10 @@ func alike(rows []textLine) (width, numbers int) {
 	return width, values * same
 }
 
-// count returns how many cells of a column are values, or words.
-func count(rows []textLine, col int, values bool) (n int) {
+// count returns how many cells of a column are of a kind.
+func count(rows []textLine, col int, of kind) (n int) {
 	for _, r := range rows {
-		if col < len(r.cells) && !isMissingNumber(r.cells[col]) && isValue(r.cells[col]) == values {
+		if col < len(r.kinds) && r.kinds[col] == of {
 			n++
 		}
 	}
@@ -209,6 +231,9 @@ func isValue(cell string) bool {
 	if isNumber(cell) || isNumber(strings.Replace(cell, ",", ".", 1)) {
 		return true
 	}
+	if len(cell) < len("1.1.06") || !strings.ContainsAny(cell, ":-/") && strings.Count(cell, ".") < 2 {
+		return false
+	}
 	_, stamped := stamp(cell)
 	_, timed := ofDay(cell)
 	return stamped || timed || isSlashed(cell) || isDate(cell)
@@ -220,7 +245,7 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 	for n < maxHeader && n < len(above) {
 		l := above[len(above)-1-n]
 		w := l.width()
-		numbers := slices.ContainsFunc(l.cells, func(c string) bool { return c != "" && isValue(c) })
+		numbers := slices.Contains(l.kinds, value)
 		lead := isComment(l.cells[0])
 		switch {
 		case l.arrival, strings.HasPrefix(strings.ToLower(l.cells[0]), "sep="), n > 0 && above[len(above)-n].number != l.number+1:
