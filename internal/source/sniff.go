@@ -12,7 +12,7 @@ import (
 // What is looked at to find the table in a file of text.
 const (
 	sniffLines = 500 // lines, with those before the first row
-	sniffRows  = 20   // rows that must be alike
+	sniffRows  = 20  // rows that must be alike
 )
 
 // textLine is a line of a file as cells.
