@@ -154,7 +154,7 @@ $(AXE_DIR)/axe.min.js:
 # An upgrade from the last release with its own programs, which are built from git: one
 # after the other while windows flow. FLANK_KAFKA=4.3.1 takes Apache Kafka.
 # In a clone that does not have that commit make says so, and the tests are skipped.
-OLD     ?= ff8cf1b
+OLD     ?= b53a7a3f
 OLD_BIN := $(CURDIR)/flank-data/old/$(OLD)
 WITH_OLD = FLANK_OLD=$$(test ! -x $(OLD_BIN)/monitor || echo $(OLD_BIN))
 

@@ -58,8 +58,11 @@ func (d dialect) sniff(head []byte, stated bool) (found dialect, ok bool) {
 			found, best = with, score
 		}
 	}
-	if best == 1 && d.separator == 0 && found.findSeparator(head) != ',' { // columns that are not numbers
-		return d, false
+	if _, table, _ := cutLines(head, found.skip); best == 1 && d.separator == 0 {
+		names, _, _ := bytes.Cut(table, []byte("\n"))
+		if bytes.ContainsRune(names, d.findSeparator(table)) { // several columns, of which a row has an error
+			return d, false
+		}
 	}
 	return found, best > 0
 }
@@ -84,7 +87,9 @@ func (d dialect) sniffWith(head []byte, sep rune, stated bool) (best dialect, sc
 			continue
 		}
 		found, ok := d.above(lines[:i], rows, width, stated)
-		if !ok {
+		if !ok && score > 0 && len(rows) < sniffRows-1 {
+			continue // a later row of a table
+		} else if !ok {
 			return d, 0
 		}
 		now := values * (1 + min(found.header, 1))
@@ -250,7 +255,9 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 		switch {
 		case l.arrival, strings.HasPrefix(strings.ToLower(l.cells[0]), "sep="), n > 0 && above[len(above)-n].number != l.number+1:
 			return n
-		case numbers && n == 0 && w == width && !allNumbers(l.cells[:w]): // names such as 1X and 2 are names
+		case numbers && n == 0 && w == width && isNamed(l, rows): // names such as 2 and 3
+		case numbers && n == 0 && w == width:
+			return -1 // a row with an error
 		case numbers:
 			return n
 		case w == width, lead && w == width+1, w > 0 && len(l.cells) == width:
@@ -266,6 +273,16 @@ func namesAbove(above, rows []textLine, width int) (n int) {
 		n++
 	}
 	return n
+}
+
+// isNamed reports whether a line with numbers names columns: it has words, and each is above numbers.
+func isNamed(l textLine, rows []textLine) bool {
+	for col, k := range l.kinds {
+		if k == word && count(rows, col, word) > 0 {
+			return false
+		}
+	}
+	return slices.Contains(l.kinds, word)
 }
 
 // isRemark reports whether a column is of remarks, which rows may lack, as in files of LabVIEW.
