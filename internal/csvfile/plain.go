@@ -26,14 +26,15 @@ const headSize = 64 << 10
 // order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. Notes say what it did. Errors
 // of reading say what is wrong and what to do, without the name of the file.
 func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
-	br := bufio.NewReaderSize(in, headSize)
+	size := &counter{in: in}
+	br := bufio.NewReaderSize(size, headSize)
 	if IsPacked(peek(br)) {
 		unpacked, err := gzip.NewReader(br)
 		if err != nil {
 			return nil, nil, fmt.Errorf("it begins as gzip and is none (%w): copy it again", err)
 		}
 		notes = append(notes, "unpacked from gzip")
-		br = bufio.NewReaderSize(packed{unpacked}, headSize)
+		br = bufio.NewReaderSize(&packed{unpacked, size, 0}, headSize)
 	}
 	head, err := br.Peek(headSize)
 	if err != nil && err != io.EOF {
@@ -57,11 +58,36 @@ func peek(br *bufio.Reader) []byte {
 // IsPacked reports whether the first bytes of a file are gzip's.
 func IsPacked(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
 
-// packed reads what is packed, and says so if it cannot be unpacked.
-type packed struct{ *gzip.Reader }
+// Text unpacks to some ten times its size. From fewBytes on, more than mostRatio times is a bomb: it would fill the memory.
+const (
+	fewBytes  = 16 << 20
+	mostRatio = 200
+)
 
-func (p packed) Read(b []byte) (int, error) {
+// counter counts the bytes that are read.
+type counter struct {
+	in io.Reader
+	n  int64
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.in.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// packed reads what is packed, and says so if it cannot be unpacked, or if that would be too much.
+type packed struct {
+	*gzip.Reader
+	size     *counter // of what is packed
+	unpacked int64
+}
+
+func (p *packed) Read(b []byte) (int, error) {
 	n, err := p.Reader.Read(b)
+	if p.unpacked += int64(n); p.unpacked > fewBytes && p.unpacked/mostRatio > p.size.n {
+		return 0, fmt.Errorf("it unpacks to more than %d times its size, as no measurement does: unpack it by hand and look at it", mostRatio)
+	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the packed file is cut off: copy it again")
@@ -134,8 +160,11 @@ var foreign = []struct{ magic, what, remedy string }{
 
 const toParquet = "convert it to Parquet, see docs/reference/formats.md"
 
-// arff begins the header of a file of Weka; JSON begins with a bracket.
-var arff = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+// arff begins the header of a file of Weka, array a file of JSON.
+var (
+	arff  = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+	array = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
+)
 
 // Foreign says what a file is whose first bytes show that no program here reads it, and what to do; empty for others.
 func Foreign(head []byte) (what, remedy string) {
@@ -144,11 +173,11 @@ func Foreign(head []byte) (what, remedy string) {
 			return f.what, f.remedy
 		}
 	}
-	first := bytes.TrimLeft(head, " \t\r\n")
+	first := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	switch {
 	case arff.Match(head):
 		return "an ARFF file", "save it as CSV, as Weka's viewer does"
-	case bytes.HasPrefix(first, []byte("{")), bytes.HasPrefix(first, []byte("[{")), bytes.HasPrefix(first, []byte("[[")):
+	case bytes.HasPrefix(first, []byte("{")), array.Match(first):
 		return "JSON", "write its rows as CSV or Parquet, as Python's pandas does"
 	}
 	return "", ""

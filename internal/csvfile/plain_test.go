@@ -57,6 +57,7 @@ func TestPlain(t *testing.T) {
 		"damaged":  {strings.Replace(zip(text), "\x1f\x8b\x08\x00\x00", "\x1f\x8b\x08\x00\x01", 1)[:20] + "xxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "the packed file is "},
 		"no gzip":  {"\x1f\x8b\x00 this is something else", "is none"},
 		"one byte": {"\x1f\x8b", "is none"},
+		"a bomb":   {zip(strings.Repeat("1,1\n", 8<<20)), "it unpacks to more than 200 times its size"},
 	} {
 		out, _, err := Plain(strings.NewReader(tc.in))
 		if err == nil {
@@ -76,7 +77,7 @@ func TestPlain(t *testing.T) {
 // What cannot be read is named for what it is.
 func TestForeign(t *testing.T) {
 	for head, want := range map[string]string{
-		"PK\x03\x04\x14\x00": "a workbook", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
+		"PK\x03\x04\x14\x00": "a workbook", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "[\n  {": "JSON", "[0.5, 1]": "JSON", "\xef\xbb\xbf{": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
 		"time,ax\n": "", "[s],[g]\n0,1\n": "", "% time ax\n0 1\n": "", "": "",
 	} {
 		what, remedy := Foreign([]byte(head))

@@ -22,7 +22,7 @@ import (
 )
 
 // text is the format of tables of text. It is what a file is that is nothing else.
-var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", ".asc", ".dat", ""}}
+var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", ".asc", ".dat", ".lvm", ""}}
 
 // formats are the formats of recorded files. A new one is a package and a line
 // here.
