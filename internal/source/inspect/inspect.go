@@ -107,7 +107,8 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 			s.Err = errors.Join(s.Err, err)
 		}
 	}
-	s.Notes = append(f.Notes(), s.Notes...)
+	s.Notes = slices.DeleteFunc(s.Notes, func(note string) bool { return slices.Contains(f.Notes(), note) }) // it was read twice
+	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	if opt.Layout == nil {
 		s.fromClock(opt.Rate)
 		return s, s.beginAt(opt.Start)
@@ -161,7 +162,7 @@ func (s *Summary) names() {
 // ofLayout lists the channels of the layout and finds the gaps that a gateway
 // would find.
 func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) (indices []int, gains []signal.Origin, err error) {
-	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Start: opt.Start, Warn: func(text string) { s.Notes = append(s.Notes, text) }}
+	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Start: opt.Start, Warn: func(text string) { s.Notes = append(s.Notes, strings.TrimPrefix(text, s.Path+": ")) }}
 	src, err := rec.Open()
 	if err != nil {
 		return nil, nil, err
