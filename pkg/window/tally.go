@@ -35,12 +35,9 @@ func (t Tally) Add(u Tally) Tally {
 
 // ledger is what became of the samples of one rate in a session.
 type ledger struct {
-	came    []span // ascending, with a hole between two
-	decided int64  // counter before which it is known what became of samples
+	came    signal.Spans
+	decided int64 // counter before which it is known what became of samples
 }
-
-// span is the counters from first to before end.
-type span struct{ first, end int64 }
 
 // maxSpans is how many spans are remembered of what was decided, to tell repeats from what is late.
 const maxSpans = 256
@@ -52,19 +49,19 @@ func (s *Slicer) book(b *signal.Block) {
 	first, end := b.First, b.First+int64(b.Len())
 	fresh := first // counter from which on samples are new and in order
 	if n := len(l.came); n > 0 {
-		fresh = min(max(first, l.came[n-1].end), end)
+		fresh = min(max(first, l.came[n-1].End), end)
 	}
-	again := l.known(first, fresh)
+	again := l.came.Known(first, fresh)
 	late := fresh - first - again + max(0, min(end, l.decided)-fresh)
 	s.tally.Pushed += uint64((end - first) * st.width)
 	s.tally.Repeated += uint64(again * st.width)
 	s.tally.Late += uint64(late * st.width)
-	if n := len(l.came); n > 0 && l.came[n-1].end == fresh {
-		l.came[n-1].end = end
+	if n := len(l.came); n > 0 && l.came[n-1].End == fresh {
+		l.came[n-1].End = end
 	} else if fresh < end {
-		l.came = append(l.came, span{fresh, end})
+		l.came = append(l.came, signal.Span{First: fresh, End: end})
 	}
-	if n := len(l.came) - maxSpans; n > 0 && l.came[n-1].end <= l.decided {
+	if n := len(l.came) - maxSpans; n > 0 && l.came[n-1].End <= l.decided {
 		l.came = slices.Delete(l.came, 0, n)
 	}
 }
@@ -78,16 +75,8 @@ func (s *Slicer) decide(tick int64, into *uint64) {
 			end = tick * st.perTick
 		}
 		if end > st.ledger.decided {
-			*into += uint64(st.ledger.known(st.ledger.decided, end) * st.width)
+			*into += uint64(st.ledger.came.Known(st.ledger.decided, end) * st.width)
 			st.ledger.decided = end
 		}
 	}
-}
-
-// known returns how many of the counters from first to before end came.
-func (l *ledger) known(first, end int64) (n int64) {
-	for i := len(l.came) - 1; i >= 0 && l.came[i].end > first; i-- {
-		n += max(0, min(end, l.came[i].end)-max(first, l.came[i].first))
-	}
-	return n
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Reason is why a frame is not taken.
@@ -92,12 +93,9 @@ type position struct {
 	end     int64   // counter behind the last sample
 	fixed   reading // what times are compared with
 	last    reading // of the newest frame
-	came    []span  // counters of the samples that came, ascending, with a hole between two
+	came    signal.Spans
 	frames  []print // of the newest frames
 }
-
-// span is the counters from first to before end.
-type span struct{ first, end int64 }
 
 // print tells a frame from another one under the same counters.
 type print struct {
@@ -124,24 +122,16 @@ func printOf(b *source.Block) print {
 	return print{b.First, sum}
 }
 
-// known returns how many of the counters from first to before end came.
-func (p *position) known(first, end int64) (n int64) {
-	for i := len(p.came) - 1; i >= 0 && p.came[i].end > first; i-- {
-		n += max(0, min(end, p.came[i].end)-max(first, p.came[i].first))
-	}
-	return n
-}
-
 // book notes that the samples of a block came.
 func (p *position) book(b *source.Block) {
-	s := span{b.First, b.First + int64(b.Len())}
+	s := signal.Span{First: b.First, End: b.First + int64(b.Len())}
 	i := 0
-	for i < len(p.came) && p.came[i].end < s.first {
+	for i < len(p.came) && p.came[i].End < s.First {
 		i++
 	}
 	j := i
-	for j < len(p.came) && p.came[j].first <= s.end {
-		s = span{min(s.first, p.came[j].first), max(s.end, p.came[j].end)}
+	for j < len(p.came) && p.came[j].First <= s.End {
+		s = signal.Span{First: min(s.First, p.came[j].First), End: max(s.End, p.came[j].End)}
 		j++
 	}
 	p.came = slices.Replace(p.came, i, j, s)
@@ -184,7 +174,7 @@ func (c *checker) resume(id, first int64, at time.Time) {
 	for g, rate := range c.rates {
 		n := int64(math.Round(float64(first) * rate / c.rates[0]))
 		r := reading{n, at.Add(seconds(float64(n)/rate - float64(first)/c.rates[0]))}
-		s.at[g] = position{seen: true, resumed: true, end: n, fixed: r, last: r, came: []span{{0, n}}}
+		s.at[g] = position{seen: true, resumed: true, end: n, fixed: r, last: r, came: signal.Spans{{First: 0, End: n}}}
 	}
 	c.current = s
 	c.runs[id] = 0
@@ -402,7 +392,7 @@ func (c *checker) enter(s *stream) {
 
 func (c *checker) take(s *stream, a arrival, now time.Time) arrival {
 	p := &s.at[a.block.Group]
-	a.news = int64(a.block.Len()) - p.known(a.block.First, a.block.First+int64(a.block.Len()))
+	a.news = int64(a.block.Len()) - p.came.Known(a.block.First, a.block.First+int64(a.block.Len()))
 	c.note(s, a, now)
 	a.block.Session = s.id()
 	return a
@@ -462,7 +452,7 @@ func (c *checker) repeats(p *position, b *source.Block) bool {
 			return f == printOf(b) && c.inStep(p, p.fixed, b)
 		}
 	}
-	again := p.known(b.First, b.First+int64(b.Len()))
+	again := p.came.Known(b.First, b.First+int64(b.Len()))
 	if again == 0 {
 		return c.inStep(p, p.fixed, b)
 	}
