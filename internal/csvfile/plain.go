@@ -23,7 +23,7 @@ const Guess = "text that is not UTF-8, taken for Windows-1252"
 const headSize = 64 << 10
 
 // Plain returns the text of a file as UTF-8 without a byte order mark: it unpacks gzip, and decodes UTF-16, with a byte
-// order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. Notes say what it did. Errors
+// order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. It refuses what is Foreign. Notes say what it did. Errors
 // of reading say what is wrong and what to do, without the name of the file.
 func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	size := &counter{in: in}
@@ -39,6 +39,9 @@ func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	head, err := br.Peek(headSize)
 	if err != nil && err != io.EOF {
 		return nil, nil, err
+	}
+	if what, remedy := Foreign(head); what != "" {
+		return nil, nil, fmt.Errorf("this is %s: %s", what, remedy)
 	}
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		br.Discard(3) // cannot fail: it was peeked

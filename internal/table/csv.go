@@ -101,12 +101,6 @@ func scanCSV(in io.Reader, file string, ignore *Ignore, to sink) error {
 	case slices.Contains(notes, csvfile.Guess): // there is no one to tell of a guess
 		return fmt.Errorf("table: %s: the text is not UTF-8: save the file as UTF-8", file)
 	}
-	br := bufio.NewReader(in)
-	head, _ := br.Peek(512)
-	if what, remedy := csvfile.Foreign(head); what != "" {
-		return fmt.Errorf("table: %s: this is %s: %s", file, what, remedy)
-	}
-	in = br
 	d := &reader{where: "table: " + file, Reader: csvfile.NewReader(in, "table: "+file)}
 	if err := d.readHeader(ignore); err != nil {
 		return err

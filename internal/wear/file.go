@@ -196,9 +196,6 @@ func (d *reader) open(r io.Reader) error {
 	d.notes = notes
 	br := bufio.NewReaderSize(text, 64<<10)
 	head, _ := br.Peek(32 << 10)
-	if what, remedy := csvfile.Foreign(head); what != "" {
-		return fmt.Errorf("%s: this is %s: %s", d.where, what, remedy)
-	}
 	d.Reader = csvfile.NewReader(br, d.where)
 	d.Separator = separatorOf(head)
 	return nil
