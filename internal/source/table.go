@@ -155,7 +155,14 @@ func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recordi
 	if err != nil {
 		return nil, err
 	}
-	cells.warn = opt.Warn
+	if cells.warn = opt.Warn; opt.Warn != nil {
+		for _, note := range cells.notes {
+			opt.Warn(name + ": " + note)
+		}
+		if cells.dialect.skip > d.skip {
+			opt.Warn(name + ": " + cells.dialect.String())
+		}
+	}
 	return newTable(cells, name, layout, rec, opt)
 }
 

@@ -294,6 +294,8 @@ func TestTableNotes(t *testing.T) {
 		"zeros at the end":     {"ax\n1\n\x00\x00\x00", signal.Recording{}, "[1]", []string{"has no line end"}},
 		"a second 60":          {"t,ax\n2026-01-31 14:05:59,1\n2026-01-31 14:05:60,2\n2026-01-31 14:06:01,3\n", at, "[1 2 3]", nil},
 		"a leap second":        {"t,ax\n2016-12-31T23:59:59Z,1\n2016-12-31T23:59:60Z,2\n2017-01-01T00:00:00Z,3\n2017-01-01T00:00:01Z,4\n", at, "[1 2 3 4]", []string{"follows a leap second"}},
+		"lines before it":      {"Recorder X\nby Kim\nax\n1\n", signal.Recording{Header: "1"}, "[1]", []string{"2 lines before it skipped"}},
+		"an encoding":          {"ax,T [\xb0C]\n1,2\n", signal.Recording{}, "[1]", []string{"taken for Windows-1252"}},
 		"arrival in second 60": {"2026-01-31 14:05:60\nax\n1\n", signal.Recording{}, "[1]", nil},
 	} {
 		var notes []string
