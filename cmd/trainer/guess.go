@@ -53,13 +53,9 @@ func (r columnRole) remedy() string {
 }
 
 // rank gives each role to the column that fits it best. Tool is the column that a person names for the tool, "none" if
-// no column names it, empty if a person names none.
-func (p *proposal) rank(s *inspect.Summary, tool string) error {
+// no column names it, empty if a person names none; names are the names of all columns.
+func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 	p.roles = make(map[string]string)
-	var names []string
-	for i := range s.Channels {
-		names = append(names, s.Channels[i].Name)
-	}
 	for _, k := range p.keep {
 		if !slices.Contains(names, k) {
 			return fmt.Errorf("--keep %s: there is no such column in %s, but %s", k, s.Path, strings.Join(names, ", "))
@@ -124,15 +120,15 @@ func plainName(name string) string {
 // the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
 func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string, keep []string) (*proposal, error) {
 	p := &proposal{rec: rec, keep: keep}
-	if err := p.rank(s, tool); err != nil {
+	var names []string
+	for _, c := range s.Channels {
+		names = append(names, c.Name)
+	}
+	if err := p.rank(s, names, tool); err != nil {
 		return nil, err
 	}
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
-	}
-	var names []string
-	for _, c := range s.Channels {
-		names = append(names, c.Name)
 	}
 	for _, c := range s.Channels {
 		if s.Clock != nil && (c.Name == s.Clock.Column || c.Name == s.Clock.Date && c.Text) {

@@ -34,8 +34,8 @@ func (m *machine) dueLedger(now time.Time) (l event.SourceLedger, due bool) {
 	if m.said.at.IsZero() { // the first one does not wait for a minute
 		m.said.at = now.Add(idleAfter - ledgerEvery)
 	}
-	idle, silent := now.Sub(m.fresh.at), m.silentRates(now)
-	says := saidLedger{now, m.losses.over(m.rate, m.Source.MaxLost) != nil, idle >= idleAfter, silent != nil}
+	idle, silent, lost := now.Sub(m.fresh.at), m.silentRates(now), m.losses.over(m.rate, m.Source.MaxLost)
+	says := saidLedger{now, lost != nil, idle >= idleAfter, silent != nil}
 	if was := m.said; says.lost == was.lost && says.idle == was.idle && says.silent == was.silent && now.Sub(was.at) < ledgerEvery {
 		return l, false
 	}
@@ -47,7 +47,7 @@ func (m *machine) dueLedger(now time.Time) (l event.SourceLedger, due bool) {
 	if now.Sub(m.hour[len(m.hour)-1].at) >= ledgerEvery {
 		m.hour = m.hour.note(last.at, last.ledger, sumWithin)
 	}
-	l = event.SourceLedger{Machine: m.Path, Ledger: sum, Lost: m.losses.over(m.rate, m.Source.MaxLost), Silent: silent}
+	l = event.SourceLedger{Machine: m.Path, Ledger: sum, Lost: lost, Silent: silent}
 	if says.idle {
 		l.Idle, l.Repeating = idle.Seconds(), now.Sub(m.came.at) < idleAfter
 	}

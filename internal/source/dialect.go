@@ -18,6 +18,7 @@ type dialect struct {
 	comma     bool // numbers have a decimal comma
 	stated    bool // the layout says whether they have
 	counted   bool // the layout says how many lines name the columns
+	whole     bool // nothing of it is to be found any more
 	guess     bool // there is no layout: columns without names have numbers
 }
 
@@ -125,6 +126,9 @@ func (d dialect) findSeparator(head []byte) rune {
 // complete finds by the beginning of the file what a layout does not say: lines before the header, the separator, and
 // whether numbers have a decimal comma. A file without names has them as the layout says.
 func (d *dialect) complete(head []byte) {
+	if d.whole {
+		return
+	}
 	if found, ok := d.sniff(head, d.counted); ok && (found.header > 0 || d.header == 0 || d.guess) {
 		*d = found
 	}
@@ -135,6 +139,7 @@ func (d *dialect) complete(head []byte) {
 	if !d.stated {
 		d.comma = d.separator != ',' && d.hasDecimalCommas(head)
 	}
+	d.whole = true
 }
 
 // hasDecimalCommas reports whether numbers in head have a decimal comma, and none a
