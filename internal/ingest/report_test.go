@@ -1,10 +1,17 @@
 package ingest
 
 import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/source/feed"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // A ledger is due 10 s after the start, each minute after that, and at once when samples begin or cease to be lost, or to
@@ -87,4 +94,45 @@ func TestDueLedger(t *testing.T) {
 	}
 	m.state = done
 	until(100, 0, 0)
+}
+
+// A ledger is due at once when a rate falls silent, and names it.
+func TestDueLedgerOfASilentRate(t *testing.T) {
+	layout, err := signal.NewLayout("two rates", []signal.Channel{{Name: "a", Kind: signal.Vibration, Rate: 100}, {Name: "b", Kind: signal.Force, Rate: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := feed.ListenTCP(feed.Config{Machine: "acme/usk25", Layout: layout}, feed.TCP{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	opened := time.Now()
+	conn, err := net.Dial("tcp", f.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	frame := fmt.Appendf(nil, `{"session": 1, "first": 0, "time_ns": %d, "tool": "T1", "channels": {"a": [%s1]}}`, opened.UnixNano(), strings.Repeat("1,", 9_999)) // of 100 s
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(frame)))
+	if _, err := conn.Write(append(binary.LittleEndian.AppendUint32(head, crc32.ChecksumIEEE(frame)), frame...)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{Machine: Machine{Path: "acme/usk25", Source: Source{Kind: "tcp", MaxLost: time.Hour}}, rate: 110, state: running, feed: f}
+	due := func(after time.Duration) (event.SourceLedger, bool) {
+		now := opened.Add(after)
+		m.fresh.at, m.came.at = now, now
+		m.losses = m.losses.note(now, ledger{}, lossWithin)
+		return m.dueLedger(now)
+	}
+	m.said.at = opened
+	if l, now := due(time.Second); now || l.Silent != nil {
+		t.Errorf("before its time is over: %+v", l)
+	}
+	if l, now := due(30 * time.Second); !now || len(l.Silent) != 1 || l.Silent[0] != 10 {
+		t.Errorf("a rate that never came: %v, %+v", now, l)
+	}
 }

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -366,5 +367,32 @@ func TestMissed(t *testing.T) {
 	}
 	if want := "[feed: samples 10 to 12 of 10 Hz, which follow what is on disk, have not come]"; fmt.Sprint(said) != want {
 		t.Errorf("%v, want %s", said, want)
+	}
+}
+
+// Samples that never came are not taken for repeats when later ones are on disk already: the slicer counts them as late. When they come
+// again, they are repeats.
+func TestLateIsNotARepeat(t *testing.T) {
+	f := open(Config{Machine: drill, Layout: layout(t)})
+	f.check.now = func() time.Time { return origin }
+	give := func(from int64) *source.Block {
+		f.admit(arrival{block: bare(f.Layout(), 0, 7, from, from+40, "T1"), ack: func() {}})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		b, err := f.Next(ctx)
+		if err != nil {
+			return nil
+		}
+		return b
+	}
+	give(0)
+	b := give(80)
+	f.Acked(b.Session, 120)
+	width := uint64(len(b.Samples))
+	if b := give(40); b == nil || b.First != 40 || b.Len() != 40 || f.Stats().Unused[Repeat] != 0 {
+		t.Errorf("what never came: %+v, %d are repeats", b, f.Stats().Unused[Repeat])
+	}
+	if b := give(40); b != nil || f.Stats().Unused[Repeat] != 40*width {
+		t.Errorf("what came before: %+v, %d are repeats", b, f.Stats().Unused[Repeat])
 	}
 }
