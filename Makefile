@@ -26,8 +26,8 @@ quick: ## while working: format, vet, lint of changed packages, short tests
 # What CI leaves out: an hour and more.
 nightly: ## everything that CI leaves out
 	$(GO) test ./...
-	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/unknown"
-	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/spool
+	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/model/unknown"
+	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/ingest/spool
 	$(MAKE) ledger
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) simulate-real SEEDS=200
@@ -56,9 +56,9 @@ test: ## all tests
 	$(GO) test ./...
 
 # Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
-RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/buslog ./internal/credential ./internal/evidence ./internal/gateway ./internal/history ./internal/ingest \
-  ./internal/metric ./internal/monitor ./internal/opcua ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/spool ./internal/web \
-  ./internal/baseline ./internal/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/unknown
+RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/bus/buslog ./internal/config/credential ./internal/event/evidence ./internal/ingest/gateway ./internal/history ./internal/ingest \
+  ./internal/metric ./internal/monitor ./internal/protocol/opcua ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/ingest/spool ./internal/web \
+  ./internal/train/baseline ./internal/history/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/model/unknown
 
 # Tests of the trainer that share work among goroutines and train little: all of them take
 # a quarter of an hour with the race detector.
@@ -86,7 +86,7 @@ bench: ## every benchmark
 
 # Numeric packages with every family of kernels that this processor has; without
 # assembly; and the kernels, given qemu-user of Debian, as a 64-bit ARM would run them.
-NUMERIC := ./internal/kernel ./internal/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/unknown
+NUMERIC := ./internal/kernel ./pkg/classify/costsearch ./pkg/dbn ./pkg/jade ./pkg/classify ./pkg/model/unknown
 
 NUMERIC_FAMILIES ?= ./internal/kernel ./pkg/dbn
 
@@ -95,7 +95,7 @@ families: ## numeric packages with each family of kernels
 	$(GO) test -tags noasm $(NUMERIC)
 
 arm64: ## kernels and programs as a 64-bit ARM runs them (qemu-user)
-	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./internal/costsearch
+	GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./internal/kernel ./pkg/classify/costsearch
 	$(MAKE) arm64-programs
 
 arm64-programs: ## ingest, monitor and standalone as a 64-bit ARM runs them (qemu-user)
@@ -203,7 +203,7 @@ page-cost: ## processor time that a page with ten viewers adds to a monitor of P
 e2e-kafka: old ## the programs as processes, on Apache Kafka
 	scripts/kafka/install.sh $(KAFKA)
 	set -e; for v in $(KAFKA); do echo "== Apache Kafka $$v"; \
-	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy ./internal/grow & bus=$$!; \
+	  FLANK_KAFKA=$$v $(GO) test -count 1 -timeout 30m ./internal/bus/... ./internal/deploy ./internal/ingest/grow & bus=$$!; \
 	  FLANK_KAFKA=$$v $(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -run '$(or $(AGAIN),Killed|BrokerAway|Secured|Grown|Upgrade|Fleet|Backup|Idle)' -skip Standalone ./e2e || { wait $$bus; exit 1; }; \
 	  wait $$bus; \
 	done
@@ -219,7 +219,7 @@ CHAOS = FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout
 # Bad days of the whole pipeline under virtual time: SEEDS of them from SEED on. A seed that does not hold tells its story.
 
 simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
-	$(GO) run ./internal/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
+	$(GO) run ./internal/testkit/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
 
 # Faults that are planted one at a time, and what finds them: the tests of the room, and SEEDS of the simulation. ONLY=17,18 plants
 # some. Scores stay in figures/mutants/scores.json.
@@ -279,7 +279,7 @@ kafka: ## one node of Apache Kafka on 127.0.0.1:9092
 peers-export: ## exported models, computed by onnxruntime and numpy
 	test -d peers/export/.venv || $(PYTHON) -m venv peers/export/.venv
 	peers/export/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/export/requirements.lock
-	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/export -peers $$dir && \
+	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/train/export -peers $$dir && \
 	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
 
 # The Python of docs/how-to/features-in-python.md on a small simulated drill, and all formats of its table.
@@ -320,7 +320,7 @@ OVERLAY ?= $(CURDIR)/flank-data/_synctest-overlay
 
 simulate-real: ## the real client code and broker under virtual time: SEEDS, SEED, STORY
 	$(GO) run ./scripts/synctest-overlay -o "$(OVERLAY)"
-	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^Test(Seeds|Mutants)$$' ./internal/simulation/nightly \
+	$(GO) test -count 1 -timeout 0 -v -overlay "$(OVERLAY)/overlay.json" -tags synctestoverlay -run '^Test(Seeds|Mutants)$$' ./internal/testkit/simulation/nightly \
 	  -seed $(or $(SEED),1) -seeds $(or $(SEEDS),100) -overlay-hash "$$(cat "$(OVERLAY)/hash")" $(if $(MUTANT),-mutant "$(MUTANT)") $(if $(STORY),-story "$(abspath $(STORY))")
 
 # Archives, Debian packages, sums and the list of parts, into DIST. RELEASE_KEY names an OpenSSH key to sign with.
@@ -437,8 +437,8 @@ peers-metrics: peers/.venv/ready ## metrics, computed by scikit-learn
 
 # Logistic regression, random forest, extra trees and a guard by scikit-learn, computed again.
 peers-baseline: peers/.venv/ready ## logistic regression, forests and guard, fitted by scikit-learn
-	peers/.venv/bin/python peers/baseline.py internal/baseline/testdata/scikit-learn.json
-	peers/.venv/bin/python peers/vote.py pkg/vote/testdata/scikit-learn.json
+	peers/.venv/bin/python peers/baseline.py internal/train/baseline/testdata/scikit-learn.json
+	peers/.venv/bin/python peers/vote.py pkg/classify/vote/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
 peers/study/.venv/ready: peers/study/requirements.lock
@@ -553,7 +553,7 @@ shift: ## alarms of simulated drills: docs/figures/alerts.md
 # FLANK_DATA, if set, names a folder of recordings to read as well.
 peers-formats: peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
 	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/evidence ./pkg/window
+	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
 	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence
 	peers/formats/.venv/bin/python peers/formats/features.py peers/formats/.venv/fixtures/features
 	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)

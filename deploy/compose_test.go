@@ -23,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/event/evidence"
 )
 
 // load reads docker-compose.yml as `docker compose` does, with no environment.

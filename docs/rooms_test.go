@@ -4,7 +4,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,11 +18,16 @@ import (
 
 const module = "github.com/flank-tcm/flank/"
 
-// room is a row of the table of rooms in architecture.md.
-type room struct {
-	names []string // folders, such as internal/config; cmd/* is every folder of cmd
-	holds string
-	ours  []string // the column "imports of ours"
+// A room is a folder of cmd, internal or pkg with all that is below it, or schemas.
+func roomOf(pkg string) string {
+	parts := strings.SplitN(pkg, "/", 3)
+	return strings.Join(parts[:min(len(parts), 2)], "/")
+}
+
+// row is a line of the table of rooms in architecture.md.
+type row struct {
+	room    string
+	touches []string // rooms that it may import; with "any" at its end, every room of a folder
 }
 
 var (
@@ -31,78 +35,50 @@ var (
 	parentheses = regexp.MustCompile(`\([^)]*\)`)
 )
 
-// readRooms reads the table of rooms. In a row that names several folders, a name
-// without a slash is next to the first one.
-func readRooms(t *testing.T) []room {
+func readRows(t *testing.T) []row {
 	page, err := os.ReadFile("architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, ok := strings.Cut(string(page), "| room | holds | imports of ours | home of |\n|---|---|---|---|\n")
+	_, table, ok := strings.Cut(string(page), "| room | holds | may touch | home of |\n|---|---|---|---|\n")
 	if !ok {
 		t.Fatal("architecture.md: no table of rooms")
 	}
-	var rooms []room
+	var rows []row
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 6 {
 			break
 		}
-		r := room{holds: cells[2]}
-		for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
-			name := m[1]
-			if !strings.Contains(name, "/") && len(r.names) > 0 {
-				name = path.Join(path.Dir(r.names[0]), name)
-			}
-			r.names = append(r.names, name)
+		names := quoted.FindAllStringSubmatch(cells[1], -1)
+		if names == nil {
+			t.Fatalf("architecture.md: a row begins with %q, not with a folder in backquotes", cells[1])
 		}
+		var touches []string
 		for name := range strings.SplitSeq(parentheses.ReplaceAllString(cells[3], ""), ",") {
 			if name = strings.TrimSpace(name); name != "" && name != "–" {
-				r.ours = append(r.ours, name)
+				touches = append(touches, name)
 			}
 		}
-		rooms = append(rooms, r)
+		for _, name := range names {
+			rows = append(rows, row{room: name[1], touches: touches})
+		}
 	}
-	return rooms
+	return rows
 }
 
-// owns says how the row names a package: by a folder of its own, or as a folder
-// below one of them that the column "holds" names.
-func (r room) owns(pkg string) (itself, below bool) {
-	for _, name := range r.names {
-		if ok, _ := path.Match(name, pkg); ok {
-			return true, false
-		}
-		if strings.HasPrefix(pkg, name+"/") {
-			for _, m := range quoted.FindAllStringSubmatch(r.holds, -1) {
-				below = below || strings.HasSuffix(pkg, "/"+m[1])
+// allowed resolves what a row may touch to rooms.
+func (r row) allowed(rooms map[string][]string) map[string]bool {
+	found := make(map[string]bool)
+	for _, name := range r.touches {
+		for room := range rooms {
+			folder, short := path.Split(room)
+			if room == name || short == name && folder != "cmd/" || name == "any" && (folder == "internal/" || folder == "pkg/") || name == "any pkg" && folder == "pkg/" {
+				found[room] = true
 			}
 		}
 	}
-	return false, below
-}
-
-// imports resolves one name of the column "imports of ours" to packages.
-func (r room) imports(name string, packages map[string][]string) []string {
-	var under []string
-	switch name {
-	case "any but figures":
-		under = []string{"cmd/internal/", "internal/", "pkg/"}
-	case "any pkg":
-		under = []string{"pkg/"}
-	default:
-		for _, dir := range []string{"", "internal/", "pkg/", "internal/source/"} {
-			if _, ok := packages[dir+name]; ok {
-				return []string{dir + name}
-			}
-		}
-	}
-	var found []string
-	for pkg := range packages {
-		if slices.ContainsFunc(under, func(prefix string) bool { return strings.HasPrefix(pkg, prefix) }) {
-			found = append(found, pkg)
-		}
-	}
+	delete(found, r.room)
 	return found
 }
 
@@ -201,35 +177,26 @@ func readPackages(t *testing.T, folders ...string) map[string][]string {
 	return packages
 }
 
-// The table of rooms, the rules of depguard and the imports of the code agree: every
-// package has one row and one strict rule, both allow the same packages of ours, and
-// the code uses everything that they allow.
+// The table of rooms, the rules of depguard and the imports of the code agree: every room has one row, every package
+// one strict rule, both allow the same rooms, and the code uses everything that they allow.
 func TestRooms(t *testing.T) {
-	packages := readPackages(t, "cmd", "internal", "pkg", "figures", "schemas")
-	rooms, rules := readRooms(t), readRules(t)
-
-	rowOf := make(map[string]int) // package: index of its row
-	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
-		var itself, below []int
-		for i, r := range rooms {
-			switch is, has := r.owns(pkg); {
-			case is:
-				itself = append(itself, i)
-			case has:
-				below = append(below, i)
-			}
+	packages := readPackages(t, "cmd", "internal", "pkg", "schemas")
+	rooms := inRooms(packages)
+	rows, rules := readRows(t), readRules(t)
+	rowOf := make(map[string]row)
+	for _, r := range rows {
+		if _, twice := rowOf[r.room]; twice {
+			t.Errorf("architecture.md: two rows for %s", r.room)
 		}
-		switch {
-		case len(itself) == 1:
-			rowOf[pkg] = itself[0]
-		case len(itself) == 0 && len(below) == 1:
-			rowOf[pkg] = below[0]
-		default:
-			t.Errorf("architecture.md: %s: %d rows have its name, and %d rows of folders above it; want one row", pkg, len(itself), len(below))
+		rowOf[r.room] = r
+	}
+	for room := range rooms {
+		if _, ok := rowOf[room]; !ok {
+			t.Errorf("architecture.md: no row for %s", room)
 		}
 	}
 	ruleOf := make(map[string]string) // package: name of its strict rule
-	for _, pkg := range slices.Sorted(maps.Keys(packages)) {
+	for pkg := range packages {
 		var covering []string
 		for name, r := range rules {
 			if r.Mode == "strict" && r.covers(pkg) {
@@ -237,72 +204,66 @@ func TestRooms(t *testing.T) {
 			}
 		}
 		if len(covering) != 1 {
-			slices.Sort(covering)
 			t.Errorf(".golangci.yml: %s: strict rules of depguard: %q; want one", pkg, covering)
 			continue
 		}
 		ruleOf[pkg] = covering[0]
 	}
-	if t.Failed() {
-		return // what follows needs a row and a rule for each package
-	}
-
-	for i, r := range rooms {
-		checkRoom(t, r, i, rowOf, packages)
+	for _, r := range rows {
+		checkRow(t, r, rooms, packages, rules, ruleOf)
 	}
 	for name, r := range rules {
 		if r.Mode == "strict" {
 			checkRule(t, name, r, ruleOf, packages)
 		}
 	}
-	for pkg, row := range rowOf {
-		var inTable []string
-		for _, name := range rooms[row].ours {
-			inTable = append(inTable, rooms[row].imports(name, packages)...)
-		}
-		for other := range packages {
-			if rowOf[other] == row {
-				continue // a room may import its own folders
-			}
-			table := slices.Contains(inTable, other)
-			rule := slices.ContainsFunc(rules[ruleOf[pkg]].Allow, func(entry string) bool { return matches(entry, module+other) })
-			if table != rule {
-				t.Errorf("%s may import %s: %t in architecture.md, %t in rule %s of .golangci.yml", pkg, other, table, rule, ruleOf[pkg])
-			}
-		}
-	}
 }
 
-// checkRoom checks that the folders of a row exist, that the row allows what they
-// import, and that they import what it names.
-func checkRoom(t *testing.T, r room, row int, rowOf map[string]int, packages map[string][]string) {
-	for _, name := range r.names {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(packages)), func(pkg string) bool { ok, _ := path.Match(name, pkg); return ok }) {
-			t.Errorf("architecture.md: %s: no such room", name)
-		}
-	}
-	imported := make(map[string]bool) // packages of other rooms
-	for pkg, imports := range packages {
-		for _, path := range imports {
-			if other, ok := strings.CutPrefix(path, module); ok && rowOf[pkg] == row && rowOf[other] != row {
-				imported[other] = true
+// inRooms returns the rooms that each room imports.
+func inRooms(packages map[string][]string) map[string][]string {
+	rooms := make(map[string][]string)
+	for pkg := range packages {
+		room := roomOf(pkg)
+		rooms[room] = slices.Grow(rooms[room], 0)
+		for other := range ours(packages, pkg) {
+			if to := roomOf(other); to != room && !slices.Contains(rooms[room], to) {
+				rooms[room] = append(rooms[room], to)
 			}
 		}
 	}
-	allowed := make(map[string]bool)
-	for _, name := range r.ours {
-		used := false
-		for _, pkg := range r.imports(name, packages) {
-			allowed[pkg] = true
-			used = used || imported[pkg]
-		}
-		if !used {
-			t.Errorf("architecture.md: %s does not import %q, which its row names", r.names, name)
+	return rooms
+}
+
+// checkRow checks that a room exists, that its row and the rules of its packages allow the same rooms, and that it
+// imports every room that the row names.
+func checkRow(t *testing.T, r row, rooms, packages map[string][]string, rules map[string]rule, ruleOf map[string]string) {
+	imported, exists := rooms[r.room]
+	if !exists {
+		t.Errorf("architecture.md: %s: no such room", r.room)
+	}
+	allowed := r.allowed(rooms)
+	for _, other := range imported {
+		if !allowed[other] {
+			t.Errorf("architecture.md: %s imports %s, which its row does not name", r.room, other)
 		}
 	}
-	for pkg := range imported {
-		if !allowed[pkg] {
-			t.Errorf("architecture.md: %s imports %s, which its row does not name", r.names, pkg)
+	for _, name := range r.touches {
+		one := row{room: r.room, touches: []string{name}}.allowed(rooms)
+		if !slices.ContainsFunc(imported, func(other string) bool { return one[other] }) {
+			t.Errorf("architecture.md: %s does not import %q, which its row names", r.room, name)
+		}
+	}
+	for pkg := range packages {
+		if roomOf(pkg) != r.room {
+			continue
+		}
+		for other := range rooms {
+			rule := slices.ContainsFunc(rules[ruleOf[pkg]].Allow, func(entry string) bool {
+				return matches(entry, module+other) || strings.HasPrefix(entry, module+other+"/")
+			})
+			if other != r.room && rule != allowed[other] {
+				t.Errorf("%s may import %s: %t in architecture.md, %t in rule %s of .golangci.yml", pkg, other, allowed[other], rule, ruleOf[pkg])
+			}
 		}
 	}
 }

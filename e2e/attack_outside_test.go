@@ -23,10 +23,10 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // ground is a plant that is attacked: a broker and a monitor that runs.

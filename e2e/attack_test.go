@@ -28,8 +28,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // attackMemory is the largest resident set that a program of the plant may reach under attack.

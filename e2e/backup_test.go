@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // backupPage is the page whose commands TestBackup runs.

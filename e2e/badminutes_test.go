@@ -63,7 +63,7 @@ type badMonitor struct {
 // are consistent.
 //
 // The test does not notice if the fence of transactions is missing: the moment in which only the
-// fence protects is too short to hit by chance. internal/simulation/nightly aims at it.
+// fence protects is too short to hit by chance. internal/testkit/simulation/nightly aims at it.
 func TestBadMinutes(t *testing.T) {
 	t.Logf("-bad.seed %d -bad.rounds %d", *badSeed, *badRounds)
 	b := newBadMinutes(t)

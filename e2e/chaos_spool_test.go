@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
 )
 
 // extent is where a record lies in a file of a spool.
@@ -66,7 +66,7 @@ func newTemplate(t *testing.T, records, acked int) template {
 		if !strings.HasSuffix(name, ".seg") {
 			continue
 		}
-		for at := 0; at < len(text); { // the form of a record is in internal/spool/record.go
+		for at := 0; at < len(text); { // the form of a record is in internal/ingest/spool/record.go
 			end := at + 24 + int(binary.LittleEndian.Uint32(text[at+4:]))
 			tp.at[binary.LittleEndian.Uint64(text[at+8:])] = extent{name, at, end}
 			at = end
@@ -277,7 +277,7 @@ func backlog(t *testing.T, r *record) {
 func diskFull(t *testing.T, r *record) {
 	rounds := r.n(10, 2)
 	lives := r.n(10_000, 300)
-	sim := exec.Command("go", "test", "-count", "1", "-run", "TestSimulation", "../internal/spool")
+	sim := exec.Command("go", "test", "-count", "1", "-run", "TestSimulation", "../internal/ingest/spool")
 	sim.Env = append(os.Environ(), "FLANK_SEEDS="+strconv.Itoa(lives))
 	text, err := sim.CombinedOutput()
 	if err != nil {
@@ -285,7 +285,7 @@ func diskFull(t *testing.T, r *record) {
 	}
 	r.exact(figure{
 		What: "simulated disk: lives that lose an acknowledged record, deliver another or get stuck", Count: fmt.Sprintf("%d lives", lives), Goal: "0", Measured: map[bool]string{true: "0", false: "some"}[err == nil],
-		Note: "`internal/spool`'s simulation: short writes, refused writes, syncs, renames and removals, no space, lost writes after a failed sync, reordering at a power cut, flipped bits, against a model.",
+		Note: "`internal/ingest/spool`'s simulation: short writes, refused writes, syncs, renames and removals, no space, lost writes after a failed sync, reordering at a power cut, flipped bits, against a model.",
 	}, err == nil)
 	for _, policy := range []string{"block", "drop_oldest"} {
 		t.Run(policy, func(t *testing.T) { r.full(t, policy, rounds) })

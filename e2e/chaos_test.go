@@ -227,7 +227,7 @@ programs' own counters do not count. A window counts as delivered only if its sa
 that its seq names: a lost, exchanged or damaged window cannot hide. A result counts if it is valid by its schema and agrees with an undisturbed
 monitor on another broker: same verdict, same score, same state of the alarm. Messages with the same
 id must be equal byte by byte, as readers drop repeats by id. SIGKILL takes a process, not the machine: what a power cut does to the disk is
-` + "`internal/spool`" + `'s simulation, in row 8, and row 6.
+` + "`internal/ingest/spool`" + `'s simulation, in row 8, and row 6.
 
 Rows may run one by one (` + "`make chaos ROWS='5-.*'`" + `) and at different times; the table of runs says when each ran, on which commit, and how much
 else the machine had to do. Figures of time and throughput suffer from that; counts do not.

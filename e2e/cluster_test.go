@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // A cluster of three brokers keeps every message three times. When one broker dies, the pipeline

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // growingPage is the page whose step from one broker to three TestOneBrokerToThree runs.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 var (

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/evidence"
-	past "github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/event/evidence"
+	past "github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/ingest/gateway"
 )
 
 var processorTime = flag.Bool("processor.time", false, "run TestProcessorTime, some two minutes")

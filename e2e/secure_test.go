@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
 )
 
 // secret is a password that must not appear in any output.

@@ -1,13 +1,13 @@
-"""Reference values of scikit-learn for the methods of internal/baseline.
+"""Reference values of scikit-learn for the methods of internal/train/baseline.
 
-    python peers/baseline.py internal/baseline/testdata/scikit-learn.json         # compare
-    python peers/baseline.py internal/baseline/testdata/scikit-learn.json --write
+    python peers/baseline.py internal/train/baseline/testdata/scikit-learn.json         # compare
+    python peers/baseline.py internal/train/baseline/testdata/scikit-learn.json --write
 
 The file holds rows, made from a fixed seed, and what scikit-learn makes of them:
 the coefficients of logistic regressions on columns standardised by the training
 rows, and what random forests and extra trees of 100 trees, as their defaults are,
 say of test rows, as the mean over ten seeds and the standard deviation. A test of
-internal/baseline holds the Go code to it. Comparing computes the values again.
+internal/train/baseline holds the Go code to it. Comparing computes the values again.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Reference values of NumPy and scikit-learn for the guard of pkg/vote.
+"""Reference values of NumPy and scikit-learn for the guard of pkg/classify/vote.
 
-    python peers/vote.py pkg/vote/testdata/scikit-learn.json         # compare
-    python peers/vote.py pkg/vote/testdata/scikit-learn.json --write
+    python peers/vote.py pkg/classify/vote/testdata/scikit-learn.json         # compare
+    python peers/vote.py pkg/classify/vote/testdata/scikit-learn.json --write
 
 The file holds a table, made from a fixed seed, and what a guard of it is: the sensors
 that are kept and merged and, from classes alone and from wear, the coefficients of each
-expert, its log odds of each row, the votes and their cut. A test of pkg/vote holds the
+expert, its log odds of each row, the votes and their cut. A test of pkg/classify/vote holds the
 Go code to it. Comparing computes the values again.
 """
 

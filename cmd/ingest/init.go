@@ -9,8 +9,8 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/gateway"
 	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/ingest/gateway"
 )
 
 type initCommand struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

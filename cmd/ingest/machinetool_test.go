@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/opcua/opcuatest"
+	"github.com/flank-tcm/flank/internal/testkit/opcuatest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

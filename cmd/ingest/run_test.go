@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/envelope"
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
-	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // TestMain lets the test program be ingest itself, for its exit code.

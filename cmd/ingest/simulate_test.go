@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
 )
 
 // A simulated recording can be replayed, and its wear is in a file next to it.

@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/ingest"
-	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
 )
 
 // spoolFlags name spools.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/envelope"
-	"github.com/flank-tcm/flank/internal/spool"
+	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
 )
 
 // What a broker has lost is sent again from the spool; damage is found.

@@ -9,8 +9,8 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/grow"
 	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/ingest/grow"
 )
 
 type applyCommand struct {

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/envelope"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // What is printed on the way of a plant: the topics are made, what they keep is changed,

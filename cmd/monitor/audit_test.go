@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/audit"
 )
 
 // The audit lists what was done, narrowed by each flag, also what someone has forged, safely. Changes

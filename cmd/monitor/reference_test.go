@@ -9,7 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/reference"
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // docs/reference/monitor.md is made from settings: go test ./cmd/monitor -run Reference -update.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // routesYAML is a configuration with routes, each a text behind "- ".

@@ -11,10 +11,10 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/credential"
-	"github.com/flank-tcm/flank/internal/evidence"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event/evidence"
+	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
 )
 
 // One program extracts without a model and another judges what it extracts. Each checks what

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
-	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/internal/history/tune"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
 )
 
 // The broker alone has all topics, says where it is and what to do next, and keeps what it

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/summary"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // A page may ask for the facts of the model while it is being trained.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

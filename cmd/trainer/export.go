@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/atomicfile"
-	"github.com/flank-tcm/flank/internal/export"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/train/export"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

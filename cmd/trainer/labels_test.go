@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/metrictest"
+	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
-	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
-	"github.com/flank-tcm/flank/internal/deploy/deploytest"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
-	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/history/tune"
+	"github.com/flank-tcm/flank/internal/testkit/deploytest"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

@@ -148,7 +148,7 @@ func (l *lab) simulate(ctx context.Context, overlay string) (string, error) {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	if out, err := goTool(ctx, append(args, "./internal/simulation/run")...); err != nil {
+	if out, err := goTool(ctx, append(args, "./internal/testkit/simulation/run")...); err != nil {
 		return "", fmt.Errorf("the simulation does not compile: %w\n%s", err, out)
 	}
 	ctx, enough := context.WithCancel(ctx)

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/jade"
 )
 

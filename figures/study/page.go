@@ -12,7 +12,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/study"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // invented is four sets with scores out of thin air; svm lacks a fold of one.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
 // cell is what one method made of one tool that it had not seen: counts of windows.

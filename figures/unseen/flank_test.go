@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/train"
 )
 

@@ -25,7 +25,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/figures/document"
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
 func main() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/figures/bootstrap"
-	"github.com/flank-tcm/flank/internal/baseline"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 )
 
 // readmeRows are the rows of the table in README.md.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/figures/bootstrap"
-	"github.com/flank-tcm/flank/pkg/stability"
+	"github.com/flank-tcm/flank/pkg/classify/stability"
 )
 
 // toy is five tools of one unit: each has a faulty window that is found and a healthy
@@ -94,7 +94,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The weights that peers/unseen/peers.py screens columns by are pkg/stability's.
+// The weights that peers/unseen/peers.py screens columns by are pkg/classify/stability's.
 func TestPeersScreenAlike(t *testing.T) {
 	text, err := os.ReadFile("testdata/stability.json")
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // Topics. A change of their messages that old readers cannot take is a new name.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // These tests kill and restart a real broker.

@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/scram"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // TLS says how connections are encrypted: with TLS 1.3, not with older versions. Every

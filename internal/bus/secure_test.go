@@ -18,8 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/flank-tcm/flank/internal/bus/kafkatest"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
 // The rights in deploy/kafka/acls.md are enough, every one of them is needed, and every

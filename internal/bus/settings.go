@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // Settings is the part of a configuration file that says how to reach Kafka.

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // worked returns windows of a second from a time on, by the classes' digits; . has no label.

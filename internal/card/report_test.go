@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/golden"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/jade"

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/model/unknown"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/unknown"
 )
 
 // Windows are counted by class and by tool, and every one of them once.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 func TestJSON(t *testing.T) {

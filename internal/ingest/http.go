@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/buslog"
-	"github.com/flank-tcm/flank/internal/gateway"
+	"github.com/flank-tcm/flank/internal/bus/buslog"
+	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/pkg/signal"

@@ -6,7 +6,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/reference"
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // docs/reference/ingest.md is made from Config: go test ./internal/ingest -run Reference -update.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // While messages wait in Kafka, no shelf and no silence is over by the clock of the monitor: they end by the time of what comes.

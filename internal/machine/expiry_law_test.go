@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // A shelf that is over ends before what comes next, by Kafka's clock: a window that lies behind its end finds the alarm raised,

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
 	"github.com/flank-tcm/flank/internal/machine/order"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // A window of another epoch with another tool, from a disk of last year, does not change

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // What an alert carries of the window that decided: the state, the time in the

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
 // The counted windows of a tool wait with it: one faulty window before it is taken out and one behind raise an alarm of two in

@@ -8,7 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/fetch"
+	"github.com/flank-tcm/flank/internal/event/fetch"
 	"github.com/flank-tcm/flank/internal/machine"
 )
 

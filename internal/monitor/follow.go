@@ -14,8 +14,8 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/machine/state"
-	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/metric"
-	"github.com/flank-tcm/flank/internal/metrictest"
+	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // endless sends text again and again until the client has gone.

@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // newHTTP returns a client that reads the files of TLS for every connection and

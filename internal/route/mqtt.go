@@ -20,9 +20,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/mqttconn"
+	"github.com/flank-tcm/flank/internal/protocol/mqttconn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

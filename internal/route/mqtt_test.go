@@ -21,10 +21,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/logtest"
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 	"github.com/flank-tcm/flank/schemas"
 )
 

@@ -22,9 +22,9 @@ import (
 
 	"github.com/gopcua/opcua/ua"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/opcua"
+	"github.com/flank-tcm/flank/internal/protocol/opcua"
 )
 
 // certificate writes a certificate that signs itself, and its key, as NAME.pem and NAME.key.

@@ -13,9 +13,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/opcua/opcuatest"
+	"github.com/flank-tcm/flank/internal/testkit/opcuatest"
 )
 
 // plcVariables are the variables of two machines: usk25 acknowledges with a String, usk26 with

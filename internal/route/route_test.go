@@ -19,9 +19,9 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/logtest"
 	"github.com/flank-tcm/flank/internal/metric"
-	"github.com/flank-tcm/flank/internal/metrictest"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
+	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 )
 
 const drill = "acme/spore/bay2/line1/usk25"

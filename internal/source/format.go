@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/source/columnar"
 	"github.com/flank-tcm/flank/internal/source/mat5"
 	"github.com/flank-tcm/flank/internal/source/npy"
 	"github.com/flank-tcm/flank/internal/source/tdms"
 	"github.com/flank-tcm/flank/internal/source/track"
 	"github.com/flank-tcm/flank/internal/source/wav"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // lineReader reads the cells of one row after another.

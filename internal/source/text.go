@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/csvfile"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 const (

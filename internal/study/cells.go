@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 

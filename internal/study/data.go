@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/study/keel"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/baseline"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 

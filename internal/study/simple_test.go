@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/baseline"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -105,7 +105,7 @@ func TestSimpleMethodsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// Columns have the weights of pkg/stability where rows of groups have an order, and only
+// Columns have the weights of pkg/classify/stability where rows of groups have an order, and only
 // with three groups that went on to the end.
 func TestWeightsOfATask(t *testing.T) {
 	x := dbn.NewMatrix(4*10, 2)

@@ -10,7 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/flank-tcm/flank/internal/cells"
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // arrowBatch is the number of rows in a record batch.

@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // WriteCSV writes the table as CSV, row by row: a header, in which the features

@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/cells"
-	"github.com/flank-tcm/flank/internal/csvfile"
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/cells"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // facts are the columns that are not features, in the order in which they are

@@ -8,7 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/flank-tcm/flank/internal/cells"
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // parquetGroup has the columns of a table: names as text, start as a timestamp in

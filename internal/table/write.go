@@ -10,8 +10,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
-	"github.com/flank-tcm/flank/internal/cells"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // Head is what is known of a table before its rows.

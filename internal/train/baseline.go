@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/baseline"
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
 // Checkpoint is a folder that keeps networks until the model is complete: networks that

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/table"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

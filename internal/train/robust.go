@@ -12,12 +12,12 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/classify/stability"
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // robustValues is up to how many values, rows by columns by trials, sensors are made to read

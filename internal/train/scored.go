@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )

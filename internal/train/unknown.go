@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/unknown"
+	"github.com/flank-tcm/flank/pkg/model/unknown"
 )
 
 // How the costs were chosen, as Fit says it.

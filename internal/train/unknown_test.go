@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/unknown"
+	"github.com/flank-tcm/flank/pkg/model/unknown"
 )
 
 // With a single worn tool costs are chosen on folds by row, in which near copies of a

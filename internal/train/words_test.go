@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/wear"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

@@ -3,8 +3,8 @@ package web
 import (
 	"time"
 
-	"github.com/flank-tcm/flank/internal/summary"
-	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/history/tune"
 )
 
 // Deployed is the answer of /api/models.

@@ -24,8 +24,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/summary"
-	"github.com/flank-tcm/flank/internal/tune"
+	"github.com/flank-tcm/flank/internal/history/summary"
+	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/schemas"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 )
 

@@ -1,6 +1,6 @@
 """Recompute exported models with onnxruntime, and with numpy from safetensors.
 
-usage: check.py FOLDER    (what `go test ./internal/export -peers FOLDER` wrote)
+usage: check.py FOLDER    (what `go test ./internal/train/export -peers FOLDER` wrote)
 
 Fails if a posterior differs from the model's by more than 1e-6, or a decision
 at all.

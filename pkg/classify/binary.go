@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flank-tcm/flank/internal/littleendian"
+	"github.com/flank-tcm/flank/internal/kernel/littleendian"
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // The binary form of a classifier, all numbers little-endian:
@@ -25,7 +25,7 @@ import (
 //	         4+8·n number of knots and the knots, float64
 //	         4+8·n number of values and the values, float64
 //	       with a guard
-//	4+n    length of the guard and the guard, in the form of pkg/vote
+//	4+n    length of the guard and the guard, in the form of pkg/classify/vote
 //	rest   the network, in the form of pkg/dbn
 const (
 	binaryMagic    = "FCLS"

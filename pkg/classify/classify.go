@@ -31,10 +31,10 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // The two classes of a tool.

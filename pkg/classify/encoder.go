@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 

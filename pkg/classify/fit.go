@@ -9,9 +9,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // Report says what a fit saw and did, and what it warns of.

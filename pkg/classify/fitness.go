@@ -1,7 +1,7 @@
 package classify
 
 import (
-	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 
 	"github.com/flank-tcm/flank/pkg/score"
 )

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 )
 
 // Fold is one split of rows: those to fit to and those to judge, as ascending

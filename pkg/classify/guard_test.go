@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // sensed is tools of which four sensors measure wear, each by two columns that are logarithms of ratios to the tool's reference:

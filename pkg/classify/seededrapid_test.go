@@ -1,3 +1,3 @@
 package classify
 
-import _ "github.com/flank-tcm/flank/internal/seededrapid"
+import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"

@@ -3,7 +3,7 @@ package classify
 import (
 	"math"
 
-	"github.com/flank-tcm/flank/internal/costsearch"
+	"github.com/flank-tcm/flank/pkg/classify/costsearch"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 

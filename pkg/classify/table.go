@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // Table is what a classifier is fitted to and scored on: rows with a class, and

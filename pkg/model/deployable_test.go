@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/deploy/deploytest"
-	"github.com/flank-tcm/flank/internal/machine/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/deploytest"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 

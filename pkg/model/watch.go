@@ -3,9 +3,9 @@ package model
 import (
 	"math"
 
+	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
-	"github.com/flank-tcm/flank/pkg/vote"
 )
 
 // Memory is what a judge remembers of the last windows of one tool, next to its reference. The zero

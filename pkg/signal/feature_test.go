@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 var everyFamily = FeatureSpec{Version: 1, Set: familyNames()}

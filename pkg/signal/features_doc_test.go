@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // docs/reference/features.md is made from the registry: go test ./pkg/signal -run Document -update.

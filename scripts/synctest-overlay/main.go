@@ -1,5 +1,5 @@
 // Synctest-overlay writes a Go runtime in which a testing/synctest bubble runs the same
-// way every time, as files for `go build -overlay`. internal/simulation/nightly needs it.
+// way every time, as files for `go build -overlay`. internal/testkit/simulation/nightly needs it.
 //
 // Each change replaces a text that must be in the runtime's source exactly once. The program
 // refuses a new release of Go until a person has checked the changes and raised goRelease:

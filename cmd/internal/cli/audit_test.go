@@ -9,10 +9,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/audit"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/logtest"
+	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/testkit/logtest"
 )
 
 // A program records from its start to its end: in the log alone while it has no topic, and on the topic

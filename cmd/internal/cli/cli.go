@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
-	"github.com/flank-tcm/flank/internal/audit"
+	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/kernel"
 	"github.com/flank-tcm/flank/internal/plain"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/summary"
 	"github.com/flank-tcm/flank/internal/web"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/golden"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 const (

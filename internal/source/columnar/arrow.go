@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
-	"github.com/flank-tcm/flank/internal/cells"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // ArrowFormat is Arrow IPC. A file with columns that cannot be read is refused.

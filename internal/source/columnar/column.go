@@ -4,8 +4,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/cells"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // column makes the values of a track of cells: timestamps become seconds, null

@@ -25,7 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/mqttconn"
+	"github.com/flank-tcm/flank/internal/protocol/mqttconn"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )

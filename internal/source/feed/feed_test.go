@@ -15,8 +15,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"pgregory.net/rapid"
 
-	_ "github.com/flank-tcm/flank/internal/seededrapid"
 	"github.com/flank-tcm/flank/internal/source"
+	_ "github.com/flank-tcm/flank/internal/testkit/seededrapid"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )

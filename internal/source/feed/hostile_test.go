@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // A hostile broker of MQTT costs a feed little memory, is reported, and does not keep it from closing.

@@ -16,8 +16,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 
-	"github.com/flank-tcm/flank/internal/credential"
-	"github.com/flank-tcm/flank/internal/mqttconn"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/protocol/mqttconn"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

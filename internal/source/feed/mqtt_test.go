@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
-	"github.com/flank-tcm/flank/internal/mqtttest"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
 // notices remembers what a feed says.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/atomicfile"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 )

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 

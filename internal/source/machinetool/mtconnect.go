@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/credential"
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
 
 // Agent is an agent of MTConnect, versions 1.x and 2.x. Open it before it is read.

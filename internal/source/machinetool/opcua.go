@@ -11,8 +11,8 @@ import (
 
 	"github.com/gopcua/opcua/ua"
 
-	"github.com/flank-tcm/flank/internal/credential"
-	"github.com/flank-tcm/flank/internal/opcua"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/protocol/opcua"
 )
 
 // Server is a server of OPC UA in a control or next to it. Open it before it is read. Its

@@ -13,8 +13,8 @@ import (
 
 	"github.com/gopcua/opcua/ua"
 
-	"github.com/flank-tcm/flank/internal/credential"
-	"github.com/flank-tcm/flank/internal/opcua/opcuatest"
+	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/opcuatest"
 )
 
 // open opens a server and closes it with the test.

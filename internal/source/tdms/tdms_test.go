@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/golden"
 	"github.com/flank-tcm/flank/internal/source/track"
-	"github.com/flank-tcm/flank/internal/source/track/tracktest"
+	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
 func TestFixtures(t *testing.T) {

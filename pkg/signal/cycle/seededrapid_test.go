@@ -1,3 +1,3 @@
 package cycle_test
 
-import _ "github.com/flank-tcm/flank/internal/seededrapid"
+import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"

@@ -1,0 +1,289 @@
+// Package compare says how two models differ that judged the same windows: which of them
+// raised an alarm, when, at which wear, and how many windows each did not know.
+//
+// A [Comparison] takes results and alerts of the two [Side]s in the order in which they were
+// decided, and keeps counts and alarms of them, so its memory does not grow with the windows.
+// A [Replay] makes results and alerts of features. A [Report] is what people read.
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/table/wear"
+)
+
+// Side is one of the two models that are compared.
+type Side int
+
+// The sides: A is what judges today, B what may judge tomorrow.
+const (
+	A Side = iota
+	B
+)
+
+// String returns the letter of the side.
+func (s Side) String() string { return [...]string{"A", "B"}[s] }
+
+// Counts says how often a side gave each verdict.
+type Counts map[event.Verdict]uint64
+
+// Windows returns the number of windows.
+func (c Counts) Windows() (n uint64) {
+	for _, k := range c {
+		n += k
+	}
+	return n
+}
+
+// Judged returns how many windows were healthy, faulty or unknown: while cutting, and with a
+// reference.
+func (c Counts) Judged() uint64 {
+	return c[event.Healthy] + c[event.Faulty] + c[event.Unknown]
+}
+
+// Share returns the part of the judged windows that has a verdict; 0 without any.
+func (c Counts) Share(v event.Verdict) float64 {
+	return float64(c[v]) / float64(max(c.Judged(), 1))
+}
+
+func (c Counts) add(other Counts) {
+	for v, n := range other {
+		c[v] += n
+	}
+}
+
+// Alarm is an alarm of one side, from the window that raised it until it was cleared. While
+// its tool is not in the spindle, it stands.
+type Alarm struct {
+	Incident string    `json:"incident"`
+	Tool     string    `json:"tool"`
+	Hole     string    `json:"hole,omitempty"`
+	Raised   time.Time `json:"raised"`           // end of the window that raised it
+	Cleared  time.Time `json:"cleared,omitzero"` // zero: it stands at the end
+	Score    float64   `json:"score"`
+	WearUM   *float64  `json:"wear_um,omitempty"` // maximum flank wear by the labels; nil if it is not known
+
+	// Unannounced: the alarm stood before the comparison began, or someone had masked it. When
+	// the model would have raised it is not known; Raised is the first window that had it.
+	Unannounced bool `json:"unannounced,omitempty"`
+}
+
+// Comparison gathers what two sides made of windows. One goroutine at a time may use it.
+type Comparison struct {
+	machines map[string]*gathered
+	from, to time.Time
+	join     *wear.Join // nil: without labels
+}
+
+// gathered is what is known of a machine so far.
+type gathered struct {
+	tools   map[string]*[2]Counts
+	alarms  [2][]*Alarm
+	by      [2]map[string]*Alarm // the same by incident
+	refused map[string]uint64    // windows left out, by why
+	length  time.Duration        // of the windows
+	join    *wear.Join           // that saw the windows; nil: none
+	joined  *string              // tool that was in the spindle when a replay began; nil: none, or it is not known
+}
+
+// New returns a comparison of which nothing is known. Labels may be nil.
+func New(labels *Labels) *Comparison {
+	return &Comparison{machines: make(map[string]*gathered), join: labels.join()}
+}
+
+func (c *Comparison) machine(name string) *gathered {
+	g := c.machines[name]
+	if g == nil {
+		g = &gathered{tools: make(map[string]*[2]Counts), by: [2]map[string]*Alarm{{}, {}}, refused: make(map[string]uint64)}
+		c.machines[name] = g
+	}
+	return g
+}
+
+// Result counts the verdict of a side on a window. The caller drops repeats. Results of a
+// machine come in order; whether its alerts come before or after makes no difference.
+func (c *Comparison) Result(s Side, r *event.Result) {
+	g := c.machine(r.Machine)
+	counts := g.tools[r.Tool]
+	if counts == nil {
+		counts = &[2]Counts{{}, {}}
+		g.tools[r.Tool] = counts
+	}
+	counts[s][r.Verdict]++
+	if s == A {
+		c.see(g, r)
+	}
+	if c.from.IsZero() || r.Start.Before(c.from) {
+		c.from = r.Start
+	}
+	if r.End.After(c.to) {
+		c.to = r.End
+	}
+	if r.Incident == "" || r.Late || r.Between() {
+		return
+	}
+	if g.by[s][r.Incident] == nil {
+		g.add(s, &Alarm{Incident: r.Incident, Tool: r.Tool, Raised: r.End, Unannounced: true})
+	}
+}
+
+// Alert takes a change of an alarm. The wear is the tool's maximum flank wear in µm in the
+// window that decided, NaN if it is not known.
+func (c *Comparison) Alert(s Side, a *event.Alert, wearUM float64) {
+	g := c.machine(a.Machine)
+	known := g.by[s][a.Incident]
+	switch {
+	case a.State == event.Raised && known == nil:
+		n := &Alarm{Incident: a.Incident, Tool: a.Tool, Hole: a.Hole, Raised: a.At, Score: a.Score, Unannounced: !announces(a)}
+		n.setWear(wearUM)
+		g.add(s, n)
+	case a.State == event.Raised && known.Unannounced && known.Raised.Equal(a.At) && announces(a):
+		known.Hole, known.Score, known.Unannounced = a.Hole, a.Score, false
+		known.setWear(wearUM)
+	case a.State == event.Raised: // its tool is back
+		known.Cleared = time.Time{}
+	case a.State == event.Cleared && known != nil:
+		known.Cleared = a.At
+	case a.State == event.Cleared && a.Incident != "": // it stood before
+		g.add(s, &Alarm{Incident: a.Incident, Tool: a.Tool, Raised: a.Since, Cleared: a.At, Unannounced: true})
+	}
+}
+
+// announces reports whether a raised alarm was raised by its window: not that its tool came
+// back, nor that someone took the mask off an alarm that stood already.
+func announces(a *event.Alert) bool { return a.Reason != "tool_back" && a.Score > 0 }
+
+func (a *Alarm) setWear(um float64) {
+	if um == um && !a.Unannounced {
+		a.WearUM = &um
+	}
+}
+
+func (g *gathered) add(s Side, a *Alarm) {
+	g.alarms[s], g.by[s][a.Incident] = append(g.alarms[s], a), a
+}
+
+// Refuse counts a window of a machine that the comparison leaves out, and why.
+func (c *Comparison) Refuse(machine, why string) {
+	g := c.machine(machine)
+	if _, known := g.refused[why]; !known && len(g.refused) >= mostReasons {
+		why = "other reasons"
+	}
+	g.refused[why]++
+}
+
+// mostReasons is how many different reasons to leave windows out are kept for a machine.
+const mostReasons = 16
+
+// Merge adds the machines of another comparison, which has none of this one's.
+func (c *Comparison) Merge(other *Comparison) {
+	maps.Copy(c.machines, other.machines)
+	if c.from.IsZero() || !other.from.IsZero() && other.from.Before(c.from) {
+		c.from = other.from
+	}
+	if other.to.After(c.to) {
+		c.to = other.to
+	}
+}
+
+// events puts the alarms of a machine together that stood at the same time for the same tool.
+func (g *gathered) events() []Event {
+	type sided struct {
+		*Alarm
+		side Side
+	}
+	byTool := make(map[string][]sided)
+	for _, s := range []Side{A, B} {
+		for _, a := range g.alarms[s] {
+			byTool[a.Tool] = append(byTool[a.Tool], sided{a, s})
+		}
+	}
+	var out []Event
+	for _, alarms := range byTool {
+		slices.SortStableFunc(alarms, func(x, y sided) int { return x.Raised.Compare(y.Raised) })
+		var end time.Time // of the event at hand; zero: it stands
+		for i, a := range alarms {
+			e := len(out) - 1
+			if i == 0 || !end.IsZero() && !a.Raised.Before(end) && !a.Raised.Equal(alarms[i-1].Raised) {
+				out, e, end = append(out, Event{Tool: a.Tool}), e+1, a.Cleared
+			}
+			out[e].Alarms[a.side] = append(out[e].Alarms[a.side], a.Alarm)
+			if a.Cleared.IsZero() || !end.IsZero() && a.Cleared.After(end) {
+				end = a.Cleared
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y Event) int { return cmp.Or(x.at().Compare(y.at()), cmp.Compare(x.Tool, y.Tool)) })
+	return out
+}
+
+// Event is an occasion on which at least one side had an alarm: its alarms of one tool that
+// overlap in time.
+type Event struct {
+	Tool   string
+	Alarms [2][]*Alarm // by side, oldest first; empty: that side had none
+}
+
+// at returns when the first of the alarms was raised.
+func (e Event) at() time.Time {
+	var at time.Time
+	for _, alarms := range e.Alarms {
+		if len(alarms) > 0 && (at.IsZero() || alarms[0].Raised.Before(at)) {
+			at = alarms[0].Raised
+		}
+	}
+	return at
+}
+
+// Kind says which side raised an alarm.
+type Kind string
+
+// The kinds of events.
+const (
+	OnlyA   Kind = "only_a"
+	OnlyB   Kind = "only_b"
+	Earlier Kind = "b_earlier"
+	Later   Kind = "b_later"
+	Same    Kind = "same_window"
+	Unknown Kind = "unannounced" // of one side it is not known when it would have raised
+)
+
+// Kind returns which side raised, and how much later B did than A if both did.
+func (e Event) Kind() (k Kind, later time.Duration) {
+	for _, alarms := range e.Alarms {
+		if len(alarms) > 0 && alarms[0].Unannounced {
+			return Unknown, 0
+		}
+	}
+	switch {
+	case len(e.Alarms[B]) == 0:
+		return OnlyA, 0
+	case len(e.Alarms[A]) == 0:
+		return OnlyB, 0
+	}
+	later = e.Alarms[B][0].Raised.Sub(e.Alarms[A][0].Raised)
+	switch {
+	case later < 0:
+		return Earlier, later
+	case later > 0:
+		return Later, later
+	}
+	return Same, 0
+}
+
+// nan is a wear that is not known.
+var nan = math.NaN()
+
+// median returns the middle value, the mean of the two in the middle; NaN of none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return nan
+	}
+	s := slices.Sorted(slices.Values(values))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}

@@ -1,0 +1,295 @@
+package shift
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/history/tune"
+	"github.com/flank-tcm/flank/internal/plain"
+)
+
+// Add adds what happened in another row.
+func (r *Row) Add(o *Row) {
+	r.Windows += o.Windows
+	r.Missing += o.Missing
+	r.Cutting += o.Cutting
+	r.Alarms += o.Alarms
+	r.False += o.False
+	r.Labelled += o.Labelled
+	r.Chattering += o.Chattering
+	r.Acknowledged += o.Acknowledged
+	r.AckTotal += o.AckTotal
+	r.AckMost = max(r.AckMost, o.AckMost)
+	r.Shelved += o.Shelved
+	r.Suppressed += o.Suppressed
+	r.OutOfService += o.OutOfService
+	for v, n := range o.Verdicts {
+		r.Verdicts[v] += n
+	}
+	for k, n := range o.Advisories {
+		r.Advisories[k] += n
+	}
+	for _, m := range o.Models {
+		if !slices.Contains(r.Models, m) {
+			r.Models = append(r.Models, m)
+		}
+	}
+}
+
+// Total returns the sum of all shifts.
+func (m *Machine) Total() *Row {
+	t := &Row{Shift: "all", Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
+	for i, r := range m.Rows {
+		if i == 0 {
+			t.Start = r.Start
+		}
+		t.End = r.End
+		t.Add(r)
+	}
+	return t
+}
+
+// sheet is a table of words: the first row is its head.
+type sheet struct {
+	left int // columns that begin at the left
+	rows [][]string
+}
+
+// text lays the table out for a terminal.
+func (s sheet) text() string {
+	var widths []int
+	for _, row := range s.rows {
+		for c, cell := range row {
+			if c == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[c] = max(widths[c], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range s.rows {
+		line := ""
+		for c, cell := range row {
+			room := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell))
+			if c < s.left {
+				line += cell + room + "  "
+			} else {
+				line += room + cell + "  "
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// markdown lays it out as GitHub draws tables.
+func (s sheet) markdown() string {
+	var b strings.Builder
+	for i, row := range s.rows {
+		for _, cell := range row {
+			b.WriteString("| " + cell + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			for c := range row {
+				b.WriteString(map[bool]string{true: "|---", false: "|---:"}[c < s.left])
+			}
+			b.WriteString("|\n")
+		}
+	}
+	return b.String()
+}
+
+// shifts is the table of a machine's shifts.
+func (m *Machine) shifts() sheet {
+	s := sheet{left: 1, rows: [][]string{{"shift", "windows", "missing", "cutting", "alarms", "false", "chattering", "acknowledged", "after", "at most", "masked", "sensor", "other"}}}
+	for _, r := range append(slices.Clone(m.Rows), m.Total()) {
+		mean := "–"
+		most := "–"
+		if r.Acknowledged > 0 {
+			mean, most = lasted(r.AckTotal/Seconds(r.Acknowledged)), lasted(r.AckMost)
+		}
+		other := 0
+		for kind, n := range r.Advisories {
+			if kind != string(event.SensorAdvisory) {
+				other += n
+			}
+		}
+		s.rows = append(s.rows, []string{
+			r.Shift, fmt.Sprint(r.Windows), fmt.Sprint(r.Missing), hours(r.Cutting), fmt.Sprint(r.Alarms), fmt.Sprint(r.False), fmt.Sprint(r.Chattering),
+			fmt.Sprint(r.Acknowledged), mean, most, lasted(r.Shelved + r.Suppressed + r.OutOfService), fmt.Sprint(r.Advisories[string(event.SensorAdvisory)]), fmt.Sprint(other),
+		})
+	}
+	return s
+}
+
+// tools is the table of a machine's tools.
+func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
+	s := sheet{left: 3, rows: [][]string{{"tool", "seen from", "to", "cutting", "wear", "of limit", "alarms", ""}}}
+	for _, t := range m.Tools {
+		um, of := "–", "–"
+		if t.WearUM != nil {
+			um = fmt.Sprintf("%.0f µm", *t.WearUM)
+			if limit > 0 {
+				of = fmt.Sprintf("%.0f %%", 100**t.WearUM/limit)
+			}
+		}
+		var notes []string
+		if !t.Whole {
+			notes = append(notes, "was in before")
+		}
+		if !t.Changed {
+			notes = append(notes, "is in still")
+		}
+		name := safe(t.Tool)
+		if name == "" {
+			name = "–"
+		}
+		s.rows = append(s.rows, []string{name, stamp(t.From, zone), stamp(t.To, zone), hours(t.Cutting), um, of, fmt.Sprint(t.Alarms), strings.Join(notes, ", ")})
+	}
+	return s
+}
+
+// words are sentences on what the tables do not hold.
+func (m *Machine) words(limit float64, safe func(string) string) (out []string) {
+	t := m.Total()
+	var shares []string
+	for _, v := range event.Verdicts {
+		if n := t.Verdicts[v]; n > 0 {
+			shares = append(shares, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(v), "_", " ")))
+		}
+	}
+	if len(shares) > 0 {
+		out = append(out, "Windows: "+strings.Join(shares, ", ")+".")
+	}
+	if h := t.Cutting.Duration().Hours(); h > 0 {
+		low, high := tune.RateInterval(t.False, h)
+		out = append(out, fmt.Sprintf("False alarms per cutting hour: %.2f (95 %%: %.2f to %.2f). Measured wear says of %d of %d alarms whether they were false; the others count as false if a person said so.",
+			float64(t.False)/h, low, high, t.Labelled, t.Alarms))
+	}
+	if t.Chattering > 0 {
+		out = append(out, fmt.Sprintf("CHATTERING: %d times a third transition within a minute. Lengthen alarm.off_hold; with 60s it cannot be.", t.Chattering))
+	}
+	if m.Open > 0 {
+		out = append(out, "An alarm is still raised, and no one has acknowledged it.")
+	}
+	if t.Missing > 0 {
+		out = append(out, fmt.Sprintf("%d windows are missing: look at the gateway's spool, and at the monitor's log for why.", t.Missing))
+	}
+	if mask := t.Shelved + t.Suppressed + t.OutOfService; mask > 0 {
+		out = append(out, fmt.Sprintf("The alarm was kept from calling: shelved %s, suppressed %s, out of service %s.", lasted(t.Shelved), lasted(t.Suppressed), lasted(t.OutOfService)))
+	}
+	if len(t.Advisories) > 0 {
+		var kinds []string
+		for _, k := range slices.Sorted(maps.Keys(t.Advisories)) {
+			kinds = append(kinds, fmt.Sprintf("%d %s", t.Advisories[k], safe(k)))
+		}
+		out = append(out, "Advisories: "+strings.Join(kinds, ", ")+".")
+	}
+	changed := 0
+	var unnoticed []string
+	for _, tool := range m.Tools {
+		if tool.Changed {
+			changed++
+			if limit > 0 && tool.WearUM != nil && *tool.WearUM >= limit && tool.Alarms == 0 {
+				unnoticed = append(unnoticed, safe(tool.Tool))
+			}
+		}
+	}
+	if len(m.Tools) > 0 {
+		out = append(out, fmt.Sprintf("Tools changed: %d. Wear is the model's estimate after the last window of each.", changed))
+	}
+	if len(unnoticed) > 0 {
+		out = append(out, fmt.Sprintf("Beyond the limit by the estimate, and no alarm: %s. Look at these tools: were they missed, or is the estimate wrong?", strings.Join(unnoticed, ", ")))
+	}
+	if len(t.Models) > 0 {
+		models := make([]string, len(t.Models))
+		for i, id := range t.Models {
+			models[i] = safe(id)
+		}
+		out = append(out, "Judged by "+strings.Join(models, ", ")+".")
+	}
+	return out
+}
+
+func (c Config) title() string {
+	return fmt.Sprintf("%s to %s, shifts %v", stamp(c.Since, c.Plan.zone), stamp(c.Until, c.Plan.zone), c.Plan)
+}
+
+const nothing = "Nothing happened: no result, alert or advisory of that time is on Kafka.\n"
+
+// Text returns the report of some machines for a terminal.
+func Text(c Config, all []*Machine) string {
+	return c.document(all, [3]string{}, sheet.text, plain.Text)
+}
+
+// Markdown returns the same as a document.
+func Markdown(c Config, all []*Machine) string {
+	return c.document(all, [3]string{"# ", "## ", "- "}, sheet.markdown, plain.Markdown)
+}
+
+// document returns the report with the given marks before its title, before the machines'
+// names and before the facts about them. Names pass through safe.
+func (c Config) document(all []*Machine, marks [3]string, text func(sheet) string, safe func(string) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s%s\n", marks[0], c.title())
+	if len(all) == 0 {
+		b.WriteString("\n" + nothing)
+	}
+	for _, m := range all {
+		fmt.Fprintf(&b, "\n%s%s\n\n%s", marks[1], safe(m.Machine), text(m.shifts()))
+		if len(m.Tools) > 0 {
+			b.WriteString("\n" + text(m.tools(c.LimitUM, c.Plan.zone, safe)))
+		}
+		b.WriteString("\n")
+		for _, w := range m.words(c.LimitUM, safe) {
+			b.WriteString(marks[2] + w + "\n")
+		}
+	}
+	return b.String()
+}
+
+// JSON returns it for programs. A key that is there stays.
+func JSON(c Config, all []*Machine) []byte {
+	if all == nil {
+		all = []*Machine{}
+	}
+	text, err := json.MarshalIndent(struct {
+		Since    time.Time  `json:"since"`
+		Until    time.Time  `json:"until"`
+		Shifts   string     `json:"shifts"`
+		LimitUM  float64    `json:"wear_limit_um,omitempty"`
+		Machines []*Machine `json:"machines"`
+	}{c.Since, c.Until, c.Plan.String(), c.LimitUM, all}, "", "  ")
+	if err != nil {
+		panic("shift: " + err.Error()) // plain data
+	}
+	return append(text, '\n')
+}
+
+func stamp(t time.Time, zone *time.Location) string { return t.In(zone).Format("2006-01-02 15:04") }
+
+func hours(s Seconds) string { return fmt.Sprintf("%.2f h", s.Duration().Hours()) }
+
+// lasted writes a time to the second, without units that are zero.
+func lasted(s Seconds) string {
+	d := time.Duration(math.Round(float64(s))) * time.Second
+	text := d.String()
+	if d >= time.Minute {
+		text = strings.TrimSuffix(text, "0s")
+		if d%time.Minute != 0 {
+			text = d.String()
+		}
+	}
+	if d >= time.Hour && d%time.Hour == 0 {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

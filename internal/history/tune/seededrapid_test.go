@@ -1,0 +1,3 @@
+package tune
+
+import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"

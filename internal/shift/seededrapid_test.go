@@ -1,3 +1,0 @@
-package shift
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"

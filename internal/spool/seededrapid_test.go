@@ -1,3 +1,0 @@
-package spool
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"

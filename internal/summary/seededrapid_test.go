@@ -1,3 +1,0 @@
-package summary
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"

@@ -1,0 +1,542 @@
+package wear
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// columns of wear.csv, in the order in which Write writes them.
+var columns = []string{"machine", "tool", "recording", "hole", "time", "to", "vb_mean_um", "vb_max_um", "state", "class"}
+
+// Indices of columns.
+const (
+	colMachine = iota
+	colTool
+	colRecording
+	colHole
+	colTime
+	colTo
+	colVBMean
+	colVBMax
+	colState
+	colClass
+	numColumns
+)
+
+// otherNames are names of columns that mean one of columns.
+var otherNames = map[string]int{"from": colTime, "start": colTime, "end": colTo, "vb_um": colVBMax, "vb_mm": colVBMax, "vb_max_mm": colVBMax, "vb_mean_mm": colVBMean}
+
+// Write writes measurements as wear.csv. What is not known is an empty cell. The
+// columns recording, to and class are left out if nothing is in them.
+func Write(w io.Writer, ms []Measurement) error {
+	rows := make([][]string, 0, len(ms)+1)
+	rows = append(rows, columns)
+	used := make([]bool, numColumns)
+	for _, k := range []int{colMachine, colTool, colHole, colTime, colVBMean, colVBMax, colState} {
+		used[k] = true
+	}
+	for _, m := range ms {
+		row := []string{m.Machine, m.Tool, m.Recording, m.Hole, timeCell(m.Time), timeCell(m.End), numberCell(m.VBMeanUM), numberCell(m.VBMaxUM), m.State, m.Class}
+		for k, cell := range row {
+			used[k] = used[k] || cell != ""
+		}
+		rows = append(rows, row)
+	}
+	out := csv.NewWriter(w)
+	for _, row := range rows {
+		var cells []string
+		for k, cell := range row {
+			if used[k] {
+				cells = append(cells, cell)
+			}
+		}
+		out.Write(cells) // errors stick; see Error below
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("wear: write: %w", err)
+	}
+	return nil
+}
+
+func numberCell(v float64) string {
+	if v != v {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// timeCell writes an instant by RFC 3339, and seconds as a decimal number.
+func timeCell(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case signal.HasClock(t):
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	text := fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond())
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// parseTime reads what timeCell writes. A number of 10⁹ or more counts seconds since
+// 1970, as it does in the time column of a recording.
+func parseTime(cell string) (t time.Time, ok bool) {
+	if t, ok := csvfile.ParseTime(cell); ok {
+		return t, t.Unix() >= 0
+	}
+	v, ok := csvfile.ParseNumber(cell, 64)
+	if !ok || !(v >= 0 && v < 1e11) {
+		return time.Time{}, false
+	}
+	whole, part, _ := strings.Cut(cell, ".")
+	part = (part + "000000000")[:9]
+	seconds, err1 := strconv.ParseUint(whole, 10, 63)
+	nanos, err2 := strconv.ParseUint(part, 10, 63)
+	if err1 != nil || err2 != nil { // a number with an exponent
+		seconds = uint64(v)
+		nanos = uint64((v - float64(seconds)) * 1e9)
+	}
+	return time.Unix(int64(seconds), int64(nanos)).UTC(), true
+}
+
+// Load reads the file at path, see [Read].
+func Load(path string) (ms []Measurement, warnings []string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("wear: %w", err)
+	}
+	defer f.Close()
+	return Read(f, path)
+}
+
+// Read reads measurements, in file order; file names them in errors.
+//
+// The file has one row for each measurement and a header row with the names
+// machine, tool, recording, hole, time, to, vb_mean_um, vb_max_um, state and class
+// in any order; from and start mean time, end means to, and vb_um means vb_max_um.
+// Columns vb_mean_mm and vb_max_mm, or vb_mm, are in mm.
+// Only tool or recording is needed, and one of the last four. Other columns are
+// ignored, unless they start with "vb", so that wear in millimetres is not lost
+// without a word. An empty cell (also NaN, nan or NA) is not known; a row must
+// have a tool or a recording. Times are RFC 3339, or seconds from the start of the
+// recording.
+//
+// Cells are separated by commas, or by semicolons or tabs if the header has some.
+// In a file of the latter kinds numbers may have a decimal comma.
+//
+// What cannot be a measurement is an error with file, line, column and remedy:
+// text in a number, negative wear, a mean above the maximum, the same tool
+// measured twice at one hole and time. What is odd but can be is a warning:
+// wear that falls within a tool, because measured curves do fall by the
+// uncertainty of the microscope, or when a built-up edge breaks off, and a
+// file that is refused for it would be edited until it fits; and wear so small
+// throughout that it looks like millimetres.
+func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err error) {
+	d := &reader{file: file, where: "wear: " + file}
+	if err := d.open(r); err != nil {
+		return nil, nil, err
+	}
+	if err := d.readHeader(); err != nil {
+		return nil, nil, err
+	}
+	for {
+		m, err := d.readRow()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		ms = append(ms, m)
+	}
+	if err := checkTwice(ms); err != nil {
+		return nil, nil, err
+	}
+	for _, note := range d.notes {
+		warnings = append(warnings, file+": "+note)
+	}
+	return ms, append(warnings, warn(file, ms)...), nil
+}
+
+// reader reads the rows of a wear file.
+type reader struct {
+	*csvfile.Reader
+	file  string
+	where string             // what errors begin with
+	cell  [numColumns]int    // of each of columns, -1 if the file lacks it
+	name  [numColumns]string // as the file has it
+	width int                // cells of the header
+	notes []string           // on how the text is written
+
+	// The line of the first number with a decimal point, and with a decimal comma.
+	point, comma int
+}
+
+// open finds out what separates the cells.
+func (d *reader) open(r io.Reader) error {
+	text, notes, err := csvfile.Plain(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.where, err)
+	}
+	d.notes = notes
+	br := bufio.NewReaderSize(text, 64<<10)
+	head, _ := br.Peek(32 << 10)
+	d.Reader = csvfile.NewReader(br, d.where)
+	d.Separator = separatorOf(head)
+	return nil
+}
+
+// separatorOf returns what separates the cells of the header: semicolons or tabs if
+// there are any outside of quotes.
+func separatorOf(head []byte) rune {
+	line := bytes.TrimLeft(head, "\r\n")
+	if end := bytes.IndexByte(line, '\n'); end >= 0 {
+		line = line[:end]
+	}
+	quoted, tabs := false, false
+	for _, c := range line {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ';':
+			return ';'
+		case c == '\t':
+			tabs = true
+		}
+	}
+	if tabs {
+		return '\t'
+	}
+	return ','
+}
+
+func (d *reader) readHeader() error {
+	if err := d.Header(); err == io.EOF {
+		return fmt.Errorf("%s: the file is empty: write a header such as tool,state or %s", d.where, strings.Join(columns, ","))
+	} else if err != nil {
+		return err
+	}
+	d.width = len(d.Row)
+	for i := range d.cell {
+		d.cell[i] = -1
+	}
+	for i, cell := range d.Row {
+		name := strings.ToLower(strings.TrimSpace(cell))
+		k, ok := otherNames[name]
+		if !ok {
+			k = slices.Index(columns, name)
+		}
+		switch {
+		case k >= 0 && d.cell[k] >= 0 && d.name[k] == name:
+			return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
+		case k >= 0 && d.cell[k] >= 0:
+			return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
+		case k >= 0:
+			d.cell[k], d.name[k] = i, strings.Clone(name)
+		case strings.HasPrefix(name, "vb"):
+			return fmt.Errorf("%s:%d: column %q is not known: wear is in vb_mean_um and vb_max_um (or vb_um), or in mm in vb_mean_mm and vb_max_mm (or vb_mm)", d.where, d.Line, name)
+		}
+	}
+	return d.checkHeader()
+}
+
+// checkHeader reports columns that a wear file cannot do without.
+func (d *reader) checkHeader() error {
+	has := func(k int) bool { return d.cell[k] >= 0 }
+	switch {
+	case !has(colTool) && !has(colRecording):
+		return fmt.Errorf("%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, d.Line, "tool", "recording", someNames(d.Row), strings.Join(columns, ", "))
+	case !has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass):
+		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, d.Line)
+	case has(colTo) && !has(colTime):
+		return fmt.Errorf("%s:%d: column %q has no column next to it that says from when on: add %q", d.where, d.Line, d.name[colTo], "from")
+	case !has(colTo) && has(colTime) && d.name[colTime] != "time":
+		return fmt.Errorf("%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, d.Line, d.name[colTime], "to", "time")
+	}
+	return nil
+}
+
+func (d *reader) readRow() (Measurement, error) {
+	if err := d.Next(); err != nil {
+		if d.Separator == ',' && err != io.EOF && len(d.Row) > d.width && d.width > 0 {
+			return Measurement{}, d.commaError(err)
+		}
+		return Measurement{}, err
+	}
+	m := Measurement{Where: d.file + ":" + strconv.Itoa(d.Line)}
+	for k, to := range []*string{colMachine: &m.Machine, colTool: &m.Tool, colRecording: &m.Recording, colHole: &m.Hole, colState: &m.State, colClass: &m.Class} {
+		if to == nil || d.cell[k] < 0 {
+			continue
+		}
+		cell := d.text(k)
+		if !utf8.ValidString(cell) {
+			return m, d.errorf(k, "is not valid UTF-8: save the file as UTF-8")
+		}
+		if plain.Check(cell) != nil {
+			return m, d.errorf(k, "has a line end, another control character, or one that turns the direction of writing: remove it")
+		}
+		*to = strings.Clone(cell)
+	}
+	name, err := plain.Name(m.Tool)
+	if err != nil {
+		return m, d.errorf(colTool, "has an invisible character: write the name again")
+	}
+	m.Tool = name
+	switch {
+	case m.Tool != "" || m.Recording != "":
+	case d.cell[colTool] < 0:
+		return m, d.errorf(colRecording, "is not a recording: write the name of its file")
+	default:
+		return m, d.errorf(colTool, "is not a tool: name the tool that was measured")
+	}
+	if err := d.readTimes(&m); err != nil {
+		return m, err
+	}
+	return m, d.readWear(&m)
+}
+
+// readTimes reads from when on and until when the wear was.
+func (d *reader) readTimes(m *Measurement) error {
+	for k, to := range []*time.Time{colTime: &m.Time, colTo: &m.End} {
+		if to == nil {
+			continue
+		}
+		cell := d.text(k)
+		if cell == "" {
+			continue
+		}
+		var ok bool
+		if *to, ok = parseTime(d.decimal(cell)); !ok {
+			return d.errorf(k, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z, or seconds from the start of the recording, as 12.5")
+		}
+	}
+	switch {
+	case m.End.IsZero():
+	case m.Time.IsZero():
+		return d.errorf(colTo, "is an end without a beginning: write from when on; 0 is the start of the recording")
+	case signal.HasClock(m.Time) != signal.HasClock(m.End):
+		return d.errorf(colTo, "and the beginning, %q, are not both times or both seconds: write both alike", d.text(colTime))
+	case !m.End.After(m.Time):
+		return d.errorf(colTo, "is not after the beginning, %q: correct the row", d.text(colTime))
+	}
+	return nil
+}
+
+// readWear reads the numbers.
+func (d *reader) readWear(m *Measurement) error {
+	for k, to := range []*float64{colVBMean: &m.VBMeanUM, colVBMax: &m.VBMaxUM} {
+		if to == nil {
+			continue
+		}
+		cell := d.text(k)
+		v, ok := csvfile.ParseNumber(d.decimal(cell), 64)
+		switch {
+		case !ok && strings.Contains(cell, ",") && strings.Contains(cell, "."):
+			return d.errorf(k, "has a comma and a point: write the number without thousands separators")
+		case !ok && d.Separator == ',' && strings.Contains(cell, ","):
+			return d.errorf(k, "has a decimal comma in a file with commas between cells: write %s, or separate the columns of the whole file by semicolons", strings.Replace(cell, ",", ".", 1))
+		case !ok:
+			return d.errorf(k, "is not a number of µm or mm: correct it, or leave the cell empty if it was not measured")
+		case v < 0:
+			return d.errorf(k, "is a negative wear: correct it, or leave the cell empty if it was not measured")
+		}
+		if err := d.checkMark(k); err != nil {
+			return err
+		}
+		if strings.HasSuffix(d.name[k], "_mm") {
+			if v > 1e6 {
+				return d.errorf(k, "is not a wear in mm: correct it")
+			}
+			v = math.Round(v*1e6) / 1e3 // to the nm, so that 0.57 mm are 570 µm
+		}
+		*to = v
+	}
+	if m.VBMeanUM > m.VBMaxUM {
+		return d.errorf(colVBMean, "is above %s, %v, but a mean is at most the maximum: correct the row; are the columns exchanged?", d.name[colVBMax], m.VBMaxUM)
+	}
+	return nil
+}
+
+// decimal returns a number's cell with a decimal point, where it may have a comma.
+func (d *reader) decimal(cell string) string {
+	if d.Separator == ',' || strings.Count(cell, ",") != 1 || strings.Contains(cell, ".") {
+		return cell
+	}
+	return strings.Replace(cell, ",", ".", 1)
+}
+
+// checkMark reports a number with a decimal point in a file that has decimal commas, or
+// the other way round: one of them separates thousands.
+func (d *reader) checkMark(k int) error {
+	cell := d.text(k)
+	switch {
+	case d.Separator == ',':
+		return nil
+	case strings.Contains(cell, ",") && d.comma == 0:
+		d.comma = d.Line
+	case strings.Contains(cell, ".") && d.point == 0:
+		d.point = d.Line
+	}
+	switch {
+	case d.comma == 0 || d.point == 0:
+		return nil
+	case d.comma > d.point:
+		return d.errorf(k, "has a decimal comma, but line %d has a decimal point: write all numbers alike, without thousands separators", d.point)
+	}
+	return d.errorf(k, "has a decimal point, but line %d has a decimal comma: write all numbers alike, without thousands separators", d.comma)
+}
+
+// commaError says of a row with more cells than the header which number has a decimal
+// comma. It returns err if none has.
+func (d *reader) commaError(err error) error {
+	digits := func(cell string) bool {
+		return cell != "" && strings.Trim(cell, "0123456789") == ""
+	}
+	for i := 1; i < len(d.Row); i++ {
+		a, b := strings.TrimSpace(d.Row[i-1]), strings.TrimSpace(d.Row[i])
+		if digits(a) && digits(b) {
+			return fmt.Errorf("%s:%d: cells in the row: %d, in the header: %d: is %s,%s one number with a decimal comma? Write %s.%s, or separate the columns of the whole file by semicolons",
+				d.where, d.Line, len(d.Row), d.width, a, b, a, b)
+		}
+	}
+	return err
+}
+
+// text returns the cell of a column of ours, empty if it is not known.
+func (d *reader) text(k int) string {
+	if d.cell[k] < 0 {
+		return ""
+	}
+	switch s := strings.TrimSpace(d.Row[d.cell[k]]); s {
+	case "NaN", "nan", "NA":
+		return ""
+	default:
+		return s
+	}
+}
+
+func (d *reader) errorf(k int, format string, args ...any) error {
+	return fmt.Errorf("%s:%d: column %s: %.60q %s", d.where, d.Line, d.name[k], d.text(k), fmt.Sprintf(format, args...))
+}
+
+// checkTwice returns an error if two rows measure the same tool at the same
+// hole and time.
+func checkTwice(ms []Measurement) error {
+	type key struct {
+		machine, tool, recording, hole string
+		at                             time.Time
+	}
+	seen := make(map[key]string, len(ms))
+	for _, m := range ms {
+		k := key{m.Machine, m.Tool, m.Recording, m.Hole, m.Time}
+		first, twice := seen[k]
+		switch {
+		case twice && m.Hole == "" && m.Time.IsZero():
+			return fmt.Errorf("wear: %s: %s has a label as a whole on line %s already: keep one of them, or say with hole or time when each held", m.Where, m.subject(), lineOf(first))
+		case twice:
+			return fmt.Errorf("wear: %s: %s is measured at this hole and time on line %s already: keep one of them, or state when each was measured", m.Where, m.subject(), lineOf(first))
+		}
+		seen[k] = m.Where
+	}
+	return nil
+}
+
+// lineOf returns the line that a Measurement was read from.
+func lineOf(where string) string { return where[strings.LastIndexByte(where, ':')+1:] }
+
+// subject says in words what m is of.
+func (m Measurement) subject() string {
+	switch {
+	case m.Recording == "":
+		return fmt.Sprintf("tool %q", m.Tool)
+	case m.Tool == "":
+		return fmt.Sprintf("recording %q", m.Recording)
+	}
+	return fmt.Sprintf("tool %q in recording %q", m.Tool, m.Recording)
+}
+
+// warn returns what is odd about the measurements, one line of text for each.
+func warn(file string, ms []Measurement) []string {
+	order := make([]int, len(ms))
+	largest := math.NaN()
+	for i, m := range ms {
+		order[i] = i
+		for _, v := range []float64{m.VBMeanUM, m.VBMaxUM} {
+			if !(v <= largest) && v == v {
+				largest = v
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := ms[i], ms[j]
+		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Recording, b.Recording), a.Time.Compare(b.Time))
+	})
+	var warnings []string
+	last := [2]int{-1, -1} // the latest row that knows the mean, and the maximum
+	for n, i := range order {
+		if n > 0 && !alike(ms[i], ms[order[n-1]]) {
+			last = [2]int{-1, -1}
+		}
+		for q, of := range []func(Measurement) float64{
+			func(m Measurement) float64 { return m.VBMeanUM },
+			func(m Measurement) float64 { return m.VBMaxUM },
+		} {
+			v := of(ms[i])
+			if v != v {
+				continue
+			}
+			if j := last[q]; j >= 0 && v < of(ms[j]) {
+				warnings = append(warnings, fmt.Sprintf("wear: %s: %s of %s falls from %v (line %s) to %v: check the measurements; a tool that was ground again needs a new name",
+					ms[i].Where, columns[colVBMean+q], ms[i].subject(), of(ms[j]), lineOf(ms[j].Where), v))
+			}
+			last[q] = i
+		}
+	}
+	if text := Millimetres(largest); text != "" {
+		warnings = append(warnings, fmt.Sprintf("wear: %s: %s", file, text))
+	}
+	return warnings
+}
+
+// alike reports whether two measurements are of one tool, with times of one kind.
+func alike(a, b Measurement) bool {
+	return a.Machine == b.Machine && a.Tool == b.Tool && a.Recording == b.Recording && signal.HasClock(a.Time) == signal.HasClock(b.Time)
+}
+
+// Millimetres asks whether wear is in mm, given the greatest of all. It is empty if
+// that is plausible in µm.
+func Millimetres(largest float64) string {
+	if !(largest > 0 && largest < 3) {
+		return ""
+	}
+	return fmt.Sprintf("no wear is above %.4g µm: is it in mm? Write %.4g for %.4g mm, or name the column vb_mm, or vb_max_mm in a layout", largest, 1000*largest, largest)
+}
+
+// someNames lists up to four names, in quotes.
+func someNames(names []string) string {
+	const most = 4
+	var words []string
+	for _, name := range names[:min(most, len(names))] {
+		words = append(words, fmt.Sprintf("%.40q", strings.TrimSpace(name)))
+	}
+	if len(names) > most {
+		words = append(words, fmt.Sprintf("%d more", len(names)-most))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,239 @@
+// Package machinetest holds models and windows of one value for tests and simulations.
+package machinetest
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/model/unknown"
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
+	"github.com/flank-tcm/flank/pkg/trend"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Drill is the machine of windows made by At.
+const Drill = "acme/line1/drill"
+
+// TB is the part of testing.TB that is used.
+type TB interface {
+	Fatal(args ...any)
+	Helper()
+}
+
+// OneValue returns a model of a single feature that is faulty when the feature
+// is well above what it was in the tool's first two windows.
+func OneValue(t TB) *model.Model {
+	layout, err := oneValue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := dbn.NewMatrix(60, 1)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3 / 2
+		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &model.Model{
+		Layout: layout, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
+		Usual: make([]signal.Quality, 1), Classifier: c,
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TwoValues returns a model of another layout: of two features, which is faulty when their sum
+// is well above what it was in the tool's first two windows.
+func TwoValues(t TB) *model.Model {
+	layout, err := signal.NewLayout("two values", []signal.Channel{
+		{Name: "thrust", Kind: signal.Feature, Unit: "N", Rate: 1}, {Name: "torque", Kind: signal.Feature, Unit: "Nm", Rate: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := OneValue(t)
+	x := dbn.NewMatrix(60, 2)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3 / 2
+		for k := range x.Row(i) {
+			x.Row(i)[k] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+		}
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Layout, m.Classifier, m.Usual = layout, c, make([]signal.Quality, 2)
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// OfThree is OneValue with the classes healthy, worn and broken: twice and three
+// times the reference.
+func OfThree(t TB) *model.Model {
+	m := OneValue(t)
+	x := dbn.NewMatrix(90, 1)
+	y := make([]int, x.Rows)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range y {
+		y[i] = i % 3
+		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+	}
+	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+		Network: dbn.Settings{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 100}}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Classifier, m.Label = c, model.LabelRule{Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Cycling returns the same model, which knows a machine that is Idle or drills.
+func Cycling(t TB) *model.Model {
+	m := OneValue(t)
+	wide := cycle.Normal{Mean: 3, SD: 9}
+	m.Cycle = &cycle.Model{
+		Frames: 1, Inputs: []cycle.Input{{Channel: "force", Measure: cycle.Mean, Sign: 1, Scale: 0.1, ZeroSD: 0.3, Full: 5.3, Level: wide, Rise: wide}},
+		Parts: []cycle.Part{
+			{State: cycle.Idle, Share: 0.4, Next: []float64{0.9, 0.1}, Level: []cycle.Normal{{Mean: 0, SD: 0.8}}, Rise: []cycle.Normal{{Mean: 0, SD: 1}}},
+			{State: cycle.Drilling, Share: 0.6, Next: []float64{0.1, 0.9}, Level: []cycle.Normal{{Mean: 5.3, SD: 0.5}}, Rise: []cycle.Normal{{Mean: 0, SD: 0.1}}},
+		},
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// WithWear is OneValue with wear whose root is the value.
+func WithWear(t TB) *model.Model {
+	m := OneValue(t)
+	m.Wear = &trend.Model{
+		Center: []float64{15, 0}, Scale: []float64{15, 1}, Weights: []float64{15, 0}, Bias: 15,
+		Median: 3, Low: -1, High: 2, MostUM: 600, Distance: 100, LimitUM: 500,
+	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// MeasureDrift lets a model look for drift: a tool whose first windows are faulty is far from the tools of the training.
+func MeasureDrift(m *model.Model) {
+	p := len(m.NewJudge().FeatureNames())
+	m.Drift = &model.Drift{Tools: 4, Center: slices.Repeat([]float64{10}, p), Scale: slices.Repeat([]float64{4}, p), Degrees: 1, Raise: 3, Clear: 1.5}
+}
+
+// Idle makes a window in which nothing is cut.
+func Idle(seq uint64, tool string) *window.Window {
+	w := At(seq, tool, false)
+	w.Samples[0][0] = 0.1 * float32(seq%3)
+	return w
+}
+
+// At makes a window: faulty ones read twice the reference of 10.
+func At(seq uint64, tool string, faulty bool) *window.Window {
+	v := float32(10)
+	if faulty {
+		v = 20
+	}
+	return &window.Window{
+		Context: signal.Context{Machine: Drill, Tool: tool}, Epoch: 1, Seq: seq,
+		Start: time.Date(2026, 11, 2, 2, 0, 0, 0, time.UTC).Add(time.Duration(seq) * time.Second), Length: time.Second,
+		Samples: [][]float32{{v}}, Quality: make([]signal.Quality, 1),
+	}
+}
+
+// Unsure returns OneValue with conformal sets whose classes are far apart, so that
+// posteriors between them are unknown, and with what drift is measured by.
+func Unsure(t TB) *model.Model {
+	m := OneValue(t)
+	MakeSets(t, m, 1e-3, 1-1e-3)
+	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// MakeSets gives a model of two classes conformal sets: they hold healthy up to one P(faulty), and faulty from another one on.
+// Between the two a window is ambiguous or, if the first is less, implausible.
+func MakeSets(t TB, m *model.Model, healthy, faulty float64) {
+	var posterior []float64
+	var y []int
+	for i := range 40 {
+		p := []float64{healthy, faulty}[i%2]
+		posterior, y = append(posterior, 1-p, p), append(y, i%2)
+	}
+	var err error
+	if m.Conformal, err = unknown.NewConformal(posterior, y, slices.Repeat([]string{"A", "A", "B", "B"}, 10), 2, 0.05); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// extractors are by model, since forms take milliseconds to make.
+var extractors sync.Map // *model.Model → *extractor
+
+type extractor struct {
+	sync.Mutex
+	*window.FeatureExtractor
+}
+
+// Features returns the features of w that m judges by; nil means OneValue, or any model but
+// Cycling. It is safe for concurrent use.
+func Features(m *model.Model, w *window.Window) *window.Features {
+	x, ok := extractors.Load(m)
+	if !ok {
+		form, err := formOf(m)
+		if err != nil {
+			panic("machinetest: " + err.Error())
+		}
+		x, _ = extractors.LoadOrStore(m, &extractor{FeatureExtractor: form.NewExtractor()})
+	}
+	e := x.(*extractor)
+	e.Lock()
+	defer e.Unlock()
+	var f window.Features
+	e.Extract(w, &f)
+	return &f
+}
+
+func formOf(m *model.Model) (*window.Form, error) {
+	if m != nil {
+		return m.Form()
+	}
+	layout, err := oneValue()
+	if err != nil {
+		return nil, err
+	}
+	return window.NewForm(layout, window.DefaultSpec, signal.FeatureSpec{}, nil)
+}
+
+func oneValue() (*signal.Layout, error) {
+	return signal.NewLayout("one value", []signal.Channel{{Name: "force", Kind: signal.Feature, Unit: "N", Rate: 1}})
+}

@@ -1,3 +1,0 @@
-package tune
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"

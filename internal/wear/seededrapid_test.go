@@ -1,3 +1,0 @@
-package wear
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"

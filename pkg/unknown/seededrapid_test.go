@@ -1,3 +1,0 @@
-package unknown
-
-import _ "github.com/flank-tcm/flank/internal/seededrapid"
