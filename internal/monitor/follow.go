@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,6 @@ const (
 	followAlerts  = 7 * 24 * time.Hour // alerts that a store in memory begins with
 	followResults = 24 * time.Hour     // likewise results
 	followAgain   = 15 * time.Second   // after an error
-	alertsFirst   = time.Minute        // for which results wait for alerts
 	mostEvent     = 256 << 10          // bytes of an event; one of a monitor is smaller
 )
 
@@ -81,7 +81,8 @@ func (f *Follower) recover(err error) {
 }
 
 // follow follows the topics until ctx ends or one of them fails. Alerts come first: they say
-// which machines were renamed or retired.
+// which machines were renamed or retired. A result of a machine that the store does not know waits until alerts were
+// read once more.
 func (f *Follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,19 +91,18 @@ func (f *Follower) follow(ctx context.Context) error {
 	defer cancel()
 	since := time.Now().Add(-followLive)
 	alerts := &feed{Follower: f, topic: bus.TopicAlerts, since: since, shown: f.Ends, reached: make(chan struct{})}
-	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{})}
+	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{}), alerts: alerts}
 	errs := make(chan error, 3)
 	wg.Go(func() { errs <- alerts.run(ctx) })
 	wg.Go(func() {
 		select {
 		case <-alerts.reached:
-		case <-time.After(alertsFirst):
+			errs <- results.run(ctx)
 		case <-ctx.Done():
 		}
-		errs <- results.run(ctx)
 	})
 	wg.Go(func() {
-		if err := f.followShadows(ctx); err != nil {
+		if err := f.followShadows(ctx, alerts); err != nil {
 			errs <- err
 		}
 	})
@@ -111,9 +111,9 @@ func (f *Follower) follow(ctx context.Context) error {
 
 // followShadows gives the store what models on trial make of windows, until ctx ends. It tries
 // again after errors of the broker, which hold up nothing else, and returns errors of the store.
-func (f *Follower) followShadows(ctx context.Context) error {
+func (f *Follower) followShadows(ctx context.Context, alerts *feed) error {
 	for {
-		shadows := &feed{Follower: f, topic: bus.TopicShadow, reached: make(chan struct{})}
+		shadows := &feed{Follower: f, topic: bus.TopicShadow, reached: make(chan struct{}), alerts: alerts}
 		err := shadows.run(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -146,9 +146,11 @@ type feed struct {
 	ahead   func()    // ends the reading on the side, and waits for it; nil: there is none
 	once    sync.Once // of the log line about messages that cannot be read
 	failed  error     // of the store
+	alerts  *feed     // that says which machine a name is; nil: this is it
 
 	mu    sync.Mutex
-	shown map[int]int64 // offset by partition: what lies before is on the page
+	shown map[int]int64   // offset by partition: what lies before is on the page
+	ends  []chan struct{} // closed when the end is reached again, the next one first
 }
 
 func (f *feed) run(ctx context.Context) error {
@@ -166,7 +168,7 @@ func (f *feed) run(ctx context.Context) error {
 	}()
 	return bus.Follow(ctx, f.Bus, f.topic, bus.Following{
 		Start: func(p bus.Followed) bus.Start { return f.start(ctx, p) },
-		Take:  f.take,
+		Take:  func(p bus.Followed, msgs []bus.Message, next int64) error { return f.take(ctx, p, msgs, next) },
 		Rest:  f.rest,
 	})
 }
@@ -216,9 +218,14 @@ func (f *feed) lookAhead(ctx context.Context) {
 }
 
 // take folds messages and shows those that are new.
-func (f *feed) take(p bus.Followed, msgs []bus.Message, next int64) error {
+func (f *feed) take(ctx context.Context, p bus.Followed, msgs []bus.Message, next int64) error {
 	began := time.Now()
 	opened := f.open(msgs)
+	if f.alerts != nil && slices.ContainsFunc(opened, f.isNew) {
+		if err := f.alerts.again(ctx); err != nil {
+			return err
+		}
+	}
 	if err := f.Store.Fold(summary.Position{Topic: p.Topic, Partition: p.Partition, ID: p.ID}, next, opened); err != nil {
 		f.failed = err
 		return err
@@ -230,8 +237,37 @@ func (f *feed) take(p bus.Followed, msgs []bus.Message, next int64) error {
 	return nil
 }
 
+// isNew reports whether the store does not know the machine of a result.
+func (f *feed) isNew(m summary.Message) bool {
+	r := cmp.Or(m.Result, m.Shadow)
+	return r != nil && !f.Store.Knows(r.Machine, m.At)
+}
+
+// again waits until the feed has come to an end that it asked for after the call: to the second one, for it may be
+// asking for the first one now.
+func (f *feed) again(ctx context.Context) error {
+	f.mu.Lock()
+	for len(f.ends) < 2 {
+		f.ends = append(f.ends, make(chan struct{}))
+	}
+	second := f.ends[1]
+	f.mu.Unlock()
+	select {
+	case <-second:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // rest is called when the store has caught up.
 func (f *feed) rest() error {
+	f.mu.Lock()
+	if len(f.ends) > 0 {
+		close(f.ends[0])
+		f.ends = f.ends[1:]
+	}
+	f.mu.Unlock()
 	if !f.caught {
 		f.caught = true
 		close(f.reached)

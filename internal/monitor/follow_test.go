@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -227,6 +228,46 @@ func TestFollowLooksAhead(t *testing.T) {
 	if one, two := counted(t, store, "acme/one"), counted(t, store, "acme/two"); one != 300 || two != 5 {
 		t.Errorf("the history has %d and %d windows, want 300 and 5", one, two)
 	}
+}
+
+// A result of a machine that the store does not know is folded when alerts have been read to an end that was asked for
+// after the result came: one of them may say that it is a machine with another name.
+func TestNewNameWaitsForAlerts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, _, err := summary.Open("", DefaultGroup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		follower := &Follower{Group: DefaultGroup, Hub: web.NewHub(web.Config{}), Store: store, Log: zerolog.Nop()}
+		alerts := &feed{Follower: follower, topic: bus.TopicAlerts, reached: make(chan struct{})}
+		results := &feed{Follower: follower, topic: bus.TopicResults, reached: make(chan struct{}), alerts: alerts, shown: map[int]int64{}}
+		take := func(machine string, seq int) chan error {
+			r := event.Result{ID: fmt.Sprint(machine, seq), Group: DefaultGroup, Machine: machine, Epoch: epochA, Seq: uint64(seq), Start: time.Now(), End: time.Now().Add(time.Second), Verdict: event.Healthy}
+			taken := make(chan error, 1)
+			go func() {
+				taken <- results.take(t.Context(), bus.Followed{Topic: bus.TopicResults}, []bus.Message{message(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r))}, int64(seq))
+			}()
+			synctest.Wait()
+			return taken
+		}
+		taken := take("acme/one", 1)
+		for n := range 2 {
+			if len(taken) != 0 || store.Knows("acme/one", time.Now()) {
+				t.Fatalf("folded after %d ends", n)
+			}
+			if err := alerts.rest(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if len(taken) != 1 || <-taken != nil || !store.Knows("acme/one", time.Now()) {
+			t.Error("not folded after two ends")
+		}
+		if taken := take("acme/one", 2); len(taken) != 1 {
+			t.Error("a known machine waits")
+		}
+	})
 }
 
 // A topic that was made again is read from its beginning, and nothing counts twice.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestCertificateMetrics(t *testing.T) {
-	metrictest.Check(t, "../../docs/reference/metrics.md", certificateMetrics(func() []bus.Certificate {
+	metrictest.Check(t, "../../../docs/reference/metrics.md", certificateMetrics(func() []bus.Certificate {
 		return []bus.Certificate{{Whose: "client", NotAfter: time.Unix(1_800_000_000, 0)}}
 	}))
 }

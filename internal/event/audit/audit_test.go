@@ -272,7 +272,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 
 func TestMetricsAreDocumented(t *testing.T) {
 	var none *Writer
-	metrictest.Check(t, "../../docs/how-to/audit.md", none.Metrics())
+	metrictest.Check(t, "../../../docs/how-to/audit.md", none.Metrics())
 }
 
 // Records come back from Kafka, and messages that are not records are counted. A missing topic is an

@@ -41,9 +41,6 @@ func (s *Store) Fold(p Position, next int64, msgs []Message) error {
 		s.since = s.now()
 	}
 	for i := range msgs {
-		if a := msgs[i].Alert; a != nil && a.State == event.Renamed {
-			s.move(p, msgs[i].Offset)
-		}
 		if err := s.fold(&msgs[i]); err != nil {
 			return err
 		}
@@ -94,9 +91,7 @@ func (s *Store) foldAlert(a *event.Alert, m *Message) error {
 		return nil
 	case event.Renamed:
 		if a.Was != "" {
-			if err := s.rename(a.Was, a.Machine, m.At); err != nil {
-				return err
-			}
+			s.rename(a.Was, a.Machine, m.At)
 		}
 	case event.ToolIsNew:
 		if a.Command == "" {

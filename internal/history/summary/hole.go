@@ -174,37 +174,6 @@ func (m *machine) writeHoles(b *bbolt.Bucket) error {
 	return nil
 }
 
-// absorbHoles adds the holes of b to the holes of a. ids has the lives of b in a.
-func (s *Store) absorbHoles(tx *bbolt.Tx, a, b *machine, ids map[uint32]uint32) {
-	from, own := bucketOf(tx, b.id, inHoles), bucketOf(tx, a.id, inHoles)
-	if from == nil {
-		return
-	}
-	c := from.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		h := new(hole)
-		at, ok := keyTime(k)
-		if !ok || h.parse(v) != nil {
-			continue
-		}
-		h.row.tool = ids[h.row.tool]
-		key := (&holeRef{From: at, Life: h.row.tool}).key()
-		if own != nil {
-			var kept hole
-			if v := own.Get([]byte(key)); v != nil && kept.parse(v) == nil {
-				h.add(&kept)
-			}
-		}
-		a.holes[key] = h
-	}
-	for _, ref := range b.head.Holes {
-		ref.Life = ids[ref.Life]
-		a.head.Holes = append(a.head.Holes, ref)
-	}
-	slices.SortStableFunc(a.head.Holes, func(x, y holeRef) int { return int(min(max(x.From-y.From, -1), 1)) })
-	a.head.Holes = a.head.Holes[max(len(a.head.Holes)-openHoles, 0):]
-}
-
 // holesBefore returns the key before which holes are removed: before a time, or before the last
 // so many.
 func holesBefore(b *bbolt.Bucket, before []byte, most int) []byte {

@@ -3,8 +3,6 @@ package summary
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -30,6 +28,29 @@ const retiredFor = time.Hour
 // resolve returns the machine that had a name at a time, which may be new. It reports false if
 // that machine was retired and is removed.
 func (s *Store) resolve(name string, at time.Time) (id uint64, ok bool) {
+	name, id, known := s.named(name, at)
+	if known {
+		return id, id != 0
+	}
+	s.nextID++
+	s.names[name] = s.nextID
+	s.renamed = true
+	return s.nextID, true
+}
+
+// Knows reports whether the store knows which machine had a name at a time. If it does not, the machine is new, or an
+// alert that it was renamed has not been folded yet: results come from another topic than alerts. To fold its results
+// before that alert splits its history.
+func (s *Store) Knows(name string, at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, known := s.named(name, at)
+	return known
+}
+
+// named returns under which name a machine goes on that had a name at a time, and its id: 0 if it was retired and is
+// removed. It reports false if the store has nothing of it.
+func (s *Store) named(name string, at time.Time) (now string, id uint64, known bool) {
 	for hops := 0; hops < 16; hops++ {
 		g, ok := s.gone[name]
 		if !ok || g.To == "" || at.After(g.Renamed) {
@@ -38,16 +59,10 @@ func (s *Store) resolve(name string, at time.Time) (id uint64, ok bool) {
 		name, at = g.To, g.Renamed.Add(1)
 	}
 	if g, ok := s.gone[name]; ok && !at.After(g.Retired) {
-		return g.ID, g.ID != 0
+		return name, g.ID, true
 	}
-	id, ok = s.names[name]
-	if !ok {
-		s.nextID++
-		id = s.nextID
-		s.names[name] = id
-		s.renamed = true
-	}
-	return id, true
+	id, known = s.names[name]
+	return name, id, known
 }
 
 // retire hides a machine.
@@ -68,154 +83,26 @@ func (s *Store) retire(name string, at time.Time) {
 	s.renamed = true
 }
 
-// rename gives what the store holds of one machine to another name.
-func (s *Store) rename(was, name string, at time.Time) error {
+// rename gives what the store holds of one machine to another name. If it holds another machine of that name, which
+// monitors have forgotten, that one goes on under the name with the day.
+func (s *Store) rename(was, name string, at time.Time) {
 	g := s.gone[was]
 	if was == name || !at.After(g.Renamed) {
-		return nil // it is known
+		return // it is known
 	}
 	id := g.ID
 	if id == 0 {
 		id = s.names[was]
-	}
-	own, both := s.names[name]
-	if both && id != 0 && own != id {
-		if err := s.absorb(id, own); err != nil {
-			return err
-		}
-	}
-	if g.ID == 0 {
 		delete(s.names, was)
+	}
+	if own, both := s.names[name]; both && id != 0 && own != id {
+		s.names[name+at.UTC().Format(" (until 2006-01-02 15:04:05)")] = own
 	}
 	g.ID, g.To, g.Renamed = 0, name, at
 	s.gone[was] = g
 	s.renamed = true
 	if id != 0 { // else its results come later, if at all
 		s.names[name] = id
-	}
-	return nil
-}
-
-// absorb adds the rows and alarms of a machine to another one, which is the same under its old name, and
-// removes it. It writes what waits first, so the offsets must be those
-// before the message that is being folded.
-func (s *Store) absorb(into, from uint64) error {
-	if err := s.flush(); err != nil {
-		return err
-	}
-	s.since = s.now()
-	a, err := s.machine(into)
-	if err != nil {
-		return err
-	}
-	b, err := s.machine(from)
-	if err != nil {
-		return err
-	}
-	a.dirty = true
-	ids := make(map[uint32]uint32)
-	return s.safely(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			s.absorbLives(tx, a, b, ids)
-			s.absorbRows(tx, a, b, inMinutes, a.minutes, ids)
-			s.absorbRows(tx, a, b, inHours, a.hours, ids)
-			s.absorbHoles(tx, a, b, ids)
-			s.absorbUsual(tx, a, b, ids)
-			s.absorbTallies(tx, a, b)
-			absorbEpochs(a.head.Epochs, b.head.Epochs)
-			absorbEpochs(a.head.Shadows, b.head.Shadows)
-			a.head.Strip = append(a.head.Strip, b.head.Strip...)
-			slices.SortStableFunc(a.head.Strip, func(x, y stripe) int { return int(min(max(x.At-y.At, -1), 1)) })
-			a.head.Strip = a.head.Strip[max(len(a.head.Strip)-MaxStrip, 0):]
-			if b.head.LastAt > a.head.LastAt {
-				a.head.Last, a.head.LastAt = b.head.Last, b.head.LastAt
-			}
-			a.head.Newest = max(a.head.Newest, b.head.Newest)
-			s.drops = append(s.drops, from)
-			return s.absorbEvents(tx, into, from)
-		})
-	})
-}
-
-// absorbEpochs adds epochs that are not there.
-func absorbEpochs(into, from map[string]*epoch) {
-	for name, e := range from {
-		if into[name] == nil {
-			into[name] = e
-		}
-	}
-}
-
-// absorbEvents holds the alerts and the evidence of one machine as events of another.
-func (s *Store) absorbEvents(tx *bbolt.Tx, into, from uint64) error {
-	b := bucketOf(tx, from, inEvents)
-	if b == nil {
-		return nil
-	}
-	var all []storedEvent
-	err := b.ForEach(func(_, v []byte) error {
-		e, err := openEvent(v)
-		all = append(all, e)
-		return err
-	})
-	sortEvents(all)
-	for _, e := range all {
-		held := heldEvent{into, Message{At: time.Unix(0, e.At), Offset: e.Offset}}
-		if e.Alert != nil {
-			held.Alert = new(event.Alert)
-			err = errors.Join(err, json.Unmarshal(e.Alert, held.Alert))
-		} else {
-			held.Evidence = new(event.Evidence)
-			err = errors.Join(err, json.Unmarshal(e.Evidence, held.Evidence))
-		}
-		s.events = append(s.events, held)
-	}
-	return err
-}
-
-// absorbLives gives the lives of b new ids in a.
-func (s *Store) absorbLives(tx *bbolt.Tx, a, b *machine, ids map[uint32]uint32) {
-	lives := bucketOf(tx, b.id, inLives)
-	if lives == nil {
-		return
-	}
-	c := lives.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		l := new(life)
-		if len(k) != 4 || l.parse(v) != nil {
-			continue
-		}
-		if called := bucketOf(tx, b.id, inCalled); called != nil {
-			l.call(called.Get(k))
-		}
-		a.head.NextLife++
-		ids[lifeID(k)] = a.head.NextLife
-		a.lives[a.head.NextLife] = l
-		a.tools[l.name] = a.head.NextLife
-	}
-}
-
-func (s *Store) absorbRows(tx *bbolt.Tx, a, b *machine, bucket []byte, rows map[int64]*row, ids map[uint32]uint32) {
-	from, own := bucketOf(tx, b.id, bucket), bucketOf(tx, a.id, bucket)
-	if from == nil {
-		return
-	}
-	c := from.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		var r row
-		t, ok := keyTime(k)
-		if !ok || r.parse(v) != nil {
-			continue
-		}
-		r.tool = ids[r.tool]
-		into := new(row)
-		if own != nil {
-			if v := own.Get(k); v != nil {
-				_ = into.parse(v)
-			}
-		}
-		into.add(&r)
-		rows[t] = into
 	}
 }
 

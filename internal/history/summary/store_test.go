@@ -286,26 +286,34 @@ func TestRenameAndRetire(t *testing.T) {
 	}
 }
 
-// Results of a new name that were folded before the rename count too.
-func TestRenameAfterResultsOfTheNewName(t *testing.T) {
+// A machine that monitors have forgotten keeps its history when another one gets its name, under the name with the day.
+// Knows tells which names have no machine and no past: their results wait for the alerts.
+func TestRenameToANameInUse(t *testing.T) {
 	s := open(t, t.TempDir())
 	putResults(t, s, result("old", 1, event.Healthy), result("old", 2, event.Healthy))
 	own := result("new", 105, event.Faulty)
 	own.Epoch = "00000000000000bb"
+	if s.Knows("new", t0) {
+		t.Error("a new name is known")
+	}
 	putResults(t, s, own)
-	putAlerts(t, s, alertAt("new", 106, event.Raised, "A-22222222"))
-	renamed := alertAt("new", 101, event.Renamed, "")
+	renamed := alertAt("new", 201, event.Renamed, "")
 	renamed.Was = "old"
 	putAlerts(t, s, renamed)
-	putResults(t, s, own)
-	if n := windows(t, s, "new"); n != 3 {
-		t.Errorf("%d windows, want 3", n)
+	if n := windows(t, s, "new"); n != 2 {
+		t.Errorf("%d windows, want 2", n)
 	}
-	if a, err := s.Alarms(AlarmFilter{Machine: "new"}); err != nil || names(a) != "A-22222222" {
-		t.Errorf("%+v, %v", a, err)
+	before := "new" + t0.Add(201*time.Second).Format(" (until 2006-01-02 15:04:05)")
+	if n := windows(t, s, before); n != 1 {
+		t.Errorf("%d windows of %s, want 1", n, before)
 	}
-	if tools, err := s.Tools("new", 0); err != nil || len(tools) != 2 {
-		t.Errorf("%+v, %v", tools, err)
+	for name, want := range map[string]bool{"new": true, "old": false, "other": false} {
+		if got := s.Knows(name, t0.Add(time.Hour)); got != want {
+			t.Errorf("%s: known %t, want %t", name, got, want)
+		}
+	}
+	if !s.Knows("old", t0) {
+		t.Error("what came under the old name before is not known to be of the new one")
 	}
 }
 
@@ -700,13 +708,13 @@ func TestToolLives(t *testing.T) {
 	renamed := alertAt("other", int(seq)+1, event.Renamed, "")
 	renamed.Was = "m"
 	seq += 2
-	fold("other", "", true)
 	putAlerts(t, s, renamed)
+	fold("other", "", true)
 	seq += 2
 	fold("other", "d", false)
 	s = flushed(t, s, dir)
 	fold("other", "d", false)
-	is("other", 3, 1, 5, 2, 3, 2)
+	is("other", 4, 5, 2, 3, 2)
 }
 
 // flushed writes what waits, and opens the file again.

@@ -174,35 +174,6 @@ func (m *machine) writeTallies(b *bbolt.Bucket) error {
 	return nil
 }
 
-// absorbTallies adds the tallies of a machine, all of them written, to another one's.
-func (s *Store) absorbTallies(tx *bbolt.Tx, into, from *machine) {
-	all, own := bucketOf(tx, from.id, inTallies), bucketOf(tx, into.id, inTallies)
-	if all == nil {
-		return
-	}
-	c := all.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		key, ok := tallyKeyOf(k)
-		if !ok {
-			continue
-		}
-		sum := into.tallies[key]
-		if sum == nil {
-			sum = new(tally)
-			if own != nil {
-				sum.parse(own.Get(k))
-			}
-			into.tallies[key] = sum
-			s.rows++
-		}
-		var t tally
-		t.parse(v)
-		for i, n := range t {
-			sum[i] += n
-		}
-	}
-}
-
 // ModelUse is what the store holds of a model between two times. The caller owns its slices.
 type ModelUse struct {
 	T       []int64     `json:"t"`       // hours with windows that it judged as the champion, Unix seconds, the oldest first

@@ -166,11 +166,10 @@ func TestDriftOfModel(t *testing.T) {
 	}
 }
 
-// A machine that gets another name keeps what models made of its windows, also if results of
-// the new name came first; tallies go when their hours do.
+// A machine that gets another name keeps what models made of its windows; tallies go when their hours do.
 func TestTalliesMoveAndGo(t *testing.T) {
 	s := open(t, t.TempDir())
-	putResults(t, s, judgedBy("old", "a", 0, event.Unknown, ""), judgedBy("old", "b", 1, event.Healthy, ""), judgedBy("old", "b", 3600, event.Healthy, ""))
+	putResults(t, s, judgedBy("old", "a", 0, event.Unknown, ""), judgedBy("old", "a", 1, event.Healthy, ""), judgedBy("old", "a", 3600, event.Healthy, ""))
 	renamed := alertAt("b", 7200, event.Renamed, "")
 	renamed.Was = "a"
 	putAlerts(t, s, renamed)

@@ -76,21 +76,6 @@ func (m *machine) writeUsual(b *bbolt.Bucket) error {
 	return nil
 }
 
-// absorbUsual adds what is usual for the tools of b to a. ids has the lives of b in a.
-func (s *Store) absorbUsual(tx *bbolt.Tx, a, b *machine, ids map[uint32]uint32) {
-	from := bucketOf(tx, b.id, inUsual)
-	if from == nil {
-		return
-	}
-	c := from.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		u := new(keptUsual)
-		if len(k) == 4 && ids[lifeID(k)] != 0 && json.Unmarshal(v, u) == nil {
-			a.usual[ids[lifeID(k)]] = u
-		}
-	}
-}
-
 // Usual returns what is usual for a tool of a machine. It returns ErrNoMachine for a machine that
 // the store does not hold.
 func (s *Store) Usual(machine, tool string) (Usual, error) {

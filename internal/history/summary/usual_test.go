@@ -56,9 +56,6 @@ func TestUsual(t *testing.T) {
 	}
 	renamed := alertAt("other", int(seq)+10, event.Renamed, "")
 	renamed.Was = "m"
-	own := result("other", 1, event.Healthy)
-	own.Epoch = "00000000000000bb"
-	putResults(t, s, own)
 	putAlerts(t, s, renamed)
 	if u, err := s.Usual("other", "T2"); err != nil || fmt.Sprint(u.Channels) != "[{a 7 8}]" {
 		t.Errorf("under the new name: %v, %v", u, err)
