@@ -2,11 +2,11 @@ package study
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -49,15 +49,13 @@ func TestMethodsByDefault(t *testing.T) {
 // docs/figures/study/peers.csv. Its forests have 300 trees, and choose thresholds in another way; the product
 // clips standardised values at ±5, which moves the line of glass1. AUC is the mean over five folds, G-mean
 // also over the sets.
-func TestSimpleMethodsAreScikitLearns(t *testing.T) {
-	if os.Getenv("FLANK_DATA") == "" {
-		t.Skip("FLANK_DATA is not set")
-	}
+func TestRecordedSimpleMethodsAreScikitLearns(t *testing.T) {
+	folder := recorded.Folder(t)
 	names := []string{"glass1", "ecoli3", "haberman", "new-thyroid1"}
 	if testing.Short() {
 		names = names[:2]
 	}
-	sets, err := LoadKEEL(filepath.Join(os.Getenv("FLANK_DATA"), "keel"), names)
+	sets, err := LoadKEEL(filepath.Join(folder, "keel"), names)
 	if err != nil {
 		t.Fatal(err)
 	}
