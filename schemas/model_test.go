@@ -469,7 +469,7 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` is of version 2 or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
