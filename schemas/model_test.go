@@ -39,7 +39,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 		t.Fatal(err)
 	}
 	m := &model.Model{
-		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: 1, Set: []string{"mean", "std"}},
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion, Set: []string{"mean", "std"}},
 		Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
 		Label: model.LabelRule{
 			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}, HealthyStates: []string{"run-in"},

@@ -403,27 +403,27 @@ func TestLayouts(t *testing.T) {
 // A monitor whose model takes other features than everyone extracts extracts those too. It
 // cannot judge where there are only the others.
 func TestModelWithFeaturesOfItsOwn(t *testing.T) {
-	old := ofForce(signal.FeatureSpec{Version: 1})
-	l, err := newLayouts([]*model.Model{old})
+	min := ofForce(signal.FeatureSpec{Set: []string{"min"}})
+	l, err := newLayouts([]*model.Model{min})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range l.ours {
-		if f.judged == f.features || old.Covers(f.judged) != nil || f.features.List().Version != signal.FeatureVersion {
-			t.Errorf("judged by version %d, published %d", f.judged.List().Version, f.features.List().Version)
+		if f.judged == f.features || min.Covers(f.judged) != nil || min.Covers(f.features) == nil {
+			t.Errorf("judged by %v, published %v", f.judged.Names(), f.features.Names())
 		}
 	}
 	if len(l.forms) != 2 {
 		t.Errorf("%d forms", len(l.forms))
 	}
 	to := bus.Config{Brokers: []string{"127.0.0.1:1"}}
-	if _, err := New(Config{Model: old, Bus: to, Stages: []Stage{Judge}}); err == nil || !strings.Contains(err.Error(), "features of version 1") || !strings.Contains(err.Error(), "stages: [extract, judge]") {
+	if _, err := New(Config{Model: min, Bus: to, Stages: []Stage{Judge}}); err == nil || !strings.Contains(err.Error(), `it takes feature "force.min"`) || !strings.Contains(err.Error(), "stages: [extract, judge]") {
 		t.Errorf("%v", err)
 	}
-	if _, err := New(Config{Model: old, Bus: to}); err != nil {
+	if _, err := New(Config{Model: min, Bus: to}); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(Config{Model: ofForce(signal.FeatureSpec{Version: 99}), Bus: to}); err == nil || !strings.Contains(err.Error(), "this program computes versions 1 to 2") {
+	if _, err := New(Config{Model: ofForce(signal.FeatureSpec{Version: 99}), Bus: to}); err == nil || !strings.Contains(err.Error(), "this program computes version 2") {
 		t.Errorf("%v", err)
 	}
 }

@@ -275,36 +275,34 @@ func TestReferenceDropsGain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, version := range []int{1, signal.FeatureVersion} {
-		x, err := signal.NewExtractor(l, []int{n}, signal.FeatureSpec{Version: version})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(1, 1))
-		first, then := make([]float32, n), make([]float32, n)
-		for i := range first {
-			first[i], then[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64()-1)
-		}
-		relative := func(gain float32) []float32 {
-			var rows [2][]float32
-			for k, samples := range [][]float32{first, then} {
-				louder := make([]float32, n)
-				for i, v := range samples {
-					louder[i] = gain * v
-				}
-				rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
+	x, err := signal.NewExtractor(l, []int{n}, signal.FeatureSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	first, then := make([]float32, n), make([]float32, n)
+	for i := range first {
+		first[i], then[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64()-1)
+	}
+	relative := func(gain float32) []float32 {
+		var rows [2][]float32
+		for k, samples := range [][]float32{first, then} {
+			louder := make([]float32, n)
+			for i, v := range samples {
+				louder[i] = gain * v
 			}
-			var ref Reference
-			spec := ReferenceSpec{Windows: 1, Mode: ReferenceKind}
-			ref.Learn(rows[0], spec)
-			spec.Relate(rows[1], rows[1], ref.Center(), x.Relations())
-			return rows[1]
+			rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
 		}
-		soft, loud := relative(1), relative(30)
-		for i, name := range x.Names() {
-			if d := math.Abs(float64(soft[i] - loud[i])); !(d <= 1e-3) {
-				t.Errorf("version %d: %s is %v, with 30 times the gain %v", version, name, soft[i], loud[i])
-			}
+		var ref Reference
+		spec := ReferenceSpec{Windows: 1, Mode: ReferenceKind}
+		ref.Learn(rows[0], spec)
+		spec.Relate(rows[1], rows[1], ref.Center(), x.Relations())
+		return rows[1]
+	}
+	soft, loud := relative(1), relative(30)
+	for i, name := range x.Names() {
+		if d := math.Abs(float64(soft[i] - loud[i])); !(d <= 1e-3) {
+			t.Errorf("%s is %v, with 30 times the gain %v", name, soft[i], loud[i])
 		}
 	}
 }
