@@ -354,7 +354,7 @@ python-lock: ## after a change of a requirements.txt: its requirements.lock
 	for f in $$(git ls-files '*requirements.txt'); do (cd $$(dirname $$f); \
 	  $$dir/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make python-lock" -o requirements.lock requirements.txt); done
 
-kubernetes: ## deploy/kubernetes against the schemas of Kubernetes and KEDA
+kubernetes: ## deploy/kubernetes against the schemas of Kubernetes
 	scripts/kubernetes.sh
 
 # Platforms that gateways run on.
