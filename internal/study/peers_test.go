@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var peersDir = flag.String("peers", "", "write resampled rows for peers/study/resampled.py to this folder")
+var peersDir = flag.String("peers", "", "write resampled rows for bench/peers/study/resampled.py to this folder")
 
 // TestForPeers writes a problem and the rows that each resampler makes up of it,
 // in many trials.

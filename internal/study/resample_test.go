@@ -31,7 +31,7 @@ func clouds(seed uint64, frequent, rare, columns int, apart float64) (dbn.Matrix
 }
 
 // peer is what imbalanced-learn and scikit-learn make of a problem; see
-// peers/study/resamplers.py, which wrote the file.
+// bench/peers/study/resamplers.py, which wrote the file.
 type peer struct {
 	X                  [][]float32
 	Y                  []int

@@ -45,7 +45,7 @@ func TestMethodsByDefault(t *testing.T) {
 	}
 }
 
-// On KEEL's own folds the simple methods do as scikit-learn's, whose figures peers/study/peers.py wrote to
+// On KEEL's own folds the simple methods do as scikit-learn's, whose figures bench/peers/study/peers.py wrote to
 // docs/figures/study/peers.csv. Its forests have 300 trees, and choose thresholds in another way; the product
 // clips standardised values at ±5, which moves the line of glass1. AUC is the mean over five folds, G-mean
 // also over the sets.
