@@ -456,8 +456,8 @@ bench/peers/study/.venv/ready: bench/peers/study/requirements.lock
 
 peers-study: bench/peers/study/.venv/ready ## statistical tests and resamplers, computed by SciPy and imbalanced-learn
 	bench/peers/study/.venv/bin/python bench/peers/study/stat.py bench/study/stat/testdata/scipy.json
-	bench/peers/study/.venv/bin/python bench/peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
-	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
+	bench/peers/study/.venv/bin/python bench/peers/study/resamplers.py bench/imbalance/testdata/imbalanced-learn.json
+	dir=$$(mktemp -d) && $(GO) test -C bench -count 1 -run TestForPeers ./imbalance -peers $$dir && \
 	  bench/peers/study/.venv/bin/python bench/peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-baseline peers-export peers-features peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
@@ -509,7 +509,7 @@ bench/peers/unseen/.venv/ready: bench/peers/unseen/requirements.lock
 	bench/peers/unseen/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/unseen/requirements.lock
 	touch $@
 
-# The study: Python's classifiers and every method of internal/study on KEEL's sets,
+# The study: Python's classifiers and every method of bench/imbalance on KEEL's sets,
 # as docs/figures/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours
 # of a processor. It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of
 # methods anew.
@@ -521,19 +521,19 @@ study-peers: bench/peers/study/.venv/ready ## the study's cells of Python's clas
 
 # The pages alone, of the cells that are there.
 study-report: ## the study's pages alone
-	$(GO) run -C bench ./study -keel $(abspath $(KEEL)) -o ../docs/figures/study
+	$(GO) run -C bench ./study report -keel $(abspath $(KEEL))
 
 study-go: ## the study's cells of our methods
-	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/figures/study $(if $(REDO),--redo $(REDO))
+	$(GO) run -C bench ./study cells -keel $(abspath $(KEEL)) $(if $(REDO),-redo $(REDO))
 
 # The paper's table of gun drills on the simulated one: all methods on 200,000 rows, and
 # two on 19.7 million. Hours of a processor.
 study-drill: ## the study's tables of gun drills (hours)
-	$(GO) run ./cmd/trainer study --drill --full --out docs/figures/study/drill
+	$(GO) run -C bench ./study drill -full -o ../docs/figures/study/drill
 
 # Ten sets and two trials, with bounds that catch a broken method: 80 s of a processor.
 study-short: ## ten sets and two trials of the study
-	$(GO) test -count 1 -run TestReducedStudy ./internal/study -keel $(KEEL)
+	$(GO) test -C bench -count 1 -run TestReducedStudy ./imbalance -keel $(abspath $(KEEL))
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
 # docs/figures/README.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,

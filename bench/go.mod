@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/flank-tcm/flank v0.0.0
+	github.com/gofrs/flock v0.13.2
 	github.com/rs/zerolog v1.35.1
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/gonum v0.17.0
@@ -14,7 +15,6 @@ require (
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/apache/arrow/go/v15 v15.0.2 // indirect
 	github.com/goccy/go-json v0.10.2 // indirect
-	github.com/gofrs/flock v0.13.2 // indirect
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect

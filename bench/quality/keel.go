@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/flank-tcm/flank/internal/study/keel"
+	"github.com/flank-tcm/flank/bench/keel"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
 )

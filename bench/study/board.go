@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/bench/imbalance"
 )
 
 // Metric is a figure of a cell.
@@ -33,7 +33,7 @@ func (m Metric) String() string {
 	return [metrics]string{"accuracy", "G-mean", "AUC", "F1", "MCC", "balanced accuracy", "precision", "recall", "seconds"}[m]
 }
 
-func (m Metric) of(c *study.Cell) float64 {
+func (m Metric) of(c *imbalance.Cell) float64 {
 	switch m {
 	case Accuracy:
 		return c.Accuracy
@@ -71,15 +71,15 @@ type pair struct{ method, set string }
 
 // board is the scores of all methods on all sets.
 type board struct {
-	methods []string              // sorted
-	sets    []string              // sorted
-	cells   map[pair][]study.Cell // by trial and fold
-	scores  map[pair]score        // of pairs with at least one whole trial
+	methods []string                  // sorted
+	sets    []string                  // sorted
+	cells   map[pair][]imbalance.Cell // by trial and fold
+	scores  map[pair]score            // of pairs with at least one whole trial
 }
 
 // newBoard reports a cell that is there twice.
-func newBoard(cells []study.Cell) (*board, error) {
-	b := &board{cells: map[pair][]study.Cell{}, scores: map[pair]score{}}
+func newBoard(cells []imbalance.Cell) (*board, error) {
+	b := &board{cells: map[pair][]imbalance.Cell{}, scores: map[pair]score{}}
 	methods, sets := map[string]bool{}, map[string]bool{}
 	for _, c := range cells {
 		k := pair{c.Method, c.Dataset}
@@ -102,10 +102,10 @@ func newBoard(cells []study.Cell) (*board, error) {
 	return b, nil
 }
 
-func byTrial(a, b study.Cell) int { return cmp.Or(a.Trial-b.Trial, a.Fold-b.Fold) }
+func byTrial(a, b imbalance.Cell) int { return cmp.Or(a.Trial-b.Trial, a.Fold-b.Fold) }
 
 // newScore leaves out trials that lack a fold.
-func newScore(cells []study.Cell) score {
+func newScore(cells []imbalance.Cell) score {
 	var trials [][metrics]float64
 	for from := 0; from < len(cells); {
 		to := from
@@ -117,7 +117,7 @@ func newScore(cells []study.Cell) score {
 		}
 		if to-from == folds {
 			for m := range mean {
-				mean[m] = study.Exact(mean[m] / folds)
+				mean[m] = imbalance.Exact(mean[m] / folds)
 			}
 			trials = append(trials, mean)
 		}
@@ -128,7 +128,7 @@ func newScore(cells []study.Cell) score {
 		for _, t := range trials {
 			s.mean[m] += t[m]
 		}
-		s.mean[m] = study.Exact(s.mean[m] / float64(len(trials)))
+		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
 		sum := 0.
 		for _, t := range trials {
 			sum += (t[m] - s.mean[m]) * (t[m] - s.mean[m])

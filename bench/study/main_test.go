@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,5 +57,30 @@ func TestCommand(t *testing.T) {
 	put("drill/drill.md", "# Gun drills\n")
 	if text := page(); !strings.Contains(text, "(drill/drill.md)") || !strings.Contains(text, "extra trees, tuned |") || !strings.Contains(text, "(defaults.md)") {
 		t.Error("the page lacks peers, or a link to how defaults were chosen or to gun drills")
+	}
+}
+
+// The cells of a short drill are made and written down as a page, and go on where they were stopped.
+func TestDrill(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"drill", "-cutting", "30s", "-rows", "1000", "-methods", "dbn-paper", "-o", dir}
+	if err := run(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "drill.md"))
+	for _, want := range []string{"## drill-random\n", "## drill-tools\n", "| dbn-paper | 1 | 0."} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s: %v", want, text, err)
+		}
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(stopped, args); err == nil || !strings.Contains(err.Error(), "goes on with what is in") {
+		t.Errorf("stopped: %v", err)
+	}
+	for _, args := range [][]string{{"cells", "-keel", dir}, {"pages"}, {"drill", "-methods", "x", "-rows", "1000", "-cutting", "30s", "-o", dir}} {
+		if err := run(t.Context(), args); err == nil {
+			t.Errorf("%v: no error", args)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/study"
 )
@@ -25,8 +26,8 @@ const goal, goalBeyond = 0.875, 0.885
 
 // Input is what the pages are made of.
 type Input struct {
-	Cells   []study.Cell   // of all methods
-	Methods []study.Method // ours, for their settings
+	Cells   []imbalance.Cell   // of all methods
+	Methods []imbalance.Method // ours, for their settings
 	Paper   *Paper
 	// Defaults is the name of a page in the folder that says how default
 	// settings were chosen; empty: there is none.
@@ -127,7 +128,7 @@ func newPages(in Input) (*pages, error) {
 			p.seven[m] = b.compare(m, Control, seven, p.Sets)
 		}
 	}
-	first, err := newBoard(slices.DeleteFunc(slices.Clone(in.Cells), func(c study.Cell) bool { return c.Trial != 1 }))
+	first, err := newBoard(slices.DeleteFunc(slices.Clone(in.Cells), func(c imbalance.Cell) bool { return c.Trial != 1 }))
 	if err != nil {
 		return nil, err
 	}

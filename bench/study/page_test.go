@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
 // invented is four sets with scores out of thin air; svm lacks a fold of one.
 func invented(t *testing.T) Input {
 	t.Helper()
-	cells, err := study.LoadCells("testdata/cells.csv")
+	cells, err := imbalance.LoadCells("testdata/cells.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func invented(t *testing.T) Input {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Input{Cells: cells, Paper: paper, Defaults: "defaults.md", Drill: "drill/drill.md", Methods: []study.Method{
+	return Input{Cells: cells, Paper: paper, Defaults: "defaults.md", Drill: "drill/drill.md", Methods: []imbalance.Method{
 		{Name: "ecs-dbn", Trials: 2, Settings: "the study's network, costs chosen out of fold"},
 		{Name: "dbn", Trials: 2, Settings: "the same, argmax"},
 		{Name: "welm-w1", Trials: 2, Settings: "not run, so not shown"},
@@ -99,10 +99,10 @@ func TestGaps(t *testing.T) {
 
 // By hand: two trials with fold means 0.3 and 0.5, a third that lacks a fold.
 func TestScore(t *testing.T) {
-	var cells []study.Cell
+	var cells []imbalance.Cell
 	for trial, g := range []float64{0.3, 0.5, 0.9} {
 		for fold := range 5 - trial/2 {
-			c := study.Cell{Key: study.Key{Dataset: "a", Method: "m", Trial: trial + 1, Fold: fold + 1}, GMean: g + 0.01*float64(fold-2)}
+			c := imbalance.Cell{Key: imbalance.Key{Dataset: "a", Method: "m", Trial: trial + 1, Fold: fold + 1}, GMean: g + 0.01*float64(fold-2)}
 			cells = append(cells, c)
 		}
 	}
@@ -114,12 +114,12 @@ func TestScore(t *testing.T) {
 
 // Folds alike are a tie, for any number of trials that they are a mean of.
 func TestTiesOfDifferentTrials(t *testing.T) {
-	var cells []study.Cell
+	var cells []imbalance.Cell
 	for method, trials := range map[string]int{Control: 10, "dbn": 3, "svm": 1} {
 		for _, set := range []string{"a", "b", "c"} {
 			for trial := range trials {
 				for fold := range folds {
-					c := study.Cell{Key: study.Key{Dataset: set, Method: method, Trial: trial + 1, Fold: fold + 1}, GMean: 1}
+					c := imbalance.Cell{Key: imbalance.Key{Dataset: set, Method: method, Trial: trial + 1, Fold: fold + 1}, GMean: 1}
 					if fold == trial%folds && set == "b" {
 						c.GMean = 0.912871 // in another fold of each trial: their sums differ in the last bit
 					}
@@ -170,14 +170,14 @@ func TestWhatCannotBeShown(t *testing.T) {
 		want   string
 	}{
 		"no control": {func(in *Input) {
-			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Method == Control })
+			in.Cells = slices.DeleteFunc(in.Cells, func(c imbalance.Cell) bool { return c.Method == Control })
 		}, "no cells of ecs-dbn"},
 		"a file given twice": {func(in *Input) { in.Cells = slices.Concat(in.Cells, in.Cells) }, "two such cells"},
 		"one set": {func(in *Input) {
-			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Dataset != "pima" })
+			in.Cells = slices.DeleteFunc(in.Cells, func(c imbalance.Cell) bool { return c.Dataset != "pima" })
 		}, "svm: pima"},
 		"one method": {func(in *Input) {
-			in.Cells = slices.DeleteFunc(in.Cells, func(c study.Cell) bool { return c.Method != Control })
+			in.Cells = slices.DeleteFunc(in.Cells, func(c imbalance.Cell) bool { return c.Method != Control })
 		}, "fewer than two methods"},
 	} {
 		in := invented(t)

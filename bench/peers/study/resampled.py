@@ -1,6 +1,6 @@
 """Rows that Flank's resamplers make up, beside those of imbalanced-learn.
 
-    resampled.py FOLDER    (what `go test ./internal/study -peers FOLDER` wrote)
+    resampled.py FOLDER    (what `go test -C bench ./imbalance -peers FOLDER` wrote)
 
 Both resample the same rows in as many trials. Fails if the mean number of rows
 made up differs by more than four standard errors, or the law of a column, or of

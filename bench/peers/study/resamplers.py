@@ -1,7 +1,7 @@
-"""Reference values for internal/study: which rows imbalanced-learn's resamplers
+"""Reference values for bench/imbalance: which rows imbalanced-learn's resamplers
 build on, how many they make, and the support vector machine under SVM-SMOTE.
 
-    resamplers.py internal/study/testdata/imbalanced-learn.json [write]
+    resamplers.py bench/imbalance/testdata/imbalanced-learn.json [write]
 
 Without write it computes them anew and compares.
 """

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -20,7 +21,7 @@ import (
 type drillCandidate struct {
 	name     string
 	change   func(*classify.Settings)
-	resample study.Resampler // nil: none, and costs on out-of-fold posteriors
+	resample imbalance.Resampler // nil: none, and costs on out-of-fold posteriors
 }
 
 // with changes how networks are trained, where an argument is not zero.
@@ -85,17 +86,17 @@ var drillCandidates = []drillCandidate{
 	{"decay 2.4e-5, layers of 100, 50, rate 0.01", with(2.4e-5, 0.01, 100, 50), nil},
 	{"decay 1e-5, layer of 100", with(1e-5, 0, 100), nil},
 	{"decay 1e-5, layers of 100, 50, rate 0.01", with(1e-5, 0.01, 100, 50), nil},
-	{"SMOTE", with(0, 0), study.SMOTE},
-	{"SVM-SMOTE", with(0, 0), study.SVMSMOTE},
-	{"SMOTE, decay 2.4e-5", with(2.4e-5, 0), study.SMOTE},
-	{"SMOTE, decay 2.4e-5, layers of 60, 30, rate 0.01", with(2.4e-5, 0.01, 60, 30), study.SMOTE},
-	{"SMOTE, decay 2.4e-5, layers of 100, 50, rate 0.01", with(2.4e-5, 0.01, 100, 50), study.SMOTE},
+	{"SMOTE", with(0, 0), imbalance.SMOTE},
+	{"SVM-SMOTE", with(0, 0), imbalance.SVMSMOTE},
+	{"SMOTE, decay 2.4e-5", with(2.4e-5, 0), imbalance.SMOTE},
+	{"SMOTE, decay 2.4e-5, layers of 60, 30, rate 0.01", with(2.4e-5, 0.01, 60, 30), imbalance.SMOTE},
+	{"SMOTE, decay 2.4e-5, layers of 100, 50, rate 0.01", with(2.4e-5, 0.01, 100, 50), imbalance.SMOTE},
 }
 
 const drillFolds = 3 // on which costs are chosen
 
 // simulated is what is simulated with each seed.
-var simulated = study.Drill{Rows: 200_000}
+var simulated = imbalance.Drill{Rows: 200_000}
 
 // drillSeeds are what sets to develop on are simulated with: not the study's.
 var drillSeeds = map[string][]uint64{
@@ -119,7 +120,7 @@ func runDrill(ctx context.Context, set, rows string, names []string, out io.Writ
 	if err != nil {
 		return err
 	}
-	var sets []*study.Set
+	var sets []*imbalance.Set
 	for _, seed := range seeds {
 		d := simulated
 		d.Seed = seed
@@ -187,13 +188,13 @@ func candidatesOf(names []string) ([]drillCandidate, error) {
 // judge fits the candidate to a fold of a set, with the epochs and batches that the
 // study has for many rows, and scores the rows held out. Where rows were resampled,
 // all ways cut at equal posteriors.
-func (c drillCandidate) judge(ctx context.Context, set *study.Set, f int) (outcome, error) {
+func (c drillCandidate) judge(ctx context.Context, set *imbalance.Set, f int) (outcome, error) {
 	t := set.TaskOf(1, f)
 	s := study.DefaultFor(100_000, true)
 	s.Seed, s.Workers, s.Costs.Folds = t.Seed, 1, drillFolds
 	c.change(&s)
 	if c.resample != nil {
-		t, s = t.Resampled(c.resample), study.Unbalanced(s)
+		t, s = t.Resampled(c.resample), imbalance.Unbalanced(s)
 	}
 	fitted, report, err := classify.Fit(ctx, t.X, t.Y, t.Groups, s)
 	if err != nil {

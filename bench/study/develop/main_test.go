@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/pkg/classify"
 )
 
@@ -70,10 +70,10 @@ func TestRun(t *testing.T) {
 func TestRunDrill(t *testing.T) {
 	seeds, all, whole := drillSeeds, drillCandidates, simulated
 	t.Cleanup(func() { drillSeeds, drillCandidates, simulated = seeds, all, whole })
-	simulated = study.Drill{Cutting: 60 * time.Second, Rows: 2000}
+	simulated = imbalance.Drill{Cutting: 60 * time.Second, Rows: 2000}
 	drillSeeds = map[string][]uint64{"drill-random": {1}, "drill-tools-reference": {1}}
 	quick := func(s *classify.Settings) { s.Network.FineTune.Epochs = 2 }
-	drillCandidates = []drillCandidate{{"network", quick, nil}, {"made up", quick, study.SMOTE}}
+	drillCandidates = []drillCandidate{{"network", quick, nil}, {"made up", quick, imbalance.SMOTE}}
 	for set, folds := range map[string]int{"drill-random": 1, "drill-tools-reference": 3} {
 		var out strings.Builder
 		if err := run(t.Context(), []string{"drill", set, "1000"}, &out); err != nil {
