@@ -62,25 +62,25 @@ test: ## all tests
 	$(GO) test ./...
 	$(GO) test -C bench ./...
 
-# Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
-RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/bus/buslog ./internal/config/credential ./internal/event/evidence ./internal/ingest/gateway ./internal/history ./internal/ingest \
-  ./internal/metric ./internal/monitor ./internal/protocol/opcua ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/ingest/spool ./internal/web \
-  ./internal/train/baseline ./internal/history/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/model/unknown
+# Rooms with goroutines, and what links all of them.
+RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
+  ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
-# Tests of the trainer that share work among goroutines and train little: all of them take
-# a quarter of an hour with the race detector.
-RACE_TRAIN = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore)$$
+# The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these
+# rooms take a quarter of an hour with the race detector.
+RACE_NUMERIC = ./internal/train ./internal/train/baseline ./internal/history/tune ./pkg/classify ./pkg/model/unknown
+RACE_TESTS = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore|TestForestRepeats|TestReplay|TestDeterminism|TestParallelReturnsTheLowestError|TestFitNovelty.*)$$
 
-# Packages whose tests read the recordings of FLANK_DATA. Trainings of minutes are left to `make nightly`.
-RECORDINGS = $$(grep -rl --include='*_test.go' FLANK_DATA cmd internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+# Trainings of minutes are left to `make nightly`. The tests call testkit/recorded, which holds them to their name.
+RECORDINGS = $$(grep -rl --include='*_test.go' 'recorded\.Folder' cmd internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 recordings: ## tests that read the recordings of FLANK_DATA, without long trainings
-	$(GO) test -short $(RECORDINGS)
-	$(GO) test -C bench -short ./...
+	$(GO) test -short -run TestRecorded $(RECORDINGS)
+	$(GO) test -C bench -short -run TestRecorded ./...
 
 race: ## tests of rooms with goroutines, with the race detector
 	$(GO) test -short -race $(RACE)
-	$(GO) test -short -race -run '$(RACE_TRAIN)' ./internal/train
+	$(GO) test -short -race -run '$(RACE_TESTS)' $(RACE_NUMERIC)
 
 # Every fuzz target for FUZZTIME.
 fuzz: ## every fuzz target for FUZZTIME (20s)

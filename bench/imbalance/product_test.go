@@ -2,12 +2,12 @@ package imbalance
 
 import (
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -34,15 +34,13 @@ func TestProductIsTheStudys(t *testing.T) {
 // docs/figures/study/peers.csv. Its forests have 300 trees, and choose thresholds in another way; the product
 // clips standardised values at ±5, which moves the line of glass1. AUC is the mean over five folds, G-mean
 // also over the sets.
-func TestSimpleMethodsAreScikitLearns(t *testing.T) {
-	if os.Getenv("FLANK_DATA") == "" {
-		t.Skip("FLANK_DATA is not set")
-	}
+func TestRecordedSimpleMethodsAreScikitLearns(t *testing.T) {
+	folder := recorded.Folder(t)
 	names := []string{"glass1", "ecoli3", "haberman", "new-thyroid1"}
 	if testing.Short() {
 		names = names[:2]
 	}
-	sets, err := LoadKEEL(filepath.Join(os.Getenv("FLANK_DATA"), "keel"), names)
+	sets, err := LoadKEEL(filepath.Join(folder, "keel"), names)
 	if err != nil {
 		t.Fatal(err)
 	}

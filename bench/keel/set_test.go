@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 )
 
 // write makes the ten files of a set whose test parts are given.
@@ -95,11 +97,8 @@ func TestLoadErrors(t *testing.T) {
 }
 
 // All 58 sets, against what MANIFEST.csv and FOLDS.csv count.
-func TestAll(t *testing.T) {
-	data := os.Getenv("FLANK_DATA")
-	if data == "" {
-		t.Skip("FLANK_DATA is not set")
-	}
+func TestRecordedAll(t *testing.T) {
+	data := recorded.Folder(t)
 	dir := filepath.Join(data, "keel")
 	names, err := Names(dir)
 	if err != nil || len(names) != 58 {

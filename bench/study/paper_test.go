@@ -11,14 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/bench/study/stat"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 )
 
 // The figures that the paper prints below its two tables follow from the tables.
-func TestPaperStatistics(t *testing.T) {
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+func TestRecordedPaperStatistics(t *testing.T) {
+	dir := recorded.Folder(t)
 	p, err := ReadPaper(filepath.Join(dir, "keel"))
 	if err != nil {
 		t.Fatal(err)

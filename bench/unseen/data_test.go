@@ -9,20 +9,11 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 )
 
-// recordings returns the folder of recordings, or skips the test.
-func recordings(t *testing.T) string {
-	t.Helper()
-	folder := os.Getenv("FLANK_DATA")
-	if folder == "" {
-		t.Skip("FLANK_DATA names no folder of recordings")
-	}
-	return folder
-}
-
-func TestReaders(t *testing.T) {
-	folder := recordings(t)
+func TestRecordedReaders(t *testing.T) {
+	folder := recorded.Folder(t)
 	for _, want := range []struct {
 		name                                 string
 		rows, columns, faulty, tools, splits int
@@ -55,8 +46,8 @@ func TestReaders(t *testing.T) {
 }
 
 // The turning recording lacks CV3.X_SK and CV3.X_KURT in 428 rows.
-func TestTurningHasMissingValues(t *testing.T) {
-	s, err := readTurning(t.Context(), recordings(t))
+func TestRecordedTurningHasMissingValues(t *testing.T) {
+	s, err := readTurning(t.Context(), recorded.Folder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
