@@ -101,7 +101,7 @@ of the tools held out at a time, an ECS-DBN (costs from two folds) reaches
 | 671 | difference | 0.958 0.982 0.973 0.980 | 0.9733 | 0.9744 0.9965 0.9911 0.9955 | 0.9894 |
 | 671 | kind | 0.958 0.988 0.971 0.978 | 0.9738 | 0.9956 0.9994 0.9933 0.9980 | 0.9966 |
 
-up to rounding what ` + "`go run ./figures/simulator -compare 4`" + ` prints (references were in float64 here). One faulty window moves a G-mean by 0.004, so there both are alike; the AUC, which rests on no
+up to rounding what ` + "`go run -C bench ./simulator -compare 4`" + ` prints (references were in float64 here). One faulty window moves a G-mean by 0.004, so there both are alike; the AUC, which rests on no
 threshold, is best for the default in every seed. With one tool left out at a time and costs from five folds, seeds 1 and 2 give 0.967 and 0.986
 (AUC 0.9966 and 0.9989).
 
