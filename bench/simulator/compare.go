@@ -10,10 +10,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// featureTrial is a version of the features, and how they are taken relative to
-// the reference, with what an ECS-DBN makes of them on simulated drills.
+// featureTrial is how features are taken relative to the reference, with what an ECS-DBN makes
+// of them on simulated drills.
 type featureTrial struct {
-	Version int
 	Mode    model.Mode
 	Columns int
 	GMean   []float64 // by seed
@@ -21,17 +20,14 @@ type featureTrial struct {
 }
 
 // compareFeatures drills the tools of seeds 1, 2, … n and holds a fifth of them
-// out in turn, from the first list of features to the default one. Costs come
+// out in turn. Costs come
 // from two folds only: what counts here is what the features are worth.
 func compareFeatures(ctx context.Context, n uint64) ([]featureTrial, error) {
-	trials := []featureTrial{
-		{Version: 1, Mode: model.ReferenceDifference}, {Version: 1, Mode: model.ReferenceKind},
-		{Version: 2, Mode: model.ReferenceDifference}, {Version: 2, Mode: model.ReferenceKind},
-	}
+	trials := []featureTrial{{Mode: model.ReferenceDifference}, {Mode: model.ReferenceKind}}
 	for seed := uint64(1); seed <= n; seed++ {
 		for i := range trials {
 			t := &trials[i]
-			s := wearStudy{Seed: seed, Version: t.Version}
+			s := wearStudy{Seed: seed}
 			x, err := s.rows(ctx, false, t.Mode)
 			if err != nil {
 				return nil, err
@@ -42,7 +38,7 @@ func compareFeatures(ctx context.Context, n uint64) ([]featureTrial, error) {
 			folds := classify.GroupKFold(x.lessons.Y, x.lessons.Groups, 5, rand.New(rand.NewPCG(seed, 1)))
 			v, err := classify.CrossValidateTable(ctx, x.lessons, settings, folds)
 			if err != nil {
-				return nil, fmt.Errorf("features of version %d, seed %d: %w", t.Version, seed, err)
+				return nil, fmt.Errorf("features by %s, seed %d: %w", t.Mode, seed, err)
 			}
 			t.Columns = len(x.Columns)
 			t.GMean = append(t.GMean, float64(v.Pooled.GMean))
@@ -55,11 +51,11 @@ func compareFeatures(ctx context.Context, n uint64) ([]featureTrial, error) {
 // featureTable returns trials as a table.
 func featureTable(trials []featureTrial) string {
 	var b strings.Builder
-	b.WriteString("| version | features | reference | G-mean by seed | mean | AUC by seed | mean |\n|---:|---:|---|---|---:|---|---:|\n")
+	b.WriteString("| features | reference | G-mean by seed | mean | AUC by seed | mean |\n|---:|---|---|---:|---|---:|\n")
 	for _, t := range trials {
 		g, mean := figures(t.GMean, 3)
 		a, meanAUC := figures(t.AUC, 4)
-		fmt.Fprintf(&b, "| %d | %d | %s | %s | %.4f | %s | %.4f |\n", t.Version, t.Columns, t.Mode, g, mean, a, meanAUC)
+		fmt.Fprintf(&b, "| %d | %s | %s | %.4f | %s | %.4f |\n", t.Columns, t.Mode, g, mean, a, meanAUC)
 	}
 	return b.String()
 }

@@ -27,10 +27,9 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the simulation and the training")
 	life := flag.Duration("life", time.Minute, "mean cutting time of a tool")
 	tools := flag.Int("tools", 20, "how many of the experiment's tools")
-	version := flag.Int("features", 0, "version of the features; 0 means the trainer's")
 	cutting := flag.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
-	compare := flag.Uint64("compare", 0, "compare features on so many seeds instead")
+	compare := flag.Uint64("compare", 0, "compare ways to take features relative to the reference on so many seeds instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -43,7 +42,7 @@ func main() {
 		return
 	}
 	name, report := "wear", func() (markdowner, error) {
-		return wearStudy{Seed: *seed, Life: *life, Tools: *tools, Version: *version}.Run(ctx)
+		return wearStudy{Seed: *seed, Life: *life, Tools: *tools}.Run(ctx)
 	}
 	if *cutting {
 		name, report = "cutting", func() (markdowner, error) { return cuttingStudy{Seed: *seed, Tools: *tools}.Run(ctx) }

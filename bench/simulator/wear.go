@@ -26,7 +26,6 @@ type wearStudy struct {
 	Seed    uint64
 	Life    time.Duration // mean cutting time of a tool; 0 means the life in SimulatedHistory
 	Tools   int           // of the experiment's 20; 0 means all
-	Version int           // of the features; 0 means the trainer's
 	Workers int           // 0: one for each CPU; never changes a result
 }
 
@@ -152,7 +151,6 @@ func (s wearStudy) job(microscope bool, mode model.Mode) train.Job {
 	schedule.Life = cmp.Or(s.Life, schedule.Life)
 	j := train.Simulation{Machine: machine, Seed: s.Seed, Microscope: microscope, Schedule: schedule}.Job(tools(s.Seed, schedule, s.Tools))
 	j.Config.Reference.Mode = mode
-	j.Config.Features.Version = cmp.Or(s.Version, j.Config.Features.Version)
 	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	return j
 }

@@ -20,7 +20,7 @@ type inspectCommand struct {
 	Layout  string       `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	Rate    float64      `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Start   source.Start `placeholder:"TIME" help:"When the recording began, where it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
-	Plot    string       `placeholder:"FILE" help:"Draw the channels to a .png or .svg."`
+	Plot    string       `placeholder:"FILE" help:"Draw the channels to a .svg."`
 	Channel []string     `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string     `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
 	Wear    string       `placeholder:"FILE" help:"Wear file: the plot shows what it records after each of the two holes."`
@@ -31,6 +31,9 @@ func (f *inspectCommand) Run(ctx context.Context, out cli.Output) error {
 	stdout := out.Stdout
 	if f.Rate < 0 {
 		return fmt.Errorf("--rate %v: must be positive", f.Rate)
+	}
+	if err := cli.CheckPlot(f.Plot); err != nil {
+		return err
 	}
 	if len(f.Channel) > 0 && f.Plot == "" {
 		return errors.New("--channel says what to draw: give --plot too")

@@ -53,6 +53,7 @@ func TestInspect(t *testing.T) {
 		"no such file":        {[]string{filepath.Join(dir, "absent.tdms")}, "absent.tdms"},
 		"negative rate":       {[]string{path, "--rate=-1"}, "must be positive"},
 		"start in words":      {[]string{path, "--start", "noon"}, `--start: "noon": write a date, time and zone, as 2026-11-02T06:00:00Z`},
+		"a plot as PNG":       {[]string{path, "--plot", filepath.Join(dir, "day.png")}, "day.png: plots are SVG: name a file that ends in .svg"},
 		"channel but no plot": {[]string{path, "--channel", "ax"}, "give --plot too"},
 		"layout of another":   {[]string{path, "--layout", "../../examples/turning/layout.yaml"}, "no column"},
 	} {

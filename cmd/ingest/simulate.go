@@ -18,9 +18,9 @@ import (
 )
 
 type simulateCommand struct {
-	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 35 MB of tdms-daqmx, 65 MB of the other formats."`
+	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 65 MB of the others."`
 	Machine string        `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
-	Format  string        `default:"csv" placeholder:"F" help:"csv, parquet, arrow, wav or npy: one file a tool and rate; tdms, tdms-daqmx, mat or npz: one a tool (default: csv)."`
+	Format  string        `default:"csv" placeholder:"F" help:"csv or parquet: one file a tool and rate; tdms: one a tool (default: csv)."`
 	Tools   int           `default:"3" help:"How many of the experiment's 20 tools (default: 3)."`
 	Life    time.Duration `default:"60s" help:"Mean cutting time of a tool (default: 60s)."`
 	Hole    time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`

@@ -64,7 +64,7 @@ source: {kind: file, file: sim/T01-100hz.csv, speed: 0}
 // two of its holes.
 func TestSimulateTDMS(t *testing.T) {
 	bench(t)
-	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms-daqmx --tools 1 --life 4s --hole 2s --pause 1s"); err != nil {
+	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms --tools 1 --life 4s --hole 2s --pause 1s"); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "inspect sim/T01.tdms --layout sim/layout.yaml")
@@ -93,10 +93,9 @@ func TestSimulateTDMS(t *testing.T) {
 func TestSimulateErrors(t *testing.T) {
 	bench(t)
 	for args, want := range map[string]string{
-		"":                        "--out",
-		"--out x --machine lathe": "--machine: ",
-		"--out x --format hdf5":   `format "hdf5" is not one of [csv parquet arrow`,
-		"--out y --format tdms-daqmx --tools 1 --life 2s --hole 2s --fault missing:torque@1s+1s": "100 samples are missing before sample 200, which counts cannot say: choose tdms",
+		"":                             "--out",
+		"--out x --machine lathe":      "--machine: ",
+		"--out x --format hdf5":        `format "hdf5" is not one of [csv parquet tdms]`,
 		"--out x --tools 21":           "--tools 21: must be 1 to 20",
 		"--out x --life 1s":            "--life 1s: must be 2s or more",
 		"--out x --hole 1ms":           "1ms to drill a hole",

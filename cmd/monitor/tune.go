@@ -115,10 +115,7 @@ func (f *tuneCommand) paths(c settings) (path, plot string, err error) {
 		return "", "", c.errNoModel()
 	}
 	plot = cmp.Or(f.Plot, strings.TrimSuffix(path, filepath.Ext(path))+".tune.svg")
-	if filepath.Ext(plot) != ".svg" {
-		return "", "", fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", plot)
-	}
-	return path, plot, nil
+	return path, plot, cli.CheckPlot(plot)
 }
 
 // originOf says which networks gave the scores.

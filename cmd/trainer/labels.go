@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -27,8 +25,8 @@ type labelsCheckCommand struct {
 
 // Run shows the labels of the data.
 func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
-	if f.Plot != "" && !strings.EqualFold(filepath.Ext(f.Plot), ".svg") {
-		return fmt.Errorf("--plot %s: name a file that ends in .svg", f.Plot)
+	if err := cli.CheckPlot(f.Plot); err != nil {
+		return err
 	}
 	job := train.Job{Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	d, err := f.load(nil, job.Log)

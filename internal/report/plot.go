@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -55,6 +56,11 @@ const (
 	Below
 )
 
+// frame is where the axes of a plot lie, in pixels from the upper left corner.
+type frame struct {
+	left, top, right, bottom float64
+}
+
 const (
 	plotWidth, plotHeight = 460, 340
 	plotLeft, plotRight   = 58, 18
@@ -64,46 +70,83 @@ const (
 // SVG draws the plot.
 func (p Plot) SVG() []byte {
 	c := newCanvas(plotWidth, plotHeight, p.Title, p.Description)
-	c.text(plotLeft, 24, start, ink, 14, true, p.Title)
+	p.draw(c, frame{p.left(plotHeight - plotTop - plotBottom), plotTop, plotWidth - plotRight, plotHeight - plotBottom})
+	return c.bytes()
+}
+
+// left returns the room at the left of axes of a height, for the labels of Y.
+func (p Plot) left(height float64) float64 {
+	room := float64(plotLeft)
+	for _, label := range p.fitY().ticks(rows(height)) {
+		room = max(room, 12+7*float64(len(label)))
+	}
+	return room
+}
+
+// rows is how many labels of Y have room in a height.
+func rows(height float64) int { return min(5, int(height/20)) }
+
+func (p Plot) fitY() Axis { return p.Y.fit(p.Series, func(s Series) []float64 { return s.Y }) }
+
+// Panels draws plots in rows of so many columns, below a title for all of them.
+// The axes of each are width by height pixels. A row has room for
+// titles and for labels of X if one of its plots has one.
+func Panels(title, description string, columns int, width, height float64, plots []Plot) []byte {
+	const headline, bare = 36.0, 26.0 // bare: above axes without a title, below axes without a label
+	y, room := 0.0, 0.0
+	if title != "" {
+		y = headline
+	}
+	for _, p := range plots {
+		room = max(room, p.left(height))
+	}
+	cell := room + width + plotRight
+	frames := make([]frame, 0, len(plots))
+	for row := range slices.Chunk(plots, columns) {
+		above, below := bare, bare
+		if slices.ContainsFunc(row, func(p Plot) bool { return p.Title != "" }) {
+			above = plotTop
+		}
+		if slices.ContainsFunc(row, func(p Plot) bool { return p.X.Label != "" }) {
+			below = plotBottom
+		}
+		for i := range row {
+			left := float64(i)*cell + room
+			frames = append(frames, frame{left, y + above, left + width, y + above + height})
+		}
+		y += above + height + below
+	}
+	c := newCanvas(float64(columns)*cell, y, title, description)
+	c.text(room, 24, start, ink, 14, true, title)
+	for i, p := range plots {
+		p.draw(c, frames[i])
+	}
+	return c.bytes()
+}
+
+// draw draws the plot with its axes at f, its title and labels around it. What is
+// not finite is left out.
+func (p Plot) draw(c *canvas, f frame) {
+	c.text(f.left, f.top-22, start, ink, 14, true, p.Title)
 	x := p.X.fit(p.Series, func(s Series) []float64 { return s.X })
-	y := p.Y.fit(p.Series, func(s Series) []float64 { return s.Y })
-	toX := func(v float64) float64 {
-		return plotLeft + x.share(v)*(plotWidth-plotLeft-plotRight)
+	y := p.fitY()
+	toX := func(v float64) float64 { return f.left + x.share(v)*(f.right-f.left) }
+	toY := func(v float64) float64 { return f.bottom - y.share(v)*(f.bottom-f.top) }
+	for at, label := range x.ticks(int((f.right - f.left) / 64)) {
+		c.line(toX(at), f.top, toX(at), f.bottom, grid, 1, false)
+		c.text(toX(at), f.bottom+17, middle, soft, 11, false, label)
 	}
-	toY := func(v float64) float64 {
-		return plotHeight - plotBottom - y.share(v)*(plotHeight-plotTop-plotBottom)
+	for at, label := range y.ticks(rows(f.bottom - f.top)) {
+		c.line(f.left, toY(at), f.right, toY(at), grid, 1, false)
+		c.text(f.left-8, toY(at)+4, end, soft, 11, false, label)
 	}
-	for at, label := range x.ticks(6) {
-		c.line(toX(at), plotTop, toX(at), plotHeight-plotBottom, grid, 1, false)
-		c.text(toX(at), plotHeight-plotBottom+17, middle, soft, 11, false, label)
-	}
-	for at, label := range y.ticks(5) {
-		c.line(plotLeft, toY(at), plotWidth-plotRight, toY(at), grid, 1, false)
-		c.text(plotLeft-8, toY(at)+4, end, soft, 11, false, label)
-	}
-	c.line(plotLeft, plotHeight-plotBottom, plotWidth-plotRight, plotHeight-plotBottom, axis, 1, false)
-	c.text((plotLeft+plotWidth-plotRight)/2, plotHeight-12, middle, soft, 12, false, p.X.Label)
-	c.text(plotLeft, plotTop-8, start, soft, 11, false, p.Y.Label)
+	c.line(f.left, f.bottom, f.right, f.bottom, axis, 1, false)
+	c.text((f.left+f.right)/2, f.bottom+36, middle, soft, 12, false, p.X.Label)
+	c.text(f.left, f.top-8, start, soft, 11, false, p.Y.Label)
 	for _, s := range p.Series {
-		px, py := make([]float64, len(s.X)), make([]float64, len(s.Y))
-		for i := range s.X {
-			px[i], py[i] = toX(s.X[i]), toY(s.Y[i])
-		}
-		width := s.Width
-		if width == 0 {
-			width = 2
-		}
-		c.path(px, py, s.Color, width, s.Dashed)
-		if s.Dots {
-			for i := range px {
-				if !math.IsNaN(px[i]) && !math.IsNaN(py[i]) {
-					c.dot(px[i], py[i], 4, s.Color)
-				}
-			}
-			s.notes(c, px, py)
-		}
+		s.draw(c, f, toX, toY)
 	}
-	p.legend(c)
+	p.legend(c, f)
 	for _, m := range p.Marks {
 		c.dot(toX(m.X), toY(m.Y), 5, m.Color)
 		switch m.Words {
@@ -115,21 +158,44 @@ func (p Plot) SVG() []byte {
 			c.label(toX(m.X)+9, toY(m.Y)+4, start, m.Color, m.Text)
 		}
 	}
-	return c.bytes()
 }
 
-// notes writes the words at the dots, where they do not leave the plot.
-func (s Series) notes(c *canvas, x, y []float64) {
+func (s Series) draw(c *canvas, f frame, toX, toY func(float64) float64) {
+	x, y := make([]float64, len(s.X)), make([]float64, len(s.Y))
+	for i := range s.X {
+		x[i], y[i] = toX(s.X[i]), toY(s.Y[i])
+		if math.IsInf(s.X[i], 0) || math.IsInf(s.Y[i], 0) {
+			x[i], y[i] = math.NaN(), math.NaN()
+		}
+	}
+	width := s.Width
+	if width == 0 {
+		width = 2
+	}
+	c.path(x, y, s.Color, width, s.Dashed)
+	if !s.Dots {
+		return
+	}
+	for i := range x {
+		if !math.IsNaN(x[i]) && !math.IsNaN(y[i]) {
+			c.dot(x[i], y[i], 4, s.Color)
+		}
+	}
+	s.notes(c, f, x, y)
+}
+
+// notes writes the words at the dots, where they do not leave the axes.
+func (s Series) notes(c *canvas, f frame, x, y []float64) {
 	for i, words := range s.Notes {
 		if words == "" || math.IsNaN(x[i]) || math.IsNaN(y[i]) {
 			continue
 		}
 		anchor, dx := start, -3.0
-		if x[i] > plotWidth-plotRight-50 {
+		if x[i] > f.right-50 {
 			anchor, dx = end, 3.0
 		}
 		dy := -9.0
-		if y[i] < plotTop+16 {
+		if y[i] < f.top+16 {
 			dy = 17
 		}
 		c.label(x[i]+dx, y[i]+dy, anchor, s.Color, words)
@@ -137,17 +203,17 @@ func (s Series) notes(c *canvas, x, y []float64) {
 }
 
 // legend names the series in one line at the right of the Y label.
-func (p Plot) legend(c *canvas) {
+func (p Plot) legend(c *canvas, f frame) {
 	const perLetter, swatch = 6.1, 18.0
-	at := float64(plotWidth - plotRight)
+	at := f.right
 	for i := len(p.Series) - 1; i >= 0; i-- {
 		s := p.Series[i]
 		if s.Name == "" {
 			continue
 		}
 		at -= perLetter * float64(len([]rune(s.Name)))
-		c.text(at, plotTop-8, start, soft, 11, false, s.Name)
-		c.line(at-swatch, plotTop-12, at-5, plotTop-12, s.Color, 2.5, s.Dashed)
+		c.text(at, f.top-8, start, soft, 11, false, s.Name)
+		c.line(at-swatch, f.top-12, at-5, f.top-12, s.Color, 2.5, s.Dashed)
 		at -= swatch + 10
 	}
 }
@@ -163,7 +229,7 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 	a.Low, a.High = math.Inf(1), math.Inf(-1)
 	for _, s := range series {
 		for _, v := range of(s) {
-			if !math.IsNaN(v) && (!a.Log || v >= leastLog) {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.Log || v >= leastLog) {
 				a.Low, a.High = min(a.Low, v), max(a.High, v)
 			}
 		}
@@ -173,8 +239,8 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 			a.Low, a.High = 1, 1
 		}
 		room := 0.1 * math.Abs(a.Low)
-		if !a.Log {
-			room = max(room, 1e-9)
+		if room == 0 {
+			room = 1
 		}
 		a.Low, a.High = a.Low-room, a.High+room
 	}
@@ -230,7 +296,11 @@ func (a Axis) ticks(n int) func(yield func(float64, string) bool) {
 		default:
 			at, digits := ticks(a.Low, a.High, n)
 			for _, v := range at {
-				if !yield(v, strconv.FormatFloat(v, 'f', digits, 64)) {
+				label := strconv.FormatFloat(v, 'f', digits, 64)
+				if len(label) > 14 {
+					label = strconv.FormatFloat(v, 'g', 6, 64)
+				}
+				if !yield(v, label) {
 					return
 				}
 			}

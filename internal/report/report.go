@@ -1,11 +1,11 @@
-// Package report draws what a model card and a study of methods show: curves,
+// Package report draws what a recording, a model card and a study of methods show: curves,
 // dots, boxes and the lives of tools, as SVG that looks the same in a browser, in
 // a repository's page view and on paper.
 //
-// A [Plot] is one pair of axes with series on it; [Lives] is one small plot for
-// each tool; [Dots] is a row of figures for each tool, and [Followers] one for each
-// feature. [Boxes], [Ranks] and
-// [Scatter] compare methods over data sets. All of them are plain data: equal
+// A [Plot] is one pair of axes with series on it, and [Panels] are several;
+// [Lives] is one small plot for each tool; [Dots] is a row of figures for each
+// tool, and [Followers] one for each feature. [Boxes], [Ranks] and [Scatter]
+// compare methods over data sets. All of them are plain data: equal
 // data, equal bytes. Text is text, so that it can be searched and
 // read aloud; every drawing has a title and a description for those who cannot
 // see it.

@@ -49,22 +49,62 @@ func sound(svg []byte) error {
 func TestPlotsOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "points")
-		value := rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.Just(math.NaN()), rapid.Just(0.))
+		value := rapid.OneOf(rapid.Float64Range(-1e6, 1e6), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1)}))
 		s := Series{Name: rapid.String().Draw(t, "name"), Color: Blue, Dots: true}
 		for range n {
 			s.X, s.Y = append(s.X, value.Draw(t, "x")), append(s.Y, value.Draw(t, "y"))
 			s.Notes = append(s.Notes, rapid.String().Draw(t, "note"))
 		}
-		svg := Plot{Title: s.Name, X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Series: []Series{s}}.SVG()
-		if err := sound(svg); err != nil {
-			t.Fatalf("%v\n%s", err, svg)
-		}
-		for _, bad := range []string{`="NaN"`, `="Inf"`, `="+Inf"`, `="-Inf"`} {
-			if bytes.Contains(svg, []byte(bad)) {
-				t.Fatalf("a coordinate is %s\n%s", bad, svg)
+		p := Plot{Title: s.Name, X: Axis{Label: "x"}, Y: Axis{Label: "y", Log: true}, Series: []Series{s}}
+		for _, svg := range [][]byte{p.SVG(), Panels(s.Name, "", 2, 200, 80, []Plot{p, {Series: p.Series}, p})} {
+			if err := sound(svg); err != nil {
+				t.Fatalf("%v\n%s", err, svg)
+			}
+			for _, bad := range []string{`="NaN"`, `="Inf"`, `="+Inf"`, `="-Inf"`} {
+				if bytes.Contains(svg, []byte(bad)) {
+					t.Fatalf("a coordinate is %s\n%s", bad, svg)
+				}
 			}
 		}
 	})
+}
+
+// Panels stand in rows below their title, and a row without titles or labels is lower.
+func TestPanels(t *testing.T) {
+	svg := string(Panels("all", "", 2, 200, 80, []Plot{{Title: "a"}, {}, {Y: Axis{Label: "b"}, X: Axis{Label: "s"}}}))
+	for what, want := range map[string]string{
+		"its size":                  `width="552" height="342"`, // 36, 46 + 80 + 26, 26 + 80 + 48
+		"the title of a panel":      `x="58" y="60" text-anchor="start" fill="#1d2939" font-size="14" font-weight="600">a<`,
+		"the second in a row":       `x1="334" y1="162" x2="534" y2="162"`,
+		"a label in the second row": `x="58" y="206" text-anchor="start" fill="#667085" font-size="11">b<`,
+	} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%s: no %s in\n%s", what, want, svg)
+		}
+	}
+}
+
+// Long labels of Y push the axes to the right, and a constant is in the middle.
+func TestLongLabels(t *testing.T) {
+	series := func(y ...float64) []Series { return []Series{{X: []float64{0, 1}, Y: y, Color: Blue}} }
+	svg := string(Panels("", "", 1, 200, 80, []Plot{{Series: series(0, 0)}, {Series: series(1769868000, 1769868010)}}))
+	for what, want := range map[string]string{
+		"a constant in the middle": `d="M82 66L282 66"`,
+		"digits that differ":       `x="74" y="202" text-anchor="end" fill="#667085" font-size="11">1769868005<`,
+	} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%s: no %s in\n%s", what, want, svg)
+		}
+	}
+}
+
+// What is not finite neither decides a range nor is drawn.
+func TestPlotLeavesOutInfinity(t *testing.T) {
+	s := Series{X: []float64{0, 1, 2, 3}, Y: []float64{1, math.Inf(1), 2, math.Inf(-1)}, Color: Blue}
+	svg := string(Plot{Series: []Series{s}}.SVG())
+	if want := `d="M58 292M314 46"`; !strings.Contains(svg, want) {
+		t.Errorf("no %s in\n%s", want, svg)
+	}
 }
 
 // The path leaves out what cannot be seen and breaks where a value is missing.

@@ -27,9 +27,8 @@ import (
 // vendored are the parts of other makers that lie in this repository, as their licence files name them.
 const vendored = "internal/web/static/vendor"
 
-// allowed are the licences of parts that we may pass on under Apache-2.0 if we keep their texts. Creative Commons
-// Attribution is the licence of svgo and FTL of freetype, which draw plots: they ask for the maker's name.
-var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC-BY-4.0", "FTL", "ISC", "MIT"}
+// allowed are the licences of parts that we may pass on under Apache-2.0 if we keep their texts.
+var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // texts tell licences apart. The first that is in a file names it.
 var texts = []struct{ id, text string }{
@@ -109,13 +108,6 @@ func (p *part) readLicences(dir string) error {
 		} else {
 			others = append(others, fmt.Sprintf("%s is %s", e.Name(), cmp.Or(id, "not a licence that this program knows")))
 		}
-	}
-	if slices.Contains(p.ids, "FTL") {
-		text, err := os.ReadFile(filepath.Join(dir, "licenses", "ftl.txt"))
-		if err != nil {
-			return err
-		}
-		p.texts["licenses/ftl.txt"] = text
 	}
 	slices.Sort(p.ids)
 	p.ids = slices.Compact(p.ids)

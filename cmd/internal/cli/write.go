@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -43,4 +44,12 @@ func Quote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// CheckPlot refuses a file of flag --plot that does not end in .svg. It takes "", where the flag is not given.
+func CheckPlot(path string) error {
+	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {
+		return fmt.Errorf("--plot %s: plots are SVG: name a file that ends in .svg", path)
+	}
+	return nil
 }

@@ -3,18 +3,13 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"image/color"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/report"
 )
 
 // MaxPanels is how many channels a plot shows, one below another.
@@ -23,11 +18,10 @@ const MaxPanels = 16
 // ErrPlot is returned where there is nothing that could be drawn.
 var ErrPlot = errors.New("no channel to draw")
 
-// Plot writes a picture of the named channels to the file at path, whose ending
-// is .png or .svg; of the first MaxPanels channels of numbers if none is named.
-// It returns how many channels it left out.
+// Plot writes a picture of the named channels to the file at path, as SVG; of the
+// first MaxPanels channels of numbers if none is named. It returns how many
+// channels it left out.
 func (s *Summary) Plot(path string, names []string) (left int, err error) {
-	const width, height = 12 * vg.Inch, 1.5 * vg.Inch
 	var shown []*Channel
 	for i := range s.Channels {
 		if c := &s.Channels[i]; c.finite > 0 && (len(names) == 0 || slices.Contains(names, c.Name)) {
@@ -46,120 +40,134 @@ func (s *Summary) Plot(path string, names []string) (left int, err error) {
 		left = len(shown) - MaxPanels
 		shown = shown[:MaxPanels]
 	}
-	plots := make([][]*plot.Plot, len(shown))
+	var panels []report.Plot
+	var drawn []string
 	for i, c := range shown {
-		p, err := c.panel()
-		if err != nil {
-			return 0, err
-		}
-		if i == 0 {
-			p.Title.Text = filepath.Base(s.Path)
-			p.Title.TextStyle.Font.Size = 12
-		}
+		p := c.panel()
 		if i < len(shown)-1 && (c.Rate > 0) == (shown[len(shown)-1].Rate > 0) {
-			p.X.Label.Text = "" // the last panel says it for all
+			p.X.Label = "" // the last panel says it for all
 		}
-		plots[i] = []*plot.Plot{p}
+		panels, drawn = append(panels, p), append(drawn, c.Name)
 	}
-	return left, save(path, plots, width, vg.Length(len(shown))*height+0.5*vg.Inch)
+	svg := report.Panels(filepath.Base(s.Path), "Channels "+strings.Join(drawn, ", ")+", one below another.", 1, 1060, 100, panels)
+	if err := atomicfile.Write(path, svg); err != nil {
+		return 0, fmt.Errorf("plot: %w", err)
+	}
+	return left, nil
 }
 
-// save writes rows of plots to the file at path, whose ending is .png or .svg.
-func save(path string, rows [][]*plot.Plot, width, height vg.Length) error {
-	var canvas vg.CanvasWriterTo
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".png":
-		canvas = vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
-	case ".svg":
-		canvas = vgsvg.New(width, height)
-	default:
-		return fmt.Errorf("plot: %s: name the file .png or .svg", path)
-	}
-	tiles := draw.Tiles{Rows: len(rows), Cols: len(rows[0]), PadTop: 8, PadBottom: 4, PadLeft: 8, PadRight: 16, PadX: 18, PadY: 6}
-	for i, cells := range plot.Align(rows, tiles, draw.New(canvas)) {
-		for j, cell := range cells {
-			if rows[i][j] != nil {
-				rows[i][j].Draw(cell)
-			}
-		}
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	_, err = canvas.WriteTo(f)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	return nil
-}
-
-var ink = color.NRGBA{R: 0x1f, G: 0x5a, B: 0x8c, A: 0xff}
-
-// panel draws one channel over time, or over samples if its rate is not known.
-func (c *Channel) panel() (*plot.Plot, error) {
-	p := plot.New()
-	p.Y.Label.Text = c.Name
-	if c.Unit != "" {
-		p.Y.Label.Text += " [" + c.Unit + "]"
-	}
-	if r := []rune(p.Y.Label.Text); len(r) > 24 {
-		p.Y.Label.Text = string(r[:23]) + "…"
-	}
-	for _, style := range []*draw.TextStyle{&p.Y.Label.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
-		style.Font.Size = 8
-	}
-	step := float64(c.Envelope.Width)
-	p.X.Label.Text = "sample"
-	if c.Rate > 0 {
-		step /= c.Rate
-		p.X.Label.Text = "time [s]"
-	}
-	p.Add(plotter.NewGrid())
+// panel draws one channel over time, or over samples if its rate is not known: a
+// line of samples, or one up and down within each bin of them. Bins are narrower
+// than the pen, so that it looks like the area between least and greatest.
+func (c *Channel) panel() report.Plot {
 	e := &c.Envelope
-	for from := 0; from < len(e.Min); {
-		if e.Min[from] != e.Min[from] {
-			from++
+	step, over := float64(e.Width), "sample"
+	if c.Rate > 0 {
+		step, over = step/c.Rate, "time [s]"
+	}
+	s := report.Series{Color: report.Blue, Width: 0.8}
+	for i := range e.Min {
+		if e.Width == 1 {
+			s.X, s.Y = append(s.X, step*float64(i)), append(s.Y, e.Min[i])
 			continue
 		}
-		to := from
-		for to < len(e.Min) && e.Min[to] == e.Min[to] {
-			to++
-		}
-		if err := addRun(p, e, from, to, step); err != nil {
-			return nil, fmt.Errorf("plot: channel %s: %w", c.Name, err)
-		}
-		from = to
+		x := step * (float64(i) + 0.5)
+		s.X, s.Y = append(s.X, x, x), append(s.Y, e.Min[i], e.Max[i])
 	}
-	p.X.Min, p.X.Max = 0, step*float64(len(e.Min))
-	if c.Min == c.Max { // keep a constant in the middle
-		p.Y.Min, p.Y.Max = c.Min-1, c.Max+1
+	return report.Plot{
+		X:      report.Axis{Label: over, High: step * float64(len(e.Min))},
+		Y:      report.Axis{Label: label(c.Name, c.Unit)},
+		Series: []report.Series{s},
 	}
-	return p, nil
 }
 
-// addRun draws bins without a hole: a line of samples, or the area between
-// least and greatest.
-func addRun(p *plot.Plot, e *Envelope, from, to int, step float64) error {
-	var line plotter.XYs
-	if e.Width == 1 {
-		for i := from; i < to; i++ {
-			line = append(line, plotter.XY{X: step * float64(i), Y: e.Min[i]})
-		}
-	} else {
-		// Up and down within each bin, and on to the next: an area where bins
-		// are as narrow as the pen, and never less than the pen.
-		for i := from; i < to; i++ {
-			x := step * (float64(i) + 0.5)
-			line = append(line, plotter.XY{X: x, Y: e.Min[i]}, plotter.XY{X: x, Y: e.Max[i]})
-		}
+// label names a quantity and its unit.
+func label(name, unit string) string {
+	if unit == "" {
+		return name
 	}
-	l, err := plotter.NewLine(line)
-	if err != nil {
-		return err
+	return name + " [" + unit + "]"
+}
+
+// holeColors tell the lines of the two holes apart.
+var holeColors = [2]string{report.Blue, report.Orange}
+
+// Plot writes a picture of the holes to the file at path, as SVG: a stretch of each
+// waveform, both spectra, and the features over the time of the hole. The captions
+// say what the holes are.
+func (h *Holes) Plot(path string, captions [2]string) error {
+	panels := append(h.waves(captions), h.spectra(captions))
+	for _, t := range h.Features {
+		panels = append(panels, t.panel())
 	}
-	l.Color = ink
-	l.Width = vg.Points(0.5)
-	p.Add(l)
+	svg := report.Panels("", "Two holes of "+filepath.Base(h.Path)+", channel "+h.Channel.Name+": waveforms, spectra and features.", 2, 444, 190, panels)
+	if err := atomicfile.Write(path, svg); err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
 	return nil
+}
+
+// waves draws the stretches, to the same scale.
+func (h *Holes) waves(captions [2]string) []report.Plot {
+	panels := make([]report.Plot, 2)
+	most := 0.
+	for k, hole := range h.Holes {
+		s := report.Series{Color: holeColors[k], Width: 0.6}
+		for i, v := range hole.Wave {
+			s.X, s.Y = append(s.X, 1000*float64(i)/h.Channel.Rate), append(s.Y, float64(v))
+			if a := math.Abs(float64(v)); a > most && !math.IsInf(a, 0) {
+				most = a
+			}
+		}
+		panels[k] = report.Plot{
+			Title:  captions[k],
+			X:      report.Axis{Label: "ms, from the middle of the hole", High: 1000 * float64(len(h.Holes[0].Wave)) / h.Channel.Rate},
+			Y:      report.Axis{Label: label(h.Channel.Name, h.Channel.Unit)},
+			Series: []report.Series{s},
+		}
+	}
+	if most == 0 {
+		most = 1
+	}
+	for k := range panels {
+		panels[k].Y.Low, panels[k].Y.High = -1.05*most, 1.05*most
+	}
+	return panels
+}
+
+// spectra draws the power of both, as density in decibels of unit²/Hz.
+func (h *Holes) spectra(captions [2]string) report.Plot {
+	unit := h.Channel.Unit
+	if unit == "" {
+		unit = "1"
+	}
+	scale, over := 1000., "kHz"
+	if h.Channel.Rate < 2000 {
+		scale, over = 1, "Hz"
+	}
+	p := report.Plot{
+		Title: "spectrum",
+		X:     report.Axis{Label: over, High: h.Channel.Rate / 2 / scale},
+		Y:     report.Axis{Label: "dB, " + unit + "²/Hz"},
+	}
+	for k, hole := range h.Holes {
+		s := report.Series{Name: captions[k], Color: holeColors[k], Width: 0.8}
+		for i := 1; i < len(hole.Power); i++ {
+			s.X = append(s.X, float64(i)*hole.Width/scale)
+			s.Y = append(s.Y, 10*math.Log10(hole.Power[i]/hole.Width))
+		}
+		p.Series = append(p.Series, s)
+	}
+	return p
+}
+
+func (t Trend) panel() report.Plot {
+	p := report.Plot{Title: label(t.Name, t.Unit), X: report.Axis{Label: "s, since the hole began"}}
+	for k := range t.At {
+		p.Series = append(p.Series, report.Series{X: t.At[k], Y: t.Values[k], Color: holeColors[k], Width: 1.5})
+		for _, at := range t.At[k] {
+			p.X.High = max(p.X.High, at)
+		}
+	}
+	return p
 }

@@ -1,10 +1,10 @@
 // Package record writes recordings: the blocks of a source as files that other
 // programs, and package source, read.
 //
-// A recording is a folder. In some formats each tool has one file for each rate
-// of the layout, named after both, such as T01-20000hz.csv, and each rate has a
-// layout file, layout-20000hz.yaml. In others a tool has one file with the
-// channels of all rates, T01.tdms, and layout.yaml is the layout of them all. A
+// A recording is a folder. As tables each tool has one file for each rate of the
+// layout, named after both, such as T01-20000hz.csv, and each rate has a layout
+// file, layout-20000hz.yaml. As TDMS a tool has one file with the channels of all
+// rates, T01.tdms, and layout.yaml is the layout of them all. A
 // layout file says where its channels are found in such a file. It does not
 // name the machine: the reader does, such as a gateway its own.
 //
@@ -30,43 +30,20 @@ type Format string
 
 // The formats.
 //
-// CSV, Parquet and Arrow are tables of one rate: a row for each sample, with the
-// time, the tool and its wear in columns next to the channels. WAV and NPY hold
-// the channels of one rate alone, as floats of 32 bits, without names: the layout
-// numbers them from 1.
+// CSV and Parquet are tables of one rate: a row for each sample, with the time,
+// the tool and its wear in columns next to the channels.
 //
-// TDMS, MAT and NPZ hold the channels of all rates, by name, as floats of 32
-// bits. TDMS keeps each hole as a group, with the time at which it began. DAQmx is
-// TDMS as an acquisition logs it: rows of counts, 16 bits of a channel whose range
-// is known and else 32, with the scales that make units of them.
-//
-// In all but tables, samples that are missing between two blocks are NaN; counts
-// cannot say it, so DAQmx refuses them.
+// TDMS holds the channels of all rates, by name, as floats of 32 bits, and each
+// hole as a group, with the time at which it began. Samples that are missing
+// between two blocks are NaN.
 const (
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
-	Arrow   Format = "arrow"
-	WAV     Format = "wav"
-	NPY     Format = "npy"
 	TDMS    Format = "tdms"
-	DAQmx   Format = "tdms-daqmx"
-	MAT     Format = "mat"
-	NPZ     Format = "npz"
 )
 
 // Formats lists them.
-var Formats = []Format{CSV, Parquet, Arrow, WAV, NPY, TDMS, DAQmx, MAT, NPZ}
-
-func (f Format) table() bool    { return f == CSV || f == Parquet || f == Arrow }
-func (f Format) numbered() bool { return f == WAV || f == NPY }
-func (f Format) whole() bool    { return !f.table() && !f.numbered() } // a file has all rates
-
-func (f Format) ending() string {
-	if f == DAQmx {
-		return "tdms"
-	}
-	return string(f)
-}
+var Formats = []Format{CSV, Parquet, TDMS}
 
 // The columns of a table next to the channels.
 var (
@@ -112,7 +89,7 @@ func NewWriter(dir string, layout *signal.Layout, format Format) (*Writer, error
 		return nil, fmt.Errorf("record: %s holds %s already: name an empty folder", dir, there[0].Name())
 	}
 	w := &Writer{dir: dir, layout: layout, format: format}
-	if format.whole() {
+	if format == TDMS {
 		w.open = append(w.open, struct {
 			file
 			session int64
@@ -144,7 +121,7 @@ func (w *Writer) channels(group int) []signal.Channel {
 // the file of the next tool.
 func (w *Writer) Write(b *source.Block) error {
 	o := &w.open[0]
-	if !w.format.whole() {
+	if w.format != TDMS {
 		o = &w.open[b.Group]
 	}
 	if o.file != nil && o.session != b.Session {
@@ -169,9 +146,9 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	if tool == "" || strings.ContainsAny(tool, `/\:`) {
 		return nil, fmt.Errorf("record: tool %q: its name is to be part of a file's", b.Tool)
 	}
-	name := fmt.Sprintf("%s-%s.%s", tool, rate(group), w.format.ending())
-	if w.format.whole() {
-		name = tool + "." + w.format.ending()
+	name := fmt.Sprintf("%s-%s.%s", tool, rate(group), w.format)
+	if w.format == TDMS {
+		name = fmt.Sprintf("%s.%s", tool, w.format)
 	}
 	if slices.Contains(w.names, name) {
 		return nil, fmt.Errorf("record: tool %s is recorded already: names of tools must differ", tool)
@@ -181,24 +158,13 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	channels := w.channels(b.Group)
 	switch w.format {
-	case WAV:
-		return newWAV(out, len(channels), group.Rate)
-	case NPY:
-		return newNPY(out, len(channels))
+	case TDMS:
+		return newTDMS(out, w), nil
 	case Parquet:
-		return newParquet(out, channels), nil
-	case Arrow:
-		return newArrow(out, channels)
-	case TDMS, DAQmx:
-		return newTDMS(out, w, w.format == DAQmx), nil
-	case MAT:
-		return newSpilled(out, w, writeMAT)
-	case NPZ:
-		return newSpilled(out, w, writeNPZ)
+		return newParquet(out, w.channels(b.Group)), nil
 	default:
-		return newCSV(out, channels)
+		return newCSV(out, w.channels(b.Group))
 	}
 }
 
@@ -224,14 +190,10 @@ func rate(g signal.Group) string { return fmt.Sprintf("%ghz", g.Rate) }
 func (w *Writer) writeLayout(name, file string, channels []signal.Channel) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The channels of %s as the recordings in this folder have them.\nname: %q\nchannels:\n", w.layout.Name(), name)
-	for i, c := range channels {
-		from := ""
-		if w.format.numbered() {
-			from = fmt.Sprintf(", from: %q", fmt.Sprint(i+1))
-		}
-		fmt.Fprintf(&b, "  - {name: %q, kind: %s, unit: %q, rate: %v, range: %v, sensor: %q%s}\n", c.Name, c.Kind, c.Unit, c.Rate, c.Range, c.Sensor, from)
+	for _, c := range channels {
+		fmt.Fprintf(&b, "  - {name: %q, kind: %s, unit: %q, rate: %v, range: %v, sensor: %q}\n", c.Name, c.Kind, c.Unit, c.Rate, c.Range, c.Sensor)
 	}
-	if w.format.table() {
+	if w.format != TDMS {
 		b.WriteString("recording: {time: time, tool: tool, hole: hole, speed: spindle_rpm, vb_mean_um: vb_mean_um, vb_max_um: vb_max_um, state: state}\n")
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, file), []byte(b.String()), 0o644); err != nil {

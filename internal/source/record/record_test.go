@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -84,7 +83,7 @@ func collect(t *testing.T, src source.Source, want func(*source.Block) bool) (se
 
 func write(t *testing.T, dir string, format Format, tools int) *Writer {
 	t.Helper()
-	src := drill(t, tools, format != DAQmx)
+	src := drill(t, tools, true)
 	w, err := NewWriter(dir, src.Layout(), format)
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +104,11 @@ func write(t *testing.T, dir string, format Format, tools int) *Writer {
 		t.Fatal(err)
 	}
 	want := []string{"T01-20000hz.", "T01-100hz.", "T02-20000hz.", "T02-100hz."}
-	if format.whole() {
+	if format == TDMS {
 		want = []string{"T01.", "T02."}
 	}
 	for i := range want {
-		want[i] += format.ending()
+		want[i] += string(format)
 	}
 	want = want[:len(want)/2*tools]
 	if got := w.Files(); !slices.Equal(got, want) {
@@ -122,24 +121,6 @@ var gunDrill = signal.GunDrill()
 
 func same(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return x == y || x != x && y != y })
-}
-
-// quantised returns what counts of the channels of a group keep of a row.
-func quantised(t *testing.T, group int, row []float32) (kept []float32) {
-	t.Helper()
-	for i, c := range gunDrill.Groups()[group].Channels {
-		counts, full := 32_000., gunDrill.Channels()[c].Range
-		if full == 0 {
-			counts, full = 2e9, 10_000
-		}
-		n := math.Round(float64(row[i]) / full * counts)
-		v := float32(full / 5 * (5 / counts * n))
-		if math.Abs(float64(v-row[i])) > full/counts/2+math.Abs(float64(v))*1e-7 {
-			t.Fatalf("channel %d: %v becomes %v, more than half a step away", c, row[i], v)
-		}
-		kept = append(kept, v)
-	}
-	return kept
 }
 
 // read returns a file, or nothing if there is none.
@@ -166,7 +147,7 @@ func TestReadBack(t *testing.T) {
 					t.Errorf("%s differs the second time", name)
 				}
 				layoutFile := "layout.yaml"
-				tool, rate, by := strings.Cut(strings.TrimSuffix(name, "."+format.ending()), "-")
+				tool, rate, by := strings.Cut(strings.TrimSuffix(name, "."+string(format)), "-")
 				if by {
 					layoutFile = "layout-" + rate + ".yaml"
 				}
@@ -197,7 +178,7 @@ func readBack(t *testing.T, format Format, rec source.Recording, tool string, or
 	if c, ok := src.(io.Closer); ok {
 		defer c.Close()
 	}
-	want, blocks := collect(t, drill(t, 2, format != DAQmx), func(b *source.Block) bool { return b.Group == original && b.Tool == tool })
+	want, blocks := collect(t, drill(t, 2, true), func(b *source.Block) bool { return b.Group == original && b.Tool == tool })
 	got, there := collect(t, src, func(b *source.Block) bool { return b.Group == g })
 	if len(got) != len(want) {
 		t.Fatalf("%s: lasts %d samples, want %d", rec.Path, len(got), len(want))
@@ -205,27 +186,25 @@ func readBack(t *testing.T, format Format, rec source.Recording, tool string, or
 	for i, row := range got {
 		w := want[i]
 		switch {
-		case w == nil && format.table():
+		case w == nil && format != TDMS:
 		case w == nil:
 			w = slices.Repeat([]float32{float32(math.NaN())}, len(row))
-		case format == DAQmx:
-			w = quantised(t, original, w)
 		}
 		if !same(row, w) {
 			t.Fatalf("%s: sample %d: %v, want %v", rec.Path, i, row, w)
 		}
 	}
 	a, b := there[0], blocks[0]
-	if by := a.Time.Sub(b.Time).Abs(); (format.table() || format.ending() == "tdms") && by > 250*time.Nanosecond { // numbers of seconds are that coarse
+	if by := a.Time.Sub(b.Time).Abs(); by > 250*time.Nanosecond { // numbers of seconds are that coarse
 		t.Errorf("%s: begins at %v, want %v", rec.Path, a.Time, b.Time)
 	}
-	if format.whole() && a.Tool != tool {
+	if format == TDMS && a.Tool != tool {
 		t.Errorf("%s: tool %q, want %q", rec.Path, a.Tool, tool)
 	}
-	if format.ending() == "tdms" && (a.Hole != b.Hole || there[len(there)-1].Hole != blocks[len(blocks)-1].Hole) {
+	if format == TDMS && (a.Hole != b.Hole || there[len(there)-1].Hole != blocks[len(blocks)-1].Hole) {
 		t.Errorf("%s: holes %q to %q, want %q to %q", rec.Path, a.Hole, there[len(there)-1].Hole, b.Hole, blocks[len(blocks)-1].Hole)
 	}
-	if format.table() && (a.Context != b.Context || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM) {
+	if format != TDMS && (a.Context != b.Context || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM) {
 		t.Errorf("%s: %+v %v, want %+v %v", rec.Path, a.Context, a.Truth[0], b.Context, b.Truth[0])
 	}
 }
@@ -330,50 +309,17 @@ func TestWriteFixtures(t *testing.T) {
 	}
 }
 
-// The header as the format's documents have it; samples that are missing are NaN.
-func TestWAV(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, WAV, 1)
-	b, err := os.ReadFile(filepath.Join(dir, "T01-20000hz.wav"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	le := binary.LittleEndian
-	const frames, channels = 80_000, 12
-	switch {
-	case string(b[:4]) != "RIFF" || string(b[8:16]) != "WAVEfmt " || string(b[38:42]) != "fact" || string(b[50:54]) != "data",
-		int(le.Uint32(b[4:])) != len(b)-8, le.Uint32(b[16:]) != 18, le.Uint16(b[20:]) != 3, le.Uint16(b[22:]) != channels,
-		le.Uint32(b[24:]) != 20_000, le.Uint32(b[28:]) != 20_000*48, le.Uint16(b[32:]) != 48, le.Uint16(b[34:]) != 32,
-		le.Uint32(b[46:]) != frames, le.Uint32(b[54:]) != frames*48, len(b) != wavHeader+frames*48:
-		t.Fatalf("%d bytes, header %x", len(b), b[:wavHeader])
-	}
-	want, _ := collect(t, drill(t, 1, true), func(b *source.Block) bool { return b.Group == 0 && b.Tool == "T01" })
-	for i := range frames {
-		row := make([]float32, channels)
-		for c := range row {
-			row[c] = math.Float32frombits(le.Uint32(b[wavHeader+(i*channels+c)*4:]))
-		}
-		w := want[i]
-		if w == nil {
-			w = slices.Repeat([]float32{float32(math.NaN())}, channels)
-		}
-		if !same(row, w) {
-			t.Fatalf("frame %d: %v, want %v", i, row, w)
-		}
-	}
-}
-
 func TestErrors(t *testing.T) {
 	layout := gunDrill
-	if _, err := NewWriter(t.TempDir(), layout, "hdf5"); err == nil || !strings.Contains(err.Error(), `format "hdf5" is not one of [csv parquet arrow wav npy tdms tdms-daqmx mat npz]`) {
+	if _, err := NewWriter(t.TempDir(), layout, "hdf5"); err == nil || !strings.Contains(err.Error(), `format "hdf5" is not one of [csv parquet tdms]`) {
 		t.Errorf("unknown format: %v", err)
 	}
 	used := t.TempDir()
-	write(t, used, WAV, 1)
-	if _, err := NewWriter(used, layout, WAV); err == nil || !strings.Contains(err.Error(), "name an empty folder") {
+	write(t, used, CSV, 1)
+	if _, err := NewWriter(used, layout, CSV); err == nil || !strings.Contains(err.Error(), "name an empty folder") {
 		t.Errorf("folder in use: %v", err)
 	}
-	if _, err := NewWriter(filepath.Join(used, "T01-100hz.wav"), layout, WAV); err == nil {
+	if _, err := NewWriter(filepath.Join(used, "T01-100hz.csv"), layout, CSV); err == nil {
 		t.Error("a file is taken for a folder")
 	}
 	w, err := NewWriter(t.TempDir(), layout, CSV)
