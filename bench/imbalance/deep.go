@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/jade"
@@ -119,9 +119,9 @@ func resampledFamily(name string, resample Resampler) family {
 			defer began.stop()
 			grouped := t.Groups != nil
 			t, scale := t.resampled(resample)
-			s := Unbalanced(study.DefaultFor(max(len(t.Y), t.AsMany), grouped))
+			s := unbalanced(study.DefaultFor(max(len(t.Y), t.AsMany), grouped))
 			prepared := began.seconds()
-			t.Test = scale.apply(t.Test)
+			t.Test = scale.Apply(t.Test)
 			scaling := began.seconds() - prepared
 			f, err := fit(ctx, t, s)
 			if err != nil {
@@ -135,25 +135,17 @@ func resampledFamily(name string, resample Resampler) family {
 
 // resampled returns the task with its training part standardised and resampled, and
 // what the test part must be standardised by.
-func (t Task) resampled(resample Resampler) (Task, scale) {
-	s := fitScale(t.X)
-	t.X = s.apply(t.X)
+func (t Task) resampled(resample Resampler) (Task, Scale) {
+	s := FitScale(t.X)
+	t.X = s.Apply(t.X)
 	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
 	t.Groups = nil // rows that were made up have none
 	return t, s
 }
 
-// Resampled returns the task with its training part standardised and resampled, as
-// the resampled methods train on it, and its test part standardised alike.
-func (t Task) Resampled(resample Resampler) Task {
-	t, s := t.resampled(resample)
-	t.Test = s.apply(t.Test)
-	return t
-}
-
-// Unbalanced returns s for the resampled methods, whose rows are balanced already
+// unbalanced returns s for the resampled methods, whose rows are balanced already
 // and which decide by argmax: without balance and without folds to choose costs on.
-func Unbalanced(s classify.Settings) classify.Settings {
+func unbalanced(s classify.Settings) classify.Settings {
 	s.Balance = -1
 	s.Costs = classify.CostSettings{Posteriors: classify.Training, JADE: jade.Settings{Generations: 1}}
 	return s

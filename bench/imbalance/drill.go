@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/sim"
-	"github.com/flank-tcm/flank/internal/study"
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/train/study"
 )
 
 // paperDrills are the mean accuracy and G-mean that the paper prints for its own

@@ -28,14 +28,14 @@ func ecoFamily() family {
 		solve: func(ctx context.Context, t Task) ([]Answer, error) {
 			began := startWatch()
 			defer began.stop()
-			scale := fitScale(t.X)
-			t.X = scale.apply(t.X)
+			scale := FitScale(t.X)
+			t.X = scale.Apply(t.X)
 			members, err := evolveECO(ctx, t)
 			if err != nil {
 				return nil, err
 			}
 			seconds := began.seconds()
-			t.Test = scale.apply(t.Test)
+			t.Test = scale.Apply(t.Test)
 			votes := make([]float64, t.Test.Rows)
 			for _, e := range members {
 				for i, v := range e.values(t.Test) {

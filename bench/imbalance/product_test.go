@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flank-tcm/flank/internal/study"
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 

@@ -7,12 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -77,7 +75,7 @@ func TestNothingLeaks(t *testing.T) {
 
 	// A method that scales by what it is to decide is caught.
 	leaky := family{methods: []Method{{Name: "leaky"}}, solve: func(_ context.Context, t Task) ([]Answer, error) {
-		z := fitScale(t.Test).apply(t.Test)
+		z := FitScale(t.Test).Apply(t.Test)
 		a := Answer{Decision: make([]int, z.Rows)}
 		for i := range z.Rows {
 			a.Score = append(a.Score, float64(z.Row(i)[0]))
@@ -295,31 +293,6 @@ func TestOneStudyAtATime(t *testing.T) {
 	p.Trials = 1
 	if _, err := Run(t.Context(), p); err != nil {
 		t.Errorf("after the other: %v", err)
-	}
-}
-
-// Rows that are kept stay in their folds, in order, with their labels and groups.
-func TestThin(t *testing.T) {
-	s := &Set{X: dbn.NewMatrix(10, 1), Y: make([]int, 10), Groups: make([]string, 10),
-		Folds: []classify.Fold{{Train: []int{0, 1, 2, 3, 4}, Test: []int{5, 6, 7, 8, 9}}}}
-	for i := range 10 {
-		s.X.Data[i], s.Y[i], s.Groups[i] = float32(i), i%2, strconv.Itoa(i)
-	}
-	thin := s.Thin(4)
-	if thin.X.Rows != 4 || len(thin.Y) != 4 || len(thin.Groups) != 4 {
-		t.Fatalf("%+v", thin)
-	}
-	for i, v := range thin.X.Data {
-		if thin.Y[i] != int(v)%2 || thin.Groups[i] != strconv.Itoa(int(v)) {
-			t.Errorf("row %d, once %v: %d, %s", i, v, thin.Y[i], thin.Groups[i])
-		}
-	}
-	f := thin.Folds[0]
-	if len(f.Train)+len(f.Test) != 4 || thin.X.Data[f.Train[len(f.Train)-1]] > 4 || thin.X.Data[f.Test[0]] < 5 {
-		t.Errorf("folds %+v of rows %v", f, thin.X.Data)
-	}
-	if all := s.Thin(20); !slices.Equal(all.X.Data, s.X.Data) || !slices.Equal(all.Folds[0].Test, s.Folds[0].Test) {
-		t.Errorf("fewer rows than are to be kept: %+v", all)
 	}
 }
 

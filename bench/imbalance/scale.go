@@ -6,14 +6,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// scale standardises columns by the rows that it was fitted to, for methods that
+// Scale standardises columns by the rows that it was fitted to, for methods that
 // measure distances. A missing value becomes the mean, 0; a constant column is 0.
-type scale struct {
+type Scale struct {
 	mean, sd []float64
 }
 
-func fitScale(x dbn.Matrix) scale {
-	s := scale{make([]float64, x.Cols), make([]float64, x.Cols)}
+// FitScale returns the means and deviations of the columns of x.
+func FitScale(x dbn.Matrix) Scale {
+	s := Scale{make([]float64, x.Cols), make([]float64, x.Cols)}
 	for j := range x.Cols {
 		var n float64
 		low, high := math.Inf(1), math.Inf(-1)
@@ -38,8 +39,8 @@ func fitScale(x dbn.Matrix) scale {
 	return s
 }
 
-// apply returns x standardised.
-func (s scale) apply(x dbn.Matrix) dbn.Matrix {
+// Apply returns x standardised.
+func (s Scale) Apply(x dbn.Matrix) dbn.Matrix {
 	z := dbn.NewMatrix(x.Rows, x.Cols)
 	for i := range x.Rows {
 		for j, v := range x.Row(i) {

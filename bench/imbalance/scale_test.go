@@ -16,7 +16,7 @@ func TestScale(t *testing.T) {
 			x.Row(i)[0] = float32(by*float64(x.Row(i)[0]) + to)
 			x.Row(i)[1] = 0.1
 		}
-		z := fitScale(x).apply(x)
+		z := FitScale(x).Apply(x)
 		var sum, square float64
 		for i := range z.Rows {
 			if z.Row(i)[1] != 0 {
@@ -31,7 +31,7 @@ func TestScale(t *testing.T) {
 	})
 	x, _ := clouds(1, 3, 0, 1, 0)
 	x.Data[1] = float32(math.NaN())
-	if z := fitScale(x).apply(x); z.Data[1] != 0 || z.Data[0] != -z.Data[2] {
+	if z := FitScale(x).Apply(x); z.Data[1] != 0 || z.Data[0] != -z.Data[2] {
 		t.Errorf("a missing value becomes %v in %v", z.Data[1], z.Data)
 	}
 }

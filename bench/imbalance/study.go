@@ -133,38 +133,6 @@ func (s *Set) trained(f int) []int {
 // from 0. All methods share its seed, so that networks begin alike with any rows.
 func (s *Set) TaskOf(trial, f int) Task { return s.Task(f, seedOf(s.Name, trial, f)) }
 
-// Thin returns the set with n of its rows, or all if there are fewer, evenly spread
-// and in the order they had, in the folds that they were in.
-func (s *Set) Thin(n int) *Set {
-	var keep []int
-	place := make([]int, s.X.Rows) // of a row among those kept, or -1
-	for i := range place {
-		place[i] = -1
-		if n >= s.X.Rows || i*n/s.X.Rows != (i+1)*n/s.X.Rows {
-			place[i] = len(keep)
-			keep = append(keep, i)
-		}
-	}
-	kept := func(rows []int) (k []int) {
-		for _, i := range rows {
-			if place[i] >= 0 {
-				k = append(k, place[i])
-			}
-		}
-		return k
-	}
-	thin := *s
-	thin.X, thin.Y = rowsOf(s.X, keep), pick(s.Y, keep)
-	if s.Groups != nil {
-		thin.Groups = pick(s.Groups, keep)
-	}
-	thin.Folds = nil
-	for _, f := range s.Folds {
-		thin.Folds = append(thin.Folds, classify.Fold{Train: kept(f.Train), Test: kept(f.Test)})
-	}
-	return &thin
-}
-
 // Check reports a set that cannot be studied.
 func (s *Set) Check() error {
 	if s.X.Rows != len(s.Y) || s.Groups != nil && len(s.Groups) != len(s.Y) {

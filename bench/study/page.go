@@ -14,7 +14,7 @@ import (
 
 	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
-	"github.com/flank-tcm/flank/internal/study"
+	"github.com/flank-tcm/flank/internal/train/study"
 )
 
 // Control is the method that all others are compared with.
