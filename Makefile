@@ -15,17 +15,19 @@ KEEL     ?= $(DATA)/keel
 all: fmt lint test ## format, lint and test
 
 # Packages with changes that are not committed, for quick.
-CHANGED = $$( { git diff --name-only HEAD; git ls-files --others --exclude-standard; } | sed -n 's|/[^/]*\.go$$||p' | sort -u | while read -r d; do [ -d "$$d" ] && echo "./$$d"; done)
+CHANGED = $$( { git diff --name-only HEAD; git ls-files --others --exclude-standard; } | grep -v '^bench/' | sed -n 's|/[^/]*\.go$$||p' | sort -u | while read -r d; do [ -d "$$d" ] && echo "./$$d"; done)
 
 quick: ## while working: format, vet, lint of changed packages, short tests
 	gofmt -l -w $$(git ls-files '*.go')
 	$(GO) vet ./...
+	$(GO) vet -C bench ./...
 	set -e; changed="$(CHANGED)"; [ -z "$$changed" ] || $(GO) run $(GOLANGCI) run --allow-parallel-runners $$changed
 	$(GO) test -short ./...
+	$(GO) test -C bench -short ./...
 
 # What CI leaves out: an hour and more.
 nightly: ## everything that CI leaves out
-	$(GO) test ./...
+	$(MAKE) test
 	$(MAKE) race RACE=./... families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/model/unknown"
 	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/ingest/spool
 	$(MAKE) ledger
@@ -43,43 +45,49 @@ fmt: ## format Go files
 	gofmt -l -w $$(git ls-files '*.go')
 
 # The linter has many dependencies: they stay out of go.mod. Go caches the program.
-lint: ## vet, golangci-lint and the words of documents
+lint: ## tidy modules, vet, golangci-lint and the words of documents
+	$(GO) mod tidy -diff
+	$(GO) -C bench mod tidy -diff
 	$(GO) vet ./...
+	$(GO) vet -C bench ./...
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
+	cd bench && $(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
 	$(GO) run $(VALE) --glob='!**/.venv/**' $(WORDS)
 
 # Documents, help texts, messages and comments that lint checks for words that people would not say
 # (.vale/Flank/Words.yml).
-WORDS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs deploy examples schemas cmd internal pkg figures peers e2e scripts
+WORDS := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs deploy examples schemas cmd internal pkg bench e2e scripts
 
 test: ## all tests
 	$(GO) test ./...
+	$(GO) test -C bench ./...
 
-# Rooms with goroutines. The numeric ones share rows and seeds among workers; their short tests do that, too.
-RACE ?= ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/bus/buslog ./internal/config/credential ./internal/event/evidence ./internal/ingest/gateway ./internal/history ./internal/ingest \
-  ./internal/metric ./internal/monitor ./internal/protocol/opcua ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/ingest/spool ./internal/web \
-  ./internal/train/baseline ./internal/history/tune ./pkg/classify ./pkg/dbn ./pkg/trend ./pkg/model/unknown
+# Rooms with goroutines, and what links all of them.
+RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
+  ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
-# Tests of the trainer that share work among goroutines and train little: all of them take
-# a quarter of an hour with the race detector.
-RACE_TRAIN = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore)$$
+# The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these
+# rooms take a quarter of an hour with the race detector.
+RACE_NUMERIC = ./internal/train ./internal/train/baseline ./internal/history/tune ./pkg/classify ./pkg/model/unknown
+RACE_TESTS = ^(TestRun|TestRunStops|TestCheckpoint|TestSearch|TestPatience|TestReadingProgress|TestScore|TestForestRepeats|TestReplay|TestDeterminism|TestParallelReturnsTheLowestError|TestFitNovelty.*)$$
 
-# Packages whose tests read the recordings of FLANK_DATA. Trainings of minutes are left to `make nightly`.
-RECORDINGS = $$(grep -rl --include='*_test.go' FLANK_DATA cmd figures internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+# Trainings of minutes are left to `make nightly`. The tests call testkit/recorded, which holds them to their name.
+RECORDINGS = $$(grep -rl --include='*_test.go' 'recorded\.Folder' cmd internal pkg | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 recordings: ## tests that read the recordings of FLANK_DATA, without long trainings
-	$(GO) test -short $(RECORDINGS)
+	$(GO) test -short -run TestRecorded $(RECORDINGS)
+	$(GO) test -C bench -short -run TestRecorded ./...
 
 race: ## tests of rooms with goroutines, with the race detector
 	$(GO) test -short -race $(RACE)
-	$(GO) test -short -race -run '$(RACE_TRAIN)' ./internal/train
+	$(GO) test -short -race -run '$(RACE_TESTS)' $(RACE_NUMERIC)
 
 # Every fuzz target for FUZZTIME.
 fuzz: ## every fuzz target for FUZZTIME (20s)
-	@set -e; for pkg in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
-	  done; done
+	@set -e; for module in . bench; do for pkg in $$($(GO) list -C $$module ./...); do \
+	  for f in $$($(GO) test -C $$module -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -C $$module -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
+	  done; done; done
 
 bench: ## every benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -103,17 +111,17 @@ arm64-programs: ## ingest, monitor and standalone as a 64-bit ARM runs them (qem
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
 # to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
-SPEED ?= $(CURDIR)/figures/speed/.venv
+SPEED ?= $(CURDIR)/bench/speed/.venv
 
 peers-bench: $(SPEED)/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
 	set -e; python=$(SPEED)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
-	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas figures/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
-	$(GO) build -o $$tmp/speed ./figures/speed; \
-	$$tmp/speed -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
+	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas bench/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
+	$(GO) build -C bench -o $$tmp/speed ./speed; \
+	$$tmp/speed -script bench/speed/peer.py -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
 	cp $$tmp/performance.md docs/figures/performance.md
 
-$(SPEED)/ready: figures/speed/requirements.lock
+$(SPEED)/ready: bench/speed/requirements.lock
 	python3 -m venv $(SPEED)
 	$(SPEED)/bin/pip install --quiet --no-compile --require-hashes --requirement $<
 	touch $@
@@ -222,9 +230,9 @@ simulate: ## bad days of the pipeline under virtual time: SEEDS, SEED
 	$(GO) run ./internal/testkit/simulation/run $(if $(SEEDS),-seeds $(SEEDS)) $(if $(SEED),-seed $(SEED))
 
 # Faults that are planted one at a time, and what finds them: the tests of the room, and SEEDS of the simulation. ONLY=17,18 plants
-# some. Scores stay in figures/mutants/scores.json.
+# some. Scores stay in bench/mutants/scores.json.
 mutants: ## planted faults, and what finds them: docs/figures/mutants.md: SEEDS, ONLY
-	$(GO) run ./figures/mutants -rooms -simulation $(or $(SEEDS),200) $(if $(ONLY),-only $(ONLY)) -report docs/figures/mutants.md
+	$(GO) run -C bench ./mutants -rooms -simulation $(or $(SEEDS),200) $(if $(ONLY),-only $(ONLY)) -report ../docs/figures/mutants.md
 
 # Faults that a program draws: every condition, sign and operator of a room, one at a time. What lives is listed, with a reason, in
 # docs/figures/mutants.md. Rooms within a room are changed too, but not the oracle, which is what proves them.
@@ -277,38 +285,38 @@ kafka: ## one node of Apache Kafka on 127.0.0.1:9092
 
 # Exported models, recomputed by onnxruntime and by numpy from safetensors.
 peers-export: ## exported models, computed by onnxruntime and numpy
-	test -d peers/export/.venv || $(PYTHON) -m venv peers/export/.venv
-	peers/export/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/export/requirements.lock
+	test -d bench/peers/export/.venv || $(PYTHON) -m venv bench/peers/export/.venv
+	bench/peers/export/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/export/requirements.lock
 	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/train/export -peers $$dir && \
-	  peers/export/.venv/bin/python peers/export/check.py $$dir && rm -r $$dir
+	  bench/peers/export/.venv/bin/python bench/peers/export/check.py $$dir && rm -r $$dir
 
 # The Python of docs/how-to/features-in-python.md on a small simulated drill, and all formats of its table.
-peers-features: peers/features/.venv/ready ## tables of features, read by pandas, pyarrow and DuckDB
+peers-features: bench/peers/features/.venv/ready ## tables of features, read by pandas, pyarrow and DuckDB
 	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(GO) build -o $$dir/ ./cmd/ingest ./cmd/trainer; \
 	$$dir/ingest simulate --out $$dir/drill --format tdms --tools 3 --life 40s --hole 6s; \
 	printf 'layout: drill/layout.yaml\nwear: drill/wear.csv\n' > $$dir/train.yaml; \
 	for f in parquet arrow csv; do $$dir/trainer features --quiet --config $$dir/train.yaml --data "$$dir/drill/*.tdms" --out $$dir/features.$$f; done; \
-	peers/features/.venv/bin/python peers/features/check.py docs/how-to/features-in-python.md $$dir
+	bench/peers/features/.venv/bin/python bench/peers/features/check.py docs/how-to/features-in-python.md $$dir
 
-peers/features/.venv/ready: peers/features/requirements.lock
-	$(PYTHON) -m venv peers/features/.venv
-	peers/features/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/features/requirements.lock
+bench/peers/features/.venv/ready: bench/peers/features/requirements.lock
+	$(PYTHON) -m venv bench/peers/features/.venv
+	bench/peers/features/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/features/requirements.lock
 	touch $@
 
-peers/signal/.venv/ready: peers/signal/requirements.lock
-	$(PYTHON) -m venv peers/signal/.venv
-	peers/signal/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/signal/requirements.lock
+bench/peers/signal/.venv/ready: bench/peers/signal/requirements.lock
+	$(PYTHON) -m venv bench/peers/signal/.venv
+	bench/peers/signal/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/signal/requirements.lock
 	touch $@
 
 # Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
-peers-signal: peers/signal/.venv/ready ## features, computed by NumPy, SciPy and PyWavelets
-	peers/signal/.venv/bin/python peers/signal/features.py check pkg/signal/testdata/features-scipy.json
+peers-signal: bench/peers/signal/.venv/ready ## features, computed by NumPy, SciPy and PyWavelets
+	bench/peers/signal/.venv/bin/python bench/peers/signal/features.py check pkg/signal/testdata/features-scipy.json
 	$(GO) test -count 1 -run 'SciPy|PanelAgainstTwin' -v ./pkg/signal
 
-peers-signal-bench: peers/signal/.venv/ready ## speed of features compared with NumPy and SciPy
+peers-signal-bench: bench/peers/signal/.venv/ready ## speed of features compared with NumPy and SciPy
 	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
-	  peers/signal/.venv/bin/python peers/signal/bench.py $$dir/signal.test; rm -r $$dir
+	  bench/peers/signal/.venv/bin/python bench/peers/signal/bench.py $$dir/signal.test; rm -r $$dir
 
 # The real client code, broker, gateways and monitors under virtual time and seeded faults,
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the
@@ -354,7 +362,7 @@ python-lock: ## after a change of a requirements.txt: its requirements.lock
 	for f in $$(git ls-files '*requirements.txt'); do (cd $$(dirname $$f); \
 	  $$dir/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make python-lock" -o requirements.lock requirements.txt); done
 
-kubernetes: ## deploy/kubernetes against the schemas of Kubernetes and KEDA
+kubernetes: ## deploy/kubernetes against the schemas of Kubernetes
 	scripts/kubernetes.sh
 
 # Platforms that gateways run on.
@@ -425,40 +433,40 @@ down: ## stop what up started
 
 # Python's peers, in environments of their own: all reference values are computed
 # anew and compared, and peers judge the turning tools (DATA, half an hour). Their
-# scores are kept in peers/quality.json.
-peers/.venv/ready: peers/requirements.lock
-	$(PYTHON) -m venv peers/.venv
-	peers/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/requirements.lock
+# scores are kept in bench/peers/quality.json.
+bench/peers/.venv/ready: bench/peers/requirements.lock
+	$(PYTHON) -m venv bench/peers/.venv
+	bench/peers/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/requirements.lock
 	touch $@
 
 # Metrics by scikit-learn, computed anew.
-peers-metrics: peers/.venv/ready ## metrics, computed by scikit-learn
-	peers/.venv/bin/python peers/metrics.py pkg/score/testdata/scikit-learn.json
+peers-metrics: bench/peers/.venv/ready ## metrics, computed by scikit-learn
+	bench/peers/.venv/bin/python bench/peers/metrics.py pkg/score/testdata/scikit-learn.json
 
 # Logistic regression, random forest, extra trees and a guard by scikit-learn, computed again.
-peers-baseline: peers/.venv/ready ## logistic regression, forests and guard, fitted by scikit-learn
-	peers/.venv/bin/python peers/baseline.py internal/train/baseline/testdata/scikit-learn.json
-	peers/.venv/bin/python peers/vote.py pkg/classify/vote/testdata/scikit-learn.json
+peers-baseline: bench/peers/.venv/ready ## logistic regression, forests and guard, fitted by scikit-learn
+	bench/peers/.venv/bin/python bench/peers/baseline.py internal/train/baseline/testdata/scikit-learn.json
+	bench/peers/.venv/bin/python bench/peers/vote.py pkg/classify/vote/testdata/scikit-learn.json
 
 # Statistical tests by SciPy, resamplers by imbalanced-learn, computed anew.
-peers/study/.venv/ready: peers/study/requirements.lock
-	$(PYTHON) -m venv peers/study/.venv
-	peers/study/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/study/requirements.lock
+bench/peers/study/.venv/ready: bench/peers/study/requirements.lock
+	$(PYTHON) -m venv bench/peers/study/.venv
+	bench/peers/study/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/study/requirements.lock
 	touch $@
 
-peers-study: peers/study/.venv/ready ## statistical tests and resamplers, computed by SciPy and imbalanced-learn
-	peers/study/.venv/bin/python peers/study/stat.py figures/study/stat/testdata/scipy.json
-	peers/study/.venv/bin/python peers/study/resamplers.py internal/study/testdata/imbalanced-learn.json
-	dir=$$(mktemp -d) && $(GO) test -count 1 -run TestForPeers ./internal/study -peers $$dir && \
-	  peers/study/.venv/bin/python peers/study/resampled.py $$dir && rm -r $$dir
+peers-study: bench/peers/study/.venv/ready ## statistical tests and resamplers, computed by SciPy and imbalanced-learn
+	bench/peers/study/.venv/bin/python bench/peers/study/stat.py bench/study/stat/testdata/scipy.json
+	bench/peers/study/.venv/bin/python bench/peers/study/resamplers.py bench/imbalance/testdata/imbalanced-learn.json
+	dir=$$(mktemp -d) && $(GO) test -C bench -count 1 -run TestForPeers ./imbalance -peers $$dir && \
+	  bench/peers/study/.venv/bin/python bench/peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-baseline peers-export peers-features peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
-	features=$$(mktemp) && $(GO) run ./figures/quality features --turning $(TURNING) --out $$features && \
-	  OMP_NUM_THREADS=1 peers/.venv/bin/python -W ignore peers/quality.py $$features peers/quality.json && rm $$features
+	features=$$(mktemp) && $(GO) run -C bench ./quality features --turning $(abspath $(TURNING)) --out $$features && \
+	  OMP_NUM_THREADS=1 bench/peers/.venv/bin/python -W ignore bench/peers/quality.py $$features bench/peers/quality.json && rm $$features
 
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/figures/quality.md.
 quality: ## what each ingredient is worth: docs/figures/quality.md
-	$(GO) run ./figures/quality report --turning $(TURNING) --keel $(KEEL) --peers peers/quality.json --out docs/figures/quality.md
+	$(GO) run -C bench ./quality report --turning $(abspath $(TURNING)) --keel $(abspath $(KEEL)) --peers peers/quality.json --out ../docs/figures/quality.md
 
 # Tools never seen, Flank's defaults next to simpler methods and to scikit-learn with and without the
 # same aids: docs/figures/unseen.md and the table of README.md, of the cells in docs/figures/unseen. An hour of
@@ -466,66 +474,66 @@ quality: ## what each ingredient is worth: docs/figures/quality.md
 # a minute. REDO=default makes Flank's cells again. The recordings are under DATA; their feature
 # tables stay in flank-data/unseen.
 unseen: unseen-peers ## tools never seen, and peers: docs/figures/unseen.md (an hour)
-	$(GO) run ./figures/unseen flank $(if $(REDO),--redo $(REDO))
+	$(GO) run -C bench ./unseen flank $(if $(REDO),--redo $(REDO))
 	$(MAKE) unseen-simple robust
 
-unseen-peers: peers/unseen/.venv/ready ## the cells of the peers
-	$(GO) run ./figures/unseen tables --data "$(DATA)"
-	peers/unseen/.venv/bin/python peers/unseen/peers.py --reference figures/unseen/testdata/stability.json
-	$(GO) test -count 1 -run TestPeersScreenAlike ./figures/unseen
-	OMP_NUM_THREADS=1 peers/unseen/.venv/bin/python peers/unseen/peers.py
+unseen-peers: bench/peers/unseen/.venv/ready ## the cells of the peers
+	$(GO) run -C bench ./unseen tables --data "$(abspath $(DATA))"
+	bench/peers/unseen/.venv/bin/python bench/peers/unseen/peers.py --reference bench/unseen/testdata/stability.json
+	$(GO) test -C bench -count 1 -run TestPeersScreenAlike ./unseen
+	OMP_NUM_THREADS=1 bench/peers/unseen/.venv/bin/python bench/peers/unseen/peers.py
 
 # The cells of the simpler methods, and the page.
 unseen-simple: ## the cells of simpler methods, and the page: two minutes
-	$(GO) run ./figures/unseen tables --data "$(DATA)"
-	$(GO) run ./figures/unseen simple
+	$(GO) run -C bench ./unseen tables --data "$(abspath $(DATA))"
+	$(GO) run -C bench ./unseen simple
 	$(MAKE) unseen-page
 
 # The page alone, and the table of README.md, of the cells that are there.
 unseen-page: ## the page alone
-	$(GO) run ./figures/unseen page
+	$(GO) run -C bench ./unseen page
 
 # What each part of the ECS-DBN adds on turning tools never seen, with two and three classes: docs/figures/parts.md,
-# of the cells in figures/parts, which are measured if they are not there: six minutes.
+# of the cells in bench/parts, which are measured if they are not there: six minutes.
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
-	$(GO) run ./figures/parts --data "$(DATA)"
+	$(GO) run -C bench ./parts --data "$(abspath $(DATA))"
 
 # One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
 # a table of README.md.
 robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
-	$(GO) run ./figures/unseen tables --data "$(DATA)"
-	$(GO) run ./figures/unseen robust
+	$(GO) run -C bench ./unseen tables --data "$(abspath $(DATA))"
+	$(GO) run -C bench ./unseen robust
 
-peers/unseen/.venv/ready: peers/unseen/requirements.lock
-	$(PYTHON) -m venv peers/unseen/.venv
-	peers/unseen/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/unseen/requirements.lock
+bench/peers/unseen/.venv/ready: bench/peers/unseen/requirements.lock
+	$(PYTHON) -m venv bench/peers/unseen/.venv
+	bench/peers/unseen/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/unseen/requirements.lock
 	touch $@
 
-# The study: Python's classifiers and every method of internal/study on KEEL's sets,
+# The study: Python's classifiers and every method of bench/imbalance on KEEL's sets,
 # as docs/figures/study/peers.csv and cells.csv, the gun drills, and the pages of them: hours
 # of a processor. It goes on where it was stopped; REDO=ecs-dbn,dbn makes cells of
 # methods anew.
 study: study-peers study-go study-drill ## 58 imbalanced data sets: docs/figures/study (hours)
 	$(MAKE) study-report
 
-study-peers: peers/study/.venv/ready ## the study's cells of Python's classifiers
-	OMP_NUM_THREADS=1 peers/study/.venv/bin/python peers/study/peers.py --keel $(KEEL) --out docs/figures/study/peers.csv
+study-peers: bench/peers/study/.venv/ready ## the study's cells of Python's classifiers
+	OMP_NUM_THREADS=1 bench/peers/study/.venv/bin/python bench/peers/study/peers.py --keel $(KEEL) --out docs/figures/study/peers.csv
 
 # The pages alone, of the cells that are there.
 study-report: ## the study's pages alone
-	$(GO) run ./figures/study -keel $(KEEL) -o docs/figures/study
+	$(GO) run -C bench ./study report -keel $(abspath $(KEEL))
 
 study-go: ## the study's cells of our methods
-	$(GO) run ./cmd/trainer study --keel $(KEEL) --out docs/figures/study $(if $(REDO),--redo $(REDO))
+	$(GO) run -C bench ./study cells -keel $(abspath $(KEEL)) $(if $(REDO),-redo $(REDO))
 
 # The paper's table of gun drills on the simulated one: all methods on 200,000 rows, and
 # two on 19.7 million. Hours of a processor.
 study-drill: ## the study's tables of gun drills (hours)
-	$(GO) run ./cmd/trainer study --drill --full --out docs/figures/study/drill
+	$(GO) run -C bench ./study drill -full -o ../docs/figures/study/drill
 
 # Ten sets and two trials, with bounds that catch a broken method: 80 s of a processor.
 study-short: ## ten sets and two trials of the study
-	$(GO) test -count 1 -run TestReducedStudy ./internal/study -keel $(KEEL)
+	$(GO) test -C bench -count 1 -run TestReducedStudy ./imbalance -keel $(abspath $(KEEL))
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
 # docs/figures/README.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,
@@ -534,53 +542,53 @@ SCALE_DIR ?= flank-data/scale
 
 scale: ## memory and time of training on 10⁶ and 10⁷ rows (hours)
 	$(GO) build -o bin/trainer ./cmd/trainer
-	$(GO) build -o bin/scale ./figures/scale
+	$(GO) build -C bench -o ../bin/scale ./scale
 	bin/scale write --dir $(SCALE_DIR)
 	bin/scale measure --dir $(SCALE_DIR) --trainer bin/trainer
 
 # The simulated drill: tools left out beside the random split, levels beside all
 # features: the table of docs/figures/simulator.md. A quarter of an hour.
 simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
-	$(GO) run ./figures/simulator -o docs/figures/simulator.md
+	$(GO) run -C bench ./simulator -o ../docs/figures/simulator.md
 
 # Alarms of simulated drills: a shift in which tools and sensors fail, a day of healthy cutting,
 # 20 tools and 200 sensors that fail: docs/figures/alerts.md and its picture. A quarter of an hour of processor time.
 shift: ## alarms of simulated drills: docs/figures/alerts.md
-	$(GO) run ./figures/alerts -o docs/figures/alerts.md -plot docs/figures/shift.svg
+	$(GO) run -C bench ./alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
 
 # Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
-peers-formats: peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
-	rm -rf peers/formats/.venv/fixtures && mkdir peers/formats/.venv/fixtures
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
-	peers/formats/.venv/bin/python peers/formats/evidence.py peers/formats/.venv/fixtures/evidence
-	peers/formats/.venv/bin/python peers/formats/features.py peers/formats/.venv/fixtures/features
-	cd peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
-	FLANK_PEERS=$(CURDIR)/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
+peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
+	rm -rf bench/peers/formats/.venv/fixtures && mkdir bench/peers/formats/.venv/fixtures
+	FLANK_PEERS=$(CURDIR)/bench/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
+	bench/peers/formats/.venv/bin/python bench/peers/formats/evidence.py bench/peers/formats/.venv/fixtures/evidence
+	bench/peers/formats/.venv/bin/python bench/peers/formats/features.py bench/peers/formats/.venv/fixtures/features
+	cd bench/peers/formats && .venv/bin/python reference.py .venv/fixtures $$(find $${FLANK_DATA:-/dev/null} -type f)
+	FLANK_PEERS=$(CURDIR)/bench/peers/formats/.venv/fixtures $(GO) test -count 1 -v -run TestPeers ./internal/source
 
-peers/formats/.venv/ready: peers/formats/requirements.lock
-	$(PYTHON) -m venv peers/formats/.venv
-	peers/formats/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/formats/requirements.lock
+bench/peers/formats/.venv/ready: bench/peers/formats/requirements.lock
+	$(PYTHON) -m venv bench/peers/formats/.venv
+	bench/peers/formats/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/formats/requirements.lock
 	touch $@
 
 # The tool of a session as a server of asyncua names it, as a process: in the clear, encrypted, with a
 # user, killed and started again.
-opcua: peers/opcua/.venv/ready ## the machine's context from asyncua
-	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -timeout 20m -run OPCUA ./internal/source/machinetool ./cmd/ingest
+opcua: bench/peers/opcua/.venv/ready ## the machine's context from asyncua
+	FLANK_PEERS=$(CURDIR)/bench/peers/opcua $(GO) test -count 1 -timeout 20m -run OPCUA ./internal/source/machinetool ./cmd/ingest
 
-peers/sparkplug/.venv/ready: peers/sparkplug/requirements.lock
-	$(PYTHON) -m venv peers/sparkplug/.venv
-	peers/sparkplug/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/sparkplug/requirements.lock
+bench/peers/sparkplug/.venv/ready: bench/peers/sparkplug/requirements.lock
+	$(PYTHON) -m venv bench/peers/sparkplug/.venv
+	bench/peers/sparkplug/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/sparkplug/requirements.lock
 	touch $@
 
-sparkplug: peers/sparkplug/.venv/ready ## messages of Sparkplug, read by pysparkplug
-	FLANK_PEERS=$(CURDIR)/peers/sparkplug $(GO) test -count 1 -v -run TestSparkplug ./internal/route
+sparkplug: bench/peers/sparkplug/.venv/ready ## messages of Sparkplug, read by pysparkplug
+	FLANK_PEERS=$(CURDIR)/bench/peers/sparkplug $(GO) test -count 1 -v -run TestSparkplug ./internal/route
 
-opcua-route: peers/opcua/.venv/ready ## the `opcua` route on asyncua
-	FLANK_PEERS=$(CURDIR)/peers/opcua $(GO) test -count 1 -v -run TestPeersOPCUARoute ./internal/route
+opcua-route: bench/peers/opcua/.venv/ready ## the `opcua` route on asyncua
+	FLANK_PEERS=$(CURDIR)/bench/peers/opcua $(GO) test -count 1 -v -run TestPeersOPCUARoute ./internal/route
 
-peers/opcua/.venv/ready: peers/opcua/requirements.lock
-	$(PYTHON) -m venv peers/opcua/.venv
-	peers/opcua/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement peers/opcua/requirements.lock
+bench/peers/opcua/.venv/ready: bench/peers/opcua/requirements.lock
+	$(PYTHON) -m venv bench/peers/opcua/.venv
+	bench/peers/opcua/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/opcua/requirements.lock
 	touch $@

@@ -109,8 +109,8 @@ func pods(all map[string]object) map[string]map[string]any {
 func TestPods(t *testing.T) {
 	all := resources(t, "base", "gateway")
 	templates := pods(all)
-	if len(templates) != 4 {
-		t.Fatalf("pods of %v: want gateway, extract, judge, trainer", slices.Sorted(maps.Keys(templates)))
+	if len(templates) != 3 {
+		t.Fatalf("pods of %v: want gateway, judge, trainer", slices.Sorted(maps.Keys(templates)))
 	}
 	for name, p := range templates {
 		spec := at[map[string]any](p, "spec")
@@ -200,8 +200,7 @@ func TestKubernetesCommandLines(t *testing.T) {
 	}
 }
 
-// Budgets, services, policies and scaling select pods that are there; KEDA reads the lag of the group that extracts, and
-// starts no more pods than there are partitions.
+// Budgets, services and policies select pods that are there.
 func TestSelectors(t *testing.T) {
 	all := resources(t, "base", "gateway")
 	labels := []string{}
@@ -216,14 +215,6 @@ func TestSelectors(t *testing.T) {
 		if of := at[map[string]any](o, keys...); keys != nil && of["app.kubernetes.io/component"] != nil && !slices.Contains(labels, fmt.Sprint(of["app.kubernetes.io/component"])) {
 			t.Errorf("%s selects %v; pods have %v", name, of, labels)
 		}
-	}
-	scaled := all["base ScaledObject/extract"]
-	trigger := at[[]any](scaled, "spec", "triggers")[0]
-	if all["base Deployment/"+at[string](scaled, "spec", "scaleTargetRef", "name")] == nil || at[string](trigger, "metadata", "topic") != bus.TopicWindows || at[string](trigger, "metadata", "consumerGroup") != "tcm-monitor-extract" {
-		t.Errorf("KEDA scales %v by %v", at[map[string]any](scaled, "spec", "scaleTargetRef"), trigger)
-	}
-	if n := at[int](scaled, "spec", "maxReplicaCount"); n != partitionsOfTopics {
-		t.Errorf("%d pods for %d partitions", n, partitionsOfTopics)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,13 +27,13 @@ const houseHead = `# What rooms and programs may hold at most, checked by a test
 // No room has more lines than house.txt allows, and no program links more packages of ours. With -v it prints what
 // the house is as a whole.
 func TestHouse(t *testing.T) {
-	packages := readPackages(t, "cmd", "internal", "pkg", "figures", "schemas")
+	packages := readPackages(t, "cmd", "internal", "pkg", "bench", "schemas")
 	now := make(map[string]int)
 	product, total, long := 0, 0, 0
 	for pkg := range packages {
 		lines, functions := measure(t, pkg)
-		room := "figures"
-		if !strings.HasPrefix(pkg, "figures/") {
+		room := "bench"
+		if !strings.HasPrefix(pkg, "bench/") {
 			room, product = roomOf(pkg), product+lines
 		}
 		now["lines "+room] += lines
@@ -44,7 +45,7 @@ func TestHouse(t *testing.T) {
 		}
 	}
 	for pkg := range packages {
-		if strings.HasPrefix(pkg, "figures/") {
+		if strings.HasPrefix(pkg, "bench/") {
 			delete(packages, pkg)
 		}
 	}
@@ -198,5 +199,34 @@ func writeHouse(t *testing.T, allowed map[string]int) {
 	}
 	if err := os.WriteFile("house.txt", []byte(text), fs.FileMode(0o644)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+var required = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`)
+
+// The measuring programs are a module of their own, which must have the same versions of other modules as the product:
+// they would measure another program otherwise.
+func TestModulesAgree(t *testing.T) {
+	read := func(file string) map[string]string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := make(map[string]string)
+		for _, m := range required.FindAllStringSubmatch(string(text), -1) {
+			versions[m[1]] = m[2]
+		}
+		return versions
+	}
+	product, both := read("../go.mod"), 0
+	for name, version := range read("../bench/go.mod") {
+		if want, ok := product[name]; ok {
+			if both++; version != want {
+				t.Errorf("bench/go.mod: %s %s, but go.mod has %s: go -C bench get %s@%s", name, version, want, name, want)
+			}
+		}
+	}
+	if both < 5 {
+		t.Errorf("found %d modules of both only", both)
 	}
 }

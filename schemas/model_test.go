@@ -39,7 +39,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 		t.Fatal(err)
 	}
 	m := &model.Model{
-		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: 1, Set: []string{"mean", "std"}},
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion, Set: []string{"mean", "std"}},
 		Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
 		Label: model.LabelRule{
 			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}, HealthyStates: []string{"run-in"},
@@ -469,7 +469,7 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` is of version 2 or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),

@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/deploy"
@@ -33,9 +32,6 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.checkPage(); err != nil {
 		return err
 	}
-	if !c.judges() {
-		c.Alerts = pages.Alerts{}
-	}
 	steps, err := bus.Steps(to, c.needs())
 	if err != nil {
 		return fmt.Errorf("%s: kafka: %w", c.file, err)
@@ -56,10 +52,7 @@ func (f *checkCommand) Run(ctx context.Context, out cli.Output) error {
 // needs says what the monitor does with Kafka. The page shows what all monitors of the group
 // publish, and routes carry it on.
 func (c settings) needs() bus.Needs {
-	needs := monitor.Needs(c.Group, c.Stages)
-	if !c.judges() {
-		return needs
-	}
+	needs := monitor.Needs(c.Group)
 	if c.Page.Listen != "" {
 		needs.Read = append(needs.Read, bus.TopicResults, bus.TopicShadow)
 	}
@@ -71,9 +64,6 @@ func (c settings) needs() bus.Needs {
 
 // steps returns what must work behind the broker: the model, the state and the disk.
 func (c settings) steps(to bus.Config) []bus.Step {
-	if !c.judges() { // nothing is remembered, and nothing kept
-		return nil
-	}
 	cfg := monitor.Config{Bus: to, Group: c.Group, Alarm: c.Alarm}
 	var set deploy.Set
 	var state monitor.StateSummary

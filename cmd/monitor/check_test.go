@@ -159,12 +159,10 @@ func TestNeeds(t *testing.T) {
 		change func(*settings)
 		want   []string
 	}{
-		"with a page":              {func(*settings) {}, []string{results, alerts}},
-		"without":                  {func(c *settings) { c.Page.Listen = "" }, nil},
-		"with a route alone":       {func(c *settings) { c.Page.Listen = ""; c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{alerts}},
-		"one that only extracts":   {func(c *settings) { c.Stages = []monitor.Stage{monitor.Extract} }, nil},
-		"with a page and a route":  {func(c *settings) { c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{results, alerts}},
-		"one that only judges too": {func(c *settings) { c.Stages = []monitor.Stage{monitor.Judge} }, []string{results, alerts}},
+		"with a page":             {func(*settings) {}, []string{results, alerts}},
+		"without":                 {func(c *settings) { c.Page.Listen = "" }, nil},
+		"with a route alone":      {func(c *settings) { c.Page.Listen = ""; c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{alerts}},
+		"with a page and a route": {func(c *settings) { c.Alerts.Routes = append(c.Alerts.Routes, route.Config{}) }, []string{results, alerts}},
 	} {
 		c := defaults("monitor.yaml")
 		tc.change(&c)

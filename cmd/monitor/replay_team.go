@@ -181,7 +181,7 @@ func formsOf(models [2]*model.Model) (map[string]*window.Form, error) {
 		if err != nil {
 			return nil, err
 		}
-		std, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Version: m.Features.Version}, nil)
+		std, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (f *runCommand) loadAgain() (settings, error) {
 
 // checkFiles reports a model, keys or routes that cannot be used.
 func (c settings) checkFiles(insecureModels bool) error {
-	if err := c.Evidence.check(c.file); err != nil || !c.judges() {
+	if err := c.Evidence.check(c.file); err != nil {
 		return err
 	}
 	var err error
@@ -126,10 +126,8 @@ func (f *runCommand) load() (settings, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.judges() {
-		if _, err := c.deployed(f.InsecureModels); err != nil {
-			return c, err
-		}
+	if _, err := c.deployed(f.InsecureModels); err != nil {
+		return c, err
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return c, fmt.Errorf("%s: %w", c.file, err)
@@ -143,9 +141,6 @@ func (f *runCommand) judge(ctx context.Context, c settings, record *cli.Audit, l
 	to, err := c.Kafka.Load(c.file, "flank-monitor")
 	if err != nil {
 		return err
-	}
-	if !c.judges() {
-		c.Alerts = pages.Alerts{} // the monitors that judge have routes
 	}
 	routes, err := c.Alerts.Build(c.file, to, c.Group, false, log)
 	if err != nil {
@@ -188,48 +183,34 @@ func (f *runCommand) judge(ctx context.Context, c settings, record *cli.Audit, l
 	err = mon.Run(ctx)
 	stop()
 	s := mon.Stats()
-	if !c.judges() {
-		fmt.Fprintf(out.Stdout, "features of %d windows published, %d messages set aside\n", s.Features, s.Dead)
-		return err
-	}
 	fmt.Fprintf(out.Stdout, "%d windows judged, %d repeats dropped, %d messages set aside, %d alerts\n", s.Judged, s.Repeats, s.Dead, s.Alerts)
 	return err
 }
 
 // sayBegin logs what the monitor is about to do.
 func (c settings) sayBegin(log zerolog.Logger, cfg monitor.Config) {
-	if !c.judges() {
-		log.Info().Str("group", monitor.ExtractGroup(c.Group)).Msg("extracting features of windows; no model is used, and nothing is judged")
-		return
-	}
-	text := "monitoring"
-	if !c.extracts() {
-		text = "monitoring by features alone"
-	}
 	ev := log.Info().Str("group", c.Group)
 	if cfg.Model != nil {
 		ev = ev.Str("model", cfg.Model.ID()).Str("layout", cfg.Model.Layout.Fingerprint())
 	}
-	ev.Msg(text)
+	ev.Msg("monitoring")
 }
 
 // monitorConfig loads the model and opens the evidence. It waits for a model and a
 // broker that are not there yet, for as long as the command says.
 func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Config) (cfg monitor.Config, err error) {
-	cfg = monitor.Config{Group: c.Group, Stages: c.Stages, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
-	if c.judges() {
-		err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
-			if c.Model != "" {
-				cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
-				return err
-			}
-			cfg.Keys = c.keys(f.InsecureModels)
-			_, err = cfg.Keys()
+	cfg = monitor.Config{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Bus: to, EvidenceURL: c.Evidence.URL}
+	err = cli.Await(ctx, f.Wait, func(context.Context) (err error) {
+		if c.Model != "" {
+			cfg.Model, err = model.Load(config.ResolvePath(c.file, c.Model))
 			return err
-		})
-		if err != nil {
-			return cfg, err
 		}
+		cfg.Keys = c.keys(f.InsecureModels)
+		_, err = cfg.Keys()
+		return err
+	})
+	if err != nil {
+		return cfg, err
 	}
 	if err := cli.Await(ctx, f.Wait, func(ctx context.Context) error { return bus.Probe(ctx, to) }); err != nil {
 		return cfg, fmt.Errorf("%s: kafka: %w", c.file, err)
@@ -239,7 +220,7 @@ func (f *runCommand) monitorConfig(ctx context.Context, c settings, to bus.Confi
 }
 
 // page is the page of a monitor. It has no hub if the configuration names no address
-// for it, or if there is nothing to show: one that only extracts has metrics.
+// for it.
 type page struct {
 	pages.Config
 	metrics string // address of its own; empty: the page's
@@ -266,9 +247,6 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 		return p, config.Locate(c.file, err)
 	}
 	p.guard.Audit = cfg.OnAudit
-	if !c.judges() {
-		return p, nil
-	}
 	view := web.Config{InsecureModels: insecure, Ready: func() error { return p.monitor.Ready() }}
 	if cfg.Model != nil {
 		view.Layout = cfg.Model.Layout
@@ -294,9 +272,6 @@ func newPage(ctx context.Context, c settings, cfg *monitor.Config, insecure bool
 	p.hub = web.NewHub(view)
 	pages.Remember(p.hub, store, cfg.Log)
 	status := web.Status{Phase: web.Monitoring, Fraction: -1}
-	if !c.extracts() {
-		status.Text = "judging by features: the waveforms are not shown here"
-	}
 	p.hub.Status(status)
 	p.status = status
 	cfg.Show(p.hub)

@@ -131,7 +131,7 @@ func windowOf(t *testing.T, l *signal.Layout, tool string, seq uint64, value flo
 // what to do, and tells at the end what it did.
 func TestRun(t *testing.T) {
 	addr := startBroker(t, true)
-	bench(t, "monitor.yaml", monitorYAML(addr, "127.0.0.1:0"))
+	bench(t, "monitor.yaml", monitorYAML(addr, "127.0.0.1:0")+"metrics: \"127.0.0.1:0\"\n")
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "test"}
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
@@ -152,7 +152,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &logtest.Buffer{}
-	var page, metrics []byte
+	var page, shown, metrics []byte
 	get := func(url string) (body []byte) {
 		if r, err := http.Get(url); err == nil {
 			body, _ = io.ReadAll(r.Body)
@@ -167,7 +167,7 @@ func TestRun(t *testing.T) {
 				return nil
 			}
 			if url := after(log.String(), `"page":"`); url != "" {
-				page, metrics = get(url), get(url+"/metrics")
+				page, shown, metrics = get(url), get(url+"/metrics"), get(after(log.String(), `"url":"`))
 			}
 			return errors.New("enough")
 		})
@@ -203,6 +203,9 @@ func TestRun(t *testing.T) {
 	}
 	if !strings.Contains(string(metrics), "\ntcm_windows_judged_total ") || !strings.Contains(string(metrics), "\ntcm_windows_missing 0\n") {
 		t.Errorf("metrics:\n%s", metrics)
+	}
+	if !strings.Contains(string(metrics), "\ngo_goroutines ") || strings.Contains(string(shown), "tcm_") {
+		t.Errorf("metrics at the page's address: %.300q", shown)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -14,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -29,7 +27,6 @@ type settings struct {
 
 	Metrics string `yaml:"metrics"` // address of /metrics; empty: the page's
 
-	Stages   []monitor.Stage  `yaml:"stages"`
 	Silence  time.Duration    `yaml:"silence"` // 0: never
 	Alerts   pages.Alerts     `yaml:"alerts"`
 	Shifts   string           `yaml:"shifts"` // when they begin, for reports
@@ -44,7 +41,7 @@ type settings struct {
 // defaults returns the settings of an empty file.
 func defaults(file string) settings {
 	return settings{
-		Group: "tcm-monitor", Stages: monitor.Stages(), Alarm: alarm.Default, Page: pages.Config{Listen: "127.0.0.1:9102", Read: pages.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
+		Group: "tcm-monitor", Alarm: alarm.Default, Page: pages.Config{Listen: "127.0.0.1:9102", Read: pages.ReadOpen}, Silence: time.Minute, Shifts: "06-14-22",
 		Evidence: evidenceSettings{Keep: evidence.DefaultKeep}, file: file,
 	}
 }
@@ -59,11 +56,6 @@ func load(file string) (settings, error) {
 // loadBus reads a configuration and returns how to reach Kafka.
 func loadBus(file string) (settings, bus.Config, error) {
 	c, err := load(file)
-	if err == nil {
-		if err = monitor.CheckStages(c.Stages); err != nil {
-			err = fmt.Errorf("%s: %w", file, err)
-		}
-	}
 	if err != nil {
 		return c, bus.Config{}, err
 	}
@@ -72,13 +64,9 @@ func loadBus(file string) (settings, bus.Config, error) {
 }
 
 // pageAccess returns the page and the token that people share, with their paths resolved.
-// It reports settings that cannot be used. The page of a monitor that only extracts shows
-// nothing that needs a login.
+// It reports settings that cannot be used.
 func (c settings) pageAccess() (pages.Config, credential.Secret, error) {
 	page, token := c.Page.Resolve(c.file), c.PageToken.Resolve(c.file)
-	if !c.judges() {
-		page.People, page.Read, page.Notice, token = "", pages.ReadOpen, "", credential.Secret{}
-	}
 	if err := page.Check(token); err != nil {
 		return page, token, config.Locate(c.file, err)
 	}
@@ -95,16 +83,6 @@ func (c settings) checkPage() error {
 		return config.Locate(c.file, err)
 	}
 	return nil
-}
-
-// judges reports whether the monitor judges: one that only extracts needs no model.
-func (c settings) judges() bool {
-	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Judge)
-}
-
-// extracts reports whether the monitor reads windows itself.
-func (c settings) extracts() bool {
-	return len(c.Stages) == 0 || slices.Contains(c.Stages, monitor.Extract)
 }
 
 // errNoModel reports a configuration that names no model.

@@ -28,7 +28,6 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/source/inspect"
-	"github.com/flank-tcm/flank/internal/study/keel"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -47,15 +46,6 @@ var readers = map[string]func(path string) error{
 	"arrow":   scanTable,
 	"recording": func(path string) error {
 		_, err := inspect.Inspect(context.Background(), path, inspect.Options{Rate: 1000})
-		return err
-	},
-	"keel": func(path string) error {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = keel.Read(f, path)
 		return err
 	},
 	"evidence": func(path string) error {
@@ -170,9 +160,7 @@ func bombs(t *testing.T) map[string][]string {
 	modelBombs(t, func(name string, b []byte) string { return add("model", name, b) })
 	for name, b := range textBombs() {
 		add("csv", name+".csv", b)
-		add("keel", name+".dat", append([]byte("@attribute a real\n@attribute c {x, y}\n@data\n"), b...))
 	}
-	add("keel", "header.dat", []byte(strings.Repeat("@attribute a {"+strings.Repeat("v,", 100_000)+"}\n", 20)))
 	for name, b := range yamlBombs() {
 		add("yaml", name+".yaml", b)
 	}

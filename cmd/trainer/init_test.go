@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/inspect"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -253,15 +254,6 @@ func TestGuessKind(t *testing.T) {
 	}
 }
 
-// recordings returns the folder of recordings for tests.
-func recordings(t *testing.T) string {
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("FLANK_DATA names no folder of recordings")
-	}
-	return dir
-}
-
 // some writes every nth row of a table, with its header, to a file of its name here.
 func some(t *testing.T, path string, nth int, keep func(row string) bool) string {
 	text, err := os.ReadFile(path)
@@ -285,16 +277,16 @@ func some(t *testing.T, path string, nth int, keep func(row string) bool) string
 	return name
 }
 
-func TestInitTurning(t *testing.T) {
-	dir := recordings(t)
+func TestRecordedInitTurning(t *testing.T) {
+	dir := recorded.Folder(t)
 	t.Chdir(t.TempDir())
 	name := some(t, filepath.Join(dir, "vicomtech-turning", "turning_wear_dev.csv"), 5, func(string) bool { return true })
 	initCase{data: name, rate: "1", edit: [2]string{"vb_max_um: 300", "vb_max_um: 250"},
 		lines: []string{"kind: feature   # one row for each window\n    rate: 1 ", "  tool: tool ", "  vb_max_um: Vb "}, says: []string{"152 channels"}}.check(t)
 }
 
-func TestInitUniwear(t *testing.T) {
-	dir := recordings(t)
+func TestRecordedInitUniwear(t *testing.T) {
+	dir := recorded.Folder(t)
 	t.Chdir(t.TempDir())
 	name := some(t, filepath.Join(dir, "uniwear", "uniwear_dev.csv"), 1, func(row string) bool {
 		return strings.Contains(row, ",W1,") || strings.Contains(row, ",W2,") || strings.Contains(row, ",W3,")
@@ -304,8 +296,8 @@ func TestInitUniwear(t *testing.T) {
 			"#   timestamp: time goes back or stands still at 2 rows"}}.check(t)
 }
 
-func TestInitCWRU(t *testing.T) {
-	dir := recordings(t)
+func TestRecordedInitCWRU(t *testing.T) {
+	dir := recorded.Folder(t)
 	t.Chdir(t.TempDir())
 	um := map[string]float64{}
 	var files []string
@@ -321,8 +313,8 @@ func TestInitCWRU(t *testing.T) {
 		lines: []string{"kind: vibration   # KIND not known: correct it\n    rate: 48000 ", "DE, FE,"}}.check(t)
 }
 
-func TestInitLathe(t *testing.T) {
-	dir := recordings(t)
+func TestRecordedInitLathe(t *testing.T) {
+	dir := recorded.Folder(t)
 	t.Chdir(t.TempDir())
 	path := filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat")
 	if _, err := os.Stat(path); err != nil {

@@ -67,7 +67,7 @@ type flags struct {
 	Features     featuresCommand     `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table." example:"trainer features --config train.yaml --data turning.csv --out turning.parquet"`
 	FeatureNames featureNamesCommand `cmd:"" help:"Print the names of the features that messages of tcm.features.v1 have of a layout, one a line." example:"trainer feature-names layout.yaml"`
 	Search       searchCommand       `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains." example:"trainer search --config train.yaml --data turning.csv --trials 20"`
-	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one; or compare methods on KEEL's sets." example:"trainer study --data my.csv --label faulty --group tool"`
+	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one." example:"trainer study --data my.csv --label faulty --group tool"`
 	Inspect      inspectCommand      `cmd:"" help:"Print what is in a model file, and check it." example:"trainer inspect turning.flank; trainer inspect turning.flank --format json"`
 	Export       exportCommand       `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Keys         keysCommand         `cmd:"" help:"Make the keys that models and deployments are signed with."`

@@ -28,24 +28,10 @@ type suits struct {
 	known  bool                // what machines send could be read
 }
 
-// judging returns the forms of a layout's default features in windows that a model is trained on,
-// by their fingerprints.
-func judging(m *model.Model) (map[string]*window.Form, error) {
-	forms := make(map[string]*window.Form)
-	for version := 1; version <= signal.FeatureVersion; version++ {
-		f, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Version: version}, nil)
-		if err != nil {
-			return nil, err
-		}
-		forms[f.Fingerprint()] = f
-	}
-	return forms, nil
-}
-
 // suitsOf returns which of the machines for which want holds a model suits.
 func suitsOf(m *model.Model, all map[string]*sent, want func(machine string) bool) (suits, error) {
 	s := suits{cannot: make(map[string][]string), sure: true}
-	forms, err := judging(m)
+	form, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{}, nil)
 	if err != nil {
 		return s, err
 	}
@@ -58,7 +44,7 @@ func suitsOf(m *model.Model, all map[string]*sent, want func(machine string) boo
 			s.other = append(s.other, name)
 			continue
 		}
-		if why := cannotJudge(m, from, forms[from.form]); why != "" {
+		if why := cannotJudge(m, from, form); why != "" {
 			s.cannot[why] = append(s.cannot[why], name)
 			continue
 		}
@@ -68,20 +54,17 @@ func suitsOf(m *model.Model, all map[string]*sent, want func(machine string) boo
 }
 
 // cannotJudge says why a model cannot judge what a machine of its layout sends, and what to do; empty
-// if it can. The form of the machine's features is nil if it is not one of windows of the model's
-// length.
+// if it can. form is the layout's own features in windows that the model is trained on.
 func cannotJudge(m *model.Model, from *sent, form *window.Form) string {
-	switch {
-	case form == nil && from.length != 0 && from.length != m.Window.Length:
+	switch known := from.form == form.Fingerprint(); {
+	case !known && from.length != 0 && from.length != m.Window.Length:
 		return fmt.Sprintf("windows of %v, and it is trained on windows of %v: set window.length to %v in their ingest.yaml, or train on windows of %v", from.length, m.Window.Length, m.Window.Length, from.length)
-	case form == nil && from.form != "":
+	case !known && from.form != "":
 		return fmt.Sprintf("features of windows of another length than %v, or of another release: look at window.length in their ingest.yaml", m.Window.Length)
 	case otherHop(from.hop(), m.Window):
 		return fmt.Sprintf("a window every %v, and it is trained on one every %v: set window.hop to %v in their ingest.yaml, or train with a hop of %v", from.hop(), m.Window.Step(), m.Window.Step(), from.hop())
-	case form == nil || !from.edge || m.Covers(form) == nil:
+	case !known || !from.edge || m.Covers(form) == nil:
 		return ""
-	case form.List().Version != signal.FeatureVersion:
-		return fmt.Sprintf("features of version %d, which their gateways extract (mode: edge), and it takes version %d: install this release of ingest there", form.List().Version, signal.FeatureVersion)
 	}
 	return "the default features, since their gateways extract (mode: edge), and it takes others: train without features.set, or let them send windows (mode: raw)"
 }

@@ -20,9 +20,9 @@ import (
 )
 
 // formOf returns the fingerprint of the default features of a layout.
-func formOf(t *testing.T, l *signal.Layout, length time.Duration, version int) string {
+func formOf(t *testing.T, l *signal.Layout, length time.Duration) string {
 	t.Helper()
-	f, err := window.NewForm(l, window.Spec{Length: length}, signal.FeatureSpec{Version: version}, nil)
+	f, err := window.NewForm(l, window.Spec{Length: length}, signal.FeatureSpec{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestSuits(t *testing.T) {
 	plain, min, half := of(signal.FeatureSpec{}, second), of(signal.FeatureSpec{Set: []string{"min"}}, second), of(signal.FeatureSpec{}, window.Spec{Length: time.Second, Hop: 500 * time.Millisecond})
 	every := func(d ...time.Duration) (apart [3]time.Duration) { return [3]time.Duration(d) }
 	s, h := time.Second, 500*time.Millisecond
-	standard, older, long := formOf(t, layout, s, 2), formOf(t, layout, s, 1), formOf(t, layout, 2*s, 2)
+	standard, long := formOf(t, layout, s), formOf(t, layout, 2*s)
 	raw, edge := &sent{layout: ours, form: standard, apart: every(s, s, s)}, &sent{layout: ours, form: standard, edge: true}
 	const anyway = "; --anyway lets it judge all the same"
 	for name, tc := range map[string]struct {
@@ -59,7 +59,6 @@ func TestSuits(t *testing.T) {
 		"and the hop":       {m: plain, sent: map[string]*sent{"a/x": raw}, all: true},
 		"windows":           {m: plain, sent: map[string]*sent{"a/x": {layout: ours, length: s}}},
 		"its own, raw":      {m: min, sent: map[string]*sent{"a/x": raw}, all: true},
-		"older, raw":        {m: plain, sent: map[string]*sent{"a/x": {layout: ours, form: older}}},
 		"others are meant":  {m: plain, sent: map[string]*sent{"a/x": raw, "b/x": {layout: ours, form: long}}, all: true},
 		"another length":    {m: plain, sent: map[string]*sent{"a/x": {layout: ours, form: long, length: 2 * s}}, notes: "note:  cannot judge a/x: they send windows of 2s, and it is trained on windows of 1s: set window.length to 1s in their ingest.yaml, or train on windows of 2s", refusal: anyway},
 		"windows of two":    {m: plain, sent: map[string]*sent{"a/x": {layout: ours, length: 2 * s}}, notes: "they send windows of 2s", refusal: "a/x: they send windows of 2s"},
@@ -73,7 +72,6 @@ func TestSuits(t *testing.T) {
 		"too few to know":   {m: half, sent: map[string]*sent{"a/x": {layout: ours, form: standard, apart: every(0, s, s)}}},
 		"its own, edge":     {m: min, sent: map[string]*sent{"a/x": edge}, notes: "they send the default features, since their gateways extract (mode: edge), and it takes others: train without features.set, or let them send windows (mode: raw)", refusal: anyway},
 		"one at the edge":   {m: min, sent: map[string]*sent{"a/x": raw, "a/y": edge}, notes: "cannot judge a/y: they send the default features"},
-		"older, edge":       {m: plain, sent: map[string]*sent{"a/x": {layout: ours, form: older, edge: true}}, notes: "they send features of version 1, which their gateways extract (mode: edge), and it takes version 2: install this release of ingest there", refusal: anyway},
 		"another layout":    {m: plain, sent: map[string]*sent{"a/x": {layout: "0123456789abcdef"}}, notes: "no machine of a/** sends windows of layout force (" + ours + "), which the model judges: a/x send other ones"},
 		"one of the layout": {m: plain, sent: map[string]*sent{"a/x": {layout: "0123456789abcdef"}, "a/y": edge}},
 		"nothing":           {m: plain, sent: map[string]*sent{"b/x": raw}, notes: "no machine of a/** has sent windows in the last 15m0s: is the glob right?"},
@@ -228,7 +226,7 @@ func TestSentLately(t *testing.T) {
 	if s := all[machinetest.Drill]; !known || len(all) != 1 || s == nil || s.length != time.Second || s.layout != m.Layout.Fingerprint() || s.form != "" || s.edge || s.hop() != 0 {
 		t.Errorf("%t, %d machines, %+v", known, len(all), all[machinetest.Drill])
 	}
-	e.Features = formOf(t, m.Layout, time.Second, 2)
+	e.Features = formOf(t, m.Layout, time.Second)
 	send(envelope.Features(e, envelope.Gateway, 0))
 	all, known = sentLately(t.Context(), cfg)
 	if s := all[machinetest.Drill]; !known || len(all) != 1 || s == nil || s.length != 0 || s.form != e.Features || !s.edge {

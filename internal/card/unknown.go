@@ -163,16 +163,13 @@ func (d *UnknownReport) SetPromises(m *model.Model, classes []string) {
 	if c := m.Conformal; c != nil {
 		d.ErrorRate = c.Rate
 		for k, name := range classes {
-			if tools := c.Tools(k); tools > 0 { // else the model is older and says nothing of tools
-				d.Promises = append(d.Promises, Promise{name, tools, score.Figure(c.Promise(k)), score.Figure(float64(tools) / float64(1+tools))})
-			}
+			tools := c.Tools(k)
+			d.Promises = append(d.Promises, Promise{name, tools, score.Figure(c.Promise(k)), score.Figure(float64(tools) / float64(1+tools))})
 		}
 	}
 	if n := m.Novelty; n != nil {
 		d.Novelty = n.Rate
-		if n.Tools() > 0 {
-			d.New = &Promise{Tools: n.Tools(), Share: score.Figure(n.Promise())}
-		}
+		d.New = &Promise{Tools: n.Tools(), Share: score.Figure(n.Promise())}
 	}
 }
 

@@ -429,7 +429,7 @@ func (o *Owner) judge(b *Batch, r Reply) {
 	}
 }
 
-// judgeFeatures judges the windows of features that other programs have extracted.
+// judgeFeatures judges the windows of features that gateways have extracted.
 func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 	b.passed = true
 	for _, in := range r.Features {
@@ -438,7 +438,6 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 			continue
 		}
 		b.passed = false
-		b.Position.Windows = max(b.Position.Windows, in.Past)
 		o.judgeOne(b, in, FeatureLog)
 	}
 }
@@ -447,9 +446,7 @@ func (o *Owner) judgeFeatures(b *Batch, r Reply) {
 func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 	offset := in.Offset
 	if l == FeatureLog {
-		if offset = in.Past - 1; in.Past == 0 {
-			offset = state.InFeatures(in.Offset)
-		}
+		offset = state.InFeatures(in.Offset)
 	}
 	if err := o.open(b, in); err != nil {
 		o.setAside(b, in, l, err)

@@ -30,9 +30,8 @@ type partition struct {
 
 // feature is a message of the features topic.
 type feature struct {
-	*window.Window       // nil: not features
-	others         bool  // they are not for the owner
-	past           int64 // see Input
+	*window.Window      // nil: not features
+	others         bool // they are not for the owner
 }
 
 func newPartition() *partition {
@@ -104,7 +103,7 @@ func (p *partition) taken(from int64, n int) (all []Input) {
 	for i := from; i < int64(len(p.features)) && len(all) < n; i++ {
 		f := p.features[i]
 		in := input(i, f.Window)
-		if in.Past = f.past; f.others {
+		if f.others {
 			in.Open = nil
 		}
 		all = append(all, in)
@@ -623,21 +622,20 @@ func TestOwnerPassesOverFeatures(t *testing.T) {
 	}
 }
 
-// Judging features that another program extracted moves the position in the windows, never
-// back, so that an owner that reads windows goes on there. The machine remembers where the
-// window lies, or where its features lie if Kafka does not have the window.
+// Judging features that a gateway extracted leaves the position in the windows. The machine
+// remembers where the features lie, since Kafka does not have the windows.
 func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 	p := newPartition()
-	for i, past := range []int64{5, 6, 3, 0} {
-		p.features = append(p.features, feature{Window: at(uint64(i), "T1", false), past: past})
+	for i := range uint64(4) {
+		p.features = append(p.features, feature{Window: at(i, "T1", false)})
 	}
 	o := newOwner(machinetest.OneValue(t))
 	p.finish(o, o.Start(), 9)
-	if want := (Position{Windows: 6, Features: 4}); p.position.Windows != want.Windows || p.position.Features != want.Features {
+	if want := (Position{Windows: -1, Features: 4}); p.position.Windows != want.Windows || p.position.Features != want.Features {
 		t.Errorf("at %+v, want %+v", p.position, want)
 	}
 	tool := o.Machine(drill).inSpindle()
-	if tool.Trace[0].Offset != 4 || len(tool.Trace) != 4 || tool.Trace[1].Offset != 5 || state.InFeatures(tool.Trace[3].Offset) != 3 {
+	if len(tool.Trace) != 4 || state.InFeatures(tool.Trace[3].Offset) != 3 {
 		t.Errorf("%+v", tool.Trace)
 	}
 }

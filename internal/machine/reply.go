@@ -88,12 +88,7 @@ func (r *Reply) inputs() *[]Input {
 type Input struct {
 	Offset int64
 	At     time.Time                         // when Kafka got it
-	Open   func(into *window.Features) error // nil: a copy of a window, or features for another owner: not to be judged
-
-	// Past is of features that another program extracted from the windows topic: the offset
-	// behind their window. The owner takes the windows before it for judged. 0: Kafka does not
-	// have the window, or the owner reads it itself.
-	Past int64
+	Open   func(into *window.Features) error // nil: a copy of a window, or features whose window the owner reads: not to be judged
 
 	Ledger *event.SourceLedger // in place of a window; nil: none
 }

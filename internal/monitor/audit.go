@@ -14,7 +14,7 @@ import (
 // auditCommands passes a record on of every command that the batch has carried out or refused. It is
 // called once readers can see the batch, and before the commands are forgotten.
 func (s *partition) auditCommands(b *machine.Batch) {
-	if s.cfg.OnAudit == nil {
+	if s.mon.cfg.OnAudit == nil {
 		return
 	}
 	s.mu.Lock()
@@ -28,8 +28,8 @@ func (s *partition) auditCommands(b *machine.Batch) {
 	slices.SortFunc(commands, func(a, c bus.Message) int { return cmp.Compare(a.Offset, c.Offset) })
 	for i := range commands {
 		if a, ok := auditOf(&commands[i], b); ok {
-			a.Group = s.cfg.Group
-			s.cfg.OnAudit(a)
+			a.Group = s.mon.cfg.Group
+			s.mon.cfg.OnAudit(a)
 		}
 	}
 }

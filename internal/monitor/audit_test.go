@@ -49,7 +49,7 @@ func TestMonitorWithoutAudit(t *testing.T) {
 	if s := w.Stats(); s.Accepted != 1 || s.Refused != 1 { // the second finds the alarm acknowledged
 		t.Errorf("%+v", s)
 	}
-	steps, err := bus.Steps(p.bus, Needs(DefaultGroup, Stages()))
+	steps, err := bus.Steps(p.bus, Needs(DefaultGroup))
 	if err != nil {
 		t.Fatal(err)
 	}

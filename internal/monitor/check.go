@@ -16,19 +16,7 @@ import (
 )
 
 // Needs says what a monitor of a group does with Kafka. It judges without the topic of the audit, too.
-func Needs(group string, stages []Stage) bus.Needs {
-	c := Config{Stages: stages}
-	group = groupOf(group, stages)
-	if !c.does(Judge) {
-		return bus.Needs{
-			Read:  []string{bus.TopicWindows, bus.TopicModels},
-			Write: []string{bus.TopicFeatures, bus.TopicDead},
-			Group: group,
-			Alike: bus.MachineTopics(),
-
-			Transactional: group + "-check",
-		}
-	}
+func Needs(group string) bus.Needs {
 	return bus.Needs{
 		Read:  []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicModels},
 		Write: []string{bus.TopicFeatures, bus.TopicState, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead, bus.TopicCommands, bus.TopicAudit},

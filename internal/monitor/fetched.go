@@ -22,14 +22,14 @@ const (
 // fetchEvidence asks the machine's gateway for the windows of evidence. It returns those that
 // came, and why there may be others; empty if the gateway says that it sent all.
 func (s *partition) fetchEvidence(ctx context.Context, name string, j machine.EvidenceJob) (read reading, why string) {
-	now := s.now()
+	now := s.mon.now()
 	c := event.Command{
-		ID: event.NewCommandID(), Machine: name, Action: event.Fetch, By: s.cfg.Group, Note: "evidence of " + j.Incident, Issued: now, Until: now.Add(fetchWithin),
+		ID: event.NewCommandID(), Machine: name, Action: event.Fetch, By: s.mon.cfg.Group, Note: "evidence of " + j.Incident, Issued: now, Until: now.Add(fetchWithin),
 		Wanted: &event.Wanted{Epoch: j.Epoch, From: j.From, To: j.To, Windows: fetchWindows},
 	}
 	var windows []bus.Message
 	size := 0
-	answer, err := fetch.Ask(ctx, s.cfg.Bus, c, s.fetchPatience, func(m bus.Message) error {
+	answer, err := fetch.Ask(ctx, s.mon.cfg.Bus, c, s.mon.fetchPatience, func(m bus.Message) error {
 		if size += m.Size(); size > fetchBytes {
 			return fmt.Errorf("they take more than %d MiB", fetchBytes>>20)
 		}
@@ -39,7 +39,7 @@ func (s *partition) fetchEvidence(ctx context.Context, name string, j machine.Ev
 	const features = "; Kafka has only features of this machine, and "
 	switch {
 	case errors.Is(err, fetch.ErrSilent):
-		why = fmt.Sprintf("%sits gateway was silent for %v: `ingest fetch` brings the windows while the gateway keeps them", features, s.fetchPatience)
+		why = fmt.Sprintf("%sits gateway was silent for %v: `ingest fetch` brings the windows while the gateway keeps them", features, s.mon.fetchPatience)
 	case err != nil:
 		why = fmt.Sprintf("%sthe windows could not be fetched: %v", features, err)
 	case answer.Gone || answer.More || answer.Lost > 0 || answer.Windows == 0:

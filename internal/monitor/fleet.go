@@ -294,15 +294,15 @@ func (c *Config) readModels(ctx context.Context) (*deploy.Topic, error) {
 
 // showModels shows which models judge the machines of the partition.
 func (s *partition) showModels() {
-	if s.cfg.OnModels == nil {
+	if s.mon.cfg.OnModels == nil {
 		return
 	}
 	s.owner.Machines(func(m *machine.Machine) {
 		var show web.Models
 		show.Now, show.Next = m.Judges()
 		show.Shadows = m.Shadows()
-		show.Unsigned = s.fleet.unsigned(m.Machine, m.Layout)
-		s.cfg.OnModels(m.Machine, show)
+		show.Unsigned = s.mon.fleet.unsigned(m.Machine, m.Layout)
+		s.mon.cfg.OnModels(m.Machine, show)
 	})
 }
 

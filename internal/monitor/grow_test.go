@@ -92,7 +92,7 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-// A monitor does not start while the topics are half-grown, also one that only extracts, and says what
+// A monitor does not start while the topics are half-grown, and says what
 // to do.
 func TestHalfGrown(t *testing.T) {
 	t.Parallel()
@@ -101,16 +101,14 @@ func TestHalfGrown(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the state of the machines has not followed yet: run `ingest topics grow --partitions 7` until it has ended"
-	for _, stages := range [][]Stage{nil, {Extract}, {Judge}} {
-		m, err := New(Config{Model: p.model, Bus: p.bus, Stages: stages})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", stages, err)
-		}
+	m, err := New(Config{Model: p.model, Bus: p.bus})
+	if err != nil {
+		t.Fatal(err)
 	}
-	steps, err := bus.Steps(p.bus, Needs(DefaultGroup, Stages()))
+	if err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	steps, err := bus.Steps(p.bus, Needs(DefaultGroup))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,33 +147,29 @@ func TestGrowthBeginsWhileAMonitorJoins(t *testing.T) {
 // second time: windows that an ingester sends there late become dead letters, and what was there before
 // the topics grew is passed over by a new group.
 func TestWindowsInTheOldPartition(t *testing.T) {
-	for _, stages := range [][][]Stage{{Stages()}, {{Extract}, {Judge}}} {
-		p := newPlant(t, 2)
-		name := movers(9)[slices.IndexFunc(movers(9), func(name string) bool { return bus.PartitionOf(name, 2) != bus.PartitionOf(name, 7) })]
-		var msgs []bus.Message
-		for _, w := range life(9, 9) {
-			w.Machine = name
-			msgs = append(msgs, p.message(w))
-		}
-		p.send(msgs[:3]...)
-		p.grow(7, false) // no group has ever run
-		late := msgs[3]
-		late.Pinned, late.Partition = true, bus.PartitionOf(name, 2)
-		p.send(late)
-		p.send(msgs[4:]...)
-		for _, s := range stages {
-			p.monitor(doing(t, s...))
-		}
-		p.untilResults(5)
-		p.untilMessages(bus.TopicDead, 1)
-		letter, err := bus.OpenLetter(p.read(bus.TopicDead)[0])
-		if err != nil || !strings.Contains(letter.Reason, fmt.Sprintf("it lies in partition %d, and since the topics have grown its machine is in partition %d", bus.PartitionOf(name, 2), bus.PartitionOf(name, 7))) {
-			t.Errorf("%+v, %v", letter, err)
-		}
-		p.send(letter.Message)
-		p.untilResults(6)
-		if records, err := history.Records(t.Context(), p.bus, DefaultGroup); err != nil || len(records) != 1 {
-			t.Errorf("%v, %v", records, err)
-		}
+	p := newPlant(t, 2)
+	name := movers(9)[slices.IndexFunc(movers(9), func(name string) bool { return bus.PartitionOf(name, 2) != bus.PartitionOf(name, 7) })]
+	var msgs []bus.Message
+	for _, w := range life(9, 9) {
+		w.Machine = name
+		msgs = append(msgs, p.message(w))
+	}
+	p.send(msgs[:3]...)
+	p.grow(7, false) // no group has ever run
+	late := msgs[3]
+	late.Pinned, late.Partition = true, bus.PartitionOf(name, 2)
+	p.send(late)
+	p.send(msgs[4:]...)
+	p.monitor()
+	p.untilResults(5)
+	p.untilMessages(bus.TopicDead, 1)
+	letter, err := bus.OpenLetter(p.read(bus.TopicDead)[0])
+	if err != nil || !strings.Contains(letter.Reason, fmt.Sprintf("it lies in partition %d, and since the topics have grown its machine is in partition %d", bus.PartitionOf(name, 2), bus.PartitionOf(name, 7))) {
+		t.Errorf("%+v, %v", letter, err)
+	}
+	p.send(letter.Message)
+	p.untilResults(6)
+	if records, err := history.Records(t.Context(), p.bus, DefaultGroup); err != nil || len(records) != 1 {
+		t.Errorf("%v, %v", records, err)
 	}
 }

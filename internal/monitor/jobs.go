@@ -22,14 +22,14 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 		return
 	}
 	var job func(context.Context) machine.Reply
-	if b := s.owner.BuildDue(s.now()); b != nil {
+	if b := s.owner.BuildDue(s.mon.now()); b != nil {
 		job = func(ctx context.Context) machine.Reply { return s.build(ctx, b) }
 	}
 	s.owner.Machines(func(m *machine.Machine) {
 		if job != nil {
 			return
 		}
-		if j, ok := m.EvidenceDue(s.now()); ok {
+		if j, ok := m.EvidenceDue(s.mon.now()); ok {
 			name, usual := m.Machine, m.UsualBands(j)
 			job = func(ctx context.Context) machine.Reply {
 				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j, usual)}}}
@@ -60,13 +60,13 @@ var errEnough = errors.New("enough")
 // build shows a model the features of a tool's windows: those that were published, or what is extracted again from the
 // windows, as long as Kafka has them, if the model takes other ones.
 func (s *partition) build(ctx context.Context, b *machine.Build) machine.Reply {
-	topic, open := bus.TopicFeatures, s.layouts.openFeatures
-	if s.cfg.does(Extract) && !s.layouts.publishes(b.Model()) {
+	topic, open := bus.TopicFeatures, s.mon.layouts.openFeatures
+	if !s.mon.layouts.publishes(b.Model()) {
 		var w window.Window
 		own := make(extractors) // the partition's are used meanwhile
 		topic = bus.TopicWindows
 		open = func(m *bus.Message, into *window.Features) error {
-			f, err := s.layouts.openWindow(m, &w)
+			f, err := s.mon.layouts.openWindow(m, &w)
 			if err == nil {
 				own.of(f.judged).Extract(&w, into)
 			}
@@ -76,7 +76,7 @@ func (s *partition) build(ctx context.Context, b *machine.Build) machine.Reply {
 	var features window.Features
 	job := b.Job()
 	// A transaction of another group may lie before features that are published.
-	err := bus.ReadRange(ctx, s.cfg.Bus, topic, s.id, bus.Range{Since: job.First.At.Add(-clocks), Settled: topic == bus.TopicFeatures}, func(m bus.Message) error {
+	err := bus.ReadRange(ctx, s.mon.cfg.Bus, topic, s.id, bus.Range{Since: job.First.At.Add(-clocks), Settled: topic == bus.TopicFeatures}, func(m bus.Message) error {
 		if m.Key == job.Machine && open(&m, &features) == nil {
 			b.Observe(&features, m.Time)
 		}
@@ -98,7 +98,7 @@ func (s *partition) codecOf(name string, read reading) (codec *window.Codec, err
 		if m.Key != name {
 			return nil
 		}
-		f, err := s.layouts.openWindow(m, &w)
+		f, err := s.mon.layouts.openWindow(m, &w)
 		if err != nil {
 			return nil
 		}
@@ -117,14 +117,14 @@ func (s *partition) codecOf(name string, read reading) (codec *window.Codec, err
 // gather reads the windows of a span again, keeps them with what is usual for the tool, and says
 // what became of it.
 func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJob, usual []evidence.Band) event.Evidence {
-	e, about := j.About(name, s.cfg.EvidenceURL)
-	if s.cfg.Evidence == nil {
+	e, about := j.About(name, s.mon.cfg.EvidenceURL)
+	if s.mon.cfg.Evidence == nil {
 		e.Text = about + " not kept: the monitor has no evidence.dir any more."
 		return e
 	}
 	why := ""
 	read := func(each func(*bus.Message) error) error {
-		return bus.ReadRange(ctx, s.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error { return each(&m) })
+		return bus.ReadRange(ctx, s.mon.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error { return each(&m) })
 	}
 	if j.Offset < -1 { // Kafka has only features
 		read, why = s.fetchEvidence(ctx, name, j)
@@ -149,7 +149,7 @@ func (s *partition) keep(name string, j machine.EvidenceJob, usual []evidence.Ba
 		return evidence.Kept{}, err
 	}
 	facts := evidence.Facts{Alert: j.Alert, Machine: name, Incident: j.Incident, Model: j.Model, At: j.At, From: j.From, To: j.To, Usual: usual}
-	return s.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
+	return s.mon.cfg.Evidence.Write(j.Name, codec, facts, func(add func(*window.Window) error) error {
 		var w window.Window
 		next := uint64(0) // windows may have been sent again
 		err := read(func(m *bus.Message) error {

@@ -16,10 +16,9 @@ import (
 // them. It is not changed once it is made.
 type format struct {
 	codec    *window.Codec
-	features *window.Form   // that are published, with any models
-	judged   *window.Form   // that the models of the layout judge by: features, and what models take beyond them
-	part     *window.Part   // takes features out of those that are judged; nil: they are the same, or it cannot
-	older    []*window.Form // that gateways of older releases publish
+	features *window.Form // that are published, with any models
+	judged   *window.Form // that the models of the layout judge by: features, and what models take beyond them
+	part     *window.Part // takes features out of those that are judged; nil: they are the same, or it cannot
 }
 
 // formatKey is what a format is of.
@@ -102,7 +101,7 @@ func (l *layouts) set(models []*model.Model, former ...*model.Model) (refused []
 			continue
 		}
 		ours[key] = f
-		for _, form := range append(f.older, f.judged, f.features) {
+		for _, form := range []*window.Form{f.judged, f.features} {
 			forms[form.Fingerprint()] = form
 		}
 	}
@@ -117,10 +116,7 @@ func (l *layouts) set(models []*model.Model, former ...*model.Model) (refused []
 func formatOf(models []*model.Model, was *format) (f *format, refused []unfit) {
 	if was == nil {
 		var err error
-		if was, err = newFormat(models[0].Layout, models[0].Window); err == nil {
-			err = was.addOlder(models[0].Window)
-		}
-		if err != nil {
+		if was, err = newFormat(models[0].Layout, models[0].Window); err != nil {
 			for _, m := range models {
 				refused = append(refused, unfit{m, err})
 			}
@@ -139,7 +135,7 @@ func formatOf(models []*model.Model, was *format) (f *format, refused []unfit) {
 	case judged.Fingerprint() == was.judged.Fingerprint():
 		return was, refused
 	}
-	f = &format{codec: was.codec, features: was.features, judged: judged, older: was.older}
+	f = &format{codec: was.codec, features: was.features, judged: judged}
 	if judged.Fingerprint() == was.features.Fingerprint() {
 		f.judged = was.features
 	} else if p, ok := f.features.PartOf(judged); ok {
@@ -159,18 +155,6 @@ func newFormat(layout *signal.Layout, spec window.Spec) (*format, error) {
 		return nil, err
 	}
 	return &format{codec: codec, features: form, judged: form}, nil
-}
-
-// addOlder adds the forms of older versions: gateways may be of another release.
-func (f *format) addOlder(spec window.Spec) error {
-	for version := 1; version < f.features.List().Version; version++ {
-		form, err := window.NewForm(f.features.Layout(), spec, signal.FeatureSpec{Version: version}, nil)
-		if err != nil {
-			return err
-		}
-		f.older = append(f.older, form)
-	}
-	return nil
 }
 
 // publishes reports whether the features that are published of the windows of a model are enough for it.

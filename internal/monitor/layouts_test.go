@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -142,12 +143,14 @@ func TestFormatsStay(t *testing.T) {
 
 // What is published of a window is the default features, bit for bit, with any models.
 func TestPublishedFeatures(t *testing.T) {
+	frames := ofForce(signal.FeatureSpec{})
+	frames.Cycle = &cycle.Model{Frames: 5, Inputs: []cycle.Input{{Channel: "force", Measure: cycle.Mean}}}
 	w := forceAt(drill, 7)
 	w.Samples[0][5] = float32(math.NaN())
 	for name, models := range map[string][]*model.Model{
-		"default": {ofForce(signal.FeatureSpec{})},
-		"more":    {ofForce(signal.FeatureSpec{}), ofForce(signal.FeatureSpec{Set: []string{"min", "shape"}})},
-		"older":   {ofForce(signal.FeatureSpec{Version: 1})},
+		"default":      {ofForce(signal.FeatureSpec{})},
+		"more":         {ofForce(signal.FeatureSpec{}), ofForce(signal.FeatureSpec{Set: []string{"min", "shape"}})},
+		"other frames": {frames},
 	} {
 		l, err := newLayouts(models)
 		if err != nil {
@@ -165,7 +168,7 @@ func TestPublishedFeatures(t *testing.T) {
 			if expected, err := f.features.Seal(&want); err != nil || string(sealed.Value) != string(expected.Value) || len(want.Values) == 0 {
 				t.Errorf("%s: other features are published, %v", name, err)
 			}
-			if twice := own[f.features] != nil && f.features != f.judged; twice != (name == "older") {
+			if twice := own[f.features] != nil && f.features != f.judged; twice != (name == "other frames") {
 				t.Errorf("%s: features are extracted twice: %t", name, twice)
 			}
 		}

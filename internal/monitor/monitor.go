@@ -1,11 +1,8 @@
 // Package monitor is the monitor as a value: it reads windows from Kafka, judges each
 // exactly once, and publishes results and alerts.
 //
-// It works in two stages. Extracting makes features of windows. It depends on nothing but the
-// window: no model, nothing that is remembered. Judging makes results of features. A monitor
-// does both, and publishes the features with the results. It also judges the features that
-// gateways have extracted. The stages can run apart: monitors that only extract are a group of
-// their own and publish features alone, and monitors that only judge read features alone.
+// It makes features of windows, judges by them, and publishes them with the results. It also
+// judges the features that gateways have extracted.
 //
 // What a machine remembers and decides is package machine, which is pure. Here is the
 // Kafka loop around it. A monitor that gets a partition first fences it: from then on the
@@ -23,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,28 +39,13 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Stage is a part of what monitors do.
-type Stage string
-
-// The stages.
-const (
-	Extract Stage = "extract" // windows → features
-	Judge   Stage = "judge"   // features → results, alerts
-)
-
-// Stages lists all of them, which is what a monitor does by default.
-func Stages() []Stage { return []Stage{Extract, Judge} }
-
-// Config says what a Monitor does. Bus is needed, and one of Model and Keys unless it only
-// extracts.
+// Config says what a Monitor does. Bus is needed, and one of Model and Keys.
 type Config struct {
 	Model *model.Model                // judges every machine of its layout; nil: what tcm.models.v1 deploys judges
 	Keys  func() (deploy.Keys, error) // whose models and deployments of tcm.models.v1 count; it is asked again, so that a key may change
 	Bus   bus.Config                  // OnStall and OnGap are set by New
-	Group string                      // consumer group; empty means "tcm-monitor". Monitors that only extract join ExtractGroup of it
+	Group string                      // consumer group; empty means "tcm-monitor"
 	Alarm alarm.Settings              // zero means alarm.Default
-
-	Stages []Stage // empty: all
 
 	// Silence is how long no windows of a machine may come before that is an advisory; 0: never.
 	Silence time.Duration
@@ -139,19 +120,16 @@ func New(cfg Config) (*Monitor, error) {
 	if err := state.CheckGroup(cfg.Group); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)
 	}
-	if cfg.does(Judge) && cfg.Model == nil && cfg.Keys == nil {
-		return nil, errors.New("monitor: a monitor that judges needs a model, or the keys of those who deploy models")
+	if cfg.Model == nil && cfg.Keys == nil {
+		return nil, errors.New("monitor: a monitor needs a model, or the keys of those who deploy models")
 	}
-	if err := CheckStages(cfg.Stages); err != nil {
-		return nil, fmt.Errorf("monitor: %w", err)
+	set, models := deploy.Set{}, []*model.Model(nil)
+	if cfg.Model != nil {
+		set, models = deploy.OfFile(cfg.Model, cfg.Alarm), []*model.Model{cfg.Model}
 	}
-	known, err := cfg.layouts()
+	known, err := newLayouts(models)
 	if err != nil {
 		return nil, err
-	}
-	set := deploy.Set{}
-	if cfg.Model != nil {
-		set = deploy.OfFile(cfg.Model, cfg.Alarm)
 	}
 	m := &Monitor{layouts: known, fleet: newFleet(set), grace: 8 * time.Second, fetchPatience: fetchPatience, now: time.Now, took: newDurations()}
 	cfg.Bus.OnStall, cfg.Bus.OnGap, cfg.Bus.OnRetry = m.onStall, m.onGap, m.onRetry(cfg.Bus.OnRetry)
@@ -160,7 +138,7 @@ func New(cfg Config) (*Monitor, error) {
 	}
 	cfg.Bus.OnHeal = func(text string) { cfg.Log.Warn().Str("event", "transaction_closed").Msg(text) }
 	m.cfg = cfg
-	m.group, err = bus.NewGroup(cfg.Bus, groupOf(cfg.Group, cfg.Stages), bus.TopicWindows)
+	m.group, err = bus.NewGroup(cfg.Bus, cfg.Group, bus.TopicWindows)
 	if err != nil {
 		return nil, err
 	}
@@ -172,55 +150,8 @@ func New(cfg Config) (*Monitor, error) {
 	return m, nil
 }
 
-// layouts returns the layouts of the configured model. It reports a model that cannot judge
-// what a monitor that only judges reads.
-func (c *Config) layouts() (*layouts, error) {
-	var models []*model.Model
-	if c.does(Judge) && c.Model != nil {
-		models = append(models, c.Model)
-	}
-	known, err := newLayouts(models)
-	if err != nil || c.does(Extract) {
-		return known, err
-	}
-	for _, f := range known.ours {
-		if err := c.Model.Covers(f.features); err != nil {
-			return nil, fmt.Errorf("monitor: the model cannot judge by what is on %s: %w; or let this monitor extract, too: stages: [extract, judge]", bus.TopicFeatures, err)
-		}
-	}
-	return known, nil
-}
-
-// does reports whether the monitor does a stage.
-func (c *Config) does(s Stage) bool { return len(c.Stages) == 0 || slices.Contains(c.Stages, s) }
-
-// CheckStages reports a list of stages that no monitor can do.
-func CheckStages(stages []Stage) error {
-	for i, s := range stages {
-		if !slices.Contains(Stages(), s) {
-			return fmt.Errorf("stages: %q: choose from extract and judge; [extract, judge] is what a monitor does by default", s)
-		}
-		if slices.Contains(stages[:i], s) {
-			return fmt.Errorf("stages: %s is listed twice", s)
-		}
-	}
-	return nil
-}
-
 // DefaultGroup is the consumer group of monitors that are not given one.
 const DefaultGroup = "tcm-monitor"
-
-// ExtractGroup returns the consumer group of the monitors that only extract for a group, and
-// for others: features are everyone's.
-func ExtractGroup(group string) string { return group + "-extract" }
-
-// groupOf returns the consumer group of monitors that do some stages for a group.
-func groupOf(group string, stages []Stage) string {
-	if c := (Config{Stages: stages}); !c.does(Judge) {
-		return ExtractGroup(group)
-	}
-	return group
-}
 
 // machines returns the settings of the machines.
 func (c *Config) machines() *machine.Settings {
@@ -235,15 +166,11 @@ const MinSilence = 5 * time.Second
 // returned. It waits for a broker that is away. It returns errors that
 // do not pass, such as a topic that is missing, before it judges anything.
 func (m *Monitor) Run(ctx context.Context) error {
-	serve := m.serve
-	if !m.cfg.does(Judge) {
-		serve = m.serveExtract
-	}
 	err := m.checkTopics(ctx)
-	if err == nil && m.cfg.does(Judge) && m.cfg.Keys != nil {
-		err = m.runDeployed(ctx, serve)
+	if err == nil && m.cfg.Keys != nil {
+		err = m.runDeployed(ctx, m.serve)
 	} else if err == nil {
-		err = m.group.Run(ctx, serve)
+		err = m.group.Run(ctx, m.serve)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -290,7 +217,7 @@ func (m *Monitor) checkTopics(ctx context.Context) error {
 
 func (m *Monitor) askTopics(ctx context.Context) error {
 	partitions := make(map[string]int)
-	for _, topic := range topicsOf(m.cfg.Stages) {
+	for _, topic := range neededTopics {
 		n, err := bus.Partitions(ctx, m.cfg.Bus, topic)
 		if err != nil {
 			return fmt.Errorf("monitor: %w", err)
@@ -317,13 +244,8 @@ func (m *Monitor) askTopics(ctx context.Context) error {
 	return nil
 }
 
-// topicsOf returns the topics that must be there for some stages.
-func topicsOf(stages []Stage) []string {
-	if c := (Config{Stages: stages}); !c.does(Judge) {
-		return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicDead}
-	}
-	return []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead}
-}
+// neededTopics are the topics that must be there.
+var neededTopics = []string{bus.TopicWindows, bus.TopicFeatures, bus.TopicState, bus.TopicCommands, bus.TopicResults, bus.TopicAlerts, bus.TopicShadow, bus.TopicDead}
 
 // onRetry returns what hears of trouble with the broker: it passes it on to next,
 // and remembers when it was.

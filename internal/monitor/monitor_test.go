@@ -368,7 +368,7 @@ func life(n, faulty int) (ws []*window.Window) {
 // A sender that floods the topic with windows of other layouts, each with a key of its
 // own, does not fill the monitor's memory.
 func TestForeignKeysAreBounded(t *testing.T) {
-	s := &partition{Monitor: &Monitor{cfg: Config{Model: machinetest.OneValue(t)}}, foreign: make(map[string]bool), log: zerolog.Nop()}
+	s := &partition{mon: &Monitor{cfg: Config{Model: machinetest.OneValue(t)}}, foreign: make(map[string]bool), log: zerolog.Nop()}
 	for i := range 3 * maxForeign {
 		s.logLetter(machine.Letter{Err: &unreadable{fmt.Sprintf("%d%s", i, strings.Repeat("x", 1000)), window.ErrForeign}})
 	}

@@ -33,7 +33,7 @@ const (
 // partition is one partition of the windows topic while it is assigned to us. It does what
 // its owner says, with Kafka; the owner decides.
 type partition struct {
-	*Monitor
+	mon        *Monitor
 	id         int
 	in         *bus.Partition
 	inFeatures *bus.Reader // nil before the fence
@@ -82,7 +82,7 @@ func (m *Monitor) serve(ctx context.Context, p *bus.Partition) error {
 	fleet, redeployed, stop := m.fleet.follow()
 	defer stop()
 	s := &partition{
-		Monitor: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
+		mon: m, id: p.ID(), in: p, owner: machine.NewOwner(m.cfg.machines(), fleet, p.ID()), redeployed: redeployed,
 		log:     m.cfg.Log.With().Int("partition", p.ID()).Logger(),
 		replies: make(chan machine.Reply), windows: make(chan struct{}, 1), features: make(chan struct{}, 1), commands: make(chan struct{}, 1),
 		raw: make(map[letterKey]bus.Message), foreign: make(map[string]bool), extractors: make(extractors),
@@ -139,7 +139,7 @@ func (s *partition) run(ctx context.Context) error {
 			}
 			actions = actions[1:]
 			if reply != nil {
-				reply.Now = s.now()
+				reply.Now = s.mon.now()
 				actions = append(actions, s.owner.On(*reply)...)
 				if a.Load {
 					s.countMachines()
@@ -148,13 +148,13 @@ func (s *partition) run(ctx context.Context) error {
 		}
 		select {
 		case r := <-s.replies:
-			r.Now = s.now()
+			r.Now = s.mon.now()
 			actions = s.owner.On(r)
 		case <-tick.C:
 			s.showModels()
-			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.now(), Trouble: s.lastTrouble(), Waits: s.ready.waits(s.id, s.now())}, Now: s.now()})
+			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.mon.now(), Trouble: s.mon.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, Now: s.mon.now()})
 		case f := <-s.redeployed:
-			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.now()})
+			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.mon.now()})
 		case <-jobs.C:
 			s.startJob(ctx, &working)
 		case <-ctx.Done():
@@ -170,7 +170,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		return s.fence(ctx)
 	case a.Load:
 		return s.load(ctx)
-	case a.Windows != nil && s.cfg.does(Extract):
+	case a.Windows != nil:
 		s.windows <- struct{}{} // there is room for the one that is asked for at a time
 	case a.Features != nil:
 		s.features <- struct{}{} // likewise
@@ -182,7 +182,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 	case a.AskEnd:
 		return s.end(ctx)
 	case a.Publish != nil:
-		batch, cancel := withGrace(ctx, s.grace)
+		batch, cancel := withGrace(ctx, s.mon.grace)
 		defer cancel()
 		switch err := s.publish(batch, a.Publish); {
 		case errors.Is(err, bus.ErrLost):
@@ -199,10 +199,10 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 // end asks Kafka how far what is judged goes.
 func (s *partition) end(ctx context.Context) (*machine.Reply, error) {
 	var end machine.End
-	first, last, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicFeatures, s.id)
+	first, last, err := bus.Bounds(ctx, s.mon.cfg.Bus, bus.TopicFeatures, s.id)
 	end.Features = machine.Bounds{First: first, End: last}
-	if err == nil && s.cfg.does(Extract) {
-		first, last, err = bus.Bounds(ctx, s.cfg.Bus, bus.TopicWindows, s.id)
+	if err == nil {
+		first, last, err = bus.Bounds(ctx, s.mon.cfg.Bus, bus.TopicWindows, s.id)
 		end.Windows = machine.Bounds{First: first, End: last}
 	}
 	if ctx.Err() != nil {
@@ -228,15 +228,15 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 	s.txn = txn
 	s.inFeatures = txn.Reader(bus.TopicFeatures, txn.Position(bus.TopicFeatures), func(end int64) { s.passed(ctx, s.inFeatures.Next(), end) })
 	at := machine.Position{Windows: txn.Position(bus.TopicWindows), Features: txn.Position(bus.TopicFeatures), Commands: txn.Position(bus.TopicCommands)}
-	first, end, err := bus.Bounds(ctx, s.cfg.Bus, bus.TopicCommands, s.id)
+	first, end, err := bus.Bounds(ctx, s.mon.cfg.Bus, bus.TopicCommands, s.id)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w: where the commands end: %w", s.id, bus.ErrLost, err)
 	}
 	if at.Commands >= 0 {
 		at.Commands = min(max(at.Commands, first), end) // a topic that was made again begins at 0
 	}
-	s.ready.reached(s.id, ofWindows, txn.Begin())
-	s.ready.reached(s.id, ofFeatures, at.Features)
+	s.mon.ready.reached(s.id, ofWindows, txn.Begin())
+	s.mon.ready.reached(s.id, ofFeatures, at.Features)
 	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
 }
 
@@ -251,22 +251,22 @@ func (s *partition) remember(m bus.Message) error {
 // load reads the state records of the partition that serve has not read before the fence. A
 // machine has the same partition there.
 func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
-	if err := bus.ReadRange(ctx, s.cfg.Bus, bus.TopicState, s.id, bus.Range{From: s.stateNext, Settled: true}, s.remember); err != nil {
+	if err := bus.ReadRange(ctx, s.mon.cfg.Bus, bus.TopicState, s.id, bus.Range{From: s.stateNext, Settled: true}, s.remember); err != nil {
 		return nil, fmt.Errorf("monitor: state: %w", err)
 	}
 	last := s.state
 	s.state = nil
-	records, unreadable := stateRecords(last, s.cfg.Group)
+	records, unreadable := stateRecords(last, s.mon.cfg.Group)
 	for _, m := range unreadable {
 		s.log.Warn().Str("topic", m.Topic).Int64("offset", m.Offset).Str("key", bounded(m.Key)).Msg("passed over a state record whose key no monitor makes")
 	}
 	for _, r := range records {
 		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
 	}
-	if err := s.learnModels(ctx, state.Models(records)); err != nil {
+	if err := s.mon.learnModels(ctx, state.Models(records)); err != nil {
 		return nil, err
 	}
-	fleet := s.fleet.current()
+	fleet := s.mon.fleet.current()
 	s.owner.On(machine.Reply{Fleet: &fleet})
 	return &machine.Reply{Loaded: records}, nil
 }
@@ -313,7 +313,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 			inputs[i] = s.windowInput(m)
 		}
 		s.mu.Unlock()
-		s.took.read(s.now(), msgs, inputs)
+		s.mon.took.read(s.mon.now(), msgs, inputs)
 		if err := s.reply(ctx, machine.Reply{Windows: inputs}); err != nil {
 			return err
 		}
@@ -322,8 +322,8 @@ func (s *partition) readWindows(ctx context.Context) error {
 
 // extract stores the features of the window in a message that its machine is judged by.
 func (s *partition) extract(m *bus.Message, into *window.Features) error {
-	s.opened = s.now()
-	f, err := s.layouts.openWindow(m, &s.window)
+	s.opened = s.mon.now()
+	f, err := s.mon.layouts.openWindow(m, &s.window)
 	if err != nil {
 		return err
 	}
@@ -349,19 +349,19 @@ func (s *partition) seal(x *window.Features) {
 
 // show notes how long judging a window took, and shows it, with its samples if they are there.
 func (s *partition) show(x *window.Features, r event.Result) {
-	s.took.judge.Observe(s.now().Sub(s.opened).Seconds())
-	if s.cfg.OnWindow == nil {
+	s.mon.took.judge.Observe(s.mon.now().Sub(s.opened).Seconds())
+	if s.mon.cfg.OnWindow == nil {
 		return
 	}
 	w := &s.window
 	if s.format == nil {
 		w = &x.Window
 	}
-	s.cfg.OnWindow(x.Form.Layout(), w, r)
+	s.mon.cfg.OnWindow(x.Form.Layout(), w, r)
 }
 
-// readFeatures reads batches of features when the owner asks for them. Those that monitors
-// extracted while they judged are not for an owner that reads windows itself.
+// readFeatures reads batches of features when the owner asks for them. Features that monitors
+// extracted are not for an owner: it reads the windows itself.
 func (s *partition) readFeatures(ctx context.Context) error {
 	for {
 		if _, err := receive(ctx, s.features); err != nil { // after fence, which sets inFeatures
@@ -379,7 +379,7 @@ func (s *partition) readFeatures(ctx context.Context) error {
 			}
 		}
 		s.mu.Unlock()
-		s.took.read(s.now(), msgs, inputs)
+		s.mon.took.read(s.mon.now(), msgs, inputs)
 		if err := s.reply(ctx, machine.Reply{Features: inputs}); err != nil {
 			return err
 		}
@@ -389,8 +389,8 @@ func (s *partition) readFeatures(ctx context.Context) error {
 // passed tells the owner how far features are read, where that is further than the last one
 // it was given.
 func (s *partition) passed(ctx context.Context, next, end int64) {
-	s.ready.fetched(s.id, ofFeatures, end, s.now())
-	s.ready.reached(s.id, ofFeatures, next)
+	s.mon.ready.fetched(s.id, ofFeatures, end, s.mon.now())
+	s.mon.ready.reached(s.id, ofFeatures, next)
 	if next <= s.announced {
 		return
 	}
@@ -421,28 +421,22 @@ func (s *partition) windowInput(m *bus.Message) machine.Input {
 // featuresInput returns what the owner is to know of a message of the features topic.
 func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	in := machine.Input{Offset: m.Offset, At: m.Time}
-	by, offset, err := envelope.Origin(m)
-	switch {
-	case m.Damage == nil && fetch.IsAnswer(m):
+	by, _, err := envelope.Origin(m)
+	if m.Damage == nil && (fetch.IsAnswer(m) || err == nil && by == envelope.Monitor) {
 		return in
-	case m.Damage == nil && err == nil && by == envelope.Monitor:
-		if s.cfg.does(Extract) {
-			return in
-		}
-		in.Past = offset + 1
 	}
-	if old, away := s.homes.check(m); old || away != nil && by == envelope.Monitor {
-		return in // its window is set aside
+	if old, away := s.homes.check(m); old {
+		return in
 	} else if away != nil {
 		in.Open = func(*window.Features) error { return away }
 		return in
 	}
 	in.Open = func(into *window.Features) error {
-		s.opened = s.now()
+		s.opened = s.mon.now()
 		if s.format = nil; m.Damage == nil && err != nil {
 			return &unreadable{m.Key, fmt.Errorf("monitor: %w", err)}
 		}
-		return s.layouts.openFeatures(m, into)
+		return s.mon.layouts.openFeatures(m, into)
 	}
 	return in
 }

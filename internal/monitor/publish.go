@@ -20,7 +20,7 @@ import (
 // alerts, features, dead letters and the position. Then it logs, counts and shows it. It is
 // the only way by which a monitor that judges publishes anything.
 func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
-	now, sealed := s.now(), s.sealed
+	now, sealed := s.mon.now(), s.sealed
 	s.sealed = nil
 	msgs := make([]bus.Message, 0, len(b.State)+len(b.Events)+len(sealed)+len(b.Letters))
 	for _, r := range b.State {
@@ -46,11 +46,11 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	if err := publishWith(ctx, s.txn, msgs, letters, positions, now); err != nil {
 		return fmt.Errorf("monitor: partition %d: %w", s.id, err)
 	}
-	s.countAside(letters)
+	s.mon.countAside(letters)
 	s.measure(b, now)
-	s.Monitor.features.Add(uint64(len(sealed)))
-	s.ready.published(s.id, ofWindows, b.Position.Windows, now)
-	s.ready.reached(s.id, ofFeatures, b.Position.Features)
+	s.mon.features.Add(uint64(len(sealed)))
+	s.mon.ready.published(s.id, ofWindows, b.Position.Windows, now)
+	s.mon.ready.reached(s.id, ofFeatures, b.Position.Features)
 	s.published(b)
 	s.auditCommands(b)
 	s.forgetRaw(b.Position)
@@ -179,12 +179,12 @@ func (s *partition) forgetRaw(at machine.Position) {
 
 // published counts, logs and shows what readers can see now.
 func (s *partition) published(b *machine.Batch) {
-	s.judged.Add(b.Judged)
-	s.late.Add(b.Late)
-	s.repeats.Add(b.Repeats)
-	s.unwatched.Add(b.Unwatched)
-	s.panics.Add(b.Panics)
-	s.dead.Add(uint64(len(b.Letters)))
+	s.mon.judged.Add(b.Judged)
+	s.mon.late.Add(b.Late)
+	s.mon.repeats.Add(b.Repeats)
+	s.mon.unwatched.Add(b.Unwatched)
+	s.mon.panics.Add(b.Panics)
+	s.mon.dead.Add(uint64(len(b.Letters)))
 	for _, l := range b.Letters {
 		s.logLetter(l)
 	}
@@ -197,7 +197,7 @@ func (s *partition) published(b *machine.Batch) {
 			ev = s.log.Warn()
 		}
 		if l.Event == "tools_alike" {
-			s.alike.Add(1)
+			s.mon.alike.Add(1)
 		}
 		ev.Str("event", l.Event).Str("machine", l.Machine).Msg(l.Text)
 	}
@@ -206,23 +206,23 @@ func (s *partition) published(b *machine.Batch) {
 
 // measure notes how long a batch took whose transaction began at that time, and its results.
 func (s *partition) measure(b *machine.Batch, began time.Time) {
-	now := s.now()
-	s.took.transaction.Observe(now.Sub(began).Seconds())
+	now := s.mon.now()
+	s.mon.took.transaction.Observe(now.Sub(began).Seconds())
 	for i := range b.Events {
 		if r := b.Events[i].Result; r != nil && !b.Events[i].Shadow && !r.Late {
-			s.took.result.Observe(now.Sub(r.End).Seconds())
+			s.mon.took.result.Observe(now.Sub(r.End).Seconds())
 		}
 	}
-	s.table.judged(s.id, b.Events)
+	s.mon.table.judged(s.id, b.Events)
 }
 
 // countMachines notes how the machines are, and counts the windows that have not come.
 func (s *partition) countMachines() {
 	holes := uint64(0)
 	s.owner.Machines(func(m *machine.Machine) { holes += m.Missing() })
-	s.missing.Add(int64(holes) - int64(s.holes))
+	s.mon.missing.Add(int64(holes) - int64(s.holes))
 	s.holes = holes
-	s.table.update(s.id, s.owner)
+	s.mon.table.update(s.id, s.owner)
 }
 
 // tell counts, logs and shows one event.
@@ -233,25 +233,25 @@ func (s *partition) tell(o *machine.Output) {
 		s.sayGap(o.Result, o.Missing)
 	case o.Alert != nil:
 		a := o.Alert
-		s.alerts.Add(1)
+		s.mon.alerts.Add(1)
 		ev := s.log.Info()
 		if a.Severity == "warning" {
 			ev = s.log.Warn()
 		}
 		ev.Str("event", "alarm_"+string(a.State)).Str("machine", a.Machine).Str("incident", a.Incident).Str("by", a.By).Str("command", a.Command).Msg(a.Text)
-		if s.cfg.OnAlert != nil {
-			s.cfg.OnAlert(*a)
+		if s.mon.cfg.OnAlert != nil {
+			s.mon.cfg.OnAlert(*a)
 		}
 	case o.Advisory != nil:
 		a := o.Advisory
-		s.advisories.Add(1)
+		s.mon.advisories.Add(1)
 		ev := s.log.Info()
 		if a.Severity == "warning" {
 			ev = s.log.Warn()
 		}
 		ev.Str("event", string(a.Kind)+"_"+string(a.State)).Str("machine", a.Machine).Str("subject", a.Subject).Msg(a.Text)
-		if s.cfg.OnAdvisory != nil {
-			s.cfg.OnAdvisory(*a)
+		if s.mon.cfg.OnAdvisory != nil {
+			s.mon.cfg.OnAdvisory(*a)
 		}
 	case o.Evidence != nil:
 		e := o.Evidence
@@ -260,8 +260,8 @@ func (s *partition) tell(o *machine.Output) {
 			ev = s.log.Warn()
 		}
 		ev.Str("event", "evidence").Str("machine", e.Machine).Str("alert", e.Alert).Str("url", e.URL).Msg(e.Text)
-		if s.cfg.OnEvidence != nil {
-			s.cfg.OnEvidence(*e)
+		if s.mon.cfg.OnEvidence != nil {
+			s.mon.cfg.OnEvidence(*e)
 		}
 	}
 }
@@ -271,8 +271,8 @@ func (s *partition) sayGap(r *event.Result, missing uint64) {
 	if missing == 0 {
 		return
 	}
-	s.seqGaps.Add(1)
-	s.missed.Add(missing)
+	s.mon.seqGaps.Add(1)
+	s.mon.missed.Add(missing)
 	s.log.Warn().Str("event", "seq_gap").Str("machine", r.Machine).Str("epoch", r.Epoch).
 		Uint64("from", r.Seq-missing).Uint64("to", r.Seq-1).Uint64("windows", missing).
 		Msg("windows are missing: dropped by a full spool, or lost by the broker; `ingest spool resend` brings back what the spool still has")

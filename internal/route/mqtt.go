@@ -325,11 +325,11 @@ func (q *mqttReceiver) up(m *autopaho.ConnectionManager, _ *paho.Connack) {
 
 func (q *mqttReceiver) statusTopic() string { return q.cfg.Prefix + "/_monitor/" + q.id + "/status" }
 
-// sign publishes the life sign, unless that was done a moment ago. Alerts do not wait for it: an error
-// is logged once. The caller holds the lock.
+// sign publishes the life sign, unless that was done a moment ago, or up has not noted yet when the first connection
+// began. Alerts do not wait for it: an error is logged once. The caller holds the lock.
 func (q *mqttReceiver) sign(ctx context.Context, m *autopaho.ConnectionManager) {
 	now := q.now().UTC()
-	if q.id == "" || now.Sub(q.signed) < lifeSign/2 {
+	if q.id == "" || q.connected.IsZero() || now.Sub(q.signed) < lifeSign/2 {
 		return
 	}
 	err := q.publish(ctx, m, q.statusTopic(), MonitorStatus{q.id, "online", q.connected, now}, true)

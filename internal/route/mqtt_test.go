@@ -243,6 +243,7 @@ func TestMonitorStatusRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	await.Until(t, "the log says it", func() bool { return strings.Contains(log.String(), "HMIs take its machines for unwatched") })
 	if n := strings.Count(log.String(), "HMIs take its machines for unwatched"); n != 1 || !strings.Contains(log.String(), "the broker refuses flank/_monitor/flank-test/status: not authorized: grant the right") {
 		t.Errorf("%d times: %s", n, log.String())
 	}

@@ -55,7 +55,7 @@ func certificate(t *testing.T, dir, name string, bits int) {
 	}
 }
 
-// peer is the server of peers/opcua/route_server.py.
+// peer is the server of bench/peers/opcua/route_server.py.
 type peer struct {
 	dir, port string
 	URL       string

@@ -14,7 +14,7 @@ import (
 )
 
 // TestPeers compares every value of every channel, bit by bit, with what
-// reference readers found: see peers/formats/reference.py.
+// reference readers found: see bench/peers/formats/reference.py.
 func TestPeers(t *testing.T) {
 	dir := os.Getenv("FLANK_PEERS")
 	if dir == "" {

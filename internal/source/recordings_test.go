@@ -12,19 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
-
-// recordings returns the folder of real recordings that FLANK_DATA names, or
-// skips the test.
-func recordings(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
-	return dir
-}
 
 func load(t *testing.T, path string) (*signal.Layout, signal.Recording) {
 	t.Helper()
@@ -102,8 +92,8 @@ func TestLayoutGrammar(t *testing.T) {
 	}
 }
 
-func TestTurning(t *testing.T) {
-	path := filepath.Join(recordings(t), "vicomtech-turning", "turning_wear_dev.csv")
+func TestRecordedTurning(t *testing.T) {
+	path := filepath.Join(recorded.Folder(t), "vicomtech-turning", "turning_wear_dev.csv")
 	l, rec := load(t, "../../examples/turning/layout.yaml")
 	c, err := OpenTable(path, l, rec, Options{Machine: "lathe"})
 	if err != nil {
@@ -145,8 +135,8 @@ func TestTurning(t *testing.T) {
 	}
 }
 
-func TestMilling(t *testing.T) {
-	dir := filepath.Join(recordings(t), "umich-cnc-mill")
+func TestRecordedMilling(t *testing.T) {
+	dir := filepath.Join(recorded.Folder(t), "umich-cnc-mill")
 	l, rec := load(t, "../../examples/milling/layout.yaml")
 	f, err := os.Open(filepath.Join(dir, "runs.csv"))
 	if err != nil {
@@ -191,10 +181,10 @@ func TestMilling(t *testing.T) {
 	}
 }
 
-// TestArrivalTimes reads text without header and ending, with arrival times
+// TestRecordedArrivalTimes reads text without header and ending, with arrival times
 // between chunks. The counts come from the README of the data; the last line of each has no end, and may be half written.
-func TestArrivalTimes(t *testing.T) {
-	dir := filepath.Join(recordings(t), "lmas-milling")
+func TestRecordedArrivalTimes(t *testing.T) {
+	dir := filepath.Join(recorded.Folder(t), "lmas-milling")
 	for name, tc := range map[string]struct {
 		columns, samples int
 		arrivals         int64
@@ -232,8 +222,8 @@ func TestArrivalTimes(t *testing.T) {
 
 // Times that start again with each experiment are read if the experiment is the tool, and
 // named otherwise; milliseconds are named.
-func TestTimesOfStrangers(t *testing.T) {
-	dir := recordings(t)
+func TestRecordedTimesOfStrangers(t *testing.T) {
+	dir := recorded.Folder(t)
 	read := func(path string, l *signal.Layout, rec signal.Recording) (tools []string, gaps int, err error) {
 		src, err := Recording{Path: path, Layout: l, Columns: rec}.Open()
 		if err != nil {

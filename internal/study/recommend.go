@@ -7,22 +7,6 @@ import (
 	"slices"
 )
 
-// rungs is how simple methods are, the simplest first: what there is to understand, to
-// fit and to keep. Methods that are not listed are the least simple.
-var rungs = map[string]int{"logistic": 1, "extra-trees": 2, "random-forest": 2, "welm-w1": 3, "dbn": 4, Control: 5}
-
-const leastSimple = 6
-
-func rung(method string) int { return cmp.Or(rungs[method], leastSimple) }
-
-// calledIn is what methods are called in a sentence.
-var calledIn = map[string]string{
-	"logistic": "logistic regression", "extra-trees": "extra trees", "random-forest": "a random forest",
-	"dbn": "dbn (ECS-DBN's network without costs)", Control: "ECS-DBN",
-}
-
-func called(method string) string { return cmp.Or(calledIn[method], method) }
-
 // coin is the G-mean of deciding at random.
 const coin = 0.5
 
@@ -34,42 +18,42 @@ const coin = 0.5
 //
 // The margin of a difference is the greatest of the deviations over trials and twice the standard
 // error of the difference between the two over groups (see jackknife), or without groups the standard
-// error of the best method's G-mean (see binomial).
+// error of the best method's G-mean (see binomial), for two methods are mostly wrong on the same rows.
 func Recommend(s *Set, cells []Cell) string {
 	all := Summarise(cells, s.Groups != nil)
 	if len(all) < 2 {
 		return ""
 	}
 	best := all[0]
-	j := newJudgement(s, cells, all)
+	j := newJudgement(s, cells)
 	own := j.own(best)
 	over := fmt.Sprintf("over %s", s.parts())
 	switch {
 	case math.IsInf(own, 1) || own != own:
 		return fmt.Sprintf("Deploy none of these methods yet: rows of %s, or all others, are in only one of %s, so the data does not show how any method does on the next one; add more that have both.\n", s.Rare, s.parts())
 	case !(best.GMean-own > coin):
-		return fmt.Sprintf("Deploy none of these methods yet: the best, %s, has a G-mean of %.2f, which is not above a tossed coin's, 0.5, by more than chance (±%.2f %s).\n", called(best.Method), best.GMean, own, over)
+		return fmt.Sprintf("Deploy none of these methods yet: the best, %s, has a G-mean of %.2f, which is not above a tossed coin's, 0.5, by more than chance (±%.2f %s).\n", of(best.Method).called, best.GMean, own, over)
 	}
-	chosen, simplest := best, rung(best.Method)
+	chosen, simplest := best, of(best.Method).simple
 	for _, m := range all[1:] { // the best first: what is not simpler than all before it is worse for nothing
-		if rung(m.Method) >= simplest {
+		if of(m.Method).simple >= simplest {
 			continue
 		}
-		simplest = rung(m.Method)
+		simplest = of(m.Method).simple
 		if best.GMean-m.GMean <= j.margin(best, m) {
 			chosen = m
 		}
 	}
 	if chosen.Method != best.Method {
 		return fmt.Sprintf("Deploy %s: its G-mean of %.3f is within chance of the best, %s, which is ahead by %s %s, and it is simpler.\n",
-			called(chosen.Method), chosen.GMean, called(best.Method), j.difference(best, chosen), over)
+			of(chosen.Method).called, chosen.GMean, of(best.Method).called, j.difference(best, chosen), over)
 	}
 	other := j.rival(all, chosen)
-	text := fmt.Sprintf("Deploy %s: its G-mean of %.3f is ahead of %s by %s %s", called(chosen.Method), chosen.GMean, called(other.Method), j.difference(chosen, other), over)
+	text := fmt.Sprintf("Deploy %s: its G-mean of %.3f is ahead of %s by %s %s", of(chosen.Method).called, chosen.GMean, of(other.Method).called, j.difference(chosen, other), over)
 	switch {
-	case rung(chosen.Method) < rung(other.Method):
+	case of(chosen.Method).simple < of(other.Method).simple:
 		text += ", and it is simpler"
-	case rung(chosen.Method) > rung(other.Method):
+	case of(chosen.Method).simple > of(other.Method).simple:
 		text += ", and no simpler method comes as near"
 	}
 	return text + ".\n"
@@ -93,11 +77,10 @@ func (s *Set) parts() string {
 type judgement struct {
 	set     *Set
 	without map[string][]float64 // by method: the G-mean without each fold, if rows have groups
-	all     []Summary
 }
 
-func newJudgement(s *Set, cells []Cell, all []Summary) *judgement {
-	j := &judgement{set: s, all: all}
+func newJudgement(s *Set, cells []Cell) *judgement {
+	j := &judgement{set: s}
 	if s.Groups != nil {
 		j.without = leftOutOneByOne(cells, len(s.Folds))
 	}
@@ -107,21 +90,21 @@ func newJudgement(s *Set, cells []Cell, all []Summary) *judgement {
 // own returns the margin of a method's G-mean.
 func (j *judgement) own(m Summary) float64 {
 	if j.without == nil {
-		return max(m.SD, 2*binomialOf(j.set, m))
+		return max(m.SD, 2*binomial(j.set, m))
 	}
-	return max(m.SD, 2*jackknifeOf(j.without[m.Method]))
+	return max(m.SD, 2*jackknife(j.without[m.Method]))
 }
 
-// margin returns the margin of the difference between the best method and another.
+// margin returns the margin of the difference between the best method, or the one in question, and another.
 func (j *judgement) margin(best, other Summary) float64 {
 	if j.without == nil {
-		return max(best.SD, other.SD, binomialOf(j.set, best))
+		return max(best.SD, other.SD, binomial(j.set, best))
 	}
 	d := slices.Clone(j.without[best.Method])
 	for i, v := range j.without[other.Method] {
 		d[i] -= v
 	}
-	return max(best.SD, other.SD, 2*jackknifeOf(d))
+	return max(best.SD, other.SD, 2*jackknife(d))
 }
 
 // difference says by how much a is ahead of b, and from where to where that may be.
@@ -137,7 +120,7 @@ func (j *judgement) rival(all []Summary, best Summary) Summary {
 		return m
 	}
 	for _, m := range all[1:] {
-		if rung(m.Method) < rung(best.Method) {
+		if of(m.Method).simple < of(best.Method).simple {
 			return m
 		}
 	}

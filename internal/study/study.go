@@ -1,33 +1,29 @@
-// Package study compares ways to tell a rare class from a frequent one.
+// Package study says which method to deploy for a person's own data: ECS-DBN, or a simpler one.
 //
 // A set holds rows of two classes, of which 0 is the frequent and 1 the rare,
 // positive one, and folds, each of which parts them into rows to train on and
 // rows to test. A method is fitted to the training part, and everything it
-// needs, encoders, scalers, resamplers and searches among settings, is fitted
-// there too; then it decides the test part, which is never resampled. A trial
+// needs, encoders, scalers and searches among settings, is fitted
+// there too; then it decides the test part. A trial
 // does so for every fold with random draws of its own. A cell is what came of
-// one set, method, trial and fold.
-//
-// Methods that differ in what they do with one and the same network share its
-// training; the seconds of each are those it would take alone.
+// one method, trial and fold.
 package study
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
 )
-
-// Control is the method that all others are compared with.
-const Control = "ecs-dbn"
 
 // Set is what methods are compared on.
 type Set struct {
@@ -38,27 +34,15 @@ type Set struct {
 	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
 	Folds  []classify.Fold
 
-	// Every is of how many rows of a group in the training part of a fold one, the first, is
-	// trained on; 0: all are.
-	Every int
-	// Copies is how many copies of the rows to train on, of groups with other gains, are trained
-	// on too; see addCopies.
-	Copies int
-	// AsMany says that networks are trained as on so many rows at least, see DefaultFor.
-	AsMany int
-	// Trials is how many there are of each method; 0: as many as the method says.
-	Trials int
-
 	// Kind is what a group is, such as "tool"; empty if that is not known.
 	Kind string
 	// Ordered says that the rows of each group are in the order of time, so that columns
 	// have weights by how steadily they follow the lives of groups.
 	Ordered bool
-	// Wear is how worn the tool was in each row, in limits, for ecs-dbn and its kin; nil if that is
+	// Wear is how worn the tool was in each row, in limits, for ECS-DBN; nil if that is
 	// not known. See classify.Table.
 	Wear []float64
-	// Settings are how ecs-dbn and its kin are fitted to a user's own recordings, as `trainer fit`
-	// does it; nil stands for DefaultFor.
+	// Settings are how ECS-DBN is fitted to recordings, as `trainer fit` does it; nil stands for DefaultFor.
 	Settings *classify.Settings
 }
 
@@ -71,151 +55,32 @@ func (s *Set) RareRows() int {
 	return n
 }
 
-// Task is what a method is asked: to learn from labelled rows, and to decide
-// others.
-type Task struct {
-	X      dbn.Matrix
-	Y      []int
-	Groups []string // or nil
-	Test   dbn.Matrix
-	Seed   uint64 // of all that is drawn at random
-
-	AsMany   int                // see Set
-	Ordered  bool               // see Set
-	Wear     []float64          // see Set
-	Settings *classify.Settings // see Set
+// task is what a method is asked: to learn from labelled rows, and to decide others.
+type task struct {
+	x        dbn.Matrix // of train
+	train    classify.Table
+	test     dbn.Matrix
+	seed     uint64 // of all that is drawn at random
+	settings classify.Settings
 }
 
-// Answer is what a method makes of the test rows.
-type Answer struct {
-	Decision []int     // by row: the class
-	Score    []float64 // by row: larger where the rare class is more likely
-	Seconds  float64   // that training took
-	Judging  float64   // seconds that judging all test rows took, from their values to decisions
-}
-
-// Method is one way to tell the classes apart.
-type Method struct {
-	Name     string
-	Trials   int    // how many the study makes of it
-	Settings string // what a person would need to do the same; cells of other settings are not mixed
-}
-
-// family is one or more methods that share their training.
-type family struct {
-	methods []Method
-	// effort is about how long the family takes compared with the others, for a
-	// set of the same size; for telling the time left.
-	effort float64
-	// solve returns the answers of all methods.
-	solve func(context.Context, Task) ([]Answer, error)
-}
-
-// Methods returns the methods that the study of KEEL's sets and of the drill has, in the order
-// in which tables show them.
-func Methods() []Method {
-	return slices.DeleteFunc(AllMethods(), func(m Method) bool {
-		return slices.ContainsFunc(simpleMethods, func(s simpleMethod) bool { return s.name == m.Name })
-	})
-}
-
-// AllMethods returns all methods, the simple ones of package baseline last.
-func AllMethods() []Method {
-	var all []Method
-	for _, f := range families() {
-		all = append(all, f.methods...)
+// task returns the task that a fold is in a trial; both count from 0. All methods share its seed.
+func (s *Set) task(trial, fold int) task {
+	h := fnv.New64a()
+	fmt.Fprintln(h, s.Name, trial, fold)
+	f := s.Folds[fold]
+	x := rowsOf(s.X, f.Train)
+	t := task{x: x, train: classify.Table{X: x, Y: pick(s.Y, f.Train), Ordered: s.Ordered}, test: rowsOf(s.X, f.Test), seed: h.Sum64()}
+	if s.Groups != nil {
+		t.train.Groups = pick(s.Groups, f.Train)
 	}
-	return all
-}
-
-// OwnMethods are the methods that a user's own data are studied with unless others are named:
-// few, so that it takes minutes.
-func OwnMethods() []string {
-	own := []string{Control, "dbn"}
-	for _, m := range simpleMethods {
-		own = append(own, m.name)
+	if s.Wear != nil {
+		t.train.Wear = pick(s.Wear, f.Train)
 	}
-	return own
-}
-
-func families() []family {
-	all := []family{costFamily(), paperFamily()}
-	for _, r := range resamplers {
-		all = append(all, resampledFamily(r.name, r.resample))
-	}
-	all = append(all, welmFamily(), ecoFamily())
-	for _, m := range simpleMethods {
-		all = append(all, m.family())
-	}
-	return all
-}
-
-// Task returns the task that fold f of the set is for methods drawing from seed.
-func (s *Set) Task(f int, seed uint64) Task {
-	train := s.trained(f)
-	t := Task{X: rowsOf(s.X, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany, Ordered: s.Ordered, Settings: s.Settings}
-	for _, i := range train {
-		t.Y = append(t.Y, s.Y[i])
-		if s.Groups != nil {
-			t.Groups = append(t.Groups, s.Groups[i])
-		}
-		if s.Wear != nil {
-			t.Wear = append(t.Wear, s.Wear[i])
-		}
-	}
-	if s.Copies > 0 {
-		t.addCopies(s.Copies, newRand(seedOf("gains", seed)))
+	if t.settings = DefaultFor(len(f.Train), s.Groups != nil); s.Settings != nil {
+		t.settings = *s.Settings
 	}
 	return t
-}
-
-// trained returns the rows that fold f trains on.
-func (s *Set) trained(f int) []int {
-	if s.Every == 0 {
-		return s.Folds[f].Train
-	}
-	seen := make(map[string]int) // rows of a group
-	return slices.DeleteFunc(slices.Clone(s.Folds[f].Train), func(i int) bool {
-		n := seen[s.Groups[i]]
-		seen[s.Groups[i]]++
-		return n%s.Every != 0
-	})
-}
-
-// TaskOf returns the task that fold f of the set is in the given trial; both count
-// from 0. All methods share its seed, so that networks begin alike with any rows.
-func (s *Set) TaskOf(trial, f int) Task { return s.Task(f, seedOf(s.Name, trial, f)) }
-
-// Thin returns the set with n of its rows, or all if there are fewer, evenly spread
-// and in the order they had, in the folds that they were in.
-func (s *Set) Thin(n int) *Set {
-	var keep []int
-	place := make([]int, s.X.Rows) // of a row among those kept, or -1
-	for i := range place {
-		place[i] = -1
-		if n >= s.X.Rows || i*n/s.X.Rows != (i+1)*n/s.X.Rows {
-			place[i] = len(keep)
-			keep = append(keep, i)
-		}
-	}
-	kept := func(rows []int) (k []int) {
-		for _, i := range rows {
-			if place[i] >= 0 {
-				k = append(k, place[i])
-			}
-		}
-		return k
-	}
-	thin := *s
-	thin.X, thin.Y = rowsOf(s.X, keep), pick(s.Y, keep)
-	if s.Groups != nil {
-		thin.Groups = pick(s.Groups, keep)
-	}
-	thin.Folds = nil
-	for _, f := range s.Folds {
-		thin.Folds = append(thin.Folds, classify.Fold{Train: kept(f.Train), Test: kept(f.Test)})
-	}
-	return &thin
 }
 
 // Check reports a set that cannot be studied.
@@ -225,7 +90,7 @@ func (s *Set) Check() error {
 	}
 	for f, fold := range s.Folds {
 		var n [2]int
-		for _, i := range s.trained(f) {
+		for _, i := range fold.Train {
 			n[s.Y[i]]++
 		}
 		if n[0] < 2 || n[1] < 2 {
@@ -241,29 +106,6 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// describe tells the set from others of its name: what it is in numbers, and a
-// checksum of its rows, labels, groups and folds.
-func (s *Set) describe() string {
-	h := fnv.New64a()
-	var b []byte
-	for _, v := range s.X.Data {
-		b = binary.LittleEndian.AppendUint32(b[:0], math.Float32bits(v))
-		h.Write(b)
-	}
-	fmt.Fprintln(h, s.Y, s.Groups, s.Folds)
-	by := "row"
-	if s.Groups != nil {
-		by = "group"
-	}
-	if s.Every > 0 || s.Copies > 0 || s.AsMany > 0 {
-		fmt.Fprintf(h, "every %d, %d copies, as %d", s.Every, s.Copies, s.AsMany)
-	}
-	if s.Settings != nil {
-		fmt.Fprintf(h, "%+v %t %v", *s.Settings, s.Ordered, s.Wear)
-	}
-	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
-}
-
 // rowsOf returns a copy of the given rows of x.
 func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
 	m := dbn.NewMatrix(len(rows), x.Cols)
@@ -273,56 +115,76 @@ func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
 	return m
 }
 
-// seedOf returns the seed of what the words and numbers name.
-func seedOf(names ...any) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintln(h, names...)
-	return h.Sum64()
+func pick[E any](x []E, rows []int) []E {
+	some := make([]E, len(rows))
+	for n, i := range rows {
+		some[n] = x[i]
+	}
+	return some
 }
 
-func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+// Plan says what to compare on a set.
+type Plan struct {
+	Methods []string // empty: all
+	Trials  int      // of each method
+	Workers int      // cells made at the same time; never changes a cell but its seconds
 
-// split deals the rows of a task into at most k folds, each with both classes in
-// its training part: by group if that is possible, else by row. It returns nil if
-// a class has a single row.
-func (t *Task) split(k int, rng *rand.Rand) []classify.Fold {
-	var n [2]int
-	homes := [2]map[string]bool{{}, {}}
-	for i, y := range t.Y {
-		n[y]++
-		if t.Groups != nil {
-			homes[y][t.Groups[i]] = true
-		}
-	}
-	if len(homes[0]) > 1 && len(homes[1]) > 1 {
-		return classify.GroupKFold(t.Y, t.Groups, k, rng)
-	}
-	if k = min(k, n[0], n[1]); k < 2 {
-		return nil
-	}
-	return classify.StratifiedKFold(t.Y, k, rng)
+	// Progress, if not nil, is called by one goroutine at a time as work goes on.
+	Progress func(phase string, done, total int)
 }
 
-// selectMethods returns the families that have a method named, or one of Methods if none is,
-// and which methods are wanted of all there are.
-func selectMethods(names []string) ([]family, map[string]bool, error) {
-	all := families()
-	wanted := make(map[string]bool)
-	var known []string
-	for _, m := range AllMethods() {
-		known = append(known, m.Name)
+// Run fits every method to every fold of the set in every trial. The same plan gives the same cells, but for their
+// times.
+func Run(ctx context.Context, s *Set, p Plan) ([]Cell, error) {
+	chosen, err := chosen(p.Methods)
+	if err == nil {
+		err = s.Check()
 	}
-	if len(names) == 0 {
-		for _, m := range Methods() {
-			wanted[m.Name] = true
-		}
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		if wanted[name] = true; !slices.Contains(known, name) {
-			return nil, nil, fmt.Errorf("%q is not a method: there are %s", name, strings.Join(known, ", "))
-		}
+	cells := make([]Cell, p.Trials*len(s.Folds)*len(chosen))
+	var mu sync.Mutex
+	done := 0
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(max(1, p.Workers))
+	for i := range cells {
+		m, fold, trial := chosen[i%len(chosen)], i/len(chosen)%len(s.Folds), i/len(chosen)/len(s.Folds)
+		work.Go(func() error {
+			began := time.Now()
+			a, err := m.solve(ctx, s.task(trial, fold))
+			if err != nil {
+				return fmt.Errorf("%s, %s, trial %d, fold %d: %w", s.Name, m.Name, trial+1, fold+1, err)
+			}
+			cells[i] = newCell(m.Name, trial+1, fold+1, pick(s.Y, s.Folds[fold].Test), a)
+			cells[i].Seconds = time.Since(began).Seconds()
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; p.Progress != nil {
+				p.Progress("cells", done, len(cells))
+			}
+			return nil
+		})
 	}
-	return slices.DeleteFunc(all, func(f family) bool {
-		return !slices.ContainsFunc(f.methods, func(m Method) bool { return wanted[m.Name] })
-	}), wanted, nil
+	return cells, work.Wait()
+}
+
+// Cell is what came of one method, trial and fold.
+type Cell struct {
+	Method         string
+	Trial, Fold    int     // from 1
+	AUC            float64 // by ranks of scores; NaN if the test part lacks a class
+	TP, FN, FP, TN int
+	Seconds        float64 // to train and to decide
+}
+
+// newCell scores decisions on rows of classes y.
+func newCell(method string, trial, fold int, y []int, a answer) Cell {
+	m := score.NewConfusion(2)
+	positive := make([]bool, len(y))
+	for i, label := range y {
+		m.Add(label, a.decision[i])
+		positive[i] = label == 1
+	}
+	return Cell{Method: method, Trial: trial, Fold: fold, AUC: score.AUC(a.score, positive), TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0]}
 }

@@ -2,6 +2,7 @@ package study
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -18,22 +19,20 @@ func TestVerdict(t *testing.T) {
 		all  []Summary
 		want []string // sentences
 	}{
-		"the best": {[]Summary{method("ecs-dbn", 0.9, 0.01), method("welm-w1", 0.8, 0.01), method("dbn", 0.7, 0.01)},
-			[]string{"? Yes: it is better than every other method.", "Of 100 rows of state=worn it finds 90; of 100 others it takes 10 for state=worn.", "Costs are worth 0.200: the same network without them, dbn, has 0.700.", "only 100 rows are of state=worn"}},
-		"one as good": {[]Summary{method("welm-w1", 0.905, 0.01), method("ecs-dbn", 0.9, 0.01), method("dbn", 0.7, 0.01)},
-			[]string{"? Yes, no method is better; but as good, as far as the data shows, are welm-w1.\n"}},
-		"draws that scatter": {[]Summary{method("csdbn", 0.96, 0.08), method("ecs-dbn", 0.9, 0.01)},
-			[]string{"? Yes, no method is better; but as good, as far as the data shows, are csdbn.\n"}},
-		"one is better": {[]Summary{method("smote-dbn", 0.96, 0.01), method("ecs-dbn", 0.9, 0.01)},
-			[]string{"? No: better than its 0.900 by G-mean are smote-dbn (0.960).\n"}},
-		"no costs needed": {[]Summary{method("dbn", 0.91, 0.01), method("ecs-dbn", 0.9, 0.01)},
-			[]string{"Costs are worth nothing"}},
-		"noise": {[]Summary{method("welm-w1", 0.51, 0.01), method("ecs-dbn", 0.5, 0.01)},
+		"the best": {[]Summary{method("ecs-dbn", 0.9, 0.01), method("logistic", 0.8, 0.01), method("extra-trees", 0.7, 0.01)},
+			[]string{"? Yes: it is better than every other method.", "Of 100 rows of state=worn it finds 90; of 100 others it takes 10 for state=worn.", "only 100 rows are of state=worn"}},
+		"one as good": {[]Summary{method("logistic", 0.905, 0.01), method("ecs-dbn", 0.9, 0.01), method("extra-trees", 0.7, 0.01)},
+			[]string{"? Yes, no method is better; but as good, as far as the data shows, are logistic.\n"}},
+		"draws that scatter": {[]Summary{method("random-forest", 0.96, 0.08), method("ecs-dbn", 0.9, 0.01)},
+			[]string{"? Yes, no method is better; but as good, as far as the data shows, are random-forest.\n"}},
+		"one is better": {[]Summary{method("extra-trees", 0.96, 0.01), method("ecs-dbn", 0.9, 0.01)},
+			[]string{"? No: better than its 0.900 by G-mean are extra-trees (0.960).\n"}},
+		"noise": {[]Summary{method("logistic", 0.51, 0.01), method("ecs-dbn", 0.5, 0.01)},
 			[]string{"? No, and nothing here is: its G-mean of 0.500 is not above a tossed coin's, 0.5"}},
-		"nothing learnt, but by another": {[]Summary{method("welm-w1", 0.9, 0.01), method("ecs-dbn", 0, 0)},
-			[]string{"? No: better than its 0.000 by G-mean are welm-w1 (0.900).\n"}},
+		"nothing learnt, but by another": {[]Summary{method("logistic", 0.9, 0.01), method("ecs-dbn", 0, 0)},
+			[]string{"? No: better than its 0.000 by G-mean are logistic (0.900).\n"}},
 	} {
-		got := sentences(s, tc.all, binomial(s, tc.all))
+		got := newJudgement(s, nil).sentences(tc.all)
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, got)
@@ -43,8 +42,8 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	cell := func(method string) Cell { return Cell{Key: Key{"s", method, 1, 1}, TP: 1, TN: 1, GMean: 1} }
-	if got := Verdict(s, []Cell{cell("ecs-dbn")}) + Verdict(s, []Cell{cell("dbn"), cell("csdbn")}); got != "" {
+	cell := func(method string) Cell { return Cell{Method: method, Trial: 1, Fold: 1, TP: 1, TN: 1} }
+	if got := Verdict(s, []Cell{cell("ecs-dbn")}) + Verdict(s, []Cell{cell("logistic"), cell("random-forest")}); got != "" {
 		t.Errorf("a verdict on one method, or without ECS-DBN: %s", got)
 	}
 }
@@ -53,7 +52,7 @@ func TestVerdict(t *testing.T) {
 // many are found, and 1000 others, of which 900 are.
 func byTool(method string, found ...int) (cells []Cell) {
 	for i, n := range found {
-		cells = append(cells, Cell{Key: Key{"s", method, 1, i + 1}, TP: n, FN: 100 - n, TN: 900, FP: 100})
+		cells = append(cells, Cell{Method: method, Trial: 1, Fold: i + 1, TP: n, FN: 100 - n, TN: 900, FP: 100})
 	}
 	return cells
 }
@@ -66,10 +65,9 @@ func TestVerdictByGroup(t *testing.T) {
 		other []Cell
 		want  []string
 	}{
-		"better on every tool": {byTool("dbn", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are dbn (", " does not count, because only 4 parts were held out"}},
-		"much better on one":   {byTool("dbn", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as the data shows, are dbn.\n"}},
-		"costs help on one":    {byTool("dbn", 80, 80, 80, 40), []string{"The data does not show whether costs are worth anything: the same network without them, dbn, has 0.7"}},
-		"worse on every tool":  {byTool("dbn", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
+		"better on every tool": {byTool("logistic", 90, 90, 90, 91), []string{"? No: better than its 0.849 by G-mean are logistic (", " does not count, because only 4 parts were held out"}},
+		"much better on one":   {byTool("logistic", 80, 80, 80, 100), []string{"? Yes, no method is better; but as good, as far as the data shows, are logistic.\n"}},
+		"worse on every tool":  {byTool("logistic", 60, 60, 60, 61), []string{"? Yes: it is better than every other method.\n"}},
 	} {
 		got := Verdict(s, slices.Concat(byTool("ecs-dbn", 80, 80, 80, 80), tc.other))
 		for _, want := range tc.want {
@@ -79,7 +77,7 @@ func TestVerdictByGroup(t *testing.T) {
 		}
 	}
 
-	one := slices.Concat(byTool("ecs-dbn", 80, 0, 0, 0), byTool("dbn", 70, 0, 0, 0))
+	one := slices.Concat(byTool("ecs-dbn", 80, 0, 0, 0), byTool("logistic", 70, 0, 0, 0))
 	for i := range one {
 		if one[i].Fold > 1 {
 			one[i].FN = 0
@@ -93,14 +91,14 @@ func TestVerdictByGroup(t *testing.T) {
 // The jackknife's standard error is the spread that comes from drawing groups.
 func TestJackknife(t *testing.T) {
 	const groups, trials = 8, 3000
-	rng := newRand(1)
+	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func() []Cell {
 		var ecs, dbn []int
 		for range groups {
 			ecs = append(ecs, 60+rng.IntN(31))
 			dbn = append(dbn, ecs[len(ecs)-1]-rng.IntN(21))
 		}
-		return slices.Concat(byTool("ecs-dbn", ecs...), byTool("dbn", dbn...))
+		return slices.Concat(byTool("ecs-dbn", ecs...), byTool("logistic", dbn...))
 	}
 	var sum, square, estimate float64 // of the difference
 	for range trials {
@@ -108,7 +106,12 @@ func TestJackknife(t *testing.T) {
 		all := Summarise(cells, true)
 		d := math.Abs(all[0].GMean - all[1].GMean)
 		sum, square = sum+d/trials, square+d*d/trials
-		se := jackknife(cells, groups)["dbn"]
+		without := leftOutOneByOne(cells, groups)
+		differences := without["logistic"]
+		for i, ecs := range without["ecs-dbn"] {
+			differences[i] -= ecs
+		}
+		se := jackknife(differences)
 		estimate += se * se / trials
 	}
 	if want := math.Sqrt(square - sum*sum); math.Abs(math.Sqrt(estimate)/want-1) > 0.1 {
@@ -120,7 +123,7 @@ func TestJackknife(t *testing.T) {
 func TestStandardError(t *testing.T) {
 	const recall, specificity, trials = 0.8, 0.9, 20_000
 	n := [2]float64{400, 60}
-	rng := newRand(1)
+	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func(p, n float64) float64 {
 		k := 0.
 		for range int(n) {
@@ -138,7 +141,7 @@ func TestStandardError(t *testing.T) {
 	want := math.Sqrt(square - sum*sum)
 	standardError := func(recall, specificity float64) float64 {
 		s := &Set{Y: append(make([]int, int(n[0])), ones(int(n[1]))...)}
-		return binomial(s, []Summary{{Method: "ecs-dbn", Recall: recall, Specificity: specificity}})["ecs-dbn"]
+		return binomial(s, Summary{Method: "ecs-dbn", Recall: recall, Specificity: specificity})
 	}
 	if got := standardError(recall, specificity); math.Abs(got/want-1) > 0.05 {
 		t.Errorf("%v, drawn %v", got, want)

@@ -318,7 +318,7 @@ func TestWarningsOfThreeClasses(t *testing.T) {
 
 // The turning tools in three classes: as recorded, those between 150 and 300 µm
 // are hard to tell on tools never seen, worn out ones are not.
-func TestTurningInThreeClasses(t *testing.T) {
+func TestRecordedTurningInThreeClasses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on every turning tool")
 	}

@@ -42,7 +42,7 @@ var disturbances = []struct {
 // Of turning tools held out, few healthy windows are new. Where something is wrong with the
 // features that count, novelty finds it if it looks at these, and hardly if it looks at all
 // features. (The table is in docs/figures/unknown.md.)
-func TestNoveltyLooksAtTheFeaturesThatCount(t *testing.T) {
+func TestRecordedNoveltyLooksAtTheFeaturesThatCount(t *testing.T) {
 	j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	j.prepare()
 	rows, _, _ := mustRows(t, j)

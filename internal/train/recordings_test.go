@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -18,10 +19,7 @@ import (
 // that FLANK_DATA names.
 func exampleJob(t *testing.T, example, pattern string) Job {
 	t.Helper()
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+	dir := recorded.Folder(t)
 	if raceDetector {
 		t.Skip("takes minutes under the race detector, which sees the same code at work on made-up recordings")
 	}
@@ -53,7 +51,7 @@ func exampleJob(t *testing.T, example, pattern string) Job {
 
 // With the default epochs, tools held out give a G-mean of 0.988 and the random split
 // one of 0.990; half of them is as good.
-func TestTurning(t *testing.T) {
+func TestRecordedTurning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on every turning tool")
 	}
@@ -86,7 +84,7 @@ func TestTurning(t *testing.T) {
 
 // Worn and unworn runs of the mill cannot be told apart on runs never seen. A
 // G-mean far above chance by run would be a leak.
-func TestMilling(t *testing.T) {
+func TestRecordedMilling(t *testing.T) {
 	j := exampleJob(t, "milling", "umich-cnc-mill/experiment_*.csv")
 	j.Config.Network.Pretrain.Epochs, j.Config.Network.FineTune.Epochs = 5, 20
 	_, r, err := Run(t.Context(), j)

@@ -139,25 +139,24 @@ func FuzzParseQuality(f *testing.F) {
 	})
 }
 
-// The table of a simulated drill gives the model that the drill gives, and so do the turning tools.
+// The table of a simulated drill gives the model that the drill gives.
 func TestModelOfATable(t *testing.T) {
-	t.Run("simulated drill", func(t *testing.T) {
-		if raceDetector {
-			t.Skip("computes features of many samples, and starts nothing of its own")
-		}
-		tools := sim.Tools(1, 16*time.Second)[:3]
-		for i := range tools {
-			tools[i].End = sim.Worn
-		}
-		modelOfATable(t, Simulation{Machine: "local/site/area/line/drill", Seed: 1, Schedule: HistorySchedule}.Job(tools), true)
-	})
-	t.Run("turning", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("reads all turning tools")
-		}
-		j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
-		modelOfATable(t, j, false)
-	})
+	if raceDetector {
+		t.Skip("computes features of many samples, and starts nothing of its own")
+	}
+	tools := sim.Tools(1, 16*time.Second)[:3]
+	for i := range tools {
+		tools[i].End = sim.Worn
+	}
+	modelOfATable(t, Simulation{Machine: "local/site/area/line/drill", Seed: 1, Schedule: HistorySchedule}.Job(tools), true)
+}
+
+// So does the table of the turning tools.
+func TestRecordedModelOfATable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads all turning tools")
+	}
+	modelOfATable(t, exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv"), false)
 }
 
 func modelOfATable(t *testing.T, j Job, cycle bool) {

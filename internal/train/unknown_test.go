@@ -79,7 +79,7 @@ func TestFitDrift(t *testing.T) {
 
 // What docs/figures/unknown.md says of tools held out. With FLANK_STUDY set the simulated drill
 // is measured too, which takes minutes.
-func TestUnknownOfToolsHeldOut(t *testing.T) {
+func TestRecordedUnknownOfToolsHeldOut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains on every turning tool")
 	}

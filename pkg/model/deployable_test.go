@@ -18,7 +18,7 @@ func TestCheckDeployable(t *testing.T) {
 		"features of the newest":  {func(m *model.Model) { m.Features.Version = 0 }, ""},
 		"no golden vectors":       {func(m *model.Model) { m.Golden = nil }, "no golden vectors, so"},
 		"no golden ones of wear":  {func(m *model.Model) { m.Wear = machinetest.WithWear(t).Wear }, "no golden vectors of wear"},
-		"features of old":         {func(m *model.Model) { m.Features.Version = 1 }, "features of version 1, and monitors extract version 2"},
+		"features of old":         {func(m *model.Model) { m.Features.Version = 1 }, "version 1: this program computes version 2: train the model again"},
 		"features that are to be": {func(m *model.Model) { m.Features.Version = 3 }, "version 3"},
 	} {
 		m := machinetest.OneValue(t)

@@ -46,7 +46,7 @@ func noise(m *Model) *window.Window {
 }
 
 // What a judge takes from sealed features is what it takes from the window, bit by bit: by the
-// default list, a list of its own, an older version, and with a cutting state of its own.
+// default list, a list of its own, and with a cutting state of its own.
 func TestTakeIsObserve(t *testing.T) {
 	few := drillModel(signal.FeatureSpec{})
 	few.Cycle = &cycle.Model{Frames: 5, Inputs: []cycle.Input{{Channel: "torque", Measure: cycle.Mean}}}
@@ -61,8 +61,6 @@ func TestTakeIsObserve(t *testing.T) {
 		"default":             {drillModel(signal.FeatureSpec{}), true},
 		"a set":               {drillModel(signal.FeatureSpec{Set: []string{"rms"}}), true},
 		"a set of its own":    {drillModel(signal.FeatureSpec{Set: []string{"min", "rms"}}), false},
-		"version 1":           {drillModel(signal.FeatureSpec{Version: 1}), false},
-		"set of version 1":    {drillModel(signal.FeatureSpec{Version: 1, Set: []string{"bands"}}), false},
 		"a cycle of its own":  {few, false},
 		"a gate of its own":   {gated, false},
 		"without any cutting": {plain, true},
@@ -109,9 +107,6 @@ func TestCoversNamesWhatIsMissing(t *testing.T) {
 	for text, form := range map[string]func() (*window.Form, error){
 		"trained on windows of 1s, these have 2s": func() (*window.Form, error) {
 			return window.NewForm(m.Layout, window.Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil)
-		},
-		"trained on features of version 2, these are of version 1": func() (*window.Form, error) {
-			return window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Version: 1}, nil)
 		},
 		`it takes feature "ch01.peak"`: func() (*window.Form, error) {
 			return window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Set: []string{"rms"}}, nil)

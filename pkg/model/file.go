@@ -74,11 +74,10 @@ type manifest struct {
 	Scores       json.RawMessage    `json:"scores,omitempty"`
 }
 
-// version returns the version of the format that m is written in: 2 if conformal sets or
-// novelty are calibrated by tool, which readers of version 1 would take for damage, or if
-// the verdict is by wear, which they would not notice.
+// version returns the version of the format that m is written in: 2 with conformal sets or
+// novelty, which readers of version 1 would take for damage, or if the verdict is by wear, which they would not notice.
 func (m *Model) version() uint32 {
-	if m.ByWear != nil || m.Conformal != nil && m.Conformal.Tools(0) > 0 || m.Novelty != nil && m.Novelty.Tools() > 0 {
+	if m.ByWear != nil || m.Conformal != nil || m.Novelty != nil {
 		return 2
 	}
 	return 1

@@ -57,8 +57,7 @@ func jointForm(models []*Model) (*window.Form, error) {
 	if err := first.Window.Check(first.Layout); err != nil {
 		return nil, err
 	}
-	list := signal.FeatureSpec{Version: first.Features.Version}
-	also := list
+	var also signal.FeatureSpec
 	cutting := window.CuttingOf(first.Layout, first.SamplesPerChannel())
 	for _, m := range models {
 		for _, family := range m.Features.Set {
@@ -73,7 +72,7 @@ func jointForm(models []*Model) (*window.Form, error) {
 			cutting.Cycle = m.Cycle
 		}
 	}
-	form, err := window.NewForm(first.Layout, first.Window, list, &cutting, also)
+	form, err := window.NewForm(first.Layout, first.Window, signal.FeatureSpec{}, &cutting, also)
 	if err != nil {
 		return nil, err
 	}

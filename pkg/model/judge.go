@@ -190,9 +190,6 @@ func (m *Model) covers(form *window.Form, x *signal.Extractor) error {
 	if err := m.Fits(form.Layout(), form.Length()); err != nil {
 		return err
 	}
-	if v := form.List().Version; x.Spec().Version != v {
-		return fmt.Errorf("%w: trained on features of version %d, these are of version %d: train a model on these", ErrUnfit, x.Spec().Version, v)
-	}
 	for _, name := range x.Names() {
 		if !slices.Contains(form.Names(), name) {
 			return fmt.Errorf("%w: it takes feature %q, which is not among these: train a model without a features.set of its own", ErrUnfit, name)
@@ -217,7 +214,7 @@ func (m *Model) measures() window.Cutting {
 // of the layout, unless the model takes a feature or a measure that is not in it. A model of
 // which Encode or Load has returned no error has one.
 func (m *Model) Form() (*window.Form, error) {
-	form, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{Version: m.Features.Version}, nil)
+	form, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{}, nil)
 	if err == nil && m.Covers(form) == nil {
 		return form, nil
 	}

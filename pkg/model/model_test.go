@@ -275,36 +275,34 @@ func TestReferenceDropsGain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, version := range []int{1, signal.FeatureVersion} {
-		x, err := signal.NewExtractor(l, []int{n}, signal.FeatureSpec{Version: version})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rng := rand.New(rand.NewPCG(1, 1))
-		first, then := make([]float32, n), make([]float32, n)
-		for i := range first {
-			first[i], then[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64()-1)
-		}
-		relative := func(gain float32) []float32 {
-			var rows [2][]float32
-			for k, samples := range [][]float32{first, then} {
-				louder := make([]float32, n)
-				for i, v := range samples {
-					louder[i] = gain * v
-				}
-				rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
+	x, err := signal.NewExtractor(l, []int{n}, signal.FeatureSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	first, then := make([]float32, n), make([]float32, n)
+	for i := range first {
+		first[i], then[i] = float32(rng.NormFloat64()), float32(rng.ExpFloat64()-1)
+	}
+	relative := func(gain float32) []float32 {
+		var rows [2][]float32
+		for k, samples := range [][]float32{first, then} {
+			louder := make([]float32, n)
+			for i, v := range samples {
+				louder[i] = gain * v
 			}
-			var ref Reference
-			spec := ReferenceSpec{Windows: 1, Mode: ReferenceKind}
-			ref.Learn(rows[0], spec)
-			spec.Relate(rows[1], rows[1], ref.Center(), x.Relations())
-			return rows[1]
+			rows[k] = x.Extract(nil, [][]float32{louder}, signal.Context{SpindleSpeed: 3000})
 		}
-		soft, loud := relative(1), relative(30)
-		for i, name := range x.Names() {
-			if d := math.Abs(float64(soft[i] - loud[i])); !(d <= 1e-3) {
-				t.Errorf("version %d: %s is %v, with 30 times the gain %v", version, name, soft[i], loud[i])
-			}
+		var ref Reference
+		spec := ReferenceSpec{Windows: 1, Mode: ReferenceKind}
+		ref.Learn(rows[0], spec)
+		spec.Relate(rows[1], rows[1], ref.Center(), x.Relations())
+		return rows[1]
+	}
+	soft, loud := relative(1), relative(30)
+	for i, name := range x.Names() {
+		if d := math.Abs(float64(soft[i] - loud[i])); !(d <= 1e-3) {
+			t.Errorf("%s is %v, with 30 times the gain %v", name, soft[i], loud[i])
 		}
 	}
 }
@@ -617,64 +615,18 @@ func TestFileWithUnknown(t *testing.T) {
 	}
 }
 
-// A file of the older form, in which all windows of calibration weigh the same, is read,
-// judges by the share of windows and is written as it was, and its version is 1. One that
-// is calibrated by tool has version 2.
-func TestFileOfRowsThatWeighTheSame(t *testing.T) {
+// The version of a file says whether it has the third verdict.
+func TestFileVersion(t *testing.T) {
 	m := *cautious(t)
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != 2 {
-		t.Errorf("calibrated by tool: version %d", v)
-	}
-	le := binary.LittleEndian
-	floats := func(b []byte, x ...float64) []byte {
-		b = le.AppendUint32(b, uint32(len(x)))
-		for _, v := range x {
-			b = le.AppendUint64(b, math.Float64bits(v))
+	for _, want := range []uint32{2, 1} {
+		b, err := m.Encode()
+		if err != nil {
+			t.Fatal(err)
 		}
-		return b
-	}
-	sets := le.AppendUint32(le.AppendUint64(nil, math.Float64bits(0.34)), 2)
-	sets = floats(floats(sets, 0.2, 0.6), 0.5, 0.5, 0.7)
-	m.Conformal = new(unknown.Conformal)
-	if err := m.Conformal.UnmarshalBinary(sets); err != nil {
-		t.Fatal(err)
-	}
-	n := m.Classifier.Columns()
-	novelty := le.AppendUint64(le.AppendUint64(nil, math.Float64bits(0.3)), math.Float64bits(1)) // 1/σ²
-	novelty = floats(floats(novelty, make([]float64, n)...), slices.Repeat([]float64{1}, n)...)
-	novelty = le.AppendUint32(floats(novelty, 1, 2, 3), 0) // and no directions: d² = |x|²
-	m.Novelty = new(unknown.Novelty)
-	if err := m.Novelty.UnmarshalBinary(novelty); err != nil {
-		t.Fatal(err)
-	}
-	m.Distances = nil
-	for _, g := range m.Golden {
-		m.Distances = append(m.Distances, m.Novelty.NewScorer().Distance(g.Features))
-	}
-	if b, err = m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	if v := le.Uint32(b[8:]); v != 1 || !bytes.Contains(b, sets) || !bytes.Contains(b, novelty) {
-		t.Errorf("version %d, or a section is not as it was", v)
-	}
-	got, err := Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct{ healthy, p0, p1 float64 }{{0.6, 1, 1. / 4}, {0.5, 2. / 3, 3. / 4}, {0.1, 1. / 3, 1}} {
-		p := []float64{tc.healthy, 1 - tc.healthy}
-		if p0, p1 := got.Conformal.P(0, p), got.Conformal.P(1, p); p0 != tc.p0 || p1 != tc.p1 || got.Conformal.In(0, p) != (tc.p0 > 0.34) || got.Conformal.In(1, p) != (tc.p1 > 0.34) {
-			t.Errorf("P(healthy) %v: p-values %v and %v, want %v and %v", tc.healthy, p0, p1, tc.p0, tc.p1)
+		if v := binary.LittleEndian.Uint32(b[8:]); v != want {
+			t.Errorf("version %d, want %d", v, want)
 		}
-	}
-	row := make([]float32, n)
-	row[0] = 1.5 // d² is 2.25
-	if p := got.Novelty.NewScorer().P(row); p != 2./4 {
-		t.Errorf("novelty %v, want %v", p, 2./4)
+		m.Conformal, m.Novelty, m.Distances = nil, nil, nil
 	}
 }
 

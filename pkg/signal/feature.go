@@ -9,51 +9,20 @@ import (
 	"strings"
 )
 
-// FeatureVersion is the newest version of the feature list. A version fixes the
+// FeatureVersion is the version of the feature list. A version fixes the
 // formula of every family and the default set, so that a model always sees the
-// features it was trained on. Older versions are computed as ever.
+// features it was trained on. Other versions are refused.
 const FeatureVersion = 2
 
 // FeatureSpec says which features are computed from the samples of a channel in
 // one window. It is part of a training configuration and of a model.
 //
-// Set lists families by name. docs/reference/features.md has the families of version 2,
-// with formula, unit and source. With x the samples that are there, n their
-// number, x̄ their mean and m_k = Σ(x−x̄)^k/n, version 1 knows
-//
-//	mean          x̄                                         unit of the channel
-//	std           √m_2                                      unit
-//	rms           √(Σx²/n)                                  unit
-//	min, max      least and greatest sample                 unit
-//	peak          max|x|                                    unit
-//	peak_to_peak  max − min                                 unit
-//	slope         least-squares slope of x over time        unit/s
-//	crest         peak/rms                                  1
-//	skewness      m_3/m_2^1.5                               1
-//	kurtosis      m_4/m_2², 3 for Gaussian noise            1
-//	bands         log10 of the mean square in each of up
-//	              to ten bands: band01 (lowest), band02, …  log10 unit²
-//	centroid      Σ f·P(f)/Σ P(f), P the power spectrum     Hz
-//
-// The last two come from the averaged periodogram that spectrum describes; in
-// version 2 they come from Welch's. Spectra need [MinSpectral] samples; channels
+// Set lists families by name. docs/reference/features.md has them, with formula, unit and
+// source, and the default sets that an empty Set means. Spectra need [MinSpectral] samples; channels
 // with fewer go without.
-//
-// An empty Set is a default that depends on the channel, in version 1
-//
-//	fewer than 64 samples           mean, std, rms, min, max, slope
-//	a single sample                 mean
-//	vibration, acoustic             rms, peak, crest, skewness, kurtosis, bands, centroid
-//	others                          mean, std, rms, peak_to_peak, slope
-//	others, from 1024 samples on    the same, bands, centroid
 //
 // A channel of kind [Feature] has exactly one feature for any Set: its
 // value, or the mean of its values if a window holds several.
-//
-// Sources: m_k, skewness and kurtosis as in D. Zwillinger, S. Kokoska, "CRC
-// Standard Probability and Statistics Tables and Formulae", §2.2.24 (the biased
-// estimators of scipy.stats); crest factor as in ISO 18431-1, centroid as in
-// G. Peeters, "A large set of audio features", IRCAM 2004, §6.1.1.
 type FeatureSpec struct {
 	Version int      `yaml:"version" json:"version"`   // 0 means FeatureVersion
 	Set     []string `yaml:"set" json:"set,omitempty"` // families in any order; empty means the default
@@ -88,28 +57,19 @@ func (r Relation) String() string { return [...]string{"difference", "log ratio"
 // memory: one goroutine at a time may use it.
 type Extractor struct {
 	spec     FeatureSpec
-	also     []FeatureSpec  // of the same version: what is computed too
+	also     []FeatureSpec  // what is computed too
 	samples  []int          // per channel, as given to NewExtractor
 	layout   *Layout        // for the names of channels
 	names    []string       // one per feature
 	named    map[string]int // features by name, while they are planned
 	channels [][]int        // one per feature: indices into the channels
 	relate   []Relation
-	plans    []plan // one per channel; version 1
-	board    *board // version 2
-}
-
-// plan says what is computed from one channel in version 1.
-type plan struct {
-	rate     float64
-	families []*family
-	moments  moments   // of the window at hand
-	spectrum *spectrum // of the same; shared by the channels of one length, nil if no family needs it
+	board    *board
 }
 
 // NewExtractor returns an Extractor for windows that hold samples[i] samples of
 // channel i of the layout. It computes every feature that spec or one of also lists,
-// each once. It reports a spec of an unknown version, specs of different versions, an
+// each once. It reports a spec of another version, an
 // unknown or repeated family, a set that leaves nothing to compute, and channel names
 // that make two features share a name. It panics if samples has not one
 // positive number for each channel.
@@ -126,17 +86,9 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec, also ...FeatureSpe
 		if s, err = s.checked(); err != nil {
 			return nil, err
 		}
-		if s.Version != e.spec.Version {
-			return nil, fmt.Errorf("signal: features: versions %d and %d: features of one version only are computed together", e.spec.Version, s.Version)
-		}
 		e.also = append(e.also, s)
 	}
-	if e.spec.Version == 1 {
-		err = e.planFirst()
-	} else {
-		err = e.planBoard()
-	}
-	if err != nil {
+	if err := e.planBoard(); err != nil {
 		return nil, err
 	}
 	e.named = nil
@@ -147,17 +99,13 @@ func NewExtractor(l *Layout, samples []int, spec FeatureSpec, also ...FeatureSpe
 	return e, nil
 }
 
-// checked returns a copy of spec with its version filled in. It reports an unknown version, and
+// checked returns a copy of spec with its version filled in. It reports another version, and
 // an unknown or repeated family.
 func (spec FeatureSpec) checked() (FeatureSpec, error) {
 	spec = FeatureSpec{Version: cmp.Or(spec.Version, FeatureVersion), Set: slices.Clone(spec.Set)}
 	known := registryNames()
-	switch spec.Version {
-	case 1:
-		known = familyNames()
-	case 2:
-	default:
-		return spec, fmt.Errorf("signal: features: version %d: this program computes versions 1 to %d", spec.Version, FeatureVersion)
+	if spec.Version != FeatureVersion {
+		return spec, fmt.Errorf("signal: features: version %d: this program computes version %d: train the model again with this release, or use the release that made it", spec.Version, FeatureVersion)
 	}
 	for i, name := range spec.Set {
 		if !slices.Contains(known, name) {
@@ -171,14 +119,14 @@ func (spec FeatureSpec) checked() (FeatureSpec, error) {
 }
 
 // set returns the families that channel i has by the specs.
-func (e *Extractor) set(i int, byDefault func(Kind, int) []string) (all []string) {
+func (e *Extractor) set(i int) (all []string) {
 	c := e.layout.channels[i]
 	if c.Kind == Feature {
 		return []string{"mean"}
 	}
 	for _, spec := range append([]FeatureSpec{e.spec}, e.also...) {
 		if len(spec.Set) == 0 {
-			all = append(all, byDefault(c.Kind, e.samples[i])...)
+			all = append(all, defaultSet(c.Kind, e.samples[i])...)
 		} else {
 			all = append(all, spec.Set...)
 		}
@@ -186,38 +134,11 @@ func (e *Extractor) set(i int, byDefault func(Kind, int) []string) (all []string
 	return all
 }
 
-// planFirst plans features of version 1.
-func (e *Extractor) planFirst() error {
-	spectra := make(map[int]*spectrum)
-	for i, c := range e.layout.channels {
-		p := plan{rate: c.Rate}
-		set := e.set(i, defaultSet)
-		for j := range families {
-			f := &families[j]
-			if !slices.Contains(set, f.name) || f.spectral && e.samples[i] < MinSpectral {
-				continue
-			}
-			if f.spectral && p.spectrum == nil {
-				if spectra[e.samples[i]] == nil {
-					spectra[e.samples[i]] = newSpectrum(e.samples[i])
-				}
-				p.spectrum = spectra[e.samples[i]]
-			}
-			p.families = append(p.families, f)
-			if err := e.addNames(f.suffixes(p.spectrum), f.relation(), i); err != nil {
-				return err
-			}
-		}
-		e.plans = append(e.plans, p)
-	}
-	return nil
-}
-
-// planBoard plans features of version 2.
+// planBoard plans the features of each channel.
 func (e *Extractor) planBoard() error {
 	e.board = newBoard(e.layout, e.samples)
 	for i := range e.layout.channels {
-		set := e.set(i, defaultSet2)
+		set := e.set(i)
 		for j := range registry {
 			f := &registry[j]
 			if !slices.Contains(set, f.name) || !e.board.add(i, f) {
@@ -297,30 +218,8 @@ func (e *Extractor) Extract(dst []float32, samples [][]float32, c Context) []flo
 		}
 	}
 	dst = slices.Grow(dst[:0], len(e.names))
-	if e.board != nil {
-		e.board.measure(samples, c.SpindleSpeed/60)
-		return e.board.appendTo(dst)
-	}
-	for i := range e.plans {
-		dst = e.plans[i].extract(dst, samples[i])
-	}
-	return dst
-}
-
-// extract appends the features of x to dst.
-func (p *plan) extract(dst []float32, x []float32) []float32 {
-	p.moments = measure(x, p.rate)
-	if p.spectrum != nil {
-		p.spectrum.measure(x, p.moments.mean)
-	}
-	for _, f := range p.families {
-		if f.spectral {
-			dst = f.bins(p.spectrum, dst, p.rate)
-		} else {
-			dst = append(dst, narrow(f.scalar(&p.moments)))
-		}
-	}
-	return dst
+	e.board.measure(samples, c.SpindleSpeed/60)
+	return e.board.appendTo(dst)
 }
 
 // narrow returns v as a float32, NaN if it is beyond the range of one.
@@ -329,19 +228,4 @@ func narrow(v float64) float32 {
 		return float32(math.NaN())
 	}
 	return float32(v)
-}
-
-func defaultSet(k Kind, samples int) []string {
-	switch {
-	case samples == 1:
-		return []string{"mean"}
-	case samples < MinSpectral:
-		return []string{"mean", "std", "rms", "min", "max", "slope"}
-	case k == Vibration || k == Acoustic:
-		return []string{"rms", "peak", "crest", "skewness", "kurtosis", "bands", "centroid"}
-	case samples < manySamples:
-		return []string{"mean", "std", "rms", "peak_to_peak", "slope"}
-	default:
-		return []string{"mean", "std", "rms", "peak_to_peak", "slope", "bands", "centroid"}
-	}
 }

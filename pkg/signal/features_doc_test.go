@@ -20,8 +20,8 @@ func featureDocument() string {
 
 <!-- Made by pkg/signal from its registry: go test ./pkg/signal -run Document -update -->
 
-A model's feature list has a version, which fixes every formula and the default set. This is version 2; models of version 1 keep
-theirs (comment of ` + "`FeatureSpec`" + ` in [feature.go](../../pkg/signal/feature.go)). ` + "`features.set`" + ` in a training configuration names the families
+A model's feature list has a version, which fixes every formula and the default set. This is version 2, the only one that
+programs compute. ` + "`features.set`" + ` in a training configuration names the families
 to compute; without it the default set is. A feature is named channel, dot, name: ` + "`ch01.kurtosis`" + `.
 Features are in the order of the channels and, of one channel, in the order of the table. The default set of every window is on
 ` + "`tcm.features.v1`" + ` ([features.arrow.md](../../schemas/features.arrow.md)), for models and for other programs.
@@ -87,29 +87,27 @@ a channel that does not move; what follows the spindle while its speed is not kn
 		{"a single sample", Force, 1}, {fmt.Sprintf("fewer than %d samples", MinSpectral), Force, 2},
 		{"vibration, acoustic", Vibration, 20_000}, {"others", Force, 100}, {fmt.Sprintf("others, from %d samples on", manySamples), Force, manySamples},
 	} {
-		fmt.Fprintf(&b, "| %s | %s |\n", row.channel, strings.Join(defaultSet2(row.kind, row.samples), ", "))
+		fmt.Fprintf(&b, "| %s | %s |\n", row.channel, strings.Join(defaultSet(row.kind, row.samples), ", "))
 	}
 	b.WriteString("\nA channel of kind `feature` has one feature, its value, or the mean if a window holds several.\n")
 	b.WriteString(`
-## Which version
+## What they are worth
 
-The default is version 2, each feature relative to its reference in its own way. On the simulated drill, 20 tools of each of four seeds, a fifth
+By default each feature is taken relative to its reference in its own way. On the simulated drill, 20 tools of each of four seeds, a fifth
 of the tools held out at a time, an ECS-DBN (costs from two folds) reaches
 
-| version | features | reference | G-mean by seed | mean | AUC by seed | mean |
-|---:|---:|---|---|---:|---|---:|
-| 1 | 202 | difference | 0.960 0.975 0.967 0.992 | 0.9735 | 0.9940 0.9982 0.9915 0.9974 | 0.9953 |
-| 1 | 202 | kind | 0.957 0.979 0.972 0.990 | 0.9745 | 0.9930 0.9988 0.9909 0.9978 | 0.9951 |
-| 2 | 671 | difference | 0.958 0.982 0.973 0.980 | 0.9733 | 0.9744 0.9965 0.9911 0.9955 | 0.9894 |
-| 2 | 671 | kind | 0.958 0.988 0.971 0.978 | 0.9738 | 0.9956 0.9994 0.9933 0.9980 | 0.9966 |
+| features | reference | G-mean by seed | mean | AUC by seed | mean |
+|---:|---|---|---:|---|---:|
+| 671 | difference | 0.958 0.982 0.973 0.980 | 0.9733 | 0.9744 0.9965 0.9911 0.9955 | 0.9894 |
+| 671 | kind | 0.958 0.988 0.971 0.978 | 0.9738 | 0.9956 0.9994 0.9933 0.9980 | 0.9966 |
 
-up to rounding what ` + "`go run ./figures/simulator -compare 4`" + ` prints (references were in float64 here). One faulty window moves a G-mean by 0.004, so there the four are alike; the AUC, which rests on no
+up to rounding what ` + "`go run -C bench ./simulator -compare 4`" + ` prints (references were in float64 here). One faulty window moves a G-mean by 0.004, so there both are alike; the AUC, which rests on no
 threshold, is best for the default in every seed. With one tool left out at a time and costs from five folds, seeds 1 and 2 give 0.967 and 0.986
-(AUC 0.9966 and 0.9989), version 1 by difference 0.972 and 0.974 (0.9966 and 0.9961).
+(AUC 0.9966 and 0.9989).
 
-Taken by difference, version 2 ranks windows worse than version 1: an impulse factor, a kurtosis or a centroid keeps the scale of its tool and its
+Taken by difference they rank windows worse: an impulse factor, a kurtosis or a centroid keeps the scale of its tool and its
 heavy tail, and there are many of them. Their plain ratio is better (AUC 0.9940 in the mean), its logarithm best; leaving packets and harmonics
-out does not cure that (0.9889 on the first three seeds, by difference, against 0.9873 with them and 0.9946 of version 1).
+out does not cure that (0.9889 on the first three seeds, by difference, against 0.9873 with them).
 
 ## Speed
 

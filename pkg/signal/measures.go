@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// measures is what the features of version 2 are made of: all that is taken from
+// measures is what the features are made of: all that is taken from
 // the samples of one channel in one window. The twin computes it in float64, the
 // panel for many channels at once in float32; formulas are the same for both.
 type measures struct {
@@ -204,4 +204,22 @@ func (m *measures) cohere(o *measures) {
 	if m.lineBin(coherenceLines) == 0 {
 		m.coherence = math.NaN()
 	}
+}
+
+// maxBands is the greatest number of bands.
+const maxBands = 10
+
+// bandEdges returns the ascending edges of the bands of bins 1 … top. They are 2/3 of an octave
+// wide, counted down from half the sample rate; the lowest takes what is left above zero. Every
+// band has a bin, the lowest two.
+func bandEdges(top int) []int {
+	edges := []int{top}
+	for len(edges) < maxBands {
+		e := int(float64(top) * math.Exp2(-2*float64(len(edges))/3))
+		if e < 2 || e == edges[0] {
+			break
+		}
+		edges = append([]int{e}, edges...)
+	}
+	return append([]int{0}, edges...)
 }

@@ -14,38 +14,36 @@ import (
 func TestGainsAgainstScaledSamples(t *testing.T) {
 	l := layoutOf(t, Channel{Name: "acc", Kind: Vibration, Rate: 2000}, Channel{Name: "acc2", Kind: Vibration, Rate: 2000}, Channel{Name: "thrust", Kind: Force, Rate: 100})
 	counts := []int{2000, 2000, 100}
-	for version, set := range map[int][]string{1: familyNames(), 2: registryNames()} {
-		e, err := NewExtractor(l, counts, FeatureSpec{Version: version, Set: set})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rapid.Check(t, func(t *rapid.T) {
-			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-			f := rapid.Float64Range(0.5, 2).Draw(t, "factor")
-			x, scaled := make([][]float32, 3), make([][]float32, 3)
-			for i, n := range counts {
-				for k := range n {
-					v := float32(3*math.Sin(2*math.Pi*25*float64(k)/l.channels[i].Rate) + 0.4*rng.NormFloat64() + 1 + float64(k)/float64(n))
-					x[i], scaled[i] = append(x[i], v), append(scaled[i], float32(float64(v)*f))
-				}
-			}
-			c := Context{SpindleSpeed: 1500}
-			before := slices.Clone(e.Extract(nil, x, c))
-			for i, got := range e.Extract(nil, scaled, c) {
-				o := e.Origins()[i]
-				want := o.Gain.Scale(float64(before[i]), f)
-				if math.Abs(float64(got)-want) > 2e-3*max(1, math.Abs(want)) || before[i] != before[i] && got == got {
-					t.Fatalf("version %d: %s of %v times the samples is %v, want %v; of the samples it is %v", version, e.Names()[i], f, got, want, before[i])
-				}
-				if pair := e.Channels(i); len(pair) > 1 != (o.Other != "") || len(pair) > 1 && o.Other != l.channels[pair[1]].Name {
-					t.Fatalf("%s of channels %v: the other sensor is %q", e.Names()[i], pair, o.Other)
-				}
-				if !o.Samples || o.Sensor != l.channels[e.Channels(i)[0]].Name {
-					t.Fatalf("%s is of %+v", e.Names()[i], o)
-				}
-			}
-		})
+	e, err := NewExtractor(l, counts, FeatureSpec{Set: registryNames()})
+	if err != nil {
+		t.Fatal(err)
 	}
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		f := rapid.Float64Range(0.5, 2).Draw(t, "factor")
+		x, scaled := make([][]float32, 3), make([][]float32, 3)
+		for i, n := range counts {
+			for k := range n {
+				v := float32(3*math.Sin(2*math.Pi*25*float64(k)/l.channels[i].Rate) + 0.4*rng.NormFloat64() + 1 + float64(k)/float64(n))
+				x[i], scaled[i] = append(x[i], v), append(scaled[i], float32(float64(v)*f))
+			}
+		}
+		c := Context{SpindleSpeed: 1500}
+		before := slices.Clone(e.Extract(nil, x, c))
+		for i, got := range e.Extract(nil, scaled, c) {
+			o := e.Origins()[i]
+			want := o.Gain.Scale(float64(before[i]), f)
+			if math.Abs(float64(got)-want) > 2e-3*max(1, math.Abs(want)) || before[i] != before[i] && got == got {
+				t.Fatalf("%s of %v times the samples is %v, want %v; of the samples it is %v", e.Names()[i], f, got, want, before[i])
+			}
+			if pair := e.Channels(i); len(pair) > 1 != (o.Other != "") || len(pair) > 1 && o.Other != l.channels[pair[1]].Name {
+				t.Fatalf("%s of channels %v: the other sensor is %q", e.Names()[i], pair, o.Other)
+			}
+			if !o.Samples || o.Sensor != l.channels[e.Channels(i)[0]].Name {
+				t.Fatalf("%s is of %+v", e.Names()[i], o)
+			}
+		}
+	})
 }
 
 func layoutOf(t *testing.T, channels ...Channel) *Layout {

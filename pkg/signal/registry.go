@@ -182,12 +182,14 @@ func (a needs) union(b needs) needs {
 	return needs{a.spectrum || b.spectrum, a.envelope || b.envelope, a.packets || b.packets, a.lines || b.lines}
 }
 
-// defaultSet2 is the set of version 2 for a channel if none is given.
-func defaultSet2(k Kind, samples int) []string {
+// defaultSet is the set for a channel if none is given.
+func defaultSet(k Kind, samples int) []string {
 	of := slow
 	switch {
+	case samples == 1:
+		return []string{"mean"}
 	case samples < MinSpectral:
-		return defaultSet(k, samples)
+		return []string{"mean", "std", "rms", "min", "max", "slope"}
 	case k == Vibration || k == Acoustic:
 		of = waves
 	case samples >= manySamples:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// peerSignals are the test signals of peers/signal/features.py, bit for bit.
+// peerSignals are the test signals of bench/peers/signal/features.py, bit for bit.
 func peerSignals(n, channels int) [][]float32 {
 	var out [][]float32
 	for c := range channels {
@@ -71,7 +71,7 @@ func TestFeaturesOfVersion2AgainstSciPy(t *testing.T) {
 			seen[suffix] = true
 			values := tc.Features[suffix]
 			if values == nil {
-				t.Errorf("%s is not in the file: write it with peers/signal/features.py", suffix)
+				t.Errorf("%s is not in the file: write it with bench/peers/signal/features.py", suffix)
 				continue
 			}
 			if values[channel] == nil {

@@ -69,12 +69,7 @@ func (e *Extractor) Band(i int) (low, high float64, ok bool) {
 
 // edges returns the edges of the bands of a channel, in bins; the last is at half
 // the rate.
-func (e *Extractor) edges(channel int) []int {
-	if e.board != nil {
-		return e.board.channels[channel].measures.edges
-	}
-	return e.plans[channel].spectrum.edges
-}
+func (e *Extractor) edges(channel int) []int { return e.board.channels[channel].measures.edges }
 
 // span names a range of frequencies in Hz, to two digits or three.
 func span(low, high float64) string {

@@ -7,43 +7,39 @@ import (
 
 func TestDescribe(t *testing.T) {
 	l, samples, _ := gunDrillWindow()
-	for _, version := range []int{1, 2} {
-		e, err := NewExtractor(l, samples, FeatureSpec{Version: version})
-		if err != nil {
-			t.Fatal(err)
+	e, err := NewExtractor(l, samples, FeatureSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{} // by channel and words
+	got := map[string][2]string{}
+	for i, name := range e.Names() {
+		what, unit := e.Describe(i)
+		got[name] = [2]string{what, unit}
+		if low, high, ok := e.Band(i); ok != strings.Contains(name, ".band") || ok && span(low, high) != what {
+			t.Errorf("%s is the band from %v to %v Hz: %v, in words %q", name, low, high, ok, what)
 		}
-		seen := map[string]string{} // by channel and words
-		got := map[string][2]string{}
-		for i, name := range e.Names() {
-			what, unit := e.Describe(i)
-			got[name] = [2]string{what, unit}
-			if low, high, ok := e.Band(i); ok != strings.Contains(name, ".band") || ok && span(low, high) != what {
-				t.Errorf("version %d: %s is the band from %v to %v Hz: %v, in words %q", version, name, low, high, ok, what)
-			}
-			at := l.Channels()[e.Channels(i)[0]].Name + " " + what
-			if before, twice := seen[at]; what == "" || twice && strings.Contains(name, "band") == strings.Contains(before, "band") {
-				t.Errorf("version %d: %s and %s are both %q", version, before, name, what)
-			}
-			seen[at] = name
+		at := l.Channels()[e.Channels(i)[0]].Name + " " + what
+		if before, twice := seen[at]; what == "" || twice && strings.Contains(name, "band") == strings.Contains(before, "band") {
+			t.Errorf("%s and %s are both %q", before, name, what)
 		}
-		for name, want := range map[string][2]string{
-			"torque.mean": {"mean", "N·m"}, "ch01.rms": {"rms", "g"}, "ch01.kurtosis": {"kurtosis", ""}, "ch01.centroid": {"spectral centroid", "Hz"},
-			"ch01.band10": {"6.3-10 kHz", "log10 g²"}, "ch01.band01": {"0-156 Hz", "log10 g²"}, "thrust.slope": {"slope", "N/s"},
-			"torque.slope": {"slope", "N·m/s"},
-		} {
-			if got[name] != want {
-				t.Errorf("version %d: %s is %q, want %q", version, name, got[name], want)
-			}
+		seen[at] = name
+	}
+	for name, want := range map[string][2]string{
+		"torque.mean": {"mean", "N·m"}, "ch01.rms": {"rms", "g"}, "ch01.kurtosis": {"kurtosis", ""}, "ch01.centroid": {"spectral centroid", "Hz"},
+		"ch01.band10": {"6.3-10 kHz", "log10 g²"}, "ch01.band01": {"0-156 Hz", "log10 g²"}, "thrust.slope": {"slope", "N/s"},
+		"torque.slope": {"slope", "N·m/s"},
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
-		if version == 2 {
-			for name, want := range map[string][2]string{
-				"ch02.packet16": {"9.4-10 kHz", "log10 g²"}, "ch02.harmonic03": {"spindle harmonic 3", "log10 g²"},
-				"ch02.envelope02": {"envelope, spindle harmonic 2", ""}, "ch02.coherence": {"coherence with the channel before", ""},
-			} {
-				if got[name] != want {
-					t.Errorf("%s is %q, want %q", name, got[name], want)
-				}
-			}
+	}
+	for name, want := range map[string][2]string{
+		"ch02.packet16": {"9.4-10 kHz", "log10 g²"}, "ch02.harmonic03": {"spindle harmonic 3", "log10 g²"},
+		"ch02.envelope02": {"envelope, spindle harmonic 2", ""}, "ch02.coherence": {"coherence with the channel before", ""},
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
 		}
 	}
 	for i := range registry {

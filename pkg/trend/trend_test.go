@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 )
 
 // recording reads a recording of FLANK_DATA; the test is skipped without it.
 func recording(t *testing.T, path ...string) [][]string {
 	t.Helper()
-	folder := os.Getenv("FLANK_DATA")
-	if folder == "" {
-		t.Skip("FLANK_DATA is not set")
-	}
+	folder := recorded.Folder(t)
 	if raceDetector {
 		t.Skip("takes minutes under the race detector, which sees the same code at work on made-up tools")
 	}
@@ -59,7 +58,7 @@ func turning(t *testing.T) *Rows {
 
 // The goals on tools never seen: an error of 27 µm, and 80 % intervals that
 // hold 75 to 90 %.
-func TestTurning(t *testing.T) {
+func TestRecordedTurning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -116,7 +115,7 @@ func milling(t *testing.T) *Rows {
 
 // With two cutters to learn from, the estimate cut at the limit tells worn from unworn
 // windows of the third.
-func TestTwoToolsTellTheLimit(t *testing.T) {
+func TestRecordedTwoToolsTellTheLimit(t *testing.T) {
 	rows := milling(t)
 	var right, of [2]float64 // unworn, worn
 	var sum, n float64

@@ -50,7 +50,6 @@ func TestForm(t *testing.T) {
 		version        int
 	}{
 		"gun drill":             {drill, signal.FeatureSpec{}, nil, 671, 30, "thrust", 2},
-		"of version 1":          {drill, signal.FeatureSpec{Version: 1}, nil, 202, 30, "thrust", 1},
 		"a set":                 {drill, signal.FeatureSpec{Set: []string{"rms", "mean"}}, nil, 28, 30, "thrust", 2},
 		"cutting by the torque": {drill, signal.FeatureSpec{}, &Cutting{Gate: "torque"}, 671, 0, "torque", 2},
 		"no cutting":            {drill, signal.FeatureSpec{}, &Cutting{}, 671, 0, "", 2},
@@ -97,7 +96,6 @@ func TestFormFingerprint(t *testing.T) {
 	forms := map[string]*Form{
 		"default":       newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil),
 		"length":        newForm(t, l, Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil),
-		"version":       newForm(t, l, DefaultSpec, signal.FeatureSpec{Version: 1}, nil),
 		"set":           newForm(t, l, DefaultSpec, signal.FeatureSpec{Set: []string{"rms"}}, nil),
 		"gate":          newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{Cycle: cutting.Cycle}),
 		"frames":        newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{Gate: cutting.Gate, Cycle: &fewer}),
@@ -164,7 +162,6 @@ func TestPartOf(t *testing.T) {
 	for name, other := range map[string]*Form{
 		"fewer features": newForm(t, l, DefaultSpec, signal.FeatureSpec{Set: []string{"rms"}}, nil),
 		"a length":       newForm(t, l, Spec{Length: 2 * time.Second}, signal.FeatureSpec{}, nil),
-		"a version":      newForm(t, l, DefaultSpec, signal.FeatureSpec{Version: 1}, nil),
 		"a layout":       newForm(t, signal.GunDrill(), DefaultSpec, signal.FeatureSpec{}, nil),
 		"no cutting":     newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{}),
 		"no frames":      newForm(t, l, DefaultSpec, signal.FeatureSpec{}, &Cutting{Gate: CuttingOf(l, part.samples).Gate}),
@@ -181,7 +178,6 @@ func TestFeaturesAnyWindow(t *testing.T) {
 	l := twoRates(t)
 	forms := []*Form{
 		newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil),
-		newForm(t, l, DefaultSpec, signal.FeatureSpec{Version: 1}, nil),
 		newForm(t, l, DefaultSpec, signal.FeatureSpec{Set: []string{"rms"}}, &Cutting{}),
 	}
 	var got Features

@@ -12,7 +12,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// TestWriteFixtures writes a window and its features for peers/formats/features.py.
+// TestWriteFixtures writes a window and its features for bench/peers/formats/features.py.
 func TestWriteFixtures(t *testing.T) {
 	to := os.Getenv("FLANK_PEERS")
 	if to == "" {

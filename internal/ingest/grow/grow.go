@@ -30,10 +30,6 @@ var (
 // DefaultWatch is how long Run looks whether windows still come.
 const DefaultWatch = 3 * time.Second
 
-// extractSuffix ends the names of groups of monitors that only extract, see
-// monitor.ExtractGroup.
-const extractSuffix = "-extract"
-
 // Growth is what is to be done.
 type Growth struct {
 	Bus        bus.Config
@@ -178,7 +174,7 @@ func (g *growing) findGroups(ctx context.Context) error {
 				return err
 			}
 		}
-		if one.Monitors || one.judges() || one.reads(bus.TopicWindows) && strings.HasSuffix(one.Name, extractSuffix) {
+		if one.Monitors || one.judges() {
 			g.groups = append(g.groups, one)
 		}
 	}
@@ -310,17 +306,11 @@ func (g *growing) unjudged(ctx context.Context, one *group, topic string, partit
 		return false, nil
 	}
 	counts := func(bus.Message) bool { return true }
-	switch {
-	case topic == bus.TopicFeatures: // those that monitors extract have windows, which count themselves
+	if topic == bus.TopicFeatures { // those that monitors extract have windows, which count themselves
 		counts = func(m bus.Message) bool {
 			by, _, err := envelope.Origin(&m)
 			return !fetch.IsAnswer(&m) && (err != nil || by != envelope.Monitor)
 		}
-	case topic == bus.TopicWindows && one.judges() && partition < g.counts[bus.TopicFeatures] && g.extracted(one, partition):
-		// The group may judge by features only. Then it never hears of windows from which nothing
-		// could be extracted, and is done when it has read all features.
-		topic = bus.TopicFeatures
-		counts = func(m bus.Message) bool { return !fetch.IsAnswer(&m) }
 	}
 	found := errors.New("found")
 	err := bus.ReadRange(ctx, g.Bus, topic, partition, bus.Range{From: one.at[topic][partition], Settled: true}, func(m bus.Message) error {
@@ -333,13 +323,6 @@ func (g *growing) unjudged(ctx context.Context, one *group, topic string, partit
 		return true, nil
 	}
 	return false, err
-}
-
-// extracted reports whether other monitors extract for a group, and have extracted everything
-// from a partition.
-func (g *growing) extracted(one *group, partition int) bool {
-	i := slices.IndexFunc(g.groups, func(o group) bool { return o.Name == one.Name+extractSuffix })
-	return i >= 0 && g.groups[i].reads(bus.TopicWindows) && g.behind(&g.groups[i], bus.TopicWindows, partition) == 0
 }
 
 // setPositions lets the groups begin at the first message of partitions that are new.

@@ -378,31 +378,6 @@ func TestRefusesBehind(t *testing.T) {
 	}
 }
 
-// A group that judges by features, which other monitors extract, never reads windows from which
-// nothing can be extracted. It is done when it has read all features.
-func TestStagesApart(t *testing.T) {
-	p := newPlant(t)
-	p.judged(group1+extractSuffix, bus.TopicWindows)
-	p.judged(group2+extractSuffix, bus.TopicWindows)
-	name := machineName(1)
-	p.send(bus.Message{Topic: bus.TopicWindows, Key: name})
-	refused := func(who string) {
-		t.Helper()
-		if _, err := p.grow(t.Context(), p.cfg, 5); !errors.Is(err, ErrBehind) || !strings.Contains(err.Error(), "group "+who+" has 1 window") {
-			t.Errorf("%v", err)
-		}
-	}
-	refused(group1 + extractSuffix)
-	p.judged(group1+extractSuffix, bus.TopicWindows)
-	p.judged(group2+extractSuffix, bus.TopicWindows)
-	m := bus.Message{Topic: bus.TopicFeatures, Key: name, Headers: []bus.Header{{Key: "extracted", Value: []byte("monitor")}, {Key: "window_offset", Value: []byte("3")}}}
-	p.send(m)
-	refused(group1)
-	p.judged(group1, bus.TopicFeatures)
-	p.judged(group2, bus.TopicFeatures)
-	p.mustGrow(5)
-}
-
 // A position behind the end of a partition, whose tail Kafka has lost, is set to the end.
 func TestLostTail(t *testing.T) {
 	p := newPlant(t)

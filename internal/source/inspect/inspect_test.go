@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -206,12 +207,9 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// TestRecordings looks at every recording of FLANK_DATA.
-func TestRecordings(t *testing.T) {
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+// TestRecordedFiles looks at every recording of FLANK_DATA.
+func TestRecordedFiles(t *testing.T) {
+	dir := recorded.Folder(t)
 	n := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "keel" {

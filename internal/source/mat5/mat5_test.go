@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
@@ -258,11 +259,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestLathe(t *testing.T) {
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+func TestRecordedLathe(t *testing.T) {
+	dir := recorded.Folder(t)
 	f, err := Format.Open(filepath.Join(dir, "cnc-lathe-mat", "Data_KS-NPC-6FF_0.mat"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 )
 
 // shares are the times, in units of a tool's time to 300 µm, at which curves are
@@ -42,12 +44,9 @@ func TestCurveOfMedian(t *testing.T) {
 
 // The calibration, from the measured curves:
 //
-//	FLANK_DATA=… go test -v -run TestMeasuredTools ./internal/source/sim
-func TestMeasuredTools(t *testing.T) {
-	root := os.Getenv("FLANK_DATA")
-	if root == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+//	FLANK_DATA=… go test -v -run TestRecordedMeasuredTools ./internal/source/sim
+func TestRecordedMeasuredTools(t *testing.T) {
+	root := recorded.Folder(t)
 	tools := slices.Concat(readUCB(t, filepath.Join(root, "wear-curves", "ucb_milling_vb.csv")), readQIT(t, filepath.Join(root, "wear-curves", "qit_cemc_tool_wear.csv")))
 	at := make([][]float64, len(shares))
 	used := 0

@@ -47,7 +47,7 @@ func interleave(xs ...[]int16) (out []int16) {
 }
 
 // fixtures are files for every feature that can be read. npTDMS reads the same
-// from them, see peers/formats.
+// from them, see bench/peers/formats.
 func fixtures() []fixture {
 	const a, b, text = "/'g'/'a'", "/'g'/'b'", "/'g'/'text'"
 	var fs []fixture

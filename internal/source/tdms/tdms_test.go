@@ -15,6 +15,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source/track"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/internal/testkit/tracktest"
 )
 
@@ -234,11 +235,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-func TestRealFiles(t *testing.T) {
-	dir := os.Getenv("FLANK_DATA")
-	if dir == "" {
-		t.Skip("set FLANK_DATA to the folder of recordings to run this test")
-	}
+func TestRecordedRealFiles(t *testing.T) {
+	dir := recorded.Folder(t)
 	type channel struct {
 		path, unit string
 		n          int64

@@ -23,7 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-var peers = flag.String("peers", "", "folder for models that peers/export/check.py recomputes")
+var peers = flag.String("peers", "", "folder for models that bench/peers/export/check.py recomputes")
 
 var encodings = []classify.Encoding{classify.Standard, classify.MinMax, classify.NormalScore, classify.Bins, classify.Committee}
 
@@ -387,7 +387,7 @@ func fields(t *testing.T, b []byte) []field {
 
 // Every input of an operator is the input of the graph, an initializer or the
 // output of an operator before it, and names are used once: what the checker of
-// ONNX asks. That the figures are right, peers/export/check.py shows.
+// ONNX asks. That the figures are right, bench/peers/export/check.py shows.
 func TestONNXIsSound(t *testing.T) {
 	for _, encoding := range append(encodings, "three", "guarded") {
 		m, _ := models(t, encoding)

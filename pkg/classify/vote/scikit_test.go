@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// peer is what NumPy and scikit-learn make of a table, see peers/vote.py.
+// peer is what NumPy and scikit-learn make of a table, see bench/peers/vote.py.
 type peer struct {
 	Rows    []*float64
 	Wear    []float64 // in limits

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/classify/stability"
@@ -35,10 +36,7 @@ type recording struct {
 }
 
 func readTurning(t testing.TB) *recording {
-	folder := os.Getenv("FLANK_DATA")
-	if folder == "" {
-		t.Skip("FLANK_DATA names no folder of recordings")
-	}
+	folder := recorded.Folder(t)
 	f, err := os.Open(filepath.Join(folder, "vicomtech-turning", "turning_wear_dev.csv"))
 	if err != nil {
 		t.Skip(err)
@@ -302,7 +300,7 @@ type judge func(t *testing.T, table vote.Table, test dbn.Matrix) []float64
 // is dead from the middle of a tool's life on. What is guarded is logistic regression on all
 // columns and, unless tests are to be short, the product's network. The log has the figures:
 // go test ./pkg/classify/vote -run Turning -v.
-func TestTurning(t *testing.T) {
+func TestRecordedTurning(t *testing.T) {
 	r := readTurning(t)
 	t.Run("logistic", func(t *testing.T) {
 		r.study(t, func(t *testing.T, table vote.Table, test dbn.Matrix) []float64 {

@@ -19,7 +19,7 @@
 // judges rows by a [Scorer], and [Guard.Watch] finds sensors that have failed.
 //
 // The median of classifiers' outputs is one of the fixed rules of J. Kittler, M. Hatef,
-// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. TestTurning
+// R. Duin and J. Matas, "On Combining Classifiers", IEEE TPAMI 20, 1998, §3. TestRecordedTurning
 // prints what the guard is worth on recorded tools.
 package vote
 
@@ -69,7 +69,7 @@ const (
 	ClipInput = 5
 	// DefaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.4 and 0.6
 	// the turning tools' G-mean is 0.982, 0.982, 0.983 on clean windows, 0.920, 0.912, 0.889 if the
-	// gain of one sensor is wrong and 0.923, 0.928, 0.934 if all forces' are (TestTurning).
+	// gain of one sensor is wrong and 0.923, 0.928, 0.934 if all forces' are (TestRecordedTurning).
 	DefaultBound = 0.4
 )
 

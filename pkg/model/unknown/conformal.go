@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/flank-tcm/flank/internal/kernel/littleendian"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -25,12 +24,6 @@ import (
 // tools differ: see Promise. With many tools, or tools that are alike, it comes to
 // 1 − Rate. It must not be changed once made.
 //
-// A Conformal read from the older binary form is calibrated on rows that all weigh the same,
-//
-//	p_k(x) = (1 + #{i: y_i = k, P(k|x_i) ≤ P(k|x)}) / (1 + #{i: y_i = k}),
-//
-// and its sets hold the classes with p_k above Rate.
-//
 // Sources: V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random
 // World", 2005, §4.5 (by class); R. Dunn, L. Wasserman, A. Ramdas, "Distribution-Free
 // Prediction Sets for Two-Layer Hierarchical Models", J. Am. Stat. Assoc. 118, 2023
@@ -39,8 +32,6 @@ import (
 type Conformal struct {
 	Rate  float64      // error rate asked for, in (0, 1)
 	tools []toolShares // by class: of P(k|x_i) of its calibration rows
-
-	scores [][]float64 // of the older form, instead: P(k|x_i), ascending
 }
 
 // NewConformal calibrates on posteriors, N×K row-major, of rows of classes y and of
@@ -73,23 +64,13 @@ func NewConformal(posterior []float64, y []int, groups []string, k int, rate flo
 }
 
 // Classes returns the number K of classes.
-func (c *Conformal) Classes() int { return max(len(c.tools), len(c.scores)) }
+func (c *Conformal) Classes() int { return len(c.tools) }
 
-// Tools returns the number of tools that class k is calibrated on, 0 if its rows were
-// not told apart by tool.
-func (c *Conformal) Tools(k int) int {
-	if c.tools == nil {
-		return 0
-	}
-	return c.tools[k].tools
-}
+// Tools returns the number of tools that class k is calibrated on.
+func (c *Conformal) Tools(k int) int { return c.tools[k].tools }
 
 // P returns the p-value of class k for a row with the given posterior, in (0, 1].
 func (c *Conformal) P(k int, posterior []float64) float64 {
-	if c.tools == nil {
-		s := c.scores[k]
-		return float64(1+atMost(s, posterior[k])) / float64(1+len(s))
-	}
 	s := &c.tools[k]
 	return withNewTool(s.upTo(posterior[k]), s.tools)
 }
@@ -104,18 +85,12 @@ func withNewTool(share float64, tools int) float64 {
 func (c *Conformal) In(k int, posterior []float64) bool { return c.P(k, posterior) > c.bound(k) }
 
 // bound returns the p-value up to which class k is left out.
-func (c *Conformal) bound(k int) float64 {
-	if c.tools == nil {
-		return c.Rate
-	}
-	return withNewTool(c.Rate, c.tools[k].tools)
-}
+func (c *Conformal) bound(k int) float64 { return withNewTool(c.Rate, c.tools[k].tools) }
 
 // Promise returns with which probability at least class k is in the set of a row of the
 // class, of a new tool, if tools are exchangeable, on average over calibrations: with K
 // tools (1 − Rate)·K/(1 + K), because the new tool may be unlike all of them. Sets that ever
-// leave the class out cannot promise more than K/(1 + K). Where tools were not told apart
-// it is 1 − Rate, of rows that are exchangeable.
+// leave the class out cannot promise more than K/(1 + K).
 func (c *Conformal) Promise(k int) float64 { return 1 - c.bound(k) }
 
 // Reason is why it is unknown whether a decision on a row is right.
@@ -161,35 +136,19 @@ func (c *Conformal) Check(decision int, posterior []float64) Reason {
 //	4        number of tools
 //	4+8·n    number of different scores and the scores, float64, ascending
 //	4+8·n    n and the share F up to each, float64
-//
-// The older form has rows that weigh the same, and no version:
-//
-//	8      error rate, float64
-//	4      number K of classes
-//	       of each class 4+8·n, number of scores and the scores, float64
-//
-// As an error rate the first 8 bytes of the newer one are far above 1, so that
-// neither is taken for the other.
 const (
 	conformalMagic   = "FCONFORM"
 	conformalVersion = 2
 	maxClasses       = 1 << 12
 )
 
-// AppendBinary appends the binary form to b, the older one for what was read from it.
-// It never fails.
+// AppendBinary appends the binary form to b. It never fails.
 func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
-	if c.tools != nil {
-		b = append(b, conformalMagic...)
-		b = binary.LittleEndian.AppendUint32(b, conformalVersion)
-	}
+	b = binary.LittleEndian.AppendUint32(append(b, conformalMagic...), conformalVersion)
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c.Rate))
 	b = binary.LittleEndian.AppendUint32(b, uint32(c.Classes()))
 	for _, s := range c.tools {
 		b = appendToolShares(b, s)
-	}
-	for _, s := range c.scores {
-		b = littleendian.AppendFloats(b, s)
 	}
 	return b, nil
 }
@@ -198,8 +157,7 @@ func (c *Conformal) AppendBinary(b []byte) ([]byte, error) {
 // an error that wraps classify.ErrCorrupt, and leaves c alone, if b is anything else.
 func (c *Conformal) UnmarshalBinary(b []byte) error {
 	r := &littleendian.Reader{Rest: b}
-	byTool, err := versioned(r, conformalMagic, conformalVersion)
-	if err != nil {
+	if err := readVersion(r, conformalMagic, conformalVersion); err != nil {
 		return err
 	}
 	read := Conformal{Rate: r.Float64()}
@@ -208,17 +166,8 @@ func (c *Conformal) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("unknown: %w: conformal sets of %d classes at an error rate of %v", classify.ErrCorrupt, n, read.Rate)
 	}
 	for range n {
-		var sound bool
-		if byTool {
-			s := readToolShares(r)
-			sound = s.sound(0, 1)
-			read.tools = append(read.tools, s)
-		} else {
-			s := r.Floats()
-			sound = len(s) > 0 && slices.IsSorted(s) && s[0] >= 0 && s[len(s)-1] <= 1
-			read.scores = append(read.scores, s)
-		}
-		if !sound {
+		s := readToolShares(r)
+		if read.tools = append(read.tools, s); !s.sound(0, 1) {
 			return fmt.Errorf("unknown: %w: the calibration of a class makes no sense", classify.ErrCorrupt)
 		}
 	}

@@ -1,7 +1,6 @@
 package unknown
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -59,53 +58,29 @@ func TestConformalByTool(t *testing.T) {
 	}
 }
 
-// Of the older form all rows weigh the same: (1 + rows no more like the class)/(1 + rows).
-func TestConformalOfRows(t *testing.T) {
-	c := &Conformal{Rate: 0.34, scores: [][]float64{{0.8, 0.8, 0.9}, {0.7, 0.9}}}
-	for _, tc := range []struct {
-		healthy  float64 // P(healthy)
-		p0, p1   float64
-		decision int
-		want     Reason
-	}{
-		{0.95, 4. / 4, 1. / 3, 0, Certain},
-		{0.9, 4. / 4, 1. / 3, 0, Certain},
-		{0.8, 3. / 4, 1. / 3, 0, Certain},
-		{0.8, 3. / 4, 1. / 3, 1, Ambiguous}, // costs decide for the other
-		{0.5, 1. / 4, 1. / 3, 0, Implausible},
-		{0.3, 1. / 4, 2. / 3, 1, Certain},
-		{0.05, 1. / 4, 3. / 3, 1, Certain}, // further out on its own side is certain too
-		{0.05, 1. / 4, 3. / 3, 0, Ambiguous},
-	} {
-		p := []float64{tc.healthy, 1 - tc.healthy}
-		if got0, got1 := c.P(0, p), c.P(1, p); got0 != tc.p0 || got1 != tc.p1 {
-			t.Errorf("P(healthy) %v: p-values %v, %v, want %v, %v", tc.healthy, got0, got1, tc.p0, tc.p1)
-		}
-		if got := c.Check(tc.decision, p); got != tc.want {
-			t.Errorf("P(healthy) %v, decided %d: %v, want %v", tc.healthy, tc.decision, got, tc.want)
-		}
-	}
-	if c.Tools(0) != 0 || math.Abs(c.Promise(0)-0.66) > 1e-15 {
-		t.Errorf("%d tools, promised is %v", c.Tools(0), c.Promise(0))
-	}
-}
-
 // With three classes the last two are one side.
 func TestConformalSidesOfThreeClasses(t *testing.T) {
-	c := &Conformal{Rate: 0.3, scores: [][]float64{{0.5, 0.9}, {0.2, 0.6}, {0.2, 0.6}}}
+	sets := func(low ...float64) *Conformal {
+		c := &Conformal{Rate: 0.4}
+		for _, v := range low {
+			c.tools = append(c.tools, toolShares{tools: 4, at: []float64{v, v + 0.4}, share: []float64{0.5, 1}})
+		}
+		return c
+	}
+	c := sets(0.01, 0.01, 0.01)
 	for _, tc := range []struct {
 		p        []float64
 		decision int
 		want     Reason
 	}{
-		{[]float64{0.95, 0.03, 0.02}, 0, Ambiguous}, // p-values of 1/3 are above 0.3
+		{[]float64{0.95, 0.03, 0.02}, 0, Ambiguous}, // all are in
 		{[]float64{0.1, 0.5, 0.4}, 1, Ambiguous},
 	} {
 		if got := c.Check(tc.decision, tc.p); got != tc.want {
 			t.Errorf("%v: %v, want %v", tc.p, got, tc.want)
 		}
 	}
-	c.Rate = 0.4
+	c = sets(0.5, 0.2, 0.2)
 	for _, tc := range []struct {
 		p        []float64
 		decision int
@@ -320,26 +295,21 @@ func TestConformalRefuses(t *testing.T) {
 	}
 }
 
-// Both binary forms are read as they were written, and judge as they did. A reader of the
-// older one alone, which begins with an error rate below 1, refuses the newer one.
-func TestConformalForms(t *testing.T) {
+// The binary form is read as it was written. The first version, which begins with an error rate, and later ones are refused.
+func TestConformalForm(t *testing.T) {
 	p, y, groups := toolsOf(rand.New(rand.NewPCG(7, 8)), 6, 1)
 	byTool, err := NewConformal(p, y, groups, 2, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ofRows := &Conformal{Rate: 0.1, scores: [][]float64{{0.2, 0.4, 0.9}, {0.3, 0.3}}}
-	for name, c := range map[string]*Conformal{"by tool": byTool, "of rows": ofRows} {
-		b, _ := c.AppendBinary(nil)
-		if rate := math.Float64frombits(binary.LittleEndian.Uint64(b)); (rate > 0 && rate < 1) != (c == ofRows) {
-			t.Errorf("%s: as an error rate the first field is %v", name, rate)
-		}
-		var read Conformal
-		if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, c) {
-			t.Errorf("%s: %v, read as %+v", name, err, read)
-		}
-	}
 	b, _ := byTool.AppendBinary(nil)
+	var read Conformal
+	if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, byTool) {
+		t.Errorf("%v, read as %+v", err, read)
+	}
+	if err := new(Conformal).UnmarshalBinary(b[12:]); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 1") {
+		t.Errorf("version 1: %v", err)
+	}
 	b[8] = 3
 	if err := new(Conformal).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 3") {
 		t.Errorf("version 3: %v", err)
@@ -376,8 +346,7 @@ func FuzzConformal(f *testing.F) {
 	good, _ := c.AppendBinary(nil)
 	f.Add(good)
 	f.Add(good[:len(good)-3])
-	old, _ := (&Conformal{Rate: 0.1, scores: [][]float64{{0.2, 0.4, 0.9}, {0.3, 0.3}}}).AppendBinary(nil)
-	f.Add(old)
+	f.Add(good[12:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Conformal
 		if err := c.UnmarshalBinary(b); err != nil {

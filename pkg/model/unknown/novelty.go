@@ -36,8 +36,6 @@ type Novelty struct {
 	precision     float64    // 1/σ²
 	basis         []float32  // q×p by rows: √(1/σ² − 1/λ_i)·v_i
 	tools         toolShares // of −d² of calibration rows
-
-	distances []float64 // of the older form, instead: d² of calibration rows, ascending
 }
 
 // Columns returns the number of features of a row.
@@ -89,15 +87,9 @@ func (s *NoveltyScorer) Distance(row []float32) float64 {
 // they have: with n different distances d_i kept of K tools,
 //
 //	p(x) = (1 + n·F(x)) / (1 + n),   F(x) = (1/K) Σ_t #{i of tool t: d_i ≥ d(x)} / n_t.
-//
-// A Novelty read from the older binary form has rows that weigh the same.
 func (s *NoveltyScorer) P(row []float32) float64 { return s.novelty.p(s.Distance(row)) }
 
 func (n *Novelty) p(d float64) float64 {
-	if c := n.distances; c != nil {
-		below, _ := slices.BinarySearch(c, d)
-		return float64(1+len(c)-below) / float64(1+len(c))
-	}
 	return n.tools.tail(-d)
 }
 
@@ -107,20 +99,14 @@ func (s *toolShares) tail(v float64) float64 {
 	return (1 + n*s.upTo(v)) / (1 + n)
 }
 
-// Tools returns the number of tools that p-values are calibrated on, 0 if rows were not
-// told apart by tool.
+// Tools returns the number of tools that p-values are calibrated on.
 func (n *Novelty) Tools() int { return n.tools.tools }
 
 // Promise returns which share of the rows of a new tool is novel at most, if tools are
 // exchangeable, on average over calibrations: with K tools (1 + K·Rate)/(1 + K), because the new
 // tool may be unlike all of them. With many tools, or tools that are alike, it comes to
 // Rate.
-func (n *Novelty) Promise() float64 {
-	if n.distances != nil {
-		return n.Rate
-	}
-	return withNewTool(n.Rate, n.tools.tools)
-}
+func (n *Novelty) Promise() float64 { return withNewTool(n.Rate, n.tools.tools) }
 
 func (n *Novelty) standardise(dst, row []float32) {
 	for j, v := range row {
@@ -153,36 +139,21 @@ func norm2(x []float32) float64 {
 //	4+8·n  number n of different d² of calibration rows and these, float64, descending
 //	4+8·n  n and the share F of rows that are as far out, float64
 //	4      number q of directions, then q·p float32, by rows
-//
-// The older form has rows that weigh the same. It lacks the first two fields, and has
-// in the place of tools, d² and shares
-//
-//	4+8·n  number n of calibration rows and their d², float64, ascending
-//
-// As a p-value the first 8 bytes of the newer one are far above 1, so that neither is
-// taken for the other.
 const (
 	noveltyMagic   = "FNOVELTY"
 	noveltyVersion = 2
 )
 
-// AppendBinary appends the binary form to b, the older one for what was read from it.
-// It never fails.
+// AppendBinary appends the binary form to b. It never fails.
 func (n *Novelty) AppendBinary(b []byte) ([]byte, error) {
 	le := binary.LittleEndian
-	if n.distances == nil {
-		b = le.AppendUint32(append(b, noveltyMagic...), noveltyVersion)
-	}
+	b = le.AppendUint32(append(b, noveltyMagic...), noveltyVersion)
 	b = le.AppendUint64(b, math.Float64bits(n.Rate))
 	b = le.AppendUint64(b, math.Float64bits(n.precision))
 	b = littleendian.AppendFloats(littleendian.AppendFloats(b, n.center), n.scale)
-	if n.distances == nil {
-		s := n.tools
-		s.at = negated(s.at)
-		b = appendToolShares(b, s)
-	} else {
-		b = littleendian.AppendFloats(b, n.distances)
-	}
+	s := n.tools
+	s.at = negated(s.at)
+	b = appendToolShares(b, s)
 	b = le.AppendUint32(b, uint32(n.Directions()))
 	for _, v := range n.basis {
 		b = le.AppendUint32(b, math.Float32bits(v))
@@ -203,17 +174,12 @@ func negated(x []float64) []float64 {
 // error that wraps classify.ErrCorrupt, and leaves n alone, if b is anything else.
 func (n *Novelty) UnmarshalBinary(b []byte) error {
 	r := &littleendian.Reader{Rest: b}
-	byTool, err := versioned(r, noveltyMagic, noveltyVersion)
-	if err != nil {
+	if err := readVersion(r, noveltyMagic, noveltyVersion); err != nil {
 		return err
 	}
 	read := Novelty{Rate: r.Float64(), precision: r.Float64(), center: r.Floats(), scale: r.Floats()}
-	if byTool {
-		read.tools = readToolShares(r)
-		read.tools.at = negated(read.tools.at)
-	} else {
-		read.distances = r.Floats()
-	}
+	read.tools = readToolShares(r)
+	read.tools.at = negated(read.tools.at)
 	q, p := int64(r.Uint32()), int64(len(read.center))
 	if r.Short || p == 0 || int64(len(read.scale)) != p || int64(len(r.Rest)) != 4*q*p {
 		return fmt.Errorf("unknown: %w: a novelty of %d columns and %d directions in %d bytes", classify.ErrCorrupt, p, q, len(b))
@@ -222,27 +188,17 @@ func (n *Novelty) UnmarshalBinary(b []byte) error {
 	for i := range read.basis {
 		read.basis[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.Rest[4*i:]))
 	}
-	if !read.sound(byTool) {
+	if !read.sound() {
 		return fmt.Errorf("unknown: %w: a number of the novelty makes no sense", classify.ErrCorrupt)
 	}
 	*n = read
 	return nil
 }
 
-// sound reports whether FitNovelty could have made the numbers of n, in the newer form
-// or, unless byTool, in the older one.
-func (n *Novelty) sound(byTool bool) bool {
-	calibrated := len(n.distances) > 0
-	if byTool {
-		calibrated = n.tools.sound(-math.MaxFloat64, 0)
-	}
-	if !calibrated || !(n.Rate > 0 && n.Rate < 1) || !(n.precision > 0) || !finite(n.precision) {
+// sound reports whether FitNovelty could have made the numbers of n.
+func (n *Novelty) sound() bool {
+	if !n.tools.sound(-math.MaxFloat64, 0) || !(n.Rate > 0 && n.Rate < 1) || !(n.precision > 0) || !finite(n.precision) {
 		return false
-	}
-	for i, d := range n.distances {
-		if !finite(d) || d < 0 || i > 0 && d < n.distances[i-1] {
-			return false
-		}
 	}
 	for j, s := range n.scale {
 		if !finite(n.center[j]) || !finite(s) || s < 0 {

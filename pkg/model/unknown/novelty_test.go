@@ -2,7 +2,6 @@ package unknown
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -325,36 +324,21 @@ func TestNoveltyOfNewTools(t *testing.T) {
 	}
 }
 
-// older returns a novelty of the older form, whose calibration rows all weigh the same.
-func older(n *Novelty, distances ...float64) *Novelty {
-	old := *n
-	old.tools, old.distances = toolShares{}, distances
-	return &old
-}
-
-// Both binary forms are read as they were written, and judge as they did. A reader of the
-// older one alone, which begins with a p-value below 1, refuses the newer one.
-func TestNoveltyForms(t *testing.T) {
+// The binary form is read as it was written. The first version, which begins with a p-value, and later ones are refused.
+func TestNoveltyForm(t *testing.T) {
 	x, groups := correlated(rand.New(rand.NewPCG(9, 10)), 60, 4, 3)
 	n, _, err := FitNovelty(t.Context(), x, groups, nil, 0.05, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := older(n, 1, 2, 2, 5)
-	if old.p(2) != 4./5 || old.p(5.5) != 1./5 || old.Tools() != 0 || old.Promise() != 0.05 {
-		t.Errorf("p-values %v and %v, %d tools, promised %v", old.p(2), old.p(5.5), old.Tools(), old.Promise())
-	}
-	for name, m := range map[string]*Novelty{"by tool": n, "of rows": old} {
-		b, _ := m.AppendBinary(nil)
-		if rate := math.Float64frombits(binary.LittleEndian.Uint64(b)); (rate > 0 && rate < 1) != (m == old) {
-			t.Errorf("%s: as a p-value the first field is %v", name, rate)
-		}
-		var read Novelty
-		if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, m) {
-			t.Errorf("%s: %v, read as %+v", name, err, read)
-		}
-	}
 	b, _ := n.AppendBinary(nil)
+	var read Novelty
+	if err := read.UnmarshalBinary(b); err != nil || !reflect.DeepEqual(&read, n) {
+		t.Errorf("%v, read as %+v", err, read)
+	}
+	if err := new(Novelty).UnmarshalBinary(b[12:]); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 1") {
+		t.Errorf("version 1: %v", err)
+	}
 	b[8] = 9
 	if err := new(Novelty).UnmarshalBinary(b); !errors.Is(err, classify.ErrCorrupt) || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("version 9: %v", err)
@@ -376,8 +360,7 @@ func FuzzNovelty(f *testing.F) {
 	good, _ := n.AppendBinary(nil)
 	f.Add(good)
 	f.Add(good[:len(good)-1])
-	old, _ := older(n, 1, 2, 2, 5).AppendBinary(nil)
-	f.Add(old)
+	f.Add(good[12:])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n Novelty
 		if err := n.UnmarshalBinary(b); err != nil {

@@ -130,15 +130,15 @@ func readToolShares(r *littleendian.Reader) toolShares {
 	return toolShares{tools: int(r.Uint32()), at: r.Floats(), share: r.Floats()}
 }
 
-// versioned reads magic and a version, if b begins with magic. It reports a version
-// that this program does not read.
-func versioned(r *littleendian.Reader, magic string, want uint32) (bool, error) {
+// readVersion reads magic and a version. It reports a version that this program does not read, also the first one, which
+// had no magic.
+func readVersion(r *littleendian.Reader, magic string, want uint32) error {
 	if !bytes.HasPrefix(r.Rest, []byte(magic)) {
-		return false, nil
+		return fmt.Errorf("unknown: %w: it does not start with %s, as version 1 did not, this program reads %d: train the model again", classify.ErrCorrupt, magic, want)
 	}
 	r.Bytes(len(magic))
 	if v := r.Uint32(); v != want {
-		return false, fmt.Errorf("unknown: %w: %s of version %d, this program reads %d: use the Flank release that made it", classify.ErrCorrupt, magic, v, want)
+		return fmt.Errorf("unknown: %w: %s of version %d, this program reads %d: use the Flank release that made it", classify.ErrCorrupt, magic, v, want)
 	}
-	return true, nil
+	return nil
 }

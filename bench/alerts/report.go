@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/event"
+)
+
+// markdown returns the results as text with tables.
+func (r *results) markdown() string {
+	var b strings.Builder
+	s := r.ofShift
+	if r.small {
+		b.WriteString("In small (`go run -C bench ./alerts -quick`): an hour, tools that live for less than three minutes, holes of 24 s, no day of healthy cutting. " +
+			"`make shift` measures the whole, in a quarter of an hour of processor time, and writes it here.\n\n")
+	}
+	fmt.Fprintf(&b, "Model %s. A shift of %s: %d tools, %s of cutting, %d retracts. %d alarms; %d windows judged, %d of them not as their label says.\n\n",
+		r.model.ID(), hours(s.machine), s.tools, hours(s.cutting), s.retracts, s.alarms, s.judgement, s.wrong)
+	b.WriteString("| tool | fails | faulty by its label | alarm | behind the label | flank wear at the alarm |\n|---|---|---|---|---:|---:|\n")
+	for _, f := range s.failures {
+		alarm, delay := "none", "–"
+		if !f.alarm.IsZero() {
+			alarm, delay = f.alarm.Format(time.TimeOnly), fmt.Sprintf("%.0f s", f.delay.Seconds())
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.0f µm |\n", f.tool.Name, f.tool.End, f.label.Format(time.TimeOnly), alarm, delay, f.wear)
+	}
+	b.WriteString("\n| sensor | fault | from | advisory | NE 107 |\n|---|---|---|---|---|\n")
+	for _, x := range s.sensors {
+		at, status := "none", "–"
+		if x.advisory != nil {
+			at, status = x.advisory.At.Format(time.TimeOnly), strings.ReplaceAll(x.advisory.Status, "_", " ")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.fault.Channel, x.fault.Kind, begin.Add(x.fault.From).Format(time.TimeOnly), at, status)
+	}
+	b.WriteString("\n| | what | to hold | measured |\n|---|---|---|---|\n")
+	for _, g := range r.goals() {
+		held := "held"
+		if !g.held {
+			held = "**not held**"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s: %s |\n", g.of, g.what, g.figure, g.measured, held)
+	}
+	if n := s.unsure + r.ofHealthyTools.unsure + r.ofFailingTools.unsure + r.ofFailingSensors.unsure; n > 0 {
+		fmt.Fprintf(&b, "\nIn addition, %d advisories said that the model did not know what it saw, or that features had drifted: %d in the shift, %d in healthy cutting, %d of tools and sensors that fail.\n",
+			n, s.unsure, r.ofHealthyTools.unsure, r.ofFailingTools.unsure+r.ofFailingSensors.unsure)
+	}
+	var early []string
+	for _, f := range append(append([]failure{}, s.failures...), r.ofFailingTools.failures...) {
+		if !f.alarm.IsZero() && f.delay < 0 {
+			early = append(early, fmt.Sprintf("%.0f s at %.0f µm", -f.delay.Seconds(), f.wear))
+		}
+	}
+	if len(early) > 0 {
+		fmt.Fprintf(&b, "\nOf the %d alarms of tools that failed, %d came before the label turned at %d µm: by %s. From %d µm on that counts as found.\n",
+			len(s.failures)+len(r.ofFailingTools.failures), len(early), 300, strings.Join(early, ", "), nearLimit)
+	}
+	for _, a := range append(append([]event.Alert{}, s.falsely...), append(r.ofHealthyTools.falsely, append(r.ofFailingTools.falsely, r.ofFailingSensors.falsely...)...)...) {
+		fmt.Fprintf(&b, "\nFalse alarm: %s\n", a.Text)
+	}
+	return b.String()
+}
+
+// goal is a figure to hold.
+type goal struct {
+	of, what, figure, measured string
+	held                       bool
+}
+
+func (r *results) goals() []goal {
+	s, c, f, n := r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors
+	share := func(k, of int) string { return fmt.Sprintf("%d of %d", k, of) }
+	budget := int(c.cutting / (8 * time.Hour))
+	goals := []goal{
+		{"shift", "tools found within 30 s after their label turns faulty", share(3, 3), share(s.found(), len(s.failures)), s.found() == 3 && len(s.failures) == 3},
+		{"shift", "false alarms", "at most 1", fmt.Sprint(len(s.falsely)), len(s.falsely) <= 1},
+		{"shift", "changes within a minute of two others", "0", fmt.Sprint(s.chatter), s.chatter == 0},
+		{"shift", "sensor faults shown as such", share(5, 5), share(s.shown(), len(s.sensors)), s.shown() == 5 && s.spurious == 0},
+		{"tools that fail", "found within 30 s after their label", share(len(f.failures), len(f.failures)), share(f.found(), len(f.failures)), f.found() == len(f.failures)},
+		{"tools that fail", "false alarms, below 270 µm", "0", fmt.Sprint(len(f.falsely)), len(f.falsely) == 0},
+		{"sensors that fail", "shown as sensor faults", share(len(n.sensors), len(n.sensors)), share(n.shown(), len(n.sensors)), n.shown() == len(n.sensors)},
+		{"sensors that fail", "alarms of tools, all of which were fit", "0", fmt.Sprint(n.alarms), n.alarms == 0},
+		{"all", "changes within a minute of two others", "0", fmt.Sprint(s.chatter + c.chatter + f.chatter + n.chatter), s.chatter+c.chatter+f.chatter+n.chatter == 0},
+	}
+	if c.tools == 0 {
+		return goals
+	}
+	return append(goals, []goal{
+		{"healthy cutting", fmt.Sprintf("false alarms in %s of cutting, %d tools, %d retracts", hours(c.cutting), c.tools, c.retracts),
+			fmt.Sprintf("at most %d, 1 per 8 h", budget), fmt.Sprint(c.alarms), c.alarms <= budget},
+		{"healthy cutting", "advisories of sensors", "0", fmt.Sprint(c.spurious), c.spurious == 0},
+	}...)
+}
+
+func hours(d time.Duration) string { return fmt.Sprintf("%.1f h", d.Hours()) }

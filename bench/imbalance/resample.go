@@ -1,0 +1,253 @@
+package imbalance
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/flank-tcm/flank/pkg/dbn"
+)
+
+// Resampler returns the rows of x and their classes y with rows of the smaller
+// class made up behind them, so that it has about as many as the larger one. It
+// changes neither x nor y.
+//
+// Resamplers do what imbalanced-learn's do, with its defaults (G. Lemaître,
+// F. Nogueira and C. Aridas, JMLR 18(17), 2017): five neighbours, ten to tell
+// where a row stands. Distances are Euclidean, so columns should be standardised.
+type Resampler func(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int)
+
+var resamplers = []struct {
+	name     string
+	resample Resampler
+}{
+	{"smote-dbn", SMOTE},
+	{"adasyn-dbn", ADASYN},
+	{"smote-borderline1-dbn", Borderline1},
+	{"smote-borderline2-dbn", Borderline2},
+	{"smote-svm-dbn", SVMSMOTE},
+}
+
+const (
+	fewNeighbours  = 5  // between which rows are made up
+	manyNeighbours = 10 // decide whether a row is in danger
+)
+
+// lack is what the smaller class lacks.
+type lack struct {
+	class      int
+	rows       []int // of the class
+	everything []int // all rows
+	need       int
+}
+
+func lackOf(y []int) lack {
+	var rows [2][]int
+	l := lack{class: 1}
+	for i, label := range y {
+		rows[label] = append(rows[label], i)
+		l.everything = append(l.everything, i)
+	}
+	if len(rows[0]) < len(rows[1]) {
+		l.class = 0
+	}
+	l.rows = rows[l.class]
+	l.need = len(rows[1-l.class]) - len(l.rows)
+	return l
+}
+
+// SMOTE makes up rows on the lines between rows of the smaller class and their
+// neighbours of that class. (N. Chawla, K. Bowyer, L. Hall and W. Kegelmeyer,
+// "SMOTE", JAIR 16, 2002.)
+func SMOTE(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+	l := lackOf(y)
+	g := grow(x, y, l)
+	g.between(l.rows, neighbours(x, l.rows, l.rows, fewNeighbours), l.need, wholeStep, rng)
+	return g.x, g.y
+}
+
+// ADASYN is SMOTE with the more rows from a base the more of its neighbours are
+// of the larger class; the number of rows made up is right up to rounding. If no
+// base has such a neighbour, it is SMOTE. (H. He, Y. Bai, E. Garcia and S. Li,
+// "ADASYN", IJCNN 2008.)
+func ADASYN(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+	l := lackOf(y)
+	counts := adasynCounts(x, y, l)
+	if counts == nil {
+		return SMOTE(x, y, rng)
+	}
+	near := neighbours(x, l.rows, l.rows, fewNeighbours)
+	g := grow(x, y, l)
+	for i, n := range counts {
+		g.between(l.rows[i:i+1], near[i:i+1], n, wholeStep, rng)
+	}
+	return g.x, g.y
+}
+
+// adasynCounts returns how many rows ADASYN makes of each of the smaller class,
+// or nil if none has a neighbour of the larger one.
+func adasynCounts(x dbn.Matrix, y []int, l lack) []int {
+	share := make([]float64, len(l.rows))
+	var sum float64
+	for i, near := range neighbours(x, l.rows, l.everything, fewNeighbours) {
+		share[i] = float64(others(y, near, l.class)) / fewNeighbours
+		sum += share[i]
+	}
+	if sum == 0 {
+		return nil
+	}
+	counts := make([]int, len(share))
+	for i := range share {
+		counts[i] = int(math.RoundToEven(share[i] / sum * float64(l.need)))
+	}
+	return counts
+}
+
+// Borderline1 is SMOTE from bases in danger only: rows of which half the
+// neighbours or more, but not all, are of the larger class. If there are none, it
+// makes up nothing. (H. Han, W. Wang and B. Mao, "Borderline-SMOTE", ICIC 2005.)
+func Borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+	l := lackOf(y)
+	g := grow(x, y, l)
+	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
+		g.between(danger, neighbours(x, danger, l.rows, fewNeighbours), l.need, wholeStep, rng)
+	}
+	return g.x, g.y
+}
+
+// Borderline2 is Borderline1 with neighbours of either class, towards rows of
+// the larger one at most half-way.
+func Borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+	l := lackOf(y)
+	g := grow(x, y, l)
+	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
+		step := func(neighbour int, rng *rand.Rand) float64 {
+			u := rng.Float64()
+			if y[neighbour] != l.class {
+				u *= rng.Float64() / 2
+			}
+			return u
+		}
+		g.between(danger, neighbours(x, danger, l.everything, fewNeighbours), l.need, step, rng)
+	}
+	return g.x, g.y
+}
+
+// standing returns which of the rows given are in danger, see Borderline1, and
+// which are safe. Rows all of whose neighbours are of the larger class are noise,
+// and neither.
+func standing(x dbn.Matrix, y, rows []int, l lack) (danger, safe []int) {
+	for i, near := range neighbours(x, rows, l.everything, manyNeighbours) {
+		switch n := others(y, near, l.class); {
+		case n == len(near):
+		case 2*n >= len(near):
+			danger = append(danger, rows[i])
+		default:
+			safe = append(safe, rows[i])
+		}
+	}
+	return danger, safe
+}
+
+// others returns how many of the rows are not of the class.
+func others(y, rows []int, class int) int {
+	n := 0
+	for _, i := range rows {
+		if y[i] != class {
+			n++
+		}
+	}
+	return n
+}
+
+// growing are rows with more being added.
+type growing struct {
+	x     dbn.Matrix
+	y     []int
+	class int // of what is added
+}
+
+func grow(x dbn.Matrix, y []int, l lack) *growing {
+	x.Data = slices.Clip(x.Data) // so that nothing is added in place
+	return &growing{x, slices.Clip(y), l.class}
+}
+
+// wholeStep leads to any place between a base and its neighbour.
+func wholeStep(_ int, rng *rand.Rand) float64 { return rng.Float64() }
+
+// between adds n rows, each a base, drawn at random, and a step of the way to one
+// of its neighbours. A base without neighbours is repeated.
+func (g *growing) between(bases []int, near [][]int, n int, step func(neighbour int, rng *rand.Rand) float64, rng *rand.Rand) {
+	for range n {
+		b := rng.IntN(len(bases))
+		base := g.x.Row(bases[b])
+		row := slices.Clone(base)
+		if len(near[b]) > 0 {
+			neighbour := near[b][rng.IntN(len(near[b]))]
+			u := step(neighbour, rng)
+			for j, v := range g.x.Row(neighbour) {
+				row[j] += float32(u * (float64(v) - float64(base[j])))
+			}
+		}
+		g.x.Data = append(g.x.Data, row...)
+		g.x.Rows++
+		g.y = append(g.y, g.class)
+	}
+}
+
+// neighbours returns for each base, a row of x, the at most k rows among those
+// given that are nearest to it, the nearest first, of equals the first. A row is
+// not its own neighbour.
+func neighbours(x dbn.Matrix, bases, among []int, k int) [][]int {
+	type candidate struct {
+		row      int
+		distance float64
+	}
+	all := make([][]int, len(bases))
+	var near []candidate
+	for b, base := range bases {
+		near = near[:0]
+		for _, i := range among {
+			if i == base {
+				continue
+			}
+			limit := math.Inf(1)
+			if len(near) == k {
+				limit = near[k-1].distance
+			}
+			c := candidate{i, distanceBelow(x.Row(base), x.Row(i), limit)}
+			if c.distance >= limit {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(near, c, func(a, b candidate) int {
+				return cmp.Or(cmp.Compare(a.distance, b.distance), -1) // behind its equals
+			})
+			if near = slices.Insert(near, at, c); len(near) > k {
+				near = near[:k]
+			}
+		}
+		for _, c := range near {
+			all[b] = append(all[b], c.row)
+		}
+	}
+	return all
+}
+
+// distance returns the squared Euclidean distance.
+func distance(a, b []float32) float64 { return distanceBelow(a, b, math.Inf(1)) }
+
+// distanceBelow returns the squared Euclidean distance if it is below the limit,
+// and otherwise a value from the limit on: the terms of the sum are not negative,
+// so the rest of them cannot bring it back.
+func distanceBelow(a, b []float32, limit float64) float64 {
+	var sum float64
+	for j, v := range a {
+		d := float64(v) - float64(b[j])
+		sum += d * d
+		if sum >= limit {
+			break
+		}
+	}
+	return sum
+}

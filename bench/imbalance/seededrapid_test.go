@@ -1,0 +1,3 @@
+package imbalance
+
+import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const (
+	oracle     = "TestFollowsOracle"
+	oracleRoom = "internal/machine"
+)
+
+// lab runs the go tool with mutants planted.
+type lab struct {
+	tmp   string
+	seeds int
+	// hasOracle is set if the tests of oracleRoom follow an oracle.
+	hasOracle bool
+}
+
+// unchanged runs what is asked about mutants without any, which must hold.
+func (l *lab) unchanged(ctx context.Context, chosen []*mutant, rooms bool) error {
+	if rooms {
+		out, err := goTool(ctx, "test", "-list", "^"+oracle+"$", "./"+oracleRoom)
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+		l.hasOracle = strings.Contains(out, oracle)
+		seen := make(map[string]bool)
+		for _, m := range chosen {
+			if seen[m.Room] {
+				continue
+			}
+			seen[m.Room] = true
+			fmt.Fprintf(os.Stderr, "%s without a mutant\n", m.Room)
+			switch by, out, err := l.test(ctx, m.Room, "", "-skip", "^"+oracle+"$"); {
+			case err != nil:
+				return err
+			case by != lives:
+				return fmt.Errorf("the tests of %s fail without a mutant, by %s:\n%s", m.Room, by, out)
+			}
+		}
+	}
+	if l.seeds > 0 {
+		fmt.Fprintln(os.Stderr, "the simulation without a mutant")
+		switch by, err := l.simulate(ctx, ""); {
+		case err != nil:
+			return err
+		case by != lives:
+			return fmt.Errorf("the simulation fails without a mutant: %s", by)
+		}
+	}
+	return nil
+}
+
+// judge asks what finds a mutant.
+func (l *lab) judge(ctx context.Context, m *mutant, rooms bool, s *score) error {
+	overlay, err := l.overlay(m)
+	if err != nil {
+		return err
+	}
+	if rooms {
+		if s.Room, _, err = l.test(ctx, m.Room, overlay, "-skip", "^"+oracle+"$"); err != nil {
+			return err
+		}
+		if s.Oracle = ""; l.hasOracle && (m.Room == oracleRoom || m.Room == "pkg/alarm") {
+			if s.Oracle, _, err = l.test(ctx, oracleRoom, overlay, "-run", "^"+oracle+"$"); err != nil {
+				return err
+			}
+			if s.Oracle == oracle {
+				s.Oracle = "finds it"
+			}
+		}
+	}
+	if l.seeds > 0 {
+		s.Seeds = l.seeds
+		if s.Simulation, err = l.simulate(ctx, overlay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlay writes the changed files of a mutant, and the list of them for the go tool.
+func (l *lab) overlay(m *mutant) (string, error) {
+	changed, err := m.apply(repository)
+	if err != nil {
+		return "", err
+	}
+	var list struct{ Replace map[string]string }
+	list.Replace = make(map[string]string)
+	for file, text := range changed {
+		real, err := filepath.Abs(filepath.Join(repository, file))
+		if err != nil {
+			return "", err
+		}
+		copied := filepath.Join(l.tmp, m.Name+"-"+filepath.Base(file))
+		if err := os.WriteFile(copied, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+		list.Replace[real] = copied
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(l.tmp, m.Name+".json")
+	return name, os.WriteFile(name, text, 0o644)
+}
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: ([^\s/]+)`)
+
+// test runs tests of a room, and returns the first one that fails, or lives, and what they print.
+func (l *lab) test(ctx context.Context, room, overlay string, more ...string) (by, out string, err error) {
+	args := append([]string{"test", "-count=1", "-short", "-failfast", "-vet=off", "-timeout=20m"}, more...)
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	out, err = goTool(ctx, append(args, "./"+room)...)
+	switch first := failed.FindStringSubmatch(out); {
+	case err == nil:
+		return lives, out, nil
+	case ctx.Err() != nil:
+		return "", out, ctx.Err()
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return "", out, fmt.Errorf("it does not compile:\n%s", out)
+	case first != nil:
+		return first[1], out, nil
+	case strings.Contains(out, "panic: "):
+		return "a panic", out, nil
+	}
+	return "", out, fmt.Errorf("%w\n%s", err, out)
+}
+
+// simulate runs seeds of the simulation, and returns after how many one failed, or lives.
+func (l *lab) simulate(ctx context.Context, overlay string) (string, error) {
+	program := filepath.Join(l.tmp, "simulation"+strings.TrimSuffix(filepath.Base(overlay), ".json"))
+	defer os.Remove(program)
+	args := []string{"build", "-o", program}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	if out, err := goTool(ctx, append(args, "./internal/testkit/simulation/run")...); err != nil {
+		return "", fmt.Errorf("the simulation does not compile: %w\n%s", err, out)
+	}
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	cmd := exec.CommandContext(ctx, program, "-seeds", fmt.Sprint(l.seeds))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	found := ""
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var first, last uint64
+		var ran int
+		if n, _ := fmt.Sscanf(lines.Text(), "seeds %d to %d: %d ran", &first, &last, &ran); n == 3 && ran < l.seeds {
+			found = fmt.Sprintf("in %d seeds", ran)
+			enough() // what follows reduces the seed to its faults, which takes longer
+		}
+	}
+	err = cmd.Wait()
+	switch {
+	case found != "":
+		return found, nil
+	case err == nil:
+		return lives, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case strings.Contains(stderr.String(), "panic: "):
+		return "by a panic", nil
+	case cmd.ProcessState.ExitCode() == 1:
+		return fmt.Sprintf("in %d seeds", l.seeds), nil
+	}
+	return "", fmt.Errorf("the simulation: %w\n%s", err, stderr.String())
+}
+
+// goTool runs the go tool in the root of the repository, and returns what it prints.
+func goTool(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = repository
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return string(out), err
+}

@@ -1,0 +1,223 @@
+// Parts measures what each part of the ECS-DBN adds on turning tools never seen: the network,
+// pre-training, depth, and costs; with two and with three classes. It writes docs/figures/parts.md.
+//
+//	parts --data FOLDER
+//
+// Each part is taken away alone, all else being the default. What each variant decides on each tool is
+// kept in bench/parts/cells.jsonl; cells that are there are not measured again. `make parts` calls it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	ossignal "os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/train/baseline"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+func main() {
+	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "parts:", err)
+		os.Exit(1)
+	}
+}
+
+// cell is what one variant decides on tools that it has not seen.
+type cell struct {
+	Classes int                        `json:"classes"`
+	Seed    uint64                     `json:"seed"`
+	Variant string                     `json:"variant"`
+	Tools   map[string]score.Confusion `json:"tools"`
+}
+
+func run(ctx context.Context, args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("parts", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings; only for cells that are not there")
+	layout := flags.String("layout", "../examples/turning/layout.yaml", "`file` of their layout")
+	file := flags.String("cells", "parts/cells.jsonl", "`file` of cells")
+	out := flags.String("out", "../docs/figures/parts.md", "`file` of the page")
+	seeds := flags.Uint64("seeds", 10, "how many seeds networks are trained with")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	cells, err := loadCells(*file)
+	if err != nil {
+		return err
+	}
+	for _, classes := range []int{2, 3} {
+		for seed := range *seeds {
+			if slices.ContainsFunc(cells, func(c cell) bool { return c.Classes == classes && c.Seed == seed+1 }) {
+				continue
+			}
+			began := time.Now()
+			more, err := measure(ctx, *data, *layout, classes, seed+1)
+			if err != nil {
+				return fmt.Errorf("%d classes, seed %d: %w", classes, seed+1, err)
+			}
+			cells = append(cells, more...)
+			if err := saveCells(*file, cells); err != nil {
+				return err
+			}
+			fmt.Fprintf(stderr, "%d classes, seed %d: %v\n", classes, seed+1, time.Since(began).Round(time.Second))
+		}
+	}
+	return atomicfile.Write(*out, []byte(page(cells)))
+}
+
+func loadCells(file string) (cells []cell, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for line := range bytes.Lines(text) {
+		var c cell
+		if err := json.Unmarshal(line, &c); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		cells = append(cells, c)
+	}
+	return cells, err
+}
+
+func saveCells(file string, cells []cell) error {
+	return atomicfile.WriteTo(file, func(out io.Writer) error {
+		lines := json.NewEncoder(out)
+		for _, c := range cells {
+			if err := lines.Encode(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// networks are what the default network is without a part.
+var networks = []struct {
+	name   string
+	change func(*dbn.Settings)
+}{
+	{ecsDBN, func(*dbn.Settings) {}},
+	{"no pre-training", func(s *dbn.Settings) { s.Pretrain.Epochs = -1 }},
+	{"one layer", func(s *dbn.Settings) { s.Hidden = []int{30} }},
+}
+
+// measure judges each turning tool by every variant that has not seen it.
+func measure(ctx context.Context, data, layout string, classes int, seed uint64) ([]cell, error) {
+	if data == "" {
+		return nil, errors.New("say where the recordings are: --data FOLDER, or FLANK_DATA")
+	}
+	l, columns, err := signal.LoadLayout(layout)
+	if err != nil {
+		return nil, err
+	}
+	rec := source.Recording{Path: filepath.Join(data, "vicomtech-turning", "turning_wear_dev.csv"), Layout: l, Columns: columns}
+	c := train.DefaultConfig()
+	if classes == 3 {
+		c.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 150}, {Name: "faulty", VBMaxUM: 300}}}
+	}
+	c.Seed, c.Guard = seed, classify.GuardOff // a guard bounds networks of two classes only
+	_, t, _, err := train.Lessons(ctx, train.Job{Config: c, Layout: l, Inputs: []train.Input{{Name: rec.Name(), Open: rec.Open}}, Log: zerolog.Nop()})
+	if err != nil {
+		return nil, err
+	}
+	t.Views = t.Views[:1] // one mode of the reference for all: log, which the trainer keeps to in doubt
+	return judge(ctx, t, c, classes)
+}
+
+// judge holds each tool of a table out in turn.
+func judge(ctx context.Context, t *classify.Table, c train.Config, classes int) (cells []cell, err error) {
+	folds := classify.LeaveOneGroupOut(t.Groups)
+	add := func(variant string, decide func(i int) int) {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.variant == variant }) {
+			return
+		}
+		found := make(map[string]score.Confusion)
+		for i, class := range t.Y {
+			if found[t.Groups[i]] == nil {
+				found[t.Groups[i]] = score.NewConfusion(classes)
+			}
+			found[t.Groups[i]].Add(class, decide(i))
+		}
+		cells = append(cells, cell{classes, c.Seed, variant, found})
+	}
+	for _, network := range networks {
+		settings := c.Settings(1)
+		network.change(&settings.Network)
+		v, err := classify.CrossValidateTable(ctx, t, settings, folds)
+		if err != nil {
+			return nil, err
+		}
+		add(network.name, func(i int) int { return v.Decision[i] })
+		for at, choice := range v.Reports[0].Costs.Choices {
+			add(network.name+", "+choice.Name, func(i int) int {
+				return v.Reports[v.Fold[i]].Costs.Choices[at].Costs.Decide(v.Posterior[classes*i : classes*(i+1)])
+			})
+		}
+	}
+	err = regress(ctx, t, folds, classes, add)
+	return cells, err
+}
+
+// regress decides the rows that each fold holds out by logistic regressions, one for each limit of wear, with
+// several costs. A row is of the last class whose regression says that it is of that class or a later one.
+func regress(ctx context.Context, t *classify.Table, folds []classify.Fold, classes int, add func(variant string, decide func(i int) int)) error {
+	names := []string{regressions, regressions + ", argmax", regressions + ", inverse_prior"}
+	decided := [][]int{make([]int, len(t.Y)), make([]int, len(t.Y)), make([]int, len(t.Y))}
+	for limit := 1; limit < classes; limit++ {
+		pair := *t
+		pair.Y = make([]int, len(t.Y))
+		for i, class := range t.Y {
+			if class >= limit {
+				pair.Y[i] = 1
+			}
+		}
+		for _, f := range folds {
+			task, err := baseline.NewTask(&pair, f.Train, nil, f.Test)
+			if err != nil {
+				return err
+			}
+			a, err := baseline.LogisticRegression.Judge(ctx, task)
+			if err != nil {
+				return err
+			}
+			counts := make([]int, 2)
+			for _, class := range task.Y {
+				counts[class]++
+			}
+			for way, costs := range []classify.CostVector{a.Costs, {0, 0}, classify.InversePrior(counts)} {
+				for n, i := range f.Test {
+					if costs.Decide(a.Posterior[2*n:2*n+2]) == 1 {
+						decided[way][i] = limit
+					}
+				}
+			}
+		}
+	}
+	for way, name := range names {
+		add(name, func(i int) int { return decided[way][i] })
+	}
+	return nil
+}

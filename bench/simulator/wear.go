@@ -1,0 +1,288 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
+	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// wearStudy asks whether the simulated drill is worth developing on: wear
+// must be learnt from all features, and must not be read from the level of the
+// channels, or any classifier would look good.
+type wearStudy struct {
+	Seed    uint64
+	Life    time.Duration // mean cutting time of a tool; 0 means the life in SimulatedHistory
+	Tools   int           // of the experiment's 20; 0 means all
+	Workers int           // 0: one for each CPU; never changes a result
+}
+
+// wearReport is what a study finds. All features are relative to each
+// tool's own beginning, unless a row says otherwise.
+type wearReport struct {
+	Tools, Healthy, Faulty int // tools, windows
+	Rows                   []wearRow
+
+	// Live are the alarms that a model trained on the study's tools raises over
+	// the lives of as many others, drawn from the next seed.
+	Live card.Alarms
+}
+
+// wearRow is how well one method tells faulty windows.
+type wearRow struct {
+	Name     string
+	Features int
+	ByTool   float64 // G-mean with one tool after the other left out
+	Random   float64 // the same on five random folds, where a tool's windows are on both sides
+}
+
+// The rows of a report.
+const (
+	rowBest       = "logistic regression, RMS of one channel, the best of 14 with hindsight"
+	rowLevel      = "logistic regression, RMS of all channels"
+	rowLevelRaw   = "logistic regression, RMS of all channels, without reference"
+	rowLevelDBN   = "ECS-DBN, RMS of all channels"
+	rowAll        = "logistic regression, all features"
+	rowAllDBN     = "ECS-DBN, all features"
+	rowMicroscope = "ECS-DBN, all features, labels by a microscope after each hole"
+)
+
+// Run drills the tools and compares the methods. Studies that are equal give
+// equal reports.
+func (s wearStudy) Run(ctx context.Context) (*wearReport, error) {
+	r := &wearReport{}
+	x, err := s.rows(ctx, false, model.ReferenceKind)
+	if err != nil {
+		return nil, err
+	}
+	tools := make(map[string]bool)
+	for i, class := range x.lessons.Y {
+		tools[x.lessons.Groups[i]] = true
+		if class == classify.Healthy {
+			r.Healthy++
+		} else {
+			r.Faulty++
+		}
+	}
+	r.Tools = len(tools)
+	level := x.columns(isLevel)
+	best := wearRow{Name: rowBest, Features: 1}
+	for _, name := range x.Columns {
+		if isLevel(name) {
+			one := x.columns(func(s string) bool { return s == name })
+			if row := s.logistic(x, one, rowBest); row.ByTool > best.ByTool {
+				best = row
+			}
+		}
+	}
+	r.Rows = append(r.Rows, best, s.logistic(x, level, rowLevel))
+	raw, err := s.rows(ctx, false, model.ReferenceOff)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, s.logistic(raw, raw.columns(isLevel), rowLevelRaw))
+	deep, err := s.deep(ctx, x, level, rowLevelDBN)
+	if err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep, s.logistic(x, x.all(), rowAll))
+	if deep, err = s.deep(ctx, x, x.all(), rowAllDBN); err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep)
+	seen, err := s.rows(ctx, true, model.ReferenceKind)
+	if err != nil {
+		return nil, err
+	}
+	if deep, err = s.deep(ctx, seen, seen.all(), rowMicroscope); err != nil {
+		return nil, err
+	}
+	r.Rows = append(r.Rows, deep)
+	if r.Live, err = s.live(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// live trains a model on the study's tools and drills the tools of the next seed.
+func (s wearStudy) live(ctx context.Context) (card.Alarms, error) {
+	m, _, err := train.Run(ctx, s.job(false, model.ReferenceAuto))
+	if err != nil {
+		return card.Alarms{}, err
+	}
+	next := s
+	next.Seed++
+	e := train.Exam{Model: m, Inputs: next.job(false, model.ReferenceAuto).Inputs, Alarm: alarm.Default, Workers: s.Workers}
+	v, err := e.Run(ctx)
+	if err != nil {
+		return card.Alarms{}, err
+	}
+	return v.Alarms, nil
+}
+
+func isLevel(feature string) bool { return strings.HasSuffix(feature, ".rms") }
+
+// windows are the windows of the tools that are drilled.
+type windows struct {
+	*table.Table
+	lessons *classify.Table
+}
+
+// rows drills the tools and returns the windows.
+func (s wearStudy) rows(ctx context.Context, microscope bool, mode model.Mode) (windows, error) {
+	t, lessons, _, err := train.Lessons(ctx, s.job(microscope, mode))
+	return windows{t, lessons}, err
+}
+
+func (s wearStudy) job(microscope bool, mode model.Mode) train.Job {
+	schedule := train.HistorySchedule
+	schedule.Life = cmp.Or(s.Life, schedule.Life)
+	j := train.Simulation{Machine: machine, Seed: s.Seed, Microscope: microscope, Schedule: schedule}.Job(tools(s.Seed, schedule, s.Tools))
+	j.Config.Reference.Mode = mode
+	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
+	return j
+}
+
+const machine = "local/site/area/line/drill"
+
+// tools returns the first n of the experiment's tools, all if n is 0.
+func tools(seed uint64, by train.Schedule, n int) []sim.Tool {
+	all := sim.Tools(seed, by.Life)
+	return all[:min(cmp.Or(n, len(all)), len(all))]
+}
+
+// randomFolds deals the rows of a table to five folds without regard to their tool.
+func (s wearStudy) randomFolds(t windows) []classify.Fold {
+	return classify.StratifiedKFold(t.lessons.Y, 5, rand.New(rand.NewPCG(s.Seed, 0x666f6c6473)))
+}
+
+func (s wearStudy) logistic(t windows, x dbn.Matrix, name string) wearRow {
+	return wearRow{
+		Name: name, Features: x.Cols,
+		ByTool: logisticGMean(x, t.lessons.Y, classify.LeaveOneGroupOut(t.lessons.Groups)),
+		Random: logisticGMean(x, t.lessons.Y, s.randomFolds(t)),
+	}
+}
+
+func (s wearStudy) deep(ctx context.Context, t windows, x dbn.Matrix, name string) (wearRow, error) {
+	row := wearRow{Name: name, Features: x.Cols}
+	var err error
+	if row.ByTool, err = s.deepGMean(ctx, t, x, classify.LeaveOneGroupOut(t.lessons.Groups)); err != nil {
+		return row, fmt.Errorf("%s: %w", name, err)
+	}
+	if row.Random, err = s.deepGMean(ctx, t, x, s.randomFolds(t)); err != nil {
+		return row, fmt.Errorf("%s: %w", name, err)
+	}
+	return row, nil
+}
+
+// deepGMean trains an ECS-DBN for each fold and returns the G-mean of all folds.
+func (s wearStudy) deepGMean(ctx context.Context, t windows, x dbn.Matrix, folds []classify.Fold) (float64, error) {
+	j := s.job(false, model.ReferenceKind)
+	lessons := &classify.Table{X: x, Y: t.lessons.Y, Groups: t.lessons.Groups, Ordered: t.lessons.Ordered, Ended: t.lessons.Ended}
+	v, err := classify.CrossValidateTable(ctx, lessons, j.Config.Settings(j.Workers), folds)
+	if err != nil {
+		return 0, err
+	}
+	return float64(v.Pooled.GMean), nil
+}
+
+// columns returns the features whose names are to be kept, as the classifier takes them.
+func (t windows) columns(keep func(name string) bool) dbn.Matrix {
+	var kept []int
+	for j, name := range t.Columns {
+		if keep(name) {
+			kept = append(kept, j)
+		}
+	}
+	x := dbn.NewMatrix(t.Rows(), len(kept))
+	for i := range x.Rows {
+		for k, j := range kept {
+			x.Row(i)[k] = t.Data[i*len(t.Columns)+j]
+		}
+	}
+	return x
+}
+
+// all returns all features.
+func (t windows) all() dbn.Matrix {
+	return dbn.Matrix{Rows: t.Rows(), Cols: len(t.Columns), Data: t.Data}
+}
+
+// What the simulator is to show of tools never seen: wear can be learnt, and is
+// not read from levels.
+const (
+	leastGMean = 0.95 // of an ECS-DBN on all features
+	leastLead  = 0.05 // of it over any regression on the RMS
+)
+
+type goal struct {
+	text string
+	held bool
+}
+
+// goals says which of the goals are held.
+func (r *wearReport) goals() []goal {
+	var all, level float64
+	for _, row := range r.Rows {
+		switch row.Name {
+		case rowAllDBN:
+			all = row.ByTool
+		case rowBest, rowLevel, rowLevelRaw:
+			level = max(level, row.ByTool)
+		}
+	}
+	return []goal{
+		{fmt.Sprintf("an ECS-DBN on all features reaches %.2f on tools left out. %.3f", leastGMean, all), all >= leastGMean},
+		{fmt.Sprintf("regressions on the RMS stay %.2f below it. %.3f is the best", leastLead, level), level <= all-leastLead},
+	}
+}
+
+// Markdown returns the report as a table.
+func (r *wearReport) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tools, %d healthy and %d faulty windows (1 to %.1f).\n\n", r.Tools, r.Healthy, r.Faulty, float64(r.Healthy)/float64(r.Faulty))
+	b.WriteString("| method | features | G-mean, one tool left out | G-mean, random split (leaky) |\n|---|---:|---:|---:|\n")
+	for _, row := range r.Rows {
+		fmt.Fprintf(&b, "| %s | %d | %.3f | %.3f |\n", row.Name, row.Features, row.ByTool, row.Random)
+	}
+	b.WriteByte('\n')
+	for _, g := range r.goals() {
+		held := "**held**"
+		if !g.held {
+			held = "not reached"
+		}
+		fmt.Fprintf(&b, "- Goal: %s: %s.\n", g.text, held)
+	}
+	a := &r.Live
+	fmt.Fprintf(&b, "\nA model of all these tools, on as many that it never saw, with an alarm at %d faulty of the last %d windows: %d of %d get their\nalarm once they are faulty, in the median %.0f s of cutting after; %d get it early", a.K, a.N, a.Caught, a.Worn, float64(a.MedianDelay), a.Early)
+	var early, none []string
+	for _, t := range a.Tools {
+		switch {
+		case t.Alarm > 0 && t.Alarm < t.Worn:
+			early = append(early, fmt.Sprintf("%d s", t.Worn-t.Alarm))
+		case t.Alarm == 0 && t.Worn > 0:
+			none = append(none, fmt.Sprintf("%d s", t.Judged-t.Worn+1))
+		}
+	}
+	if len(early) > 0 {
+		fmt.Fprintf(&b, " (by %s of cutting)", strings.Join(early, ", "))
+	}
+	if len(none) > 0 {
+		fmt.Fprintf(&b, ";\n%d get none before their life is over, %s after they are faulty", len(none), strings.Join(none, ", "))
+	}
+	b.WriteString(".\n")
+	return b.String()
+}

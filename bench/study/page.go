@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/flank-tcm/flank/bench/imbalance"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/study"
+)
+
+// Control is the method that all others are compared with.
+const Control = study.Control
+
+// goal is the mean G-mean that the study sets out to reach, and more if it can
+// be had.
+const goal, goalBeyond = 0.875, 0.885
+
+// Input is what the pages are made of.
+type Input struct {
+	Cells   []imbalance.Cell   // of all methods
+	Methods []imbalance.Method // ours, for their settings
+	Paper   *Paper
+	// Defaults is the name of a page in the folder that says how default
+	// settings were chosen; empty: there is none.
+	Defaults string
+	// Drill is the name of a page in the folder of the experiment on gun drills;
+	// empty: there is none.
+	Drill string
+}
+
+//go:embed *.tmpl
+var templates embed.FS
+
+// Files returns the pages and drawings by file name.
+func Files(in Input) (map[string][]byte, error) {
+	p, err := newPages(in)
+	if err != nil {
+		return nil, err
+	}
+	files := p.plots()
+	pages, err := template.New("").Funcs(template.FuncMap{"title": title}).ParseFS(templates, "*.tmpl")
+	if err != nil {
+		return nil, err
+	}
+	for name, data := range map[string]any{
+		"README.md":   p,
+		"gmean.md":    tablesOf{p, GMean},
+		"accuracy.md": tablesOf{p, Accuracy},
+	} {
+		of := name
+		if of != "README.md" {
+			of = "sets.md"
+		}
+		var b bytes.Buffer
+		if err := pages.ExecuteTemplate(&b, of+".tmpl", data); err != nil {
+			return nil, err
+		}
+		files[name] = b.Bytes()
+	}
+	return files, nil
+}
+
+// Write writes the files into a folder, which it makes if need be.
+func Write(dir string, in Input) error {
+	files, err := Files(in)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := atomicfile.Write(filepath.Join(dir, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages is what the templates show.
+type pages struct {
+	Input
+	*board
+	Sets     []string // that all methods have
+	Gaps     []string // methods that lack sets, in words
+	all      map[Metric]comparison
+	seven    map[Metric]comparison // the paper's columns, with the study's settings
+	first    *comparison           // all by the G-mean of trial 1 alone; nil if trial 1 is the only one, or some method lacks it
+	bestPeer string                // by mean rank of G-mean; empty: there is none
+}
+
+func newPages(in Input) (*pages, error) {
+	b, err := newBoard(in.Cells)
+	if err != nil {
+		return nil, err
+	}
+	p := &pages{Input: in, board: b, all: map[Metric]comparison{}, seven: map[Metric]comparison{}}
+	if !slices.Contains(b.methods, Control) {
+		return nil, fmt.Errorf("no cells of %s, with which all others are compared: run the study first", Control)
+	}
+	for _, set := range b.sets {
+		if !slices.ContainsFunc(b.methods, func(m string) bool { return !b.has(m, []string{set}) }) {
+			p.Sets = append(p.Sets, set)
+		}
+	}
+	p.Gaps = b.gaps(b.sets)
+	if len(p.Sets) < 2 || len(b.methods) < 2 {
+		return nil, errors.New("fewer than two methods, or fewer than two sets that all of them have:\n" + strings.Join(p.Gaps, "\n"))
+	}
+	var seven []string
+	for _, column := range in.Paper.Methods {
+		if m := ofPaper(column); slices.Contains(b.methods, m) {
+			seven = append(seven, m)
+		}
+	}
+	for _, m := range []Metric{GMean, Accuracy} {
+		p.all[m] = b.compare(m, Control, b.methods, p.Sets)
+		if len(seven) > 1 {
+			p.seven[m] = b.compare(m, Control, seven, p.Sets)
+		}
+	}
+	first, err := newBoard(slices.DeleteFunc(slices.Clone(in.Cells), func(c imbalance.Cell) bool { return c.Trial != 1 }))
+	if err != nil {
+		return nil, err
+	}
+	if b.trials(Control, p.Sets) > 1 && !slices.ContainsFunc(b.methods, func(m string) bool { return !first.has(m, p.Sets) }) {
+		c := first.compare(GMean, Control, b.methods, p.Sets)
+		p.first = &c
+	}
+	for _, m := range p.all[GMean].methods {
+		if isPeer(m) {
+			p.bestPeer = m
+			break
+		}
+	}
+	return p, nil
+}
+
+// mean returns the mean over the sets of a method's scores.
+func (p *pages) mean(method string, m Metric) float64 {
+	return mean(p.column(method, m, p.Sets))
+}
+
+// spread returns the mean over the sets of a method's spread over trials.
+func (p *pages) spread(method string, m Metric) float64 {
+	sum := 0.
+	for _, set := range p.Sets {
+		sum += p.scores[pair{method, set}].spread[m]
+	}
+	return sum / float64(len(p.Sets))
+}
+
+// number writes a score with three digits, – for none.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// spreadOf writes "0.871 ± 0.008", without a spread if there is none.
+func spreadOf(mean, spread float64) string {
+	if math.IsNaN(spread) {
+		return number(mean)
+	}
+	return number(mean) + " ± " + number(spread)
+}
+
+// probability writes a p-value with two digits.
+func probability(p float64) string {
+	switch {
+	case math.IsNaN(p):
+		return "–"
+	case p > 0.001:
+		return fmt.Sprintf("%.3f", p)
+	default:
+		return fmt.Sprintf("%.0e", p)
+	}
+}
+
+// table writes a Markdown table. Columns but the first are right-aligned; "|" in
+// a cell is the caller's to avoid.
+func table(header []string, rows [][]string) string {
+	var b strings.Builder
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(header)
+	b.WriteString("|---|" + strings.Repeat("---:|", len(header)-1) + "\n")
+	for _, r := range rows {
+		line(r)
+	}
+	return b.String()
+}
+
+// strong makes the row of the control bold.
+func strong(bold bool, s string) string {
+	if bold && s != "" {
+		return "**" + s + "**"
+	}
+	return s
+}

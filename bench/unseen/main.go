@@ -1,0 +1,99 @@
+// Unseen measures how well tools are judged that were never seen: by Flank with its
+// default settings and by classifiers of scikit-learn, with and without the same aids.
+//
+//	unseen tables --data FOLDER --tables FOLDER
+//	unseen flank --tables FOLDER --cells docs/figures/unseen
+//	unseen simple --tables FOLDER --cells docs/figures/unseen
+//	unseen robust --tables FOLDER --out docs/figures/unseen.md --readme README.md
+//	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md --readme README.md
+//
+// The first makes feature tables and splits of the recordings, which the other parts
+// and bench/peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the
+// simple methods that `trainer fit` compares it with. The fourth makes sensors read wrong: it writes robust.md next to the page and a table
+// of README.md. The last writes the page and the other table, of the committed cells alone. `make unseen` calls them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/flank-tcm/flank/bench/document"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "unseen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stderr io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("say tables, flank, simple, robust or page")
+	}
+	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings")
+	tables := flags.String("tables", "../flank-data/unseen", "`folder` of feature tables, made once")
+	sets := flags.String("sets", "turning,phm2010,uniwear,lmas,drill", "comma `list` of data sets")
+	protocols := flags.String("protocols", "", "comma `list` of protocols that flank judges by; empty: all")
+	cells := flags.String("cells", "../docs/figures/unseen", "`folder` of cells")
+	out := flags.String("out", "../docs/figures/unseen.md", "`file` of the page")
+	readme := flags.String("readme", "../README.md", "`file` whose table page writes; empty: none")
+	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	names := strings.Split(*sets, ",")
+	switch args[0] {
+	case "flank":
+		log, err := openLog(filepath.Join(*cells, "cells.csv"), list(*redo))
+		if err != nil {
+			return err
+		}
+		defer log.file.Close()
+		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
+	case "robust":
+		turning, rest, err := robust(ctx, *tables, stderr)
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest))); err != nil || *readme == "" {
+			return err
+		}
+		return document.Replace(*readme, "robust", robustTable("the turning tools", turning[0], turning[2]))
+	case "simple":
+		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
+	case "page":
+		cs, err := loadCells(*cells)
+		if err != nil {
+			return err
+		}
+		p := newPage(cs)
+		if err := atomicfile.Write(*out, []byte(p.markdown())); err != nil || *readme == "" {
+			return err
+		}
+		return document.Replace(*readme, "unseen", p.readme())
+	case "tables":
+		return prepareSets(ctx, names, *data, *tables, stderr)
+	}
+	return fmt.Errorf("%q: say tables, flank, simple, robust or page", args[0])
+}
+
+// list returns the parts of a comma list, none of an empty one.
+func list(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
