@@ -17,7 +17,7 @@ func moment(rng *rand.Rand, most time.Duration) time.Duration {
 // Row 1. An ingester is killed at random, half of the times while it sends and half
 // of the times anywhere from its start on.
 func ingestKilled(t *testing.T, r *record) {
-	kills := r.n(200, 12)
+	kills := r.n(200, 4)
 	p := newPlant(t, 2, kills, 300, 1000) // one fsync for each window; slow enough for the recording to outlast the kills on any machine
 	sent := p.windows()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -43,7 +43,7 @@ func ingestKilled(t *testing.T, r *record) {
 
 // Row 3. A monitor is killed at random while windows keep coming.
 func monitorKilled(t *testing.T, r *record) {
-	kills := r.n(200, 12)
+	kills := r.n(200, 4)
 	const speed = 200
 	p := newPlant(t, 2, kills, 300, speed)
 	ingester := p.ingest()
@@ -76,7 +76,7 @@ func monitorKilled(t *testing.T, r *record) {
 // Row 5. The broker is killed at random under an ingester and a monitor, which are not
 // restarted.
 func brokerKilled(t *testing.T, r *record) {
-	kills := r.n(50, 3)
+	kills := r.n(50, 2)
 	const speed = 40
 	p := newPlant(t, 2, kills, 300, speed)
 	ingester, mon := p.ingest(), p.monitor()

@@ -100,10 +100,16 @@ func TestRecallReadsFromTheEnd(t *testing.T) {
 		t.Errorf("%d of %d messages were read, want at most %d", r.read, n, most)
 	}
 	last := make(map[string][]string)
+	hubs := make(map[string]*web.Hub)
 	for _, e := range r.events {
-		hub := web.NewHub(web.Config{Layout: p.model.Layout})
+		hub := hubs[e.machine]
+		if hub == nil {
+			hub = web.NewHub(web.Config{Layout: p.model.Layout})
+			hubs[e.machine] = hub
+		}
 		e.show(hub)
-		last[e.machine] = append(last[e.machine], eventsOf(t, hub).Alerts[0].ID)
+		alerts := eventsOf(t, hub).Alerts
+		last[e.machine] = append(last[e.machine], alerts[len(alerts)-1].ID)
 	}
 	if len(last) != machines {
 		t.Errorf("%d machines of %d", len(last), machines)
