@@ -25,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/monitor"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
@@ -60,16 +61,6 @@ func TestAttackOutside(t *testing.T) {
 			})
 		}
 	})
-}
-
-// await waits until nothing is wrong any more.
-func await(t *testing.T, wrong func() string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); wrong() != ""; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(wrong())
-		}
-	}
 }
 
 // run starts a program of the plant with a configuration, whose log the test shows if it fails.
@@ -110,7 +101,7 @@ func (g *ground) of(t *testing.T, machine string) (all []event.Result) {
 // judged waits until n windows of a machine have results.
 func (g *ground) judged(t *testing.T, machine string, n int) {
 	t.Helper()
-	await(t, func() string {
+	await.Right(t, func() string {
 		if got := len(g.of(t, machine)); got != n {
 			return fmt.Sprintf("%d results of %s, want %d", got, machine, n)
 		}
@@ -121,7 +112,7 @@ func (g *ground) judged(t *testing.T, machine string, n int) {
 // said waits until a program has logged a text n times.
 func said(t *testing.T, p *process, text string, n int) {
 	t.Helper()
-	await(t, func() string {
+	await.Right(t, func() string {
 		if got := strings.Count(p.stderr.String(), text); got < n {
 			return fmt.Sprintf("the log has %q %d times, want %d", text, got, n)
 		}
@@ -243,7 +234,7 @@ var attackBegun = time.Now().Add(-10 * time.Minute)
 // advised waits until there is an advisory of a kind on a machine that says a text.
 func (g *ground) advised(t *testing.T, machine string, kind event.AdvisoryKind, text string) {
 	t.Helper()
-	await(t, func() string {
+	await.Right(t, func() string {
 		for _, m := range onlyOf(g.alerts, machine).msgs {
 			var a event.Advisory
 			if json.Unmarshal(m.Value, &a) == nil && a.Kind == kind && a.State == event.Raised && strings.Contains(a.Text, text) {
@@ -257,7 +248,7 @@ func (g *ground) advised(t *testing.T, machine string, kind event.AdvisoryKind, 
 // copySpool copies the spool of a gateway that runs, which may replace a file meanwhile.
 func (g *ground) copySpool(t *testing.T, from, to string) {
 	t.Helper()
-	await(t, func() string {
+	await.Right(t, func() string {
 		err := os.RemoveAll(filepath.Join(g.dir, to))
 		if err == nil {
 			err = os.CopyFS(filepath.Join(g.dir, to), os.DirFS(filepath.Join(g.dir, from)))
@@ -307,7 +298,7 @@ func othersSpool(t *testing.T, g *ground) {
 	const one, other = "acme/spore/bay2/line1/one", "acme/spore/bay2/line1/other"
 	f := g.feed(t, one, "shared", "spool_only: true\n")
 	f.send(t, 1, "T7")
-	await(t, func() string {
+	await.Right(t, func() string {
 		if n := scrape(t, f.metrics, "tcm_windows_pending"); n != 10 {
 			return fmt.Sprintf("%v windows wait", n)
 		}
@@ -321,7 +312,7 @@ func othersSpool(t *testing.T, g *ground) {
 	}
 	f = g.feed(t, one, "shared", "")
 	g.judged(t, one, 10)
-	await(t, func() string {
+	await.Right(t, func() string {
 		if n := scrape(t, f.metrics, "tcm_windows_pending"); n != 0 {
 			return fmt.Sprintf("%v windows wait", n)
 		}
@@ -364,7 +355,7 @@ func stuckControl(t *testing.T, g *ground) {
 		if now == "fresh" {
 			stale = 0
 		}
-		await(t, func() string {
+		await.Right(t, func() string {
 			if got := scrape(t, f.metrics, "tcm_context_stale"); got != stale {
 				return fmt.Sprintf("tcm_context_stale is %v of a page that %s", got, now)
 			}
@@ -416,7 +407,7 @@ func (h *published) of(topic string) (all [][]byte) {
 // has waits until a topic has a payload with a text.
 func (h *published) has(t *testing.T, topic, text string) {
 	t.Helper()
-	await(t, func() string {
+	await.Right(t, func() string {
 		all := h.of(topic)
 		if len(all) == 0 || !bytes.Contains(all[len(all)-1], []byte(text)) {
 			return fmt.Sprintf("%s has %q, want one with %s at last", topic, all, text)
@@ -494,7 +485,7 @@ func edgeNodes(t *testing.T, g *ground) {
 	for life := range 2 {
 		p := g.monitor(t, "hall1", fmt.Sprintf("{broker: %q, sparkplug: {edge: hall1}}", s.URL))
 		for _, d := range devices {
-			await(t, func() string {
+			await.Right(t, func() string {
 				if n := len(all.of(d)); n != life+1 {
 					return fmt.Sprintf("%d births of %s in %d lives", n, d, life+1)
 				}
@@ -502,7 +493,7 @@ func edgeNodes(t *testing.T, g *ground) {
 			})
 		}
 		p.kill()
-		await(t, func() string {
+		await.Right(t, func() string {
 			if b, d := len(all.of(births)), len(all.of(deaths)); b != life+1 || d != life+1 {
 				return fmt.Sprintf("%d births and %d deaths of the node in %d lives", b, d, life+1)
 			}
@@ -534,7 +525,7 @@ func fullDisk(t *testing.T, g *ground) {
 	for begun := time.Now(); dropped() < 700; { // it goes on after it was full
 		f.rows = 200
 		f.send(t, 1, "T7")
-		await(t, func() string {
+		await.Right(t, func() string {
 			if n := scrape(t, f.metrics, "tcm_windows_cut_total"); n != float64(f.next) {
 				return fmt.Sprintf("%v windows of %d are cut", n, f.next)
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -27,15 +28,6 @@ import (
 const patience = 2 * time.Minute
 
 const lathe = "acme/spore/bay2/line1/lathe"
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("still waiting until ", what)
-		}
-	}
-}
 
 // background runs ingest until the test or the returned function ends it.
 func background(t *testing.T, args string) (stop func() (stdout, stderr string, err error)) {
@@ -97,7 +89,7 @@ type sender struct {
 func connect(t *testing.T, addr string) *sender {
 	t.Helper()
 	var c net.Conn
-	await(t, "ingest listens at "+addr, func() (ok bool) {
+	await.Until(t, "ingest listens at "+addr, func() (ok bool) {
 		var err error
 		c, err = net.Dial("tcp", addr)
 		return err == nil
@@ -309,7 +301,7 @@ func TestMQTT(t *testing.T) {
 	publish("context", []byte(`{"tool": "T1"}`), true)
 	stop := background(t, "run --config ingest.yaml")
 	const id = "flank-ingest-acme-spore-bay2-line1-lathe"
-	await(t, "ingest has heard of the tool", func() bool {
+	await.Until(t, "ingest has heard of the tool", func() bool {
 		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
 		return err == nil && strings.Contains(string(text), "T1")
 	})
@@ -317,17 +309,17 @@ func TestMQTT(t *testing.T) {
 		publish("samples", row(1, n, ""), false)
 	}
 	inflight := func() int { return s.Inflight(id) }
-	await(t, "all is acknowledged", func() bool { return len(arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
+	await.Until(t, "all is acknowledged", func() bool { return len(arrived(t, addr)[lathe]) == 4 && inflight() == 0 })
 	halt(t, stop)
 	publish("samples", row(1, 4, ""), false)
 	publish("context", []byte(`{"tool": "T2"}`), true)
 	stop = background(t, "run --config ingest.yaml")
-	await(t, "ingest has heard of the next tool", func() bool {
+	await.Until(t, "ingest has heard of the next tool", func() bool {
 		text, err := os.ReadFile(filepath.Join("spool", "context.json"))
 		return err == nil && strings.Contains(string(text), "T2") && inflight() == 0
 	})
 	publish("samples", row(1, 5, ""), false)
-	await(t, "the last window is there", func() bool { return len(arrived(t, addr)[lathe]) == 6 })
+	await.Until(t, "the last window is there", func() bool { return len(arrived(t, addr)[lathe]) == 6 })
 	halt(t, stop)
 	got := fmt.Sprint(arrived(t, addr)[lathe])
 	if want := "[T1:0 T1:1 T1:2 T1:3 T1:4 T2:5]"; got != want && got != strings.Replace(want, "T1:4", "T2:4", 1) { // the sample is in no order with the context

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // edgeBench makes a working directory with a folder of one recording of four windows, from
@@ -41,15 +41,10 @@ func ingesting(t *testing.T) (stop func()) {
 		_, _, err := ingestRun(t, ctx, "run --config ingest.yaml")
 		done <- err
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	await.Until(t, "the recording was sent", func() bool {
 		text, err := os.ReadFile(filepath.Join("spool", "folder.json"))
-		if err == nil && strings.Contains(string(text), "1.csv") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the recording was not sent")
-		}
-	}
+		return err == nil && strings.Contains(string(text), "1.csv")
+	})
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -110,11 +105,7 @@ func TestFetch(t *testing.T) {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(30 * time.Second); copies() < 6; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the command that waited was not answered")
-		}
-	}
+	await.Until(t, "the command that waited is answered", func() bool { return copies() >= 6 })
 	if n := copies(); n != 6 {
 		t.Errorf("%d windows came, want 2 and 4", n)
 	}

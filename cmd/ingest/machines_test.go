@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/ingest/spool"
+	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/webtest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -53,13 +53,9 @@ machines:
 	c.acked(3)
 
 	states := func() map[string]health {
-		res, err := http.Get("http://" + web + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
+		_, text := webtest.Get(t, "http://"+web+"/healthz")
 		var got struct{ Machines map[string]health }
-		if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
 		short := map[string]health{}
@@ -68,7 +64,7 @@ machines:
 		}
 		return short
 	}
-	await(t, "every machine is where it gets", func() bool {
+	await.Until(t, "every machine is where it gets", func() bool {
 		s := states()
 		return s["a"].State == "done" && s["b"].State == "failed" && s["c"].State == "running" && s["d"].State == "failed" && s["e"].State == "failed"
 	})
@@ -80,7 +76,7 @@ machines:
 		t.Fatal(err)
 	}
 	held.Close()
-	await(t, "what was mended runs", func() bool { s := states(); return s["d"].State == "running" && s["e"].State == "running" })
+	await.Until(t, "what was mended runs", func() bool { s := states(); return s["d"].State == "running" && s["e"].State == "running" })
 	if s := states(); s["d"].Restarts == 0 || s["a"].Restarts+s["b"].Restarts != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -99,13 +95,8 @@ machines:
 			t.Errorf("tool %s: %v, want %q", args, err, want)
 		}
 	}
-	res, err := http.Get("http://" + web + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(res.Body)
-	res.Body.Close()
-	if line := fmt.Sprintf("tcm_windows_cut_total{machine=%q} 3\n", name("c")); err != nil || !strings.Contains(string(text), line) {
+	_, text := webtest.Get(t, "http://"+web+"/metrics")
+	if line := fmt.Sprintf("tcm_windows_cut_total{machine=%q} 3\n", name("c")); !strings.Contains(text, line) {
 		t.Errorf("no %s in\n%s", line, text)
 	}
 	out, log, err := stop()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/opcuatest"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -76,7 +77,7 @@ func testControl(t *testing.T, yaml, address string, set func(tool string), rest
 	}
 	inUse := func(name string) {
 		t.Helper()
-		await(t, "the tool is "+name, func() bool {
+		await.Until(t, "the tool is "+name, func() bool {
 			text, _ := os.ReadFile("spool/context.json")
 			return strings.Contains(string(text), fmt.Sprintf("%q", name))
 		})
@@ -143,7 +144,7 @@ func TestMTConnectNamed(t *testing.T) {
 	c.acked(1)
 	other.Store(1)
 	began := asked.Load()
-	await(t, "the control is asked again and again", func() bool { return asked.Load() > began+10 })
+	await.Until(t, "the control is asked again and again", func() bool { return asked.Load() > began+10 })
 	_, log, err := stop()
 	if n := strings.Count(log, `context: tool`); err != nil || n > 2 || strings.Count(log, "the tool of the control is not used") != 1 {
 		t.Errorf("%v, %d changes of the context\n%s", err, n, log)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -136,14 +137,6 @@ func TestRecent(t *testing.T) {
 		}
 		return 0, errors.New("not now")
 	}
-	await := func(what string, idle func() bool) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); !idle(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal(what)
-			}
-		}
-	}
 	idle := func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -159,7 +152,7 @@ func TestRecent(t *testing.T) {
 			t.Errorf("answer %d came while it was looked for: %d", i, again)
 		}
 		answers <- answer
-		await("it is never done", idle)
+		await.Until(t, "it is done", idle)
 	}
 	if v := r.get(find); v != 8 {
 		t.Errorf("the last answer is %d, want 8", v)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/internal/testkit/webtest"
 )
 
 // A page may ask for the facts of the model while it is being trained.
@@ -121,14 +121,8 @@ func TestPageRemembersAtOnce(t *testing.T) {
 		"/api/machines/drill/history":           `"holes":9`,
 		"/api/machines/drill/history?step=hole": `"windows":[10,10,10,10,10,10,10,10,10]`,
 	} {
-		answer, err := http.Get(strings.TrimSuffix(p.pageURL, "/") + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: %s, %v; want %s in it", path, text, err, want)
+		if _, text := webtest.Get(t, strings.TrimSuffix(p.pageURL, "/")+path); !strings.Contains(text, want) {
+			t.Errorf("%s: %s; want %s in it", path, text, want)
 		}
 	}
 }

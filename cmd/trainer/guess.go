@@ -41,7 +41,7 @@ type columnRole struct {
 
 // fits reports whether a column may have the role by its name.
 func (r columnRole) fits(c *inspect.Channel) bool {
-	return slices.Contains(r.names, plainName(c.Name)) && (c.Text || !r.text)
+	return slices.Contains(r.names, source.PlainName(c.Name)) && (c.Text || !r.text)
 }
 
 // remedy says how a person names another column.
@@ -72,7 +72,7 @@ func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 		var best *inspect.Channel
 		for i := range s.Channels {
 			c := &s.Channels[i]
-			if r.fits(c) && (best == nil || slices.Index(r.names, plainName(c.Name)) < slices.Index(r.names, plainName(best.Name))) {
+			if r.fits(c) && (best == nil || slices.Index(r.names, source.PlainName(c.Name)) < slices.Index(r.names, source.PlainName(best.Name))) {
 				best = c
 			}
 		}
@@ -106,15 +106,7 @@ var columnRoles = []columnRole{
 }
 
 // indexNames are names of columns that count rows.
-var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", "id", "time", "timestamp", "t"}
-
-var signs = regexp.MustCompile(`[^a-z0-9]+`)
-
-// plainName returns a name without its unit, case and signs, for comparison.
-func plainName(name string) string {
-	name, _, _ = source.SplitUnit(name)
-	return signs.ReplaceAllString(strings.ToLower(name), "")
-}
+var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", "id"}
 
 // propose says what a recording seems to be. Rate and tool are what a person says of it: samples a second, 0 if nothing;
 // the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
@@ -179,7 +171,7 @@ func (p *proposal) leave(name, why string) {
 
 // column finds what a column is for, among the names of all columns.
 func (p *proposal) column(c *inspect.Channel, names []string) {
-	plain := plainName(c.Name)
+	plain := source.PlainName(c.Name)
 	for _, r := range columnRoles {
 		if p.roles[r.key] != c.Name && !r.fits(c) {
 			continue
@@ -206,7 +198,7 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 	switch {
 	case slices.Contains(p.keep, c.Name) && !c.Text:
 		p.channel(c, names)
-	case slices.Contains(indexNames, plain):
+	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
 		p.leave(c.Name, "it seems to count rows or time")
 	case leakOf(c) != "":
 		p.leave(c.Name, leakOf(c)+": give --keep COLUMN if it is a channel")
@@ -243,11 +235,11 @@ func leakOf(c *inspect.Channel) string {
 	if c.Text || !(c.Max > c.Min) {
 		return ""
 	}
-	for unit, scale := range map[string]float64{"s": 1, "ms": 1e3, "µs": 1e6, "ns": 1e9} {
-		// From 2001 to 2100, and within a hundred days: no sensor has so large a level for so small a span.
-		if c.Min >= 978307200*scale && c.Max < 4102444800*scale && c.Max-c.Min < 100*86400*scale {
-			return "it looks like a time in " + unit + " since 1970"
-		}
+	now := time.Now()
+	unit, _, first, ok := source.EpochOf(c.Min, now)
+	_, _, last, _ := source.EpochOf(c.Max, now)
+	if ok && first == last && (c.Max-c.Min)*unit < 100*86400 { // no sensor has so large a level for so small a span
+		return "it looks like a time in " + first
 	}
 	if ownEach(c) {
 		return "it seems to count rows"

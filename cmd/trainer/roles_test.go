@@ -54,7 +54,10 @@ func TestInitRanksColumns(t *testing.T) {
 
 // A clock or a row number is not a channel, unless a person says so.
 func TestInitLeavesClocksOut(t *testing.T) {
-	for unit, first := range map[string]int{"s": 1771303067, "ms": 1771303067511, "µs": 1771303067511696, "ns": 1771303067511696697} {
+	for unit, first := range map[string]int{
+		"seconds since 1970": 1771303067, "milliseconds since 1970": 1771303067511, "microseconds since 1970": 1771303067511696, "nanoseconds since 1970": 1771303067511696697,
+		"seconds since 1904, as LabVIEW counts": 3854147867,
+	} {
 		var b strings.Builder
 		b.WriteString("stamp;n;load;ax\n")
 		for i := range 200 {
@@ -62,7 +65,7 @@ func TestInitLeavesClocksOut(t *testing.T) {
 		}
 		bench(t, "data.csv", b.String())
 		for args, want := range map[string][]string{
-			"":                       {"2 channels", `left out  "stamp": it looks like a time in ` + unit + " since 1970", `left out  "n": it seems to count rows: give --keep COLUMN`},
+			"":                       {"2 channels", `left out  "stamp": it looks like a time in ` + unit, `left out  "n": it seems to count rows: give --keep COLUMN`},
 			" --keep stamp":          {"3 channels", `left out  "n"`},
 			" --keep n --keep stamp": {"4 channels"},
 			" --keep speed":          {"--keep speed: there is no such column in data.csv, but stamp, n, load, ax"},

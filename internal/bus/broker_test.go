@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 func TestBrokerRestart(t *testing.T) {
@@ -40,17 +43,14 @@ func TestBrokerRestart(t *testing.T) {
 
 	sent := make(chan error, 1)
 	go func() { sent <- p.Send(testContext(t), windows("k", 20, 40)) }()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	await.Right(t, func() string {
 		mu.Lock()
-		ok := strings.Contains(down, "no Kafka broker answers at "+addr)
-		mu.Unlock()
-		if ok {
-			break
+		defer mu.Unlock()
+		if strings.Contains(down, "no Kafka broker answers at "+addr) {
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("OnRetry heard only %q", down)
-		}
-	}
+		return fmt.Sprintf("OnRetry heard only %q", down)
+	})
 	b, err = StartBroker(dir, addr)
 	if err != nil {
 		t.Fatal(err)

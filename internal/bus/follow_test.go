@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // following is what Follow has called.
@@ -125,14 +127,10 @@ func TestFollow(t *testing.T) {
 		t.Fatal(res.Topics[0].ErrorCode)
 	}
 	c := openClient(t, cfg)
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) { // a broker shows new partitions after a moment
-		if n, err := c.askPartitions(testContext(t), TopicAlerts); err == nil && n[TopicAlerts] == 3 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the topic still has two partitions")
-		}
-	}
+	await.Until(t, "the broker shows the new partition", func() bool {
+		n, err := c.askPartitions(testContext(t), TopicAlerts)
+		return err == nil && n[TopicAlerts] == 3
+	})
 	send(t, newProducer(t, cfg), alertsTo(2, 3, "e"))
 	if got := f.wait("the fifth, in a new partition", func() bool { return len(f.got) == 5 }); !strings.HasSuffix(got, "1: d, 2: e") {
 		t.Errorf("read %s", got)

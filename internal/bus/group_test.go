@@ -16,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // collector is a handler that commits after every fetch.
@@ -143,15 +145,13 @@ func waitStable(t *testing.T, cfg Config, members int) {
 	t.Helper()
 	req := kmsg.NewPtrDescribeGroupsRequest()
 	req.Groups = []string{"tcm-test"}
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	await.Right(t, func() string {
 		g := ask(t, cfg, req).(*kmsg.DescribeGroupsResponse).Groups[0]
 		if g.State == "Stable" && len(g.Members) == members {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("group is %s with %d members, want %d", g.State, len(g.Members), members)
-		}
-	}
+		return fmt.Sprintf("group is %s with %d members, want %d", g.State, len(g.Members), members)
+	})
 }
 
 func TestGroupResumesBehindTheCommit(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // listen serves connections as the broker does and throws their requests away. It reports
@@ -81,19 +83,11 @@ func TestBrokerDropsIdleAndTricklingClients(t *testing.T) {
 		}
 	}
 	trickle := dialBroker(t, addr, requestOf(100_000, 0))
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if _, err := trickle.Write([]byte{0}); err != nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("a client that sends a byte now and then is never dropped")
-		}
-	}
-	for end := time.Now().Add(patience); len(l.places) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d places are never free again", len(l.places))
-		}
-	}
+	await.Until(t, "a client that sends a byte now and then is dropped", func() bool {
+		_, err := trickle.Write([]byte{0})
+		return err != nil
+	})
+	await.Until(t, "all places are free again", func() bool { return len(l.places) == 0 })
 }
 
 // There is a bound on connections, and a place that is free is used again.
@@ -103,25 +97,14 @@ func TestBrokerBoundsConnections(t *testing.T) {
 	for range 3 {
 		open = append(open, dialBroker(t, addr, nil))
 	}
-	for end := time.Now().Add(patience); ; { // the three are counted when they are accepted
-		if ended(t, dialBroker(t, addr, nil)) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("a fourth connection is taken")
-		}
-	}
+	await.Until(t, "a fourth connection is refused", func() bool { return ended(t, dialBroker(t, addr, nil)) }) // the three are counted when they are accepted
 	open[0].Close()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	await.Until(t, "the free place is used again", func() bool {
 		c := dialBroker(t, addr, nil)
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			return // it is connected
-		}
-		if time.Now().After(end) {
-			t.Fatal("the free place is not used again")
-		}
-	}
+		_, err := c.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded) // it is connected
+	})
 }
 
 // Many large requests that never end take no more memory together than the budget, and a small
@@ -139,11 +122,7 @@ func TestBrokerBoundsRequestsTogether(t *testing.T) {
 		defer l.budget.mu.Unlock()
 		return l.budget.size - l.budget.free
 	}
-	for end := time.Now().Add(patience); taken() < budgetSize; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d bytes are taken of %d", taken(), budgetSize)
-		}
-	}
+	await.Until(t, "the budget is taken", func() bool { return taken() >= budgetSize })
 	if n := taken(); n > budgetSize {
 		t.Errorf("%d bytes are taken, the budget is %d", n, budgetSize)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // Every partition has one member, no member has two more than another, and as many partitions
@@ -175,7 +177,7 @@ func (c *crowd) member(name string) (stop func() error) {
 // until waits until the members have so many partitions.
 func (c *crowd) until(want map[string]int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	await.Right(c.t, func() string {
 		c.mu.Lock()
 		got := make(map[string]int)
 		for name, has := range c.has {
@@ -185,12 +187,10 @@ func (c *crowd) until(want map[string]int) {
 		}
 		c.mu.Unlock()
 		if maps.Equal(got, want) {
-			return
+			return ""
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("the members have %v partitions, want %v", got, want)
-		}
-	}
+		return fmt.Sprintf("the members have %v partitions, want %v", got, want)
+	})
 }
 
 // counts returns how many partitions each member has begun with.
@@ -295,14 +295,10 @@ func TestMembersBeginAgainWhenTheTopicGrows(t *testing.T) {
 		t.Fatal(kerr.ErrorForCode(res.Topics[0].ErrorCode))
 	}
 	to := openClient(t, cfg)
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if n, err := to.askPartitions(testContext(t), TopicWindows); err == nil && n[TopicWindows] == 4 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the topic does not grow")
-		}
-	}
+	await.Until(t, "the topic has grown", func() bool {
+		n, err := to.askPartitions(testContext(t), TopicWindows)
+		return err == nil && n[TopicWindows] == 4
+	})
 	defer c.member("second")() // so that there is a generation before the client library looks
 	c.until(map[string]int{"first": 2, "second": 2})
 	begun := func() int {
@@ -310,9 +306,7 @@ func TestMembersBeginAgainWhenTheTopicGrows(t *testing.T) {
 		defer c.mu.Unlock()
 		return len(c.began["first"])
 	}
-	for deadline := time.Now().Add(patience); begun() < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		// the second member may begin first
-	}
+	await.Until(t, "the first member began twice", func() bool { return begun() >= 4 }) // the second may begin before it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if began := slices.Sorted(slices.Values(c.began["first"])); len(began) < 4 || !slices.Equal(began[:4], []int{0, 0, 1, 1}) {

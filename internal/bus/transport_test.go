@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // dials counts the connections that are open.
@@ -141,11 +143,7 @@ func TestOneTransport(t *testing.T) {
 		t.Error(err)
 	}
 	out.Close()
-	for deadline := time.Now().Add(5 * time.Second); d.open.Load() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are left open", d.open.Load())
-		}
-	}
+	await.Until(t, "no connection is left open", func() bool { return d.open.Load() == 0 })
 }
 
 // demandOf returns what a reader would ask for.

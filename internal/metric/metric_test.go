@@ -2,7 +2,6 @@ package metric
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/flank-tcm/flank/internal/testkit/webtest"
 )
 
 func get(t *testing.T, h http.Handler) string {
@@ -59,14 +60,9 @@ func TestOneSnapshotAScrape(t *testing.T) {
 	})))
 	defer srv.Close()
 	for _, want := range []string{"1\n", "2\n"} {
-		res, err := http.Get(srv.URL + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if err != nil || !strings.Contains(string(text), "\ntcm_n_total "+want) || !strings.Contains(string(text), "\ntcm_m_total "+want) {
-			t.Errorf("%q, %v", text, err)
+		_, text := webtest.Get(t, srv.URL+"/metrics")
+		if !strings.Contains(text, "\ntcm_n_total "+want) || !strings.Contains(text, "\ntcm_m_total "+want) {
+			t.Errorf("%q", text)
 		}
 	}
 	res, err := http.Post(srv.URL+"/metrics", "text/plain", nil)

@@ -39,11 +39,7 @@ func TestMonitorWithoutAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(patience); w.Stats().Lost != 2; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v\n%s", w.Stats(), p.log.String())
-		}
-	}
+	p.eventually("two lines of the audit are lost", func() bool { return w.Stats().Lost == 2 })
 	p.send(p.messages(life(9, 9)...)[6:]...)
 	p.untilResults(9)
 	log := p.log.String()

@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -49,11 +50,12 @@ func (p *plant) follow(hub *web.Hub, store *summary.Store, change ...func(*Follo
 // eventually waits until what is true.
 func (p *plant) eventually(what string, is func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("%s: not within %v\nlog:\n%s", what, patience, p.log.String())
+	await.Right(p.t, func() string {
+		if is() {
+			return ""
 		}
-	}
+		return fmt.Sprintf("still waiting until %s\nlog:\n%s", what, p.log.String())
+	})
 }
 
 // verdicts puts results of a machine on their topic, and returns them.

@@ -26,6 +26,7 @@ import (
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/web"
@@ -259,11 +260,12 @@ type monitoring struct {
 // untilReady waits until the monitor has all its partitions.
 func (m *monitoring) untilReady(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); m.Ready() != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready: %v", m.Ready())
+	await.Right(t, func() string {
+		if err := m.Ready(); err != nil {
+			return "not ready: " + err.Error()
 		}
-	}
+		return ""
+	})
 }
 
 // testAlarm is what monitors have. A tool that comes back calls again at once.

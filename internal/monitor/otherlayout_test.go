@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -69,11 +68,7 @@ func TestOtherLayoutMovesTheTool(t *testing.T) {
 			if st := p.standing(machinetest.Drill); st.Tool != "t1" || st.Alarm != "normal" || st.Unwatched() == "" {
 				t.Errorf("%s is in the spindle, alarm %s, not watched: %s", st.Tool, st.Alarm, st.Unwatched())
 			}
-			for deadline := time.Now().Add(patience); mon.Stats().Alike != 1; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("names alike: %+v", mon.Stats())
-				}
-			}
+			mon.untilStats(t, func(s Stats) bool { return s.Alike == 1 })
 		})
 	}
 }

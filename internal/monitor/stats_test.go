@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/metric"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -22,15 +23,14 @@ import (
 // untilStats waits until the counts satisfy done.
 func (m *monitoring) untilStats(t *testing.T, done func(Stats) bool) Stats {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		s := m.Stats()
-		if done(s) {
-			return s
+	var s Stats
+	await.Right(t, func() string {
+		if s = m.Stats(); done(s) {
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", s)
-		}
-	}
+		return fmt.Sprintf("%+v", s)
+	})
+	return s
 }
 
 // Missing windows are logged and counted, also over a restart, until they come late.
@@ -113,16 +113,14 @@ func TestMachineMetrics(t *testing.T) {
 		`tcm_machines_unlisted 0`, `tcm_monitor_kafka_up 1`, `tcm_monitor_partitions 1`, `tcm_judge_seconds_count 3`, `tcm_window_result_seconds_count 3`, `tcm_window_fetch_seconds_count 3`,
 		`tcm_partition_lag_messages{partition="0",topic="tcm.windows.v1"} 0`,
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	await.Right(t, func() string {
 		text = scrape(mon.Metrics())
 		missing := slices.DeleteFunc(slices.Clone(wants), func(want string) bool { return strings.Contains(text, "\n"+want+"\n") })
 		if len(missing) == 0 {
-			break
+			return ""
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q in\n%s", missing, text)
-		}
-	}
+		return fmt.Sprintf("no %q in\n%s", missing, text)
+	})
 	if err := mon.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -107,15 +108,13 @@ func TestOlderReleaseKeepsMonitorOut(t *testing.T) {
 	m := p.monitor()
 	ready := func(want string) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		await.Right(t, func() string {
 			err := m.Ready()
 			if strings.Contains(fmt.Sprint(err), want) {
-				return
+				return ""
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("Ready: %v, want %s", err, want)
-			}
-		}
+			return fmt.Sprintf("Ready: %v, want %s", err, want)
+		})
 	}
 	p.send(p.messages(at(0, "T1", false))...)
 	ready("group tcm-monitor has members of another release, and Kafka lets this program in when they have left: stop them (older at ")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 func pemOf(c *x509.Certificate) []byte {
@@ -258,7 +259,7 @@ func TestAlertmanagerItself(t *testing.T) {
 		if err := b.to.deliver(t.Context(), tc.e); err != nil {
 			t.Fatal(err)
 		}
-		await(t, fmt.Sprintf("step %d shows %q", i, tc.want), func() bool { return active() == tc.want })
+		await.Until(t, fmt.Sprintf("step %d shows %q", i, tc.want), func() bool { return active() == tc.want })
 	}
 }
 

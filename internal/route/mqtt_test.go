@@ -23,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 	"github.com/flank-tcm/flank/schemas"
@@ -97,7 +98,7 @@ func TestRetained(t *testing.T) {
 	state := func() (m MachineState) {
 		t.Helper()
 		e := listen(t, s, topic)
-		await(t, "the state is there", func() bool { return len(e.all()) > 0 })
+		await.Until(t, "the state is there", func() bool { return len(e.all()) > 0 })
 		if err := schemas.Validate(schemas.MachineState, e.all()[0].payload); err != nil || !strings.Contains(string(e.all()[0].payload), `"monitor":"flank-test","sent":"2026-11-02T`) {
 			t.Errorf("%v: %s", err, e.all()[0].payload)
 		}
@@ -121,14 +122,14 @@ func TestRetained(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	all := listen(t, s, "#")
-	await(t, "what is retained comes", func() bool { return len(all.all()) > 0 })
+	await.Until(t, "what is retained comes", func() bool { return len(all.all()) > 0 })
 	if slices.Contains(all.topics(), "flank/test/test/test/test/test/alarm") {
 		t.Error("a test is retained")
 	}
 	s.Stop()
 	forgot := mqtttest.Start(t, mqtttest.Options{Addr: s.Addr})
 	e := listen(t, forgot, topic)
-	await(t, "the state is published again", func() bool { return len(e.all()) > 0 })
+	await.Until(t, "the state is published again", func() bool { return len(e.all()) > 0 })
 }
 
 // Monitors of one group on a host do not share a client id, and an edge node of Sparkplug is one client.
@@ -163,7 +164,7 @@ func TestMQTTClientIDTwice(t *testing.T) {
 			t.Fatal("no connection")
 		}
 	}
-	await(t, "both know it", func() bool { return routes[0].Err() != nil && routes[1].Err() != nil })
+	await.Until(t, "both know it", func() bool { return routes[0].Err() != nil && routes[1].Err() != nil })
 	for i, r := range routes {
 		if err := r.Err().Error(); !strings.Contains(err, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(err, "give each monitor a `client_id`") {
 			t.Error(err)
@@ -198,7 +199,7 @@ func TestMonitorStatus(t *testing.T) {
 	if err := to.again(within(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it is online", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock} })
+	await.Until(t, "it is online", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock} })
 	for range 3 {
 		if err := to.again(within(t), 0); err != nil {
 			t.Fatal(err)
@@ -215,16 +216,16 @@ func TestMonitorStatus(t *testing.T) {
 	if err := to.again(within(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it is online nevertheless", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock.Add(lifeSign)} })
+	await.Until(t, "it is online nevertheless", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock.Add(lifeSign)} })
 	s.Drop(t, "flank-test")
-	await(t, "it was offline, and is online again", func() bool {
+	await.Until(t, "it was offline, and is online again", func() bool {
 		all := heard.all()
 		return len(all) >= 5 && strings.Contains(string(all[3].payload), `"status":"offline"`) && last().Status == "online"
 	})
 	to.close()
-	await(t, "it is offline", func() bool { return last().Status == "offline" })
+	await.Until(t, "it is offline", func() bool { return last().Status == "offline" })
 	retained := listen(t, s, "flank/_monitor/flank-test/status")
-	await(t, "a later HMI learns that", func() bool { return len(retained.all()) == 1 })
+	await.Until(t, "a later HMI learns that", func() bool { return len(retained.all()) == 1 })
 	if !strings.Contains(string(retained.all()[0].payload), `"offline"`) {
 		t.Errorf("%s", retained.all()[0].payload)
 	}
@@ -242,7 +243,7 @@ func TestMonitorStatusRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "the log says it", func() bool { return strings.Contains(log.String(), "HMIs take its machines for unwatched") })
+	await.Until(t, "the log says it", func() bool { return strings.Contains(log.String(), "HMIs take its machines for unwatched") })
 	if n := strings.Count(log.String(), "HMIs take its machines for unwatched"); n != 1 || !strings.Contains(log.String(), "the broker refuses flank/_monitor/flank-test/status: not authorized: grant the right") {
 		t.Errorf("%d times: %s", n, log.String())
 	}
@@ -428,7 +429,7 @@ func TestSparkplugLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "all is there", func() bool { return len(e.all()) == 303 })
+	await.Until(t, "all is there", func() bool { return len(e.all()) == 303 })
 	all := e.all()
 	if got := e.topics()[:4]; !slices.Equal(got, []string{birth, device("DBIRTH", lathe), device("DBIRTH", drill), device("DDATA", drill)}) {
 		t.Errorf("%v", got)
@@ -450,7 +451,7 @@ func TestSparkplugLife(t *testing.T) {
 		t.Errorf("%v, raised %v", first, raised)
 	}
 	s.Drop(t, "flank-test") // as if the network failed: the broker publishes the will
-	await(t, "it is born again", func() bool { return len(e.all()) >= 307 })
+	await.Until(t, "it is born again", func() bool { return len(e.all()) >= 307 })
 	all = e.all()[303:]
 	if got := e.topics()[303:307]; !slices.Equal(got, []string{death, birth, device("DBIRTH", lathe), device("DBIRTH", drill)}) {
 		t.Errorf("%v", got)
@@ -460,13 +461,13 @@ func TestSparkplugLife(t *testing.T) {
 		t.Errorf("death with seq %d, %v; then birth %v", seq, dead, again)
 	}
 	s.Publish(t, "spBv1.0/acme/NCMD/hall1", spbPayload(monday, -1, []spbMetric{{spbRebirth, true}}), false)
-	await(t, "it is born on command", func() bool { return len(e.all()) >= 311 })
+	await.Until(t, "it is born on command", func() bool { return len(e.all()) >= 311 })
 	if got := e.topics()[308:311]; !slices.Equal(got, []string{birth, device("DBIRTH", lathe), device("DBIRTH", drill)}) {
 		t.Errorf("%v", got)
 	}
 	to.drop(0)
 	to.close()
-	await(t, "its death is published", func() bool { return len(e.all()) >= 314 })
+	await.Until(t, "its death is published", func() bool { return len(e.all()) >= 314 })
 	if got := e.topics()[311:]; !slices.Equal(got, []string{device("DDEATH", lathe), device("DDEATH", drill), death}) {
 		t.Errorf("%v", got)
 	}
@@ -496,7 +497,7 @@ func TestSparkplugOneBirth(t *testing.T) {
 	if err := show(partitions); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "all are born", func() bool { return len(e.all()) >= partitions+2 })
+	await.Until(t, "all are born", func() bool { return len(e.all()) >= partitions+2 })
 	count := make(map[string]int)
 	for _, topic := range e.topics() {
 		count[topic]++
@@ -513,7 +514,7 @@ func TestSparkplugOneBirth(t *testing.T) {
 	if err := later.ready(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it died and is born again", func() bool {
+	await.Until(t, "it died and is born again", func() bool {
 		return len(e.all()) >= before+1 && strings.Contains(e.topics()[len(e.topics())-1], "NBIRTH")
 	})
 	if _, again := metrics(t, e.all()[len(e.all())-1].payload); again["bdSeq"] == first["bdSeq"] {

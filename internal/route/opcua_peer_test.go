@@ -25,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/protocol/opcua"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // certificate writes a certificate that signs itself, and its key, as NAME.pem and NAME.key.
@@ -144,7 +145,7 @@ func TestPeersOPCUARoute(t *testing.T) {
 		}
 		until := func(what string, ok func() bool) {
 			t.Helper()
-			await(t, name+": "+what, func() bool { b.after(t, 100*time.Millisecond); return ok() })
+			await.Until(t, name+": "+what, func() bool { b.after(t, 100*time.Millisecond); return ok() })
 		}
 		for _, machine := range []string{"usk25", "usk26"} {
 			path := "acme/spore/bay2/line1/" + machine
@@ -222,7 +223,7 @@ func TestPeersOPCUARoute(t *testing.T) {
 	}
 	p.start(t)
 	get, _ = p.session(t)
-	await(t, "the restarted server has the state", func() bool {
+	await.Until(t, "the restarted server has the state", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		b.clock = b.clock.Add(100 * time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/opcuatest"
 )
 
@@ -301,12 +302,12 @@ func TestOPCUATwoMonitors(t *testing.T) {
 		send(t, out, m)
 	}
 	publish(alert(drill, 1, event.Raised))
-	await(t, "the PLC took the request", func() bool {
+	await.Until(t, "the PLC took the request", func() bool {
 		return s.Get("ns=2;s=usk25.alarm") == "raised" && s.Get("ns=2;s=usk25.request") == false && s.Get("ns=2;s=usk25.request_id") == "A-K3ZQ7M2P"
 	})
 	stops[0]()
 	publish(alert(drill, 2, event.Cleared, func(a *event.Alert) { a.Incident = "" }))
-	await(t, "the alarm is cleared", func() bool { return s.Get("ns=2;s=usk25.alarm") == "normal" && s.Get("ns=2;s=usk25.request_id") == "" })
+	await.Until(t, "the alarm is cleared", func() bool { return s.Get("ns=2;s=usk25.alarm") == "normal" && s.Get("ns=2;s=usk25.request_id") == "" })
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}

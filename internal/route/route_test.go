@@ -20,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/metric"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 )
@@ -408,15 +409,6 @@ func send(t *testing.T, out *bus.Producer, msgs ...bus.Message) {
 	}
 }
 
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("still waiting until ", what)
-		}
-	}
-}
-
 // running runs a route to a mailbox until stopped.
 func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.Buffer, stop func()) {
 	t.Helper()
@@ -436,7 +428,7 @@ func running(t *testing.T, cfg bus.Config, c Config, to receiver) (log *logtest.
 	go func() { defer close(done); r.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done; r.Close() })
 	t.Cleanup(stop)
-	await(t, "the route runs", func() bool { return strings.Contains(log.String(), "delivering alerts to") })
+	await.Until(t, "the route runs", func() bool { return strings.Contains(log.String(), "delivering alerts to") })
 	return log, stop
 }
 
@@ -458,13 +450,13 @@ func TestOnKafka(t *testing.T) {
 	_, stop := running(t, cfg, Config{Name: "good"}, box)
 	running(t, cfg, Config{Name: "hung"}, hung)
 	send(t, out, alert(drill, 1, event.Raised), alert(lathe, 1, event.Raised), alert(drill, 2, event.Cleared))
-	await(t, "three events came", box.has(3))
+	await.Until(t, "three events came", box.has(3))
 	stop()
 	send(t, out, alert(drill, 3, event.Raised))
 	again := &mailbox{}
 	running(t, cfg, Config{Name: "good"}, again)
 	send(t, out, alert(drill, 4, event.Cleared))
-	await(t, "two more came", again.has(2))
+	await.Until(t, "two more came", again.has(2))
 	if got := again.ids; !strings.HasSuffix(got[0], "/3/raised") || !strings.HasSuffix(got[1], "/4/cleared") {
 		t.Errorf("%v", got)
 	}
@@ -502,7 +494,7 @@ func TestTwoMonitors(t *testing.T) {
 		}
 		return got
 	}
-	await(t, "all came to one of them", func() bool { return len(all()) == len(want) })
+	await.Until(t, "all came to one of them", func() bool { return len(all()) == len(want) })
 }
 
 // Kafka to Kafka: the message as it was.
@@ -537,7 +529,7 @@ func TestRefusedOnKafka(t *testing.T) {
 	}}
 	running(t, cfg, Config{Name: "cmms"}, box)
 	send(t, out, alert(drill, 1, event.Raised), alert(drill, 2, event.Cleared))
-	await(t, "the second came", box.has(1))
+	await.Until(t, "the second came", box.has(1))
 	err := bus.ReadTopic(t.Context(), cfg, bus.TopicDead, bus.FirstOffset, false, func(m bus.Message) error {
 		l, err := bus.OpenLetter(m)
 		if err != nil || l.Reason != "route cmms: the receiver answers 422 Unprocessable Entity" || l.Message.Topic != bus.TopicAlerts || l.Message.Offset != 0 {

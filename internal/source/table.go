@@ -224,7 +224,7 @@ func (c *Table) readTimes(rec signal.Recording) (err error) {
 	case rec.TimeUnit != "":
 		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, excel (days since 1900) or labview (seconds since 1904)", rec.TimeUnit)
 	case c.rec.time >= 0:
-		c.epoch.unit = UnitOfTime(c.rows.names()[c.rec.time])
+		c.epoch.unit, _ = UnitOfTime(c.rows.names()[c.rec.time])
 		c.found = c.epoch.unit != 1
 	}
 	return nil

@@ -43,7 +43,7 @@ type cellReader struct {
 	dialect dialect
 	notes   []string // on how the text is written
 	rate    float64  // that the lines before the table say; 0: none
-	limit   *limitReader
+	limit   *csvfile.RowLimit
 	whole   *wholeLines
 	lines   lineReader
 	header  []string   // names of the columns
@@ -88,7 +88,7 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		return nil, fmt.Errorf("source: %s: %w", name, err)
 	}
 	whole := &wholeLines{r: plain}
-	c := &cellReader{name: name, dialect: d, notes: notes, whole: whole, limit: &limitReader{r: whole, left: maxRow}}
+	c := &cellReader{name: name, dialect: d, notes: notes, whole: whole, limit: &csvfile.RowLimit{In: whole, Left: maxRow}}
 	br := bufio.NewReaderSize(c.limit, readAhead)
 	head, err := br.Peek(readAhead)
 	if err != nil && err != io.EOF {
@@ -99,7 +99,7 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		c.rate = rateAbove(above)
 	}
 	for range c.dialect.skip {
-		c.limit.left = maxRow
+		c.limit.Left = maxRow
 		if err := skipLine(br); err != nil && err != io.EOF {
 			return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
 		} else if err == io.EOF {
@@ -282,7 +282,7 @@ func (c *cellReader) isText() bool {
 // footer reports whether what follows the row is the end of the file, but for a few lines without numbers.
 func (c *cellReader) footer() bool {
 	for range maxFooter {
-		c.limit.left = maxRow
+		c.limit.Left = maxRow
 		row, line, err := c.lines.read()
 		if err == io.EOF {
 			return true
@@ -354,12 +354,12 @@ func cloneCells(row []string) []string {
 // read reads the next row that is not an arrival time.
 func (c *cellReader) read() error {
 	for {
-		c.limit.left = maxRow
+		c.limit.Left = maxRow
 		before := c.line
 		row, line, err := c.lines.read()
 		if len(row) > 0 {
 			c.line = line
-		} else if errors.Is(err, errRowTooLong) {
+		} else if errors.Is(err, csvfile.ErrLongRow) {
 			c.line++ // it begins there, if no empty lines are before it
 		}
 		c.row = row
@@ -400,7 +400,7 @@ func (c *cellReader) rowError(err error) error {
 		return fmt.Errorf("source: %s: there is no row under the header: record again", c.name)
 	case err == io.EOF:
 		return io.EOF
-	case errors.Is(err, errRowTooLong):
+	case errors.Is(err, csvfile.ErrLongRow):
 		return fmt.Errorf("source: %s:%d: the row is longer than %d bytes: close the open quote (\"), or check that this is a table of text", c.name, c.line, maxRow)
 	}
 	return err
@@ -574,21 +574,4 @@ func (w *wholeLines) Read(p []byte) (int, error) {
 	n := copy(p, w.ready)
 	w.ready = w.ready[n:]
 	return n, nil
-}
-
-// limitReader fails when more is read from it than it has left.
-type limitReader struct {
-	r    io.Reader
-	left int
-}
-
-var errRowTooLong = errors.New("row too long")
-
-func (l *limitReader) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errRowTooLong
-	}
-	n, err := l.r.Read(p)
-	l.left -= n
-	return n, err
 }

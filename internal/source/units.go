@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,14 @@ func SplitUnit(column string) (name, unit string, ok bool) {
 		}
 	}
 	return column, "", false
+}
+
+var signs = regexp.MustCompile(`[^a-z0-9]+`)
+
+// PlainName returns the name of a column without its unit, case and signs, for comparison.
+func PlainName(column string) string {
+	name, _, _ := SplitUnit(column)
+	return signs.ReplaceAllString(strings.ToLower(name), "")
 }
 
 // FindName returns the position of a name among the names of a file. It is the same
@@ -84,6 +93,8 @@ func unitKey(unit string) string {
 	switch unit {
 	case "sec":
 		return "s"
+	case "msec":
+		return "ms"
 	case "micron":
 		return "um"
 	case "rpm", "rev/min", "1/min", "min-1", "U/min", "r/min":

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // long is far more than any of these tests takes.
@@ -40,16 +42,6 @@ func (s *site) listen(t *testing.T, next http.Handler) string {
 		}
 	})
 	return l.Addr().String()
-}
-
-// until waits for ok.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(long); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain: " + what)
-		}
-	}
 }
 
 // dial connects from an address of this computer, and sends text.
@@ -103,7 +95,7 @@ func TestManyConnections(t *testing.T) {
 	for range 1000 {
 		half = append(half, dial(t, "127.0.0.1", address, askAlive[:30]))
 	}
-	until(t, "refused connections", func() bool { return s.count(refusedConnections) == 1000-connsOfAnAddress })
+	await.Until(t, "refused connections", func() bool { return s.count(refusedConnections) == 1000-connsOfAnAddress })
 	if n := s.limits.connections(); n != connsOfAnAddress {
 		t.Errorf("%d connections are held, want %d", n, connsOfAnAddress)
 	}
@@ -116,7 +108,7 @@ func TestManyConnections(t *testing.T) {
 	for _, c := range half {
 		c.Close()
 	}
-	until(t, "free places", func() bool { return s.limits.connections() <= 1 })
+	await.Until(t, "free places", func() bool { return s.limits.connections() <= 1 })
 	if code := answerOf(dial(t, "127.0.0.1", address, askAlive)); code != http.StatusOK {
 		t.Errorf("the same address, later: %d", code)
 	}
@@ -155,7 +147,7 @@ func TestSlowClients(t *testing.T) {
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the idle connection: %v", err)
 	}
-	until(t, "free places", func() bool { return s.limits.connections() == 0 })
+	await.Until(t, "free places", func() bool { return s.limits.connections() == 0 })
 	big := dial(t, "127.0.0.1", address, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	if code := answerOf(big); code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a header of 64 KiB: %d", code)
@@ -179,7 +171,7 @@ func TestStalledBody(t *testing.T) {
 		if code := answerOf(c); code < 200 || code >= 500 || code == http.StatusOK {
 			t.Errorf("%.30s: %d", request, code)
 		}
-		until(t, "a free place", func() bool { return s.limits.connections() == 0 })
+		await.Until(t, "a free place", func() bool { return s.limits.connections() == 0 })
 	}
 }
 
@@ -209,8 +201,8 @@ func TestSlowReader(t *testing.T) {
 		}
 	}))
 	dial(t, "127.0.0.1", address, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	until(t, "the stream", func() bool { return s.limits.connections() == 1 })
-	until(t, "the stream's end", func() bool { return s.limits.openStreams() == 0 && s.limits.connections() == 0 })
+	await.Until(t, "the stream", func() bool { return s.limits.connections() == 1 })
+	await.Until(t, "the stream's end", func() bool { return s.limits.openStreams() == 0 && s.limits.connections() == 0 })
 }
 
 // Event streams of an address are bounded. Their places come back.
@@ -227,7 +219,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	for range streamsOfAnAddr {
 		open = append(open, dial(t, "127.0.0.1", address, ask))
 	}
-	until(t, "the streams", func() bool { return s.limits.openStreams() == streamsOfAnAddr })
+	await.Until(t, "the streams", func() bool { return s.limits.openStreams() == streamsOfAnAddr })
 	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusTooManyRequests || s.count(refusedStreams) != 1 {
 		t.Errorf("one too many: %d, %d counted", code, s.count(refusedStreams))
 	}
@@ -237,7 +229,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	for _, c := range open {
 		c.Close()
 	}
-	until(t, "free places", func() bool { return s.limits.openStreams() <= 1 })
+	await.Until(t, "free places", func() bool { return s.limits.openStreams() <= 1 })
 	if code := answerOf(dial(t, "127.0.0.1", address, ask)); code != http.StatusOK {
 		t.Errorf("later: %d", code)
 	}
@@ -262,7 +254,7 @@ func TestStreamEndsWithItsPerson(t *testing.T) {
 			over <- true
 		}))
 		go s.ask("GET", "/api/events", "", cookie...)
-		until(t, "the stream", func() bool { return s.limits.openStreams() == 1 })
+		await.Until(t, "the stream", func() bool { return s.limits.openStreams() == 1 })
 		s.mu.Lock()
 		s.broken = true
 		s.mu.Unlock()

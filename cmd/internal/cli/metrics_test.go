@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/metric"
+	"github.com/flank-tcm/flank/internal/testkit/webtest"
 )
 
 // Metrics have an address of their own, with the metrics of the program's runtime, and say
@@ -26,34 +26,20 @@ func TestServeMetrics(t *testing.T) {
 	defer stop()
 	_, rest, _ := strings.Cut(log.String(), `"url":"`)
 	url, _, _ := strings.Cut(rest, "/metrics")
-	code, text := get(t, url+"/metrics")
+	code, text := webtest.Get(t, url+"/metrics")
 	if code != http.StatusOK || !strings.Contains(text, "\ntcm_runs_total 7\n") || !strings.Contains(text, "\ngo_build_info{") {
 		t.Errorf("%d %s", code, text)
 	}
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/": 404} {
-		if code, text := get(t, url+path); code != want {
+		if code, text := webtest.Get(t, url+path); code != want {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
 	problem = errors.New("partition 3 stands still")
-	if code, text := get(t, url+"/readyz"); code != 503 || !strings.Contains(text, "partition 3") {
+	if code, text := webtest.Get(t, url+"/readyz"); code != 503 || !strings.Contains(text, "partition 3") {
 		t.Errorf("%d %s", code, text)
 	}
 	if _, err := ServeMetrics(strings.TrimPrefix(url, "http://"), nil, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "metrics: ") || !strings.Contains(err.Error(), "another address") {
 		t.Error(err)
 	}
-}
-
-func get(t *testing.T, url string) (int, string) {
-	t.Helper()
-	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(body)
 }

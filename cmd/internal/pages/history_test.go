@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -62,11 +63,13 @@ func TestHistoryOfPage(t *testing.T) {
 		return get, func() { end(); CloseHistory(store, zerolog.New(&log)) }
 	}
 	get, stop := page(cfg)
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(get("/api/machines/drill/history"), `"windows":[1]`) || !strings.Contains(get("/api/machines/drill"), `"strip":"h"`); {
-		if time.Sleep(20 * time.Millisecond); time.Now().After(deadline) {
-			t.Fatalf("%s\n%s\n%s", get("/api/machines/drill/history"), get("/api/machines/drill"), log.String())
+	await.Right(t, func() string {
+		past, now := get("/api/machines/drill/history"), get("/api/machines/drill")
+		if strings.Contains(past, `"windows":[1]`) && strings.Contains(now, `"strip":"h"`) {
+			return ""
 		}
-	}
+		return past + "\n" + now + "\n" + log.String()
+	})
 	if text := get("/api/alarms"); !strings.Contains(text, "A-K3ZQ7M2P") {
 		t.Errorf("alarms: %s", text)
 	}

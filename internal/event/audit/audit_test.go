@@ -15,13 +15,11 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/metrictest"
 	"github.com/flank-tcm/flank/schemas"
 )
-
-// patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
 
 // kafka is a sender that a test holds up or lets fail.
 type kafka struct {
@@ -221,11 +219,7 @@ func TestMissingRight(t *testing.T) {
 	w := open(k, "monitor", zerolog.New(&log), c.now)
 	until := func(lost uint64) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); w.Stats().Lost != lost; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%+v, want %d lost", w.Stats(), lost)
-			}
-		}
+		await.Until(t, fmt.Sprint(lost, " lines are lost"), func() bool { return w.Stats().Lost == lost })
 	}
 	w.Record(ack("kim"))
 	until(1)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -17,33 +18,25 @@ var units = []struct {
 	epoch   time.Time // from which it counts
 	name    string
 }{
-	{1, unix, "seconds since 1970: multiply by 1e9"},
-	{1e-3, unix, "milliseconds since 1970: multiply by 1e6"},
-	{1e-6, unix, "microseconds since 1970: multiply by 1e3"},
-	{1e-9, labView, "nanoseconds since 1904, as LabVIEW counts: subtract 2082844800 s"},
-	{1e-6, labView, "microseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e3"},
-	{1e-3, labView, "milliseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e6"},
-	{1, labView, "seconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e9"},
-	{86400, excel, "days since 1900, as Excel counts: subtract 25569 days, then multiply by 86400e9"},
-	{86400e-9, excel, "days since 1900, as Excel counts, times 1e9: subtract 25569 days, then multiply by 86400e9"},
-	{1e-9, excel, "days since 1900, as Excel counts, in nanoseconds: subtract 25569 days"},
-	{1e-7, unix, "tenths of microseconds since 1970: multiply by 100"},
-	{1, ntp, "seconds since 1900, as NTP counts: subtract 2208988800 s, then multiply by 1e9"},
-	{1e-9, ntp, "nanoseconds since 1900: subtract 2208988800 s"},
-	{1, gps, "seconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds, then multiply by 1e9"},
-	{1e-9, gps, "nanoseconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds"},
+	{1, source.Since1970, "seconds since 1970: multiply by 1e9"},
+	{1e-3, source.Since1970, "milliseconds since 1970: multiply by 1e6"},
+	{1e-6, source.Since1970, "microseconds since 1970: multiply by 1e3"},
+	{1e-9, source.Since1904, "nanoseconds since 1904, as LabVIEW counts: subtract 2082844800 s"},
+	{1e-6, source.Since1904, "microseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e3"},
+	{1e-3, source.Since1904, "milliseconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e6"},
+	{1, source.Since1904, "seconds since 1904, as LabVIEW counts: subtract 2082844800 s, then multiply by 1e9"},
+	{86400, source.Since1899, "days since 1900, as Excel counts: subtract 25569 days, then multiply by 86400e9"},
+	{86400e-9, source.Since1899, "days since 1900, as Excel counts, times 1e9: subtract 25569 days, then multiply by 86400e9"},
+	{1e-9, source.Since1899, "days since 1900, as Excel counts, in nanoseconds: subtract 25569 days"},
+	{1e-7, source.Since1970, "tenths of microseconds since 1970: multiply by 100"},
+	{1, source.Since1900, "seconds since 1900, as NTP counts: subtract 2208988800 s, then multiply by 1e9"},
+	{1e-9, source.Since1900, "nanoseconds since 1900: subtract 2208988800 s"},
+	{1, date(1980, 1, 6), "seconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds, then multiply by 1e9"},
+	{1e-9, date(1980, 1, 6), "nanoseconds since 1980, as GPS counts: add 315964800 s and subtract the leap seconds"},
 	{1, date(2001, 1, 1), "seconds since 2001, as macOS counts: add 978307200 s, then multiply by 1e9"},
 	{1e-7, date(1, 1, 1), "ticks of .NET, 100 ns since the year 1: subtract 62135596800 s, then multiply by 100"},
 	{1e-7, date(1601, 1, 1), "Windows file time, 100 ns since 1601: subtract 11644473600 s, then multiply by 100"},
 }
-
-var (
-	unix    = time.Unix(0, 0).UTC()
-	ntp     = date(1900, 1, 1)
-	labView = date(1904, 1, 1)
-	excel   = date(1899, 12, 30)
-	gps     = date(1980, 1, 6)
-)
 
 func date(year int, month time.Month, day int) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
@@ -62,7 +55,7 @@ func checkTime(at, now time.Time) error {
 	off := func(seconds float64, epoch time.Time) float64 {
 		return math.Abs(float64(ns)*seconds + float64(epoch.Unix()-now.Unix()))
 	}
-	if off(1e-9, unix) < near.Seconds() {
+	if off(1e-9, source.Since1970) < near.Seconds() {
 		return nil
 	}
 	for _, u := range units {

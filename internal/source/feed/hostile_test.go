@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
@@ -38,7 +39,7 @@ func TestMQTTHostile(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			f, heard := subscribe(t, "mqtt://"+mqtttest.Hostile(t, c.say), nil, func(cfg *Config, _ *MQTT) { cfg.Timeout = 200 * time.Millisecond })
-			await(t, "the feed reports it", func() bool { return heard.has(c.heard) })
+			await.Until(t, "the feed reports it", func() bool { return heard.has(c.heard) })
 			f.Close()
 			runtime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -181,16 +182,16 @@ func TestMQTTNewTool(t *testing.T) {
 	publish(t, s, "context", []byte(`{"tool": "T08", "new": true}`), true)
 	set := mustOpenSetting(t, filepath.Join(t.TempDir(), "context.json"))
 	f, heard := subscribe(t, s.URL, set)
-	await(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
-	await(t, "the broker is connected", connected(f))
+	await.Until(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
+	await.Until(t, "the broker is connected", connected(f))
 	if life := set.Context().ToolLife; life != "" || !heard.has("context: the message was retained") {
 		t.Errorf("the retained message declares a tool new: %q", life)
 	}
 	publish(t, s, "context", []byte(`{"new": true}`), false)
-	await(t, "it is declared new", func() bool { return set.Context().ToolLife != "" && heard.has(`context: tool "T08" is new`) })
+	await.Until(t, "it is declared new", func() bool { return set.Context().ToolLife != "" && heard.has(`context: tool "T08" is new`) })
 	life := set.Context().ToolLife
 	publish(t, s, "context", []byte(`{"hole": "4"}`), false)
-	await(t, "the hole is known", func() bool { return set.Context().Hole == "4" })
+	await.Until(t, "the hole is known", func() bool { return set.Context().Hole == "4" })
 	if set.Context().ToolLife != life {
 		t.Errorf("life %q, was %q", set.Context().ToolLife, life)
 	}

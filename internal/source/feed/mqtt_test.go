@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/mqtttest"
 )
 
@@ -62,11 +63,11 @@ func TestMQTTRightGrantedLater(t *testing.T) {
 	refuse.Store(true)
 	s := mqtttest.Start(t, mqtttest.Options{Refuse: &refuse})
 	f, heard := subscribe(t, s.URL, nil)
-	await(t, "the refusal is in the log", func() bool { return heard.has("the MQTT broker refuses the topics") })
+	await.Until(t, "the refusal is in the log", func() bool { return heard.has("the MQTT broker refuses the topics") })
 	refuse.Store(false)
-	await(t, "the broker is connected", connected(f))
+	await.Until(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", []byte("no frame"), false)
-	await(t, "messages come", func() bool { return heard.has("a frame is refused") })
+	await.Until(t, "messages come", func() bool { return heard.has("a frame is refused") })
 	if n := strings.Count(strings.Join(heard.said, "\n"), "refuses the topics"); n != 1 {
 		t.Errorf("the refusal is %d times in the log", n)
 	}
@@ -78,7 +79,7 @@ func TestMQTT(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	f, heard := subscribe(t, s.URL, nil)
 	l := f.Layout()
-	await(t, "the broker is connected", connected(f))
+	await.Until(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", piece(t, l, 0, 1, 0, 40), false)
 	publish(t, s, "samples", []byte("no frame"), false)
 	publish(t, s, "samples", piece(t, l, 0, 1, 40, 80), false)
@@ -91,8 +92,8 @@ func TestMQTT(t *testing.T) {
 	}
 	f.Acked(1, 40)
 	inflight := func() int { return s.Inflight("flank-test") }
-	await(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
-	await(t, "the bad frame is reported", func() bool { return heard.has("a frame is refused: feed: the frame is not an Arrow IPC stream") })
+	await.Until(t, "the broker knows of the first and the bad frame", func() bool { return inflight() == 2 })
+	await.Until(t, "the bad frame is reported", func() bool { return heard.has("a frame is refused: feed: the frame is not an Arrow IPC stream") })
 	if n := f.Stats().Refused[Malformed]; n != 1 {
 		t.Errorf("%d frames refused", n)
 	}
@@ -113,7 +114,7 @@ func TestMQTT(t *testing.T) {
 		t.Errorf("blocks at %v, want 40 and 80", seen)
 	}
 	f.Acked(1, 120)
-	await(t, "all frames are acknowledged", func() bool {
+	await.Until(t, "all frames are acknowledged", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, _ = f.Next(ctx) // what was on disk may come last
@@ -126,9 +127,9 @@ func TestMQTT(t *testing.T) {
 func TestMQTTClientIDTwice(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	f, heard := subscribe(t, s.URL, nil)
-	await(t, "the broker is connected", connected(f))
+	await.Until(t, "the broker is connected", connected(f))
 	g, other := subscribe(t, s.URL, nil)
-	await(t, "both know it", func() bool { return f.Err() != nil && g.Err() != nil })
+	await.Until(t, "both know it", func() bool { return f.Err() != nil && g.Err() != nil })
 	for _, n := range []*notices{heard, other} {
 		n.mu.Lock()
 		said := strings.Join(n.said, "\n")
@@ -152,8 +153,8 @@ func TestMQTTContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, heard := subscribe(t, s.URL, set)
-	await(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
-	await(t, "the broker is connected", connected(f))
+	await.Until(t, "the retained tool is known", func() bool { return set.Context().Tool == "T08" })
+	await.Until(t, "the broker is connected", connected(f))
 	publish(t, s, "samples", floats(t, metadata(), []string{"c"}, []float32{1}), false)
 	publish(t, s, "samples", floats(t, metadata(), []string{"a", "b"}, []float32{1}, []float32{2}), false)
 	b, err := f.Next(t.Context())
@@ -162,8 +163,8 @@ func TestMQTTContext(t *testing.T) {
 	}
 	publish(t, s, "context", []byte(`{"tool": 9}`), false)
 	publish(t, s, "context", []byte(`{"tool": "T09"}`), false)
-	await(t, "the new tool is known", func() bool { return set.Context().Tool == "T09" })
-	await(t, "both are reported", func() bool {
+	await.Until(t, "the new tool is known", func() bool { return set.Context().Tool == "T09" })
+	await.Until(t, "both are reported", func() bool {
 		return heard.has("a frame is refused: feed: context:") && heard.has(`context: tool "T09", hole "", 0 rev/min`)
 	})
 	if again, err := OpenSetting(path); err != nil || again.Context().Tool != "T09" {
@@ -198,14 +199,14 @@ func TestMQTTSecure(t *testing.T) {
 	} {
 		f, heard := subscribe(t, s.URL, nil, func(c *Config, m *MQTT) { m.Login, m.TLS = tc.login, tc.files })
 		if tc.want == "" {
-			await(t, why, connected(f))
+			await.Until(t, why, connected(f))
 			publish(t, s, "samples", piece(t, f.Layout(), 1, 1, 0, 10), false)
 			publish(t, s, "samples", piece(t, f.Layout(), 0, 1, 0, 40), false)
 			if _, err := f.Next(t.Context()); err != nil {
 				t.Error(err)
 			}
 		} else {
-			await(t, why, func() bool { return heard.has("the MQTT broker cannot be reached") })
+			await.Until(t, why, func() bool { return heard.has("the MQTT broker cannot be reached") })
 			if f.Stats().Senders != 0 || heard.has("right") || heard.has("wrong") {
 				t.Errorf("%s: %v", why, f.Stats())
 			}
@@ -243,7 +244,7 @@ func TestMQTTRetainedFrame(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	publish(t, s, "samples", piece(t, layout(t), 0, 1, 0, 40), true)
 	f, heard := subscribe(t, s.URL, nil)
-	await(t, "the retained frame is refused", func() bool { return f.Stats().Refused[Retained] == 1 && heard.has("without the retain flag") })
+	await.Until(t, "the retained frame is refused", func() bool { return f.Stats().Refused[Retained] == 1 && heard.has("without the retain flag") })
 	publish(t, s, "samples", piece(t, f.Layout(), 0, 2, 0, 40), true) // to one that listens it is new
 	publish(t, s, "samples", piece(t, f.Layout(), 1, 2, 0, 10), false)
 	if b, err := f.Next(t.Context()); err != nil || b.Session != 2 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // A client that sends only signs of life cannot keep the sensor out for ever.
@@ -23,7 +25,7 @@ func TestIdleClientGivesUpItsPlace(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
-	await(t, "the first client", func() bool { return f.Stats().Senders == 1 })
+	await.Until(t, "the first client", func() bool { return f.Stats().Senders == 1 })
 	for end := time.Now().Add(time.Minute); ; {
 		select {
 		case <-gone:
@@ -66,9 +68,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 		_, err = c.Read(make([]byte, 1))
 		return err
 	}
-	await(t, "a connection too many is closed", func() bool { return !errors.Is(extra(), os.ErrDeadlineExceeded) })
+	await.Until(t, "a connection too many is closed", func() bool { return !errors.Is(extra(), os.ErrDeadlineExceeded) })
 	for _, c := range all {
 		c.Close()
 	}
-	await(t, "there is room again", func() bool { return errors.Is(extra(), os.ErrDeadlineExceeded) })
+	await.Until(t, "there is room again", func() bool { return errors.Is(extra(), os.ErrDeadlineExceeded) })
 }

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // patience bounds what should take a moment. It is not a measure of speed.
@@ -86,16 +87,6 @@ func listen(t *testing.T, cfg Config, tcp TCP) *Feed {
 	return f
 }
 
-// await waits for what another goroutine is about to do.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("still waiting until ", what)
-		}
-	}
-}
-
 // A client sends frames and hears of them when they are on disk; it comes again
 // after it was cut off.
 func TestTCP(t *testing.T) {
@@ -118,7 +109,7 @@ func TestTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	await(t, "the client is gone", func() bool { return f.Stats().Senders == 0 })
+	await.Until(t, "the client is gone", func() bool { return f.Stats().Senders == 0 })
 
 	c, r = dial(t, f.Addr())
 	send(t, c, framed(piece(t, l, 0, 1, 40, 80)))
@@ -154,7 +145,7 @@ func TestTCPRefuses(t *testing.T) {
 		"no channel":             {framed([]byte(`{"session": 1, "first": 0, "time_ns": 1}`)), "error frame 1: feed: no column is a channel"},
 	} {
 		t.Run(why, func(t *testing.T) {
-			await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
+			await.Until(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 			c, r := dial(t, f.Addr())
 			send(t, c, tc.bytes)
 			expect(t, r, tc.want)
@@ -214,11 +205,11 @@ func TestTCPComesAgain(t *testing.T) {
 func TestTCPOneClient(t *testing.T) {
 	f := listen(t, Config{Timeout: 300 * time.Millisecond}, TCP{})
 	_, first := dial(t, f.Addr())
-	await(t, "the first is connected", func() bool { return f.Stats().Senders == 1 })
+	await.Until(t, "the first is connected", func() bool { return f.Stats().Senders == 1 })
 	_, second := dial(t, f.Addr())
 	expect(t, second, "error feed: machine "+drill+" has a client already")
 	expect(t, first, "error feed: no whole frame for 300ms")
-	await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
+	await.Until(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 	c, _ := dial(t, f.Addr())
 	send(t, c, framed(piece(t, f.Layout(), 1, 1, 0, 10)))
 	send(t, c, framed(piece(t, f.Layout(), 0, 1, 0, 40)))
@@ -243,7 +234,7 @@ func TestTCPBackPressure(t *testing.T) {
 		}
 		wrote <- nil
 	}()
-	await(t, "the queue is full", func() bool { return f.Stats().Frames == queued })
+	await.Until(t, "the queue is full", func() bool { return f.Stats().Frames == queued })
 	select {
 	case err := <-wrote:
 		t.Fatalf("8 MB are taken while nothing reads: %v", err)
@@ -272,7 +263,7 @@ func TestTCPWithTLS(t *testing.T) {
 		"no certificate": {&credential.TLS{CA: own.CA}, false},
 		"a stranger's":   {&credential.TLS{CA: own.CA, Cert: other.Cert, Key: other.Key}, false},
 	} {
-		await(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
+		await.Until(t, "no client is connected", func() bool { return f.Stats().Senders == 0 })
 		cfg, err := tc.files.Client()
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +273,7 @@ func TestTCPWithTLS(t *testing.T) {
 		if err == nil {
 			_, _ = c.Write(framed(piece(t, f.Layout(), 1, 1, 0, 10)))
 			if tc.ok {
-				await(t, "the frame is there", func() bool { return f.Stats().Frames == before+1 })
+				await.Until(t, "the frame is there", func() bool { return f.Stats().Frames == before+1 })
 			} else if _, err := c.Read(make([]byte, 1)); err == nil {
 				t.Errorf("%s: the feed answers", why)
 			}

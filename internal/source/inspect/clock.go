@@ -57,20 +57,25 @@ type hole struct{ at, rows int64 }
 // clockSample is how many rows say how far apart rows are.
 const clockSample = 1000
 
-// clockNames are the names of columns that are taken for times, in lower case, without a
-// unit and without what is not a letter.
-var clockNames = []string{"t", "time", "timestamp", "zeit", "times", "timems", "rawtime", "datetime", "timestampns", "timestampms", "datumzeit", "zeitstempel", "uhrzeit", "xvalue", "elapsedtime", "abstime"}
+// clockNames are the names of columns that are taken for times, as bareName has them.
+var clockNames = []string{"time", "timestamp", "zeit", "times", "timems", "rawtime", "datetime", "timestampns", "timestampms", "datumzeit", "zeitstempel", "uhrzeit", "xvalue", "elapsedtime", "abstime"}
 
 // dateNames are likewise the names of columns of dates.
 var dateNames = []string{"date", "datum", "day", "tag"}
 
-func letters(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(name))
+// bareName returns a name as source.PlainName does, without a number at its end.
+func bareName(column string) string {
+	return strings.TrimRight(source.PlainName(column), "0123456789")
+}
+
+// NamesTime reports whether the name of a column says that it holds times. A T with a
+// number or with a unit that is not one of time, such as T1 and T [°C], is a temperature.
+func NamesTime(column string) bool {
+	if source.PlainName(column) == "t" {
+		_, ok := source.UnitOfTime(column)
+		return ok
+	}
+	return slices.Contains(clockNames, bareName(column))
 }
 
 // clockOf returns a clock for the first of the channels whose name says that it
@@ -81,22 +86,21 @@ func (s *Summary) clockOf(set []int) *Clock {
 	}
 	for _, i := range set {
 		column := s.Channels[i].Name
-		name, unit, _ := source.SplitUnit(column)
-		bare := letters(name)
-		if !slices.Contains(clockNames, bare) {
+		if !NamesTime(column) {
 			continue
 		}
+		name, unit, _ := source.SplitUnit(column)
 		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text}
 		switch {
 		case unit != "":
-			s.Clock.Unit = source.UnitOfTime(column)
-		case bare == "times" && strings.HasSuffix(name, "_s"):
+			s.Clock.Unit, _ = source.UnitOfTime(column)
+		case bareName(column) == "times" && strings.HasSuffix(name, "_s"):
 			s.Clock.Unit = 1
-		case bare == "timems":
+		case bareName(column) == "timems":
 			s.Clock.Unit = 1e-3
 		}
 		for _, j := range set {
-			if name, _, _ := source.SplitUnit(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, letters(name)) {
+			if s.Channels[j].Text && slices.Contains(dateNames, bareName(s.Channels[j].Name)) {
 				s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
 			}
 		}

@@ -99,3 +99,15 @@ func TestRateAboveTheTable(t *testing.T) {
 		t.Errorf("%v, %+v", err, s)
 	}
 }
+
+// A name says that a column holds times, in several languages and with a number behind it; T1 and T [°C] are temperatures.
+func TestNamesTime(t *testing.T) {
+	for name, want := range map[string]bool{
+		"t": true, "T [s]": true, "t (ms)": true, "Time": true, "time_ms": true, "Zeit [s]": true, "Time 1": true, "X_Value": true, "time (UTC)": true,
+		"T1": false, "T_2": false, "T [°C]": false, "T1 (°C)": false, "ax": false, "": false, "1": false,
+	} {
+		if got := NamesTime(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}

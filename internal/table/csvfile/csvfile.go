@@ -25,14 +25,14 @@ type Reader struct {
 
 	where string
 	csv   *csv.Reader
-	in    *rowLimit
+	in    *RowLimit
 	width int // cells of the header, 0 if it was not read
 }
 
 // NewReader returns a Reader of in. Errors begin with where, such as the name of
 // the file. The text is UTF-8, see Plain.
 func NewReader(in io.Reader, where string) *Reader {
-	limit := &rowLimit{in: in}
+	limit := &RowLimit{In: in}
 	r := &Reader{where: where, csv: csv.NewReader(limit), in: limit}
 	r.csv.ReuseRecord = true
 	r.csv.FieldsPerRecord = -1
@@ -42,20 +42,22 @@ func NewReader(in io.Reader, where string) *Reader {
 // maxRow is how many bytes a row may have: a row of separators takes some thirty times as much memory.
 const maxRow = 4 << 20
 
-var errRow = fmt.Errorf("has more than %d MiB: correct the file, in which lines end with a line feed and every quote is closed", maxRow>>20)
+// ErrLongRow is the error of a row that is too long.
+var ErrLongRow = fmt.Errorf("has more than %d MiB: correct the file, in which lines end with a line feed and every quote is closed", maxRow>>20)
 
-// rowLimit passes on as many bytes as a row may have.
-type rowLimit struct {
-	in   io.Reader
-	left int
+// RowLimit passes on as many bytes as are left of what a row may have. Whoever reads
+// rows sets Left before each.
+type RowLimit struct {
+	In   io.Reader
+	Left int
 }
 
-func (l *rowLimit) Read(b []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errRow
+func (l *RowLimit) Read(b []byte) (int, error) {
+	if l.Left <= 0 {
+		return 0, ErrLongRow
 	}
-	n, err := l.in.Read(b[:min(len(b), l.left)])
-	l.left -= n
+	n, err := l.In.Read(b[:min(len(b), l.Left)])
+	l.Left -= n
 	return n, err
 }
 
@@ -74,7 +76,7 @@ func (r *Reader) Next() error {
 	if r.Separator != 0 {
 		r.csv.Comma = r.Separator
 	}
-	r.in.left = maxRow
+	r.in.Left = maxRow
 	row, err := r.csv.Read()
 	r.Row = row
 	if len(row) > 0 {
@@ -85,7 +87,7 @@ func (r *Reader) Next() error {
 	switch {
 	case err == io.EOF:
 		return io.EOF
-	case errors.Is(err, errRow):
+	case errors.Is(err, ErrLongRow):
 		return fmt.Errorf("%s: the row after line %d %w", r.where, r.Line, err)
 	case errors.As(err, &parse):
 		return fmt.Errorf("%s:%d: a quote (\") at byte %d of line %d does not belong there or is never closed: remove it", r.where, parse.StartLine+r.Skipped, parse.Column, parse.Line+r.Skipped)
