@@ -25,7 +25,7 @@ type evaluateCommand struct {
 	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
 	Output    string  `name:"out" short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
 	cli.Form
-	Workers int  `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
+	Workers int `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 }
 

@@ -352,7 +352,7 @@ func repeat(ctx context.Context, to *client, ask func() error) error {
 	for {
 		err := ask()
 		var k kafka.Error
-		if err == nil || !errors.As(err, &k) || judgeCode(k) != again || pause(ctx, 200*time.Millisecond) != nil {
+		if err == nil || !errors.As(err, &k) || classifyCode(k) != again || pause(ctx, 200*time.Millisecond) != nil {
 			return err
 		}
 		to.t.expire()

@@ -87,7 +87,7 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 		}
 	}
 	if err != nil {
-		if t.judge(err) == forever {
+		if t.classify(err) == forever {
 			return nil, err
 		}
 		return nil, t.lose(err)
@@ -133,7 +133,7 @@ func (t *Txn) Publish(ctx context.Context, msgs []Message, positions map[string]
 	}
 	outs, err := t.plan(ctx, msgs)
 	if err != nil {
-		if t.judge(err) == forever {
+		if t.classify(err) == forever {
 			return err
 		}
 		return t.lose(err)
@@ -170,7 +170,7 @@ func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	aborted := t.repeat(ctx, "abort", func(ctx context.Context) error { return t.end(ctx, false) })
-	if t.judge(cause) != forever {
+	if t.classify(cause) != forever {
 		return t.lose(cause)
 	}
 	if aborted != nil || t.stray || slices.ContainsFunc(outs, func(o *outgoing) bool { return o.unknown }) {
@@ -179,19 +179,19 @@ func (t *Txn) giveUp(ctx context.Context, outs []*outgoing, cause error) error {
 	return cause
 }
 
-// verdict says what to do after an error of a transaction.
-type verdict int
+// fate says what to do after an error of a transaction.
+type fate int
 
 const (
-	again   verdict = iota // the same bytes may be sent again
-	lost                   // another member has the partition, or might
-	forever                // a setting or a right is wrong
+	again   fate = iota // the same bytes may be sent again
+	lost                // another member has the partition, or might
+	forever             // a setting or a right is wrong
 )
 
-// judge says what to do after err. If a broker once let this program in, later refusals are
+// classify says what to do after err. If a broker once let this program in, later refusals are
 // tried again. If it once could write, it gives the partition up when it loses a right, and
 // asks for the partition again: rights change while programs run.
-func (t *Txn) judge(err error) verdict {
+func (t *Txn) classify(err error) fate {
 	var (
 		k       kafka.Error
 		network net.Error
@@ -210,7 +210,7 @@ func (t *Txn) judge(err error) verdict {
 		}
 		return forever
 	case errors.As(err, &k):
-		return judgeCode(k)
+		return classifyCode(k)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, protocol.ErrNoTopic), errors.Is(err, protocol.ErrNoPartition):
 		return again
@@ -218,7 +218,7 @@ func (t *Txn) judge(err error) verdict {
 	return lost
 }
 
-func judgeCode(k kafka.Error) verdict {
+func classifyCode(k kafka.Error) fate {
 	switch k {
 	case kafka.ConcurrentTransactions, kafka.GroupLoadInProgress, kafka.GroupCoordinatorNotAvailable, kafka.NotCoordinatorForGroup,
 		kafka.NotLeaderForPartition, kafka.LeaderNotAvailable, kafka.UnknownTopicOrPartition, kafka.RequestTimedOut,
@@ -232,7 +232,7 @@ func judgeCode(k kafka.Error) verdict {
 	return lost
 }
 
-// repeat calls f, with a deadline, until it succeeds, ctx ends or judge forbids another
+// repeat calls f, with a deadline, until it succeeds, ctx ends or classify forbids another
 // attempt.
 func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	var o outage
@@ -247,7 +247,7 @@ func (t *Txn) repeat(ctx context.Context, what string, f func(ctx context.Contex
 			return nil
 		}
 		err = explain(fmt.Errorf("bus: transactional id %s: %s: %w", t.id, what, err), t.c.cfg)
-		if t.judge(err) != again {
+		if t.classify(err) != again {
 			return err
 		}
 		if !errors.Is(err, kafka.ConcurrentTransactions) || time.Since(began) > quietRepeat {
@@ -308,7 +308,7 @@ func (t *Txn) write(ctx context.Context, outs []*outgoing, positions map[string]
 		}
 	})
 	err := t.produce(ctx, outs)
-	if err != nil && t.judge(err) != forever { // otherwise the positions soon have an answer, and the Txn goes on
+	if err != nil && t.classify(err) != forever { // otherwise the positions soon have an answer, and the Txn goes on
 		cancel()
 	}
 	wg.Wait()

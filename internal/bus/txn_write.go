@@ -62,7 +62,7 @@ func (t *Txn) produceOnce(ctx context.Context, outs []*outgoing) error {
 		go func() { results <- t.produceTo(ctx, leader, outs) }()
 	}
 	for range byLeader {
-		if e := <-results; e != nil && (err == nil || t.judge(e) > t.judge(err)) {
+		if e := <-results; e != nil && (err == nil || t.classify(e) > t.classify(err)) {
 			err = e
 		}
 	}
@@ -119,7 +119,7 @@ func (t *Txn) produceTo(ctx context.Context, leader int32, outs []*outgoing) err
 			if i < 0 {
 				return fmt.Errorf("bus: topic %s partition %d: answer without a request", at.topic, at.partition)
 			}
-			if e := t.produced(ctx, outs[i], kafka.Error(p.ErrorCode)); e != nil && (err == nil || t.judge(e) > t.judge(err)) {
+			if e := t.produced(ctx, outs[i], kafka.Error(p.ErrorCode)); e != nil && (err == nil || t.classify(e) > t.classify(err)) {
 				err = e
 			}
 		}
@@ -145,7 +145,7 @@ func (t *Txn) produced(ctx context.Context, o *outgoing, code kafka.Error) error
 		half := len(batch) / 2 // perhaps only the batch is too large
 		o.left = slices.Concat([][]*Message{batch[:half], batch[half:]}, o.left[1:])
 	default:
-		o.unknown = judgeCode(code) == again
+		o.unknown = classifyCode(code) == again
 		return t.missing(ctx, o.at, code)
 	}
 	o.raw, o.unknown = nil, false

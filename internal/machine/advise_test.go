@@ -595,10 +595,10 @@ func TestSilenceBehindDeletedWindows(t *testing.T) {
 	later := noon.Add(time.Hour)
 	for i, end := range []Bounds{{0, 3}, {0, 3}, {3, 3}, {3, 3}} { // the last two are deleted, and never read
 		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
-		if asks := slices.ContainsFunc(actions, func(a Action) bool { return a.AskEnd }); asks != (i < 3) {
+		if asks := slices.ContainsFunc(actions, is[AskEnd]); asks != (i < 3) {
 			t.Fatalf("%d: asks %v", i, asks)
 		}
-		p.finish(o, slices.DeleteFunc(actions, func(a Action) bool { return a.AskEnd }), 9)
+		p.finish(o, slices.DeleteFunc(actions, is[AskEnd]), 9)
 		p.finish(o, o.On(Reply{End: &End{Windows: end, Known: true}, Now: later}), 9)
 	}
 	if !strings.Contains(strings.Join(p.published, "\n"), "SILENT") || p.position.Windows != 1 {

@@ -66,11 +66,12 @@ func (p *plant) do(actions []Action) {
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
-		switch {
-		case a.AskEnd: // all windows that there are were given to the owner
+		switch a := a.(type) {
+		case Fence, LoadState, ReadWindows, ReadFeatures, ReadCommands: // tests answer without that
+		case AskEnd: // all windows that there are were given to the owner
 			actions = append(actions, p.o.On(Reply{End: &End{Known: true}, Now: p.now()})...)
-		case a.Publish != nil:
-			p.keep(a.Publish)
+		case *Batch:
+			p.keep(a)
 			actions = append(actions, p.o.On(Reply{Published: true, Now: p.now()})...)
 		}
 	}
@@ -88,17 +89,18 @@ func (p *plant) keep(b *Batch) {
 	}
 	for _, e := range b.Events {
 		p.valid(e)
-		switch {
-		case e.Shadow && e.Result != nil:
+		switch e := e.(type) {
+		case ShadowResult:
 			p.shadows[e.Result.Group] = append(p.shadows[e.Result.Group], *e.Result)
-		case e.Shadow:
+		case ShadowAlert:
 			p.order += e.Alert.Group + " "
-		case e.Result != nil:
+		case Result:
 			p.results = append(p.results, *e.Result)
-		case e.Alert != nil:
+		case Alert:
 			p.alerts = append(p.alerts, *e.Alert)
-		case e.Advisory != nil:
+		case Advisory:
 			p.advised = append(p.advised, *e.Advisory)
+		case Evidence: // TestEvidence looks at it
 		}
 	}
 	p.letters += len(b.Letters)
@@ -108,13 +110,20 @@ func (p *plant) keep(b *Batch) {
 // valid checks what is published against its schema.
 func (p *plant) valid(e Output) {
 	p.t.Helper()
-	schema, published := schemas.Advisory, any(e.Advisory)
-	switch {
-	case e.Result != nil:
+	var schema string
+	var published any
+	switch e := e.(type) {
+	case Result:
 		schema, published = schemas.Result, e.Result
-	case e.Alert != nil:
+	case ShadowResult:
+		schema, published = schemas.Result, e.Result
+	case Alert:
 		schema, published = schemas.Alert, e.Alert
-	case e.Evidence != nil:
+	case ShadowAlert:
+		schema, published = schemas.Alert, e.Alert
+	case Advisory:
+		schema, published = schemas.Advisory, e.Advisory
+	case Evidence:
 		schema, published = schemas.Evidence, e.Evidence
 	}
 	if err := schemas.Validate(schema, event.JSON(published)); err != nil {

@@ -336,14 +336,14 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made
 		}
 	}
 	r.Alarm, r.Incident, r.Threshold = b.word(), b.alarm.Incident, m.alarms.Threshold
-	m.decision.Shadows = append(m.decision.Shadows, Output{Result: &r, Shadow: true})
+	m.decision.Shadows = append(m.decision.Shadows, ShadowResult{&r})
 	m.tellTrial(alerts)
 }
 
 // tellTrial publishes alerts of a shadow.
 func (m *Machine) tellTrial(alerts []event.Alert) {
 	for i := range alerts {
-		m.decision.Shadows = append(m.decision.Shadows, Output{Alert: &alerts[i], Shadow: true})
+		m.decision.Shadows = append(m.decision.Shadows, ShadowAlert{&alerts[i]})
 	}
 }
 

@@ -121,12 +121,13 @@ func TestNeverSeen(t *testing.T) {
 			for len(actions) > 0 {
 				a := actions[0]
 				actions = actions[1:]
-				if a.AskEnd {
+				if is[AskEnd](a) {
 					actions = append(actions, o.On(Reply{End: &End{Known: true}, Now: now})...)
 				}
-				if a.Publish != nil {
-					for _, e := range a.Publish.Events {
-						texts = append(texts, e.Advisory.Machine+" "+string(e.Advisory.State)+" "+e.Advisory.Text)
+				if b, ok := a.(*Batch); ok {
+					for _, e := range b.Events {
+						a := e.(Advisory)
+						texts = append(texts, a.Machine+" "+string(a.State)+" "+a.Text)
 					}
 					actions = append(actions, o.On(Reply{Published: true, Now: now})...)
 				}
@@ -156,9 +157,9 @@ func TestOwnerAccounts(t *testing.T) {
 	}
 	var said []string
 	for _, a := range o.On(ledger(drill, 60, losing("counter", 60))) {
-		if a.Publish != nil {
-			for _, e := range a.Publish.Events {
-				said = append(said, string(e.Advisory.Kind))
+		if b, ok := a.(*Batch); ok {
+			for _, e := range b.Events {
+				said = append(said, string(e.(Advisory).Kind))
 			}
 		}
 	}

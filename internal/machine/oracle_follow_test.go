@@ -303,22 +303,25 @@ func (f *follower) do(actions []Action) {
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
-		switch {
-		case a.Fence:
+		switch a := a.(type) {
+		case Fence:
 			at := f.position
 			actions = append(actions, f.o.On(Reply{Fenced: &at, Now: f.now})...)
-		case a.Load:
+		case LoadState:
 			records := slices.SortedFunc(maps.Values(f.records), func(x, y state.Record) int { return cmp.Compare(x.Key.String(), y.Key.String()) })
 			if records == nil {
 				records = []state.Record{}
 			}
 			actions = append(actions, f.o.On(Reply{Loaded: records, Now: f.now})...)
-		case a.AskEnd && f.batch.Of != nil && f.batch.Of.Commands != nil: // all windows that there are were given to the owner
-			actions = append(actions, f.o.On(Reply{End: &End{Known: true}, Now: f.now})...)
-		case a.AskEnd:
-			f.asks = true
-		case a.Publish != nil:
-			f.publish(a.Publish)
+		case AskEnd:
+			if f.batch.Of == nil || f.batch.Of.Commands == nil {
+				f.asks = true
+				continue
+			}
+			actions = append(actions, f.o.On(Reply{End: &End{Known: true}, Now: f.now})...) // all windows that there are were given to the owner
+		case ReadWindows, ReadFeatures, ReadCommands: // they are given without that
+		case *Batch:
+			f.publish(a)
 			actions = append(actions, f.o.On(Reply{Published: true, Now: f.now})...)
 		}
 	}
@@ -781,10 +784,11 @@ func (f *follower) send(c event.Command, of oracle.Command) {
 		}
 	}
 	f.batch.Events = slices.DeleteFunc(f.batch.Events, func(o Output) bool {
-		refused := o.Alert != nil && o.Alert.State == event.Refused
+		a, ok := o.(Alert)
+		refused := ok && a.State == event.Refused
 		if refused {
-			if got = oracle.RefusedAnswer; o.Alert.Severity != "info" {
-				f.fail("a refusal has severity %s", o.Alert.Severity)
+			if got = oracle.RefusedAnswer; a.Severity != "info" {
+				f.fail("a refusal has severity %s", a.Severity)
 			}
 		}
 		return refused
@@ -837,19 +841,20 @@ func (f *follower) compare(what string, want oracle.Outcome) {
 	var alerts, trials []*event.Alert
 	var advisories []string
 	for _, o := range f.batch.Events {
-		switch {
-		case o.Result != nil && o.Shadow:
+		switch o := o.(type) {
+		case ShadowResult:
 			shadows = append(shadows, o.Result)
-		case o.Result != nil:
+		case Result:
 			result = o.Result
-		case o.Alert != nil && o.Shadow:
+		case ShadowAlert:
 			trials = append(trials, o.Alert)
-		case o.Alert != nil:
+		case Alert:
 			alerts = append(alerts, o.Alert)
-		case o.Advisory != nil:
+		case Advisory:
 			if kind := kindOf(o.Advisory); kind != "" {
-				advisories = append(advisories, kind+" "+string(o.Advisory.State))
+				advisories = append(advisories, kind+" "+string(o.State))
 			}
+		case Evidence: // these machines keep none
 		}
 	}
 	for _, l := range f.batch.Lines {

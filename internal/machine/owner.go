@@ -81,7 +81,7 @@ func NewOwner(s *Settings, f Fleet, partition int) *Owner {
 }
 
 // Start returns the first action.
-func (o *Owner) Start() []Action { return []Action{{Fence: true}} }
+func (o *Owner) Start() []Action { return []Action{Fence{}} }
 
 // sortedKeys returns the keys of a map in order. Most maps are empty, and asked of every batch.
 func sortedKeys[V any](m map[string]V) []string {
@@ -128,7 +128,7 @@ func (o *Owner) On(r Reply) []Action {
 	}
 	if r.Lost {
 		o.phase, o.machines, o.names, o.queue = lost, nil, nil, nil
-		return []Action{{Lost: true}}
+		return nil
 	}
 	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
 		o.fleet, o.models.known = *r.Fleet, r.Fleet.Model
@@ -148,7 +148,7 @@ func (o *Owner) On(r Reply) []Action {
 			}
 		}
 		o.phase = loading
-		return []Action{{Load: true}}
+		return []Action{LoadState{}}
 	case loading:
 		if r.Loaded == nil {
 			return nil
@@ -194,15 +194,15 @@ func (o *Owner) read() (actions []Action) {
 	}
 	if !o.reading && o.heard >= o.backlog {
 		o.reading = true
-		actions = append(actions, Action{Windows: &Position{Windows: at.Windows}})
+		actions = append(actions, ReadWindows{at.Windows})
 	}
 	if !o.taking && o.heard >= o.backlog {
 		o.taking = true
-		actions = append(actions, Action{Features: &Position{Features: at.Features}})
+		actions = append(actions, ReadFeatures{at.Features})
 	}
 	if !o.hearing && (len(o.held) == 0 || o.heard < o.backlog) {
 		o.hearing = true
-		actions = append(actions, Action{Commands: &Position{Commands: o.heard}})
+		actions = append(actions, ReadCommands{o.heard})
 	}
 	return actions
 }
@@ -258,7 +258,7 @@ func (o *Owner) load(name, was string, records []state.Record, now time.Time) (*
 // setRecordsAside sets the records of a machine aside that cannot be used.
 func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 	for _, rec := range records {
-		b.Letters = append(b.Letters, Letter{State: true, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
+		b.Letters = append(b.Letters, Letter{Log: StateLog, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
 		b.State = append(b.State, state.Record{Key: rec.Key})
 	}
 	b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
@@ -335,7 +335,7 @@ func (o *Owner) handle(r Reply) []Action {
 	}
 	actions := o.publish(b)
 	if ask {
-		actions = append(actions, Action{AskEnd: true})
+		actions = append(actions, AskEnd{})
 	}
 	return actions
 }
@@ -415,7 +415,7 @@ func (o *Owner) publish(b *Batch) []Action {
 		return o.read()
 	}
 	o.phase, o.pending, o.fresh = publishing, b, false
-	return append(o.read(), Action{Publish: b})
+	return append(o.read(), b)
 }
 
 func (o *Owner) judge(b *Batch, r Reply) {
@@ -453,7 +453,7 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{Features: &o.window, Offset: offset, At: in.At, Now: b.now}, Letter{Offset: in.Offset, Feature: l == FeatureLog, Advised: true})
+	o.take(b, Window{Features: &o.window, Offset: offset, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}
@@ -468,11 +468,11 @@ func (o *Owner) command(b *Batch, r Reply) {
 
 // carryOut lets a machine carry a command out, or sets the command aside.
 func (o *Owner) carryOut(b *Batch, c Command) {
-	letter := Letter{Command: true, Key: c.Key, Offset: c.Offset}
+	letter := Letter{Log: CommandLog, Key: c.Key, Offset: c.Offset}
 	m := o.machines[c.Key]
 	if m == nil || m.gone {
 		if l := o.commandUnknown(b, c); l != nil {
-			l.Command, l.Key, l.Offset = true, c.Key, c.Offset
+			l.Log, l.Key, l.Offset = CommandLog, c.Key, c.Offset
 			b.Letters = append(b.Letters, *l)
 		}
 		return
@@ -536,16 +536,16 @@ func (o *Owner) add(b *Batch, m *Machine, d Decision) {
 		if d.Result.Late {
 			b.Late++
 		}
-		b.Events = append(b.Events, Output{Result: d.Result, Missing: d.Missing})
+		b.Events = append(b.Events, Result{d.Result, d.Missing})
 	}
 	for i := range d.Alerts {
-		b.Events = append(b.Events, Output{Alert: &d.Alerts[i]})
+		b.Events = append(b.Events, Alert{&d.Alerts[i]})
 	}
 	for i := range d.Advisories {
-		b.Events = append(b.Events, Output{Advisory: &d.Advisories[i]})
+		b.Events = append(b.Events, Advisory{&d.Advisories[i]})
 	}
 	if d.Evidence != nil {
-		b.Events = append(b.Events, Output{Evidence: d.Evidence})
+		b.Events = append(b.Events, Evidence{d.Evidence})
 	}
 	b.Events = append(b.Events, d.Shadows...)
 	for _, l := range d.Lines {

@@ -174,7 +174,7 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 // setAside puts a message that is not a window of ours into a batch. The advisory of its
 // machine says so, if the machine is known.
 func (o *Owner) setAside(b *Batch, in Input, log Log, err error) {
-	l := Letter{Offset: in.Offset, Feature: log == FeatureLog, Reason: err.Error(), Err: err}
+	l := Letter{Log: log, Offset: in.Offset, Reason: err.Error(), Err: err}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		repeats := b.Repeats

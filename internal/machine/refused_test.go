@@ -167,11 +167,11 @@ func readyOwner(t *testing.T) *Owner {
 // batchOf returns the batch among actions.
 func batchOf(t *testing.T, actions []Action) *Batch {
 	t.Helper()
-	i := slices.IndexFunc(actions, func(a Action) bool { return a.Publish != nil })
+	i := slices.IndexFunc(actions, is[*Batch])
 	if i < 0 {
 		t.Fatalf("%+v publish nothing", actions)
 	}
-	return actions[i].Publish
+	return actions[i].(*Batch)
 }
 
 // A refused window is a dead letter and an advisory of its machine, in one transaction
@@ -182,7 +182,7 @@ func TestOwnerRefuses(t *testing.T) {
 	b := batchOf(t, o.On(Reply{Windows: in, Now: noon}))
 	var got []string
 	for _, e := range b.Events {
-		got = append(got, e.Advisory.Machine+" "+string(e.Advisory.Kind))
+		got = append(got, e.(Advisory).Machine+" "+string(e.(Advisory).Kind))
 	}
 	wantStrings(t, "events", got, []string{"acme/a windows_refused", "acme/b windows_refused"})
 	got = nil

@@ -12,10 +12,12 @@ import (
 // Log is a topic in which messages for machines come.
 type Log int
 
-// The logs of windows of a partition.
+// The logs of a partition.
 const (
 	WindowLog Log = iota
 	FeatureLog
+	CommandLog
+	StateLog
 )
 
 // Position is what is to be read next, in the partition's windows, features and commands.
@@ -37,18 +39,27 @@ func (p *Position) nearer(end Position) *Position {
 	return &end
 }
 
-// Action is what an owner wants done. One of the fields is set.
-type Action struct {
-	Fence    bool      // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
-	Load     bool      // read the partition's state records
-	Windows  *Position // read windows from there; the answer may take as long as none come
-	Features *Position // read features from there, likewise
-	Commands *Position // and commands
-	Publish  *Batch
-	AskEnd   bool // ask Kafka how far the windows and features of the partition go
-	Lost     bool // give the partition up: another owner has it, or might
+// Action is what an owner wants done. A [*Batch] is to be published.
+//
+//sumtype:decl
+type Action interface{ action() }
 
-}
+type (
+	Fence        struct{}             // take the partition over, so that its previous owner can publish nothing, and read the group's position after that
+	LoadState    struct{}             // read the partition's state records
+	ReadWindows  struct{ From int64 } // read windows from that offset on; the answer may take as long as none come
+	ReadFeatures struct{ From int64 } // read features, likewise
+	ReadCommands struct{ From int64 } // and commands
+	AskEnd       struct{}             // ask Kafka how far the windows and features of the partition go
+)
+
+func (Fence) action()        {}
+func (LoadState) action()    {}
+func (ReadWindows) action()  {}
+func (ReadFeatures) action() {}
+func (ReadCommands) action() {}
+func (AskEnd) action()       {}
+func (*Batch) action()       {}
 
 // Reply is what came of an action, or something that happened. One of the fields is set.
 type Reply struct {
@@ -139,26 +150,38 @@ func (b *Batch) empty() bool {
 	return len(b.State) == 0 && len(b.Events) == 0 && len(b.Letters) == 0 && len(b.Lines) == 0
 }
 
-// Output is an event for the results or the alerts topic. One of the fields is set.
-type Output struct {
-	Result   *event.Result
-	Alert    *event.Alert
-	Advisory *event.Advisory
-	Evidence *event.Evidence
-	Shadow   bool   // of a shadow: for the topic of shadows
-	Missing  uint64 // windows that had not come when the result's one did
-}
+// Output is an event that is published: for the results, the alerts or the shadows topic.
+//
+//sumtype:decl
+type Output interface{ output() }
+
+type (
+	Result struct { // what the champion says of a window
+		*event.Result
+		Missing uint64 // windows that had not come when its one did
+	}
+	Alert        struct{ *event.Alert }    // a change of an alarm, or the answer to a command
+	Advisory     struct{ *event.Advisory } // a change of another condition
+	Evidence     struct{ *event.Evidence } // what became of a waveform that an alert has announced
+	ShadowResult struct{ *event.Result }   // what a shadow says of a window
+	ShadowAlert  struct{ *event.Alert }    // a change of what its alarm would be
+)
+
+func (Result) output()       {}
+func (Alert) output()        {}
+func (Advisory) output()     {}
+func (Evidence) output()     {}
+func (ShadowResult) output() {}
+func (ShadowAlert) output()  {}
 
 // Letter is a message that is set aside, and why.
 type Letter struct {
-	Command bool // of the commands topic, not of the windows
-	Feature bool // of the features topic
-	Unknown bool // a command for a machine of which nothing is known
-	State   bool // a record of the state topic
-	Key     string
+	Log     Log
+	Key     string // of a command or a record
 	Offset  int64
 	Reason  string
 	Err     error
+	Unknown bool // a command for a machine of which nothing is known
 	Advised bool // an advisory of the window's machine says it
 }
 

@@ -46,14 +46,14 @@ func auditOf(m *bus.Message, b *machine.Batch) (a event.Audit, ok bool) {
 		Command: c.ID, Outcome: event.Accepted,
 	}
 	for _, l := range b.Letters {
-		if l.Command && l.Offset == m.Offset {
+		if l.Log == machine.CommandLog && l.Offset == m.Offset {
 			a.Outcome, a.Reason = event.Denied, l.Reason
 			return a, true
 		}
 	}
-	for i := range b.Events {
-		alert := b.Events[i].Alert
-		if alert == nil || b.Events[i].Shadow || c.ID == "" || alert.Command != c.ID || alert.Machine != m.Key {
+	for _, e := range b.Events {
+		alert, is := e.(machine.Alert)
+		if !is || c.ID == "" || alert.Command != c.ID || alert.Machine != m.Key {
 			continue
 		}
 		if ok = true; alert.State == event.Refused {

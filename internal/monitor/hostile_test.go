@@ -90,23 +90,24 @@ func TestAnyNumbers(t *testing.T) {
 					in.Open = func(into *window.Features) error { return l.openFeatures(&msg, into) }
 				}
 				for _, a := range o.On(machine.Reply{Features: []machine.Input{in}, Now: now}) {
-					if a.Publish == nil {
+					b, ok := a.(*machine.Batch)
+					if !ok {
 						continue
 					}
 					var msgs []bus.Message
-					for _, r := range a.Publish.State {
+					for _, r := range b.State {
 						msgs = append(msgs, stateMessage(r, now))
 					}
-					for i := range a.Publish.Events {
-						msgs = append(msgs, eventMessage(&a.Publish.Events[i]))
+					for _, e := range b.Events {
+						msgs = append(msgs, eventMessage(e))
 					}
-					for _, letter := range a.Publish.Letters {
+					for _, letter := range b.Letters {
 						if !errors.Is(letter.Err, window.ErrCorrupt) {
 							t.Fatalf("%s: %v", name, letter.Err)
 						}
 					}
-					judged, aside = judged+int(a.Publish.Judged), aside+len(a.Publish.Letters)
-					if len(msgs)+len(a.Publish.Letters) == 0 {
+					judged, aside = judged+int(b.Judged), aside+len(b.Letters)
+					if len(msgs)+len(b.Letters) == 0 {
 						t.Fatalf("%s: nothing comes of window %d", name, seq)
 					}
 					o.On(machine.Reply{Published: true, Now: now.Add(time.Millisecond)})
@@ -129,11 +130,11 @@ func TestDamagedCommand(t *testing.T) {
 	var b *machine.Batch
 	o.On(machine.Reply{Commands: []machine.Command{commandOf(&damaged)}, Now: time.Now()})
 	for _, a := range o.On(machine.Reply{End: &machine.End{Known: true}, Now: time.Now()}) { // no window waits before it
-		if a.Publish != nil {
-			b = a.Publish
+		if published, ok := a.(*machine.Batch); ok {
+			b = published
 		}
 	}
-	if b == nil || b.Position.Commands != 8 || len(b.Letters) != 1 || !b.Letters[0].Command || b.Letters[0].Offset != 7 {
+	if b == nil || b.Position.Commands != 8 || len(b.Letters) != 1 || b.Letters[0].Log != machine.CommandLog || b.Letters[0].Offset != 7 {
 		t.Fatalf("%+v", b)
 	}
 	aside := setAside{damaged, b.Letters[0].Reason, b.Letters[0].Err}

@@ -82,13 +82,10 @@ func (t *machineTable) row(name string, partition int) *machineRow {
 func (t *machineTable) judged(partition int, events []machine.Output) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := range events {
-		r, a := events[i].Result, events[i].Alert
-		switch {
-		case events[i].Shadow:
-		case r != nil:
-			t.row(r.Machine, partition).add(r)
-		case a != nil && a.State == event.ToolIsNew:
+	for _, e := range events {
+		if r, ok := e.(machine.Result); ok {
+			t.row(r.Machine, partition).add(r.Result)
+		} else if a, ok := e.(machine.Alert); ok && a.State == event.ToolIsNew {
 			if m := t.row(a.Machine, partition); m.tool == a.Tool {
 				m.wear = nil
 			}

@@ -92,29 +92,23 @@ func stateMessage(r state.Record, now time.Time) bus.Message {
 }
 
 // eventMessage returns the message of an event, the same whenever it is called.
-func eventMessage(o *machine.Output) bus.Message {
-	m := eventOf(o)
-	if o.Shadow {
-		m.Topic = bus.TopicShadow
+func eventMessage(o machine.Output) bus.Message {
+	switch o := o.(type) {
+	case machine.Result:
+		return message(bus.TopicResults, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
+	case machine.ShadowResult:
+		return message(bus.TopicShadow, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
+	case machine.Alert:
+		return message(bus.TopicAlerts, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
+	case machine.ShadowAlert:
+		return message(bus.TopicShadow, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
+	case machine.Advisory:
+		return message(bus.TopicAlerts, o.ID, o.Machine, event.AdvisoryType, o.At, event.JSON(o.Advisory))
+	case machine.Evidence:
+		return message(bus.TopicAlerts, o.ID, o.Machine, event.EvidenceType, o.To, event.JSON(o.Evidence))
+	default:
+		panic(fmt.Sprintf("monitor: no topic for %T", o))
 	}
-	return m
-}
-
-// eventOf returns the message of an event as the champion's.
-func eventOf(o *machine.Output) bus.Message {
-	switch {
-	case o.Result != nil:
-		r := o.Result
-		return message(bus.TopicResults, r.ID, r.Machine, event.ResultType, r.End, event.JSON(r))
-	case o.Alert != nil:
-		a := o.Alert
-		return message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a))
-	case o.Evidence != nil:
-		e := o.Evidence
-		return message(bus.TopicAlerts, e.ID, e.Machine, event.EvidenceType, e.To, event.JSON(e))
-	}
-	a := o.Advisory
-	return message(bus.TopicAlerts, a.ID, a.Machine, event.AdvisoryType, a.At, event.JSON(a))
 }
 
 // message returns a CloudEvent in binary mode, about something that happened at the

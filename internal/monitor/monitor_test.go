@@ -306,15 +306,17 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	o.On(machine.Reply{Loaded: []state.Record{}})
 	for i, w := range ws {
 		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}) {
-			if a.Publish == nil {
+			b, ok := a.(*machine.Batch)
+			if !ok {
 				continue
 			}
-			for _, e := range a.Publish.Events {
-				if e.Result != nil {
-					results[e.Result.ID] = *e.Result
-				}
-				if e.Alert != nil {
-					alerts[e.Alert.ID] = *e.Alert
+			for _, e := range b.Events {
+				switch e := e.(type) {
+				case machine.Result:
+					results[e.ID] = *e.Result
+				case machine.Alert:
+					alerts[e.ID] = *e.Alert
+				case machine.Advisory, machine.Evidence, machine.ShadowResult, machine.ShadowAlert:
 				}
 			}
 			o.On(machine.Reply{Published: true})

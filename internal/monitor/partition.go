@@ -73,7 +73,6 @@ type partition struct {
 type letterKey struct {
 	topic  string
 	offset int64
-	key    string // of a state record
 }
 
 // serve judges one partition, and does what its machines' commands say, until ctx
@@ -141,7 +140,7 @@ func (s *partition) run(ctx context.Context) error {
 			if reply != nil {
 				reply.Now = s.mon.now()
 				actions = append(actions, s.owner.On(*reply)...)
-				if a.Load {
+				if _, loaded := a.(machine.LoadState); loaded {
 					s.countMachines()
 				}
 			}
@@ -165,33 +164,32 @@ func (s *partition) run(ctx context.Context) error {
 
 // do does one action. It returns what came of it, or nil if that comes later.
 func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, error) {
-	switch {
-	case a.Fence:
+	switch a := a.(type) {
+	case machine.Fence:
 		return s.fence(ctx)
-	case a.Load:
+	case machine.LoadState:
 		return s.load(ctx)
-	case a.Windows != nil:
+	case machine.ReadWindows:
 		s.windows <- struct{}{} // there is room for the one that is asked for at a time
-	case a.Features != nil:
+	case machine.ReadFeatures:
 		s.features <- struct{}{} // likewise
-	case a.Commands != nil:
+	case machine.ReadCommands:
 		if s.inCommands == nil { // here, where positions are published, too
-			s.inCommands = s.txn.Reader(bus.TopicCommands, orFirst(a.Commands.Commands), nil)
+			s.inCommands = s.txn.Reader(bus.TopicCommands, a.From, nil)
 		}
 		s.commands <- struct{}{}
-	case a.AskEnd:
+	case machine.AskEnd:
 		return s.end(ctx)
-	case a.Publish != nil:
+	case *machine.Batch:
 		batch, cancel := withGrace(ctx, s.mon.grace)
 		defer cancel()
-		switch err := s.publish(batch, a.Publish); {
-		case errors.Is(err, bus.ErrLost):
+		err := s.publish(batch, a)
+		if errors.Is(err, bus.ErrLost) {
 			s.owner.On(machine.Reply{Lost: true})
-			return nil, err
-		case err != nil:
-			return nil, err
 		}
-		return &machine.Reply{Published: true}, nil
+		return &machine.Reply{Published: true}, err
+	default:
+		panic(fmt.Sprintf("monitor: no one does action %T", a))
 	}
 	return nil, nil
 }
@@ -210,13 +208,6 @@ func (s *partition) end(ctx context.Context) (*machine.Reply, error) {
 	}
 	end.Known = err == nil
 	return &machine.Reply{End: &end}, nil
-}
-
-func orFirst(offset int64) int64 {
-	if offset < 0 {
-		return bus.FirstOffset
-	}
-	return offset
 }
 
 // fence takes the partition over: after that, its previous owner can publish nothing.
@@ -261,7 +252,7 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 		s.log.Warn().Str("topic", m.Topic).Int64("offset", m.Offset).Str("key", bounded(m.Key)).Msg("passed over a state record whose key no monitor makes")
 	}
 	for _, r := range records {
-		s.raw[letterKey{bus.TopicState, r.Offset, r.Key.String()}] = last[r.Key.String()]
+		s.raw[letterKey{bus.TopicState, r.Offset}] = last[r.Key.String()]
 	}
 	if err := s.mon.learnModels(ctx, state.Models(records)); err != nil {
 		return nil, err
@@ -309,7 +300,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		s.mu.Lock()
 		for i := range msgs {
 			m := &msgs[i]
-			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
+			s.raw[letterKey{m.Topic, m.Offset}] = *m
 			inputs[i] = s.windowInput(m)
 		}
 		s.mu.Unlock()
@@ -375,7 +366,7 @@ func (s *partition) readFeatures(ctx context.Context) error {
 		s.mu.Lock()
 		for i := range msgs {
 			if inputs[i] = s.featuresInput(&msgs[i]); inputs[i].Open != nil {
-				s.raw[letterKey{msgs[i].Topic, msgs[i].Offset, ""}] = msgs[i]
+				s.raw[letterKey{msgs[i].Topic, msgs[i].Offset}] = msgs[i]
 			}
 		}
 		s.mu.Unlock()
@@ -456,7 +447,7 @@ func (s *partition) readCommands(ctx context.Context) error {
 		s.mu.Lock()
 		for i := range msgs {
 			m := &msgs[i]
-			s.raw[letterKey{m.Topic, m.Offset, ""}] = *m
+			s.raw[letterKey{m.Topic, m.Offset}] = *m
 			commands[i] = commandOf(m)
 		}
 		s.mu.Unlock()

@@ -26,8 +26,8 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	for _, r := range b.State {
 		msgs = append(msgs, stateMessage(r, now))
 	}
-	for i := range b.Events {
-		msgs = append(msgs, eventMessage(&b.Events[i]))
+	for _, e := range b.Events {
+		msgs = append(msgs, eventMessage(e))
 	}
 	msgs = append(msgs, sealed...)
 	for i := range msgs {
@@ -145,20 +145,14 @@ func publishWith(ctx context.Context, txn *bus.Txn, msgs []bus.Message, asides [
 	return err
 }
 
+var topics = [...]string{machine.WindowLog: bus.TopicWindows, machine.FeatureLog: bus.TopicFeatures, machine.CommandLog: bus.TopicCommands, machine.StateLog: bus.TopicState}
+
 // original returns the message that a letter is about.
 func (s *partition) original(l machine.Letter) bus.Message {
-	topic, key := bus.TopicWindows, ""
-	switch {
-	case l.Command:
-		topic = bus.TopicCommands
-	case l.Feature:
-		topic = bus.TopicFeatures
-	case l.State:
-		topic, key = bus.TopicState, l.Key
-	}
+	topic := topics[l.Log]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, ok := s.raw[letterKey{topic, l.Offset, key}]
+	m, ok := s.raw[letterKey{topic, l.Offset}]
 	if !ok {
 		return bus.Message{Topic: topic, Partition: s.id, Offset: l.Offset, Key: l.Key}
 	}
@@ -188,8 +182,8 @@ func (s *partition) published(b *machine.Batch) {
 	for _, l := range b.Letters {
 		s.logLetter(l)
 	}
-	for i := range b.Events {
-		s.tell(&b.Events[i])
+	for _, e := range b.Events {
+		s.tell(e)
 	}
 	for _, l := range b.Lines {
 		ev := s.log.Info()
@@ -208,8 +202,8 @@ func (s *partition) published(b *machine.Batch) {
 func (s *partition) measure(b *machine.Batch, began time.Time) {
 	now := s.mon.now()
 	s.mon.took.transaction.Observe(now.Sub(began).Seconds())
-	for i := range b.Events {
-		if r := b.Events[i].Result; r != nil && !b.Events[i].Shadow && !r.Late {
+	for _, e := range b.Events {
+		if r, ok := e.(machine.Result); ok && !r.Late {
 			s.mon.took.result.Observe(now.Sub(r.End).Seconds())
 		}
 	}
@@ -226,42 +220,39 @@ func (s *partition) countMachines() {
 }
 
 // tell counts, logs and shows one event.
-func (s *partition) tell(o *machine.Output) {
-	switch {
-	case o.Shadow: // people hear of it by `trainer shadow report`
-	case o.Result != nil:
+func (s *partition) tell(o machine.Output) {
+	switch o := o.(type) {
+	case machine.ShadowResult, machine.ShadowAlert: // people hear of it by `trainer shadow report`
+	case machine.Result:
 		s.sayGap(o.Result, o.Missing)
-	case o.Alert != nil:
-		a := o.Alert
+	case machine.Alert:
 		s.mon.alerts.Add(1)
 		ev := s.log.Info()
-		if a.Severity == "warning" {
+		if o.Severity == "warning" {
 			ev = s.log.Warn()
 		}
-		ev.Str("event", "alarm_"+string(a.State)).Str("machine", a.Machine).Str("incident", a.Incident).Str("by", a.By).Str("command", a.Command).Msg(a.Text)
+		ev.Str("event", "alarm_"+string(o.State)).Str("machine", o.Machine).Str("incident", o.Incident).Str("by", o.By).Str("command", o.Command).Msg(o.Text)
 		if s.mon.cfg.OnAlert != nil {
-			s.mon.cfg.OnAlert(*a)
+			s.mon.cfg.OnAlert(*o.Alert)
 		}
-	case o.Advisory != nil:
-		a := o.Advisory
+	case machine.Advisory:
 		s.mon.advisories.Add(1)
 		ev := s.log.Info()
-		if a.Severity == "warning" {
+		if o.Severity == "warning" {
 			ev = s.log.Warn()
 		}
-		ev.Str("event", string(a.Kind)+"_"+string(a.State)).Str("machine", a.Machine).Str("subject", a.Subject).Msg(a.Text)
+		ev.Str("event", string(o.Kind)+"_"+string(o.State)).Str("machine", o.Machine).Str("subject", o.Subject).Msg(o.Text)
 		if s.mon.cfg.OnAdvisory != nil {
-			s.mon.cfg.OnAdvisory(*a)
+			s.mon.cfg.OnAdvisory(*o.Advisory)
 		}
-	case o.Evidence != nil:
-		e := o.Evidence
+	case machine.Evidence:
 		ev := s.log.Info()
-		if !e.Complete {
+		if !o.Complete {
 			ev = s.log.Warn()
 		}
-		ev.Str("event", "evidence").Str("machine", e.Machine).Str("alert", e.Alert).Str("url", e.URL).Msg(e.Text)
+		ev.Str("event", "evidence").Str("machine", o.Machine).Str("alert", o.Alert).Str("url", o.URL).Msg(o.Text)
 		if s.mon.cfg.OnEvidence != nil {
-			s.mon.cfg.OnEvidence(*e)
+			s.mon.cfg.OnEvidence(*o.Evidence)
 		}
 	}
 }
@@ -288,9 +279,9 @@ func (s *partition) logLetter(l machine.Letter) {
 		m = bounded(unread.key)
 	}
 	switch {
-	case l.State:
+	case l.Log == machine.StateLog:
 		return // a line of its machine says it
-	case l.Command:
+	case l.Log == machine.CommandLog:
 		text = "command set aside on " + bus.TopicDead
 	case l.Advised:
 		ev = s.log.Debug()

@@ -134,7 +134,7 @@ func TestMachineMetrics(t *testing.T) {
 func TestMachineMetricsAreBounded(t *testing.T) {
 	var table machineTable
 	for i := range metric.MaxMachines + 2 {
-		table.judged(0, []machine.Output{{Result: &event.Result{Machine: fmt.Sprintf("m%03d", i), Verdict: event.Faulty}}})
+		table.judged(0, []machine.Output{machine.Result{Result: &event.Result{Machine: fmt.Sprintf("m%03d", i), Verdict: event.Faulty}}})
 	}
 	table.known = map[int]int{0: metric.MaxMachines + 2}
 	text := scrape(table.metrics())
@@ -151,19 +151,19 @@ func TestMachineMetricsAreBounded(t *testing.T) {
 		output machine.Output
 		known  bool
 	}{
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T1", Wear: worn}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T1"}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T0", Late: true}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2"}}, false},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}, Shadow: true}, false},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
-		{machine.Output{Alert: &event.Alert{Machine: "m000", Tool: "T1", State: event.ToolIsNew}}, true}, // it lies in the magazine
-		{machine.Output{Alert: &event.Alert{Machine: "m000", Tool: "T2", State: event.ToolIsNew}}, false},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b"}}, false}, // declared new to its ingester
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b", Wear: worn}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2"}}, true},
-		{machine.Output{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "a", Late: true}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T1", Wear: worn}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T1"}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T0", Late: true}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2"}}, false},
+		{machine.ShadowResult{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, false},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
+		{machine.Alert{Alert: &event.Alert{Machine: "m000", Tool: "T1", State: event.ToolIsNew}}, true}, // it lies in the magazine
+		{machine.Alert{Alert: &event.Alert{Machine: "m000", Tool: "T2", State: event.ToolIsNew}}, false},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", Wear: worn}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b"}}, false}, // declared new to its ingester
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "b", Wear: worn}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2"}}, true},
+		{machine.Result{Result: &event.Result{Machine: "m000", Tool: "T2", ToolLife: "a", Late: true}}, true},
 	} {
 		table.judged(0, []machine.Output{step.output})
 		if got := strings.Contains(scrape(table.metrics()), `tcm_machine_wear_meters{machine="m000"} 0.00015`); got != step.known {

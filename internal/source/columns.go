@@ -10,21 +10,21 @@ import (
 
 // findColumns finds the cells of the channels and of what rec names, and notes
 // the columns that neither names.
-func (c *Table) findColumns(rec signal.Recording) error {
-	header := c.rows.names()
+func (t *Table) findColumns(rec signal.Recording) error {
+	header := t.rows.names()
 	used := make([]bool, len(header))
 	find := func(what, name string) (int, error) {
 		i := FindName(name, header)
 		if i < 0 {
-			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", c.name, name, what, c.remedy(name, rec))
+			return 0, fmt.Errorf("source: %s: no column %q, which the layout names as %s: %s", t.name, name, what, t.remedy(name, rec))
 		}
 		if j := slices.Index(header[i+1:], header[i]); j >= 0 {
-			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", c.name, i+1, i+1+j+1, header[i], what)
+			return 0, fmt.Errorf("source: %s: columns %d and %d are both named %q, %s of the layout: rename or remove one", t.name, i+1, i+1+j+1, header[i], what)
 		}
 		used[i] = true
 		return i, nil
 	}
-	for _, ch := range c.layout.Channels() {
+	for _, ch := range t.layout.Channels() {
 		origin := rec.Origin(ch.Name)
 		what := "a channel"
 		if origin.From != ch.Name {
@@ -35,20 +35,20 @@ func (c *Table) findColumns(rec signal.Recording) error {
 			return err
 		}
 		if err := checkUnit(ch, origin, header[i]); err != nil {
-			return fmt.Errorf("source: %s: %w", c.name, err)
+			return fmt.Errorf("source: %s: %w", t.name, err)
 		}
-		c.columns = append(c.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
+		t.columns = append(t.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
 	}
 	for _, f := range []factColumn{
-		{"time", rec.Time, &c.rec.time},
-		{"date", rec.Date, &c.rec.date},
-		{"machine", rec.Machine, &c.rec.machine},
-		{"tool", rec.Tool, &c.rec.tool},
-		{"hole", rec.Hole, &c.rec.hole},
-		{"speed", rec.Speed, &c.rec.speed},
-		wearColumn("vb_mean", rec.VBMean, rec.VBMeanMM, &c.rec.vbMean),
-		wearColumn("vb_max", rec.VBMax, rec.VBMaxMM, &c.rec.vbMax),
-		{"state", rec.State, &c.rec.state},
+		{"time", rec.Time, &t.rec.time},
+		{"date", rec.Date, &t.rec.date},
+		{"machine", rec.Machine, &t.rec.machine},
+		{"tool", rec.Tool, &t.rec.tool},
+		{"hole", rec.Hole, &t.rec.hole},
+		{"speed", rec.Speed, &t.rec.speed},
+		wearColumn("vb_mean", rec.VBMean, rec.VBMeanMM, &t.rec.vbMean),
+		wearColumn("vb_max", rec.VBMax, rec.VBMaxMM, &t.rec.vbMax),
+		{"state", rec.State, &t.rec.state},
 	} {
 		*f.to = -1
 		if f.name == "" {
@@ -59,14 +59,14 @@ func (c *Table) findColumns(rec signal.Recording) error {
 			return err
 		}
 		if err := checkFactUnit(f.key, header[i]); err != nil {
-			return fmt.Errorf("source: %s: %w", c.name, err)
+			return fmt.Errorf("source: %s: %w", t.name, err)
 		}
 		*f.to = i
 	}
-	c.rec.vbMeanMM, c.rec.vbMaxMM = rec.VBMeanMM != "", rec.VBMaxMM != ""
+	t.rec.vbMeanMM, t.rec.vbMaxMM = rec.VBMeanMM != "", rec.VBMaxMM != ""
 	for i, name := range header {
 		if !used[i] {
-			c.stats.Ignored = append(c.stats.Ignored, name)
+			t.stats.Ignored = append(t.stats.Ignored, name)
 		}
 	}
 	return nil
@@ -87,8 +87,8 @@ func wearColumn(key, um, mm string, to *int) factColumn {
 }
 
 // remedy says what to do about a column that is not in the header.
-func (c *Table) remedy(name string, rec signal.Recording) string {
-	header := c.rows.names()
+func (t *Table) remedy(name string, rec signal.Recording) string {
+	header := t.rows.names()
 	if rec.Header == "none" {
 		return fmt.Sprintf("without a header columns are numbered from 1 to %d: set `from` of the channel to its number", len(header))
 	}
@@ -108,7 +108,7 @@ func (c *Table) remedy(name string, rec signal.Recording) string {
 	if near := nearest(name, header); len(near) > 0 {
 		return "correct the layout or the header; the nearest names there are " + strings.Join(near, ", ")
 	}
-	return fmt.Sprintf("the header has %s, the layout %s: correct one of them, or give the file that belongs to this layout", twoOf(header), twoOf(layoutNames(c.layout, rec)))
+	return fmt.Sprintf("the header has %s, the layout %s: correct one of them, or give the file that belongs to this layout", twoOf(header), twoOf(layoutNames(t.layout, rec)))
 }
 
 // layoutNames returns the names under which a layout looks for its channels.

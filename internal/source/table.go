@@ -179,196 +179,196 @@ func checkTable(name string, layout *signal.Layout) error {
 // newTable returns a Table of rows, for a layout of one rate.
 func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
 	n := len(layout.Channels())
-	c := &Table{
+	t := &Table{
 		name: name, rows: in, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
 		row: tableRow{session: opt.Session, values: make([]float32, n)},
 	}
-	c.most = int(min(blockRows, max(1, c.rate*blockTime.Seconds())))
-	if c.opt.Start.IsZero() {
-		c.opt.Start = time.Unix(0, 0).UTC()
+	t.most = int(min(blockRows, max(1, t.rate*blockTime.Seconds())))
+	if t.opt.Start.IsZero() {
+		t.opt.Start = time.Unix(0, 0).UTC()
 	}
-	if err := c.findColumns(rec); err != nil {
+	if err := t.findColumns(rec); err != nil {
 		return nil, err
 	}
-	if err := c.readTimes(rec); err != nil {
+	if err := t.readTimes(rec); err != nil {
 		return nil, fmt.Errorf("source: %s: %w", name, err)
 	}
-	want := []int{c.rec.time, c.rec.date, c.rec.machine, c.rec.tool, c.rec.hole, c.rec.speed, c.rec.vbMean, c.rec.vbMax, c.rec.state}
-	for _, col := range c.columns {
+	want := []int{t.rec.time, t.rec.date, t.rec.machine, t.rec.tool, t.rec.hole, t.rec.speed, t.rec.vbMean, t.rec.vbMax, t.rec.state}
+	for _, col := range t.columns {
 		want = append(want, col.index)
 	}
 	if err := in.want(want); err != nil {
 		return nil, err
 	}
-	flat := make([]float32, n*c.most)
+	flat := make([]float32, n*t.most)
 	for i := range n {
-		c.block.Samples = append(c.block.Samples, flat[i*c.most:i*c.most:(i+1)*c.most])
+		t.block.Samples = append(t.block.Samples, flat[i*t.most:i*t.most:(i+1)*t.most])
 	}
-	if c.rec.labelled() {
-		c.truth = make([]Truth, 0, c.most)
+	if t.rec.labelled() {
+		t.truth = make([]Truth, 0, t.most)
 	}
-	return c, nil
+	return t, nil
 }
 
 // readTimes takes what the layout says of the column of times.
-func (c *Table) readTimes(rec signal.Recording) (err error) {
-	c.epoch.unit, c.found = 1, true
+func (t *Table) readTimes(rec signal.Recording) (err error) {
+	t.epoch.unit, t.found = 1, true
 	if rec.TimeFormat != "" {
-		if c.stamps.format, err = timeFormat(rec.TimeFormat); err != nil {
+		if t.stamps.format, err = timeFormat(rec.TimeFormat); err != nil {
 			return err
 		}
 	}
 	switch e, ok := timeUnits[rec.TimeUnit]; {
 	case ok:
-		c.epoch = e
+		t.epoch = e
 	case rec.TimeUnit != "":
 		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, excel (days since 1900) or labview (seconds since 1904)", rec.TimeUnit)
-	case c.rec.time >= 0:
-		c.epoch.unit, _ = UnitOfTime(c.rows.names()[c.rec.time])
-		c.found = c.epoch.unit != 1
+	case t.rec.time >= 0:
+		t.epoch.unit, _ = UnitOfTime(t.rows.names()[t.rec.time])
+		t.found = t.epoch.unit != 1
 	}
 	return nil
 }
 
 // Layout returns the layout that the table was opened with.
-func (c *Table) Layout() *signal.Layout { return c.layout }
+func (t *Table) Layout() *signal.Layout { return t.layout }
 
 // Stats returns what has been read so far.
-func (c *Table) Stats() Stats { return c.stats }
+func (t *Table) Stats() Stats { return t.stats }
 
 // Close closes the file.
-func (c *Table) Close() error {
-	if c.file == nil {
+func (t *Table) Close() error {
+	if t.file == nil {
 		return nil
 	}
-	return c.file.Close()
+	return t.file.Close()
 }
 
 // Next returns the next rows of one session and context, at most 256 and no more
 // than ten seconds have. The block and its slices are used again by the following call. After the last
 // block Next returns io.EOF. What is wrong with a row is returned after the
 // rows before it, and again by every later call.
-func (c *Table) Next(ctx context.Context) (*Block, error) {
+func (t *Table) Next(ctx context.Context) (*Block, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !c.pending && !c.read() {
-		return nil, c.err
+	if !t.pending && !t.read() {
+		return nil, t.err
 	}
-	b := &c.block
-	b.Context, b.Session, b.First, b.Time = c.row.Context, c.row.session, c.row.counter, c.row.time
+	b := &t.block
+	b.Context, b.Session, b.First, b.Time = t.row.Context, t.row.session, t.row.counter, t.row.time
 	for i := range b.Samples {
 		b.Samples[i] = b.Samples[i][:0]
 	}
-	c.truth = c.truth[:0]
+	t.truth = t.truth[:0]
 	for n := 1; ; n++ {
-		for i, v := range c.row.values {
+		for i, v := range t.row.values {
 			b.Samples[i] = append(b.Samples[i], v)
 		}
-		if c.rec.labelled() {
-			c.truth = append(c.truth, c.row.truth)
+		if t.rec.labelled() {
+			t.truth = append(t.truth, t.row.truth)
 		}
-		c.pending = false
-		if n == c.most || !c.read() {
+		t.pending = false
+		if n == t.most || !t.read() {
 			break
 		}
-		if c.row.Context != b.Context || c.row.session != b.Session || c.row.counter != b.First+int64(n) {
+		if t.row.Context != b.Context || t.row.session != b.Session || t.row.counter != b.First+int64(n) {
 			break
 		}
 	}
-	b.Truth = c.truth
+	b.Truth = t.truth
 	return b, nil
 }
 
-// read reads the next row into c.row. It returns false when there is none, and
-// c.err says why.
-func (c *Table) read() bool {
-	if c.err != nil {
+// read reads the next row into t.row. It returns false when there is none, and
+// t.err says why.
+func (t *Table) read() bool {
+	if t.err != nil {
 		return false
 	}
-	if c.err = c.readRow(); c.err != nil {
+	if t.err = t.readRow(); t.err != nil {
 		return false
 	}
-	c.pending = true
+	t.pending = true
 	return true
 }
 
-func (c *Table) readRow() error {
-	if err := c.rows.next(); err != nil {
+func (t *Table) readRow() error {
+	if err := t.rows.next(); err != nil {
 		return err
 	}
-	if c.stats.Rows == 0 && c.rec.time < 0 {
-		if at := c.rows.start(); !at.IsZero() {
-			c.opt.Start = at
+	if t.stats.Rows == 0 && t.rec.time < 0 {
+		if at := t.rows.start(); !at.IsZero() {
+			t.opt.Start = at
 		}
 	}
-	r := &c.row
-	for i, col := range c.columns {
-		v, err := c.rows.number(col.index, col.bits())
+	r := &t.row
+	for i, col := range t.columns {
+		v, err := t.rows.number(col.index, col.bits())
 		if err != nil {
 			return err
 		}
 		if v != v {
-			c.stats.Missing++
+			t.stats.Missing++
 		}
 		var ok bool
 		if r.values[i], ok = col.apply(v); !ok {
-			return c.rows.errorf(col.index, "is beyond the range of 32-bit numbers with gain %v: correct the cell or the gain", col.gain)
+			return t.rows.errorf(col.index, "is beyond the range of 32-bit numbers with gain %v: correct the cell or the gain", col.gain)
 		}
 	}
 	before := *r
-	if err := c.readContext(); err != nil {
+	if err := t.readContext(); err != nil {
 		return err
 	}
-	if err := c.readTruth(); err != nil {
+	if err := t.readTruth(); err != nil {
 		return err
 	}
-	skipped, err := c.readTime(r.Tool != before.Tool, before.Tool)
+	skipped, err := t.readTime(r.Tool != before.Tool, before.Tool)
 	if err != nil {
 		return err
 	}
 	switch {
-	case c.stats.Rows == 0:
+	case t.stats.Rows == 0:
 	case r.Tool != before.Tool:
 		r.session++
 		r.counter = 0
 	default:
 		r.counter += 1 + skipped
 	}
-	c.stats.Rows++
+	t.stats.Rows++
 	return nil
 }
 
-func (c *Table) readContext() error {
-	r := &c.row
+func (t *Table) readContext() error {
+	r := &t.row
 	machine := r.Machine
 	for _, f := range []struct {
 		column int
 		to     *string
-	}{{c.rec.machine, &machine}, {c.rec.tool, &r.Tool}, {c.rec.hole, &r.Hole}} {
-		s, err := c.rows.text(f.column)
+	}{{t.rec.machine, &machine}, {t.rec.tool, &r.Tool}, {t.rec.hole, &r.Hole}} {
+		s, err := t.rows.text(f.column)
 		if err != nil {
 			return err
 		}
 		if f.to == &machine && s == "" {
-			s = c.opt.Machine
+			s = t.opt.Machine
 		}
 		if s != *f.to && plain.Check(s) != nil {
-			return c.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
+			return t.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
 		if f.to == &r.Tool && s != *f.to {
 			if s, err = plain.Name(s); err != nil {
-				return c.rows.errorf(f.column, "has an invisible character: remove it")
+				return t.rows.errorf(f.column, "has an invisible character: remove it")
 			}
 		}
 		*f.to = keep(*f.to, s)
 	}
-	if c.stats.Rows > 0 && machine != r.Machine {
-		return c.rows.errorf(c.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
+	if t.stats.Rows > 0 && machine != r.Machine {
+		return t.rows.errorf(t.rec.machine, "comes after rows of machine %q: a recording is of one machine: split the table", r.Machine)
 	}
 	r.Machine = machine
-	if c.rec.speed >= 0 {
-		v, err := c.rows.number(c.rec.speed, 64)
+	if t.rec.speed >= 0 {
+		v, err := t.rows.number(t.rec.speed, 64)
 		if err != nil {
 			return err
 		}
@@ -380,121 +380,121 @@ func (c *Table) readContext() error {
 	return nil
 }
 
-func (c *Table) readTruth() error {
-	t := &c.row.truth
-	state := t.State
-	*t = NoTruth
+func (t *Table) readTruth() error {
+	truth := &t.row.truth
+	state := truth.State
+	*truth = NoTruth
 	for _, f := range []struct {
 		column int
 		mm     bool
 		to     *float64
-	}{{c.rec.vbMean, c.rec.vbMeanMM, &t.VBMeanUM}, {c.rec.vbMax, c.rec.vbMaxMM, &t.VBMaxUM}} {
+	}{{t.rec.vbMean, t.rec.vbMeanMM, &truth.VBMeanUM}, {t.rec.vbMax, t.rec.vbMaxMM, &truth.VBMaxUM}} {
 		if f.column < 0 {
 			continue
 		}
-		v, err := c.rows.number(f.column, 64)
+		v, err := t.rows.number(f.column, 64)
 		if err != nil {
 			return err
 		}
 		if v < 0 {
-			return c.rows.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
+			return t.rows.errorf(f.column, "is a negative flank wear: correct it, or leave the cell empty if it was not measured")
 		}
 		if f.mm {
 			v = math.Round(v*1e6) / 1e3 // to the nm, so that 0.57 mm are 570 µm
 		}
 		*f.to = v
 	}
-	s, err := c.rows.text(c.rec.state)
-	t.State = keep(state, s)
+	s, err := t.rows.text(t.rec.state)
+	truth.State = keep(state, s)
 	return err
 }
 
 // readTime sets the time of the row and returns how many samples are missing
 // between it and the row before.
-func (c *Table) readTime(changed bool, tool string) (skipped int64, err error) {
-	first, before, leap := c.stats.Rows == 0, c.row.time, c.row.sixty
-	if c.rec.time < 0 {
-		c.row.time = c.opt.Start.Add(seconds(float64(c.stats.Rows) / c.rate))
+func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
+	first, before, leap := t.stats.Rows == 0, t.row.time, t.row.sixty
+	if t.rec.time < 0 {
+		t.row.time = t.opt.Start.Add(seconds(float64(t.stats.Rows) / t.rate))
 		return 0, nil
 	}
-	if c.row.time, err = c.parseTime(first); err != nil {
+	if t.row.time, err = t.parseTime(first); err != nil {
 		return 0, err
 	}
 	if first {
-		c.zero = c.row.time
-		c.grid.Begin(0)
-		c.checkDate()
+		t.zero = t.row.time
+		t.grid.Begin(0)
+		t.checkDate()
 		return 0, nil
 	}
-	if changed && c.row.form == counted && !c.counts() && !c.row.time.After(before) {
-		c.shift += before.Add(seconds(1 / c.rate)).Sub(c.row.time)
-		c.row.time = before.Add(seconds(1 / c.rate))
+	if changed && t.row.form == counted && !t.counts() && !t.row.time.After(before) {
+		t.shift += before.Add(seconds(1 / t.rate)).Sub(t.row.time)
+		t.row.time = before.Add(seconds(1 / t.rate))
 	}
-	if leap && !c.row.sixty && !c.row.time.After(before) { // the minute begins again after a leap second
-		c.leap += time.Second
-		c.row.time = c.row.time.Add(time.Second)
-		c.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
+	if leap && !t.row.sixty && !t.row.time.After(before) { // the minute begins again after a leap second
+		t.leap += time.Second
+		t.row.time = t.row.time.Add(time.Second)
+		t.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
 	}
-	step := c.row.time.Sub(before).Seconds() * c.rate
+	step := t.row.time.Sub(before).Seconds() * t.rate
 	if step <= 0 {
-		return 0, c.notLater(before, changed, tool)
+		return 0, t.notLater(before, changed, tool)
 	}
-	if _, skipped = c.grid.Next(c.row.time.Sub(c.zero).Seconds()*c.rate, OffGrid); skipped > 0 && c.row.form == local && ClockWentOn(before, c.row.time, seconds(1/c.rate)) {
-		c.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
+	if _, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid); skipped > 0 && t.row.form == local && ClockWentOn(before, t.row.time, seconds(1/t.rate)) {
+		t.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
 	}
-	return skipped, c.checkUnit(step)
+	return skipped, t.checkUnit(step)
 }
 
 // notLater says why a row is not later than the row before, and what to do.
-func (c *Table) notLater(before time.Time, changed bool, tool string) error {
-	at, form := c.row.time, c.row.form
-	period := seconds(1 / c.rate)
+func (t *Table) notLater(before time.Time, changed bool, tool string) error {
+	at, form := t.row.time, t.row.form
+	period := seconds(1 / t.rate)
 	switch {
 	case changed:
-		return c.rows.errorf(c.rec.time, "is not later than the row before, at which the tool changes from %q to %q: sort the rows by time, or make a file of each tool", tool, c.row.Tool)
+		return t.rows.errorf(t.rec.time, "is not later than the row before, at which the tool changes from %q to %q: sort the rows by time, or make a file of each tool", tool, t.row.Tool)
 	case form == local && ClockWentBack(at.Sub(before), period):
-		return c.rows.errorf(c.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
-	case form == counted && !c.counts() && !at.After(c.zero.Add(2*period)) && before.Sub(c.zero) > 2*period:
-		return c.rows.errorf(c.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
-			strconv.FormatFloat(before.Sub(c.opt.Start.Add(c.shift)).Seconds()/c.epoch.unit, 'g', -1, 64))
+		return t.rows.errorf(t.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
+	case form == counted && !t.counts() && !at.After(t.zero.Add(2*period)) && before.Sub(t.zero) > 2*period:
+		return t.rows.errorf(t.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
+			strconv.FormatFloat(before.Sub(t.opt.Start.Add(t.shift)).Seconds()/t.epoch.unit, 'g', -1, 64))
 	}
-	return c.rows.errorf(c.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", c.rate)
+	return t.rows.errorf(t.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", t.rate)
 }
 
 // warn says what is odd about the time of the row.
-func (c *Table) warn(what string) {
-	if c.opt.Warn != nil {
-		c.opt.Warn(strings.TrimPrefix(c.rows.errorf(c.rec.time, "%s", what).Error(), "source: "))
+func (t *Table) warn(what string) {
+	if t.opt.Warn != nil {
+		t.opt.Warn(strings.TrimPrefix(t.rows.errorf(t.rec.time, "%s", what).Error(), "source: "))
 	}
 }
 
 // checkUnit reports a column of numbers that seems to count another unit than seconds, by the steps between rows in sample periods.
-func (c *Table) checkUnit(step float64) error {
-	if c.row.form != counted || c.counts() {
+func (t *Table) checkUnit(step float64) error {
+	if t.row.form != counted || t.counts() {
 		return nil
 	}
-	unit := c.rises.add(step)
+	unit := t.rises.add(step)
 	if unit == 0 {
 		return nil
 	}
 	name := map[float64][2]string{1e-3: {"milliseconds", "ms"}, 1e-6: {"microseconds", "us"}, 1e-9: {"nanoseconds", "ns"}, 60: {"minutes", "min"}, 3600: {"hours", "h"}, 86400: {"days", "excel"}}[unit]
 	if unit == 86400 {
-		return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count days, as Excel does: set `time_unit: excel` under the layout's `recording`", step/c.rate, c.rate)
+		return t.rows.errorf(t.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count days, as Excel does: set `time_unit: excel` under the layout's `recording`", step/t.rate, t.rate)
 	}
-	return c.rows.errorf(c.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count %s, not seconds; write the unit behind its name, as \"t [%s]\", set `time_unit`, or leave `time` out of the layout's `recording`",
-		step/c.rate, c.rate, name[0], name[1])
+	return t.rows.errorf(t.rec.time, "and the rows before it are about %.4g apart, and the layout says %v rows a second: the column seems to count %s, not seconds; write the unit behind its name, as \"t [%s]\", set `time_unit`, or leave `time` out of the layout's `recording`",
+		step/t.rate, t.rate, name[0], name[1])
 }
 
 // checkDate warns of a first time that is not of a recording: before loggers had clocks, in the future, or years after the start.
-func (c *Table) checkDate() {
-	at := c.row.time.UTC()
+func (t *Table) checkDate() {
+	at := t.row.time.UTC()
 	switch {
-	case c.row.form == counted && !c.counts():
-		if s := c.row.time.Sub(c.opt.Start); s > longTime {
-			c.warn(fmt.Sprintf("is %.4g years after the start of the recording: if the column counts from a date, set `time_unit` under the layout's `recording`, or its start", s.Hours()/8766))
+	case t.row.form == counted && !t.counts():
+		if s := t.row.time.Sub(t.opt.Start); s > longTime {
+			t.warn(fmt.Sprintf("is %.4g years after the start of the recording: if the column counts from a date, set `time_unit` under the layout's `recording`, or its start", s.Hours()/8766))
 		}
 	case at.Year() < 1990 || time.Until(at) > aheadMost:
-		c.warn("is of " + at.Format(time.DateOnly) + ", and no recording is of then: set the clock of the logger, or `time_unit` or `time_format` under the layout's `recording`")
+		t.warn("is of " + at.Format(time.DateOnly) + ", and no recording is of then: set the clock of the logger, or `time_unit` or `time_format` under the layout's `recording`")
 	}
 }
 
@@ -503,34 +503,34 @@ const longTime = 366 * 24 * time.Hour
 
 // parseTime returns the time that the row states. What a number counts, and from when, is
 // settled by the first row.
-func (c *Table) parseTime(first bool) (time.Time, error) {
-	m, err := c.rows.moment(c.rec.time, c.rec.date, &c.stamps)
-	c.row.form, c.row.sixty = m.form, m.sixty
+func (t *Table) parseTime(first bool) (time.Time, error) {
+	m, err := t.rows.moment(t.rec.time, t.rec.date, &t.stamps)
+	t.row.form, t.row.sixty = m.form, m.sixty
 	if err != nil || m.form != counted {
-		return m.at.Add(c.leap), err
+		return m.at.Add(t.leap), err
 	}
-	if first && !c.found {
+	if first && !t.found {
 		if unit, from, what, ok := EpochOf(m.seconds, time.Now()); ok {
-			if c.epoch.unit, c.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
-				c.warn("is taken for " + what)
+			if t.epoch.unit, t.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
+				t.warn("is taken for " + what)
 			}
 		}
 	}
-	s := m.seconds * c.epoch.unit
+	s := m.seconds * t.epoch.unit
 	if !(math.Abs(s) < 1<<33) {
-		return time.Time{}, c.rows.errorf(c.rec.time, "is not a time in seconds: write the unit behind the name of the column, as \"t [ms]\", or set `time_unit` under the layout's `recording`")
+		return time.Time{}, t.rows.errorf(t.rec.time, "is not a time in seconds: write the unit behind the name of the column, as \"t [ms]\", or set `time_unit` under the layout's `recording`")
 	}
-	if first && c.found && c.epoch.from.IsZero() && s >= 1e9 {
-		c.epoch.from = time.Unix(0, 0).UTC()
+	if first && t.found && t.epoch.from.IsZero() && s >= 1e9 {
+		t.epoch.from = time.Unix(0, 0).UTC()
 	}
-	if c.counts() {
-		return c.epoch.from.Add(seconds(s)), nil
+	if t.counts() {
+		return t.epoch.from.Add(seconds(s)), nil
 	}
-	return c.opt.Start.Add(c.shift).Add(seconds(s)), nil
+	return t.opt.Start.Add(t.shift).Add(seconds(s)), nil
 }
 
 // counts reports whether numbers in the time column count from a date.
-func (c *Table) counts() bool { return !c.epoch.from.IsZero() }
+func (t *Table) counts() bool { return !t.epoch.from.IsZero() }
 
 // seconds converts to a Duration, rounded to the nanosecond. The fraction is
 // converted by itself, or Unix times would be off by up to 128 ns.

@@ -23,10 +23,10 @@ import (
 // published returns the results and alerts that a monitor publishes of windows.
 func published(m *model.Model, ws []*window.Window) (lines []string) {
 	for _, e := range outputs("replay", machine.Everything(m), ws) {
-		if e.Result != nil {
-			lines = append(lines, string(event.JSON(e.Result)))
-		} else if e.Alert != nil {
-			lines = append(lines, string(event.JSON(e.Alert)))
+		if r, ok := e.(machine.Result); ok {
+			lines = append(lines, string(event.JSON(r.Result)))
+		} else if a, ok := e.(machine.Alert); ok {
+			lines = append(lines, string(event.JSON(a.Alert)))
 		}
 	}
 	return lines
@@ -40,11 +40,10 @@ func outputs(group string, fleet machine.Fleet, ws []*window.Window) (out []mach
 	var take func([]machine.Action)
 	take = func(actions []machine.Action) {
 		for _, a := range actions {
-			if a.Publish == nil {
-				continue
+			if b, ok := a.(*machine.Batch); ok {
+				out = append(out, b.Events...)
+				take(o.On(machine.Reply{Published: true}))
 			}
-			out = append(out, a.Publish.Events...)
-			take(o.On(machine.Reply{Published: true}))
 		}
 	}
 	take(o.On(machine.Reply{Loaded: []state.Record{}}))

@@ -26,23 +26,23 @@ func onTrial(champion, shadow *model.Model) machine.Fleet {
 func (ts *Trials) take(out []machine.Output) {
 	for range 2 {
 		for _, e := range out {
-			if e.Shadow && e.Result != nil {
-				ts.ShadowResult(e.Result)
-			} else if e.Shadow && e.Alert != nil {
-				ts.ShadowAlert(e.Alert)
+			if r, ok := e.(machine.ShadowResult); ok {
+				ts.ShadowResult(r.Result)
+			} else if a, ok := e.(machine.ShadowAlert); ok {
+				ts.ShadowAlert(a.Alert)
 			}
 		}
 	}
 	for range 2 {
 		for _, e := range out {
-			if !e.Shadow && e.Alert != nil {
+			if e, ok := e.(machine.Alert); ok {
 				ts.Alert(e.Alert)
 			}
 		}
 	}
 	for range 2 {
 		for _, e := range out {
-			if !e.Shadow && e.Result != nil {
+			if e, ok := e.(machine.Result); ok {
 				ts.Result(e.Result)
 			}
 		}
@@ -87,8 +87,8 @@ func TestTrialThatBeganLater(t *testing.T) {
 	ws := append(worn("T1", 0, 50), worn("T2", 50, 50)...)
 	out := outputs("g", onTrial(one, three), ws)
 	for i := range out {
-		if r := out[i].Result; r != nil && !out[i].Shadow && r.Seq == 60 {
-			out[i] = machine.Output{} // Kafka has it no more
+		if r, ok := out[i].(machine.Result); ok && r.Seq == 60 {
+			out[i] = machine.Advisory{} // Kafka has it no more
 		}
 	}
 	ts.take(append(out, outputs("other", onTrial(one, three), ws)...))

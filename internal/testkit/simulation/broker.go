@@ -276,9 +276,9 @@ func (b *broker) append(t, as *txn) {
 		part.state = append(part.state, stateRecord{r, as})
 	}
 	for _, o := range t.batch.Events {
-		if o.Alert != nil && !o.Shadow {
+		if a, ok := o.(machine.Alert); ok {
 			b.wrote++
-			part.alerts = append(part.alerts, alertRecord{o.Alert, as, b.wrote})
+			part.alerts = append(part.alerts, alertRecord{a.Alert, as, b.wrote})
 		}
 	}
 	if b.w.Bug == FeaturesTwice {

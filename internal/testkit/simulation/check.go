@@ -110,7 +110,7 @@ func (c *checker) published(t *txn, early bool) {
 	t.seen = true
 	s := c.of(t.group)
 	if c.w.Trace {
-		c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count(t.batch, true), count(t.batch, false))
+		c.w.say("%s partition %d: transaction %d to %d/%d: %d results, %d alerts", t.group.name, t.part, t.number, t.batch.Position.Windows, t.batch.Position.Commands, count[machine.Result](t.batch), count[machine.Alert](t.batch))
 	}
 	c.alarmsStay(s, t)
 	if t.batch.Of == nil && t.fenced.Commands < 0 {
@@ -122,17 +122,19 @@ func (c *checker) published(t *txn, early bool) {
 		c.w.fail("%s partition %d: %v", t.group.name, t.part, t.batch.Lines)
 	}
 	for _, o := range t.batch.Events {
-		if o.Shadow && c.w.Bug != ShadowOnResults {
-			c.shadowed(s, t, o)
-			continue
-		}
-		switch {
-		case o.Result != nil:
+		switch o := o.(type) {
+		case machine.ShadowResult:
+			c.shadowResult(s, t, o.Result)
+		case machine.ShadowAlert:
+			_, id, _ := strings.Cut(o.Group, "~")
+			c.ofShadow(t, o.Group, o.Machine, id)
+		case machine.Result:
 			c.result(s, t, o.Result)
-		case o.Alert != nil:
+		case machine.Alert:
 			c.alert(s, t, o.Alert)
-		case o.Advisory != nil:
+		case machine.Advisory:
 			c.advisory(s, t, o.Advisory)
+		case machine.Evidence:
 		}
 	}
 	if c.w.Bug != FeaturesTwice {
@@ -155,16 +157,14 @@ func (c *checker) published(t *txn, early bool) {
 func (s *seen) remember(t *txn) {
 	for _, o := range t.batch.Events {
 		var m *seenMachine
-		switch {
-		case o.Shadow:
-			continue
-		case o.Result != nil:
-			m = s.machine(o.Result.Machine)
-		case o.Alert != nil:
-			m = s.machine(o.Alert.Machine)
-		case o.Advisory != nil:
-			m = s.machine(o.Advisory.Machine)
-		default:
+		switch o := o.(type) {
+		case machine.Result:
+			m = s.machine(o.Machine)
+		case machine.Alert:
+			m = s.machine(o.Machine)
+		case machine.Advisory:
+			m = s.machine(o.Machine)
+		case machine.Evidence, machine.ShadowResult, machine.ShadowAlert:
 			continue
 		}
 		before := *m
@@ -176,8 +176,8 @@ func (s *seen) remember(t *txn) {
 func (t *txn) results() map[string]*event.Result {
 	results := make(map[string]*event.Result)
 	for _, o := range t.batch.Events {
-		if r := o.Result; r != nil && !o.Shadow {
-			results[nameOf(r.Machine, r.Epoch, r.Seq)] = r
+		if r, ok := o.(machine.Result); ok {
+			results[nameOf(r.Machine, r.Epoch, r.Seq)] = r.Result
 		}
 	}
 	return results
@@ -188,10 +188,11 @@ func (t *txn) results() map[string]*event.Result {
 func (c *checker) commands(s *seen, t *txn) {
 	var last string
 	for _, o := range t.batch.Events { // what one command does stands together
-		if o.Alert == nil || o.Shadow || o.Alert.Command == "" || o.Alert.Command == last {
+		a, ok := o.(machine.Alert)
+		if !ok || a.Command == "" || a.Command == last {
 			continue
 		}
-		id := o.Alert.Command
+		id := a.Command
 		last = id
 		s.had[id] = true
 		if s.answers[id]++; s.answers[id] > 1 {
@@ -200,7 +201,7 @@ func (c *checker) commands(s *seen, t *txn) {
 		t.forget = append(t.forget, func() { s.answers[id]-- })
 	}
 	for _, l := range t.batch.Letters {
-		if !l.Command {
+		if l.Log != machine.CommandLog {
 			continue
 		}
 		at := message{c.ids(t)[l.Offset], t.part, l.Offset}
@@ -220,7 +221,7 @@ func (c *checker) refused(s *seen, t *txn) {
 	for _, l := range t.batch.Letters {
 		why := refusalOf(l)
 		switch {
-		case l.Command:
+		case l.Log == machine.CommandLog:
 			continue
 		case why == nil:
 			c.w.fail("%s sets aside offset %d: %s", t.group.name, l.Offset, l.Reason)
@@ -309,9 +310,10 @@ func (c *checker) again(g *group, part int) {
 	maps.DeleteFunc(s.letters, func(m message, _ string) bool { return m.part == part && strings.HasPrefix(m.id, "window ") })
 }
 
-func count(b *machine.Batch, results bool) (n int) {
+// count returns how many events of a type a transaction publishes.
+func count[T machine.Output](b *machine.Batch) (n int) {
 	for _, o := range b.Events {
-		if !o.Shadow && results == (o.Result != nil) {
+		if _, ok := o.(T); ok {
 			n++
 		}
 	}

@@ -34,22 +34,23 @@ func (t *txn) byMachine() map[string]*published {
 		return p
 	}
 	for _, o := range t.batch.Events {
-		switch {
-		case o.Result != nil && o.Shadow:
-			p := of(o.Result.Machine)
+		switch o := o.(type) {
+		case machine.ShadowResult:
+			p := of(o.Machine)
 			p.trials = append(p.trials, o.Result)
-		case o.Alert != nil && o.Shadow:
-			p := of(o.Alert.Machine)
+		case machine.ShadowAlert:
+			p := of(o.Machine)
 			p.shadows = append(p.shadows, o.Alert)
-		case o.Result != nil:
-			p := of(o.Result.Machine)
+		case machine.Result:
+			p := of(o.Machine)
 			p.results = append(p.results, o.Result)
-		case o.Alert != nil:
-			p := of(o.Alert.Machine)
+		case machine.Alert:
+			p := of(o.Machine)
 			p.alerts = append(p.alerts, o.Alert)
-		case o.Advisory != nil:
-			p := of(o.Advisory.Machine)
+		case machine.Advisory:
+			p := of(o.Machine)
 			p.advisories = append(p.advisories, o.Advisory)
+		case machine.Evidence:
 		}
 	}
 	return all
@@ -486,7 +487,7 @@ func (x *following) answer(f *follower, p *published, s *step, out *oracle.Outco
 	}
 	got := oracle.Done
 	for _, l := range x.t.batch.Letters {
-		if l.Command && l.Offset == s.offset {
+		if l.Log == machine.CommandLog && l.Offset == s.offset {
 			if got = oracle.Again; l.Unknown {
 				got = oracle.Unknown
 			}

@@ -335,23 +335,23 @@ func (d *drive) lost() {
 
 func (d *drive) do(actions []machine.Action) {
 	for _, a := range actions {
-		switch {
-		case a.Fence:
+		switch a := a.(type) {
+		case machine.Fence:
 			d.fence()
-		case a.Load:
+		case machine.LoadState:
 			d.request(loads, func() (func(), bool) {
 				records, ok := d.m.w.broker.load(d.part)
 				return func() { d.on(machine.Reply{Loaded: records}) }, ok
 			})
-		case a.Windows != nil:
-			d.fetch(int(max(a.Windows.Windows, 0)))
-		case a.Commands != nil:
-			d.hear(int(max(a.Commands.Commands, 0)))
-		case a.Features != nil:
-			d.take(int(max(a.Features.Features, 0)))
-		case a.Publish != nil:
-			d.publish(a.Publish)
-		case a.AskEnd:
+		case machine.ReadWindows:
+			d.fetch(int(max(a.From, 0)))
+		case machine.ReadCommands:
+			d.hear(int(max(a.From, 0)))
+		case machine.ReadFeatures:
+			d.take(int(max(a.From, 0)))
+		case *machine.Batch:
+			d.publish(a)
+		case machine.AskEnd:
 			d.askEnd()
 		}
 	}

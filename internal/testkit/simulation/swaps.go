@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
@@ -108,24 +107,18 @@ func (s *seen) retired(t *txn, of string) {
 	}
 }
 
-// shadowed checks what a shadow publishes.
-func (c *checker) shadowed(s *seen, t *txn, o machine.Output) {
-	var group, of, id string
-	switch {
-	case o.Result != nil:
-		group, of, id = o.Result.Group, o.Result.Machine, o.Result.Model
-		if s.shadows[o.Result.ID] != nil && t.group.settings.Limits.Epochs == 0 {
-			c.w.fail("%s: window %s has two results of a shadow", group, o.Result.ID)
-		}
-		s.shadows[o.Result.ID] = o.Result
-		t.forget = append(t.forget, func() { delete(s.shadows, o.Result.ID) })
-	case o.Alert != nil:
-		group, of = o.Alert.Group, o.Alert.Machine
-		_, id, _ = strings.Cut(group, "~")
-	default:
-		c.w.fail("%s: a shadow publishes something else than results and alerts", t.group.name)
-		return
+// shadowResult checks a result that a shadow publishes.
+func (c *checker) shadowResult(s *seen, t *txn, r *event.Result) {
+	if s.shadows[r.ID] != nil && t.group.settings.Limits.Epochs == 0 {
+		c.w.fail("%s: window %s has two results of a shadow", r.Group, r.ID)
 	}
+	s.shadows[r.ID] = r
+	t.forget = append(t.forget, func() { delete(s.shadows, r.ID) })
+	c.ofShadow(t, r.Group, r.Machine, r.Model)
+}
+
+// ofShadow checks in whose name a shadow publishes.
+func (c *checker) ofShadow(t *txn, group, of, id string) {
 	if group != state.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
 		c.w.fail("%s: a shadow of %s publishes for group %s and model %s, which was never a shadow there", t.group.name, of, group, id)
 	}
@@ -137,8 +130,8 @@ func (c *checker) alarmsStay(s *seen, t *txn) {
 		return
 	}
 	for _, o := range t.batch.Events {
-		if o.Alert != nil && !o.Shadow {
-			c.w.fail("%s: a swap publishes alert %s", t.group.name, o.Alert.ID)
+		if a, ok := o.(machine.Alert); ok {
+			c.w.fail("%s: a swap publishes alert %s", t.group.name, a.ID)
 		}
 	}
 }
@@ -160,8 +153,12 @@ func alarmOf(record []byte) []byte {
 func (w *world) spoil(b *machine.Batch) {
 	switch {
 	case w.Bug == ShadowOnResults:
-		for i := range b.Events {
-			b.Events[i].Shadow = false
+		for i, o := range b.Events {
+			if r, ok := o.(machine.ShadowResult); ok {
+				b.Events[i] = machine.Result{Result: r.Result}
+			} else if a, ok := o.(machine.ShadowAlert); ok {
+				b.Events[i] = machine.Alert(a)
+			}
 		}
 	case w.Bug == SwapMovesAlarm && b.Of != nil && b.Of.Built != nil:
 		for i, r := range b.State {

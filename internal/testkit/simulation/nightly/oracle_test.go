@@ -263,18 +263,19 @@ func (c *calmOwner) on(r machine.Reply) error {
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
-		if a.AskEnd { // of windows, no other one lies there
+		if _, ok := a.(machine.AskEnd); ok { // of windows, no other one lies there
 			actions = append(actions, c.owner.On(machine.Reply{End: &machine.End{Known: true}, Now: r.Now})...)
 		}
-		if a.Publish == nil {
+		b, ok := a.(*machine.Batch)
+		if !ok {
 			continue
 		}
-		if len(a.Publish.Letters) > 0 {
-			return fmt.Errorf("offset %d is set aside: %s", a.Publish.Letters[0].Offset, a.Publish.Letters[0].Reason)
+		if len(b.Letters) > 0 {
+			return fmt.Errorf("offset %d is set aside: %s", b.Letters[0].Offset, b.Letters[0].Reason)
 		}
-		for _, out := range a.Publish.Events {
+		for _, out := range b.Events {
 			c.p.add(out)
-			if r := out.Result; r != nil && !r.Late {
+			if r, ok := out.(machine.Result); ok && !r.Late {
 				c.last[r.Machine] = event.WindowID(r.Machine, r.Epoch, r.Seq)
 			}
 		}
@@ -284,15 +285,16 @@ func (c *calmOwner) on(r machine.Reply) error {
 }
 
 func (p *published) add(o machine.Output) {
-	switch {
-	case o.Result != nil:
+	switch o := o.(type) {
+	case machine.Result:
 		p.results[o.Result.ID] = event.JSON(o.Result)
-	case o.Alert != nil:
+	case machine.Alert:
 		p.alerts[o.Alert.ID] = event.JSON(o.Alert)
 		p.order = append(p.order, o.Alert.ID)
 		p.note(*o.Alert)
-	case o.Advisory != nil:
+	case machine.Advisory:
 		p.alerts[o.Advisory.ID] = event.JSON(o.Advisory)
+	case machine.Evidence, machine.ShadowResult, machine.ShadowAlert: // the calm owner has neither
 	}
 }
 
