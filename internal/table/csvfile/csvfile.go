@@ -45,8 +45,8 @@ const maxRow = 4 << 20
 // ErrLongRow is the error of a row that is too long.
 var ErrLongRow = fmt.Errorf("has more than %d MiB: correct the file, in which lines end with a line feed and every quote is closed", maxRow>>20)
 
-// RowLimit passes on as many bytes as are left of what a row may have. Whoever reads
-// rows sets Left before each.
+// RowLimit passes on as many bytes as are left of what a row may have. Its reader sets
+// Left before each row.
 type RowLimit struct {
 	In   io.Reader
 	Left int
