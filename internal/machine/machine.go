@@ -322,11 +322,11 @@ func (m *Machine) Apply(e Event) Decision {
 }
 
 // inSpindle returns the tool that is in the spindle; nil before the first window.
-func (m *Machine) inSpindle() *Tool {
-	if len(m.Tools) == 0 {
+func (s *State) inSpindle() *Tool {
+	if len(s.Tools) == 0 {
 		return nil
 	}
-	return m.Tools[len(m.Tools)-1]
+	return s.Tools[len(s.Tools)-1]
 }
 
 func (t Tick) apply(m *Machine) {
@@ -374,13 +374,13 @@ func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 	m.askedEnd = m.askedEnd.nearer(end)
 }
 
-func (m *Machine) warn(event, format string, args ...any) {
-	m.decision.Lines = append(m.decision.Lines, Line{true, event, fmt.Sprintf(format, args...)})
+func (d *Decision) warn(event, format string, args ...any) {
+	d.Lines = append(d.Lines, Line{true, event, fmt.Sprintf(format, args...)})
 }
 
 // References returns how many tools have a reference, or are learning one.
-func (m *Machine) References() (n int) {
-	for _, t := range m.Tools {
+func (s *State) References() (n int) {
+	for _, t := range s.Tools {
 		if slices.ContainsFunc(t.Judgings, func(j *Judging) bool { return j.Reference.Windows > 0 }) {
 			n++
 		}
@@ -394,7 +394,7 @@ func (m *Machine) Judges() (now, next string) {
 	if m.deployment != nil {
 		now = m.deployment.Champion.ID()
 	}
-	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.anotherKnows(t, now, m.form) {
+	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.models.anotherKnows(t, now, m.form) {
 		return t.By, now
 	}
 	return now, ""
