@@ -96,9 +96,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
 		m.build.defect = guard(func() {
 			fresh, err := New(m.Machine, &s, NewModel(by), now)
-			if err != nil {
-				panic("machine: settings: " + err.Error()) // they were checked before
-			}
+			assert(err, "the machine has the same settings")
 			m.build.m, m.build.j = fresh, newJudging(fresh.models.use(by), t.Name, FirstWindow{})
 		})
 		return m.build

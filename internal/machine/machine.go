@@ -83,9 +83,7 @@ func NewModel(m *model.Model) *Model {
 		Gate     *model.Gate      `json:",omitempty"`
 		Usual    []signal.Quality `json:",omitempty"`
 	}{m.Layout.Fingerprint(), m.Window, m.Features.Version, j.FeatureNames(), m.Reference.Windows, m.Reference.Mode == model.ReferenceOff, m.Cycle, m.Gate, m.Usual})
-	if err != nil {
-		panic("machine: NewModel: " + err.Error()) // strings and numbers
-	}
+	assert(err, "strings and numbers can be written")
 	sum := sha256.Sum256(text)
 	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window), sensors: sensorsOf(j, m.Layout)}
 }
@@ -228,8 +226,15 @@ func (m *Machine) deploy(d *Deployment) {
 	if d != nil && d.Alarm != (alarm.Settings{}) {
 		set = d.Alarm
 	}
-	if set, err := set.Complete(); err == nil { // deployments are checked when they are made
-		m.alarms = set
+	var err error
+	m.alarms, err = set.Complete()
+	assert(err, "a deployment is checked when it is read")
+}
+
+// assert ends in a panic if something went wrong that cannot, because of what is known.
+func assert(err error, known string) {
+	if err != nil {
+		panic("machine: " + known + ": " + err.Error())
 	}
 }
 

@@ -164,9 +164,7 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input) bool {
 // meet returns a machine of which nothing is known.
 func (o *Owner) meet(name string, now time.Time) *Machine {
 	m, err := newMachine(name, o.settings, &o.models, o.deployedFor(name), now)
-	if err != nil {
-		panic("machine: settings: " + err.Error()) // they were checked before
-	}
+	assert(err, "settings are checked when a monitor begins")
 	o.put(name, m)
 	return m
 }
