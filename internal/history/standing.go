@@ -260,7 +260,7 @@ func (l lastRecords) machines(group string) map[string][]state.Record {
 	all := make(map[string][]state.Record)
 	for _, at := range slices.SortedFunc(maps.Keys(l), func(a, b recordKey) int { return strings.Compare(a.key, b.key) }) {
 		k, ok := state.ParseKey(at.key)
-		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || !k.Slow && !k.OfTool && k.Model == "") { // the machine's own key comes first
+		if m := l[at]; ok && k.Group == group && len(m.Value) > 0 && (all[k.Machine] != nil || k.Part == state.Head) { // the machine's own key comes first
 			all[k.Machine] = append(all[k.Machine], state.Record{Key: k, Value: m.Value, Offset: m.Offset})
 		}
 	}

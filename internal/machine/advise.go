@@ -34,12 +34,12 @@ var (
 
 // notice returns the notice of that kind and subject, or nil if there is nothing
 // to remember of it.
-func (m *Machine) notice(kind event.AdvisoryKind, subject string) *Notice {
-	i := slices.IndexFunc(m.Notices, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
+func (s *State) notice(kind event.AdvisoryKind, subject string) *Notice {
+	i := slices.IndexFunc(s.Notices, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
 	if i < 0 {
 		return nil
 	}
-	return &m.Notices[i]
+	return &s.Notices[i]
 }
 
 // advise takes what the window of r says of a condition, which is whether it is

@@ -106,7 +106,7 @@ func (m *Machine) AlarmWord() string {
 }
 
 // wordWithoutTool returns the machine's mask, or normal: the state of the alarm of a spindle without a tool.
-func (m *Machine) wordWithoutTool() string { return cmp.Or(m.Masks.Word(alarm.Masks{}), "normal") }
+func (s *State) wordWithoutTool() string { return cmp.Or(s.Masks.Word(alarm.Masks{}), "normal") }
 
 // announce returns the alerts of an alarm that may call at c.now and has not been announced.
 func (m *Machine) announce(b bell, c cause) []event.Alert {
@@ -122,7 +122,7 @@ func (m *Machine) announceAll(t *Tool, c cause) {
 	m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(t), c)...)
 	for _, j := range t.Judgings {
 		if j.Trial != nil {
-			m.tellTrial(m.announce(m.trial(t, j), c))
+			m.decision.tellTrial(m.announce(m.trial(t, j), c))
 		}
 	}
 }
@@ -145,9 +145,9 @@ func (m *Machine) expire(now time.Time) {
 }
 
 // firstShelf returns the tool whose shelf ends first; nil if none has one.
-func (m *Machine) firstShelf() (first *Tool) {
-	for _, t := range m.Tools {
-		if s := t.Alarm.Shelf; s != nil && (first == nil || s.Until.Before(first.Alarm.Shelf.Until)) {
+func (s *State) firstShelf() (first *Tool) {
+	for _, t := range s.Tools {
+		if shelf := t.Alarm.Shelf; shelf != nil && (first == nil || shelf.Until.Before(first.Alarm.Shelf.Until)) {
 			first = t
 		}
 	}
@@ -199,7 +199,7 @@ func (m *Machine) endSilence(b bell, until time.Time) {
 	c.reason, c.tool = "tool_back", b.tool.Name
 	alerts := m.announce(b, c)
 	if b.shadow != "" {
-		m.tellTrial(alerts)
+		m.decision.tellTrial(alerts)
 		return
 	}
 	m.decision.Alerts = append(m.decision.Alerts, alerts...)
@@ -292,9 +292,9 @@ const noEpoch = "0000000000000000"
 
 // causeWithoutWindow returns a cause that is a command or the clock. It stands behind the
 // last window.
-func (m *Machine) causeWithoutWindow(about string, at time.Time) cause {
-	c := cause{of: m.Machine, about: about, at: at, now: at, model: m.Model, epoch: noEpoch}
-	if e := m.Leader(); e != nil {
+func (s *State) causeWithoutWindow(about string, at time.Time) cause {
+	c := cause{of: s.Machine, about: about, at: at, now: at, model: s.Model, epoch: noEpoch}
+	if e := s.Leader(); e != nil {
 		c.epoch = e.ID
 		c.seq, _ = e.Judged.Last()
 	}

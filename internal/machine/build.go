@@ -85,7 +85,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
 			continue
 		}
-		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.anotherKnows(t, by.ID(), m.form)) {
+		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.models.anotherKnows(t, by.ID(), m.form)) {
 			continue // it would find the same
 		}
 		s := *m.settings
@@ -96,9 +96,7 @@ func (m *Machine) startBuild(now time.Time) *Build {
 		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
 		m.build.defect = guard(func() {
 			fresh, err := New(m.Machine, &s, NewModel(by), now)
-			if err != nil {
-				panic("machine: settings: " + err.Error()) // they were checked before
-			}
+			assert(err, "the machine has the same settings")
 			m.build.m, m.build.j = fresh, newJudging(fresh.models.use(by), t.Name, FirstWindow{})
 		})
 		return m.build
@@ -107,8 +105,8 @@ func (m *Machine) startBuild(now time.Time) *Build {
 }
 
 // lastAt returns when Kafka got the last window of the epoch that leads.
-func (m *Machine) lastAt() time.Time {
-	if e := m.Leader(); e != nil {
+func (s *State) lastAt() time.Time {
+	if e := s.Leader(); e != nil {
 		return time.UnixMilli(e.LastMS).UTC()
 	}
 	return time.Time{}
@@ -190,7 +188,7 @@ func (e built) apply(m *Machine) {
 	switch _, champion := m.role(r); {
 	case bad == nil:
 		m.adopt(t, r)
-	case !champion || m.anotherKnows(t, r.job.Model, r.form):
+	case !champion || m.models.anotherKnows(t, r.job.Model, r.form):
 		m.passOver(t, r.job.Model, bad)
 	default:
 		panic(bad) // no other model judges the tool
@@ -222,20 +220,20 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 		return
 	case whole:
 		j.First, j.Windows = t.First, t.Windows
-		m.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
-	case shadow || before != nil || m.anotherKnows(t, r.job.Model, r.form):
+		m.decision.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
+	case shadow || before != nil || m.models.anotherKnows(t, r.job.Model, r.form):
 		why := gone
 		if r.whole {
 			why = "which lack what it takes"
 		}
-		m.notBuilt(t, r.job.Model, why, m.instead(t, before != nil, shadow))
+		m.notBuilt(t, r.job.Model, why, t.instead(before != nil, shadow))
 		return
 	default:
 		if j == nil {
 			return // it begins with the next window, and says so
 		}
 		j.Windows = t.Windows
-		m.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool, and not its first ones: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
+		m.decision.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool, and not its first ones: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
 	}
 	if j.Trial = nil; before != nil {
 		j.Judged = before.Judged
@@ -244,14 +242,14 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 		j.Trial = before.Trial // people know of it
 	} else if shadow {
 		j.Trial = alarm
-		m.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
+		m.decision.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
 	}
 	if m.setJudging(t, j); j.Trial == nil {
 		return
 	}
 	c := m.causeWithoutWindow(fmt.Sprintf("/built/%s/%d/%d", t.First.Epoch, t.First.Seq, t.Windows), m.lastAt())
 	c.tool = t.Name
-	m.tellTrial(m.announce(m.trial(t, j), c))
+	m.decision.tellTrial(m.announce(m.trial(t, j), c))
 }
 
 const gone = "which are not in Kafka any more, or not known"
@@ -265,19 +263,19 @@ func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
 		m.unseen = make(map[string]FirstWindow)
 	}
 	m.unseen[id] = t.First
-	m.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(m.Machine), statement.Tool(t.Name), id, why, instead)
+	m.decision.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(m.Machine), statement.Tool(t.Name), id, why, instead)
 }
 
 // anotherKnows reports whether a model other than one, which may move the alarm, knows the tool and takes windows of a form; nil: of any.
-func (m *Machine) anotherKnows(t *Tool, than string, form *window.Form) bool {
+func (x *Models) anotherKnows(t *Tool, than string, form *window.Form) bool {
 	return slices.ContainsFunc(t.Judgings, func(j *Judging) bool {
-		by := m.models.of(j.Model)
+		by := x.of(j.Model)
 		return by != nil && j.Model != than && j.Trial == nil && (form == nil || by.covers(form) == nil)
 	})
 }
 
 // instead says what judges a tool whose past a model cannot see.
-func (m *Machine) instead(t *Tool, seeded, shadow bool) string {
+func (t *Tool) instead(seeded, shadow bool) string {
 	switch {
 	case seeded:
 		return "it goes on with the reference that it has, and its wear begins now"

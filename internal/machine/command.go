@@ -175,9 +175,9 @@ func (m *Machine) inSpindleBell() bell {
 
 // meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it
 // names, or the one in the spindle.
-func (m *Machine) meant(c *event.Command) (*Tool, error) {
+func (s *State) meant(c *event.Command) (*Tool, error) {
 	var of *Tool
-	for _, t := range m.Tools {
+	for _, t := range s.Tools {
 		if c.Incident != "" && t.Alarm.Incident == c.Incident {
 			of = t
 		}
@@ -188,12 +188,12 @@ func (m *Machine) meant(c *event.Command) (*Tool, error) {
 	case of != nil && !c.Action.MasksMachine():
 		return of, nil
 	case c.Tool != "":
-		if i := m.indexTool(c.Tool); i >= 0 {
-			return m.Tools[i], nil
+		if i := s.indexTool(c.Tool); i >= 0 {
+			return s.Tools[i], nil
 		}
 		return nil, fmt.Errorf("%w: no tool %q is remembered here", alarm.ErrRefused, c.Tool)
 	}
-	return m.inSpindle(), nil
+	return s.inSpindle(), nil
 }
 
 // newToolCommand declares a tool new under its name.

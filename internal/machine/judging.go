@@ -102,15 +102,15 @@ func (m *Machine) judgesForm(t *Tool, o *Judging) bool {
 	if o.Judged == 0 {
 		return o.Model == t.By
 	}
-	now := m.takes(o, m.form)
+	now := m.models.takes(o, m.form)
 	return !slices.ContainsFunc(t.Judgings, func(p *Judging) bool {
-		return p.Judged > o.Judged && p.Takes == o.Takes && (!now || m.takes(p, m.form))
+		return p.Judged > o.Judged && p.Takes == o.Takes && (!now || m.models.takes(p, m.form))
 	})
 }
 
 // takes reports whether the model of j takes features of a form. Of a model that is not known any more, it goes by layout and length.
-func (m *Machine) takes(j *Judging, form *window.Form) bool {
-	if by := m.models.of(j.Model); by != nil {
+func (x *Models) takes(j *Judging, form *window.Form) bool {
+	if by := x.of(j.Model); by != nil {
 		return by.covers(form) == nil
 	}
 	return form != nil && j.Takes == windowsOf(form.Layout(), form.Length())
@@ -136,7 +136,7 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p order.Place, entered 
 	}
 	champion := m.models.use(d.Champion)
 	var next candidate
-	now, most := m.judgedLast(t, w), m.mostSeen(t, w)
+	now, most := m.models.judgedLast(t, w), m.models.mostSeen(t, w)
 	fits := champion.covers(w.Form) == nil && (!m.defects[champion.id()] || most.Judging == nil) // alone it is to stop the machine, and not to be silent
 	if fits {
 		next = candidate{t.judging(champion.id()), champion}
@@ -165,14 +165,14 @@ func (m *Machine) pick(t *Tool, d *Deployment, w Window, p order.Place, entered 
 
 // judgedLast returns the judging that judged the last window of the form at hand: it goes on after windows of other forms. If its model
 // is gone, no other one goes on.
-func (m *Machine) judgedLast(t *Tool, w Window) candidate {
+func (x *Models) judgedLast(t *Tool, w Window) candidate {
 	last := new(Judging)
 	for _, j := range t.Judgings {
-		if (j.Trial == nil || j.Model == t.By) && j.Judged > last.Judged && m.takes(j, w.Form) {
+		if (j.Trial == nil || j.Model == t.By) && j.Judged > last.Judged && x.takes(j, w.Form) {
 			last = j
 		}
 	}
-	if by := m.models.of(last.Model); by != nil {
+	if by := x.of(last.Model); by != nil {
 		return candidate{last, by}
 	}
 	return candidate{}
@@ -180,9 +180,9 @@ func (m *Machine) judgedLast(t *Tool, w Window) candidate {
 
 // mostSeen returns the judging that has seen most of the tool, of those whose models take the features. Shadows
 // move no alarm.
-func (m *Machine) mostSeen(t *Tool, w Window) (most candidate) {
+func (x *Models) mostSeen(t *Tool, w Window) (most candidate) {
 	for _, j := range t.Judgings {
-		if by := m.models.of(j.Model); j.Trial == nil && by != nil && by.covers(w.Form) == nil && (most.Judging == nil || j.Windows > most.Windows) {
+		if by := x.of(j.Model); j.Trial == nil && by != nil && by.covers(w.Form) == nil && (most.Judging == nil || j.Windows > most.Windows) {
 			most = candidate{j, by}
 		}
 	}
@@ -195,7 +195,7 @@ func (m *Machine) takeOver(t *Tool, c candidate) {
 		return
 	}
 	if t.By != "" && t == m.inSpindle() {
-		m.line("model_swapped", "%s tool %s: model %s judges instead of %s", event.ShortName(m.Machine), statement.Tool(t.Name), c.Model, t.By)
+		m.decision.line("model_swapped", "%s tool %s: model %s judges instead of %s", event.ShortName(m.Machine), statement.Tool(t.Name), c.Model, t.By)
 	}
 	t.By = c.Model
 	c.Trial = nil // it has stopped being a shadow
@@ -213,7 +213,7 @@ func (m *Machine) begin(t *Tool, by *Model, w Window, alone bool) *Judging {
 		j = newJudging(by, t.Name, t.First)
 	case t.PastGone && alone:
 		j = newJudging(by, t.Name, FirstWindow{w.EpochString(), w.Seq, w.At.UTC()})
-		m.warn("reference_rebuilt", "%s tool %s: none of its windows from before are in Kafka: model %s learns its reference from its next windows; "+
+		m.decision.warn("reference_rebuilt", "%s tool %s: none of its windows from before are in Kafka: model %s learns its reference from its next windows; "+
 			"change the tool, or do not trust its verdicts until it is changed", event.ShortName(m.Machine), statement.Tool(t.Name), by.id())
 	default:
 		if t.PastGone {
@@ -251,7 +251,7 @@ func (m *Machine) take(t *Tool, c candidate, w Window) (o opinion) {
 }
 
 // look asks the model about a window that moves nothing, and learns nothing.
-func (m *Machine) look(t *Tool, c candidate, w Window) (o opinion) {
+func (c candidate) look(t *Tool, w Window) (o opinion) {
 	ref := &model.Reference{Tool: t.Name}
 	o.wear = trend.Unknown
 	if c.Judging != nil && c.Reference.Ready(c.by.model.Reference) {
@@ -330,20 +330,20 @@ func (m *Machine) shadow(t *Tool, of *model.Model, w Window, p order.Place, made
 		alerts = m.observe(b, o, &r, c.by, w.At)
 	} else {
 		if m.between {
-			noteOpinion(&r, m.lookBetween(t, c.by, w), w)
+			noteOpinion(&r, c.by.lookBetween(t, w), w)
 		} else {
-			noteOpinion(&r, m.look(t, c, w), w)
+			noteOpinion(&r, c.look(t, w), w)
 		}
 	}
 	r.Alarm, r.Incident, r.Threshold = b.word(), b.alarm.Incident, m.alarms.Threshold
 	m.decision.Shadows = append(m.decision.Shadows, ShadowResult{&r})
-	m.tellTrial(alerts)
+	m.decision.tellTrial(alerts)
 }
 
 // tellTrial publishes alerts of a shadow.
-func (m *Machine) tellTrial(alerts []event.Alert) {
+func (d *Decision) tellTrial(alerts []event.Alert) {
 	for i := range alerts {
-		m.decision.Shadows = append(m.decision.Shadows, ShadowAlert{&alerts[i]})
+		d.Shadows = append(d.Shadows, ShadowAlert{&alerts[i]})
 	}
 }
 
@@ -370,6 +370,6 @@ func (d *Deployment) trial(id string, at time.Time) bool {
 	return d != nil && slices.ContainsFunc(d.Shadows, func(s Shadow) bool { return s.Model.ID() == id && !s.over(at) })
 }
 
-func (m *Machine) line(event, format string, args ...any) {
-	m.decision.Lines = append(m.decision.Lines, Line{false, event, fmt.Sprintf(format, args...)})
+func (d *Decision) line(event, format string, args ...any) {
+	d.Lines = append(d.Lines, Line{false, event, fmt.Sprintf(format, args...)})
 }

@@ -83,9 +83,7 @@ func NewModel(m *model.Model) *Model {
 		Gate     *model.Gate      `json:",omitempty"`
 		Usual    []signal.Quality `json:",omitempty"`
 	}{m.Layout.Fingerprint(), m.Window, m.Features.Version, j.FeatureNames(), m.Reference.Windows, m.Reference.Mode == model.ReferenceOff, m.Cycle, m.Gate, m.Usual})
-	if err != nil {
-		panic("machine: NewModel: " + err.Error()) // strings and numbers
-	}
+	assert(err, "strings and numbers can be written")
 	sum := sha256.Sum256(text)
 	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window), sensors: sensorsOf(j, m.Layout)}
 }
@@ -228,8 +226,15 @@ func (m *Machine) deploy(d *Deployment) {
 	if d != nil && d.Alarm != (alarm.Settings{}) {
 		set = d.Alarm
 	}
-	if set, err := set.Complete(); err == nil { // deployments are checked when they are made
-		m.alarms = set
+	var err error
+	m.alarms, err = set.Complete()
+	assert(err, "a deployment is checked when it is read")
+}
+
+// assert ends in a panic if something went wrong that cannot, because of what is known.
+func assert(err error, known string) {
+	if err != nil {
+		panic("machine: " + known + ": " + err.Error())
 	}
 }
 
@@ -322,11 +327,11 @@ func (m *Machine) Apply(e Event) Decision {
 }
 
 // inSpindle returns the tool that is in the spindle; nil before the first window.
-func (m *Machine) inSpindle() *Tool {
-	if len(m.Tools) == 0 {
+func (s *State) inSpindle() *Tool {
+	if len(s.Tools) == 0 {
 		return nil
 	}
-	return m.Tools[len(m.Tools)-1]
+	return s.Tools[len(s.Tools)-1]
 }
 
 func (t Tick) apply(m *Machine) {
@@ -374,13 +379,13 @@ func (m *Machine) EndIs(end Position, known bool, now time.Time) {
 	m.askedEnd = m.askedEnd.nearer(end)
 }
 
-func (m *Machine) warn(event, format string, args ...any) {
-	m.decision.Lines = append(m.decision.Lines, Line{true, event, fmt.Sprintf(format, args...)})
+func (d *Decision) warn(event, format string, args ...any) {
+	d.Lines = append(d.Lines, Line{true, event, fmt.Sprintf(format, args...)})
 }
 
 // References returns how many tools have a reference, or are learning one.
-func (m *Machine) References() (n int) {
-	for _, t := range m.Tools {
+func (s *State) References() (n int) {
+	for _, t := range s.Tools {
 		if slices.ContainsFunc(t.Judgings, func(j *Judging) bool { return j.Reference.Windows > 0 }) {
 			n++
 		}
@@ -394,7 +399,7 @@ func (m *Machine) Judges() (now, next string) {
 	if m.deployment != nil {
 		now = m.deployment.Champion.ID()
 	}
-	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.anotherKnows(t, now, m.form) {
+	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.models.anotherKnows(t, now, m.form) {
 		return t.By, now
 	}
 	return now, ""

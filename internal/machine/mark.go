@@ -30,12 +30,12 @@ func (m *Machine) rememberAlarm(r PastAlarm) {
 }
 
 // pastAlarm returns an alarm that was published as raised; nil if it is not remembered.
-func (m *Machine) pastAlarm(incident string) *PastAlarm {
-	i := slices.IndexFunc(m.Raised, func(r PastAlarm) bool { return r.Incident == incident })
+func (s *State) pastAlarm(incident string) *PastAlarm {
+	i := slices.IndexFunc(s.Raised, func(r PastAlarm) bool { return r.Incident == incident })
 	if i < 0 {
 		return nil
 	}
-	return &m.Raised[i]
+	return &s.Raised[i]
 }
 
 // mark says of an alarm, which may be over, that it was false, or takes that back,

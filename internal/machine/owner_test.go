@@ -542,7 +542,7 @@ func TestOwnerSetsAside(t *testing.T) {
 	p := newPartition()
 	bad := state.Key{Group: group, Machine: drill}
 	p.records[bad] = state.Record{Key: bad, Value: []byte(`{"version":4,"machine":"` + drill + `"}`), Offset: 7}
-	tool := state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
+	tool := state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
 	p.records[tool] = state.Record{Key: tool, Value: []byte(`{"tool":"T1","alarm":{}}`), Offset: 8}
 	other := state.Key{Group: "trial", Machine: drill}
 	p.records[other] = state.Record{Key: other, Value: []byte(`[]`)}

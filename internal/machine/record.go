@@ -46,12 +46,12 @@ func (m *Machine) Records() (out []state.Record) {
 	out = append(out, head)
 	if m.dirty.slow {
 		r := state.Record{Key: head.Key, Value: event.JSON(m.slow())}
-		r.Key.Slow = true
+		r.Key.Part = state.Slow
 		out = append(out, r)
 	}
 	for _, name := range sortedKeys(m.dirty.tools) {
 		r := state.Record{Key: head.Key}
-		r.Key.OfTool, r.Key.Tool = true, name
+		r.Key.Part, r.Key.Tool = state.OfTool, name
 		if i := m.indexTool(name); i >= 0 {
 			r.Value = event.JSON(m.Tools[i])
 		}
@@ -59,7 +59,7 @@ func (m *Machine) Records() (out []state.Record) {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(m.dirty.judgings), judgingKey.compare) {
 		r := state.Record{Key: head.Key}
-		r.Key.Tool, r.Key.Model = key.tool, key.model
+		r.Key.Part, r.Key.Tool, r.Key.Model = state.OfModel, key.tool, key.model
 		if i := m.indexTool(key.tool); i >= 0 {
 			if j := m.Tools[i].judging(key.model); j != nil {
 				r.Value = event.JSON(j)
@@ -77,9 +77,9 @@ func (k judgingKey) compare(o judgingKey) int {
 	return cmp.Or(cmp.Compare(k.tool, o.tool), cmp.Compare(k.model, o.model))
 }
 
-func (m *Machine) head() headRecord {
-	h := headRecord{Version: state.Version, headState: m.headState, Epoch: m.Leader()}
-	if t := m.inSpindle(); t != nil {
+func (s *State) head() headRecord {
+	h := headRecord{Version: state.Version, headState: s.headState, Epoch: s.Leader()}
+	if t := s.inSpindle(); t != nil {
 		fast := *t
 		fast.First, fast.Drifted, fast.Moved = FirstWindow{}, nil, t.Moved[max(0, len(t.Moved)-1):]
 		h.Tool = &fast
@@ -138,22 +138,22 @@ func (m *Machine) loadKept(records []state.Record) error {
 	var of []string         // their tools
 	for _, r := range records {
 		var err error
-		switch {
-		case r.Key.Slow:
+		switch r.Key.Part {
+		case state.Slow:
 			err = json.Unmarshal(r.Value, &slow)
-		case r.Key.OfTool:
+		case state.OfTool:
 			t := new(Tool)
 			if err = json.Unmarshal(r.Value, t); err == nil && t.Name != r.Key.Tool {
 				err = fmt.Errorf("the record is of tool %.64q", t.Name)
 			}
 			m.Tools = append(m.Tools, t)
-		case r.Key.Model != "":
+		case state.OfModel:
 			j := new(Judging)
 			if err = json.Unmarshal(r.Value, j); err == nil && j.Model != r.Key.Model {
 				err = fmt.Errorf("a record of model %.64q is of model %.64q", r.Key.Model, j.Model)
 			}
 			judgings, of = append(judgings, j), append(of, r.Key.Tool)
-		default:
+		case state.Head:
 			err = json.Unmarshal(r.Value, &head)
 		}
 		if err != nil {
@@ -183,16 +183,16 @@ func (m *Machine) loadKept(records []state.Record) error {
 
 // loadSpindle puts tools in the order in which they were in the spindle. The head record has what changes with each window of
 // the one that is in it.
-func (m *Machine) loadSpindle(head *headRecord) error {
+func (s *State) loadSpindle(head *headRecord) error {
 	in := head.Tool
 	if in != nil {
-		i := m.indexTool(in.Name)
+		i := s.indexTool(in.Name)
 		if i < 0 {
 			return fmt.Errorf("tool %.64q is in the spindle, and has no record", in.Name)
 		}
-		in.Judgings, in.First, in.Drifted, in.Moved = m.Tools[i].Judgings, m.Tools[i].First, m.Tools[i].Drifted, m.Tools[i].Moved.With(in.Moved)
-		*m.Tools[i] = *in
-		in = m.Tools[i]
+		in.Judgings, in.First, in.Drifted, in.Moved = s.Tools[i].Judgings, s.Tools[i].First, s.Tools[i].Drifted, s.Tools[i].Moved.With(in.Moved)
+		*s.Tools[i] = *in
+		in = s.Tools[i]
 	}
 	for k := range head.Judgings {
 		fast := &head.Judgings[k]
@@ -207,10 +207,10 @@ func (m *Machine) loadSpindle(head *headRecord) error {
 		fast.Print, fast.Takes, fast.First, fast.Reference, fast.Wear.Points = j.Print, j.Takes, j.First, j.Reference, j.Wear.Points
 		*j = *fast
 	}
-	slices.SortStableFunc(m.Tools, func(a, b *Tool) int {
+	slices.SortStableFunc(s.Tools, func(a, b *Tool) int {
 		return cmp.Or(btoi(a == in)-btoi(b == in), cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Name, b.Name))
 	})
-	for _, t := range m.Tools {
+	for _, t := range s.Tools {
 		slices.SortStableFunc(t.Judgings, func(a, b *Judging) int { return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Model, b.Model)) })
 	}
 	return nil

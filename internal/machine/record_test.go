@@ -23,8 +23,8 @@ import (
 func TestLoadRefuses(t *testing.T) {
 	b := newBench(t, machinetest.WithWear(t))
 	b.wear("T1", 0)
-	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Slow: true}, state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	judging := state.Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
+	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Part: state.Slow}, state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
+	judging := state.Key{Group: group, Machine: drill, Part: state.OfModel, Model: b.model.ID(), Tool: "T1"}
 	for want, change := range map[string]func(map[state.Key]string){
 		"no record":                              func(r map[state.Key]string) { clear(r) },
 		"it is of machine \"\"":                  func(r map[state.Key]string) { delete(r, head) },
@@ -130,8 +130,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	b.window(at(12, "T2", false))
 	b.command(event.Command{ID: "1", Action: event.Suppress, Note: "x"}, noon)
-	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Slow: true}, state.Key{Group: group, Machine: drill, OfTool: true, Tool: "T1"}
-	judging := state.Key{Group: group, Machine: drill, Model: b.model.ID(), Tool: "T1"}
+	head, slow, tool := state.Key{Group: group, Machine: drill}, state.Key{Group: group, Machine: drill, Part: state.Slow}, state.Key{Group: group, Machine: drill, Part: state.OfTool, Tool: "T1"}
+	judging := state.Key{Group: group, Machine: drill, Part: state.OfModel, Model: b.model.ID(), Tool: "T1"}
 	f.Add(b.records[head].Value, b.records[slow].Value, b.records[tool].Value, b.records[judging].Value)
 	for _, version := range []int{state.Version - 1, state.Version} {
 		about := fmt.Sprintf(`{"version":%d,"machine":%q,"model":%q,`, version, drill, m.ID())

@@ -102,7 +102,7 @@ func (m *Machine) unwatched(d *Deployment, f *window.Features) *window.Mismatch 
 const NoModel = "no model"
 
 // unjudged reports whether no window of the machine was ever judged: it has no tool before that.
-func (m *Machine) unjudged() bool { return len(m.Tools) == 0 }
+func (s *State) unjudged() bool { return len(s.Tools) == 0 }
 
 // LacksModel reports whether the text of a windows_refused advisory says that nothing but a
 // model is missing.
@@ -164,9 +164,7 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input) bool {
 // meet returns a machine of which nothing is known.
 func (o *Owner) meet(name string, now time.Time) *Machine {
 	m, err := newMachine(name, o.settings, &o.models, o.deployedFor(name), now)
-	if err != nil {
-		panic("machine: settings: " + err.Error()) // they were checked before
-	}
+	assert(err, "settings are checked when a monitor begins")
 	o.put(name, m)
 	return m
 }

@@ -185,8 +185,8 @@ func clockDetail(q signal.Quality, layout *signal.Layout, w *window.Window) stri
 }
 
 // doubted returns the channels and sensors of which an advisory stands.
-func (m *Machine) doubted() (names []string) {
-	for _, n := range m.Notices {
+func (s *State) doubted() (names []string) {
+	for _, n := range s.Notices {
 		if n.Kind == event.SensorAdvisory && n.Raised && n.Subject != "" {
 			names = append(names, n.Subject)
 		}

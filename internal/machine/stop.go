@@ -71,7 +71,7 @@ func (m *Machine) stop(bad *defect, now time.Time) (d Decision) {
 
 func (m *Machine) tellStopped(bad *defect, now time.Time) {
 	text := fmt.Sprintf("%s: STOPPED, none of its windows is judged: %s. Update the monitor, report the line machine_stopped of its log, and deploy the model again or start the monitor again to try once more", event.ShortName(m.Machine), m.stopped)
-	m.warn("machine_stopped", "%s\n%s", text, bad.stack)
+	m.decision.warn("machine_stopped", "%s\n%s", text, bad.stack)
 	if m.notice(event.StoppedAdvisory, "") != nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (m *Machine) passOver(t *Tool, id string, bad *defect) {
 	if j := t.judging(id); j != nil {
 		m.dropJudging(t, j)
 	}
-	m.warn("model_stopped", "%s: model %s, which does not judge it yet, is not asked any more: %v. Update the monitor, report this line, and deploy the model again to try once more\n%s", event.ShortName(m.Machine), id, bad, bad.stack)
+	m.decision.warn("model_stopped", "%s: model %s, which does not judge it yet, is not asked any more: %v. Update the monitor, report this line, and deploy the model again to try once more\n%s", event.ShortName(m.Machine), id, bad, bad.stack)
 }
 
 // takeIn makes a machine of its records. Records that cannot be used are set aside: they must not keep the others from being

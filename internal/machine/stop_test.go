@@ -1,12 +1,14 @@
 package machine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -81,6 +83,17 @@ func TestDefectOfTheNextChampion(t *testing.T) {
 		if r := p.last(); r.Model != a.ID() || r.Tool != tool || p.o.Machine(drill).stopped != "" {
 			t.Fatalf("tool %s: %s", tool, event.JSON(r))
 		}
+	}
+}
+
+// A deployment whose settings were never checked, which is a defect, stops the machine: it does not go on with others in silence.
+func TestDeploymentThatWasNotChecked(t *testing.T) {
+	a := toys()["A"]
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	p.run(0, 4, "T1", false)
+	p.deploy(fleetOf(&Deployment{Champion: a, Alarm: alarm.Settings{K: -1, N: 3}}, a))
+	if why := p.o.Machine(drill).stopped; !strings.Contains(why, "a deployment is checked when it is read") {
+		t.Errorf("stopped: %q", why)
 	}
 }
 

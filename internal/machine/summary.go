@@ -44,21 +44,22 @@ func Summarise(records []state.Record) (s Summary, err error) {
 	found := false
 	err = state.CheckVersion(records)
 	for _, r := range records {
-		switch {
-		case r.Key.OfTool:
+		switch r.Key.Part {
+		case state.OfTool:
 			s.Tools++
 			if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) { // else a monitor sets it aside
 				s.Magazine = append(s.Magazine, t)
 			}
 			continue
-		case r.Key.Slow:
+		case state.Slow:
 			var slow struct{ Raised []PastAlarm } // of slowRecord
 			if json.Unmarshal(r.Value, &slow) == nil {
 				s.Raised = slow.Raised
 			}
 			continue
-		case !r.Key.IsHead():
+		case state.OfModel:
 			continue
+		case state.Head:
 		}
 		s.Machine, found = r.Key.Machine, true
 		if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-func (m *Machine) indexTool(name string) int {
-	return slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Name == name })
+func (s *State) indexTool(name string) int {
+	return slices.IndexFunc(s.Tools, func(t *Tool) bool { return t.Name == name })
 }
 
 // is reports whether a window's tool and life name the tool. Another life is another tool under the same name.
@@ -26,8 +26,8 @@ func (m *Machine) park(t *Tool) {
 }
 
 // nextSeen returns what orders a tool behind all others.
-func (m *Machine) nextSeen() (n int) {
-	for _, t := range m.Tools {
+func (s *State) nextSeen() (n int) {
+	for _, t := range s.Tools {
 		n = max(n, t.Seen+1)
 	}
 	return n
@@ -47,7 +47,7 @@ func (m *Machine) forgetOldest() {
 			m.Forgotten, m.dirty.slow = m.Forgotten.With(t.Name, t.Life), true
 		}
 		if word := t.Alarm.Word(alarm.Masks{}); word != "normal" && m.decision != nil {
-			m.warn("tool_forgotten", "%s tool %s: forgotten, and its alarm (%s): the machine has more than %d tools in turn",
+			m.decision.warn("tool_forgotten", "%s tool %s: forgotten, and its alarm (%s): the machine has more than %d tools in turn",
 				event.ShortName(m.Machine), statement.Tool(t.Name), strings.TrimSpace(t.Alarm.Incident+" "+word), m.settings.keptTools())
 		}
 		m.forget(0)
@@ -55,11 +55,11 @@ func (m *Machine) forgetOldest() {
 }
 
 // toolOf returns the tool of a window: one that is remembered, or another one.
-func (m *Machine) toolOf(w Window) *Tool {
-	if i := m.indexTool(w.Tool); i >= 0 && m.Tools[i].is(w.Tool, w.ToolLife) {
-		return m.Tools[i]
+func (s *State) toolOf(w Window) *Tool {
+	if i := s.indexTool(w.Tool); i >= 0 && s.Tools[i].is(w.Tool, w.ToolLife) {
+		return s.Tools[i]
 	}
-	used := m.Forgotten.Has(w.Tool, w.ToolLife)
+	used := s.Forgotten.Has(w.Tool, w.ToolLife)
 	return &Tool{Name: w.Tool, Life: w.ToolLife, Used: used, PastGone: used}
 }
 
@@ -90,7 +90,7 @@ func (m *Machine) warnAlike(next *Tool) {
 	fold := plain.Fold(next.Name)
 	for _, t := range m.Tools {
 		if t.Name != next.Name && plain.Fold(t.Name) == fold {
-			m.warn("tools_alike", "%s tools %q and %q: nearly the same name, and two tools with a reference and an alarm each: if they are one, let its senders write the name in one way",
+			m.decision.warn("tools_alike", "%s tools %q and %q: nearly the same name, and two tools with a reference and an alarm each: if they are one, let its senders write the name in one way",
 				event.ShortName(m.Machine), t.Name, next.Name)
 		}
 	}
@@ -143,7 +143,7 @@ func (m *Machine) takeOutTrials(t *Tool, c cause) {
 	c.word = "normal" // no one masks what a shadow says
 	for _, j := range t.Judgings {
 		if j.Trial != nil {
-			m.tellTrial(m.report(m.trial(t, j), j.Trial.TakeOut(), j.Trial.State, c))
+			m.decision.tellTrial(m.report(m.trial(t, j), j.Trial.TakeOut(), j.Trial.State, c))
 		}
 	}
 }

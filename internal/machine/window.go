@@ -103,7 +103,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	var o opinion
 	switch {
 	case c.Judging == nil || !p.Moves():
-		o = m.look(t, c, w)
+		o = c.look(t, w)
 		if builds && t.Windows > 0 {
 			o.withhold(modelChanged)
 		}
@@ -118,7 +118,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	}
 	noteOpinion(r, o, w)
 	if p.Moves() {
-		m.remember(t, r, w.Offset)
+		t.remember(r, w.Offset)
 		alerts := m.observe(m.bell(t), o, r, c.by, w.At)
 		m.scheduleEvidence(t, alerts, r)
 		m.decision.Alerts = append(m.decision.Alerts, alerts...)
@@ -136,15 +136,15 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 
 // betweenTools reports whether a window names no tool, and windows have named none for less than a minute, by their dates, since the tool
 // in the spindle was named: controls name none between two cycles, and for a moment in mid cut.
-func (m *Machine) betweenTools(w Window) bool {
-	t := m.inSpindle()
-	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(m.unnamedSince(w)).Abs() < order.Patience
+func (s *State) betweenTools(w Window) bool {
+	t := s.inSpindle()
+	return t != nil && t.Name != "" && w.Tool == "" && w.End().Sub(s.unnamedSince(w)).Abs() < order.Patience
 }
 
 // unnamedSince returns since when windows name no tool, of which w is one.
-func (m *Machine) unnamedSince(w Window) time.Time {
-	if m.Unnamed > 0 {
-		return m.Newest.Add(-m.Unnamed)
+func (s *State) unnamedSince(w Window) time.Time {
+	if s.Unnamed > 0 {
+		return s.Newest.Add(-s.Unnamed)
 	}
 	return w.Start
 }
@@ -163,7 +163,7 @@ func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.
 		return
 	}
 	m.decision.Result, r.Model = r, c.by.id()
-	o := m.lookBetween(t, c.by, w)
+	o := c.by.lookBetween(t, w)
 	noteOpinion(r, o, w)
 	if p == order.InOrder {
 		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r)
@@ -173,8 +173,8 @@ func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.
 }
 
 // lookBetween asks a model about a window between tools, without the reference of a tool.
-func (m *Machine) lookBetween(t *Tool, by *Model, w Window) opinion {
-	o := m.look(t, candidate{by: by}, w)
+func (by *Model) lookBetween(t *Tool, w Window) opinion {
+	o := candidate{by: by}.look(t, w)
 	o.withhold(event.NoTool)
 	return o
 }
@@ -264,7 +264,7 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 			why.reasons.Doubted = m.doubted()
 		}); bad != nil { // better an alarm without reasons than none
 			m.decision.Defects++
-			m.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(m.Machine), by.id(), bad, bad.stack)
+			m.decision.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(m.Machine), by.id(), bad, bad.stack)
 		}
 		if b.shadow == "" {
 			why.trace = b.tool.Trace.Points()
@@ -275,7 +275,7 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 
 // remember adds the window of r, which lies at an offset, to the last ones of its tool.
 // They are of one epoch: those before are not part of its trace.
-func (m *Machine) remember(t *Tool, r *event.Result, offset int64) {
+func (t *Tool) remember(r *event.Result, offset int64) {
 	if t.Epoch != r.Epoch {
 		t.Epoch, t.Trace = r.Epoch, nil
 	}

@@ -68,9 +68,9 @@ func (p *plant) fill() {
 		for _, group := range []string{group1, group2} {
 			key := state.Key{Group: group, Machine: name}
 			p.record(key, fmt.Sprintf(`{"version":3,"machine":%q,"tool":{"tool":"T1","alarm":{}},"evidence":[{"name":"A-1","offset":77}]}`, name))
-			key.Slow = true
+			key.Part = state.Slow
 			p.record(key, `{"commands":{"ids":[]}}`)
-			key.Slow, key.OfTool, key.Tool = false, true, "moved"
+			key.Part, key.Tool = state.OfTool, "moved"
 			p.record(key, `{"tool":"moved","seen":1}`)
 			if i == 5 { // retired
 				p.record(state.Key{Group: group, Machine: name}, "")
@@ -78,7 +78,7 @@ func (p *plant) fill() {
 			}
 		}
 	}
-	p.record(state.Key{Group: group1, Machine: machineName(4), OfTool: true, Tool: "torn"}, "{")
+	p.record(state.Key{Group: group1, Machine: machineName(4), Part: state.OfTool, Tool: "torn"}, "{")
 	p.send(bus.Message{Topic: bus.TopicState, Key: machineName(0), Value: []byte("of a program that no one has any more")})
 	p.judged(group1, judgedTopics...)
 	p.judged(group2, judgedTopics...)

@@ -9,15 +9,18 @@ import (
 	"strings"
 )
 
-// A machine is kept in several records of the state topic, so that a window only writes
-// what it changes: the head, which changes with every window, what changes with an
-// epoch or an alarm, one record for each tool, and one for what each model knows of a tool. Keys name the group,
-// since two groups judge for themselves.
+// Keys name the group, since two groups judge for themselves.
+const keySeparator = "\x1f"
+
+// Part says which record of a machine a key is of: a machine is kept in several, so that a window only writes what it changes.
+type Part string
+
+// The records of a machine.
 const (
-	keySeparator = "\x1f"
-	slowPart     = "slow"
-	toolPart     = "tool"
-	judgingPart  = "judging"
+	Head    Part = ""        // of the machine itself: what changes with every window
+	Slow    Part = "slow"    // what changes with an epoch or an alarm
+	OfTool  Part = "tool"    // one for each tool
+	OfModel Part = "judging" // one for what each model knows of a tool
 )
 
 // Version is the version of the records that this program writes and reads.
@@ -27,10 +30,9 @@ const Version = 3
 type Key struct {
 	Group   string
 	Machine string
-	Slow    bool
-	OfTool  bool
-	Tool    string
-	Model   string // of what a model knows of a tool; OfTool is not set
+	Part    Part
+	Tool    string // of OfTool and OfModel
+	Model   string // id; of OfModel
 }
 
 // ParseKey takes the key of a state record apart. It reports false for a key that no
@@ -42,32 +44,29 @@ func ParseKey(key string) (k Key, ok bool) {
 		return Key{}, false
 	case len(parts) == 2:
 		return Key{Group: parts[0], Machine: parts[1]}, true
-	case len(parts) == 3 && parts[2] == slowPart:
-		return Key{Group: parts[0], Machine: parts[1], Slow: true}, true
-	case len(parts) >= 4 && parts[2] == toolPart:
-		return Key{Group: parts[0], Machine: parts[1], OfTool: true, Tool: strings.Join(parts[3:], keySeparator)}, true
-	case len(parts) == 5 && parts[2] == judgingPart && parts[3] != "":
-		return Key{Group: parts[0], Machine: parts[1], Model: parts[3], Tool: parts[4]}, true
+	case len(parts) == 3 && parts[2] == string(Slow):
+		return Key{Group: parts[0], Machine: parts[1], Part: Slow}, true
+	case len(parts) >= 4 && parts[2] == string(OfTool):
+		return Key{Group: parts[0], Machine: parts[1], Part: OfTool, Tool: strings.Join(parts[3:], keySeparator)}, true
+	case len(parts) == 5 && parts[2] == string(OfModel) && parts[3] != "":
+		return Key{Group: parts[0], Machine: parts[1], Part: OfModel, Model: parts[3], Tool: parts[4]}, true
 	}
 	return Key{}, false
 }
 
 // String puts a key together.
 func (k Key) String() string {
-	s := k.Group + keySeparator + k.Machine
-	switch {
-	case k.Slow:
-		return s + keySeparator + slowPart
-	case k.OfTool:
-		return s + keySeparator + toolPart + keySeparator + k.Tool
-	case k.Model != "":
-		return s + keySeparator + judgingPart + keySeparator + k.Model + keySeparator + k.Tool
+	parts := []string{k.Group, k.Machine, string(k.Part)}
+	switch k.Part {
+	case Head:
+		parts = parts[:2]
+	case OfTool:
+		parts = append(parts, k.Tool)
+	case OfModel:
+		parts = append(parts, k.Model, k.Tool)
 	}
-	return s
+	return strings.Join(parts, keySeparator)
 }
-
-// IsHead reports whether the record is the one of the machine itself.
-func (k Key) IsHead() bool { return !k.Slow && !k.OfTool && k.Model == "" }
 
 // Record is a record of the state topic: a key, and a value that is nil to delete it. The
 // partition is the machine's.
@@ -99,10 +98,8 @@ func Models(records []Record) (ids []string) {
 		}
 	}
 	for _, r := range records {
-		switch {
-		case r.Key.Model != "":
-			add(r.Key.Model)
-		case r.Key.IsHead() && r.Value != nil:
+		add(r.Key.Model)
+		if r.Key.Part == Head && r.Value != nil {
 			var h struct{ Model string } // of headRecord, without what is long
 			if json.Unmarshal(r.Value, &h) == nil {
 				add(h.Model)
@@ -115,7 +112,7 @@ func Models(records []Record) (ids []string) {
 // CheckVersion reports records of a machine of another version than this program reads: its head names it.
 func CheckVersion(records []Record) error {
 	for _, r := range records {
-		if r.Key.IsHead() && r.Value != nil {
+		if r.Key.Part == Head && r.Value != nil {
 			var h struct{ Version int }
 			if err := json.Unmarshal(r.Value, &h); err != nil {
 				return err

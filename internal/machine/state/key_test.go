@@ -65,7 +65,7 @@ func TestCheckVersion(t *testing.T) {
 	if err := CheckVersion(records); err != nil {
 		t.Error(err)
 	}
-	head := slices.IndexFunc(records, func(r Record) bool { return r.Key.IsHead() })
+	head := slices.IndexFunc(records, func(r Record) bool { return r.Key.Part == Head })
 	for _, other := range []string{`"version":1,`, `"version":2,`, `"version":4,`, ""} {
 		records[head].Value = []byte(strings.Replace(string(kept(t)[head].Value), `"version":3,`, other, 1))
 		if err := CheckVersion(records); err == nil || !strings.Contains(err.Error(), "this program reads version 3: use the release that wrote it") {
@@ -118,7 +118,7 @@ func TestModels(t *testing.T) {
 // A record that goes to another partition keeps all but its offsets, and its tool's past is gone.
 func TestMoved(t *testing.T) {
 	now := kept(t)
-	head := slices.IndexFunc(now, func(r Record) bool { return r.Key.IsHead() })
+	head := slices.IndexFunc(now, func(r Record) bool { return r.Key.Part == Head })
 	now[head].Value = []byte(strings.Replace(string(now[head].Value), `"model"`, `"evidence":[{"name":"a","offset":7},{"name":"b","offset":-9},{"name":"c","offset":-1}],"model"`, 1))
 	moved := make([]Record, len(now))
 	for i, r := range now {
@@ -134,13 +134,13 @@ func TestMoved(t *testing.T) {
 		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"evidence":7}`)},
 		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"evidence":[{}]}`)},
 		{Key: Key{Group: group, Machine: drill}, Value: []byte(`{"tool":{"trace":7}}`)},
-		{Key: Key{Group: group, Machine: drill, OfTool: true}, Value: []byte(`{"trace":"A"}`)},
+		{Key: Key{Group: group, Machine: drill, Part: OfTool}, Value: []byte(`{"trace":"A"}`)},
 	} {
 		if _, err := Moved(bad); err == nil {
 			t.Errorf("%q %s is moved", bad.Key, bad.Value)
 		}
 	}
-	for _, same := range []Record{{Key: Key{Group: group, Machine: drill}}, {Key: Key{Group: group, Machine: drill, Slow: true}, Value: []byte("x")}} {
+	for _, same := range []Record{{Key: Key{Group: group, Machine: drill}}, {Key: Key{Group: group, Machine: drill, Part: Slow}, Value: []byte("x")}} {
 		if r, err := Moved(same); err != nil || string(r.Value) != string(same.Value) {
 			t.Errorf("%q: %v %s", same.Key, err, r.Value)
 		}
@@ -151,7 +151,7 @@ func TestMoved(t *testing.T) {
 func TestRenamed(t *testing.T) {
 	kept := []event.Kept{{Key: "other\x1f" + drill, Value: []byte("{}")}, {Key: group + "\x1f" + drill + "\x1fslow", Value: []byte("{1}")}}
 	got, err := Renamed(kept, group, drill, "new")
-	if err != nil || len(got) != 1 || got[0].Key != (Key{Group: group, Machine: "new", Slow: true}) || string(got[0].Value) != "{1}" {
+	if err != nil || len(got) != 1 || got[0].Key != (Key{Group: group, Machine: "new", Part: Slow}) || string(got[0].Value) != "{1}" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := Renamed(kept[:1], group, drill, "new"); err != ErrNoRecord {

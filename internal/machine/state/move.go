@@ -35,12 +35,12 @@ func Renamed(records []event.Kept, group, was, name string) ([]Record, error) {
 // windows, which are of the partition that it leaves, and where no model finds the past of a tool any more. What would be
 // read again from there is read from the oldest window. It reports a record that no program of ours wrote.
 func Moved(r Record) (Record, error) {
-	if r.Value == nil || !r.Key.OfTool && !r.Key.IsHead() {
+	if r.Value == nil || r.Key.Part != OfTool && r.Key.Part != Head {
 		return r, nil
 	}
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal(r.Value, &fields)
-	if err == nil && r.Key.OfTool {
+	if err == nil && r.Key.Part == OfTool {
 		err = leavePartition(fields)
 	} else if err == nil {
 		err = leaveHead(fields)

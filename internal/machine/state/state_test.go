@@ -23,11 +23,11 @@ func TestKey(t *testing.T) {
 		k := Key{Group: plain.Draw(t, "group"), Machine: plain.Draw(t, "machine")}
 		switch rapid.IntRange(0, 3).Draw(t, "part") {
 		case 0:
-			k.Model, k.Tool = "ecs-dbn-1", name.Draw(t, "tool")
+			k.Part, k.Model, k.Tool = OfModel, "ecs-dbn-1", name.Draw(t, "tool")
 		case 1:
-			k.Slow = true
+			k.Part = Slow
 		case 2:
-			k.OfTool, k.Tool = true, name.Draw(t, "tool")
+			k.Part, k.Tool = OfTool, name.Draw(t, "tool")
 		}
 		if got, ok := ParseKey(k.String()); !ok || got != k {
 			t.Fatalf("%+v became %q, which is %+v, %v", k, k.String(), got, ok)
