@@ -25,8 +25,8 @@ import (
 type fetchCommand struct {
 	Config   string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
 	Machine  string        `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several, or does not list it."`
-	From     time.Time     `name:"since" aliases:"from" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
-	To       time.Time     `name:"until" aliases:"to" placeholder:"TIME" help:"End of the windows."`
+	From     time.Time     `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
+	To       time.Time     `name:"until" placeholder:"TIME" help:"End of the windows."`
 	Epoch    string        `placeholder:"EPOCH" help:"Only windows of this epoch, as results name it."`
 	FirstSeq uint64        `placeholder:"SEQ" help:"First window, with --epoch, in place of --since."`
 	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --until."`

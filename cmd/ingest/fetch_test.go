@@ -63,7 +63,7 @@ func ingesting(t *testing.T) (stop func()) {
 func TestFetch(t *testing.T) {
 	addr := edgeBench(t)
 	stop := ingesting(t)
-	out, _, err := ingestRun(t, t.Context(), "fetch --config ingest.yaml --from 2026-11-02T06:00:01Z --to 2026-11-02T06:00:03Z --out out --by kim")
+	out, _, err := ingestRun(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-02T06:00:01Z --until 2026-11-02T06:00:03Z --out out --by kim")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestFetch(t *testing.T) {
 	if err != nil || r.NumRecords() != 2 {
 		t.Fatalf("%v, want 2 windows", err)
 	}
-	_, _, err = ingestRun(t, t.Context(), "fetch --config ingest.yaml --from 2026-11-01T06:00:01Z --to 2026-11-01T06:00:03Z")
+	_, _, err = ingestRun(t, t.Context(), "fetch --config ingest.yaml --since 2026-11-01T06:00:01Z --until 2026-11-01T06:00:03Z")
 	if err == nil || !strings.Contains(err.Error(), "lathe: sent no window; the spool begins at 2026-11-02T06:00:00Z: earlier windows are not kept any more") {
 		t.Errorf("a day before: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestFetch(t *testing.T) {
 
 	// Another host knows Kafka, and not this machine.
 	write(t, "kafka.yaml", "kafka: {brokers: [\""+addr+"\"]}\n")
-	ask := "fetch --config kafka.yaml --machine acme/spore/bay2/line1/lathe --from 2026-11-02T06:00:00Z --to 2026-11-02T07:00:00Z --wait 200ms"
+	ask := "fetch --config kafka.yaml --machine acme/spore/bay2/line1/lathe --since 2026-11-02T06:00:00Z --until 2026-11-02T07:00:00Z --wait 200ms"
 	if _, _, err = ingestRun(t, t.Context(), ask); err == nil || !strings.Contains(err.Error(), "no gateway has answered for 200ms") || !strings.Contains(err.Error(), "may be in mode raw") {
 		t.Errorf("with no ingest: %v", err)
 	}

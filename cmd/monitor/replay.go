@@ -22,8 +22,8 @@ import (
 type replayCommand struct {
 	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka' and 'alarm' are used."`
 	Models []string  `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
-	From   time.Time `name:"since" aliases:"from" placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
-	To     time.Time `name:"until" aliases:"to" placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
+	From   time.Time `name:"since" placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
+	To     time.Time `name:"until" placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
 	For    string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
 	Table  []string  `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
 	Wear   string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`

@@ -151,8 +151,8 @@ func TestReplay(t *testing.T) {
 		said    int
 	}{
 		"one machine":     {[]string{"--for", "acme/line2/**"}, 480, 1},
-		"a time":          {[]string{"--from", from, "--to", to}, 240, 2},
-		"none in a time":  {[]string{"--from", "2027-01-01T00:00:00Z"}, 0, 0},
+		"a time":          {[]string{"--since", from, "--until", to}, 240, 2},
+		"none in a time":  {[]string{"--since", "2027-01-01T00:00:00Z"}, 0, 0},
 		"none by machine": {[]string{"--for", "acme/line7/*"}, 0, 0},
 	} {
 		r := p.report("one.flank", "three.flank", tc.args...)
@@ -258,7 +258,7 @@ func TestReplayRefuses(t *testing.T) {
 	}{
 		"one model":          {p.path("one.flank"), nil, "names 1 models: name two"},
 		"no such model":      {p.path("one.flank") + "," + p.path("two.flank"), nil, "two.flank"},
-		"times":              {"", []string{"--from", "2026-11-02T02:00:00Z", "--to", "2026-11-01T02:00:00Z"}, "is not before --until"},
+		"times":              {"", []string{"--since", "2026-11-02T02:00:00Z", "--until", "2026-11-01T02:00:00Z"}, "is not before --until"},
 		"machines":           {"", []string{"--for", "a//b"}, "a level is empty"},
 		"wear":               {"", []string{"--wear", p.path("none.csv")}, "--wear: "},
 		"no table":           {"", []string{"--table", p.path("*.parquet")}, "no table there"},

@@ -100,11 +100,11 @@ func TestThreeClasses(t *testing.T) {
 		}
 	}
 	var facts struct{ Classes []string }
-	out, _, err := trainer(t, "inspect --json m.flank")
+	out, _, err := trainer(t, "inspect --format json m.flank")
 	if err != nil || json.Unmarshal([]byte(out), &facts) != nil || !slices.Equal(facts.Classes, []string{"healthy", "worn", "broken"}) {
 		t.Errorf("%v: %s", err, out)
 	}
-	for _, args := range []string{"evaluate --quiet --json --model m.flank --table new.csv", "costs --json --model m.flank"} {
+	for _, args := range []string{"evaluate --quiet --format json --model m.flank --table new.csv", "costs --format json --model m.flank"} {
 		if out, _, err := trainer(t, args); err != nil || !json.Valid([]byte(out)) || !strings.Contains(out, `"broken"`) {
 			t.Errorf("%s: %v\n%s", args, err, out)
 		}

@@ -23,10 +23,9 @@ type evaluateCommand struct {
 	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
 	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
 	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
-	Output    string  `name:"out" aliases:"output" short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
+	Output    string  `name:"out" short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
 	cli.Form
-	JSON    bool `hidden:"" help:"The same as --format json."`
-	Workers int  `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
+	Workers int `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 }
 
@@ -45,7 +44,7 @@ func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
 			return fmt.Errorf("--out: %w", err)
 		}
 	}
-	if !f.JSON && !f.IsJSON() {
+	if !f.IsJSON() {
 		text = []byte(r.Text())
 	}
 	_, err = out.Stdout.Write(text)
@@ -81,7 +80,6 @@ type costsCommand struct {
 	examFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
 	cli.Form
-	JSON bool `hidden:"" help:"The same as --format json."`
 	progressFlags
 }
 
@@ -103,7 +101,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON || f.IsJSON() {
+	if f.IsJSON() {
 		text, err := json.MarshalIndent(s, "", "  ")
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func TestTablesAndRecordingsAgree(t *testing.T) {
 		if _, _, err := trainer(t, "fit --quiet --config train.yaml --model "+path+" "+data); err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
-		out, _, err := trainer(t, "evaluate --quiet --json --config train.yaml --model "+path+" "+data)
+		out, _, err := trainer(t, "evaluate --quiet --format json --config train.yaml --model "+path+" "+data)
 		if err != nil {
 			t.Fatalf("%s: %v", data, err)
 		}
@@ -78,7 +78,7 @@ func TestFitTableAlone(t *testing.T) {
 	if err != nil || out != "rms\npower\n" {
 		t.Errorf("features %q, %v", out, err)
 	}
-	for _, flag := range []string{"--config", "--json"} {
+	for _, flag := range []string{"--config", "--format"} {
 		out, _, err = trainer(t, "inspect model.flank "+flag)
 		if err != nil || !json.Valid([]byte(out)) {
 			t.Errorf("%s: %v\n%s", flag, err, out)
@@ -155,7 +155,7 @@ func TestCosts(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", args, want, out)
 			}
 		}
-		out, _, err = trainer(t, args+" --json")
+		out, _, err = trainer(t, args+" --format json")
 		var s struct {
 			Landscape struct {
 				GMean []float64 `json:"gmean"`
@@ -174,10 +174,10 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, path := range map[string]string{
-		"export onnx m.flank":                  "m.onnx",
-		"export safetensors m.flank":           "m.safetensors",
-		"export safetensors m.flank -o x.bin":  "x.bin",
-		"export onnx m.flank --output graph.o": "graph.o",
+		"export onnx m.flank":                 "m.onnx",
+		"export safetensors m.flank":          "m.safetensors",
+		"export safetensors m.flank -o x.bin": "x.bin",
+		"export onnx m.flank --out graph.o":   "graph.o",
 	} {
 		out, _, err := trainer(t, args)
 		if info, statErr := os.Stat(path); err != nil || statErr != nil || info.Size() < 500 || !strings.HasPrefix(out, path+": ecs-dbn-") {
@@ -304,7 +304,7 @@ func TestEvaluateScoresWearOnTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := func(file string) float64 {
-		out, _, err := trainer(t, "evaluate --quiet --json --model m.flank --table "+file)
+		out, _, err := trainer(t, "evaluate --quiet --format json --model m.flank --table "+file)
 		var e card.Evaluation
 		if err != nil || json.Unmarshal([]byte(out), &e) != nil || e.WearScore == nil {
 			t.Fatalf("%s: %v\n%s", file, err, out)
@@ -331,7 +331,7 @@ func TestEvaluateWithoutConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	figures := func(args string) string {
-		out, _, err := trainer(t, "evaluate --quiet --json --model m.flank "+args)
+		out, _, err := trainer(t, "evaluate --quiet --format json --model m.flank "+args)
 		var e struct{ Pooled, Windows, Alarms json.RawMessage }
 		if err != nil || json.Unmarshal([]byte(out), &e) != nil {
 			t.Fatalf("%s: %v\n%s", args, err, out)

@@ -33,7 +33,7 @@ func (f *safetensorsCommand) Run(out cli.Output) error {
 
 type exportFlags struct {
 	Model  string `arg:"" help:"Model file."`
-	Output string `name:"out" aliases:"output" short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
+	Output string `name:"out" short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
 }
 
 // export writes the model with write, to a file with the given ending.

@@ -27,7 +27,7 @@ type initCommand struct {
 	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	Keep   []string      `sep:"none" placeholder:"COLUMN" help:"Make this column a channel, also if it looks like a clock or a row number; may be given again."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
-	Dir    string        `name:"out" aliases:"dir" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
+	Dir    string        `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
 
 // Run looks into a recording, and writes a layout and a configuration for it.

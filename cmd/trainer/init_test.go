@@ -195,7 +195,7 @@ func TestInitTime(t *testing.T) {
 	write("ms.csv", rows(1, "%.0f"))
 	write("s.csv", rows(0.02, "%.2f"))
 	write("text.csv", "a,b\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\nx,y\nz,w\n")
-	if out, _, err := trainer(t, "init --data s.csv --dir ."); err != nil || !strings.Contains(out, `"time" is time`) {
+	if out, _, err := trainer(t, "init --data s.csv --out ."); err != nil || !strings.Contains(out, `"time" is time`) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, _ := os.ReadFile("layout.yaml")
@@ -205,18 +205,18 @@ func TestInitTime(t *testing.T) {
 	kept := slices.Clone(text)
 	for args, want := range map[string]string{
 		"--data s.csv":                        "layout.yaml is there already, and is not overwritten: remove it, or name another place by --out",
-		"--data ms.csv --dir new":             `ms.csv: column "time" counts in steps of 1, which may be seconds, milliseconds or rows: give --rate HZ`,
-		"--data text.csv --rate 1 --dir new":  "text.csv: no column of numbers can be a channel",
+		"--data ms.csv --out new":             `ms.csv: column "time" counts in steps of 1, which may be seconds, milliseconds or rows: give --rate HZ`,
+		"--data text.csv --rate 1 --out new":  "text.csv: no column of numbers can be a channel",
 		"--data absent.csv":                   "absent.csv",
 		"--data s.csv --rate=-1":              "must be positive",
-		"--data s.csv --dir new --window 3ms": "choose a length and hop that are whole numbers of samples",
+		"--data s.csv --out new --window 3ms": "choose a length and hop that are whole numbers of samples",
 	} {
 		if _, _, err := trainer(t, "init "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
 	write("wide.csv", "x,y\n"+strings.Repeat("1,2\n3,4\n", 20))
-	if _, _, err := trainer(t, "init --data wide.csv --dir new"); err == nil || !strings.Contains(err.Error(), "how many samples a second channel x has: give --rate HZ") {
+	if _, _, err := trainer(t, "init --data wide.csv --out new"); err == nil || !strings.Contains(err.Error(), "how many samples a second channel x has: give --rate HZ") {
 		t.Error(err)
 	}
 	if text, _ := os.ReadFile("layout.yaml"); !bytes.Equal(text, kept) {

@@ -19,7 +19,6 @@ type inspectCommand struct {
 	Features bool   `help:"List the features that the model takes, by name and order, one a line."`
 	Config   bool   `help:"Print the training configuration as JSON."`
 	cli.Form
-	JSON bool `hidden:"" help:"The same as --format json."`
 }
 
 // Run prints what is in a model file.
@@ -35,7 +34,7 @@ func (f *inspectCommand) Run(out cli.Output) error {
 		return err
 	case f.Config:
 		return printJSON(out.Stdout, m.Provenance.Config)
-	case f.JSON || f.IsJSON():
+	case f.IsJSON():
 		return printJSON(out.Stdout, inspection(m, names))
 	}
 	fmt.Fprintf(out.Stdout, "%s\n", m)

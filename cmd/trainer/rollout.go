@@ -48,7 +48,7 @@ func (f *keysNewCommand) Run(out cli.Output) error {
 
 // topicFlags say how to reach the topic of models, and whose records count.
 type topicFlags struct {
-	Brokers     []string `name:"kafka" aliases:"broker" sep:"," placeholder:"HOST:PORT" help:"Broker that carries models and deployments to the monitors."`
+	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker that carries models and deployments to the monitors."`
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
 	PublicKey   []string `sep:"none" placeholder:"FILE" help:"Public key of someone whose models and deployments count; repeat it for several."`
 }

@@ -18,7 +18,7 @@ import (
 type searchCommand struct {
 	dataFlags
 	Trials  int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
-	Output  string `name:"out" aliases:"output" short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
+	Output  string `name:"out" short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
 	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
 	progressFlags
 	checkpointFlags

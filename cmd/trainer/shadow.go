@@ -26,7 +26,7 @@ type shadowReportCommand struct {
 	Machine     string    `placeholder:"PATH" help:"One machine, instead of --for."`
 	Since       time.Time `placeholder:"TIME" help:"Leave out windows that began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
 	Group       string    `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
-	Brokers     []string  `name:"kafka" aliases:"broker" sep:"," placeholder:"HOST:PORT" help:"Broker that has the results."`
+	Brokers     []string  `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker that has the results."`
 	KafkaConfig string    `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
 	Wear        string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`
 	Format      string    `enum:"text,json" default:"text" help:"text or json (default: text)."`

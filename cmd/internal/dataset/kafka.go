@@ -27,8 +27,8 @@ type Kafka struct {
 	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker to read windows from, as ingesters sent them, instead of recordings; labels come from --wear."`
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in ingest.yaml: brokers, tls and sasl."`
 	Topic       string   `default:"tcm.windows.v1" help:"Topic of the windows (default: tcm.windows.v1)."`
-	From        string   `name:"since" aliases:"from" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To          string   `name:"until" aliases:"to" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
+	From        string   `name:"since" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
+	To          string   `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.

@@ -14,7 +14,7 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 )
 
-// former are names of flags that other flags have everywhere. They go on working as hidden aliases.
+// former are names of flags that other flags have everywhere.
 var former = map[string]string{
 	"from": "since", "to": "until", "begin": "since", "end": "until", "output": "out", "dir": "out", "json": "format", "brokers": "kafka",
 }
@@ -86,8 +86,8 @@ func flagOf(node *kong.Node, name string) *kong.Flag {
 // checkName checks that a flag has the name that this thing has everywhere.
 func checkName(t *testing.T, path string, f *kong.Flag) {
 	t.Helper()
-	if now := former[f.Name]; now != "" && !f.Hidden {
-		t.Errorf("%s: flag --%s: its name is --%s everywhere; keep the old name as an alias", path, f.Name, now)
+	if now := former[f.Name]; now != "" {
+		t.Errorf("%s: flag --%s: its name is --%s everywhere", path, f.Name, now)
 	}
 	if f.Short == 'o' && f.Name != "format" && !slices.Contains(outs, path) {
 		t.Errorf("%s: -o is short for --%s: it is for --format everywhere", path, f.Name)
