@@ -19,33 +19,33 @@ import _ "embed"
 // The contract as published.
 var (
 	//go:embed result.schema.json
-	ResultJSON []byte // JSON Schema 2020-12 of event.Result
+	resultJSON []byte // JSON Schema 2020-12 of event.Result
 	//go:embed alert.schema.json
-	AlertJSON []byte // JSON Schema 2020-12 of event.Alert
+	alertJSON []byte // JSON Schema 2020-12 of event.Alert
 	//go:embed evidence.schema.json
-	EvidenceJSON []byte // JSON Schema 2020-12 of event.Evidence
+	evidenceJSON []byte // JSON Schema 2020-12 of event.Evidence
 	//go:embed advisory.schema.json
-	AdvisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
+	advisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
 	//go:embed audit.schema.json
-	AuditJSON []byte // JSON Schema 2020-12 of event.Audit
+	auditJSON []byte // JSON Schema 2020-12 of event.Audit
 	//go:embed context.schema.json
-	ContextJSON []byte // JSON Schema 2020-12 of a machine's context, see feed.Change
+	contextJSON []byte // JSON Schema 2020-12 of a machine's context, see feed.Change
 	//go:embed frame.schema.json
 	FrameJSON []byte // JSON Schema 2020-12 of samples in JSON, see frame.md
 	//go:embed command.schema.json
-	CommandJSON []byte // JSON Schema 2020-12 of event.Command
+	commandJSON []byte // JSON Schema 2020-12 of event.Command
 	//go:embed fetched.schema.json
-	FetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
+	fetchedJSON []byte // JSON Schema 2020-12 of event.Fetched
 	//go:embed ledger.schema.json
-	LedgerJSON []byte // JSON Schema 2020-12 of event.SourceLedger
+	ledgerJSON []byte // JSON Schema 2020-12 of event.SourceLedger
 	//go:embed machine-state.schema.json
 	MachineStateJSON []byte // JSON Schema 2020-12 of route.MachineState
 	//go:embed monitor-status.schema.json
 	MonitorStatusJSON []byte // JSON Schema 2020-12 of route.MonitorStatus
 	//go:embed model-manifest.schema.json
-	ManifestJSON []byte // JSON Schema 2020-12 of deploy.Manifest
+	manifestJSON []byte // JSON Schema 2020-12 of deploy.Manifest
 	//go:embed deployment.schema.json
-	DeploymentJSON []byte // JSON Schema 2020-12 of deploy.Change
+	deploymentJSON []byte // JSON Schema 2020-12 of deploy.Change
 	//go:embed asyncapi.yaml
 	AsyncAPI []byte // AsyncAPI 3.0
 	//go:embed openapi.yaml

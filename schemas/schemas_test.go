@@ -374,7 +374,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for _, a := range event.Actions {
-		if !strings.Contains(string(CommandJSON), fmt.Sprintf("%q", a)) {
+		if !strings.Contains(string(commandJSON), fmt.Sprintf("%q", a)) {
 			t.Errorf("command.schema.json does not know %s", a)
 		}
 	}
@@ -418,7 +418,7 @@ func TestFetchedIsValid(t *testing.T) {
 
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{ResultJSON, AlertJSON, EvidenceJSON, AdvisoryJSON, CommandJSON, FetchedJSON, LedgerJSON, AuditJSON, MachineStateJSON, MonitorStatusJSON, ManifestJSON, DeploymentJSON} {
+	for _, text := range [][]byte{resultJSON, alertJSON, evidenceJSON, advisoryJSON, commandJSON, fetchedJSON, ledgerJSON, auditJSON, MachineStateJSON, MonitorStatusJSON, manifestJSON, deploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -445,34 +445,34 @@ func TestSchemasMatchStructs(t *testing.T) {
 		return o
 	}
 	for typ, o := range map[reflect.Type]object{
-		reflect.TypeFor[event.Result](): read(ResultJSON),
-		reflect.TypeFor[event.Sensor](): read(ResultJSON).Defs["sensor"],
-		reflect.TypeFor[event.Alert]():  read(AlertJSON),
+		reflect.TypeFor[event.Result](): read(resultJSON),
+		reflect.TypeFor[event.Sensor](): read(resultJSON).Defs["sensor"],
+		reflect.TypeFor[event.Alert]():  read(alertJSON),
 
-		reflect.TypeFor[event.Wear]():          read(AlertJSON).Defs["wear"],
-		reflect.TypeFor[event.Reasons]():       read(AlertJSON).Defs["reasons"],
-		reflect.TypeFor[event.ChannelReason](): read(AlertJSON).Defs["channel"],
-		reflect.TypeFor[event.FeatureReason](): read(AlertJSON).Defs["feature"],
-		reflect.TypeFor[event.Point]():         read(AlertJSON).Defs["point"],
-		reflect.TypeFor[event.EvidenceLink]():  read(AlertJSON).Defs["evidence"],
-		reflect.TypeFor[event.Evidence]():      read(EvidenceJSON),
-		reflect.TypeFor[event.Fetched]():       read(FetchedJSON),
-		reflect.TypeFor[event.Advisory]():      read(AdvisoryJSON),
-		reflect.TypeFor[event.SourceLedger]():  read(LedgerJSON),
-		reflect.TypeFor[event.LostSamples]():   read(LedgerJSON).Defs["lost"],
-		reflect.TypeFor[event.Ledger]():        read(ResultJSON).Defs["ledger"],
-		reflect.TypeFor[event.UnusedSamples](): read(ResultJSON).Defs["unused"],
+		reflect.TypeFor[event.Wear]():          read(alertJSON).Defs["wear"],
+		reflect.TypeFor[event.Reasons]():       read(alertJSON).Defs["reasons"],
+		reflect.TypeFor[event.ChannelReason](): read(alertJSON).Defs["channel"],
+		reflect.TypeFor[event.FeatureReason](): read(alertJSON).Defs["feature"],
+		reflect.TypeFor[event.Point]():         read(alertJSON).Defs["point"],
+		reflect.TypeFor[event.EvidenceLink]():  read(alertJSON).Defs["evidence"],
+		reflect.TypeFor[event.Evidence]():      read(evidenceJSON),
+		reflect.TypeFor[event.Fetched]():       read(fetchedJSON),
+		reflect.TypeFor[event.Advisory]():      read(advisoryJSON),
+		reflect.TypeFor[event.SourceLedger]():  read(ledgerJSON),
+		reflect.TypeFor[event.LostSamples]():   read(ledgerJSON).Defs["lost"],
+		reflect.TypeFor[event.Ledger]():        read(resultJSON).Defs["ledger"],
+		reflect.TypeFor[event.UnusedSamples](): read(resultJSON).Defs["unused"],
 
-		reflect.TypeFor[event.Command](): read(CommandJSON),
-		reflect.TypeFor[event.Audit]():   read(AuditJSON),
-		reflect.TypeFor[event.Actor]():   read(AuditJSON).Defs["actor"],
+		reflect.TypeFor[event.Command](): read(commandJSON),
+		reflect.TypeFor[event.Audit]():   read(auditJSON),
+		reflect.TypeFor[event.Actor]():   read(auditJSON).Defs["actor"],
 
-		reflect.TypeFor[deploy.Manifest]():       read(ManifestJSON),
-		reflect.TypeFor[deploy.ManifestLayout](): read(ManifestJSON).Defs["layout"],
-		reflect.TypeFor[deploy.Change]():         read(DeploymentJSON),
-		reflect.TypeFor[deploy.Trial]():          read(DeploymentJSON).Defs["shadow"],
-		reflect.TypeFor[deploy.PastVersion]():    read(DeploymentJSON).Defs["previous"],
-		reflect.TypeFor[deploy.AlarmRecord]():    read(DeploymentJSON).Defs["alarm"],
+		reflect.TypeFor[deploy.Manifest]():       read(manifestJSON),
+		reflect.TypeFor[deploy.ManifestLayout](): read(manifestJSON).Defs["layout"],
+		reflect.TypeFor[deploy.Change]():         read(deploymentJSON),
+		reflect.TypeFor[deploy.Trial]():          read(deploymentJSON).Defs["shadow"],
+		reflect.TypeFor[deploy.PastVersion]():    read(deploymentJSON).Defs["previous"],
+		reflect.TypeFor[deploy.AlarmRecord]():    read(deploymentJSON).Defs["alarm"],
 	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {
@@ -505,11 +505,11 @@ func TestSchemasMatchStructs(t *testing.T) {
 	for _, v := range event.Verdicts {
 		verdicts = append(verdicts, string(v))
 	}
-	if got := read(ResultJSON).Properties["verdict"].Enum; !slices.Equal(got, verdicts) {
+	if got := read(resultJSON).Properties["verdict"].Enum; !slices.Equal(got, verdicts) {
 		t.Errorf("schema has the verdicts %v, the code %v", got, verdicts)
 	}
 	flags := fmt.Sprintf("%q", signal.Quality(math.MaxUint8).Names())
-	if want := strings.ReplaceAll(strings.Trim(flags, "[]"), " ", ", "); !strings.Contains(string(ResultJSON), want) {
+	if want := strings.ReplaceAll(strings.Trim(flags, "[]"), " ", ", "); !strings.Contains(string(resultJSON), want) {
 		t.Errorf("result.schema.json does not list the flags %s", want)
 	}
 }

@@ -31,8 +31,8 @@ func Validate(name string, data []byte) error {
 var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
 	for name, text := range map[string][]byte{
-		Result: ResultJSON, Alert: AlertJSON, Evidence: EvidenceJSON, Advisory: AdvisoryJSON, Context: ContextJSON, Frame: FrameJSON, Command: CommandJSON, Fetched: FetchedJSON, Ledger: LedgerJSON,
-		Audit: AuditJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: ManifestJSON, Deployment: DeploymentJSON,
+		Result: resultJSON, Alert: alertJSON, Evidence: evidenceJSON, Advisory: advisoryJSON, Context: contextJSON, Frame: FrameJSON, Command: commandJSON, Fetched: fetchedJSON, Ledger: ledgerJSON,
+		Audit: auditJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: manifestJSON, Deployment: deploymentJSON,
 	} {
 		s, err := compile(text)
 		if err != nil {

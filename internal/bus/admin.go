@@ -166,7 +166,7 @@ func (a *Admin) Extents(ctx context.Context, topic string, partitions int) (all 
 		if err != nil {
 			return err
 		}
-		end, err := a.c.t.offsets(ctx, topic, everywhere(partitions, LastOffset), false)
+		end, err := a.c.t.offsets(ctx, topic, everywhere(partitions, lastOffset), false)
 		for p := range all {
 			all[p] = Extent{first[p].Offset, end[p].Offset}
 		}

@@ -41,7 +41,7 @@ type Broker struct {
 
 // StartBroker starts a broker on addr, a host:port whose port may be 0 for any
 // free one, with its data in folder dir, which is created if needed. If another
-// process has the folder open the error is ErrLocked.
+// process has the folder open the error is errLocked.
 func StartBroker(dir, addr string) (*Broker, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -60,7 +60,7 @@ func StartBroker(dir, addr string) (*Broker, error) {
 	if locked, err := b.lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("bus: broker folder %s: %w", dir, err)
 	} else if !locked {
-		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that process, or give this broker a folder of its own", dir, ErrLocked)
+		return nil, fmt.Errorf("bus: broker folder %s is %w: stop that process, or give this broker a folder of its own", dir, errLocked)
 	}
 	if err := b.start(dir, addr); err != nil {
 		b.lock.Close()

@@ -53,7 +53,7 @@ const MaxMessage = 8 << 20
 // Offsets that stand for a place in a partition.
 const (
 	FirstOffset int64 = -2 // the oldest message that is still there
-	LastOffset  int64 = -1 // behind the newest message
+	lastOffset  int64 = -1 // behind the newest message
 )
 
 // Errors that callers test for.
@@ -61,7 +61,7 @@ var (
 	ErrNoTopic  = errors.New("does not exist")
 	ErrTooLarge = errors.New("message too large")
 	ErrLost     = errors.New("partition lost") // it may be another member's now
-	ErrLocked   = errors.New("in use by another process")
+	errLocked   = errors.New("in use by another process")
 )
 
 // Config says how to reach Kafka. It is copied and may be shared.
@@ -161,7 +161,7 @@ type Message struct {
 	Value     []byte // nil deletes the key from a compacted topic
 
 	// Damage, if not nil, says why the message at Offset, and perhaps messages behind it,
-	// could not be read. It wraps ErrDamage. Key, headers and value are empty then. Only
+	// could not be read. It wraps errDamage. Key, headers and value are empty then. Only
 	// Partition.Fetch returns such messages.
 	Damage error
 }

@@ -229,7 +229,7 @@ func TestReadFromOffsets(t *testing.T) {
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	send(t, p, windows("k", 0, 10))
-	for offset, want := range map[int64]int{FirstOffset: 10, 0: 10, 7: 3, 10: 0, LastOffset: 0} {
+	for offset, want := range map[int64]int{FirstOffset: 10, 0: 10, 7: 3, 10: 0, lastOffset: 0} {
 		n := 0
 		if err := ReadFrom(testContext(t), cfg, TopicWindows, 0, offset, false, func(Message) error { n++; return nil }); err != nil || n != want {
 			t.Errorf("from %d: %d messages, want %d; %v", offset, n, want, err)

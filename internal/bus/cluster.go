@@ -187,9 +187,9 @@ func (c *cluster) leader(at place) (int32, error) {
 	return p.Leader, nil
 }
 
-// offsets returns the offsets that belong to times in ms, or to FirstOffset, LastOffset or
+// offsets returns the offsets that belong to times in ms, or to FirstOffset, lastOffset or
 // newestTime, in partitions of a topic; -1 is behind the end. It sends one request to each broker
-// that leads some of them. If committed, LastOffset is the one before which every transaction has
+// that leads some of them. If committed, lastOffset is the one before which every transaction has
 // ended. With an error it returns the offsets that it got.
 func (t *transport) offsets(ctx context.Context, topic string, times map[int]int64, committed bool) (found map[int]kmsg.ListOffsetsResponseTopicPartition, err error) {
 	now, err := t.know(ctx, false, topic)
@@ -268,7 +268,7 @@ func (t *transport) offset(ctx context.Context, at place, time int64, committed 
 
 // endOf returns the offset behind the newest message of a partition that may be read.
 func (t *transport) endOf(ctx context.Context, at place) (int64, error) {
-	return t.offset(ctx, at, LastOffset, committedOnly(at.topic))
+	return t.offset(ctx, at, lastOffset, committedOnly(at.topic))
 }
 
 // topicID is the id that Kafka gives a new topic; zero if it is not known.

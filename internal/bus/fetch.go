@@ -21,7 +21,7 @@ type fetcher struct {
 	c *client
 	place
 	id      topicID // of the topic when reading began; zero: not known
-	next    int64   // offset to read next, or FirstOffset or LastOffset
+	next    int64   // offset to read next, or FirstOffset or lastOffset
 	high    int64   // offset behind the newest message that may be read, as of the last fetch
 	budget  *budget
 	most    int     // bytes that the next fetch asks for
@@ -126,7 +126,7 @@ func (f *fetcher) relocate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := f.c.t.offset(ctx, f.place, LastOffset, false)
+	end, err := f.c.t.offset(ctx, f.place, lastOffset, false)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type Followed struct {
 
 // Start is where Follow begins to read a partition.
 type Start struct {
-	Offset int64     // or FirstOffset or LastOffset
+	Offset int64     // or FirstOffset or lastOffset
 	Since  time.Time // if not zero: without messages that Kafka got before
 }
 
@@ -228,7 +228,7 @@ func (f *follower) read(ctx context.Context, p *followedPartition) error {
 // leader is left out: it is asked for again.
 func (f *follower) ends(ctx context.Context) (ends map[int]kmsg.ListOffsetsResponseTopicPartition, err error) {
 	err = f.c.retry(ctx, func(ctx context.Context) (err error) {
-		ends, err = f.c.t.offsets(ctx, f.topic, everywhere(len(f.parts), LastOffset), committedOnly(f.topic))
+		ends, err = f.c.t.offsets(ctx, f.topic, everywhere(len(f.parts), lastOffset), committedOnly(f.topic))
 		if err != nil && len(ends) > 0 {
 			f.c.t.expire()
 			return nil

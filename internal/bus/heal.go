@@ -77,11 +77,11 @@ func (t *Txn) stuck(ctx context.Context, before map[place]int64) (map[place]int6
 			if _, ok := now.Topics[topic].Partitions[int32(at.partition)]; !ok {
 				continue
 			}
-			end, err := t.c.t.offset(ctx, at, LastOffset, false)
+			end, err := t.c.t.offset(ctx, at, lastOffset, false)
 			if err != nil {
 				return err
 			}
-			stable, err := t.c.t.offset(ctx, at, LastOffset, true)
+			stable, err := t.c.t.offset(ctx, at, lastOffset, true)
 			if err != nil {
 				return err
 			}

@@ -374,7 +374,7 @@ func checkBatch(b []byte) error {
 		return nil
 	}
 	if batch.count <= 0 {
-		return fmt.Errorf("%w: it says that it holds %d records", ErrDamage, batch.count)
+		return fmt.Errorf("%w: it says that it holds %d records", errDamage, batch.count)
 	}
 	records, err := batch.unpack()
 	if err != nil {
@@ -391,7 +391,7 @@ func checkBatch(b []byte) error {
 		}
 	}
 	if len(d.left) > 0 {
-		return fmt.Errorf("%w: %d bytes follow the last of %d records", ErrDamage, len(d.left), batch.count)
+		return fmt.Errorf("%w: %d bytes follow the last of %d records", errDamage, len(d.left), batch.count)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func endOrphans(ctx context.Context, dial func() (net.Conn, error), addr string)
 // orphans returns the producers whose last transaction in a partition was aborted
 // without a marker.
 func (t *transport) orphans(ctx context.Context, in place) ([]int64, error) {
-	end, err := t.offset(ctx, in, LastOffset, false)
+	end, err := t.offset(ctx, in, lastOffset, false)
 	if err != nil || end == 0 {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
 		if began = err == nil && len(at) == 0; !began {
 			return err
 		}
-		found, err := c.t.offsets(ctx, g.topic, everywhere(n, LastOffset), false)
+		found, err := c.t.offsets(ctx, g.topic, everywhere(n, lastOffset), false)
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ type Range struct {
 }
 
 // ReadFrom calls fn for the messages of a partition, in order, from offset on,
-// which may be FirstOffset or LastOffset. Without follow it ends behind the message that
+// which may be FirstOffset or lastOffset. Without follow it ends behind the message that
 // was the newest when it began. With follow it goes on until ctx ends and returns the
 // error of ctx. It also ends at the first error of fn and returns that error.
 func ReadFrom(ctx context.Context, cfg Config, topic string, partition int, offset int64, follow bool, fn func(Message) error) error {
@@ -73,7 +73,7 @@ func ReadRange(ctx context.Context, cfg Config, topic string, partition int, r R
 }
 
 // ReadTopic is ReadFrom for all partitions of a topic at once, from FirstOffset or
-// LastOffset. Calls of fn never overlap; the order holds within a partition.
+// lastOffset. Calls of fn never overlap; the order holds within a partition.
 func ReadTopic(ctx context.Context, cfg Config, topic string, offset int64, follow bool, fn func(Message) error) error {
 	c, n, err := openTopic(ctx, cfg, topic)
 	if err != nil {
@@ -125,7 +125,7 @@ type reading struct {
 	c     *client
 	topic string
 	Range
-	plain  bool // From may be LastOffset, and OnRetry hears that messages from From on are gone
+	plain  bool // From may be lastOffset, and OnRetry hears that messages from From on are gone
 	follow bool // go on at the end
 	memory *budget
 	fn     func(Message) error
@@ -133,11 +133,11 @@ type reading struct {
 
 // bounds returns the offset to begin at and the one behind the last message.
 func (r *reading) bounds(ctx context.Context, at place) (next, end int64, err error) {
-	if end, err = r.c.t.offset(ctx, at, LastOffset, committedOnly(r.topic) && !r.Settled); err != nil {
+	if end, err = r.c.t.offset(ctx, at, lastOffset, committedOnly(r.topic) && !r.Settled); err != nil {
 		return 0, 0, err
 	}
 	switch {
-	case r.plain && r.From == LastOffset:
+	case r.plain && r.From == lastOffset:
 		next = end
 	case r.plain && r.From >= 0:
 		next = r.From

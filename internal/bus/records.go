@@ -32,8 +32,8 @@ const (
 	checksumsTried = 3                         // fetches of a batch with a wrong checksum before it is Damage
 )
 
-// ErrDamage is in the Damage of every message that could not be read.
-var ErrDamage = errors.New("cannot be read")
+// errDamage is in the Damage of every message that could not be read.
+var errDamage = errors.New("cannot be read")
 
 // errChecksum says that a batch did not arrive as it was sent.
 var errChecksum = errors.New("checksum of a record batch is wrong: the network or the broker's disk changed it")
@@ -82,7 +82,7 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	}
 	b, rest = b[:batchPrefix+length], b[batchPrefix+length:]
 	if version := b[16]; version != 2 {
-		return batch, rest, fmt.Errorf("%w: record format %d, want 2: it was written before Kafka 0.11", ErrDamage, version)
+		return batch, rest, fmt.Errorf("%w: record format %d, want 2: it was written before Kafka 0.11", errDamage, version)
 	}
 	if len(b) < batchHead {
 		return batch, nil, io.ErrUnexpectedEOF
@@ -135,7 +135,7 @@ func (b *recordBatch) unpack() ([]byte, error) {
 	defer unpacking.Unlock()
 	records, err := decompress(codec, b.payload)
 	if err != nil {
-		return nil, fmt.Errorf("%w: batch of %d bytes compressed with %v: %w", ErrDamage, len(b.payload), codec, err)
+		return nil, fmt.Errorf("%w: batch of %d bytes compressed with %v: %w", errDamage, len(b.payload), codec, err)
 	}
 	return records, nil
 }
@@ -212,7 +212,7 @@ type rawRecord struct {
 	size         int
 }
 
-var errRecord = fmt.Errorf("%w: a length in it is wrong", ErrDamage)
+var errRecord = fmt.Errorf("%w: a length in it is wrong", errDamage)
 
 // record takes a record off the front of the decoder.
 func (d *decoder) record() (r rawRecord, err error) {
@@ -236,9 +236,9 @@ func (d *decoder) record() (r rawRecord, err error) {
 func (r *rawRecord) check() error {
 	switch {
 	case r.size > maxRead:
-		return fmt.Errorf("%w: %d bytes are more than the %d that a message may have", ErrDamage, r.size, maxRead)
+		return fmt.Errorf("%w: %d bytes are more than the %d that a message may have", errDamage, r.size, maxRead)
 	case r.headerCount > maxHeaders:
-		return fmt.Errorf("%w: %d headers are more than the %d that a message may have", ErrDamage, r.headerCount, maxHeaders)
+		return fmt.Errorf("%w: %d headers are more than the %d that a message may have", errDamage, r.headerCount, maxHeaders)
 	}
 	d := decoder{left: r.headers}
 	for range r.headerCount {
@@ -301,7 +301,7 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 		batch, rest, err := nextBatch(b)
 		if err == io.ErrUnexpectedEOF {
 			if out.next == next { // otherwise the broker cut the batch off, and sends it whole next time
-				r.damage(&out, out.next, out.next, fmt.Errorf("%w: the length of a record batch is wrong", ErrDamage))
+				r.damage(&out, out.next, out.next, fmt.Errorf("%w: the length of a record batch is wrong", errDamage))
 			}
 			return out, nil
 		}
@@ -312,7 +312,7 @@ func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 			return out, err
 		}
 		if err == errChecksum {
-			err = fmt.Errorf("%w: %w", ErrDamage, err)
+			err = fmt.Errorf("%w: %w", errDamage, err)
 		}
 		b = rest
 		if batch.last < out.next {
@@ -378,7 +378,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		raw, err := d.record()
 		offset := batch.first + raw.offset
 		if err == nil && (raw.offset < 0 || offset > batch.last) {
-			err = fmt.Errorf("%w: its offset is not one of its batch", ErrDamage)
+			err = fmt.Errorf("%w: its offset is not one of its batch", errDamage)
 		}
 		if err != nil {
 			r.damage(out, max(out.next, batch.first), batch.last, err)

@@ -169,7 +169,7 @@ func TestDamage(t *testing.T) {
 			continue
 		}
 		m := out.msgs[2]
-		if !errors.Is(m.Damage, ErrDamage) || !strings.Contains(m.Damage.Error(), "topic t partition 3 offset 12") || m.Offset != 12 || m.Topic != "t" || m.Partition != 3 || m.Value != nil {
+		if !errors.Is(m.Damage, errDamage) || !strings.Contains(m.Damage.Error(), "topic t partition 3 offset 12") || m.Offset != 12 || m.Topic != "t" || m.Partition != 3 || m.Value != nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 		if string(out.msgs[1].Value) != "b" || string(out.msgs[3].Value) != "c" || out.msgs[3].Damage != nil {
@@ -427,7 +427,7 @@ func TestHostileMessages(t *testing.T) {
 	cfg, taken := writeHostile(t)
 	said := 0
 	cfg.OnDamage = func(err error) {
-		if !errors.Is(err, ErrDamage) {
+		if !errors.Is(err, errDamage) {
 			t.Error(err)
 		}
 		said++

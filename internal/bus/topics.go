@@ -14,8 +14,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// DefaultPartitions is how many partitions Apply gives a new topic of machines.
-const DefaultPartitions = 64
+// defaultPartitions is how many partitions Apply gives a new topic of machines.
+const defaultPartitions = 64
 
 // MachineTopics returns the topics whose messages go by machine. They must have as
 // many partitions as each other: a monitor that has partition 3 of the windows reads
@@ -164,7 +164,7 @@ func (p topicPlan) settings(replication int) map[string]string {
 
 // Apply creates the topics that are missing, with the given number of replicas of
 // each partition and the settings this program needs. New topics of machines get the given
-// number of partitions; 0 means as many as the existing ones have, or DefaultPartitions.
+// number of partitions; 0 means as many as the existing ones have, or defaultPartitions.
 // Existing topics keep their partitions and settings, except for the entries of
 // Config.Retain, and the status notes settings that would hurt. Apply tries until a broker
 // answers or ctx ends. Calling it again changes nothing.
@@ -199,7 +199,7 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 		for _, t := range MachineTopics() { // as many as the existing ones have
 			partitions = max(partitions, len(now.Topics[t].Partitions))
 		}
-		partitions = cmp.Or(partitions, DefaultPartitions)
+		partitions = cmp.Or(partitions, defaultPartitions)
 	}
 	if err := c.create(ctx, plans, partitions, replication, created); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func TestApply(t *testing.T) {
 func TestApplyDefaultPartitions(t *testing.T) {
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {
-		want := DefaultPartitions
+		want := defaultPartitions
 		if s.Name == TopicModels || s.Name == TopicAudit || s.Name == TopicDead {
 			want = 1
 		}

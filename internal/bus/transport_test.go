@@ -96,7 +96,7 @@ func TestOneTransport(t *testing.T) {
 				_, _ = r.Fetch(ctx, 1, 0)
 			})
 			reading.Go(func() {
-				_ = ReadFrom(ctx, cfg, TopicCommands, p.ID(), LastOffset, true, func(Message) error { return nil })
+				_ = ReadFrom(ctx, cfg, TopicCommands, p.ID(), lastOffset, true, func(Message) error { return nil })
 			})
 			msgs, err := p.Fetch(ctx, 1, 0)
 			if err != nil {

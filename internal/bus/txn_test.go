@@ -530,7 +530,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 			t.Errorf("Fetch after that: %v", err)
 		}
 		to := openClient(t, cfg).t
-		end, _ := to.offset(ctx, place{TopicResults, 0}, LastOffset, false)
+		end, _ := to.offset(ctx, place{TopicResults, 0}, lastOffset, false)
 		if stable, err := to.endOf(ctx, place{TopicResults, 0}); err != nil || stable != end {
 			t.Errorf("a transaction is open from %d on, of %d; %v", stable, end, err)
 		}

@@ -31,7 +31,7 @@ func (r *Report) NewBaseline(method string, v *classify.Validation) Baseline {
 	for _, g := range v.Groups {
 		b.Groups[g.Group] = g.Summary
 	}
-	ours, theirs := TwoClasses(Confusions(r.Tools, r.Groups)), Confusions(r.Tools, b.Groups)
+	ours, theirs := twoClasses(confusions(r.Tools, r.Groups)), confusions(r.Tools, b.Groups)
 	b.Interval = IntervalOf(theirs)
 	b.Ahead = score.Figure(gmeanOf(ours) - gmeanOf(theirs))
 	b.AheadInterval = undefinedInterval()

@@ -91,8 +91,8 @@ func IntervalOf(tools []score.Confusion) *ToolInterval {
 	return v
 }
 
-// Confusions returns the decisions on the windows of each tool.
-func Confusions(tools []string, of map[string]score.Summary) []score.Confusion {
+// confusions returns the decisions on the windows of each tool.
+func confusions(tools []string, of map[string]score.Summary) []score.Confusion {
 	out := make([]score.Confusion, len(tools))
 	for i, t := range tools {
 		out[i] = of[t].Confusion
@@ -100,8 +100,8 @@ func Confusions(tools []string, of map[string]score.Summary) []score.Confusion {
 	return out
 }
 
-// TwoClasses returns decisions between healthy and all other classes, taken as one.
-func TwoClasses(tools []score.Confusion) []score.Confusion {
+// twoClasses returns decisions between healthy and all other classes, taken as one.
+func twoClasses(tools []score.Confusion) []score.Confusion {
 	out := make([]score.Confusion, len(tools))
 	for i, m := range tools {
 		out[i] = AgainstHealthy(m).Confusion

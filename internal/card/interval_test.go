@@ -62,7 +62,7 @@ func TestIntervalOfThreeClasses(t *testing.T) {
 	if got := v.Words([]string{"healthy", "worn", "broken"}, &pooled); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	two := IntervalOf(TwoClasses(tools))
+	two := IntervalOf(twoClasses(tools))
 	if two.Recalls != nil || float64(two.Recall[0]) != 0 || float64(two.Recall[1]) != 1 || float64(two.Specificity[0]) != 1 {
 		t.Errorf("healthy against all others: %+v", two)
 	}

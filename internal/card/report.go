@@ -92,10 +92,10 @@ func (r *Report) SetByTool(v *classify.Validation, how string, folds int) {
 		r.Groups[g.Group] = g.Summary
 		r.Tools = append(r.Tools, g.Group)
 	}
-	by := Confusions(r.Tools, r.Groups)
+	by := confusions(r.Tools, r.Groups)
 	r.Interval = IntervalOf(by)
 	if several(r.Classes) {
-		r.FaultyInterval = IntervalOf(TwoClasses(by))
+		r.FaultyInterval = IntervalOf(twoClasses(by))
 	}
 }
 

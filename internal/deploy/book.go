@@ -15,9 +15,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// KeptChanges is how many changes of each deployment stay in the topic, with the current
+// keptChanges is how many changes of each deployment stay in the topic, with the current
 // one. A Writer removes older ones.
-const KeptChanges = 50
+const keptChanges = 50
 
 // Bounds of a book: someone may write anything to the topic. Beyond them the book forgets
 // records that do not count.
@@ -80,8 +80,8 @@ type modelRecord struct {
 	parts     map[int]int64 // offsets of the parts
 }
 
-// NewBook returns a book that accepts records under the keys.
-func NewBook(keys Keys) *Book {
+// newBook returns a book that accepts records under the keys.
+func newBook(keys Keys) *Book {
 	return &Book{keys: keys, changes: make(map[string]*changeRecord), models: make(map[string]*modelRecord), curves: make(map[string]bus.Message), hostile: make(map[string]repelled)}
 }
 

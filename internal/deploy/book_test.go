@@ -104,7 +104,7 @@ func said(s Set) (all []string) {
 
 func TestResolve(t *testing.T) {
 	all := trained()
-	b := NewBook(ofAnna)
+	b := newBook(ofAnna)
 	for i, c := range []Change{
 		promote(1, "**", all.a), promote(2, "acme/spore/bay2/**", all.b), promote(3, "acme/spore/bay2/line1/usk25", all.c), promote(4, "acme/**", all.lathe),
 	} {
@@ -194,7 +194,7 @@ func TestAnyOrder(t *testing.T) {
 		}
 		var sets []Set
 		for range 3 {
-			b := NewBook(ofAnna)
+			b := newBook(ofAnna)
 			for _, m := range s.messages {
 				b.Put(m)
 			}
@@ -245,7 +245,7 @@ func TestOneNumberTwice(t *testing.T) {
 	all := trained()
 	first, second := sealed(t, anna, promote(1, "a/**", all.a), 10), sealed(t, anna, promote(1, "b/**", all.b), 11)
 	for _, order := range [][]bus.Message{{first, second}, {second, first}} {
-		b := NewBook(ofAnna)
+		b := newBook(ofAnna)
 		for _, m := range order {
 			b.Put(m)
 		}
@@ -261,7 +261,7 @@ func TestTieInTheTopic(t *testing.T) {
 	all := trained()
 	old := promote(9, "acme/us*", all.a)
 	old.First = 1
-	b := NewBook(ofAnna)
+	b := newBook(ofAnna)
 	b.Put(sealed(t, anna, old, 9))
 	b.Put(sealed(t, anna, promote(2, "acme/*25", all.b), 2)) // two letters each
 	b.Put(sealed(t, anna, promote(3, "acme/*26", all.lathe), 3))
@@ -284,7 +284,7 @@ func TestFallBack(t *testing.T) {
 	lost.Champion, lost.First = "ecs-dbn-000000000000", 1
 	trial := promote(3, "**", all.b)
 	trial.First, trial.Shadows = 1, []Trial{{"ecs-dbn-000000000000", noon, noon.Add(time.Hour)}, {all.c.ID(), noon, noon.Add(time.Hour)}, {all.lathe.ID(), noon, noon.Add(time.Hour)}}
-	b := NewBook(ofAnna)
+	b := newBook(ofAnna)
 	b.Put(sealed(t, anna, promote(1, "**", all.a), 1))
 	b.Put(sealed(t, anna, lost, 2))
 	s, refused := b.Set(loadTrained)
@@ -344,7 +344,7 @@ func TestSignatures(t *testing.T) {
 		{"without the signature itself", ofAnna, cut, "does not fit", false},
 		{"without the signature itself, insecure", NewKeys(true, anna.Public()), cut, "does not fit", false},
 	} {
-		b := NewBook(tc.keys)
+		b := newBook(tc.keys)
 		b.Put(tc.m)
 		s, refused := b.Set(loadTrained)
 		switch {
@@ -361,7 +361,7 @@ func TestSignatures(t *testing.T) {
 func TestHostile(t *testing.T) {
 	all := trained()
 	good := sealed(t, anna, promote(1, "**", all.a), 1)
-	b := NewBook(ofAnna)
+	b := newBook(ofAnna)
 	b.Put(good)
 	bad, gone := good, good
 	bad.Offset, bad.Value, gone.Offset, gone.Value = 2, []byte("{}"), 3, nil
@@ -394,7 +394,7 @@ func TestHostile(t *testing.T) {
 // still does when the first key goes.
 func TestPublishedTwice(t *testing.T) {
 	all := trained()
-	b := NewBook(ofAnna)
+	b := newBook(ofAnna)
 	for i, s := range []Signer{anna, bob} {
 		msgs, err := encodeModel(s, all.file[all.a.ID()], manifestOf(all.a))
 		if err != nil {
@@ -451,7 +451,7 @@ func TestCheckChange(t *testing.T) {
 		if _, err := c.encode(anna); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
-		b := NewBook(ofAnna)
+		b := newBook(ofAnna)
 		b.Put(forged(anna, c, 1))
 		if s, refused := b.Set(loadTrained); len(refused) != 1 || len(s.Deployments()) != 0 {
 			t.Errorf("%s: %v, %v", name, said(s), refused)
@@ -474,7 +474,7 @@ func FuzzBook(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key string, value []byte, id, signature string) {
 		m := bus.Message{Key: key, Value: value, Offset: 9, Headers: []bus.Header{{Key: headerKeyID, Value: []byte(id)}, {Key: headerSignature, Value: []byte(signature)}}}
 		for _, insecure := range []bool{false, true} {
-			b := NewBook(NewKeys(insecure, anna.Public()))
+			b := newBook(NewKeys(insecure, anna.Public()))
 			b.Put(good)
 			b.Put(m)
 			s, refused := b.Set(loadTrained)

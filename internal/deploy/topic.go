@@ -35,7 +35,7 @@ type failedLoad struct {
 
 // NewTopic returns a Topic that has read nothing yet.
 func NewTopic(cfg bus.Config, keys Keys) *Topic {
-	return &Topic{cfg: cfg, book: NewBook(keys), next: bus.FirstOffset, loaded: make(map[string]loadedModel), failed: make(map[string]failedLoad)}
+	return &Topic{cfg: cfg, book: newBook(keys), next: bus.FirstOffset, loaded: make(map[string]loadedModel), failed: make(map[string]failedLoad)}
 }
 
 // Book returns the book. It must not be changed.
@@ -54,7 +54,7 @@ func (t *Topic) CatchUp(ctx context.Context) (changed bool, err error) {
 // put takes the next message. A topic that was removed and made again begins again.
 func (t *Topic) put(m bus.Message) bool {
 	if m.Offset < t.next {
-		t.book = NewBook(t.book.keys)
+		t.book = newBook(t.book.keys)
 	}
 	t.next = m.Offset + 1
 	return t.book.Put(m)

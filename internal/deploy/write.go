@@ -421,7 +421,7 @@ func (w *Writer) prepare(t *Topic, next func(*Topic) (*Change, error)) (*Change,
 }
 
 // tidy removes changes that are not needed any more: of the deployment those beyond the
-// newest KeptChanges, and those that lost their number to another one.
+// newest keptChanges, and those that lost their number to another one.
 func (w *Writer) tidy(ctx context.Context, t *Topic, at target) error {
 	good, _ := t.book.accepted()
 	taken := make(map[uint64]string)
@@ -434,8 +434,8 @@ func (w *Writer) tidy(ctx context.Context, t *Topic, at target) error {
 			over = append(over, key)
 		}
 	}
-	if of := byTarget(good)[at]; len(of) > KeptChanges {
-		for _, r := range of[KeptChanges:] {
+	if of := byTarget(good)[at]; len(of) > keptChanges {
+		for _, r := range of[keptChanges:] {
 			over = append(over, r.m.Key)
 		}
 	}

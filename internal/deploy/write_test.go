@@ -248,12 +248,12 @@ func TestTidy(t *testing.T) {
 	publish(t, w, all.a)
 	publish(t, w, all.b)
 	promoted(t, w, Promotion{Model: all.a.ID(), For: "other/**"})
-	for i := range KeptChanges + 5 {
+	for i := range keptChanges + 5 {
 		promoted(t, w, Promotion{Model: []string{all.a.ID(), all.b.ID()}[i%2], For: "acme/**"})
 	}
 	topic, s, refused := view(t, cfg)
 	history := topic.Book().History()
-	if len(history) != KeptChanges+1 || len(refused) != 0 || len(s.Deployments()) != 2 || history[0].Number != KeptChanges+6 || history[KeptChanges].For != "other/**" {
+	if len(history) != keptChanges+1 || len(refused) != 0 || len(s.Deployments()) != 2 || history[0].Number != keptChanges+6 || history[keptChanges].For != "other/**" {
 		t.Errorf("%d changes, %v, %v", len(history), said(s), refused)
 	}
 	if len(history[0].Previous) != maxPast {

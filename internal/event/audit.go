@@ -53,8 +53,8 @@ const (
 	ByNothing     Identified = "nothing"      // no one has shown who they are
 )
 
-// IdentifiedBy lists every way, in the order of schemas/audit.schema.json.
-var IdentifiedBy = []Identified{BySession, ByToken, BySharedToken, ByTerminal, ByCommand, BySignal, ByNothing}
+// identifiedBy lists every way, in the order of schemas/audit.schema.json.
+var identifiedBy = []Identified{BySession, ByToken, BySharedToken, ByTerminal, ByCommand, BySignal, ByNothing}
 
 // Outcome is what became of an action.
 type Outcome string
@@ -162,7 +162,7 @@ func (a Audit) Clean() Audit {
 	if !slices.Contains(AuditActions, a.Action) {
 		a.Action = UnreadAction
 	}
-	if !slices.Contains(IdentifiedBy, a.Actor.Identified) {
+	if !slices.Contains(identifiedBy, a.Actor.Identified) {
 		a.Actor.Identified = ByNothing
 	}
 	if a.Outcome != Accepted {

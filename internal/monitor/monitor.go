@@ -111,8 +111,8 @@ func New(cfg Config) (*Monitor, error) {
 	if err := cfg.Alarm.Check(); err != nil {
 		return nil, err
 	}
-	if cfg.Silence != 0 && cfg.Silence < MinSilence {
-		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, MinSilence)
+	if cfg.Silence != 0 && cfg.Silence < minSilence {
+		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, minSilence)
 	}
 	if cfg.Group == "" {
 		cfg.Group = DefaultGroup
@@ -158,9 +158,9 @@ func (c *Config) machines() *machine.Settings {
 	return &machine.Settings{Group: c.Group, Alarm: c.Alarm, Silence: c.Silence, Evidence: c.Evidence != nil, EvidenceURL: c.EvidenceURL}
 }
 
-// MinSilence is the least Config.Silence but none. A window may take that long to
+// minSilence is the least Config.Silence but none. A window may take that long to
 // come without anything being wrong.
-const MinSilence = 5 * time.Second
+const minSilence = 5 * time.Second
 
 // Run judges windows until ctx ends; then the batch in hand is settled and nil
 // returned. It waits for a broker that is away. It returns errors that

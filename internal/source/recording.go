@@ -60,7 +60,7 @@ func (r Recording) openAt(origin time.Time) (Source, error) {
 		return nil, err
 	}
 	if f.New == nil {
-		return OpenTable(r.Path, r.Layout, r.Columns, opt)
+		return openTable(r.Path, r.Layout, r.Columns, opt)
 	}
 	file, err := f.Open(r.Path)
 	if err != nil {

@@ -24,8 +24,8 @@ type Start struct {
 // fileTime is how FileTime is written.
 const fileTime = "file-time"
 
-// ParseStart reads a start as people write it: RFC 3339, or "file-time".
-func ParseStart(text string) (Start, error) {
+// parseStart reads a start as people write it: RFC 3339, or "file-time".
+func parseStart(text string) (Start, error) {
 	if text == fileTime {
 		return Start{FileTime: true}, nil
 	}
@@ -39,11 +39,11 @@ func ParseStart(text string) (Start, error) {
 	return Start{At: at}, nil
 }
 
-// UnmarshalText reads what ParseStart does. An empty text is the zero Start.
+// UnmarshalText reads what parseStart does. An empty text is the zero Start.
 func (s *Start) UnmarshalText(text []byte) (err error) {
 	*s = Start{}
 	if len(text) > 0 {
-		*s, err = ParseStart(string(text))
+		*s, err = parseStart(string(text))
 	}
 	return err
 }
@@ -51,7 +51,7 @@ func (s *Start) UnmarshalText(text []byte) (err error) {
 // MarshalText writes what UnmarshalText reads.
 func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String returns the start as ParseStart reads it, or nothing for the zero Start.
+// String returns the start as parseStart reads it, or nothing for the zero Start.
 func (s Start) String() string {
 	switch {
 	case s.FileTime:

@@ -109,7 +109,7 @@ func TestStart(t *testing.T) {
 
 func TestParseStart(t *testing.T) {
 	for _, text := range []string{"now", "2026-11-02", "2026-11-02 06:00:00", "2026-11-02T06:00:00", "1970-01-01T00:00:00Z", "2001-09-09T01:46:39Z", "File-Time"} {
-		if s, err := ParseStart(text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q: write a", text)) {
+		if s, err := parseStart(text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q: write a", text)) {
 			t.Errorf("%q: %v, %v", text, s, err)
 		}
 	}
@@ -124,11 +124,11 @@ func FuzzStart(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseStart(text)
+		s, err := parseStart(text)
 		if err != nil {
 			return
 		}
-		if again, err := ParseStart(s.String()); err != nil || again != s {
+		if again, err := parseStart(s.String()); err != nil || again != s {
 			t.Fatalf("%q is written %q and read %v, %v", text, s, again, err)
 		}
 		if !s.FileTime && !signal.HasClock(s.At) {

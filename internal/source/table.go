@@ -125,11 +125,11 @@ type tableRow struct {
 	values  []float32 // in layout order
 }
 
-// OpenTable opens the table of text at path, see [Recording.Open] for other
+// openTable opens the table of text at path, see [Recording.Open] for other
 // formats. It returns an error if the layout has more than one rate, or if the
 // header lacks a column that layout or rec name. The caller must Close the
 // result.
-func OpenTable(path string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func openTable(path string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)

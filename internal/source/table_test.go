@@ -46,7 +46,7 @@ var lathe = signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "V
 
 func TestTableGolden(t *testing.T) {
 	// The layout's order is not the order of the columns.
-	c, err := OpenTable("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, Options{Machine: "lathe", Session: 7})
+	c, err := openTable("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, Options{Machine: "lathe", Session: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestTableErrors(t *testing.T) {
 	}
 	golden.Check(t, "errors.golden", out.String())
 
-	if _, err := OpenTable("testdata/absent.csv", one, rec, Options{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
+	if _, err := openTable("testdata/absent.csv", one, rec, Options{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
 		t.Errorf("absent file: %v, want os.ErrNotExist with its name", err)
 	}
 }

@@ -62,8 +62,8 @@ var details = []detail{
 	{name: "window.frames", text: func(d *Details) *string { return &d.Frames }},
 }
 
-// DetailColumns returns the names of the columns that Details is written to.
-func DetailColumns() []string {
+// detailColumns returns the names of the columns that Details is written to.
+func detailColumns() []string {
 	names := make([]string, len(details))
 	for i, d := range details {
 		names[i] = d.name

@@ -140,7 +140,7 @@ func (t *Table) Missing() int {
 // and features. Numbers are little-endian, of 64 bits but for the features of
 // 32; the length of a text, in bytes, comes before it; NaN is Go's math.NaN. A
 // class that has a name is -2, with the name after it. After the features come the
-// details, if the table has them, in the order of DetailColumns.
+// details, if the table has them, in the order of detailColumns.
 func (t *Table) SHA256() [sha256.Size]byte {
 	h := NewHash(t.Columns)
 	for i := range t.Rows() {

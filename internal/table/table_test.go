@@ -395,7 +395,7 @@ func TestDocumented(t *testing.T) {
 			got = append(got, name)
 		}
 	}
-	if want := slices.Concat(facts, DetailColumns()); !slices.Equal(got, want) {
+	if want := slices.Concat(facts, detailColumns()); !slices.Equal(got, want) {
 		t.Errorf("documented are\n%q\nthere are\n%q", got, want)
 	}
 }

@@ -39,7 +39,7 @@ func (h Head) names() []string {
 	if !h.Detailed {
 		return slices.Concat(facts, h.Columns)
 	}
-	return slices.Concat(facts, DetailColumns(), h.Columns)
+	return slices.Concat(facts, detailColumns(), h.Columns)
 }
 
 // Save writes the rows that each visits to the file at path, in the format that its ending

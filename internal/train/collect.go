@@ -253,7 +253,7 @@ func label(o *observed, length time.Duration, rule wear.Rule, join *wear.Join) (
 	if ok && class != o.class {
 		names := rule.Names()
 		return 0, 0, false, fmt.Errorf("tool %s: a row of class %d (%s) has a wear of %.4g µm, which the rule (%s) takes for class %d (%s): %w: correct the table, or drop the column class or vb_max_um",
-			o.Tool, o.class, names[o.class], t.VBMaxUM, rule, class, names[class], ErrLabels)
+			o.Tool, o.class, names[o.class], t.VBMaxUM, rule, class, names[class], errLabels)
 	}
 	return o.class, t.VBMaxUM, true, nil
 }

@@ -89,7 +89,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	rows, err := j.table(m, found, join, &counts)
-	if errors.Is(err, ErrData) {
+	if errors.Is(err, errData) {
 		return nil, fmt.Errorf("train: %w: %s%s", errNothing, counts.Words(), counts.Remedy())
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ func ExamplesOf(ctx context.Context, job Job) (*Examples, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	if rows.onDisk != nil {
-		return nil, fmt.Errorf("train: %w: %d windows do not fit in memory: name a part of the tables, such as the tools of one month", ErrData, rows.Rows())
+		return nil, fmt.Errorf("train: %w: %d windows do not fit in memory: name a part of the tables, such as the tools of one month", errData, rows.Rows())
 	}
 	e := &Examples{
 		Y: make([]int, rows.Rows()), Groups: slices.Clone(rows.group), Ordered: rows.ordered, Wear: rows.wearInLimits(), Label: job.Config.Label.String(), Settings: job.settings(rows),

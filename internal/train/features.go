@@ -154,7 +154,7 @@ func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (FeatureCount
 func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 	j := w.job
 	if len(j.Inputs) == 0 {
-		return 0, fmt.Errorf("%w: no recordings: name some with --data", ErrData)
+		return 0, fmt.Errorf("%w: no recordings: name some with --data", errData)
 	}
 	if err := j.checkWear(); err != nil { // before hours of reading
 		return 0, err
@@ -186,7 +186,7 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 		return 0, err
 	}
 	if rows == 0 {
-		return 0, fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, j.Config.Window.Length)
+		return 0, fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length)
 	}
 	for i, os := range w.found {
 		if len(os) > 0 {

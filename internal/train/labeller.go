@@ -135,7 +135,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 func (l *labeller) known(o *observed) (source.Truth, error) {
 	if l.join == nil {
 		if err := l.rule.CheckState(o.truth.State); err != nil {
-			return o.truth, fmt.Errorf("train: %s: %w: %w", o.where(), ErrUnknownState, err)
+			return o.truth, fmt.Errorf("train: %s: %w: %w", o.where(), errUnknownState, err)
 		}
 		return o.truth, nil
 	}
@@ -148,7 +148,7 @@ func (l *labeller) known(o *observed) (source.Truth, error) {
 		o.class = class
 	case o.class != class:
 		names := l.rule.Names()
-		return t, fmt.Errorf("train: tool %s: a row of class %d (%s) is of class %q by the wear file (%s): %w: correct one of them", o.Tool, o.class, names[o.class], m.Class, cmp.Or(m.Where, "between two rows"), ErrLabels)
+		return t, fmt.Errorf("train: tool %s: a row of class %d (%s) is of class %q by the wear file (%s): %w: correct one of them", o.Tool, o.class, names[o.class], m.Class, cmp.Or(m.Where, "between two rows"), errLabels)
 	}
 	return t, nil
 }
@@ -189,7 +189,7 @@ func (l *labeller) finish(rows int) error {
 		c.Join, c.Mismatches = l.join.Tally().String(), l.join.Mismatches()
 	}
 	if c.Used == 0 {
-		return fmt.Errorf("train: %w: %s%s", ErrData, c.Words(), c.Remedy())
+		return fmt.Errorf("train: %w: %s%s", errData, c.Words(), c.Remedy())
 	}
 	for g, any := range l.used {
 		switch {

@@ -63,7 +63,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 		}
 	}
 	if len(out.Tools) == 0 {
-		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, m.Window.Length))
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, m.Window.Length))
 	}
 	out.States = rule.StatesByClass(l.states)
 	if join != nil {

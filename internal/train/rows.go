@@ -136,9 +136,9 @@ func (t rowTable) check(rule wear.Rule) error {
 			add = "tools while they are new"
 		}
 		if several(t.classes) {
-			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), name, rule, t.bounds(), t.suspicion(k), add)
+			return fmt.Errorf("%w: none of %d windows with a label is %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", errData, t.Rows(), name, rule, t.bounds(), t.suspicion(k), add)
 		}
-		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", ErrData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k), add)
+		return fmt.Errorf("%w: all %d windows with a label are %s (%s%s): %sadd recordings of %s, or correct the rule under `label`", errData, t.Rows(), t.classes[1-k], rule, t.bounds(), t.suspicion(k), add)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	}
 	for k, name := range rows.classes {
 		if _, tools := rows.rowsOf(k); len(tools) == 1 {
-			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", ErrData, tools[0], name)
+			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", errData, tools[0], name)
 		}
 	}
 	folds := classify.LeaveOneGroupOut(rows.group)
@@ -98,7 +98,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 	s.Progress = j.phase("training without each tool")
 	v, err := classify.CrossValidateTable(ctx, rows.lessons(c.Reference.Windows), s, folds)
 	if errors.Is(err, classify.ErrTooFew) {
-		return nil, fmt.Errorf("train: %w: too few tools are left where some are held out: %w", ErrData, err)
+		return nil, fmt.Errorf("train: %w: too few tools are left where some are held out: %w", errData, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)

@@ -43,7 +43,7 @@ func TestScore(t *testing.T) {
 	if s, err = Score(t.Context(), e, false); err != nil || s.Networks != 0 || s.Seen != "" || len(s.Score) == 0 || len(s.Score) != len(s.Class) || len(s.Score) != len(s.Tool) {
 		t.Errorf("of a new tool: %+v, %v", s, err)
 	}
-	if _, err := Score(t.Context(), e, true); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "tool N alone") {
+	if _, err := Score(t.Context(), e, true); !errors.Is(err, errData) || !strings.Contains(err.Error(), "tool N alone") {
 		t.Errorf("one tool held out: %v", err)
 	}
 	e.Model.Provenance.Config = nil

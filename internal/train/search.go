@@ -89,7 +89,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	}
 	for k, name := range rows.classes {
 		if _, tools := rows.rowsOf(k); len(tools) < 3 {
-			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", ErrData, len(tools), name)
+			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", errData, len(tools), name)
 		}
 	}
 	r := &SearchReport{Windows: counts, Balance: rows.balance(), Warnings: append(rows.warnings(), rows.copyWarnings()...)}

@@ -21,7 +21,7 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 		channels = append(channels, signal.Channel{Name: c, Kind: signal.Feature, Rate: 1 / window.Seconds()})
 	}
 	if len(channels) == 0 {
-		return nil, fmt.Errorf("%s: %w: the table has no feature columns, only what rows are of", name, ErrData)
+		return nil, fmt.Errorf("%s: %w: the table has no feature columns, only what rows are of", name, errData)
 	}
 	l, err := signal.NewLayout(name, channels)
 	if err != nil {

@@ -54,12 +54,12 @@ type Job struct {
 
 // Errors that callers test for.
 var (
-	// ErrData: there is nothing to learn from.
-	ErrData = errors.New("nothing to learn from")
-	// ErrLabels: labels contradict each other.
-	ErrLabels = errors.New("labels contradict each other")
-	// ErrUnknownState: a state is of no class.
-	ErrUnknownState = errors.New("a label cannot be read")
+	// errData: there is nothing to learn from.
+	errData = errors.New("nothing to learn from")
+	// errLabels: labels contradict each other.
+	errLabels = errors.New("labels contradict each other")
+	// errUnknownState: a state is of no class.
+	errUnknownState = errors.New("a label cannot be read")
 )
 
 // Reading is the phase of a run in which recordings are read, or simulated.
@@ -215,7 +215,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		return rowTable{}, nil, card.Tally{}, fmt.Errorf("train: %w", err)
 	}
 	if len(j.Inputs) == 0 {
-		return fail(fmt.Errorf("%w: no recordings: name some with --data", ErrData))
+		return fail(fmt.Errorf("%w: no recordings: name some with --data", errData))
 	}
 	if err := j.checkWear(); err != nil { // before hours of reading
 		return fail(err)
@@ -245,7 +245,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
 	}
 	if counts.Windows == 0 {
-		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", ErrData, j.Config.Window.Length))
+		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length))
 	}
 	if err := j.provenance(m); err != nil {
 		return rowTable{}, nil, card.Tally{}, err

@@ -268,25 +268,25 @@ func TestRunComplains(t *testing.T) {
 		kind error
 		want []string
 	}{
-		{"no recordings", func(j *Job) { j.Inputs = nil }, ErrData, []string{"no recordings", "--data"}},
+		{"no recordings", func(j *Job) { j.Inputs = nil }, errData, []string{"no recordings", "--data"}},
 		{
-			"no labels", recording(t, strings.ReplaceAll(latheCSV([]life{{"A", 30, 0}}), ",0.0\n", ",\n")), ErrData,
+			"no labels", recording(t, strings.ReplaceAll(latheCSV([]life{{"A", 30, 0}}), ",0.0\n", ",\n")), errData,
 			[]string{"30 windows cut, 0 used, 5 make the references of their tools, 25 without label", "`recording` in the layout", "wear file"},
 		},
 		{
-			"healthy only", recording(t, latheCSV([]life{{"A", 30, 120}, {"B", 30, 150}})), ErrData,
+			"healthy only", recording(t, latheCSV([]life{{"A", 30, 120}, {"B", 30, 150}})), errData,
 			[]string{"all 50 windows with a label are healthy (faulty if maximum flank wear ≥ 300 µm", "they have 20.7 to 150 µm", "recordings of worn tools", "`label`"},
 		},
 		{
-			"faulty only", func(j *Job) { j.Config.Label.VBMaxUM = 1 }, ErrData,
+			"faulty only", func(j *Job) { j.Config.Label.VBMaxUM = 1 }, errData,
 			[]string{"all 199 windows with a label are faulty", "while they are new", "`label`"},
 		},
 		{
-			"shorter than a window", func(j *Job) { j.Config.Window.Length = time.Hour }, ErrData,
+			"shorter than a window", func(j *Job) { j.Config.Window.Length = time.Hour }, errData,
 			[]string{"no whole window of 1h0m0s", "record for longer", "`window: length`"},
 		},
 		{
-			"a reference longer than the tools live", func(j *Job) { j.Config.Reference.Windows = 100 }, ErrData,
+			"a reference longer than the tools live", func(j *Job) { j.Config.Reference.Windows = 100 }, errData,
 			[]string{"224 make the references", "record tools for longer", "`reference`"},
 		},
 		{"missing file", func(j *Job) {
@@ -312,13 +312,13 @@ func TestRunComplains(t *testing.T) {
 		{
 			"wear in millimetres", func(j *Job) {
 				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: 0, VBMeanUM: nan}, {Tool: "B", VBMaxUM: 0.35, VBMeanUM: nan}}
-			}, ErrData,
+			}, errData,
 			[]string{"they have 0 to 0.35 µm", "no wear is above 0.35 µm: is it in mm? Write 350 for 0.35 mm, or name the column vb_mm, or vb_max_mm in a layout"},
 		},
 		{
 			"states that are all healthy", func(j *Job) {
 				j.Wear = []wear.Measurement{{Tool: "A", VBMaxUM: nan, VBMeanUM: nan, State: "new"}, {Tool: "B", VBMaxUM: nan, VBMeanUM: nan, State: "OK"}}
-			}, ErrData,
+			}, errData,
 			[]string{`their states are "new", "ok"`, "`label: {states: [worn, chipped, broken]}`"},
 		},
 		{
@@ -334,7 +334,7 @@ func TestRunComplains(t *testing.T) {
 			[]string{`wear.csv:2: class "bad" of tool "A" is none of healthy, faulty`},
 		},
 		{
-			"wear file of other tools", func(j *Job) { j.Wear = []wear.Measurement{atEnd("Z", drillStart, 1, 1, "")} }, ErrData,
+			"wear file of other tools", func(j *Job) { j.Wear = []wear.Measurement{atEnd("Z", drillStart, 1, 1, "")} }, errData,
 			[]string{"199 without label (0 labelled, 199 not: 199 tool not measured)", `no window is of tool "Z"; no row is of tool "A", tool "B" and 3 more`},
 		},
 		{"gate", func(j *Job) { j.Config.Gate = "on" }, nil, []string{`gate: "on"`, "auto or off"}},

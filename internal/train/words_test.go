@@ -22,7 +22,7 @@ func TestStatesOfColumns(t *testing.T) {
 	} {
 		o.Tool = "T1"
 		_, err := (&labeller{rule: wear.DefaultRule()}).known(&o)
-		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, ErrUnknownState) || !strings.Contains(err.Error(), want)) {
+		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, errUnknownState) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

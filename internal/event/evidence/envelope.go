@@ -8,8 +8,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// MaxPairs is how many pairs an envelope has of a channel at most.
-const MaxPairs = 600
+// maxPairs is how many pairs an envelope has of a channel at most.
+const maxPairs = 600
 
 // Envelope is what a plot of evidence needs.
 type Envelope struct {
@@ -22,7 +22,7 @@ type Envelope struct {
 
 // Channel is one channel of an envelope. Pairs are the least and the greatest
 // sample in equal stretches of the span from From to To; a stretch of which no
-// sample is there is nil, null in JSON. There are MaxPairs of them, or as many as
+// sample is there is nil, null in JSON. There are maxPairs of them, or as many as
 // the span has samples if those are fewer.
 type Channel struct {
 	Name  string        `json:"name"`
@@ -41,7 +41,7 @@ func newEnvelope(l *signal.Layout, f Facts) *Envelope {
 	}
 	for _, c := range l.Channels() {
 		n := int(math.Round(c.Rate * f.To.Sub(f.From).Seconds()))
-		e.Channels = append(e.Channels, Channel{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), MaxPairs)), Usual: usual[c.Name]})
+		e.Channels = append(e.Channels, Channel{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), maxPairs)), Usual: usual[c.Name]})
 	}
 	return e
 }

@@ -146,7 +146,7 @@ func TestEnvelope(t *testing.T) {
 		t.Fatalf("%.300s", b)
 	}
 	fast, slow := e.Channels[0], e.Channels[1]
-	if fast.Name != "ch01" || fast.Unit != "g" || fast.Kind != signal.Vibration || fast.Rate != 2000 || len(fast.Pairs) != MaxPairs || len(slow.Pairs) != 100 {
+	if fast.Name != "ch01" || fast.Unit != "g" || fast.Kind != signal.Vibration || fast.Rate != 2000 || len(fast.Pairs) != maxPairs || len(slow.Pairs) != 100 {
 		t.Fatalf("%s of %d pairs and %s of %d", fast.Name, len(fast.Pairs), slow.Name, len(slow.Pairs))
 	}
 	for i, p := range fast.Pairs { // sixty a second

@@ -17,7 +17,7 @@ import (
 
 // Bounds of a spectrogram. A frame of 1024 samples has bins of 78 Hz at 20 kHz.
 const (
-	MaxColumns  = 240
+	maxColumns  = 240
 	maxEnvelope = 64 << 20 // bytes of an envelope: a channel takes 16 kB
 	mostBands   = 4096     // usual bands of a channel: the features have 10
 	maxFrame    = 1024
@@ -133,7 +133,7 @@ func decibel(density float64) *float64 {
 // columns sets the spectrogram of all samples of the span. A frame is about as long as a
 // column, and no longer than a window.
 func (s *Spectra) columns(span []float32, ofWindow int) {
-	count := min(MaxColumns, max(1, 4*len(span)/min(ofWindow, minFrame)))
+	count := min(maxColumns, max(1, 4*len(span)/min(ofWindow, minFrame)))
 	frame := minFrame
 	for frame < min(maxFrame, len(span)/count) {
 		frame *= 2

@@ -72,7 +72,7 @@ func TestSpectra(t *testing.T) {
 	if f := float64(top+1) * got.Hz; math.Abs(p-1) > 0.03 || f != 500 {
 		t.Errorf("the window that decided has mean square %.3f and its line at %.1f Hz, want 1 at 500 Hz", p, f)
 	}
-	if len(got.Columns) < 20 || len(got.Columns) > MaxColumns {
+	if len(got.Columns) < 20 || len(got.Columns) > maxColumns {
 		t.Fatalf("%d columns", len(got.Columns))
 	}
 	for i, c := range got.Columns {

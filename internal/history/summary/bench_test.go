@@ -37,7 +37,7 @@ func fill(b *testing.B, s *Store, machines, days, every int) {
 			put(b, s, "results", msgs...)
 			msgs = msgs[:0]
 		}
-		if second += 3600; t0.Sub(at) < KeepMinutes+time.Hour {
+		if second += 3600; t0.Sub(at) < keepMinutes+time.Hour {
 			second += every - 3600
 			cut = time.Duration(every) * time.Second
 		}

@@ -111,7 +111,7 @@ func TestHistoryByHole(t *testing.T) {
 		t.Errorf("history\n%s\nwant\n%s", text, want)
 	}
 	for to, want := range map[time.Duration]int{time.Hour: 2, time.Minute: 1, time.Second: 0} {
-		if h, err := s.History("m", t0, t0.Add(to), Auto); err != nil || h.Holes != want || h.Each != 0 || h.Points.Hole != nil {
+		if h, err := s.History("m", t0, t0.Add(to), auto); err != nil || h.Holes != want || h.Each != 0 || h.Points.Hole != nil {
 			t.Errorf("of %v: %d holes, %d each, named %q, want %d holes; %v", to, h.Holes, h.Each, h.Points.Hole, want, err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestManyHoles(t *testing.T) {
 	s := open(t, t.TempDir())
 	const extra = 100
 	var msgs []Message
-	for i := range uint64(MaxHoles + extra) {
+	for i := range uint64(maxHoles + extra) {
 		msgs = append(msgs, message(drilled(i, "T1", fmt.Sprint("H", i)), int64(i)))
 	}
 	put(t, s, "results", msgs...)
@@ -133,14 +133,14 @@ func TestManyHoles(t *testing.T) {
 		}
 		return h
 	}
-	if h := read(); h.Holes != MaxHoles+extra || h.Each != 11 || len(h.Points.T) > MaxPoints || sum(h.Points.Windows) != MaxHoles+extra || h.Points.Hole[1] != "H11" {
+	if h := read(); h.Holes != maxHoles+extra || h.Each != 11 || len(h.Points.T) > MaxPoints || sum(h.Points.Windows) != maxHoles+extra || h.Points.Hole[1] != "H11" {
 		t.Errorf("%d holes, %d each, %d points of %d windows, the second begins with %s", h.Holes, h.Each, len(h.Points.T), sum(h.Points.Windows), h.Points.Hole[1])
 	}
 	s.pruned = time.Time{}
 	if err := s.Tick(); err != nil {
 		t.Fatal(err)
 	}
-	if h := read(); h.Holes != MaxHoles || h.Each != 10 || h.Points.Hole[0] != fmt.Sprint("H", extra) {
+	if h := read(); h.Holes != maxHoles || h.Each != 10 || h.Points.Hole[0] != fmt.Sprint("H", extra) {
 		t.Errorf("after pruning: %d holes, %d each, the first is %s", h.Holes, h.Each, h.Points.Hole[0])
 	}
 }

@@ -92,7 +92,7 @@ func (l *life) fold(r *event.Result, start, end time.Time) {
 // addPoint adds a window to the point of the curve that the cutting time has come to.
 func (l *life) addPoint(r *event.Result) {
 	i := max(l.cutting-1, 0) / l.width
-	for i >= MaxCurve {
+	for i >= maxCurve {
 		l.halve()
 		i = max(l.cutting-1, 0) / l.width
 	}
@@ -200,7 +200,7 @@ func (l *life) parse(b []byte) error {
 	b = b[40:]
 	l.windows, l.wear, l.wearAt, l.width = le.Uint32(b), math.Float32frombits(le.Uint32(b[4:])), int64(le.Uint64(b[8:])), int64(le.Uint32(b[16:]))
 	points := int(le.Uint16(b[20:]))
-	if b = b[22:]; len(b) != 16*points || points > MaxCurve || l.width < firstWidth || l.cutting < 0 || (l.cutting-1)/l.width >= MaxCurve {
+	if b = b[22:]; len(b) != 16*points || points > maxCurve || l.width < firstWidth || l.cutting < 0 || (l.cutting-1)/l.width >= maxCurve {
 		return errLife
 	}
 	for ; len(b) > 0; b = b[16:] {

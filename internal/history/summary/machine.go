@@ -229,7 +229,7 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 	for i > 0 && m.head.Strip[i-1].At > ms {
 		i--
 	}
-	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(StripLetter(r.Verdict))})
+	m.head.Strip = slices.Insert(m.head.Strip, i, stripe{ms, string(stripLetter(r.Verdict))})
 	if n := len(m.head.Strip) - MaxStrip; n > 0 {
 		m.head.Strip = slices.Delete(m.head.Strip, 0, n)
 	}

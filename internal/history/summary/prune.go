@@ -33,14 +33,14 @@ func (s *Store) prune() error {
 			if err != nil {
 				return err
 			}
-			if at := max(m.head.LastAt, s.lastEvent(id)); at != 0 && now.UnixMilli()-at > KeepHours.Milliseconds() {
+			if at := max(m.head.LastAt, s.lastEvent(id)); at != 0 && now.UnixMilli()-at > keepHours.Milliseconds() {
 				s.drops, s.renamed = append(s.drops, id), true
 				delete(s.names, name)
 				continue
 			}
 			l := s.limits(m, now)
 			err = s.db.View(func(tx *bbolt.Tx) error {
-				l.holes = holesBefore(bucketOf(tx, id, inHoles), l.holes, MaxHoles)
+				l.holes = holesBefore(bucketOf(tx, id, inHoles), l.holes, maxHoles)
 				return nil
 			})
 			if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) pruneName(name string, now time.Time) {
 		s.gone[name] = g
 		s.renamed = true
 	}
-	if now.Sub(g.Retired) > KeepAlarms && now.Sub(g.Renamed) > KeepAlarms {
+	if now.Sub(g.Retired) > keepAlarms && now.Sub(g.Renamed) > keepAlarms {
 		delete(s.gone, name)
 		s.renamed = true
 	}
@@ -119,7 +119,7 @@ func (s *Store) limits(m *machine, now time.Time) limits {
 	newest := min(m.head.Newest, now.Unix())
 	oldest := newest - int64(s.hour.Seconds())
 	return limits{
-		m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(oldest * 1000), timeKey(now.Add(-KeepAlarms).UnixMilli()), oldest * 1000,
+		m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(oldest * 1000), timeKey(now.Add(-keepAlarms).UnixMilli()), oldest * 1000,
 	}
 }
 

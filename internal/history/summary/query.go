@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	Auto   time.Duration = 0  // lets History choose the step
+	auto   time.Duration = 0  // lets History choose the step
 	ByHole time.Duration = -1 // makes each hole a point of a History
 )
 
@@ -58,7 +58,7 @@ func (s *Store) History(name string, from, to time.Time, step time.Duration) (Hi
 	if !from.Before(to) {
 		return h, fmt.Errorf("from %s, to %s: the time must end after it begins", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 	}
-	if oldest := to.Add(-KeepHours); from.Before(oldest) {
+	if oldest := to.Add(-keepHours); from.Before(oldest) {
 		from = oldest
 	}
 	err := s.view(func(tx *bbolt.Tx) error {
@@ -138,7 +138,7 @@ func stepOf(from, to time.Time, step time.Duration, kept int64) int64 {
 	}
 	enough := func(s int64) bool { return s >= least && width/s+2 <= MaxPoints }
 	want := int64((step + time.Second - 1) / time.Second)
-	if step == Auto {
+	if step == auto {
 		for _, s := range steps {
 			if enough(s) {
 				return s

@@ -42,8 +42,8 @@ var (
 	ErrNoAlarm = errors.New("summary: no alarm of this name, or it is older than the history")
 	// ErrDamaged is returned when the file cannot be read. SetAside begins a new one.
 	ErrDamaged = errors.New("the file is damaged")
-	// ErrInUse is returned by Open if another program has the file open.
-	ErrInUse = errors.New("another program has it open")
+	// errInUse is returned by Open if another program has the file open.
+	errInUse = errors.New("another program has it open")
 )
 
 // Buckets of the file. The bucket machines has a bucket for each machine under its id, with the
@@ -120,11 +120,11 @@ type offset struct {
 
 // Open opens the history of a group in a folder, which it makes if needed. A file that is
 // damaged or of another release is moved aside, and notice says so in words: the history is then
-// filled again from the topics. Open fails with ErrInUse if another program has the file open.
+// filled again from the topics. Open fails with errInUse if another program has the file open.
 //
 // Without a folder the store is in memory and holds one day.
 func Open(dir, group string) (s *Store, notice string, err error) {
-	s = &Store{group: group, minute: KeepMinutes, hour: KeepHours, now: time.Now}
+	s = &Store{group: group, minute: keepMinutes, hour: keepHours, now: time.Now}
 	if dir == "" {
 		s.minute, s.hour = 24*time.Hour, 24*time.Hour
 		return s, "", s.open()
@@ -183,7 +183,7 @@ func (s *Store) open() (err error) {
 	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.path, ErrInUse)
+		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.path, errInUse)
 	case errors.Is(err, fs.ErrPermission) || isPathError(err):
 		return fmt.Errorf("history: %w: name a folder in history.dir that this program may write to", err)
 	case errors.Is(err, ErrDamaged):

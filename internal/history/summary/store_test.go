@@ -27,7 +27,7 @@ func TestFoldResults(t *testing.T) {
 	worn := result("m", 61, event.Faulty)
 	worn.Wear, worn.Score = &event.Wear{WearUM: 120, WearLowUM: 110, WearHighUM: 131.5}, 0.75
 	putResults(t, s, result("m", 1, event.Healthy), result("m", 2, event.NotCutting), worn, result("m", 62, event.Learning), late, worn, result("m", 2, event.NotCutting))
-	h, err := s.History("m", t0, t0.Add(time.Hour), Auto)
+	h, err := s.History("m", t0, t0.Add(time.Hour), auto)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +72,14 @@ func TestSteps(t *testing.T) {
 	for _, tc := range []struct {
 		ago, width, step, want time.Duration
 	}{
-		{time.Hour, time.Hour, Auto, time.Minute},
-		{day, day, Auto, time.Minute},
-		{2 * day, 2 * day, Auto, 2 * time.Minute},
-		{14 * day, 14 * day, Auto, 15 * time.Minute},
-		{20 * day, 20 * day, Auto, time.Hour},
-		{90 * day, 90 * day, Auto, 2 * time.Hour},
-		{400 * day, 400 * day, Auto, 6 * time.Hour},
-		{20 * day, time.Hour, Auto, time.Hour}, // minutes are not kept so long
+		{time.Hour, time.Hour, auto, time.Minute},
+		{day, day, auto, time.Minute},
+		{2 * day, 2 * day, auto, 2 * time.Minute},
+		{14 * day, 14 * day, auto, 15 * time.Minute},
+		{20 * day, 20 * day, auto, time.Hour},
+		{90 * day, 90 * day, auto, 2 * time.Hour},
+		{400 * day, 400 * day, auto, 6 * time.Hour},
+		{20 * day, time.Hour, auto, time.Hour}, // minutes are not kept so long
 		{20 * day, time.Hour, time.Minute, time.Hour},
 		{day, day, 90 * time.Second, 2 * time.Minute},
 		{day, day, time.Second, time.Minute},
@@ -88,7 +88,7 @@ func TestSteps(t *testing.T) {
 		{90 * day, 90 * day, time.Hour, 2 * time.Hour},
 		{400 * day, 400 * day, time.Minute, 5 * time.Hour},
 	} {
-		kept := t0.Add(-KeepMinutes).Unix()
+		kept := t0.Add(-keepMinutes).Unix()
 		from, to := t0.Add(-tc.ago), t0.Add(tc.width-tc.ago)
 		got := stepOf(from, to, tc.step, kept)
 		if got != int64(tc.want.Seconds()) {
@@ -100,15 +100,15 @@ func TestSteps(t *testing.T) {
 	}
 	s := open(t, "")
 	putResults(t, s, result("m", 1, event.Healthy))
-	if _, err := s.History("m", t0, t0, Auto); err == nil || !strings.Contains(err.Error(), "must end after it begins") {
+	if _, err := s.History("m", t0, t0, auto); err == nil || !strings.Contains(err.Error(), "must end after it begins") {
 		t.Errorf("an empty range: %v", err)
 	}
-	if _, err := s.History("other", t0, t0.Add(1), Auto); !errors.Is(err, ErrNoMachine) {
+	if _, err := s.History("other", t0, t0.Add(1), auto); !errors.Is(err, ErrNoMachine) {
 		t.Errorf("another machine: %v", err)
 	}
 }
 
-// A life ends when the tool is declared new. Its curve has at most MaxCurve points, and its
+// A life ends when the tool is declared new. Its curve has at most maxCurve points, and its
 // cutting time counts overlapping windows once.
 func TestTools(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -149,7 +149,7 @@ func TestTools(t *testing.T) {
 	}
 	c := tools[2].Curve
 	n := len(c.Cutting)
-	if n < MaxCurve/2 || n > MaxCurve || len(c.Wear) != n || len(c.Score) != n || !slices.IsSorted(c.Cutting) || !slices.IsSorted(c.Wear) || c.Cutting[n-1] != 2001 || math.Abs(c.Score[0]-0.1) > 1e-9 || c.Score[n-1] != 0.5 {
+	if n < maxCurve/2 || n > maxCurve || len(c.Wear) != n || len(c.Score) != n || !slices.IsSorted(c.Cutting) || !slices.IsSorted(c.Wear) || c.Cutting[n-1] != 2001 || math.Abs(c.Score[0]-0.1) > 1e-9 || c.Score[n-1] != 0.5 {
 		t.Errorf("curve of %d points: %v", n, c)
 	}
 	if tools, err = s.Tools("m", 1); err != nil || len(tools) != 1 {
@@ -200,7 +200,7 @@ func TestAlarms(t *testing.T) {
 	if _, err := s.Alarm("A-44444444"); !errors.Is(err, ErrNoAlarm) {
 		t.Errorf("an alarm that never was: %v", err)
 	}
-	h, err := s.History("m", t0.Add(70*time.Second), t0.Add(400*time.Second), Auto) // the step begins in the second minute
+	h, err := s.History("m", t0.Add(70*time.Second), t0.Add(400*time.Second), auto) // the step begins in the second minute
 	if err != nil || names(h.Alarms) != "A-22222222" {
 		t.Errorf("%s, %v", names(h.Alarms), err)
 	}
@@ -227,7 +227,7 @@ func TestAdvisories(t *testing.T) {
 	advise(10, "ch1", event.Raised)
 	advise(20, "ch2", event.Raised)
 	advise(700, "ch1", event.Cleared)
-	h, err := s.History("m", t0.Add(5*time.Minute), t0.Add(time.Hour), Auto)
+	h, err := s.History("m", t0.Add(5*time.Minute), t0.Add(time.Hour), auto)
 	if err != nil || len(h.Advisories) != 2 || h.Advisories[0].Subject != "ch1" || !h.Advisories[0].To.Equal(t0.Add(700*time.Second)) || !h.Advisories[1].To.IsZero() {
 		t.Errorf("%+v, %v", h.Advisories, err)
 	}
@@ -255,7 +255,7 @@ func TestRenameAndRetire(t *testing.T) {
 		if n := windows(t, s, "new"); n != 4 {
 			t.Errorf("%s: %d windows under the new name, want 4", name, n)
 		}
-		if _, err := s.History("old", t0, t0.Add(time.Hour), Auto); !errors.Is(err, ErrNoMachine) {
+		if _, err := s.History("old", t0, t0.Add(time.Hour), auto); !errors.Is(err, ErrNoMachine) {
 			t.Errorf("%s: the old name: %v", name, err)
 		}
 		if a, err := s.Alarms(AlarmFilter{Machine: "new"}); err != nil || names(a) != "A-22222222" || a[0].Machine != "new" {
@@ -392,7 +392,7 @@ func TestOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "history")
 	s := open(t, dir)
 	putResults(t, s, result("m", 1, event.Healthy))
-	if _, _, err := Open(dir, group); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), filepath.Join(dir, File)) || !strings.Contains(err.Error(), "a folder of its own in history.dir") {
+	if _, _, err := Open(dir, group); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), filepath.Join(dir, File)) || !strings.Contains(err.Error(), "a folder of its own in history.dir") {
 		t.Errorf("a second program: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -478,7 +478,7 @@ func TestDamageWhileOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	_, err = s.History("m", t0, t0.Add(100*time.Hour), Auto)
+	_, err = s.History("m", t0, t0.Add(100*time.Hour), auto)
 	if !errors.Is(err, ErrDamaged) {
 		t.Fatalf("History: %v", err)
 	}
@@ -508,7 +508,7 @@ func TestInMemory(t *testing.T) {
 	if err := s.Tick(); err != nil {
 		t.Fatal(err)
 	}
-	h, err := s.History("m", t0.Add(-48*time.Hour), t0.Add(time.Hour), Auto)
+	h, err := s.History("m", t0.Add(-48*time.Hour), t0.Add(time.Hour), auto)
 	if err != nil || !h.Memory || sum(h.Points.Windows) != 1 {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -21,8 +21,8 @@ var inTallies = []byte("tallies")
 
 // Bounds of what the store returns of a model.
 const (
-	MaxTrialMachines = 50 // of a trial
-	MaxDriftSpans    = 200
+	maxTrialMachines = 50 // of a trial
+	maxDriftSpans    = 200
 	maxModelName     = 64
 )
 
@@ -180,7 +180,7 @@ type ModelUse struct {
 	Judged  []int       `json:"judged"`  // in each of them: healthy, faulty or unknown
 	Unknown []int       `json:"unknown"` // of them
 	Trials  []Trial     `json:"trials"`  // in which it was shadow or champion
-	Drift   []DriftSpan `json:"drift"`   // of machines that it judged, the oldest first; the last MaxDriftSpans
+	Drift   []DriftSpan `json:"drift"`   // of machines that it judged, the oldest first; the last maxDriftSpans
 }
 
 // Trial says what a shadow and a champion made of the windows that both judged.
@@ -190,7 +190,7 @@ type Trial struct {
 	Sum      Disagreement   `json:"sum"`
 	T        []int64        `json:"t"` // hours with such windows, Unix seconds, the oldest first
 	Hours    []Disagreement `json:"hours"`
-	Machines []TrialMachine `json:"machines"` // those that differ most first; at most MaxTrialMachines
+	Machines []TrialMachine `json:"machines"` // those that differ most first; at most maxTrialMachines
 }
 
 // TrialMachine is the part of a machine in a trial.
@@ -351,7 +351,7 @@ func (u *modelUse) result() ModelUse {
 		out.Trials = append(out.Trials, u.trials[pair].result(pair))
 	}
 	slices.SortStableFunc(out.Drift, func(a, b DriftSpan) int { return a.From.Compare(b.From) })
-	out.Drift = out.Drift[max(len(out.Drift)-MaxDriftSpans, 0):]
+	out.Drift = out.Drift[max(len(out.Drift)-maxDriftSpans, 0):]
 	return out
 }
 
@@ -369,7 +369,7 @@ func (u *trialUse) result(pair [2]string) Trial {
 	slices.SortStableFunc(t.Machines, func(a, b TrialMachine) int {
 		return cmp.Or(cmp.Compare(alone(b), alone(a)), cmp.Compare(b.Differ, a.Differ))
 	})
-	t.Machines = t.Machines[:min(len(t.Machines), MaxTrialMachines)]
+	t.Machines = t.Machines[:min(len(t.Machines), maxTrialMachines)]
 	return t
 }
 

@@ -139,14 +139,14 @@ func advise(machine string, kind event.AdvisoryKind, state event.AlertState, at 
 func TestLastDriftOfModel(t *testing.T) {
 	s := open(t, t.TempDir())
 	putResults(t, s, judgedBy("m", "a", 1, event.Healthy, ""), judgedBy("m", "b", 1, event.Healthy, ""))
-	for i := range MaxDriftSpans + 10 {
+	for i := range maxDriftSpans + 10 {
 		at := t0.Add(time.Duration(i) * time.Second)
 		put(t, s, "alerts", advise("a", event.DriftAdvisory, event.Raised, at), advise("a", event.DriftAdvisory, event.Cleared, at.Add(time.Millisecond)))
 	}
 	last := t0.Add(time.Hour / 2)
 	put(t, s, "alerts", advise("b", event.DriftAdvisory, event.Raised, last))
 	got := use(t, s, "m").Drift
-	if len(got) != MaxDriftSpans || got[len(got)-1] != (DriftSpan{"b", last, time.Time{}}) || !got[0].From.Equal(t0.Add(11*time.Second)) {
+	if len(got) != maxDriftSpans || got[len(got)-1] != (DriftSpan{"b", last, time.Time{}}) || !got[0].From.Equal(t0.Add(11*time.Second)) {
 		t.Errorf("%d spans, from %v to %v", len(got), got[0], got[len(got)-1])
 	}
 }

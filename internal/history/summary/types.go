@@ -18,14 +18,14 @@ import (
 
 // How long the store keeps what, and how much it returns at a time.
 const (
-	KeepMinutes = 15 * 24 * time.Hour
-	KeepHours   = 400 * 24 * time.Hour // also holes and lives of tools
-	KeepAlarms  = 400 * 24 * time.Hour
+	keepMinutes = 15 * 24 * time.Hour
+	keepHours   = 400 * 24 * time.Hour // also holes and lives of tools
+	keepAlarms  = 400 * 24 * time.Hour
 
-	MaxHoles  = 20_000 // of a machine
+	maxHoles  = 20_000 // of a machine
 	MaxPoints = 2000   // of a History
 	MaxStrip  = 60     // verdicts of a Machine
-	MaxCurve  = 200    // points of the curve of a tool
+	maxCurve  = 200    // points of the curve of a tool
 	MaxAlarms = 500    // that Alarms returns
 	MaxTools  = 200    // that Tools returns
 )
@@ -111,7 +111,7 @@ type Life struct {
 }
 
 // Curve is how a tool wore: element i of each list belongs to the cutting time up to
-// Cutting[i]. There are at most [MaxCurve].
+// Cutting[i]. There are at most [maxCurve].
 type Curve struct {
 	Cutting Numbers `json:"cutting"` // seconds
 	Wear    Numbers `json:"wear"`    // µm
@@ -171,7 +171,7 @@ type AdvisorySpan struct {
 // Machine is what a page needs to show a machine before new messages of it come.
 type Machine struct {
 	Name       string
-	Strip      string           // the last MaxStrip verdicts, oldest first, a letter each: see StripLetter
+	Strip      string           // the last MaxStrip verdicts, oldest first, a letter each: see stripLetter
 	Last       event.Result     // the newest one that did not come late; its Posterior, Sensors and Ranges are left out
 	LastAt     time.Time        // when Kafka got it
 	Alert      *event.Alert     // the last one that says in which state the alarm is; nil if none is kept
@@ -179,9 +179,9 @@ type Machine struct {
 	Alarms     ToolAlarms
 }
 
-// StripLetter returns the letter of a verdict in a strip: h, f, u, l, n, s, or ? for one of a
+// stripLetter returns the letter of a verdict in a strip: h, f, u, l, n, s, or ? for one of a
 // later release.
-func StripLetter(v event.Verdict) byte {
+func stripLetter(v event.Verdict) byte {
 	switch v {
 	case event.Healthy, event.Faulty, event.Unknown, event.Learning, event.NotCutting, event.SensorFault:
 		return v[0]

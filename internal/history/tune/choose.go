@@ -97,8 +97,8 @@ func (c *Choice) Windows() (all Count) {
 	return all
 }
 
-// ErrData is wrapped by errors that other data would not give.
-var ErrData = errors.New("nothing to tune on")
+// errData is wrapped by errors that other data would not give.
+var errData = errors.New("nothing to tune on")
 
 // ErrNoHours is wrapped by the error of a budget of some time where it is not known how
 // long windows last.
@@ -152,7 +152,7 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 	}
 	tools, turned := c.Tools()
 	if turned == 0 {
-		return nil, fmt.Errorf("tune: %w: none of %d tools turns faulty, so that there is nothing to detect: add tools that were used until they were worn", ErrData, tools)
+		return nil, fmt.Errorf("tune: %w: none of %d tools turns faulty, so that there is nothing to detect: add tools that were used until they were worn", errData, tools)
 	}
 	settings := grid(j.Alarm)
 	c.Settings = len(settings)

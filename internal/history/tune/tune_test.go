@@ -132,7 +132,7 @@ func TestChoiceIsTheBest(t *testing.T) {
 		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: Budget{float64(rapid.IntRange(0, 400).Draw(t, "budget")), time.Hour}, Workers: 1}
 		c, err := Choose(t.Context(), j)
 		if err != nil {
-			if !errors.Is(err, ErrData) || slices.ContainsFunc(lives, func(l Life) bool { return slices.Contains(l.Faulty, true) }) {
+			if !errors.Is(err, errData) || slices.ContainsFunc(lives, func(l Life) bool { return slices.Contains(l.Faulty, true) }) {
 				t.Fatal(err)
 			}
 			return
@@ -202,7 +202,7 @@ func TestMissedToolNeverHelps(t *testing.T) {
 		}
 		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: Budget{Alarms: float64(rapid.IntRange(0, 3).Draw(t, "budget"))}, Workers: 1}
 		without, err := Choose(t.Context(), j)
-		if errors.Is(err, ErrData) {
+		if errors.Is(err, errData) {
 			return // no tool turns
 		} else if err != nil {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func TestNotes(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Choose(t.Context(), Job{Lives: []Life{loud}, Length: time.Second, Alarm: alarm.Default}); !errors.Is(err, ErrData) {
+	if _, err := Choose(t.Context(), Job{Lives: []Life{loud}, Length: time.Second, Alarm: alarm.Default}); !errors.Is(err, errData) {
 		t.Errorf("no tool turns: %v", err)
 	}
 }

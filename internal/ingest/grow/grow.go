@@ -23,8 +23,8 @@ import (
 
 // Errors that callers test for. Nothing was changed.
 var (
-	ErrRunning = errors.New("monitors are running")
-	ErrBehind  = errors.New("monitors have not judged everything")
+	errRunning = errors.New("monitors are running")
+	errBehind  = errors.New("monitors have not judged everything")
 )
 
 // DefaultWatch is how long Run looks whether windows still come.
@@ -39,7 +39,7 @@ type Growth struct {
 	Say        func(line string) // is called for each step
 }
 
-// Run does it. It refuses with ErrRunning or ErrBehind before it changes anything. Other errors
+// Run does it. It refuses with errRunning or errBehind before it changes anything. Other errors
 // may leave the topics half-grown: then Run has to be called again.
 func (g Growth) Run(ctx context.Context) error {
 	admin, err := bus.OpenAdmin(g.Bus)
@@ -186,7 +186,7 @@ func (g *growing) findGroups(ctx context.Context) error {
 	return nil
 }
 
-// members returns ErrRunning if monitors run.
+// members returns errRunning if monitors run.
 func (g *growing) members() error {
 	var who []string
 	for _, one := range g.groups {
@@ -197,7 +197,7 @@ func (g *growing) members() error {
 	if len(who) == 0 {
 		return nil
 	}
-	return fmt.Errorf("grow: %w: %s: %s", ErrRunning, strings.Join(who, "; "), remedy+fmt.Sprintf(". A monitor that was killed is a member for %v more.", bus.SessionTimeout))
+	return fmt.Errorf("grow: %w: %s: %s", errRunning, strings.Join(who, "; "), remedy+fmt.Sprintf(". A monitor that was killed is a member for %v more.", bus.SessionTimeout))
 }
 
 const remedy = "stop ingesters, or let them only spool (`ingest run --spool-only`); let the monitors judge all that lies there; stop the monitors; then run this again"
@@ -249,7 +249,7 @@ func (g *growing) check(ctx context.Context) error {
 	if len(behind) == 0 {
 		return nil
 	}
-	return fmt.Errorf("grow: %w: %s: %s. Delete a group that no one needs (kafka-consumer-groups.sh --delete --group NAME). With --force, monitors set aside what is left, and `monitor dlq redrive` sends it again", ErrBehind, strings.Join(behind, "; "), remedy)
+	return fmt.Errorf("grow: %w: %s: %s. Delete a group that no one needs (kafka-consumer-groups.sh --delete --group NAME). With --force, monitors set aside what is left, and `monitor dlq redrive` sends it again", errBehind, strings.Join(behind, "; "), remedy)
 }
 
 // comeBack sets positions of a group that lie behind the end of a partition to the end: Kafka has

@@ -312,7 +312,7 @@ func TestRefusesWithMembers(t *testing.T) {
 	refused := func(change ...func(*Growth)) {
 		t.Helper()
 		said, err := p.grow(t.Context(), p.cfg, 5, change...)
-		if !errors.Is(err, ErrRunning) {
+		if !errors.Is(err, errRunning) {
 			t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 		}
 		for _, want := range []string{"group tcm-trial has 1 member (test at ", "ingest run --spool-only", "let the monitors judge", "stop the monitors", "a member for 6s more"} {
@@ -362,7 +362,7 @@ func TestRefusesBehind(t *testing.T) {
 		p.send(tc.m)
 		p.judged(group1, tc.m.Topic)
 		said, err := p.grow(t.Context(), p.cfg, 5)
-		if !errors.Is(err, ErrBehind) || !strings.Contains(err.Error(), "group tcm-trial "+tc.want) || strings.Contains(err.Error(), "group tcm-monitor") || !strings.Contains(err.Error(), "kafka-consumer-groups.sh --delete") {
+		if !errors.Is(err, errBehind) || !strings.Contains(err.Error(), "group tcm-trial "+tc.want) || strings.Contains(err.Error(), "group tcm-monitor") || !strings.Contains(err.Error(), "kafka-consumer-groups.sh --delete") {
 			t.Fatalf("%v, want %q\n%s", err, tc.want, strings.Join(said, "\n"))
 		}
 		p.unchanged(before)

@@ -28,7 +28,7 @@ type Recovery struct {
 }
 
 // Open opens the spool in folder dir and creates it if it is not there. Another
-// process, or another Spool of this one, that has it open gives ErrLocked.
+// process, or another Spool of this one, that has it open gives errLocked.
 //
 // Only the last segment is looked through, so opening takes no longer with a long
 // backlog; damage in the others is found when they are read.
@@ -76,7 +76,7 @@ func lockFolder(dir string) (*flock.Flock, error) {
 	if locked, err := lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("spool: folder %s: %w", dir, err)
 	} else if !locked {
-		return nil, fmt.Errorf("spool: folder %s is %w: stop that one, or give this one a folder of its own", dir, ErrLocked)
+		return nil, fmt.Errorf("spool: folder %s is %w: stop that one, or give this one a folder of its own", dir, errLocked)
 	}
 	return lock, nil
 }

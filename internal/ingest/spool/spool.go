@@ -36,10 +36,10 @@ import (
 
 // Errors that callers test for.
 var (
-	ErrLocked   = errors.New("in use by another process")
+	errLocked   = errors.New("in use by another process")
 	ErrClosed   = errors.New("spool is closed")
 	ErrTooLarge = errors.New("record too large")
-	ErrPending  = errors.New("records are pending")
+	errPending  = errors.New("records are pending")
 	ErrFull     = errors.New("full")
 )
 
@@ -280,7 +280,7 @@ func (s *Spool) Sync() error {
 
 // NewEpoch starts the given epoch, or one that is minted if it is 0, whose first seq
 // is 0, and returns it. An epoch that was before may be given: its records come
-// again, under the same seqs. While records are pending NewEpoch returns ErrPending
+// again, under the same seqs. While records are pending NewEpoch returns errPending
 // and changes nothing.
 func (s *Spool) NewEpoch(epoch uint64) (uint64, error) {
 	s.write.Lock()
@@ -296,7 +296,7 @@ func (s *Spool) NewEpoch(epoch uint64) (uint64, error) {
 		return 0, fmt.Errorf("spool: %w", ErrClosed)
 	}
 	if pending+unsynced > 0 {
-		return 0, fmt.Errorf("spool: %d %w: deliver and acknowledge them before a new epoch", pending+unsynced, ErrPending)
+		return 0, fmt.Errorf("spool: %d %w: deliver and acknowledge them before a new epoch", pending+unsynced, errPending)
 	}
 	f, err := createSegment(s.disk, g)
 	if err != nil {

@@ -182,7 +182,7 @@ func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := mustOpen(t, dir, small)
 	_, _, err := Open(dir, small)
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "folder of its own") {
+	if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "folder of its own") {
 		t.Errorf("second Open: %v", err)
 	}
 	s.Close()
@@ -197,13 +197,13 @@ func TestTwoEpochs(t *testing.T) {
 	s, _ := mustOpen(t, dir, set)
 	first := s.Epoch()
 	mustAppend(t, s, numbered(0, 40)...)
-	if _, err := s.NewEpoch(0); !errors.Is(err, ErrPending) {
+	if _, err := s.NewEpoch(0); !errors.Is(err, errPending) {
 		t.Errorf("NewEpoch while 40 records are pending: %v", err)
 	}
 	drain(t, s)
 	s.Ack(39)
 	s.Append([]byte("unsynced"))
-	if _, err := s.NewEpoch(0); !errors.Is(err, ErrPending) {
+	if _, err := s.NewEpoch(0); !errors.Is(err, errPending) {
 		t.Errorf("NewEpoch with an unsynced record: %v", err)
 	}
 	s.Sync()

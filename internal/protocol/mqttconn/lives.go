@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// Lasting is how long a connection must live before it counts as good. It is longer than
+	// lasting is how long a connection must live before it counts as good. It is longer than
 	// the longest wait, so that programs that take a client id from each other in turn never have a good one.
-	Lasting = 30 * time.Second
+	lasting = 30 * time.Second
 
-	// ShortLives is how many connections in a row must end sooner before that is a problem.
-	ShortLives = 3
+	// shortLives is how many connections in a row must end sooner before that is a problem.
+	shortLives = 3
 
 	firstWait, longWait = 200 * time.Millisecond, 20 * time.Second
 )
@@ -64,7 +64,7 @@ func (l *Lives) End() error {
 	}
 	l.began = time.Time{}
 	l.short++
-	if l.inRow++; l.inRow != ShortLives {
+	if l.inRow++; l.inRow != shortLives {
 		return nil
 	}
 	return l.err()
@@ -72,7 +72,7 @@ func (l *Lives) End() error {
 
 // lasted forgets earlier short lives, and the connection, if that has lived for long.
 func (l *Lives) lasted() {
-	if !l.began.IsZero() && l.now().Sub(l.began) >= Lasting {
+	if !l.began.IsZero() && l.now().Sub(l.began) >= lasting {
 		l.began, l.inRow, l.taken = time.Time{}, 0, false
 	}
 }
@@ -84,11 +84,11 @@ func (l *Lives) TakenOver() {
 	l.taken = true
 }
 
-// Err returns the problem after ShortLives in a row, until a connection has lasted.
+// Err returns the problem after shortLives in a row, until a connection has lasted.
 func (l *Lives) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lasted(); l.inRow < ShortLives {
+	if l.lasted(); l.inRow < shortLives {
 		return nil
 	}
 	return l.err()
@@ -96,9 +96,9 @@ func (l *Lives) Err() error {
 
 func (l *Lives) err() error {
 	if l.taken {
-		return fmt.Errorf("another program connects to the MQTT broker with the client id %s; the broker ended %d connections in a row within %v: %s", l.client, l.inRow, Lasting, l.remedy)
+		return fmt.Errorf("another program connects to the MQTT broker with the client id %s; the broker ended %d connections in a row within %v: %s", l.client, l.inRow, lasting, l.remedy)
 	}
-	return fmt.Errorf("%d connections in a row to the MQTT broker ended within %v: does another program use the client id %s? If so, %s. If not, the broker's log says why it hangs up", l.inRow, Lasting, l.client, l.remedy)
+	return fmt.Errorf("%d connections in a row to the MQTT broker ended within %v: does another program use the client id %s? If so, %s. If not, the broker's log says why it hangs up", l.inRow, lasting, l.client, l.remedy)
 }
 
 // Short returns how many connections ended before they had lasted.

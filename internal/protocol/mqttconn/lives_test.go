@@ -27,18 +27,18 @@ func TestLives(t *testing.T) {
 				taken = true
 			}
 			now = now.Add(life)
-			if row, short = row+1, short+1; life >= Lasting {
+			if row, short = row+1, short+1; life >= lasting {
 				row, short, taken = 0, short-1, false
 				if err := l.Err(); err != nil {
 					t.Fatalf("after %v: %v", life, err)
 				}
 			}
 			ended := l.End()
-			if (ended != nil) != (row == ShortLives) {
+			if (ended != nil) != (row == shortLives) {
 				t.Fatalf("%d short lives: %v", row, ended)
 			}
 			err := l.Err()
-			if (err != nil) != (row >= ShortLives) || l.Short() != short {
+			if (err != nil) != (row >= shortLives) || l.Short() != short {
 				t.Fatalf("%d short lives, %d of all: %v, %d", row, short, err, l.Short())
 			}
 			if err != nil && (!strings.Contains(err.Error(), "the client id flank-7") || !strings.Contains(err.Error(), "stop one of them") || strings.Contains(err.Error(), "another program connects") != taken) {

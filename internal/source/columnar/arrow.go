@@ -14,7 +14,7 @@ import (
 )
 
 // ArrowFormat is Arrow IPC. A file with columns that cannot be read is refused.
-var ArrowFormat = track.Format{Name: "arrow", Endings: []string{".arrow", ".feather", ".ipc"}, Magic: "ARROW1", New: NewArrow}
+var ArrowFormat = track.Format{Name: "arrow", Endings: []string{".arrow", ".feather", ".ipc"}, Magic: "ARROW1", New: newArrow}
 
 // Arrow is an open Arrow IPC file, which Feather (version 2) is: a [track.Contents]
 // of its columns. The metadata of a column may state its unit and its rate in
@@ -26,9 +26,9 @@ type Arrow struct {
 	track.Listing
 }
 
-// NewArrow reads the schema of a file of the given size; name names it in
+// newArrow reads the schema of a file of the given size; name names it in
 // errors. The caller keeps in and closes it.
-func NewArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	a := &Arrow{name: name, in: in, size: size}
 	if err := cells.CheckArrow(in, size); err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, or was not finished: %w: record or copy it again", name, err)

@@ -141,11 +141,11 @@ func arrowFile(t testing.TB, n int, options ...ipc.Option) []byte {
 }
 
 func openParquet(b []byte) (track.Contents, error) {
-	return NewParquet(bytes.NewReader(b), int64(len(b)), "f.parquet")
+	return newParquet(bytes.NewReader(b), int64(len(b)), "f.parquet")
 }
 
 func openArrow(b []byte) (track.Contents, error) {
-	return NewArrow(bytes.NewReader(b), int64(len(b)), "f.arrow")
+	return newArrow(bytes.NewReader(b), int64(len(b)), "f.arrow")
 }
 
 // readAll reads all columns side by side.

@@ -19,7 +19,7 @@ import (
 )
 
 // ParquetFormat is Parquet.
-var ParquetFormat = track.Format{Name: "parquet", Endings: []string{".parquet"}, Magic: "PAR1", New: NewParquet}
+var ParquetFormat = track.Format{Name: "parquet", Endings: []string{".parquet"}, Magic: "PAR1", New: newParquet}
 
 // Parquet is an open Parquet file: a [track.Contents] of its columns.
 type Parquet struct {
@@ -35,9 +35,9 @@ type parquetColumn struct {
 	column[parquet.Value]
 }
 
-// NewParquet reads the schema of a file of the given size; name names it in
+// newParquet reads the schema of a file of the given size; name names it in
 // errors. The caller keeps in and closes it.
-func NewParquet(in io.ReaderAt, size int64, name string) (contents track.Contents, err error) {
+func newParquet(in io.ReaderAt, size int64, name string) (contents track.Contents, err error) {
 	defer func() { // the library panics at some damaged files
 		if r := recover(); r != nil {
 			contents, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", name, r)

@@ -125,8 +125,8 @@ func parseSchema(schema flatbuffers.Table, f *facts) ([]field, error) {
 	var fields []field
 	err := each(&schema, slotFields, maxColumns, func(t flatbuffers.Table) error {
 		name := bytesOf(&t, slotName)
-		if len(name) > MaxText {
-			return fmt.Errorf("column %.64q…: its name has more than %d bytes", name, MaxText)
+		if len(name) > maxText {
+			return fmt.Errorf("column %.64q…: its name has more than %d bytes", name, maxText)
 		}
 		c := field{name: string(name)}
 		if t.Offset(slotDictionary) != 0 {
@@ -161,8 +161,8 @@ func parseFacts(schema *flatbuffers.Table, f *facts) error {
 		if !slices.Contains(known, string(key)) {
 			return nil // pandas has its own
 		}
-		if len(value) > MaxText {
-			return fmt.Errorf("%s: has more than %d bytes", key, MaxText)
+		if len(value) > maxText {
+			return fmt.Errorf("%s: has more than %d bytes", key, maxText)
 		}
 		said[string(key)] = true
 		return f.set(string(key), string(value))

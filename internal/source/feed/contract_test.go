@@ -24,7 +24,7 @@ func TestContract(t *testing.T) {
 		`["T08"]`:                     false,
 		`{"tool": "Ø8", "hole": "é"}`: true,
 	} {
-		_, err := ParseChange([]byte(text))
+		_, err := parseChange([]byte(text))
 		if valid := schemas.Validate(schemas.Context, []byte(text)) == nil; valid != good || (err == nil) != good {
 			t.Errorf("context %s: valid %v, taken %v (%v), want both %v", text, valid, err == nil, err, good)
 		}

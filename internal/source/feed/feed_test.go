@@ -303,7 +303,7 @@ func TestContext(t *testing.T) {
 	}
 	apply := func(text string) error {
 		t.Helper()
-		c, err := ParseChange([]byte(text))
+		c, err := parseChange([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestContext(t *testing.T) {
 		"{}": "nothing", `{"tool": ""}`: "no name", `{"tool": 8}`: "no text", `{"spindle_speed": -1}`: "negative",
 		`{"tool": "a\nb"}`: "a line break", `{"hole": "` + string(bytes.Repeat([]byte("x"), 300)) + `"}`: "too long", `tool`: "no JSON",
 	} {
-		if _, err := ParseChange([]byte(text)); err == nil {
+		if _, err := parseChange([]byte(text)); err == nil {
 			t.Errorf("%s: no error", why)
 		}
 	}

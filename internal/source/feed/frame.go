@@ -13,8 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// MaxFrame is the most bytes that a frame may have.
-const MaxFrame = 16 << 20
+// maxFrame is the most bytes that a frame may have.
+const maxFrame = 16 << 20
 
 // maxValues is the most values of all columns that a frame may have.
 const maxValues = 8 << 20
@@ -55,8 +55,8 @@ type nameError struct{ error }
 // decode returns the block of a frame, in memory of its own. For any
 // bytes, it allocates at most a few times their number.
 func (d *decoder) decode(frame []byte) (*source.Block, error) {
-	if len(frame) > MaxFrame {
-		return nil, fmt.Errorf("feed: a frame of %d bytes: at most %d are taken, send fewer samples at a time", len(frame), MaxFrame)
+	if len(frame) > maxFrame {
+		return nil, fmt.Errorf("feed: a frame of %d bytes: at most %d are taken, send fewer samples at a time", len(frame), maxFrame)
 	}
 	var (
 		f    facts

@@ -123,7 +123,7 @@ func TestFrameErrors(t *testing.T) {
 		}
 		fmt.Fprintf(&got, "# %s\n%s\n\n", tc.why, err)
 	}
-	if _, err := d.decode(make([]byte, MaxFrame+1)); err == nil {
+	if _, err := d.decode(make([]byte, maxFrame+1)); err == nil {
 		t.Error("a frame that is too long: no error")
 	}
 	golden.Check(t, "errors.golden", got.String())

@@ -35,7 +35,7 @@ func mustOpenSetting(t *testing.T, path string) *Setting {
 
 func mustApply(t *testing.T, s *Setting, text string) signal.Context {
 	t.Helper()
-	c, err := ParseChange([]byte(text))
+	c, err := parseChange([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

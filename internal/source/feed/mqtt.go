@@ -165,7 +165,7 @@ func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.U
 }
 
 // maxPacket is how many bytes a packet of the broker may have.
-const maxPacket = MaxFrame + 1<<16
+const maxPacket = maxFrame + 1<<16
 
 func withPort(u *url.URL, port string) string {
 	if u.Port() != "" {
@@ -277,7 +277,7 @@ func (s *subscriber) context(p *paho.Publish) error {
 	if s.cfg.Setting == nil || len(strings.TrimSpace(string(p.Payload))) == 0 {
 		return nil // a retained message was cleared
 	}
-	c, err := ParseChange(p.Payload)
+	c, err := parseChange(p.Payload)
 	if err != nil {
 		return err
 	}

@@ -33,13 +33,13 @@ type Setting struct {
 
 	mint func() string // the name of a life
 
-	// NoTool are the placeholders by which senders and controls say that no tool is in; nil means DefaultNoTool.
+	// NoTool are the placeholders by which senders and controls say that no tool is in; nil means defaultNoTool.
 	// Case, width and leading zeros do not count. Set it before the Setting is used.
 	NoTool []string
 }
 
-// DefaultNoTool are placeholders of controls for a spindle without a tool, and words for a value that is not known. A blank name is one in any case.
-var DefaultNoTool = []string{"0", "0.0", "-", "--", "?", "none", "n/a", "na", "nan", "nil", "null", "no tool", "unknown", "undefined", "unavailable"}
+// defaultNoTool are placeholders of controls for a spindle without a tool, and words for a value that is not known. A blank name is one in any case.
+var defaultNoTool = []string{"0", "0.0", "-", "--", "?", "none", "n/a", "na", "nan", "nil", "null", "no tool", "unknown", "undefined", "unavailable"}
 
 // life is a tool that was declared new.
 type life struct {
@@ -126,8 +126,8 @@ var (
 	ErrNoTool = errors.New("no tool is known that could be new")
 )
 
-// MaxText is the most bytes that the name of a tool, a hole, a programme or a material may have.
-const MaxText = signal.MaxContextText
+// maxText is the most bytes that the name of a tool, a hole, a programme or a material may have.
+const maxText = signal.MaxContextText
 
 // OpenSetting reads the file at path, which need not be there yet.
 func OpenSetting(path string) (*Setting, error) {
@@ -147,8 +147,8 @@ func OpenSetting(path string) (*Setting, error) {
 	return s, nil
 }
 
-// ParseChange reads a Change from JSON. It reports what cannot be meant.
-func ParseChange(text []byte) (Change, error) {
+// parseChange reads a Change from JSON. It reports what cannot be meant.
+func parseChange(text []byte) (Change, error) {
 	var c Change
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, fmt.Errorf("feed: context: %w: write, for example, {\"tool\": \"T08\", \"hole\": \"12\", \"spindle_speed\": 1650}", err)
@@ -212,8 +212,8 @@ func (c Change) tool(now signal.Context) string {
 }
 
 func checkText(s string) error {
-	if len(s) > MaxText {
-		return fmt.Errorf("%.32q…: must be at most %d bytes of UTF-8", s, MaxText)
+	if len(s) > maxText {
+		return fmt.Errorf("%.32q…: must be at most %d bytes of UTF-8", s, maxText)
 	}
 	if err := plain.Check(s); err != nil {
 		return err
@@ -407,7 +407,7 @@ func (s *Setting) seen(tool string) error {
 func (s *Setting) isNoTool(name string) bool {
 	list := s.NoTool
 	if list == nil {
-		list = DefaultNoTool
+		list = defaultNoTool
 	}
 	fold := plain.Fold(name)
 	return fold == "" || slices.ContainsFunc(list, func(none string) bool { return plain.Fold(none) == fold })

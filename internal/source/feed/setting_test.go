@@ -16,12 +16,12 @@ func FuzzParseChange(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := ParseChange(text)
+		c, err := parseChange(text)
 		if err != nil {
 			return
 		}
 		for _, s := range []*string{c.Tool, c.Hole, c.Programme, c.Material} {
-			if s != nil && (plain.Check(*s) != nil || len(*s) > MaxText) {
+			if s != nil && (plain.Check(*s) != nil || len(*s) > maxText) {
 				t.Fatalf("%q is taken", *s)
 			}
 		}

@@ -222,7 +222,7 @@ func (s *listener) farewell(c *client, err error) {
 		return
 	}
 	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(c, 2*MaxFrame))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 2*maxFrame))
 	}
 }
 
@@ -243,8 +243,8 @@ func (s *listener) receive(c *client) error {
 			return s.broken(n, err)
 		}
 		size, sum := binary.LittleEndian.Uint32(h[:]), binary.LittleEndian.Uint32(h[4:])
-		if size > MaxFrame {
-			return s.refused(c, n, fmt.Errorf("its header says %d bytes: at most %d are taken", size, MaxFrame))
+		if size > maxFrame {
+			return s.refused(c, n, fmt.Errorf("its header says %d bytes: at most %d are taken", size, maxFrame))
 		}
 		if size == 0 {
 			repeats = repeats || sum == wantsRepeats

@@ -134,7 +134,7 @@ func TestTCPRefuses(t *testing.T) {
 	bad := append([]byte(nil), good...)
 	bad[len(bad)-40] ^= 1
 	long := framed(nil)
-	binary.LittleEndian.PutUint32(long, MaxFrame+1)
+	binary.LittleEndian.PutUint32(long, maxFrame+1)
 	for why, tc := range map[string]struct {
 		bytes []byte
 		want  string

@@ -52,8 +52,8 @@ type Trend struct {
 // waveSamples is the length of a stretch of waveform: 50 ms at 20 kHz.
 const waveSamples = 1000
 
-// ErrHoles is returned where a recording does not have the holes asked for.
-var ErrHoles = errors.New("no such hole")
+// errHoles is returned where a recording does not have the holes asked for.
+var errHoles = errors.New("no such hole")
 
 // CompareHoles reads the recording at path, whose layout and columns opt says,
 // twice: to find the two holes, and to look into them. The channel is the first
@@ -86,7 +86,7 @@ func CompareHoles(ctx context.Context, path string, opt Options, channel string,
 	}
 	for i := range h.Holes {
 		if hole := &h.Holes[i]; hole.start.IsZero() {
-			return nil, fmt.Errorf("inspect: %s: %w: %q is not among %s: name two that it has", path, ErrHoles, hole.Name, strings.Join(quoted(seen), ", "))
+			return nil, fmt.Errorf("inspect: %s: %w: %q is not among %s: name two that it has", path, errHoles, hole.Name, strings.Join(quoted(seen), ", "))
 		}
 	}
 	spec := windowSpec(layout)

@@ -92,7 +92,7 @@ func TestCompareHoles(t *testing.T) {
 
 func TestCompareHolesErrors(t *testing.T) {
 	path, opt := twoHoles(t)
-	if _, err := CompareHoles(t.Context(), path, opt, "", "H1", "H9"); !errors.Is(err, ErrHoles) || !strings.Contains(err.Error(), `"H9" is not among "H1", "H2"`) {
+	if _, err := CompareHoles(t.Context(), path, opt, "", "H1", "H9"); !errors.Is(err, errHoles) || !strings.Contains(err.Error(), `"H9" is not among "H1", "H2"`) {
 		t.Errorf("a hole that is not there: %v", err)
 	}
 	if _, err := CompareHoles(t.Context(), path, opt, "az", "H1", "H2"); err == nil || !strings.Contains(err.Error(), `"az" is not a channel`) {

@@ -12,14 +12,14 @@ import (
 	"github.com/flank-tcm/flank/internal/report"
 )
 
-// MaxPanels is how many channels a plot shows, one below another.
-const MaxPanels = 16
+// maxPanels is how many channels a plot shows, one below another.
+const maxPanels = 16
 
-// ErrPlot is returned where there is nothing that could be drawn.
-var ErrPlot = errors.New("no channel to draw")
+// errPlot is returned where there is nothing that could be drawn.
+var errPlot = errors.New("no channel to draw")
 
 // Plot writes a picture of the named channels to the file at path, as SVG; of the
-// first MaxPanels channels of numbers if none is named. It returns how many
+// first maxPanels channels of numbers if none is named. It returns how many
 // channels it left out.
 func (s *Summary) Plot(path string, names []string) (left int, err error) {
 	var shown []*Channel
@@ -30,15 +30,15 @@ func (s *Summary) Plot(path string, names []string) (left int, err error) {
 	}
 	for _, n := range names {
 		if !slices.ContainsFunc(shown, func(c *Channel) bool { return c.Name == n }) {
-			return 0, fmt.Errorf("plot: %q is not a channel with numbers in it: %w", n, ErrPlot)
+			return 0, fmt.Errorf("plot: %q is not a channel with numbers in it: %w", n, errPlot)
 		}
 	}
 	if len(shown) == 0 {
-		return 0, ErrPlot
+		return 0, errPlot
 	}
-	if len(shown) > MaxPanels {
-		left = len(shown) - MaxPanels
-		shown = shown[:MaxPanels]
+	if len(shown) > maxPanels {
+		left = len(shown) - maxPanels
+		shown = shown[:maxPanels]
 	}
 	var panels []report.Plot
 	var drawn []string

@@ -133,7 +133,7 @@ type Follower struct {
 
 // Follow reads the control until the Follower is closed.
 func Follow(cfg Config) *Follower {
-	cfg.Interval, cfg.Timeout = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.Interval, cfg.Timeout = cmp.Or(cfg.Interval, defaultInterval), cmp.Or(cfg.Timeout, defaultTimeout)
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Follower{cfg: cfg, stop: stop, last: time.Now()}
 	f.wg.Go(func() {
@@ -152,8 +152,8 @@ func Follow(cfg Config) *Follower {
 
 // What a Config has where it says nothing.
 const (
-	DefaultInterval = time.Second
-	DefaultTimeout  = 10 * time.Second
+	defaultInterval = time.Second
+	defaultTimeout  = 10 * time.Second
 )
 
 // Close ends the reading. It never fails.

@@ -22,7 +22,7 @@ type Agent struct {
 	Items  Items  // as Document.Find takes them
 	TLS    *credential.TLS
 
-	// Timeout is for how long the creationTime of its answers may stand still; 0 means DefaultTimeout.
+	// Timeout is for how long the creationTime of its answers may stand still; 0 means defaultTimeout.
 	Timeout time.Duration
 
 	client  *http.Client
@@ -92,7 +92,7 @@ func (a *Agent) fresh(created string, now time.Time) error {
 		a.created, a.since = created, now
 		return nil
 	}
-	if stood := now.Sub(a.since); stood >= cmp.Or(a.Timeout, DefaultTimeout) {
+	if stood := now.Sub(a.since); stood >= cmp.Or(a.Timeout, defaultTimeout) {
 		return fmt.Errorf("%s: %w for %v, creationTime %.40q: restart the MTConnect agent, or take away the cache on the way", a.URL, errStandsStill, stood.Round(time.Second), created)
 	}
 	return nil
@@ -123,7 +123,7 @@ func (a *Agent) document(ctx context.Context) (*Document, error) {
 	}
 	defer res.Body.Close()
 	body := &io.LimitedReader{R: res.Body, N: maxDocument + 1}
-	doc, err := Parse(body)
+	doc, err := parse(body)
 	switch refused := (*Refusal)(nil); {
 	case body.N == 0:
 		return nil, fmt.Errorf("%s: the answer has more than %d MiB: name one `device`", at, maxDocument>>20)

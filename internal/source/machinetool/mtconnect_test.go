@@ -24,7 +24,7 @@ func parseFile(t *testing.T, name string) *Document {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	doc, err := Parse(f)
+	doc, err := parse(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestParseError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, err = Parse(f)
+	_, err = parse(f)
 	if refused := (*Refusal)(nil); !errors.As(err, &refused) && (err == nil || !strings.Contains(err.Error(), "NO_DEVICE: Could not find the device 'VMC9'")) {
 		t.Errorf("%v", err)
 	}
@@ -83,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"charset":     {`<?xml version="1.0" encoding="UTF-7"?>` + head, "UTF-7"},
 		"crossed":     {head + "<a><b></a></b>", "closed by"},
 	} {
-		if _, err := Parse(strings.NewReader(c.doc)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "the answer is not from an MTConnect agent: line 1: ") {
+		if _, err := parse(strings.NewReader(c.doc)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "the answer is not from an MTConnect agent: line 1: ") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestFeedRate(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]float64{"0.333": 19.98, "-2": 120, "1e300": 0, "NaN": 0, "fast": 0, "UNAVAILABLE": 0} {
-		doc, err := Parse(strings.NewReader(head + `<AxisFeedrate dataItemId="f">` + text + `</AxisFeedrate></Streams></MTConnectStreams>`))
+		doc, err := parse(strings.NewReader(head + `<AxisFeedrate dataItemId="f">` + text + `</AxisFeedrate></Streams></MTConnectStreams>`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(head + `<T dataItemId="a"><T dataItemId="b"/>x</T></Streams></MTConnectStreams>`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		doc, err := Parse(strings.NewReader(string(text)))
+		doc, err := parse(strings.NewReader(string(text)))
 		if (doc == nil) == (err == nil) {
 			t.Fatal(doc, err)
 		}
@@ -314,7 +314,7 @@ func TestAgentStandsStill(t *testing.T) {
 			t.Errorf("%s: fails from second %d on, want %d", name, bad, c.bad)
 		}
 	}
-	doc, err := Parse(strings.NewReader(`<MTConnectStreams><Header creationTime="2026-11-02T02:00:00Z"/><Streams/></MTConnectStreams>`))
+	doc, err := parse(strings.NewReader(`<MTConnectStreams><Header creationTime="2026-11-02T02:00:00Z"/><Streams/></MTConnectStreams>`))
 	if err != nil || doc.Created != "2026-11-02T02:00:00Z" {
 		t.Errorf("creationTime %+v, %v", doc, err)
 	}

@@ -42,10 +42,10 @@ const (
 
 const unavailable = "UNAVAILABLE"
 
-// Parse reads an MTConnectStreams document of any version, element by element. The error
+// parse reads an MTConnectStreams document of any version, element by element. The error
 // of an MTConnectError document is a *Refusal. A document type declaration is refused, so
 // that the document cannot define entities. The caller bounds r.
-func Parse(r io.Reader) (*Document, error) {
+func parse(r io.Reader) (*Document, error) {
 	p := parser{dec: xml.NewDecoder(r)}
 	for {
 		token, err := p.dec.Token()

@@ -33,17 +33,17 @@ type Format string
 // CSV and Parquet are tables of one rate: a row for each sample, with the time,
 // the tool and its wear in columns next to the channels.
 //
-// TDMS holds the channels of all rates, by name, as floats of 32 bits, and each
+// tdms holds the channels of all rates, by name, as floats of 32 bits, and each
 // hole as a group, with the time at which it began. Samples that are missing
 // between two blocks are NaN.
 const (
 	CSV     Format = "csv"
 	Parquet Format = "parquet"
-	TDMS    Format = "tdms"
+	tdms    Format = "tdms"
 )
 
-// Formats lists them.
-var Formats = []Format{CSV, Parquet, TDMS}
+// formats lists them.
+var formats = []Format{CSV, Parquet, tdms}
 
 // The columns of a table next to the channels.
 var (
@@ -75,8 +75,8 @@ type Writer struct {
 // makes if it is not there. It returns an error if the folder cannot be written
 // or holds files already.
 func NewWriter(dir string, layout *signal.Layout, format Format) (*Writer, error) {
-	if !slices.Contains(Formats, format) {
-		return nil, fmt.Errorf("record: format %q is not one of %v", format, Formats)
+	if !slices.Contains(formats, format) {
+		return nil, fmt.Errorf("record: format %q is not one of %v", format, formats)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -89,7 +89,7 @@ func NewWriter(dir string, layout *signal.Layout, format Format) (*Writer, error
 		return nil, fmt.Errorf("record: %s holds %s already: name an empty folder", dir, there[0].Name())
 	}
 	w := &Writer{dir: dir, layout: layout, format: format}
-	if format == TDMS {
+	if format == tdms {
 		w.open = append(w.open, struct {
 			file
 			session int64
@@ -121,7 +121,7 @@ func (w *Writer) channels(group int) []signal.Channel {
 // the file of the next tool.
 func (w *Writer) Write(b *source.Block) error {
 	o := &w.open[0]
-	if w.format != TDMS {
+	if w.format != tdms {
 		o = &w.open[b.Group]
 	}
 	if o.file != nil && o.session != b.Session {
@@ -147,7 +147,7 @@ func (w *Writer) create(b *source.Block) (file, error) {
 		return nil, fmt.Errorf("record: tool %q: its name is to be part of a file's", b.Tool)
 	}
 	name := fmt.Sprintf("%s-%s.%s", tool, rate(group), w.format)
-	if w.format == TDMS {
+	if w.format == tdms {
 		name = fmt.Sprintf("%s.%s", tool, w.format)
 	}
 	if slices.Contains(w.names, name) {
@@ -159,7 +159,7 @@ func (w *Writer) create(b *source.Block) (file, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	switch w.format {
-	case TDMS:
+	case tdms:
 		return newTDMS(out, w), nil
 	case Parquet:
 		return newParquet(out, w.channels(b.Group)), nil
@@ -193,7 +193,7 @@ func (w *Writer) writeLayout(name, file string, channels []signal.Channel) error
 	for _, c := range channels {
 		fmt.Fprintf(&b, "  - {name: %q, kind: %s, unit: %q, rate: %v, range: %v, sensor: %q}\n", c.Name, c.Kind, c.Unit, c.Rate, c.Range, c.Sensor)
 	}
-	if w.format != TDMS {
+	if w.format != tdms {
 		b.WriteString("recording: {time: time, tool: tool, hole: hole, speed: spindle_rpm, vb_mean_um: vb_mean_um, vb_max_um: vb_max_um, state: state}\n")
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, file), []byte(b.String()), 0o644); err != nil {

@@ -104,7 +104,7 @@ func write(t *testing.T, dir string, format Format, tools int) *Writer {
 		t.Fatal(err)
 	}
 	want := []string{"T01-20000hz.", "T01-100hz.", "T02-20000hz.", "T02-100hz."}
-	if format == TDMS {
+	if format == tdms {
 		want = []string{"T01.", "T02."}
 	}
 	for i := range want {
@@ -137,7 +137,7 @@ func read(t *testing.T, dir, name string) []byte {
 // by sample, and with what it says of the tool. Samples that are missing are
 // missing in tables, and NaN in the rest. Equal blocks make equal bytes.
 func TestReadBack(t *testing.T) {
-	for _, format := range Formats {
+	for _, format := range formats {
 		t.Run(string(format), func(t *testing.T) {
 			dir, again := t.TempDir(), t.TempDir()
 			names := write(t, dir, format, 2).Files()
@@ -186,7 +186,7 @@ func readBack(t *testing.T, format Format, rec source.Recording, tool string, or
 	for i, row := range got {
 		w := want[i]
 		switch {
-		case w == nil && format != TDMS:
+		case w == nil && format != tdms:
 		case w == nil:
 			w = slices.Repeat([]float32{float32(math.NaN())}, len(row))
 		}
@@ -198,13 +198,13 @@ func readBack(t *testing.T, format Format, rec source.Recording, tool string, or
 	if by := a.Time.Sub(b.Time).Abs(); by > 250*time.Nanosecond { // numbers of seconds are that coarse
 		t.Errorf("%s: begins at %v, want %v", rec.Path, a.Time, b.Time)
 	}
-	if format == TDMS && a.Tool != tool {
+	if format == tdms && a.Tool != tool {
 		t.Errorf("%s: tool %q, want %q", rec.Path, a.Tool, tool)
 	}
-	if format == TDMS && (a.Hole != b.Hole || there[len(there)-1].Hole != blocks[len(blocks)-1].Hole) {
+	if format == tdms && (a.Hole != b.Hole || there[len(there)-1].Hole != blocks[len(blocks)-1].Hole) {
 		t.Errorf("%s: holes %q to %q, want %q to %q", rec.Path, a.Hole, there[len(there)-1].Hole, b.Hole, blocks[len(blocks)-1].Hole)
 	}
-	if format != TDMS && (a.Context != b.Context || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM) {
+	if format != tdms && (a.Context != b.Context || a.Truth[0].State != b.Truth[0].State || a.Truth[0].VBMaxUM != b.Truth[0].VBMaxUM || a.Truth[0].VBMeanUM != b.Truth[0].VBMeanUM) {
 		t.Errorf("%s: %+v %v, want %+v %v", rec.Path, a.Context, a.Truth[0], b.Context, b.Truth[0])
 	}
 }
@@ -230,7 +230,7 @@ func TestBoundedMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	for _, format := range Formats {
+	for _, format := range formats {
 		if format == CSV { // slow, and nothing in it can grow
 			continue
 		}
@@ -299,7 +299,7 @@ func TestWriteFixtures(t *testing.T) {
 	if to == "" {
 		t.Skip("set FLANK_PEERS to a folder for the fixtures; make peers-formats does")
 	}
-	for _, format := range Formats[1:] { // but CSV
+	for _, format := range formats[1:] { // but CSV
 		dir := t.TempDir()
 		for _, name := range write(t, dir, format, 1).Files() {
 			if err := os.WriteFile(filepath.Join(to, "simulated-"+string(format)+"-"+name), read(t, dir, name), 0o644); err != nil {

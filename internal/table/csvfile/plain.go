@@ -28,7 +28,7 @@ const headSize = 64 << 10
 func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	size := &counter{in: in}
 	br := bufio.NewReaderSize(size, headSize)
-	if IsPacked(peek(br)) {
+	if isPacked(peek(br)) {
 		unpacked, err := gzip.NewReader(br)
 		if err != nil {
 			return nil, nil, fmt.Errorf("it begins as gzip and is none (%w): copy it again", err)
@@ -58,8 +58,8 @@ func peek(br *bufio.Reader) []byte {
 	return head
 }
 
-// IsPacked reports whether the first bytes of a file are gzip's.
-func IsPacked(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
+// isPacked reports whether the first bytes of a file are gzip's.
+func isPacked(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
 
 // Text unpacks to some ten times its size. From fewBytes on, more than mostRatio times is a bomb: it would fill the memory.
 const (
@@ -140,7 +140,7 @@ func valid(head []byte) bool {
 
 // IsText reports whether the first bytes of a file, as they are, can be text that Plain returns.
 func IsText(head []byte) bool {
-	if IsPacked(head) {
+	if isPacked(head) {
 		return true
 	}
 	_, code := encodingOf(head)

@@ -98,7 +98,7 @@ func FuzzPlain(f *testing.F) {
 			return
 		}
 		text, err := io.ReadAll(io.LimitReader(out, 1<<20))
-		if err == nil && len(notes) > 0 && !IsPacked(in) && !bytes.Equal(bytes.ToValidUTF8(text, nil), text) {
+		if err == nil && len(notes) > 0 && !isPacked(in) && !bytes.Equal(bytes.ToValidUTF8(text, nil), text) {
 			t.Errorf("%q is not UTF-8, from %q by %v", text, in, notes)
 		}
 	})

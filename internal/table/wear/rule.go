@@ -49,7 +49,7 @@ type Class struct {
 // For gun drills the limit is a convention. ISO 3685, which is about turning,
 // has 300 µm mean or 600 µm maximum.
 func DefaultRule() Rule {
-	return Rule{VBMaxUM: 300, States: []string{Chipped, Broken}}
+	return Rule{VBMaxUM: 300, States: []string{Chipped, broken}}
 }
 
 // faulty returns the second of the two classes of a rule without Classes.
@@ -198,7 +198,7 @@ func (c Class) check(at string) error {
 func checkStates(key string, states []string) error {
 	for i, s := range states {
 		if strings.TrimSpace(s) != s || s == "" {
-			return &RuleError{key, fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, Broken)}
+			return &RuleError{key, fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, broken)}
 		}
 	}
 	return nil

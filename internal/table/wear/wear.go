@@ -58,5 +58,5 @@ type Window struct {
 // States from which a tool does not come back.
 const (
 	Chipped = "chipped"
-	Broken  = "broken"
+	broken  = "broken"
 )

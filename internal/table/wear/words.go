@@ -23,7 +23,7 @@ const (
 var commonWords = [isUnknown][]string{
 	isGood:   {"healthy", "new", "good", "ok", "okay", "normal", "fresh", "sharp", "unworn", "intact", "pass", "passed", "gesund", "neu", "gut", "io", "inordnung", "scharf", "intakt", "unverschlissen"},
 	isWorn:   {"worn", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf"},
-	isBroken: {Broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen"},
+	isBroken: {broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen"},
 	isFaulty: {"faulty", "fault", "bad", "nok", "notok", "ng", "notgood", "unhealthy", "defect", "defective", "damaged", "fail", "failed", "failure", "nio", "nichtio", "nichtok", "nichtinordnung", "defekt", "schlecht", "beschädigt", "kaputt"},
 }
 

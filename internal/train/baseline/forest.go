@@ -37,7 +37,7 @@ type node struct {
 	right  int32 // 0: a leaf
 }
 
-// FitForest grows trees on the rows of x, which are finite, of classes 0 and 1. Each node
+// fitForest grows trees on the rows of x, which are finite, of classes 0 and 1. Each node
 // looks at √p columns drawn at random, more as long as all are constant there, and takes the
 // question that leaves the least Gini impurity. Trees go on until leaves are pure.
 //
@@ -53,7 +53,7 @@ type node struct {
 //
 // Sources: L. Breiman, "Random Forests", Machine Learning 45, 2001; P. Geurts, D. Ernst,
 // L. Wehenkel, "Extremely randomized trees", Machine Learning 63, 2006.
-func FitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*Forest, error) {
+func fitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*Forest, error) {
 	if err := logistic.Check(x, y); err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}

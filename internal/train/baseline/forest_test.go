@@ -11,7 +11,7 @@ import (
 
 func forest(t testing.TB, x dbn.Matrix, y []int, s ForestSettings) *Forest {
 	t.Helper()
-	f, err := FitForest(t.Context(), x, y, s)
+	f, err := fitForest(t.Context(), x, y, s)
 	if err != nil {
 		t.Fatal(err)
 	}
