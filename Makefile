@@ -63,7 +63,7 @@ test: ## all tests
 	$(GO) test -C bench ./...
 
 # Rooms with goroutines, and what links all of them.
-RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
+RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./internal/bus/... ./internal/event/... ./internal/history ./internal/history/summary ./internal/ingest/... ./internal/monitor \
   ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
 # The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -249,14 +250,14 @@ func (a apache) Restart(t *testing.T) { a.b.Restart(t) }
 // embedded is a broker in this process. Its Kill only closes it.
 type embedded struct {
 	dir, addr string
-	b         *bus.Broker
+	b         *broker.Broker
 }
 
 func (e *embedded) Addr() string { return e.addr }
 func (e *embedded) Kill()        { _ = e.b.Close() }
 func (e *embedded) Restart(t *testing.T) {
 	t.Helper()
-	b, err := bus.StartBroker(e.dir, e.addr)
+	b, err := broker.Start(e.dir, e.addr)
 	if err != nil {
 		t.Fatal(err)
 	}

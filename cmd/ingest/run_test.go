@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest"
@@ -84,7 +85,7 @@ func ingestRun(t *testing.T, ctx context.Context, args string) (stdout, stderr s
 
 func startBroker(t *testing.T) string {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

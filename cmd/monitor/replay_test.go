@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
@@ -53,7 +54,7 @@ func wearing(machine, tool string, first uint64) (ws []*window.Window) {
 func newReplayPlant(t *testing.T) *replayPlant {
 	t.Helper()
 	p := &replayPlant{t: t, dir: t.TempDir()}
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -92,7 +93,7 @@ func bench(t *testing.T, files ...string) {
 // startBroker returns the address of a broker, with topics if apply.
 func startBroker(t *testing.T, apply bool) string {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

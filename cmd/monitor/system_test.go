@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
@@ -66,7 +67,7 @@ func TestProblems(t *testing.T) {
 // Dead letters are counted by reason also when more have come than are read at a time, until the
 // topic has none of them any more.
 func TestReadDead(t *testing.T) {
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

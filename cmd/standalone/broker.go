@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
@@ -24,7 +25,7 @@ func (p *plant) onlyBroker(ctx context.Context) (err error) {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	dir := filepath.Join(p.DataDir, "broker")
-	broker, err := bus.StartBroker(dir, p.Broker)
+	broker, err := broker.Start(dir, p.Broker)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func TestBrokerOnlyGoesAlone(t *testing.T) {
 	}
 }
 
-// The broker listens for other computers only with the flag that accepts that.
+// The broker does not listen for other computers.
 func TestBrokerStaysOnThisComputer(t *testing.T) {
 	for addr, local := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "[::1]:0": true, "192.0.2.7:9092": false, "broker.plant.example:9092": false} {
 		for _, args := range [][]string{{"--broker-only"}, {"--once"}} {
@@ -99,11 +99,8 @@ func TestBrokerStaysOnThisComputer(t *testing.T) {
 				continue
 			}
 			var out bytes.Buffer
-			if err := run(t.Context(), append(args, "--broker", addr, "--data-dir", t.TempDir()), &out, &out); err == nil || !strings.Contains(err.Error(), "--broker-insecure") {
+			if err := run(t.Context(), append(args, "--broker", addr, "--data-dir", t.TempDir()), &out, &out); err == nil || !strings.Contains(err.Error(), "use Apache Kafka") {
 				t.Errorf("%s %s: %v", args[0], addr, err)
-			}
-			if f.BrokerOpen = true; f.checkBroker() != nil {
-				t.Errorf("%s is refused although it was accepted", addr)
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +17,9 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/pages"
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history"
@@ -64,8 +63,7 @@ type flags struct {
 	PageAccess pageAccess   `embed:"" prefix:"page-"`
 	Metrics    string       `placeholder:"ADDR" help:"Address of /metrics for Prometheus, /livez and /readyz, for example 127.0.0.1:9103; none by default."`
 	Routes     string       `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
-	Broker     string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker (default: 127.0.0.1:9092)."`
-	BrokerOpen bool         `name:"broker-insecure" help:"Let the broker, which asks for no password and does not encrypt, listen on an address that other computers reach."`
+	Broker     string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker, of this computer alone: it asks for no password (default: 127.0.0.1:9092)."`
 	Machine    string       `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
 	Speed      float64      `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
 	Seed       uint64       `default:"1" help:"Seed of the simulation and the training."`
@@ -130,11 +128,10 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 
 // checkBroker reports an address of the broker at which everyone on the network could write.
 func (f *flags) checkBroker() error {
-	host, _, err := net.SplitHostPort(f.Broker)
-	if err != nil || host == "" || f.BrokerOpen || credential.IsLocal(host) {
-		return nil // the broker says what is wrong with the address
+	if err := broker.CheckAddress(f.Broker); err != nil {
+		return fmt.Errorf("--broker: %w", err)
 	}
-	return fmt.Errorf("--broker %s: other computers reach this address, and the broker asks for no password: choose one of this computer, such as 127.0.0.1:9092, use Apache Kafka, or accept it with --broker-insecure", f.Broker)
+	return nil
 }
 
 // plant is everything that runs.
@@ -183,7 +180,7 @@ func (p *plant) run(ctx context.Context) error {
 		}
 		p.use(m)
 	}
-	broker, err := bus.StartBroker(filepath.Join(p.DataDir, "broker"), p.Broker)
+	broker, err := broker.Start(filepath.Join(p.DataDir, "broker"), p.Broker)
 	if err != nil {
 		return err
 	}

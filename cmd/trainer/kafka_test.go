@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -26,7 +27,7 @@ var shift = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 func onKafka(t *testing.T) string {
 	t.Helper()
 	bench(t, "train.yaml", trainYAML+"join: interpolate\n")
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -33,7 +34,7 @@ func rollout(t *testing.T) (addr string) {
 			t.Fatal(err)
 		}
 	}
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event"
@@ -64,7 +65,7 @@ func judgedBy(topic, group, model, name string, faulty int) (msgs []bus.Message)
 // champion on all, one shadow on two of them and one on one. It returns its address.
 func shadowsOnKafka(t *testing.T) string {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,45 +65,6 @@ func TestBrokerRestart(t *testing.T) {
 	}
 }
 
-func TestStartBrokerRefused(t *testing.T) {
-	dir := t.TempDir()
-	b, err := StartBroker(dir, "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	for name, tc := range map[string]struct {
-		dir, addr string
-		want      []string
-	}{
-		"locked folder": {dir, "127.0.0.1:0", []string{dir, errLocked.Error(), "folder of its own"}},
-		"busy port":     {t.TempDir(), b.Addr(), []string{b.Addr(), "address already in use", "choose another address"}},
-		"no port":       {t.TempDir(), "127.0.0.1", []string{"127.0.0.1:9092"}},
-		"every address": {t.TempDir(), "0.0.0.0:0", []string{"clients reach"}},
-	} {
-		b, err := StartBroker(tc.dir, tc.addr)
-		if err == nil {
-			b.Close()
-			t.Errorf("%s: no error", name)
-			continue
-		}
-		for _, want := range tc.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v: lacks %q", name, err, want)
-			}
-		}
-		if errors.Is(err, errLocked) != (name == "locked folder") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	b.Close()
-	b, err = StartBroker(dir, "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("after Close: %v", err)
-	}
-	b.Close()
-}
-
 // If a call within a call gave up with an explained error, the outer call returns it as it
 // is: it does not explain it again, and the text is the same each time.
 func TestExplainOnce(t *testing.T) {

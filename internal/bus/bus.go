@@ -61,7 +61,6 @@ var (
 	ErrNoTopic  = errors.New("does not exist")
 	ErrTooLarge = errors.New("message too large")
 	ErrLost     = errors.New("partition lost") // it may be another member's now
-	errLocked   = errors.New("in use by another process")
 )
 
 // Config says how to reach Kafka. It is copied and may be shared.

@@ -36,11 +36,11 @@ func TestCompactionAndTransactions(t *testing.T) {
 			write("first", "old", commitIt)
 			write("second", "new", leaveOpen)
 			if tc.end != leaveOpen {
-				b.compact.due()
+				b.compact()
 				readAll(t, cfg, TopicState) // requests, before which nothing may be compacted
 				write("second", "new", tc.end)
 			}
-			b.compact.due()
+			b.compact()
 			got := readAll(t, cfg, TopicState)["k"]
 			if len(got) == 0 || got[len(got)-1] != tc.want {
 				t.Errorf("the record is %q, want %q as the last", got, tc.want)
@@ -69,7 +69,7 @@ func TestCompactedAbort(t *testing.T) {
 	write("second", "first of all", "kept", commitIt)
 	write("first", "k", "aborted", abortIt)
 	write("second", "other", "kept", commitIt)
-	b.compact.due()
+	b.compact()
 	readAll(t, cfg, TopicState) // a request, before which it is compacted
 	write("first", "k", "new", commitIt)
 	write("first", "k", "aborted later", abortIt)

@@ -86,37 +86,12 @@ func (d *decoder) nullable() []byte {
 	return nil
 }
 
-// size takes a length in the form of flexible versions, or in the older one of 16 or 32 bits.
-func (d *decoder) size(flexible, long bool) int64 {
-	switch {
-	case flexible:
-		return max(d.length()-1, 0)
-	case long:
-		return int64(max(d.int32(), 0))
-	}
-	return int64(max(d.int16(), 0))
-}
-
 // count takes the length of an array whose elements have at least one byte each.
-func (d *decoder) count(flexible bool) int {
-	n := d.size(flexible, true)
-	if n > int64(len(d.left)) {
+func (d *decoder) count() int {
+	n := max(d.int32(), 0)
+	if int(n) > len(d.left) {
 		d.fail()
 		return 0
 	}
 	return int(n)
-}
-
-func (d *decoder) text(flexible bool) []byte { return d.bytes(d.size(flexible, false)) }
-func (d *decoder) blob(flexible bool) []byte { return d.bytes(d.size(flexible, true)) }
-
-// tags skips fields that newer versions have.
-func (d *decoder) tags(flexible bool) {
-	if !flexible {
-		return
-	}
-	for n := d.length(); n > 0 && !d.failed; n-- {
-		d.length()
-		d.bytes(d.length())
-	}
 }

@@ -1,13 +1,9 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,44 +11,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// When the embedded broker starts after a kill it aborts the transactions that were open,
-// but writes no markers. Readers would then take all later messages of the same producer
-// for aborted, and after the next kill the broker itself would take the aborted messages
-// for committed. So StartBroker writes the markers before it lets any client in.
-
-// runningMark is the name of a file in the broker's folder while the broker runs.
-const runningMark = "running"
-
 // orphanAge is longer than any transaction may be open: Kafka's limit is 15 minutes.
 const orphanAge = 16 * time.Minute
 
-// markRunning notes that the broker runs. It reports whether the last broker in the folder
-// was killed.
-func markRunning(dir string) (killed bool, err error) {
-	path := filepath.Join(dir, runningMark)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if os.IsExist(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := cmp.Or(f.Sync(), f.Close()); err != nil {
-		return false, err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return false, err
-	}
-	return false, cmp.Or(folder.Sync(), folder.Close())
-}
-
-// endOrphans writes the missing markers and returns how many it wrote.
-func endOrphans(ctx context.Context, dial func() (net.Conn, error), addr string) (n int, err error) {
-	t := newTransport(Config{
-		Brokers: []string{addr},
-		Network: &Network{Dial: func(context.Context, string, string) (net.Conn, error) { return dial() }},
-	}, mostToOne)
+// EndOrphans writes the end markers of transactions that a broker aborted without writing them, as
+// the embedded one does when it starts after a kill. Readers would take all later messages of the
+// same producer for aborted, and after the next kill the broker itself would take the aborted
+// messages for committed. It returns how many markers it wrote. No client may write meanwhile.
+func EndOrphans(ctx context.Context, to Config) (n int, err error) {
+	t := newTransport(to, mostToOne)
 	defer t.close()
 	meta, err := t.raw(ctx, anyNode, kmsg.NewPtrMetadataRequest())
 	if err != nil {

@@ -49,9 +49,9 @@ func parseFetch(version int16, body []byte) (map[place]fetched, error) {
 		d.int32() // session
 	}
 	found := make(map[place]fetched)
-	for n := d.count(false); n > 0 && !d.failed; n-- {
+	for n := d.count(); n > 0 && !d.failed; n-- {
 		topic := string(d.bytes(int64(d.int16())))
-		for n := d.count(false); n > 0 && !d.failed; n-- {
+		for n := d.count(); n > 0 && !d.failed; n-- {
 			at := place{topic, int(d.int32())}
 			found[at] = parsePartition(version, &d)
 		}
@@ -66,7 +66,7 @@ func parsePartition(version int16, d *decoder) (f fetched) {
 	if version >= 5 {
 		d.int64() // first offset of the log
 	}
-	for n := d.count(false); n > 0 && !d.failed; n-- {
+	for n := d.count(); n > 0 && !d.failed; n-- {
 		f.aborted = append(f.aborted, aborted{producer: d.int64(), first: d.int64()})
 	}
 	if version >= 11 {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
@@ -35,15 +36,15 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// broker returns how to reach a broker with the topics and nothing in them: the Apache Kafka
+// startBroker returns how to reach a broker with the topics and nothing in them: the Apache Kafka
 // that FLANK_KAFKA names, or an embedded one.
-func broker(t testing.TB) bus.Config {
+func startBroker(t testing.TB) bus.Config {
 	t.Helper()
 	var cfg bus.Config
 	if kafkatest.Version() != "" {
 		cfg = bus.Config{Brokers: []string{kafkatest.Start(t).Addr}, ClientID: "test"}
 	} else {
-		b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+		b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func trusting(keys Keys) func() (Keys, error) { return func() (Keys, error) { re
 
 // From the first champion to a rollback, as a follower sees it.
 func TestFollow(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	f := follow(t, cfg, trusting(ofAnna))
 	f.until("nothing", func(v View) bool { return len(v.Set.Deployments()) == 0 && len(v.Refused) == 0 })
 	w := writer(cfg, anna)
@@ -355,7 +356,7 @@ func goldenValues(t testing.TB, section []byte) []byte {
 // A hundred bad records: each is refused, with a reason, and the champion is what it was, for
 // a follower that is there and for one that starts later.
 func TestHundredBad(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
@@ -405,7 +406,7 @@ func isRefused(v View, key string) bool {
 
 // A new public key counts without a restart.
 func TestRotation(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	var mu sync.Mutex
 	keys := ofAnna
 	f := follow(t, cfg, func() (Keys, error) {
@@ -432,7 +433,7 @@ func TestRotation(t *testing.T) {
 
 // A model larger than a message comes in parts, and counts when the last one is there.
 func TestLargeModel(t *testing.T) {
-	cfg := broker(t)
+	cfg := startBroker(t)
 	m := machinetest.OneValue(t)
 	text, err := json.Marshal(strings.Repeat("long ", 400_000))
 	if err != nil {
@@ -470,7 +471,7 @@ func TestLargeModel(t *testing.T) {
 
 // Only models that a deployment names are kept.
 func TestMemory(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	for _, m := range []*model.Model{all.a, all.b, all.c} {
 		publish(t, w, m)

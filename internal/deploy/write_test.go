@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -31,7 +32,7 @@ func view(t testing.TB, cfg bus.Config) (*Topic, Set, []Refusal) {
 }
 
 func TestRefusedWhenWritten(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
@@ -88,7 +89,7 @@ func TestRefusedWhenWritten(t *testing.T) {
 // as a champion and as a shadow, for the machines that the champion judges, also by a less specific
 // glob. With Anyway it is not.
 func TestOtherWindowsAreRefused(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
@@ -148,7 +149,7 @@ func TestOtherWindowsAreRefused(t *testing.T) {
 
 // The glob of two layouts has two deployments, and a change says which.
 func TestTwoLayouts(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.lathe)
@@ -169,7 +170,7 @@ func TestTwoLayouts(t *testing.T) {
 // Someone else writes between reading and writing: the second change follows the first one,
 // or is refused because of it, and nothing is lost.
 func TestRace(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
@@ -218,7 +219,7 @@ func TestRace(t *testing.T) {
 
 // Many people at once: every change has a number of its own, and each counts.
 func TestManyWriters(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	publish(t, writer(cfg, anna), all.a)
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -243,7 +244,7 @@ func TestManyWriters(t *testing.T) {
 
 // The topic keeps the newest changes of a deployment, and a model until it is removed.
 func TestTidy(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
@@ -276,7 +277,7 @@ func TestTidy(t *testing.T) {
 
 // Without signatures everything works that a monitor accepts which was asked to.
 func TestUnsigned(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w := writer(cfg, Signer{})
 	w.Keys = NewKeys(true)
 	publish(t, w, all.a)
@@ -310,7 +311,7 @@ func TestFollowEnds(t *testing.T) {
 	if err := Follow(testContext(t), bus.Config{}, func() (Keys, error) { return Keys{}, wrong }, nil); !errors.Is(err, wrong) {
 		t.Error(err)
 	}
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +332,7 @@ func TestFollowEnds(t *testing.T) {
 // The curve of a model is there for readers that trust who signed it, the last one counts, and it goes with
 // the model. A stranger's changes nothing, and neither does one that is too large.
 func TestPublishCurve(t *testing.T) {
-	cfg, all := broker(t), trained()
+	cfg, all := startBroker(t), trained()
 	w, ctx := writer(cfg, anna), testContext(t)
 	id := all.a.ID()
 	if _, err := w.PublishCurve(ctx, id, []byte("{}")); err == nil || !strings.Contains(err.Error(), "publish it with `trainer publish`") {

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // fiveMachines sends 400 messages of each of five machines.
 func fiveMachines(t *testing.T) (cfg bus.Config, sent int) {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
@@ -32,7 +33,7 @@ func newPlant(t *testing.T, partitions int) *plant {
 
 func newPlantWithoutTopics(t *testing.T) *plant {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -56,7 +57,7 @@ type plant struct {
 	out   *bus.Producer
 	log   logtest.Buffer
 
-	broker *bus.Broker
+	broker *broker.Broker
 }
 
 // newPlant starts a broker with all topics.
@@ -96,7 +97,7 @@ func (p *plant) open() {
 }
 
 func (p *plant) start(addr string) {
-	b, err := bus.StartBroker(p.dir, addr)
+	b, err := broker.Start(p.dir, addr)
 	if err != nil {
 		p.t.Error(err)
 		return

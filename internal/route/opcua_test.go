@@ -276,7 +276,7 @@ func TestOPCUATestWritesNothing(t *testing.T) {
 // Two monitors of a group: the one that has the machine sends, and the other one goes on when
 // it is gone.
 func TestOPCUATwoMonitors(t *testing.T) {
-	cfg, out := broker(t, 1)
+	cfg, out := startBroker(t, 1)
 	s := opcuatest.Start(t, "", plcVariables())
 	asked := 0
 	answersAtOnce(s, "usk25", &asked)

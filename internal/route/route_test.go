@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/metric"
@@ -383,10 +384,10 @@ func TestMetrics(t *testing.T) {
 // patience bounds what should take a moment.
 const patience = 2 * time.Minute
 
-// broker starts an embedded broker with all topics.
-func broker(t *testing.T, partitions int) (bus.Config, *bus.Producer) {
+// startBroker starts an embedded broker with all topics.
+func startBroker(t *testing.T, partitions int) (bus.Config, *bus.Producer) {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +444,7 @@ func (m *mailbox) has(n int) func() bool {
 // On Kafka: a new route begins at the newest message, one that was away goes on
 // where it was, and a dead receiver of one route delays no other.
 func TestOnKafka(t *testing.T) {
-	cfg, out := broker(t, 2)
+	cfg, out := startBroker(t, 2)
 	const lathe = "acme/spore/bay2/line1/lathe"
 	send(t, out, alert(drill, 0, event.Raised), alert(lathe, 0, event.Raised)) // history
 	box, hung := &mailbox{}, &mailbox{says: func(*Event, int) error { return errors.New("down") }}
@@ -473,7 +474,7 @@ func TestOnKafka(t *testing.T) {
 // Two monitors share the partitions of a route, and one that comes late gets no
 // history either.
 func TestTwoMonitors(t *testing.T) {
-	cfg, out := broker(t, 4)
+	cfg, out := startBroker(t, 4)
 	var boxes [2]mailbox
 	running(t, cfg, Config{Name: "cmms"}, &boxes[0])
 	running(t, cfg, Config{Name: "cmms"}, &boxes[1])
@@ -499,8 +500,8 @@ func TestTwoMonitors(t *testing.T) {
 
 // Kafka to Kafka: the message as it was.
 func TestKafkaRoute(t *testing.T) {
-	cfg, out := broker(t, 1)
-	other, _ := broker(t, 1)
+	cfg, out := startBroker(t, 1)
+	other, _ := startBroker(t, 1)
 	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &Kafka{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
 	sent := alert(drill, 1, event.Raised)
 	send(t, out, sent)
@@ -520,7 +521,7 @@ func TestKafkaRoute(t *testing.T) {
 
 // A refused alert lies on the dead-letter topic, and the ones behind it go on.
 func TestRefusedOnKafka(t *testing.T) {
-	cfg, out := broker(t, 1)
+	cfg, out := startBroker(t, 1)
 	box := &mailbox{says: func(e *Event, _ int) error {
 		if strings.HasSuffix(e.ID, "/1/raised") {
 			return &refusal{errors.New("the receiver answers 422 Unprocessable Entity")}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
@@ -19,7 +20,7 @@ import (
 // else, also over a reload. A command in a terminal records what came of it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	broker, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	broker, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/await"
@@ -273,7 +274,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 // error, soon.
 func TestTopic(t *testing.T) {
 	t.Parallel()
-	broker, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	broker, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

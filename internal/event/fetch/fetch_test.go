@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -39,7 +40,7 @@ func copyOf(id string, seq int) bus.Message {
 
 func newBus(t *testing.T) bus.Config {
 	t.Helper()
-	b, err := bus.StartBroker(t.TempDir(), "127.0.0.1:0")
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

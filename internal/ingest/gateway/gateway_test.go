@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
@@ -38,7 +39,7 @@ type plant struct {
 	bus    bus.Config
 	layout *signal.Layout
 	codec  *window.Codec
-	broker *bus.Broker
+	broker *broker.Broker
 	log    logtest.Buffer
 }
 
@@ -69,7 +70,7 @@ func newPlantWithoutTopics(t *testing.T) *plant {
 }
 
 func (p *plant) start(addr string) {
-	b, err := bus.StartBroker(filepath.Join(p.dir, "broker"), addr)
+	b, err := broker.Start(filepath.Join(p.dir, "broker"), addr)
 	if err != nil {
 		p.t.Error(err)
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
@@ -195,7 +196,7 @@ func (w *world) log(name string) zerolog.Logger { return zerolog.New(logOf{w.sto
 
 // live runs the pipeline from the first window to the last, and returns the violations.
 func (w *world) live() []string {
-	broker, err := bus.NewMemoryBroker(w.net.listen(brokerAddress, false))
+	broker, err := broker.NewMemory(w.net.listen(brokerAddress, false))
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -1,4 +1,4 @@
-package bus
+package broker
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // compactEvery is how often the embedded broker compacts topics and removes what is old.
@@ -30,8 +32,15 @@ func startCompactor(c *kfake.Cluster) *compactor {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &compactor{cluster: c, stop: stop}
 	k.running.Go(func() {
-		for pause(ctx, compactEvery) == nil {
-			k.due()
+		tick := time.NewTicker(compactEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				k.due()
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	return k
@@ -63,7 +72,7 @@ func (k *compactor) beforeRequest(kmsg.Request) (kmsg.Response, error, bool) {
 
 // settled reports whether every transaction on the compacted topics has ended.
 func (k *compactor) settled() bool {
-	for _, topic := range []string{TopicState, TopicModels} {
+	for _, topic := range []string{bus.TopicState, bus.TopicModels} {
 		for _, p := range k.cluster.PartitionInfos(topic) {
 			if p.LastStableOffset < p.HighWatermark {
 				return false
