@@ -16,6 +16,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/await"
@@ -69,7 +70,7 @@ func (p *plant) verdicts(machine, epoch string, from, n int) {
 			ID: fmt.Sprintf("%s/%s/%d/%s", machine, epoch, seq, DefaultGroup), Group: DefaultGroup, Machine: machine, Epoch: epoch, Seq: uint64(seq),
 			Tool: "T1", Start: start, End: start.Add(time.Second), Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1,
 		}
-		msgs = append(msgs, message(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r)))
+		msgs = append(msgs, envelope.Event(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r)))
 	}
 	p.send(msgs...)
 }
@@ -115,10 +116,10 @@ func TestFollow(t *testing.T) {
 	alert := event.Alert{ID: "a1", Group: DefaultGroup, Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P", At: time.Now().UTC()}
 	other := event.Alert{ID: "a2", Group: "trial", Machine: "acme/two", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2Q", At: time.Now().UTC()}
 	left := event.Alert{ID: "a3", Group: DefaultGroup, Machine: "acme/one", Tool: "T9", State: event.Cleared, Reason: "tool_change", Alarm: "normal", Incident: "A-K3ZQ7M2R", At: time.Now().UTC()}
-	p.send(message(bus.TopicAlerts, left.ID, left.Machine, event.AlertType, left.At, event.JSON(left)))
-	p.send(message(bus.TopicAlerts, alert.ID, alert.Machine, event.AlertType, alert.At, event.JSON(alert)),
-		message(bus.TopicAlerts, other.ID, other.Machine, event.AlertType, other.At, event.JSON(other)),
-		message(bus.TopicAlerts, "x", "acme/two", event.AlertType, other.At, []byte("{")))
+	p.send(envelope.Event(bus.TopicAlerts, left.ID, left.Machine, event.AlertType, left.At, event.JSON(left)))
+	p.send(envelope.Event(bus.TopicAlerts, alert.ID, alert.Machine, event.AlertType, alert.At, event.JSON(alert)),
+		envelope.Event(bus.TopicAlerts, other.ID, other.Machine, event.AlertType, other.At, event.JSON(other)),
+		envelope.Event(bus.TopicAlerts, "x", "acme/two", event.AlertType, other.At, []byte("{")))
 	p.eventually("five and three verdicts", func() bool {
 		return stripOf(t, hub, "acme/one") == "hhhhh" && stripOf(t, hub, "acme/two") == "hhh"
 	})
@@ -151,7 +152,7 @@ func TestFollow(t *testing.T) {
 	}
 	acked := left
 	acked.ID, acked.State, acked.Reason, acked.Magazine, acked.At = "a4", event.Acknowledged, "", true, time.Now().UTC()
-	p.send(message(bus.TopicAlerts, acked.ID, acked.Machine, event.AlertType, acked.At, event.JSON(acked)))
+	p.send(envelope.Event(bus.TopicAlerts, acked.ID, acked.Machine, event.AlertType, acked.At, event.JSON(acked)))
 	p.eventually("an empty magazine", func() bool { return !strings.Contains(fleetOf(hub), waits) })
 	if log := p.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "leaves out messages that cannot be read as events") {
 		t.Errorf("log:\n%s", log)
@@ -179,7 +180,7 @@ func TestFollowShadows(t *testing.T) {
 				ID: fmt.Sprintf("acme/one/%s/%d/%s", epochA, from+i, group), Group: group, Machine: "acme/one", Epoch: epochA, Seq: uint64(from + i), Start: start, End: start.Add(time.Second),
 				Verdict: event.Unknown, Model: "new", Champion: &event.Champion{Model: "old", Verdict: event.Healthy},
 			}
-			m := message(bus.TopicShadow, r.ID, r.Machine, event.ResultType, r.End, event.JSON(r))
+			m := envelope.Event(bus.TopicShadow, r.ID, r.Machine, event.ResultType, r.End, event.JSON(r))
 			msgs = append(msgs, m)
 		}
 		p.send(msgs...)
@@ -248,7 +249,7 @@ func TestNewNameWaitsForAlerts(t *testing.T) {
 			r := event.Result{ID: fmt.Sprint(machine, seq), Group: DefaultGroup, Machine: machine, Epoch: epochA, Seq: uint64(seq), Start: time.Now(), End: time.Now().Add(time.Second), Verdict: event.Healthy}
 			taken := make(chan error, 1)
 			go func() {
-				taken <- results.take(t.Context(), bus.Followed{Topic: bus.TopicResults}, []bus.Message{message(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r))}, int64(seq))
+				taken <- results.take(t.Context(), bus.Followed{Topic: bus.TopicResults}, []bus.Message{envelope.Event(bus.TopicResults, r.ID, machine, event.ResultType, r.End, event.JSON(r))}, int64(seq))
 			}()
 			synctest.Wait()
 			return taken

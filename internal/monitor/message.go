@@ -86,7 +86,7 @@ func stateMessage(r state.Record, now time.Time) bus.Message {
 	if r.Value == nil {
 		return bus.Message{Topic: bus.TopicState, Key: key, Route: r.Key.Machine}
 	}
-	m := message(bus.TopicState, r.Key.Machine+"/"+r.Key.Group+"/state", r.Key.Machine, event.StateType, now, r.Value)
+	m := envelope.Event(bus.TopicState, r.Key.Machine+"/"+r.Key.Group+"/state", r.Key.Machine, event.StateType, now, r.Value)
 	m.Key, m.Route = key, r.Key.Machine
 	return m
 }
@@ -95,33 +95,20 @@ func stateMessage(r state.Record, now time.Time) bus.Message {
 func eventMessage(o machine.Output) bus.Message {
 	switch o := o.(type) {
 	case machine.Result:
-		return message(bus.TopicResults, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
+		return envelope.Event(bus.TopicResults, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
 	case machine.ShadowResult:
-		return message(bus.TopicShadow, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
+		return envelope.Event(bus.TopicShadow, o.ID, o.Machine, event.ResultType, o.End, event.JSON(o.Result))
 	case machine.Alert:
-		return message(bus.TopicAlerts, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
+		return envelope.Event(bus.TopicAlerts, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
 	case machine.ShadowAlert:
-		return message(bus.TopicShadow, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
+		return envelope.Event(bus.TopicShadow, o.ID, o.Machine, event.AlertType, o.At, event.JSON(o.Alert))
 	case machine.Advisory:
-		return message(bus.TopicAlerts, o.ID, o.Machine, event.AdvisoryType, o.At, event.JSON(o.Advisory))
+		return envelope.Event(bus.TopicAlerts, o.ID, o.Machine, event.AdvisoryType, o.At, event.JSON(o.Advisory))
 	case machine.Evidence:
-		return message(bus.TopicAlerts, o.ID, o.Machine, event.EvidenceType, o.To, event.JSON(o.Evidence))
+		return envelope.Event(bus.TopicAlerts, o.ID, o.Machine, event.EvidenceType, o.To, event.JSON(o.Evidence))
 	default:
 		panic(fmt.Sprintf("monitor: no topic for %T", o))
 	}
-}
-
-// message returns a CloudEvent in binary mode, about something that happened at the
-// given time.
-func message(topic, id, machine, typ string, at time.Time, body []byte) bus.Message {
-	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body}
-	for _, a := range event.Attributes(id, machine, typ, at, "application/json") {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
-	}
-	if trace := event.TraceParent(typ, id); trace != "" {
-		m.Headers = append(m.Headers, bus.Header{Key: event.TraceHeader, Value: []byte(trace)})
-	}
-	return m
 }
 
 // SendCommand puts a command on its topic, where the monitor that judges the
@@ -138,5 +125,5 @@ func commandMessage(c event.Command) (bus.Message, error) {
 	if err := c.Check(); err != nil {
 		return bus.Message{}, fmt.Errorf("command: %w", err)
 	}
-	return message(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, event.JSON(c)), nil
+	return envelope.Event(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, event.JSON(c)), nil
 }

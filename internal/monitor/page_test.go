@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -78,7 +79,7 @@ func (p *plant) manyAlerts(machines, n int) {
 			ID: fmt.Sprintf("alert/%d", i), Machine: fmt.Sprintf("acme/line1/drill%02d", i%machines), State: event.Raised, Alarm: "raised",
 			Incident: "A-K3ZQ7M2P", Text: strings.Repeat("x", 300), Since: time.Unix(int64(i), 0), At: time.Unix(int64(i), 0),
 		}
-		msgs = append(msgs, message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a)))
+		msgs = append(msgs, envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a)))
 		if len(msgs) == 1000 || i == n-1 {
 			p.send(msgs...)
 			msgs = nil
@@ -134,7 +135,7 @@ func TestRecallIsBounded(t *testing.T) {
 	p := newPlant(t, 1)
 	p.manyAlerts(1, 9000)
 	quiet := event.Advisory{ID: "q", Machine: "acme/line1/quiet", Kind: event.SilenceAdvisory, State: event.Raised}
-	p.send(message(bus.TopicAlerts, quiet.ID, quiet.Machine, event.AdvisoryType, time.Unix(1, 0), event.JSON(quiet)))
+	p.send(envelope.Event(bus.TopicAlerts, quiet.ID, quiet.Machine, event.AdvisoryType, time.Unix(1, 0), event.JSON(quiet)))
 	r, err := readPast(t.Context(), p.bus, DefaultGroup)
 	if err != nil || r.read != recallMost || len(r.events) != recallMost {
 		t.Errorf("%d messages were read, %d events, want %d: %v", r.read, len(r.events), recallMost, err)
@@ -156,10 +157,10 @@ func TestRecallMergesPartitions(t *testing.T) {
 	}
 	for i, state := range []event.AlertState{event.Raised, "acknowledged", event.Cleared} {
 		a := event.Alert{ID: fmt.Sprint(i), Machine: drill, State: state, Alarm: "normal"}
-		p.send(message(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, time.Unix(1, 0), event.JSON(a)))
+		p.send(envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, time.Unix(1, 0), event.JSON(a)))
 		b := a
 		b.Machine = other
-		p.send(message(bus.TopicAlerts, b.ID, b.Machine, event.AlertType, time.Unix(1, 0), event.JSON(b)))
+		p.send(envelope.Event(bus.TopicAlerts, b.ID, b.Machine, event.AlertType, time.Unix(1, 0), event.JSON(b)))
 		time.Sleep(2 * time.Millisecond) // Kafka keeps milliseconds
 	}
 	r, err := readPast(t.Context(), p.bus, DefaultGroup)

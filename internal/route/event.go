@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 )
 
 // Event is a message of tcm.alerts.v1 on its way to a receiver.
@@ -90,11 +91,7 @@ func Open(m bus.Message) (*Event, error) {
 // Of returns an event of a message that is made here: v, of a type and with an
 // id, about a machine.
 func Of(v any, id, typ, machine string, at time.Time) (*Event, error) {
-	m := bus.Message{Topic: bus.TopicAlerts, Key: machine, Time: at, Value: event.JSON(v)}
-	for _, a := range event.Attributes(id, machine, typ, at, "application/json") {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
-	}
-	return Open(m)
+	return Open(envelope.Event(bus.TopicAlerts, id, machine, typ, at, event.JSON(v)))
 }
 
 // word returns what the event is called in a route's `kinds`: alert, evidence, or

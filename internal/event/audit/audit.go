@@ -23,6 +23,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/metric"
 )
 
@@ -277,11 +278,7 @@ func messages(all []event.Audit) []bus.Message {
 
 // Message returns the message of a record.
 func Message(a event.Audit) bus.Message {
-	m := bus.Message{Topic: bus.TopicAudit, Key: a.Program, Time: a.At, Value: event.JSON(a)}
-	for _, h := range event.Attributes(a.ID, a.Program, event.AuditType, a.At, "application/json") {
-		m.Headers = append(m.Headers, bus.Header{Key: h[0], Value: []byte(h[1])})
-	}
-	return m
+	return envelope.Event(bus.TopicAudit, a.ID, a.Program, event.AuditType, a.At, event.JSON(a))
 }
 
 // Write puts one record on the topic, for a command that ends then, and returns why it could not.

@@ -72,11 +72,7 @@ const ledger = "ledger"
 
 // Ledger returns the message of what a gateway says of its samples.
 func Ledger(l event.SourceLedger) bus.Message {
-	m := bus.Message{Topic: bus.TopicWindows, Key: l.Machine, Time: l.At, Value: event.JSON(l)}
-	id := fmt.Sprintf("%s/ledger/%d", l.Machine, l.At.UnixNano())
-	for _, a := range event.Attributes(id, l.Machine, event.LedgerType, l.At, "application/json") {
-		add(&m, a[0], a[1])
-	}
+	m := Event(bus.TopicWindows, fmt.Sprintf("%s/ledger/%d", l.Machine, l.At.UnixNano()), l.Machine, event.LedgerType, l.At, event.JSON(l))
 	add(&m, Copied, ledger)
 	return m
 }
@@ -97,16 +93,26 @@ func add(m *bus.Message, key, value string) {
 	m.Headers = append(m.Headers, bus.Header{Key: key, Value: []byte(value)})
 }
 
-func message(topic, typ string, e window.Envelope) bus.Message {
-	epoch := window.FormatEpoch(e.Epoch)
-	m := bus.Message{Topic: topic, Key: e.Machine, Time: e.Time, Value: e.Value}
-	id := event.WindowID(e.Machine, epoch, e.Seq)
-	for _, a := range event.Attributes(id, e.Machine, typ, e.Time, window.ContentType) {
+// Event returns the message of a CloudEvent of JSON in binary mode, about something that happened to a machine at a time.
+// The caller gives body away.
+func Event(topic, id, machine, typ string, at time.Time, body []byte) bus.Message {
+	return cloudEvent(topic, id, machine, typ, at, body, "application/json")
+}
+
+func cloudEvent(topic, id, machine, typ string, at time.Time, body []byte, contentType string) bus.Message {
+	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body}
+	for _, a := range event.Attributes(id, machine, typ, at, contentType) {
 		add(&m, a[0], a[1])
 	}
 	if trace := event.TraceParent(typ, id); trace != "" {
 		add(&m, event.TraceHeader, trace)
 	}
+	return m
+}
+
+func message(topic, typ string, e window.Envelope) bus.Message {
+	epoch := window.FormatEpoch(e.Epoch)
+	m := cloudEvent(topic, event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, e.Value, window.ContentType)
 	add(&m, "layout", e.Layout)
 	add(&m, "epoch", epoch)
 	add(&m, "seq", strconv.FormatUint(e.Seq, 10))

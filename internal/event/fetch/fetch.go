@@ -27,20 +27,12 @@ func CommandMessage(c event.Command) (bus.Message, error) {
 	if err := c.Check(); err != nil {
 		return bus.Message{}, fmt.Errorf("command: %w", err)
 	}
-	return message(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, c), nil
+	return envelope.Event(bus.TopicCommands, c.ID, c.Machine, event.CommandType, c.Issued, event.JSON(c)), nil
 }
 
 // AnswerMessage returns the Kafka message of an answer.
 func AnswerMessage(f event.Fetched) bus.Message {
-	return message(bus.TopicFeatures, f.ID, f.Machine, event.FetchedType, f.At, f)
-}
-
-func message(topic, id, machine, typ string, at time.Time, body any) bus.Message {
-	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: event.JSON(body)}
-	for _, a := range event.Attributes(id, machine, typ, at, "application/json") {
-		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: []byte(a[1])})
-	}
-	return m
+	return envelope.Event(bus.TopicFeatures, f.ID, f.Machine, event.FetchedType, f.At, event.JSON(f))
 }
 
 // IsAnswer reports whether a message of the features topic is an answer, not features.
