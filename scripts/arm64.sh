@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs ingest, monitor and standalone, built for 64-bit ARM, under qemu-user of Debian: standalone as the broker, a gateway
-# with a simulated drill in mode edge, and a monitor without a model, which extracts. Each must do its work, and end when it is told to.
+# with a simulated drill, and a monitor without a model, which extracts. Each must do its work, and end when it is told to.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -62,6 +62,7 @@ for _ in $(seq 600); do
   (extracted) 2>/dev/null && break
   sleep 0.2
 done
+(extracted) || { echo "arm64.sh: the monitor has extracted no window" >&2; exit 1; }
 kill "$ingest"
 wait "$ingest"
 grep -q 'windows cut' "$work/ingest.log" || { cat "$work/ingest.log"; exit 1; }

@@ -1,7 +1,7 @@
 // Alerts shows how quiet and how timely alarms are, on simulated drills whose tools a
 // model never saw, and writes it into docs/figures/alerts.md:
 //
-//	alerts -o docs/figures/alerts.md -plot docs/figures/shift.svg
+//	alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
 //
 // A model is trained as `trainer demo` does, on the lives of 20 tools. Then machines
 // are simulated (internal/source/sim), cut into windows, judged and alarmed by the

@@ -2,10 +2,10 @@
 // default settings and by classifiers of scikit-learn, with and without the same aids.
 //
 //	unseen tables --data FOLDER --tables FOLDER
-//	unseen flank --tables FOLDER --cells docs/figures/unseen
-//	unseen simple --tables FOLDER --cells docs/figures/unseen
-//	unseen robust --tables FOLDER --out docs/figures/unseen.md --readme README.md
-//	unseen page --cells docs/figures/unseen --out docs/figures/unseen.md --readme README.md
+//	unseen flank --tables FOLDER --cells ../docs/figures/unseen
+//	unseen simple --tables FOLDER --cells ../docs/figures/unseen
+//	unseen robust --tables FOLDER --out ../docs/figures/unseen.md --readme ../README.md
+//	unseen page --cells ../docs/figures/unseen --out ../docs/figures/unseen.md --readme ../README.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
 // and bench/peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the

@@ -46,7 +46,7 @@ Without further flags it simulates a gun drill: on the first start it makes a la
 minutes each. With --replay it sends a recording through the same pipeline instead. With --broker-only
 it is the broker for ingest and monitor as separate programs.
 
-The broker is for trying out and for small plants; it has no replicas.`
+The broker is for trying out, on this computer; a plant runs Apache Kafka.`
 
 type flags struct {
 	BrokerOnly bool         `help:"Run only the broker, with all topics, for ingest and monitor as separate programs."`

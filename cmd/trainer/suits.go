@@ -60,7 +60,7 @@ func cannotJudge(m *model.Model, from *sent, form *window.Form) string {
 	case !known && from.length != 0 && from.length != m.Window.Length:
 		return fmt.Sprintf("windows of %v, and it is trained on windows of %v: set window.length to %v in their ingest.yaml, or train on windows of %v", from.length, m.Window.Length, m.Window.Length, from.length)
 	case !known && from.form != "":
-		return fmt.Sprintf("features of windows of another length than %v, or of another release: look at window.length in their ingest.yaml", m.Window.Length)
+		return fmt.Sprintf("features of windows of another length than %v, or of another release: look at window.length in their ingest.yaml, or install this release of ingest there", m.Window.Length)
 	case otherHop(from.hop(), m.Window):
 		return fmt.Sprintf("a window every %v, and it is trained on one every %v: set window.hop to %v in their ingest.yaml, or train with a hop of %v", from.hop(), m.Window.Step(), m.Window.Step(), from.hop())
 	case !known || !from.edge || m.Covers(form) == nil:

@@ -27,6 +27,7 @@ const (
 	followAlerts  = 7 * 24 * time.Hour // alerts that a store in memory begins with
 	followResults = 24 * time.Hour     // likewise results
 	followAgain   = 15 * time.Second   // after an error
+	alertsFirst   = time.Minute        // for which pages wait for alerts
 	mostEvent     = 256 << 10          // bytes of an event; one of a monitor is smaller
 )
 
@@ -42,8 +43,9 @@ type Follower struct {
 	Ends  map[int]int64 // of the topic of alerts: what lies before is on the page already, see Recall
 	Log   zerolog.Logger
 
-	far       int64     // replaces followFar in tests
-	noShadows sync.Once // of the log line about models on trial
+	far       int64         // replaces followFar in tests
+	patience  time.Duration // replaces alertsFirst in tests
+	noShadows sync.Once     // of the log line about models on trial
 }
 
 // Run follows the topics until ctx ends. It waits for a broker that is away, and goes on after
@@ -82,7 +84,7 @@ func (f *Follower) recover(err error) {
 
 // follow follows the topics until ctx ends or one of them fails. Alerts come first: they say
 // which machines were renamed or retired. A result of a machine that the store does not know waits until alerts were
-// read once more.
+// read once more. A page does not wait for long: it gets new results on the side.
 func (f *Follower) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,14 +93,27 @@ func (f *Follower) follow(ctx context.Context) error {
 	defer cancel()
 	since := time.Now().Add(-followLive)
 	alerts := &feed{Follower: f, topic: bus.TopicAlerts, since: since, shown: f.Ends, reached: make(chan struct{})}
-	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{}), alerts: alerts}
+	results := &feed{Follower: f, topic: bus.TopicResults, since: since, reached: make(chan struct{}), alerts: alerts, shown: make(map[int]int64)}
 	errs := make(chan error, 3)
 	wg.Go(func() { errs <- alerts.run(ctx) })
 	wg.Go(func() {
 		select {
 		case <-alerts.reached:
-			errs <- results.run(ctx)
+		case <-time.After(cmp.Or(f.patience, alertsFirst)):
+			results.lookAhead(ctx)
+			defer func() {
+				if results.ahead != nil {
+					results.ahead()
+				}
+			}()
+			select {
+			case <-alerts.reached:
+			case <-ctx.Done():
+			}
 		case <-ctx.Done():
+		}
+		if ctx.Err() == nil {
+			errs <- results.run(ctx)
 		}
 	})
 	wg.Go(func() {
@@ -219,13 +234,13 @@ func (f *feed) lookAhead(ctx context.Context) {
 
 // take folds messages and shows those that are new.
 func (f *feed) take(ctx context.Context, p bus.Followed, msgs []bus.Message, next int64) error {
-	began := time.Now()
 	opened := f.open(msgs)
 	if f.alerts != nil && slices.ContainsFunc(opened, f.isNew) {
 		if err := f.alerts.again(ctx); err != nil {
 			return err
 		}
 	}
+	began := time.Now()
 	if err := f.Store.Fold(summary.Position{Topic: p.Topic, Partition: p.Partition, ID: p.ID}, next, opened); err != nil {
 		f.failed = err
 		return err

@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -230,6 +233,45 @@ func TestFollowLooksAhead(t *testing.T) {
 	p.eventually("the new verdicts", func() bool { return stripOf(t, hub, "acme/two") == "hhhhh" })
 	if one, two := counted(t, store, "acme/one"), counted(t, store, "acme/two"); one != 300 || two != 5 {
 		t.Errorf("the history has %d and %d windows, want 300 and 5", one, two)
+	}
+}
+
+// While alerts cannot be read, a page shows new verdicts, and the store folds none. Afterwards each counts once.
+func TestFollowShowsVerdictsWithoutAlerts(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t, 1)
+	var held atomic.Bool
+	held.Store(true)
+	c := p.broker.Cluster()
+	c.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		ask := req.(*kmsg.ListOffsetsRequest)
+		if !held.Load() || !slices.ContainsFunc(ask.Topics, func(t kmsg.ListOffsetsRequestTopic) bool { return t.Topic == bus.TopicAlerts }) {
+			return nil, nil, false
+		}
+		answer := ask.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range ask.Topics {
+			to := kmsg.ListOffsetsResponseTopic{Topic: topic.Topic}
+			for _, one := range topic.Partitions {
+				part := kmsg.NewListOffsetsResponseTopicPartition()
+				part.Partition, part.ErrorCode = one.Partition, 5 // no leader
+				to.Partitions = append(to.Partitions, part)
+			}
+			answer.Topics = append(answer.Topics, to)
+		}
+		return answer, nil, true
+	})
+	store, hub := p.store(""), web.NewHub(web.Config{Layout: p.model.Layout})
+	p.follow(hub, store, func(f *Follower) { f.patience = time.Millisecond })
+	p.verdicts("acme/one", epochA, 1, 3)
+	p.eventually("verdicts without alerts", func() bool { return stripOf(t, hub, "acme/one") == "hhh" })
+	if store.Knows("acme/one", time.Now()) {
+		t.Error("verdicts are folded before alerts are read")
+	}
+	held.Store(false)
+	p.eventually("verdicts in the history", func() bool { return counted(t, store, "acme/one") == 3 })
+	if got := stripOf(t, hub, "acme/one"); got != "hhh" {
+		t.Errorf("the page shows %q", got)
 	}
 }
 

@@ -95,8 +95,9 @@ func (s *Store) rename(was, name string, at time.Time) {
 		id = s.names[was]
 		delete(s.names, was)
 	}
-	if own, both := s.names[name]; both && id != 0 && own != id {
+	if own, both := s.names[name]; both && own != id {
 		s.names[name+at.UTC().Format(" (until 2006-01-02 15:04:05)")] = own
+		delete(s.names, name)
 	}
 	g.ID, g.To, g.Renamed = 0, name, at
 	s.gone[was] = g

@@ -75,7 +75,7 @@ type group struct {
 // reads reports whether the group has a position in a topic.
 func (g *group) reads(topic string) bool { return slices.Max(g.at[topic]) >= 0 }
 
-// judges reports whether the monitors of the group judge, and do not only extract.
+// judges reports whether the monitors of the group have judged: they have read commands.
 func (g *group) judges() bool { return g.reads(bus.TopicCommands) }
 
 func (g *growing) run(ctx context.Context) (err error) {
