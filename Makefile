@@ -10,6 +10,9 @@ DATA     ?= $(FLANK_DATA)
 TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
+# An absolute path, for programs that run in bench/. It may have blanks.
+absolute = "$$(realpath -m "$(1)")"
+
 .PHONY: all attack contracts house ledger quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
@@ -461,12 +464,12 @@ peers-study: bench/peers/study/.venv/ready ## statistical tests and resamplers, 
 	  bench/peers/study/.venv/bin/python bench/peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-baseline peers-export peers-features peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
-	features=$$(mktemp) && $(GO) run -C bench ./quality features --turning "$$(realpath -m "$(TURNING)")" --out $$features && \
+	features=$$(mktemp) && $(GO) run -C bench ./quality features --turning $(call absolute,$(TURNING)) --out $$features && \
 	  OMP_NUM_THREADS=1 bench/peers/.venv/bin/python -W ignore bench/peers/quality.py $$features bench/peers/quality.json && rm $$features
 
 # Tools never seen, what each ingredient is worth, and KEEL's sets: docs/figures/quality.md.
 quality: ## what each ingredient is worth: docs/figures/quality.md
-	$(GO) run -C bench ./quality report --turning "$$(realpath -m "$(TURNING)")" --keel "$$(realpath -m "$(KEEL)")" --peers peers/quality.json --out ../docs/figures/quality.md
+	$(GO) run -C bench ./quality report --turning $(call absolute,$(TURNING)) --keel $(call absolute,$(KEEL)) --peers peers/quality.json --out ../docs/figures/quality.md
 
 # Tools never seen, Flank's defaults next to simpler methods and to scikit-learn with and without the
 # same aids: docs/figures/unseen.md and the table of README.md, of the cells in docs/figures/unseen. An hour of
@@ -478,14 +481,14 @@ unseen: unseen-peers ## tools never seen, and peers: docs/figures/unseen.md (an 
 	$(MAKE) unseen-simple robust
 
 unseen-peers: bench/peers/unseen/.venv/ready ## the cells of the peers
-	$(GO) run -C bench ./unseen tables --data "$$(realpath -m "$(DATA)")"
+	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	bench/peers/unseen/.venv/bin/python bench/peers/unseen/peers.py --reference bench/unseen/testdata/stability.json
 	$(GO) test -C bench -count 1 -run TestPeersScreenAlike ./unseen
 	OMP_NUM_THREADS=1 bench/peers/unseen/.venv/bin/python bench/peers/unseen/peers.py
 
 # The cells of the simpler methods, and the page.
 unseen-simple: ## the cells of simpler methods, and the page: two minutes
-	$(GO) run -C bench ./unseen tables --data "$$(realpath -m "$(DATA)")"
+	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen simple
 	$(MAKE) unseen-page
 
@@ -496,12 +499,12 @@ unseen-page: ## the page alone
 # What each part of the ECS-DBN adds on turning tools never seen, with two and three classes: docs/figures/parts.md,
 # of the cells in bench/parts, which are measured if they are not there: six minutes.
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
-	$(GO) run -C bench ./parts --data "$$(realpath -m "$(DATA)")"
+	$(GO) run -C bench ./parts --data $(call absolute,$(DATA))
 
 # One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
 # a table of README.md.
 robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
-	$(GO) run -C bench ./unseen tables --data "$$(realpath -m "$(DATA)")"
+	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen robust
 
 bench/peers/unseen/.venv/ready: bench/peers/unseen/requirements.lock
@@ -521,10 +524,10 @@ study-peers: bench/peers/study/.venv/ready ## the study's cells of Python's clas
 
 # The pages alone, of the cells that are there.
 study-report: ## the study's pages alone
-	$(GO) run -C bench ./study report -keel "$$(realpath -m "$(KEEL)")"
+	$(GO) run -C bench ./study report -keel $(call absolute,$(KEEL))
 
 study-go: ## the study's cells of our methods
-	$(GO) run -C bench ./study cells -keel "$$(realpath -m "$(KEEL)")" $(if $(REDO),-redo $(REDO))
+	$(GO) run -C bench ./study cells -keel $(call absolute,$(KEEL)) $(if $(REDO),-redo $(REDO))
 
 # The paper's table of gun drills on the simulated one: all methods on 200,000 rows, and
 # two on 19.7 million. Hours of a processor.
@@ -533,7 +536,7 @@ study-drill: ## the study's tables of gun drills (hours)
 
 # Ten sets and two trials, with bounds that catch a broken method: 80 s of a processor.
 study-short: ## ten sets and two trials of the study
-	$(GO) test -C bench -count 1 -run TestReducedStudy ./imbalance -keel "$$(realpath -m "$(KEEL)")"
+	$(GO) test -C bench -count 1 -run TestReducedStudy ./imbalance -keel $(call absolute,$(KEEL))
 
 # Memory and time of training on 10⁶ and 10⁷ rows × 196 features, for
 # docs/figures/README.md: hours of a processor and 17 GB in SCALE_DIR, of which the table,

@@ -73,7 +73,7 @@ func (r row) allowed(rooms map[string][]string) map[string]bool {
 	for _, name := range r.touches {
 		for room := range rooms {
 			folder, short := path.Split(room)
-			if room == name || short == name && folder != "cmd/" || name == "any" && (folder == "internal/" || folder == "pkg/") || name == "any pkg" && folder == "pkg/" {
+			if room == name || short == name && folder != "cmd/" || name == "any" && (folder == "internal/" || folder == "pkg/") {
 				found[room] = true
 			}
 		}
@@ -224,7 +224,9 @@ func inRooms(packages map[string][]string) map[string][]string {
 	rooms := make(map[string][]string)
 	for pkg := range packages {
 		room := roomOf(pkg)
-		rooms[room] = slices.Grow(rooms[room], 0)
+		if _, known := rooms[room]; !known {
+			rooms[room] = nil // it may import none
+		}
 		for other := range ours(packages, pkg) {
 			if to := roomOf(other); to != room && !slices.Contains(rooms[room], to) {
 				rooms[room] = append(rooms[room], to)

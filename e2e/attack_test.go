@@ -27,6 +27,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 )
 
@@ -111,15 +112,13 @@ func onlyOf(r *reader, machine string) *reader {
 // awaitTCP waits until something listens.
 func awaitTCP(t *testing.T, addr string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
+	await.Until(t, addr+" answers", func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
 			c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("nothing listens on ", addr)
-		}
-	}
+		return err == nil
+	})
 }
 
 type attacker struct {

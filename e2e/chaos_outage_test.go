@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -216,9 +217,7 @@ func logCut(t *testing.T, r *record) {
 		}
 		lost += int(gone)
 		a.b.Restart(t)
-		for deadline := time.Now().Add(patience); said() <= n && time.Now().Before(deadline); {
-			time.Sleep(100 * time.Millisecond)
-		}
+		await.Until(t, "the monitor says that the log was cut", func() bool { return said() > n })
 		ingester.signal(syscall.SIGCONT)
 		run(t, "ingest", "spool", "resend", "--since", "10m", "--config", p.file("ingest.yaml"))
 	}

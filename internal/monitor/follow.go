@@ -101,11 +101,7 @@ func (f *Follower) follow(ctx context.Context) error {
 		case <-alerts.reached:
 		case <-time.After(cmp.Or(f.patience, alertsFirst)):
 			results.lookAhead(ctx)
-			defer func() {
-				if results.ahead != nil {
-					results.ahead()
-				}
-			}()
+			defer results.endAhead()
 			select {
 			case <-alerts.reached:
 			case <-ctx.Done():
@@ -176,11 +172,7 @@ func (f *feed) run(ctx context.Context) error {
 		f.shown[p] = end
 	}
 	f.mu.Unlock()
-	defer func() {
-		if f.ahead != nil {
-			f.ahead()
-		}
-	}()
+	defer f.endAhead()
 	return bus.Follow(ctx, f.Bus, f.topic, bus.Following{
 		Start: func(p bus.Followed) bus.Start { return f.start(ctx, p) },
 		Take:  func(p bus.Followed, msgs []bus.Message, next int64) error { return f.take(ctx, p, msgs, next) },
@@ -230,6 +222,14 @@ func (f *feed) lookAhead(ctx context.Context) {
 			},
 		})
 	})
+}
+
+// endAhead ends the reading on the side, if there is one.
+func (f *feed) endAhead() {
+	if f.ahead != nil {
+		f.ahead()
+		f.ahead = nil
+	}
 }
 
 // take folds messages and shows those that are new.
@@ -287,10 +287,7 @@ func (f *feed) rest() error {
 		f.caught = true
 		close(f.reached)
 	}
-	if f.ahead != nil {
-		f.ahead()
-		f.ahead = nil
-	}
+	f.endAhead()
 	f.failed = f.Store.Tick()
 	return f.failed
 }

@@ -187,7 +187,10 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		if errors.Is(err, bus.ErrLost) {
 			s.owner.On(machine.Reply{Lost: true})
 		}
-		return &machine.Reply{Published: true}, err
+		if err != nil {
+			return nil, err
+		}
+		return &machine.Reply{Published: true}, nil
 	default:
 		panic(fmt.Sprintf("monitor: no one does action %T", a))
 	}

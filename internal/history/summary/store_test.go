@@ -317,6 +317,22 @@ func TestRenameToANameInUse(t *testing.T) {
 	}
 }
 
+// So it does if the store has nothing of the machine that gets its name.
+func TestRenameOfAnUnknownMachine(t *testing.T) {
+	s := open(t, "")
+	putResults(t, s, result("new", 1, event.Faulty))
+	renamed := alertAt("new", 201, event.Renamed, "")
+	renamed.Was = "old"
+	putAlerts(t, s, renamed)
+	own := result("new", 205, event.Healthy)
+	own.Epoch = "00000000000000bb"
+	putResults(t, s, own, result("old", 3, event.Healthy)) // that came late
+	before := "new" + t0.Add(201*time.Second).Format(" (until 2006-01-02 15:04:05)")
+	if now, was := windows(t, s, "new"), windows(t, s, before); now != 2 || was != 1 {
+		t.Errorf("%d windows under the name and %d under the name with the day, want 2 and 1", now, was)
+	}
+}
+
 // A topic that was made again, or that lost its end, is folded from its beginning.
 func TestBegin(t *testing.T) {
 	s := open(t, t.TempDir())
