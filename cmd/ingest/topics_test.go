@@ -93,7 +93,7 @@ func TestTopicsOfThePage(t *testing.T) {
 		machines += fmt.Sprintf("  - {machine: a/b/c/d/m%d}\n", i)
 	}
 	bench(t, "plant.yaml", machines)
-	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml")
+	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml --partitions 64")
 	if err != nil {
 		t.Fatal(err)
 	}
