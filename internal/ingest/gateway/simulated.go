@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
@@ -27,17 +27,11 @@ const (
 // Simulated returns a source that drills with one tool after the other. The tools are
 // of the kinds of the experiment and in its order, and each is a piece of its own.
 func Simulated(s Simulation) (source.Source, error) {
-	if s.Tools == 0 {
-		s.Tools = manyTools
-	}
 	start := s.Start.UTC().Truncate(time.Second)
-	kinds := sim.Tools(s.Seed, s.Life)
-	tools := make([]sim.Tool, s.Tools)
-	for i := range tools {
-		tools[i] = kinds[i%len(kinds)]
+	return sim.New(sim.Settings{
+		Machine: s.Machine, Start: start, Seed: s.Seed, Tools: sim.Tools(s.Seed, s.Life), Count: cmp.Or(s.Tools, manyTools),
 		// By the second: tools of another start are other tools, with a reference of their own.
-		tools[i].Name = fmt.Sprintf("T%s-%02d", start.Format("150405"), i+1)
-		tools[i].Seed += uint64(i/len(kinds)) << 32
-	}
-	return sim.New(sim.Settings{Machine: s.Machine, Start: start, Seed: s.Seed, Tools: tools, Hole: simulatedHole, Pause: simulatedPause, Change: s.Change})
+		Prefix: "T" + start.Format("150405"),
+		Hole:   simulatedHole, Pause: simulatedPause, Change: s.Change,
+	})
 }
