@@ -350,6 +350,31 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// A tool that was used before begins in a later hole, as worn as it is there.
+func TestUsed(t *testing.T) {
+	settings := Settings{Machine: "m", Start: start, Seed: 1, Tools: Tools(1, 12*time.Second)[:1], Hole: 2 * time.Second}
+	all := drain(t, newDrill(t, settings))
+	settings.Tools[0].Used = 0.5
+	used := drain(t, newDrill(t, settings))
+	if len(used) == 0 || len(used) >= len(all) {
+		t.Fatalf("%d seconds of a used tool, %d of a new one", len(used), len(all))
+	}
+	for i, s := range all[len(all)-len(used):] {
+		if s.truth != used[i].truth {
+			t.Errorf("second %d of the used tool: %+v, want %+v", i, used[i].truth, s.truth)
+		}
+	}
+	if first := used[0].truth.VBMaxUM; first < 100 {
+		t.Errorf("it begins at %v µm", first)
+	}
+	for _, wrong := range []float64{-0.1, 1, math.NaN()} {
+		settings.Tools[0].Used = wrong
+		if _, err := New(settings); err == nil || !strings.Contains(err.Error(), "of its life used") {
+			t.Errorf("used %v: %v", wrong, err)
+		}
+	}
+}
+
 // Hundreds of thousands of tools take no memory before they are drilled with.
 func BenchmarkNew(b *testing.B) {
 	settings := Settings{Start: start, Tools: Tools(1, time.Minute), Count: 400_000, Prefix: "T06"}
