@@ -78,9 +78,9 @@ func plannedTopics() (names []string) {
 	return names
 }
 
-// docs/how-to/kafka-disk.md shows what is printed for 200 gun drills.
+// docs/figures/sizes.md shows what is printed for 200 gun drills.
 func TestTopicsOfThePage(t *testing.T) {
-	page, err := filepath.Abs("../../docs/how-to/kafka-disk.md")
+	page, err := filepath.Abs("../../docs/figures/sizes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTopicsOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```\n"+out+"```\n") {
-		t.Errorf("docs/how-to/kafka-disk.md does not show\n%s", out)
+		t.Errorf("docs/figures/sizes.md does not show\n%s", out)
 	}
 }
 
