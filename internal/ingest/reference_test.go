@@ -18,24 +18,22 @@ const referencePage = `# ingest.yaml
 
 <!-- Made by internal/ingest from its configuration: go test ./internal/ingest -run Reference -update -->
 
-The configuration of ` + "`ingest`" + `, key by key. ` + "`ingest init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used: the message names
-the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `10s` or `8h`" + `. An amount of data is one such as ` + "`250GB` or `64GiB`" + `. Relative paths begin at the folder of this
-file. Commented files are in [examples](../../examples). How to connect sources is in [live-feeds.md](../how-to/live-feeds.md) and
-[recordings.md](../how-to/recordings.md).
+The keys of the configuration of ` + "`ingest`" + `. ` + "`ingest init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used. A duration is written ` + "`500ms`, `10s` or `8h`" + `, an amount of data ` + "`250GB` or `64GiB`" + `.
+Relative paths begin at the folder of this file. Commented files are in [examples](../../examples). How to connect sources: [live-feeds.md](../how-to/live-feeds.md), [recordings.md](../how-to/recordings.md).
 
 `
 
 var sentences = map[string]string{
 	"kafka.brokers":             "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
 	"kafka.tls.ca":              "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
-	"….sasl.user":               "User to log in as, by SCRAM-SHA-512.",
-	"….tls.ca":                  "File of the certificates that may sign the certificate of the other side.",
-	"….tls.cert":                "File of the certificate that this program shows.",
-	"….tls.key":                 "File of the private key of that certificate.",
-	"….tls.server_name":         "default: the host of the address. Name that the certificate of the other side must have.",
+	"kafka.sasl.user":           "User to log in as, by SCRAM-SHA-512.",
+	"….tls.ca":                  "File of the certificates that may sign the other side's.",
+	"….tls.cert":                "File of this program's certificate.",
+	"….tls.key":                 "File of its private key.",
+	"….tls.server_name":         "default: the host of the address. Name in the other side's certificate.",
 	"….user":                    "User to log in as.",
 	"….password_file":           "File whose one line is the password.",
-	"….password_env":            "Environment variable that holds the password, in place of a file.",
+	"….password_env":            "Environment variable with the password.",
 	"retain.windows.time":       "default: `168h`. How long Kafka keeps windows. `ingest topics apply` sets it.",
 	"retain.windows.bytes":      "default: `250GB`. How much Kafka keeps of each partition of the windows; 0 for no limit but time.",
 	"retain.features.time":      "default: `2160h`. How long Kafka keeps features.",
@@ -50,7 +48,7 @@ var sentences = map[string]string{
 	"layout":                    "default: the gun drill's 14 channels. Layout file, which names the channels ([layout.md](../../schemas/layout.md)). It must be the model's.",
 	"window.length":             "Length of a window. It must be the model's, or the monitor refuses the windows.",
 	"window.hop":                "default: `window.length`. Time from the start of one window to the start of the next.",
-	"spool":                     "Folder that keeps windows until Kafka has them. Each machine has its own; below `machines` the default ends with the machine's path. A spool of another machine in which windows wait is refused; one that another host had, such as a copy, gets a new epoch and a warning.",
+	"spool":                     "Folder that keeps windows until Kafka has them. Each machine has its own; below `machines` the default ends with the machine's path. A spool of another machine in which windows wait is refused. One that another host had, such as a copy, gets a new epoch and a warning.",
 	"spool_full":                "default: `block` for recordings, `drop_oldest` for live sources. What happens when the spool is full: acquisition waits, or the oldest windows are given up.",
 	"spool_mib":                 "Most MiB that the spool may take; 0 for what the disk holds.",
 	"spool_sync":                "default: `1`, or `64` at speed 0. Windows that share one sync to disk. A crash loses a live source's windows that wait for it.",
@@ -60,7 +58,7 @@ var sentences = map[string]string{
 	"edge.sample":               "default: none. One window of so many is sent raw too, in mode `edge`.",
 	"source.kind":               "Where samples come from: `simulate`, `file`, `folder`, `tcp` or `mqtt`.",
 	"source.file":               "Recording to send, for kind `file` ([formats.md](formats.md)).",
-	"source.speed":              "How many times as fast as the sensor a recording is sent; 0 for as fast as possible. For kinds `simulate`, `file` and `folder`.",
+	"source.speed":              "How many times as fast as the sensor samples come; 0: as fast as possible. For kinds `simulate`, `file` and `folder`.",
 	"source.start":              "When recordings of kind `file` or `folder` began that do not say it themselves: a date and time such as `2026-11-02T06:00:00Z`, or `file-time`. Several [follow each other](../how-to/recordings.md#when-a-recording-began). Without it their times are seconds from the start.",
 	"source.folder":             "Folder whose new recordings are sent, for kind `folder`.",
 	"source.pattern":            "Names of the recordings in the folder, such as `*.tdms`.",
@@ -77,16 +75,16 @@ var sentences = map[string]string{
 	"context.mtconnect.device":  "Name or uuid of the machine, of an agent of several. Without it the whole answer is searched.",
 	"context.opcua.endpoint":    "Address of the OPC UA server that is asked which tool is in, such as `opc.tcp://control:4840` ([machine-context.md](../how-to/machine-context.md#by-opc-ua)).",
 	"context.opcua.insecure":    "Ask a server on another computer without `tls`: anyone on the way can change what it says.",
-	"context.tool":              "What names the tool: the data item's id, name or type, such as `ToolAssetId`; the node's id, such as `ns=2;s=Tool`, with `opcua`.",
-	"context.hole":              "What names the hole or the cut, such as `Program`; the node's id with `opcua`.",
-	"context.spindle_speed":     "What has the spindle speed in rev/min, such as `RotaryVelocity:ACTUAL`; the node's id with `opcua`.",
-	"context.feed_rate":         "What has the feed rate, such as `PathFeedrate:ACTUAL`; the id of a node whose value is in mm/min with `opcua`.",
-	"context.programme":         "What names the programme that the control runs, such as `Program`; the node's id with `opcua`.",
-	"context.material":          "What names the workpiece's material, such as `Material`; the node's id with `opcua`.",
+	"context.tool":              "What names the tool: the data item's id, name or type, such as `ToolAssetId`; with `opcua` the node's id, such as `ns=2;s=Tool`. So for the next five.",
+	"context.hole":              "Hole or cut, such as `Program`.",
+	"context.spindle_speed":     "Spindle speed in rev/min, such as `RotaryVelocity:ACTUAL`.",
+	"context.feed_rate":         "Feed rate, such as `PathFeedrate:ACTUAL`; with `opcua` a node in mm/min.",
+	"context.programme":         "Programme that the control runs, such as `Program`.",
+	"context.material":          "The workpiece's material, such as `Material`.",
 	"context.no_tool":           "default: `0`, `none`, `n/a`, `-` and the like. Names that mean that no tool is in. Case and leading zeros do not count.",
 	"context.interval":          "default: `1s`. Time between two readings of the control.",
 	"context.timeout":           "default: `10s`. How long a reading may take, and how long all but the tool holds while the control does not answer.",
-	"machines":                  "Several machines in place of one: each entry has the keys `machine`, `layout`, `window`, `spool`, `spool_full`, `spool_mib`, `spool_sync`, `mode`, `edge`, `source` and `context`.",
+	"machines":                  "Several machines in place of one. Each has the keys from `machine` on.",
 }
 
 // Every key has an environment variable of its own.

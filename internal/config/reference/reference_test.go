@@ -37,8 +37,8 @@ func TestTable(t *testing.T) {
 		"| `hosts` | list | `[a, b]` | Hosts. |\n" +
 		"| `most` | whole number | all of them | Most. |\n" +
 		"| `rate` | number | `0` | Rate. |\n" +
-		"| `tls.hosts` | list | none | Others. |\n| `tls.most` | whole number | none | Most. |\n| `tls.rate` | number | `0` | Own. |\n" +
-		"| `routes[].hosts` | list | none | Others. |\n| `routes[].most` | whole number | none | Most. |\n| `routes[].rate` | number | `0` | Of a route. |\n" +
+		"| `….hosts` | list | none | Others. For `tls`, `routes[]`. |\n| `….most` | whole number | none | Most. For `tls`, `routes[]`. |\n| `tls.rate` | number | `0` | Own. |\n" +
+		"| `routes[].rate` | number | `0` | Of a route. |\n" +
 		"| `whole` | list | none | All. |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
