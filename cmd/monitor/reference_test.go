@@ -87,7 +87,7 @@ var sentences = map[string]string{
 	"alarm.on_hold":            "Cutting time for which `k` of `n` must be faulty; `0s` raises the alarm with the first such window.",
 	"alarm.off_hold":           "Cutting time for which at most `clear` may be faulty before the condition is over.",
 	"alarm.latch":              "Whether an alarm stays until a person acknowledges it.",
-	"alarm.max_shelf":          "Longest time to shelve an alarm for.",
+	"alarm.max_shelf":          "Longest time to shelve an alarm for, at most `168h`.",
 	"alarm.re_alarm":           "After a call, a tool that comes back is silent for this long; at most `24h`.",
 	"alarm.threshold":          "Score from 0 to 1 from which on a window counts as faulty; 0.5 is the model's own decision.",
 	"metrics":                  "Address of `/metrics`, as `127.0.0.1:9103`.",
