@@ -68,8 +68,8 @@ A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/m
 const r = "alerts.routes[]."
 
 var sentences = map[string]string{
-	"kafka.brokers":            "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
-	"kafka.tls.ca":             "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
+	"kafka.brokers":            "Addresses of brokers, as in `[\"127.0.0.1:9092\"]`. One must be named.",
+	"kafka.tls.ca":             "File of the certificates that may sign the brokers'. Without it the system's count.",
 	"….sasl.user":              "User to log in as, by SCRAM-SHA-512.",
 	"….tls.ca":                 "File of the certificates that may sign the other side's.",
 	"….tls.cert":               "File of this program's certificate.",

@@ -122,8 +122,8 @@ func value(v reflect.Value) string {
 // sentences are by key. "….tls.ca" is a sentence for every key that ends so and has none
 // of its own: they are one line, which says what stands for the …. A sentence that begins
 // with "default: " and a full stop says the default in words where the value does not. A
-// list or a group of keys that has a sentence is one line. Table reports keys without a
-// sentence, and sentences without a key.
+// key without a default has its type there. A list or a group of keys that has a sentence
+// is one line. Table reports keys without a sentence, and sentences without a key.
 func Table(t testing.TB, defaults any, sentences map[string]string) string {
 	t.Helper()
 	var lines []Key
@@ -143,9 +143,9 @@ func Table(t testing.TB, defaults any, sentences map[string]string) string {
 		above[k.Name] = append(above[k.Name], strings.TrimSuffix(key, strings.TrimPrefix(k.Name, "…")))
 	}
 	var b strings.Builder
-	b.WriteString("| key | takes | default | |\n|---|---|---|---|\n")
+	b.WriteString("| key | default, or what it takes | |\n|---|---|---|\n")
 	for _, k := range lines {
-		s, shown := sentences[k.Name], "none"
+		s, shown := sentences[k.Name], k.Type
 		if k.Default != "" {
 			shown = "`" + k.Default + "`"
 		}
@@ -155,7 +155,7 @@ func Table(t testing.TB, defaults any, sentences map[string]string) string {
 		if strings.HasPrefix(k.Name, "…") {
 			s += " For `" + strings.Join(above[k.Name], "`, `") + "`."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, shown, s)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, shown, s)
 	}
 	for key := range sentences {
 		if above[key] == nil {
