@@ -76,7 +76,7 @@ func (r Recording) openAt(origin time.Time) (Source, error) {
 
 // Name returns the name of the file without folder and ending.
 func (r Recording) Name() string {
-	base := strings.TrimSuffix(filepath.Base(r.Path), ".gz")
+	base := unpackedName(filepath.Base(r.Path))
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
