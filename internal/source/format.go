@@ -27,7 +27,7 @@ var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", 
 
 // formats are the formats of recorded files. A new one is a package and a line
 // here.
-var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, uff.Format, columnar.ParquetFormat, columnar.ArrowFormat}
+var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, uff.Format, lvm, columnar.ParquetFormat, columnar.ArrowFormat}
 
 // Formats returns the names of the formats that can be read.
 func Formats() []string {

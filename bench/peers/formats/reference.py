@@ -117,7 +117,19 @@ def functions(path):
                 yield name, s["data"]
 
 
-READERS = {".uff": functions, ".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays, ".parquet": columns, ".arrow": columns, ".feather": columns}
+def measurement(path):
+    """The channels of a measurement file of LabVIEW whose segments go on one after another."""
+    import lvm_read
+
+    read = lvm_read.read(str(path), read_from_pickle=False, dump_file=False)
+    segments = [read[i] for i in range(read["Segments"])]
+    for c, name in enumerate(segments[0]["Channel names"]):
+        if name not in ("X_Value", "Comment"):
+            values = np.concatenate([s["data"][:, c] for s in segments])
+            yield name, values[:len(values) - np.argmin(np.isnan(values[::-1]))]  # a slower channel is shorter
+
+
+READERS = {".lvm": measurement, ".uff": functions, ".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays, ".parquet": columns, ".arrow": columns, ".feather": columns}
 
 
 def write(folder):

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"time"
 )
 
 // Piece is values of a track without a gap, as a segment of a file holds them.
@@ -22,14 +23,20 @@ type Joined struct {
 
 // Join lists the tracks that pieces make, in the order of the file. A piece that begins where the one before it with its name
 // ends continues the track. Any other begins the track again, and then groups are numbers: how many times the name has begun.
+// Starts by which a track begins again before it ended are not used.
 func (j *Joined) Join(pieces []Piece) {
-	last, runs := make(map[string]int), make(map[string]int)
+	last, runs, overlap := make(map[string]int), make(map[string]int), false
 	for _, p := range pieces {
 		i, seen := last[p.Name]
 		if seen && follows(j.pieces[i], p) {
 			j.pieces[i] = append(j.pieces[i], p)
 			j.Infos[i].Len += p.Len
 			continue
+		}
+		if seen && p.Rate > 0 {
+			before := j.Infos[i]
+			end := before.Start.Add(time.Duration((float64(before.Len)/before.Rate - p.Slack) * 1e9))
+			overlap = overlap || !before.Start.IsZero() && p.Start.Before(end)
 		}
 		last[p.Name] = len(j.Infos)
 		runs[p.Name]++
@@ -39,10 +46,17 @@ func (j *Joined) Join(pieces []Piece) {
 	}
 	if len(runs) < len(j.Infos) {
 		j.Remark("channels that are recorded several times: each recording is a session of its own, with its number as the hole")
-		return
+	}
+	if overlap {
+		j.Remark("the starts that it states are not used: by them a channel begins again before it ended")
 	}
 	for i := range j.Infos {
-		j.Infos[i].Group = ""
+		if len(runs) == len(j.Infos) {
+			j.Infos[i].Group = ""
+		}
+		if overlap {
+			j.Infos[i].Start = time.Time{}
+		}
 	}
 }
 
@@ -74,10 +88,12 @@ func (c *chain) Read(dst Values) (n int, err error) {
 				return 0, err
 			}
 		}
-		if n, err = c.column.Read(dst); n > 0 || err != io.EOF {
+		if n, err = c.column.Read(dst); err == io.EOF {
+			c.pieces, c.column, err = c.pieces[1:], nil, nil
+		}
+		if n > 0 || err != nil {
 			return n, err
 		}
-		c.pieces, c.column = c.pieces[1:], nil
 	}
 	return 0, io.EOF
 }

@@ -241,7 +241,7 @@ func TestErrors(t *testing.T) {
 		{"uneven", change(func(d *function) { d.even = 0 })},
 		{"type of values", change(func(d *function) { d.kind = 3 })},
 		{"no step", change(func(d *function) { d.step = "0.00000e+00" })},
-		{"step that is no number", change(func(d *function) { d.step = "x" })},
+		{"step in words", change(func(d *function) { d.step = "x" })},
 		{"begins nowhere", change(func(d *function) { d.begin = "NaN" })},
 		{"no values", change(func(d *function) { d.values = nil })},
 		{"more values than there are", change(func(d *function) { d.count = 9 })},
