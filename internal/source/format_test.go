@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,24 @@ func TestFormat(t *testing.T) {
 		fmt.Fprintf(&out, "# %s\n%s\n\n", tc.name, strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 	}
 	golden.Check(t, "format-errors.golden", out.String())
+}
+
+// What a format notes of a file is said where the recording is read.
+func TestNotesAreSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "T1.npy.gz")
+	if err := os.WriteFile(path, []byte(packed(array)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	rec := Recording{Path: path, Layout: layout(t, 20, "1"), Warn: func(text string) { said = append(said, text) }}
+	src, err := rec.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.(io.Closer).Close()
+	if want := path + ": unpacked from gzip"; !slices.Contains(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
 }
 
 // What a person looks up is there: docs/reference/formats.md has a row for each format, with

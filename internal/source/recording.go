@@ -66,6 +66,11 @@ func (r Recording) openAt(origin time.Time) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Warn != nil {
+		for _, note := range file.Notes() {
+			r.Warn(r.Path + ": " + note)
+		}
+	}
 	src, err := openTracks(file, r.Path, r.Layout, r.Columns, opt)
 	if err != nil {
 		file.Close()
