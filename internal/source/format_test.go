@@ -108,8 +108,8 @@ func TestFormat(t *testing.T) {
 	golden.Check(t, "format-errors.golden", out.String())
 }
 
-// What a format notes of a file is said where the recording is read.
-func TestNotesAreSaid(t *testing.T) {
+// Reading a recording warns of what its format notes.
+func TestWarnsOfNotes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "T1.npy.gz")
 	if err := os.WriteFile(path, []byte(packed(array)), 0o644); err != nil {
 		t.Fatal(err)

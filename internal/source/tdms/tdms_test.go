@@ -106,7 +106,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// Properties that look like a calibration are said once, with their values: no program knows what they mean.
+// A note names properties that look like a calibration, with their values: no program knows what they mean.
 func TestUnusedProperties(t *testing.T) {
 	w := new(build)
 	w.segment(tocNewList, []obj{
