@@ -26,6 +26,7 @@ type initCommand struct {
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	Keep   []string      `sep:"none" placeholder:"COLUMN" help:"Make this column a channel, also if it looks like a clock or a row number; may be given again."`
+	All    bool          `help:"Read all of a long recording, and not its beginning and some pieces."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
 	Dir    string        `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
@@ -39,7 +40,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}})
+	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All})
 	if err != nil {
 		return err
 	}
@@ -75,6 +76,9 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(note))
+	}
+	if read := s.Read(); read != "" {
+		fmt.Fprintln(out.Stdout, read)
 	}
 	if s.Clock != nil {
 		fmt.Fprintln(out.Stdout, s.Clock)

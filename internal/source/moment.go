@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,45 +36,40 @@ var stampLayouts = []string{
 // slashed is a date of which the month or the day may come first.
 const slashed = "1/2/2006 15:04:05"
 
-// ParseTime reads a date and time as the cells of a time column hold it: RFC 3339, or as loggers write it, without a zone, which is
-// taken as UTC. It reports whether there was a zone. A second 60, which a leap second has and a recorder that rounds may write, is
-// the first of the next minute. A date such as 3/4/2026, which has two meanings, is none: a layout's `time_format` says which is meant.
-func ParseTime(cell string) (at time.Time, hasZone, ok bool) {
-	m, ok := new(stamps).parse(cell)
-	return m.at, m.form == zoned, ok
-}
-
-// stamps reads dates and times of one column: its cells are written in one way.
-type stamps struct {
+// Stamps reads the dates and times of one column: its cells are written in one way. The zero value finds out in which.
+type Stamps struct {
 	format string // of the layout of the recording; empty: any that is known
 	last   string // that was read last
 }
 
-func (s *stamps) parse(cell string) (m moment, ok bool) {
+// Parse reads a date and time as the cells of a time column hold it: RFC 3339, or as loggers write it, without a zone, which is
+// taken as UTC. It reports whether there was a zone. A second 60, which a leap second has and a recorder that rounds may write, is
+// the first of the next minute. A date such as 3/4/2026, which has two meanings, is none: a layout's `time_format` says which is meant.
+func (s *Stamps) Parse(cell string) (at time.Time, hasZone, ok bool) {
+	m, ok := s.parse(cell)
+	return m.at, m.form == zoned, ok
+}
+
+func (s *Stamps) parse(cell string) (m moment, ok bool) {
 	cell, more := withoutSixty(cell)
 	m = moment{form: local, sixty: more > 0}
 	var err error
-	if s.format != "" {
-		m.at, err = time.Parse(s.format, cell)
-	} else if m.at, err = time.Parse(time.RFC3339Nano, cell); err == nil {
-		m.form = zoned
-	} else {
-		m.at, err = s.find(cell)
+	if m.at, err = time.Parse(cmp.Or(s.format, s.last), cell); err != nil && s.format == "" {
+		if m.at, err = time.Parse(time.RFC3339Nano, cell); err == nil {
+			m.form = zoned
+		} else {
+			m.at, err = s.find(cell)
+		}
 	}
 	m.at = m.at.Add(more)
 	y := m.at.UTC().Year()
 	return m, err == nil && y >= 1 && y <= 9999
 }
 
-// find reads a date and time in the layout that was right last, or in another one.
-func (s *stamps) find(cell string) (at time.Time, err error) {
+// find reads a date and time in the first layout that is right.
+func (s *Stamps) find(cell string) (at time.Time, err error) {
 	if len(cell) < len("1.1.06 00:00") || cell[0] < '0' || cell[0] > '9' {
 		return at, errNoTime
-	}
-	if s.last != "" {
-		if at, err = time.Parse(s.last, cell); err == nil {
-			return at, nil
-		}
 	}
 	for _, layout := range stampLayouts {
 		if at, err = time.Parse(layout, cell); err != nil && layout == slashed {
@@ -144,7 +140,7 @@ func withoutSixty(cell string) (before string, more time.Duration) {
 }
 
 // stamp returns the moment of a date and time, or false.
-func stamp(cell string) (m moment, ok bool) { return new(stamps).parse(cell) }
+func stamp(cell string) (m moment, ok bool) { return new(Stamps).parse(cell) }
 
 // epoch is what numbers in a column of times count.
 type epoch struct {
