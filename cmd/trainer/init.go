@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,18 +39,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 || f.Window < 0 {
 		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
 	}
-	rec, err := source.Written(f.Data, f.Skip)
-	if err != nil {
-		return err
-	}
-	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All})
-	if err != nil {
-		return err
-	}
-	if s.Err != nil {
-		return s.Err
-	}
-	p, err := propose(s, rec, f.Rate, f.Tool, f.Keep)
+	s, p, err := f.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,6 +76,41 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		fmt.Fprintln(out.Stdout, s.Clock)
 	}
 	return f.report(p, layoutFile, configFile, out.Stdout)
+}
+
+// look looks into the recording. Of several columns that may name the tool it takes the first one that does not make many short tools of it.
+func (f *initCommand) look(ctx context.Context) (*inspect.Summary, *proposal, error) {
+	rec, err := source.Written(f.Data, f.Skip)
+	if err != nil {
+		return nil, nil, err
+	}
+	tool := f.Tool
+	var refused error
+	for {
+		s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All, Tool: tool})
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.Err != nil {
+			return nil, nil, s.Err
+		}
+		p, err := propose(s, rec, f.Rate, cmp.Or(f.Tool, s.ToolColumn), f.Keep)
+		if err == nil && f.Tool == "" {
+			err = p.checkTools(s, train.DefaultConfig().Reference.Windows)
+		}
+		if !errors.Is(err, errTools) {
+			return s, p, err
+		}
+		if refused == nil {
+			refused = err
+		}
+		columns := inspect.Roles[0].Columns(s)
+		next := slices.Index(columns, s.ToolColumn) + 1
+		if next == len(columns) {
+			return nil, nil, refused
+		}
+		tool = columns[next]
+	}
 }
 
 // report says what was written and guessed, and what to do next.

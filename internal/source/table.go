@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -510,7 +511,7 @@ func (t *Table) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(t.leap), err
 	}
 	if first && !t.found {
-		if unit, from, what, ok := EpochOf(m.seconds, time.Now()); ok {
+		if unit, from, what, ok := csvfile.EpochOf(m.seconds, time.Now()); ok {
 			if t.epoch.unit, t.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
 				t.warn("is taken for " + what)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -153,7 +154,7 @@ func (c *Clock) begin(x float64) {
 		}
 		return
 	}
-	unit, from, what, ok := source.EpochOf(x, time.Now())
+	unit, from, what, ok := csvfile.EpochOf(x, time.Now())
 	if !ok {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -30,21 +31,26 @@ type Options struct {
 	Rate    float64          // samples per second where neither layout nor recording state it; 0 if not known
 	Start   source.Start     // when it began, where it does not state it
 	All     bool             // read all of it, however long
+	Tool    string           // column of the tool; empty: the one whose name says so best. A name that no column has stands for none
 }
 
 // Summary is what is in a recording.
 type Summary struct {
-	Path     string
-	Tool     string   // after what the tool is named, in words, if that is the file
-	Notes    []string // what is odd about it
-	Channels []Channel
-	Clock    *Clock // what a column of times says; nil if there is none
-	Gaps     []Gap  // samples that are missing in time, the first 1000
-	GapCount int
-	Pieces   int       // that were read of a long recording, with its beginning; 0: all was read
-	Sessions int       // with a layout: recordings of one tool each; 0 without
-	Start    time.Time // of the first sample; zero if it is not known, so that times are seconds from it
-	Err      error     // what ended the reading early; nil if all was read
+	Path       string
+	Tool       string   // after what the tool is named, in words, if that is the file
+	Notes      []string // what is odd about it
+	Channels   []Channel
+	Clock      *Clock // what a column of times says; nil if there is none
+	Gaps       []Gap  // samples that are missing in time, the first 1000
+	GapCount   int
+	Pieces     int       // that were read of a long recording, with its beginning; 0: all was read
+	Sessions   int       // with a layout: recordings of one tool each; 0 without
+	Start      time.Time // of the first sample; zero if it is not known, so that times are seconds from it
+	ToolColumn string    // that says which tool it is; empty: none
+	Runs       []int64   // without a layout: rows in a row that name one tool there
+	Err        error     // what ended the reading early; nil if all was read
+
+	tools tools
 }
 
 // Channel is one channel of a recording.
@@ -55,6 +61,7 @@ type Channel struct {
 	Words    []string // of text: the first different words
 	More     bool     // of text: there are more than Words
 	Envelope Envelope
+	Leak     csvfile.Leak // whether it is a measurement
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.
@@ -112,6 +119,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		s.Channels = append(s.Channels, Channel{Info: info})
 	}
 	s.names()
+	s.findTools(opt.Tool)
 	s.begin(f.Tracks())
 	for _, same := range sameLength(f.Tracks()) {
 		if err := s.read(ctx, f, same, opt.All); err != nil {
@@ -304,6 +312,10 @@ func (s *Summary) read(ctx context.Context, f track.File, set []int, all bool) e
 
 // take takes values of channels, side by side.
 func (s *Summary) take(values []track.Values, n int, set []int, clock *Clock) {
+	s.tools.changed = s.tools.changed[:0]
+	if at := slices.Index(set, s.tools.column); at >= 0 {
+		s.followTools(values[at])
+	}
 	for k, i := range set {
 		c := &s.Channels[i]
 		if c.Text {
@@ -316,8 +328,9 @@ func (s *Summary) take(values []track.Values, n int, set []int, clock *Clock) {
 			}
 			clock.add(values[k], dates, c.Samples())
 		}
-		for _, v := range values[k].Numbers {
+		for row, v := range values[k].Numbers {
 			c.take(v)
+			c.Leak.Add(v, row < len(s.tools.changed) && s.tools.changed[row])
 		}
 		if c.Text {
 			c.Count += int64(n)

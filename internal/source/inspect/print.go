@@ -59,8 +59,11 @@ func (s *Summary) Print(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
-		if c.Constant() {
+		switch why := c.Leak.Why(); {
+		case c.Constant():
 			fmt.Fprint(t, " constant")
+		case why != "" && !NamesTime(c.Name):
+			fmt.Fprintf(t, " no measurement? %s", why)
 		}
 		if c.Infinite > 0 {
 			fmt.Fprintf(t, " %d infinite", c.Infinite)
