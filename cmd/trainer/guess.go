@@ -58,7 +58,7 @@ func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 // errTools says that a column may not name the tool, because most tools would be shorter than a reference.
 var errTools = errors.New("name the column of the tool with --tool COLUMN, or give --tool none if each file is a tool")
 
-// manyTools is from how many tools on it is no accident that they are short.
+// manyTools is from how many tools on a person is asked if they are short.
 const manyTools = 5
 
 // checkTools refuses a guess of the tool's column that makes many short tools. Windows is how many the reference of a tool takes.

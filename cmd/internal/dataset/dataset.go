@@ -194,6 +194,7 @@ func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
 	}
 	t := tables{machine: f.Machine, scan: m == nil, ignore: ignore, keep: f.Keep, log: log}
 	if m != nil || d.Config.Layout != "" { // who wrote the layout has chosen
+		t.layout = true
 		for _, ch := range d.Layout.Channels() {
 			t.keep = append(t.keep, ch.Name)
 		}

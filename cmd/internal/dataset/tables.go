@@ -36,7 +36,8 @@ type tables struct {
 	machine string // of rows that name none
 	scan    bool   // large tables may be left on disk
 	ignore  *table.Ignore
-	keep    []string // columns that are features, whatever they seem to be
+	keep    []string // columns that are features
+	layout  bool     // a layout names some of them
 	log     zerolog.Logger
 
 	inputs  []train.Input
@@ -97,7 +98,7 @@ const leakRows = 1 << 20
 // errEnough ends a scan before the end of a table.
 var errEnough = errors.New("enough rows")
 
-// leaveOut leaves out columns that seem to be no measurements, in all tables together, and says so.
+// leaveOut leaves out columns of which csvfile.Leak says why, in all tables together, and says so.
 func (t *tables) leaveOut(paths []string) error {
 	var names []string
 	columns := make(map[string]*csvfile.Leak)
@@ -127,6 +128,11 @@ func (t *tables) leaveOut(paths []string) error {
 		})
 		if err != nil && !errors.Is(err, errEnough) {
 			return err
+		}
+	}
+	for _, name := range t.keep {
+		if columns[name] == nil && !t.layout {
+			return fmt.Errorf("--keep %s: no column of %s is named so: check the spelling", name, paths[0])
 		}
 	}
 	left := 0

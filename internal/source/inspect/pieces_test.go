@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Of a long recording the beginning and pieces are read, what was not read is never called free of gaps, and times and lengths are those of the whole.
+// Of a long recording the beginning and pieces are read, what was not read is never called free of gaps, and times and lengths are right for the whole.
 func TestPieces(t *testing.T) {
 	defer func(head, piece int64) { headValues, pieceValues = head, piece }(headValues, pieceValues)
 	headValues, pieceValues = 90_000, 600

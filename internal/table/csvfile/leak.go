@@ -20,7 +20,7 @@ type Leak struct {
 	same, net       int64    // steps like it; by how many they outnumber others
 }
 
-// Rows from which on a column that never falls is no accident.
+// Rows from which on chance does not explain a column that never falls.
 const (
 	fewSteps  = 3  // of whole numbers, all alike
 	fewRows   = 8  // that have them
