@@ -24,6 +24,7 @@ type proposal struct {
 	keep     []string          // columns that a person wants as channels
 	roles    map[string]string // by key of inspect.Roles: the column that has the role
 	length   time.Duration
+	short    string // what to do about tools that are shorter than a reference; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
 
@@ -55,7 +56,7 @@ func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 	return nil
 }
 
-// errTools says that a column may not name the tool, because most tools would be shorter than a reference.
+// errTools says that a column may not name the tool, because most tools would be far shorter than a reference.
 var errTools = errors.New("name the column of the tool with --tool COLUMN, or give --tool none if each file is a tool")
 
 // manyTools is from how many tools on a person is asked if they are short.
@@ -71,9 +72,12 @@ func (p *proposal) checkTools(s *inspect.Summary, windows int) error {
 	switch {
 	case most == 1:
 		return fmt.Errorf("%s: column %q, which may name the tool, is another one in each of %d rows: %w", s.Path, p.rec.Tool, len(runs), errTools)
-	case float64(most) < float64(windows)*p.length.Seconds()*p.channels[0].Rate:
+	case float64(most) < float64(windows)/2*p.length.Seconds()*p.channels[0].Rate:
 		return fmt.Errorf("%s: column %q, which may name the tool, is another one %d times, most often for %d rows or less, and the reference of a tool alone takes %d windows of %v: %w",
 			s.Path, p.rec.Tool, len(runs), most, windows, p.length, errTools)
+	}
+	if of := float64(most) / p.length.Seconds() / p.channels[0].Rate; of < float64(windows) {
+		p.short = fmt.Sprintf("tools     of column %q have %.0f windows or less, most of them, and the reference of a tool takes %d: set `reference: {windows: %.0f}` in train.yaml, or give a shorter --window", p.rec.Tool, of, windows, max(1, of/2))
 	}
 	return nil
 }

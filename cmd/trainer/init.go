@@ -134,6 +134,9 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 	if p.rec.Tool == "" {
 		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file")
 	}
+	if p.short != "" {
+		fmt.Fprintln(w, p.short)
+	}
 	for i, l := range p.left {
 		if i == 10 {
 			fmt.Fprintf(w, "left out  %d more columns, see %s\n", len(p.left)-i, layoutFile)
