@@ -40,6 +40,16 @@ func (e *envelope) add(v float64) {
 	}
 }
 
+// skip takes note of n samples that are not known.
+func (e *envelope) skip(n int64) {
+	for n > 0 {
+		e.add(math.NaN()) // opens a bin, if the last is full
+		more := min(n-1, e.Width-e.in)
+		e.in += more
+		n -= 1 + more
+	}
+}
+
 // halve joins bins in pairs. The number of bins is even, so the last is full.
 func (e *envelope) halve() {
 	for i := range bins / 2 {

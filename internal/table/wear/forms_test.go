@@ -248,6 +248,9 @@ func TestJoinErrors(t *testing.T) {
 		{"no holes", Auto, day + "T3,,H1,,,new\n"},
 		{"other times", Auto, day + "T1,,,2025-01-31T14:00:00Z,2025-01-31T15:00:00Z,new\n"},
 		{"seconds beyond the recording", Auto, day + "T1,,,100,110.5,new\n"},
+		{"an interval that no window is in, next to one that has some", Auto, day + "T1,,,0,20,new\nT1,,,100,110.5,worn\n"},
+		{"moments that no window is between", Auto, "tool,time,vb_um\nT1,2026-01-31T14:00:40Z,10\nT1,2026-01-31T15:00:40Z,20\nT1,2026-01-31T16:00:40Z,30\n"},
+		{"a hole that no window is of, and all windows have a row", Auto, day + "T1,,H01,,,new\nT1,,H02,,,new\nT1,,H03,,,worn\n"},
 		{"a clock for a recording without", Auto, day + "T3,,,2025-01-31T14:00:00Z,,new\n"},
 	} {
 		fmt.Fprintf(&out, "# %s\n", tc.name)

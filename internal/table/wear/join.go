@@ -138,6 +138,7 @@ type history struct {
 	from, until time.Time       // of its windows
 	began       time.Time       // the recording of the first of them
 	labelled    int             // windows
+	used        map[int]bool    // moments or intervals that windows have their wear from
 }
 
 // form is what the rows of a subject carry.
@@ -187,7 +188,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 		key := subject{m.Machine, m.Tool, m.Recording}
 		h := j.subjects[key]
 		if h == nil {
-			h = &history{subject: key, form: f, holesSeen: make(map[string]bool)}
+			h = &history{subject: key, form: f, holesSeen: make(map[string]bool), used: make(map[int]bool)}
 			j.subjects[key] = h
 			j.all = append(j.all, h)
 			j.recording = j.recording || m.Recording != ""
@@ -521,6 +522,7 @@ func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 		if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
 			return unknown, outside
 		}
+		h.used[i] = true
 		return h.intervals[i], hasLabel
 	}
 	return h.between(w, tool)
@@ -549,6 +551,8 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	}
 	switch {
 	case m.Known():
+		i := h.next(t)
+		h.used[i-1], h.used[i] = true, true
 		return m, hasLabel
 	case t.Before(h.moments[0].Time):
 		return m, beforeFirst
@@ -592,6 +596,7 @@ func (h *history) next(t time.Time) int {
 func (h *history) state(t time.Time) string {
 	for k := h.next(t) - 1; k >= 0; k-- {
 		if s := h.moments[k].State; conditionOf(s) == isBroken {
+			h.used[k] = true
 			return s
 		}
 	}
