@@ -59,13 +59,14 @@ func (c *cause) id(group string) string { return c.of + "/" + group + c.about }
 type Alarm struct {
 	alarm.State
 	Incident string `json:"incident,omitempty"` // empty: it is normal
+	Finding  string `json:"finding,omitempty"`  // see event.Alert.Finding: of the window that raised it last
 }
 
 // name gives an alarm that is open the name that id makes, unless it has one, and takes it from one that is not.
 func (a *Alarm) name(id string) {
 	switch {
 	case !a.Raised:
-		a.Incident = ""
+		a.Incident, a.Finding = "", ""
 	case a.Incident == "":
 		sum := sha256.Sum256([]byte(id))
 		a.Incident = "A-" + base32.StdEncoding.EncodeToString(sum[:5])
@@ -255,6 +256,9 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	}
 	if a.Since.IsZero() {
 		a.Since = c.at
+	}
+	if change != alarm.Cleared {
+		a.Finding = b.alarm.Finding
 	}
 	switch change {
 	case alarm.Cleared:

@@ -252,6 +252,9 @@ func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now tim
 	if o.Outcome == model.Unknown {
 		b.alarm.Unknown |= 1
 	}
+	if b.alarm.Raised && !was.Raised || c == alarm.Reactivated {
+		b.alarm.Finding = by.model.Label.Finding(o.Verdict)
+	}
 	if c == alarm.None {
 		b.alarm.name(r.ID)
 		return nil
