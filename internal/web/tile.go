@@ -322,19 +322,22 @@ func (m *machine) instruction(t *Tile) *Sentence {
 
 // answer returns what a person should do about an open alarm.
 func (m *machine) answer(t *Tile) *Sentence {
-	by, note, until := "", "", (*time.Time)(nil)
+	by, note, until, key, finding := "", "", (*time.Time)(nil), "change_tool", ""
 	if a := m.lastChange; a != nil && a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
+	}
+	if a := m.lastChange; a != nil && a.Incident == t.Incident && a.Finding != "" {
+		key, finding = "look_at_finding", a.Finding
 	}
 	switch t.Alarm {
 	case "returned":
 		return sentence("acknowledge_returned", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
 	case "acknowledged":
-		return sentence("change_tool_acknowledged", "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by)
+		return sentence(key+"_acknowledged", "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "finding", finding)
 	case "shelved", "suppressed", "out_of_service":
 		return sentence("alarm_"+t.Alarm, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "note", note, "until", until)
 	}
-	s := sentence("change_tool", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
+	s := sentence(key, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "finding", finding)
 	if a := m.raised; a != nil && a.Incident == t.Incident && a.Of > 0 {
 		s.add("faulty", a.Faulty)
 		s.add("of", a.Of)

@@ -42,6 +42,35 @@ func TestStateClass(t *testing.T) {
 	}
 }
 
+// An alarm of a class names what made windows of it, unless all of it is wear or breakage, in English or German.
+func TestFinding(t *testing.T) {
+	chatter := Rule{VBMaxUM: 300, States: []string{"chatter", "imbalance", "slightly worn", "Kolkverschleiß"}}
+	named := Rule{Classes: []Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300}, {Name: "chatter"}}}
+	for _, tc := range []struct {
+		rule   Rule
+		class  int
+		states []string
+		want   string
+	}{
+		{chatter, Faulty, []string{"Chatter"}, "chatter"},
+		{chatter, Faulty, []string{"chatter", "imbalance"}, "chatter or imbalance"},
+		{chatter, Faulty, []string{"chatter", ""}, "chatter or worn"}, // by its wear
+		{chatter, Faulty, []string{""}, ""},
+		{chatter, Faulty, []string{"worn", "chipped", "gebrochen", "N.i.O.", "slightly worn", "verschlissen", "Kolkverschleiß"}, ""},
+		{DefaultRule(), Faulty, []string{"good"}, ""}, // and worn by its wear
+		{named, 1, []string{""}, ""},
+		{named, 2, []string{""}, "chatter"},
+	} {
+		var causes []string
+		for _, s := range tc.states {
+			causes = append(causes, tc.rule.Cause(tc.class, s))
+		}
+		if got := Finding(causes); got != tc.want {
+			t.Errorf("%v, %q: %q, want %q", tc.rule, tc.states, got, tc.want)
+		}
+	}
+}
+
 func TestUnknownStatesAreRefused(t *testing.T) {
 	ms, _, err := Read(strings.NewReader("tool,state\nT1,new\nT2,purple\n"), "wear.csv")
 	if err != nil {
