@@ -42,7 +42,7 @@ func startBroker(t testing.TB) bus.Config {
 	t.Helper()
 	var cfg bus.Config
 	if kafkatest.Version() != "" {
-		cfg = bus.Config{Brokers: []string{kafkatest.Start(t).Addr}, ClientID: "test"}
+		cfg = bus.Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 	} else {
 		b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 		if err != nil {
