@@ -238,13 +238,13 @@ func TestSwapAtOnceIsAsFromTheBeginning(t *testing.T) {
 			p.window(f)
 		}
 		tool := before[len(before)-1].Tool
-		standing := p.o.Machine(drill).inSpindleBell().alarm.State
+		standing := p.o.Machine(drill).alarms.inSpindle().alarm.State
 		p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
 		if !p.build(all[len(before) : len(before)+meanwhile]...) {
 			rt.Fatal("nothing is to be replayed")
 		}
-		if meanwhile == 0 && fmt.Sprint(p.o.Machine(drill).inSpindleBell().alarm.State) != fmt.Sprint(standing) {
-			rt.Fatalf("the swap moved the alarm: %+v, was %+v", p.o.Machine(drill).inSpindleBell().alarm.State, standing)
+		if meanwhile == 0 && fmt.Sprint(p.o.Machine(drill).alarms.inSpindle().alarm.State) != fmt.Sprint(standing) {
+			rt.Fatalf("the swap moved the alarm: %+v, was %+v", p.o.Machine(drill).alarms.inSpindle().alarm.State, standing)
 		}
 		if rapid.Bool().Draw(rt, "restart") {
 			p.restart()

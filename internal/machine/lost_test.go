@@ -152,7 +152,7 @@ func TestOwnerAccounts(t *testing.T) {
 	}
 	o.On(ledger("acme/spore/bay2/line1/mute", 0, nil))
 	o.On(Reply{Published: true, Now: noon})
-	if m := o.Machine("acme/spore/bay2/line1/mute"); m == nil || m.waitingSince.IsZero() || !strings.Contains(m.whySilent(noon), "no samples of 100 Hz come") {
+	if m := o.Machine("acme/spore/bay2/line1/mute"); m == nil || m.waitingSince.IsZero() || !strings.Contains(m.source.whySilent(noon), "no samples of 100 Hz come") {
 		t.Error("a ledger without windows makes no machine that can be silent")
 	}
 	var said []string

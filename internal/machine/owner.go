@@ -248,9 +248,9 @@ func (o *Owner) load(name, was string, records []state.Record, now time.Time) (*
 	if err != nil {
 		return nil, err
 	}
-	m.deployed = o.deployedFor(name)
+	m.judges.deployed = o.deployedFor(name)
 	if !m.unjudged() {
-		m.deploy(m.deployed(m.Layout))
+		m.deploy(m.judges.deployed(m.Layout))
 	}
 	return m, nil
 }

@@ -70,7 +70,7 @@ func TestRefusedWindows(t *testing.T) {
 		if a := d.Advisories[0]; a.Severity != "info" || a.Text != "drill: windows are judged again; those from 12:00:01 on were refused" || !a.At.Equal(noon.Add(b.sent-time.Second)) {
 			t.Errorf("%+v", a)
 		}
-		if n := b.m.notice(event.RefusedAdvisory, ""); n != nil {
+		if n := b.m.Notices.of(event.RefusedAdvisory, ""); n != nil {
 			t.Errorf("%+v is remembered", n)
 		}
 
@@ -92,7 +92,7 @@ func TestRefusedForAnotherReason(t *testing.T) {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	b.refused(2, &window.Mismatch{What: window.OtherSchema, Text: "x"})
-	if n := b.m.notice(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
+	if n := b.m.Notices.of(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
 		t.Error(n.Text)
 	}
 }
@@ -102,7 +102,7 @@ func TestLacksModel(t *testing.T) {
 	for what, want := range map[string]bool{NoModel: true, window.OtherFeatures: false, window.OtherLayout: false, window.OtherLength: false, window.OtherSchema: false} {
 		b := newBench(t, machinetest.OneValue(t))
 		text := b.refused(0, &window.Mismatch{What: what, Text: "no model is deployed for it"}).Advisories[0].Text
-		if n := b.m.notice(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
+		if n := b.m.Notices.of(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
 			t.Errorf("%s: LacksModel(%q) is not %v", what, text, want)
 		}
 	}

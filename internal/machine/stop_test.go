@@ -122,7 +122,7 @@ func TestBuildThatPanics(t *testing.T) {
 		if r == nil {
 			t.Fatal("no build is due")
 		}
-		r.m.models.use(b).judge = nil
+		r.m.judges.models.use(b).judge = nil
 		for _, f := range p.features {
 			r.Observe(f, noon)
 		}
