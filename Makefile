@@ -512,8 +512,7 @@ unseen-page: ## the page alone
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
 	$(GO) run -C bench ./parts --data $(call absolute,$(DATA))
 
-# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
-# a table of README.md.
+# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md, two lines of which are in README.md.
 robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
 	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen robust
