@@ -72,7 +72,7 @@ var sentences = map[string]string{
 	"source.timeout":            "How long a client of kind `tcp`, or the samples of kind `mqtt`, may be silent.",
 	"source.max_lost":           "Most [samples of a minute](../concepts/ledger.md) in no window, up to `1m`. Beyond it the machine is not ready and has an advisory. For `tcp` and `mqtt`.",
 	"context.mtconnect.url":     "MTConnect agent that is asked [which tool is in](../how-to/machine-context.md), such as `http://agent:5000`.",
-	"context.mtconnect.device":  "Name or uuid of the machine, of an agent of several.",
+	"context.mtconnect.device":  "Name or uuid of the machine, of an agent of several. Without it the whole answer is searched.",
 	"context.opcua.endpoint":    "[OPC UA server](../how-to/machine-context.md#by-opc-ua) that is asked which tool is in, such as `opc.tcp://control:4840`.",
 	"context.opcua.insecure":    "Ask a server on another computer without `tls`: anyone on the way can change what it says.",
 	"context.tool":              "What names the tool: the data item's id, name or type, such as `ToolAssetId`; with `opcua` the node's id, such as `ns=2;s=Tool`. So for the next five.",
