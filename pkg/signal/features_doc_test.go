@@ -58,8 +58,7 @@ spectrum of the squared envelope, f frequency. Numbers in brackets name the [sou
 They need %d samples a window; channels with fewer go without.
 
 - **P** is Welch's: segments of N samples, each half over the next, less the mean of the window, times the periodic Hann window. N
-  is the greatest power of two up to n/4, at least %d and at most %d: at 20 kHz bins of 4.9 Hz. P[k] is the mean square of the
-  samples in the bin at k·rate/N, k = 1 … N/2.
+  is the greatest power of two up to n/4, from %d to %d: at 20 kHz bins of 4.9 Hz. P[k] is the mean square in the bin at k·rate/N, k = 1 … N/2.
 - **Bands** are ⅔ of an octave wide, counted down from half the rate, ten at most: at 20 kHz up to 156, 244, 391, 625, 991, 1572,
   2500, 3965, 6299 and 10,000 Hz.
 - **E** is of the resonance band, the octave from rate/8 to rate/4: 2.5 to 5 kHz at 20 kHz. The band's bins of a segment alone,
@@ -73,8 +72,8 @@ They need %d samples a window; channels with fewer go without.
 ## Missing samples
 
 They are left out of sums, and count as the mean in spectra and packets, whose power is divided by the share that is there. A
-feature without a value is missing itself: of a channel without samples or with an infinite one; what divides by the movement of
-a channel that does not move; what follows the spindle while its speed is not known.
+feature is missing itself if its channel has no sample or an infinite one, if it divides by the movement of
+a channel that does not move, or if it follows a spindle whose speed is not known.
 
 ## Default set
 
