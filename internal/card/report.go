@@ -120,7 +120,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 		e.Random = AgainstHealthy(r.Random.Confusion).GMean
 	}
 	for _, b := range r.Baselines {
-		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
+		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})
 	}
 	e.NotCompared, e.Robustness = r.NotCompared, r.Robustness
 	e.UnknownNotMeasured = r.unknownNotMeasured()

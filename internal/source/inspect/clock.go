@@ -368,7 +368,7 @@ func (s *Summary) fromClock(stated float64) {
 		s.Start = c.Start
 	}
 	for _, l := range c.late {
-		s.gap(Gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
+		s.gap(gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
 	}
 	s.GapCount += c.holes - len(c.late)
 	if stated != 0 {

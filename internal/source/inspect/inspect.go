@@ -3,7 +3,7 @@
 //
 // It reads a recording once, however long it is, in memory that depends on the
 // number of its channels only: of each it keeps running statistics and an
-// [Envelope], which is what a plot shows.
+// [envelope], which is what a plot shows.
 package inspect
 
 import (
@@ -37,7 +37,7 @@ type Summary struct {
 	Notes    []string // what is odd about it
 	Channels []Channel
 	Clock    *Clock // what a column of times says; nil if there is none
-	Gaps     []Gap  // samples that are missing in time, the first 1000
+	Gaps     []gap  // samples that are missing in time, the first 1000
 	GapCount int
 	Sessions int       // with a layout: recordings of one tool each; 0 without
 	Start    time.Time // of the first sample; zero if it is not known, so that times are seconds from it
@@ -50,7 +50,7 @@ type Channel struct {
 	Stats
 	Words    []string // of text: the first different words
 	More     bool     // of text: there are more than Words
-	Envelope Envelope
+	Envelope envelope
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.
@@ -61,8 +61,8 @@ func (c *Channel) Duration() time.Duration {
 	return time.Duration(float64(c.Count) / c.Rate * float64(time.Second))
 }
 
-// Gap is where samples are missing in time.
-type Gap struct {
+// gap is where samples are missing in time.
+type gap struct {
 	At       int64 // samples before it
 	Time     time.Time
 	Duration time.Duration
@@ -218,7 +218,7 @@ func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
 		rate := src.Layout().Groups()[b.Group].Rate
 		if lost := b.First - next[b.Group]; lost > 0 {
 			d := time.Duration(float64(lost) / rate * float64(time.Second))
-			s.gap(Gap{At: read, Time: b.Time.Add(-d), Duration: d})
+			s.gap(gap{At: read, Time: b.Time.Add(-d), Duration: d})
 		}
 		next[b.Group] = b.First + int64(b.Len())
 		if b.Group == 0 {
@@ -227,7 +227,7 @@ func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
 	}
 }
 
-func (s *Summary) gap(g Gap) {
+func (s *Summary) gap(g gap) {
 	s.GapCount++
 	if len(s.Gaps) < maxGaps {
 		s.Gaps = append(s.Gaps, g)

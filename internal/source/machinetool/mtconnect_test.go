@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-func parseFile(t *testing.T, name string) *Document {
+func parseFile(t *testing.T, name string) *document {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestParseError(t *testing.T) {
 	}
 	defer f.Close()
 	_, err = parse(f)
-	if refused := (*Refusal)(nil); !errors.As(err, &refused) && (err == nil || !strings.Contains(err.Error(), "NO_DEVICE: Could not find the device 'VMC9'")) {
+	if refused := (*refusal)(nil); !errors.As(err, &refused) && (err == nil || !strings.Contains(err.Error(), "NO_DEVICE: Could not find the device 'VMC9'")) {
 		t.Errorf("%v", err)
 	}
 }

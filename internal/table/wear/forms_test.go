@@ -94,7 +94,7 @@ m2,whole,,,,,60,,
 	for _, tc := range all {
 		m, why := j.At(tc.w)
 		got := why.String()
-		if why == Labelled {
+		if why == hasLabel {
 			labelled++
 			got = fmt.Sprint(m.VBMaxUM, " ", m.State)
 			if m.Class != "" {
@@ -105,7 +105,7 @@ m2,whole,,,,,60,,
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if n := j.Tally(); n[Labelled] != labelled || n.Unlabelled() != len(all)-labelled {
+	if n := j.Tally(); n[hasLabel] != labelled || n.Unlabelled() != len(all)-labelled {
 		t.Errorf("tally %v", n)
 	}
 	if got, want := j.Tally().String(), "1 tool not measured, 1 hole not measured, 1 before the first measurement, 1 after the last measurement, 1 between two states, 2 in no interval, 2 without a time that the rows can be compared with"; !strings.HasSuffix(got, want) {
@@ -298,7 +298,7 @@ func TestWindowsOfKafkaHaveNoSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := Window{Machine: "m", Tool: "T1", Start: after(0)}
-	if _, why := j.At(w); why != NoClock {
+	if _, why := j.At(w); why != noClock {
 		t.Errorf("before windows were seen: %v", why)
 	}
 	j.See(w)
