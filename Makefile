@@ -570,10 +570,10 @@ simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
 shift: ## alarms of simulated drills: docs/figures/alerts.md
 	$(GO) run -C bench ./alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
 
-# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
+# Our readers of recordings beside npTDMS, scipy, numpy, pyarrow, pyuff and lvm_read: every value of every channel;
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
-peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
+peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with those of Python
 	rm -rf bench/peers/formats/.venv/fixtures && mkdir bench/peers/formats/.venv/fixtures
 	FLANK_PEERS=$(CURDIR)/bench/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
 	bench/peers/formats/.venv/bin/python bench/peers/formats/evidence.py bench/peers/formats/.venv/fixtures/evidence
