@@ -512,8 +512,7 @@ unseen-page: ## the page alone
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
 	$(GO) run -C bench ./parts --data $(call absolute,$(DATA))
 
-# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
-# a table of README.md.
+# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md, two lines of which are in README.md.
 robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
 	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen robust
@@ -570,10 +569,10 @@ simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
 shift: ## alarms of simulated drills: docs/figures/alerts.md
 	$(GO) run -C bench ./alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
 
-# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
+# Our readers of recordings beside npTDMS, scipy, numpy, pyarrow, pyuff and lvm_read: every value of every channel;
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
-peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
+peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with those of Python
 	rm -rf bench/peers/formats/.venv/fixtures && mkdir bench/peers/formats/.venv/fixtures
 	FLANK_PEERS=$(CURDIR)/bench/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
 	bench/peers/formats/.venv/bin/python bench/peers/formats/evidence.py bench/peers/formats/.venv/fixtures/evidence

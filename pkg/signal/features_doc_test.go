@@ -21,8 +21,7 @@ func featureDocument() string {
 
 <!-- Made by pkg/signal from its registry: go test ./pkg/signal -run Document -update -->
 
-The version of a model's feature list fixes every formula and the default set. Programs compute version 2 only. ` + "`features.set`" + ` in ` + "`train.yaml`" + ` names the families to
-compute; without it the default set is. A feature is named ` + "`ch01.kurtosis`" + `. Features are in the order of the channels and, of one channel, in the order of the table. The default set of every window is on
+The version of a model's feature list, 2, fixes every formula and the default set. ` + "`features.set`" + ` in ` + "`train.yaml`" + ` names other families. A feature is named ` + "`ch01.kurtosis`" + `. Features are in the order of the channels and, of one channel, in the order of the table. The default set of every window is on
 ` + "`tcm.features.v1`" + ` ([features.arrow.md](../../schemas/features.arrow.md)).
 
 Every formula is held to NumPy, SciPy and PyWavelets to 1e-9 relative in float64, and in the float32 of the fast path to 1e-5 of
@@ -34,8 +33,8 @@ or by the log ratio ln(x/r) if it is positive and has a true zero. A channel of 
 U is the unit of the channel, x its n samples in the window, x̄ their mean, P the power spectrum, E the
 spectrum of the squared envelope, f frequency. Numbers in brackets name the [sources](#sources).
 
-| family | features | unit | formula | to its reference | source |
-|---|---|---|---|---|---|
+| family | unit | formula | to its reference | source |
+|---|---|---|---|---|
 `)
 	var sources []string
 	for i := range registry {
@@ -43,14 +42,14 @@ spectrum of the squared envelope, f frequency. Numbers in brackets name the [sou
 		if !slices.Contains(sources, e.source) {
 			sources = append(sources, e.source)
 		}
-		names := e.name
+		names := ""
 		if e.several != nil {
 			s := newShape(20_000)
 			m := newMeasures(&s, 20_000)
 			n := e.several(&m)
-			names = fmt.Sprintf("%s01 … %s%02d", e.suffix, e.suffix, n)
+			names = fmt.Sprintf(": %s01 … %s%02d", e.suffix, e.suffix, n)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | [%d] |\n", e.name, names, e.unit, strings.ReplaceAll(e.formula, "|", "\\|"), e.relation(), slices.Index(sources, e.source)+1)
+		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | [%d] |\n", e.name, names, e.unit, strings.ReplaceAll(e.formula, "|", "\\|"), e.relation(), slices.Index(sources, e.source)+1)
 	}
 	fmt.Fprintf(&b, `
 ## Spectra
@@ -58,8 +57,7 @@ spectrum of the squared envelope, f frequency. Numbers in brackets name the [sou
 They need %d samples a window; channels with fewer go without.
 
 - **P** is Welch's: segments of N samples, each half over the next, less the mean of the window, times the periodic Hann window. N
-  is the greatest power of two up to n/4, at least %d and at most %d: at 20 kHz bins of 4.9 Hz. P[k] is the mean square of the
-  samples in the bin at k·rate/N, k = 1 … N/2.
+  is the greatest power of two up to n/4, from %d to %d: at 20 kHz bins of 4.9 Hz. P[k] is the mean square in the bin at k·rate/N, k = 1 … N/2.
 - **Bands** are ⅔ of an octave wide, counted down from half the rate, ten at most: at 20 kHz up to 156, 244, 391, 625, 991, 1572,
   2500, 3965, 6299 and 10,000 Hz.
 - **E** is of the resonance band, the octave from rate/8 to rate/4: 2.5 to 5 kHz at 20 kHz. The band's bins of a segment alone,
@@ -73,8 +71,8 @@ They need %d samples a window; channels with fewer go without.
 ## Missing samples
 
 They are left out of sums, and count as the mean in spectra and packets, whose power is divided by the share that is there. A
-feature without a value is missing itself: of a channel without samples or with an infinite one; what divides by the movement of
-a channel that does not move; what follows the spindle while its speed is not known.
+feature is missing itself if its channel has no sample or an infinite one, if it divides by the movement of
+a channel that does not move, or if it follows a spindle whose speed is not known.
 
 ## Default set
 

@@ -120,14 +120,14 @@ func value(v reflect.Value) string {
 
 // Table returns a table of the keys of a configuration, with a sentence for each. The
 // sentences are by key. "….tls.ca" is a sentence for every key that ends so and has none
-// of its own: they are one line, which says what stands for the …. A sentence that begins
+// of its own: they are one line, which says what … stands for. A sentence that begins
 // with "default: " and a full stop says the default in words where the value does not. A
 // key without a default has its type there. A list or a group of keys that has a sentence
 // is one line. Table reports keys without a sentence, and sentences without a key.
 func Table(t testing.TB, defaults any, sentences map[string]string) string {
 	t.Helper()
 	var lines []Key
-	above := make(map[string][]string) // by the name of a line: what stands for its …
+	above := make(map[string][]string) // by the name of a line: what its … stands for
 	for _, k := range Keys(defaults, func(key string) bool { _, ok := sentences[key]; return ok }) {
 		key := k.Name
 		for _, ok := sentences[k.Name]; !ok; _, ok = sentences[k.Name] {

@@ -107,7 +107,7 @@ func TestReplayIsWhatAMonitorPublished(t *testing.T) {
 		for s, m := range []*model.Model{one, three} {
 			want := published(m, ws)
 			if !slices.Equal(got[s], want) {
-				t.Fatalf("%s: %d lines, want %d:\n%s\nwant\n%s", Side(s), len(got[s]), len(want), strings.Join(got[s], "\n"), strings.Join(want, "\n"))
+				t.Fatalf("%s: %d lines, want %d:\n%s\nwant\n%s", modelSide(s), len(got[s]), len(want), strings.Join(got[s], "\n"), strings.Join(want, "\n"))
 			}
 		}
 	})
@@ -214,7 +214,7 @@ func TestLabels(t *testing.T) {
 	all := New(nil)
 	all.Merge(r.Comparison)
 	// The window that raises begins with second 54: 54 % of the way to 200 µm.
-	if rep := all.Report([2]string{"a", "b"}); rep.WearUM[A] == nil || math.Abs(*rep.WearUM[A]-108) > 1e-9 || rep.Worn != [2]int{1, 1} {
+	if rep := all.Report([2]string{"a", "b"}); rep.WearUM[sideA] == nil || math.Abs(*rep.WearUM[sideA]-108) > 1e-9 || rep.Worn != [2]int{1, 1} {
 		t.Errorf("%s", rep.text())
 	}
 	if none, err := LoadLabels("", nil); none != nil || err != nil {
