@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/rs/zerolog"
 )
 
 // runFolder sends the recordings of a folder, one after another, until ctx ends. One
@@ -35,7 +36,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 	m.enter(running, nil)
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
-	warn := m.warn()
+	warn := warnOnce(m.log)
 	defer func() {
 		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
 	}()
@@ -101,13 +102,13 @@ type folderSummary struct {
 	late             bool   // a warning says that a recording came late
 }
 
-// warn returns a function that logs what is odd about recordings, each thing once.
-func (m *machine) warn() func(text string) {
+// warnOnce returns a function that logs what is odd about recordings, each thing once.
+func warnOnce(log zerolog.Logger) func(text string) {
 	said := make(map[string]bool)
 	return func(text string) {
 		if !said[text] {
 			said[text] = true
-			m.log.Warn().Msg(text)
+			log.Warn().Msg(text)
 		}
 	}
 }

@@ -296,7 +296,7 @@ func (m *machine) openRecording() (src source.Source, recording string, err erro
 	if err != nil {
 		return nil, "", fmt.Errorf("source: %w", err)
 	}
-	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: m.warn()}
+	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warnOnce(m.log)}
 	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
 		return nil, "", err
 	}

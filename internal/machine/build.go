@@ -96,7 +96,7 @@ func (x *judges) startBuild(now time.Time) *Build {
 		x.build = &Build{job: BuildJob{x.state.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: x.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
 		x.build.defect = guard(func() {
 			fresh, err := New(x.state.Machine, &s, NewModel(by), now)
-			assert(err, "the machine has the same settings")
+			assert(err == nil, "the machine has the same settings: %v", err)
 			x.build.m, x.build.j = fresh, newJudging(fresh.judges.models.use(by), t.Name, FirstWindow{})
 		})
 		return x.build

@@ -83,7 +83,7 @@ func NewModel(m *model.Model) *Model {
 		Gate     *model.Gate      `json:",omitempty"`
 		Usual    []signal.Quality `json:",omitempty"`
 	}{m.Layout.Fingerprint(), m.Window, m.Features.Version, j.FeatureNames(), m.Reference.Windows, m.Reference.Mode == model.ReferenceOff, m.Cycle, m.Gate, m.Usual})
-	assert(err, "strings and numbers can be written")
+	assert(err == nil, "strings and numbers can be written: %v", err)
 	sum := sha256.Sum256(text)
 	return &Model{model: m, judge: j, print: fmt.Sprintf("%x", sum[:8]), takes: windowsOf(m.Layout, m.Window), sensors: sensorsOf(j, m.Layout)}
 }
@@ -239,13 +239,14 @@ func (m *Machine) deploy(d *Deployment) {
 	}
 	var err error
 	m.alarms.set, err = set.Complete()
-	assert(err, "a deployment is checked when it is read")
+	assert(err == nil, "a deployment is checked when it is read: %v", err)
 }
 
-// assert ends in a panic if something went wrong that cannot, because of what is known.
-func assert(err error, known string) {
-	if err != nil {
-		panic("machine: " + known + ": " + err.Error())
+// assert ends in a panic if something is not so that must be. The text says what is known, and what there is. A machine that panics is
+// stopped, and the others go on.
+func assert(ok bool, text string, args ...any) {
+	if !ok {
+		panic("machine: " + fmt.Sprintf(text, args...))
 	}
 }
 
@@ -312,6 +313,7 @@ func (d *Decision) Empty() bool {
 // Apply lets an event happen and returns what follows from it. The decision is the
 // caller's.
 func (m *Machine) Apply(e Event) Decision {
+	assert(m.stopped == "" && m.decision.Empty(), "%s takes %T: stopped %q, and of the event before is left %+v", m.Machine, e, m.stopped, m.decision)
 	e.apply(m)
 	if !m.decision.Empty() {
 		m.dirty.head = true

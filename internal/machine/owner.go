@@ -410,6 +410,7 @@ func (o *Owner) publish(b *Batch) []Action {
 		o.position = b.Position // the next batch publishes it
 		return o.read()
 	}
+	assert(o.phase == idle && o.pending == nil, "partition %d publishes %+v in phase %d, and %v waits", o.partition, b.Position, o.phase, o.pending)
 	o.phase, o.pending, o.fresh = publishing, b, false
 	return append(o.read(), b)
 }

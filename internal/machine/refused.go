@@ -148,7 +148,7 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input) bool {
 // meet returns a machine of which nothing is known.
 func (o *Owner) meet(name string, now time.Time) *Machine {
 	m, err := newMachine(name, o.settings, &o.models, o.deployedFor(name), now)
-	assert(err, "settings are checked when a monitor begins")
+	assert(err == nil, "settings are checked when a monitor begins: %v", err)
 	o.put(name, m)
 	return m
 }

@@ -122,6 +122,7 @@ func (x *tools) swap(before, next *Tool, c cause) {
 	x.state.Tools = append(x.state.Tools, next)
 	x.dirty.tool(next)
 	x.forgetOldest()
+	assert(x.state.inSpindle() == next, "tool %q was put into the spindle of %s, which has %d tools", next.Name, x.state.Machine, len(x.state.Tools))
 }
 
 // leave takes a tool out of the spindle. Its alarm is not open in the machine any more. If the next one is a new tool

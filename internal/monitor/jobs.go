@@ -42,11 +42,7 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 	s.busy.Store(true)
 	working.Go(func() {
 		defer s.busy.Store(false)
-		r := job(ctx)
-		select {
-		case s.replies <- r:
-		case <-ctx.Done(): // the next owner does it
-		}
+		_ = s.reply(ctx, job(ctx)) // else the next owner does it
 	})
 }
 

@@ -65,19 +65,19 @@ func failed(what string, err error) *apiError {
 type answer func(*http.Request) (any, *apiError)
 
 // api lists the routes that answer with JSON.
-func (h *Hub) api() map[string]answer {
+func (x *server) api() map[string]answer {
 	return map[string]answer{
-		"GET /api/machines":              func(r *http.Request) (any, *apiError) { return h.fleet(r), nil },
-		"GET /api/machines/{m}":          h.getMachine,
-		"GET /api/machines/{m}/history":  h.getHistory,
-		"GET /api/machines/{m}/tools":    h.getTools,
-		"GET /api/machines/{m}/usual":    h.getUsual,
-		"GET /api/machines/{m}/spectrum": h.getSpectrum,
-		"GET /api/alarms":                h.getAlarms,
-		"GET /api/alarms/{incident}":     h.getAlarm,
-		"GET /api/models":                h.getModels,
-		"GET /api/models/{id}":           h.getModel,
-		"GET /api/system":                func(r *http.Request) (any, *apiError) { return h.systemNow(r.Context()), nil },
+		"GET /api/machines":              func(r *http.Request) (any, *apiError) { return x.fleet(r), nil },
+		"GET /api/machines/{m}":          x.getMachine,
+		"GET /api/machines/{m}/history":  x.getHistory,
+		"GET /api/machines/{m}/tools":    x.getTools,
+		"GET /api/machines/{m}/usual":    x.getUsual,
+		"GET /api/machines/{m}/spectrum": x.getSpectrum,
+		"GET /api/alarms":                x.getAlarms,
+		"GET /api/alarms/{incident}":     x.getAlarm,
+		"GET /api/models":                x.getModels,
+		"GET /api/models/{id}":           x.getModel,
+		"GET /api/system":                func(r *http.Request) (any, *apiError) { return x.systemNow(r.Context()), nil },
 	}
 }
 
@@ -127,15 +127,15 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-func (h *Hub) getMachine(r *http.Request) (any, *apiError) {
+func (x *server) getMachine(r *http.Request) (any, *apiError) {
 	name := r.PathValue("m")
-	m, _ := h.snapshot(name)
+	m, _ := x.snapshot(name)
 	if m == nil {
 		return nil, unknownMachine(name)
 	}
-	h.mu.Lock()
-	h.look(name)
-	h.mu.Unlock()
+	x.hub.mu.Lock()
+	x.hub.look(name)
+	x.hub.mu.Unlock()
 	return m, nil
 }
 
@@ -151,9 +151,9 @@ var autoSteps = []time.Duration{
 	time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 12 * time.Hour,
 }
 
-func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
+func (x *server) getHistory(r *http.Request) (any, *apiError) {
 	name := r.PathValue("m")
-	from, to, bad := h.span(r.URL.Query(), lastHour)
+	from, to, bad := x.span(r.URL.Query(), lastHour)
 	if bad != nil {
 		return nil, bad
 	}
@@ -161,13 +161,13 @@ func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
 	if bad != nil {
 		return nil, bad
 	}
-	if h.past.history == nil {
+	if x.past.history == nil {
 		return nil, notKept("history")
 	}
-	all, err := h.past.history(name, from, to, step)
+	all, err := x.past.history(name, from, to, step)
 	switch {
 	case errors.Is(err, summary.ErrNoMachine):
-		if !h.holds(name) {
+		if !x.hub.holds(name) {
 			return nil, unknownMachine(name)
 		}
 		all.Machine = name // it came a moment ago
@@ -191,8 +191,8 @@ func (h *Hub) getHistory(r *http.Request) (any, *apiError) {
 }
 
 // span returns the times from and to of a query. The last one is to now by default.
-func (h *Hub) span(q url.Values, byDefault time.Duration) (from, to time.Time, bad *apiError) {
-	to = h.now()
+func (x *server) span(q url.Values, byDefault time.Duration) (from, to time.Time, bad *apiError) {
+	to = x.hub.now()
 	if text := q.Get("to"); text != "" {
 		if to, bad = timeOf("to", text); bad != nil {
 			return from, to, bad
@@ -272,19 +272,19 @@ func limitOf(q url.Values, byDefault, most int) (int, *apiError) {
 	return n, nil
 }
 
-func (h *Hub) getTools(r *http.Request) (any, *apiError) {
+func (x *server) getTools(r *http.Request) (any, *apiError) {
 	name := r.PathValue("m")
 	limit, bad := limitOf(r.URL.Query(), 20, summary.MaxTools)
 	switch {
 	case bad != nil:
 		return nil, bad
-	case h.past.tools == nil:
+	case x.past.tools == nil:
 		return nil, notKept("the list of tools")
 	}
-	all, err := h.past.tools(name, limit)
+	all, err := x.past.tools(name, limit)
 	switch {
 	case errors.Is(err, summary.ErrNoMachine):
-		if !h.holds(name) {
+		if !x.hub.holds(name) {
 			return nil, unknownMachine(name)
 		}
 	case err != nil:
@@ -300,17 +300,17 @@ type usualJSON struct {
 	summary.Usual
 }
 
-func (h *Hub) getUsual(r *http.Request) (any, *apiError) {
+func (x *server) getUsual(r *http.Request) (any, *apiError) {
 	name, tool := r.PathValue("m"), r.URL.Query().Get("tool")
-	h.mu.Lock()
-	m := h.machines[name]
+	x.hub.mu.Lock()
+	m := x.hub.machines[name]
 	if m != nil && tool == "" && m.lastResult != nil {
 		tool = m.lastResult.Tool
 	}
-	h.mu.Unlock()
+	x.hub.mu.Unlock()
 	j := usualJSON{Machine: name, Tool: tool}
-	if h.past.usual != nil {
-		u, err := h.past.usual(name, tool)
+	if x.past.usual != nil {
+		u, err := x.past.usual(name, tool)
 		switch {
 		case errors.Is(err, summary.ErrNoMachine) && m == nil:
 			return nil, unknownMachine(name)
@@ -325,7 +325,7 @@ func (h *Hub) getUsual(r *http.Request) (any, *apiError) {
 	return j, nil
 }
 
-func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
+func (x *server) getAlarms(r *http.Request) (any, *apiError) {
 	q := r.URL.Query()
 	filter := summary.AlarmFilter{Machine: q.Get("machine")}
 	var bad *apiError
@@ -345,30 +345,30 @@ func (h *Hub) getAlarms(r *http.Request) (any, *apiError) {
 	if filter.Limit, bad = limitOf(q, 100, summary.MaxAlarms); bad != nil {
 		return nil, bad
 	}
-	if h.past.alarms == nil {
+	if x.past.alarms == nil {
 		return nil, notKept("the list of alarms")
 	}
-	all, err := h.past.alarms(filter)
+	all, err := x.past.alarms(filter)
 	switch {
 	case errors.Is(err, summary.ErrNoMachine):
-		if !h.holds(filter.Machine) {
+		if !x.hub.holds(filter.Machine) {
 			return nil, unknownMachine(filter.Machine)
 		}
 	case err != nil:
 		return nil, failed("the list of alarms", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
 	for i := range all {
-		h.setState(&all[i])
+		x.setState(&all[i])
 	}
 	return map[string]any{"alarms": list(all)}, nil
 }
 
 // setState says how an alarm stands that is open, also in the magazine: its last alert may say
-// only that its tool left the spindle. h.mu must be held.
-func (h *Hub) setState(a *summary.Alarm) {
-	m := h.machines[a.Machine]
+// only that its tool left the spindle. x.hub.mu must be held.
+func (x *server) setState(a *summary.Alarm) {
+	m := x.hub.machines[a.Machine]
 	if m == nil {
 		return
 	}
@@ -401,12 +401,12 @@ type alarmSnapshotJSON struct {
 	Alarm *alarmJSON `json:"alarm,omitempty"`
 }
 
-func (h *Hub) getAlarm(r *http.Request) (any, *apiError) {
+func (x *server) getAlarm(r *http.Request) (any, *apiError) {
 	incident := r.PathValue("incident")
 	if !isIncident(incident) {
 		return nil, badRequest(fmt.Sprintf("%.40q is not the name of an alarm", incident), "names of alarms look like A-K3ZQ7M2P")
 	}
-	a, _, err := h.alarm(h.machineOf(incident), incident)
+	a, _, err := x.alarm(x.machineOf(incident), incident)
 	switch {
 	case err != nil:
 		return nil, failed("the alarm", err)
@@ -421,22 +421,22 @@ func (h *Hub) getAlarm(r *http.Request) (any, *apiError) {
 
 // alarm returns what is known of an alarm, of the past and of now, and the cursor of a page
 // that has seen it. It returns nil if nothing is known.
-func (h *Hub) alarm(machine, incident string) (*alarmJSON, cursor, error) {
+func (x *server) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 	a := &alarmJSON{Machine: machine, Incident: incident}
-	if h.past.alarm != nil {
-		d, err := h.past.alarm(incident)
+	if x.past.alarm != nil {
+		d, err := x.past.alarm(incident)
 		if err != nil && !errors.Is(err, summary.ErrNoAlarm) {
 			return nil, cursor{}, err
 		}
 		if err == nil {
 			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
-			h.mu.Lock()
-			h.setState(a.Alarm)
-			h.mu.Unlock()
+			x.hub.mu.Lock()
+			x.setState(a.Alarm)
+			x.hub.mu.Unlock()
 		}
 	}
-	m, at := h.snapshot(a.Machine)
+	m, at := x.snapshot(a.Machine)
 	if m != nil {
 		a.Tile = m.Tile
 		a.Alerts = with(a.Alerts, m.Alerts, incident, func(x alertJSON) (string, string) { return x.Incident, x.ID })
@@ -465,12 +465,12 @@ func with[E any](kept, came []E, incident string, of func(E) (incident, id strin
 }
 
 // alarmSnapshot returns what the page of an alarm shows first.
-func (h *Hub) alarmSnapshot(r *http.Request, machine, incident string) (alarmSnapshotJSON, cursor) {
-	a, at, err := h.alarm(machine, incident)
+func (x *server) alarmSnapshot(r *http.Request, machine, incident string) (alarmSnapshotJSON, cursor) {
+	a, at, err := x.alarm(machine, incident)
 	if err != nil {
 		a = nil // the page asks /api/alarms/{incident}, which says why
 	}
-	return alarmSnapshotJSON{h.head(r), a != nil, a}, at
+	return alarmSnapshotJSON{x.head(r), a != nil, a}, at
 }
 
 // only leaves of an update what the page of an alarm shows.
@@ -481,30 +481,30 @@ func (u *machineUpdate) only(incident string) {
 }
 
 // machineOf returns the machine of an alarm, empty if it is not known.
-func (h *Hub) machineOf(incident string) string {
-	h.mu.Lock()
-	for name, m := range h.machines {
+func (x *server) machineOf(incident string) string {
+	x.hub.mu.Lock()
+	for name, m := range x.hub.machines {
 		if _, open := m.standing(); open == incident || m.holds(incident) {
-			h.mu.Unlock()
+			x.hub.mu.Unlock()
 			return name
 		}
 	}
-	h.mu.Unlock()
-	if h.past.alarm == nil {
+	x.hub.mu.Unlock()
+	if x.past.alarm == nil {
 		return ""
 	}
-	d, err := h.past.alarm(incident)
+	d, err := x.past.alarm(incident)
 	if err != nil {
 		return ""
 	}
 	return d.Machine
 }
 
-func (h *Hub) getModels(r *http.Request) (any, *apiError) {
-	if h.past.listModels == nil {
+func (x *server) getModels(r *http.Request) (any, *apiError) {
+	if x.past.listModels == nil {
 		return nil, notKept("a list of models")
 	}
-	all, err := h.past.listModels(r.Context())
+	all, err := x.past.listModels(r.Context())
 	if err != nil {
 		return nil, failed("tcm.models.v1", err)
 	}
@@ -512,12 +512,12 @@ func (h *Hub) getModels(r *http.Request) (any, *apiError) {
 	return all, nil
 }
 
-func (h *Hub) getModel(r *http.Request) (any, *apiError) {
-	if h.past.model == nil {
+func (x *server) getModel(r *http.Request) (any, *apiError) {
+	if x.past.model == nil {
 		return nil, notKept("a list of models")
 	}
 	id := r.PathValue("id")
-	m, err := h.past.model(r.Context(), id)
+	m, err := x.past.model(r.Context(), id)
 	switch {
 	case err != nil:
 		return nil, failed("tcm.models.v1", err)
@@ -525,11 +525,11 @@ func (h *Hub) getModel(r *http.Request) (any, *apiError) {
 		return nil, &apiError{http.StatusNotFound, fmt.Sprintf("model %.64q is not known", id), "GET /api/models lists the models; trainer publish puts one on tcm.models.v1"}
 	}
 	m.Channels, m.Deployments = list(m.Channels), list(m.Deployments)
-	m.Machines = h.judgedBy(id)
+	m.Machines = x.judgedBy(id)
 	if c := m.Card; c != nil {
 		c.Reasons, c.Unknown, c.Data, c.Classes = list(c.Reasons), list(c.Unknown), list(c.Data), list(c.Classes)
 	}
-	if err := h.fillUse(m); err != nil {
+	if err := x.fillUse(m); err != nil {
 		return nil, failed("history", err)
 	}
 	return m, nil
@@ -539,11 +539,11 @@ func (h *Hub) getModel(r *http.Request) (any, *apiError) {
 const useSpan = 28 * 24 * time.Hour
 
 // fillUse sets what the history knows of a model.
-func (h *Hub) fillUse(m *ModelDetail) error {
+func (x *server) fillUse(m *ModelDetail) error {
 	var use summary.ModelUse
-	if h.past.modelUse != nil {
+	if x.past.modelUse != nil {
 		var err error
-		if use, err = h.past.modelUse(m.ID, h.now().Add(-useSpan), h.now()); err != nil {
+		if use, err = x.past.modelUse(m.ID, x.hub.now().Add(-useSpan), x.hub.now()); err != nil {
 			return err
 		}
 	}
@@ -556,11 +556,11 @@ func (h *Hub) fillUse(m *ModelDetail) error {
 }
 
 // judgedBy returns the machines whose last result is of a model, by name.
-func (h *Hub) judgedBy(id string) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (x *server) judgedBy(id string) []string {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
 	names := []string{}
-	for name, m := range h.machines {
+	for name, m := range x.hub.machines {
 		if m.lastResult != nil && m.lastResult.Model == id {
 			names = append(names, name)
 		}

@@ -110,11 +110,11 @@ func TestNoControl(t *testing.T) {
 	if w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if s := h.head(httptest.NewRequest(http.MethodGet, "/", nil)); s.Commands {
+	if s := h.server.head(httptest.NewRequest(http.MethodGet, "/", nil)); s.Commands {
 		t.Error("the page offers commands")
 	}
 	c := NewHub(Config{Layout: twoChannels(), Control: &Control{}})
-	if s := c.head(httptest.NewRequest(http.MethodGet, "/", nil)); !s.Commands {
+	if s := c.server.head(httptest.NewRequest(http.MethodGet, "/", nil)); !s.Commands {
 		t.Error("the page offers no commands")
 	}
 }

@@ -38,23 +38,23 @@ type message struct {
 }
 
 // viewOf returns the view that a request asks for, or what is wrong with the request.
-func (h *Hub) viewOf(r *http.Request) (view, *apiError) {
+func (x *server) viewOf(r *http.Request) (view, *apiError) {
 	q := r.URL.Query()
 	switch page := q.Get("page"); page {
 	case "fleet":
-		return &fleetView{h: h, r: r}, nil
+		return &fleetView{server: x, r: r}, nil
 	case "machine":
 		if q.Get("machine") == "" {
 			return nil, badRequest("machine is missing", "name the machine: /api/events?page=machine&machine=NAME")
 		}
-		return h.viewMachine(r, q.Get("machine"), ""), nil
+		return x.viewMachine(r, q.Get("machine"), ""), nil
 	case "alarm":
 		if !isIncident(q.Get("incident")) {
 			return nil, badRequest(fmt.Sprintf("incident %.40q is not the name of an alarm", q.Get("incident")), "names of alarms look like A-K3ZQ7M2P")
 		}
-		return h.viewMachine(r, h.machineOf(q.Get("incident")), q.Get("incident")), nil
+		return x.viewMachine(r, x.machineOf(q.Get("incident")), q.Get("incident")), nil
 	case "system":
-		return &systemView{h: h, r: r}, nil
+		return &systemView{server: x, r: r}, nil
 	case "":
 		return nil, badRequest("page is missing", "reload the page: it is of an older release; or choose page=fleet, machine, alarm or system")
 	default:
@@ -64,31 +64,31 @@ func (h *Hub) viewOf(r *http.Request) (view, *apiError) {
 
 // serveEvents streams what a page shows. Event ids say what the page has seen: a page that
 // comes back with Last-Event-ID gets what it missed, if the hub still holds it.
-func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
+func (x *server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	hd := w.Header()
 	if r.Method == http.MethodHead {
 		hd.Set("Content-Type", "text/event-stream")
 		return
 	}
-	v, bad := h.viewOf(r)
+	v, bad := x.viewOf(r)
 	if bad != nil {
 		bad.send(w)
 		return
 	}
 	defer v.close()
-	wake, ok := h.join()
+	wake, ok := x.hub.join()
 	if !ok {
 		(&apiError{http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already", maxPages), "close one"}).send(w)
 		return
 	}
-	defer h.leave(wake)
+	defer x.hub.leave(wake)
 	hd.Set("Content-Type", "text/event-stream")
 	hd.Set("Cache-Control", "no-store")
 	hd.Set("X-Accel-Buffering", "no") // proxies would hold events back
 	s := stream{w: w, control: http.NewResponseController(w)}
 	fmt.Fprintf(&s.buf, "retry: %d\n", retry.Milliseconds())
 	v.resume(r.Header.Get("Last-Event-ID"))
-	s.run(r, h, v, wake)
+	s.run(r, x.hub, v, wake)
 }
 
 // run sends what is new until the page is gone.
@@ -166,16 +166,18 @@ func (s *stream) send(m message) error {
 
 // fleetView is the page of the fleet. Its event ids are numbers of frames.
 type fleetView struct {
-	h     *Hub
-	r     *http.Request
-	frame uint64
-	fresh bool // the page has a snapshot
+	server *server
+	r      *http.Request
+	frame  uint64
+	fresh  bool // the page has a snapshot
 }
 
-func (v *fleetView) id() string { return v.h.boot + "-fleet-" + strconv.FormatUint(v.frame, 10) }
+func (v *fleetView) id() string {
+	return v.server.hub.boot + "-fleet-" + strconv.FormatUint(v.frame, 10)
+}
 
 func (v *fleetView) resume(id string) {
-	rest, ok := strings.CutPrefix(id, v.h.boot+"-fleet-")
+	rest, ok := strings.CutPrefix(id, v.server.hub.boot+"-fleet-")
 	if !ok {
 		return
 	}
@@ -188,12 +190,12 @@ func (v *fleetView) wait() time.Duration {
 	if !v.fresh {
 		return 0
 	}
-	return v.h.frameDue()
+	return v.server.frameDue()
 }
 
 func (v *fleetView) next() (all []message) {
 	if v.fresh {
-		if frames, ok := v.h.framesAfter(v.frame); ok {
+		if frames, ok := v.server.framesAfter(v.frame); ok {
 			for _, data := range frames {
 				v.frame++
 				all = append(all, message{"update", v.id(), data})
@@ -201,7 +203,7 @@ func (v *fleetView) next() (all []message) {
 			return all
 		}
 	}
-	snapshot, last := v.h.fleetSnapshot(v.r)
+	snapshot, last := v.server.fleetSnapshot(v.r)
 	v.frame, v.fresh = last, true
 	return []message{{"snapshot", v.id(), encode(snapshot)}}
 }
@@ -210,7 +212,7 @@ func (v *fleetView) close() {}
 
 // machineView is the page of a machine, or of one of its alarms. Its event ids are cursors.
 type machineView struct {
-	h        *Hub
+	server   *server
 	r        *http.Request
 	machine  string
 	incident string // empty: the page of the machine
@@ -222,30 +224,30 @@ type machineView struct {
 
 // viewMachine returns the view of a machine, or of an alarm of it. The machine may be empty as
 // long as it is not known whose alarm it is.
-func (h *Hub) viewMachine(r *http.Request, machine, incident string) *machineView {
+func (x *server) viewMachine(r *http.Request, machine, incident string) *machineView {
 	if incident == "" {
-		h.beginWatch(machine)
+		x.hub.beginWatch(machine)
 	}
-	return &machineView{h: h, r: r, machine: machine, incident: incident}
+	return &machineView{server: x, r: r, machine: machine, incident: incident}
 }
 
 func (v *machineView) close() {
 	if v.incident == "" {
-		v.h.endWatch(v.machine)
+		v.server.hub.endWatch(v.machine)
 	}
 }
 
-func (v *machineView) resume(id string) { v.seen, v.fresh = v.h.resume(id) }
+func (v *machineView) resume(id string) { v.seen, v.fresh = v.server.resume(id) }
 
 func (v *machineView) wait() time.Duration { return pause - time.Since(v.sentAt) }
 
 func (v *machineView) next() []message {
 	v.sentAt = time.Now()
 	if v.machine == "" {
-		v.machine = v.h.machineOf(v.incident)
+		v.machine = v.server.machineOf(v.incident)
 	}
 	if v.fresh {
-		u, next, ok := v.h.since(v.seen, v.machine)
+		u, next, ok := v.server.since(v.seen, v.machine)
 		if ok {
 			unchanged := v.seen == next && v.alarms == u.Alarms
 			v.seen, v.alarms = next, u.Alarms
@@ -255,25 +257,25 @@ func (v *machineView) next() []message {
 			if v.incident != "" {
 				u.only(v.incident)
 			}
-			return []message{{"update", v.h.id(next), encode(u)}}
+			return []message{{"update", v.server.id(next), encode(u)}}
 		}
 	}
 	v.fresh = true
 	if v.incident != "" {
-		page, next := v.h.alarmSnapshot(v.r, v.machine, v.incident)
+		page, next := v.server.alarmSnapshot(v.r, v.machine, v.incident)
 		v.seen = next
-		return []message{{"snapshot", v.h.id(next), encode(page)}}
+		return []message{{"snapshot", v.server.id(next), encode(page)}}
 	}
-	machine, next := v.h.snapshot(v.machine)
+	machine, next := v.server.snapshot(v.machine)
 	v.seen = next
-	return []message{{"snapshot", v.h.id(next), encode(machineSnapshot{v.h.head(v.r), machine != nil, machine})}}
+	return []message{{"snapshot", v.server.id(next), encode(machineSnapshot{v.server.head(v.r), machine != nil, machine})}}
 }
 
 // systemView is the page of the system. Each of its events is everything.
 type systemView struct {
-	h    *Hub
-	r    *http.Request
-	sent bool
+	server *server
+	r      *http.Request
+	sent   bool
 }
 
 func (v *systemView) resume(string) {}
@@ -285,7 +287,7 @@ func (v *systemView) next() []message {
 	if !v.sent {
 		name, v.sent = "snapshot", true
 	}
-	return []message{{name: name, data: encode(systemPage{v.h.head(v.r), v.h.systemNow(v.r.Context())})}}
+	return []message{{name: name, data: encode(systemPage{v.server.head(v.r), v.server.systemNow(v.r.Context())})}}
 }
 
 func (v *systemView) close() {}

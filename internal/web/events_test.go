@@ -158,7 +158,7 @@ func TestEventsResume(t *testing.T) {
 			h.Result(testResult(seq))
 		}
 		_, at := page(h, testMachine)
-		id := h.id(at)
+		id := h.server.id(at)
 		h.Window(testWindow(5))
 		h.Result(testResult(5))
 
@@ -308,11 +308,11 @@ func FuzzResume(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		at, ok := h.resume(id)
+		at, ok := h.server.resume(id)
 		if !ok {
 			return
 		}
-		u, next, ok := h.since(at, testMachine)
+		u, next, ok := h.server.since(at, testMachine)
 		if !ok {
 			return
 		}

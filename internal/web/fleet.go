@@ -61,12 +61,12 @@ type frameJSON struct {
 }
 
 // fleet returns all tiles as they are by now.
-func (h *Hub) fleet(r *http.Request) fleetJSON {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.now()
-	all := h.fleetHead(r, now)
-	for _, m := range h.machines {
+func (x *server) fleet(r *http.Request) fleetJSON {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	now := x.hub.now()
+	all := x.fleetHead(r, now)
+	for _, m := range x.hub.machines {
 		all.Machines = append(all.Machines, m.tile(now))
 	}
 	all.sort()
@@ -75,14 +75,14 @@ func (h *Hub) fleet(r *http.Request) fleetJSON {
 
 // fleetSnapshot returns the tiles as the last frame left them, and its number. It makes a frame
 // if that is due.
-func (h *Hub) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.now()
-	h.makeFrame(now)
-	all := h.fleetHead(r, now)
-	all.Alarms, all.Crowded = h.frames.alarms, h.frames.crowd // updates say what differs from the last frame
-	for _, m := range h.machines {
+func (x *server) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	now := x.hub.now()
+	x.hub.makeFrame(now)
+	all := x.fleetHead(r, now)
+	all.Alarms, all.Crowded = x.hub.frames.alarms, x.hub.frames.crowd // updates say what differs from the last frame
+	for _, m := range x.hub.machines {
 		if m.sent != nil {
 			t := *m.sent
 			t.age(now)
@@ -90,14 +90,14 @@ func (h *Hub) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 		}
 	}
 	all.sort()
-	return all, h.frames.last
+	return all, x.hub.frames.last
 }
 
-// fleetHead returns what is not of one machine. h.mu must be held.
-func (h *Hub) fleetHead(r *http.Request, now time.Time) fleetJSON {
+// fleetHead returns what is not of one machine. x.hub.mu must be held.
+func (x *server) fleetHead(r *http.Request, now time.Time) fleetJSON {
 	return fleetJSON{
-		Title: h.title, Now: now.UTC(), Commands: h.control != nil, InsecureModels: h.insecure,
-		Limit: h.limit, Crowded: h.crowded(now), Alarms: h.alarms, Status: h.status, Machines: []*Tile{}, Role: string(who(r).Role),
+		Title: x.title, Now: now.UTC(), Commands: x.control != nil, InsecureModels: x.insecure,
+		Limit: x.hub.limit, Crowded: x.hub.crowded(now), Alarms: x.hub.alarms, Status: x.hub.status, Machines: []*Tile{}, Role: string(who(r).Role),
 	}
 }
 
@@ -119,19 +119,19 @@ func (t *Tile) age(now time.Time) {
 }
 
 // frameDue returns how long it is until the next frame may be made.
-func (h *Hub) frameDue() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return max(0, framePause-h.now().Sub(h.frames.at))
+func (x *server) frameDue() time.Duration {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	return max(0, framePause-x.hub.now().Sub(x.hub.frames.at))
 }
 
 // framesAfter returns the data of all frames after a number. It makes a frame if that is due. It
 // reports false if the page must start from a snapshot.
-func (h *Hub) framesAfter(number uint64) (all [][]byte, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.makeFrame(h.now())
-	f := &h.frames
+func (x *server) framesAfter(number uint64) (all [][]byte, ok bool) {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	x.hub.makeFrame(x.hub.now())
+	f := &x.hub.frames
 	if number > f.last || number < f.last && (len(f.kept) == 0 || f.kept[0].number > number+1) {
 		return nil, false
 	}

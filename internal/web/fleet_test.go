@@ -29,7 +29,7 @@ type fleetPage struct {
 }
 
 func newFleetPage(h *Hub) *fleetPage {
-	return &fleetPage{at: fleetView{h: h, r: httptest.NewRequest(http.MethodGet, "/", nil)}}
+	return &fleetPage{at: fleetView{server: &h.server, r: httptest.NewRequest(http.MethodGet, "/", nil)}}
 }
 
 func (p *fleetPage) read(t fatal) {
@@ -175,7 +175,7 @@ func TestUnwatched(t *testing.T) {
 		{What: "acme/d: NOT WATCHED, its windows are refused: they are of another layout. Give its ingester the layout of the model"},
 		{What: "a disk", Command: "du"},
 	}
-	if got := h.systemNow(t.Context()).Problems; !slices.Equal(got, want) {
+	if got := h.server.systemNow(t.Context()).Problems; !slices.Equal(got, want) {
 		t.Errorf("the problems are %+v", got)
 	}
 	for machine, want := range map[string]string{
@@ -191,7 +191,7 @@ func TestUnwatched(t *testing.T) {
 	for i := range 2 * mostNeedy {
 		advise(fmt.Sprint("x", i), event.SilenceAdvisory, "silent")
 	}
-	if got := h.systemNow(t.Context()).Problems; len(got) != mostNeedy+2 || got[mostNeedy].What != "23 more machines need a person" {
+	if got := h.server.systemNow(t.Context()).Problems; len(got) != mostNeedy+2 || got[mostNeedy].What != "23 more machines need a person" {
 		t.Errorf("of many machines the problems are %+v", got)
 	}
 }
@@ -208,7 +208,7 @@ func TestNeedy(t *testing.T) {
 	advise := func(machine string, kind event.AdvisoryKind, severity, subject, text string) {
 		h.Advisory(event.Advisory{ID: machine, Machine: machine, Kind: kind, Subject: subject, State: event.Raised, Severity: severity, Since: t0, At: t0, Text: text})
 	}
-	if got := h.systemNow(t.Context()).Problems; len(got) != 0 {
+	if got := h.server.systemNow(t.Context()).Problems; len(got) != 0 {
 		t.Fatalf("without machines: %+v", got)
 	}
 	alarm := func(state string) func(r *event.Result) {
@@ -227,7 +227,7 @@ func TestNeedy(t *testing.T) {
 		"acme/d: the wear of the tool is 320 µm, its limit is 300 µm plan_tool_change", "acme/c: ch07 has failed check_sensor", "acme/b: two ingesters stop_second_ingester",
 	}
 	var got []string
-	for _, p := range h.systemNow(t.Context()).Problems {
+	for _, p := range h.server.systemNow(t.Context()).Problems {
 		got = append(got, p.What+" "+p.Instruction.Key)
 		if !strings.HasPrefix(p.What, p.Machine+":") {
 			t.Errorf("%+v", p)
@@ -310,7 +310,7 @@ func TestFleetPageFollows(t *testing.T) {
 		now = now.Add(framePause)
 		for _, p := range pages {
 			p.read(t)
-			snapshot := h.fleet(p.at.r)
+			snapshot := h.server.fleet(p.at.r)
 			want := ageless(t, snapshot.Machines)
 			for id, tile := range p.machines {
 				delete(tile, "window_age")
@@ -507,7 +507,7 @@ func TestRankAndInstruction(t *testing.T) {
 		h.machines[name].lastChange.Finding = "chatter"
 	}
 	var got []string
-	for _, tile := range h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
+	for _, tile := range h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
 		key := "-"
 		if tile.Instruction != nil {
 			key = tile.Instruction.Key
@@ -594,12 +594,12 @@ func TestNumbersOfTheWire(t *testing.T) {
 	h.Advisory(event.Advisory{Machine: testMachine, ID: "b", Kind: event.RefusedAdvisory, State: event.Raised})
 	h.Evidence(event.Evidence{Machine: testMachine, ID: "c", Incident: "A-K3ZQ7M2P"})
 	h.Window(Window{Machine: testMachine})
-	s, _ := h.snapshot(testMachine)
-	a, _, err := h.alarm(testMachine, "A-K3ZQ7M2P")
+	s, _ := h.server.snapshot(testMachine)
+	a, _, err := h.server.alarm(testMachine, "A-K3ZQ7M2P")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []any{s, a, h.fleet(httptest.NewRequest(http.MethodGet, "/", nil))} {
+	for _, v := range []any{s, a, h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil))} {
 		if data := encode(v); bytes.Contains(data, []byte(`"0001-`)) || bytes.Contains(data, []byte(`"1970-`)) {
 			t.Errorf("a time that is not known: %s", data)
 		}
@@ -624,7 +624,7 @@ func BenchmarkFleetPage(b *testing.B) {
 	}
 	var views []*fleetView
 	for range pages {
-		v := &fleetView{h: h, r: httptest.NewRequest(http.MethodGet, "/", nil)}
+		v := &fleetView{server: &h.server, r: httptest.NewRequest(http.MethodGet, "/", nil)}
 		v.next()
 		views = append(views, v)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -20,6 +21,18 @@ import (
 //go:embed static
 var static embed.FS
 
+// server answers what pages ask: with what a hub shows, and with what others remember.
+type server struct {
+	hub      *Hub
+	title    string
+	insecure bool
+	control  *Control
+	ready    func() error // nil: the status says it
+	past     past
+	system   func(context.Context) System
+	evidence http.Handler
+}
+
 // Handler returns the dashboard: the page at /, its parts below /static/, and the API that
 // schemas/openapi.yaml describes. /evidence/ and /api/evidence/ are there only with
 // Config.Evidence, and POST /api/commands only with Config.Control, and behind a [Guard] that
@@ -31,19 +44,19 @@ var static embed.FS
 // deadlines.
 func (h *Hub) Handler() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, handler := range h.routes() {
+	for pattern, handler := range h.server.routes() {
 		mux.Handle(pattern, handler)
 	}
 	return secured(mux)
 }
 
 // routes returns what answers each pattern of the handler.
-func (h *Hub) routes() map[string]http.Handler {
+func (x *server) routes() map[string]http.Handler {
 	all := map[string]http.Handler{
-		"GET /api/events":       http.HandlerFunc(h.serveEvents),
+		"GET /api/events":       http.HandlerFunc(x.serveEvents),
 		"GET /api/openapi.yaml": openAPI(),
 		"GET /livez":            http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
-		"GET /readyz":           http.HandlerFunc(h.serveReady),
+		"GET /readyz":           http.HandlerFunc(x.serveReady),
 	}
 	for name, f := range files() {
 		all["GET /static/"+name] = f
@@ -51,14 +64,14 @@ func (h *Hub) routes() map[string]http.Handler {
 			all["GET /{$}"] = f
 		}
 	}
-	for pattern, a := range h.api() {
+	for pattern, a := range x.api() {
 		all[pattern] = a
 	}
-	if h.control != nil {
-		all["POST /api/commands"] = h.control.handler()
+	if x.control != nil {
+		all["POST /api/commands"] = x.control.handler()
 	}
-	if h.evidence != nil {
-		all["GET /evidence/"], all["GET /api/evidence/"] = h.evidence, h.evidence
+	if x.evidence != nil {
+		all["GET /evidence/"], all["GET /api/evidence/"] = x.evidence, x.evidence
 	}
 	return all
 }
@@ -154,12 +167,12 @@ var files = sync.OnceValue(func() map[string]file {
 	return all
 })
 
-func (h *Hub) serveReady(w http.ResponseWriter, _ *http.Request) {
-	h.mu.Lock()
-	s := h.status
-	h.mu.Unlock()
-	if h.ready != nil {
-		if err := h.ready(); err != nil {
+func (x *server) serveReady(w http.ResponseWriter, _ *http.Request) {
+	x.hub.mu.Lock()
+	s := x.hub.status
+	x.hub.mu.Unlock()
+	if x.ready != nil {
+		if err := x.ready(); err != nil {
 			text(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}

@@ -1,11 +1,10 @@
 package web
 
 import (
-	"context"
+	"cmp"
 	"crypto/rand"
 	"maps"
 	"math"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ const (
 	idleAfter   = time.Minute // without a window or a result, after which a machine may give way to another
 )
 
-// Hub keeps what pages show and wakes them when it changes. Its methods are
+// Hub keeps what pages show and wakes them when it changes; its server answers what they ask. Its methods are
 // safe for concurrent use and never wait for a page.
 //
 // A hub keeps every machine apart, and at most 500 of them. When another one
@@ -40,31 +39,25 @@ const (
 // machine are kept only while a page looks at it, and add 1.2 MB then.
 type Hub struct {
 	layout   *signal.Layout // of machines whose windows name none; may be nil
-	title    string
-	insecure bool
-	control  *Control
-	ready    func() error // nil: the status says it
+	server   server
 	facts    func(machine, model string) Facts
-	learning sync.Mutex // held while the usual spectrum of a tool is computed
-	past     past
+	learning sync.Mutex                              // held while the usual spectrum of a tool is computed
 	keep     func(machine string, data []byte) error // the usual spectrum; nil: it is not kept
 	recall   func(machine string) ([]byte, error)
-	system   func(context.Context) System
 	latency  latencies
 
-	evidence http.Handler
-	boot     string           // differs between this hub and the one before a restart
-	now      func() time.Time // replaced by tests
-	limit    int              // of machines; likewise
+	boot  string           // differs between this hub and the one before a restart
+	now   func() time.Time // replaced by tests
+	limit int              // of machines; likewise
 
 	mu       sync.Mutex
 	machines map[string]*machine // by name
 	numbered uint64              // machines that ever came
-	layouts  map[string]*layout  // those that machines have, by fingerprint
-	events   uint64              // of all machines
-	removed  uint64              // events when a machine last gave way
-	alarms   int                 // machines with an alarm that calls
-	refused  time.Time           // when there was last no place for a machine
+	layouts  layouts
+	events   uint64    // of all machines
+	removed  uint64    // events when a machine last gave way
+	alarms   int       // machines with an alarm that calls
+	refused  time.Time // when there was last no place for a machine
 	status   Status
 	changes  uint64                     // of status
 	pages    map[chan struct{}]struct{} // each holds at most one wake-up
@@ -74,27 +67,22 @@ type Hub struct {
 
 // NewHub returns a hub without machines, in the phase Starting.
 func NewHub(cfg Config) *Hub {
-	title := cfg.Title
-	if title == "" {
-		title = "Flank"
-	}
-	return &Hub{
-		layout:   cfg.Layout,
-		title:    title,
-		insecure: cfg.InsecureModels,
-		control:  cfg.Control, ready: cfg.Ready, evidence: cfg.Evidence, facts: cfg.Facts, system: cfg.System,
-		keep:     cfg.KeepUsualSpectrum,
-		recall:   cfg.UsualSpectrum,
-		past:     past{cfg.History, cfg.Tools, cfg.Usual, cfg.Alarms, cfg.Alarm, cfg.ModelUse, cfg.ListModels, cfg.Model},
+	h := &Hub{
+		layout: cfg.Layout,
+		facts:  cfg.Facts,
+		keep:   cfg.KeepUsualSpectrum, recall: cfg.UsualSpectrum,
 		boot:     rand.Text()[:8],
 		now:      time.Now,
 		limit:    maxMachines,
 		machines: make(map[string]*machine),
-		layouts:  make(map[string]*layout),
+		layouts:  make(layouts),
 		status:   Status{Phase: Starting, Fraction: -1},
 		pages:    make(map[chan struct{}]struct{}),
 		watches:  make(map[string]*watch),
 	}
+	past := past{cfg.History, cfg.Tools, cfg.Usual, cfg.Alarms, cfg.Alarm, cfg.ModelUse, cfg.ListModels, cfg.Model}
+	h.server = server{h, cmp.Or(cfg.Title, "Flank"), cfg.InsecureModels, cfg.Control, cfg.Ready, past, cfg.System, cfg.Evidence}
+	return h
 }
 
 // Window shows a window. The hub copies it: the caller may use its slices
@@ -126,7 +114,10 @@ func (h *Hub) Window(w Window) {
 // the hub does not hold comes into the list of machines if it has models and there is a
 // free place.
 func (h *Hub) Models(name string, m Models) {
-	if !h.holds(name) && (m.equal(Models{}) || h.full()) {
+	h.mu.Lock()
+	noPlace := h.machines[name] == nil && (m.equal(Models{}) || len(h.machines) >= h.limit)
+	h.mu.Unlock()
+	if noPlace {
 		return
 	}
 	h.change(name, func(of *machine) bool {
@@ -247,23 +238,23 @@ func (h *Hub) machine(name string) *machine {
 		return nil
 	}
 	h.numbered++
-	m := newMachine(name, h.numbered, h.shared(h.layout))
+	m := newMachine(name, h.numbered, h.layouts.of(h.layout))
 	h.machines[name] = m
 	return m
 }
 
-// shared returns l as all machines of that layout have it, or nil if l is nil. h.mu must
-// be held.
-func (h *Hub) shared(l *signal.Layout) *layout {
+// layouts are those that machines have, by fingerprint.
+type layouts map[string]*layout
+
+// of returns l as all machines of that layout have it, or nil if l is nil.
+func (all layouts) of(l *signal.Layout) *layout {
 	if l == nil {
 		return nil
 	}
-	if s := h.layouts[l.Fingerprint()]; s != nil {
-		return s
+	if all[l.Fingerprint()] == nil {
+		all[l.Fingerprint()] = &layout{wireLayout(l)}
 	}
-	s := &layout{wireLayout(l)}
-	h.layouts[s.Fingerprint] = s
-	return s
+	return all[l.Fingerprint()]
 }
 
 // setLayout makes l the layout of a machine, unless it is. h.mu must be held.
@@ -271,7 +262,7 @@ func (h *Hub) setLayout(m *machine, l *signal.Layout) {
 	if l == nil && m.layout == nil || l != nil && l.Fingerprint() == m.fingerprint() {
 		return
 	}
-	m.setLayout(h.shared(l))
+	m.setLayout(h.layouts.of(l))
 	h.dropLayouts()
 }
 
@@ -324,13 +315,6 @@ func (h *Hub) holds(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.machines[name] != nil
-}
-
-// full reports whether all places for machines are taken.
-func (h *Hub) full() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.machines) >= h.limit
 }
 
 // Status shows what the program is doing.

@@ -78,7 +78,7 @@ func TestResultOfAControl(t *testing.T) {
 // page returns what the page of a machine shows first; an empty page of a machine that the hub
 // does not hold.
 func page(h *Hub, name string) (machineJSON, cursor) {
-	m, at := h.snapshot(name)
+	m, at := h.server.snapshot(name)
 	if m == nil {
 		return machineJSON{Tile: &Tile{}}, at
 	}
@@ -88,7 +88,7 @@ func page(h *Hub, name string) (machineJSON, cursor) {
 // tiles returns the tiles of the page of the fleet, by name.
 func tiles(h *Hub) map[string]*Tile {
 	all := make(map[string]*Tile)
-	for _, t := range h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
+	for _, t := range h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
 		all[t.Name] = t
 	}
 	return all
@@ -180,11 +180,11 @@ func TestPairsArriveOnce(t *testing.T) {
 			h.Window(testWindow(seq))
 			if rapid.Bool().Draw(t, "read") {
 				var u machineUpdate
-				u, at, _ = h.since(at, testMachine)
+				u, at, _ = h.server.since(at, testMachine)
 				got = append(got, u.Window.Envelope[1]...)
 			}
 		}
-		if u, _, _ := h.since(at, testMachine); u.Window != nil {
+		if u, _, _ := h.server.since(at, testMachine); u.Window != nil {
 			got = append(got, u.Window.Envelope[1]...)
 		}
 		s, _ := page(h, testMachine)
@@ -242,7 +242,7 @@ func TestNumbersThatJSONCannotHold(t *testing.T) {
 	h.Status(Status{Phase: Training, Fraction: bad, WindowsPerSecond: math.Inf(1)})
 
 	s, _ := page(h, testMachine)
-	encode(h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)))
+	encode(h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil)))
 	data := encode(s)
 	if !json.Valid(data) || !bytes.Contains(data, []byte(`"rms":[null,1]`)) || !bytes.Contains(data, []byte(`"envelope":[[null,null,1,2],[1,1]]`)) {
 		t.Errorf("snapshot is %s", data)
@@ -295,13 +295,13 @@ func TestHubConcurrently(t *testing.T) {
 				case <-wake:
 				default: // read although nothing may be new
 				}
-				u, next, ok := h.since(at, testMachine)
+				u, next, ok := h.server.since(at, testMachine)
 				if at = next; !ok {
 					_, at = page(h, testMachine)
 				}
 				encode(u)
-				_, frame := h.fleetSnapshot(httptest.NewRequest(http.MethodGet, "/", nil))
-				h.framesAfter(frame)
+				_, frame := h.server.fleetSnapshot(httptest.NewRequest(http.MethodGet, "/", nil))
+				h.server.framesAfter(frame)
 			}
 		})
 	}
@@ -319,7 +319,7 @@ func TestAdvisories(t *testing.T) {
 	a := event.Advisory{Machine: testMachine, ID: "m/1/2/sensor/ch07/raised", Kind: event.SensorAdvisory, Subject: "ch07", Text: "flat"}
 	h.Advisory(a)
 	h.Advisory(a)
-	u, next, ok := h.since(at, testMachine)
+	u, next, ok := h.server.since(at, testMachine)
 	if !ok || len(u.Advisories) != 1 || u.Advisories[0].Subject != "ch07" || len(u.Alerts) != 0 || next.advised != 1 {
 		t.Errorf("%+v, %v, %v", u.Advisories, next, ok)
 	}
@@ -330,7 +330,7 @@ func TestAdvisories(t *testing.T) {
 		a.ID = fmt.Sprint(i)
 		h.Advisory(a)
 	}
-	if _, _, ok := h.since(at, testMachine); ok {
+	if _, _, ok := h.server.since(at, testMachine); ok {
 		t.Error("an update without what is forgotten")
 	}
 }
@@ -343,11 +343,11 @@ func TestEvidence(t *testing.T) {
 	e := event.Evidence{Machine: testMachine, ID: "m/1/2/raised/evidence", Alert: "m/1/2/raised", URL: "/evidence/A-K3ZQ7M2P-2.arrow", Bytes: 1, Complete: true}
 	h.Evidence(e)
 	h.Evidence(e)
-	u, next, ok := h.since(at, testMachine)
+	u, next, ok := h.server.since(at, testMachine)
 	if !ok || len(u.Evidence) != 1 || u.Evidence[0].Evidence != e || next.kept != 1 || len(u.Alerts)+len(u.Advisories) != 0 {
 		t.Errorf("%+v, %v, %v", u.Evidence, next, ok)
 	}
-	if again, ok := h.resume(h.id(next)); !ok || again != next {
+	if again, ok := h.server.resume(h.server.id(next)); !ok || again != next {
 		t.Errorf("resumed at %v, %v; want %v", again, ok, next)
 	}
 	if s, _ := page(h, testMachine); len(s.Evidence) != 1 {
@@ -357,7 +357,7 @@ func TestEvidence(t *testing.T) {
 		e.ID = fmt.Sprint(i)
 		h.Evidence(e)
 	}
-	if _, _, ok := h.since(at, testMachine); ok {
+	if _, _, ok := h.server.since(at, testMachine); ok {
 		t.Error("an update without what is forgotten")
 	}
 }

@@ -93,7 +93,7 @@ func TestMachineChangesLayout(t *testing.T) {
 			w = windowOf(testMachine, tc.l, uint64(i), float32(i))
 		}
 		h.Window(w)
-		_, next, fresh := h.since(at, testMachine)
+		_, next, fresh := h.server.since(at, testMachine)
 		if fresh != tc.fresh {
 			t.Errorf("window %d: the page goes on: %v, want %v", i, fresh, tc.fresh)
 		}
@@ -183,7 +183,7 @@ type layoutViewer struct {
 func (v *layoutViewer) read(t *rapid.T, h *Hub, layouts []*signal.Layout) {
 	var u machineUpdate
 	if v.fresh {
-		u, v.at, v.fresh = h.since(v.at, v.name)
+		u, v.at, v.fresh = h.server.since(v.at, v.name)
 	}
 	if !v.fresh {
 		var s machineJSON
@@ -249,7 +249,7 @@ func TestWindowWithoutSamples(t *testing.T) {
 	h.Window(testWindow(1))
 	_, at := page(h, testMachine)
 	h.Window(Window{Machine: testMachine, Seq: 2, Quality: []signal.Quality{0, signal.Flatline}})
-	u, _, ok := h.since(at, testMachine)
+	u, _, ok := h.server.since(at, testMachine)
 	s, at := page(h, testMachine)
 	if !ok {
 		t.Error("the page does not go on")
@@ -260,7 +260,7 @@ func TestWindowWithoutSamples(t *testing.T) {
 		}
 	}
 	h.Window(testWindow(3))
-	if u, _, _ := h.since(at, testMachine); u.Window.Bare || len(u.Window.Envelope[0]) != 2*pairs || u.Window.Envelope[1][0] != 3 {
+	if u, _, _ := h.server.since(at, testMachine); u.Window.Bare || len(u.Window.Envelope[0]) != 2*pairs || u.Window.Envelope[1][0] != 3 {
 		t.Errorf("with samples again: %+v", u.Window)
 	}
 }
@@ -283,14 +283,14 @@ func TestModels(t *testing.T) {
 			now = s.Tile
 		} else {
 			var u machineUpdate
-			u, at, _ = h.since(at, testMachine)
+			u, at, _ = h.server.since(at, testMachine)
 			now = u.Tile
 		}
 		if now == nil || !now.Models.equal(m) {
 			t.Errorf("change %d: %+v, want %+v", i, now, m)
 		}
 		h.Models(testMachine, m)
-		if u, _, _ := h.since(at, testMachine); u.Tile != nil {
+		if u, _, _ := h.server.since(at, testMachine); u.Tile != nil {
 			t.Errorf("change %d again: %+v", i, u.Tile)
 		}
 	}

@@ -80,7 +80,7 @@ type viewer struct {
 func (v *viewer) read(t *rapid.T, h *Hub) {
 	var u machineUpdate
 	if v.fresh {
-		u, v.at, v.fresh = h.since(v.at, v.name)
+		u, v.at, v.fresh = h.server.since(v.at, v.name)
 	}
 	if !v.fresh {
 		var s machineJSON
@@ -182,7 +182,7 @@ func TestCrowdedHub(t *testing.T) {
 		h.Window(w)
 	}
 	list := func() []string { return slices.Sorted(maps.Keys(tiles(h))) }
-	crowded := func() bool { return h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Crowded }
+	crowded := func() bool { return h.server.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Crowded }
 	for range 5 {
 		for _, name := range []string{"a", "b", "c", ""} {
 			send(name)
@@ -200,7 +200,7 @@ func TestCrowdedHub(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("shown after a was idle for a minute: %v", got)
 	}
-	if s, _ := h.snapshot("a"); crowded() || s != nil {
+	if s, _ := h.server.snapshot("a"); crowded() || s != nil {
 		t.Errorf("of a machine that is gone: %+v", s)
 	}
 }
@@ -252,16 +252,16 @@ func TestRetired(t *testing.T) {
 	h := newTestHub()
 	h.Window(testWindow(1))
 	h.Alert(testAlert(1))
-	_, at := h.snapshot(testMachine)
+	_, at := h.server.snapshot(testMachine)
 	retired := testAlert(2)
 	retired.ID, retired.State = "retired", event.Retired
 	h.Alert(retired)
 	h.Advisory(event.Advisory{Machine: testMachine, ID: "a", State: event.Cleared})
 	h.Evidence(event.Evidence{Machine: testMachine, ID: "e"})
-	if _, _, ok := h.since(at, testMachine); ok {
+	if _, _, ok := h.server.since(at, testMachine); ok {
 		t.Error("a page goes on with a machine that is retired")
 	}
-	if s, _ := h.snapshot(testMachine); s != nil || len(tiles(h)) != 0 {
+	if s, _ := h.server.snapshot(testMachine); s != nil || len(tiles(h)) != 0 {
 		t.Errorf("of a machine that is retired: %+v", s)
 	}
 	h.Window(testWindow(3))

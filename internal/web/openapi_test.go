@@ -90,7 +90,7 @@ func (c contract) check(schema string, data []byte) error {
 func TestRoutesOfContract(t *testing.T) {
 	var got, want []string
 	h := NewHub(Config{Control: &Control{}, Evidence: http.NotFoundHandler()})
-	for pattern := range h.routes() {
+	for pattern := range h.server.routes() {
 		if !strings.HasPrefix(pattern, "GET /static/") && pattern != "GET /{$}" {
 			got = append(got, pattern)
 		}

@@ -152,7 +152,7 @@ func TestRemember(t *testing.T) {
 			}
 			topic.show(h)
 			check("once the topic was read")
-			if _, _, ok := h.since(at, testMachine); ok {
+			if _, _, ok := h.server.since(at, testMachine); ok {
 				t.Error("a page that has what was kept gets what is older behind it")
 			}
 			for i := max(0, len(topic.alerts)-keptAlerts); i < len(topic.alerts); i++ {

@@ -203,10 +203,10 @@ func decibels(density []float32, n int) floats {
 	return db
 }
 
-func (h *Hub) getSpectrum(r *http.Request) (any, *apiError) {
+func (x *server) getSpectrum(r *http.Request) (any, *apiError) {
 	name := r.PathValue("m")
-	h.recallUsual(name)
-	channels, s, bad := h.spectraOf(name)
+	x.hub.recallUsual(name)
+	channels, s, bad := x.spectraOf(name)
 	if bad != nil {
 		return nil, bad
 	}
@@ -226,14 +226,14 @@ func (h *Hub) getSpectrum(r *http.Request) (any, *apiError) {
 }
 
 // spectraOf returns the channels of a machine and a copy of what its spectra are made of.
-func (h *Hub) spectraOf(name string) ([]signal.Channel, spectra, *apiError) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := h.machines[name]
+func (x *server) spectraOf(name string) ([]signal.Channel, spectra, *apiError) {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	m := x.hub.machines[name]
 	if m == nil {
 		return nil, spectra{}, unknownMachine(name)
 	}
-	h.look(name)
+	x.hub.look(name)
 	s := m.spectra
 	if m.layout == nil || len(s.samples) != len(m.layout.Channels) {
 		why, remedy := "no window of "+name+" has come since a page looks at it", "ask again after the next window"

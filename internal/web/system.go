@@ -44,9 +44,9 @@ func (l *ledger) lost() float64 {
 }
 
 // ledgers returns the ledgers of the machines that lose the most. h.mu must be held.
-func (h *Hub) ledgers() []ledger {
+func (x *server) ledgers() []ledger {
 	all := []ledger{}
-	for _, m := range h.machines {
+	for _, m := range x.hub.machines {
 		if m.ledger != nil {
 			all = append(all, ledger{m.name, *m.ledger})
 		}
@@ -151,15 +151,15 @@ type systemPage struct {
 }
 
 // systemNow returns how the program is doing. Lists are never null.
-func (h *Hub) systemNow(ctx context.Context) System {
+func (x *server) systemNow(ctx context.Context) System {
 	var s System
-	if h.system != nil {
-		s = h.system(ctx)
+	if x.system != nil {
+		s = x.system(ctx)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.Status, s.LatencyMS = h.status, h.latency.latency()
-	s.Problems, s.Ledgers = slices.Concat(h.needy(), s.Problems), h.ledgers()
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	s.Status, s.LatencyMS = x.hub.status, x.hub.latency.latency()
+	s.Problems, s.Ledgers = slices.Concat(x.needy(), s.Problems), x.ledgers()
 	s.Lag, s.Routes, s.Certificates, s.Problems = list(s.Lag), list(s.Routes), list(s.Certificates), list(s.Problems)
 	if s.Dead != nil {
 		s.Dead.Reasons = list(s.Dead.Reasons)
@@ -169,11 +169,11 @@ func (h *Hub) systemNow(ctx context.Context) System {
 
 const mostNeedy = 20 // machines that are named among the problems, or have their ledger on the page
 
-// needy lists the machines that need a person, as their tiles say it: the worst first, then by name. h.mu must be held.
-func (h *Hub) needy() (all []Problem) {
-	now := h.now()
+// needy lists the machines that need a person, as their tiles say it: the worst first, then by name. x.hub.mu must be held.
+func (x *server) needy() (all []Problem) {
+	now := x.hub.now()
 	var tiles []*Tile
-	for _, m := range h.machines {
+	for _, m := range x.hub.machines {
 		if t := m.tile(now); t.needsPerson() {
 			tiles = append(tiles, t)
 		}
@@ -183,7 +183,7 @@ func (h *Hub) needy() (all []Problem) {
 		if i == mostNeedy {
 			return append(all, Problem{What: fmt.Sprintf("%d more machines need a person", len(tiles)-i)})
 		}
-		all = append(all, h.machines[t.Name].problem(t))
+		all = append(all, x.hub.machines[t.Name].problem(t))
 	}
 	return all
 }

@@ -20,7 +20,7 @@ func TestLedgersOfTheSystem(t *testing.T) {
 	add("little", "gap", 1)
 	add("much", "counter", 50)
 	var names []string
-	for _, l := range h.systemNow(t.Context()).Ledgers {
+	for _, l := range h.server.systemNow(t.Context()).Ledgers {
 		names = append(names, l.Machine)
 	}
 	if want := []string{"much", "little", "repeats"}; !slices.Equal(names, want) {
@@ -29,7 +29,7 @@ func TestLedgersOfTheSystem(t *testing.T) {
 	for i := range 30 {
 		add(fmt.Sprint(i), "gap", 2)
 	}
-	if got := h.systemNow(t.Context()).Ledgers; len(got) != mostNeedy || got[0].Machine != "much" {
+	if got := h.server.systemNow(t.Context()).Ledgers; len(got) != mostNeedy || got[0].Machine != "much" {
 		t.Errorf("%d ledgers, first %s", len(got), got[0].Machine)
 	}
 }

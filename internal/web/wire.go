@@ -161,15 +161,15 @@ type cursor struct {
 }
 
 // id returns the cursor as the id of an event, see Hub.resume.
-func (h *Hub) id(c cursor) string {
-	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d-%d-%d", h.boot, c.machine, c.windows, c.results, c.alerts, c.advised, c.kept, c.event, c.changes)
+func (x *server) id(c cursor) string {
+	return fmt.Sprintf("%s-%d-%d-%d-%d-%d-%d-%d-%d", x.hub.boot, c.machine, c.windows, c.results, c.alerts, c.advised, c.kept, c.event, c.changes)
 }
 
 // resume returns the cursor that id names, and false if id is not of this hub.
 // It does not trust id, see Hub.since.
-func (h *Hub) resume(id string) (cursor, bool) {
+func (x *server) resume(id string) (cursor, bool) {
 	var c cursor
-	rest, ok := strings.CutPrefix(id, h.boot)
+	rest, ok := strings.CutPrefix(id, x.hub.boot)
 	if !ok {
 		return c, false
 	}
@@ -180,19 +180,19 @@ func (h *Hub) resume(id string) (cursor, bool) {
 // since returns what is new of a machine after c, and the cursor that follows it. It reports
 // false if some of it is forgotten, if c is of another machine or layout, or if no page can
 // have come to c; the page must then start from a snapshot.
-func (h *Hub) since(c cursor, name string) (machineUpdate, cursor, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, total := h.at(name)
+func (x *server) since(c cursor, name string) (machineUpdate, cursor, bool) {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	m, total := x.hub.at(name)
 	beyond := c.windows > total.windows || c.results > total.results || c.alerts > total.alerts || c.advised > total.advised || c.kept > total.kept ||
 		c.event > total.event || c.changes > total.changes
 	forgotten := c.results < m.results.first() || c.alerts < m.alerts.first() || c.advised < m.advised.first() || c.kept < m.kept.first()
 	if c.machine != total.machine || c.windows < m.layoutFrom || beyond || forgotten {
 		return machineUpdate{}, c, false
 	}
-	now := h.now()
+	now := x.hub.now()
 	u := machineUpdate{
-		Now: now.UTC(), Alarms: h.alarms,
+		Now: now.UTC(), Alarms: x.hub.alarms,
 		Results: m.resultsSince(c.results), Alerts: wireAlerts(m.alerts.since(c.alerts)), Advisories: wireAdvisories(m.advised.since(c.advised)), Evidence: wireEvidence(m.kept.since(c.kept)),
 	}
 	if c.windows < m.windows {
@@ -201,23 +201,23 @@ func (h *Hub) since(c cursor, name string) (machineUpdate, cursor, bool) {
 	if c.event < total.event {
 		u.Tile, u.Ledger = m.tile(now), m.ledger
 	}
-	if c.changes < h.changes {
-		u.Status = ptr(h.status)
+	if c.changes < x.hub.changes {
+		u.Status = ptr(x.hub.status)
 	}
 	return u, total, true
 }
 
 // snapshot returns all that the hub holds of a machine, and the cursor that follows it. The
 // machine is nil if the hub does not hold it.
-func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, total := h.at(name)
+func (x *server) snapshot(name string) (*machineJSON, cursor) {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
+	m, total := x.hub.at(name)
 	if m.number == 0 {
 		return nil, total
 	}
 	j := &machineJSON{
-		Tile: m.tile(h.now()), Ledger: m.ledger, Pairs: pairs, Keep: keptResults,
+		Tile: m.tile(x.hub.now()), Ledger: m.ledger, Pairs: pairs, Keep: keptResults,
 		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
 		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
 	}
@@ -231,11 +231,11 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 }
 
 // head returns what a page shows of the program.
-func (h *Hub) head(r *http.Request) pageHead {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (x *server) head(r *http.Request) pageHead {
+	x.hub.mu.Lock()
+	defer x.hub.mu.Unlock()
 	return pageHead{
-		Title: h.title, Now: h.now().UTC(), Commands: h.control != nil, InsecureModels: h.insecure, Role: string(who(r).Role), Alarms: h.alarms, Status: h.status,
+		Title: x.title, Now: x.hub.now().UTC(), Commands: x.control != nil, InsecureModels: x.insecure, Role: string(who(r).Role), Alarms: x.hub.alarms, Status: x.hub.status,
 	}
 }
 

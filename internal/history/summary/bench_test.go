@@ -87,7 +87,7 @@ func BenchmarkHoles90Days(b *testing.B) {
 // What a result costs where 500 machines send one each second, with the writing.
 func BenchmarkFold(b *testing.B) {
 	s := open(b, b.TempDir())
-	s.db.NoSync = false
+	s.file.db.NoSync = false
 	now := t0
 	s.now = func() time.Time { return now }
 	const machines = 500

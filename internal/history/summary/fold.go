@@ -53,7 +53,7 @@ func (s *Store) Fold(p Position, next int64, msgs []Message) error {
 		}
 	}
 	s.move(p, next)
-	if s.due() {
+	if s.results >= flushResults || len(s.events) >= flushEvents || s.rows >= flushRows || s.now().Sub(s.since) >= flushEvery {
 		return s.flush()
 	}
 	return nil
@@ -87,17 +87,17 @@ func (s *Store) fold(m *Message) error {
 func (s *Store) foldAlert(a *event.Alert, m *Message) error {
 	switch a.State {
 	case event.Retired:
-		s.retire(a.Machine, m.At)
+		s.names.retire(a.Machine, m.At)
 		return nil
 	case event.Renamed:
 		if a.Was != "" {
-			s.rename(a.Was, a.Machine, m.At)
+			s.names.rename(a.Was, a.Machine, m.At)
 		}
 	case event.ToolIsNew:
 		if a.Command == "" {
 			break // its ingester says so: its results name another life
 		}
-		id, ok := s.resolve(a.Machine, m.At)
+		id, ok := s.names.resolve(a.Machine, m.At)
 		if !ok {
 			return nil
 		}
@@ -118,7 +118,7 @@ type heldEvent struct {
 
 // hold keeps an event until it is written.
 func (s *Store) hold(name string, m *Message) error {
-	id, ok := s.resolve(name, m.At)
+	id, ok := s.names.resolve(name, m.At)
 	if !ok {
 		return nil
 	}

@@ -23,7 +23,7 @@ func open(t testing.TB, dir string) *Store {
 		t.Fatal(err, notice)
 	}
 	s.now = func() time.Time { return t0 }
-	s.db.NoSync = true // these tests end the program, not the computer
+	s.file.db.NoSync = true // these tests end the program, not the computer
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -31,7 +31,7 @@ func open(t testing.TB, dir string) *Store {
 // crash ends a store as SIGKILL does, and opens its file again.
 func (s *Store) crash(t testing.TB, dir string) *Store {
 	t.Helper()
-	if err := s.db.Close(); err != nil {
+	if err := s.file.db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return open(t, dir)
@@ -128,7 +128,7 @@ func dump(t testing.TB, s *Store) string {
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.file.db.View(func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bbolt.Bucket) error { return walk(string(name)+"/", bucket) })
 	})
 	if err != nil {

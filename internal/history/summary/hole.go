@@ -110,7 +110,7 @@ func (s *Store) hole(m *machine, ref holeRef) (*hole, error) {
 	}
 	h := newHole(ref.Name)
 	// As with rows, a hole that cannot be read counts from zero again.
-	err := s.get(m.id, inHoles, []byte(key), func(v []byte) error {
+	err := s.file.get(m.id, inHoles, []byte(key), func(v []byte) error {
 		var kept hole
 		if kept.parse(v) == nil {
 			*h = kept

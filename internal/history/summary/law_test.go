@@ -224,9 +224,9 @@ func TestHolesCountWindowsOnce(t *testing.T) {
 // rowsOf returns the rows of machine m.
 func rowsOf(s *Store, bucket []byte) map[int64]row {
 	rows := make(map[int64]row)
-	id, _ := s.lookUp("m")
+	id := s.ids()["m"]
 	_ = s.Flush()
-	tx, err := s.db.Begin(false)
+	tx, err := s.file.db.Begin(false)
 	if err != nil {
 		panic(err)
 	}

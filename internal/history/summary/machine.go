@@ -68,9 +68,9 @@ func (s *Store) machine(id uint64) (*machine, error) {
 	}
 	m := &machine{id: id, head: head{Epochs: make(map[string]*epoch), New: make(map[string][]int64)}}
 	m.written()
-	err := s.get(id, nil, keyHead, func(v []byte) error {
+	err := s.file.get(id, nil, keyHead, func(v []byte) error {
 		if err := json.Unmarshal(v, &m.head); err != nil {
-			return fmt.Errorf("%s: %w: head of a machine: %w", s.path, ErrDamaged, err)
+			return fmt.Errorf("%s: %w: head of a machine: %w", s.file.path, ErrDamaged, err)
 		}
 		return nil
 	})
@@ -115,9 +115,9 @@ func bucketOf(tx *bbolt.Tx, id uint64, name []byte) *bbolt.Bucket {
 }
 
 // get calls fn with a value of a bucket of a machine, unless it is not there.
-func (s *Store) get(id uint64, bucket, key []byte, fn func(v []byte) error) error {
-	return s.safely(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
+func (x *file) get(id uint64, bucket, key []byte, fn func(v []byte) error) error {
+	return x.safely(func() error {
+		return x.db.View(func(tx *bbolt.Tx) error {
 			b := bucketOf(tx, id, bucket)
 			if b == nil {
 				return nil
@@ -132,7 +132,7 @@ func (s *Store) get(id uint64, bucket, key []byte, fn func(v []byte) error) erro
 
 // foldResult folds a result that Kafka got at a time.
 func (s *Store) foldResult(r *event.Result, at time.Time) error {
-	id, ok := s.resolve(r.Machine, at)
+	id, ok := s.names.resolve(r.Machine, at)
 	if !ok {
 		return nil // the machine was retired after that
 	}
@@ -144,7 +144,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		return nil // it is here already
 	}
 	start, end := spanOf(r, at)
-	life, l, err := s.lifeOf(m, r, at)
+	life, l, err := s.file.lifeOf(m, r, at)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 		if into == nil {
 			into = new(row)
 			// A row that cannot be read counts from zero again: the file is not worth less for it.
-			if err := s.get(id, in.bucket, timeKey(t), func(v []byte) error { _ = into.parse(v); return nil }); err != nil {
+			if err := s.file.get(id, in.bucket, timeKey(t), func(v []byte) error { _ = into.parse(v); return nil }); err != nil {
 				return err
 			}
 			in.rows[t] = into
@@ -170,7 +170,7 @@ func (s *Store) foldResult(r *event.Result, at time.Time) error {
 	if err := s.foldHole(m, r, start, end, &one); err != nil {
 		return err
 	}
-	if err := s.foldUsual(m, life, r); err != nil {
+	if err := s.file.foldUsual(m, life, r); err != nil {
 		return err
 	}
 	l.fold(r, start, end)
@@ -244,11 +244,11 @@ func (m *machine) show(r *event.Result, at, end time.Time) {
 // lifeOf returns the life of the tool of a result that Kafka got at a time, and the life's id. A
 // tool without one gets one, and so does one that was declared new in between: an alert says so,
 // or the result names another life than those before.
-func (s *Store) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *life, err error) {
+func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *life, err error) {
 	tool := r.Tool[:min(len(r.Tool), maxToolName)]
 	id, ok := m.tools[tool]
 	if !ok {
-		err = s.get(m.id, inTools, toolKey(tool), func(v []byte) error {
+		err = x.get(m.id, inTools, toolKey(tool), func(v []byte) error {
 			if len(v) == 4 {
 				id = lifeID(v)
 			}
@@ -259,7 +259,7 @@ func (s *Store) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l 
 		}
 	}
 	if id != 0 {
-		l, err = s.life(m, id)
+		l, err = x.life(m, id)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -288,13 +288,13 @@ func (s *Store) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l 
 }
 
 // life returns a life that is known.
-func (s *Store) life(m *machine, id uint32) (*life, error) {
+func (x *file) life(m *machine, id uint32) (*life, error) {
 	if l := m.lives[id]; l != nil {
 		return l, nil
 	}
 	l := new(life)
 	found := false
-	err := s.get(m.id, inLives, lifeKey(id), func(v []byte) error {
+	err := x.get(m.id, inLives, lifeKey(id), func(v []byte) error {
 		found = l.parse(v) == nil
 		return nil
 	})
@@ -305,7 +305,7 @@ func (s *Store) life(m *machine, id uint32) (*life, error) {
 	if err != nil {
 		return l, err
 	}
-	return l, s.get(m.id, inCalled, lifeKey(id), func(v []byte) error { l.call(v); return nil })
+	return l, x.get(m.id, inCalled, lifeKey(id), func(v []byte) error { l.call(v); return nil })
 }
 
 // renew notes that a tool was declared new.

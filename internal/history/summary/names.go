@@ -12,6 +12,15 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
+// nameTable is the machines of a store, by the names that they have and had.
+type nameTable struct {
+	of      map[string]uint64
+	gone    map[string]goneName
+	last    uint64   // id that was given to a machine
+	changed bool     // of or gone, since they were written
+	drops   []uint64 // machines that have to be removed
+}
+
 // goneName is what became of the name of a machine. Results and alerts are read from two
 // topics: a result may be folded after the alert that follows it.
 type goneName struct {
@@ -27,15 +36,15 @@ const retiredFor = time.Hour
 
 // resolve returns the machine that had a name at a time, which may be new. It reports false if
 // that machine was retired and is removed.
-func (s *Store) resolve(name string, at time.Time) (id uint64, ok bool) {
-	name, id, known := s.named(name, at)
+func (n *nameTable) resolve(name string, at time.Time) (id uint64, ok bool) {
+	name, id, known := n.named(name, at)
 	if known {
 		return id, id != 0
 	}
-	s.nextID++
-	s.names[name] = s.nextID
-	s.renamed = true
-	return s.nextID, true
+	n.last++
+	n.of[name] = n.last
+	n.changed = true
+	return n.last, true
 }
 
 // Knows reports whether the store knows which machine had a name at a time. If it does not, the machine is new, or an
@@ -44,72 +53,72 @@ func (s *Store) resolve(name string, at time.Time) (id uint64, ok bool) {
 func (s *Store) Knows(name string, at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _, known := s.named(name, at)
+	_, _, known := s.names.named(name, at)
 	return known
 }
 
 // named returns under which name a machine goes on that had a name at a time, and its id: 0 if it was retired and is
 // removed. It reports false if the store has nothing of it.
-func (s *Store) named(name string, at time.Time) (now string, id uint64, known bool) {
+func (n *nameTable) named(name string, at time.Time) (now string, id uint64, known bool) {
 	for hops := 0; hops < 16; hops++ {
-		g, ok := s.gone[name]
+		g, ok := n.gone[name]
 		if !ok || g.To == "" || at.After(g.Renamed) {
 			break
 		}
 		name, at = g.To, g.Renamed.Add(1)
 	}
-	if g, ok := s.gone[name]; ok && !at.After(g.Retired) {
+	if g, ok := n.gone[name]; ok && !at.After(g.Retired) {
 		return name, g.ID, true
 	}
-	id, known = s.names[name]
+	id, known = n.of[name]
 	return name, id, known
 }
 
 // retire hides a machine.
-func (s *Store) retire(name string, at time.Time) {
-	g := s.gone[name]
+func (n *nameTable) retire(name string, at time.Time) {
+	g := n.gone[name]
 	if !at.After(g.Retired) {
 		return // it is known
 	}
 	g.Retired = at
-	if id, ok := s.names[name]; ok {
+	if id, ok := n.of[name]; ok {
 		if g.ID != 0 {
-			s.drops = append(s.drops, g.ID)
+			n.drops = append(n.drops, g.ID)
 		}
 		g.ID = id
-		delete(s.names, name)
+		delete(n.of, name)
 	}
-	s.gone[name] = g
-	s.renamed = true
+	n.gone[name] = g
+	n.changed = true
 }
 
 // rename gives what the store holds of one machine to another name. If it holds another machine of that name, which
 // monitors have forgotten, that one goes on under the name with the day.
-func (s *Store) rename(was, name string, at time.Time) {
-	g := s.gone[was]
+func (n *nameTable) rename(was, name string, at time.Time) {
+	g := n.gone[was]
 	if was == name || !at.After(g.Renamed) {
 		return // it is known
 	}
 	id := g.ID
 	if id == 0 {
-		id = s.names[was]
-		delete(s.names, was)
+		id = n.of[was]
+		delete(n.of, was)
 	}
-	if own, both := s.names[name]; both && own != id {
-		s.names[name+at.UTC().Format(" (until 2006-01-02 15:04:05)")] = own
-		delete(s.names, name)
+	if own, both := n.of[name]; both && own != id {
+		n.of[name+at.UTC().Format(" (until 2006-01-02 15:04:05)")] = own
+		delete(n.of, name)
 	}
 	g.ID, g.To, g.Renamed = 0, name, at
-	s.gone[was] = g
-	s.renamed = true
+	n.gone[was] = g
+	n.changed = true
 	if id != 0 { // else its results come later, if at all
-		s.names[name] = id
+		n.of[name] = id
 	}
 }
 
-// writeNames writes the names of the machines.
-func (s *Store) writeNames(tx *bbolt.Tx) error {
-	if !s.renamed {
+// write writes the names of the machines.
+func (n *nameTable) write(tx *bbolt.Tx) error {
+	if !n.changed {
 		return nil
 	}
 	for _, name := range [...][]byte{inNames, inGone} {
@@ -120,13 +129,13 @@ func (s *Store) writeNames(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.names)) {
-		if err := tx.Bucket(inNames).Put(nameKey(name), binary.BigEndian.AppendUint64(nil, s.names[name])); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(n.of)) {
+		if err := tx.Bucket(inNames).Put(nameKey(name), binary.BigEndian.AppendUint64(nil, n.of[name])); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.gone)) {
-		if err := tx.Bucket(inGone).Put(nameKey(name), event.JSON(s.gone[name])); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(n.gone)) {
+		if err := tx.Bucket(inGone).Put(nameKey(name), event.JSON(n.gone[name])); err != nil {
 			return err
 		}
 	}

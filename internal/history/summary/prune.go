@@ -22,24 +22,24 @@ const (
 // removed, and so is a retired one. s.mu must be held, and everything written.
 func (s *Store) prune() error {
 	now := s.now()
-	err := s.safely(func() error {
-		for _, name := range slices.Sorted(maps.Keys(s.gone)) {
-			s.pruneName(name, now)
+	err := s.file.safely(func() error {
+		for _, name := range slices.Sorted(maps.Keys(s.names.gone)) {
+			s.names.prune(name, now)
 		}
 		var all []limits
-		for _, name := range slices.Sorted(maps.Keys(s.names)) {
-			id := s.names[name]
+		for _, name := range slices.Sorted(maps.Keys(s.names.of)) {
+			id := s.names.of[name]
 			m, err := s.machine(id)
 			if err != nil {
 				return err
 			}
-			if at := max(m.head.LastAt, s.lastEvent(id)); at != 0 && now.UnixMilli()-at > keepHours.Milliseconds() {
-				s.drops, s.renamed = append(s.drops, id), true
-				delete(s.names, name)
+			if at := max(m.head.LastAt, s.file.lastEvent(id)); at != 0 && now.UnixMilli()-at > keepHours.Milliseconds() {
+				s.names.drops, s.names.changed = append(s.names.drops, id), true
+				delete(s.names.of, name)
 				continue
 			}
-			l := s.limits(m, now)
-			err = s.db.View(func(tx *bbolt.Tx) error {
+			l := limitsOf(m, now, s.minute, s.hour)
+			err = s.file.db.View(func(tx *bbolt.Tx) error {
 				l.holes = holesBefore(bucketOf(tx, id, inHoles), l.holes, maxHoles)
 				return nil
 			})
@@ -48,12 +48,12 @@ func (s *Store) prune() error {
 			}
 			all = append(all, l)
 		}
-		return s.removeAll(all)
+		return s.file.removeAll(all)
 	})
 	if err != nil {
-		return fmt.Errorf("history: %s: %w", s.path, err)
+		return fmt.Errorf("history: %s: %w", s.file.path, err)
 	}
-	if len(s.drops) > 0 || s.renamed {
+	if len(s.names.drops) > 0 || s.names.changed {
 		s.since = now
 		return s.flush()
 	}
@@ -61,10 +61,10 @@ func (s *Store) prune() error {
 }
 
 // removeAll removes what is before the limits, in transactions of bounded size.
-func (s *Store) removeAll(all []limits) error {
+func (x *file) removeAll(all []limits) error {
 	for left := 0; left <= 0; {
 		left = pruneAt
-		err := s.db.Update(func(tx *bbolt.Tx) error {
+		err := x.db.Update(func(tx *bbolt.Tx) error {
 			for i := range all {
 				n, err := all[i].remove(tx, left)
 				if left -= n; err != nil || left <= 0 {
@@ -80,25 +80,25 @@ func (s *Store) removeAll(all []limits) error {
 	return nil
 }
 
-// pruneName removes a retired machine, and later what is known of its name.
-func (s *Store) pruneName(name string, now time.Time) {
-	g := s.gone[name]
+// prune removes a retired machine, and later what is known of its name.
+func (n *nameTable) prune(name string, now time.Time) {
+	g := n.gone[name]
 	if g.ID != 0 && now.Sub(g.Retired) > retiredFor {
-		s.drops = append(s.drops, g.ID)
+		n.drops = append(n.drops, g.ID)
 		g.ID = 0
-		s.gone[name] = g
-		s.renamed = true
+		n.gone[name] = g
+		n.changed = true
 	}
 	if now.Sub(g.Retired) > keepAlarms && now.Sub(g.Renamed) > keepAlarms {
-		delete(s.gone, name)
-		s.renamed = true
+		delete(n.gone, name)
+		n.changed = true
 	}
 }
 
 // lastEvent returns when the last alert of a machine was, in Unix milliseconds; 0 if it has
 // none.
-func (s *Store) lastEvent(id uint64) (at int64) {
-	_ = s.get(id, nil, keyAlert, func(v []byte) error {
+func (x *file) lastEvent(id uint64) (at int64) {
+	_ = x.get(id, nil, keyAlert, func(v []byte) error {
 		var a struct{ At time.Time }
 		if json.Unmarshal(v, &a) == nil {
 			at = a.At.UnixMilli()
@@ -115,11 +115,12 @@ type limits struct {
 	lives                         int64 // Unix milliseconds
 }
 
-func (s *Store) limits(m *machine, now time.Time) limits {
+// limitsOf returns those of a machine whose minutes and hours are kept for so long.
+func limitsOf(m *machine, now time.Time, minute, hour time.Duration) limits {
 	newest := min(m.head.Newest, now.Unix())
-	oldest := newest - int64(s.hour.Seconds())
+	oldest := newest - int64(hour.Seconds())
 	return limits{
-		m.id, timeKey(newest - int64(s.minute.Seconds())), timeKey(oldest), timeKey(oldest * 1000), timeKey(now.Add(-keepAlarms).UnixMilli()), oldest * 1000,
+		m.id, timeKey(newest - int64(minute.Seconds())), timeKey(oldest), timeKey(oldest * 1000), timeKey(now.Add(-keepAlarms).UnixMilli()), oldest * 1000,
 	}
 }
 

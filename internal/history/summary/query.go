@@ -24,20 +24,17 @@ const (
 // steps are what History chooses from, in seconds.
 var steps = []int64{60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
 
-// lookUp returns the id of a machine.
-func (s *Store) lookUp(name string) (uint64, bool) {
+// ids returns the ids of all machines by their names.
+func (s *Store) ids() map[string]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, ok := s.names[name]
-	return id, ok
+	return maps.Clone(s.names.of)
 }
 
-// nameOf returns the names of all machines by their ids.
-func (s *Store) nameOf() map[uint64]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	names := make(map[uint64]string, len(s.names))
-	for name, id := range s.names {
+// byID returns names by their ids.
+func byID(ids map[string]uint64) map[uint64]string {
+	names := make(map[uint64]string, len(ids))
+	for name, id := range ids {
 		names[id] = name
 	}
 	return names
@@ -51,7 +48,7 @@ func (s *Store) nameOf() map[uint64]string {
 // the store does not hold, and an error if from is not before to.
 func (s *Store) History(name string, from, to time.Time, step time.Duration) (History, error) {
 	h := History{Machine: name, Memory: s.InMemory(), Tools: []ToolSpan{}, Alarms: []Alarm{}, Advisories: []AdvisorySpan{}}
-	id, ok := s.lookUp(name)
+	id, ok := s.ids()[name]
 	if !ok {
 		return h, ErrNoMachine
 	}
@@ -327,7 +324,7 @@ func nonNil[E any](list []E) []E {
 // Tools returns the tools of a machine whose last windows are newest, the newest first: at
 // most limit, or MaxTools. It returns ErrNoMachine for a machine that the store does not hold.
 func (s *Store) Tools(name string, limit int) ([]Life, error) {
-	id, ok := s.lookUp(name)
+	id, ok := s.ids()[name]
 	if !ok {
 		return nil, ErrNoMachine
 	}
@@ -362,11 +359,11 @@ func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 	if f.Limit <= 0 || f.Limit > MaxAlarms {
 		f.Limit = MaxAlarms
 	}
-	names := s.nameOf()
+	names := byID(s.ids())
 	var only uint64
 	if f.Machine != "" {
 		var ok bool
-		if only, ok = s.lookUp(f.Machine); !ok {
+		if only, ok = s.ids()[f.Machine]; !ok {
 			return []Alarm{}, nil
 		}
 	}
@@ -430,7 +427,7 @@ func readAlarm(tx *bbolt.Tx, id uint64, key []byte) (a Alarm, ok bool, err error
 // Alarm returns everything about an alarm. It returns ErrNoAlarm for one that the store does not
 // hold.
 func (s *Store) Alarm(incident string) (AlarmDetail, error) {
-	names := s.nameOf()
+	names := byID(s.ids())
 	d := AlarmDetail{Alerts: []event.Alert{}, Evidence: []event.Evidence{}}
 	err := s.view(func(tx *bbolt.Tx) error {
 		at := tx.Bucket(inByName).Get([]byte(incident))
@@ -489,13 +486,11 @@ func (d *AlarmDetail) readEvents(b *bbolt.Bucket, incident string) error {
 
 // Machines returns what a page needs to show the machines at once, in the order of their names.
 func (s *Store) Machines() ([]Machine, error) {
-	s.mu.Lock()
-	names := maps.Clone(s.names)
-	s.mu.Unlock()
 	var all []Machine
+	ids := s.ids()
 	err := s.view(func(tx *bbolt.Tx) error {
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			b := bucketOf(tx, names[name], nil)
+		for _, name := range slices.Sorted(maps.Keys(ids)) {
+			b := bucketOf(tx, ids[name], nil)
 			if b == nil {
 				continue
 			}

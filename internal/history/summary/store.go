@@ -81,7 +81,7 @@ var (
 // which the topics were folded: a program that is killed folds the rest again. The methods are
 // safe for concurrent use.
 type Store struct {
-	path   string // empty: in memory
+	file   file
 	group  string
 	minute time.Duration // how long minutes are kept
 	hour   time.Duration
@@ -89,22 +89,23 @@ type Store struct {
 	remove func()           // what is left of a file in memory; nil: nothing
 
 	mu       sync.Mutex
-	db       *bbolt.DB
-	names    map[string]uint64
-	gone     map[string]goneName
+	names    nameTable
 	offsets  map[partitionKey]offset
 	machines map[uint64]*machine // those that were used since the cache was last emptied
-	nextID   uint64
 
 	moved   map[partitionKey]bool // offsets that are not written
 	events  []heldEvent           // alerts, advisories and evidence that are not written, in order
 	results int                   // that are not written
 	rows    int
 	since   time.Time // when the oldest of what is not written was folded
-	renamed bool      // names or gone changed
-	drops   []uint64  // machines that have to be removed
 	pruned  time.Time
 	viewed  time.Time // when a query last made the store write
+}
+
+// file is where a store writes.
+type file struct {
+	path string // empty: in memory
+	db   *bbolt.DB
 }
 
 type partitionKey struct {
@@ -132,7 +133,7 @@ func Open(dir, group string) (s *Store, notice string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("folder for the history: %w", err)
 	}
-	s.path = filepath.Join(dir, File)
+	s.file.path = filepath.Join(dir, File)
 	err = s.open()
 	if errors.Is(err, ErrDamaged) {
 		notice, err = s.aside(err)
@@ -144,15 +145,15 @@ func Open(dir, group string) (s *Store, notice string, err error) {
 }
 
 // InMemory reports whether the store has no folder.
-func (s *Store) InMemory() bool { return s.path == "" }
+func (s *Store) InMemory() bool { return s.file.path == "" }
 
 // Path returns the name of the file, empty if there is none.
-func (s *Store) Path() string { return s.path }
+func (s *Store) Path() string { return s.file.path }
 
 // open opens the file and reads what is kept in memory.
 func (s *Store) open() (err error) {
 	opts := &bbolt.Options{Timeout: lockPatience, FreelistType: bbolt.FreelistMapType}
-	name := s.path
+	name := s.file.path
 	var file *os.File
 	if name == "" {
 		if file, s.remove, err = memoryFile(); err != nil {
@@ -166,30 +167,30 @@ func (s *Store) open() (err error) {
 			return file, err
 		}
 	}
-	err = s.safely(func() (err error) {
-		s.db, err = bbolt.Open(name, 0o600, opts)
+	err = s.file.safely(func() (err error) {
+		s.file.db, err = bbolt.Open(name, 0o600, opts)
 		return err
 	})
 	if err == nil {
-		s.db.AllocSize = 4 << 20
-		if err = s.safely(s.load); err != nil {
-			err = errors.Join(err, s.db.Close())
+		s.file.db.AllocSize = 4 << 20
+		if err = s.file.safely(s.load); err != nil {
+			err = errors.Join(err, s.file.db.Close())
 		}
 		return err
 	}
-	s.db = nil
+	s.file.db = nil
 	if file != nil {
 		file.Close() // also after a panic, so that its lock ends
 	}
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.path, errInUse)
+		return fmt.Errorf("%s: %w: stop that program, or give this one a folder of its own in history.dir", s.file.path, errInUse)
 	case errors.Is(err, fs.ErrPermission) || isPathError(err):
 		return fmt.Errorf("history: %w: name a folder in history.dir that this program may write to", err)
 	case errors.Is(err, ErrDamaged):
 		return err
 	}
-	return fmt.Errorf("%s: %w: %w", s.path, ErrDamaged, err)
+	return fmt.Errorf("%s: %w: %w", s.file.path, ErrDamaged, err)
 }
 
 func isPathError(err error) bool {
@@ -199,47 +200,48 @@ func isPathError(err error) bool {
 
 // load reads what is kept in memory, after it made what a new file needs.
 func (s *Store) load() error {
-	s.forget()
-	s.names, s.gone, s.offsets = make(map[string]uint64), make(map[string]goneName), make(map[partitionKey]offset)
-	if err := s.cutShort(); err != nil {
+	s.machines = make(map[uint64]*machine)
+	s.written()
+	s.names.of, s.names.gone, s.offsets = make(map[string]uint64), make(map[string]goneName), make(map[partitionKey]offset)
+	if err := s.file.cutShort(); err != nil {
 		return err
 	}
-	err := s.db.Update(s.prepare)
+	err := s.file.db.Update(func(tx *bbolt.Tx) error { return s.file.prepare(tx, s.group) })
 	if err != nil {
 		return err
 	}
-	return s.db.View(s.loadNames)
+	return s.file.db.View(s.loadNames)
 }
 
 // cutShort reports a file that ends before its pages do. Reading them would end the program.
-func (s *Store) cutShort() error {
-	if s.path == "" {
+func (x *file) cutShort() error {
+	if x.path == "" {
 		return nil
 	}
-	info, err := os.Stat(s.path)
+	info, err := os.Stat(x.path)
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
-	return s.db.View(func(tx *bbolt.Tx) error {
+	return x.db.View(func(tx *bbolt.Tx) error {
 		if tx.Size() > info.Size() {
-			return fmt.Errorf("%s: %w: it has %d bytes and should have %d", s.path, ErrDamaged, info.Size(), tx.Size())
+			return fmt.Errorf("%s: %w: it has %d bytes and should have %d", x.path, ErrDamaged, info.Size(), tx.Size())
 		}
 		return nil
 	})
 }
 
 // prepare makes the buckets of a new file, and checks version and group of others.
-func (s *Store) prepare(tx *bbolt.Tx) error {
+func (x *file) prepare(tx *bbolt.Tx, group string) error {
 	meta := tx.Bucket(inMeta)
 	if meta == nil && tx.Cursor().Bucket().Stats().BucketN > 1 {
-		return fmt.Errorf("%s: %w: another program made it", s.path, ErrDamaged)
+		return fmt.Errorf("%s: %w: another program made it", x.path, ErrDamaged)
 	}
 	if meta != nil {
 		if v := string(meta.Get(keyVersion)); v != fileVersion {
-			return fmt.Errorf("%s: %w for this release: it is in version %.20q, and this release reads version %s", s.path, ErrDamaged, v, fileVersion)
+			return fmt.Errorf("%s: %w for this release: it is in version %.20q, and this release reads version %s", x.path, ErrDamaged, v, fileVersion)
 		}
-		if g := string(meta.Get(keyGroup)); g != s.group {
-			return fmt.Errorf("%s: it holds the history of group %s, and this monitor is of group %s: give each group a folder of its own in history.dir", s.path, g, s.group)
+		if g := string(meta.Get(keyGroup)); g != group {
+			return fmt.Errorf("%s: it holds the history of group %s, and this monitor is of group %s: give each group a folder of its own in history.dir", x.path, g, group)
 		}
 	}
 	for _, name := range topBuckets {
@@ -251,17 +253,17 @@ func (s *Store) prepare(tx *bbolt.Tx) error {
 		return nil
 	}
 	meta = tx.Bucket(inMeta)
-	return errors.Join(meta.Put(keyVersion, []byte(fileVersion)), meta.Put(keyGroup, []byte(s.group)))
+	return errors.Join(meta.Put(keyVersion, []byte(fileVersion)), meta.Put(keyGroup, []byte(group)))
 }
 
 // loadNames reads names and offsets.
 func (s *Store) loadNames(tx *bbolt.Tx) error {
-	s.nextID = tx.Bucket(inMachines).Sequence()
+	s.names.last = tx.Bucket(inMachines).Sequence()
 	err := tx.Bucket(inNames).ForEach(func(k, v []byte) error {
 		if len(v) != 8 {
-			return fmt.Errorf("%s: %w: the name of a machine", s.path, ErrDamaged)
+			return fmt.Errorf("%s: %w: the name of a machine", s.file.path, ErrDamaged)
 		}
-		s.names[string(k)] = binary.BigEndian.Uint64(v)
+		s.names.of[string(k)] = binary.BigEndian.Uint64(v)
 		return nil
 	})
 	if err != nil {
@@ -270,9 +272,9 @@ func (s *Store) loadNames(tx *bbolt.Tx) error {
 	err = tx.Bucket(inGone).ForEach(func(k, v []byte) error {
 		var g goneName
 		if err := json.Unmarshal(v, &g); err != nil {
-			return fmt.Errorf("%s: %w: a machine that is gone: %w", s.path, ErrDamaged, err)
+			return fmt.Errorf("%s: %w: a machine that is gone: %w", s.file.path, ErrDamaged, err)
 		}
-		s.gone[string(k)] = g
+		s.names.gone[string(k)] = g
 		return nil
 	})
 	if err != nil {
@@ -281,7 +283,7 @@ func (s *Store) loadNames(tx *bbolt.Tx) error {
 	return tx.Bucket(inOffsets).ForEach(func(k, v []byte) error {
 		i := len(k) - 5
 		if i < 0 || len(v) != 24 {
-			return fmt.Errorf("%s: %w: an offset", s.path, ErrDamaged)
+			return fmt.Errorf("%s: %w: an offset", s.file.path, ErrDamaged)
 		}
 		s.offsets[partitionKey{string(k[:i]), int(binary.BigEndian.Uint32(k[i+1:]))}] = offset{int64(binary.BigEndian.Uint64(v)), [16]byte(v[8:])}
 		return nil
@@ -294,13 +296,13 @@ func (k partitionKey) bytes() []byte {
 
 // aside moves a damaged file away and opens a new one.
 func (s *Store) aside(why error) (notice string, err error) {
-	to := s.path + ".damaged-" + s.now().UTC().Format("20060102T150405Z")
-	old, err := filepath.Glob(s.path + ".damaged-*")
+	to := s.file.path + ".damaged-" + s.now().UTC().Format("20060102T150405Z")
+	old, err := filepath.Glob(s.file.path + ".damaged-*")
 	if err == nil {
 		for _, name := range old { // one is enough to look for the cause
 			os.Remove(name)
 		}
-		err = os.Rename(s.path, to)
+		err = os.Rename(s.file.path, to)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w; it cannot be moved aside: %w: remove it, and the history is filled again from the topics", why, err)
@@ -313,8 +315,8 @@ func (s *Store) aside(why error) (notice string, err error) {
 func (s *Store) SetAside(why error) (notice string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.safely(func() error { return s.db.Close() })
-	if s.path == "" {
+	_ = s.file.safely(func() error { return s.file.db.Close() })
+	if s.file.path == "" {
 		return fmt.Sprintf("%v: filling the history again from the topics", why), s.open()
 	}
 	return s.aside(why)
@@ -325,8 +327,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.flush()
-	if s.db != nil {
-		err = errors.Join(err, s.db.Close())
+	if s.file.db != nil {
+		err = errors.Join(err, s.file.db.Close())
 	}
 	if s.remove != nil {
 		s.remove()
@@ -352,19 +354,13 @@ func (s *Store) Begin(topic string, partition int, id [16]byte, lost bool) (next
 func (s *Store) Forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.safely(func() error { return s.load() })
-}
-
-// forget drops what was folded and not written. The caller loads names and offsets again.
-func (s *Store) forget() {
-	s.machines = make(map[uint64]*machine)
-	s.written()
+	return s.file.safely(func() error { return s.load() })
 }
 
 // written says that nothing is left to write.
 func (s *Store) written() {
 	s.moved = make(map[partitionKey]bool)
-	s.events, s.drops, s.results, s.rows, s.renamed, s.since = nil, nil, 0, 0, false, time.Time{}
+	s.events, s.names.drops, s.results, s.rows, s.names.changed, s.since = nil, nil, 0, 0, false, time.Time{}
 }
 
 // Flush writes what was folded.
@@ -394,20 +390,15 @@ func (s *Store) Tick() error {
 	return s.prune()
 }
 
-// due reports whether so much is not written that it has to be. s.mu must be held.
-func (s *Store) due() bool {
-	return s.results >= flushResults || len(s.events) >= flushEvents || s.rows >= flushRows || !s.since.IsZero() && s.now().Sub(s.since) >= flushEvery
-}
-
 // flush writes what was folded, in one transaction. s.mu must be held.
 func (s *Store) flush() error {
 	if s.since.IsZero() {
 		return nil
 	}
-	if err := s.safely(func() error { return s.db.Update(s.write) }); err != nil {
-		return fmt.Errorf("history: %s: %w", s.path, err)
+	if err := s.file.safely(func() error { return s.file.db.Update(s.write) }); err != nil {
+		return fmt.Errorf("history: %s: %w", s.file.path, err)
 	}
-	for _, id := range s.drops {
+	for _, id := range s.names.drops {
 		delete(s.machines, id)
 	}
 	for _, m := range s.machines {
@@ -422,31 +413,31 @@ func (s *Store) flush() error {
 
 // write writes everything that changed.
 func (s *Store) write(tx *bbolt.Tx) error {
-	for _, id := range s.drops {
+	for _, id := range s.names.drops {
 		if err := drop(tx, id); err != nil {
 			return err
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.machines)) {
-		if slices.Contains(s.drops, id) {
+		if slices.Contains(s.names.drops, id) {
 			continue
 		}
 		if err := s.machines[id].write(tx); err != nil {
 			return err
 		}
 	}
-	if err := tx.Bucket(inMachines).SetSequence(s.nextID); err != nil {
+	if err := tx.Bucket(inMachines).SetSequence(s.names.last); err != nil {
 		return err
 	}
 	for _, e := range s.events {
-		if slices.Contains(s.drops, e.id) {
+		if slices.Contains(s.names.drops, e.id) {
 			continue
 		}
 		if err := e.write(tx); err != nil {
 			return err
 		}
 	}
-	if err := s.writeNames(tx); err != nil {
+	if err := s.names.write(tx); err != nil {
 		return err
 	}
 	for k := range s.moved {
@@ -460,16 +451,16 @@ func (s *Store) write(tx *bbolt.Tx) error {
 }
 
 // safely calls fn and returns ErrDamaged if a page of the file cannot be read.
-func (s *Store) safely(fn func() error) (err error) {
+func (x *file) safely(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer s.caught(&err)
+	defer x.caught(&err)
 	return fn()
 }
 
 // caught turns the panic of a damaged file into an error.
-func (s *Store) caught(err *error) {
+func (x *file) caught(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("%s: %w: %v", s.path, ErrDamaged, r)
+		*err = fmt.Errorf("%s: %w: %v", x.path, ErrDamaged, r)
 	}
 }
 
@@ -482,14 +473,14 @@ const viewEvery = time.Second
 func (s *Store) view(fn func(tx *bbolt.Tx) error) error {
 	s.mu.Lock()
 	var err error
-	if now := s.now(); len(s.events) > 0 || s.renamed || now.Sub(s.viewed) >= viewEvery {
+	if now := s.now(); len(s.events) > 0 || s.names.changed || now.Sub(s.viewed) >= viewEvery {
 		err = s.flush()
 		s.viewed = now
 	}
-	db := s.db
+	db := s.file.db
 	s.mu.Unlock()
 	if errors.Is(err, ErrDamaged) {
 		return err
 	}
-	return s.safely(func() error { return db.View(fn) })
+	return s.file.safely(func() error { return db.View(fn) })
 }

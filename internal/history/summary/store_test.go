@@ -379,9 +379,9 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	for machine, want := range map[string][4]int{"live": {2, 4, 4, 4}, "recording": {2, 2, 2, 2}} {
-		id, _ := s.lookUp(machine)
+		id := s.ids()[machine]
 		var got [4]int
-		_ = s.db.View(func(tx *bbolt.Tx) error {
+		_ = s.file.db.View(func(tx *bbolt.Tx) error {
 			for i, name := range [][]byte{inMinutes, inHours, inHoles, inLives} {
 				got[i] = bucketOf(tx, id, name).Stats().KeyN
 			}
@@ -432,10 +432,10 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := later.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(inMeta).Put(keyVersion, []byte("2")) }); err != nil {
+	if err := later.file.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(inMeta).Put(keyVersion, []byte("2")) }); err != nil {
 		t.Fatal(err)
 	}
-	later.db.Close()
+	later.file.db.Close()
 	newer, err := os.ReadFile(filepath.Join(dir, File))
 	if err != nil {
 		t.Fatal(err)
@@ -481,12 +481,12 @@ func TestDamageWhileOpen(t *testing.T) {
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	info, err := os.Stat(s.path)
+	info, err := os.Stat(s.file.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	garbage := slices.Repeat([]byte{0xa5}, int(info.Size())-2*4096)
-	f, err := os.OpenFile(s.path, os.O_WRONLY, 0)
+	f, err := os.OpenFile(s.file.path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -575,7 +575,7 @@ func foldUntilKilled(t *testing.T, dir string, total int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.db.NoSync = true
+	s.file.db.NoSync = true
 	progress, err := os.OpenFile(filepath.Join(dir, "progress"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -708,8 +708,8 @@ func TestToolLives(t *testing.T) {
 	is("m", 3, 2, 3, 2)
 
 	s = flushed(t, s, dir)
-	err := s.db.Update(func(tx *bbolt.Tx) error { // as an older release has kept it
-		id, _ := s.lookUp("m")
+	err := s.file.db.Update(func(tx *bbolt.Tx) error { // as an older release has kept it
+		id := s.ids()["m"]
 		return tx.Bucket(inMachines).Bucket(idKey(id)).DeleteBucket(inCalled)
 	})
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Store) count(m *machine, r *event.Result, end time.Time) error {
 	into := m.tallies[k]
 	if into == nil {
 		into = new(tally)
-		if err := s.get(m.id, inTallies, k.bytes(), func(v []byte) error { into.parse(v); return nil }); err != nil {
+		if err := s.file.get(m.id, inTallies, k.bytes(), func(v []byte) error { into.parse(v); return nil }); err != nil {
 			return err
 		}
 		m.tallies[k] = into
@@ -141,7 +141,7 @@ func (s *Store) count(m *machine, r *event.Result, end time.Time) error {
 // foldShadow folds a result of a shadow that Kafka got at a time. A result that does not say
 // what the champion made of the window, as from an older monitor, does not count.
 func (s *Store) foldShadow(r *event.Result, at time.Time) error {
-	id, ok := s.resolve(r.Machine, at)
+	id, ok := s.names.resolve(r.Machine, at)
 	if !ok || r.Champion == nil || r.Champion.Model == "" {
 		return nil
 	}
@@ -231,7 +231,7 @@ type DriftSpan struct {
 // of all machines.
 func (s *Store) ModelUse(model string, from, to time.Time) (ModelUse, error) {
 	u := modelUse{model: model, hours: make(map[int64]*tally), trials: make(map[[2]string]*trialUse)}
-	names := s.nameOf()
+	names := byID(s.ids())
 	err := s.view(func(tx *bbolt.Tx) error {
 		for _, id := range slices.Sorted(maps.Keys(names)) {
 			b := bucketOf(tx, id, nil)

@@ -25,7 +25,7 @@ type keptUsual struct {
 }
 
 // foldUsual adds the ranges of a window to what is usual for its tool.
-func (s *Store) foldUsual(m *machine, life uint32, r *event.Result) error {
+func (x *file) foldUsual(m *machine, life uint32, r *event.Result) error {
 	if len(r.Ranges) == 0 {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (s *Store) foldUsual(m *machine, life uint32, r *event.Result) error {
 	if u == nil {
 		u = new(keptUsual)
 		// As with rows, what cannot be read begins again.
-		if err := s.get(m.id, inUsual, lifeKey(life), func(v []byte) error { _ = json.Unmarshal(v, u); return nil }); err != nil {
+		if err := x.get(m.id, inUsual, lifeKey(life), func(v []byte) error { _ = json.Unmarshal(v, u); return nil }); err != nil {
 			return err
 		}
 		m.usual[life] = u
@@ -79,7 +79,7 @@ func (m *machine) writeUsual(b *bbolt.Bucket) error {
 // Usual returns what is usual for a tool of a machine. It returns ErrNoMachine for a machine that
 // the store does not hold.
 func (s *Store) Usual(machine, tool string) (Usual, error) {
-	id, ok := s.lookUp(machine)
+	id, ok := s.ids()[machine]
 	if !ok {
 		return Usual{}, ErrNoMachine
 	}

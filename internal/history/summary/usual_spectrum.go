@@ -8,7 +8,7 @@ var keySpectrum = []byte("usual_spectrum")
 // KeepUsualSpectrum keeps the usual spectrum of a machine's tool, in place of the one before. It does
 // nothing for a machine that the store does not hold.
 func (s *Store) KeepUsualSpectrum(name string, data []byte) error {
-	id, ok := s.lookUp(name)
+	id, ok := s.ids()[name]
 	if !ok || len(data) > maxEvent {
 		return nil
 	}
@@ -18,8 +18,8 @@ func (s *Store) KeepUsualSpectrum(name string, data []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.safely(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
+	return s.file.safely(func() error {
+		return s.file.db.Update(func(tx *bbolt.Tx) error {
 			b, err := tx.Bucket(inMachines).CreateBucketIfNotExists(idKey(id))
 			if err != nil {
 				return err
@@ -31,13 +31,13 @@ func (s *Store) KeepUsualSpectrum(name string, data []byte) error {
 
 // UsualSpectrum returns the usual spectrum that was kept last for a machine, nil if there is none.
 func (s *Store) UsualSpectrum(name string) (data []byte, err error) {
-	id, ok := s.lookUp(name)
+	id, ok := s.ids()[name]
 	if !ok {
 		return nil, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.get(id, nil, keySpectrum, func(v []byte) error {
+	err = s.file.get(id, nil, keySpectrum, func(v []byte) error {
 		data, err = unpack(v)
 		return err
 	})

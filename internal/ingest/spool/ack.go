@@ -58,7 +58,7 @@ func (s *Spool) reap() {
 	}
 	now := s.set.Now()
 	var bytes int64 // of what was delivered
-	for _, segs := range [][]*segment{s.old, s.segs[:n]} {
+	for _, segs := range []segments{s.old, s.segs[:n]} {
 		for _, g := range segs {
 			bytes += g.size
 			if g.done.IsZero() {
@@ -66,23 +66,23 @@ func (s *Spool) reap() {
 			}
 		}
 	}
-	removed := s.removeOld(s.old, now, &bytes)
+	removed := s.old.removeOld(s.disk, &s.set, now, &bytes)
 	all := removed == len(s.old)
 	s.old = s.old[removed:]
 	if all {
-		s.segs = s.segs[s.removeOld(s.segs[:n], now, &bytes):]
+		s.segs = s.segs[s.segs[:n].removeOld(s.disk, &s.set, now, &bytes):]
 	}
 }
 
 // removeOld removes delivered segments that were kept long enough, the oldest first, and
 // returns how many. It stops at the first that stays: one that is missing between others
-// would look like damage. Bytes is what all delivered segments take. It needs mu.
-func (s *Spool) removeOld(segs []*segment, now time.Time, bytes *int64) (n int) {
+// would look like damage. Bytes is what all delivered segments take.
+func (segs segments) removeOld(d Disk, set *Settings, now time.Time, bytes *int64) (n int) {
 	for _, g := range segs {
-		if s.kept(g, now, *bytes) {
+		if set.keeps(g, now, *bytes) {
 			break
 		}
-		if err := s.disk.Remove(g.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.Remove(g.name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			break // it may be possible later
 		}
 		*bytes -= g.size
@@ -91,17 +91,17 @@ func (s *Spool) removeOld(segs []*segment, now time.Time, bytes *int64) (n int) 
 	return n
 }
 
-// kept reports whether a delivered segment is to stay, where all of them take so many
+// keeps reports whether a delivered segment is to stay, where all of them take so many
 // bytes.
-func (s *Spool) kept(g *segment, now time.Time, bytes int64) bool {
-	if s.set.RingBytes > 0 && bytes > s.set.RingBytes {
+func (s *Settings) keeps(g *segment, now time.Time, bytes int64) bool {
+	if s.RingBytes > 0 && bytes > s.RingBytes {
 		return false
 	}
 	written := g.written
 	if written.IsZero() {
 		written = g.done
 	}
-	return now.Sub(g.done) < s.set.Keep || s.set.Ring > 0 && now.Sub(written) < s.set.Ring
+	return now.Sub(g.done) < s.Keep || s.Ring > 0 && now.Sub(written) < s.Ring
 }
 
 // writeCursor makes acked durable.

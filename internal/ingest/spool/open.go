@@ -56,12 +56,12 @@ func Open(dir string, set Settings) (*Spool, Recovery, error) {
 	}
 	if d, ok := s.disk.(interface{ room() int64 }); ok {
 		if left := d.room(); left > 0 {
-			s.fitSegments(s.used() + left)
+			s.set.fitSegments(s.used() + left)
 		}
 	}
 	if err != nil {
 		s.setActive(nil, 0)
-		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, s.unlock()))
+		return nil, Recovery{}, fmt.Errorf("spool: folder %s: %w", dir, errors.Join(err, unlock(s.lock)))
 	}
 	return s, rec, nil
 }
@@ -81,11 +81,11 @@ func lockFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-func (s *Spool) unlock() error {
-	if s.lock == nil {
+func unlock(l *flock.Flock) error {
+	if l == nil {
 		return nil
 	}
-	return s.lock.Close()
+	return l.Close()
 }
 
 // sweep removes what a crash left half-written.

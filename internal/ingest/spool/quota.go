@@ -15,8 +15,8 @@ const perSpool = 32
 
 // fitSegments makes segments small where the spool can hold only so many bytes. It needs
 // write.
-func (s *Spool) fitSegments(most int64) {
-	s.set.SegmentBytes = min(s.set.SegmentBytes, max(most/perSpool, bufferSize))
+func (s *Settings) fitSegments(most int64) {
+	s.SegmentBytes = min(s.SegmentBytes, max(most/perSpool, bufferSize))
 }
 
 // fit makes room for size bytes more under Settings.MaxBytes. It needs write.
@@ -42,10 +42,7 @@ func (s *Spool) fit(size int64) error {
 func (s *Spool) used() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := int64(len(s.buf))
-	for _, g := range slices.Concat(s.old, s.segs) {
-		n += g.size
-	}
+	n := int64(len(s.buf)) + s.old.bytes() + s.segs.bytes()
 	if s.file != nil {
 		n += s.wrote - s.segs[len(s.segs)-1].size
 	}
@@ -123,10 +120,10 @@ func (s *Spool) full(err error) error {
 	if !isFull(err) {
 		return err
 	}
-	s.fitSegments(s.used())
+	s.set.fitSegments(s.used())
 	_, _ = s.free(s.set.DropOldest) // if it cannot, the caller waits
 	s.closeGone()
-	s.signal() // a reader that is busy closes the file itself
+	signal(s.wake) // a reader that is busy closes the file itself
 	return fmt.Errorf("%w: %w", ErrFull, err)
 }
 

@@ -44,7 +44,7 @@ func (s *Spool) Rewind() {
 	s.mu.Lock()
 	s.rewind = true
 	s.mu.Unlock()
-	s.signal()
+	signal(s.wake)
 }
 
 // reader is where Next stands.
@@ -102,7 +102,7 @@ func (s *Spool) locate() (p place, ok bool, err error) {
 		}
 		return place{}, false, nil
 	}
-	g := s.find(r.seq)
+	g := s.segs.find(r.seq)
 	return place{g, g.end, g.size, s.epoch}, true, nil
 }
 
@@ -179,10 +179,21 @@ func (s *Spool) skip(hole span) {
 	}
 }
 
+// segments are some of a spool, in order. They need mu.
+type segments []*segment
+
+// bytes returns how many they take.
+func (segs segments) bytes() (n int64) {
+	for _, g := range segs {
+		n += g.size
+	}
+	return n
+}
+
 // find returns the segment that holds seq, which must be durable and not below
-// acked. It needs mu.
-func (s *Spool) find(seq uint64) *segment {
-	for _, g := range s.segs {
+// acked.
+func (segs segments) find(seq uint64) *segment {
+	for _, g := range segs {
 		if seq < g.end {
 			return g
 		}

@@ -155,8 +155,8 @@ type Spool struct {
 	refused error // why records that waited for a Sync were withdrawn, for the next Append or Sync to say
 
 	mu           sync.Mutex
-	segs         []*segment // of the current epoch, in order; the last one is active unless file is nil
-	old          []*segment // of earlier epochs, all delivered
+	segs         segments // of the current epoch, in order; the last one is active unless file is nil
+	old          segments // of earlier epochs, all delivered
 	ordinal      uint32
 	epoch        uint64
 	next         uint64 // seq the next Append gets
@@ -206,12 +206,7 @@ func (s *Spool) Stats() Stats {
 		Epoch: s.epoch, Next: s.next, Acked: s.acked, Pending: s.pending(),
 		Segments: len(s.segs) + len(s.old), Dropped: s.dropped, Quarantined: s.quarantined, DamagedBytes: s.damagedBytes,
 	}
-	for _, g := range s.segs {
-		st.Bytes += g.size
-	}
-	for _, g := range s.old {
-		st.Bytes += g.size
-	}
+	st.Bytes = s.old.bytes() + s.segs.bytes()
 	return st
 }
 
@@ -334,7 +329,7 @@ func (s *Spool) Close() error {
 	s.reading.Lock() // a Next that is reading ends first
 	s.r.close()
 	s.reading.Unlock()
-	return errors.Join(err, s.unlock())
+	return errors.Join(err, unlock(s.lock))
 }
 
 func (s *Spool) isClosed() bool {

@@ -91,7 +91,7 @@ func (s *Spool) sync() error {
 	g.size, g.end, g.written = s.wrote, next, s.set.Now()
 	s.synced = next
 	s.mu.Unlock()
-	s.signal()
+	signal(s.wake)
 	s.reap()
 	return nil
 }
@@ -119,9 +119,9 @@ func (s *Spool) withdraw(cause error) error {
 }
 
 // signal wakes the reader.
-func (s *Spool) signal() {
+func signal(wake chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
