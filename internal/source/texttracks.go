@@ -44,7 +44,7 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 	t.noted = len(t.Remarks)
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
-		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive, Rate: cells.rate})
+		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
 	}
 	for range 100 { // rows that show which columns are text
 		if err := cells.next(); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -36,22 +35,22 @@ func published(m *model.Model, ws []*window.Window) (lines []string) {
 func outputs(group string, fleet machine.Fleet, ws []*window.Window) (out []machine.Output) {
 	o := machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, fleet, 0)
 	o.Start()
-	o.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Features: -1, Commands: -1}})
+	o.On(machine.Fenced{At: machine.Position{Windows: -1, Features: -1, Commands: -1}}, time.Time{})
 	var take func([]machine.Action)
 	take = func(actions []machine.Action) {
 		for _, a := range actions {
 			if b, ok := a.(*machine.Batch); ok {
 				out = append(out, b.Events...)
-				take(o.On(machine.Reply{Published: true}))
+				take(o.On(machine.Published{}, time.Time{}))
 			}
 		}
 	}
-	take(o.On(machine.Reply{Loaded: []state.Record{}}))
+	take(o.On(machine.Loaded{}, time.Time{}))
 	for i, w := range ws {
-		take(o.On(machine.Reply{Now: w.End(), Windows: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
+		take(o.On(machine.Read{Log: machine.WindowLog, Inputs: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
 			*into = *machinetest.Features(nil, w)
 			return nil
-		}}}}))
+		}}}}, w.End()))
 	}
 	return out
 }
