@@ -80,6 +80,11 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 		return stoppedOr(err)
 	}
 	p.Close()
+	return save(out, path, m, scored, choice)
+}
+
+// save writes the curve and the figures next to the file of the model, and prints what was chosen.
+func save(out cli.Output, path string, m *model.Model, scored *train.Scored, choice *tune.Choice) error {
 	base := strings.TrimSuffix(path, filepath.Ext(path)) + ".tune"
 	if err := atomicfile.Write(base+".svg", choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("plot: %w", err)
