@@ -401,7 +401,7 @@ metrics-check: $(PROMETHEUS)/promtool ## the alerts of deploy/prometheus and the
 	$< check config deploy/prometheus/prometheus.yaml
 	$< test rules deploy/prometheus/rules_test.yaml
 
-house: ## lines, rooms and links of the house, and what docs/house.txt allows
+house: ## lines, rooms, links, functions, options and words of the house, and what docs/house.txt allows
 	$(GO) test -count 1 -v -run TestHouse ./docs
 
 # OpenAPI, AsyncAPI and JSON Schema by the linters of their own ecosystems, which npm fetches.

@@ -63,6 +63,7 @@ func TestHouse(t *testing.T) {
 	t.Logf("lines of Go without tests: %d, of them in cmd, internal, pkg and schemas %d", total, product)
 	t.Logf("rooms %d, floors %d, arrows %d, packages %d", len(rooms), highest, arrows, len(packages))
 	t.Logf("functions of more than 60 lines: %d", long)
+	t.Logf("struct tags with help: in cmd: %d, keys of YAML in docs/reference: %d", tags(t), keys(t))
 	t.Logf("words of documents without figures: %d", words(t))
 	for _, pkg := range slices.Sorted(maps.Keys(now)) {
 		if name, ok := strings.CutPrefix(pkg, "links "); ok {
@@ -195,6 +196,34 @@ func words(t *testing.T) int {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	return n
+}
+
+// tags returns how many struct tags of the programs' flags have a help text: commands, arguments and flags.
+func tags(t *testing.T) (n int) {
+	err := filepath.WalkDir("../cmd", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		n += strings.Count(string(text), `help:"`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// keys returns how many rows the reference of the configurations has: tests of the programs compare it with the code.
+func keys(t *testing.T) (n int) {
+	for _, page := range []string{"ingest", "monitor", "training"} {
+		text, err := os.ReadFile("reference/" + page + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(text), "\n| `")
 	}
 	return n
 }

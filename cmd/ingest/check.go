@@ -14,7 +14,7 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and file, folder and context as the step behind it."`
+	cli.ConfigFile
 }
 
 // Run tries one step after the other and stops at the first that fails.

@@ -23,17 +23,14 @@ import (
 )
 
 type fetchCommand struct {
-	Config   string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
-	Machine  string        `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several, or does not list it."`
-	From     time.Time     `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
-	To       time.Time     `name:"until" placeholder:"TIME" help:"End of the windows."`
-	Epoch    string        `placeholder:"EPOCH" help:"Only windows of this epoch, as results name it."`
-	FirstSeq uint64        `placeholder:"SEQ" help:"First window, with --epoch, in place of --since."`
-	LastSeq  uint64        `placeholder:"SEQ" help:"Last window, with --epoch, in place of --until."`
-	Windows  int           `default:"3600" help:"At most so many windows, the oldest first."`
-	Wait     time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
-	By       string        `default:"${user}" placeholder:"NAME" help:"Who asks. Default: the name of the user."`
-	Out      string        `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
+	cli.ConfigFile
+	cli.OneMachine
+	From    time.Time     `name:"since" placeholder:"TIME" help:"Begin of the windows by the sensors' time, such as 2026-11-02T06:00:00Z."`
+	To      time.Time     `name:"until" placeholder:"TIME" help:"End of the windows."`
+	Windows int           `default:"3600" help:"At most so many windows, the oldest first."`
+	Wait    time.Duration `default:"1m" help:"How long the gateway may be silent. While a machine is offline, its command waits on Kafka."`
+	cli.Person
+	Out string `placeholder:"DIR" help:"Write the windows into Arrow files in this folder. Without it they are only sent to Kafka."`
 }
 
 // fetchTime is how long after --wait a gateway may take for each window.
@@ -101,14 +98,14 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 func (f *fetchCommand) command(machine string, now time.Time) (event.Command, error) {
 	c := event.Command{
 		ID: event.NewCommandID(), Machine: machine, Action: event.Fetch, By: f.By, Issued: now.UTC(),
-		Wanted: &event.Wanted{From: f.From, To: f.To, Epoch: f.Epoch, First: f.FirstSeq, Last: f.LastSeq, Windows: f.Windows},
+		Wanted: &event.Wanted{From: f.From, To: f.To, Windows: f.Windows},
 		Until:  now.UTC().Add(min(f.Wait+time.Duration(f.Windows)*fetchTime, event.MaxFetchWait)),
 	}
 	if f.Wait <= 0 {
 		return c, fmt.Errorf("--wait: %v: must be positive, such as 1m", f.Wait)
 	}
 	if err := c.Wanted.Check(); err != nil {
-		return c, fmt.Errorf("%w (by --since and --until, or by --epoch, --first-seq and --last-seq; --windows bounds them)", err)
+		return c, fmt.Errorf("%w (by --since and --until; --windows bounds them)", err)
 	}
 	return c, c.Check()
 }

@@ -15,9 +15,9 @@ import (
 
 type initCommand struct {
 	Machine string `default:"local/site/area/line/machine" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/machine)."`
-	Kafka   string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: 127.0.0.1:9092)."`
-	Source  string `default:"simulate" enum:"simulate,file,folder,tcp,mqtt" placeholder:"KIND" help:"Where samples come from: simulate, file, folder, tcp or mqtt (default: simulate)."`
-	Config  string `default:"ingest.yaml" placeholder:"FILE" help:"File to write (default: ingest.yaml). One that is there is not overwritten."`
+	cli.FirstBroker
+	Source string `default:"simulate" enum:"simulate,file,folder,tcp,mqtt" placeholder:"KIND" help:"Where samples come from: simulate, file, folder, tcp or mqtt (default: simulate)."`
+	Config string `default:"ingest.yaml" placeholder:"FILE" help:"File to write (default: ingest.yaml). One that is there is not overwritten."`
 }
 
 // sourceTexts are the keys of a source of each kind.

@@ -16,15 +16,15 @@ import (
 )
 
 type inspectCommand struct {
-	File    string       `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/reference/formats.md."`
-	Layout  string       `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
-	Rate    float64      `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
-	Start   source.Start `placeholder:"TIME" help:"When the recording began, where it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
-	All     bool         `help:"Read all of a long recording, and not its beginning and some pieces."`
-	Plot    string       `placeholder:"FILE" help:"Draw the channels to a .svg."`
-	Channel []string     `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
-	Hole    []string     `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
-	Wear    string       `placeholder:"FILE" help:"Wear file: the plot shows what it records after each of the two holes."`
+	File   string `arg:"" placeholder:"FILE" help:"Recording, in any format of docs/reference/formats.md."`
+	Layout string `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
+	cli.RateFlag
+	cli.Moment
+	All     bool     `help:"Read all of a long recording, and not its beginning and some pieces."`
+	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .svg."`
+	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
+	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
+	cli.WearFile
 }
 
 // Run prints what is in a recording.

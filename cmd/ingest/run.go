@@ -35,7 +35,7 @@ type flags struct {
 	} `cmd:"" help:"Prepare the broker."`
 	Tool  toolCommand  `cmd:"" help:"Set the tool, hole or speed of a machine at the running ingest, or declare a tool new." example:"ingest tool --config ingest.yaml --tool T08; ingest tool --config ingest.yaml --machine acme/spore/bay2/line1/usk25 --tool T08 --new"`
 	Fetch fetchCommand `cmd:"" help:"Fetch raw windows of a machine in mode edge from the spool of its ingest, by way of Kafka." example:"ingest fetch --config ingest.yaml --since 2026-11-02T06:00:00Z --until 2026-11-02T06:05:00Z --out waves"`
-	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails." example:"ingest check --config ingest.yaml"`
+	Check checkCommand `cmd:"" help:"Try every step between this computer and the broker, and name the one that fails. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 spool, 11 mqtt, and file, folder and context as the step behind it." example:"ingest check --config ingest.yaml"`
 	Spool struct {
 		Ls     listCommand   `cmd:"" help:"List the files of the spool and how much of each is delivered." example:"ingest spool ls --config ingest.yaml; ingest spool ls --config ingest.yaml -o json"`
 		Verify verifyCommand `cmd:"" help:"Read everything in the spool and report damage." example:"ingest spool verify --config ingest.yaml"`
@@ -44,8 +44,8 @@ type flags struct {
 }
 
 type runCommand struct {
-	Config  string `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/ingest.yaml."`
-	Verbose bool   `help:"Log more."`
+	cli.ConfigFile
+	cli.VerboseFlag
 
 	SpoolOnly bool `help:"Keep windows in the spool and send none, as 'spool_only: true' in the configuration does: while monitors are down, or topics grow. The next start without it sends them."`
 }

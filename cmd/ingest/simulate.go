@@ -18,17 +18,22 @@ import (
 )
 
 type simulateCommand struct {
-	Out     string        `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 65 MB of the others."`
-	Machine string        `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
-	Format  string        `default:"csv" placeholder:"F" help:"csv or parquet: one file a tool and rate; tdms: one a tool (default: csv)."`
-	Tools   int           `default:"3" help:"How many of the experiment's 20 tools (default: 3)."`
-	Life    time.Duration `default:"60s" help:"Mean cutting time of a tool (default: 60s)."`
-	Hole    time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`
-	Pause   time.Duration `default:"3s" help:"Between the drilling of two holes (default: 3s)."`
-	Start   time.Time     `placeholder:"TIME" default:"2026-01-05T06:00:00Z" help:"Sensor time of the first sample (default: 2026-01-05T06:00:00Z)."`
-	Seed    uint64        `default:"1" help:"Fixes every sample (default: 1)."`
-	Fault   []string      `placeholder:"FAULT" sep:"none" help:"Fault to simulate, as kind:channel@from+for=size, such as flatline:ch07@30s+10s; may be repeated. Kinds: see docs/reference/simulator.md."`
+	Out string `required:"" placeholder:"DIR" help:"Folder for the recordings, new or empty: files of each tool, their layouts, wear.csv. A minute is about 300 MB of CSV, 65 MB of the others."`
+	cli.Drill
+	Format string        `default:"csv" placeholder:"F" help:"csv or parquet: one file a tool and rate; tdms: one a tool (default: csv)."`
+	Tools  int           `default:"3" help:"How many of the experiment's 20 tools (default: 3)."`
+	Life   time.Duration `default:"60s" help:"Mean cutting time of a tool (default: 60s)."`
+	Hole   time.Duration `default:"10s" help:"Drilling time of a hole; 0s: what 50 mm take at the tool's speed and feed (default: 10s)."`
 }
+
+// simulatedSeed fixes every sample.
+const simulatedSeed = 1
+
+// simulatedPause is the time between the drilling of two holes.
+const simulatedPause = 3 * time.Second
+
+// simulatedStart is the sensor time of the first sample.
+var simulatedStart = time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC)
 
 // Run writes recordings of the simulated drill, and what a microscope saw of its
 // tools.
@@ -43,11 +48,11 @@ func (f *simulateCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Life < 2*time.Second {
 		return fmt.Errorf("--life %v: must be 2s or more", f.Life)
 	}
-	tools := sim.Tools(f.Seed, f.Life)
+	tools := sim.Tools(simulatedSeed, f.Life)
 	if f.Tools < 1 || f.Tools > len(tools) {
 		return fmt.Errorf("--tools %d: must be 1 to %d", f.Tools, len(tools))
 	}
-	drill, err := sim.New(sim.Settings{Machine: f.Machine, Start: f.Start, Seed: f.Seed, Tools: tools[:f.Tools], Hole: f.Hole, Pause: f.Pause})
+	drill, err := sim.New(sim.Settings{Machine: f.Machine, Start: simulatedStart, Seed: simulatedSeed, Tools: tools[:f.Tools], Hole: f.Hole, Pause: simulatedPause})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func TestSimulate(t *testing.T) {
 	addr := startBroker(t)
 	bench(t)
-	out, _, err := ingestRun(t, t.Context(), "simulate --out sim --tools 2 --life 4s --hole 2s --pause 1s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s")
+	out, _, err := ingestRun(t, t.Context(), "simulate --out sim --tools 2 --life 4s --hole 2s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s")
 	if err != nil || !strings.HasPrefix(out, "2 tools, ") {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -38,7 +38,7 @@ func TestSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ingestRun(t, t.Context(), "simulate --out again --tools 1 --life 4s --hole 2s --pause 1s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s"); err != nil {
+	if _, _, err := ingestRun(t, t.Context(), "simulate --out again --tools 1 --life 4s --hole 2s --machine a/b/c/d/e --fault flatline:torque@3s+2s --fault missing:torque@5s+1s"); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile("again/T01-100hz.csv"); err != nil || string(again) != string(first) {
@@ -64,7 +64,7 @@ source: {kind: file, file: sim/T01-100hz.csv, speed: 0}
 // two of its holes.
 func TestSimulateTDMS(t *testing.T) {
 	bench(t)
-	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms --tools 1 --life 4s --hole 2s --pause 1s"); err != nil {
+	if _, _, err := ingestRun(t, t.Context(), "simulate --out sim --format tdms --tools 1 --life 4s --hole 2s"); err != nil {
 		t.Fatal(err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "inspect sim/T01.tdms --layout sim/layout.yaml")

@@ -17,8 +17,8 @@ import (
 
 // spoolFlags name spools.
 type spoolFlags struct {
-	Config  string `required:"" placeholder:"FILE" help:"Configuration; of it only spools are used."`
-	Machine string `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
+	cli.ConfigFile
+	cli.OneMachine
 }
 
 type (
@@ -30,9 +30,9 @@ type (
 )
 
 type resendCommand struct {
-	Config  string        `required:"" placeholder:"FILE" help:"Configuration; of it spools and 'kafka' are used."`
-	Machine string        `placeholder:"PATH" help:"Only the spool of this machine, where the configuration has several."`
-	Since   time.Duration `required:"" help:"Send windows written in this time until now, for example 10m. Whole segment files are sent."`
+	cli.ConfigFile
+	cli.OneMachine
+	Since time.Duration `required:"" help:"Send windows written in this time until now, for example 10m. Whole segment files are sent."`
 }
 
 // errDamaged makes the exit code of verify.

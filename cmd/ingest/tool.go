@@ -14,12 +14,12 @@ import (
 )
 
 type toolCommand struct {
-	Config  string   `required:"" placeholder:"FILE" help:"Configuration of the running ingest, on this computer."`
-	Machine string   `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several."`
-	Tool    *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. A tool that was in use before continues with its reference, wear and alarm."`
-	New     bool     `help:"Declare the tool new under its name, such as a reground drill or a fresh insert: its reference, wear and alarm start again. Without --tool: the tool in use."`
-	Hole    *string  `placeholder:"NAME" help:"Hole that is being cut."`
-	Speed   *float64 `placeholder:"RPM" help:"Spindle speed in rev/min."`
+	cli.ConfigFile
+	cli.OneMachine
+	Tool  *string  `placeholder:"NAME" help:"Tool that is in use from now on, for example T08. A tool that was in use before continues with its reference, wear and alarm."`
+	New   bool     `help:"Declare the tool new under its name, such as a reground drill or a fresh insert: its reference, wear and alarm start again. Without --tool: the tool in use."`
+	Hole  *string  `placeholder:"NAME" help:"Hole that is being cut."`
+	Speed *float64 `placeholder:"RPM" help:"Spindle speed in rev/min."`
 }
 
 // Run tells the running ingest what changes at a machine.

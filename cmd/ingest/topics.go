@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
@@ -17,16 +16,15 @@ import (
 )
 
 type applyCommand struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'retain' and the machines' layouts are used."`
-	Partitions  *int          `placeholder:"N" help:"Partitions of each new topic that is keyed by machine; this many monitors at most share the machines (default: as many as the existing topics have, or 8, enough for 32 machines)."`
-	Replication int           `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
-	Wait        time.Duration `default:"0s" help:"How long to wait for a broker that is still starting."`
+	cli.ConfigFile
+	Partitions  *int `placeholder:"N" help:"Partitions of each new topic that is keyed by machine; this many monitors at most share the machines (default: as many as the existing topics have, or 8, enough for 32 machines)."`
+	Replication int  `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
+	cli.Waiting
 }
 
 type growCommand struct {
-	Config     string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
-	Partitions int    `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
-	Force      bool   `help:"Grow also if monitors have not judged everything. What is left of a machine that moves they set aside on tcm.dlq.v1, and 'monitor dlq redrive' sends it again."`
+	cli.ConfigFile
+	Partitions int `required:"" placeholder:"N" help:"New number of partitions of each of these topics."`
 }
 
 // Help is what --help says below the flags' summary.
@@ -148,7 +146,7 @@ func (f *growCommand) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("%s: kafka: %w", f.Config, err)
 	}
 	err = grow.Growth{
-		Bus: cfg, Partitions: f.Partitions, Force: f.Force, Watch: grow.DefaultWatch,
+		Bus: cfg, Partitions: f.Partitions, Watch: grow.DefaultWatch,
 		Say: func(line string) { fmt.Fprintln(out.Stdout, line) },
 	}.Run(ctx)
 	cli.AuditCommand(ctx, cfg, program, "", out.Stderr, event.Audit{Action: event.GrowTopics, Object: fmt.Sprintf("%d partitions", f.Partitions)}, err)

@@ -19,9 +19,9 @@ import (
 )
 
 type alertsCommand struct {
-	Config string     `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used, and by 'test' the routes."`
-	Ls     alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories." example:"monitor alerts ls --config monitor.yaml; monitor alerts ls --config monitor.yaml --all -o json"`
-	Show   alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories." example:"monitor alerts show --config monitor.yaml A-7F3K; monitor alerts show --config monitor.yaml usk25"`
+	cli.ConfigFile
+	Ls   alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories." example:"monitor alerts ls --config monitor.yaml; monitor alerts ls --config monitor.yaml --all -o json"`
+	Show alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories." example:"monitor alerts show --config monitor.yaml A-7F3K; monitor alerts show --config monitor.yaml usk25"`
 
 	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared." example:"monitor alerts ack --config monitor.yaml A-7F3K --by anna --note 'tool is changed'"`
 	Shelve       shelveCommand       `cmd:"" help:"Keep an alarm from calling for a while." example:"monitor alerts shelve --config monitor.yaml A-7F3K --by anna --for 2h --reason 'new batch'"`
@@ -31,20 +31,20 @@ type alertsCommand struct {
 	OutOfService outOfServiceCommand `cmd:"" help:"Take an alarm out of service, for maintenance." example:"monitor alerts out-of-service --config monitor.yaml usk25 --by anna --reason maintenance"`
 	InService    inServiceCommand    `cmd:"" help:"Put an alarm back into service." example:"monitor alerts in-service --config monitor.yaml usk25 --by anna"`
 	MarkFalse    markFalseCommand    `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks." example:"monitor alerts mark-false --config monitor.yaml A-7F3K --by anna --note 'the edge was sharp'"`
-	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark, also one made by 'ack --false'." example:"monitor alerts unmark-false --config monitor.yaml A-7F3K --by anna"`
+	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark." example:"monitor alerts unmark-false --config monitor.yaml A-7F3K --by anna"`
 
 	Test alertsTest `cmd:"" help:"Send a test over a route and print the result of each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send." example:"monitor alerts test --config monitor.yaml --route shift"`
 }
 
 // who names an alarm and the person who acts on it.
 type who struct {
-	ID string `arg:"" help:"Alarm id as printed by 'alerts ls', or a machine: its path or the last part of the path."`
-	By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
+	cli.AlarmID
+	cli.Person
 }
 
 type ackFlags struct {
 	who
-	Note string `placeholder:"TEXT" help:"A note for those who read the history."`
+	cli.Remark
 }
 
 type maskFlags struct {
@@ -58,9 +58,9 @@ type toolFlag struct {
 }
 
 type markFlags struct {
-	ID   string `arg:"" help:"Alarm id, as printed by 'alerts ls --all'."`
-	By   string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
-	Note string `placeholder:"TEXT" help:"A note for those who read the history."`
+	cli.AlarmID
+	cli.Person
+	cli.Remark
 }
 
 func (f ackFlags) command(a event.Action) event.Command {
@@ -82,10 +82,7 @@ func (f toolFlag) of(c event.Command) event.Command {
 }
 
 type (
-	ackCommand struct {
-		ackFlags
-		False bool `help:"Mark the alarm as false too: nothing was wrong with the tool. 'monitor report' counts these marks."`
-	}
+	ackCommand    struct{ ackFlags }
 	shelveCommand struct {
 		maskFlags
 		For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
@@ -113,9 +110,7 @@ type (
 
 // Run acknowledges an alarm.
 func (f *ackCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	c := f.command(event.Acknowledge)
-	c.FalseAlarm = f.False
-	return a.send(ctx, out, f.ID, c)
+	return a.send(ctx, out, f.ID, f.command(event.Acknowledge))
 }
 
 // Run shelves an alarm.

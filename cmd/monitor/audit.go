@@ -17,9 +17,8 @@ import (
 )
 
 type auditCommand struct {
-	Config  string         `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
-	Since   time.Time      `placeholder:"TIME" help:"List what happened from then on, as 2026-11-16T06:00:00Z (default: all that the topic has)."`
-	Until   time.Time      `placeholder:"TIME" help:"List what happened before."`
+	cli.ConfigFile
+	cli.Span
 	Action  []event.Action `sep:"," placeholder:"ACTION" help:"Only these actions, such as login or acknowledge; docs/how-to/audit.md lists them."`
 	By      string         `placeholder:"NAME" help:"Only what this person did, by the name in the record."`
 	Machine string         `placeholder:"PATH" help:"Only this machine: its path or the last part of the path."`

@@ -19,7 +19,7 @@ import (
 )
 
 type checkCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes."`
+	cli.ConfigFile
 }
 
 // Run tries one step after the other and stops at the first that fails. It changes

@@ -15,7 +15,7 @@ import (
 )
 
 type dlqFlags struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
+	cli.ConfigFile
 }
 
 type dlqListCommand struct {

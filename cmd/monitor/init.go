@@ -9,7 +9,7 @@ import (
 )
 
 type initCommand struct {
-	Kafka  string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: 127.0.0.1:9092)."`
+	cli.FirstBroker
 	Config string `default:"monitor.yaml" placeholder:"FILE" help:"File to write (default: monitor.yaml). One that is there is not overwritten."`
 }
 

@@ -26,12 +26,12 @@ import (
 // aboutMachine names a machine and the person who acts on it.
 type aboutMachine struct {
 	Machine string `arg:"" help:"Path of the machine, or the last part of the path."`
-	By      string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
-	Note    string `placeholder:"TEXT" help:"Why."`
+	cli.Person
+	cli.Remark
 }
 
 type machinesCommand struct {
-	Config  string         `required:"" placeholder:"FILE" help:"Configuration of the monitor, see examples/gun-drill/monitor.yaml."`
+	cli.ConfigFile
 	Ls      machinesList   `cmd:"" help:"List the machines, with their alarms, tools and last windows." example:"monitor machines ls --config monitor.yaml; monitor machines ls --config monitor.yaml -o json"`
 	Retire  retireCommand  `cmd:"" help:"Take a machine off: the monitor clears its alarm and advisories and forgets it. The machine begins again with its next window, so stop its ingester first." example:"monitor machines retire --config monitor.yaml usk25 --by anna --note scrapped"`
 	Rename  renameCommand  `cmd:"" help:"Give a machine another name: its tools, references and alarm go on under it. Stop its ingester, rename, then start the ingester under the new name." example:"monitor machines rename --config monitor.yaml usk25 acme/spore/bay3/line1/usk25 --by anna"`

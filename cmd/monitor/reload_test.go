@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/credential"
 )
@@ -21,7 +22,7 @@ func TestLoadAgain(t *testing.T) {
 	if _, err := credential.NewSigningKey(rand.Reader, filepath.Join(dir, "plant.key"), filepath.Join(dir, "plant.pub")); err != nil {
 		t.Fatal(err)
 	}
-	f := &runCommand{Config: filepath.Join(dir, "monitor.yaml")}
+	f := &runCommand{ConfigFile: cli.ConfigFile{Config: filepath.Join(dir, "monitor.yaml")}}
 	const kafka, keys = "kafka: {brokers: [\"127.0.0.1:9\"]}\n", "models: {keys: [plant.pub]}\n"
 	for want, text := range map[string]string{
 		"absent.flank":       "model: absent.flank\n",

@@ -20,15 +20,14 @@ import (
 )
 
 type replayCommand struct {
-	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka' and 'alarm' are used."`
-	Models []string  `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
-	From   time.Time `name:"since" placeholder:"TIME" help:"First window: when it began, as 2026-11-02T06:00:00Z (default: the oldest that Kafka has). Begin before the tools of interest were new."`
-	To     time.Time `name:"until" placeholder:"TIME" help:"Windows that began then or later are left out (default: none)."`
-	For    string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
-	Table  []string  `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
-	Wear   string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`
-	Format string    `enum:"text,json,html" default:"text" help:"text, json or html (default: text)."`
-	Quiet  bool      `help:"Show no progress."`
+	cli.ConfigFile
+	Models []string `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
+	cli.Span
+	For   string   `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+	Table []string `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
+	cli.WearFile
+	Format string `enum:"text,json,html" default:"text" help:"text, json or html (default: text)."`
+	cli.QuietFlag
 }
 
 // Run judges features of the past by two models and prints how they differ.
@@ -57,13 +56,10 @@ func (f *replayCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
-	p := cli.NewProgress(out.Stderr)
-	if f.Quiet {
-		p = cli.NewProgress(io.Discard)
-	}
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	began := time.Now()
-	span := replaySpan{f.From, f.To, glob, p}
+	span := replaySpan{f.Since, f.Until, glob, p}
 	if len(f.Table) > 0 {
 		err = replayTables(ctx, f.Table, span, team)
 	} else {
@@ -92,8 +88,8 @@ func (f *replayCommand) check(c settings) error {
 	switch {
 	case len(f.Models) != 2:
 		return fmt.Errorf("--models names %d models: name two, with a comma between them, such as --models old.flank,new.flank", len(f.Models))
-	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
-		return fmt.Errorf("--since %s is not before --until, %s", f.From.Format(time.RFC3339), f.To.Format(time.RFC3339))
+	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
+		return fmt.Errorf("--since %s is not before --until, %s", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	}
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)

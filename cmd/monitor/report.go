@@ -26,14 +26,13 @@ import (
 )
 
 type reportCommand struct {
-	Config string    `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'shifts' and the label rule of 'model' are used."`
-	Week   bool      `help:"A whole ISO week, from the first shift of its Monday on: the named week, or the last one."`
-	Which  string    `arg:"" optional:"" name:"week" help:"The week, such as 2026-W47."`
-	Since  time.Time `placeholder:"TIME" help:"Start of the report, instead of a week, as 2026-11-16T06:00:00Z."`
-	Until  time.Time `placeholder:"TIME" help:"End of the report (default: now)."`
-	Wear   string    `placeholder:"FILE" help:"Wear file: an alarm whose window is healthy by its label counts as false."`
-	Format string    `enum:"text,markdown,json" default:"text" help:"text, markdown or json (default: text)."`
-	Quiet  bool      `help:"Show no progress."`
+	cli.ConfigFile
+	Week  bool   `help:"A whole ISO week, from the first shift of its Monday on: the named week, or the last one."`
+	Which string `arg:"" optional:"" name:"week" help:"The week, such as 2026-W47."`
+	cli.Span
+	cli.WearFile
+	Format string `enum:"text,markdown,json" default:"text" help:"text, markdown or json (default: text)."`
+	cli.QuietFlag
 }
 
 // period returns what the report is about.
@@ -78,10 +77,7 @@ func (f *reportCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	p := cli.NewProgress(out.Stderr)
-	if f.Quiet {
-		p = cli.NewProgress(io.Discard)
-	}
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	r := shift.New(cfg)
 	counted := 0

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -42,7 +41,7 @@ The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topic
 type flags struct {
 	Init     initCommand     `cmd:"" help:"Write a configuration to begin with." example:"monitor init --kafka kafka1:9092"`
 	Run      runCommand      `cmd:"" help:"Judge until Ctrl-C." example:"monitor run --config monitor.yaml; monitor run --config monitor.yaml --wait 5m"`
-	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails." example:"monitor check --config monitor.yaml"`
+	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes." example:"monitor check --config monitor.yaml"`
 	Alerts   alertsCommand   `cmd:"" help:"List alarms, show their history, and act on them."`
 	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
 	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools." example:"monitor tune --config monitor.yaml --data turning.csv --budget '1 per 8h'"`
@@ -63,9 +62,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 type runCommand struct {
-	Config  string        `required:"" placeholder:"FILE" help:"Configuration, see examples/gun-drill/monitor.yaml."`
-	Wait    time.Duration `default:"0s" help:"How long to wait for a broker or a model that is not there yet."`
-	Verbose bool          `help:"Log more."`
+	cli.ConfigFile
+	cli.Waiting
+	cli.VerboseFlag
 
 	InsecureModels bool `help:"Also accept models and deployments of tcm.models.v1 that are not signed, or by a key that is not in models.keys. The page warns of that."`
 }

@@ -19,7 +19,7 @@ import (
 )
 
 type alertsShow struct {
-	ID string `arg:"" help:"Alarm id or machine, as printed by 'alerts ls'."`
+	cli.AlarmID
 }
 
 // Run prints everything that happened to an alarm or a machine.

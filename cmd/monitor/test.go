@@ -16,8 +16,7 @@ import (
 )
 
 type alertsTest struct {
-	Route    string `required:"" placeholder:"NAME" help:"Name of the route in the configuration."`
-	Severity string `default:"warning" enum:"warning,info" help:"Severity of the test alert: warning or info."`
+	Route string `required:"" placeholder:"NAME" help:"Name of the route in the configuration."`
 }
 
 // Run sends a test alert straight to the receiver of a route. It does not pass
@@ -43,7 +42,7 @@ func (f *alertsTest) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	for _, r := range routes {
 		defer r.Close()
 		if r.Name() == f.Route {
-			return cli.RunSteps(ctx, r.Steps(route.TestEvent(event.NewCommandID(), f.Severity, time.Now())), out.Stdout)
+			return cli.RunSteps(ctx, r.Steps(route.TestEvent(event.NewCommandID(), time.Now())), out.Stdout)
 		}
 	}
 	panic("monitor: no route " + f.Route)

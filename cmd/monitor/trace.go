@@ -16,10 +16,10 @@ import (
 )
 
 type traceCommand struct {
-	Window string        `arg:"" help:"Id of a window, machine/epoch/number, or of a result or an alert, which begins with it."`
-	Config string        `required:"" placeholder:"FILE" help:"Configuration; of it only 'kafka' is used."`
-	Since  time.Duration `default:"24h" placeholder:"TIME" help:"How far back to look (default: 24h)."`
-	Spool  string        `placeholder:"DIR" help:"Folder of the machine's spool, on the gateway's computer: look there, too."`
+	Window string `arg:"" help:"Id of a window, machine/epoch/number, or of a result or an alert, which begins with it."`
+	cli.ConfigFile
+	Since time.Duration `default:"24h" placeholder:"TIME" help:"How far back to look (default: 24h)."`
+	Spool string        `placeholder:"DIR" help:"Folder of the machine's spool, on the gateway's computer: look there, too."`
 	cli.Listing
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,16 +25,14 @@ import (
 )
 
 type tuneCommand struct {
-	Config string `required:"" placeholder:"FILE" help:"Configuration; of it 'model' and 'alarm' are used."`
+	cli.ConfigFile
 	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h', or in all of the data, such as '1'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
 	Train  string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
 	dataset.Flags
 	dataset.ModelFlags
-	HoldOut bool   `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
-	Plot    string `placeholder:"FILE" help:"Where to draw the trade-off curve, as SVG (default: next to the model, as .tune.svg). Its figures go next to it, as .tune.json, for the page of the model."`
-	Workers int    `default:"0" help:"Number of parallel workers; 0 is one for each CPU. It does not change the choice."`
-	Quiet   bool   `help:"Show no progress."`
+	HoldOut bool `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
+	cli.QuietFlag
 }
 
 // Run chooses settings of the alarm and prints them.
@@ -51,7 +48,7 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := c.Alarm.Check(); err != nil {
 		return fmt.Errorf("%s: %w", c.file, err)
 	}
-	path, plot, err := f.paths(c)
+	path, err := f.modelFile(c)
 	if err != nil {
 		return err
 	}
@@ -63,20 +60,17 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	p := cli.NewProgress(out.Stderr)
-	if f.Quiet {
-		p = cli.NewProgress(io.Discard)
-	}
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	exam := train.Exam{
-		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Window: d.Window(f.ModelFlags), Alarm: c.Alarm, Workers: f.Workers, Progress: p.Report, Log: zerolog.Nop(),
+		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Window: d.Window(f.ModelFlags), Alarm: c.Alarm, Progress: p.Report, Log: zerolog.Nop(),
 	}
 	scored, err := train.Score(ctx, exam, f.HoldOut)
 	if err != nil {
 		return stoppedOr(err)
 	}
 	choice, err := tune.Choose(ctx, tune.Job{
-		Lives: livesOf(scored), Length: scored.Time.Length, Step: scored.Time.Step(), NoHours: scored.Time.Unknown, Alarm: c.Alarm, Budget: budget, Workers: f.Workers,
+		Lives: livesOf(scored), Length: scored.Time.Length, Step: scored.Time.Step(), NoHours: scored.Time.Unknown, Alarm: c.Alarm, Budget: budget,
 		Progress: func(done, total int) { p.Report("replaying", done, total) },
 	})
 	if errors.Is(err, tune.ErrNoHours) {
@@ -86,15 +80,21 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 		return stoppedOr(err)
 	}
 	p.Close()
-	if err := atomicfile.Write(plot, choice.Plot().SVG()); err != nil {
-		return fmt.Errorf("--plot: %w", err)
+	return save(out, path, m, scored, choice)
+}
+
+// save writes the curve and the figures next to the file of the model, and prints what was chosen.
+func save(out cli.Output, path string, m *model.Model, scored *train.Scored, choice *tune.Choice) error {
+	base := strings.TrimSuffix(path, filepath.Ext(path)) + ".tune"
+	if err := atomicfile.Write(base+".svg", choice.Plot().SVG()); err != nil {
+		return fmt.Errorf("plot: %w", err)
 	}
 	figures, err := json.MarshalIndent(choice.Saved(m.ID()), "", "  ")
 	if err != nil {
 		panic("monitor tune: " + err.Error()) // figures are finite
 	}
-	if err := atomicfile.Write(strings.TrimSuffix(plot, ".svg")+".json", append(figures, '\n')); err != nil {
-		return fmt.Errorf("--plot: %w", err)
+	if err := atomicfile.Write(base+".json", append(figures, '\n')); err != nil {
+		return fmt.Errorf("plot: %w", err)
 	}
 	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored))
 	if scored.Time.Words != "" {
@@ -104,18 +104,17 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	for _, w := range scored.Warnings {
 		fmt.Fprintf(out.Stderr, "note: %s\n", plain.Text(w))
 	}
-	_, err = fmt.Fprintf(out.Stderr, "plot     %s\n", plot)
+	_, err = fmt.Fprintf(out.Stderr, "plot     %s.svg\n", base)
 	return err
 }
 
-// paths returns the files of the model and of the plot.
-func (f *tuneCommand) paths(c settings) (path, plot string, err error) {
-	path = cmp.Or(f.Model, config.ResolvePath(c.file, c.Model))
+// modelFile returns the file of the model.
+func (f *tuneCommand) modelFile(c settings) (string, error) {
+	path := cmp.Or(f.Model, config.ResolvePath(c.file, c.Model))
 	if path == "" {
-		return "", "", c.errNoModel()
+		return "", c.errNoModel()
 	}
-	plot = cmp.Or(f.Plot, strings.TrimSuffix(path, filepath.Ext(path))+".tune.svg")
-	return path, plot, cli.CheckPlot(plot)
+	return path, nil
 }
 
 // originOf says which networks gave the scores.

@@ -56,14 +56,13 @@ func TestTune(t *testing.T) {
 	if err := os.WriteFile("monitor.yaml", []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s", "--plot", "other.svg")
+	again, err := tune("--table", "tools.csv", "--budget", "1 per 8h", "--window-length", "1s")
 	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
 		t.Errorf("with what was chosen: %v\n%s", err, again)
 	}
 	for _, tc := range []struct{ args, want string }{
 		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
 		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},
-		{"--table tools.csv --budget 1_per_8h --plot x.png", "name a file that ends in .svg"},
 		{"--table healthy.csv --budget 1", "none of 1 tools turns faulty"},
 		{"--table tools.csv --budget 1_per_8h --hold-out", "does not say how it was trained"},
 		{"--table nothing.csv --budget 1_per_8h", "nothing.csv"},

@@ -15,7 +15,7 @@ import (
 // monitor as separate programs.
 func (p *plant) onlyBroker(ctx context.Context) (err error) {
 	for flag, given := range map[string]bool{
-		"--once": p.Once, "--replay": p.Replay != "", "--layout": p.Layout != "", "--model": p.Model != "", "--results": p.Results != "", "--routes": p.Routes != "", "--start": !p.Start.IsZero(),
+		"--once": p.Once, "--replay": p.Replay != "", "--layout": p.Layout != "", "--model": p.Model != "", "--results": p.Results != "", "--start": !p.Start.IsZero(),
 	} {
 		if given {
 			return fmt.Errorf("%s goes without --broker-only, which starts neither gateway nor monitor", flag)

@@ -77,7 +77,7 @@ func TestBrokerOnly(t *testing.T) {
 }
 
 func TestBrokerOnlyGoesAlone(t *testing.T) {
-	for _, flag := range []string{"--once", "--replay=x", "--layout=x", "--model=x", "--results=x", "--routes=x", "--start=file-time"} {
+	for _, flag := range []string{"--once", "--replay=x", "--layout=x", "--model=x", "--results=x", "--start=file-time"} {
 		var out logtest.Buffer
 		name, _, _ := strings.Cut(flag, "=")
 		if err := run(t.Context(), []string{"--broker-only", flag, "--data-dir", t.TempDir()}, &out, &out); err == nil || !strings.Contains(err.Error(), name+" goes without --broker-only") {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/flank-tcm/flank/cmd/internal/pages"
-	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event/evidence"
@@ -19,8 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// tokenFile is the file of the data directory that holds the page's token if no flag names
-// another one.
+// tokenFile is the file of the data directory that holds the page's token.
 const tokenFile = "page-token"
 
 // servePage starts the page. It shows the channels of the model, or of the
@@ -75,18 +73,13 @@ func (p *plant) guard() (page pages.Config, g *web.Guard, login string, err erro
 	if p.Page == "off" {
 		return page, nil, "", nil
 	}
-	a, token := p.PageAccess, credential.Secret(p.PageToken)
-	page = pages.Config{Listen: p.Page, People: a.People, Read: a.Read, TLS: pages.TLS{Cert: a.TLSCert, Key: a.TLSKey}, Hosts: a.Hosts, Insecure: a.Insecure}
-	if a.People == "" && token.IsZero() {
-		if token, login, err = p.ownToken(page); err != nil {
-			return page, nil, "", err
-		}
-	}
-	if err := page.Check(token); err != nil {
-		return page, nil, "", flagError(err)
+	page = pages.Config{Listen: p.Page, Read: pages.ReadOpen}
+	token, login, err := p.ownToken()
+	if err != nil {
+		return page, nil, "", err
 	}
 	if g, err = page.Guard(token, p.log); err != nil {
-		return page, nil, "", flagError(err)
+		return page, nil, "", fmt.Errorf("--page: %w", err)
 	}
 	return page, g, login, nil
 }
@@ -94,9 +87,9 @@ func (p *plant) guard() (page pages.Config, g *web.Guard, login string, err erro
 // ownToken returns the token in the data directory, which it makes on the first start, and
 // a line that says it. Where the token would travel for everyone to read there is none, and the page
 // only shows.
-func (p *plant) ownToken(page pages.Config) (token credential.Secret, login string, err error) {
-	if host, _, err := net.SplitHostPort(page.Listen); err == nil && !credential.IsLocal(host) && page.TLS.Cert == "" && !page.Insecure {
-		return credential.Secret{}, "         it only shows: to answer alarms on it, add --page-tls-cert and --page-tls-key, or --page-insecure\n", nil
+func (p *plant) ownToken() (token credential.Secret, login string, err error) {
+	if host, _, err := net.SplitHostPort(p.Page); err == nil && !credential.IsLocal(host) {
+		return credential.Secret{}, "         it only shows, as tokens would travel for everyone to read: answer alarms on this computer with --page 127.0.0.1:8080, or run monitor, whose page has TLS\n", nil
 	}
 	token.File = filepath.Join(p.DataDir, tokenFile)
 	_, err = os.Stat(token.File)
@@ -111,28 +104,6 @@ func (p *plant) ownToken(page pages.Config) (token credential.Secret, login stri
 		return token, "", fmt.Errorf("--data-dir: %w", err)
 	}
 	return token, fmt.Sprintf("         token to answer alarms: %s (kept in %s)\n", text, token.File), nil
-}
-
-// flagError names the flag of a setting that cannot be used.
-func flagError(err error) error {
-	var key *config.KeyError
-	if !errors.As(err, &key) {
-		return err
-	}
-	switch key.Key {
-	case "page.listen":
-		return errors.New("--page: other computers reach this address, and tokens would travel for everyone to read: add --page-tls-cert and --page-tls-key, or --page-insecure")
-	case "page.people":
-		if errors.Is(key.Err, pages.ErrTwoLogins) {
-			return errors.New("--page-people: with it each person has a token of their own: leave --page-token-file and --page-token-env out")
-		}
-		return fmt.Errorf("--page-people: %w", key.Err)
-	case "page.tls":
-		return fmt.Errorf("--page-tls-cert, --page-tls-key: %w", key.Err)
-	case "page.hosts":
-		return fmt.Errorf("--page-hosts: %w", key.Err)
-	}
-	return err
 }
 
 // facts returns what the page shows of the model that judges, nothing before there is one.

@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
-	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history"
@@ -28,7 +27,6 @@ import (
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -49,41 +47,20 @@ it is the broker for ingest and monitor as separate programs.
 The broker is for trying out, on this computer; a plant runs Apache Kafka.`
 
 type flags struct {
-	BrokerOnly bool         `help:"Run only the broker, with all topics, for ingest and monitor as separate programs."`
-	Once       bool         `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
-	Replay     string       `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
-	Start      source.Start `placeholder:"TIME" help:"With --replay: when the recording began if it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
-	Fault      []string     `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as gain:thrust@30s=1.25 or dead:torque@30s; may be repeated. Kinds: see docs/reference/simulator.md."`
-	Layout     string       `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
-	Model      string       `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
-	Results    string       `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
-	DataDir    string       `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
-	Page       string       `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
-	PageToken  pageToken    `embed:"" prefix:"page-token-"`
-	PageAccess pageAccess   `embed:"" prefix:"page-"`
-	Metrics    string       `placeholder:"ADDR" help:"Address of /metrics for Prometheus, /livez and /readyz, for example 127.0.0.1:9103; none by default."`
-	Routes     string       `placeholder:"FILE" help:"Routes of alerts to others: a file with 'alerts: routes:' as in monitor.yaml, see docs/how-to/routes.md."`
-	Broker     string       `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker, of this computer alone: it asks for no password (default: 127.0.0.1:9092)."`
-	Machine    string       `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
-	Speed      float64      `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
-	Seed       uint64       `default:"1" help:"Seed of the simulation and the training."`
-	Verbose    bool         `help:"Log more."`
-}
-
-// pageToken is a credential.Secret as flags.
-type pageToken struct {
-	File string `placeholder:"FILE" help:"Holds the token with which the page takes commands (default: page-token in the data directory, made on the first start)."`
-	Env  string `placeholder:"NAME" help:"Environment variable that holds it instead."`
-}
-
-// pageAccess is a pages.Config as flags.
-type pageAccess struct {
-	People   string   `placeholder:"FILE" help:"People who may log in to the page, each with a token of their own, instead of one token for all: see monitor people."`
-	Read     string   `enum:"open,token" default:"open" help:"Who sees the page: open for everyone, token for people who have logged in (default: open)."`
-	TLSCert  string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of the page, for TLS."`
-	TLSKey   string   `name:"tls-key" placeholder:"FILE" help:"Its key."`
-	Hosts    []string `placeholder:"NAME" help:"More names under which browsers reach the page."`
-	Insecure bool     `help:"Let tokens travel without TLS also from other computers."`
+	BrokerOnly bool   `help:"Run only the broker, with all topics, for ingest and monitor as separate programs."`
+	Once       bool   `help:"Stop when the simulated tool's life or the recording is over, and print a summary as JSON."`
+	Replay     string `placeholder:"FILE" help:"Recording to replay instead of the simulated drill."`
+	cli.Moment
+	Layout  string `placeholder:"FILE" help:"Layout of the recording, see examples/turning/layout.yaml."`
+	Model   string `placeholder:"FILE" help:"Model to judge with. Needed with --replay; default for the simulated drill: the one in the data directory, trained if it is not there."`
+	Results string `placeholder:"FILE" help:"Write every result as a line of JSON, as read from tcm.results.v1."`
+	DataDir string `default:"./flank-data" placeholder:"DIR" help:"Holds broker, spool and model; started again, everything goes on where it was (default: ./flank-data)."`
+	Page    string `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the page (default: 127.0.0.1:8080); 'off' for none."`
+	Metrics string `placeholder:"ADDR" help:"Address of /metrics for Prometheus, /livez and /readyz, for example 127.0.0.1:9103; none by default."`
+	Broker  string `default:"127.0.0.1:9092" placeholder:"ADDR" help:"Address of the embedded broker, of this computer alone: it asks for no password (default: 127.0.0.1:9092)."`
+	cli.Drill
+	Speed float64 `placeholder:"X" help:"Times as fast as a live sensor. Default: 1 for the simulated drill, as fast as possible for a recording."`
+	cli.VerboseFlag
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -229,7 +206,6 @@ type line struct {
 	monitor *monitor.Monitor
 	results *history.Collector
 	status  *status
-	routes  []*route.Route
 	send    metric.Histogram
 	newest  atomic.Pointer[time.Time] // end of the newest window
 }
@@ -264,13 +240,10 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if l.monitor, err = monitor.New(cfg); err != nil {
 		return err
 	}
-	if l.routes, err = p.routes(); err != nil {
-		return err
-	}
 	if p.Metrics != "" {
 		newest := func() time.Time { return *cmp.Or(l.newest.Load(), new(time.Time)) }
 		stop, err := cli.ServeMetrics(p.Metrics, l.monitor.Ready, p.log,
-			slices.Concat(l.monitor.Metrics(), []metric.Collector{route.Metrics(l.routes), p.audit.Metrics()}, ingest.GatewayMetrics(p.Machine, l.gateway, l.send, newest))...)
+			slices.Concat(l.monitor.Metrics(), []metric.Collector{p.audit.Metrics()}, ingest.GatewayMetrics(p.Machine, l.gateway, l.send, newest))...)
 		if err != nil {
 			return fmt.Errorf("--%w", err)
 		}
@@ -311,7 +284,6 @@ func (l *line) run(ctx context.Context) error {
 	judging, stopJudging := context.WithCancel(lasting)
 	defer stopJudging()
 	parts, feeding := errgroup.WithContext(ctx)
-	defer pages.RunRoutes(lasting, l.routes)()
 	settled := make(chan struct{})
 	parts.Go(func() error { defer close(settled); return l.monitor.Run(judging) })
 	parts.Go(func() error { return l.results.Run(lasting, l.bus) })
@@ -353,21 +325,6 @@ func (l *line) finish(ctx context.Context, err error, fed bool) error {
 		<-ctx.Done()
 	}
 	return err
-}
-
-// routes returns the routes of --routes. Their warnings are logged also
-// without --verbose.
-func (p *plant) routes() ([]*route.Route, error) {
-	if p.Routes == "" {
-		return nil, nil
-	}
-	var c struct {
-		Alerts pages.Alerts `yaml:"alerts"`
-	}
-	if err := config.Load(p.Routes, &c); err != nil {
-		return nil, err
-	}
-	return c.Alerts.Build(p.Routes, p.bus, "tcm-monitor", false, cli.Logger(p.stderr, zerolog.WarnLevel))
 }
 
 func syncEvery(speed float64) int {

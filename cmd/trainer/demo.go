@@ -17,9 +17,7 @@ import (
 )
 
 type demoCommand struct {
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model (default: model.flank)."`
-	Machine string `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine (default: local/site/area/line/drill)."`
-	Seed    uint64 `default:"1" help:"Of the simulation and the training."`
+	Model string `default:"model.flank" placeholder:"FILE" help:"Where to write the model (default: model.flank)."`
 }
 
 // Run trains a model of the simulated drill, for trying Flank out.
@@ -34,7 +32,7 @@ func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := os.MkdirAll(filepath.Dir(f.Model), 0o755); err != nil {
 		return err
 	}
-	job := train.SimulatedHistory(f.Machine, f.Seed)
+	job := train.SimulatedHistory("local/site/area/line/drill", 1)
 	job.Program, job.Log = cli.Version(), cli.Logger(out.Stderr, zerolog.InfoLevel)
 	bar := cli.NewProgress(out.Stderr)
 	defer bar.Close()

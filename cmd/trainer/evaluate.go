@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -23,10 +21,8 @@ type evaluateCommand struct {
 	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
 	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
 	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
-	Output    string  `name:"out" short:"o" placeholder:"FILE" help:"Write the evaluation as JSON to this file too."`
-	cli.Form
-	Workers int `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
-	progressFlags
+	cli.Listing
+	cli.QuietFlag
 }
 
 // Run judges labelled data with a model and prints the figures.
@@ -38,11 +34,6 @@ func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
 	text, err := r.JSON()
 	if err != nil {
 		return err
-	}
-	if f.Output != "" {
-		if err := atomicfile.Write(f.Output, text); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
 	}
 	if !f.IsJSON() {
 		text = []byte(r.Text())
@@ -57,7 +48,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err != nil {
 		return nil, nil, err
 	}
-	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Threshold: f.Threshold, Latch: true}, Workers: f.Workers, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
+	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Threshold: f.Threshold, Latch: true}, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
 	if err := exam.Alarm.Check(); err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +57,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 		return nil, nil, err
 	}
 	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.ModelFlags)
-	p := f.progress(stderr)
+	p := f.Progress(stderr)
 	defer p.Close()
 	exam.Progress = p.Report
 	r, err := exam.Run(ctx)
@@ -79,8 +70,8 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 type costsCommand struct {
 	examFlags
 	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
-	cli.Form
-	progressFlags
+	cli.Listing
+	cli.QuietFlag
 }
 
 // Run shows how the costs of a model were chosen, or, with data, what would
@@ -92,7 +83,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.Named() {
-		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, progressFlags: f.progressFlags}
+		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, QuietFlag: f.QuietFlag}
 		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}

@@ -78,11 +78,9 @@ func TestFitTableAlone(t *testing.T) {
 	if err != nil || out != "rms\npower\n" {
 		t.Errorf("features %q, %v", out, err)
 	}
-	for _, flag := range []string{"--config", "--format json"} {
-		out, _, err = trainer(t, "inspect model.flank "+flag)
-		if err != nil || !json.Valid([]byte(out)) {
-			t.Errorf("%s: %v\n%s", flag, err, out)
-		}
+	out, _, err = trainer(t, "inspect model.flank --format json")
+	if err != nil || !json.Valid([]byte(out)) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
@@ -91,10 +89,11 @@ func TestEvaluate(t *testing.T) {
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := trainer(t, "evaluate --model m.flank --config train.yaml --data tools.csv -o e.json")
+	out, _, err := trainer(t, "evaluate --model m.flank --config train.yaml --data tools.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
+	into(t, "e.json", "evaluate --model m.flank --config train.yaml --data tools.csv --format json")
 	for _, want := range []string{"faulty if maximum flank wear ≥ 300 µm", "ROC AUC ", "average precision", "4 of 4 worn tools caught once they were worn, 0 before, 0 missed; 0 of 0 others rang", "\nall ", "\nT1 ", "\nT4 ", "\nall 104 windows, with 95 % intervals: G-mean ", " over 4 tools\n", "had none been unknown", "note: the model was trained on tools: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -174,17 +173,17 @@ func TestExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, path := range map[string]string{
-		"export onnx m.flank":                 "m.onnx",
-		"export safetensors m.flank":          "m.safetensors",
-		"export safetensors m.flank -o x.bin": "x.bin",
-		"export onnx m.flank --out graph.o":   "graph.o",
+		"export onnx m.flank":                    "m.onnx",
+		"export safetensors m.flank":             "m.safetensors",
+		"export safetensors m.flank --out x.bin": "x.bin",
+		"export onnx m.flank --out graph.o":      "graph.o",
 	} {
 		out, _, err := trainer(t, args)
 		if info, statErr := os.Stat(path); err != nil || statErr != nil || info.Size() < 500 || !strings.HasPrefix(out, path+": ecs-dbn-") {
 			t.Errorf("%s: %v, %v: %s", args, err, statErr, out)
 		}
 	}
-	if _, _, err := trainer(t, "export onnx m.flank -o gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--out gone/m.onnx") {
+	if _, _, err := trainer(t, "export onnx m.flank --out gone/m.onnx"); err == nil || !strings.Contains(err.Error(), "--out gone/m.onnx") {
 		t.Error(err)
 	}
 }
@@ -220,10 +219,10 @@ func TestSearch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	var first, errs strings.Builder
-	if err := run(ctx, strings.Fields(args+" -o again.json"), &first, &errs); err != nil && !strings.Contains(err.Error(), "goes on with what is in again.checkpoint") {
+	if err := run(ctx, strings.Fields(args+" --out again.json"), &first, &errs); err != nil && !strings.Contains(err.Error(), "goes on with what is in again.checkpoint") {
 		t.Error(err)
 	}
-	if _, _, err := trainer(t, args+" -o again.json --workers 1"); err != nil {
+	if _, _, err := trainer(t, args+" --out again.json"); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile("again.json"); err != nil || string(again) != string(text) {
@@ -257,10 +256,11 @@ func TestEvaluationText(t *testing.T) {
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model m.flank"); err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table new.csv -o e.json")
+	out, _, err := trainer(t, "evaluate --quiet --model m.flank --table new.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
+	into(t, "e.json", "evaluate --quiet --model m.flank --table new.csv --format json")
 	_, out, _ = strings.Cut(out, "\nmodel ") // the verdict has its own tests
 	_, out, _ = strings.Cut(out, "\n")       // and the id is another one after each change of the trainer
 	golden.Check(t, "evaluation.txt", out)
@@ -414,5 +414,17 @@ func TestHoursOfTables(t *testing.T) {
 		if unknown := strings.Contains(out, "it is not known how long"); unknown != (args == "--model silent.flank --table new.csv") {
 			t.Errorf("%s: length not known: %v", args, unknown)
 		}
+	}
+}
+
+// into writes what the trainer prints to a file.
+func into(t *testing.T, file, args string) {
+	t.Helper()
+	out, _, err := trainer(t, args)
+	if err == nil {
+		err = os.WriteFile(file, []byte(out), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

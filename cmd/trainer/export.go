@@ -32,8 +32,8 @@ func (f *safetensorsCommand) Run(out cli.Output) error {
 }
 
 type exportFlags struct {
-	Model  string `arg:"" help:"Model file."`
-	Output string `name:"out" short:"o" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
+	cli.ModelFile
+	Output string `name:"out" placeholder:"FILE" help:"Where to write (default: the model's name with another ending)."`
 }
 
 // export writes the model with write, to a file with the given ending.

@@ -20,8 +20,7 @@ type featuresCommand struct {
 	Out      string `required:"" placeholder:"FILE" help:"Where to write the table: .parquet, .arrow or .csv."`
 	Relative bool   `help:"Make features relative to the reference of their tool, as the classifier takes them; windows that make a reference, or are not judged, have none. Such a table is to look at: fit does not take it."`
 	Judged   bool   `help:"Leave out windows that are not judged: of a machine that is not cutting, with a sensor fault, or that make a reference. Such a table is to look at as well."`
-	Workers  int    `default:"0" help:"Recordings read at the same time; 0 is one for each CPU. Never changes a result."`
-	progressFlags
+	cli.QuietFlag
 }
 
 // Run writes what a model would see of recordings.
@@ -36,7 +35,7 @@ func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 	if len(f.Table) > 0 {
 		return errors.New("--table: a table has features already: name recordings with --data, or windows on Kafka with --kafka")
 	}
-	job := train.Job{Workers: f.Workers, Scratch: dir, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
+	job := train.Job{Scratch: dir, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	d, err := f.load(nil, job.Log)
 	if err != nil {
 		return err
@@ -45,7 +44,7 @@ func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 	if err := train.RemoveUnfinished(f.Out); err != nil {
 		return err
 	}
-	p := f.progress(out.Stderr)
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	job.Progress = p.Report
 	n, err := train.WriteFeatures(ctx, job, train.FeatureFile{Path: f.Out, Relative: f.Relative, Judged: f.Judged})

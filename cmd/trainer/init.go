@@ -23,8 +23,8 @@ import (
 )
 
 type initCommand struct {
-	Data   string        `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
-	Rate   float64       `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
+	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
+	cli.RateFlag
 	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`

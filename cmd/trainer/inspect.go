@@ -15,10 +15,9 @@ import (
 )
 
 type inspectCommand struct {
-	Model    string `arg:"" help:"Model file."`
-	Features bool   `help:"List the features that the model takes, by name and order, one a line."`
-	Config   bool   `help:"Print the training configuration as JSON."`
-	cli.Form
+	cli.ModelFile
+	Features bool `help:"List the features that the model takes, by name and order, one a line."`
+	cli.Listing
 }
 
 // Run prints what is in a model file.
@@ -32,8 +31,6 @@ func (f *inspectCommand) Run(out cli.Output) error {
 	case f.Features:
 		_, err = fmt.Fprintln(out.Stdout, strings.Join(names, "\n"))
 		return err
-	case f.Config:
-		return printJSON(out.Stdout, m.Provenance.Config)
 	case f.IsJSON():
 		return printJSON(out.Stdout, inspection(m, names))
 	}

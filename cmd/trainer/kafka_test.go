@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -129,9 +129,9 @@ func TestFitWindowsOnKafka(t *testing.T) {
 }
 
 func TestPartsOfATopic(t *testing.T) {
-	before := dataset.KafkaPatience
-	t.Cleanup(func() { dataset.KafkaPatience = before })
-	dataset.KafkaPatience = time.Millisecond
+	before := cli.KafkaPatience
+	t.Cleanup(func() { cli.KafkaPatience = before })
+	cli.KafkaPatience = time.Millisecond
 	broker := onKafka(t)
 	for args, want := range map[string]string{
 		"--since 2026-11-02T06:00:30Z":                              "90 windows cut",
@@ -157,7 +157,6 @@ func TestPartsOfATopic(t *testing.T) {
 	for args, want := range map[string]string{
 		fit + "--kafka " + broker + " --since yesterday":                    "--since yesterday: neither a time nor an offset",
 		fit + "--kafka " + broker + " --since 2030-01-01T00:00:00Z":         "no windows between --since and --until",
-		fit + "--kafka " + broker + " --topic absent":                       "ingest topics apply",
 		fit + "--kafka " + broker + " --data tools.csv":                     "not from both at once",
 		fit + "--kafka-config kafka.yaml --data tools.csv":                  "not from both at once",
 		fit + "--kafka-config kafka.yaml --kafka " + broker:                 "give one of them",

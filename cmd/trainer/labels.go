@@ -20,7 +20,7 @@ type labelsCommand struct {
 type labelsCheckCommand struct {
 	dataFlags
 	Plot string `placeholder:"FILE" help:"Draw the time lines to a .svg."`
-	progressFlags
+	cli.QuietFlag
 }
 
 // Run shows the labels of the data.
@@ -34,7 +34,7 @@ func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	job.Config, job.Layout, job.Inputs, job.Wear = d.Config, d.Layout, d.Inputs, d.Wear
-	p := f.progress(out.Stderr)
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	job.Progress = p.Report
 	l, err := job.Labels(ctx)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,8 +59,10 @@ func TestFitLargeTable(t *testing.T) {
 	near := read("near.report.json")
 
 	scanned(t)
-	fit("--table t.csv --model one.flank --workers 1")
-	fit("--table t.csv --model two.flank --workers 3")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as many workers
+	fit("--table t.csv --model one.flank")
+	runtime.GOMAXPROCS(3)
+	fit("--table t.csv --model two.flank")
 	fit("--table t.parquet --model three.flank")
 	far := read("one.report.json")
 	if !bytes.Equal(far.Windows, near.Windows) || far.Balance != near.Balance {

@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -48,39 +46,14 @@ func (f *keysNewCommand) Run(out cli.Output) error {
 
 // topicFlags say how to reach the topic of models, and whose records count.
 type topicFlags struct {
-	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker that carries models and deployments to the monitors."`
-	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
-	PublicKey   []string `sep:"none" placeholder:"FILE" help:"Public key of someone whose models and deployments count; repeat it for several."`
+	cli.Broker
+	PublicKey []string `sep:"none" placeholder:"FILE" help:"Public key of someone whose models and deployments count; repeat it for several."`
 }
 
 // bus returns how to reach Kafka, and a context that ends when Kafka does not answer.
 func (f topicFlags) bus(ctx context.Context) (context.Context, bus.Config, error) {
-	const client = "flank-trainer"
-	var (
-		cfg bus.Config
-		err error
-	)
-	switch {
-	case f.KafkaConfig != "" && len(f.Brokers) > 0:
-		err = errors.New("--kafka and --kafka-config: give one of them")
-	case f.KafkaConfig != "":
-		var c struct {
-			Kafka bus.Settings `yaml:"kafka"`
-		}
-		if err = config.Load(f.KafkaConfig, &c); err == nil {
-			cfg, err = c.Kafka.Load(f.KafkaConfig, client)
-		}
-	case len(f.Brokers) > 0:
-		cfg = bus.Config{Brokers: f.Brokers, ClientID: client}
-	default:
-		err = errors.New("name the broker with --kafka, for example --kafka 127.0.0.1:9092, or a file with --kafka-config")
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	cfg.OnRetry = func(err error, since time.Duration) {
-		if err != nil && since >= dataset.KafkaPatience {
-			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(cfg.Brokers, ", "), err))
-		}
-	}
+	cfg, err := f.Bus("flank-trainer")
+	ctx, _ = cli.WithPatience(ctx, &cfg)
 	return ctx, cfg, err
 }
 
@@ -112,8 +85,8 @@ type writeFlags struct {
 	topicFlags
 	Key      string `placeholder:"FILE" help:"Your private key, as 'trainer keys new' writes it. What it signs counts for every monitor that has its public key."`
 	Unsigned bool   `help:"Write without a signature. Only monitors with --insecure-models accept that, and their pages say so."`
-	By       string `default:"${user}" placeholder:"NAME" help:"Your name, for the history. Default: the name of the user."`
-	Note     string `placeholder:"TEXT" help:"Why, for the history."`
+	cli.Person
+	cli.Remark
 }
 
 // writer returns a writer to the topic.
@@ -171,7 +144,7 @@ func signedBy(id string, unproved bool) string {
 }
 
 type publishCommand struct {
-	Model string `arg:"" help:"Model file."`
+	cli.ModelFile
 	writeFlags
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
@@ -240,9 +240,9 @@ func (s *story) String() string {
 
 func TestRolloutErrors(t *testing.T) {
 	addr := rollout(t)
-	before := dataset.KafkaPatience
-	dataset.KafkaPatience = 100 * time.Millisecond
-	defer func() { dataset.KafkaPatience = before }()
+	before := cli.KafkaPatience
+	cli.KafkaPatience = 100 * time.Millisecond
+	defer func() { cli.KafkaPatience = before }()
 	if _, _, err := trainer(t, "keys new"); err != nil {
 		t.Fatal(err)
 	}

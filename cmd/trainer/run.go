@@ -79,9 +79,14 @@ type flags struct {
 	Demo         demoCommand         `cmd:"" help:"Drill a simulated history and train a model from it, unless there is one." example:"trainer demo --model model.flank"`
 }
 
+// trainConfig is the flag of the training configuration.
+type trainConfig struct {
+	Config string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml. Its layout says where channels are in recordings, and its wear file has the labels. With a model it is not needed: the model knows its layout, windows, features and the rule of its labels."`
+}
+
 // dataFlags name the data that a command works on.
 type dataFlags struct {
-	Config string `placeholder:"FILE" help:"Training configuration, see examples/turning/train.yaml; recordings need it for their layout."`
+	trainConfig
 	dataset.Flags
 }
 
@@ -91,7 +96,7 @@ func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 
 // examFlags name the data that a model is examined on.
 type examFlags struct {
-	Config string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
+	trainConfig
 	dataset.Flags
 	dataset.ModelFlags
 }
@@ -102,9 +107,8 @@ func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, erro
 
 type fitCommand struct {
 	dataFlags
-	Model   string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json."`
-	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
-	progressFlags
+	Model string `default:"model.flank" placeholder:"FILE" help:"Where to write the model; the model card is written next to it as .report.html, the report for programs as .report.json."`
+	cli.QuietFlag
 	checkpointFlags
 	metricsFlag
 	Fresh bool `help:"Begin again, even if an earlier run of the same command was cut off and left networks in .checkpoint next to the model."`
@@ -113,22 +117,6 @@ type fitCommand struct {
 // checkpointFlags say how much work a run that is cut off may lose.
 type checkpointFlags struct {
 	CheckpointEvery time.Duration `default:"30s" placeholder:"TIME" help:"After how long the state of a network in training is written down again, at the end of an epoch (default: 30s). A run that is cut off, started again with the same command, goes on from there."`
-}
-
-// progressFlags say how progress is shown.
-type progressFlags struct {
-	Progress string `enum:"auto,json,off" default:"auto" help:"How to show progress on standard error: auto is a bar on a terminal and a line every few seconds elsewhere, json a JSON object a line, off nothing (default: auto)."`
-	Quiet    bool   `help:"Show no progress; the same as --progress off."`
-}
-
-func (f progressFlags) progress(stderr io.Writer) *cli.Progress {
-	switch {
-	case f.Quiet || f.Progress == "off":
-		return cli.NewProgress(io.Discard)
-	case f.Progress == "json":
-		return cli.NewJSONProgress(stderr)
-	}
-	return cli.NewProgress(stderr)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -147,7 +135,7 @@ func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
 
 // fit trains a model. The report is nil if no model was written.
 func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, error) {
-	job := train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
+	job := train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	dir := filepath.Dir(f.Model)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
 		return nil, fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
@@ -173,7 +161,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 		}
 	}
 	job.Keep, job.Scratch = point, filepath.Dir(f.Model)
-	p := f.progress(out.Stderr)
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	job.Progress = p.Report
 	m, report, err := train.Run(ctx, job)

@@ -325,7 +325,7 @@ func TestHelpTeaches(t *testing.T) {
 			"trainer fit --config examples/turning/train.yaml --data turning.csv --model turning.flank", "trainer inspect turning.flank",
 			"Tools, never single", ".report.html", "fit ", "inspect ",
 		},
-		"fit --help":     {"--config=FILE", "--data=FILE", "'runs/*.csv'", "--wear=FILE", "Never changes a result"},
+		"fit --help":     {"--config=FILE", "--data=FILE", "'runs/*.csv'", "--wear=FILE", "Show no progress."},
 		"inspect --help": {"Model file."},
 	} {
 		out, _, err := trainer(t, args)

@@ -17,16 +17,15 @@ import (
 
 type searchCommand struct {
 	dataFlags
-	Trials  int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
-	Output  string `name:"out" short:"o" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
-	Workers int    `default:"0" help:"Networks trained at the same time; 0 is one for each CPU. Never changes a result."`
-	progressFlags
+	Trials int    `default:"20" help:"Networks to try, the configured one among them; each is trained some hundred times (default: 20)."`
+	Output string `name:"out" default:"search.json" placeholder:"FILE" help:"Where to write the report for programs; what a search that is cut off has trained is kept next to it (default: search.json)."`
+	cli.QuietFlag
 	checkpointFlags
 }
 
 // Run tries networks, and writes what they gain.
 func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
-	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Workers: f.Workers, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}}
+	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}}
 	d, err := f.load(nil, s.Log)
 	if err != nil {
 		return err
@@ -38,7 +37,7 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	s.Keep = point
-	p := f.progress(out.Stderr)
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	s.Progress = p.Report
 	r, err := s.Run(ctx)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,24 +21,22 @@ type shadowCommand struct {
 }
 
 type shadowReportCommand struct {
-	For         string    `placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
-	Machine     string    `placeholder:"PATH" help:"One machine, instead of --for."`
-	Since       time.Time `placeholder:"TIME" help:"Leave out windows that began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
-	Group       string    `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
-	Brokers     []string  `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker that has the results."`
-	KafkaConfig string    `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
-	Wear        string    `placeholder:"FILE" help:"Wear file: the report says at which wear each model raised."`
-	Format      string    `enum:"text,json" default:"text" help:"text or json (default: text)."`
-	progressFlags
+	For   string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+	Since time.Time `placeholder:"TIME" help:"Leave out windows that began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+	Group string    `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
+	cli.Broker
+	cli.WearFile
+	cli.Listing
+	cli.QuietFlag
 }
 
 // Run prints how shadows differ from champions.
 func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
-	glob, err := f.glob()
+	glob, err := deploy.ParseGlob(f.For)
 	if err != nil {
-		return err
+		return fmt.Errorf("--for %w", err)
 	}
-	ctx, to, err := topicFlags{Brokers: f.Brokers, KafkaConfig: f.KafkaConfig}.bus(ctx)
+	ctx, to, err := topicFlags{Broker: f.Broker}.bus(ctx)
 	if err != nil {
 		return err
 	}
@@ -48,7 +45,7 @@ func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("--wear: %w", err)
 	}
-	p := f.progress(out.Stderr)
+	p := f.Progress(out.Stderr)
 	defer p.Close()
 	r := shadowReader{trials: compare.NewTrials(f.Group, f.Since, labels), machines: glob, to: to, progress: p}
 	if err := r.read(ctx, f.Since); err != nil {
@@ -61,29 +58,9 @@ func (f *shadowReportCommand) Run(ctx context.Context, out cli.Output) error {
 	return f.print(out, r.trials.Reports())
 }
 
-// glob returns which machines the report is of.
-func (f *shadowReportCommand) glob() (deploy.Glob, error) {
-	flag, text := "--for", f.For
-	switch {
-	case f.For != "" && f.Machine != "":
-		return deploy.Glob{}, errors.New("--for and --machine: give one of them")
-	case f.Machine != "":
-		flag, text = "--machine", f.Machine
-	case f.For == "":
-		text = "**"
-	}
-	g, err := deploy.ParseGlob(text)
-	if err != nil {
-		return g, fmt.Errorf("%s %w", flag, err)
-	}
-	return g, nil
-}
-
 func (f *shadowReportCommand) print(out cli.Output, reports []*compare.Report) error {
-	if f.Format == "json" {
-		e := json.NewEncoder(out.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
+	if f.IsJSON() {
+		return cli.PrintJSON(out.Stdout, struct {
 			Shadows []*compare.Report `json:"shadows"`
 		}{reports})
 	}

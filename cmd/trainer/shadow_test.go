@@ -118,8 +118,8 @@ func TestShadowReport(t *testing.T) {
 	}
 	for args, want := range map[string][]uint64{
 		"--for acme/bay0/**":                              {300},
-		"--machine acme/bay1/line1/drill":                 {300, 300},
-		"--machine acme/bay2/line1/drill":                 {},
+		"--for acme/bay1/line1/drill":                     {300, 300},
+		"--for acme/bay2/line1/drill":                     {},
 		"--for acme/bay0/** --since 2026-11-02T06:04:00Z": {60},
 		"--group other --for acme/bay1/**":                {300},
 		"--group third":                                   {},
@@ -149,8 +149,7 @@ func TestShadowReportRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                             "name the broker with --kafka",
 		"--kafka h:1 --kafka-config f": "give one of them",
-		"--for a --machine b":          "--for and --machine: give one of them",
-		"--machine a//b":               "--machine \"a//b\": a level is empty",
+		"--for a//b":                   "--for \"a//b\": a level is empty",
 	} {
 		if _, _, err := trainer(t, "shadow report "+args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

@@ -15,6 +15,9 @@ import (
 	"github.com/flank-tcm/flank/internal/train/study"
 )
 
+// studyWorkers is how many fits are made at the same time, each by one worker.
+const studyWorkers = 2
+
 type studyCommand struct {
 	dataFlags
 	Label   string   `placeholder:"COLUMN" help:"Of a .csv of your own, given with --data and without --config: the column that holds the class, one of two values, of which the rarer one is positive; or wear, with --vb-max-um."`
@@ -22,8 +25,7 @@ type studyCommand struct {
 	Group   string   `placeholder:"COLUMN" help:"Column of the .csv that says which rows belong together, for example the tool; groups, never single rows, are held out."`
 	Methods []string `placeholder:"NAME" help:"Methods to compare, with commas between them, see below (default: all)."`
 	Trials  int      `default:"3" placeholder:"N" help:"Trials of each method, each with random draws of its own (default: 3)."`
-	Workers int      `default:"2" help:"Fits made at the same time. Never changes a figure but the seconds (default: 2)."`
-	progressFlags
+	cli.QuietFlag
 }
 
 // Help is what --help says below the flags' summary.
@@ -66,8 +68,8 @@ func (f *studyCommand) check() error {
 		return errors.New("name your data with --data or --table (see --help)")
 	case f.LimitUM < 0:
 		return fmt.Errorf("--vb-max-um %v: must be positive", f.LimitUM)
-	case f.Trials < 1 || f.Workers < 1:
-		return errors.New("--trials and --workers must be positive")
+	case f.Trials < 1:
+		return errors.New("--trials must be positive")
 	case f.plain():
 		return f.checkPlain()
 	case f.Label != "" || f.Group != "":
@@ -100,13 +102,13 @@ func (f *studyCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	bar := f.progress(out.Stderr)
+	bar := f.Progress(out.Stderr)
 	defer bar.Close()
 	s, heading, err := f.set(ctx, out, bar)
 	if err != nil {
 		return err
 	}
-	cells, err := study.Run(ctx, s, study.Plan{Methods: f.Methods, Trials: f.Trials, Workers: f.Workers, Progress: bar.Report})
+	cells, err := study.Run(ctx, s, study.Plan{Methods: f.Methods, Trials: f.Trials, Workers: studyWorkers, Progress: bar.Report})
 	if errors.Is(err, context.Canceled) {
 		return errors.New("stopped: nothing was kept; fewer --methods or --trials take less time")
 	}
@@ -142,7 +144,7 @@ func (f *studyCommand) set(ctx context.Context, out cli.Output, bar *cli.Progres
 	if f.LimitUM > 0 {
 		d.Config.Label = wear.Rule{VBMaxUM: f.LimitUM}
 	}
-	e, err := train.ExamplesOf(ctx, train.Job{Config: d.Config, Layout: d.Layout, Inputs: d.Inputs, Wear: d.Wear, Workers: f.Workers, Log: log, Progress: bar.Report})
+	e, err := train.ExamplesOf(ctx, train.Job{Config: d.Config, Layout: d.Layout, Inputs: d.Inputs, Wear: d.Wear, Workers: studyWorkers, Log: log, Progress: bar.Report})
 	if err != nil {
 		return nil, "", err
 	}

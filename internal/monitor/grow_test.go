@@ -15,9 +15,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-func (p *plant) grow(partitions int, force bool) {
+func (p *plant) grow(partitions int) {
 	p.t.Helper()
-	g := grow.Growth{Bus: p.bus, Partitions: partitions, Force: force, Watch: time.Millisecond, Say: func(line string) { p.t.Log(line) }}
+	g := grow.Growth{Bus: p.bus, Partitions: partitions, Watch: time.Millisecond, Say: func(line string) { p.t.Log(line) }}
 	if err := g.Run(p.t.Context()); err != nil {
 		p.t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestGrown(t *testing.T) {
 	judged := 0
 	for i, partitions := range []int{2, 7, 12} {
 		if i > 0 {
-			p.grow(partitions, false)
+			p.grow(partitions)
 		}
 		sent(i*windows, (i+1)*windows)
 		m := p.monitor()
@@ -116,7 +116,7 @@ func TestHalfGrown(t *testing.T) {
 	if _, err := steps[i].Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the check says %v", err)
 	}
-	p.grow(7, false)
+	p.grow(7)
 	p.send(p.messages(life(3, 9)...)...)
 	p.monitor()
 	p.untilResults(3)
@@ -155,7 +155,7 @@ func TestWindowsInTheOldPartition(t *testing.T) {
 		msgs = append(msgs, p.message(w))
 	}
 	p.send(msgs[:3]...)
-	p.grow(7, false) // no group has ever run
+	p.grow(7) // no group has ever run
 	late := msgs[3]
 	late.Pinned, late.Partition = true, bus.PartitionOf(name, 2)
 	p.send(late)

@@ -171,7 +171,7 @@ func TestAlertmanagerAgain(t *testing.T) {
 // A test fires for a minute, under a name of its own.
 func TestAlertmanagerTest(t *testing.T) {
 	b, last := alertmanager(t, 0)
-	if err := b.to.deliver(t.Context(), TestEvent("nonce", "warning", b.clock)); err != nil {
+	if err := b.to.deliver(t.Context(), TestEvent("nonce", b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	if a := last()[0]; a.Labels["alertname"] != "FlankTest" || !a.EndsAt.Equal(b.clock.Add(time.Minute)) {

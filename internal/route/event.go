@@ -126,10 +126,10 @@ const test = "test/"
 func (e *Event) isTest() bool { return strings.HasPrefix(e.ID, test) }
 
 // TestEvent returns an alert that is marked as a test. The nonce makes its id new.
-func TestEvent(nonce, severity string, at time.Time) *Event {
+func TestEvent(nonce string, at time.Time) *Event {
 	const machine = "test/test/test/test/test"
 	a := event.Alert{
-		ID: test + "command/" + nonce + "/raised", Machine: machine, State: event.Raised, Alarm: "raised", Severity: severity,
+		ID: test + "command/" + nonce + "/raised", Machine: machine, State: event.Raised, Alarm: "raised", Severity: "warning",
 		Since: at, At: at, Epoch: strings.Repeat("0", 16), K: 1, N: 1, Model: "none",
 		Text: "TEST of a route by `monitor alerts test`: nothing is wrong with any machine.",
 	}

@@ -166,7 +166,7 @@ func TestMarked(t *testing.T) {
 
 // The test is an alert like any other, that says what it is.
 func TestTestEvent(t *testing.T) {
-	e := TestEvent(event.NewCommandID(), "warning", monday)
+	e := TestEvent(event.NewCommandID(), monday)
 	if err := schemas.Validate(schemas.Alert, e.Body); err != nil {
 		t.Error(err)
 	}

@@ -112,7 +112,7 @@ func TestRetained(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	for _, m := range []*Event{
-		opened(t, advisory(drill, 3, "sensor", "ch07", event.Cleared)), opened(t, alert(drill, 4, event.Cleared)), TestEvent("n", "warning", monday),
+		opened(t, advisory(drill, 3, "sensor", "ch07", event.Cleared)), opened(t, alert(drill, 4, event.Cleared)), TestEvent("n", monday),
 	} {
 		if err := to.deliver(within(t), m); err != nil {
 			t.Fatal(err)

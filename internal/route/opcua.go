@@ -560,21 +560,27 @@ func (q *opcuaReceiver) step(ctx context.Context, m *plcMachine, s *standing) er
 		m.handshake = before // the step is made again
 		return err
 	}
+	q.noteRequest(m, found, s.machine, want, seen.set && !seen.request)
+	return nil
+}
+
+// noteRequest counts and logs what became of a machine's request for an incident. set: the PLC's acknowledgement is set
+// although nothing is asked.
+func (q *opcuaReceiver) noteRequest(m *plcMachine, found outcome, machine, incident string, set bool) {
 	switch found {
 	case requestTaken:
-		q.log.Info().Str("event", "request_taken").Str("machine", s.machine).Str("incident", want).Msg("the PLC took the tool-expired request")
+		q.log.Info().Str("event", "request_taken").Str("machine", machine).Str("incident", incident).Msg("the PLC took the tool-expired request")
 		q.count(func(s *stats) { s.requestsTaken++ })
 	case requestMissed:
 		q.count(func(s *stats) { s.requestsMissed++ })
 		if m.handshake.failures > 1 && q.now().Sub(m.loggedAt) < repeatAfter {
-			break
+			return
 		}
 		m.loggedAt = q.now()
-		q.log.Warn().Str("event", "request_not_taken").Str("machine", s.machine).Str("incident", want).Int("attempt", m.handshake.failures).
-			Time("retry_at", m.handshake.retry).Bool("acknowledged_is_set", seen.set && !seen.request).
+		q.log.Warn().Str("event", "request_not_taken").Str("machine", machine).Str("incident", incident).Int("attempt", m.handshake.failures).
+			Time("retry_at", m.handshake.retry).Bool("acknowledged_is_set", set).
 			Msgf("the PLC did not acknowledge the tool-expired request within %v; the request is withdrawn and made again: check the PLC's program", q.cfg.HandshakeTimeout)
 	}
-	return nil
 }
 
 // noteOpen counts the requests that the PLCs have not taken.

@@ -261,7 +261,7 @@ func TestOPCUATestWritesNothing(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
 	b, _ := opcuaRoute(t, opcuaConfig{Endpoint: s.URL, Nodes: []opcuaNodes{variablesOf(drill), variablesOf("acme/*/*/*/*")}})
 	var found []string
-	for _, step := range b.Steps(TestEvent("n", "warning", monday)) {
+	for _, step := range b.Steps(TestEvent("n", monday)) {
 		text, err := step.Run(within(t))
 		if err != nil {
 			t.Fatal(err)

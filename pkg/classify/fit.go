@@ -212,12 +212,17 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 	if err := l.guard(ctx, c, kept.trained[0].columns, d.log(r.view), s, r); err != nil {
 		return nil, nil, err
 	}
-	training := score.NewAssessor(r.ClassCounts)
-	if err := c.eachPosterior(l.x, func(i int, p []float64) { training.Add(y[i], c.Decide(p), p) }); err != nil {
+	if r.Training, err = c.summary(l.x, y, r.ClassCounts); err != nil {
 		return nil, nil, err
 	}
-	r.Training = training.Summary()
 	return c, r, nil
+}
+
+// summary scores c on rows of classes y, of which counts has the sizes.
+func (c *Classifier) summary(x dbn.Rows, y, counts []int) (score.Summary, error) {
+	a := score.NewAssessor(counts)
+	err := c.eachPosterior(x, func(i int, p []float64) { a.Add(y[i], c.Decide(p), p) })
+	return a.Summary(), err
 }
 
 // attempt is what was trained on one view of the rows.

@@ -13,14 +13,6 @@ type Listing struct {
 // IsJSON reports whether a program reads the list.
 func (l Listing) IsJSON() bool { return l.Format == "json" }
 
-// Form is Listing for commands where -o is short for another flag.
-type Form struct {
-	Format string `enum:"text,json" default:"text" help:"text or json (default: text)."`
-}
-
-// IsJSON reports whether a program reads what is printed.
-func (f Form) IsJSON() bool { return f.Format == "json" }
-
 // PrintJSON prints a value as indented JSON.
 func PrintJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

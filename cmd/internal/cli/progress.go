@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"sync"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 type Progress struct {
 	w        io.Writer
 	terminal bool
-	json     bool
 	now      func() time.Time
 	mu       sync.Mutex
 	phase    string
@@ -34,14 +31,6 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, terminal: IsTerminal(w), now: time.Now}
 }
 
-// NewJSONProgress returns a Progress that writes a JSON object a line to w, at
-// most one a second and one at the end of each phase: phase, done and total
-// steps of it, seconds since it began and about how many are left (null if
-// that is not known yet).
-func NewJSONProgress(w io.Writer) *Progress {
-	return &Progress{w: w, json: true, now: time.Now}
-}
-
 // Report says that done of total steps of a phase are done.
 func (p *Progress) Report(phase string, done, total int) {
 	p.mu.Lock()
@@ -54,9 +43,7 @@ func (p *Progress) Report(phase string, done, total int) {
 	if p.done {
 		return
 	}
-	if p.json {
-		p.object(now, done, total)
-	} else if p.terminal {
+	if p.terminal {
 		p.draw(done, total)
 	} else if now.Sub(p.shown) >= lineEvery || done >= total {
 		p.shown = now
@@ -66,29 +53,6 @@ func (p *Progress) Report(phase string, done, total int) {
 		p.finish()
 		p.done = true
 	}
-}
-
-func (p *Progress) object(now time.Time, done, total int) {
-	if now.Sub(p.shown) < time.Second && done < total {
-		return
-	}
-	p.shown = now
-	line := struct {
-		Phase   string   `json:"phase"`
-		Done    int      `json:"done"`
-		Total   int      `json:"total"`
-		Seconds float64  `json:"seconds"`
-		ETA     *float64 `json:"eta_seconds"`
-	}{Phase: p.phase, Done: done, Total: total, Seconds: math.Round(now.Sub(p.began).Seconds()*1e3) / 1e3}
-	if left, ok := remaining(now.Sub(p.began), done, total); ok {
-		s := math.Round(left.Seconds())
-		line.ETA = &s
-	}
-	text, err := json.Marshal(line)
-	if err != nil {
-		panic("cli: " + err.Error())
-	}
-	fmt.Fprintf(p.w, "%s\n", text)
 }
 
 func (p *Progress) draw(done, total int) {

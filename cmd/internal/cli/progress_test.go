@@ -63,27 +63,3 @@ func TestProgressBar(t *testing.T) {
 		t.Errorf("%d lines, want one for each phase: %q", strings.Count(got, "\n"), got)
 	}
 }
-
-// Programs read an object a line, at most one a second, and one at the end.
-func TestJSONProgress(t *testing.T) {
-	var out strings.Builder
-	at := time.Unix(0, 0)
-	p := NewJSONProgress(&out)
-	p.now = func() time.Time { return at }
-	for done := range 9 {
-		p.Report("training", done, 8)
-		at = at.Add(500 * time.Millisecond)
-	}
-	p.Report("saving", 1, 1)
-	p.Close()
-	const want = `{"phase":"training","done":0,"total":8,"seconds":0,"eta_seconds":null}
-{"phase":"training","done":2,"total":8,"seconds":1,"eta_seconds":3}
-{"phase":"training","done":4,"total":8,"seconds":2,"eta_seconds":2}
-{"phase":"training","done":6,"total":8,"seconds":3,"eta_seconds":1}
-{"phase":"training","done":8,"total":8,"seconds":4,"eta_seconds":0}
-{"phase":"saving","done":1,"total":1,"seconds":0,"eta_seconds":0}
-`
-	if out.String() != want {
-		t.Errorf("got\n%swant\n%s", out.String(), want)
-	}
-}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
@@ -33,12 +34,12 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
-	Ignore  []string     `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
-	Keep    []string     `sep:"none" placeholder:"COLUMN" help:"Take this column of tables as a feature, also if it seems to count rows or time, or to be a setting of each tool; may be given again."`
-	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
-	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
-	More    []string     `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
+	Ignore  []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
+	Keep    []string `sep:"none" placeholder:"COLUMN" help:"Take this column of tables as a feature, also if it seems to count rows or time, or to be a setting of each tool; may be given again."`
+	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	cli.Moment
+	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
 // ModelFlags say of the data of an examination what the model does not know.
@@ -80,7 +81,7 @@ func (d *Data) Window(f ModelFlags) window.Spec {
 
 // Named reports whether any data are named.
 func (f Flags) Named() bool {
-	return f.Kafka.named() || len(f.Data)+len(f.Table)+len(f.More) > 0
+	return f.Kafka.Named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
 // Load reads the training configuration and finds the data. A flag names the
@@ -128,7 +129,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	switch {
 	case len(f.Table) > 0:
 		err = f.loadTables(d, m, log)
-	case f.Kafka.named():
+	case f.Kafka.Named():
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
@@ -262,9 +263,9 @@ func suggestLayout(open func() (source.Source, error)) func() (source.Source, er
 // no configuration.
 func (f Flags) check(flag, file string, model bool) error {
 	switch {
-	case f.Kafka.named() && len(f.Data)+len(f.Table) > 0:
+	case f.Kafka.Named() && len(f.Data)+len(f.Table) > 0:
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
-	case f.Kafka.named():
+	case f.Kafka.Named():
 	case len(f.From)+len(f.To) > 0:
 		return errors.New("--since and --until go with --kafka, which names the broker")
 	case len(f.Keep) > 0 && len(f.Table) == 0:

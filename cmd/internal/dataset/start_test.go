@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/source"
 )
 
@@ -86,7 +87,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %d warnings: %s", name, n, log.String())
 		}
 	}
-	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Start: source.Start{FileTime: true}}
+	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: source.Start{FileTime: true}}}
 	if _, err := f.Load("--config", plain, nil, zerolog.Nop()); err == nil {
 		t.Error("an absent file has a start")
 	}

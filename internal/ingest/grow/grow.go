@@ -34,7 +34,6 @@ const DefaultWatch = 3 * time.Second
 type Growth struct {
 	Bus        bus.Config
 	Partitions int
-	Force      bool              // also if monitors have not judged everything: they set the rest aside
 	Watch      time.Duration     // how long to look whether windows still come
 	Say        func(line string) // is called for each step
 }
@@ -133,9 +132,6 @@ func (g *growing) begin(ctx context.Context) (bus.Growth, error) {
 	now := g.before
 	if now.Growing = g.Partitions; g.before.Growing == 0 {
 		now.Had, now.Since = g.before.With(g.least()), time.Time{}
-		if g.Force {
-			now.Since = time.Unix(0, 0).UTC() // nothing is taken for judged
-		}
 	}
 	if err := g.out.WriteGrowth(ctx, now); err != nil {
 		return now, err
@@ -240,8 +236,6 @@ func (g *growing) check(ctx context.Context) error {
 		switch {
 		case left == "":
 			g.Say(fmt.Sprintf("group    %s has no members, and has judged everything", one.Name))
-		case g.Force:
-			g.Say(fmt.Sprintf("note     %s: monitors set them aside on %s if their machine moves, and `monitor dlq redrive` sends them again", left, bus.TopicDead))
 		default:
 			behind = append(behind, left)
 		}
@@ -249,7 +243,7 @@ func (g *growing) check(ctx context.Context) error {
 	if len(behind) == 0 {
 		return nil
 	}
-	return fmt.Errorf("grow: %w: %s: %s. Delete a group that no one needs (kafka-consumer-groups.sh --delete --group NAME). With --force, monitors set aside what is left, and `monitor dlq redrive` sends it again", errBehind, strings.Join(behind, "; "), remedy)
+	return fmt.Errorf("grow: %w: %s: %s. Or delete a group that no one needs: kafka-consumer-groups.sh --delete --group NAME", errBehind, strings.Join(behind, "; "), remedy)
 }
 
 // comeBack sets positions of a group that lie behind the end of a partition to the end: Kafka has

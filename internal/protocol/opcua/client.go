@@ -364,7 +364,6 @@ func (s *Session) login(ctx context.Context, e endpoint) error {
 		return s.failed("CreateSession", r.err)
 	}
 	s.auth = auth
-	req := &ua.ActivateSessionRequest{ClientSignature: &ua.SignatureData{}, UserTokenSignature: &ua.SignatureData{}}
 	if s.asymmetric != nil {
 		if !bytes.HasPrefix(remoteCert, s.remote) {
 			return s.failed("CreateSession", errors.New("the server shows another certificate than before"))
@@ -372,12 +371,21 @@ func (s *Session) login(ctx context.Context, e endpoint) error {
 		if err := s.asymmetric.VerifySignature(append(slices.Clone(own), nonce...), signature); err != nil {
 			return s.failed("CreateSession", errors.New("the server's signature is wrong"))
 		}
+	}
+	return s.activate(ctx, e, remoteNonce, remoteCert)
+}
+
+// activate activates the session that the server has created, as the user of the configuration.
+func (s *Session) activate(ctx context.Context, e endpoint, remoteNonce, remoteCert []byte) error {
+	req := &ua.ActivateSessionRequest{ClientSignature: &ua.SignatureData{}, UserTokenSignature: &ua.SignatureData{}}
+	if s.asymmetric != nil {
 		signed, err := s.asymmetric.Signature(append(slices.Clone(remoteCert), remoteNonce...))
 		if err != nil {
 			return err
 		}
 		req.ClientSignature = &ua.SignatureData{Algorithm: s.asymmetric.SignatureURI(), Signature: signed}
 	}
+	var err error
 	if req.UserIdentityToken, err = s.identity(e, remoteNonce); err != nil {
 		return s.failed("log in", err)
 	}

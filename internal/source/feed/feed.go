@@ -332,40 +332,8 @@ func (f *Feed) take(a arrival) bool {
 		end:     int64(math.Ceil(float64(b.First+int64(b.Len())) * fast / rate)),
 		ack:     a.ack,
 	})
-	if f.ackedAny && b.Session == f.session {
-		// Windows begin at whole samples of every rate.
-		skip := int64(math.Round(float64(f.next)*rate/fast)) - b.First
-		if skip < 0 && first {
-			// The slicer cannot know: for it the session begins here.
-			f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
-		}
-		if first {
-			f.fromDisk = order{f.session, uint64(f.next)}
-		}
-		skip = min(skip, int64(b.Len()))
-		if before := f.fromDisk.session == b.Session && float64(b.First)*fast/rate < float64(f.fromDisk.ordinal); !before && skip > int64(b.Len())-a.news {
-			skip = 0 // some of them never came: the slicer knows which, and counts them as late
-		}
-		if skip > 0 {
-			f.unused[Repeat].Add(uint64(skip) * uint64(len(b.Samples)))
-		}
-		if skip > 0 && skip == int64(b.Len()) {
-			f.refused[Repeat].Add(1)
-			if a.answer != nil {
-				a.answer(Repeat, nil)
-			}
-			if len(f.unacked) == 1 {
-				f.ackOldest(1)
-			}
-			return false
-		}
-		if skip > 0 {
-			for i := range b.Samples {
-				b.Samples[i] = b.Samples[i][skip:]
-			}
-			b.First += skip
-			b.Time = b.Time.Add(time.Duration(math.Round(float64(skip) / rate * float64(time.Second))))
-		}
+	if f.ackedAny && b.Session == f.session && !f.skipStored(a, first) {
+		return false
 	}
 	if len(f.unacked) > maxUnacked {
 		if !f.overflow {
@@ -373,6 +341,47 @@ func (f *Feed) take(a arrival) bool {
 			f.notify(Notice{Text: "frames are acknowledged although they are in no window on disk: channels are missing, or frames are much shorter than windows"})
 		}
 		f.ackOldest(1)
+	}
+	return true
+}
+
+// skipStored removes from the block of a, of the session that was acknowledged last, what is on disk, and reports whether
+// anything is left. first: nothing came before it.
+func (f *Feed) skipStored(a arrival, first bool) bool {
+	b := a.block
+	fast, rate := f.cfg.Layout.Groups()[0].Rate, f.cfg.Layout.Groups()[b.Group].Rate
+	// Windows begin at whole samples of every rate.
+	skip := int64(math.Round(float64(f.next)*rate/fast)) - b.First
+	if skip < 0 && first {
+		// The slicer cannot know: for it the session begins here.
+		f.notify(Notice{Text: "gap", Err: fmt.Errorf("feed: samples %d to %d of %v Hz, which follow what is on disk, have not come", b.First+skip, b.First-1, rate)})
+	}
+	if first {
+		f.fromDisk = order{f.session, uint64(f.next)}
+	}
+	skip = min(skip, int64(b.Len()))
+	if before := f.fromDisk.session == b.Session && float64(b.First)*fast/rate < float64(f.fromDisk.ordinal); !before && skip > int64(b.Len())-a.news {
+		skip = 0 // some of them never came: the slicer knows which, and counts them as late
+	}
+	if skip > 0 {
+		f.unused[Repeat].Add(uint64(skip) * uint64(len(b.Samples)))
+	}
+	if skip > 0 && skip == int64(b.Len()) {
+		f.refused[Repeat].Add(1)
+		if a.answer != nil {
+			a.answer(Repeat, nil)
+		}
+		if len(f.unacked) == 1 {
+			f.ackOldest(1)
+		}
+		return false
+	}
+	if skip > 0 {
+		for i := range b.Samples {
+			b.Samples[i] = b.Samples[i][skip:]
+		}
+		b.First += skip
+		b.Time = b.Time.Add(time.Duration(math.Round(float64(skip) / rate * float64(time.Second))))
 	}
 	return true
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/source"
 )
 
 // TCP says where clients connect.
@@ -272,22 +273,26 @@ func (s *listener) receive(c *client) error {
 		case err != nil:
 			return s.refused(c, n, err)
 		}
-		id, repeats := n, repeats
-		if !s.deliver(arrival{
-			block: b, peer: c.peer, ack: func() { c.ack(id) },
-			answer: func(why Reason, err error) {
-				switch {
-				case why != Repeat:
-					c.say(fmt.Sprintf("refused %d: %v: %v\n", id, why, err))
-				case repeats:
-					c.say(fmt.Sprintf("repeat %d\n", id))
-				}
-			},
-		}) {
+		if !s.deliver(c.arrived(b, n, repeats)) {
 			return nil
 		}
 		c.last.Store(time.Now().UnixNano())
 		n++
+	}
+}
+
+// arrived is the block of the frame with a number; repeats: the client wants to hear of those.
+func (c *client) arrived(b *source.Block, n int, repeats bool) arrival {
+	return arrival{
+		block: b, peer: c.peer, ack: func() { c.ack(n) },
+		answer: func(why Reason, err error) {
+			switch {
+			case why != Repeat:
+				c.say(fmt.Sprintf("refused %d: %v: %v\n", n, why, err))
+			case repeats:
+				c.say(fmt.Sprintf("repeat %d\n", n))
+			}
+		},
 	}
 }
 

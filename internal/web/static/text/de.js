@@ -126,7 +126,7 @@ export default {
   "login.title": "Anmelden",
   "login.says": "Ihr Token sagt, wer Sie sind. Sie bekommen es von der Person, die den Monitor betreibt.",
   "login.token": "Token",
-  "why.no_token": "Diese Seite zeigt nur an. Um Alarme hier zu beantworten, setzen Sie page.people oder page_token in monitor.yaml (monitor) oder --page-people oder --page-token-file (standalone).",
+  "why.no_token": "Diese Seite zeigt nur an. Um Alarme hier zu beantworten, setzen Sie page.people oder page_token in monitor.yaml (monitor), und öffnen Sie standalone auf demselben Computer.",
   "why.role": "Sie sind als {role} angemeldet. Dafür braucht es {needs}.",
   "action.acknowledge": "Quittieren",
   "action.shelve": "Zurückstellen …",

@@ -126,7 +126,7 @@ export default {
   "login.title": "Log in",
   "login.says": "Your token says who you are. Ask the person who runs the monitor for one.",
   "login.token": "Token",
-  "why.no_token": "This page only shows. To answer alarms here, set page.people or page_token in monitor.yaml (monitor), or --page-people or --page-token-file (standalone).",
+  "why.no_token": "This page only shows. To answer alarms here, set page.people or page_token in monitor.yaml (monitor); open the page of standalone on the same computer.",
   "why.role": "You are logged in as {role}. This needs {needs}.",
   "action.acknowledge": "Acknowledge",
   "action.shelve": "Shelve …",

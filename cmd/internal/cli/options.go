@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/source"
+)
+
+// ConfigFile is the flag of the configuration that the program runs with.
+type ConfigFile struct {
+	Config string `required:"" placeholder:"FILE" help:"Configuration that the program runs with. Most commands need only its key 'kafka'."`
+}
+
+// OneMachine is the flag of a machine of the configuration.
+type OneMachine struct {
+	Machine string `placeholder:"PATH" help:"ISA-95 path of the machine, where the configuration has several."`
+}
+
+// AlarmID is the argument that names an alarm.
+type AlarmID struct {
+	ID string `arg:"" help:"Alarm id as 'alerts ls --all' prints it, or a machine: its path or the last part of the path."`
+}
+
+// Waiting is the flag of how long a program that starts is patient.
+type Waiting struct {
+	Wait time.Duration `default:"0s" help:"How long to wait for a broker, or what else is not there yet."`
+}
+
+// FirstBroker is the flag of the broker in a configuration to begin with.
+type FirstBroker struct {
+	Kafka string `default:"127.0.0.1:9092" placeholder:"HOST:PORT" help:"Broker (default: 127.0.0.1:9092)."`
+}
+
+// Drill is the flags of the simulated gun drill.
+type Drill struct {
+	Machine string   `default:"local/site/area/line/drill" placeholder:"PATH" help:"ISA-95 path of the machine, instead of the name in a recording (default: local/site/area/line/drill)."`
+	Fault   []string `placeholder:"FAULT" sep:"none" help:"Fault of the simulated drill, as kind:channel@from+for=size, such as flatline:ch07@30s+10s or gain:thrust@30s=1.25; may be repeated. Kinds: see docs/reference/simulator.md."`
+}
+
+// Moment is the flag of when recordings began.
+type Moment struct {
+	Start source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
+}
+
+// RateFlag is the flag of the rate of a recording.
+type RateFlag struct {
+	Rate float64 `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
+}
+
+// Person is the flag of who acts.
+type Person struct {
+	By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
+}
+
+// Remark is the flag of a note.
+type Remark struct {
+	Note string `placeholder:"TEXT" help:"Why: a note for those who read the history."`
+}
+
+// VerboseFlag is the flag of the log.
+type VerboseFlag struct {
+	Verbose bool `help:"Log more."`
+}
+
+// QuietFlag is the flag of progress.
+type QuietFlag struct {
+	Quiet bool `help:"Show no progress."`
+}
+
+// Progress returns what shows progress on w, unless it is not wanted.
+func (f QuietFlag) Progress(w io.Writer) *Progress {
+	if f.Quiet {
+		w = io.Discard
+	}
+	return NewProgress(w)
+}
+
+// Span is the flags of a stretch of time.
+type Span struct {
+	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+	Until time.Time `placeholder:"TIME" help:"Leave out what began then or later (default: now)."`
+}
+
+// WearFile is the flag of the wear that alarms and signals are compared with.
+type WearFile struct {
+	Wear string `placeholder:"FILE" help:"Wear file: the output says at which wear alarms were raised, and which were false; a plot shows what was measured."`
+}
+
+// ModelFile is the argument that names a model.
+type ModelFile struct {
+	Model string `arg:"" help:"Model file."`
+}
+
+// Broker is the flags of how to reach Kafka where there is no configuration.
+type Broker struct {
+	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker of Kafka, which has windows, models and results. Windows get their labels from --wear."`
+	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
+}
+
+// Named reports whether a broker is named.
+func (f Broker) Named() bool { return len(f.Brokers) > 0 || f.KafkaConfig != "" }
+
+// Bus returns how to reach Kafka, for a client of that name.
+func (f Broker) Bus(client string) (bus.Config, error) {
+	switch {
+	case !f.Named():
+		return bus.Config{}, errors.New("name the broker with --kafka, for example --kafka 127.0.0.1:9092, or a file with --kafka-config")
+	case f.KafkaConfig == "":
+		return bus.Config{Brokers: f.Brokers, ClientID: client}, nil
+	case len(f.Brokers) > 0:
+		return bus.Config{}, errors.New("--kafka and --kafka-config: give one of them")
+	}
+	var c struct {
+		Kafka bus.Settings `yaml:"kafka"`
+	}
+	if err := config.Load(f.KafkaConfig, &c); err != nil {
+		return bus.Config{}, err
+	}
+	return c.Kafka.Load(f.KafkaConfig, client)
+}
+
+// KafkaPatience is how long Kafka may not answer a command. Tests lower it.
+var KafkaPatience = 20 * time.Second
+
+// WithPatience returns a context that ends when Kafka has not answered for KafkaPatience.
+func WithPatience(ctx context.Context, cfg *bus.Config) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	cfg.OnRetry = func(err error, since time.Duration) {
+		if err != nil && since >= KafkaPatience {
+			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(cfg.Brokers, ", "), err))
+		}
+	}
+	return ctx, cancel
+}
