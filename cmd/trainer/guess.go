@@ -24,6 +24,7 @@ type proposal struct {
 	keep     []string          // columns that a person wants as channels
 	roles    map[string]string // by key of inspect.Roles: the column that has the role
 	length   time.Duration
+	dated    bool   // windows have dates
 	short    string // what to do about tools that are shorter than a reference; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
@@ -99,6 +100,7 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
+	p.dated = signal.HasClock(s.Start) && (s.Clock == nil || p.rec.Time != "" || !signal.HasClock(s.Clock.Start))
 	for _, c := range s.Channels {
 		if s.Clock != nil && (c.Name == s.Clock.Column || c.Name == s.Clock.Date && c.Text) {
 			continue
@@ -120,17 +122,17 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 	return p, p.choose(s.Path, seconds)
 }
 
-// readClock takes the column of times into account, unless a person says the rate.
+// readClock takes the column of times into account, unless a person says another rate.
 func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 	switch {
 	case c == nil:
-	case rate != 0:
-		p.leave(c.Column, "--rate says the rate")
-	case !c.Stamps && c.Unit == 0 && c.Step == math.Trunc(c.Step):
+	case rate != 0 && (math.Abs(c.Step*rate-1) > 0.01 || c.Doubt != ""):
+		p.leave(c.Column, fmt.Sprintf("--rate says the rate, and the column says %.6g Hz", 1/c.Step))
+	case rate == 0 && !c.Stamps && c.Unit == 0 && c.Step == math.Trunc(c.Step):
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
 	case c.Doubt != "":
 		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
-	case c.Backwards+c.Still > 0:
+	case c.Backwards > 0, c.Still > 0 && !c.Coarse():
 		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
 	default:
 		p.rec.Time, p.rec.Date = c.Column, c.Date

@@ -134,6 +134,9 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 	if p.rec.Tool == "" {
 		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file")
 	}
+	if !p.dated {
+		fmt.Fprintln(w, "dates     none, so windows count seconds from the start: name it by --start, and by `start` in train.yaml and ingest.yaml")
+	}
 	if p.short != "" {
 		fmt.Fprintln(w, p.short)
 	}

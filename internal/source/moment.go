@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -96,6 +98,23 @@ func isSlashed(cell string) bool {
 	return err == nil && at.Day() <= 12
 }
 
+// looksLikeDate is how dates and times begin that [Stamps] may not read.
+var looksLikeDate = regexp.MustCompile(`^(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}[ .-]*[A-Za-zäéû]{3,9}[ .,-]+\d{2,4}|([A-Za-z]{3,9}[ ,.]+)+\d{1,2}[ ,.]|\d{4}-\d{3}T|\d{1,2}[:.h]\d{2}[:.m]\d{2})`)
+
+// LooksLikeDate reports whether a cell seems to be a date or a time of the day, also one that cannot be read.
+func LooksLikeDate(cell string) bool { return looksLikeDate.MatchString(cell) }
+
+// SecondsOf returns the seconds of a cell that is a time of the day, counted from midnight, or a number with a unit of time behind it, such as 250 ms.
+func SecondsOf(cell string) (seconds float64, ok bool) {
+	if s, ok := ofDay(cell); ok {
+		return s, true
+	}
+	end := strings.LastIndexAny(cell, "0123456789.") + 1
+	e, ok := timeUnits[unitKey(strings.TrimSpace(cell[end:]))]
+	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
+	return v * e.unit, ok && e.from.IsZero() && err == nil
+}
+
 // isDate reports whether a cell is a date without a time.
 func isDate(cell string) bool {
 	for _, layout := range []string{time.DateOnly, "2006/1/2", "2.1.2006", "2/1/2006", "1/2/2006", "2.1.06"} {
@@ -178,11 +197,13 @@ func near(step, period time.Duration) bool {
 	return period < clockChange/2 && (step-period).Abs() <= max(period, time.Second)
 }
 
-// UnitOfTime returns how many seconds a number in a column counts, by the unit in
-// brackets that its name may end in: 1 if it names none, and 1 and false if that is
-// not a unit of time.
+// UnitOfTime returns how many seconds a number in a column counts, by the unit that its name may end in,
+// in brackets or as in t_ms: 1 if it names none, and 1 and false if the brackets hold another unit.
 func UnitOfTime(column string) (seconds float64, ok bool) {
 	_, unit, named := SplitUnit(column)
+	if !named {
+		unit = column[strings.LastIndexByte(column, '_')+1:]
+	}
 	e, known := timeUnits[unitKey(unit)]
 	if known && e.from.IsZero() {
 		return e.unit, true

@@ -95,6 +95,9 @@ type Table struct {
 	leap    time.Duration // of dates and times after a leap second
 	rises   rises
 	grid    Grid
+	stamp   time.Time     // that the row before states
+	coarse  time.Duration // what stamps are whole numbers of, if rows repeat them; 0: they do not
+	repeats int           // rows with this stamp
 
 	block Block
 	truth []Truth
@@ -421,6 +424,8 @@ func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	if t.row.time, err = t.parseTime(first); err != nil {
 		return 0, err
 	}
+	stated := t.row.time
+	defer func() { t.stamp = stated }()
 	if first {
 		t.zero = t.row.time
 		t.grid.Begin(0)
@@ -436,14 +441,66 @@ func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 		t.row.time = t.row.time.Add(time.Second)
 		t.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
 	}
+	coarse := t.repeat(changed)
+	if coarse {
+		if skipped, err = t.within(before); err != nil {
+			return 0, err
+		}
+	}
 	step := t.row.time.Sub(before).Seconds() * t.rate
 	if step <= 0 {
 		return 0, t.notLater(before, changed, tool)
 	}
-	if _, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid); skipped > 0 && t.row.form == local && ClockWentOn(before, t.row.time, seconds(1/t.rate)) {
+	if !coarse {
+		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
+	}
+	if skipped > 0 && t.row.form == local && ClockWentOn(before, t.row.time, seconds(1/t.rate)) {
 		t.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
 	}
 	return skipped, t.checkUnit(step)
+}
+
+// repeat reports whether stamps are coarser than the time between rows, so that rows have the same one.
+func (t *Table) repeat(changed bool) bool {
+	at := t.row.time
+	if t.row.form == counted && !t.counts() {
+		at = time.Unix(0, 0).Add(at.Sub(t.opt.Start.Add(t.shift)))
+	}
+	unit, ns := time.Millisecond, at.Round(time.Microsecond).UnixNano()
+	for _, d := range []time.Duration{time.Minute, time.Second, 100 * time.Millisecond, 10 * time.Millisecond} {
+		if ns%int64(d) == 0 {
+			unit = d
+			break
+		}
+	}
+	switch {
+	case changed:
+	case t.coarse == 0 && t.row.time.Equal(t.stamp):
+		t.coarse = unit
+	case t.coarse > unit:
+		t.coarse = unit
+	}
+	return !changed && !t.row.time.Before(t.stamp) && t.coarse.Seconds()*t.rate > 1.5
+}
+
+// within places a row by the rate, as far as its stamp allows, and returns how many samples are missing before it.
+func (t *Table) within(before time.Time) (skipped int64, err error) {
+	period := seconds(1 / t.rate)
+	most := t.coarse + t.coarse/2
+	late := t.row.time.Sub(before.Add(period))
+	if t.repeats++; !t.row.time.Equal(t.stamp) {
+		t.repeats = 1
+	}
+	switch {
+	case late > most:
+		skipped = int64(math.Round(late.Seconds() * t.rate))
+	case late < -most || t.repeats > int(most.Seconds()*t.rate)+1:
+		return 0, t.rows.errorf(t.rec.time, "comes too early: so many rows have this time or the one before that they are more than %v a second: correct `rate`", t.rate)
+	default:
+		t.row.time = before.Add(period)
+	}
+	t.grid.Begin(t.row.time.Sub(t.zero).Seconds() * t.rate)
+	return skipped, nil
 }
 
 // notLater says why a row is not later than the row before, and what to do.

@@ -64,6 +64,7 @@ type cellReader struct {
 	comments skipped // lines that begin with a mark of comments
 	foot     string  // what was left out behind the table
 	numbered bool    // a row had a number or a time
+	leads    bool    // in its first cell
 	words    skipped // cells of numbers with a word for missing
 	ended    bool    // the notes about the whole table were given
 }
@@ -244,7 +245,7 @@ func (c *cellReader) fit() error {
 	isWord := func(cell string) bool {
 		return !isMissingNumber(strings.TrimSpace(cell)) && !isValue(strings.TrimSpace(cell))
 	}
-	if slices.ContainsFunc(row, isWord) && c.footer() {
+	if (slices.ContainsFunc(row, isWord) || !slices.ContainsFunc(row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) })) && c.footer() {
 		c.rows--
 		c.foot = fmt.Sprintf("%s: lines after the table, left out: the first is line %d, %q", c.name, line, shorten(strings.Join(row, string(c.dialect.separator))))
 		c.end()
@@ -260,6 +261,7 @@ func (c *cellReader) fit() error {
 func (c *cellReader) isText() bool {
 	if !c.numbered {
 		c.numbered = slices.ContainsFunc(c.row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) })
+		c.leads = isValue(strings.TrimSpace(c.row[0]))
 		return false
 	}
 	for _, cell := range slices.Backward(c.row) { // times, which take longer to read, come first
@@ -278,7 +280,8 @@ func (c *cellReader) footer() bool {
 		if err == io.EOF {
 			return true
 		}
-		if err != nil || len(row) == len(c.header) && slices.ContainsFunc(row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) }) {
+		hasValue := func(cell string) bool { return isValue(strings.TrimSpace(cell)) }
+		if err != nil || len(row) == len(c.header) && slices.ContainsFunc(row, hasValue) && (!c.leads || hasValue(row[0])) { // samples;400 is not a row of numbers
 			return false
 		}
 		c.line = line
@@ -478,7 +481,7 @@ func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, e
 	if ok {
 		return m, nil
 	}
-	if s, ok := ofDay(cell); ok {
+	if s, ok := SecondsOf(cell); ok {
 		return moment{seconds: s}, nil
 	}
 	switch {

@@ -26,6 +26,7 @@ type Clock struct {
 	Start     time.Time // of the first row; zero if it is only counted from
 	Backwards int       // rows at which time goes back
 	Still     int       // rows at which it stands still
+	Restarts  int       // tools with which it begins again
 	Jitter    float64   // by how many steps a row is off an even grid, at most
 	Doubt     string    // why the step is not to be trusted; empty: it is
 
@@ -65,24 +66,32 @@ type hole struct{ at, rows int64 }
 const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, as bareName has them.
-var clockNames = []string{"time", "timestamp", "zeit", "times", "timems", "rawtime", "datetime", "timestampns", "timestampms", "datumzeit", "zeitstempel", "uhrzeit", "xvalue", "elapsedtime", "abstime"}
+var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
+	"localtime", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
 
 // dateNames are likewise the names of columns of dates.
-var dateNames = []string{"date", "datum", "day", "tag"}
+var dateNames = []string{"date", "datum", "day", "tag", "fecha", "data"}
 
-// bareName returns a name as source.PlainName does, without a number at its end.
-func bareName(column string) string {
-	return strings.TrimRight(source.PlainName(column), "0123456789")
+// bareName returns a name as source.PlainName does, without a number at its end, and whether a unit of time
+// behind it was left out, as in time_ms.
+func bareName(column string) (name string, unit bool) {
+	if i := strings.LastIndexByte(column, '_'); i > 0 {
+		if unit = slices.Contains([]string{"s", "sec", "ms", "us", "ns"}, strings.ToLower(column[i+1:])); unit {
+			column = column[:i]
+		}
+	}
+	return strings.TrimRight(source.PlainName(column), "0123456789"), unit
 }
 
 // NamesTime reports whether the name of a column says that it holds times. A T with a
 // number or with a unit that is not one of time, such as T1 and T [°C], is a temperature.
 func NamesTime(column string) bool {
-	if source.PlainName(column) == "t" {
+	name, unit := bareName(column)
+	if name == "t" && (unit || source.PlainName(column) == "t") {
 		_, ok := source.UnitOfTime(column)
 		return ok
 	}
-	return slices.Contains(clockNames, bareName(column))
+	return slices.Contains(clockNames, name)
 }
 
 // clockOf returns a clock for the first of the channels whose name says that it
@@ -96,18 +105,13 @@ func (s *Summary) clockOf(set []int) *Clock {
 		if !NamesTime(column) {
 			continue
 		}
-		name, unit, _ := source.SplitUnit(column)
 		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text}
-		switch {
-		case unit != "":
+		_, _, named := source.SplitUnit(column)
+		if _, suffix := bareName(column); named || suffix {
 			s.Clock.Unit, _ = source.UnitOfTime(column)
-		case bareName(column) == "times" && strings.HasSuffix(name, "_s"):
-			s.Clock.Unit = 1
-		case bareName(column) == "timems":
-			s.Clock.Unit = 1e-3
 		}
 		for _, j := range set {
-			if s.Channels[j].Text && slices.Contains(dateNames, bareName(s.Channels[j].Name)) {
+			if name, _ := bareName(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, name) {
 				s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
 			}
 		}
@@ -117,13 +121,17 @@ func (s *Summary) clockOf(set []int) *Clock {
 }
 
 // add takes the times of rows from number at on, and their dates if there are any.
-func (c *Clock) add(v, dates track.Values, at int64) {
+func (c *Clock) add(v, dates track.Values, at int64, changed []bool) {
 	for i, text := range v.Texts {
 		if c.date >= 0 && i < len(dates.Texts) {
 			text = dates.Texts[i] + " " + text
 		}
 		t, hasZone, ok := c.stamps.Parse(text)
 		if !ok {
+			if s, ok := source.SecondsOf(text); ok {
+				c.Stamps, c.Unit = false, 1
+				c.number(s, at+int64(i), i < len(changed) && changed[i])
+			}
 			continue
 		}
 		now := tick{seconds: float64(t.Unix()) + float64(t.Nanosecond())/1e9, row: at + int64(i)}
@@ -136,14 +144,27 @@ func (c *Clock) add(v, dates track.Values, at int64) {
 		c.tick(now)
 	}
 	for i, x := range v.Numbers {
-		if x != x || math.IsInf(x, 0) {
-			continue
+		if x == x && !math.IsInf(x, 0) {
+			c.number(x, at+int64(i), i < len(changed) && changed[i])
 		}
-		if !c.seen {
-			c.begin(x)
-		}
-		c.tick(tick{seconds: x * cmp.Or(c.Unit, 1), row: at + int64(i)})
 	}
+}
+
+// number takes the time of a row that is a number. If the tool changes, it may begin again.
+func (c *Clock) number(x float64, row int64, changed bool) {
+	if !c.seen {
+		c.begin(x)
+	}
+	now := tick{seconds: x * cmp.Or(c.Unit, 1), row: row}
+	if changed && now.seconds < c.last.seconds && !signal.HasClock(c.Start) {
+		c.Restarts++
+		c.jump()
+		c.last.seconds = now.seconds
+		if c.Step == 0 {
+			c.first, c.seen, c.pieces = c.first[:0], false, 0 // it was too short to say anything
+		}
+	}
+	c.tick(now)
 }
 
 // begin finds out what numbers count by the first one.
@@ -377,6 +398,9 @@ func nice(rate, part float64) float64 {
 	}
 	return rate
 }
+
+// Coarse reports whether rows have the same time because stamps are coarser than the time between rows.
+func (c *Clock) Coarse() bool { return c.coarse > 1.5*c.Step }
 
 // fromClock sets rates and gaps by the clock. A rate that is stated stands.
 func (s *Summary) fromClock(stated float64) {

@@ -131,7 +131,23 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	}
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	s.fromClock(opt.Rate)
+	s.noteDates()
 	return s, s.beginAt(opt.Start)
+}
+
+// noteDates names columns that look like dates and are not read.
+func (s *Summary) noteDates() {
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		if !c.Text || len(c.Words) == 0 || s.Clock != nil && (s.Clock.channel == i || s.Clock.date == i) || slices.ContainsFunc(c.Words, func(w string) bool { return !source.LooksLikeDate(w) }) {
+			continue
+		}
+		remedy := "name it as `time` in the layout, with its `time_format` if it has two meanings"
+		if s.Clock != nil {
+			remedy = fmt.Sprintf("%q is taken for the time; if that is wrong, %s", s.Clock.Column, remedy)
+		}
+		s.Notes = append(s.Notes, fmt.Sprintf("column %q looks like dates or times, such as %q, and is not read: %s", c.Name, c.Words[0], remedy))
+	}
 }
 
 // begin takes the start that the file states for its tracks.
@@ -326,7 +342,7 @@ func (s *Summary) take(values []track.Values, n int, set []int, clock *Clock) {
 			if at := slices.Index(set, clock.date); at >= 0 {
 				dates = values[at]
 			}
-			clock.add(values[k], dates, c.Samples())
+			clock.add(values[k], dates, c.Samples(), s.tools.changed)
 		}
 		for row, v := range values[k].Numbers {
 			c.take(v)

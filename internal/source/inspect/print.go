@@ -96,6 +96,9 @@ func (c *Clock) String() string {
 	if c.Still > 0 {
 		text += fmt.Sprintf("; stands still at %d rows", c.Still)
 	}
+	if c.Restarts > 0 {
+		text += fmt.Sprintf("; begins again with %d tools", c.Restarts)
+	}
 	if c.Backwards > 0 {
 		text += fmt.Sprintf("; goes back at %d rows", c.Backwards)
 	}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/flank-tcm/flank/internal/source/inspect"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// strange is a file as a logger writes it, and what `trainer init` makes of it.
+type strange struct {
+	text       string
+	args       string
+	says, lays string // printed, and in layout.yaml
+	dated      bool   // windows have dates
+	seconds    float64
+	fails      string // of init
+}
+
+// rowsOf writes rows under a head.
+func rowsOf(n int, head string, row func(i int) string) string {
+	var b strings.Builder
+	b.WriteString(head)
+	for i := range n {
+		b.WriteString(row(i) + "\n")
+	}
+	return b.String()
+}
+
+func wide(text string) string {
+	b := []byte{0xff, 0xfe}
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = append(b, byte(u), byte(u>>8))
+	}
+	return string(b)
+}
+
+// Files as loggers write them are read with what init writes, or are refused with a reason; in neither case is anything guessed in silence.
+func TestInitStrangeFiles(t *testing.T) {
+	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	at := func(i int) time.Time { return start.Add(time.Duration(i) * 50 * time.Millisecond) }
+	ax := func(i int) string { return fmt.Sprintf("%.3f", float64(i*7%13)/10) }
+	axComma := func(i int) string { return strings.Replace(ax(i), ".", ",", 1) }
+	stamped := func(head, sep, format string) string {
+		return rowsOf(400, head, func(i int) string { return at(i).Format(format) + sep + ax(i) })
+	}
+	counted := func(head string, per float64, from int64) string {
+		return rowsOf(400, head, func(i int) string { return fmt.Sprintf("%d,%s", from+int64(float64(i)*0.05/per+0.5), ax(i)) })
+	}
+	const n = 400
+	seconds := rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) })
+	local := func(from time.Time, jump int, by time.Duration) string {
+		return rowsOf(n, "time,ax\n", func(i int) string {
+			now := from.Add(time.Duration(i) * 50 * time.Millisecond)
+			if i >= jump {
+				now = now.Add(by)
+			}
+			return now.Format("2006-01-02 15:04:05.000") + "," + ax(i)
+		})
+	}
+	for name, tc := range map[string]strange{
+		"seconds":                    {text: seconds, says: `column    "time" is time`, lays: "rate: 20 ", seconds: 20},
+		"ISO 8601 with a zone":       {text: stamped("time,ax\n", ",", "2006-01-02T15:04:05.000-07:00"), lays: "rate: 20 ", dated: true, seconds: 20},
+		"German":                     {text: rowsOf(n, "Zeit;Beschl. X [m/s²]\n", func(i int) string { return at(i).Format("02.01.2006 15:04:05,000") + ";" + axComma(i) }), lays: "decimal: comma", dated: true, seconds: 20},
+		"American":                   {text: stamped("Timestamp,ax\n", ",", "1/2/2006 3:04:05.000 PM"), says: `"Timestamp" is time`, args: "--rate 20", dated: true, seconds: 20},
+		"French":                     {text: stamped("Horodatage;ax\n", ";", "2006/01/02 15:04:05.000"), says: `"Horodatage" is time`, dated: true, seconds: 20},
+		"Spanish, date and time":     {text: rowsOf(n, "Fecha;Hora;ax\n", func(i int) string { return at(i).Format("02.01.2006;15:04:05.000;") + ax(i) }), says: `with the date in "Fecha"`, dated: true, seconds: 20},
+		"time of the day":            {text: stamped("Uhrzeit;ax\n", ";", "15:04:05.000"), says: `"Uhrzeit" is time`, seconds: 20},
+		"seconds with a unit":        {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, ax(i)) }), says: `"t" is time`, lays: "rate: 20 ", seconds: 20},
+		"an epoch with a unit":       {text: rowsOf(n, "ts;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", at(i).UnixMilli(), ax(i)) }), says: `"ts" is time`, dated: true, seconds: 20},
+		"an epoch in quotes":         {text: rowsOf(n, "epoch,ax\n", func(i int) string { return fmt.Sprintf("\"%d\",%s", at(i).UnixMilli(), ax(i)) }), says: "milliseconds since 1970", dated: true, seconds: 20},
+		"µs since 1970":              {text: counted("unixtime,ax\n", 1e-6, start.UnixMicro()), says: "microseconds since 1970", dated: true, seconds: 20},
+		"ns since 1970":              {text: counted("utc,ax\n", 1e-9, start.UnixNano()), says: "nanoseconds since 1970", dated: true, seconds: 20},
+		"LabVIEW":                    {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(at(i).UnixMilli())/1e3+2082844800, ax(i)) }), says: "since 1904", dated: true, seconds: 20},
+		"ms by the name":             {text: counted("t_ms,ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
+		"ms in brackets":             {text: counted("Time (ms),ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
+		"stamps to the second":       {text: stamped("time,ax\n", ",", time.DateTime), says: `"time" is time`, lays: "rate: 20 ", dated: true, seconds: 20},
+		"jitter":                     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*7%11-5)/500, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"daylight saving time ends":  {text: local(time.Date(2026, 10, 25, 2, 59, 50, 0, time.UTC), 200, -time.Hour), says: "daylight saving time ended", lays: "rate: 20 ", seconds: 20},
+		"daylight saving begins":     {text: local(time.Date(2026, 3, 29, 1, 59, 50, 0, time.UTC), 200, time.Hour), says: "daylight saving time began", lays: "rate: 20 ", dated: true, seconds: 20},
+		"seconds of each tool":       {text: rowsOf(n, "tool,time,ax\n", func(i int) string { return fmt.Sprintf("T%d,%.2f,%s", i/200, float64(i%200)/20, ax(i)) }), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
+		"a date that is not read":    {text: rowsOf(n, "when,ax\n", func(i int) string { return at(i).Format("\"Jan 2, 2006 15h04m05.000\",") + ax(i) }), args: "--rate 20", says: `column "when" looks like dates or times, such as "Nov 2, 2026 06h00m00.000", and is not read: name it as`, seconds: 20},
+		"a second column of dates":   {text: rowsOf(n, "time,loaded,ax\n", func(i int) string { return fmt.Sprintf("%.2f,02.11.2026 05:00:00,%s", float64(i)/20, ax(i)) }), says: `column "loaded" looks like dates or times`, seconds: 20},
+		"a preamble and a footer":    {text: "PLC trace\nOperator;Kim\n\nt;ax\n" + rowsOf(n, "", func(i int) string { return fmt.Sprintf("%.2f;%s", float64(i)/20, ax(i)) }) + "End of file\nsamples;400\n", says: "lines after the table, left out", seconds: 20},
+		"a footer of signs":          {text: seconds + "----\n", says: "lines after the table, left out", seconds: 20},
+		"sep= and tabs":              {text: "sep=\t\n" + strings.ReplaceAll(seconds, ",", "\t"), lays: "separator: tab", seconds: 20},
+		"a bar":                      {text: strings.ReplaceAll(seconds, ",", "|"), lays: `separator: "|"`, seconds: 20},
+		"blanks":                     {text: strings.ReplaceAll(seconds, ",", "   "), lays: "separator: blank", seconds: 20},
+		"units in a row of its own":  {text: strings.Replace(seconds, "\n", "\n[s],[g]\n", 1), lays: "unit: g", seconds: 20},
+		"units without brackets":     {text: strings.Replace(seconds, "\n", "\ns,m/s2\n", 1), lays: "unit: m/s2", seconds: 20},
+		"NaN words":                  {text: strings.ReplaceAll(seconds, ",0.300", ",#N/A"), says: "taken as missing values", seconds: 20},
+		"the header once more":       {text: strings.Replace(seconds, "\n10.00,", "\ntime,ax\n10.00,", 1), says: "lines that repeat the header, skipped: 1", seconds: 20},
+		"another header":             {text: strings.Replace(seconds, "\n10.00,", "\ntime,acc\n10.00,", 1), fails: "another table begins here"},
+		"UTF-16":                     {text: wide(strings.ReplaceAll(seconds, ",", "\t")), says: "UTF-16", seconds: 20},
+		"Windows-1252":               {text: strings.Replace(seconds, "ax", "ax [m/s\xb2]", 1), says: "taken for Windows-1252", seconds: 20},
+		"it grows":                   {text: seconds + "20.00,0.", says: "may be half written", seconds: 20},
+		"a comma at the end":         {text: strings.ReplaceAll(seconds, "\n", ",\n"), seconds: 20},
+		"counters next to a channel": {text: rowsOf(n, "row,energy,time,ax,Zaehler\n", func(i int) string { return fmt.Sprintf("%d,%d,%.2f,%s,%d", i, i*3+i%2, float64(i)/20, ax(i), i%100) }), says: `left out  "Zaehler": it counts in equal steps`, lays: "name: ax", seconds: 20},
+		"tools in German":            {text: rowsOf(n, "Werkzeug-Nr;vc;time;ax\n", func(i int) string { return fmt.Sprintf("%d;%d;%.2f;%s", i/200, 180+40*(i/200), float64(i)/20, ax(i)) }), says: `left out  "vc": it is constant within each tool`, lays: `tool: Werkzeug-Nr`, seconds: 20},
+		"two columns of tools":       {text: rowsOf(n, "experiment_id,tool_id,vb_um,f1\n", func(i int) string { return fmt.Sprintf("%d,T%d,%d,%s", i, i/100, i%100*3, ax(i)) }), args: "--rate 1", says: `"experiment_id": it competes with "tool_id"`, lays: "tool: tool_id", seconds: 400},
+		"rows and no rate":           {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("f.csv", []byte(tc.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			out, _, err := trainer(t, "init --data f.csv --out . "+tc.args)
+			if tc.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fails) {
+					t.Errorf("%v, want %q", err, tc.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(filepath.Join(".", "layout.yaml"))
+			if err != nil || !strings.Contains(out, tc.says) || !strings.Contains(string(text), tc.lays) {
+				t.Errorf("%v: no %q, or no %q, in\n%s\n%s", err, tc.says, tc.lays, out, text)
+			}
+			layout, rec, err := signal.LoadLayout("layout.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := inspect.Inspect(t.Context(), "f.csv", inspect.Options{Layout: layout, Columns: rec})
+			if err != nil || s.Err != nil || len(s.Channels) != 1 {
+				t.Fatalf("%v, %+v", err, s)
+			}
+			if d := s.Channels[0].Duration().Seconds(); d < tc.seconds*0.999 || d > tc.seconds*1.001 || signal.HasClock(s.Start) != tc.dated || strings.Contains(out, "dates     none") == tc.dated {
+				t.Errorf("%v s from %v, want %v, dated %v:\n%s", d, s.Start, tc.seconds, tc.dated, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+// Rows that share a stamp follow each other at the rate, from the stamp on. A stamp too late is a gap; one with too many rows is an error.
+func TestCoarseStamps(t *testing.T) {
+	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	second := func(at float64) string { return start.Add(time.Duration(at * 1e9)).Format(time.DateTime) }
+	for name, tc := range map[string]struct {
+		rate  float64
+		rows  int
+		at    func(i int) string
+		end   float64 // seconds from the start above, of the last row
+		gaps  int64   // samples
+		error string
+	}{
+		"stamps to the second":          {10, 300, func(i int) string { return second(float64(i / 10)) }, 29.9, 0, ""},
+		"the first second is not whole": {10, 300, func(i int) string { return second(float64((i + 7) / 10)) }, 29.9, 0, ""},
+		"9 or 11 rows of a second":      {10, 300, func(i int) string { return second(float64((i + i/10%2) / 10)) }, 29.9, 0, ""},
+		"Unix seconds":                  {10, 300, func(i int) string { return fmt.Sprint(start.Unix() + int64(i/10)) }, 29.9, 0, ""},
+		"Unix milliseconds of 100 ms":   {50, 300, func(i int) string { return fmt.Sprint(start.UnixMilli() + int64(i/5*100)) }, 5.98, 0, ""},
+		"minutes":                       {1, 300, func(i int) string { return start.Add(time.Duration(i/60) * time.Minute).Format("02.01.2006 15:04") }, 299, 0, ""},
+		"a gap of ten seconds":          {10, 300, func(i int) string { return second(float64(i/10 + i/150*10)) }, 39.9, 100, ""},
+		"twice as many rows":            {10, 300, func(i int) string { return second(float64(i / 20)) }, 0, 0, "comes too early: so many rows have this time or the one before that they are more than 10 a second: correct `rate`"},
+		"it stands still":               {10, 300, func(int) string { return second(1) }, 0, 0, "comes too early"},
+		"it goes back":                  {10, 300, func(i int) string { return second(float64(i / 10 % 20)) }, 0, 0, "is not later than the row before"},
+		"fine stamps, one twice":        {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(i-i/205)/100) }, 0, 0, "is not later than the row before"},
+	} {
+		var b strings.Builder
+		b.WriteString("t,ax\n")
+		for i := range tc.rows {
+			fmt.Fprintf(&b, "%s,%d\n", tc.at(i), i%7)
+		}
+		src, err := newText(strings.NewReader(b.String()), "f.csv", layout(t, tc.rate, "ax"), signal.Recording{Time: "t"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var next, gaps int64
+		var last time.Time
+		for {
+			b, err := src.Next(t.Context())
+			if errors.Is(err, io.EOF) && tc.error == "" {
+				break
+			}
+			if err != nil {
+				if tc.error == "" || !strings.Contains(err.Error(), tc.error) {
+					t.Errorf("%s: %v, want %q", name, err, tc.error)
+				}
+				break
+			}
+			gaps += b.First - next
+			next = b.First + int64(b.Len())
+			last = b.Time.Add(seconds(float64(b.Len()-1) / tc.rate))
+		}
+		if off := last.Sub(start).Seconds() - tc.end; tc.error == "" && (off > 1e-6 || off < -1e-6 || gaps != tc.gaps) {
+			t.Errorf("%s: ends %v s off, %d samples are missing, want %d", name, off, gaps, tc.gaps)
+		}
+	}
+}
+
+// A cell may be a time of the day, or a number with its unit.
+func TestSecondsOf(t *testing.T) {
+	for cell, want := range map[string]float64{
+		"06:00:00,250": 21600.25, "250 ms": 0.25, "0.25s": 0.25, "1793599200000ms": 1793599200, "1793599200,5 s": 1793599200.5, "90 sec": 90,
+		"": -1, "ms": -1, "12": -1, "12 g": -1, "noon": -1, "46328 excel": -1,
+	} {
+		got, ok := SecondsOf(cell)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q: %v, %v, want %v", cell, got, ok, want)
+		}
+	}
+}
+
+func TestLooksLikeDate(t *testing.T) {
+	for cell, want := range map[string]bool{
+		"3/4/2026 06:00": true, "11.02.26 6:00 Uhr": true, "Nov 2, 2026 6:00 AM": true, "Mon Nov 2 06:00:00 2026": true, "2026-306T06:00:00": true, "2 November 2026": true, "06:00:00": true, "06h00m00": true,
+		"T1": false, "ok": false, "1.5": false, "192": false, "12 mm": false, "": false, "worn": false, "Fz 12": false,
+	} {
+		if got := LooksLikeDate(cell); got != want {
+			t.Errorf("%q: %v", cell, got)
+		}
+	}
+}
