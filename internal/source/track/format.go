@@ -65,8 +65,8 @@ func (f *file) Close() error {
 	return err
 }
 
-// mostUnpacked is how many bytes a packed recording may have: those take a disk half a minute.
-var mostUnpacked int64 = 4 << 30
+// mostUnpacked is how many bytes a packed recording may have: a slow disk takes half a minute for them.
+var mostUnpacked int64 = 2 << 30
 
 // unpacked opens the file at path, or a temporary file of what is packed in it, which notes say.
 func unpacked(path string) (out *os.File, notes []string, err error) {
