@@ -62,13 +62,13 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	if err != nil {
 		return text, err
 	}
-	if what, remedy := csvfile.Foreign(head); what != "" {
-		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
-	}
 	for _, f := range formats {
 		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) || f.Like != nil && f.Like.Match(head) {
 			return f, nil
 		}
+	}
+	if what, remedy := csvfile.Foreign(head); what != "" {
+		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
 	}
 	if !csvfile.IsText(head) {
 		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"archive/zip"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -16,6 +17,19 @@ import (
 
 // array is an NPY file of three numbers.
 const array = "\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }  \n\x01\x02\x03"
+
+// archive is an NPZ file of array, named as the channel is.
+func archive(t *testing.T) string {
+	var b strings.Builder
+	w := zip.NewWriter(&b)
+	f, err := w.Create("1.npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(f, array)
+	w.Close()
+	return b.String()
+}
 
 // packed is text packed by gzip.
 func packed(text string) string {
@@ -65,6 +79,7 @@ func TestFormat(t *testing.T) {
 		{"T1.rec", array, one}, // by its first bytes
 		{"T1", array, one},
 		{"T1.csv", array, named("npy")},
+		{"T1.zip", archive(t), one},
 		{"T1.npy.gz", packed(array), one},
 		{"T1.NPY.GZ", packed(array), one},
 		{"T1.npy", packed(array), one},
@@ -90,7 +105,8 @@ func TestFormat(t *testing.T) {
 		{"T1.csv", "1\n2\n", named("xlsx")},
 		{"T1.h5", "\x89HDF\r\n\x1a\n\x00", one},
 		{"T1.tdms_index", "TDSh", one},
-		{"T1.xlsx", "PK\x03\x04\x00", one},
+		{"T1.xlsx", "PK\x03\x04\x00" + strings.Repeat("\x00", 25) + "xl/workbook.xml", one},
+		{"T1.zip", "PK\x03\x04\x00" + strings.Repeat("\x00", 25) + "T1.csv", one},
 		{"T1.tdms", "1\n2\n3\n", one},
 		{"T1.npy.gz", packed(array)[:30], one},
 		{"T2.npy.gz", packed(packed(array)), one},

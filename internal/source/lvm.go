@@ -362,9 +362,6 @@ func (f *lvmFile) join() error {
 		}
 	}
 	f.Join(pieces)
-	if n := len(f.parts); n > 1 {
-		f.Remark("it has %d segments; one that begins as the one before it ends goes on with it", n)
-	}
 	if f.uneven != "" {
 		f.Remark("%s: the column X_Value says when rows are", f.uneven)
 	}

@@ -94,6 +94,7 @@ func (w *Waves) findParts(from []string) ([]part, error) {
 	}
 	var parts []part
 	var mismatch error
+	var lacking skipped
 	for _, first := range candidates[several] {
 		p := part{hole: w.infos[first].Group, tracks: make([]int, len(from))}
 		for i, cs := range candidates {
@@ -105,6 +106,7 @@ func (w *Waves) findParts(from []string) ([]part, error) {
 			p.tracks[i] = cs[k]
 		}
 		if p.tracks == nil {
+			lacking.add("%q", p.hole)
 			continue
 		}
 		if err := w.checkPart(p); err != nil {
@@ -112,6 +114,9 @@ func (w *Waves) findParts(from []string) ([]part, error) {
 			continue
 		}
 		parts = append(parts, p)
+	}
+	if lacking.count > 0 && len(parts) > 0 && w.opt.Warn != nil {
+		w.opt.Warn(fmt.Sprintf("%s: groups without all channels of the layout, left out: %d, the first is %s", w.name, lacking.count, lacking.first))
 	}
 	if len(parts) > 0 {
 		return parts, nil

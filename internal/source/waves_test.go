@@ -64,7 +64,7 @@ func twoRates(t *testing.T) *signal.Layout {
 }
 
 // TestWaves reads two holes of two rates: groups are sessions, a late start is a
-// gap, and decimated copies are left out.
+// gap, decimated copies are left out, and so, with a warning, are groups that lack a channel.
 func TestWaves(t *testing.T) {
 	at := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
 	var m memory
@@ -77,12 +77,17 @@ func TestWaves(t *testing.T) {
 	m.add(track.Info{Group: "Decimated", Name: "PXI1Slot2/ai0", Rate: 10}, 1)
 	m.add(track.Info{Group: "Decimated", Name: "PXI1Slot2/ai1", Rate: 10}, 1)
 	m.add(track.Info{Group: "Decimated", Name: "F", Rate: 1}, 1)
+	m.add(track.Info{Group: "Hole 3", Name: "PXI1Slot2/ai1", Rate: 1000}, 1)
+	var said []string
 	rec := signal.Recording{Origins: map[string]signal.Origin{
 		"ax": {From: "PXI1Slot2/ai0", Gain: 1}, "ay": {From: "PXI1Slot2/ai1", Gain: 2, Offset: 1}, "thrust": {From: "F", Gain: -1},
 	}}
-	w, err := newWaves(&m, "f.tdms", twoRates(t), rec, Options{Machine: "drill", Session: 7})
+	w, err := newWaves(&m, "f.tdms", twoRates(t), rec, Options{Machine: "drill", Session: 7, Warn: func(text string) { said = append(said, text) }})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got := strings.Join(said, "\n"); got != `f.tdms: groups without all channels of the layout, left out: 1, the first is "Hole 3"` {
+		t.Errorf("warnings: %s", got)
 	}
 	c, err := NewCutter(w, window.Spec{Length: time.Second})
 	if err != nil {

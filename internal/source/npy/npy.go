@@ -26,7 +26,7 @@ import (
 )
 
 // Format is NPY and NPZ.
-var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", New: newFile}
+var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", Like: regexp.MustCompile("(?s)^PK\x03\x04.{26,200}\\.npy"), New: newFile}
 
 // file is an open NPY or NPZ file: a [track.Contents] of its arrays of real numbers.
 type file struct {

@@ -16,7 +16,7 @@ type Format struct {
 	Name    string         // as a layout gives it
 	Endings []string       // of file names, in lower case
 	Magic   string         // what its files begin with; empty if they have nothing in common
-	Like    *regexp.Regexp // what the first lines of its files look like, if they are text; nil for others
+	Like    *regexp.Regexp // what the beginning of its files looks like, if that is not the same for all; nil for others
 
 	// New reads what a file of the given size holds; name names it in errors. The
 	// caller keeps in and closes it.
@@ -65,8 +65,8 @@ func (f *file) Close() error {
 	return err
 }
 
-// mostUnpacked is how many bytes a packed recording may have: those take a disk half a minute.
-var mostUnpacked int64 = 4 << 30
+// mostUnpacked is how many bytes a packed recording may have: a slow disk takes half a minute for them.
+var mostUnpacked int64 = 2 << 30
 
 // unpacked opens the file at path, or a temporary file of what is packed in it, which notes say.
 func unpacked(path string) (out *os.File, notes []string, err error) {

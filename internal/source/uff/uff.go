@@ -32,8 +32,11 @@ var Format = track.Format{
 	Like: regexp.MustCompile(`^    -1 *\r?\n {0,5}\d{1,6}(b[ 0-9]*)? *\r?\n`),
 }
 
-// maxSets is the most data sets 58 that a file may have.
-const maxSets = 1 << 16
+const (
+	maxSets = 1 << 16 // functions that a file may have
+	header  = "151"   // data sets that say nothing of functions
+	units   = "164"
+)
 
 // File is an open universal file: a [track.Contents] of its time responses.
 type File struct {
@@ -113,11 +116,13 @@ func (f *File) next(s *scanner, number int, others *[]string) (where, reason str
 		if err := s.next(); err != nil {
 			return "", "", err
 		}
-		if s.isMark() {
+		if where = s.where(); s.isMark() {
 			break
 		}
+		if strings.TrimSpace(s.text) != "" {
+			return where, "", fmt.Errorf("%.20q is not the line of -1 with which it begins: the file is damaged, or is not a universal file; export it again", s.text)
+		}
 	}
-	where = s.where()
 	if err := s.next(); err != nil {
 		return where, "", err // a mark too many at the end
 	}
@@ -132,7 +137,7 @@ func (f *File) next(s *scanner, number int, others *[]string) (where, reason str
 	case len(kind) > 0 && kind[0] == "58b":
 		reason, err = d.readBinary(s, kind[1:])
 	default:
-		if name := cut(s.text, 0, 6); len(*others) <= 5 && !slices.Contains(*others, name) {
+		if name := cut(s.text, 0, 6); name != header && name != units && len(*others) <= 5 && !slices.Contains(*others, name) {
 			*others = append(*others, name)
 		}
 		return where, "", s.toMark()
@@ -308,7 +313,6 @@ func point(entity string, node, direction int) string {
 // pieces returns the numbers of all data sets as pieces of channels. A complex value is two channels.
 func (f *File) pieces() (pieces []track.Piece) {
 	names := f.names()
-	dated := false
 	for i, d := range f.sets {
 		info := track.Info{Name: names[i], Unit: d.unit, Rate: 1 / d.step, Len: d.count}
 		if whole := math.Round(info.Rate); math.Abs(whole*d.step-1) < 5e-6 { // the step is written with six digits
@@ -316,7 +320,6 @@ func (f *File) pieces() (pieces []track.Piece) {
 		}
 		if at, ok := date(d.date); ok && math.Abs(d.begin) < 1e9 {
 			info.Start = at.Add(time.Duration(d.begin * 1e9))
-			dated = true
 		}
 		for part := range d.parts {
 			if d.parts == 2 {
@@ -325,9 +328,6 @@ func (f *File) pieces() (pieces []track.Piece) {
 			// The beginning is written with six digits.
 			pieces = append(pieces, track.Piece{Info: info, Begin: d.begin, Slack: 1e-5 * math.Abs(d.begin), Column: func() (track.Column, error) { return f.column(d, part), nil }})
 		}
-	}
-	if dated {
-		f.Remark("the date in ID line 3 of a data set is taken as when it begins, in UTC")
 	}
 	return pieces
 }

@@ -143,7 +143,7 @@ func fixtures() []fixture {
 			"12+X m/s2 1000", both[:1], []string{
 				"data set 2 at line 17 is left out: it is a frequency response function, not a time response; data set 3 at line 33 is left out: it is a spectrum, not a time response; data set 4 at byte 2952 is left out: its values are not evenly spaced",
 			}},
-		{"other-sets", slices.Concat([]byte("    -1\n   151\nmodel\n    -1\n"), x.bytes(), []byte("\n    -1\n  2411\n    -1\n")), "12+X m/s2 1000", both[:1], []string{"data sets without functions are left out: 151, 2411"}},
+		{"other-sets", slices.Concat([]byte("    -1\n   151\nmodel\n    -1\n"), x.bytes(), []byte("\n    -1\n  2411\n    -1\n")), "12+X m/s2 1000", both[:1], []string{"data sets without functions are left out: 2411"}},
 	}
 	spaced := bytes.ReplaceAll(x.bytes(), []byte("\n"), []byte("\r\n"))
 	file = append(file, fixture{"windows", spaced, "12+X m/s2 1000", both[:1], nil})
@@ -233,6 +233,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"empty", nil},
 		{"another format", []byte("time,ax\n1,2\n3,4\n")},
+		{"values before the first data set", slices.Concat(bin[len(bin)-40:], text)},
+		{"a word between data sets", slices.Concat(text, []byte("x\n"), text)},
 		{"only geometry", []byte("    -1\n    15\n 1\n    -1\n")},
 		{"a spectrum", change(func(d *function) { d.of = 12 })},
 		{"unknown type", change(func(d *function) { d.of = 77 })},

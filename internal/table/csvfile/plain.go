@@ -158,29 +158,34 @@ func IsText(head []byte) bool {
 
 // foreign are formats that no program here reads, by their first bytes, and what helps.
 var foreign = []struct{ magic, what, remedy string }{
-	{"\x89HDF\r\n\x1a\n", "an HDF5 file", toParquet},
-	{"PK\x03\x04", "a workbook or another ZIP archive", "save the table as CSV UTF-8, or unpack the archive"},
+	{"\x89HDF\r\n\x1a\n", "an HDF5 file", "convert it to Parquet: " + howTo},
+	{"PK\x03\x04", "a ZIP archive", "unpack it: unzip FILE"},
 	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an old Excel", "save the table as CSV UTF-8"},
-	{"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"},
-	{"\x28\xb5\x2f\xfd", "packed by zstd", "unpack it, or pack it by gzip"},
-	{"\x1f\x8b", "packed by gzip twice", "unpack it once"},
-	{"BZh", "packed by bzip2", "unpack it, or pack it by gzip"},
-	{"\xfd7zXZ\x00", "packed by xz", "unpack it, or pack it by gzip"},
-	{"MDF     ", "an MDF file", "convert it to CSV or Parquet, as Python's asammdf does"},
-	{"SQLite format 3\x00", "a database of SQLite", "export its table as CSV"},
+	{"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it: 7z x FILE"},
+	{"Rar!\x1a\x07", "a RAR archive", "unpack it: unrar x FILE"},
+	{"\x28\xb5\x2f\xfd", "packed by zstd", "unpack it: zstd -d FILE"},
+	{"\x1f\x8b", "packed by gzip twice", "unpack it once: gunzip FILE"},
+	{"BZh", "packed by bzip2", "unpack it: bunzip2 FILE"},
+	{"\xfd7zXZ\x00", "packed by xz", "unpack it: unxz FILE"},
+	{"MDF     ", "an MDF file", "convert it to Parquet: " + howTo},
+	{"SQLite format 3\x00", "a database of SQLite", "export its table as CSV: " + howTo},
 	{"%PDF", "a PDF", "export the data as CSV"},
 }
 
-const toParquet = "convert it to Parquet, see docs/reference/formats.md"
+const howTo = "see \"What is not read\" in docs/reference/formats.md"
 
-// arff begins the header of a file of Weka, array a file of JSON.
+// arff begins the header of a file of Weka, array a file of JSON. workbook is the name of a part of one that is new enough to be a ZIP archive.
 var (
-	arff  = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
-	array = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
+	workbook = regexp.MustCompile(`\[Content_Types\]\.xml|\bxl/|docProps/|_rels/|opendocument\.spreadsheet`)
+	arff     = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+	array    = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
 )
 
 // Foreign says what a file is whose first bytes show that no program here reads it, and what to do; empty for others.
 func Foreign(head []byte) (what, remedy string) {
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) && workbook.Match(head) {
+		return "a workbook", "save the table as CSV UTF-8, or convert it: " + howTo
+	}
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
 			return f.what, f.remedy
@@ -189,9 +194,9 @@ func Foreign(head []byte) (what, remedy string) {
 	first := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	switch {
 	case arff.Match(head):
-		return "an ARFF file", "save it as CSV, as Weka's viewer does"
+		return "an ARFF file", "convert it to CSV: " + howTo
 	case bytes.HasPrefix(first, []byte("{")), array.Match(first):
-		return "JSON", "write its rows as CSV or Parquet, as Python's pandas does"
+		return "JSON", "convert it to CSV: " + howTo
 	}
 	return "", ""
 }

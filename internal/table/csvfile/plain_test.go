@@ -77,7 +77,7 @@ func TestPlain(t *testing.T) {
 // What cannot be read is named for what it is.
 func TestForeign(t *testing.T) {
 	for head, want := range map[string]string{
-		"PK\x03\x04\x14\x00": "a workbook", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "[\n  {": "JSON", "[0.5, 1]": "JSON", "\xef\xbb\xbf{": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
+		"PK\x03\x04\x14\x00": "a ZIP archive", "PK\x03\x04\x14\x00\x00\x00\x08\x00[Content_Types].xml": "a workbook", "PK\x03\x04\x14\x00\x00\x00docProps/app.xml": "a workbook", "PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet": "a workbook", "Rar!\x1a\x07\x01": "a RAR archive", "7z\xbc\xaf\x27\x1c": "a 7z archive", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "[\n  {": "JSON", "[0.5, 1]": "JSON", "\xef\xbb\xbf{": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
 		"time,ax\n": "", "[s],[g]\n0,1\n": "", "% time ax\n0 1\n": "", "": "",
 	} {
 		what, remedy := Foreign([]byte(head))
