@@ -13,7 +13,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -280,6 +280,17 @@ chaos-short: ## the loss report at reduced counts
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	$(CHAOS)
 
+# The consumers of examples/consumers and what docs/how-to/read-events.md says of other clients.
+consumers: ## consumers of alerts in Go, Python, Node and Java, on Apache Kafka with an aborted transaction
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	mkdir -p flank-data/consumers/node
+	cp examples/consumers/node/* flank-data/consumers/node/
+	npm ci --silent --no-audit --no-fund --prefix flank-data/consumers/node
+	test -x flank-data/consumers/python/bin/python || $(PYTHON) -m venv flank-data/consumers/python
+	flank-data/consumers/python/bin/pip install --quiet --no-compile --require-hashes --requirement examples/consumers/python/requirements.lock
+	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_CONSUMERS="$(CURDIR)/flank-data/consumers" FLANK_KAFKA_JARS="$${FLANK_KAFKA_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flank}/kafka-$(firstword $(KAFKA))/lib" \
+	  $(GO) test -count 1 ./examples/consumers/...
+
 # One node of the newest of them on 127.0.0.1:9092, with its data in ./flank-data/kafka.
 kafka: ## one node of Apache Kafka on 127.0.0.1:9092
 	scripts/kafka/install.sh $(firstword $(KAFKA))
@@ -501,8 +512,7 @@ unseen-page: ## the page alone
 parts: ## what each part of the ECS-DBN adds: docs/figures/parts.md
 	$(GO) run -C bench ./parts --data $(call absolute,$(DATA))
 
-# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md and
-# a table of README.md.
+# One sensor that reads wrong on tools never seen, with and without a guard: docs/figures/robust.md, two lines of which are in README.md.
 robust: ## if one sensor reads wrong: docs/figures/robust.md (a quarter of an hour)
 	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen robust
@@ -559,10 +569,10 @@ simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
 shift: ## alarms of simulated drills: docs/figures/alerts.md
 	$(GO) run -C bench ./alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
 
-# Our readers of recordings beside npTDMS, scipy, numpy and pyarrow: every value of every channel;
+# Our readers of recordings beside npTDMS, scipy, numpy, pyarrow, pyuff and lvm_read: every value of every channel;
 # and the evidence of alerts, read by pyarrow.
 # FLANK_DATA, if set, names a folder of recordings to read as well.
-peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with npTDMS, scipy, numpy, pyarrow
+peers-formats: bench/peers/formats/.venv/ready ## readers of recordings compared with those of Python
 	rm -rf bench/peers/formats/.venv/fixtures && mkdir bench/peers/formats/.venv/fixtures
 	FLANK_PEERS=$(CURDIR)/bench/peers/formats/.venv/fixtures $(GO) test -count 1 -run TestWriteFixtures ./internal/source/... ./internal/event/evidence ./pkg/window
 	bench/peers/formats/.venv/bin/python bench/peers/formats/evidence.py bench/peers/formats/.venv/fixtures/evidence

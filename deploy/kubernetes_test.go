@@ -218,13 +218,13 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// partitionsOfTopics is how many partitions the topics have that go by machine, as `ingest topics apply` makes them.
+// partitionsOfTopics is how many partitions the topics have that go by machine, as `ingest topics apply --partitions 64` makes them.
 const partitionsOfTopics = 64
 
-// The topics for Strimzi agree with `ingest topics apply --replication 3`: go test ./deploy -run Strimzi -update.
+// The topics for Strimzi agree with `ingest topics apply --partitions 64 --replication 3`: go test ./deploy -run Strimzi -update.
 func TestStrimziTopics(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The topics, for Strimzi's topic operator, as `ingest topics apply --replication 3` makes them.\n# Made by deploy/kubernetes_test.go: go test ./deploy -run Strimzi -update\n")
+	b.WriteString("# The topics, for Strimzi's topic operator, as `ingest topics apply --partitions 64 --replication 3` makes them.\n# Made by deploy/kubernetes_test.go: go test ./deploy -run Strimzi -update\n")
 	for i, topic := range bus.Planned(3) {
 		if i > 0 {
 			b.WriteString("---\n")

@@ -4,13 +4,13 @@
 //	unseen tables --data FOLDER --tables FOLDER
 //	unseen flank --tables FOLDER --cells ../docs/figures/unseen
 //	unseen simple --tables FOLDER --cells ../docs/figures/unseen
-//	unseen robust --tables FOLDER --out ../docs/figures/unseen.md --readme ../README.md
+//	unseen robust --tables FOLDER --out ../docs/figures/unseen.md
 //	unseen page --cells ../docs/figures/unseen --out ../docs/figures/unseen.md --readme ../README.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
 // and bench/peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the
-// simple methods that `trainer fit` compares it with. The fourth makes sensors read wrong: it writes robust.md next to the page and a table
-// of README.md. The last writes the page and the other table, of the committed cells alone. `make unseen` calls them.
+// simple methods that `trainer fit` compares it with. The fourth makes sensors read wrong: it writes robust.md next to the page.
+// The last writes the page and the table of README.md, of the committed cells alone. `make unseen` calls them.
 package main
 
 import (
@@ -68,10 +68,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest))); err != nil || *readme == "" {
-			return err
-		}
-		return document.Replace(*readme, "robust", robustTable("the turning tools", turning[0], turning[2]))
+		return atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest)))
 	case "simple":
 		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
 	case "page":

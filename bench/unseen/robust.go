@@ -94,7 +94,7 @@ func (s *set) robust(ctx context.Context, guard classify.Guard, prefix string) (
 	return report.Robustness, nil
 }
 
-// robustTable is of a run without a guard and, next to it, of one with a guard if there is one. README.md has the turning tools'.
+// robustTable is of a run without a guard and, next to it, of one with a guard if there is one.
 func robustTable(of string, runs ...*card.Robustness) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| one sensor of %s |", of)

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +18,7 @@ import (
 
 type applyCommand struct {
 	Config      string        `required:"" placeholder:"FILE" help:"Configuration; of it 'kafka', 'retain' and the machines' layouts are used."`
-	Partitions  *int          `placeholder:"N" help:"Partitions of each new topic that is keyed by machine; this many monitors at most share the machines (default: as many as the existing topics have, or 64)."`
+	Partitions  *int          `placeholder:"N" help:"Partitions of each new topic that is keyed by machine; this many monitors at most share the machines (default: as many as the existing topics have, or 8, enough for 32 machines)."`
 	Replication int           `default:"1" help:"Replicas of each partition; 3 on a cluster (default: 1)."`
 	Wait        time.Duration `default:"0s" help:"How long to wait for a broker that is still starting."`
 }
@@ -100,7 +103,32 @@ func (f *applyCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	return cli.PrintDisk(out.Stdout, status, written)
+	if err := cli.PrintDisk(out.Stdout, status, written); err != nil {
+		return err
+	}
+	return printEnough(out.Stdout, status, len(written))
+}
+
+// printEnough says what the partitions of the windows are enough for: once when they are made, and each time if this
+// configuration alone has more machines.
+func printEnough(w io.Writer, status []bus.TopicStatus, machines int) error {
+	windows := status[slices.IndexFunc(status, func(s bus.TopicStatus) bool { return s.Name == bus.TopicWindows })]
+	enough := windows.Partitions * bus.MachinesAPartition
+	switch {
+	case machines > enough:
+		_, err := fmt.Fprintf(w, "\n%d machines are many for %d partitions: some partitions get several times the average. More: ingest topics grow --partitions %d\n",
+			machines, windows.Partitions, powerOfTwo((machines+bus.MachinesAPartition-1)/bus.MachinesAPartition))
+		return err
+	case windows.Created:
+		_, err := fmt.Fprintf(w, "\n%d partitions are enough for %d machines, and for as many monitors as there are partitions. For more later: ingest topics grow\n", windows.Partitions, enough)
+		return err
+	}
+	return nil
+}
+
+// powerOfTwo returns the least power of two that is not below n.
+func powerOfTwo(n int) int {
+	return 1 << bits.Len(uint(n-1))
 }
 
 // Run raises the number of partitions and prints each step.

@@ -78,9 +78,9 @@ func plannedTopics() (names []string) {
 	return names
 }
 
-// docs/how-to/kafka-disk.md shows what is printed for 200 gun drills.
+// docs/figures/sizes.md shows what is printed for 200 gun drills.
 func TestTopicsOfThePage(t *testing.T) {
-	page, err := filepath.Abs("../../docs/how-to/kafka-disk.md")
+	page, err := filepath.Abs("../../docs/figures/sizes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +93,12 @@ func TestTopicsOfThePage(t *testing.T) {
 		machines += fmt.Sprintf("  - {machine: a/b/c/d/m%d}\n", i)
 	}
 	bench(t, "plant.yaml", machines)
-	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml")
+	out, _, err := ingestRun(t, t.Context(), "topics apply --config plant.yaml --partitions 64")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```\n"+out+"```\n") {
-		t.Errorf("docs/how-to/kafka-disk.md does not show\n%s", out)
+		t.Errorf("docs/figures/sizes.md does not show\n%s", out)
 	}
 }
 
@@ -138,5 +138,26 @@ func TestWrittenIsWhatIsSent(t *testing.T) {
 	})
 	if err != nil || n != 4 {
 		t.Errorf("%d windows, %v", n, err)
+	}
+}
+
+// What the partitions are enough for is printed when they are made, and as long as one configuration alone has more machines.
+func TestEnoughPartitions(t *testing.T) {
+	for _, tt := range []struct {
+		created              bool
+		partitions, machines int
+		want                 string
+	}{
+		{true, 8, 1, "\n8 partitions are enough for 32 machines, and for as many monitors as there are partitions. For more later: ingest topics grow\n"},
+		{false, 8, 32, ""},
+		{true, 8, 33, "\n33 machines are many for 8 partitions: some partitions get several times the average. More: ingest topics grow --partitions 16\n"},
+		{false, 8, 200, "\n200 machines are many for 8 partitions: some partitions get several times the average. More: ingest topics grow --partitions 64\n"},
+		{false, 64, 200, ""},
+	} {
+		var got strings.Builder
+		status := []bus.TopicStatus{{Name: bus.TopicState}, {Name: bus.TopicWindows, Partitions: tt.partitions, Created: tt.created}}
+		if err := printEnough(&got, status, tt.machines); err != nil || got.String() != tt.want {
+			t.Errorf("%d machines on %d partitions: %q, %v, want %q", tt.machines, tt.partitions, got.String(), err, tt.want)
+		}
 	}
 }

@@ -60,18 +60,16 @@ const referencePage = `# monitor.yaml
 
 <!-- Made by cmd/monitor from its configuration: go test ./cmd/monitor -run Reference -update -->
 
-The configuration of ` + "`monitor`" + `, key by key. ` + "`monitor init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used: the message names
-the file and the line or the key. A duration is a number with its unit, such as ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
-A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). See also [tune-alarms.md](../how-to/tune-alarms.md), [routes.md](../how-to/routes.md) and
-[receivers.md](../how-to/receivers.md).
+The keys of the configuration of ` + "`monitor`" + `. ` + "`monitor init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used. A duration is written ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
+A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). See also [tune-alarms.md](../how-to/tune-alarms.md), [routes.md](../how-to/routes.md), [receivers.md](../how-to/receivers.md).
 
 `
 
 const r = "alerts.routes[]."
 
 var sentences = map[string]string{
-	"kafka.brokers":            "Addresses of brokers of the Kafka cluster, as in `[\"127.0.0.1:9092\"]`. One must be named.",
-	"kafka.tls.ca":             "File of the certificates that may sign the brokers' certificates. Without it the system's certificates count.",
+	"kafka.brokers":            "Addresses of brokers, as in `[\"127.0.0.1:9092\"]`. One must be named.",
+	"kafka.tls.ca":             "File of the certificates that may sign the brokers'. Without it the system's count.",
 	"….sasl.user":              "User to log in as, by SCRAM-SHA-512.",
 	"….tls.ca":                 "File of the certificates that may sign the other side's.",
 	"….tls.cert":               "File of this program's certificate.",
@@ -81,15 +79,15 @@ var sentences = map[string]string{
 	"….password_file":          "File whose one line is the password.",
 	"….password_env":           "Environment variable with the password.",
 	"model":                    "Model file of `trainer fit`. It judges every machine of its layout. `monitor run` needs it, or `models.keys`.",
-	"models.keys":              "Files of public keys, as `trainer keys new` writes them. With them models and deployments come from `tcm.models.v1`, if one of these keys signed them, and `model` is left out.",
-	"group":                    "Consumer group. Monitors of one group share the machines; each group judges all machines for itself.",
+	"models.keys":              "Files of public keys, of `trainer keys new`. Models and deployments then come from `tcm.models.v1`, if one of these keys signed them, and `model` is left out.",
+	"group":                    "[Consumer group](../concepts/tools.md#groups): its monitors share the machines.",
 	"alarm.k":                  "Faulty windows of the last `n` that raise the alarm.",
 	"alarm.n":                  "Judged windows that are looked at, at most 64.",
 	"alarm.clear":              "Faulty windows of the last `n` at or below which the condition is over.",
-	"alarm.on_hold":            "Cutting time for which `k` of `n` must be faulty; `0s` raises the alarm with the first such window.",
-	"alarm.off_hold":           "Cutting time for which at most `clear` may be faulty before the condition is over.",
+	"alarm.on_hold":            "Cutting time for which `k` of `n` must be faulty.",
+	"alarm.off_hold":           "Cutting time for which at most `clear` may be faulty until it is over.",
 	"alarm.latch":              "Whether an alarm stays until a person acknowledges it.",
-	"alarm.max_shelf":          "Longest time to shelve an alarm for.",
+	"alarm.max_shelf":          "Longest time to shelve an alarm for, at most `168h`.",
 	"alarm.re_alarm":           "After a call, a tool that comes back is silent for this long; at most `24h`.",
 	"alarm.threshold":          "Score from 0 to 1 from which on a window counts as faulty; 0.5 is the model's own decision.",
 	"metrics":                  "Address of `/metrics`, as `127.0.0.1:9103`.",
@@ -97,18 +95,18 @@ var sentences = map[string]string{
 	"page.people":              "File of people who may log in, see `monitor people`. Without it and without `page_token` the page only shows.",
 	"page.read":                "`open`: everyone sees the page. `token`: only people who have logged in.",
 	"page.tls.cert":            "File of the page's certificate. With it the page speaks HTTPS.",
-	"page.tls.key":             "File of the private key of that certificate.",
+	"page.tls.key":             "File of its private key.",
 	"page.hosts":               "More names, without a port, under which browsers reach the page.",
 	"page.insecure":            "Lets tokens travel without TLS also from other computers.",
 	"page.notice":              "Lines shown before a login, at most 2,048 bytes.",
-	"silence":                  "Time without a window of a machine after which an advisory says so; `0s` for never.",
+	"silence":                  "Time without a window after which a machine has an advisory; `0s`: never.",
 	"shifts":                   "Hours at which shifts begin, for `monitor report`.",
 	"history.dir":              "Folder of the page's history, of this monitor alone. Without it one day is kept, in memory.",
 	"evidence.dir":             "Folder that keeps the waveform around each alert. Without it none is kept.",
 	"evidence.keep":            "Alerts whose waveform is kept; the oldest go.",
 	"evidence.url":             "Address of the page as receivers of alerts reach it, such as `http://usk25-monitor:9102`.",
 	"page_token.file":          "File whose one line is a token that people share: who knows it is an operator. Not together with `page.people`.",
-	"page_token.env":           "Environment variable that holds the token, in place of a file.",
+	"page_token.env":           "Environment variable with the token.",
 	r + "name":                 "Name of the route. Its position in the alerts is kept under this name.",
 	r + "severity":             "default: all. Least severity of events: `info` or `warning`.",
 	r + "kinds":                "default: all. Events: `alert`, `evidence`, `advisory`, or kinds of advisories such as `silence`.",
@@ -123,9 +121,9 @@ var sentences = map[string]string{
 	r + "webhook.url_file":     "File that holds the URL, where the URL itself is a secret.",
 	r + "webhook.mode":         "default: `binary`. `binary`, attributes as headers, or `structured`, one JSON object.",
 	r + "webhook.secret.file":  "File of the secret that signs requests; each line is a secret.",
-	r + "webhook.secret.env":   "Environment variable that holds the secret, in place of a file.",
+	r + "webhook.secret.env":   "Environment variable with the secret.",
 	"….token.file":             "File of the token that is sent as bearer token.",
-	"….token.env":              "Environment variable that holds the token, in place of a file.",
+	"….token.env":              "Environment variable with the token.",
 	r + "alertmanager.url":     "URL of Alertmanager, below which `api/v2/alerts` is.",
 	r + "alertmanager.resend":  "default: `1m`. How often a firing alert is sent again. Keep it below Alertmanager's `resolve_timeout`.",
 	r + "alertmanager.labels":  "Labels that every alert gets, such as `{team: tools}`.",

@@ -30,7 +30,8 @@ const changeTime = 75 * time.Second
 // drill returns the job of monitoring the simulated drill. It trains a model first if there is
 // none.
 func (p *plant) drill(ctx context.Context) (job, error) {
-	if p.model == nil {
+	firstStart := p.model == nil
+	if firstStart {
 		if err := p.train(ctx); err != nil {
 			return job{}, err
 		}
@@ -44,6 +45,9 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	if p.Once {
 		s.Tools = 1 // no one waits for the end of a program that prints a summary
 	} else {
+		if firstStart {
+			s.Used = 0.5 // a newcomer waits for the first alarm
+		}
 		s.Change = time.Duration(speed * float64(changeTime)) // by the clock of the person who looks
 	}
 	src, err := gateway.Simulated(s)

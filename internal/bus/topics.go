@@ -14,8 +14,13 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// defaultPartitions is how many partitions Apply gives a new topic of machines.
-const defaultPartitions = 64
+// defaultPartitions is how many partitions Apply gives a new topic of machines. Each costs files and memory on
+// every broker, and requests of each monitor; MachinesAPartition says what they are enough for.
+const defaultPartitions = 8
+
+// MachinesAPartition is how many machines a partition serves on average before some partition has many more than
+// others: Kafka's hash of a name puts up to three times the average on one.
+const MachinesAPartition = 4
 
 // MachineTopics returns the topics whose messages go by machine. They must have as
 // many partitions as each other: a monitor that has partition 3 of the windows reads

@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// New topics of machines get 64 partitions, or as many as the existing ones have.
+// New topics of machines get 8 partitions, or as many as the existing ones have.
 func TestApplyDefaultPartitions(t *testing.T) {
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {

@@ -111,7 +111,7 @@ func TestToolsOfTheCard(t *testing.T) {
 	r.SetByTool(&classify.Validation{Pooled: *r.Pooled, Groups: groups}, "leave-one-out", 3)
 	r.Fit.Weights.Tools = names
 	r.Held = HeldOut{Class: []int{0, 1, 0, 1, 0, 1}, Faulty: make([]float64, 6), Score: make([]float64, 6), Group: []string{"T10", "T10", "T1", "T1", "T2", "T2"}}
-	r.Unknown = &UnknownReport{ErrorRate: 0.05, Classes: []UnknownClass{{Class: "healthy"}}, Judged: r.Pooled, Decided: r.Pooled, Tools: []UnknownTool{{Tool: "T10"}, {Tool: "T1"}, {Tool: "T2"}}}
+	r.Unknown = &UnknownReport{ErrorRate: 0.05, Classes: []unknownClass{{Class: "healthy"}}, Judged: r.Pooled, Decided: r.Pooled, Tools: []unknownTool{{Tool: "T10"}, {Tool: "T1"}, {Tool: "T2"}}}
 	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
 	page := mustHTML(t, r)
 	page = strings.ReplaceAll(page, string(jsonIn(t, page)), "")

@@ -117,7 +117,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 		e.Random = AgainstHealthy(r.Random.Confusion).GMean
 	}
 	for _, b := range r.Baselines {
-		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
+		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})
 	}
 	e.NotCompared, e.Robustness, e.NotOfModel = r.NotCompared, r.Robustness, r.NotOfModel
 	e.UnknownNotMeasured = r.unknownNotMeasured()

@@ -9,7 +9,7 @@ type AlertState string
 const (
 	Raised       AlertState = "raised"
 	Cleared      AlertState = "cleared"
-	Returned     AlertState = "returned"
+	returned     AlertState = "returned"
 	Reactivated  AlertState = "reactivated"
 	Acknowledged AlertState = "acknowledged"
 	Shelved      AlertState = "shelved"
@@ -36,7 +36,7 @@ const (
 // AlertStates lists every state of an alert, in the order of schemas/alert.schema.json.
 // The first two are the states of advisories too.
 var AlertStates = []AlertState{
-	Raised, Cleared, Returned, Reactivated, Acknowledged, Shelved, Unshelved, Suppressed, Unsuppressed, TakenOutOfService, BackInService,
+	Raised, Cleared, returned, Reactivated, Acknowledged, Shelved, Unshelved, Suppressed, Unsuppressed, TakenOutOfService, BackInService,
 	Refused, MarkedFalse, UnmarkedFalse, ToolIsNew, Retired, Renamed,
 }
 

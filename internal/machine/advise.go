@@ -32,60 +32,60 @@ var (
 	rivalRule  = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 )
 
-// notice returns the notice of that kind and subject, or nil if there is nothing
+// Notices are the conditions of a machine that are not quiet, in the order in which they came.
+type Notices []Notice
+
+// of returns the notice of that kind and subject, or nil if there is nothing
 // to remember of it.
-func (s *State) notice(kind event.AdvisoryKind, subject string) *Notice {
-	i := slices.IndexFunc(s.Notices, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
-	if i < 0 {
-		return nil
-	}
-	return &s.Notices[i]
+func (n Notices) of(kind event.AdvisoryKind, subject string) *Notice {
+	return find(n, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
 }
 
-// advise takes what the window of r says of a condition, which is whether it is
+// observe takes what the window of r says of a condition, which is whether it is
 // there, and adds an advisory to the decision if the condition
 // is raised or cleared by it under the rule. It returns that advisory, of which the
 // caller sets Text, and what is of its kind; or nil. The advisory is valid until
 // the next call.
 //
 // Windows that say nothing of the condition are not to be given.
-func (m *Machine) advise(kind event.AdvisoryKind, subject string, bad bool, rule alarm.Hysteresis, r *event.Result) *event.Advisory {
-	n := m.notice(kind, subject)
-	if n == nil {
+func (n *Notices) observe(d *Decision, kind event.AdvisoryKind, subject string, bad bool, rule alarm.Hysteresis, r *event.Result) *event.Advisory {
+	one := n.of(kind, subject)
+	if one == nil {
 		if !bad {
 			return nil
 		}
-		m.Notices = append(m.Notices, Notice{Kind: kind, Subject: subject})
-		n = &m.Notices[len(m.Notices)-1]
+		*n = append(*n, Notice{Kind: kind, Subject: subject})
+		one = &(*n)[len(*n)-1]
 	}
-	was := n.Notice
-	return m.publishNotice(kind, subject, n.Observe(bad, r.Start, r.End, rule), was, byResult(r))
+	was := one.Notice
+	return n.publish(d, kind, subject, one.Observe(bad, r.Start, r.End, rule), was, byResult(r))
 }
 
 // advised is what made a notice change: a window, or the clock.
 type advised struct {
-	id    string // of the advisory, before what it is about
-	at    time.Time
-	epoch string
-	seq   uint64
-	tool  string
-	model string
+	id      string // of the advisory, before what it is about
+	group   string // of the monitor
+	machine string
+	at      time.Time
+	epoch   string
+	seq     uint64
+	tool    string
+	model   string
 }
 
-// publishNotice adds an advisory on a change of a notice to the decision. It returns the
+// publish adds an advisory on a change of a notice to the decision. It returns the
 // advisory, of which the caller sets Text, or nil if nothing changed.
-func (m *Machine) publishNotice(kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
-	n := m.notice(kind, subject)
-	since := n.Since
+func (n *Notices) publish(d *Decision, kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
+	since := n.of(kind, subject).Since
 	if change == alarm.Cleared {
 		since = was.Since
 	}
-	m.Notices = slices.DeleteFunc(m.Notices, func(n Notice) bool { return n.Quiet() })
+	*n = slices.DeleteFunc(*n, func(n Notice) bool { return n.Quiet() })
 	if change == alarm.None {
 		return nil
 	}
 	a := event.Advisory{
-		Group: m.settings.Group, Machine: m.Machine, Tool: by.tool, Kind: kind, Subject: subject, State: event.AlertState(change), Severity: "warning",
+		Group: by.group, Machine: by.machine, Tool: by.tool, Kind: kind, Subject: subject, State: event.AlertState(change), Severity: "warning",
 		Since: since, At: by.at, Epoch: by.epoch, Seq: by.seq, Model: by.model,
 	}
 	about := string(kind)
@@ -96,23 +96,23 @@ func (m *Machine) publishNotice(kind event.AdvisoryKind, subject string, change 
 	if change == alarm.Cleared {
 		a.Severity = "info"
 	}
-	m.decision.Advisories = append(m.decision.Advisories, a)
-	return &m.decision.Advisories[len(m.decision.Advisories)-1]
+	d.Advisories = append(d.Advisories, a)
+	return &d.Advisories[len(d.Advisories)-1]
 }
 
 // raise raises the notice of a condition that has been there since then, and adds the advisory that says so.
-func (m *Machine) raise(kind event.AdvisoryKind, subject string, since, at time.Time, by advised, text string) *event.Advisory {
-	m.Notices = append(m.Notices, Notice{Kind: kind, Subject: subject, Text: text})
-	a := m.publishNotice(kind, subject, m.notice(kind, subject).Raise(since, at), alarm.Notice{}, by)
+func (n *Notices) raise(d *Decision, kind event.AdvisoryKind, subject string, since, at time.Time, by advised, text string) *event.Advisory {
+	*n = append(*n, Notice{Kind: kind, Subject: subject, Text: text})
+	a := n.publish(d, kind, subject, n.of(kind, subject).Raise(since, at), alarm.Notice{}, by)
 	a.Text = text
 	return a
 }
 
 // clear clears a notice, and adds the advisory that says so. It returns nil if the notice was not raised.
-func (m *Machine) clear(kind event.AdvisoryKind, subject string, by advised, text string) *event.Advisory {
-	n := m.notice(kind, subject)
-	was := n.Notice
-	a := m.publishNotice(kind, subject, n.Clear(), was, by)
+func (n *Notices) clear(d *Decision, kind event.AdvisoryKind, subject string, by advised, text string) *event.Advisory {
+	one := n.of(kind, subject)
+	was := one.Notice
+	a := n.publish(d, kind, subject, one.Clear(), was, by)
 	if a != nil {
 		a.Text = text
 	}
@@ -121,34 +121,13 @@ func (m *Machine) clear(kind event.AdvisoryKind, subject string, by advised, tex
 
 // byResult is a change by the window of r, byCause one by what changed the alarm too.
 func byResult(r *event.Result) advised {
-	return advised{r.ID, r.End, r.Epoch, r.Seq, r.Tool, r.Model}
-}
-
-func (m *Machine) byCause(c cause, tool string) advised {
-	return advised{c.id(m.settings.Group), c.at, c.epoch, c.seq, tool, c.model}
-}
-
-// dismiss clears the advisories of a tool that is taken out. Drift is of the machine.
-func (m *Machine) dismiss(tool string, c cause) {
-	for _, n := range slices.Clone(m.Notices) {
-		if n.Kind != event.UnknownAdvisory && n.Kind != event.ModelAdvisory {
-			continue
-		}
-		if n.Kind == event.UnknownAdvisory && m.Unjudged >= m.settings.mostUnjudged() { // it is not the tool
-			continue
-		}
-		why := "tool changed to " + statement.Tool(c.tool)
-		if c.reason == "new_tool" {
-			why = "tool declared new by " + statement.By(c.by)
-		}
-		m.clear(n.Kind, n.Subject, m.byCause(c, tool), fmt.Sprintf("%s: advisory of %s is over, %s", event.ShortName(m.Machine), statement.Clock(n.Since), why))
-	}
+	return advised{r.ID, r.Group, r.Machine, r.End, r.Epoch, r.Seq, r.Tool, r.Model}
 }
 
 // awake notes that a window came. It ends the silence of the machine.
 func (m *Machine) awake(w Window, r *event.Result) {
-	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
-		m.clear(event.SilenceAdvisory, "", byResult(r), fmt.Sprintf("%s: windows come again, after %v without", event.ShortName(m.Machine), w.Now.Sub(n.Since).Round(time.Second)))
+	if n := m.Notices.of(event.SilenceAdvisory, ""); n != nil {
+		m.Notices.clear(m.decision, event.SilenceAdvisory, "", byResult(r), fmt.Sprintf("%s: windows come again, after %v without", event.ShortName(m.Machine), w.Now.Sub(n.Since).Round(time.Second)))
 	}
 	m.LastWindowAt, m.waitingSince, m.askedEnd = w.Now.UTC().Round(0), w.Now, nil
 }
@@ -161,18 +140,18 @@ func (m *Machine) silent(now time.Time) {
 		since = m.waitingSince.UTC().Round(0)
 	}
 	what := "no window to judge since " + statement.Clock(since)
-	if m.LastWindowAt.IsZero() && m.unjudged() && m.notice(event.RefusedAdvisory, "") == nil {
+	if m.LastWindowAt.IsZero() && m.unjudged() && m.Notices.of(event.RefusedAdvisory, "") == nil {
 		what = "no window of it has ever come"
 	}
 	c := m.causeWithoutWindow(fmt.Sprintf("/silence/%d", since.UnixNano()), now)
-	a := m.raise(event.SilenceAdvisory, "", since, now, m.byCause(c, m.inSpindleBell().tool.Name),
-		fmt.Sprintf("%s: SILENT, %s: its tool is not monitored. %s", event.ShortName(m.Machine), what, m.whySilent(now)))
+	a := m.Notices.raise(m.decision, event.SilenceAdvisory, "", since, now, m.alarms.byCause(c, m.alarms.inSpindle().tool.Name),
+		fmt.Sprintf("%s: SILENT, %s: its tool is not monitored. %s", event.ShortName(m.Machine), what, m.source.whySilent(now)))
 	a.ID = c.id(m.settings.Group) + "/" + string(event.Raised)
 }
 
 // rivals says whether a second ingester sends windows of the machine.
 func (m *Machine) rivals(p order.Place, r *event.Result) {
-	a := m.advise(event.RivalAdvisory, "", p == order.Rival, rivalRule, r)
+	a := m.Notices.observe(m.decision, event.RivalAdvisory, "", p == order.Rival, rivalRule, r)
 	if a == nil {
 		return
 	}
@@ -189,5 +168,5 @@ func (m *Machine) rivals(p order.Place, r *event.Result) {
 	}
 	a.Text = event.ShortName(m.Machine) + ": TWO INGESTERS send windows of this machine; epoch " + m.Leader().ID + " is judged, windows of epoch " + r.Epoch + get +
 		" the machine from one of the two configurations, or rename it there"
-	m.notice(event.RivalAdvisory, "").Text = a.Text
+	m.Notices.of(event.RivalAdvisory, "").Text = a.Text
 }

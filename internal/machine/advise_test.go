@@ -40,14 +40,13 @@ func fiveForces(t testing.TB) *signal.Layout {
 // resultAt returns what a judge says of window seq, one a second.
 func resultAt(seq int, v event.Verdict) *event.Result {
 	w := at(uint64(seq), "T1", false)
-	return &event.Result{ID: event.WindowID(drill, w.EpochString(), w.Seq), Machine: drill, Epoch: w.EpochString(), Seq: w.Seq, Tool: "T1", Start: w.Start, End: w.End(), Verdict: v, Model: "m"}
+	return &event.Result{ID: event.WindowID(drill, w.EpochString(), w.Seq), Group: group, Machine: drill, Epoch: w.EpochString(), Seq: w.Seq, Tool: "T1", Start: w.Start, End: w.End(), Verdict: v, Model: "m"}
 }
 
 // sensedBy returns what is published of the sensors in a window.
 func sensedBy(m *Machine, faults []signal.Quality, layout *signal.Layout, r *event.Result) []event.Advisory {
 	var d Decision
-	m.decision = &d
-	m.senses(faults, byFeatures{}, layout, &window.Window{}, r)
+	(&sensing{&m.Notices, &d, faults, byFeatures{}, layout, &window.Window{}, r}).advise()
 	return d.Advisories
 }
 
@@ -181,8 +180,7 @@ func TestSensorsOfAGuard(t *testing.T) {
 		var got []string
 		for seq, of := range tc.windows {
 			var d Decision
-			mach.decision = &d
-			mach.senses(make([]signal.Quality, 5), of, fiveForces(t), &window.Window{}, resultAt(seq, event.Healthy))
+			(&sensing{&mach.Notices, &d, make([]signal.Quality, 5), of, fiveForces(t), &window.Window{}, resultAt(seq, event.Healthy)}).advise()
 			for _, a := range d.Advisories {
 				got = append(got, fmt.Sprintf("%d %s %s %s %v: %s", a.Seq, a.State, a.Status, a.Severity, a.Channels, a.Text))
 				if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
@@ -371,7 +369,7 @@ func TestSensorsOfOneRate(t *testing.T) {
 						if err := schemas.Validate(schemas.Advisory, event.JSON(a)); err != nil {
 							t.Error(err)
 						}
-						if n := mach.notice(a.Kind, a.Subject); a.State == event.Raised {
+						if n := mach.Notices.of(a.Kind, a.Subject); a.State == event.Raised {
 							shown := n.Shown(group, drill, "m")
 							if a.ID, a.Tool, a.At, a.Epoch, a.Seq = shown.ID, "", shown.At, "", 0; !reflect.DeepEqual(a, shown) {
 								t.Errorf("shown after a restart as\n%s\nwant\n%s", event.JSON(shown), event.JSON(a))
@@ -409,11 +407,11 @@ func TestAdvisoriesAlternate(t *testing.T) {
 					faults[i] = signal.Quality(rapid.IntRange(1, 63).Draw(t, "quality"))
 				}
 			}
-			var d Decision
-			mach.decision = &d
+			d := mach.decision
+			*d = Decision{}
 			changed := rapid.IntRange(0, 30).Draw(t, "change") == 0
 			if changed {
-				mach.dismiss("T0", ofWindow(r, "tool_change"))
+				mach.tools.dismiss("T0", ofWindow(r, "tool_change"))
 			}
 			if rapid.IntRange(0, 30).Draw(t, "restart") == 0 {
 				record := event.JSON(mach.Notices)
@@ -422,16 +420,16 @@ func TestAdvisoriesAlternate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			mach.senses(faults, byFeatures{}, layout, &window.Window{}, r)
-			if a := mach.advise(event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
+			(&sensing{&mach.Notices, d, faults, byFeatures{}, layout, &window.Window{}, r}).advise()
+			if a := mach.Notices.observe(d, event.UnknownAdvisory, "", rapid.Bool().Draw(t, "unknown"), rule, r); a != nil {
 				a.Text = "unknown"
 			}
-			if changed && mach.notice(event.UnknownAdvisory, "") != nil && mach.notice(event.UnknownAdvisory, "").Raised {
+			if changed && mach.Notices.of(event.UnknownAdvisory, "") != nil && mach.Notices.of(event.UnknownAdvisory, "").Raised {
 				t.Fatal("it stands after a single window of the next tool")
 			}
 			for _, a := range d.Advisories {
 				key := string(a.Kind) + a.Subject
-				if n := mach.notice(event.SensorAdvisory, "1Hz"); a.State == event.Raised && strings.HasPrefix(a.Subject, "ch") && n != nil && n.Raised {
+				if n := mach.Notices.of(event.SensorAdvisory, "1Hz"); a.State == event.Raised && strings.HasPrefix(a.Subject, "ch") && n != nil && n.Raised {
 					t.Fatalf("%s while the advisory of its card stands", event.JSON(a))
 				}
 				if a.State == last[key] || last[key] == "" && a.State != event.Raised {
@@ -461,7 +459,7 @@ func silent(t *testing.T) (b *bench, tick func(after time.Duration, next int64) 
 	}
 }
 
-func (b *bench) isSilent() bool { return b.m.notice(event.SilenceAdvisory, "") != nil }
+func (b *bench) isSilent() bool { return b.m.Notices.of(event.SilenceAdvisory, "") != nil }
 
 // A machine whose windows stop is silent once, across a restart, until they come again.
 func TestSilence(t *testing.T) {
@@ -594,12 +592,12 @@ func TestSilenceBehindDeletedWindows(t *testing.T) {
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)
 	for i, end := range []Bounds{{0, 3}, {0, 3}, {3, 3}, {3, 3}} { // the last two are deleted, and never read
-		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
+		actions := o.On(Tick{Now: later}, later)
 		if asks := slices.ContainsFunc(actions, is[AskEnd]); asks != (i < 3) {
 			t.Fatalf("%d: asks %v", i, asks)
 		}
 		p.finish(o, slices.DeleteFunc(actions, is[AskEnd]), 9)
-		p.finish(o, o.On(Reply{End: &End{Windows: end, Known: true}, Now: later}), 9)
+		p.finish(o, o.On(End{Windows: end, Known: true}, later), 9)
 	}
 	if !strings.Contains(strings.Join(p.published, "\n"), "SILENT") || p.position.Windows != 1 {
 		t.Errorf("at %+v, published %q", p.position, p.published)

@@ -5,14 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"hash/crc32"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // cause is what made an alarm change: a window, a command, or the end of a shelf.
@@ -75,6 +74,7 @@ func (a *Alarm) name(id string) {
 
 // bell is the alarm of a tool where it is to be heard.
 type bell struct {
+	of        *alarms
 	alarm     *Alarm
 	tool      *Tool
 	masks     alarm.Masks // of the machine
@@ -83,149 +83,51 @@ type bell struct {
 	shadow    string // model of the shadow under which the alarm would be so; empty: of none
 }
 
-// bell returns the alarm of a tool.
-func (m *Machine) bell(t *Tool) bell {
-	return bell{alarm: &t.Alarm, tool: t, masks: m.Masks, group: m.settings.Group, inSpindle: t == m.inSpindle()}
-}
-
-// trial returns what the alarm of a tool would be under a shadow. No one masks it.
-func (m *Machine) trial(t *Tool, j *Judging) bell {
-	return bell{alarm: j.Trial, tool: t, group: state.ShadowGroup(m.settings.Group, j.Model), inSpindle: t == m.inSpindle(), shadow: j.Model}
-}
-
 // quiet reports whether the alarm must not call now.
 func (b bell) quiet() bool { return !b.inSpindle || b.masks.On() || b.alarm.Masks.On() }
 
 func (b bell) word() string { return b.alarm.Word(b.masks) }
 
-// AlarmWord returns the state of the alarm of the tool in the spindle, in the words of a result.
-func (m *Machine) AlarmWord() string {
-	if t := m.inSpindle(); t != nil {
-		return m.bell(t).word()
-	}
-	return m.wordWithoutTool()
-}
-
-// wordWithoutTool returns the machine's mask, or normal: the state of the alarm of a spindle without a tool.
-func (s *State) wordWithoutTool() string { return cmp.Or(s.Masks.Word(alarm.Masks{}), "normal") }
-
-// announce returns the alerts of an alarm that may call at c.now and has not been announced.
-func (m *Machine) announce(b bell, c cause) []event.Alert {
-	if b.quiet() {
-		return nil
-	}
-	was := b.alarm.State
-	return m.report(b, b.alarm.Announce(m.alarms, c.now), was, c)
-}
-
-// announceAll publishes the alarm of a tool, and the alarms that its shadows would have, if they may call now.
-func (m *Machine) announceAll(t *Tool, c cause) {
-	m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(t), c)...)
-	for _, j := range t.Judgings {
-		if j.Trial != nil {
-			m.decision.tellTrial(m.announce(m.trial(t, j), c))
-		}
+// announce publishes an alarm that may call at c.now and has not been announced.
+func (b bell) announce(c cause) {
+	if !b.quiet() {
+		was := b.alarm.State
+		b.publish(b.report(b.alarm.Announce(b.of.set, c.now), was, c))
 	}
 }
 
-// expire ends shelves, and the silence of an alarm whose tool has come back, by Kafka's clock: each at its time, and in the
-// order of times.
-func (m *Machine) expire(now time.Time) {
-	for {
-		t := m.firstShelf()
-		b, until := m.firstSilence()
-		switch {
-		case t != nil && !now.Before(t.Alarm.Shelf.Until) && (b.alarm == nil || !until.Before(t.Alarm.Shelf.Until)):
-			m.endShelf(t, now)
-		case b.alarm != nil && !now.Before(until):
-			m.endSilence(b, until)
-		default:
-			return
-		}
-	}
-}
-
-// firstShelf returns the tool whose shelf ends first; nil if none has one.
-func (s *State) firstShelf() (first *Tool) {
-	for _, t := range s.Tools {
-		if shelf := t.Alarm.Shelf; shelf != nil && (first == nil || shelf.Until.Before(first.Alarm.Shelf.Until)) {
-			first = t
-		}
-	}
-	return first
-}
-
-func (m *Machine) endShelf(t *Tool, now time.Time) {
-	s := t.Alarm.Over(now)
-	tool := int64(crc32.ChecksumIEEE([]byte(t.Name))) % 1e6 // Kafka's time is in milliseconds: below them is room to tell tools apart
-	c := m.causeWithoutWindow(fmt.Sprintf("/shelf/%d", s.Since.UnixNano()+tool), s.Until)
-	c.reason = "expired"
-	m.writeTool(t)
-	m.decision.Alerts = append(m.decision.Alerts, m.unmasked(m.bell(t), alarm.Unshelved, t.Alarm.State, c)...)
-}
-
-// firstSilence returns the alarm of the tool in the spindle, or what one of its shadows would have, that is to call
-// first since it was silent when its tool came back, and when. Without one it has no alarm.
-func (m *Machine) firstSilence() (first bell, at time.Time) {
-	t := m.inSpindle()
-	if t == nil {
-		return first, at
-	}
-	look := func(b bell) {
-		if until, silent := b.alarm.Silent(m.alarms); silent && !b.quiet() && (first.alarm == nil || until.Before(at)) {
-			first, at = b, until
-		}
-	}
-	look(m.bell(t))
-	for _, j := range t.Judgings {
-		if j.Trial != nil {
-			look(m.trial(t, j))
-		}
-	}
-	return first, at
-}
-
-// callAtLast announces an alarm in the spindle that may call and never has: a defect has cut the event short that was to announce it.
-func (m *Machine) callAtLast(now time.Time) {
-	if t := m.inSpindle(); t != nil && t.Alarm.Waits() && t.Alarm.Called.IsZero() && !m.bell(t).quiet() {
-		c := m.causeWithoutWindow(fmt.Sprintf("/silent/%d", now.UnixNano()), now)
-		c.tool = t.Name
-		m.decision.Alerts = append(m.decision.Alerts, m.announce(m.bell(t), c)...)
-	}
-}
-
-// endSilence announces an alarm that was silent until then.
-func (m *Machine) endSilence(b bell, until time.Time) {
-	c := m.causeWithoutWindow(fmt.Sprintf("/silent/%d", b.alarm.Called.UnixNano()), until)
-	c.reason, c.tool = "tool_back", b.tool.Name
-	alerts := m.announce(b, c)
-	if b.shadow != "" {
-		m.decision.tellTrial(alerts)
+// publish adds alerts to the decision.
+func (b bell) publish(alerts []event.Alert) {
+	d := b.of.decision
+	if b.shadow == "" {
+		d.Alerts = append(d.Alerts, alerts...)
 		return
 	}
-	m.decision.Alerts = append(m.decision.Alerts, alerts...)
+	for i := range alerts {
+		d.Shadows = append(d.Shadows, ShadowAlert{&alerts[i]})
+	}
 }
 
 // unmasked says that a mask has been taken off an alarm that was in the given state, and announces what it hid.
-func (m *Machine) unmasked(b bell, change alarm.Change, was alarm.State, c cause) []event.Alert {
+func (b bell) unmasked(change alarm.Change, was alarm.State, c cause) []event.Alert {
 	changes := []alarm.Change{change}
 	if !b.quiet() {
-		changes = append(changes, b.alarm.Announce(m.alarms, c.now)...)
+		changes = append(changes, b.alarm.Announce(b.of.set, c.now)...)
 	}
-	return m.report(b, changes, was, c)
+	return b.report(changes, was, c)
 }
 
 // report describes the changes of an alarm that was in the given state.
-func (m *Machine) report(b bell, changes []alarm.Change, was alarm.State, c cause) (alerts []event.Alert) {
+func (b bell) report(changes []alarm.Change, was alarm.State, c cause) (alerts []event.Alert) {
 	before := b.alarm.Incident
 	b.alarm.name(c.id(b.group))
 	for _, change := range changes {
-		a := m.alert(b, change, was, c)
+		a := b.alert(change, was, c)
 		if a.Incident = b.alarm.Incident; a.Incident == "" {
 			a.Incident = before
 		}
 		if (change == alarm.Raised || change == alarm.Acknowledged) && b.shadow == "" {
-			m.rememberAlarm(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
+			b.of.remember(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)
 	}
@@ -233,15 +135,15 @@ func (m *Machine) report(b bell, changes []alarm.Change, was alarm.State, c caus
 }
 
 // alert describes one change of an alarm that was in the given state.
-func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) event.Alert {
-	set, now := m.alarms, b.alarm.State
+func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
+	set, now, machine := b.of.set, b.alarm.State, b.of.state.Machine
 	faulty, of := now.Count(set)
 	stood := now
 	if !now.Raised {
 		stood = was
 	}
 	a := event.Alert{
-		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: m.Machine, Tool: b.tool.Name, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
+		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: machine, Tool: b.tool.Name, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
 		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
 		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
@@ -276,7 +178,7 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	case alarm.Acknowledged:
 		a.FalseAlarm = c.falseAlarm
 	}
-	name := event.ShortName(m.Machine)
+	name := event.ShortName(machine)
 	text := statement.Alert(change, &a, c.tool)
 	switch {
 	case c.allTools && change != alarm.Raised:
@@ -289,6 +191,40 @@ func (m *Machine) alert(b bell, change alarm.Change, was alarm.State, c cause) e
 	}
 	a.Text = name + ": " + text
 	return a
+}
+
+// observe moves an alarm by what a model says of a window that Kafka got at a time, and returns what it says.
+func (b bell) observe(o opinion, r *event.Result, by *Model, now time.Time) []event.Alert {
+	if o.Outcome != model.Healthy && o.Outcome != model.Faulty && !(o.Outcome == model.Unknown && o.Reason.Counts()) {
+		return nil
+	}
+	was := b.alarm.State
+	c := b.alarm.Observe(b.of.set, b.quiet(), b.of.set.IsFaulty(o.Score), r.Start, r.End, now)
+	if o.Outcome == model.Unknown {
+		b.alarm.Unknown |= 1
+	}
+	if b.alarm.Raised && !was.Raised || c == alarm.Reactivated {
+		b.alarm.Finding = by.model.Label.Finding(o.Verdict)
+	}
+	if c == alarm.None {
+		b.alarm.name(r.ID)
+		return nil
+	}
+	why := ofWindow(r, "recovered")
+	why.cutting = b.tool.Cutting
+	if c == alarm.Raised || c == alarm.Reactivated {
+		if bad := guard(func() {
+			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+			why.reasons.Doubted = b.of.state.Notices.doubted()
+		}); bad != nil { // better an alarm without reasons than none
+			b.of.decision.Defects++
+			b.of.decision.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(r.Machine), by.id(), bad, bad.stack)
+		}
+		if b.shadow == "" {
+			why.trace = b.tool.Trace.Points()
+		}
+	}
+	return b.report([]alarm.Change{c}, was, why)
 }
 
 // noEpoch stands for the epoch of a machine of which no window was judged.

@@ -46,12 +46,12 @@ type Build struct {
 
 // BuildDue returns a build that is to be run; nil if there is none. What comes of
 // the machine from now on is retained for it. Call Observe with the features that lie
-// in Kafka by now, then give it back as Reply.Built.
+// in Kafka by now, then give it back as a [Reply].
 func (o *Owner) BuildDue(now time.Time) (b *Build) {
 	at, _ := slices.BinarySearch(o.names, o.built+"\x00")
 	for _, name := range slices.Concat(o.names[at:], o.names[:at]) { // behind the last one, so that each has its turn
-		if m := o.Machine(name); b == nil && m != nil && m.build == nil && m.stopped == "" {
-			if b = m.startBuild(now); b != nil {
+		if m := o.Machine(name); b == nil && m != nil && m.judges.build == nil && m.stopped == "" {
+			if b = m.judges.startBuild(now); b != nil {
 				o.built = name
 			}
 		}
@@ -60,14 +60,14 @@ func (o *Owner) BuildDue(now time.Time) (b *Build) {
 }
 
 // wants returns the models that are to know the tool in the spindle: the champion, and shadows.
-func (m *Machine) wants() (models []*model.Model) {
-	d := m.deployment
+func (x *judges) wants() (models []*model.Model) {
+	d := x.deployment
 	if d == nil {
 		return nil
 	}
 	models = []*model.Model{d.Champion}
 	for _, s := range d.Shadows {
-		if !s.over(m.lastAt()) {
+		if !s.over(x.state.lastAt()) {
 			models = append(models, s.Model)
 		}
 	}
@@ -76,30 +76,30 @@ func (m *Machine) wants() (models []*model.Model) {
 
 // startBuild returns a build of the tool in the spindle, for a model that has not seen all of it; nil if none is to
 // be run, or it cannot find the tool's past.
-func (m *Machine) startBuild(now time.Time) *Build {
-	t := m.inSpindle()
+func (x *judges) startBuild(now time.Time) *Build {
+	t := x.state.inSpindle()
 	if t == nil || t.PastGone || t.Windows == 0 || t.First.Epoch == "" {
 		return nil
 	}
-	for _, by := range m.wants() {
-		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || m.defects[by.ID()] || m.models.use(by).covers(m.form) != nil {
+	for _, by := range x.wants() {
+		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || x.defects[by.ID()] || x.models.use(by).covers(x.form) != nil {
 			continue
 		}
-		if m.unseen[by.ID()].is(t.First) && (by.ID() != m.deployment.Champion.ID() || m.models.anotherKnows(t, by.ID(), m.form)) {
+		if x.unseen[by.ID()].is(t.First) && (by.ID() != x.deployment.Champion.ID() || x.models.anotherKnows(t, by.ID(), x.form)) {
 			continue // it would find the same
 		}
-		s := *m.settings
+		s := *x.settings
 		s.Silence, s.Evidence = 0, false
 		s.Group = state.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
-		s.Alarm = m.alarms
-		m.retained = m.retained[:0]
-		m.build = &Build{job: BuildJob{m.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: m.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
-		m.build.defect = guard(func() {
-			fresh, err := New(m.Machine, &s, NewModel(by), now)
+		s.Alarm = x.alarms.set
+		x.retained = x.retained[:0]
+		x.build = &Build{job: BuildJob{x.state.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: x.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}
+		x.build.defect = guard(func() {
+			fresh, err := New(x.state.Machine, &s, NewModel(by), now)
 			assert(err, "the machine has the same settings")
-			m.build.m, m.build.j = fresh, newJudging(fresh.models.use(by), t.Name, FirstWindow{})
+			x.build.m, x.build.j = fresh, newJudging(fresh.judges.models.use(by), t.Name, FirstWindow{})
 		})
-		return m.build
+		return x.build
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (r *Build) show(w Window) {
 	r.shown.Add(epoch, w.Seq)
 	at := FirstWindow{epoch, w.Seq, w.At.UTC()}
 	r.whole = r.whole || r.job.First.is(at)
-	by := r.m.models.use(r.by)
+	by := r.m.judges.models.use(r.by)
 	if by.covers(w.Form) != nil {
 		return
 	}
@@ -144,36 +144,36 @@ func (r *Build) show(w Window) {
 	if r.Windows++; r.Windows == 1 {
 		r.j.First, r.t.Judgings = at, []*Judging{r.j}
 	}
-	r.m.decision = new(Decision)
-	o := r.m.take(r.t, candidate{r.j, by}, w)
-	b := r.m.bell(r.t)
-	r.m.observe(b, o, &event.Result{ID: resultID(&w.Window, b.group), Machine: w.Machine, Epoch: epoch, Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End()}, by, w.At)
+	*r.m.decision = Decision{}
+	o := r.m.judges.take(r.t, candidate{r.j, by}, w)
+	b := r.m.alarms.of(r.t)
+	b.observe(o, &event.Result{ID: resultID(&w.Window, b.group), Machine: w.Machine, Epoch: epoch, Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End()}, by, w.At)
 }
 
 // retain keeps a window for the build that runs.
-func (m *Machine) retain(w Window) {
-	if m.build == nil {
+func (x *judges) retain(w Window) {
+	if x.build == nil {
 		return
 	}
-	if len(m.retained) == m.settings.mostRetained() {
-		m.build, m.retained = nil, nil // it took too long, and is run again
+	if len(x.retained) == x.settings.mostRetained() {
+		x.build, x.retained = nil, nil // it took too long, and is run again
 		return
 	}
 	f := *w.Features
 	f.Quality, f.Values, f.Frames = slices.Clone(f.Quality), slices.Clone(f.Values), slices.Clone(f.Frames)
-	m.retained = append(m.retained, retained{f, w.At, w.Now})
+	x.retained = append(x.retained, retained{f, w.At, w.Now})
 }
 
 // built is a build that has seen all that lay in Kafka when it was due.
-type built struct{ *Build }
+type built struct{ of *Build }
 
 func (e built) apply(m *Machine) {
-	r := e.Build
-	if m.build != r {
+	r := e.of
+	if m.judges.build != r {
 		return
 	}
-	kept := m.retained
-	m.build, m.retained = nil, nil
+	kept := m.judges.retained
+	m.judges.build, m.judges.retained = nil, nil
 	i := m.indexTool(r.job.Tool)
 	if r.Failed || i < 0 || !m.Tools[i].First.is(r.job.First) {
 		return // or another tool under its name
@@ -185,55 +185,55 @@ func (e built) apply(m *Machine) {
 			bad = guard(func() { r.show(Window{Features: f, At: kept[i].at, Now: kept[i].now}) })
 		}
 	}
-	switch _, champion := m.role(r); {
+	switch _, champion := m.judges.role(r); {
 	case bad == nil:
-		m.adopt(t, r)
-	case !champion || m.models.anotherKnows(t, r.job.Model, r.form):
-		m.passOver(t, r.job.Model, bad)
+		m.judges.adopt(t, r)
+	case !champion || m.judges.models.anotherKnows(t, r.job.Model, r.form):
+		m.judges.passOver(t, r.job.Model, bad)
 	default:
 		panic(bad) // no other model judges the tool
 	}
 }
 
 // role says whether the model of a build is on trial by now, and whether it is the champion.
-func (m *Machine) role(r *Build) (trial, champion bool) {
-	d := m.deployed(r.by.Layout.Fingerprint())
-	return d.trial(r.job.Model, m.lastAt()), d != nil && d.Champion.ID() == r.job.Model
+func (x *judges) role(r *Build) (trial, champion bool) {
+	d := x.deployed(r.by.Layout.Fingerprint())
+	return d.trial(r.job.Model, x.state.lastAt()), d != nil && d.Champion.ID() == r.job.Model
 }
 
 // adopt takes what a model knows of a tool since a build. It is taken if it began with the tool's first window and has
 // seen no less than what is there of its model, or if no other model can judge the tool. A model that is not deployed any
 // more, such as a shadow whose time is over, must not come to judge the tool later.
-func (m *Machine) adopt(t *Tool, r *Build) {
-	about := fmt.Sprintf("%s tool %s: ", event.ShortName(m.Machine), statement.Tool(t.Name))
+func (x *judges) adopt(t *Tool, r *Build) {
+	about := fmt.Sprintf("%s tool %s: ", event.ShortName(x.state.Machine), statement.Tool(t.Name))
 	j, alarm := r.judging()
 	before := t.judging(r.job.Model)
-	trial, champion := m.role(r)
+	trial, champion := x.role(r)
 	shadow := trial && !champion && t.By != r.job.Model
 	whole := r.whole && j != nil && j.First.is(t.First)
 	if !whole {
 		t.PastGone = t.PastGone || !r.whole
-		m.dirty.tools[t.Name] = true
+		x.dirty.tools[t.Name] = true
 	}
 	switch {
 	case !trial && !champion:
 		return
 	case whole:
 		j.First, j.Windows = t.First, t.Windows
-		m.decision.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
-	case shadow || before != nil || m.models.anotherKnows(t, r.job.Model, r.form):
+		x.decision.line("model_built", "%smodel %s has seen %d windows of the tool, from its first window on", about, r.job.Model, r.Windows)
+	case shadow || before != nil || x.models.anotherKnows(t, r.job.Model, r.form):
 		why := gone
 		if r.whole {
 			why = "which lack what it takes"
 		}
-		m.notBuilt(t, r.job.Model, why, t.instead(before != nil, shadow))
+		x.notBuilt(t, r.job.Model, why, t.instead(before != nil, shadow))
 		return
 	default:
 		if j == nil {
 			return // it begins with the next window, and says so
 		}
 		j.Windows = t.Windows
-		m.decision.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool, and not its first ones: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
+		x.decision.warn("reference_rebuilt", "%smodel %s has seen %d windows of the tool, and not its first ones: trust its verdicts less until the tool is changed", about, r.job.Model, r.Windows)
 	}
 	if j.Trial = nil; before != nil {
 		j.Judged = before.Judged
@@ -242,28 +242,28 @@ func (m *Machine) adopt(t *Tool, r *Build) {
 		j.Trial = before.Trial // people know of it
 	} else if shadow {
 		j.Trial = alarm
-		m.decision.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
+		x.decision.line("shadow_begins", "%smodel %s judges as a shadow", about, r.job.Model)
 	}
-	if m.setJudging(t, j); j.Trial == nil {
+	if x.setJudging(t, j); j.Trial == nil {
 		return
 	}
-	c := m.causeWithoutWindow(fmt.Sprintf("/built/%s/%d/%d", t.First.Epoch, t.First.Seq, t.Windows), m.lastAt())
+	c := x.state.causeWithoutWindow(fmt.Sprintf("/built/%s/%d/%d", t.First.Epoch, t.First.Seq, t.Windows), x.state.lastAt())
 	c.tool = t.Name
-	m.decision.tellTrial(m.announce(m.trial(t, j), c))
+	x.alarms.trial(t, j).announce(c)
 }
 
 const gone = "which are not in Kafka any more, or not known"
 
 // notBuilt says once of a tool that a model cannot see its first windows, and what follows. No build is run for that any more.
-func (m *Machine) notBuilt(t *Tool, id, why, instead string) {
-	if first, said := m.unseen[id]; said && first.is(t.First) {
+func (x *judges) notBuilt(t *Tool, id, why, instead string) {
+	if first, said := x.unseen[id]; said && first.is(t.First) {
 		return
 	}
-	if m.unseen == nil {
-		m.unseen = make(map[string]FirstWindow)
+	if x.unseen == nil {
+		x.unseen = make(map[string]FirstWindow)
 	}
-	m.unseen[id] = t.First
-	m.decision.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(m.Machine), statement.Tool(t.Name), id, why, instead)
+	x.unseen[id] = t.First
+	x.decision.warn("model_not_built", "%s tool %s: model %s cannot see its first windows, %s: %s", event.ShortName(x.state.Machine), statement.Tool(t.Name), id, why, instead)
 }
 
 // anotherKnows reports whether a model other than one, which may move the alarm, knows the tool and takes windows of a form; nil: of any.

@@ -113,7 +113,7 @@ func (c Command) apply(m *Machine) {
 		m.decision.Refused = fmt.Sprintf("command %s: %v", e.ID, errRepeated)
 		return
 	}
-	m.expire(c.At)
+	m.alarms.expire(c.At)
 	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
 	why.by, why.note, why.until, why.action, why.reason = e.By, e.Note, e.Until, e.ID, "acknowledged"
 	why.falseAlarm = e.FalseAlarm
@@ -121,8 +121,8 @@ func (c Command) apply(m *Machine) {
 	m.Commands.note(e.ID, c.At)
 	m.dirty.slow = true
 	if err != nil {
-		b := m.inSpindleBell()
-		a := m.alert(b, alarm.Change(event.Refused), b.alarm.State, why)
+		b := m.alarms.inSpindle()
+		a := b.alert(alarm.Change(event.Refused), b.alarm.State, why)
 		a.Incident = b.alarm.Incident
 		a.Text = fmt.Sprintf("%s: %s by %s: %v.", event.ShortName(m.Machine), e.Action, e.By, err)
 		alerts = []event.Alert{a}
@@ -146,31 +146,23 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 	case len(m.Tools) == 0:
 		return nil, fmt.Errorf("%w: no window of it has been judged, so it has no alarm", alarm.ErrRefused)
 	case c.Action.Marks():
-		a, err := m.mark(c, why)
+		a, err := m.alarms.mark(c, why)
 		return []event.Alert{a}, err
 	}
 	t, err := m.meant(c)
 	if err != nil {
 		return nil, err
 	}
-	alerts, err := m.toAlarm(t, c, why)
+	alerts, err := m.alarms.command(t, c, why)
 	if err != nil {
 		return nil, err
 	}
-	m.writeTool(t)
+	m.dirty.tool(t)
 	if r := m.pastAlarm(c.Incident); r != nil && c.FalseAlarm {
 		r.False = true
 		m.dirty.slow = true
 	}
 	return alerts, nil
-}
-
-// inSpindleBell returns the alarm of the tool in the spindle, or a normal one if there is no tool.
-func (m *Machine) inSpindleBell() bell {
-	if t := m.inSpindle(); t != nil {
-		return m.bell(t)
-	}
-	return bell{alarm: new(Alarm), tool: new(Tool), masks: m.Masks, group: m.settings.Group, inSpindle: true}
 }
 
 // meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it
@@ -202,45 +194,36 @@ func (m *Machine) newToolCommand(c *event.Command, why cause) ([]event.Alert, er
 		return nil, fmt.Errorf("%w: no tool %q is remembered here, so that it is new anyway", alarm.ErrRefused, c.Tool)
 	}
 	why.reason = "new_tool"
-	m.declareNew(c.Tool, why)
-	return []event.Alert{m.toolIsNew(c.Tool, why)}, nil
-}
-
-// toolIsNew says that a tool was declared new. What was forgotten under its name was another one.
-func (m *Machine) toolIsNew(tool string, why cause) event.Alert {
-	m.Forgotten, m.dirty.slow = m.Forgotten.Without(tool), true
-	b := m.inSpindleBell()
-	a := m.alert(b, alarm.Change(event.ToolIsNew), b.alarm.State, why)
-	a.Tool, a.Incident, a.Text = tool, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(m.Machine), tool, statement.By(why.by))
-	return a
+	m.tools.declareNew(c.Tool, why)
+	return []event.Alert{m.tools.toolIsNew(c.Tool, why)}, nil
 }
 
 // retire ends the alarm and the advisories of the machine, which is taken off. It begins again with the
 // next window. Only the ids of its commands are remembered.
 func (m *Machine) retire(why cause) []event.Alert {
 	why.reason = "retired"
-	b := m.inSpindleBell()
+	b := m.alarms.inSpindle()
 	changes := b.alarm.TakeOut()
 	if b.alarm.Shelf != nil {
 		changes = append([]alarm.Change{alarm.Unshelved}, changes...)
 	}
 	m.Masks = alarm.Masks{} // masks go too
 	why.word = "normal"
-	alerts := m.report(b, changes, b.alarm.State, why)
-	m.takeOutTrials(b.tool, why)
+	alerts := b.report(changes, b.alarm.State, why)
+	m.alarms.takeOutTrials(b.tool, why)
 	for _, n := range slices.Clone(m.Notices) {
 		if !n.Silent {
-			m.clear(n.Kind, n.Subject, m.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", event.ShortName(m.Machine), statement.Clock(n.Since)))
+			m.Notices.clear(m.decision, n.Kind, n.Subject, m.alarms.byCause(why, b.tool.Name), fmt.Sprintf("%s: advisory of %s is over, the machine is retired", event.ShortName(m.Machine), statement.Clock(n.Since)))
 		}
 	}
-	a := m.alert(b, alarm.Change(event.Retired), b.alarm.State, why)
+	a := b.alert(alarm.Change(event.Retired), b.alarm.State, why)
 	a.Incident = ""
 	a.Text = fmt.Sprintf("%s: retired by %s; nothing is remembered of it.", event.ShortName(m.Machine), why.by)
-	m.writeAll()
+	m.dirty.all(m.Tools)
 	m.State = State{headState: headState{Machine: m.Machine, Model: m.Model}, slowState: slowState{Commands: m.Commands}}
 	m.deploy(nil)
 	m.gone = true
-	m.build, m.retained = nil, nil // of what is forgotten
+	m.judges.build, m.judges.retained = nil, nil // of what is forgotten
 	return append(alerts, a)
 }
 
@@ -256,42 +239,6 @@ func (h *Commands) timely(c *event.Command, arrived time.Time) error {
 		return fmt.Errorf("%w: more than %d commands in %v", alarm.ErrRefused, maxCommands, commandAge)
 	}
 	return nil
-}
-
-// toAlarm does to the alarm of a tool what a command wants, or to the masks of the machine, and returns what it
-// says.
-func (m *Machine) toAlarm(t *Tool, c *event.Command, why cause) ([]event.Alert, error) {
-	was, masks := t.Alarm.State, &t.Alarm.Masks
-	if c.Action.MasksMachine() && c.Tool == "" {
-		masks, why.allTools = &m.Masks, true
-	}
-	change := changeOf[c.Action]
-	switch c.Action {
-	case event.Acknowledge:
-		changes, err := t.Alarm.Acknowledge()
-		if err != nil {
-			return nil, err
-		}
-		return m.report(m.bell(t), changes, was, why), nil
-	case event.Shelve, event.Suppress, event.OutOfService:
-		mask := alarm.Mask{By: c.By, Reason: c.Note, Since: why.at, Until: c.Until}
-		if latest := why.at.Add(m.alarms.MaxShelf); mask.Until.After(latest) && c.Until.Sub(c.Issued) <= m.alarms.MaxShelf {
-			mask.Until = latest // it is not too long, the sender's clock is ahead
-		}
-		if err := masks.Put(m.alarms, change, mask); err != nil {
-			return nil, err
-		}
-		return m.report(m.bell(t), []alarm.Change{change}, was, why), nil
-	}
-	if err := masks.Take(change); err != nil {
-		for _, o := range m.Tools {
-			if of := o.Alarm.Masks; masks == &m.Masks && of.Take(change) == nil {
-				return nil, fmt.Errorf("%w; the alarm of tool %s is: name the tool, --tool %[2]s", err, o.Name)
-			}
-		}
-		return nil, err
-	}
-	return m.unmasked(m.bell(t), change, was, why), nil
 }
 
 // changeOf says which change of a mask an action is.

@@ -126,12 +126,12 @@ func TestMark(t *testing.T) {
 	say := func(action event.Action, incident string, wrong bool, want, text string) {
 		t.Helper()
 		commands++
-		before := b.m.inSpindleBell().alarm.State
+		before := b.m.alarms.inSpindle().alarm.State
 		got := b.command(event.Command{ID: fmt.Sprint("c", commands), Action: action, Incident: incident, FalseAlarm: wrong, Note: "chip"}, noon).Alerts
 		if len(got) != 1 || string(got[0].State) != want || !strings.Contains(got[0].Text, text) {
 			t.Fatalf("%s %s: %s, want %s with %q", action, incident, event.JSON(got), want, text)
 		}
-		if strings.HasSuffix(want, "marked_false") && (got[0].Incident != incident || got[0].Severity != "info" || got[0].Alarm != before.Word(b.m.Masks) || b.m.inSpindleBell().alarm.State != before) {
+		if strings.HasSuffix(want, "marked_false") && (got[0].Incident != incident || got[0].Severity != "info" || got[0].Alarm != before.Word(b.m.Masks) || b.m.alarms.inSpindle().alarm.State != before) {
 			t.Errorf("%s", event.JSON(got[0]))
 		}
 	}

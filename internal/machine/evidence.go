@@ -47,8 +47,8 @@ func (j EvidenceJob) check(machine string) error {
 
 // scheduleEvidence adds to the alerts that a window raised where its waveform will be, and
 // a job that writes it.
-func (m *Machine) scheduleEvidence(t *Tool, alerts []event.Alert, r *event.Result) {
-	if !m.settings.Evidence {
+func (s *State) scheduleEvidence(set *Settings, t *Tool, alerts []event.Alert, r *event.Result) {
+	if !set.Evidence {
 		return
 	}
 	for i := range alerts {
@@ -69,8 +69,8 @@ func (m *Machine) scheduleEvidence(t *Tool, alerts []event.Alert, r *event.Resul
 				break
 			}
 		}
-		a.Evidence = &event.EvidenceLink{URL: evidence.URL(m.settings.EvidenceURL, j.Name), From: j.From, To: j.To}
-		m.Evidence = append(m.Evidence, j)
+		a.Evidence = &event.EvidenceLink{URL: evidence.URL(set.EvidenceURL, j.Name), From: j.From, To: j.To}
+		s.Evidence = append(s.Evidence, j)
 	}
 }
 
@@ -98,19 +98,15 @@ func (m *Machine) EvidenceDue(now time.Time) (EvidenceJob, bool) {
 // job is about, as the model that judges the tool knows it; none if that tool's alarm has ended, the model is not
 // known, or a defect keeps it from saying so.
 func (m *Machine) UsualBands(j EvidenceJob) (all []evidence.Band) {
-	if guard(func() { all = m.usualBands(j) }) != nil {
-		return nil // the next window stops the machine, and says so
+	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Alarm.Incident == j.Incident })
+	if i < 0 || guard(func() { all = m.judges.models.usualBands(m.Tools[i]) }) != nil {
+		return nil // after a defect the next window stops the machine, and says so
 	}
 	return all
 }
 
-func (m *Machine) usualBands(j EvidenceJob) (all []evidence.Band) {
-	i := slices.IndexFunc(m.Tools, func(t *Tool) bool { return t.Alarm.Incident == j.Incident })
-	if i < 0 {
-		return nil
-	}
-	t := m.Tools[i]
-	own, by := t.judging(t.By), m.models.of(t.By)
+func (x *Models) usualBands(t *Tool) (all []evidence.Band) {
+	own, by := t.judging(t.By), x.of(t.By)
 	if own == nil || by == nil || len(own.Reference.Center()) != len(by.judge.FeatureNames()) {
 		return nil
 	}

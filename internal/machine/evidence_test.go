@@ -166,8 +166,8 @@ func TestUsualBands(t *testing.T) {
 	own := &Judging{Model: by.id()}
 	tool := &Tool{Name: "T1", By: by.id(), Judgings: []*Judging{own}, Alarm: Alarm{Incident: "A-K3ZQ7M2P"}}
 	own.Reference.Learn(features, by.model.Reference)
-	m := &Machine{State: State{Tools: []*Tool{tool, {Name: "T2", By: by.id()}}}, models: new(Models)}
-	m.models.used = map[string]*Model{by.id(): by}
+	m := &Machine{State: State{Tools: []*Tool{tool, {Name: "T2", By: by.id()}}}, judges: judges{models: new(Models)}}
+	m.judges.models.used = map[string]*Model{by.id(): by}
 	all := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"})
 	var power, end float64
 	for _, b := range all {
@@ -187,11 +187,11 @@ func TestUsualBands(t *testing.T) {
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2Q"}); got != nil {
 		t.Errorf("of an alarm that has ended: %+v", got)
 	}
-	m.models.used = nil
+	m.judges.models.used = nil
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
 		t.Errorf("of a model that is not known: %+v", got)
 	}
-	m.models.used = map[string]*Model{by.id(): by}
+	m.judges.models.used = map[string]*Model{by.id(): by}
 	tool.Judgings[0] = &Judging{Model: by.id()}
 	if got := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"}); got != nil {
 		t.Errorf("of a reference that is being learnt: %+v", got)

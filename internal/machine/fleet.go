@@ -73,14 +73,16 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 			return
 		}
 		if m.stopped != "" { // windows that came meanwhile were not retained, and it has not been silent
-			m.build, m.retained, m.waitingSince, m.askedEnd = nil, nil, b.now, nil
+			m.judges.build, m.judges.retained, m.waitingSince, m.askedEnd = nil, nil, b.now, nil
 		}
-		m.stopped, m.unwritable, m.defects = "", false, nil // it may try again
+		m.stopped, m.unwritable, m.judges.defects = "", false, nil // it may try again
 		bad := guard(func() {
 			if !m.unjudged() { // one that has judged no window takes its deployment with the first one
 				m.deploy(o.fleet.Of(m.Machine, m.Layout))
 			}
-			m.uses(used)
+			for _, by := range m.judges.wants() { // others are made again when they are asked
+				used[by.ID()] = true
+			}
 		})
 		if bad != nil {
 			o.add(b, m, m.stop(bad, b.now))
@@ -88,16 +90,6 @@ func (o *Owner) redeploy(b *Batch, f Fleet) {
 	})
 	o.models.keep(used)
 	o.expect(b.now)
-}
-
-// uses notes which models are deployed for the machine. Others are made again when they are asked.
-func (m *Machine) uses(ids map[string]bool) {
-	if d := m.deployment; d != nil {
-		ids[d.Champion.ID()] = true
-		for _, s := range d.Shadows {
-			ids[s.Model.ID()] = true
-		}
-	}
 }
 
 // deployedFor returns what finds the deployment of a machine by the layout of its windows.

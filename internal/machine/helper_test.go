@@ -159,7 +159,7 @@ func loadUnder(t rapid.TB, records []state.Record, s *Settings, m *model.Model, 
 		t.Fatal(err)
 	}
 	d := &Deployment{Champion: m}
-	again.deployed = func(string) *Deployment { return d }
+	again.judges.deployed = func(string) *Deployment { return d }
 	if !again.gone {
 		again.deploy(d)
 	}
@@ -183,7 +183,7 @@ func (b *bench) stored() []state.Record {
 }
 
 // incident returns the alarm that stands, as people call it.
-func (b *bench) incident() string { return b.m.inSpindleBell().alarm.Incident }
+func (b *bench) incident() string { return b.m.alarms.inSpindle().alarm.Incident }
 
 // states returns the states of alerts, with the reason of those that have one.
 func states(alerts []event.Alert) (all []string) {

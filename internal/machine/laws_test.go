@@ -206,7 +206,7 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 	case 35:
 		left := rapid.Uint64Range(0, 4).Draw(d.t, "windows left")
 		for _, b := range benches {
-			if r := b.m.startBuild(now); r != nil {
+			if r := b.m.judges.startBuild(now); r != nil {
 				for i := range left {
 					r.Observe(machinetest.Features(nil, at(i, r.job.Tool, false)), now)
 				}

@@ -26,13 +26,13 @@ func (l SourceLedger) apply(m *Machine) {
 		return
 	}
 	m.source, m.unshown = l, &l.Ledger
-	n, at := m.notice(event.LossAdvisory, ""), l.At.UTC()
+	n, at := m.Notices.of(event.LossAdvisory, ""), l.At.UTC()
 	c := m.causeWithoutWindow(fmt.Sprintf("/ledger/%d", at.UnixNano()), at)
-	by := m.byCause(c, m.inSpindleBell().tool.Name)
+	by := m.alarms.byCause(c, m.alarms.inSpindle().tool.Name)
 	switch {
 	case len(l.Lost) > 0 && n == nil:
-		m.raise(event.LossAdvisory, "", at, at, by, event.ShortName(m.Machine)+": SAMPLES LOST, "+l.losses()+": look at the log of its ingester; docs/concepts/ledger.md says what to do")
-		m.notice(event.LossAdvisory, "").Last = at
+		m.Notices.raise(m.decision, event.LossAdvisory, "", at, at, by, event.ShortName(m.Machine)+": SAMPLES LOST, "+l.losses()+": look at the log of its ingester; docs/concepts/ledger.md says what to do")
+		m.Notices.of(event.LossAdvisory, "").Last = at
 	case len(l.Lost) > 0:
 		n.Last, m.dirty.head = at, true
 	case n != nil:
@@ -40,7 +40,7 @@ func (l SourceLedger) apply(m *Machine) {
 		if l.Idle > 0 {
 			now = "no sample comes any more"
 		}
-		m.clear(event.LossAdvisory, "", by, fmt.Sprintf("%s: %s; too many were lost from %s on", event.ShortName(m.Machine), now, statement.Clock(n.Since)))
+		m.Notices.clear(m.decision, event.LossAdvisory, "", by, fmt.Sprintf("%s: %s; too many were lost from %s on", event.ShortName(m.Machine), now, statement.Clock(n.Since)))
 	}
 }
 
@@ -52,14 +52,13 @@ func (l SourceLedger) losses() string {
 
 // unheard clears the advisory of lost samples if windows come and ledgers do not: its gateway is one that sends none.
 func (m *Machine) unheard(at time.Time, r *event.Result) {
-	if n := m.notice(event.LossAdvisory, ""); n != nil && at.Sub(n.Last) > ledgerMisses {
-		m.clear(event.LossAdvisory, "", byResult(r), event.ShortName(m.Machine)+": its ingester says nothing of its samples any more; windows come")
+	if n := m.Notices.of(event.LossAdvisory, ""); n != nil && at.Sub(n.Last) > ledgerMisses {
+		m.Notices.clear(m.decision, event.LossAdvisory, "", byResult(r), event.ShortName(m.Machine)+": its ingester says nothing of its samples any more; windows come")
 	}
 }
 
 // whySilent says what the machine's ingester said last of its source, and where to look. It may have stopped since.
-func (m *Machine) whySilent(now time.Time) string {
-	l := m.source
+func (l SourceLedger) whySilent(now time.Time) string {
 	if l.SourceLedger == nil || now.Sub(l.At) > ledgerHolds {
 		return "Look at its ingester and sensors"
 	}

@@ -1,7 +1,7 @@
 // Package machine decides what happens to one machine. It is pure: no Kafka, no clock, no
 // goroutine, so that a simulation can drive it through as many bad days as it likes.
 //
-// A [Machine] holds its settings and one [State]. [Machine.Apply] takes an
+// A [Machine] holds its settings, one [State], and what changes that: its alarms, tools, judges and notices. [Machine.Apply] takes an
 // [Event], which is a window, one that is refused, a command, a tick of the clock or evidence
 // that was written, and returns a [Decision]: everything that is to be
 // published, logged and counted. [Owner] is the machines of one partition, and the order
@@ -153,29 +153,20 @@ func (x *Models) keep(ids map[string]bool) {
 type Machine struct {
 	State
 	settings *Settings
-	models   *Models
-	deployed func(layout string) *Deployment // what judges windows of a layout; nil: nothing
+	judges   judges
+	alarms   alarms
+	tools    tools
+	decision *Decision // of the event that is being applied, empty between two
+	dirty    *dirty
 
-	deployment *Deployment    // of the last window in order; nil: none
-	alarms     alarm.Settings // of the deployment, complete
-
-	build    *Build     // that runs
-	retained []retained // windows that came since it began
-	form     *window.Form
-
-	source       SourceLedger           // the last one; empty: none came since the monitor has the machine
-	unshown      *event.Ledger          // that the next result shows; nil: none
-	waitingSince time.Time              // since when a window is waited for, by our clock
-	askedEnd     *Position              // up to which the partition must be judged before the machine may be called silent
-	gone         bool                   // it was retired, and no window has come since: only the ids of its commands are remembered
-	stopped      string                 // why nothing is judged any more: a defect, see stop
-	unwritable   bool                   // a defect: no record is written
-	unread       []state.Record         // that a defect kept from being read; they stay as they are
-	defects      map[string]bool        // ids of models that are not asked any more, see passOver
-	unseen       map[string]FirstWindow // by model: the tool of which it cannot see the first windows
-	dirty        dirty
-	between      bool      // the window that is being applied lies between windows of the tool in the spindle
-	decision     *Decision // of the event that is being applied
+	source       SourceLedger   // the last one; empty: none came since the monitor has the machine
+	unshown      *event.Ledger  // that the next result shows; nil: none
+	waitingSince time.Time      // since when a window is waited for, by our clock
+	askedEnd     *Position      // up to which the partition must be judged before the machine may be called silent
+	gone         bool           // it was retired, and no window has come since: only the ids of its commands are remembered
+	stopped      string         // why nothing is judged any more: a defect, see stop
+	unwritable   bool           // a defect: no record is written
+	unread       []state.Record // that a defect kept from being read; they stay as they are
 }
 
 // dirty says which records differ from those that were written last.
@@ -189,6 +180,22 @@ type dirty struct {
 type judgingKey struct{ tool, model string }
 
 func (d *dirty) judging(tool, model string) { d.judgings[judgingKey{tool, model}] = true }
+
+// tool makes Records return all records of a tool, or their ends.
+func (d *dirty) tool(t *Tool) {
+	d.tools[t.Name] = true
+	for _, j := range t.Judgings {
+		d.judging(t.Name, j.Model)
+	}
+}
+
+// all makes Records return all records of a machine that has those tools.
+func (d *dirty) all(tools []*Tool) {
+	d.head, d.slow = true, true
+	for _, t := range tools {
+		d.tool(t)
+	}
+}
 
 // New returns a machine of which nothing is known, at that time, whose windows a model judges, of any layout.
 // The model may be nil: then nothing judges them.
@@ -213,21 +220,25 @@ func newMachine(name string, s *Settings, models *Models, deployed func(layout s
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{
-		State: State{headState: headState{Machine: name}}, settings: s, models: models, deployed: deployed, alarms: set, waitingSince: now,
-		dirty: dirty{tools: make(map[string]bool), judgings: make(map[judgingKey]bool)},
-	}, nil
+	m := &Machine{
+		State: State{headState: headState{Machine: name}}, settings: s, waitingSince: now,
+		decision: new(Decision), dirty: &dirty{tools: make(map[string]bool), judgings: make(map[judgingKey]bool)},
+	}
+	m.alarms = alarms{&m.State, set, s.Group, m.decision, m.dirty}
+	m.tools = tools{&m.State, s, &m.alarms, m.decision, m.dirty}
+	m.judges = judges{models: models, deployed: deployed, settings: s, state: &m.State, alarms: &m.alarms, decision: m.decision, dirty: m.dirty}
+	return m, nil
 }
 
 // deploy makes a deployment the machine's; nil: none.
 func (m *Machine) deploy(d *Deployment) {
-	m.deployment = d
+	m.judges.deployment = d
 	set := m.settings.Alarm
 	if d != nil && d.Alarm != (alarm.Settings{}) {
 		set = d.Alarm
 	}
 	var err error
-	m.alarms, err = set.Complete()
+	m.alarms.set, err = set.Complete()
 	assert(err, "a deployment is checked when it is read")
 }
 
@@ -235,22 +246,6 @@ func (m *Machine) deploy(d *Deployment) {
 func assert(err error, known string) {
 	if err != nil {
 		panic("machine: " + known + ": " + err.Error())
-	}
-}
-
-// writeAll makes Records return all records.
-func (m *Machine) writeAll() {
-	m.dirty.head, m.dirty.slow = true, true
-	for _, t := range m.Tools {
-		m.writeTool(t)
-	}
-}
-
-// writeTool makes Records return all records of a tool, or their ends.
-func (m *Machine) writeTool(t *Tool) {
-	m.dirty.tools[t.Name] = true
-	for _, j := range t.Judgings {
-		m.dirty.judging(t.Name, j.Model)
 	}
 }
 
@@ -266,6 +261,7 @@ type Window struct {
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
 
+	between bool     // it lies between windows of the tool in the spindle
 	refused *Refusal // why no model can be asked: the features have no form that is known; nil: one may be
 }
 
@@ -316,14 +312,18 @@ func (d *Decision) Empty() bool {
 // Apply lets an event happen and returns what follows from it. The decision is the
 // caller's.
 func (m *Machine) Apply(e Event) Decision {
-	var d Decision
-	m.decision = &d
 	e.apply(m)
-	m.decision = nil
-	if !d.Empty() {
+	if !m.decision.Empty() {
 		m.dirty.head = true
 	}
-	return d
+	return m.decision.take()
+}
+
+// take returns the decision, and begins another one.
+func (d *Decision) take() Decision {
+	made := *d
+	*d = Decision{}
+	return made
 }
 
 // inSpindle returns the tool that is in the spindle; nil before the first window.
@@ -336,8 +336,8 @@ func (s *State) inSpindle() *Tool {
 
 func (t Tick) apply(m *Machine) {
 	if !t.Waits {
-		m.expire(t.Now)
-		m.callAtLast(t.Now)
+		m.alarms.expire(t.Now)
+		m.alarms.callAtLast(t.Now)
 	}
 	m.checkSilence(t)
 }
@@ -366,7 +366,7 @@ func (m *Machine) checkSilence(t Tick) {
 // overdue reports whether no window of the machine has come for too long, and no advisory
 // says so yet.
 func (m *Machine) overdue(now time.Time) bool {
-	return m.settings.Silence > 0 && now.Sub(m.waitingSince) >= m.settings.Silence && m.notice(event.SilenceAdvisory, "") == nil
+	return m.settings.Silence > 0 && now.Sub(m.waitingSince) >= m.settings.Silence && m.Notices.of(event.SilenceAdvisory, "") == nil
 }
 
 // EndIs answers a decision's AskEnd: the windows and features of the partition end there.
@@ -393,13 +393,18 @@ func (s *State) References() (n int) {
 	return n
 }
 
+// AlarmWord returns the state of the alarm of the tool in the spindle, in the words of a result.
+func (m *Machine) AlarmWord() string {
+	return m.alarms.inSpindle().word()
+}
+
 // Judges returns the ids of the models that judge the tool in the spindle, and that will from its next entry or
 // another tool on; empty if there is none.
 func (m *Machine) Judges() (now, next string) {
-	if m.deployment != nil {
-		now = m.deployment.Champion.ID()
+	if m.judges.deployment != nil {
+		now = m.judges.deployment.Champion.ID()
 	}
-	if t := m.inSpindle(); t != nil && t.By != now && m.models.of(t.By) != nil && m.models.anotherKnows(t, now, m.form) {
+	if t := m.inSpindle(); t != nil && t.By != now && m.judges.models.of(t.By) != nil && m.judges.models.anotherKnows(t, now, m.judges.form) {
 		return t.By, now
 	}
 	return now, ""
@@ -409,7 +414,7 @@ func (m *Machine) Judges() (now, next string) {
 func (m *Machine) Shadows() (ids []string) {
 	if t := m.inSpindle(); t != nil {
 		for _, j := range t.Judgings {
-			if j.Trial != nil && m.deployment.trial(j.Model, m.lastAt()) {
+			if j.Trial != nil && m.judges.deployment.trial(j.Model, m.lastAt()) {
 				ids = append(ids, j.Model)
 			}
 		}

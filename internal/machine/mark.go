@@ -19,29 +19,25 @@ type PastAlarm struct {
 	False    bool      `json:"false,omitempty"` // a person says so
 }
 
-// rememberAlarm remembers an alarm that is published as raised.
-func (m *Machine) rememberAlarm(r PastAlarm) {
-	if m.pastAlarm(r.Incident) != nil {
+// remember remembers an alarm that is published as raised.
+func (x *alarms) remember(r PastAlarm) {
+	if x.state.pastAlarm(r.Incident) != nil {
 		return // of a tool that has come back
 	}
-	m.Raised = append(m.Raised, r)
-	m.Raised = slices.Delete(m.Raised, 0, max(0, len(m.Raised)-keptRaised))
-	m.dirty.slow = true
+	x.state.Raised = append(x.state.Raised, r)
+	x.state.Raised = slices.Delete(x.state.Raised, 0, max(0, len(x.state.Raised)-keptRaised))
+	x.dirty.slow = true
 }
 
 // pastAlarm returns an alarm that was published as raised; nil if it is not remembered.
 func (s *State) pastAlarm(incident string) *PastAlarm {
-	i := slices.IndexFunc(s.Raised, func(r PastAlarm) bool { return r.Incident == incident })
-	if i < 0 {
-		return nil
-	}
-	return &s.Raised[i]
+	return find(s.Raised, func(r PastAlarm) bool { return r.Incident == incident })
 }
 
 // mark says of an alarm, which may be over, that it was false, or takes that back,
 // and returns the alert that says so. Its errors are sentences behind the name of the command.
-func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
-	r, yes := m.pastAlarm(c.Incident), c.Action == event.MarkFalse
+func (x *alarms) mark(c *event.Command, why cause) (event.Alert, error) {
+	r, yes := x.state.pastAlarm(c.Incident), c.Action == event.MarkFalse
 	switch {
 	case r == nil:
 		return event.Alert{}, fmt.Errorf("%w: %s is none of the last %d alarms that were raised here", alarm.ErrRefused, c.Incident, keptRaised)
@@ -51,15 +47,15 @@ func (m *Machine) mark(c *event.Command, why cause) (event.Alert, error) {
 		return event.Alert{}, fmt.Errorf("%w: it is not marked as false", alarm.ErrRefused)
 	}
 	r.False = yes
-	m.dirty.slow = true
+	x.dirty.slow = true
 	state, says := event.MarkedFalse, "marked as false"
 	if !yes {
 		state, says = event.UnmarkedFalse, "no longer marked as false"
 	}
-	b := m.inSpindleBell()
-	a := m.alert(b, alarm.Change(state), b.alarm.State, why)
+	b := x.inSpindle()
+	a := b.alert(alarm.Change(state), b.alarm.State, why)
 	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
-	name := event.ShortName(m.Machine)
+	name := event.ShortName(x.state.Machine)
 	if r.Tool != "" {
 		name += " tool " + r.Tool
 	}

@@ -349,7 +349,7 @@ func TestMachineThatPanics(t *testing.T) {
 	m := p.o.Machine(drill)
 	m.inSpindle().Judgings[0].Reference = model.Reference{Tool: "T1"}
 	broken := a.ID()
-	m.models.used[broken].judge = nil // which is a defect
+	m.judges.models.used[broken].judge = nil // which is a defect
 	seq = p.run(seq, 1, "T1", false)
 	if p.letters != 1 || len(p.advised) != 1 || p.advised[0].Kind != event.StoppedAdvisory || !strings.Contains(p.advised[0].Text, "STOPPED") {
 		t.Fatalf("%d letters, advisories %v", p.letters, kinds(p.advised))
@@ -381,7 +381,7 @@ func TestOpenPanics(t *testing.T) {
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	in := Input{Offset: p.sent, At: p.now(), Open: func(*window.Features) error { panic("a defect") }}
 	p.sent++
-	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: []Input{in}}, in.At))
 	if p.letters != 1 {
 		t.Errorf("%d letters", p.letters)
 	}

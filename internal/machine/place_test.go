@@ -391,7 +391,7 @@ func TestCopiedSpool(t *testing.T) {
 			t.Fatalf("%d: %v", seq, kinds(d.Advisories))
 		}
 	}
-	if b.m.notice(event.RivalAdvisory, "") != nil {
+	if b.m.Notices.of(event.RivalAdvisory, "") != nil {
 		t.Error("the advisory stays without a second ingester")
 	}
 }

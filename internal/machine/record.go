@@ -128,7 +128,14 @@ func (m *Machine) load(records []state.Record) error {
 	if err := m.loadKept(records); err != nil || m.gone {
 		return err
 	}
-	return m.check()
+	if err := m.check(m.judges.models); err != nil {
+		return err
+	}
+	m.tools.forgetOldest()
+	m.Epochs = m.Epochs[max(0, len(m.Epochs)-m.settings.keptEpochs()):]
+	m.Raised = m.Raised[max(0, len(m.Raised)-keptRaised):]
+	m.Commands.IDs = m.Commands.IDs[max(0, len(m.Commands.IDs)-maxCommands):]
+	return nil
 }
 
 func (m *Machine) loadKept(records []state.Record) error {
@@ -223,37 +230,33 @@ func btoi(b bool) int {
 	return 0
 }
 
-// check reports a state that no machine can have, and bounds what is remembered.
-func (m *Machine) check() error {
-	for i, t := range m.Tools {
-		if err := m.checkTool(t); err != nil {
+// check reports a state that no machine can have. What a model knows of a tool is checked if the model is known.
+func (s *State) check(x *Models) error {
+	for i, t := range s.Tools {
+		if err := t.check(x); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
 		}
-		if slices.ContainsFunc(m.Tools[:i], func(o *Tool) bool { return o.Name == t.Name }) {
+		if slices.ContainsFunc(s.Tools[:i], func(o *Tool) bool { return o.Name == t.Name }) {
 			return fmt.Errorf("tool %.64q is there twice", t.Name)
 		}
 	}
-	for id, d := range m.Drift {
-		if by := m.models.of(id); by != nil && by.model.Drift != nil {
+	for id, d := range s.Drift {
+		if by := x.of(id); by != nil && by.model.Drift != nil {
 			if err := d.Check(by.model.Drift); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range m.Notices {
-		if err := m.Notices[i].check(); err != nil {
+	for i := range s.Notices {
+		if err := s.Notices[i].check(); err != nil {
 			return err
 		}
 	}
-	for _, j := range m.Evidence {
-		if err := j.check(m.Machine); err != nil {
+	for _, j := range s.Evidence {
+		if err := j.check(s.Machine); err != nil {
 			return err
 		}
 	}
-	m.forgetOldest()
-	m.Epochs = m.Epochs[max(0, len(m.Epochs)-m.settings.keptEpochs()):]
-	m.Raised = m.Raised[max(0, len(m.Raised)-keptRaised):]
-	m.Commands.IDs = m.Commands.IDs[max(0, len(m.Commands.IDs)-maxCommands):]
 	return nil
 }
 
@@ -268,8 +271,8 @@ func (n *Notice) check() error {
 	return nil
 }
 
-// checkTool reports a tool that cannot be. What a model knows of it is checked if the model is known.
-func (m *Machine) checkTool(t *Tool) error {
+// check reports a tool that cannot be.
+func (t *Tool) check(x *Models) error {
 	if err := t.Alarm.Check(); err != nil {
 		return err
 	}
@@ -277,7 +280,7 @@ func (m *Machine) checkTool(t *Tool) error {
 		return fmt.Errorf("%d windows, %v of cutting", t.Windows, t.Cutting)
 	}
 	for _, j := range t.Judgings {
-		if err := m.checkJudging(t, j); err != nil {
+		if err := j.check(t, x); err != nil {
 			return fmt.Errorf("model %.64q: %w", j.Model, err)
 		}
 	}
@@ -287,7 +290,7 @@ func (m *Machine) checkTool(t *Tool) error {
 // errFeatures is returned for a reference that is not of the features of its model.
 var errFeatures = errors.New("its reference is not of the model's features")
 
-func (m *Machine) checkJudging(t *Tool, j *Judging) error {
+func (j *Judging) check(t *Tool, x *Models) error {
 	if j.Reference.Tool != t.Name {
 		return fmt.Errorf("its reference is of tool %.64q", j.Reference.Tool)
 	}
@@ -302,7 +305,7 @@ func (m *Machine) checkJudging(t *Tool, j *Judging) error {
 	if err := j.Wear.Check(); err != nil {
 		return err
 	}
-	by := m.models.of(j.Model)
+	by := x.of(j.Model)
 	if by == nil {
 		return nil
 	}

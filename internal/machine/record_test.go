@@ -108,7 +108,7 @@ func TestLoadRefusesTheImpossible(t *testing.T) {
 			b.window(at(seq, "T1", false))
 		}
 		c.change(b.m, b.m.Tools[0])
-		b.m.writeAll()
+		b.m.dirty.all(b.m.Tools)
 		b.keep()
 		_, err := Load(b.stored(), b.settings, modelsOf(c.by), noon)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -150,7 +150,7 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("it is loaded, and not summarised: %v", err)
 		}
 		d := &Deployment{Champion: m}
-		if mach.deployed = func(string) *Deployment { return d }; !mach.gone {
+		if mach.judges.deployed = func(string) *Deployment { return d }; !mach.gone {
 			mach.deploy(d)
 		}
 		for seq, name := range []string{"T1", "T2", "T1", "T1"} {

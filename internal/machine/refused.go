@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,7 +53,7 @@ func (w RefusedWindow) apply(m *Machine) {
 		Window{Features: &window.Features{Window: *w.Window}, At: w.At, Now: w.Now, refused: w.Refusal}.apply(m)
 		return
 	}
-	m.expire(w.At)
+	m.alarms.expire(w.At)
 	m.refuseWindow(w.Refusal, w.At, w.Now)
 }
 
@@ -62,40 +61,25 @@ func (w RefusedWindow) apply(m *Machine) {
 // remembered of the reason.
 func (m *Machine) refuseWindow(w *Refusal, at, now time.Time) {
 	m.dirty.head = true
-	if n := m.notice(event.SilenceAdvisory, ""); n != nil {
+	if n := m.Notices.of(event.SilenceAdvisory, ""); n != nil {
 		c := m.causeWithoutWindow(fmt.Sprintf("/refused/%d", at.UnixNano()), at)
-		m.clear(event.SilenceAdvisory, "", m.byCause(c, m.inSpindleBell().tool.Name),
+		m.Notices.clear(m.decision, event.SilenceAdvisory, "", m.alarms.byCause(c, m.alarms.inSpindle().tool.Name),
 			fmt.Sprintf("%s: windows come again, after %v without, and are refused", event.ShortName(m.Machine), now.Sub(n.Since).Round(time.Second)))
 		m.LastWindowAt = now.UTC().Round(0) // by which the next silence is named
 	}
 	m.waitingSince, m.askedEnd = now, nil // the machine is not silent
 	a := m.refuse(true, at, &event.Result{
-		ID:    event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group,
-		Epoch: w.Epoch, Seq: w.Seq, Tool: m.inSpindleBell().tool.Name, Model: m.Model,
+		ID: event.WindowID(m.Machine, w.Epoch, w.Seq) + "/" + m.settings.Group, Group: m.settings.Group, Machine: m.Machine,
+		Epoch: w.Epoch, Seq: w.Seq, Tool: m.alarms.inSpindle().tool.Name, Model: m.Model,
 	})
 	text := fmt.Sprintf("%s: NOT WATCHED, its windows are refused: %s. %s", event.ShortName(m.Machine), w.Why.Text, remedy(w.Why))
 	if w.Why.What == NoModel {
 		text = fmt.Sprintf("%s: NOT WATCHED, %s. %s", event.ShortName(m.Machine), w.Why.Text, remedy(w.Why))
 	}
-	m.notice(event.RefusedAdvisory, "").Text = text
+	m.Notices.of(event.RefusedAdvisory, "").Text = text
 	if a != nil {
 		a.Text = text
 	}
-}
-
-// unwatched returns why no model judges features of the machine; nil if one can.
-func (m *Machine) unwatched(d *Deployment, f *window.Features) *window.Mismatch {
-	layout := f.Form.Layout()
-	if d == nil {
-		if other := m.deployed(""); other != nil { // for machines of its name, of another layout
-			return window.Compare(layout, other.Champion.Layout)
-		}
-		return &window.Mismatch{What: NoModel, Text: fmt.Sprintf("no model is deployed for it with layout %s", cmp.Or(layout.Name(), layout.Fingerprint()))}
-	}
-	if err := m.models.use(d.Champion).covers(f.Form); err != nil {
-		return &window.Mismatch{What: window.OtherFeatures, Text: err.Error()}
-	}
-	return nil
 }
 
 // NoModel is the window.Mismatch.What of a window for which no model is deployed.
@@ -127,7 +111,7 @@ func remedy(why *window.Mismatch) string {
 
 // accept notes that a window was judged, which Kafka got at that time.
 func (m *Machine) accept(at time.Time, r *event.Result) {
-	if m.notice(event.RefusedAdvisory, "") == nil {
+	if m.Notices.of(event.RefusedAdvisory, "") == nil {
 		return
 	}
 	judged := *r
@@ -141,10 +125,10 @@ func (m *Machine) accept(at time.Time, r *event.Result) {
 func (m *Machine) refuse(refused bool, at time.Time, r *event.Result) *event.Advisory {
 	at = at.UTC()
 	r.Start, r.End = at, at
-	if n := m.notice(event.RefusedAdvisory, ""); n != nil && n.Last.Before(at) {
+	if n := m.Notices.of(event.RefusedAdvisory, ""); n != nil && n.Last.Before(at) {
 		r.Start = n.Last // no window came in between
 	}
-	return m.advise(event.RefusedAdvisory, "", refused, refusedRule, r)
+	return m.Notices.observe(m.decision, event.RefusedAdvisory, "", refused, refusedRule, r)
 }
 
 // refuse lets a machine know of a window that is refused. It reports false for a machine

@@ -70,7 +70,7 @@ func TestRefusedWindows(t *testing.T) {
 		if a := d.Advisories[0]; a.Severity != "info" || a.Text != "drill: windows are judged again; those from 12:00:01 on were refused" || !a.At.Equal(noon.Add(b.sent-time.Second)) {
 			t.Errorf("%+v", a)
 		}
-		if n := b.m.notice(event.RefusedAdvisory, ""); n != nil {
+		if n := b.m.Notices.of(event.RefusedAdvisory, ""); n != nil {
 			t.Errorf("%+v is remembered", n)
 		}
 
@@ -92,7 +92,7 @@ func TestRefusedForAnotherReason(t *testing.T) {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	b.refused(2, &window.Mismatch{What: window.OtherSchema, Text: "x"})
-	if n := b.m.notice(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
+	if n := b.m.Notices.of(event.RefusedAdvisory, ""); !strings.HasSuffix(n.Text, "x. Run ingest and monitor of the same release") {
 		t.Error(n.Text)
 	}
 }
@@ -102,7 +102,7 @@ func TestLacksModel(t *testing.T) {
 	for what, want := range map[string]bool{NoModel: true, window.OtherFeatures: false, window.OtherLayout: false, window.OtherLength: false, window.OtherSchema: false} {
 		b := newBench(t, machinetest.OneValue(t))
 		text := b.refused(0, &window.Mismatch{What: what, Text: "no model is deployed for it"}).Advisories[0].Text
-		if n := b.m.notice(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
+		if n := b.m.Notices.of(event.RefusedAdvisory, ""); LacksModel(text) != want || LacksModel(n.Text) != want {
 			t.Errorf("%s: LacksModel(%q) is not %v", what, text, want)
 		}
 	}
@@ -158,9 +158,9 @@ func inputs(from int64, names ...string) (in []Input) {
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
 	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
-	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
-	o.On(Reply{Loaded: []state.Record{}, Now: noon})
-	o.On(Reply{Published: true, Now: noon})
+	o.On(Fenced{At: Position{Windows: -1, Commands: -1}}, noon)
+	o.On(Loaded{}, noon)
+	o.On(Published{}, noon)
 	return o
 }
 
@@ -179,7 +179,7 @@ func batchOf(t *testing.T, actions []Action) *Batch {
 func TestOwnerRefuses(t *testing.T) {
 	o := readyOwner(t)
 	in := append(inputs(0, "acme/a", "acme/b", "acme/a"), Input{Offset: 3, At: noon, Open: func(*window.Features) error { return errors.New("damaged") }})
-	b := batchOf(t, o.On(Reply{Windows: in, Now: noon}))
+	b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: in}, noon))
 	var got []string
 	for _, e := range b.Events {
 		got = append(got, e.(Advisory).Machine+" "+string(e.(Advisory).Kind))
@@ -204,26 +204,26 @@ func TestStrangersAreBounded(t *testing.T) {
 		for k := range mostRefused {
 			names = append(names, fmt.Sprintf("stranger/%d/%d", i, k))
 		}
-		b := batchOf(t, o.On(Reply{Windows: inputs(int64(i*mostRefused), names...), Now: noon}))
+		b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: inputs(int64(i*mostRefused), names...)}, noon))
 		records += len(b.State)
 		for _, l := range b.Letters {
 			if l.Advised != (i == 0) {
 				t.Fatalf("round %d: letter %d, advised %v", i, l.Offset, l.Advised)
 			}
 		}
-		o.On(Reply{Published: true, Now: noon})
+		o.On(Published{}, noon)
 	}
 	if records != mostRefused || len(o.machines) != mostRefused {
 		t.Errorf("%d records of %d machines, want %d", records, len(o.machines), mostRefused)
 	}
 	// A machine of which windows were judged is still advised of.
 	known := at(0, "T1", false)
-	b := batchOf(t, o.On(Reply{Windows: []Input{{Offset: 1000, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }}}, Now: noon}))
-	o.On(Reply{Published: true, Now: noon})
+	b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: []Input{{Offset: 1000, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }}}}, noon))
+	o.On(Published{}, noon)
 	if b.Judged != 1 {
 		t.Fatal("not judged")
 	}
-	b = batchOf(t, o.On(Reply{Windows: inputs(1001, drill), Now: noon}))
+	b = batchOf(t, o.On(Read{Log: WindowLog, Inputs: inputs(1001, drill)}, noon))
 	if len(b.Letters) != 1 || !b.Letters[0].Advised || len(b.Events) != 1 {
 		t.Errorf("%+v", b)
 	}
@@ -378,5 +378,5 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 func (p *plant) refuse(why *Refusal) {
 	in := Input{Offset: p.sent, At: p.now(), Open: func(*window.Features) error { return why }}
 	p.sent++
-	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: []Input{in}}, in.At))
 }

@@ -35,20 +35,18 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 		}
 		t.Alarm.Announced, t.Alarm.Called = false, time.Time{} // it was cleared under the old name, and is raised again below
 	}
-	m.writeAll()
-	m.decision = &d
-	defer func() { m.decision = nil }()
-	m.expire(c.At)
+	m.dirty.all(m.Tools)
+	m.alarms.expire(c.At)
 	why := m.causeWithoutWindow("/command/"+e.ID, c.At)
 	why.by, why.note, why.action = e.By, e.Note, e.ID
-	b, renamed := m.inSpindleBell(), why
+	b, renamed := m.alarms.inSpindle(), why
 	renamed.word = m.wordWithoutTool() // no alarm has been announced under the name
-	a := m.alert(b, alarm.Change(event.Renamed), b.alarm.State, renamed)
+	a := b.alert(alarm.Change(event.Renamed), b.alarm.State, renamed)
 	a.Incident, a.Was = "", e.Was
 	a.Text = fmt.Sprintf("%s: renamed from %s by %s; it goes on with what is remembered of %d tools.", event.ShortName(m.Machine), e.Was, e.By, len(m.Tools))
-	d.Alerts = append(d.Alerts, a)
+	b.publish([]event.Alert{a})
 	why.reason, why.tool = "tool_back", b.tool.Name
-	m.announceAll(b.tool, why)
+	m.alarms.announceAll(b.tool, why)
 	m.Commands.note(e.ID, c.At)
-	return m, d, nil
+	return m, m.decision.take(), nil
 }

@@ -87,24 +87,32 @@ func (m *Model) byFeatures(v model.Verdict) byFeatures {
 
 // of returns what it says of a subject, nil if nothing.
 func (b byFeatures) of(subject string) *sensed {
-	i := slices.IndexFunc(b.sensors, func(s sensed) bool { return s.subject == subject })
-	if i < 0 {
-		return nil
-	}
-	return &b.sensors[i]
+	return find(b.sensors, func(s sensed) bool { return s.subject == subject })
 }
 
 func (s sensed) bad() bool { return s.flags != 0 || s.absent || s.disagrees || s.stepped() }
 
 func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 
-// senses takes the flags of each channel in w, the window of r, that are faults. Flags of a
+// sensing is what a window says of its sensors, and the notices that it moves.
+type sensing struct {
+	notices  *Notices
+	decision *Decision
+	faults   []signal.Quality // by channel: the flags that are faults
+	of       byFeatures
+	layout   *signal.Layout
+	w        *window.Window
+	r        *event.Result // of the window
+}
+
+// advise takes the flags of each channel that are faults. Flags of a
 // clock concern all channels that it samples; they make one notice. A failure of all
 // channels of a rate, which share a card or a source, makes one notice, too: while it is
 // raised, the channels' own notices are not published. A sensor that is found to have failed by its features has
 // a notice under its name.
-func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.Layout, w *window.Window, r *event.Result) {
-	all := w.AllQuality() & signal.ClockOff // which no channel has for a fault
+func (x *sensing) advise() {
+	faults, of, layout := x.faults, x.of, x.layout
+	all := x.w.AllQuality() & signal.ClockOff // which no channel has for a fault
 	bad := 0
 	for _, q := range faults {
 		if all |= q; q != 0 {
@@ -125,13 +133,13 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 			bad++
 		}
 	}
-	if bad == 0 && all == 0 && len(m.Notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
+	if bad == 0 && all == 0 && len(*x.notices) == 0 && !slices.ContainsFunc(of.sensors, sensed.bad) {
 		return
 	}
-	m.dismissSensors(layout, of, r)
+	x.dismiss()
 	covered := make([]bool, len(faults))
 	for _, g := range layout.Groups() {
-		if m.senseRate(g, faults, layout, r) {
+		if x.senseRate(g) {
 			for _, i := range g.Channels {
 				covered[i] = true
 			}
@@ -145,29 +153,29 @@ func (m *Machine) senses(faults []signal.Quality, of byFeatures, layout *signal.
 				continue // while nothing is cut no feature tells that it is well again
 			}
 		}
-		m.sense(s, rule, r)
+		x.sense(s, rule)
 	}
-	m.sense(sensed{flags: all & signal.Clock, detail: clockDetail(all, layout, w)}, clockRule, r)
+	x.sense(sensed{flags: all & signal.Clock, detail: clockDetail(all, layout, x.w)}, clockRule)
 	for _, g := range of.sensors {
 		if g.channels != nil && of.judged {
-			m.sense(g, namedRule, r)
+			x.sense(g, namedRule)
 		}
 	}
-	if len(m.decision.Advisories) == 0 {
+	if len(x.decision.Advisories) == 0 {
 		return
 	}
 	verdict := fmt.Sprintf("tool verdict on %d channels", len(faults)-bad)
-	if r.Verdict == event.SensorFault {
+	if x.r.Verdict == event.SensorFault {
 		verdict = "no tool verdict"
 	}
-	for i := range m.decision.Advisories {
-		a := &m.decision.Advisories[i]
+	for i := range x.decision.Advisories {
+		a := &x.decision.Advisories[i]
 		if a.Kind != event.SensorAdvisory {
 			continue
 		}
 		if a.State == event.Raised {
 			a.Text += "; " + verdict
-			m.notice(a.Kind, a.Subject).Text = a.Text
+			x.notices.of(a.Kind, a.Subject).Text = a.Text
 		}
 	}
 }
@@ -185,8 +193,8 @@ func clockDetail(q signal.Quality, layout *signal.Layout, w *window.Window) stri
 }
 
 // doubted returns the channels and sensors of which an advisory stands.
-func (s *State) doubted() (names []string) {
-	for _, n := range s.Notices {
+func (n Notices) doubted() (names []string) {
+	for _, n := range n {
 		if n.Kind == event.SensorAdvisory && n.Raised && n.Subject != "" {
 			names = append(names, n.Subject)
 		}
@@ -194,23 +202,23 @@ func (s *State) doubted() (names []string) {
 	return names
 }
 
-// dismissSensors clears the advisories of channels, and of rates, that the layout does not have, and of sensors that
+// dismiss clears the advisories of channels, and of rates, that the layout does not have, and of sensors that
 // the model does not know: no window says any more that they are over.
-func (m *Machine) dismissSensors(layout *signal.Layout, of byFeatures, r *event.Result) {
-	for _, n := range slices.Clone(m.Notices) {
-		if n.Kind != event.SensorAdvisory || n.Subject == "" || layout.Index(n.Subject) >= 0 || of.of(n.Subject) != nil ||
-			slices.ContainsFunc(layout.Groups(), func(g signal.Group) bool { return len(g.Channels) > 1 && rateName(g) == n.Subject }) {
+func (x *sensing) dismiss() {
+	for _, n := range slices.Clone(*x.notices) {
+		if n.Kind != event.SensorAdvisory || n.Subject == "" || x.layout.Index(n.Subject) >= 0 || x.of.of(n.Subject) != nil ||
+			slices.ContainsFunc(x.layout.Groups(), func(g signal.Group) bool { return len(g.Channels) > 1 && rateName(g) == n.Subject }) {
 			continue
 		}
 		was := n.Notice
-		a := m.publishNotice(n.Kind, n.Subject, m.notice(n.Kind, n.Subject).Clear(), was, byResult(r))
+		a := x.notices.publish(x.decision, n.Kind, n.Subject, x.notices.of(n.Kind, n.Subject).Clear(), was, byResult(x.r))
 		switch {
 		case a == nil:
 		case n.Silent:
-			m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
+			x.decision.Advisories = x.decision.Advisories[:len(x.decision.Advisories)-1]
 		default:
 			a.Channels = n.Channels
-			a.Text = fmt.Sprintf("%s: advisory of %s is over, no layout or model has %s any more", event.ShortName(m.Machine), statement.Clock(a.Since), n.Subject)
+			a.Text = fmt.Sprintf("%s: advisory of %s is over, no layout or model has %s any more", event.ShortName(x.r.Machine), statement.Clock(a.Since), n.Subject)
 		}
 	}
 }
@@ -220,31 +228,31 @@ func rateName(g signal.Group) string { return strconv.FormatFloat(g.Rate, 'f', -
 
 // senseRate takes what a window says of all channels of a rate together, which is
 // whether all have failed, and reports whether their notice stands.
-func (m *Machine) senseRate(g signal.Group, faults []signal.Quality, layout *signal.Layout, r *event.Result) bool {
+func (x *sensing) senseRate(g signal.Group) bool {
 	subject := rateName(g)
-	if len(g.Channels) < 2 || layout.Index(subject) >= 0 {
+	if len(g.Channels) < 2 || x.layout.Index(subject) >= 0 {
 		return false // it is a channel's
 	}
 	s := sensed{subject: subject}
 	failed := 0
 	for _, i := range g.Channels {
-		if q := faults[i] & failures; q != 0 {
+		if q := x.faults[i] & failures; q != 0 {
 			s.flags |= q
 			failed++
 		}
-		s.channels = append(s.channels, layout.Channels()[i].Name)
+		s.channels = append(s.channels, x.layout.Channels()[i].Name)
 	}
 	if failed < len(g.Channels) {
 		s.flags = 0
 	}
-	m.sense(s, sensorRule, r)
-	n := m.notice(event.SensorAdvisory, subject)
+	x.sense(s, sensorRule)
+	n := x.notices.of(event.SensorAdvisory, subject)
 	return n != nil && n.Raised
 }
 
 // sense takes what a window says of a sensor, of the clock, or of a rate.
-func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
-	n := m.notice(event.SensorAdvisory, s.subject)
+func (x *sensing) sense(s sensed, rule alarm.Hysteresis) {
+	n := x.notices.of(event.SensorAdvisory, s.subject)
 	bad := s.bad()
 	if n == nil && !bad {
 		return
@@ -256,8 +264,8 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	if s.absent {
 		q = 0 // whether it works now does not matter to this tool
 	}
-	a := m.advise(event.SensorAdvisory, s.subject, bad, rule, r)
-	n = m.notice(event.SensorAdvisory, s.subject)
+	a := x.notices.observe(x.decision, event.SensorAdvisory, s.subject, bad, rule, x.r)
+	n = x.notices.of(event.SensorAdvisory, s.subject)
 	if n != nil {
 		n.Flags, n.Channels = q, s.channels
 	}
@@ -266,17 +274,17 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 		n.Silent = true
 		fallthrough
 	case a != nil && a.State == event.Cleared && silent:
-		m.decision.Advisories = m.decision.Advisories[:len(m.decision.Advisories)-1]
+		x.decision.Advisories = x.decision.Advisories[:len(x.decision.Advisories)-1]
 		return
 	case silent && bad && !s.covered: // what covered it is over, and this is not
 		n.Silent = false
-		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+		a = x.notices.publish(x.decision, event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(x.r))
 	case a == nil && n != nil && n.Raised && was.Status() == signal.MaintenanceRequired && q.Status() != was.Status(): // who hears of warnings only has not heard of it
-		m.publishNotice(event.SensorAdvisory, s.subject, alarm.Cleared, n.Notice, byResult(r)).Text =
-			fmt.Sprintf("%s: SENSOR %s: what was advised at %s is worse now, and is advised again", event.ShortName(m.Machine), cmp.Or(s.subject, "clock"), statement.Clock(n.Since))
-		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+		x.notices.publish(x.decision, event.SensorAdvisory, s.subject, alarm.Cleared, n.Notice, byResult(x.r)).Text =
+			fmt.Sprintf("%s: SENSOR %s: what was advised at %s is worse now, and is advised again", event.ShortName(x.r.Machine), cmp.Or(s.subject, "clock"), statement.Clock(n.Since))
+		a = x.notices.publish(x.decision, event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(x.r))
 	case a == nil && n != nil && n.Raised && s.absent && was != 0: // it says something else now
-		a = m.publishNotice(event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(r))
+		a = x.notices.publish(x.decision, event.SensorAdvisory, s.subject, alarm.Raised, n.Notice, byResult(x.r))
 	case a == nil:
 		return
 	}
@@ -290,7 +298,7 @@ func (m *Machine) sense(s sensed, rule alarm.Hysteresis, r *event.Result) {
 	case s.subject == "":
 		name += "clock"
 	}
-	name = event.ShortName(m.Machine) + ": " + name
+	name = event.ShortName(x.r.Machine) + ": " + name
 	switch {
 	case a.State == event.Cleared && q == 0:
 		a.Text = fmt.Sprintf("%s normal again; advisory of %s is over", name, statement.Clock(a.Since))

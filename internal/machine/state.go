@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine/order"
@@ -25,6 +26,14 @@ type State struct {
 	Tools []*Tool // the one in the spindle last, before it those seen last
 }
 
+// find returns the first of them that is so; nil: none is.
+func find[T any](all []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
 // headState changes with every window.
 type headState struct {
 	Machine      string        `json:"machine"`
@@ -34,7 +43,7 @@ type headState struct {
 	Unnamed      time.Duration `json:"unnamed_ns,omitempty"`    // for how long windows in order have named no tool, since they named the tool in the spindle
 	Masks        alarm.Masks   `json:"masks,omitzero"`          // of all its alarms
 	Unjudged     int           `json:"unjudged,omitempty"`      // windows in order since one had a verdict, those without cutting aside
-	Notices      []Notice      `json:"notices,omitempty"`       // conditions other than the alarm
+	Notices      Notices       `json:"notices,omitempty"`       // conditions other than the alarm
 	Evidence     []EvidenceJob `json:"evidence,omitempty"`      // that alerts have announced and that is not written yet
 	LastWindowAt time.Time     `json:"last_window_at,omitzero"` // when a window came last, by the clock of the monitor that took it
 }

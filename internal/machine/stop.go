@@ -56,58 +56,29 @@ func (o *Owner) apply(b *Batch, m *Machine, e Event, l *Letter) (d Decision) {
 
 // stop stops a machine, and says that nothing is judged any more. What the event had said of alarms and advisories before the defect stays:
 // they have changed.
-func (m *Machine) stop(bad *defect, now time.Time) (d Decision) {
-	m.stopped = bad.Error()
-	if m.decision != nil {
-		d = *m.decision
-		d.Result = nil
-	}
-	m.decision = &d
+func (m *Machine) stop(bad *defect, now time.Time) Decision {
+	m.stopped, m.decision.Result = bad.Error(), nil
 	_ = guard(func() { m.tellStopped(bad, now.UTC().Round(0)) }) // its first line is there all the same
-	m.decision, m.dirty.head = nil, true
-	d.Defects++
-	return d
+	m.dirty.head = true
+	m.decision.Defects++
+	return m.decision.take()
 }
 
 func (m *Machine) tellStopped(bad *defect, now time.Time) {
 	text := fmt.Sprintf("%s: STOPPED, none of its windows is judged: %s. Update the monitor, report the line machine_stopped of its log, and deploy the model again or start the monitor again to try once more", event.ShortName(m.Machine), m.stopped)
 	m.decision.warn("machine_stopped", "%s\n%s", text, bad.stack)
-	if m.notice(event.StoppedAdvisory, "") != nil {
+	if m.Notices.of(event.StoppedAdvisory, "") != nil {
 		return
 	}
 	c := m.causeWithoutWindow(fmt.Sprintf("/stopped/%d", now.UnixNano()), now)
-	m.raise(event.StoppedAdvisory, "", now, now, m.byCause(c, m.inSpindleBell().tool.Name), text)
+	m.Notices.raise(m.decision, event.StoppedAdvisory, "", now, now, m.alarms.byCause(c, m.alarms.inSpindle().tool.Name), text)
 }
 
 // runs notes that a window of a machine was judged.
 func (m *Machine) runs(r *event.Result) {
-	if n := m.notice(event.StoppedAdvisory, ""); n != nil {
-		m.clear(event.StoppedAdvisory, "", byResult(r), fmt.Sprintf("%s: windows are judged again; judging stopped at %s", event.ShortName(m.Machine), statement.Clock(n.Since)))
+	if n := m.Notices.of(event.StoppedAdvisory, ""); n != nil {
+		m.Notices.clear(m.decision, event.StoppedAdvisory, "", byResult(r), fmt.Sprintf("%s: windows are judged again; judging stopped at %s", event.ShortName(m.Machine), statement.Clock(n.Since)))
 	}
-}
-
-// try lets a model that does not judge a tool see a window of it. A defect ends what the model knows of the tool, and
-// the machine goes on.
-func (m *Machine) try(t *Tool, id string, do func()) {
-	if m.defects[id] {
-		return
-	}
-	if bad := guard(do); bad != nil {
-		m.passOver(t, id, bad)
-	}
-}
-
-// passOver asks a model no more until models are deployed again or another owner takes the partition.
-func (m *Machine) passOver(t *Tool, id string, bad *defect) {
-	if m.defects == nil {
-		m.defects = make(map[string]bool)
-	}
-	m.defects[id] = true
-	m.decision.Defects++
-	if j := t.judging(id); j != nil {
-		m.dropJudging(t, j)
-	}
-	m.decision.warn("model_stopped", "%s: model %s, which does not judge it yet, is not asked any more: %v. Update the monitor, report this line, and deploy the model again to try once more\n%s", event.ShortName(m.Machine), id, bad, bad.stack)
 }
 
 // takeIn makes a machine of its records. Records that cannot be used are set aside: they must not keep the others from being

@@ -105,7 +105,7 @@ func TestForgottenToolIsUsed(t *testing.T) {
 				t.Errorf("%s", event.JSON(a))
 			}
 			b.restart()
-			if build := b.m.startBuild(noon); build != nil {
+			if build := b.m.judges.startBuild(noon); build != nil {
 				t.Error("a build looks for its past")
 			}
 			if d := b.windowOf(at(seq+1, "T", true), now); len(d.Advisories) > 0 {

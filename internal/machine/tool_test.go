@@ -395,7 +395,7 @@ func TestNewToolEndsAdvisories(t *testing.T) {
 	if text := d.Advisories[0].Text; !strings.HasSuffix(text, "declared new by kim") {
 		t.Error(text)
 	}
-	if b.m.startBuild(noon) != nil {
+	if b.m.judges.startBuild(noon) != nil {
 		t.Error("a model is to see the past of the old tool")
 	}
 }

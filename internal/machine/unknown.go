@@ -50,7 +50,7 @@ func (m *Machine) countUnknown(c candidate, r *event.Result) {
 	if !counts && !long {
 		return
 	}
-	a := m.advise(event.UnknownAdvisory, "", many >= unknownMost || long, unknownRule, r)
+	a := m.Notices.observe(m.decision, event.UnknownAdvisory, "", many >= unknownMost || long, unknownRule, r)
 	if a == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (m *Machine) countUnknown(c candidate, r *event.Result) {
 	if long {
 		a.Text = fmt.Sprintf("%s: UNKNOWN, no verdict in %d windows, now %s", event.ShortName(m.Machine), m.Unjudged, noVerdict(c, r))
 	}
-	m.notice(event.UnknownAdvisory, "").Text = a.Text
+	m.Notices.of(event.UnknownAdvisory, "").Text = a.Text
 }
 
 // noVerdict says why a window has no verdict, and what to do.
@@ -97,8 +97,8 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 		m.addDrift(t, c)
 	}
 	memory := m.Drift[c.Model]
-	n := m.notice(event.DriftAdvisory, "")
-	if drifted := memory != nil && memory.Drifted; drifted == (n != nil) || m.deployment == nil || m.deployment.Champion.ID() != c.Model {
+	n := m.Notices.of(event.DriftAdvisory, "")
+	if drifted := memory != nil && memory.Drifted; drifted == (n != nil) || m.judges.deployment == nil || m.judges.deployment.Champion.ID() != c.Model {
 		return
 	}
 	by := byResult(r)
@@ -107,12 +107,12 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 		if memory == nil {
 			text = fmt.Sprintf("%s: drift of %s is forgotten, the model is another", event.ShortName(m.Machine), statement.Clock(n.Since))
 		}
-		m.clear(event.DriftAdvisory, "", by, text)
+		m.Notices.clear(m.decision, event.DriftAdvisory, "", by, text)
 		return
 	}
 	text := fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
 		event.ShortName(m.Machine), memory.F, moved(memory, c.by.judge.FeatureNames()))
-	m.raise(event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
+	m.Notices.raise(m.decision, event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
 }
 
 // addDrift takes the reference of a tool into account. What other models have seen is remembered while they judge a tool.
@@ -151,7 +151,7 @@ func (m *Machine) modelAdvisory(t *Tool, c candidate, builds bool, r *event.Resu
 
 // modelNotice raises an advisory, or clears it, as its condition says.
 func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Result) {
-	n := m.notice(event.ModelAdvisory, subject)
+	n := m.Notices.of(event.ModelAdvisory, subject)
 	if holds == (n != nil) {
 		return
 	}
@@ -162,13 +162,13 @@ func (m *Machine) modelNotice(t *Tool, subject string, holds bool, r *event.Resu
 		if t.Used {
 			why = fmt.Sprintf("the machine has more than %d tools in turn, and the monitor had forgotten this one; ", m.settings.keptTools())
 		}
-		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: "+why+"model "+r.Model+
+		m.Notices.raise(m.decision, event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"REFERENCE OF A USED TOOL: "+why+"model "+r.Model+
 			" has not seen its first windows, and knows it from later ones on only: trust its verdicts less until the tool is changed")
 	case holds:
-		m.raise(event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"MODEL CHANGED; no model knows the tool, so its windows are unknown until its past is read from Kafka; "+
+		m.Notices.raise(m.decision, event.ModelAdvisory, subject, r.Start, r.End, byResult(r), about+"MODEL CHANGED; no model knows the tool, so its windows are unknown until its past is read from Kafka; "+
 			"its alarm stays as it is").Severity = "info"
 	default:
-		m.clear(event.ModelAdvisory, subject, byResult(r), about+"model "+r.Model+" knows it, and judges it")
+		m.Notices.clear(m.decision, event.ModelAdvisory, subject, byResult(r), about+"model "+r.Model+" knows it, and judges it")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/flank-tcm/flank/internal/machine/order"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -22,18 +21,18 @@ func (w Window) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
-	d := m.deployed(w.layout())
+	d := m.judges.deployed(w.layout())
 	if m.unjudged() {
-		if why := m.unwatched(d, w.Features); why != nil {
+		if why := m.judges.unwatched(d, w.Features); why != nil {
 			m.decision.Unwatched = true
 			m.refuseWindow(&Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: why}, w.At, w.Now)
 			return
 		}
 	}
-	m.expire(w.At)
+	m.alarms.expire(w.At)
 	t := m.inSpindle()
-	m.between = m.betweenTools(w)
-	s := m.Put(w.EpochString(), w.Seq, w.At, m.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	w.between = m.betweenTools(w)
+	s := m.Put(w.EpochString(), w.Seq, w.At, w.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
 	r := &event.Result{
 		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
@@ -46,17 +45,17 @@ func (w Window) apply(m *Machine) {
 	}
 	m.dirty.head, m.dirty.slow = true, m.dirty.slow || s.Slow
 	m.decision.Missing = s.Missing
-	m.retain(w)
+	m.judges.retain(w)
 	if s.Place != order.InOrder { // it may be of a tool without a name that was in before
-		m.between = m.between && w.End().Sub(m.Newest).Abs() < order.Patience
+		w.between = w.between && w.End().Sub(m.Newest).Abs() < order.Patience
 	}
 	switch {
-	case m.between:
+	case w.between:
 		m.judgeBetween(w, s.Place, d, r)
 	case m.judge(w, s.Place, d, r):
-		c := ofWindow(r, "tool_back")
-		c.now = w.At
-		m.enters(m.inSpindle(), c)
+		next, c := m.inSpindle(), ofWindow(r, "tool_back")
+		c.now, c.cutting = w.At, next.Cutting
+		m.alarms.announceAll(next, c)
 	}
 	if s.Place != order.Late {
 		m.rivals(s.Place, r)
@@ -68,7 +67,7 @@ func (w Window) apply(m *Machine) {
 		m.unheard(w.At, r)
 		r.Ledger, m.unshown = m.unshown, nil
 	}
-	r.Alarm, r.Threshold = m.AlarmWord(), m.alarms.Threshold
+	r.Alarm, r.Threshold = m.AlarmWord(), m.alarms.set.Threshold
 	if t := m.inSpindle(); t != nil {
 		r.Incident = t.Alarm.Incident
 	}
@@ -79,21 +78,21 @@ func (w Window) apply(m *Machine) {
 func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result) (entered bool) {
 	if p == order.InOrder {
 		m.deploy(d)
-		m.Layout, m.Newest, m.Unnamed, m.form = w.layout(), w.End(), 0, w.Form
-		entered = m.changeTool(w, r)
+		m.Layout, m.Newest, m.Unnamed, m.judges.form = w.layout(), w.End(), 0, w.Form
+		entered = m.tools.changeTool(w, r)
 	}
 	t := m.toolOf(w)
 	if p.Moves() && t.First.Epoch == "" && t.Windows == 0 {
 		t.First = FirstWindow{r.Epoch, r.Seq, w.At.UTC()}
 		m.dirty.tools[t.Name] = true
 	}
-	c, builds := m.pick(t, d, w, p, entered)
+	c, builds := m.judges.pick(t, d, w, p, entered)
 	if c.Judging == nil && (c.by == nil || c.by.covers(w.Form) != nil) {
 		m.notJudged(w, p, d, t)
 		return entered
 	}
 	if p == order.Provisional && m.indexTool(t.Name) < 0 { // a new life of a tool that is remembered begins when its epoch leads
-		m.park(t)
+		m.tools.park(t)
 	}
 	m.decision.Result = r
 	r.Model = c.by.id()
@@ -108,7 +107,7 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 			o.withhold(modelChanged)
 		}
 	default:
-		o = m.take(t, c, w)
+		o = m.judges.take(t, c, w)
 		if o.cutting {
 			t.addCuttingTime(&w.Window)
 		}
@@ -119,19 +118,25 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	noteOpinion(r, o, w)
 	if p.Moves() {
 		t.remember(r, w.Offset)
-		alerts := m.observe(m.bell(t), o, r, c.by, w.At)
-		m.scheduleEvidence(t, alerts, r)
-		m.decision.Alerts = append(m.decision.Alerts, alerts...)
+		b := m.alarms.of(t)
+		alerts := b.observe(o, r, c.by, w.At)
+		m.scheduleEvidence(m.settings, t, alerts, r)
+		b.publish(alerts)
 	}
 	if p == order.InOrder {
-		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r)
-		m.countUnknown(c, r)
+		m.advise(c, o, w, r)
 		m.drifts(t, c, r)
 		m.modelAdvisory(t, c, builds, r)
 	}
-	m.follow(t, c, d, w, p, r)
+	m.judges.follow(t, c, d, w, p, r)
 	m.moved(t, p, w)
 	return entered
+}
+
+// advise moves the notices of sensors, and of windows without a verdict, by what a model says of a window in order.
+func (m *Machine) advise(c candidate, o opinion, w Window, r *event.Result) {
+	(&sensing{&m.Notices, m.decision, o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r}).advise()
+	m.countUnknown(c, r)
 }
 
 // betweenTools reports whether a window names no tool, and windows have named none for less than a minute, by their dates, since the tool
@@ -155,7 +160,7 @@ func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.
 	if p == order.InOrder {
 		m.Newest, m.Unnamed = w.End(), w.End().Sub(m.unnamedSince(w))
 	}
-	c, _ := m.pick(t, d, w, order.Late, false)
+	c, _ := m.judges.pick(t, d, w, order.Late, false)
 	if c.by == nil || c.by.covers(w.Form) != nil {
 		if m.decision.Unwatched = true; p == order.InOrder {
 			m.refuseUnjudged(w, d)
@@ -163,20 +168,12 @@ func (m *Machine) judgeBetween(w Window, p order.Place, d *Deployment, r *event.
 		return
 	}
 	m.decision.Result, r.Model = r, c.by.id()
-	o := c.by.lookBetween(t, w)
+	o := c.look(t, w)
 	noteOpinion(r, o, w)
 	if p == order.InOrder {
-		m.senses(o.Faults, c.by.byFeatures(o.Verdict), w.Form.Layout(), &w.Window, r)
-		m.countUnknown(candidate{by: c.by}, r)
+		m.advise(candidate{by: c.by}, o, w, r)
 	}
-	m.follow(t, candidate{}, d, w, order.Late, r)
-}
-
-// lookBetween asks a model about a window between tools, without the reference of a tool.
-func (by *Model) lookBetween(t *Tool, w Window) opinion {
-	o := candidate{by: by}.look(t, w)
-	o.withhold(event.NoTool)
-	return o
+	m.judges.follow(t, candidate{}, d, w, order.Late, r)
 }
 
 // withhold makes an opinion unknown, but for what it says of the machine and its sensors.
@@ -193,7 +190,7 @@ func (m *Machine) moved(t *Tool, p order.Place, w Window) {
 	}
 	t.Windows++
 	for _, j := range t.Judgings {
-		if by := m.models.of(j.Model); by != nil && by.covers(w.Form) != nil {
+		if by := m.judges.models.of(j.Model); by != nil && by.covers(w.Form) != nil {
 			j.Windows++
 		}
 	}
@@ -201,7 +198,7 @@ func (m *Machine) moved(t *Tool, p order.Place, w Window) {
 		m.dirty.tools[t.Name] = true
 	}
 	if p == order.Provisional {
-		m.writeTool(t)
+		m.dirty.tool(t)
 	}
 }
 
@@ -222,7 +219,7 @@ func (m *Machine) notJudged(w Window, p order.Place, d *Deployment, t *Tool) {
 func (m *Machine) refuseUnjudged(w Window, d *Deployment) {
 	refusal := w.refused
 	if refusal == nil {
-		refusal = &Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.unwatched(d, w.Features)}
+		refusal = &Refusal{Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq, Why: m.judges.unwatched(d, w.Features)}
 	}
 	m.refuseWindow(refusal, w.At, w.Now)
 }
@@ -240,40 +237,6 @@ func noteOpinion(r *event.Result, o opinion, w Window) {
 	if o.learnt {
 		r.Ranges = statement.Ranges(w.Form, w.Values, o.Faults)
 	}
-}
-
-// observe moves an alarm by what a model says of a window that Kafka got at a time, and returns what it says.
-func (m *Machine) observe(b bell, o opinion, r *event.Result, by *Model, now time.Time) []event.Alert {
-	if o.Outcome != model.Healthy && o.Outcome != model.Faulty && !(o.Outcome == model.Unknown && o.Reason.Counts()) {
-		return nil
-	}
-	was := b.alarm.State
-	c := b.alarm.Observe(m.alarms, b.quiet(), m.alarms.IsFaulty(o.Score), r.Start, r.End, now)
-	if o.Outcome == model.Unknown {
-		b.alarm.Unknown |= 1
-	}
-	if b.alarm.Raised && !was.Raised || c == alarm.Reactivated {
-		b.alarm.Finding = by.model.Label.Finding(o.Verdict)
-	}
-	if c == alarm.None {
-		b.alarm.name(r.ID)
-		return nil
-	}
-	why := ofWindow(r, "recovered")
-	why.cutting = b.tool.Cutting
-	if c == alarm.Raised || c == alarm.Reactivated {
-		if bad := guard(func() {
-			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
-			why.reasons.Doubted = m.doubted()
-		}); bad != nil { // better an alarm without reasons than none
-			m.decision.Defects++
-			m.decision.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(m.Machine), by.id(), bad, bad.stack)
-		}
-		if b.shadow == "" {
-			why.trace = b.tool.Trace.Points()
-		}
-	}
-	return m.report(b, []alarm.Change{c}, was, why)
 }
 
 // remember adds the window of r, which lies at an offset, to the last ones of its tool.

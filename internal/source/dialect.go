@@ -132,7 +132,7 @@ func (d *dialect) complete(head []byte) {
 	if found, ok := d.sniff(head, d.counted); ok && (found.header > 0 || d.header == 0 || d.guess) {
 		*d = found
 	}
-	_, head, _ = cutLines(head, d.skip)
+	head = behindLines(head, d.skip)
 	if d.separator == 0 {
 		d.separator = d.findSeparator(head)
 	}

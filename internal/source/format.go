@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/npy"
 	"github.com/flank-tcm/flank/internal/source/tdms"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/source/uff"
 	"github.com/flank-tcm/flank/internal/source/wav"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -26,7 +27,7 @@ var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", 
 
 // formats are the formats of recorded files. A new one is a package and a line
 // here.
-var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, columnar.ParquetFormat, columnar.ArrowFormat}
+var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, uff.Format, lvm, columnar.ParquetFormat, columnar.ArrowFormat}
 
 // Formats returns the names of the formats that can be read.
 func Formats() []string {
@@ -48,7 +49,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 		}
 		return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(Formats(), ", "))
 	}
-	ending := strings.ToLower(filepath.Ext(path))
+	ending := strings.ToLower(filepath.Ext(unpackedName(path)))
 	if ending == ".tdms_index" {
 		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", path)
 	}
@@ -65,7 +66,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
 	}
 	for _, f := range formats {
-		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) {
+		if f.Magic != "" && bytes.HasPrefix(head, []byte(f.Magic)) || f.Like != nil && f.Like.Match(head) {
 			return f, nil
 		}
 	}
@@ -75,6 +76,15 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	return text, nil
 }
 
+// unpackedName returns the path without the ending that says that the file is packed.
+func unpackedName(path string) string {
+	if ext := filepath.Ext(path); strings.EqualFold(ext, ".gz") {
+		return strings.TrimSuffix(path, ext)
+	}
+	return path
+}
+
+// firstBytes returns what a file begins with, unpacked.
 func firstBytes(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,8 +94,12 @@ func firstBytes(path string) ([]byte, error) {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	defer f.Close()
+	r, _, err := csvfile.Unpacked(f)
+	if err != nil {
+		return nil, fmt.Errorf("source: %s: %w", path, err)
+	}
 	head := make([]byte, 512)
-	n, err := io.ReadFull(f, head)
+	n, err := io.ReadFull(r, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, fmt.Errorf("source: %s: %w", path, err)
 	}

@@ -1,10 +1,12 @@
 package source
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +16,15 @@ import (
 
 // array is an NPY file of three numbers.
 const array = "\x93NUMPY\x01\x00\x3c\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }  \n\x01\x02\x03"
+
+// packed is text packed by gzip.
+func packed(text string) string {
+	var b strings.Builder
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, text)
+	w.Close()
+	return b.String()
+}
 
 // TestFormat opens recordings whose format is known by ending, first bytes or
 // layout.
@@ -54,6 +65,13 @@ func TestFormat(t *testing.T) {
 		{"T1.rec", array, one}, // by its first bytes
 		{"T1", array, one},
 		{"T1.csv", array, named("npy")},
+		{"T1.npy.gz", packed(array), one},
+		{"T1.NPY.GZ", packed(array), one},
+		{"T1.npy", packed(array), one},
+		{"T1.gz", packed(array), one}, // by the first bytes of what is packed
+		{"T1.rec", packed(array), one},
+		{"T1.csv.gz", packed("1\n1\n2\n3\n"), one},
+		{"T1.gz", packed("1\n1\n2\n3\n"), one},
 		{"T1.csv", "1\n1\n2\n3\n", one},
 		{"T1.log", "1\n1\n2\n3\n", one}, // what is nothing else is text
 		{"T1.npy", "1\n2\n3\n", noHeader},
@@ -74,6 +92,11 @@ func TestFormat(t *testing.T) {
 		{"T1.tdms_index", "TDSh", one},
 		{"T1.xlsx", "PK\x03\x04\x00", one},
 		{"T1.tdms", "1\n2\n3\n", one},
+		{"T1.npy.gz", packed(array)[:30], one},
+		{"T2.npy.gz", packed(packed(array)), one},
+		{"T2.gz", packed(packed(array)), one},
+		{"T3.npy.gz", "\x1f\x8b and no more", one},
+		{"T4.npy.gz", packed(array + strings.Repeat("\x00", 32<<20)), one},
 	} {
 		_, err := open(tc.name, tc.text, tc.rec)
 		if err == nil {
@@ -83,6 +106,24 @@ func TestFormat(t *testing.T) {
 		fmt.Fprintf(&out, "# %s\n%s\n\n", tc.name, strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 	}
 	golden.Check(t, "format-errors.golden", out.String())
+}
+
+// Reading a recording warns of what its format notes.
+func TestWarnsOfNotes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "T1.npy.gz")
+	if err := os.WriteFile(path, []byte(packed(array)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	rec := Recording{Path: path, Layout: layout(t, 20, "1"), Warn: func(text string) { said = append(said, text) }}
+	src, err := rec.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src.(io.Closer).Close()
+	if want := path + ": unpacked from gzip"; !slices.Contains(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
 }
 
 // What a person looks up is there: docs/reference/formats.md has a row for each format, with

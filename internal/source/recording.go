@@ -66,6 +66,11 @@ func (r Recording) openAt(origin time.Time) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Warn != nil {
+		for _, note := range file.Notes() {
+			r.Warn(r.Path + ": " + note)
+		}
+	}
 	src, err := openTracks(file, r.Path, r.Layout, r.Columns, opt)
 	if err != nil {
 		file.Close()
@@ -76,7 +81,7 @@ func (r Recording) openAt(origin time.Time) (Source, error) {
 
 // Name returns the name of the file without folder and ending.
 func (r Recording) Name() string {
-	base := strings.TrimSuffix(filepath.Base(r.Path), ".gz")
+	base := unpackedName(filepath.Base(r.Path))
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

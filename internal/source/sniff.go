@@ -2,10 +2,7 @@ package source
 
 import (
 	"bytes"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -58,7 +55,7 @@ func (d dialect) sniff(head []byte, stated bool) (found dialect, ok bool) {
 			found, best = with, score
 		}
 	}
-	if _, table, _ := cutLines(head, found.skip); best == 1 && d.separator == 0 {
+	if table := behindLines(head, found.skip); best == 1 && d.separator == 0 {
 		names, _, _ := bytes.Cut(table, []byte("\n"))
 		if bytes.ContainsRune(names, d.findSeparator(table)) { // several columns, of which a row has an error
 			return d, false
@@ -287,22 +284,6 @@ func isNamed(l textLine, rows []textLine) bool {
 
 // isRemark reports whether a column is of remarks, which rows may lack, as in files of LabVIEW.
 func isRemark(name string) bool { return strings.EqualFold(strings.TrimSpace(name), "comment") }
-
-// deltaX is the line of a file of LabVIEW (LVM) that says how far apart samples are, in seconds.
-var deltaX = regexp.MustCompile(`(?m)^Delta_X[\t,;]([0-9.,eE+-]+)`)
-
-// rateAbove returns the rate that the lines before a table say; 0 if they say none.
-func rateAbove(lines []byte) float64 {
-	m := deltaX.FindSubmatch(lines)
-	if m == nil {
-		return 0
-	}
-	d, err := strconv.ParseFloat(strings.Replace(string(m[1]), ",", ".", 1), 64)
-	if err != nil || !(d > 0) || math.IsInf(1/d, 0) {
-		return 0
-	}
-	return 1 / d
-}
 
 // isUnits reports whether all cells of a line may be units: in brackets, or short.
 func isUnits(cells []string) bool {

@@ -42,7 +42,6 @@ type cellReader struct {
 	name    string
 	dialect dialect
 	notes   []string // on how the text is written
-	rate    float64  // that the lines before the table say; 0: none
 	limit   *csvfile.RowLimit
 	whole   *wholeLines
 	lines   lineReader
@@ -95,9 +94,6 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 		return nil, c.rowError(fmt.Errorf("source: %s: %w", name, err))
 	}
 	c.dialect.complete(head)
-	if above, _, ok := cutLines(head, c.dialect.skip); ok {
-		c.rate = rateAbove(above)
-	}
 	for range c.dialect.skip {
 		c.limit.Left = maxRow
 		if err := skipLine(br); err != nil && err != io.EOF {
@@ -113,17 +109,12 @@ func newCellReader(r io.Reader, name string, d dialect) (*cellReader, error) {
 	return c, nil
 }
 
-// cutLines divides text behind so many lines.
-func cutLines(text []byte, n int) (before, behind []byte, ok bool) {
-	end := 0
+// behindLines returns the text behind so many lines.
+func behindLines(text []byte, n int) []byte {
 	for range n {
-		i := bytes.IndexByte(text[end:], '\n')
-		if i < 0 {
-			return text, nil, false
-		}
-		end += i + 1
+		_, text, _ = bytes.Cut(text, []byte("\n"))
 	}
-	return text[:end], text[end:], true
+	return text
 }
 
 func skipLine(br *bufio.Reader) error {
@@ -468,7 +459,7 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
-func (c *cellReader) moment(col, date int, by *stamps) (moment, error) {
+func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
 		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
@@ -482,7 +473,7 @@ func (c *cellReader) moment(col, date int, by *stamps) (moment, error) {
 }
 
 // momentOf reads a date and time, or a time of the day, which counts from midnight.
-func momentOf(cell string, by *stamps, wrong func(text string) error) (moment, error) {
+func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, error) {
 	m, ok := by.parse(cell)
 	if ok {
 		return m, nil

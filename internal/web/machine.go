@@ -78,7 +78,7 @@ func (m *machine) clearPairs() {
 		return
 	}
 	for range m.layout.Channels {
-		m.pairs = append(m.pairs, newRing[pair](Pairs))
+		m.pairs = append(m.pairs, newRing[pair](pairs))
 	}
 }
 

@@ -6,7 +6,7 @@ writes files of the reference writers to FOLDER, and for every file there and
 every FILE a folder FOLDER/NAME.ref with an index.json, which names
 the recording and for every channel a file of its values as little-endian
 float64. npTDMS reads TDMS, scipy MAT and WAV, numpy NPY and NPZ, pyarrow
-Parquet and Arrow.
+Parquet and Arrow, pyuff UFF, lvm_read LVM.
 """
 
 import json
@@ -102,7 +102,34 @@ def columns(path):
             yield name, column.to_numpy()
 
 
-READERS = {".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays, ".parquet": columns, ".arrow": columns, ".feather": columns}
+def functions(path):
+    """The time responses of a universal file, by point and direction."""
+    import pyuff
+
+    sets = pyuff.UFF(str(path)).read_sets()
+    for s in sets if isinstance(sets, list) else [sets]:
+        if s["type"] == 58 and s["func_type"] == 1 and s["abscissa_spacing"] == 1:
+            name = f"{s['rsp_node']}{'+-'[s['rsp_dir'] < 0]}{' XYZ'[abs(s['rsp_dir'])]}"
+            if np.iscomplexobj(s["data"]):
+                yield name + " (re)", s["data"].real
+                yield name + " (im)", s["data"].imag
+            else:
+                yield name, s["data"]
+
+
+def measurement(path):
+    """The channels of a measurement file of LabVIEW whose segments go on one after another."""
+    import lvm_read
+
+    read = lvm_read.read(str(path), read_from_pickle=False, dump_file=False)
+    segments = [read[i] for i in range(read["Segments"])]
+    for c, name in enumerate(segments[0]["Channel names"]):
+        if name not in ("X_Value", "Comment"):
+            values = np.concatenate([s["data"][:, c] for s in segments])
+            yield name, values[:len(values) - np.argmin(np.isnan(values[::-1]))]  # a slower channel is shorter
+
+
+READERS = {".lvm": measurement, ".uff": functions, ".tdms": tdms, ".mat": mat, ".wav": wav, ".npy": arrays, ".npz": arrays, ".parquet": columns, ".arrow": columns, ".feather": columns}
 
 
 def write(folder):
@@ -139,6 +166,21 @@ def write(folder):
     parquet.write_table(table, folder / "peer-v1.parquet", data_page_version="1.0", use_dictionary=True)
     for codec in ("lz4", "zstd", "uncompressed"):
         feather.write_feather(table, folder / f"peer-{codec}.feather", compression=codec, chunksize=1500)
+    import pyuff
+
+    def time_response(i, values, **more):
+        return pyuff.prepare_58(
+            id1=f"channel {i}", id3="26-Nov-26 10:20:30", func_type=1, rsp_node=i + 1, rsp_dir=(1, -2, 3)[i % 3], ref_node=1, ref_dir=1, abscissa_spacing=1,
+            num_pts=len(values), abscissa_min=0.0, abscissa_inc=1 / 5000, abscissa_spec_data_type=17, ordinate_spec_data_type=12, orddenom_spec_data_type=0, z_axis_spec_data_type=0,
+            ordinate_axis_units_lab="m/s2", abscissa_axis_units_lab="s", data=values, x=np.arange(len(values)) / 5000, **more)
+
+    for name, n, more in [
+        ("text-single", 5000, {"ord_data_type": 2}), ("text-double", 17, {"ord_data_type": 4}), ("little", 5000, {"ord_data_type": 4, "binary": 1, "byte_ordering": 1}),
+        ("big-single", 101, {"ord_data_type": 2, "binary": 1, "byte_ordering": 2}), ("text-complex", 7, {"ord_data_type": 6}), ("complex", 9, {"ord_data_type": 5, "binary": 1, "byte_ordering": 1}),
+    ]:
+        uff = pyuff.UFF(str(folder / f"peer-{name}.uff"))
+        out = [time_response(i, x[:n, i] * 10 ** i + (1j * x[:n, i - 1] if "complex" in name else 0), **more) for i in range(3)]
+        uff.write_sets([pyuff.prepare_164(units_code=1, units_description="SI", temp_mode=1, length=1.0, force=1.0, temp=1.0, temp_offset=0.0), *out], "overwrite")
     np.savez_compressed(folder / "peer.npz", a=x, b=np.asfortranarray(x.astype("f4")), c=x.T.astype("i8"), d=x[:, 0] > 0)
 
 

@@ -5,7 +5,6 @@ package reference
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,50 +120,47 @@ func value(v reflect.Value) string {
 
 // Table returns a table of the keys of a configuration, with a sentence for each. The
 // sentences are by key. "….tls.ca" is a sentence for every key that ends so and has none
-// of its own. A sentence that begins with "default: " and a full stop says the default in
-// words where the value does not. A list or a group of keys that has a sentence is one
-// line. Table reports keys without a sentence, and sentences without a key.
+// of its own: they are one line, which says what … stands for. A sentence that begins
+// with "default: " and a full stop says the default in words where the value does not. A
+// key without a default has its type there. A list or a group of keys that has a sentence
+// is one line. Table reports keys without a sentence, and sentences without a key.
 func Table(t testing.TB, defaults any, sentences map[string]string) string {
 	t.Helper()
-	used := make(map[string]bool)
-	find := func(key string) string {
-		for at := key; ; {
-			if s, ok := sentences[at]; ok {
-				used[at] = true
-				return s
+	var lines []Key
+	above := make(map[string][]string) // by the name of a line: what its … stands for
+	for _, k := range Keys(defaults, func(key string) bool { _, ok := sentences[key]; return ok }) {
+		key := k.Name
+		for _, ok := sentences[k.Name]; !ok; _, ok = sentences[k.Name] {
+			_, rest, more := strings.Cut(strings.TrimPrefix(k.Name, "…."), ".")
+			if k.Name = "…." + rest; !more {
+				t.Errorf("key %s has no sentence", key)
+				break
 			}
-			rest := strings.TrimPrefix(at, "…")
-			i := strings.Index(rest[1:], ".")
-			if i < 0 {
-				return ""
-			}
-			at = "…" + rest[1+i:]
 		}
+		if above[k.Name] == nil {
+			lines = append(lines, k)
+		}
+		above[k.Name] = append(above[k.Name], strings.TrimSuffix(key, strings.TrimPrefix(k.Name, "…")))
 	}
 	var b strings.Builder
-	b.WriteString("| key | takes | default | |\n|---|---|---|---|\n")
-	for _, k := range Keys(defaults, func(key string) bool { _, ok := sentences[key]; return ok }) {
-		s := find(k.Name)
-		if s == "" {
-			t.Errorf("key %s has no sentence", k.Name)
-		}
-		shown := "none"
+	b.WriteString("| key | default, or what it takes | |\n|---|---|---|\n")
+	for _, k := range lines {
+		s, shown := sentences[k.Name], k.Type
 		if k.Default != "" {
 			shown = "`" + k.Default + "`"
 		}
 		if said, ok := strings.CutPrefix(s, "default: "); ok {
 			shown, s, _ = strings.Cut(said, ". ")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, shown, s)
-	}
-	for _, key := range slices.Sorted(func(yield func(string) bool) {
-		for key := range sentences {
-			if !used[key] && !yield(key) {
-				return
-			}
+		if strings.HasPrefix(k.Name, "…") {
+			s += " For `" + strings.Join(above[k.Name], "`, `") + "`."
 		}
-	}) {
-		t.Errorf("there is a sentence for %s, and no such key", key)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, shown, s)
+	}
+	for key := range sentences {
+		if above[key] == nil {
+			t.Errorf("there is a sentence for %s, and no such key", key)
+		}
 	}
 	return b.String()
 }

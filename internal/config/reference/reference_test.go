@@ -31,15 +31,15 @@ func TestTable(t *testing.T) {
 		"machine": "Name.", "window.length": "Length.", "hosts": "Hosts.", "most": "default: all of them. Most.", "rate": "Rate.",
 		"….hosts": "Others.", "….most": "Most.", "tls.rate": "Own.", "routes[].rate": "Of a route.", "whole": "All.",
 	})
-	want := "| key | takes | default | |\n|---|---|---|---|\n" +
-		"| `machine` | text | `m` | Name. |\n" +
-		"| `window.length` | duration | `1h30m` | Length. |\n" +
-		"| `hosts` | list | `[a, b]` | Hosts. |\n" +
-		"| `most` | whole number | all of them | Most. |\n" +
-		"| `rate` | number | `0` | Rate. |\n" +
-		"| `tls.hosts` | list | none | Others. |\n| `tls.most` | whole number | none | Most. |\n| `tls.rate` | number | `0` | Own. |\n" +
-		"| `routes[].hosts` | list | none | Others. |\n| `routes[].most` | whole number | none | Most. |\n| `routes[].rate` | number | `0` | Of a route. |\n" +
-		"| `whole` | list | none | All. |\n"
+	want := "| key | default, or what it takes | |\n|---|---|---|\n" +
+		"| `machine` | `m` | Name. |\n" +
+		"| `window.length` | `1h30m` | Length. |\n" +
+		"| `hosts` | `[a, b]` | Hosts. |\n" +
+		"| `most` | all of them | Most. |\n" +
+		"| `rate` | `0` | Rate. |\n" +
+		"| `….hosts` | list | Others. For `tls`, `routes[]`. |\n| `….most` | whole number | Most. For `tls`, `routes[]`. |\n| `tls.rate` | `0` | Own. |\n" +
+		"| `routes[].rate` | `0` | Of a route. |\n" +
+		"| `whole` | list | All. |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

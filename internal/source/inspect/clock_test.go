@@ -86,8 +86,8 @@ func TestRateByTimes(t *testing.T) {
 	}
 }
 
-// A measurement file of LabVIEW that has no times says its rate before the table.
-func TestRateAboveTheTable(t *testing.T) {
+// A measurement file of LabVIEW that has no times says its rate in its heading.
+func TestRateOfTheHeading(t *testing.T) {
 	text := "LabVIEW Measurement\t\nWriter_Version\t2\nReader_Version\t2\nDecimal_Separator\t,\nX_Columns\tNo\nDate\t2026/11/02\nTime\t06:00:00,0\n***End_of_Header***\t\n\t\nChannels\t2\t\t\n" +
 		"Samples\t100\t100\t\nX0\t0,0\t0,0\t\nDelta_X\t0,001\t0,001\t\n***End_of_Header***\t\t\t\nX_Value\tax\tFz\tComment\n" + strings.Repeat("\t1,5\t2\n", 99) + "\t0,5\t1\tended\n"
 	path := filepath.Join(t.TempDir(), "a.lvm")
@@ -95,7 +95,7 @@ func TestRateAboveTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := Inspect(t.Context(), path, Options{})
-	if err != nil || s.Err != nil || len(s.Channels) != 4 || s.Channels[1].Name != "ax" || s.Channels[1].Rate != 1000 || s.Channels[1].Count != 100 || s.Channels[1].Max != 1.5 {
+	if err != nil || s.Err != nil || len(s.Channels) != 2 || s.Channels[0].Name != "ax" || s.Channels[0].Rate != 1000 || s.Channels[0].Count != 100 || s.Channels[0].Max != 1.5 {
 		t.Errorf("%v, %+v", err, s)
 	}
 }

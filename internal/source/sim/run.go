@@ -63,6 +63,12 @@ func newRun(t Tool, s *Settings) *run {
 		drill = t.holeTime()
 	}
 	r := &run{tool: t, rng: rng, holes: schedule(t.Life, drill, s.Pause)}
+	for len(r.holes) > 1 && float64(r.holes[1].cut)*frame.Seconds() <= t.Used*t.Life.Seconds() {
+		r.holes = r.holes[1:]
+	}
+	for i, begin := 0, r.holes[0].first; i < len(r.holes); i++ {
+		r.holes[i].first -= begin
+	}
 	r.holes[len(r.holes)-1].wait = int((s.Change+time.Second-1)/time.Second) * framesPerBlock // a block is a second
 	r.curve = newCurve(t.End, rng)
 	r.force = newDynamometer(&t, rng)

@@ -19,6 +19,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type Settings struct {
 	Start   time.Time     // sensor time of the first sample
 	Seed    uint64        // with the seed of a tool it fixes every sample of that tool
 	Tools   []Tool        // one after the other
+	Count   int           // of tools: beyond Tools come others of their kinds, in their order; 0 means as many as Tools
+	Prefix  string        // of the names of tools, such as T06 of T06-01; empty leaves them the names of Tools
 	Hole    time.Duration // drilling time of a hole; 0 means what 50 mm take at the tool's speed and feed
 	Pause   time.Duration // between the end of one hole's drilling and the next: retract, shutdown, idle, start-up, coolant; may be 0
 	Change  time.Duration // for which the machine stands after the last hole of a tool, until someone changes it, rounded up to seconds
@@ -82,6 +85,8 @@ func New(s Settings) (*Drill, error) {
 		return nil, errors.New("sim: no start time")
 	case s.Hole != 0 && s.Hole < time.Second:
 		return nil, fmt.Errorf("sim: %v to drill a hole: must be a second or more, or 0 for 50 mm at the tool's feed", s.Hole)
+	case s.Count < 0:
+		return nil, fmt.Errorf("sim: %d tools: must not be negative", s.Count)
 	case s.Pause < 0:
 		return nil, fmt.Errorf("sim: pause %v: must not be negative", s.Pause)
 	case s.Change < 0:
@@ -92,7 +97,7 @@ func New(s Settings) (*Drill, error) {
 			return nil, fmt.Errorf("sim: tool %d (%s): %w", i+1, s.Tools[i].Name, err)
 		}
 	}
-	s.Tools = slices.Clone(s.Tools)
+	s.Tools, s.Count = slices.Clone(s.Tools), cmp.Or(s.Count, len(s.Tools))
 	d := &Drill{layout: signal.GunDrill(), settings: s, start: s.Start, scope: rand.New(rand.NewPCG(s.Seed, 0x73636f7065))}
 	for g := range d.blocks {
 		group := d.layout.Groups()[g]
@@ -129,11 +134,11 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 		d.run = nil
 		d.tool++
 	}
-	if d.tool == len(d.settings.Tools) {
+	if d.tool == d.settings.Count {
 		return nil, io.EOF
 	}
 	if d.run == nil {
-		d.run = newRun(d.settings.Tools[d.tool], &d.settings)
+		d.run = newRun(d.settings.piece(d.tool), &d.settings)
 	}
 
 	first, hole := d.run.next, d.run.hole
@@ -161,6 +166,16 @@ func (d *Drill) Next(ctx context.Context) (*source.Block, error) {
 	}
 	d.second = true
 	return &d.blocks[0], nil
+}
+
+// piece returns tool i, counted from 0. Each is a piece of its own, with a seed of its own.
+func (s *Settings) piece(i int) Tool {
+	t := s.Tools[i%len(s.Tools)]
+	t.Seed += uint64(i/len(s.Tools)) << 32
+	if s.Prefix != "" {
+		t.Name = fmt.Sprintf("%s-%02d", s.Prefix, i+1)
+	}
+	return t
 }
 
 // measure takes the microscope to the tool after hole h.

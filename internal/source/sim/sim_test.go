@@ -317,6 +317,7 @@ func TestNewRejects(t *testing.T) {
 	}{
 		"no tools":       {func(s *Settings) { s.Tools = nil }, "no tools"},
 		"no start":       {func(s *Settings) { s.Start = time.Time{} }, "no start time"},
+		"count":          {func(s *Settings) { s.Count = -1 }, "-1 tools: must not be negative"},
 		"short hole":     {func(s *Settings) { s.Hole = time.Millisecond }, "1ms to drill a hole"},
 		"negative pause": {func(s *Settings) { s.Pause = -1 }, "pause -1ns"},
 		"negative wait":  {func(s *Settings) { s.Change = -1 }, "-1ns to change a tool"},
@@ -331,6 +332,56 @@ func TestNewRejects(t *testing.T) {
 		tc.change(&s)
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, tc.want)
+		}
+	}
+}
+
+// Tools beyond those that are named are of their kinds, in their order, and pieces of their own.
+func TestCount(t *testing.T) {
+	kinds := Tools(1, 4*time.Second)[:2]
+	counted := drain(t, newDrill(t, Settings{Machine: "m", Seed: 1, Tools: kinds, Count: 3, Prefix: "T06", Hole: 2 * time.Second}))
+	named := slices.Concat(kinds, kinds[:1])
+	for i, name := range []string{"T06-01", "T06-02", "T06-03"} {
+		named[i].Name = name
+	}
+	named[2].Seed += 1 << 32
+	if want := drain(t, newDrill(t, Settings{Machine: "m", Seed: 1, Tools: named, Hole: 2 * time.Second})); !slices.EqualFunc(counted, want, equal) {
+		t.Errorf("%d seconds of counted tools, %d of the same by name, or others", len(counted), len(want))
+	}
+}
+
+// A tool that was used before begins in a later hole, as worn as it is there.
+func TestUsed(t *testing.T) {
+	settings := Settings{Machine: "m", Start: start, Seed: 1, Tools: Tools(1, 12*time.Second)[:1], Hole: 2 * time.Second}
+	all := drain(t, newDrill(t, settings))
+	settings.Tools[0].Used = 0.5
+	used := drain(t, newDrill(t, settings))
+	if len(used) == 0 || len(used) >= len(all) {
+		t.Fatalf("%d seconds of a used tool, %d of a new one", len(used), len(all))
+	}
+	for i, s := range all[len(all)-len(used):] {
+		if s.truth != used[i].truth {
+			t.Errorf("second %d of the used tool: %+v, want %+v", i, used[i].truth, s.truth)
+		}
+	}
+	if first := used[0].truth.VBMaxUM; first < 100 {
+		t.Errorf("it begins at %v µm", first)
+	}
+	for _, wrong := range []float64{-0.1, 1, math.NaN()} {
+		settings.Tools[0].Used = wrong
+		if _, err := New(settings); err == nil || !strings.Contains(err.Error(), "of its life used") {
+			t.Errorf("used %v: %v", wrong, err)
+		}
+	}
+}
+
+// Hundreds of thousands of tools take no memory before they are drilled with.
+func BenchmarkNew(b *testing.B) {
+	settings := Settings{Start: start, Tools: Tools(1, time.Minute), Count: 400_000, Prefix: "T06"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := New(settings); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Tool struct {
 	FeedUM     float64       // µm per revolution
 	End        string        // Worn, Chipped or Broken
 	Life       time.Duration // cutting time after which the tool is taken out
+	Used       float64       // share of Life that it has cut before, in whole holes; 0 for a new tool
 	Seed       uint64        // of everything by which tools of one kind differ
 }
 
@@ -84,6 +85,8 @@ func (t *Tool) check() error {
 		return fmt.Errorf("feed %v µm/rev: must be between 1 and 500", t.FeedUM)
 	case t.End != Worn && t.End != Chipped && t.End != Broken:
 		return fmt.Errorf("end %q is not one of %s, %s, %s", t.End, Worn, Chipped, Broken)
+	case !(t.Used >= 0 && t.Used < 1):
+		return fmt.Errorf("%v of its life used: must be from 0 to below 1", t.Used)
 	case t.Life < time.Second:
 		return fmt.Errorf("life %v: must be a second of cutting or more", t.Life)
 	}

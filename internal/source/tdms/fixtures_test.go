@@ -1,5 +1,7 @@
 package tdms
 
+import "fmt"
+
 // fixture is a file with what it holds.
 type fixture struct {
 	name   string
@@ -34,6 +36,22 @@ func linear(slope, intercept float64) []prop {
 		{"NI_Scale[1]_Scale_Type", "Linear"}, {"NI_Scale[1]_Linear_Slope", slope},
 		{"NI_Scale[1]_Linear_Y_Intercept", intercept}, {"NI_Scale[1]_Linear_Input_Source", uint32(0)},
 	}
+}
+
+// table is a scale that looks numbers up.
+func table(at int, from, to []float64) []prop {
+	key := func(name string) string { return fmt.Sprintf("NI_Scale[%d]_Table_%s", at, name) }
+	props := []prop{
+		{"NI_Number_Of_Scales", uint32(at + 1)}, {fmt.Sprintf("NI_Scale[%d]_Scale_Type", at), "Table"}, {key("Input_Source"), uint32(rawInput)},
+		{key("Pre_Scaled_Values_Size"), uint32(len(from))}, {key("Scaled_Values_Size"), uint32(len(to))},
+	}
+	for i, v := range from {
+		props = append(props, prop{key(fmt.Sprintf("Pre_Scaled_Values[%d]", i)), v})
+	}
+	for i, v := range to {
+		props = append(props, prop{key(fmt.Sprintf("Scaled_Values[%d]", i)), v})
+	}
+	return props
 }
 
 // interleave puts rows together, of which each has one value of every channel.
@@ -149,6 +167,15 @@ func fixtures() []fixture {
 		add(of("scales"), w.out.Bytes(), map[string][]float64{
 			"g/a": {9, 16.5, 29}, "g/b": {1, 2, 3}, "h/of the group": {2.5, 4.5}, "h/of itself": {3, -18},
 		})
+
+		w = n()
+		w.segment(tocNewList, []obj{
+			{path: a, index: w.values(kindInt16, 6), props: table(0, []float64{-1, 0, 2.5, 10}, []float64{5, 1, 0.3, 7})},
+			{path: b, index: w.values(kindFloat64, 4), props: append(table(0, []float64{3, 2, 0}, []float64{1, 10, 100}), prop{"NI_Number_Of_Scales", uint32(2)},
+				prop{"NI_Scale[1]_Scale_Type", "Linear"}, prop{"NI_Scale[1]_Linear_Slope", 2.0}, prop{"NI_Scale[1]_Linear_Y_Intercept", 1.0}, prop{"NI_Scale[1]_Linear_Input_Source", uint32(0)})},
+			{path: "/'g'/'one'", index: w.values(kindInt8, 2), props: table(0, []float64{4}, []float64{9})},
+		}, w.raw([]int16{-7, -1, 0, 1, 5, 11}, []float64{-1, 1, 2.5, 9}, []int8{1, 5}))
+		add(of("tables"), w.out.Bytes(), map[string][]float64{"g/a": {5, 5, 1, 0.72, 2.533333333333333, 7}, "g/b": {201, 111, 12, 3}, "g/one": {9, 9}})
 
 		w = n()
 		w.segment(tocNewList, []obj{{path: "/'it''s'/'PXI1Slot2/ai0'", index: w.values(kindFloat32, 1)}, {path: "/'x'/''''", index: w.values(kindInt8, 1)}}, w.raw(float32(1), int8(2)))

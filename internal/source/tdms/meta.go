@@ -79,6 +79,7 @@ type value struct {
 const (
 	maxName   = 64 << 10 // bytes of a name
 	maxValue  = 64 << 10 // bytes of a property that is kept
+	maxNoted  = 80       // bytes of the name of a property that is only noted
 	maxScaler = 1 << 10  // scalers of a channel, and buffers of a device
 )
 
@@ -163,7 +164,7 @@ func (m *meta) properties(o *object) error {
 		if err != nil {
 			return err
 		}
-		if !strings.HasPrefix(name, "NI_Scal") && !strings.HasPrefix(name, "NI_Number_Of_Scales") && !strings.HasPrefix(name, "wf_") && name != "unit_string" {
+		if !isKept(name) && (len(name) > maxNoted || !calibrating.MatchString(name)) {
 			continue
 		}
 		if o.properties == nil {
@@ -175,6 +176,11 @@ func (m *meta) properties(o *object) error {
 		}
 	}
 	return nil
+}
+
+// isKept reports whether a property says what values are.
+func isKept(name string) bool {
+	return strings.HasPrefix(name, "NI_Scal") || strings.HasPrefix(name, "NI_Number_Of_Scales") || strings.HasPrefix(name, "wf_") || name == "unit_string"
 }
 
 func (m *meta) property() (value, error) {

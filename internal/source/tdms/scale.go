@@ -2,14 +2,25 @@ package tdms
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
+	"sort"
+	"strconv"
+	"strings"
 )
 
-// scale turns recorded numbers into the unit of the channel, by one polynomial
+// scale turns recorded numbers into the unit of the channel, by one step
 // after another. The zero value changes nothing.
 type scale struct {
-	polynomials [][]float64 // coefficients of 1, x, x², …
-	scaler      uint32      // id of the DAQmx scaler that the first one takes
+	steps  []step
+	scaler uint32 // id of the DAQmx scaler that the first one takes
+}
+
+// step is a polynomial or a table.
+type step struct {
+	polynomial []float64 // coefficients of 1, x, x², …; nil for a table
+	from, to   []float64 // what numbers of a table become, with from ascending
 }
 
 const (
@@ -19,8 +30,13 @@ const (
 
 // apply scales x in place.
 func (s scale) apply(x []float64) {
-	for _, c := range s.polynomials {
+	for _, st := range s.steps {
 		for i, v := range x {
+			if st.polynomial == nil {
+				x[i] = st.lookUp(v)
+				continue
+			}
+			c := st.polynomial
 			sum := c[len(c)-1]
 			for k := len(c) - 2; k >= 0; k-- {
 				sum = sum*v + c[k]
@@ -28,6 +44,22 @@ func (s scale) apply(x []float64) {
 			x[i] = sum
 		}
 	}
+}
+
+// lookUp interpolates in a table. Beyond its ends it holds the last value, as DAQmx does.
+func (st step) lookUp(v float64) float64 {
+	last := len(st.from) - 1
+	switch {
+	case v != v:
+		return v
+	case v <= st.from[0]:
+		return st.to[0]
+	case v >= st.from[last]:
+		return st.to[last]
+	}
+	k := sort.Search(last, func(k int) bool { return st.from[k] > v }) - 1
+	slope := (st.to[k+1] - st.to[k]) / (st.from[k+1] - st.from[k])
+	return slope*(v-st.from[k]) + st.to[k]
 }
 
 // scaler returns the DAQmx scaler that the scale of o takes, or else the first.
@@ -104,37 +136,12 @@ func readScale(p map[string]value) (scale, error) {
 			s.scaler = uint32(at)
 			return reversed(s), nil
 		}
-		switch kind.text {
-		case "Linear":
-			slope, ok1 := p[key("Linear_Slope")]
-			intercept, ok2 := p[key("Linear_Y_Intercept")]
-			if !ok1 || !ok2 {
-				return s, fmt.Errorf("scale %d has no slope or no intercept", at)
-			}
-			s.polynomials = append(s.polynomials, []float64{intercept.number, slope.number})
-		case "Polynomial":
-			size := 4.0
-			if v, ok := p[key("Polynomial_Coefficients_Size")]; ok {
-				size = v.number
-			}
-			if !(size >= 0 && size <= maxScales) {
-				return s, fmt.Errorf("scale %d has %v coefficients", at, size)
-			}
-			c := []float64{}
-			for k := range int(size) {
-				v, ok := p[key(fmt.Sprintf("Polynomial_Coefficients[%d]", k))]
-				if !ok {
-					return s, fmt.Errorf("scale %d has no coefficient %d", at, k)
-				}
-				c = append(c, v.number)
-			}
-			if len(c) == 0 {
-				c = []float64{0}
-			}
-			s.polynomials = append(s.polynomials, c)
-		case "AdvancedAPI": // changes nothing
-		default:
-			return s, fmt.Errorf("its scale %d is of type %q; linear and polynomial scales are supported: export it scaled", at, kind.text)
+		st, err := readStep(kind.text, at, func(name string) (value, bool) { v, ok := p[key(name)]; return v, ok })
+		if err != nil {
+			return s, err
+		}
+		if st.polynomial != nil || st.from != nil {
+			s.steps = append(s.steps, st)
 		}
 		input, ok := p[key(kind.text+"_Input_Source")]
 		if !ok || input.number == rawInput {
@@ -147,8 +154,81 @@ func readScale(p map[string]value) (scale, error) {
 	}
 }
 
-// reversed returns s with the polynomial first that is applied first.
+// readStep reads a scale of the given type. One of AdvancedAPI changes nothing.
+func readStep(kind string, at int, get func(name string) (value, bool)) (st step, err error) {
+	switch kind {
+	case "Linear":
+		slope, ok1 := get("Linear_Slope")
+		intercept, ok2 := get("Linear_Y_Intercept")
+		if !ok1 || !ok2 {
+			return st, fmt.Errorf("scale %d has no slope or no intercept", at)
+		}
+		st.polynomial = []float64{intercept.number, slope.number}
+	case "Polynomial":
+		st.polynomial, err = numbers("Polynomial_Coefficients", 4, at, get)
+		if len(st.polynomial) == 0 {
+			st.polynomial = []float64{0}
+		}
+	case "Table":
+		if st.from, err = numbers("Table_Pre_Scaled_Values", 0, at, get); err == nil {
+			st.to, err = numbers("Table_Scaled_Values", 0, at, get)
+		}
+		if len(st.from) > 1 && st.from[0] > st.from[1] {
+			slices.Reverse(st.from)
+			slices.Reverse(st.to)
+		}
+		if err == nil && (len(st.from) == 0 || len(st.from) != len(st.to) || !slices.IsSorted(st.from) || len(slices.Compact(slices.Clone(st.from))) < len(st.from) || slices.ContainsFunc(st.from, isNaN)) {
+			err = fmt.Errorf("scale %d is a table of %d and %d numbers that do not ascend or descend", at, len(st.from), len(st.to))
+		}
+	case "AdvancedAPI":
+	default:
+		err = fmt.Errorf("its scale %d is of type %q; linear, polynomial and table scales are supported: export it scaled", at, kind)
+	}
+	return st, err
+}
+
+func isNaN(v float64) bool { return v != v }
+
+// numbers reads a list of a scale, of the given size if the file does not say it.
+func numbers(name string, size, at int, get func(name string) (value, bool)) (out []float64, err error) {
+	n := float64(size)
+	if v, ok := get(name + "_Size"); ok {
+		n = v.number
+	}
+	if !(n >= 0 && n <= maxScales) {
+		return nil, fmt.Errorf("scale %d has %v %s", at, n, name)
+	}
+	for k := range int(n) {
+		v, ok := get(fmt.Sprintf("%s[%d]", name, k))
+		if !ok {
+			return nil, fmt.Errorf("scale %d has no %s[%d]", at, name, k)
+		}
+		out = append(out, v.number)
+	}
+	return out, nil
+}
+
+// reversed returns s with the step first that is applied first.
 func reversed(s scale) scale {
-	slices.Reverse(s.polynomials)
+	slices.Reverse(s.steps)
 	return s
+}
+
+// calibrating are names of properties by which people write down what numbers must be multiplied by.
+var calibrating = regexp.MustCompile(`(?i)gain|sensitivity|scale|calibration|factor`)
+
+// unused lists properties of an object that look like a calibration. No program applies them: what they mean differs.
+func (o *object) unused() (list []string) {
+	for _, name := range slices.Sorted(maps.Keys(o.properties)) {
+		v := o.properties[name]
+		text := strings.TrimSpace(v.text)
+		if text == "" && v.number != 0 {
+			text = strconv.FormatFloat(v.number, 'g', -1, 64)
+		}
+		if isKept(name) || text == "" || text == "1" || !strings.ContainsAny(text[:1], "+-.0123456789") {
+			continue // a word, or nothing to multiply by
+		}
+		list = append(list, fmt.Sprintf("%q: %.40s", name, text))
+	}
+	return list
 }

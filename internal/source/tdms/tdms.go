@@ -67,6 +67,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	if err := f.readSegments(); err != nil {
 		return nil, err
 	}
+	var unused []string
 	for _, o := range f.order {
 		if o.channel == "" || !o.stated && o.values == 0 {
 			continue
@@ -79,8 +80,15 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 			f.Remark("channel %s/%s is left out: %s", o.group, o.channel, o.left)
 			continue
 		}
+		if list := o.unused(); len(list) > 0 {
+			unused = append(unused, fmt.Sprintf("channel %s/%s %s", o.group, o.channel, strings.Join(list, ", ")))
+		}
 		f.channels = append(f.channels, o)
 		f.Infos = append(f.Infos, f.info(o))
+	}
+	if n := len(unused); n > 0 {
+		f.Remark("properties that look like a calibration are not used: %s, on %d channels; where numbers are not yet in the unit, write `gain` for the channel in the layout: value = gain · number, which is 1/S for a sensitivity of S a unit",
+			strings.Join(unused[:min(n, 4)], "; "), n)
 	}
 	if len(f.channels) == 0 {
 		if len(f.Remarks) > 0 {

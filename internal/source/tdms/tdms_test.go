@@ -106,6 +106,24 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// A note names properties that look like a calibration, with their values: no program knows what they mean.
+func TestUnusedProperties(t *testing.T) {
+	w := new(build)
+	w.segment(tocNewList, []obj{
+		{path: "/'g'/'a'", index: w.values(kindInt8, 1), props: []prop{{"Sensitivity", 102.3}, {"Scale Factor", "0.5 N/V"}, {"Sensor", "ICP 7"}, {"Amplifier Gain", 1.0}, {"Calibration", "none"}}},
+		{path: "/'g'/'b'", index: w.values(kindInt8, 1), props: []prop{{"GAIN", int32(10)}}},
+		{path: "/'g'/'c'", index: w.values(kindInt8, 1), props: nil},
+	}, []byte{1, 2, 3})
+	f, err := New(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "properties that look like a calibration are not used: channel g/a \"Scale Factor\": 0.5 N/V, \"Sensitivity\": 102.3; channel g/b \"GAIN\": 10, on 2 channels; where numbers are not yet in the unit, write `gain` for the channel"
+	if notes := f.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], want) {
+		t.Errorf("%q", notes)
+	}
+}
+
 // TestErrors keeps the errors of damaged files, to be read as a person at the
 // machine reads it.
 func TestErrors(t *testing.T) {
@@ -164,6 +182,9 @@ func TestErrors(t *testing.T) {
 		{"only text", seg(tocNewList, []obj{{path: a, index: w().texts(1, 5)}}, make([]byte, 5))},
 		{"scale that is not supported", scaled(prop{"NI_Number_Of_Scales", uint32(1)}, prop{"NI_Scale[0]_Scale_Type", "Thermocouple"})},
 		{"scale without slope", scaled(prop{"NI_Number_Of_Scales", uint32(1)}, prop{"NI_Scale[0]_Scale_Type", "Linear"})},
+		{"table without numbers", scaled(prop{"NI_Scale[0]_Scale_Type", "Table"})},
+		{"table that turns", scaled(table(0, []float64{1, 3, 2}, []float64{1, 2, 3})...)},
+		{"table of two lengths", scaled(table(0, []float64{1, 2, 3}, []float64{1, 2})...)},
 		{"scale without coefficients", scaled(prop{"NI_Number_Of_Scales", uint32(1)}, prop{"NI_Scale[0]_Scale_Type", "Polynomial"})},
 		{"too many scales", scaled(prop{"NI_Number_Of_Scales", uint32(1 << 30)})},
 		{"scales in a circle", scaled(prop{"NI_Number_Of_Scales", uint32(1)}, prop{"NI_Scale[0]_Scale_Type", "AdvancedAPI"}, prop{"NI_Scale[0]_AdvancedAPI_Input_Source", uint32(0)})},

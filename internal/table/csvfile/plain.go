@@ -26,15 +26,9 @@ const headSize = 64 << 10
 // order mark or without, and Windows-1252, which is what text is taken for that is not valid UTF-8. It refuses what is Foreign. Notes say what it did. Errors
 // of reading say what is wrong and what to do, without the name of the file.
 func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
-	size := &counter{in: in}
-	br := bufio.NewReaderSize(size, headSize)
-	if isPacked(peek(br)) {
-		unpacked, err := gzip.NewReader(br)
-		if err != nil {
-			return nil, nil, fmt.Errorf("it begins as gzip and is none (%w): copy it again", err)
-		}
-		notes = append(notes, "unpacked from gzip")
-		br = bufio.NewReaderSize(&packed{unpacked, size, 0}, headSize)
+	br, notes, err := Unpacked(in)
+	if err != nil {
+		return nil, nil, err
 	}
 	head, err := br.Peek(headSize)
 	if err != nil && err != io.EOF {
@@ -53,15 +47,24 @@ func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	return br, notes, nil
 }
 
-func peek(br *bufio.Reader) []byte {
-	head, _ := br.Peek(512)
-	return head
+// Unpacked returns the bytes of a file as they are, or unpacked if they are packed by gzip, which a note says.
+func Unpacked(in io.Reader) (out *bufio.Reader, notes []string, err error) {
+	size := &counter{in: in}
+	br := bufio.NewReaderSize(size, headSize)
+	if head, _ := br.Peek(2); !isPacked(head) {
+		return br, nil, nil
+	}
+	unpacked, err := gzip.NewReader(br)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it begins as gzip and is none (%w): copy it again", err)
+	}
+	return bufio.NewReaderSize(&packed{unpacked, size, 0}, headSize), []string{"unpacked from gzip"}, nil
 }
 
 // isPacked reports whether the first bytes of a file are gzip's.
 func isPacked(head []byte) bool { return bytes.HasPrefix(head, []byte("\x1f\x8b")) }
 
-// Text unpacks to some ten times its size. From fewBytes on, more than mostRatio times is a bomb: it would fill the memory.
+// Measurements unpack to some ten times their size. From fewBytes on, more than mostRatio times is a bomb: it would fill memory or disk.
 const (
 	fewBytes  = 16 << 20
 	mostRatio = 200
@@ -115,6 +118,15 @@ func encodingOf(head []byte) (name string, code encoding.Encoding) {
 	return Guess, charmap.Windows1252
 }
 
+// UTF8 returns text as UTF-8: what is not is taken for Windows-1252.
+func UTF8(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	text, _ = charmap.Windows1252.NewDecoder().String(text) // every byte is a character
+	return text
+}
+
 // zeros reports whether at least four of five bytes at odd places, and at even ones, are zero, as in ASCII that is written in UTF-16. Places count from 0.
 func zeros(head []byte) (odd, even bool) {
 	var n [2]int
@@ -138,11 +150,8 @@ func valid(head []byte) bool {
 	return false
 }
 
-// IsText reports whether the first bytes of a file, as they are, can be text that Plain returns.
+// IsText reports whether the first bytes of a file, unpacked, can be text that Plain returns.
 func IsText(head []byte) bool {
-	if isPacked(head) {
-		return true
-	}
 	_, code := encodingOf(head)
 	return bytes.IndexByte(head, 0) < 0 || code != nil
 }
@@ -154,6 +163,7 @@ var foreign = []struct{ magic, what, remedy string }{
 	{"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an old Excel", "save the table as CSV UTF-8"},
 	{"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it"},
 	{"\x28\xb5\x2f\xfd", "packed by zstd", "unpack it, or pack it by gzip"},
+	{"\x1f\x8b", "packed by gzip twice", "unpack it once"},
 	{"BZh", "packed by bzip2", "unpack it, or pack it by gzip"},
 	{"\xfd7zXZ\x00", "packed by xz", "unpack it, or pack it by gzip"},
 	{"MDF     ", "an MDF file", "convert it to CSV or Parquet, as Python's asammdf does"},

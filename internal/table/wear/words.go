@@ -60,7 +60,7 @@ func (r Rule) StateClass(state string) (class int, ok bool) {
 		}
 	}
 	if slices.ContainsFunc(r.HealthyStates, same) {
-		return Healthy, true
+		return healthy, true
 	}
 	if k := slices.IndexFunc(classes, func(c Class) bool { return same(c.Name) }); k >= 0 {
 		return k, true
@@ -68,7 +68,7 @@ func (r Rule) StateClass(state string) (class int, ok bool) {
 	means := conditionOf(state)
 	switch {
 	case means == isGood:
-		return Healthy, true
+		return healthy, true
 	case means == isUnknown:
 		return 0, false
 	case len(classes) == 2:

@@ -16,10 +16,10 @@ func TestStateClass(t *testing.T) {
 		class int
 	}{
 		{DefaultRule(), "faulty worn Verschlissen defekt NOK n.i.O. N.I.O gebrochen chipped Broken failed bad beschädigt stumpf wear-out", Faulty},
-		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", Healthy},
+		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", healthy},
 		{DefaultRule(), "purple built-up 1 half", -1},
 		{mapped, "ok built-up Built-Up broken", Faulty},
-		{mapped, "worn WORN run-in new", Healthy},
+		{mapped, "worn WORN run-in new", healthy},
 		{three, "worn verschlissen dull", 1},
 		{three, "broken gebrochen faulty NOK defekt", 2},
 		{three, "healthy io", 0},
