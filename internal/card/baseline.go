@@ -88,6 +88,32 @@ func (b *Baseline) Words() string {
 	return text + fmt.Sprintf(" [%.3f, %.3f]", float64(from), float64(to))
 }
 
+// SettingsAlone is what columns that are constant in each tool, such as speed and feed, reach without any sensor.
+type SettingsAlone struct {
+	Columns []string `json:"columns"`
+	Baseline
+}
+
+// Words returns both scores on one line.
+func (s *SettingsAlone) Words() string {
+	if s == nil {
+		return ""
+	}
+	of := undefinedInterval()
+	if s.Interval != nil {
+		of = s.Interval.GMean
+	}
+	return fmt.Sprintf("settings alone (%s): G-mean %s; with sensors: %s, more by %s", Some(s.Columns), Within(s.Pooled.GMean, of), Figure(s.Pooled.GMean+s.Ahead), Within(s.Ahead, s.AheadInterval))
+}
+
+// Warning says that sensors add nothing that shows, if so.
+func (s *SettingsAlone) Warning() string {
+	if s.AheadInterval[0] > 0 {
+		return ""
+	}
+	return fmt.Sprintf("sensors add nothing that shows to the settings of the tools: %s: record worn and new tools at the same settings", s.Words())
+}
+
 // BaselineWords returns how simpler methods do on the same tools held out, a line for each, or why
 // they were not compared. It is empty if no tools were held out.
 func (r *Report) BaselineWords() string {

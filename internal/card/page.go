@@ -259,6 +259,9 @@ func (r *Report) simplerMethods(p *page) {
 		}
 		t.row(b.Method, Figure(b.Pooled.GMean), interval(within), Figure(b.Pooled.Recall), Figure(b.Pooled.Specificity), Figure(b.Ahead), interval(b.AheadInterval))
 	}
+	if words := r.Settings.Words(); words != "" {
+		p.text("%s. Settings are the same in all windows of a tool; a random forest judged by them on the same folds.", capital(words))
+	}
 }
 
 // byTool writes how each tool was judged while it was held out.
@@ -294,6 +297,9 @@ func (r *Report) alarmTable(p *page) {
 	}
 	p.text("What an alarm at %d of %d windows with a score of %v or more would have done. Windows are counted from 1 among those that are judged. "+
 		"A false alarm comes in a window that is healthy by its label, with less than %.0f %% of the limit as measured wear.", a.K, a.N, a.Threshold, 100*InTime)
+	if r.NotOfModel != "" {
+		p.text("%s: these alarms are of the folds.", capital(r.NotOfModel))
+	}
 	t := p.table("tool", "windows", "unknown", "right", "worn from", "first alarm", "wear then, µm", "alarm came", "false alarms")
 	or := func(n int) string {
 		if n == 0 {
@@ -301,7 +307,7 @@ func (r *Report) alarmTable(p *page) {
 		}
 		return fmt.Sprint(n)
 	}
-	words := map[moment]string{missed: "missed", inTime: "in time", early: "early", farTooEarly: "far too early", late: "late"}
+	words := map[moment]string{missed: "missed", inTime: "in time", early: "early", farTooEarly: "far too early", late: "late", inTimeOrLate: "in time or late"}
 	for _, l := range a.Tools {
 		um, when := "–", ""
 		if l.WearUM == l.WearUM {

@@ -3,6 +3,7 @@ package card
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -24,11 +25,10 @@ type ModeScore struct {
 	Loss          score.Figure    `json:"loss"`
 	LossInterval  [2]score.Figure `json:"loss_interval"`
 
-	// Better says that the loss is less than the kept mode's by more than the standard error
-	// over tools of their difference, and least of all. Few says that it may be chance all the
-	// same: fewer than classify.LeastViewGroups tools have windows of some class but healthy.
-	Better bool `json:"better,omitempty"`
-	Few    bool `json:"few,omitempty"`
+	// Better says that the loss is the least of all, and less than the kept mode's by GainInterval, which is clear of zero: of
+	// classify.LeastViewGroups tools or more with windows of each class but healthy.
+	Better       bool            `json:"better,omitempty"`
+	GainInterval [2]score.Figure `json:"gain_interval"` // 95 %, over tools, of the kept mode's loss less this one's
 }
 
 // name returns the mode, and the encoding if it is not the one of the model.
@@ -46,7 +46,7 @@ func (r *Report) SetModes(modes []ModeScore, scores []classify.ViewScore, kept i
 	best := classify.BestView(order) - 1
 	for i := range modes {
 		m := &r.Modes[i]
-		m.Kept, m.Better, m.Few = i == kept, i == best, i == best && fewTools(scores[i].Groups)
+		m.Kept, m.GainInterval = i == kept, undefinedInterval()
 		tools, k := make([]score.Confusion, len(scores[i].Groups)), 0
 		sum := score.Confusion(nil)
 		for g, of := range scores[i].Groups {
@@ -65,7 +65,9 @@ func (r *Report) SetModes(modes []ModeScore, scores []classify.ViewScore, kept i
 		if v := IntervalOf(tools); v != nil {
 			m.GMeanInterval = v.GMean
 			m.LossInterval = lossInterval(scores[i].Groups, k)
+			m.GainInterval = lossInterval(gains(scores[kept].Groups, scores[i].Groups), k)
 		}
+		m.Better = i == best && m.GainInterval[0] > 0 && !fewTools(scores[i].Groups)
 	}
 }
 
@@ -103,6 +105,18 @@ func lossInterval(tools []classify.ViewGroup, k int) [2]score.Figure {
 	})[0]
 }
 
+// gains returns by how much the loss of each tool is less than the kept mode's.
+func gains(kept, of []classify.ViewGroup) []classify.ViewGroup {
+	out := make([]classify.ViewGroup, len(of))
+	for t := range of {
+		out[t].Loss = make([]float64, len(of[t].Loss))
+		for class, l := range of[t].Loss {
+			out[t].Loss[class] = kept[t].Loss[class] - l
+		}
+	}
+	return out
+}
+
 // keptMode returns the mode that the model has, nil if modes were not scored.
 func (r *Report) keptMode() *ModeScore {
 	for i := range r.Modes {
@@ -113,34 +127,16 @@ func (r *Report) keptMode() *ModeScore {
 	return nil
 }
 
-// ModeAdvice says on one line which mode to choose, where another one than the model's is better on tools
-// held out; clearly says whether by more than chance. It is empty if none is.
-func (r *Report) ModeAdvice() (advice string, clearly bool) {
-	kept := r.keptMode()
-	if kept == nil {
-		return "", false
+// ModeAdvice says on one line which mode to choose, where the gain of another one than the model's is clear of zero on tools
+// held out. It is empty if none is.
+func (r *Report) ModeAdvice() string {
+	at := slices.IndexFunc(r.Modes, func(m ModeScore) bool { return m.Better })
+	if at < 0 {
+		return ""
 	}
-	better, most := (*ModeScore)(nil), kept
-	for i := range r.Modes {
-		if r.Modes[i].Better && !r.Modes[i].Kept {
-			better = &r.Modes[i]
-		}
-		if r.Modes[i].GMean > most.GMean {
-			most = &r.Modes[i]
-		}
-	}
-	figures := func(m *ModeScore) string {
-		return fmt.Sprintf("a G-mean of %s and a loss of %s on tools held out, where %s, which is kept, has %s and %s",
-			Figure(m.GMean), Figure(m.Loss), kept.Mode, Figure(kept.GMean), Figure(kept.Loss))
-	}
-	const leastGain = 0.005 // of the G-mean, worth a word
-	switch {
-	case better != nil && !better.Few:
-		return fmt.Sprintf("%s has %s: set %s in train.yaml and train again", better.name(kept.Encoding), figures(better), better.setting(kept.Encoding)), true
-	case float64(most.GMean-kept.GMean) < leastGain:
-		return "", false
-	}
-	return fmt.Sprintf("%s has %s; with tools as few or as different as these the difference may be chance. To try it, set %s in train.yaml", most.name(kept.Encoding), figures(most), most.setting(kept.Encoding)), false
+	m, kept := &r.Modes[at], r.keptMode()
+	return fmt.Sprintf("%s has a G-mean of %s and a loss of %s on tools held out, where %s, which is kept, has %s and %s (95 %% over tools: less by %s to %s): set %s in train.yaml and train again",
+		m.name(kept.Encoding), Figure(m.GMean), Figure(m.Loss), kept.Mode, Figure(kept.GMean), Figure(kept.Loss), Figure(m.GainInterval[0]), Figure(m.GainInterval[1]), m.setting(kept.Encoding))
 }
 
 // setting returns the keys of train.yaml that stand for m.
@@ -166,9 +162,6 @@ func (r *Report) modesText() string {
 			mark = "  kept"
 		}
 		fmt.Fprintf(&b, "\n%-30s %20s %22s%s", m.name(kept.Encoding), Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval), mark)
-	}
-	if advice, clearly := r.ModeAdvice(); advice != "" && !clearly { // otherwise it is among the warnings
-		fmt.Fprintf(&b, "\n%s", advice)
 	}
 	return b.String()
 }
@@ -214,10 +207,10 @@ func (r *Report) modesTable(p *page) {
 		}
 		t.row(name, Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval))
 	}
-	if advice, _ := r.ModeAdvice(); advice != "" {
+	if advice := r.ModeAdvice(); advice != "" {
 		p.text("%s.", capital(advice))
 	} else {
-		p.text("No mode is better than the one kept.")
+		p.text("No mode is better than the one kept by more than chance.")
 	}
 }
 

@@ -30,10 +30,11 @@ import (
 type Report struct {
 	Model          string                   `json:"model"`
 	Verdict        *Verdict                 `json:"verdict,omitempty"`
-	Label          string                   `json:"label"`             // rule, in words
-	Classes        []string                 `json:"classes,omitempty"` // their names, if there are more than two
-	Split          string                   `json:"split,omitempty"`   // how tools were held out
-	Pooled         *score.Summary           `json:"pooled,omitempty"`  // of all windows of tools held out
+	Label          string                   `json:"label"`                // rule, in words
+	Classes        []string                 `json:"classes,omitempty"`    // their names, if there are more than two
+	Split          string                   `json:"split,omitempty"`      // how tools were held out
+	NotOfModel     string                   `json:"split_note,omitempty"` // where folds decide in another way than the model: how many, in words
+	Pooled         *score.Summary           `json:"pooled,omitempty"`     // of all windows of tools held out
 	Interval       *ToolInterval            `json:"pooled_interval,omitempty"`
 	Groups         map[string]score.Summary `json:"groups,omitempty"` // of each tool held out
 	Faulty         *score.Summary           `json:"faulty,omitempty"` // healthy against all others, of the same windows, if there are more than two
@@ -41,6 +42,7 @@ type Report struct {
 	Random         *score.Summary           `json:"random_split,omitempty"` // leaky: neighbouring windows of a tool are on both sides
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
+	Settings       *SettingsAlone           `json:"settings_alone,omitempty"` // what they reach without sensors; nil: none is the same in all windows of each tool
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
 	Robustness     *Robustness              `json:"robustness,omitempty"`     // what a sensor that reads wrong does on tools held out
 	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out; if there are none, of those that costs were chosen on
@@ -117,7 +119,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 	for _, b := range r.Baselines {
 		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})
 	}
-	e.NotCompared, e.Robustness = r.NotCompared, r.Robustness
+	e.NotCompared, e.Robustness, e.NotOfModel = r.NotCompared, r.Robustness, r.NotOfModel
 	e.UnknownNotMeasured = r.unknownNotMeasured()
 	v := VerdictOf(e)
 	r.Verdict = &v
@@ -161,7 +163,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.Robustness.Words(), r.modesText(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.Settings.Words(), r.Robustness.Words(), r.modesText(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

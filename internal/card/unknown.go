@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -12,14 +13,15 @@ import (
 // UnknownReport says how often the verdict unknown takes the place of a decision, and whether
 // the classes are in their conformal sets as often as promised.
 type UnknownReport struct {
-	ErrorRate float64        `json:"error_rate,omitempty"` // of conformal sets; 0: there are none
-	Novelty   float64        `json:"novelty,omitempty"`    // p-value up to which a window is new; 0: none ever is
-	Without   []string       `json:"without,omitempty"`    // parts that the data cannot give, and why
-	Promises  []promise      `json:"promises,omitempty"`   // of conformal sets, one of each class
-	New       *promise       `json:"new,omitempty"`        // of novelty: the share of windows that are new at most
-	Split     string         `json:"split,omitempty"`      // what the windows below were not seen by, in words
-	Classes   []unknownClass `json:"classes,omitempty"`
-	Tools     []unknownTool  `json:"tools,omitempty"` // in the order of the recordings
+	ErrorRate  float64        `json:"error_rate,omitempty"` // of conformal sets; 0: there are none
+	Novelty    float64        `json:"novelty,omitempty"`    // p-value up to which a window is new; 0: none ever is
+	Without    []string       `json:"without,omitempty"`    // parts that the data cannot give, and why
+	Promises   []promise      `json:"promises,omitempty"`   // of conformal sets, one of each class
+	New        *promise       `json:"new,omitempty"`        // of novelty: the share of windows that are new at most
+	Split      string         `json:"split,omitempty"`      // what the windows below were not seen by, in words
+	Classes    []unknownClass `json:"classes,omitempty"`
+	Unmeasured string         `json:"not_measured,omitempty"` // why there are none, if tools were held out
+	Tools      []unknownTool  `json:"tools,omitempty"`        // in the order of the recordings
 
 	// Judged are the scores of the windows that are left, healthy against all others,
 	// and Decided the same of all windows, had none been unknown.
@@ -191,7 +193,7 @@ func (d *UnknownReport) Words() string {
 	case d == nil || d.ErrorRate == 0 && d.Novelty == 0:
 		return ""
 	case len(d.Classes) == 0:
-		return "unknown: " + d.rates() + "; not measured, as no tools were held out for it"
+		return "unknown: " + d.rates() + "; not measured, as " + cmp.Or(d.Unmeasured, "no tools were held out for it")
 	}
 	var parts []string
 	for _, c := range d.Classes {
@@ -308,7 +310,7 @@ func (d *UnknownReport) writeTo(p *page) {
 	p.text("A window is neither healthy nor faulty where the decision is not certain %s.%s", d.rates(), average)
 	d.promised(p)
 	if len(d.Classes) == 0 {
-		p.text("It was not measured: too few tools could be held out.")
+		p.text("It was not measured: %s.", cmp.Or(d.Unmeasured, "too few tools could be held out"))
 		return
 	}
 	p.text("Measured on %s:", d.Split)

@@ -59,6 +59,7 @@ type Evidence struct {
 	// is known to have seen some.
 	Held, CostsSeen bool
 	Seen            string
+	NotOfModel      string // see Report
 
 	// UnknownNotMeasured says that the model has the verdict unknown, and that no one knows
 	// how many windows get it.
@@ -137,11 +138,17 @@ func (e *Evidence) held() Reason {
 		r.Level = Shadow
 		r.Because = "networks had not seen the tools that they judged, but costs were chosen on these tools, which flatters"
 		r.Do = "train with evaluate.by_tool at leave-one-out or 5-fold"
+	case e.NotOfModel != "":
+		r.Level = Shadow
+		r.Because = e.NotOfModel + ": scores and alarms are of these folds, and not quite of the model"
+		r.Do = moreWorn
 	default:
 		r.Level = SwitchOn
 	}
 	return r
 }
+
+const moreWorn = "record more tools until they are worn"
 
 // toHoldOut says what it takes to hold tools out: two that get worn, and two with healthy windows.
 func (e *Evidence) toHoldOut() string {
@@ -204,6 +211,7 @@ const (
 	early
 	farTooEarly
 	late
+	inTimeOrLate // in time or late: the wear at the alarm is not known
 )
 
 func (a *Alarms) moment(t ToolAlarm) moment {
@@ -214,7 +222,9 @@ func (a *Alarms) moment(t ToolAlarm) moment {
 		return missed
 	case t.Alarm >= t.Worn && known && ratio > TooLate:
 		return late
-	case t.Alarm >= t.Worn || known && ratio >= InTime:
+	case t.Alarm >= t.Worn && !known:
+		return inTimeOrLate
+	case t.Alarm >= t.Worn || ratio >= InTime:
 		return inTime
 	case known && ratio < TooEarly:
 		return farTooEarly
@@ -254,7 +264,7 @@ func (e *Evidence) alarms() Reason {
 		}
 		return float64(sum) / float64(n)
 	}
-	r.Level = min(atMost(share(missed), 0, mostTools), atMost(share(missed, farTooEarly), mostTools, mostTools), atMost(share(missed, early, farTooEarly, late), mostTools, 1))
+	r.Level = min(atMost(share(missed), 0, mostTools), atMost(share(missed, farTooEarly), mostTools, mostTools), atMost(share(missed, early, farTooEarly, late, inTimeOrLate), mostTools, 1))
 	r.Because = fmt.Sprintf("%d of %s got an alarm%s", n-len(tools[missed]), count(n, "worn tool", "worn tools"), e.Alarms.wear())
 	var do []string
 	for _, part := range []struct {
@@ -266,6 +276,7 @@ func (e *Evidence) alarms() Reason {
 		{tools[farTooEarly], "far too early, before half of the limit", ""},
 		{tools[early], "early", ""},
 		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `monitor tune`"},
+		{tools[inTimeOrLate], fmt.Sprintf("in time or late, as the wear at the alarm is not known, so that %d to %d are in time", len(tools[inTime]), len(tools[inTime])+len(tools[inTimeOrLate])), "measure the wear of tools that are taken out"},
 	} {
 		if len(part.of) > 0 {
 			r.Because += fmt.Sprintf("; %s: %s", part.words, Some(part.of))
@@ -352,7 +363,9 @@ func (e *Evidence) unknown() Reason {
 	}
 	if e.UnknownNotMeasured {
 		r.Level, r.Because = Shadow, "how many windows are unknown was not measured"
-		r.Do = "hold tools out with evaluate.by_tool; for conformal sets it takes three tools of each class"
+		if r.Do = "hold tools out with evaluate.by_tool; for conformal sets it takes three tools of each class"; e.NotOfModel != "" {
+			r.Do = moreWorn
+		}
 		return r
 	}
 	r.Level = atMost(float64(unknown)/float64(of), someUnknown, mostUnknown)

@@ -105,6 +105,9 @@ func TestVerdict(t *testing.T) {
 			e.Alarms.LimitUM = 0
 			each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 100, nan() })(e)
 		}, Shadow, "alarms of worn tools"},
+		{"the wear at the alarms is not known", each(func(t *ToolAlarm) { t.WearUM = nan() }), Shadow, "alarms of worn tools"},
+		{"the wear at one alarm of six is not known", func(e *Evidence) { e.Alarms.Tools[0].WearUM = nan() }, SwitchOn, ""},
+		{"folds decide by wear, the model by its classifier", func(e *Evidence) { e.NotOfModel = "3 of the 3 folds are decided by estimated wear" }, Shadow, "tools held out"},
 		{"alarms far too late", each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 990, 500 }), Shadow, "alarms of worn tools"},
 		{"a leak", func(e *Evidence) { e.GMean, e.Ours, e.Random = 0.75, 0.75, 0.99 }, NotYet, "windows"},
 		{"a small leak", func(e *Evidence) { e.GMean, e.Ours, e.Random = 0.86, 0.86, 0.99 }, Shadow, "windows"},

@@ -24,6 +24,12 @@ type Tally struct {
 
 	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings
 
+	// Short are tools, with their windows of cutting, all of which make a reference, which takes ReferenceWindows; Fitting would fit most tools, 0: no
+	// number does. ReferenceFit says in words why references are not of as many windows as by default.
+	Short                     []string `json:"short_tools,omitempty"`
+	ReferenceWindows, Fitting int      `json:"-"`
+	ReferenceFit              string   `json:"-"`
+
 	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
 }
 
@@ -53,19 +59,34 @@ func (t Tally) Remedy() string {
 		return fmt.Sprintf(" (%s): check that the wear file names machines, tools and holes as the recordings do, that its times are theirs, and the rule under `label`; `trainer labels check` shows both sides", t.Join)
 	case t.Unlabelled > 0:
 		return ": name the column of the label under `recording` in the layout (vb_max_um, vb_mean_um or state), fill in class or vb_max_um of a table, or give a wear file, and check the rule under `label`"
-	case t.Learning > 0:
-		return ": record tools for longer, or make the reference of fewer windows under `reference`"
+	case len(t.Short) > 0:
+		return ": " + t.short()
 	case t.SensorFault > 0:
 		return ": see to the sensors; empty cells and constant columns count as faults unless they are usual"
 	}
 	return ": record while the machine is cutting, or set `gate: \"off\"`"
 }
 
+// short says why nothing is learnt from tools that are too short for a reference, and what to do.
+func (t Tally) short() string {
+	s := fmt.Sprintf("a reference takes %d windows of cutting, and these tools have no more, so that none of theirs is judged: %s: record tools for longer, or ", t.ReferenceWindows, Some(t.Short))
+	if t.Fitting == 0 || t.Fitting >= t.ReferenceWindows {
+		return s + "leave these out"
+	}
+	return s + fmt.Sprintf("set `reference.windows` to %d, which fits most tools", t.Fitting)
+}
+
 // Warnings says in words what a person should know before trusting a score.
 func (t Tally) Warnings() []string {
 	var ws []string
-	if len(t.Unused) > 0 {
+	if t.ReferenceFit != "" {
+		ws = append(ws, t.ReferenceFit)
+	}
+	if len(t.Unused) > len(t.Short) {
 		ws = append(ws, "nothing is learnt from these tools, none of whose windows is fit for judging: "+strings.Join(t.Unused, ", "))
+	}
+	if len(t.Short) > 0 {
+		ws = append(ws, t.short())
 	}
 	if len(t.Bare) > 0 {
 		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/card"
@@ -71,21 +72,105 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 		return err
 	}
 	for k, method := range comparedWith {
-		s := &classify.Validation{
-			Classes: 2, Fold: v.Fold, Decision: slices.Repeat([]int{-1}, len(y)), Posterior: make([]float64, 2*len(y)), Score: make([]float64, len(y)),
+		r.Baselines = append(r.Baselines, r.NewBaseline(string(method), v.answered(answers, k, y, rows.group)))
+	}
+	return j.settingsAlone(ctx, rows, y, v, r)
+}
+
+// answered returns what method k decided in all folds.
+func (v *validated) answered(answers [][]*baseline.Answer, k int, y []int, groups []string) *classify.Validation {
+	s := &classify.Validation{
+		Classes: 2, Fold: v.Fold, Decision: slices.Repeat([]int{-1}, len(y)), Posterior: make([]float64, 2*len(y)), Score: make([]float64, len(y)),
+	}
+	for f, fold := range v.folds {
+		a := answers[f][k]
+		decided, scores := a.Decide(), a.Scores()
+		for n, i := range fold.Test {
+			s.Decision[i], s.Score[i] = decided[n], scores[n]
+			copy(s.Posterior[2*i:], a.Posterior[2*n:2*n+2])
 		}
-		for f, fold := range v.folds {
-			a := answers[f][k]
-			decided, scores := a.Decide(), a.Scores()
-			for n, i := range fold.Test {
-				s.Decision[i], s.Score[i] = decided[n], scores[n]
-				copy(s.Posterior[2*i:], a.Posterior[2*n:2*n+2])
-			}
+	}
+	s.Assess(y, groups)
+	return s
+}
+
+// settingsAlone scores what settings reach without sensors, on the same folds: columns that are the same in all windows of a tool and not in all tools,
+// such as a feed. They are taken as they are before the reference, also if they do not count.
+func (j *Job) settingsAlone(ctx context.Context, rows rowTable, y []int, v *validated, r *card.Report) error {
+	plain := rows.plain
+	if rows.rel != nil {
+		plain = rows.Data
+	}
+	columns := settingsOf(plain, len(rows.Columns), rows.group)
+	if len(columns) == 0 {
+		return nil
+	}
+	x := dbn.NewMatrix(len(y), len(columns))
+	names := make([]string, len(columns))
+	for k, c := range columns {
+		names[k] = rows.Columns[c]
+		for i := range y {
+			x.Row(i)[k] = plain[i*len(rows.Columns)+c]
 		}
-		s.Assess(y, rows.group)
-		r.Baselines = append(r.Baselines, r.NewBaseline(string(method), s))
+	}
+	groups := rows.apart()
+	task := func(f int) baseline.Task {
+		fold := v.folds[f]
+		t := baseline.Task{
+			X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Weights: weightsOf(nil, len(columns), nil),
+			Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
+		}
+		for _, i := range fold.Train {
+			t.Y, t.Groups = append(t.Y, y[i]), append(t.Groups, groups[i])
+		}
+		return t
+	}
+	answers, err := baseline.JudgeFolds(ctx, []baseline.Method{baseline.RandomForest}, len(v.folds), task, j.Workers, func() {})
+	if err != nil {
+		return err
+	}
+	r.Settings = &card.SettingsAlone{Columns: names, Baseline: r.NewBaseline("settings alone", v.answered(answers, 0, y, rows.group))}
+	if warning := r.Settings.Warning(); warning != "" {
+		j.warn(r, warning)
 	}
 	return nil
+}
+
+// settingsOf returns the columns of rows that have one value in each tool, most of which have two windows or more, and not the same in all.
+func settingsOf(rows []float32, width int, group []string) (out []int) {
+	if rows == nil {
+		return nil
+	}
+	number, names := classify.NumberGroups(group)
+	counts, long := make([]int, len(names)), 0
+	for _, g := range number {
+		if counts[g]++; counts[g] == 2 {
+			long++
+		}
+	}
+	if 2*long <= len(names) {
+		return nil
+	}
+columns:
+	for c := range width {
+		of := slices.Repeat([]float32{float32(math.NaN())}, len(names))
+		differ, last := false, float32(math.NaN())
+		for i, g := range number {
+			v := rows[i*width+c]
+			if v != v {
+				continue
+			}
+			if of[g] == of[g] && of[g] != v {
+				continue columns
+			}
+			differ = differ || last == last && last != v
+			of[g], last = v, v
+		}
+		if differ {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // notCompared says why simpler methods are not compared on rows, or nothing.

@@ -24,6 +24,7 @@ func LoadConfig(path string) (Config, error) {
 	}
 	lines := config.Lines(path)
 	_, c.Window.Said = lines["window.length"]
+	_, c.ReferenceSaid = lines["reference.windows"]
 	if len(c.Label.Classes) > 0 { // the default rule is one of two
 		if _, named := lines["label.vb_max_um"]; !named {
 			c.Label.VBMaxUM = 0

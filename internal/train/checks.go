@@ -115,11 +115,12 @@ func (t rowTable) columnWarnings() []string {
 	return out
 }
 
-// copyWarnings says which rows occur more than once, across tools or with two
+// copyWarnings says which tools are copies of others, and which rows occur more than once, across tools or with two
 // labels. Only rows of two features or more count: single numbers coincide.
 func (t rowTable) copyWarnings() []string {
+	out := twinWarnings(t.twins)
 	if len(t.Columns) < 2 || t.onDisk != nil { // to remember every row of a large table takes too much
-		return nil
+		return out
 	}
 	first := make(map[[sha256.Size]byte]int, t.Rows())
 	var leaks, contradictions int
@@ -136,7 +137,7 @@ func (t rowTable) copyWarnings() []string {
 			first[sum] = i
 			continue
 		}
-		if t.group[k] != t.group[i] {
+		if classify.Together(t.together, t.group[k]) != classify.Together(t.together, t.group[i]) {
 			if leaks++; leaks == 1 {
 				leak = fmt.Sprintf("%s and %s", t.group[k], t.group[i])
 			}
@@ -147,7 +148,6 @@ func (t rowTable) copyWarnings() []string {
 			}
 		}
 	}
-	var out []string
 	if leaks > 0 {
 		out = append(out, fmt.Sprintf("%d windows are exact copies of windows of another tool (first: %s): if one recording is there twice under two names, tools held out are known already, and the score flatters", leaks, leak))
 	}

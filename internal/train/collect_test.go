@@ -200,7 +200,7 @@ func TestToolWithoutRows(t *testing.T) {
 	if want := []string{"F", "G"}; !slices.Equal(counts.Unused, want) || counts.Learning != 5*5+5+3 {
 		t.Errorf("%+v, want unused tools %v", counts, want)
 	}
-	if slices.Contains(rows.Tool, "F") || len(counts.Warnings()) != 1 || !strings.Contains(counts.Warnings()[0], "F, G") {
+	if slices.Contains(rows.Tool, "F") || len(counts.Warnings()) != 1 || !strings.Contains(counts.Warnings()[0], "F (5), G (3)") {
 		t.Errorf("warnings %q", counts.Warnings())
 	}
 }

@@ -32,6 +32,8 @@ type Config struct {
 	Reference model.ReferenceSpec `yaml:"reference" json:"reference"`
 	Gate      string              `yaml:"gate" json:"gate"` // "auto": learn from force and torque when the machine cuts; "off": judge every window
 
+	ReferenceSaid bool `yaml:"-" json:"-"` // the file says of how many windows a reference is; else the trainer may choose
+
 	Label wear.Rule `yaml:"label" json:"label"`
 	Join  wear.Mode `yaml:"join" json:"join"` // how a wear file's measurements become labels of windows
 

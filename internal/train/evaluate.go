@@ -79,8 +79,12 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
-	finder := newFinder(m)
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
+	finder, copies := newFinder(m), newTwinFinder()
+	watch := func(tool string, row []float32) {
+		finder.add(tool, row)
+		copies.add(tool, row)
+	}
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: watch}
 	if err := j.checkWear(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -95,6 +99,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows.hold(copies.twins())
 	r.rows, r.Windows, r.Balance, r.unjudged = rows, counts, rows.balance(), rows.unjudged
 	r.time = e.windowTime(medianHop(found))
 	r.Time, r.NoHours = r.time.Words, r.time.Unknown

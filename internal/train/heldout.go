@@ -26,7 +26,7 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 		return nil, nil
 	}
 	for k, name := range slices.Backward(rows.classes) {
-		if _, tools := rows.rowsOf(k); len(tools) == 1 {
+		if tools := rows.unlike(k); len(tools) == 1 {
 			j.warn(r, fmt.Sprintf("no score on tools held out: tool %s alone has %s windows, and with it held out there are none to learn from; label another such tool", tools[0], name))
 			return nil, nil
 		}
@@ -50,10 +50,16 @@ func (j *Job) scoreByTool(ctx context.Context, rows rowTable, r *card.Report, rn
 	if err != nil {
 		return nil, err
 	}
-	if n > 0 && !rows.byWear(nil) {
-		j.warn(r, fmt.Sprintf("%d of the %d folds that hold out tools are decided by estimated wear, as too few of their other tools went on to the end of their life; the model, which learns from all of them, decides by its classifier, so the score is not quite of it: record more tools until they are worn", n, len(folds)))
-	}
 	r.SetByTool(v, j.Config.Evaluate.ByTool, len(folds))
+	switch itself := rows.byWear(nil); {
+	case n > 0 && !itself:
+		r.NotOfModel = fmt.Sprintf("%d of the %d folds that hold out tools are decided by estimated wear, as too few of their other tools went on to the end of their life, and the model, which learns from all of them, decides by its classifier", n, len(folds))
+	case n < len(folds) && itself:
+		r.NotOfModel = fmt.Sprintf("%d of the %d folds that hold out tools are decided by their classifier, as the wear of too few of their other tools was measured, and the model, which learns from all of them, decides by estimated wear", len(folds)-n, len(folds))
+	}
+	if r.NotOfModel != "" {
+		r.Split += "; " + r.NotOfModel
+	}
 	if j.Config.Evaluate.Transductive && len(rows.bare.group) > 0 {
 		r.SetTransductive()
 	}
@@ -67,9 +73,9 @@ const foldSeed = 0x666f6c6473 // "folds"
 // folds returns how tools are held out.
 func (j *Job) folds(rows rowTable, rng *rand.Rand) []classify.Fold {
 	if j.Config.Evaluate.ByTool == "leave-one-out" {
-		return classify.LeaveOneGroupOut(rows.group)
+		return classify.LeaveOneGroupOut(rows.apart())
 	}
-	return classify.GroupKFold(rows.Class, rows.group, 5, rng)
+	return classify.GroupKFold(rows.Class, rows.apart(), 5, rng)
 }
 
 // randomFolds is how many folds choose the costs of a random split at most: no other score needs its networks, and the

@@ -22,6 +22,7 @@ type labeller struct {
 	rule     wear.Rule
 	join     *wear.Join // nil: labels are in the recordings
 	length   time.Duration
+	takes    int // windows, that make a reference
 	counts   *card.Tally
 	machines bool                        // there are several
 	used     map[string]bool             // by group: a window of it has a label
@@ -36,6 +37,7 @@ type labeller struct {
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	states   map[string]int     // windows with a label by state, in lower case
 	causes   []map[string]bool  // by class: see wear.Rule.Cause
+	cutting  map[string]int     // by group: windows of cutting with sensors that work, which make a reference or are judged
 	clock    clock
 	taken    []takenReference
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
@@ -50,8 +52,8 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		causes[k] = make(map[string]bool)
 	}
 	return &labeller{
-		causes: causes,
-		judge:  m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
+		causes: causes, cutting: make(map[string]int),
+		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, takes: m.Reference.Windows, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), memories: make(map[string]*model.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
 		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
@@ -113,7 +115,8 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	case model.SensorFault:
 		l.counts.SensorFault++
 		return labelled{}, false, nil
-	case model.Learning:
+	}
+	if l.cutting[name]++; v.Outcome == model.Learning {
 		l.counts.Learning++
 		l.watchReference(name, o, ref)
 		return labelled{}, false, nil
@@ -218,10 +221,17 @@ func (l *labeller) finish(rows int) error {
 			c.Bare = append(c.Bare, g)
 		default:
 			c.Unused = append(c.Unused, g)
+			if n := l.cutting[g]; n > 0 {
+				c.Short = append(c.Short, fmt.Sprintf("%s (%d)", g, n))
+			}
 		}
 	}
 	slices.SortFunc(c.Unused, card.CompareNames)
 	slices.SortFunc(c.Bare, card.CompareNames)
+	slices.SortFunc(c.Short, card.CompareNames)
+	if len(c.Short) > 0 {
+		c.ReferenceWindows, c.Fitting = l.takes, fittingReference(l.cutting)
+	}
 	rs := references{taken: l.taken, healthy: l.healthy, faulty: wear.FaultyName}
 	rs.limitUM, _ = l.rule.Limit()
 	if several(l.rule.Names()) {

@@ -99,6 +99,7 @@ func latheJob(t testing.TB) Job {
 	t.Helper()
 	c := DefaultConfig()
 	c.Reference = model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind} // auto, which tries several, takes as many times as long
+	c.ReferenceSaid = true
 	c.Network.Hidden = []int{6}
 	c.Network.Pretrain.Epochs = 3
 	c.Network.FineTune.Epochs = 40

@@ -68,7 +68,7 @@ func (j *Job) scoreModes(ctx context.Context, t *rowTable) (modesScored, error) 
 		return modesScored{}, nil
 	}
 	for k := range rows.classes { // without the windows of references
-		if _, tools := rows.rowsOf(k); len(tools) < 2 {
+		if tools := rows.unlike(k); len(tools) < 2 {
 			return modesScored{}, nil
 		}
 	}
@@ -118,7 +118,7 @@ func (j *Job) sayModes(r *card.Report, s modesScored, kept model.Mode) {
 		return
 	}
 	r.SetModes(s.modes, s.scores, at)
-	if advice, clearly := r.ModeAdvice(); clearly {
+	if advice := r.ModeAdvice(); advice != "" {
 		j.warn(r, advice)
 	}
 }

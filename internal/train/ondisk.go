@@ -32,8 +32,8 @@ func (in Input) each(begin func(columns []string) error, visit func(table.Row) e
 
 // rowsOnDisk returns what rows returns, of tables that do not fit in memory: features go to
 // a file, row by row. Tables are read twice, because it must be known first which flags are
-// usual and when tools were new; and a third time where the reference has to know which
-// features are positive. They are taken in the order in which they are named.
+// usual and when tools were new; and a third time for the reference, which has to know how long
+// tools are and which features are positive. They are taken in the order in which they are named.
 func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Tally, error) {
 	var counts card.Tally
 	join, err := j.join(nil)
@@ -47,14 +47,22 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 	}
 	// All ways of taking features relative to the reference are not tried on disk.
 	m.Reference.Mode = modesOf(m.NewJudge().Relations(), m.Reference.Mode)[0]
-	if m.Reference.Mode == model.ReferenceLog {
+	if m.Reference.Mode != model.ReferenceOff {
 		c := newCuttingWindows(m)
 		for _, in := range j.Inputs {
 			if err := j.observeRows(ctx, m, in, func(o *observed) error { c.observe(o); return nil }); err != nil {
 				return rowTable{}, counts, err
 			}
 		}
-		m.Reference.Positive = c.positive()
+		if m.Reference.Mode == model.ReferenceLog {
+			m.Reference.Positive = c.positive()
+		}
+		if counts.ReferenceFit, err = j.fitReference(m, c.windows); err != nil {
+			return rowTable{}, counts, fmt.Errorf("train: %w", err)
+		}
+	}
+	if err := j.provenance(m); err != nil {
+		return rowTable{}, counts, err
 	}
 	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
 	l.watch = j.watch
@@ -96,7 +104,7 @@ func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, count
 			return 0, fmt.Errorf("train: %w", err)
 		}
 	}
-	return len(names), j.provenance(m)
+	return len(names), nil
 }
 
 // keepRows writes the rows of all tables to files. They are the caller's to close, also with

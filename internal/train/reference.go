@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -48,13 +49,14 @@ type cuttingWindows struct {
 	lowest
 	judge    *model.Judge
 	memories map[string]*model.Memory // by machine and tool
+	windows  map[string]int           // of each, of cutting and with sensors that work
 }
 
 func newCuttingWindows(m *model.Model) *cuttingWindows {
 	plain := *m
 	plain.Reference = model.ReferenceSpec{Mode: model.ReferenceOff}
 	judge := plain.NewJudge()
-	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*model.Memory)}
+	return &cuttingWindows{newLowest(len(judge.FeatureNames())), judge, make(map[string]*model.Memory), make(map[string]int)}
 }
 
 // observe looks at a window. A machine's windows come in the order of time.
@@ -65,8 +67,53 @@ func (c *cuttingWindows) observe(o *observed) {
 		k = new(model.Memory)
 		c.memories[tool] = k
 	}
-	c.judge.Row(&o.Observation, new(model.Reference), k)
+	if row, _ := c.judge.Row(&o.Observation, new(model.Reference), k); row != nil {
+		c.windows[tool]++
+	}
 	c.add(c.judge.Cutting()) // empty unless the machine was cutting
+}
+
+// mostShort is the share of the tools that may have no more windows of cutting than a reference takes; of others a reference takes
+// referenceShare at most.
+const mostShort, referenceShare = 1. / 5, 1. / 3
+
+// fittingReference returns of how many windows references can be, given the windows of each tool; 0 if of none.
+func fittingReference(windows map[string]int) int {
+	lengths := slices.Sorted(maps.Values(windows))
+	length := lengths[int(mostShort*float64(len(lengths)))]
+	if length < 2 {
+		return 0
+	}
+	return min(model.DefaultReference.Windows, int(math.Ceil(referenceShare*float64(length))))
+}
+
+// fitReference chooses of how many windows references are, where the configuration does not say and many tools are too short for what it is by
+// default, and says so in words. It is an error if no reference fits, or if most tools are too short for the one that the configuration says.
+func (j *Job) fitReference(m *model.Model, windows map[string]int) (note string, err error) {
+	n, short := m.Reference.Windows, 0
+	for _, w := range windows {
+		if w <= n {
+			short++
+		}
+	}
+	said := j.Config.ReferenceSaid
+	if m.Reference.Mode == model.ReferenceOff || float64(short) <= mostShort*float64(len(windows)) {
+		return "", nil
+	}
+	fits, most := fittingReference(windows), 2*short > len(windows)
+	if !most && (said || fits == 0) { // the other tools do
+		return "", nil
+	}
+	lengths := slices.Sorted(maps.Values(windows))
+	cause := fmt.Sprintf("a reference takes %d windows of cutting, and %d of %d tools have no more (%d to %d)", n, short, len(windows), lengths[0], lengths[short-1])
+	switch {
+	case fits == 0:
+		return "", fmt.Errorf("%w: %s, so that no reference fits: record tools for longer, shorten `window: length`, or set `reference: {mode: \"off\"}`", errData, cause)
+	case said:
+		return "", fmt.Errorf("%w: %s: nothing would be learnt from them: record tools for longer, set `reference.windows` to %d, or leave it out", errData, cause, fits)
+	}
+	m.Reference.Windows, j.Config.Reference.Windows = fits, fits
+	return fmt.Sprintf("%s: instead, references are of %d; to choose otherwise, set `reference.windows`", cause, fits), nil
 }
 
 // usedShare is the share of the label's limit from which on the tool of a reference is

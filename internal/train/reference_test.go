@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -508,6 +509,70 @@ func TestRelateMakesTheRowsOfEveryMode(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(10, func() { m.Reference.Relate(row, raw.Data[:n], row, relations) }); n > 0 {
 			t.Errorf("%s: %v allocations for a row", mode, n)
+		}
+	}
+}
+
+// Of tools that are too short for a reference of ten windows the trainer makes shorter ones and says so. A number in the
+// configuration stays, and the trainer names the cause and the number that would fit.
+func TestReferenceFitsTheTools(t *testing.T) {
+	lengths := func(n int, long int) []life {
+		tools := make([]life, n)
+		for i := range tools {
+			tools[i] = life{fmt.Sprintf("T%d", i+1), 5, 420}
+			if i < long {
+				tools[i].seconds = 40
+			}
+		}
+		return tools
+	}
+	for name, tc := range map[string]struct {
+		tools   []life
+		windows int // by the configuration, 0: none
+		takes   int // of the model, 0: an error
+		said    []string
+	}{
+		"short":            {lengths(18, 2), 0, 2, []string{"a reference takes 10 windows of cutting, and 16 of 18 tools have no more (5 to 5): instead, references are of 2; to choose otherwise, set `reference.windows`"}},
+		"long":             {lengths(6, 6), 0, 10, nil},
+		"one short":        {lengths(6, 5), 0, 10, []string{"none of theirs is judged: T6 (5): record tools for longer, or leave these out"}},
+		"said and fits":    {lengths(18, 2), 3, 3, nil},
+		"said, most short": {lengths(18, 2), 6, 0, []string{"a reference takes 6 windows of cutting, and 16 of 18 tools have no more (5 to 5)", "record tools for longer, set `reference.windows` to 2, or leave it out"}},
+		"said, some short": {lengths(18, 10), 6, 6, []string{"a reference takes 6 windows of cutting, and these tools have no more", "T11 (5), T12 (5)", "set `reference.windows` to 2"}},
+		"one window":       {[]life{{"A", 1, 0}, {"B", 1, 400}, {"C", 1, 400}}, 0, 0, []string{"no reference fits", "`reference: {mode: \"off\"}`"}},
+	} {
+		j := latheJob(t)
+		quick(&j.Config)
+		j.Config.Reference = model.ReferenceSpec{Windows: 10, Mode: model.ReferenceLog}
+		if j.Config.ReferenceSaid = tc.windows > 0; j.Config.ReferenceSaid {
+			j.Config.Reference.Windows = tc.windows
+		}
+		j.Config.Evaluate = Evaluate{ByTool: "off"}
+		j.Inputs = []Input{latheInput(t, j.Layout, "lives", "lathe", latheCSV(tc.tools))}
+		m, r, err := Run(t.Context(), j)
+		if tc.takes == 0 {
+			for _, want := range tc.said {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v, want %q", name, err, want)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		said := strings.Join(r.Warnings, "\n")
+		for _, want := range tc.said {
+			if !strings.Contains(said, want) || !strings.Contains(cardText(t, r), want) {
+				t.Errorf("%s: %q, want %q", name, said, want)
+			}
+		}
+		if m.Reference.Windows != tc.takes || strings.Contains(said, "a reference takes") != (tc.said != nil) || strings.Contains(said, "fit for judging") {
+			t.Errorf("%s: %d windows, %q", name, m.Reference.Windows, said)
+		}
+		var c Config
+		if err := json.Unmarshal(m.Provenance.Config, &struct{ Reference *model.ReferenceSpec }{&c.Reference}); err != nil || c.Reference.Windows != tc.takes {
+			t.Errorf("%s: its configuration says %d, %v", name, c.Reference.Windows, err)
 		}
 	}
 }

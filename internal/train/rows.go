@@ -53,6 +53,9 @@ type rowTable struct {
 
 	findings []string // see model.LabelRule
 
+	twins    []twin            // tools that are copies of others
+	together map[string]string // by such a tool: see classify.Table
+
 	mismatches []string // names and times that should agree in wear file and recordings
 
 	// rel, if not nil, is what it takes to make rows relative to the references of
@@ -125,6 +128,16 @@ func (t rowTable) rowsOf(class int) (rows int, groups []string) {
 		}
 	}
 	return rows, groups
+}
+
+// apart returns the name under which each row's tool is held out.
+func (t rowTable) apart() []string { return classify.AllTogether(t.together, t.group) }
+
+// unlike returns the tools that have rows of a class, of copies the first one.
+func (t rowTable) unlike(class int) []string {
+	_, groups := t.rowsOf(class)
+	_, names := classify.NumberGroups(classify.AllTogether(t.together, groups))
+	return names
 }
 
 // check reports a class without rows.

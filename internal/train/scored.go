@@ -86,14 +86,11 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.rowsOf(k); len(tools) == 1 {
+		if tools := rows.unlike(k); len(tools) == 1 {
 			return nil, fmt.Errorf("train: %w: tool %s alone has %s windows, and without it there are none to learn from: add another such tool, or data that the model was not trained on", errData, tools[0], name)
 		}
 	}
-	folds := classify.LeaveOneGroupOut(rows.group)
-	if c.Evaluate.ByTool == "5-fold" {
-		folds = classify.GroupKFold(rows.Class, rows.group, 5, rand.New(rand.NewPCG(c.Seed, 0x666f6c6473))) // "folds"
-	}
+	folds := j.folds(rows, rand.New(rand.NewPCG(c.Seed, foldSeed)))
 	s := j.settings(rows)
 	s.Progress = j.phase("training without each tool")
 	v, err := classify.CrossValidateTable(ctx, rows.lessons(c.Reference.Windows), s, folds)
@@ -141,7 +138,7 @@ func configOf(m *model.Model) (Config, error) {
 	c.Label = RuleOf(m)             // as it is, without defaults
 	c.Evaluate.Transductive = false // what is held out stays so
 	chosen := c.Reference.Mode == model.ReferenceAuto && m.Reference.Mode != model.ReferenceAuto
-	c.Reference = m.Reference
+	c.Reference, c.ReferenceSaid = m.Reference, true
 	c.Reference.Positive = "" // the rows tell
 	if c.Reference.Mode = servedMode(m); chosen {
 		c.Reference.Mode = model.ReferenceAuto // and each fold chooses for itself

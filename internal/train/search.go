@@ -88,7 +88,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	for k, name := range rows.classes {
-		if _, tools := rows.rowsOf(k); len(tools) < 3 {
+		if tools := rows.unlike(k); len(tools) < 3 {
 			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", errData, len(tools), name)
 		}
 	}
@@ -98,7 +98,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	}
 	rng := rand.New(rand.NewPCG(s.Config.Seed, 0x736561726368)) // "search"
 	networks := s.draw(rng)
-	outer := classify.GroupKFold(rows.Class, rows.group, outerFolds, rng)
+	outer := classify.GroupKFold(rows.Class, rows.apart(), outerFolds, rng)
 	r.Split = fmt.Sprintf("nested: %d outer folds by tool, the choice within each by %d inner folds by tool", len(outer), innerFolds)
 	for _, n := range networks {
 		r.Trials = append(r.Trials, trial{Network: n})
@@ -200,7 +200,7 @@ func (s Search) settingsOf(n networkConfig, rows rowTable) classify.Settings {
 // compare returns the G-mean of each network by inner folds of the rows' tools,
 // the same folds for all. A figure that the folds cannot give is NaN.
 func (s Search) compare(ctx context.Context, rows rowTable, networks []networkConfig, seed uint64, step func()) ([]float64, error) {
-	folds := classify.GroupKFold(rows.Class, rows.group, innerFolds, rand.New(rand.NewPCG(seed, 0x696e6e6572))) // "inner"
+	folds := classify.GroupKFold(rows.Class, rows.apart(), innerFolds, rand.New(rand.NewPCG(seed, 0x696e6e6572))) // "inner"
 	figures := make([]float64, len(networks))
 	for i, n := range networks {
 		v, err := classify.CrossValidateTable(ctx, rows.lessons(s.Config.Reference.Windows), s.settingsOf(n, rows), folds)

@@ -225,13 +225,17 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err != nil {
 		return fail(err)
 	}
-	sample := newSampler()
-	j.watch = sample.add
+	sample, copies := newSampler(), newTwinFinder()
+	j.watch = func(group string, features []float32) {
+		sample.add(group, features)
+		copies.add(group, features)
+	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
 		}
+		t.hold(copies.twins())
 		m.Provenance.Sketch = sample.sketch()
 		return t, m, counts, err
 	}
@@ -248,12 +252,21 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if counts.Windows == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length))
 	}
-	if err := j.provenance(m); err != nil {
-		return rowTable{}, nil, card.Tally{}, err
-	}
 	m.Usual = usual(len(m.Usual), found)
 	if err := j.settleCutting(m, found); err != nil {
 		return fail(err)
+	}
+	cutting := newCuttingWindows(m)
+	for _, os := range inOrder(found) {
+		for i := range os {
+			cutting.observe(&os[i])
+		}
+	}
+	if counts.ReferenceFit, err = j.fitReference(m, cutting.windows); err != nil {
+		return fail(err)
+	}
+	if err := j.provenance(m); err != nil {
+		return rowTable{}, nil, card.Tally{}, err
 	}
 	join, err := j.join(found)
 	if err != nil {
@@ -266,6 +279,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 			return fail(err)
 		}
 	}
+	t.hold(copies.twins())
 	m.Provenance.Sketch = sample.sketch()
 	return t, m, counts, err
 }

@@ -287,7 +287,7 @@ func TestRunComplains(t *testing.T) {
 		},
 		{
 			"a reference longer than the tools live", func(j *Job) { j.Config.Reference.Windows = 100 }, errData,
-			[]string{"224 make the references", "record tools for longer", "`reference`"},
+			[]string{"a reference takes 100 windows of cutting, and 5 of 5 tools have no more (40 to 52)", "record tools for longer", "`reference.windows` to 10"},
 		},
 		{"missing file", func(j *Job) {
 			j.Inputs = append(j.Inputs, Input{Name: "lost", Open: source.Recording{Path: "lost.csv", Layout: j.Layout}.Open})

@@ -85,7 +85,10 @@ func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *val
 	d.Split = fmt.Sprintf("tools held out, %d folds", len(v.folds))
 	parts, err := ofFolds(rows, m, v.Validation, v.folds)
 	if errors.Is(err, classify.ErrTooFew) {
-		d.Split = "" // with one of the tools left out, a single one of a class is left
+		d.Split = "" // with one of the tools left out, a single one of a class is left, or a fold is decided by wear
+		if d.Unmeasured = "too few tools are left where some are held out"; errors.Is(err, errByWear) {
+			d.Unmeasured = "folds that are decided by estimated wear have no conformal sets"
+		}
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -109,6 +112,9 @@ func measureUnknown(rows rowTable, m *model.Model, d *card.UnknownReport, v *val
 	return out, nil
 }
 
+// errByWear: a fold has no conformal sets.
+var errByWear = errors.New("it is decided by wear, which makes no sets")
+
 // ofFolds returns what doubts the decisions of each fold: the sets that m has, if it has
 // any, calibrated without the fold's tools. The error wraps classify.ErrTooFew if the tools
 // of a fold that are left do not make conformal sets.
@@ -128,7 +134,7 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 		}
 		p := v.Reports[f].Posterior
 		if p == nil {
-			return nil, fmt.Errorf("fold %d is decided by wear, which makes no sets: %w", f, classify.ErrTooFew)
+			return nil, fmt.Errorf("fold %d: %w: %w", f, errByWear, classify.ErrTooFew)
 		}
 		v.Reports[f].Posterior = nil
 		var err error

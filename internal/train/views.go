@@ -60,11 +60,11 @@ func (t *rowTable) bareOf(transductive bool, fold classify.Fold) (out []int) {
 	held := make(map[string]bool)
 	if !transductive {
 		for _, i := range fold.Test {
-			held[t.group[i]] = true
+			held[classify.Together(t.together, t.group[i])] = true
 		}
 	}
 	for i, g := range t.bare.group {
-		if !held[g] {
+		if !held[classify.Together(t.together, g)] {
 			out = append(out, i)
 		}
 	}
@@ -199,7 +199,7 @@ func places(n int) []int {
 
 // lessons returns the rows as the classifier learns from them.
 func (t *rowTable) lessons(windows int) *classify.Table {
-	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Sensors: t.sensors, Log: t.logs, Views: t.views(windows)}
+	c := &classify.Table{X: t.x(), Y: t.Class, Groups: t.group, Together: t.together, Ordered: t.ordered, Ended: t.ended(), Wear: t.wearInLimits(), Sensors: t.sensors, Log: t.logs, Views: t.views(windows)}
 	switch n := len(t.bare.group); {
 	case n == 0:
 	case t.bare.onDisk != nil:

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -55,8 +56,15 @@ func TestVerdictByWearOfFewTools(t *testing.T) {
 func TestFoldsByWear(t *testing.T) {
 	j := latheJob(t)
 	var tools []Input
-	for _, l := range []life{{"A", 48, 420}, {"B", 40, 380}, {"C", 44, 400}} {
-		tools = append(tools, latheInput(t, j.Layout, l.tool, "lathe", latheCSV([]life{l})))
+	head, rows, _ := strings.Cut(latheCSV([]life{{"A", 48, 420}, {"B", 40, 380}, {"C", 44, 400}}), "\n") // of one draw, or they would be copies
+	for _, tool := range []string{"A", "B", "C"} {
+		text := head + "\n"
+		for row := range strings.Lines(rows) {
+			if strings.HasPrefix(row, tool+",") {
+				text += row
+			}
+		}
+		tools = append(tools, latheInput(t, j.Layout, tool, "lathe", text))
 	}
 	j.Inputs = tools
 	quick(&j.Config)
@@ -66,6 +74,15 @@ func TestFoldsByWear(t *testing.T) {
 	}
 	if m.ByWear != nil || r.Pooled == nil {
 		t.Fatalf("by wear %v, held out %v", m.ByWear, r.Pooled)
+	}
+	// Headline, verdict, card and console say that the folds are not of the model, and why no one knows how many windows are unknown.
+	const note = "3 of the 3 folds that hold out tools are decided by estimated wear"
+	h := card.HeadlineOf(m)
+	if !strings.Contains(h.Split, note) || !strings.Contains(h.Verdict.Text(), note) || h.Verdict.Level > card.Shadow || strings.Count(cardText(t, r), note) < 3 || !strings.Contains(r.Summary(), note) {
+		t.Errorf("split %q, verdict %s", h.Split, h.Verdict.Text())
+	}
+	if words := r.Unknown.Words(); strings.Contains(words, "no tools were held out") {
+		t.Errorf("%q", words)
 	}
 	two := latheJob(t)
 	two.Inputs = tools[1:]

@@ -169,12 +169,12 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 	r.Costs.Posteriors = string(Training)
 	if s.Costs.Posteriors == OutOfFold {
 		var err error
-		if folds, err = innerFolds(y, groups, s, r); err != nil {
+		if folds, err = innerFolds(y, d.apart(), s, r); err != nil {
 			return nil, nil, err
 		}
 		r.Costs.Folds = folds.folds
 	}
-	s = s.settle(y, groups, k, r)
+	s = s.settle(y, d.apart(), k, r)
 
 	attempts, err := d.trainAll(ctx, d.views(y, groups, k), folds, k, s)
 	if err != nil {
@@ -485,7 +485,7 @@ func unweighAdded(n *dbn.Network, y, learnt []int, k int) *dbn.Network {
 // holdBack returns l less the rows that say when to stop, and these with their classes.
 // Where none can be spared, it returns l and no rows.
 func (l lesson) holdBack(seed uint64, transductive bool) (rest lesson, held dbn.Matrix, classes []int, err error) {
-	folds, ok := stopFolds(l.y, l.groups(), seed)
+	folds, ok := stopFolds(l.y, l.apart(), seed)
 	if !ok {
 		return l, held, nil, nil
 	}

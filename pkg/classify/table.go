@@ -15,6 +15,10 @@ type Table struct {
 	Y      []int    // class of each row, from 0 to K−1
 	Groups []string // tool of each row; nil if that is not known
 
+	// Together has the name under which groups are held out that are copies of each other; nil, or a group without a name: it
+	// is held out alone.
+	Together map[string]string
+
 	// Ordered says that the rows of each group are in the order of time. Otherwise, or
 	// without Groups, columns are not weighed, see Settings.Stability.
 	Ordered bool
@@ -122,10 +126,10 @@ func (d subset) learnFrom(train, test rowSet, transductive bool) subset {
 		return out
 	}
 	held := make(map[string]bool)
-	test.each(func(i int) { held[d.of.Groups[i]] = true })
+	test.each(func(i int) { held[Together(d.of.Together, d.of.Groups[i])] = true })
 	out.more = rowSet{}
 	d.more.each(func(i int) {
-		if !held[d.of.Unlabelled.Groups[i]] {
+		if !held[Together(d.of.Together, d.of.Unlabelled.Groups[i])] {
 			out.more.add(i)
 		}
 	})
@@ -186,6 +190,29 @@ func (d subset) lesson(x, more dbn.Rows) lesson {
 
 func (d subset) y() []int         { return pick(d.of.Y, d.rows) }
 func (d subset) groups() []string { return pick(d.of.Groups, d.rows) }
+
+// apart returns the names under which the groups of rows are held out, nil without groups.
+func (d subset) apart() []string { return AllTogether(d.of.Together, d.groups()) }
+
+// Together returns the name under which a group is held out, see Table.Together.
+func Together(together map[string]string, group string) string {
+	if name, ok := together[group]; ok {
+		return name
+	}
+	return group
+}
+
+// AllTogether is Together of the groups of rows.
+func AllTogether(together map[string]string, groups []string) []string {
+	if len(together) == 0 {
+		return groups
+	}
+	out := make([]string, len(groups))
+	for i, g := range groups {
+		out[i] = Together(together, g)
+	}
+	return out
+}
 
 // ended returns whether the rows of a group go on to the end of a life.
 func (d subset) ended() func(group string) bool {
