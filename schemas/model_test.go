@@ -42,7 +42,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion, Set: []string{"mean", "std"}},
 		Gate: &model.Gate{Channel: "thrust", Threshold: 100}, Usual: []signal.Quality{0, signal.Dropout, 0},
 		Label: model.LabelRule{
-			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}, HealthyStates: []string{"run-in"},
+			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}, HealthyStates: []string{"run-in"}, Findings: []string{"", "chatter"},
 			Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}},
 		},
 		Scores:     json.RawMessage(`{"split":"none"}`),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
@@ -14,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // moment is one window of a machine, with what is true of it.
@@ -48,10 +48,15 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := machine.NewFollower(p.name, m, alarm.Default)
+	form, err := m.Form()
 	if err != nil {
 		return nil, err
 	}
+	watched, err := machine.New(p.name, &machine.Settings{Group: "replay", Alarm: alarm.Default}, machine.NewModel(m), time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	extractor, features := form.NewExtractor(), new(window.Features)
 	rule := train.RuleOf(m)
 	r := &record{plan: p}
 	stayOf := make(map[string]int)
@@ -71,13 +76,14 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		}
 		w := c.Window
 		w.Epoch, w.Seq = 1, seq
-		res, alerts, advisories := f.Observe(w)
+		extractor.Extract(w, features)
+		d := watched.Apply(machine.Window{Features: features, Offset: int64(seq), At: w.End(), Now: w.End()})
 		class, known := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
 		r.moments = append(r.moments, moment{
 			end: w.End(), tool: stayOf[w.Tool], faulty: known && class > 0, wear: c.Truth.VBMaxUM, phase: c.Truth.Phase,
-			verdict: res.Verdict, state: res.CuttingState, score: res.Score, alarm: res.Alarm,
+			verdict: d.Result.Verdict, state: d.Result.CuttingState, score: d.Result.Score, alarm: d.Result.Alarm,
 		})
-		r.alerts = append(r.alerts, alerts...)
-		r.advisories = append(r.advisories, slices.Clone(advisories)...)
+		r.alerts = append(r.alerts, d.Alerts...)
+		r.advisories = append(r.advisories, d.Advisories...)
 	}
 }

@@ -49,8 +49,8 @@ var columns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean"
 // firstOptional is the index of the first column that a file of cells may lack.
 const firstOptional = 11
 
-// NewCell scores decisions on rows of classes y, and of groups unless these are nil.
-func NewCell(k Key, y []int, groups []string, a Answer) Cell {
+// newCell scores decisions on rows of classes y, and of groups unless these are nil.
+func newCell(k Key, y []int, groups []string, a methodAnswer) Cell {
 	m := score.NewConfusion(2)
 	positive := make([]bool, len(y))
 	place := make(map[string]int) // of a group in byGroup
@@ -103,10 +103,10 @@ func (c Cell) line() string {
 	return strings.Join(fields, ",") + "\n"
 }
 
-// ReadCells reads the cells of a file. Columns are found by name; MCC and the
+// readCells reads the cells of a file. Columns are found by name; MCC and the
 // columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
 // The name is for errors.
-func ReadCells(r io.Reader, name string) ([]Cell, error) {
+func readCells(r io.Reader, name string) ([]Cell, error) {
 	lines := csv.NewReader(r)
 	lines.ReuseRecord = true
 	header, err := lines.Read()
@@ -211,11 +211,11 @@ func LoadCells(path string) ([]Cell, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadCells(f, path)
+	return readCells(f, path)
 }
 
-// SortCells puts cells in order of set, method, trial and fold.
-func SortCells(cells []Cell) {
+// sortCells puts cells in order of set, method, trial and fold.
+func sortCells(cells []Cell) {
 	slices.SortFunc(cells, func(a, b Cell) int {
 		return cmp.Or(strings.Compare(a.Dataset, b.Dataset), strings.Compare(a.Method, b.Method), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Fold, b.Fold))
 	})
@@ -223,7 +223,7 @@ func SortCells(cells []Cell) {
 
 // writeCells replaces the file at path by the cells in order.
 func writeCells(path string, cells []Cell) error {
-	SortCells(cells)
+	sortCells(cells)
 	var b bytes.Buffer
 	b.WriteString(strings.Join(columns, ",") + "\n")
 	for _, c := range cells {

@@ -19,11 +19,11 @@ func (t *Task) settings() classify.Settings {
 	return study.DefaultFor(max(len(t.Y), t.AsMany), t.Groups != nil)
 }
 
-// Paper returns the settings that the paper states, and where it says nothing
+// paper returns the settings that the paper states, and where it says nothing
 // the plainest reading: iterations are epochs, batches have ten rows, there is
 // no momentum and no decay. It trains one hidden layer of 5 to 50 units, drawn
 // from rng: with two, networks learn the larger class and nothing else.
-func Paper(rng *rand.Rand) classify.Settings {
+func paper(rng *rand.Rand) classify.Settings {
 	return classify.Settings{
 		Encoding: classify.MinMax,
 		Network: dbn.Settings{
@@ -71,7 +71,7 @@ func costFamily() family {
 			{"grid-dbn", 3, with + "costs of a grid of 21×21 with the best G-mean " + held},
 			{"threshold-dbn", 3, with + "the exact optimum of G-mean " + held},
 		},
-		solve: func(ctx context.Context, t Task) ([]Answer, error) {
+		solve: func(ctx context.Context, t Task) ([]methodAnswer, error) {
 			f, err := fit(ctx, t, t.settings())
 			if err != nil {
 				return nil, err
@@ -79,7 +79,7 @@ func costFamily() family {
 			rng := newRand(seedOf("costs", t.Seed))
 			random := classify.CostVector{rng.Float64(), rng.Float64()}
 			equal := classify.CostVector{0, 0}
-			return []Answer{
+			return []methodAnswer{
 				f.decide(f.costs("kept"), f.whole),
 				f.decide(equal, f.network),
 				f.decide(random, f.network),
@@ -98,23 +98,23 @@ func paperFamily() family {
 			{"ecs-dbn-paper", 3, with + "costs by the paper's JADE on training posteriors"},
 			{"dbn-paper", 3, with + "argmax"},
 		},
-		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			f, err := fit(ctx, t, Paper(newRand(seedOf("width", t.Seed))))
+		solve: func(ctx context.Context, t Task) ([]methodAnswer, error) {
+			f, err := fit(ctx, t, paper(newRand(seedOf("width", t.Seed))))
 			if err != nil {
 				return nil, err
 			}
-			return []Answer{f.decide(f.costs("jade"), f.whole), f.decide(classify.CostVector{0, 0}, f.network)}, nil
+			return []methodAnswer{f.decide(f.costs("jade"), f.whole), f.decide(classify.CostVector{0, 0}, f.network)}, nil
 		},
 	}
 }
 
 // resampledFamily is the study's network, by argmax, trained on resampled rows.
-func resampledFamily(name string, resample Resampler) family {
+func resampledFamily(name string, resample resampler) family {
 	s := study.Default()
 	return family{
 		effort:  2,
 		methods: []Method{{name, 3, describe(s) + ", argmax; training rows resampled on standardised columns"}},
-		solve: func(ctx context.Context, t Task) ([]Answer, error) {
+		solve: func(ctx context.Context, t Task) ([]methodAnswer, error) {
 			began := startWatch()
 			defer began.stop()
 			grouped := t.Groups != nil
@@ -128,14 +128,14 @@ func resampledFamily(name string, resample Resampler) family {
 				return nil, err
 			}
 			f.judging += scaling
-			return []Answer{f.decide(classify.CostVector{0, 0}, prepared+f.network)}, nil
+			return []methodAnswer{f.decide(classify.CostVector{0, 0}, prepared+f.network)}, nil
 		},
 	}
 }
 
 // resampled returns the task with its training part standardised and resampled, and
 // what the test part must be standardised by.
-func (t Task) resampled(resample Resampler) (Task, Scale) {
+func (t Task) resampled(resample resampler) (Task, Scale) {
 	s := FitScale(t.X)
 	t.X = s.Apply(t.X)
 	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))
@@ -214,10 +214,10 @@ func (f *fitted) costs(name string) classify.CostVector {
 	return f.report.Costs.Choices[i].Costs
 }
 
-func (f *fitted) decide(c classify.CostVector, seconds float64) Answer {
+func (f *fitted) decide(c classify.CostVector, seconds float64) methodAnswer {
 	began := startWatch()
 	defer began.stop()
-	a := Answer{Seconds: seconds}
+	a := methodAnswer{Seconds: seconds}
 	for _, p := range f.posterior {
 		a.Decision = append(a.Decision, c.Decide(p[:]))
 		a.Score = append(a.Score, p[1])

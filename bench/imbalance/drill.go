@@ -297,8 +297,8 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 		}
 		k, truth := keys(set), pick(y, test)
 		made := []Cell{
-			NewCell(k[0], truth, nil, f.decide(f.costs("kept"), f.whole)),
-			NewCell(k[1], truth, nil, f.decide(classify.CostVector{0, 0}, f.network)),
+			newCell(k[0], truth, nil, f.decide(f.costs("kept"), f.whole)),
+			newCell(k[1], truth, nil, f.decide(classify.CostVector{0, 0}, f.network)),
 		}
 		if err := cells.add(slices.DeleteFunc(made, func(c Cell) bool { return cells.has[c.Key] })); err != nil {
 			return err

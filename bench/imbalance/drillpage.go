@@ -67,7 +67,7 @@ and its precision and F1 are of the larger class; here they are of the faulty on
 // each set, the best G-mean first.
 func DrillPage(cells []Cell) string {
 	cells = slices.Clone(cells)
-	SortCells(cells)
+	sortCells(cells)
 	var b strings.Builder
 	b.WriteString(drillIntroduction)
 	sets := make(map[string][]drillRow)

@@ -25,7 +25,7 @@ func ecoFamily() family {
 		effort: 2,
 		methods: []Method{{"eco-ensemble", 3,
 			"1 to 8 clusters, 0.5 to 1.5 of the lack, made up over 0 to 1 of the way between two rows of a cluster, ridge 2^−2 to 2^12, by JADE (10 members, 6 generations) on the G-mean of a third held out; the 10 best of all vote, extreme learning machines of 50 units each"}},
-		solve: func(ctx context.Context, t Task) ([]Answer, error) {
+		solve: func(ctx context.Context, t Task) ([]methodAnswer, error) {
 			began := startWatch()
 			defer began.stop()
 			scale := FitScale(t.X)
@@ -44,7 +44,7 @@ func ecoFamily() family {
 			}
 			a := answer(votes, seconds)
 			a.Judging = began.seconds() - seconds
-			return []Answer{a}, nil
+			return []methodAnswer{a}, nil
 		},
 	}
 }

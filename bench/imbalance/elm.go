@@ -135,8 +135,8 @@ func (e *elm) values(x dbn.Matrix) []float64 {
 }
 
 // answer decides by the sign of outputs.
-func answer(values []float64, seconds float64) Answer {
-	a := Answer{Score: values, Seconds: seconds}
+func answer(values []float64, seconds float64) methodAnswer {
+	a := methodAnswer{Score: values, Seconds: seconds}
 	for _, v := range values {
 		decision := 0
 		if v > 0 {

@@ -97,15 +97,15 @@ func TestLeadsAgainstAllDraws(t *testing.T) {
 // whose counts do not sum is refused.
 func TestCountsByGroup(t *testing.T) {
 	k := Key{"s", "m", 1, 1}
-	a := Answer{Decision: []int{1, 0, 0, 1, 0, 1}, Score: []float64{1, 0, 0, 1, 0, 1}}
-	c := NewCell(k, []int{1, 1, 0, 0, 0, 1}, []string{"b", "b", "a", "b", "a", "a"}, a)
+	a := methodAnswer{Decision: []int{1, 0, 0, 1, 0, 1}, Score: []float64{1, 0, 0, 1, 0, 1}}
+	c := newCell(k, []int{1, 1, 0, 0, 0, 1}, []string{"b", "b", "a", "b", "a", "a"}, a)
 	want := grouped("m", 1, 1, score.Confusion{{0, 1}, {1, 1}}, score.Confusion{{2, 0}, {0, 1}}) // b, which begins first, then a
 	if !slices.EqualFunc(c.Groups, want.Groups, func(a, b score.Confusion) bool { return slices.EqualFunc(a, b, slices.Equal) }) ||
 		c.TP != want.TP || c.FN != want.FN || c.FP != want.FP || c.TN != want.TN {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
 	header := strings.Join(columns, ",") + "\n"
-	read, err := ReadCells(strings.NewReader(header+c.line()), "cells.csv")
+	read, err := readCells(strings.NewReader(header+c.line()), "cells.csv")
 	if err != nil || len(read) != 1 || read[0].line() != c.line() || !strings.HasSuffix(c.line(), ",1/1/1/0 1/0/0/2\n") {
 		t.Errorf("%v: read %+v of %s", err, read, c.line())
 	}
@@ -115,7 +115,7 @@ func TestCountsByGroup(t *testing.T) {
 		"1/1/1/0 1/0/-1/3": "must be tp/fn/fp/tn",
 	} {
 		line := strings.Replace(c.line(), "1/1/1/0 1/0/0/2", text, 1)
-		if _, err := ReadCells(strings.NewReader(header+line), "cells.csv"); err == nil || !strings.Contains(err.Error(), reason) {
+		if _, err := readCells(strings.NewReader(header+line), "cells.csv"); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v, want %s", text, err, reason)
 		}
 	}

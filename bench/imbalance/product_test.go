@@ -23,7 +23,7 @@ func TestProductIsTheStudys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := NewCell(Key{}, pick(s.Y, s.Folds[f].Test), nil, answers[0])
+		want := newCell(Key{}, pick(s.Y, s.Folds[f].Test), nil, answers[0])
 		if c.TP != want.TP || c.FN != want.FN || c.FP != want.FP || c.TN != want.TN || c.AUC != want.AUC {
 			t.Errorf("fold %d: %+v, want %+v", f, c, want)
 		}

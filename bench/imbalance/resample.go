@@ -9,24 +9,24 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Resampler returns the rows of x and their classes y with rows of the smaller
+// resampler returns the rows of x and their classes y with rows of the smaller
 // class made up behind them, so that it has about as many as the larger one. It
 // changes neither x nor y.
 //
 // Resamplers do what imbalanced-learn's do, with its defaults (G. Lemaître,
 // F. Nogueira and C. Aridas, JMLR 18(17), 2017): five neighbours, ten to tell
 // where a row stands. Distances are Euclidean, so columns should be standardised.
-type Resampler func(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int)
+type resampler func(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int)
 
 var resamplers = []struct {
 	name     string
-	resample Resampler
+	resample resampler
 }{
-	{"smote-dbn", SMOTE},
+	{"smote-dbn", smote},
 	{"adasyn-dbn", ADASYN},
-	{"smote-borderline1-dbn", Borderline1},
-	{"smote-borderline2-dbn", Borderline2},
-	{"smote-svm-dbn", SVMSMOTE},
+	{"smote-borderline1-dbn", borderline1},
+	{"smote-borderline2-dbn", borderline2},
+	{"smote-svm-dbn", svmsmote},
 }
 
 const (
@@ -57,10 +57,10 @@ func lackOf(y []int) lack {
 	return l
 }
 
-// SMOTE makes up rows on the lines between rows of the smaller class and their
+// smote makes up rows on the lines between rows of the smaller class and their
 // neighbours of that class. (N. Chawla, K. Bowyer, L. Hall and W. Kegelmeyer,
 // "SMOTE", JAIR 16, 2002.)
-func SMOTE(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+func smote(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
 	g := grow(x, y, l)
 	g.between(l.rows, neighbours(x, l.rows, l.rows, fewNeighbours), l.need, wholeStep, rng)
@@ -75,7 +75,7 @@ func ADASYN(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
 	counts := adasynCounts(x, y, l)
 	if counts == nil {
-		return SMOTE(x, y, rng)
+		return smote(x, y, rng)
 	}
 	near := neighbours(x, l.rows, l.rows, fewNeighbours)
 	g := grow(x, y, l)
@@ -104,10 +104,10 @@ func adasynCounts(x dbn.Matrix, y []int, l lack) []int {
 	return counts
 }
 
-// Borderline1 is SMOTE from bases in danger only: rows of which half the
+// borderline1 is SMOTE from bases in danger only: rows of which half the
 // neighbours or more, but not all, are of the larger class. If there are none, it
 // makes up nothing. (H. Han, W. Wang and B. Mao, "Borderline-SMOTE", ICIC 2005.)
-func Borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+func borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
 	g := grow(x, y, l)
 	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {
@@ -116,9 +116,9 @@ func Borderline1(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	return g.x, g.y
 }
 
-// Borderline2 is Borderline1 with neighbours of either class, towards rows of
+// borderline2 is Borderline1 with neighbours of either class, towards rows of
 // the larger one at most half-way.
-func Borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+func borderline2(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
 	g := grow(x, y, l)
 	if danger, _ := standing(x, y, l.rows, l); len(danger) > 0 {

@@ -78,7 +78,7 @@ func TestResamplersAgainstImbalancedLearn(t *testing.T) {
 		if danger, _ := standing(x, p.Y, l.rows, l); !slices.Equal(danger, p.Danger) {
 			t.Errorf("case %d: in danger are %v, want %v", n, danger, p.Danger)
 		}
-		for name, resample := range map[string]Resampler{"smote": SMOTE, "adasyn": ADASYN, "borderline1": Borderline1, "borderline2": Borderline2, "svm": SVMSMOTE} {
+		for name, resample := range map[string]resampler{"smote": smote, "adasyn": ADASYN, "borderline1": borderline1, "borderline2": borderline2, "svm": svmsmote} {
 			got, _ := resample(x, p.Y, newRand(1))
 			want := *p.Rows[name]
 			if name == "svm" && want < len(p.Y)+l.need {
@@ -204,17 +204,17 @@ func TestResamplersProperties(t *testing.T) {
 			}
 		}
 		for name, tc := range map[string]struct {
-			resample    Resampler
+			resample    resampler
 			bases       []int
 			among       []int
 			least, most int
 			low, high   float64
 		}{
-			"SMOTE":       {SMOTE, l.rows, l.rows, l.need, l.need, 0, 1},
+			"SMOTE":       {smote, l.rows, l.rows, l.need, l.need, 0, 1},
 			"ADASYN":      {ADASYN, l.rows, l.rows, adasyn, adasyn, 0, 1},
-			"Borderline1": {Borderline1, danger, l.rows, l.need, l.need, 0, 1},
-			"Borderline2": {Borderline2, danger, l.everything, l.need, l.need, 0, 1},
-			"SVMSMOTE":    {SVMSMOTE, append(slices.Clone(dangerous), safe...), l.rows, 0, l.need, -0.5, 1},
+			"Borderline1": {borderline1, danger, l.rows, l.need, l.need, 0, 1},
+			"Borderline2": {borderline2, danger, l.everything, l.need, l.need, 0, 1},
+			"SVMSMOTE":    {svmsmote, append(slices.Clone(dangerous), safe...), l.rows, 0, l.need, -0.5, 1},
 		} {
 			if len(tc.bases) == 0 {
 				tc.least, tc.most = 0, 0
@@ -266,7 +266,7 @@ func TestLack(t *testing.T) {
 		for i := range tc.y {
 			x.Data[i] = float32(i)
 		}
-		got, y := SMOTE(x, tc.y, newRand(1))
+		got, y := smote(x, tc.y, newRand(1))
 		if got.Rows != tc.row || y[len(y)-1] != tc.class {
 			t.Errorf("%v: %v", tc.y, y)
 		}
@@ -279,7 +279,7 @@ func TestADASYNFallsBack(t *testing.T) {
 		t.Fatal("rows far from all others have a share")
 	}
 	a, _ := ADASYN(x, y, newRand(3))
-	b, _ := SMOTE(x, y, newRand(3))
+	b, _ := smote(x, y, newRand(3))
 	if fmt.Sprint(a.Data) != fmt.Sprint(b.Data) {
 		t.Error("it is not SMOTE")
 	}

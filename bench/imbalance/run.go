@@ -179,7 +179,7 @@ func (j *job) do(ctx context.Context) ([]Cell, error) {
 	var cells []Cell
 	for i, k := range j.keys {
 		if k != (Key{}) {
-			cells = append(cells, NewCell(k, y, groups, answers[i]))
+			cells = append(cells, newCell(k, y, groups, answers[i]))
 		}
 	}
 	return cells, nil

@@ -22,7 +22,7 @@ func twoClouds(name string, seed uint64) *Set {
 
 // answers returns the answers of a family for the first fold, without its
 // first test row.
-func answers(t *testing.T, f family, s *Set) []Answer {
+func answers(t *testing.T, f family, s *Set) []methodAnswer {
 	t.Helper()
 	all, err := f.solve(t.Context(), s.Task(0, 7))
 	if err != nil {
@@ -32,13 +32,13 @@ func answers(t *testing.T, f family, s *Set) []Answer {
 		if len(a.Decision) != len(s.Folds[0].Test) || len(a.Score) != len(a.Decision) {
 			t.Fatalf("%s: %d decisions, %d scores", f.methods[i].Name, len(a.Decision), len(a.Score))
 		}
-		all[i] = Answer{Decision: a.Decision[1:], Score: a.Score[1:]}
+		all[i] = methodAnswer{Decision: a.Decision[1:], Score: a.Score[1:]}
 	}
 	return all
 }
 
-func sameAnswers(a, b []Answer) bool {
-	return slices.EqualFunc(a, b, func(a, b Answer) bool {
+func sameAnswers(a, b []methodAnswer) bool {
+	return slices.EqualFunc(a, b, func(a, b methodAnswer) bool {
 		return slices.Equal(a.Decision, b.Decision) && slices.Equal(a.Score, b.Score)
 	})
 }
@@ -74,13 +74,13 @@ func TestNothingLeaks(t *testing.T) {
 	}
 
 	// A method that scales by what it is to decide is caught.
-	leaky := family{methods: []Method{{Name: "leaky"}}, solve: func(_ context.Context, t Task) ([]Answer, error) {
+	leaky := family{methods: []Method{{Name: "leaky"}}, solve: func(_ context.Context, t Task) ([]methodAnswer, error) {
 		z := FitScale(t.Test).Apply(t.Test)
-		a := Answer{Decision: make([]int, z.Rows)}
+		a := methodAnswer{Decision: make([]int, z.Rows)}
 		for i := range z.Rows {
 			a.Score = append(a.Score, float64(z.Row(i)[0]))
 		}
-		return []Answer{a}, nil
+		return []methodAnswer{a}, nil
 	}}
 	if sameAnswers(answers(t, leaky, twoClouds("clean", 1)), answers(t, leaky, marked)) {
 		t.Error("a leak goes unnoticed")
@@ -203,7 +203,7 @@ func TestRunErrors(t *testing.T) {
 		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: no column "dataset"`},
 		"other settings": {func(p *Plan) {
 			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
-			os.WriteFile(filepath.Join(p.Dir, MethodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
+			os.WriteFile(filepath.Join(p.Dir, methodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
 		}, "make them again with --redo ecs-dbn-paper"},
 		"a cell twice": {func(p *Plan) {
 			line := Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()
@@ -261,7 +261,7 @@ func TestRedoRefused(t *testing.T) {
 	if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "dbn-paper is to be made again, but is not among the methods wanted") {
 		t.Errorf("not wanted: %v", err)
 	}
-	path := filepath.Join(dir, MethodsFile)
+	path := filepath.Join(dir, methodsFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -326,17 +326,17 @@ func TestGridCosts(t *testing.T) {
 
 func TestNewCell(t *testing.T) {
 	k := Key{"s", "m", 1, 2}
-	c := NewCell(k, []int{1, 1, 0, 0}, nil, Answer{Decision: []int{1, 0, 0, 0}, Score: []float64{3, 1, 2, 0}})
+	c := newCell(k, []int{1, 1, 0, 0}, nil, methodAnswer{Decision: []int{1, 0, 0, 0}, Score: []float64{3, 1, 2, 0}})
 	want := Cell{Key: k, Accuracy: 0.75, GMean: math.Sqrt(0.5), AUC: 0.75, Precision: 1, Recall: 0.5, F1: 2.0 / 3, MCC: 1 / math.Sqrt(3), BalancedAccuracy: 0.75, TP: 1, FN: 1, TN: 2}
 	if c.line() != want.line() {
 		t.Errorf("got  %swant %s", c.line(), want.line())
 	}
 	// Figures of a class that is not there are undefined, not 0.
-	c = NewCell(k, []int{0, 0}, nil, Answer{Decision: []int{0, 1}, Score: []float64{0, 1}})
+	c = newCell(k, []int{0, 0}, nil, methodAnswer{Decision: []int{0, 1}, Score: []float64{0, 1}})
 	if got, want := c.line(), "s,m,1,2,0.500000,,,,,,0.0000,"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if c = NewCell(k, []int{1, 0}, nil, Answer{Decision: []int{0, 0}, Score: []float64{0, 0}}); c.Precision != 0 || c.GMean != 0 || c.AUC != 0.5 {
+	if c = newCell(k, []int{1, 0}, nil, methodAnswer{Decision: []int{0, 0}, Score: []float64{0, 0}}); c.Precision != 0 || c.GMean != 0 || c.AUC != 0.5 {
 		t.Errorf("nothing decided positive: %+v", c)
 	}
 }
@@ -347,7 +347,7 @@ func FuzzReadCells(f *testing.F) {
 	f.Add("dataset,method,trial,fold,accuracy,gmean,auc,precision,recall,f1,seconds\na,b,1,1,0.5,,1,1,1,1,0.1\n")
 	f.Add(header + "a,b,0,1")
 	f.Fuzz(func(t *testing.T, text string) {
-		cells, err := ReadCells(strings.NewReader(text), "x.csv")
+		cells, err := readCells(strings.NewReader(text), "x.csv")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "x.csv") {
 				t.Errorf("%v does not say where", err)

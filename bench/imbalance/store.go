@@ -20,8 +20,8 @@ import (
 // Files of a study.
 const (
 	CellsFile   = "cells.csv"
-	MethodsFile = "methods.csv" // the settings that the cells of each method were made with
-	SetsFile    = "sets.csv"    // the rows and folds that the cells of each set were made of
+	methodsFile = "methods.csv" // the settings that the cells of each method were made with
+	setsFile    = "sets.csv"    // the rows and folds that the cells of each set were made of
 	lockFile    = ".lock"       // held by the process that adds to the cells
 )
 
@@ -60,7 +60,7 @@ func (s *store) read(drop func(Key) bool) error {
 		return err
 	}
 	if end := bytes.LastIndexByte(text, '\n'); end >= 0 {
-		if s.cells, err = ReadCells(bytes.NewReader(text[:end+1]), path); err != nil {
+		if s.cells, err = readCells(bytes.NewReader(text[:end+1]), path); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (s *store) noteSettings(wanted map[string]bool) error {
 			now[m.Name] = m.Settings
 		}
 	}
-	return s.note(MethodsFile, []string{"method", "settings"}, now, func(k Key) string { return k.Method }, func(name, old string) error {
+	return s.note(methodsFile, []string{"method", "settings"}, now, func(k Key) string { return k.Method }, func(name, old string) error {
 		return fmt.Errorf("the cells of %s were made with other settings (%s, now %s): make them again with --redo %s, or name another folder", name, old, now[name], name)
 	})
 }
@@ -161,7 +161,7 @@ func (s *store) noteSettings(wanted map[string]bool) error {
 // noteSets writes down what the sets are, by name, and reports cells that were made
 // of others of that name.
 func (s *store) noteSets(now map[string]string) error {
-	return s.note(SetsFile, []string{"dataset", "made of"}, now, func(k Key) string { return k.Dataset }, func(name, old string) error {
+	return s.note(setsFile, []string{"dataset", "made of"}, now, func(k Key) string { return k.Dataset }, func(name, old string) error {
 		return fmt.Errorf("the cells of %s were made of other rows, columns or folds (%s, now %s): name another folder", name, old, now[name])
 	})
 }

@@ -58,8 +58,8 @@ type Task struct {
 	AsMany int // see Set
 }
 
-// Answer is what a method makes of the test rows.
-type Answer struct {
+// methodAnswer is what a method makes of the test rows.
+type methodAnswer struct {
 	Decision []int     // by row: the class
 	Score    []float64 // by row: larger where the rare class is more likely
 	Seconds  float64   // that training took
@@ -80,7 +80,7 @@ type family struct {
 	// set of the same size; for telling the time left.
 	effort float64
 	// solve returns the answers of all methods.
-	solve func(context.Context, Task) ([]Answer, error)
+	solve func(context.Context, Task) ([]methodAnswer, error)
 }
 
 // Methods returns all methods, in the order in which tables show them.

@@ -9,15 +9,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// SVMSMOTE makes up rows at the support vectors of the smaller class, of an svc,
-// that are not noise: from those in danger, see [Borderline1], towards neighbours
+// svmsmote makes up rows at the support vectors of the smaller class, of an svc,
+// that are not noise: from those in danger, see [borderline1], towards neighbours
 // of that class, from the others up to half as far away from them. What share of
 // the rows comes from which kind is drawn from Beta(10, 10); if there are none of a
 // kind, its share is missing, as in imbalanced-learn. If all are noise, which
 // imbalanced-learn refuses, nothing is made up. Of more than 10,000 rows, the svc
 // sees as many, drawn at random with both classes' shares. (H. Nguyen, E. Cooper and K. Kamei,
 // "Borderline Over-sampling for Imbalanced Data Classification", IJKESDP 3, 2011.)
-func SVMSMOTE(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
+func svmsmote(x dbn.Matrix, y []int, rng *rand.Rand) (dbn.Matrix, []int) {
 	l := lackOf(y)
 	danger, safe := standing(x, y, supportVectors(x, y, l.class, rng), l)
 	share := distuv.Beta{Alpha: 10, Beta: 10, Src: rng}.Rand()

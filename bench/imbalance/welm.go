@@ -31,8 +31,8 @@ func welmFamily() family {
 			{"welm-w1", 3, with + "weights 1/n"},
 			{"welm-w2", 3, with + "weights 1/n, of the larger class 0.618/n"},
 		},
-		solve: func(ctx context.Context, t Task) ([]Answer, error) {
-			var all []Answer
+		solve: func(ctx context.Context, t Task) ([]methodAnswer, error) {
+			var all []methodAnswer
 			for _, golden := range []bool{false, true} {
 				began := startWatch()
 				e, err := fitWELM(ctx, t, golden)

@@ -21,21 +21,21 @@ import (
 	"strings"
 )
 
-// Attribute is one column of a file.
-type Attribute struct {
+// attribute is one column of a file.
+type attribute struct {
 	Name string
 	// Values are those that a nominal attribute may have; nil: it is a number.
 	Values []string
 	open   bool // Values are those that occur, for the header declares none
 }
 
-func (a *Attribute) nominal() bool { return a.Values != nil || a.open }
+func (a *attribute) nominal() bool { return a.Values != nil || a.open }
 
-// File is what a file holds. The ranges that it declares are left out: they are
+// file is what a file holds. The ranges that it declares are left out: they are
 // of all rows, so scaling by them would leak the test rows.
-type File struct {
-	Inputs []Attribute
-	Output Attribute // nominal
+type file struct {
+	Inputs []attribute
+	Output attribute // nominal
 	Data   []float64 // N×len(Inputs), row-major: a number, the index of a value, or NaN where there is none
 	Class  []int     // by row: the index of the output's value
 }
@@ -43,13 +43,13 @@ type File struct {
 // maxLine is the length of the longest line that Read takes.
 const maxLine = 1 << 20
 
-// Read reads a file. The name is for errors, which state the line and a remedy.
+// read reads a file. The name is for errors, which state the line and a remedy.
 //
 // Keywords may be of either case, blanks are of no matter, % begins a comment,
 // names and values may stand in single quotes. Without @outputs the last
 // attribute is the output, without @inputs all others are inputs. Attributes
 // without a type are nominal. Missing values are ? or <null>.
-func Read(r io.Reader, name string) (*File, error) {
+func read(r io.Reader, name string) (*file, error) {
 	p := parser{name: name}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
@@ -95,11 +95,11 @@ type parser struct {
 	name string
 	line int
 
-	attributes      []Attribute
+	attributes      []attribute
 	inputs, outputs []string // as declared; nil: not declared
 
 	roles []int // of each attribute, once @data has come
-	file  File
+	file  file
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -154,7 +154,7 @@ func (p *parser) attribute(text string) error {
 			return p.errorf("attribute %q is declared twice: rename one of them", name)
 		}
 	}
-	a := Attribute{Name: name}
+	a := attribute{Name: name}
 	kind = strings.TrimSpace(kind)
 	switch {
 	case kind == "":
@@ -197,7 +197,7 @@ func (p *parser) begin() error {
 		return p.errorf("%d outputs: one is the class", len(p.outputs))
 	}
 	find := func(what, name string) (int, error) {
-		i := slices.IndexFunc(p.attributes, func(a Attribute) bool { return a.Name == name })
+		i := slices.IndexFunc(p.attributes, func(a attribute) bool { return a.Name == name })
 		if i < 0 {
 			return 0, p.errorf("%s %q is not an attribute: declare it before @data", what, name)
 		}
@@ -277,7 +277,7 @@ func (p *parser) row(text string) error {
 }
 
 // index returns the index of a nominal attribute's value.
-func (p *parser) index(a *Attribute, text string) (int, error) {
+func (p *parser) index(a *attribute, text string) (int, error) {
 	if i := slices.Index(a.Values, text); i >= 0 {
 		return i, nil
 	}

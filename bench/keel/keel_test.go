@@ -29,7 +29,7 @@ func TestRead(t *testing.T) {
 		"quotes":                   strings.NewReplacer("attribute a", "attribute 'a'", "{M,", "{ 'M' ,").Replace(header) + "0.5,'I',negative\n-3,M,'positive'",
 		"columns that are neither": strings.Replace(header, "@attribute class", "@attribute id real\n@attribute class", 1) + "0.5,I,what,negative\n-3,M,?,positive",
 	} {
-		f, err := Read(strings.NewReader(text), "x.dat")
+		f, err := read(strings.NewReader(text), "x.dat")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -40,8 +40,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func (f *File) String() string {
-	one := func(a Attribute) string {
+func (f *file) String() string {
+	one := func(a attribute) string {
 		if a.nominal() {
 			return a.Name + "{" + strings.Join(a.Values, " ") + "}"
 		}
@@ -57,7 +57,7 @@ func (f *File) String() string {
 // Attributes without a type take their values from the rows; what is missing is
 // NaN, whether nominal or not; quoted names keep their blanks, commas and percents.
 func TestReadOpen(t *testing.T) {
-	f, err := Read(strings.NewReader("@attribute 'colour, 100 %'\n@attribute v real\n@attribute c\n@data\n'dark % red', ?, no\n<NULL>, 1, yes\nblue, <null>, no"), "x.dat")
+	f, err := read(strings.NewReader("@attribute 'colour, 100 %'\n@attribute v real\n@attribute c\n@data\n'dark % red', ?, no\n<NULL>, 1, yes\nblue, <null>, no"), "x.dat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestReadErrors(t *testing.T) {
 		"one attribute":          {"@attribute b {x, y}\n@data\nx\n", "after 1 attributes"},
 		"a line without end":     {header + strings.Repeat("1", maxLine+1), "x.dat:8: "},
 	} {
-		if _, err := Read(strings.NewReader(tc.text), "x.dat"); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := read(strings.NewReader(tc.text), "x.dat"); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, tc.want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestReadWritten(t *testing.T) {
 			class = append(class, c)
 			b.WriteString(blank.Draw(t, "blank") + "np"[c:c+1] + end.Draw(t, "end"))
 		}
-		f, err := Read(strings.NewReader(b.String()), "x.dat")
+		f, err := read(strings.NewReader(b.String()), "x.dat")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("@attribute 'colour, 100 %'\n@attribute v real\n@attribute c\n@data\n'dark % red', ?, no\n<NULL>, 1, yes\n")
 	f.Add(strings.ReplaceAll(header, " ", "") + "1,2,3")
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Read(strings.NewReader(text), "x.dat")
+		file, err := read(strings.NewReader(text), "x.dat")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "x.dat:") {
 				t.Errorf("%v does not say where", err)

@@ -35,7 +35,7 @@ type Set struct {
 // name/name-5-1tst.dat and so on. It reports folds that do not partition the
 // rows, by which a test row would be trained on.
 func Load(dir, name string) (*Set, error) {
-	var tests, trains [Folds]*File
+	var tests, trains [Folds]*file
 	for f := range Folds {
 		var err error
 		if tests[f], err = load(path(dir, name, f, "tst")); err != nil {
@@ -89,24 +89,24 @@ func path(dir, name string, fold int, part string) string {
 	return filepath.Join(dir, name, fmt.Sprintf("%s-%d-%d%s.dat", name, Folds, fold+1, part))
 }
 
-func load(path string) (*File, error) {
+func load(path string) (*file, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return Read(f, path)
+	return read(f, path)
 }
 
 // declaresAs reports whether f has the attributes of g.
-func (f *File) declaresAs(g *File) bool {
-	same := func(a, b Attribute) bool { return a.Name == b.Name && a.nominal() == b.nominal() }
+func (f *file) declaresAs(g *file) bool {
+	same := func(a, b attribute) bool { return a.Name == b.Name && a.nominal() == b.nominal() }
 	return slices.EqualFunc(f.Inputs, g.Inputs, same) && same(f.Output, g.Output)
 }
 
 // merge gives nominal attributes the same values in the same order in all files.
-func merge(files []*File) {
-	unite := func(of func(*File) *Attribute, renumber func(f *File, to []int)) {
+func merge(files []*file) {
+	unite := func(of func(*file) *attribute, renumber func(f *file, to []int)) {
 		var values []string
 		for _, f := range files {
 			for _, v := range of(f).Values {
@@ -124,7 +124,7 @@ func merge(files []*File) {
 			of(f).Values = values
 		}
 	}
-	unite(func(f *File) *Attribute { return &f.Output }, func(f *File, to []int) {
+	unite(func(f *file) *attribute { return &f.Output }, func(f *file, to []int) {
 		for i, c := range f.Class {
 			f.Class[i] = to[c]
 		}
@@ -133,7 +133,7 @@ func merge(files []*File) {
 		if !files[0].Inputs[j].nominal() {
 			continue
 		}
-		unite(func(f *File) *Attribute { return &f.Inputs[j] }, func(f *File, to []int) {
+		unite(func(f *file) *attribute { return &f.Inputs[j] }, func(f *file, to []int) {
 			for i := j; i < len(f.Data); i += len(f.Inputs) {
 				if v := f.Data[i]; !math.IsNaN(v) {
 					f.Data[i] = float64(to[int(v)])
@@ -145,9 +145,9 @@ func merge(files []*File) {
 
 // same reports whether files a and b hold the same rows as often, and else one of
 // which one of them holds more.
-func same(a, b []*File) (row string, ok bool) {
+func same(a, b []*file) (row string, ok bool) {
 	count := make(map[string]int)
-	add := func(files []*File, by int) {
+	add := func(files []*file, by int) {
 		for _, f := range files {
 			for i, class := range f.Class {
 				row := fmt.Sprintf("%v %s", f.Data[i*len(f.Inputs):(i+1)*len(f.Inputs)], f.Output.Values[class])
@@ -166,7 +166,7 @@ func same(a, b []*File) (row string, ok bool) {
 }
 
 // assemble makes a set of its test files.
-func assemble(name string, tests []*File) *Set {
+func assemble(name string, tests []*file) *Set {
 	s := &Set{Name: name}
 	rows := 0
 	output := tests[0].Output.Values
@@ -223,7 +223,7 @@ func assemble(name string, tests []*File) *Set {
 }
 
 // encode stores a row of values in columns.
-func encode(dst []float32, values []float64, inputs []Attribute) {
+func encode(dst []float32, values []float64, inputs []attribute) {
 	at := 0
 	for j, v := range values {
 		n := len(inputs[j].Values)

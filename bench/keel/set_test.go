@@ -147,7 +147,7 @@ func TestRecordedAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := Read(whole, name+".dat")
+		file, err := read(whole, name+".dat")
 		whole.Close()
 		if err != nil || len(file.Class) != count(t, m["instances"]) {
 			t.Errorf("%s.dat: %v", name, err)

@@ -20,6 +20,7 @@ type inspectCommand struct {
 	Layout  string       `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	Rate    float64      `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`
 	Start   source.Start `placeholder:"TIME" help:"When the recording began, where it does not say it, as 2026-11-02T06:00:00Z; or file-time: it ended when the file was last changed."`
+	All     bool         `help:"Read all of a long recording, and not its beginning and some pieces."`
 	Plot    string       `placeholder:"FILE" help:"Draw the channels to a .svg."`
 	Channel []string     `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string     `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`
@@ -38,7 +39,7 @@ func (f *inspectCommand) Run(ctx context.Context, out cli.Output) error {
 	if len(f.Channel) > 0 && f.Plot == "" {
 		return errors.New("--channel says what to draw: give --plot too")
 	}
-	opt := inspect.Options{Rate: f.Rate, Start: f.Start}
+	opt := inspect.Options{Rate: f.Rate, Start: f.Start, All: f.All}
 	if f.Layout != "" {
 		var err error
 		if opt.Layout, opt.Columns, err = signal.LoadLayout(f.Layout); err != nil {

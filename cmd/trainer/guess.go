@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,9 @@ type proposal struct {
 	channels []proposedChannel
 	left     [][2]string       // columns that are not channels, and why
 	keep     []string          // columns that a person wants as channels
-	roles    map[string]string // by key of columnRoles: the column that has the role
+	roles    map[string]string // by key of inspect.Roles: the column that has the role
 	length   time.Duration
+	short    string // what to do about tools that are shorter than a reference; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
 
@@ -32,28 +34,8 @@ type proposedChannel struct {
 	why string // how its kind was found; empty: not at all
 }
 
-// columnRole says which columns may have a role.
-type columnRole struct {
-	key   string
-	names []string
-	text  bool // of text only
-}
-
-// fits reports whether a column may have the role by its name.
-func (r columnRole) fits(c *inspect.Channel) bool {
-	return slices.Contains(r.names, source.PlainName(c.Name)) && (c.Text || !r.text)
-}
-
-// remedy says how a person names another column.
-func (r columnRole) remedy() string {
-	if r.key == "tool" {
-		return "give --tool COLUMN"
-	}
-	return "correct the layout"
-}
-
-// rank gives each role to the column that fits it best. Tool is the column that a person names for the tool, "none" if
-// no column names it, empty if a person names none; names are the names of all columns.
+// rank gives each role to the column that fits it best. Tool is the column of the tool, "none" if no column names it, empty
+// if none may; names are the names of all columns.
 func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 	p.roles = make(map[string]string)
 	for _, k := range p.keep {
@@ -61,48 +43,44 @@ func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 			return fmt.Errorf("--keep %s: there is no such column in %s, but %s", k, s.Path, strings.Join(names, ", "))
 		}
 	}
-	for _, r := range columnRoles {
-		if r.key == "tool" && tool != "" {
-			if tool != "none" && !slices.Contains(names, tool) {
-				return fmt.Errorf("--tool %s: there is no such column in %s, but %s; write none if each file is a tool", tool, s.Path, strings.Join(names, ", "))
-			}
-			p.roles[r.key] = tool
-			continue
+	if tool != "" && tool != "none" && !slices.Contains(names, tool) {
+		return fmt.Errorf("--tool %s: there is no such column in %s, but %s; write none if each file is a tool", tool, s.Path, strings.Join(names, ", "))
+	}
+	for _, r := range inspect.Roles {
+		if columns := r.Columns(s); len(columns) > 0 {
+			p.roles[r.Key] = columns[0]
 		}
-		var best *inspect.Channel
-		for i := range s.Channels {
-			c := &s.Channels[i]
-			if r.fits(c) && (best == nil || slices.Index(r.names, source.PlainName(c.Name)) < slices.Index(r.names, source.PlainName(best.Name))) {
-				best = c
-			}
-		}
-		if best == nil {
-			continue
-		}
-		if r.key == "tool" && ownEach(best) {
-			return fmt.Errorf("%s: column %q, which may name the tool, is another one in each of %d rows: name the column of the tool with --tool COLUMN, or give --tool none if each file is a tool", s.Path, best.Name, best.Count)
-		}
-		p.roles[r.key] = best.Name
+	}
+	if tool != "" {
+		p.roles["tool"] = tool
 	}
 	return nil
 }
 
-// ownEach reports whether a column of whole numbers seems to have another one in each row.
-func ownEach(c *inspect.Channel) bool {
-	n := float64(c.Count)
-	spread := n / math.Sqrt(12) // the deviation of n numbers in a row, almost
-	return !c.Text && n >= 8 && c.Missing == 0 && c.Min == math.Trunc(c.Min) && c.Max-c.Min+1 == n && math.Abs(c.Deviation()/spread-1) < 0.1
-}
+// errTools says that a column may not name the tool, because most tools would be far shorter than a reference.
+var errTools = errors.New("name the column of the tool with --tool COLUMN, or give --tool none if each file is a tool")
 
-// columnRoles are the names of columns that are not channels, without case, units and
-// signs. Of several columns that are there, the one whose name comes first here has the role.
-var columnRoles = []columnRole{
-	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "insert", "insertid", "cutter", "experiment", "experimenttag", "experimentid"}, false},
-	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum"}, false},
-	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
-	{"state", []string{"state", "toolstate", "condition", "toolcondition", "label", "class"}, true},
-	{"hole", []string{"hole", "holeid", "cut", "cutid", "cutno", "pass", "passid"}, false},
-	{"machine", []string{"machine", "machineid", "machinename"}, true},
+// manyTools is from how many tools on a person is asked if they are short.
+const manyTools = 5
+
+// checkTools refuses a guess of the tool's column that makes many short tools. Windows is how many the reference of a tool takes.
+func (p *proposal) checkTools(s *inspect.Summary, windows int) error {
+	runs := slices.Sorted(slices.Values(s.Runs))
+	if len(runs) < manyTools || s.Pieces > 0 {
+		return nil
+	}
+	most := runs[len(runs)/2]
+	switch {
+	case most == 1:
+		return fmt.Errorf("%s: column %q, which may name the tool, is another one in each of %d rows: %w", s.Path, p.rec.Tool, len(runs), errTools)
+	case float64(most) < float64(windows)/2*p.length.Seconds()*p.channels[0].Rate:
+		return fmt.Errorf("%s: column %q, which may name the tool, is another one %d times, most often for %d rows or less, and the reference of a tool alone takes %d windows of %v: %w",
+			s.Path, p.rec.Tool, len(runs), most, windows, p.length, errTools)
+	}
+	if of := float64(most) / p.length.Seconds() / p.channels[0].Rate; of < float64(windows) {
+		p.short = fmt.Sprintf("tools     of column %q have %.0f windows or less, most of them, and the reference of a tool takes %d: set `reference: {windows: %.0f}` in train.yaml, or give a shorter --window", p.rec.Tool, of, windows, max(1, of/2))
+	}
+	return nil
 }
 
 // indexNames are names of columns that count rows.
@@ -122,7 +100,7 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
-	for _, c := range s.Channels {
+	for _, c := range onceEach(s.Channels) {
 		if s.Clock != nil && (c.Name == s.Clock.Column || c.Name == s.Clock.Date && c.Text) {
 			continue
 		}
@@ -141,6 +119,27 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 		seconds = max(seconds, c.Duration().Seconds())
 	}
 	return p, p.choose(s.Path, seconds)
+}
+
+// onceEach returns channels without those that record another one again, in a group of their own: under their names alone they are
+// sessions. Groups of one name that record at the same time are channels of their own.
+func onceEach(channels []inspect.Channel) (once []inspect.Channel) {
+	first, last := make(map[string]int), make(map[string]inspect.Channel)
+	for _, c := range channels {
+		name, grouped := strings.CutPrefix(c.Name, c.Group+"/")
+		before, seen := last[name]
+		_, err := strconv.Atoi(c.Group) // formats number sessions that say no start
+		if end := before.Start.Add(before.Duration()); grouped && seen && c.Rate == before.Rate && (err == nil || !c.Start.IsZero() && !c.Start.Before(end)) {
+			once[first[name]].Name = name
+			last[name] = c
+			continue
+		}
+		if grouped && !seen {
+			first[name], last[name] = len(once), c
+		}
+		once = append(once, c)
+	}
+	return once
 }
 
 // readClock takes the column of times into account, unless a person says the rate.
@@ -172,19 +171,23 @@ func (p *proposal) leave(name, why string) {
 // column finds what a column is for, among the names of all columns.
 func (p *proposal) column(c *inspect.Channel, names []string) {
 	plain := source.PlainName(c.Name)
-	for _, r := range columnRoles {
-		if p.roles[r.key] != c.Name && !r.fits(c) {
+	for _, r := range inspect.Roles {
+		if p.roles[r.Key] != c.Name && !r.Fits(c) {
 			continue
 		}
-		if best := p.roles[r.key]; best != c.Name {
+		if best := p.roles[r.Key]; best != c.Name {
 			if best == "none" {
 				p.leave(c.Name, "--tool says that no column names the tool")
 				return
 			}
-			p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, r.key, r.remedy()))
+			remedy := "correct the layout"
+			if r.Key == "tool" {
+				remedy = "give --tool COLUMN"
+			}
+			p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, r.Key, remedy))
 			return
 		}
-		key := r.key
+		key := r.Key
 		_, unit, _ := source.SplitUnit(c.Name)
 		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || unit == "" && c.Max < 5) {
 			key = wear + "_mm"
@@ -200,8 +203,8 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 		p.channel(c, names)
 	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
 		p.leave(c.Name, "it seems to count rows or time")
-	case leakOf(c) != "":
-		p.leave(c.Name, leakOf(c)+": give --keep COLUMN if it is a channel")
+	case !c.Text && c.Leak.Why() != "":
+		p.leave(c.Name, c.Leak.Why()+": give --keep COLUMN if it is a channel")
 	case c.Text:
 		p.leave(c.Name, "it is text")
 	case c.Constant():
@@ -227,24 +230,6 @@ func (p *proposal) channel(c *inspect.Channel, names []string) {
 	var why string
 	ch.Kind, why = guessKind(c.Name, ch.Unit)
 	p.channels = append(p.channels, proposedChannel{ch, why})
-}
-
-// leakOf says why a column of numbers tells when a row was taken and not how the machine runs; empty if it does not
-// look so.
-func leakOf(c *inspect.Channel) string {
-	if c.Text || !(c.Max > c.Min) {
-		return ""
-	}
-	now := time.Now()
-	unit, _, first, ok := source.EpochOf(c.Min, now)
-	_, _, last, _ := source.EpochOf(c.Max, now)
-	if ok && first == last && (c.Max-c.Min)*unit < 100*86400 { // no sensor has so large a level for so small a span
-		return "it looks like a time in " + first
-	}
-	if ownEach(c) {
-		return "it seems to count rows"
-	}
-	return ""
 }
 
 // columnOf returns the key of `recording` that names a column.

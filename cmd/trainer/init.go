@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +29,7 @@ type initCommand struct {
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	Keep   []string      `sep:"none" placeholder:"COLUMN" help:"Make this column a channel, also if it looks like a clock or a row number; may be given again."`
+	All    bool          `help:"Read all of a long recording, and not its beginning and some pieces."`
 	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
 	Dir    string        `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
@@ -35,18 +39,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 || f.Window < 0 {
 		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
 	}
-	rec, err := source.Written(f.Data, f.Skip)
-	if err != nil {
-		return err
-	}
-	s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}})
-	if err != nil {
-		return err
-	}
-	if s.Err != nil {
-		return s.Err
-	}
-	p, err := propose(s, rec, f.Rate, f.Tool, f.Keep)
+	s, p, err := f.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,10 +69,48 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	for _, note := range s.Notes {
 		fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(note))
 	}
+	if read := s.Read(); read != "" {
+		fmt.Fprintln(out.Stdout, read)
+	}
 	if s.Clock != nil {
 		fmt.Fprintln(out.Stdout, s.Clock)
 	}
 	return f.report(p, layoutFile, configFile, out.Stdout)
+}
+
+// look looks into the recording. Of several columns that may name the tool it takes the first one that does not make many short tools of it.
+func (f *initCommand) look(ctx context.Context) (*inspect.Summary, *proposal, error) {
+	rec, err := source.Written(f.Data, f.Skip)
+	if err != nil {
+		return nil, nil, err
+	}
+	tool := f.Tool
+	var refused error
+	for {
+		s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All, Tool: tool})
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.Err != nil {
+			return nil, nil, s.Err
+		}
+		p, err := propose(s, rec, f.Rate, cmp.Or(f.Tool, s.ToolColumn), f.Keep)
+		if err == nil && f.Tool == "" {
+			err = p.checkTools(s, train.DefaultConfig().Reference.Windows)
+		}
+		if !errors.Is(err, errTools) {
+			return s, p, err
+		}
+		if refused == nil {
+			refused = err
+		}
+		columns := inspect.Roles[0].Columns(s)
+		next := slices.Index(columns, s.ToolColumn) + 1
+		if next == len(columns) {
+			return nil, nil, refused
+		}
+		tool = columns[next]
+	}
 }
 
 // report says what was written and guessed, and what to do next.
@@ -102,6 +133,9 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 	}
 	if p.rec.Tool == "" {
 		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file")
+	}
+	if p.short != "" {
+		fmt.Fprintln(w, p.short)
 	}
 	for i, l := range p.left {
 		if i == 10 {

@@ -79,3 +79,70 @@ func TestInitLeavesClocksOut(t *testing.T) {
 		}
 	}
 }
+
+// counters is a table of features with columns that a model must not learn from: of ten tools with 20 rows each.
+func counters() string {
+	var b strings.Builder
+	b.WriteString("case,tool,run,row,t_ms,energy,vc,rms,peak,class\n")
+	for i := range 200 {
+		tool, row := i/20, i%20
+		wear := float64(row) / 20
+		noise := func(k int) float64 { return float64(i*k%17)/17 + float64(i*k%5)/5 }
+		fmt.Fprintf(&b, "%d,T%d,%d,%d,%d,%g,%d,%.4f,%.4f,%d\n", tool+1, tool, row+1, i, 1793599200000+1000*i, float64(3*i+i%2), []int{180, 220}[tool%2], 1+wear+0.3*noise(7), 2+wear+0.3*noise(11), row/10)
+	}
+	return b.String()
+}
+
+// Columns that count, tell the time or are a setting of each tool are left out of every reading of a table, with a reason and a way to take them in.
+func TestLeaksOfTables(t *testing.T) {
+	short := "reference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n"
+	bench(t, "data.csv", counters(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\n"+short, "bare.csv", "tool,row,class\n"+strings.Repeat("T1,1,0\n", 1)+func() (s string) {
+		for i := range 40 {
+			s += fmt.Sprintf("T%d,%d,%d\n", i/20, i, i%20/10)
+		}
+		return s
+	}())
+	for _, tc := range []struct{ args, says, not string }{
+		{"init --rate 1 --data data.csv --out o1", `left out  "case": it competes with "tool", which is taken for the tool`, ""},
+		{"init --rate 1 --data data.csv --out o2", `column    "run" is hole`, ""},
+		{"init --rate 1 --data data.csv --out o3", `left out  "energy": it never falls, as a counter, a clock or an energy does: give --keep COLUMN`, ""},
+		{"init --rate 1 --data data.csv --out o4", `left out  "vc": it is constant within each tool`, ""},
+		{"init --rate 1 --data data.csv --out o5 --keep vc --keep energy", "", `"vc"`},
+		{"study --data data.csv --label class --group tool --ignore case --methods logistic --trials 1 --quiet", "Columns: rms, peak.\nLeft out: run, since it never falls while a tool is in use", ""},
+		{"study --data data.csv --label class --group tool --ignore case --keep vc --methods logistic --trials 1 --quiet", "Columns: vc, rms, peak.", ""},
+		{"study --data data.csv --label class --group tool --keep cv --methods logistic --trials 1 --quiet", `no column "cv" for --keep`, ""},
+		{"fit --config fit.yaml --table data.csv --model m.flank --quiet", "the column is left out: it is constant within each tool, as a setting or the tool's name is; if it is a feature, give --keep with its name", `"column":"rms"`},
+		{"evaluate --model m.flank --table data.csv", `"column":"vc"`, `"column":"rms"`},
+		{"fit --config fit.yaml --table data.csv --model k.flank --quiet --keep vc --keep energy", `"column":"row"`, `"column":"vc"`},
+		{"evaluate --model k.flank --table data.csv", `"column":"row"`, `"column":"vc"`},
+		{"fit --config fit.yaml --table data.csv --model n.flank --keep cv", "--keep cv: no column of data.csv is named so", ""},
+		{"fit --config fit.yaml --table bare.csv --model n.flank", "none of its 1 columns of numbers seems to be a measurement, see the warnings: name the features among them with --keep", ""},
+	} {
+		out, log, err := trainer(t, tc.args)
+		if all := fmt.Sprint(out, log, err); !strings.Contains(all, tc.says) || tc.not != "" && strings.Contains(all, tc.not) {
+			t.Errorf("%s: no %q, or %q, in\n%s", tc.args, tc.says, tc.not, all)
+		}
+	}
+}
+
+// A column that makes many tools that are shorter than a reference is not the tool: the next best name is, or a person names it.
+func TestInitRefusesShortTools(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("toolid;insert;f1\n")
+	for i := range 240 {
+		fmt.Fprintf(&b, "%d;I%d;%g\n", i/4%7, i/40, float64(i*7%11)/3)
+	}
+	bench(t, "data.csv", b.String(), "alone.csv", strings.ReplaceAll(b.String(), "insert", "batch"))
+	for args, want := range map[string]string{
+		"--data data.csv --out o1":                `column    "insert" is tool`,
+		"--data data.csv --out o2 --tool toolid":  `column    "toolid" is tool`,
+		"--data alone.csv --out o3":               `column "toolid", which may name the tool, is another one 60 times, most often for 4 rows or less, and the reference of a tool alone takes 10 windows of 1s: name the column of the tool with --tool COLUMN`,
+		"--data alone.csv --out o4 --tool none":   `no column names it`,
+		"--data alone.csv --out o5 --tool toolid": `column    "toolid" is tool`,
+	} {
+		out, _, err := trainer(t, "init --rate 1 "+args)
+		if all := fmt.Sprint(out, err); !strings.Contains(all, want) {
+			t.Errorf("%s: no %q in\n%s", args, want, all)
+		}
+	}
+}

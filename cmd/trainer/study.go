@@ -121,7 +121,7 @@ func (f *studyCommand) Run(ctx context.Context, out cli.Output) error {
 // set returns the user's own data as a set, and what they were taken for.
 func (f *studyCommand) set(ctx context.Context, out cli.Output, bar *cli.Progress) (*study.Set, string, error) {
 	if f.plain() {
-		s, err := study.CSV{Path: f.Data[0], Label: f.Label, Group: f.Group, Ignore: f.Ignore, LimitUM: f.LimitUM}.Load()
+		s, err := study.CSV{Path: f.Data[0], Label: f.Label, Group: f.Group, Ignore: f.Ignore, Keep: f.Keep, LimitUM: f.LimitUM}.Load()
 		if err != nil {
 			return nil, "", err
 		}
@@ -166,5 +166,9 @@ func (f *studyCommand) heading(s *study.Set) string {
 	if f.Group == "" {
 		how = fmt.Sprintf("Folds are by row, %d of them: if rows of one tool, or one minute, resemble each other, all figures flatter. Name what they share with --group.", len(s.Folds))
 	}
-	return fmt.Sprintf("%s: %d rows of %d columns, %d of them of the rare class, %s. %s", f.Data[0], s.X.Rows, s.X.Cols, s.RareRows(), s.Rare, how)
+	text := fmt.Sprintf("%s: %d rows of %d columns, %d of them of the rare class, %s. %s\nColumns: %s.", f.Data[0], s.X.Rows, s.X.Cols, s.RareRows(), s.Rare, how, strings.Join(s.Columns, ", "))
+	if len(s.Left) > 0 {
+		text += fmt.Sprintf("\nLeft out: %s. --keep COLUMN takes one in.", strings.Join(s.Left, "; "))
+	}
+	return text
 }

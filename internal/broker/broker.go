@@ -41,8 +41,8 @@ const repairTimeout = 5 * time.Minute
 // runningMark is the name of a file in the broker's folder while the broker runs.
 const runningMark = "running"
 
-// ErrLocked means that another process has the broker's folder open.
-var ErrLocked = errors.New("in use by another process")
+// errLocked means that another process has the broker's folder open.
+var errLocked = errors.New("in use by another process")
 
 // Broker speaks Kafka's protocol and keeps its data in a folder. It has no
 // replicas: like Kafka with one replica, it may lose the last seconds if the machine loses
@@ -71,7 +71,7 @@ func CheckAddress(addr string) error {
 
 // Start starts a broker on addr, a host:port of loopback whose port may be 0 for any
 // free one, with its data in folder dir, which is created if needed. If another
-// process has the folder open the error is ErrLocked.
+// process has the folder open the error is errLocked.
 func Start(dir, addr string) (*Broker, error) {
 	if err := CheckAddress(addr); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
@@ -86,7 +86,7 @@ func Start(dir, addr string) (*Broker, error) {
 	if locked, err := b.lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("broker: folder %s: %w", dir, err)
 	} else if !locked {
-		return nil, fmt.Errorf("broker: folder %s is %w: stop that process, or give this broker a folder of its own", dir, ErrLocked)
+		return nil, fmt.Errorf("broker: folder %s is %w: stop that process, or give this broker a folder of its own", dir, errLocked)
 	}
 	if err := b.start(dir, addr); err != nil {
 		b.lock.Close()

@@ -26,7 +26,7 @@ func TestStartRefused(t *testing.T) {
 		dir, addr string
 		want      []string
 	}{
-		"locked folder": {dir, "127.0.0.1:0", []string{dir, ErrLocked.Error(), "folder of its own"}},
+		"locked folder": {dir, "127.0.0.1:0", []string{dir, errLocked.Error(), "folder of its own"}},
 		"busy port":     {t.TempDir(), b.Addr(), []string{b.Addr(), "address already in use", "choose another address"}},
 		"no port":       {t.TempDir(), "127.0.0.1", []string{"127.0.0.1:9092"}},
 		"a plant's":     {t.TempDir(), "broker.plant.example:9092", []string{"other computers may reach it"}},
@@ -43,7 +43,7 @@ func TestStartRefused(t *testing.T) {
 				t.Errorf("%s: %v: lacks %q", name, err, want)
 			}
 		}
-		if errors.Is(err, ErrLocked) != (name == "locked folder") {
+		if errors.Is(err, errLocked) != (name == "locked folder") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

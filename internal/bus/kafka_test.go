@@ -136,7 +136,7 @@ func TestKafkaKilledInTransactions(t *testing.T) {
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	defer runSticky(t, cfg, publishResults(2))()
-	const rounds, each = 4, 100
+	const rounds, each = 2, 100
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))
 		distinctResults(t, cfg, i*each+each/2)

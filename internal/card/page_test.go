@@ -3,8 +3,6 @@ package card
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -113,7 +111,7 @@ func TestToolsOfTheCard(t *testing.T) {
 	r.SetByTool(&classify.Validation{Pooled: *r.Pooled, Groups: groups}, "leave-one-out", 3)
 	r.Fit.Weights.Tools = names
 	r.Held = HeldOut{Class: []int{0, 1, 0, 1, 0, 1}, Faulty: make([]float64, 6), Score: make([]float64, 6), Group: []string{"T10", "T10", "T1", "T1", "T2", "T2"}}
-	r.Unknown = &UnknownReport{ErrorRate: 0.05, Classes: []UnknownClass{{Class: "healthy"}}, Judged: r.Pooled, Decided: r.Pooled, Tools: []UnknownTool{{Tool: "T10"}, {Tool: "T1"}, {Tool: "T2"}}}
+	r.Unknown = &UnknownReport{ErrorRate: 0.05, Classes: []unknownClass{{Class: "healthy"}}, Judged: r.Pooled, Decided: r.Pooled, Tools: []unknownTool{{Tool: "T10"}, {Tool: "T1"}, {Tool: "T2"}}}
 	r.Decide(LivesOf(r.Held.Group, r.Held.Class, r.Held.Score, nil, nil), alarm.Default, second, 300)
 	page := mustHTML(t, r)
 	page = strings.ReplaceAll(page, string(jsonIn(t, page)), "")
@@ -129,52 +127,6 @@ func TestToolsOfTheCard(t *testing.T) {
 		if want := []string{"T1", "T2", "T10"}[i%3]; got[i] != want {
 			t.Fatalf("tools %v", got)
 		}
-	}
-}
-
-// What v0.1.0 wrote under the same name is removed, other files stay.
-func TestSaveRemovesOlderCards(t *testing.T) {
-	dir := t.TempDir()
-	base := filepath.Join(dir, "m.report")
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	left := func() (names []string) {
-		if err := fixedReport(t).Save(base); err != nil {
-			t.Fatal(err)
-		}
-		for _, pattern := range []string{"*", "*/*"} {
-			found, _ := filepath.Glob(filepath.Join(dir, pattern))
-			for _, path := range found {
-				name, _ := filepath.Rel(dir, path)
-				names = append(names, name)
-			}
-		}
-		return names
-	}
-	write("m.report.md", "# Model card: ecs-dbn-1\n")
-	write("m.report/roc.svg", "<svg>")
-	write("other.report.md", "# Model card: ecs-dbn-2\n")
-	want := []string{"m.report.html", "m.report.json", "other.report.md"}
-	if got := left(); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	write("m.report.md", "# Model card: ecs-dbn-1\n")
-	write("m.report/roc.svg", "<svg>")
-	write("m.report/mine.svg", "<svg>")
-	if got, want := left(), []string{"m.report", "m.report.html", "m.report.json", "other.report.md", "m.report/mine.svg"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	write("m.report.md", "my own notes\n")
-	write("m.report/roc.svg", "<svg>")
-	if got, want := left(), []string{"m.report", "m.report.html", "m.report.json", "m.report.md", "other.report.md", "m.report/mine.svg", "m.report/roc.svg"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -7,15 +7,10 @@
 package card
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -120,7 +115,7 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 		e.Random = AgainstHealthy(r.Random.Confusion).GMean
 	}
 	for _, b := range r.Baselines {
-		e.Baselines = append(e.Baselines, BaselineFigure{b.Method, b.Pooled.GMean})
+		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})
 	}
 	e.NotCompared, e.Robustness = r.NotCompared, r.Robustness
 	e.UnknownNotMeasured = r.unknownNotMeasured()
@@ -224,9 +219,7 @@ func (r *Report) summaryOfClasses() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-// Save writes base.html, the model card for people, and base.json, the report for programs. It
-// removes the card that v0.1.0 wrote under the same name, as Markdown with
-// a folder of plots, which would be another model's.
+// Save writes base.html, the model card for people, and base.json, the report for programs.
 func (r *Report) Save(base string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -242,29 +235,7 @@ func (r *Report) Save(base string) error {
 	if err := atomicfile.Write(base+".html", page); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := removeMarkdown(base); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
 	return nil
-}
-
-// removeMarkdown removes base.md and the plots in the folder base, if v0.1.0
-// wrote them. Other files stay, and so does a folder that has some.
-func removeMarkdown(base string) error {
-	text, err := os.ReadFile(base + ".md")
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.HasPrefix(text, []byte("# Model card: ")) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"roc", "precision-recall", "calibration", "costs", "fine-tuning", "pre-training", "tools", "lives", "stability", "wear"} {
-		if err := os.Remove(filepath.Join(base, name+".svg")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	_ = os.Remove(base) // unless something is in it
-	return os.Remove(base + ".md")
 }
 
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"

@@ -15,11 +15,11 @@ type UnknownReport struct {
 	ErrorRate float64        `json:"error_rate,omitempty"` // of conformal sets; 0: there are none
 	Novelty   float64        `json:"novelty,omitempty"`    // p-value up to which a window is new; 0: none ever is
 	Without   []string       `json:"without,omitempty"`    // parts that the data cannot give, and why
-	Promises  []Promise      `json:"promises,omitempty"`   // of conformal sets, one of each class
-	New       *Promise       `json:"new,omitempty"`        // of novelty: the share of windows that are new at most
+	Promises  []promise      `json:"promises,omitempty"`   // of conformal sets, one of each class
+	New       *promise       `json:"new,omitempty"`        // of novelty: the share of windows that are new at most
 	Split     string         `json:"split,omitempty"`      // what the windows below were not seen by, in words
-	Classes   []UnknownClass `json:"classes,omitempty"`
-	Tools     []UnknownTool  `json:"tools,omitempty"` // in the order of the recordings
+	Classes   []unknownClass `json:"classes,omitempty"`
+	Tools     []unknownTool  `json:"tools,omitempty"` // in the order of the recordings
 
 	// Judged are the scores of the windows that are left, healthy against all others,
 	// and Decided the same of all windows, had none been unknown.
@@ -27,9 +27,9 @@ type UnknownReport struct {
 	Decided *score.Summary `json:"decided,omitempty"`
 }
 
-// Promise is what can be promised of a new tool, on average over such tools, if it is of one
+// promise is what can be promised of a new tool, on average over such tools, if it is of one
 // kind with the tools of calibration: the fewer there are, the less.
-type Promise struct {
+type promise struct {
 	Class string       `json:"class,omitempty"`
 	Tools int          `json:"tools"` // of calibration
 	Share score.Figure `json:"share"` // of the tool's windows
@@ -39,8 +39,8 @@ type Promise struct {
 	Most score.Figure `json:"most,omitempty"`
 }
 
-// UnknownClass is what becomes of the windows of one class.
-type UnknownClass struct {
+// unknownClass is what becomes of the windows of one class.
+type unknownClass struct {
 	Class    string       `json:"class"`
 	Windows  int          `json:"windows"`
 	Coverage score.Figure `json:"coverage"` // share whose set holds the class: 1 − error rate is aimed at
@@ -58,8 +58,8 @@ type UnknownClass struct {
 	New               int `json:"new"` // windows with a p-value up to Novelty, whether they are unknown or not
 }
 
-// UnknownTool is what becomes of the windows of one tool.
-type UnknownTool struct {
+// unknownTool is what becomes of the windows of one tool.
+type unknownTool struct {
 	Tool           string `json:"tool"`
 	Healthy        int    `json:"healthy"` // windows
 	UnknownHealthy int    `json:"unknown_healthy"`
@@ -69,7 +69,7 @@ type UnknownTool struct {
 }
 
 // Unknown returns how many windows of the class are unknown.
-func (c UnknownClass) Unknown() int { return c.OutOfDistribution + c.Ambiguous + c.Implausible }
+func (c unknownClass) Unknown() int { return c.OutOfDistribution + c.Ambiguous + c.Implausible }
 
 // UnknownCounter counts windows with the verdict unknown.
 type UnknownCounter struct {
@@ -85,7 +85,7 @@ type UnknownCounter struct {
 func NewUnknownCounter(d *UnknownReport, classes []string) *UnknownCounter {
 	b := &UnknownCounter{d: d, tools: make(map[string]int), judged: score.NewConfusion(2), decided: score.NewConfusion(2)}
 	for _, name := range classes {
-		d.Classes = append(d.Classes, UnknownClass{Class: name})
+		d.Classes = append(d.Classes, unknownClass{Class: name})
 	}
 	return b
 }
@@ -114,7 +114,7 @@ func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, p
 	if !known {
 		k = len(b.d.Tools)
 		b.tools[tool] = k
-		b.d.Tools = append(b.d.Tools, UnknownTool{Tool: tool})
+		b.d.Tools = append(b.d.Tools, unknownTool{Tool: tool})
 		b.covered, b.windows = append(b.covered, make([]int, len(b.d.Classes))), append(b.windows, make([]int, len(b.d.Classes)))
 	}
 	b.windows[k][class]++
@@ -164,12 +164,12 @@ func (d *UnknownReport) SetPromises(m *model.Model, classes []string) {
 		d.ErrorRate = c.Rate
 		for k, name := range classes {
 			tools := c.Tools(k)
-			d.Promises = append(d.Promises, Promise{name, tools, score.Figure(c.Promise(k)), score.Figure(float64(tools) / float64(1+tools))})
+			d.Promises = append(d.Promises, promise{name, tools, score.Figure(c.Promise(k)), score.Figure(float64(tools) / float64(1+tools))})
 		}
 	}
 	if n := m.Novelty; n != nil {
 		d.Novelty = n.Rate
-		d.New = &Promise{Tools: n.Tools(), Share: score.Figure(n.Promise())}
+		d.New = &promise{Tools: n.Tools(), Share: score.Figure(n.Promise())}
 	}
 }
 
@@ -226,7 +226,7 @@ func (d *UnknownReport) countedWrong() score.Summary {
 }
 
 // byTool says what coverage is by tool; nothing if that was not measured.
-func (c UnknownClass) byTool() string {
+func (c unknownClass) byTool() string {
 	switch {
 	case c.Tools == 0:
 		return ""

@@ -47,13 +47,13 @@ func TestUnknownAddUp(t *testing.T) {
 		}
 	}
 	b.Finish()
-	if h := d.Classes[0]; h != (UnknownClass{Class: "healthy", Windows: 3, Coverage: 1, Tools: 2, CoverageByTool: 1, Interval: [2]score.Figure{1, 1}, OutOfDistribution: 1, Ambiguous: 1, New: 1}) || h.Unknown() != 2 {
+	if h := d.Classes[0]; h != (unknownClass{Class: "healthy", Windows: 3, Coverage: 1, Tools: 2, CoverageByTool: 1, Interval: [2]score.Figure{1, 1}, OutOfDistribution: 1, Ambiguous: 1, New: 1}) || h.Unknown() != 2 {
 		t.Errorf("healthy %+v", h)
 	}
-	if f := d.Classes[1]; f != (UnknownClass{Class: "faulty", Windows: 3, Coverage: 1. / 3, Tools: 2, CoverageByTool: 0.5, Interval: [2]score.Figure{0, 1}, Implausible: 2, New: 1}) {
+	if f := d.Classes[1]; f != (unknownClass{Class: "faulty", Windows: 3, Coverage: 1. / 3, Tools: 2, CoverageByTool: 0.5, Interval: [2]score.Figure{0, 1}, Implausible: 2, New: 1}) {
 		t.Errorf("faulty %+v", f)
 	}
-	if d.Tools[0] != (UnknownTool{"A", 2, 1, 1, 1, 0}) || d.Tools[1] != (UnknownTool{"B", 1, 1, 0, 2, 2}) {
+	if d.Tools[0] != (unknownTool{"A", 2, 1, 1, 1, 0}) || d.Tools[1] != (unknownTool{"B", 1, 1, 0, 2, 2}) {
 		t.Errorf("tools %+v", d.Tools)
 	}
 	if d.Judged.Rows != 2 || d.Decided.Rows != 6 || math.IsNaN(float64(d.Judged.GMean)) {
@@ -83,7 +83,7 @@ func TestUnknownPromise(t *testing.T) {
 	}
 	d := &UnknownReport{}
 	d.SetPromises(&model.Model{Conformal: c}, []string{"healthy", "faulty"})
-	for k, want := range []Promise{{"healthy", 20, 0.95 * 20 / 21, 20. / 21}, {"faulty", 2, 0.95 * 2 / 3, 2. / 3}} {
+	for k, want := range []promise{{"healthy", 20, 0.95 * 20 / 21, 20. / 21}, {"faulty", 2, 0.95 * 2 / 3, 2. / 3}} {
 		p := d.Promises[k]
 		if p.Class != want.Class || p.Tools != want.Tools || math.Abs(float64(p.Share-want.Share))+math.Abs(float64(p.Most-want.Most)) > 1e-12 {
 			t.Errorf("%+v, want %+v", p, want)

@@ -68,15 +68,15 @@ type Evidence struct {
 	GMean     score.Figure // of windows, healthy against all other classes; unknown ones count as wrong
 	Ours      score.Figure // the same as if no window were unknown, to compare with those below
 	Random    score.Figure // of a random split, which leaks
-	Baselines []BaselineFigure
+	Baselines []baselineFigure
 
 	NotCompared string // why there are no baselines, if that is known
 
 	Robustness *Robustness // what a sensor that reads wrong does; nil: it was not looked at
 }
 
-// BaselineFigure is what another method reaches on the same windows and folds.
-type BaselineFigure struct {
+// baselineFigure is what another method reaches on the same windows and folds.
+type baselineFigure struct {
 	Method string
 	GMean  score.Figure
 }
@@ -413,7 +413,7 @@ func (e *Evidence) baselines() Reason {
 		}
 		return r
 	}
-	best, words, unknown := BaselineFigure{GMean: -1}, make([]string, len(e.Baselines)), BaselineFigure{}
+	best, words, unknown := baselineFigure{GMean: -1}, make([]string, len(e.Baselines)), baselineFigure{}
 	for i, b := range e.Baselines {
 		words[i] = b.Method + " is " + Figure(b.GMean)
 		switch {

@@ -18,7 +18,7 @@ import (
 // hours without a false one.
 func perfect() Evidence {
 	e := Evidence{
-		Held: true, GMean: 0.98, Ours: 0.98, Random: 0.985, Baselines: []BaselineFigure{{"logistic regression", 0.97}, {"random forest", 0.96}},
+		Held: true, GMean: 0.98, Ours: 0.98, Random: 0.985, Baselines: []baselineFigure{{"logistic regression", 0.97}, {"random forest", 0.96}},
 		Alarms: Alarms{K: 5, N: 8, Threshold: 0.5, LimitUM: 300, HealthyHours: 100},
 	}
 	for i := range 6 {
@@ -157,7 +157,7 @@ func drawEvidence(t *rapid.T) Evidence {
 		Alarms: Alarms{LimitUM: rapid.SampledFrom([]float64{0, 300}).Draw(t, "limit"), HealthyHours: figure("hours", 200)},
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "baselines") {
-		e.Baselines = append(e.Baselines, BaselineFigure{fmt.Sprint("method ", i), figure("baseline", 1)})
+		e.Baselines = append(e.Baselines, baselineFigure{fmt.Sprint("method ", i), figure("baseline", 1)})
 	}
 	if rapid.Bool().Draw(t, "robust") {
 		e.Robustness = tried(trial(Gain, 1.1, score.Figure(rapid.Float64Range(0, 1).Draw(t, "gain")), rapid.IntRange(0, 2).Draw(t, "missed"), "F_c"))
@@ -214,7 +214,7 @@ func TestVerdictLaws(t *testing.T) {
 			"a lower G-mean":    func(e *Evidence) { e.GMean -= 0.1 },
 			"a lower figure":    func(e *Evidence) { e.Ours -= 0.1 },
 			"no G-mean":         func(e *Evidence) { e.GMean = nan() },
-			"a better baseline": func(e *Evidence) { e.Baselines = append(e.Baselines, BaselineFigure{"better", 1}) },
+			"a better baseline": func(e *Evidence) { e.Baselines = append(e.Baselines, baselineFigure{"better", 1}) },
 		}
 		if e.Robustness != nil {
 			worse["a sensor that is dead"] = func(e *Evidence) {

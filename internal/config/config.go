@@ -43,7 +43,7 @@ func Load(path string, into any) error {
 	if err := Decode(text, path, into); err != nil {
 		return err
 	}
-	return Environment(into, os.Environ())
+	return environment(into, os.Environ())
 }
 
 // maxFile is how many bytes a configuration may have: the parser takes some hundred times as much memory.

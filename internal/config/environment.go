@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// EnvironmentPrefix begins the names of environment variables that hold keys of a configuration.
-const EnvironmentPrefix = "TCM_"
+// environmentPrefix begins the names of environment variables that hold keys of a configuration.
+const environmentPrefix = "TCM_"
 
-// Environment puts values of environment variables into the struct that into points to, over what a file
+// environment puts values of environment variables into the struct that into points to, over what a file
 // said. The variable of the key brokers below kafka is TCM_KAFKA_BROKERS. Its value is YAML, as behind the
 // colon in a file; a list, or keys with values below a key, are written in brackets. Variables that no key has
 // are left alone: other programs may know them. Every error names the variable.
-func Environment(into any, environ []string) error {
+func environment(into any, environ []string) error {
 	set := map[string]string{}
 	for _, v := range environ {
-		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, EnvironmentPrefix) {
+		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, environmentPrefix) {
 			set[name] = value
 		}
 	}
@@ -64,7 +64,7 @@ func variables(t reflect.Type, path []string, add func(name string, path []strin
 			continue
 		}
 		at := append(slices.Clone(path), key)
-		add(EnvironmentPrefix+strings.ToUpper(strings.Join(at, "_")), at)
+		add(environmentPrefix+strings.ToUpper(strings.Join(at, "_")), at)
 		if of.Kind() == reflect.Struct {
 			variables(of, at, add)
 		}

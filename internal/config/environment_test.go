@@ -59,7 +59,7 @@ func TestEnvironment(t *testing.T) {
 			}
 			got, want := read(), read()
 			tc.change(want)
-			if err := Environment(got, tc.environ); err != nil {
+			if err := environment(got, tc.environ); err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(got, want) {
@@ -78,7 +78,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		"TCM_KAFKA_BROKERS=[a:1":    {"environment variable TCM_KAFKA_BROKERS"},
 		"TCM_SPOOL=x}, {spool: y":   {"environment variable TCM_SPOOL"},
 	} {
-		err := Environment(new(plant), []string{environ})
+		err := environment(new(plant), []string{environ})
 		if (err == nil) != (want == nil) {
 			t.Errorf("%s: %v", environ, err)
 			continue
@@ -115,8 +115,8 @@ func FuzzEnvironment(f *testing.F) {
 	f.Add("SPOOL", "x}, {spool: y")
 	f.Add("SILENCE", "&a [*a]")
 	f.Fuzz(func(t *testing.T, key, value string) {
-		name := EnvironmentPrefix + key
-		if err := Environment(new(plant), []string{name + "=" + value}); err != nil && !strings.Contains(err.Error(), "environment variable TCM_") {
+		name := environmentPrefix + key
+		if err := environment(new(plant), []string{name + "=" + value}); err != nil && !strings.Contains(err.Error(), "environment variable TCM_") {
 			t.Fatalf("%q: %v does not name it", name, err)
 		}
 	})

@@ -88,7 +88,7 @@ func forged(s Signer, c Change, offset int64) bus.Message {
 	if err != nil {
 		panic(err)
 	}
-	m := message(s, changePrefix+changeID(c.Number, value), ChangeType, "application/json", noon, value)
+	m := message(s, changePrefix+changeID(c.Number, value), changeType, "application/json", noon, value)
 	m.Offset = offset
 	return m
 }

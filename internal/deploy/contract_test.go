@@ -125,7 +125,7 @@ func TestContract(t *testing.T) {
 	if err := yaml.Unmarshal(schemas.AsyncAPI, &api); err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range map[string]bus.Message{"modelPart": msgs[0], "model": msgs[1], "modelCurve": message(anna, curvePrefix+all.a.ID(), CurveType, "application/json", noon, []byte("{}")), "deployment": sealed(t, anna, promote(1, "**", all.a), 0)} {
+	for name, m := range map[string]bus.Message{"modelPart": msgs[0], "model": msgs[1], "modelCurve": message(anna, curvePrefix+all.a.ID(), curveType, "application/json", noon, []byte("{}")), "deployment": sealed(t, anna, promote(1, "**", all.a), 0)} {
 		of := api.Components.Messages[name]
 		var known []string
 		for _, part := range of.Headers.AllOf {

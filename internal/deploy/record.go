@@ -19,10 +19,10 @@ import (
 
 // CloudEvents types of the records.
 const (
-	ModelType  = "io.tcm.model.v1"
-	PartType   = "io.tcm.model-part.v1"
-	ChangeType = "io.tcm.deployment.v1"
-	CurveType  = "io.tcm.model-curve.v1"
+	modelType  = "io.tcm.model.v1"
+	partType   = "io.tcm.model-part.v1"
+	changeType = "io.tcm.deployment.v1"
+	curveType  = "io.tcm.model-curve.v1"
 )
 
 // Bounds of records.
@@ -229,7 +229,7 @@ func (c *Change) encode(s Signer) (bus.Message, error) {
 	if err != nil {
 		return bus.Message{}, err
 	}
-	return message(s, changePrefix+changeID(c.Number, value), ChangeType, "application/json", c.At, value), nil
+	return message(s, changePrefix+changeID(c.Number, value), changeType, "application/json", c.At, value), nil
 }
 
 // message returns the message of a record.
@@ -288,13 +288,13 @@ func encodeModel(s Signer, file []byte, mf Manifest) ([]bus.Message, error) {
 	var all []bus.Message
 	for part := range mf.Parts {
 		value := file[part*partSize : min((part+1)*partSize, len(file))]
-		all = append(all, message(Signer{}, partKey(mf.ID, part), PartType, "application/octet-stream", mf.At, value))
+		all = append(all, message(Signer{}, partKey(mf.ID, part), partType, "application/octet-stream", mf.At, value))
 	}
 	value, err := json.Marshal(mf)
 	if err != nil {
 		return nil, err
 	}
-	return append(all, message(s, modelPrefix+mf.ID, ModelType, "application/json", mf.At, value)), nil
+	return append(all, message(s, modelPrefix+mf.ID, modelType, "application/json", mf.At, value)), nil
 }
 
 // manifestOf describes a model.

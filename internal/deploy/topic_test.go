@@ -42,7 +42,7 @@ func startBroker(t testing.TB) bus.Config {
 	t.Helper()
 	var cfg bus.Config
 	if kafkatest.Version() != "" {
-		cfg = bus.Config{Brokers: []string{kafkatest.Start(t).Addr}, ClientID: "test"}
+		cfg = bus.Config{Brokers: []string{kafkatest.Shared(t).Addr}, ClientID: "test"}
 	} else {
 		b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 		if err != nil {
@@ -227,9 +227,9 @@ func (s *spoiling) changes() {
 	moved := forged(anna, s.next(), 0)
 	moved.Key = strings.Replace(moved.Key, changePrefix, changePrefix+"9", 1)
 	s.add("moved", moved)
-	s.add("no JSON", message(anna, changePrefix+"70-00000000", ChangeType, "", noon, []byte("champion")))
-	s.add("a long value", message(anna, changePrefix+"71-00000000", ChangeType, "", noon, bytes.Repeat([]byte("x"), maxRecord+1)))
-	s.add("a strange key", message(anna, changePrefix+"seven", ChangeType, "", noon, []byte("{}")))
+	s.add("no JSON", message(anna, changePrefix+"70-00000000", changeType, "", noon, []byte("champion")))
+	s.add("a long value", message(anna, changePrefix+"71-00000000", changeType, "", noon, bytes.Repeat([]byte("x"), maxRecord+1)))
+	s.add("a strange key", message(anna, changePrefix+"seven", changeType, "", noon, []byte("{}")))
 	for i := range 33 { // one bit of a signed change
 		m := forged(anna, s.next(), 0)
 		m.Value[i*len(m.Value)/33] ^= 1 << (i % 8)

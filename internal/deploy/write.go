@@ -108,7 +108,7 @@ func (w *Writer) PublishCurve(ctx context.Context, id string, curve []byte) (alr
 			return true, nil
 		}
 	}
-	return false, w.send(ctx, message(w.Signer, curvePrefix+id, CurveType, "application/json", w.Now(), curve))
+	return false, w.send(ctx, message(w.Signer, curvePrefix+id, curveType, "application/json", w.Now(), curve))
 }
 
 func (w *Writer) send(ctx context.Context, msgs ...bus.Message) error {

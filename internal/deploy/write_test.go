@@ -351,9 +351,9 @@ func TestPublishCurve(t *testing.T) {
 	if _, err := writer(cfg, Signer{}).PublishCurve(ctx, id, []byte("{}")); err == nil {
 		t.Error("someone without keys sees the model")
 	}
-	stranger := message(Signer{}, curvePrefix+id, CurveType, "application/json", noon, []byte(`{"three": 3}`))
+	stranger := message(Signer{}, curvePrefix+id, curveType, "application/json", noon, []byte(`{"three": 3}`))
 	gone := bus.Message{Topic: bus.TopicModels, Key: curvePrefix + id}
-	large := message(anna, curvePrefix+id, CurveType, "application/json", noon, make([]byte, MaxCurve+1))
+	large := message(anna, curvePrefix+id, curveType, "application/json", noon, make([]byte, MaxCurve+1))
 	send(t, cfg, stranger, gone, large)
 	if _, err := w.PublishCurve(ctx, id, make([]byte, MaxCurve+1)); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("too large: %v", err)

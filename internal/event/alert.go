@@ -9,7 +9,7 @@ type AlertState string
 const (
 	Raised       AlertState = "raised"
 	Cleared      AlertState = "cleared"
-	Returned     AlertState = "returned"
+	returned     AlertState = "returned"
 	Reactivated  AlertState = "reactivated"
 	Acknowledged AlertState = "acknowledged"
 	Shelved      AlertState = "shelved"
@@ -36,7 +36,7 @@ const (
 // AlertStates lists every state of an alert, in the order of schemas/alert.schema.json.
 // The first two are the states of advisories too.
 var AlertStates = []AlertState{
-	Raised, Cleared, Returned, Reactivated, Acknowledged, Shelved, Unshelved, Suppressed, Unsuppressed, TakenOutOfService, BackInService,
+	Raised, Cleared, returned, Reactivated, Acknowledged, Shelved, Unshelved, Suppressed, Unsuppressed, TakenOutOfService, BackInService,
 	Refused, MarkedFalse, UnmarkedFalse, ToolIsNew, Retired, Renamed,
 }
 
@@ -74,6 +74,7 @@ type Alert struct {
 	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
 	Command  string     `json:"command,omitempty"` // id of the command that did it
 	Was      string     `json:"was,omitempty"`     // renamed: the machine's old name
+	Finding  string     `json:"finding,omitempty"` // of an open alarm: what is to be looked at, in the words of the model's labels; empty if the tool is to be changed
 	Text     string     `json:"text"`              // one line for a person
 
 	FalseAlarm bool `json:"false_alarm,omitempty"` // acknowledged: the person says that nothing was wrong with the tool

@@ -10,10 +10,10 @@ import (
 // FetchedType is the CloudEvents type of the answer to a command with action fetch.
 const FetchedType = "io.tcm.fetched.v1"
 
-// MaxFetch is the most windows that one command can ask for, and MaxFetchWait how long
+// maxFetch is the most windows that one command can ask for, and MaxFetchWait how long
 // after it was issued a gateway may still answer it.
 const (
-	MaxFetch     = 100_000
+	maxFetch     = 100_000
 	MaxFetchWait = 7 * 24 * time.Hour
 )
 
@@ -37,8 +37,8 @@ func (w Wanted) Timed() bool { return !w.From.IsZero() || !w.To.IsZero() }
 // Check reports what is wrong with w.
 func (w Wanted) Check() error {
 	switch {
-	case w.Windows < 1 || w.Windows > MaxFetch:
-		return fmt.Errorf("windows: %d: ask for 1 to %d", w.Windows, MaxFetch)
+	case w.Windows < 1 || w.Windows > maxFetch:
+		return fmt.Errorf("windows: %d: ask for 1 to %d", w.Windows, maxFetch)
 	case w.Epoch != "" && !epochForm.MatchString(w.Epoch):
 		return fmt.Errorf("epoch %.32q: expected 16 hexadecimal digits", w.Epoch)
 	case w.Timed() && (w.First != 0 || w.Last != 0):

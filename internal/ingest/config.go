@@ -25,9 +25,9 @@ import (
 // Config is ingest.yaml: one machine, or several under `machines`. Use Load.
 type Config struct {
 	Kafka   bus.Settings `yaml:"kafka"`
-	Retain  Retain       `yaml:"retain"`  // what `ingest topics apply` makes Kafka keep
+	Retain  retainConfig `yaml:"retain"`  // what `ingest topics apply` makes Kafka keep
 	Metrics string       `yaml:"metrics"` // address of metrics and health; empty: none
-	MQTT    *MQTT        `yaml:"mqtt"`
+	MQTT    *mqttConfig  `yaml:"mqtt"`
 
 	SpoolOnly bool `yaml:"spool_only"` // windows are kept, and none is sent
 
@@ -39,24 +39,24 @@ type Config struct {
 
 // Machine is the part of the configuration that is about one machine.
 type Machine struct {
-	Path   string `yaml:"machine"` // by ISA-95
-	Layout string `yaml:"layout"`  // empty: the gun drill's 14 channels
-	Window Window `yaml:"window"`
-	Spool  string `yaml:"spool"`
-	Full   string `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
-	MiB    int64  `yaml:"spool_mib"`
-	Sync   int    `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
-	Mode   string `yaml:"mode"`       // "raw" or "edge"; empty: raw, or what is set for all machines
-	Edge   Edge   `yaml:"edge"`
-	Source Source `yaml:"source"`
+	Path   string       `yaml:"machine"` // by ISA-95
+	Layout string       `yaml:"layout"`  // empty: the gun drill's 14 channels
+	Window windowConfig `yaml:"window"`
+	Spool  string       `yaml:"spool"`
+	Full   string       `yaml:"spool_full"` // "block" or "drop_oldest"; empty: the first for recordings, the second for live sources
+	MiB    int64        `yaml:"spool_mib"`
+	Sync   int          `yaml:"spool_sync"` // windows that share one sync to disk; 0: 1, and 64 at speed 0
+	Mode   string       `yaml:"mode"`       // "raw" or "edge"; empty: raw, or what is set for all machines
+	Edge   edgeConfig   `yaml:"edge"`
+	Source sourceConfig `yaml:"source"`
 
-	Context *Control `yaml:"context"` // who says which tool is in; nil: samples, MQTT and `ingest tool`
+	Context *controlConfig `yaml:"context"` // who says which tool is in; nil: samples, MQTT and `ingest tool`
 
 	file string // from whose folder the paths begin
 }
 
-// Edge says which windows the spool keeps in mode edge, in which features are sent.
-type Edge struct {
+// edgeConfig says which windows the spool keeps in mode edge, in which features are sent.
+type edgeConfig struct {
 	KeepHours float64 `yaml:"keep_hours"`
 	KeepMiB   int64   `yaml:"keep_mib"` // 0: what the spool may take
 	Sample    uint64  `yaml:"sample"`   // one window of so many is sent too; 0: none
@@ -68,14 +68,14 @@ const (
 	modeEdge = "edge"
 )
 
-// Window says how windows are cut.
-type Window struct {
+// windowConfig says how windows are cut.
+type windowConfig struct {
 	Length time.Duration `yaml:"length"`
 	Hop    time.Duration `yaml:"hop"`
 }
 
-// Source says where samples come from.
-type Source struct {
+// sourceConfig says where samples come from.
+type sourceConfig struct {
 	Kind  string  `yaml:"kind"`  // "simulate", "file", "folder", "tcp" or "mqtt"; "csv" is another word for "file"
 	File  string  `yaml:"file"`  // of file
 	Speed float64 `yaml:"speed"` // times as fast as a live sensor; 0: as fast as possible. Of simulate, file and folder
@@ -102,8 +102,8 @@ type Source struct {
 	MaxLost time.Duration `yaml:"max_lost"` // of tcp and mqtt: how long the samples of a minute may last that are in no window
 }
 
-// MQTT is the broker for samples and tools.
-type MQTT struct {
+// mqttConfig is the broker for samples and tools.
+type mqttConfig struct {
 	Broker string           `yaml:"broker"`
 	Prefix string           `yaml:"prefix"` // of topics; empty: flank
 	Login  credential.Login `yaml:",inline"`
@@ -115,8 +115,8 @@ const defaultSpool = "flank-data/spool"
 // defaults returns the values of what a configuration leaves out.
 func defaults() Machine {
 	return Machine{
-		Window: Window{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192, Edge: Edge{KeepHours: 24},
-		Source: Source{
+		Window: windowConfig{Length: window.DefaultSpec.Length}, Spool: defaultSpool, MiB: 8192, Edge: edgeConfig{KeepHours: 24},
+		Source: sourceConfig{
 			Kind: "simulate", Speed: 1, Seed: 1, ToolLife: 80 * time.Second, Pattern: "*", Settle: 10 * time.Second, Timeout: 10 * time.Second, MaxLost: 10 * time.Second,
 		},
 	}
@@ -286,7 +286,7 @@ func (m Machine) checkMode() error {
 // maxKeepHours is ten years.
 const maxKeepHours = 87_600
 
-func (s Source) check() error {
+func (s sourceConfig) check() error {
 	if !(s.Speed >= 0) {
 		return fmt.Errorf("speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed)
 	}
@@ -313,7 +313,7 @@ func (s Source) check() error {
 }
 
 // checkRecordings checks the keys of recordings and of the simulator.
-func (s Source) checkRecordings() error {
+func (s sourceConfig) checkRecordings() error {
 	switch {
 	case s.Kind == "simulate" && s.File != "":
 		return fmt.Errorf("file: %s would not be read: set source.kind to file, or remove it", s.File)
@@ -328,7 +328,7 @@ func (s Source) checkRecordings() error {
 }
 
 // start returns when recordings began.
-func (s Source) start() (at source.Start, err error) {
+func (s sourceConfig) start() (at source.Start, err error) {
 	if err = at.UnmarshalText([]byte(s.Start)); err != nil {
 		err = fmt.Errorf("start: %w", err)
 	}
@@ -336,7 +336,7 @@ func (s Source) start() (at source.Start, err error) {
 }
 
 // checkListen checks the keys of a source that listens for clients.
-func (s Source) checkListen() error {
+func (s sourceConfig) checkListen() error {
 	switch {
 	case s.Kind == "tcp" && s.Listen == "":
 		return errors.New("listen: name the address that clients connect to, such as 127.0.0.1:9110")
@@ -353,7 +353,7 @@ func (s Source) checkListen() error {
 }
 
 // faults returns what goes wrong with a simulated source.
-func (s Source) faults() ([]sim.Fault, error) {
+func (s sourceConfig) faults() ([]sim.Fault, error) {
 	faults, err := sim.ParseFaults(s.Faults)
 	if err != nil {
 		return nil, fmt.Errorf("faults: %w", err)
@@ -363,11 +363,11 @@ func (s Source) faults() ([]sim.Fault, error) {
 
 // live reports whether samples come from a network, as a rule without the tool's
 // name.
-func (s Source) live() bool { return s.Kind == "tcp" || s.Kind == "mqtt" }
+func (s sourceConfig) live() bool { return s.Kind == "tcp" || s.Kind == "mqtt" }
 
 // recording reports whether the source is one recording: it ends, and a second try
 // reads the same.
-func (s Source) recording() bool { return s.Kind == "file" || s.Kind == "csv" }
+func (s sourceConfig) recording() bool { return s.Kind == "file" || s.Kind == "csv" }
 
 // SpoolDir returns the folder of the spool.
 func (m Machine) SpoolDir() string { return config.ResolvePath(m.file, m.Spool) }

@@ -11,10 +11,10 @@ import (
 	"github.com/flank-tcm/flank/internal/source/machinetool"
 )
 
-// Control says how the machine's control is asked which tool is in.
-type Control struct {
-	MTConnect *MTConnect `yaml:"mtconnect"`
-	OPCUA     *OPCUA     `yaml:"opcua"`
+// controlConfig says how the machine's control is asked which tool is in.
+type controlConfig struct {
+	MTConnect *mtconnectConfig `yaml:"mtconnect"`
+	OPCUA     *opcuaConfig     `yaml:"opcua"`
 
 	NoTool []string `yaml:"no_tool"` // names that mean that no tool is in; nil: feed.DefaultNoTool
 
@@ -29,15 +29,15 @@ type Control struct {
 	Timeout  time.Duration `yaml:"timeout"`  // of a reading, and how long the last one holds; 0: 10 s
 }
 
-// MTConnect is an agent of MTConnect.
-type MTConnect struct {
+// mtconnectConfig is an agent of MTConnect.
+type mtconnectConfig struct {
 	URL    string          `yaml:"url"`
 	Device string          `yaml:"device"` // name or uuid; empty: the agent has one
 	TLS    *credential.TLS `yaml:"tls"`
 }
 
-// OPCUA is a server of OPC UA.
-type OPCUA struct {
+// opcuaConfig is a server of OPC UA.
+type opcuaConfig struct {
 	Endpoint string           `yaml:"endpoint"`
 	Insecure bool             `yaml:"insecure"` // without TLS beyond this computer
 	Login    credential.Login `yaml:",inline"`
@@ -79,7 +79,7 @@ func (m Machine) AsksControl() bool {
 }
 
 // items returns what is asked for.
-func (c *Control) items() machinetool.Items {
+func (c *controlConfig) items() machinetool.Items {
 	return machinetool.Items{
 		Tool: c.Tool, Hole: c.Hole, SpindleSpeed: c.SpindleSpeed, FeedRate: c.FeedRate, Programme: c.Programme, Material: c.Material,
 	}

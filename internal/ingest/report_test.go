@@ -18,7 +18,7 @@ import (
 // come. It is of the last hour.
 func TestDueLedger(t *testing.T) {
 	const rate = 100
-	m := &machine{Machine: Machine{Path: "acme/usk25", Source: Source{Kind: "tcp", MaxLost: 20 * time.Second}}, rate: rate, state: running}
+	m := &machine{Machine: Machine{Path: "acme/usk25", Source: sourceConfig{Kind: "tcp", MaxLost: 20 * time.Second}}, rate: rate, state: running}
 	begun := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	now := begun
 	l := ledger{Unused: map[string]uint64{}}
@@ -121,7 +121,7 @@ func TestDueLedgerOfASilentRate(t *testing.T) {
 	if _, err := f.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{Machine: Machine{Path: "acme/usk25", Source: Source{Kind: "tcp", MaxLost: time.Hour}}, rate: 110, state: running, feed: f}
+	m := &machine{Machine: Machine{Path: "acme/usk25", Source: sourceConfig{Kind: "tcp", MaxLost: time.Hour}}, rate: 110, state: running, feed: f}
 	due := func(after time.Duration) (event.SourceLedger, bool) {
 		now := opened.Add(after)
 		m.fresh.at, m.came.at = now, now

@@ -8,8 +8,8 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 )
 
-// Retain says what Kafka keeps of a topic.
-type Retain struct {
+// retainConfig says what Kafka keeps of a topic.
+type retainConfig struct {
 	Windows  retention `yaml:"windows"`
 	Features retention `yaml:"features"`
 	Dead     retention `yaml:"dead_letters"`
@@ -29,7 +29,7 @@ const (
 
 // Topics returns what the configuration says, by topic. It reports a value that
 // cannot be used as a config.KeyError.
-func (r Retain) Topics() (map[string]bus.Retain, error) {
+func (r retainConfig) Topics() (map[string]bus.Retain, error) {
 	keep := make(map[string]bus.Retain)
 	for _, one := range []struct {
 		key, topic string

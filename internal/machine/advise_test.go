@@ -592,12 +592,12 @@ func TestSilenceBehindDeletedWindows(t *testing.T) {
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)
 	for i, end := range []Bounds{{0, 3}, {0, 3}, {3, 3}, {3, 3}} { // the last two are deleted, and never read
-		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
+		actions := o.On(Tick{Now: later}, later)
 		if asks := slices.ContainsFunc(actions, is[AskEnd]); asks != (i < 3) {
 			t.Fatalf("%d: asks %v", i, asks)
 		}
 		p.finish(o, slices.DeleteFunc(actions, is[AskEnd]), 9)
-		p.finish(o, o.On(Reply{End: &End{Windows: end, Known: true}, Now: later}), 9)
+		p.finish(o, o.On(End{Windows: end, Known: true}, later), 9)
 	}
 	if !strings.Contains(strings.Join(p.published, "\n"), "SILENT") || p.position.Windows != 1 {
 		t.Errorf("at %+v, published %q", p.position, p.published)

@@ -58,13 +58,14 @@ func (c *cause) id(group string) string { return c.of + "/" + group + c.about }
 type Alarm struct {
 	alarm.State
 	Incident string `json:"incident,omitempty"` // empty: it is normal
+	Finding  string `json:"finding,omitempty"`  // see event.Alert.Finding: of the window that raised it last
 }
 
 // name gives an alarm that is open the name that id makes, unless it has one, and takes it from one that is not.
 func (a *Alarm) name(id string) {
 	switch {
 	case !a.Raised:
-		a.Incident = ""
+		a.Incident, a.Finding = "", ""
 	case a.Incident == "":
 		sum := sha256.Sum256([]byte(id))
 		a.Incident = "A-" + base32.StdEncoding.EncodeToString(sum[:5])
@@ -158,6 +159,9 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 	if a.Since.IsZero() {
 		a.Since = c.at
 	}
+	if change != alarm.Cleared {
+		a.Finding = b.alarm.Finding
+	}
 	switch change {
 	case alarm.Cleared:
 		a.Reason = c.reason
@@ -198,6 +202,9 @@ func (b bell) observe(o opinion, r *event.Result, by *Model, now time.Time) []ev
 	c := b.alarm.Observe(b.of.set, b.quiet(), b.of.set.IsFaulty(o.Score), r.Start, r.End, now)
 	if o.Outcome == model.Unknown {
 		b.alarm.Unknown |= 1
+	}
+	if b.alarm.Raised && !was.Raised || c == alarm.Reactivated {
+		b.alarm.Finding = by.model.Label.Finding(o.Verdict)
 	}
 	if c == alarm.None {
 		b.alarm.name(r.ID)

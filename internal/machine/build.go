@@ -46,7 +46,7 @@ type Build struct {
 
 // BuildDue returns a build that is to be run; nil if there is none. What comes of
 // the machine from now on is retained for it. Call Observe with the features that lie
-// in Kafka by now, then give it back as Reply.Built.
+// in Kafka by now, then give it back as a [Reply].
 func (o *Owner) BuildDue(now time.Time) (b *Build) {
 	at, _ := slices.BinarySearch(o.names, o.built+"\x00")
 	for _, name := range slices.Concat(o.names[at:], o.names[:at]) { // behind the last one, so that each has its turn
@@ -165,10 +165,10 @@ func (x *judges) retain(w Window) {
 }
 
 // built is a build that has seen all that lay in Kafka when it was due.
-type built struct{ *Build }
+type built struct{ of *Build }
 
 func (e built) apply(m *Machine) {
-	r := e.Build
+	r := e.of
 	if m.judges.build != r {
 		return
 	}

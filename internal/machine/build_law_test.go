@@ -47,7 +47,7 @@ func (p *plant) buildFrom(k int) bool {
 	for i, f := range p.features[k:] {
 		r.Observe(f, noon.Add(time.Duration(k+i)*time.Second))
 	}
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	return true
 }
 

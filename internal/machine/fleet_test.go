@@ -51,12 +51,12 @@ func newPlant(t rapid.TB, f Fleet) *plant {
 func (p *plant) restart() {
 	p.o = NewOwner(&Settings{Group: group, Alarm: testAlarm}, p.fleet, 0)
 	p.o.Start()
-	p.o.On(Reply{Fenced: &Position{Windows: p.sent, Commands: p.commanded}})
+	p.o.On(Fenced{At: Position{Windows: p.sent, Commands: p.commanded}}, time.Time{})
 	loaded := []state.Record{}
 	for _, r := range p.records {
 		loaded = append(loaded, r)
 	}
-	p.do(p.o.On(Reply{Loaded: loaded, Now: p.now()}))
+	p.do(p.o.On(Loaded(loaded), p.now()))
 }
 
 func (p *plant) now() time.Time { return noon.Add(time.Duration(p.sent) * time.Second) }
@@ -69,10 +69,10 @@ func (p *plant) do(actions []Action) {
 		switch a := a.(type) {
 		case Fence, LoadState, ReadWindows, ReadFeatures, ReadCommands: // tests answer without that
 		case AskEnd: // all windows that there are were given to the owner
-			actions = append(actions, p.o.On(Reply{End: &End{Known: true}, Now: p.now()})...)
+			actions = append(actions, p.o.On(End{Known: true}, p.now())...)
 		case *Batch:
 			p.keep(a)
-			actions = append(actions, p.o.On(Reply{Published: true, Now: p.now()})...)
+			actions = append(actions, p.o.On(Published{}, p.now())...)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (p *plant) valid(e Output) {
 func (p *plant) window(f *window.Features) {
 	in := Input{Offset: p.sent, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }}
 	p.sent++
-	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: []Input{in}}, in.At))
 	p.features = append(p.features, f)
 }
 
@@ -158,14 +158,14 @@ func (p *plant) build(meanwhile ...*window.Features) bool {
 	for k, f := range log {
 		r.Observe(f, noon.Add(time.Duration(k)*time.Second))
 	}
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	return true
 }
 
 // deploy lets the owner know of a fleet.
 func (p *plant) deploy(f Fleet) {
 	p.fleet = f
-	p.do(p.o.On(Reply{Fleet: &f, Now: p.now()}))
+	p.do(p.o.On(&f, p.now()))
 }
 
 // fleetOf returns a fleet in which one deployment is for every machine.
@@ -640,7 +640,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 		r := p.o.BuildDue(p.now())
 		order = append(order, r.Job().Machine)
 		r.Failed = true
-		p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+		p.do(p.o.On(r, p.now()))
 	}
 	wantStrings(t, "builds", order, append(names, names...))
 }

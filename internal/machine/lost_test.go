@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 )
 
@@ -101,35 +100,35 @@ func TestNeverSeen(t *testing.T) {
 	f := Everything(machinetest.OneValue(t))
 	f.Named = []string{never, other}
 	for name, begin := range map[string]func(o *Owner){
-		"at the start": func(o *Owner) { o.On(Reply{Fleet: &f}); o.On(Reply{Loaded: []state.Record{}, Now: noon}) },
+		"at the start": func(o *Owner) { o.On(&f, time.Time{}); o.On(Loaded{}, noon) },
 		"deployed later": func(o *Owner) {
-			o.On(Reply{Loaded: []state.Record{}, Now: noon})
-			o.On(Reply{Published: true, Now: noon})
-			o.On(Reply{Fleet: &f, Now: noon})
+			o.On(Loaded{}, noon)
+			o.On(Published{}, noon)
+			o.On(&f, noon)
 		},
 	} {
 		o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 		o.Has = func(machine string) bool { return machine == never }
 		o.Start()
-		o.On(Reply{Fenced: &Position{}})
+		o.On(Fenced{At: Position{}}, time.Time{})
 		begin(o)
-		o.On(Reply{Published: true, Now: noon})
+		o.On(Published{}, noon)
 		var texts []string
 		for after := range 63 {
 			now := noon.Add(time.Duration(after) * time.Second)
-			actions := o.On(Reply{Tick: &Tick{Now: now, Next: Position{Windows: 1, Features: 1}}, Now: now})
+			actions := o.On(Tick{Now: now, Next: Position{Windows: 1, Features: 1}}, now)
 			for len(actions) > 0 {
 				a := actions[0]
 				actions = actions[1:]
 				if is[AskEnd](a) {
-					actions = append(actions, o.On(Reply{End: &End{Known: true}, Now: now})...)
+					actions = append(actions, o.On(End{Known: true}, now)...)
 				}
 				if b, ok := a.(*Batch); ok {
 					for _, e := range b.Events {
 						a := e.(Advisory)
 						texts = append(texts, a.Machine+" "+string(a.State)+" "+a.Text)
 					}
-					actions = append(actions, o.On(Reply{Published: true, Now: now})...)
+					actions = append(actions, o.On(Published{}, now)...)
 				}
 			}
 		}
@@ -143,20 +142,20 @@ func TestNeverSeen(t *testing.T) {
 func TestOwnerAccounts(t *testing.T) {
 	o := readyOwner(t)
 	ledger := func(machine string, windowed uint64, loss []event.LostSamples) Reply {
-		return Reply{Windows: []Input{{At: noon, Ledger: &event.SourceLedger{Machine: machine, Ledger: event.Ledger{Received: 60, InWindows: windowed}, Lost: loss, Silent: []float64{100}}}}, Now: noon}
+		return Read{Log: WindowLog, Inputs: []Input{{At: noon, Ledger: &event.SourceLedger{Machine: machine, Ledger: event.Ledger{Received: 60, InWindows: windowed}, Lost: loss, Silent: []float64{100}}}}}
 	}
-	o.On(ledger("acme/spore/bay2/line1/well", 60, nil))
-	o.On(Reply{Published: true, Now: noon})
+	o.On(ledger("acme/spore/bay2/line1/well", 60, nil), noon)
+	o.On(Published{}, noon)
 	if m := o.Machine("acme/spore/bay2/line1/well"); m != nil {
 		t.Error("a ledger with windows makes a machine: they will")
 	}
-	o.On(ledger("acme/spore/bay2/line1/mute", 0, nil))
-	o.On(Reply{Published: true, Now: noon})
+	o.On(ledger("acme/spore/bay2/line1/mute", 0, nil), noon)
+	o.On(Published{}, noon)
 	if m := o.Machine("acme/spore/bay2/line1/mute"); m == nil || m.waitingSince.IsZero() || !strings.Contains(m.source.whySilent(noon), "no samples of 100 Hz come") {
 		t.Error("a ledger without windows makes no machine that can be silent")
 	}
 	var said []string
-	for _, a := range o.On(ledger(drill, 60, losing("counter", 60))) {
+	for _, a := range o.On(ledger(drill, 60, losing("counter", 60)), noon) {
 		if b, ok := a.(*Batch); ok {
 			for _, e := range b.Events {
 				said = append(said, string(e.(Advisory).Kind))

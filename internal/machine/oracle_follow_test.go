@@ -306,23 +306,23 @@ func (f *follower) do(actions []Action) {
 		switch a := a.(type) {
 		case Fence:
 			at := f.position
-			actions = append(actions, f.o.On(Reply{Fenced: &at, Now: f.now})...)
+			actions = append(actions, f.o.On(Fenced{At: at}, f.now)...)
 		case LoadState:
 			records := slices.SortedFunc(maps.Values(f.records), func(x, y state.Record) int { return cmp.Compare(x.Key.String(), y.Key.String()) })
 			if records == nil {
 				records = []state.Record{}
 			}
-			actions = append(actions, f.o.On(Reply{Loaded: records, Now: f.now})...)
+			actions = append(actions, f.o.On(Loaded(records), f.now)...)
 		case AskEnd:
-			if f.batch.Of == nil || f.batch.Of.Commands == nil {
+			if _, read := f.batch.Of.(CommandsRead); !read {
 				f.asks = true
 				continue
 			}
-			actions = append(actions, f.o.On(Reply{End: &End{Known: true}, Now: f.now})...) // all windows that there are were given to the owner
+			actions = append(actions, f.o.On(End{Known: true}, f.now)...) // all windows that there are were given to the owner
 		case ReadWindows, ReadFeatures, ReadCommands: // they are given without that
 		case *Batch:
 			f.publish(a)
-			actions = append(actions, f.o.On(Reply{Published: true, Now: f.now})...)
+			actions = append(actions, f.o.On(Published{}, f.now)...)
 		}
 	}
 }
@@ -345,9 +345,8 @@ func (f *follower) publish(b *Batch) {
 
 // hand hands the owner a reply.
 func (f *follower) hand(r Reply) {
-	r.Now = f.now
-	f.batch = Batch{Of: &r}
-	f.do(f.o.On(r))
+	f.batch = Batch{Of: r}
+	f.do(f.o.On(r, f.now))
 }
 
 // restart lets another owner take the partition over.
@@ -461,7 +460,7 @@ func (f *follower) run() {
 
 func (f *follower) tick() {
 	f.asks = false
-	f.hand(Reply{Tick: &Tick{Now: f.now}})
+	f.hand(Tick{Now: f.now})
 	out := f.m.Tick(oracle.Tick{Now: f.now, Behind: !f.asked})
 	f.compare("tick", out)
 	if f.asks != (f.m.Overdue(f.now) && !f.asked) {
@@ -469,7 +468,7 @@ func (f *follower) tick() {
 	}
 	if f.asks {
 		known := !f.one(4, "the broker does not answer")
-		f.hand(Reply{End: &End{Windows: Bounds{0, f.offset}, Known: known}})
+		f.hand(End{Windows: Bounds{0, f.offset}, Known: known})
 		if f.asked = known; !known {
 			f.m.Restarted(f.now)
 		}
@@ -537,7 +536,7 @@ func (f *follower) redeploy() {
 
 func (f *follower) fleetReply() Reply {
 	of := f.fleet()
-	return Reply{Fleet: &of}
+	return &of
 }
 
 // builds shows a model the past of a tool, if that is due, or gives it back.
@@ -575,7 +574,7 @@ func (f *follower) builds() {
 		b.Observe(of, f.now)
 	}
 	letter := letterOf(b.Model())
-	f.hand(Reply{Built: b})
+	f.hand(b)
 	seen := f.seen(f.job.Tool)
 	out, used := f.m.Built(f.models[letter], f.job, seen)
 	f.say("model %s has seen %d of %d windows of tool %s: used %v; machine: %s", letter, len(seen), len(f.m.Windows(f.job.Tool)), f.job.Tool, used, lines(f.batch))
@@ -672,7 +671,7 @@ func (f *follower) window(p *plan) {
 	features := machinetest.Features(toys()[map[string]string{"A": "A", "S": "S", "Z": "Z"}[form]], w)
 	offset := f.offset
 	f.offset++
-	f.hand(Reply{Windows: []Input{{Offset: offset, At: f.now, Open: func(into *window.Features) error {
+	f.hand(Read{Log: WindowLog, Inputs: []Input{{Offset: offset, At: f.now, Open: func(into *window.Features) error {
 		*into = *features
 		return nil
 	}}}})
@@ -710,7 +709,7 @@ func (f *follower) unreadable(epoch uint64) {
 	refusal := &Refusal{Machine: f.name, Epoch: fmt.Sprintf("%016x", epoch), Seq: 1000, Why: why}
 	offset := f.offset
 	f.offset++
-	f.hand(Reply{Windows: []Input{{Offset: offset, At: f.now, Open: func(*window.Features) error { return refusal }}}})
+	f.hand(Read{Log: WindowLog, Inputs: []Input{{Offset: offset, At: f.now, Open: func(*window.Features) error { return refusal }}}})
 	f.compare("a window that cannot be opened", f.m.Unreadable(f.now, f.now))
 }
 
@@ -775,7 +774,7 @@ func (f *follower) incident(must bool) (int, string) {
 }
 
 func (f *follower) send(c event.Command, of oracle.Command) {
-	f.hand(Reply{Commands: []Command{{Key: c.Machine, Value: event.JSON(c), Offset: int64(f.commands), At: f.now}}})
+	f.hand(CommandsRead{{Key: c.Machine, Value: event.JSON(c), Offset: int64(f.commands), At: f.now}})
 	out := f.m.Command(of)
 	got := oracle.Done
 	for _, l := range f.batch.Letters {
@@ -826,7 +825,7 @@ func (f *follower) rename() {
 	f.name = fmt.Sprint(drill, f.renames)
 	f.m, f.next, f.begun, f.build = next, make(map[uint64]uint64), make(map[[2]uint64]time.Time), nil
 	c := event.Command{ID: id, Machine: f.name, Action: event.Rename, Was: was, State: kept, By: "kim", Issued: f.now}
-	f.hand(Reply{Commands: []Command{{Key: c.Machine, Value: event.JSON(c), Offset: int64(f.commands), At: f.now}}})
+	f.hand(CommandsRead{{Key: c.Machine, Value: event.JSON(c), Offset: int64(f.commands), At: f.now}})
 	if len(f.batch.Letters) > 0 {
 		f.fail("renamed: %s", f.batch.Letters[0].Reason)
 	}

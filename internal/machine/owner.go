@@ -28,7 +28,7 @@ type Owner struct {
 
 	phase    phase
 	position Position        // up to which what was decided is published
-	queue    []Reply         // that came while something was under way
+	queue    []came          // while something was under way
 	reading  bool            // windows were asked for
 	taking   bool            // features were asked for
 	hearing  bool            // commands were asked for
@@ -53,12 +53,18 @@ type Owner struct {
 	OnWindow func(*window.Features, event.Result)
 
 	// OnReply, if not nil, sees every reply of which machines hear, in the order in which they do: commands when they are carried out, and the
-	// windows after one that waits apart from those before it. A batch is of the last one.
-	OnReply func(*Reply)
+	// windows after one that waits apart from those before it, and when it came. A batch is of the last one.
+	OnReply func(Reply, time.Time)
 
 	// OnFeatures, if not nil, sees the features of every window that is not a repeat, also of
 	// one that no model judges. The batch that follows from the window is published after it.
 	OnFeatures func(*window.Features)
+}
+
+// came is a reply, and when it came by the clock of the monitor.
+type came struct {
+	reply Reply
+	now   time.Time
 }
 
 // backlogTicks is how many ticks an owner waits for the commands that lay there when it took the partition over.
@@ -121,54 +127,58 @@ func (o *Owner) Machine(name string) *Machine {
 	return nil
 }
 
-// On takes a reply and returns what is to be done next.
-func (o *Owner) On(r Reply) []Action {
+// On takes a reply, which came at that time by the clock of the monitor, and returns what is to be done next.
+func (o *Owner) On(r Reply, now time.Time) []Action {
 	if o.phase == lost {
 		return nil
 	}
-	if r.Lost {
+	if _, is := r.(Lost); is {
 		o.phase, o.machines, o.names, o.queue = lost, nil, nil, nil
 		return nil
 	}
-	if r.Fleet != nil && (o.phase == fencing || o.phase == loading) {
-		o.fleet, o.models.known = *r.Fleet, r.Fleet.Model
-		return nil
+	if o.phase == fencing || o.phase == loading {
+		return o.takeOver(r, now)
 	}
-	switch o.phase {
-	case fencing:
-		if r.Fenced == nil {
-			return nil
-		}
-		o.position, o.backlog = *r.Fenced, r.CommandsEnd
-		if o.fresh = o.position.Commands < 0; o.fresh {
-			// A new group does nothing that was asked of others. In a partition that is new to a group, all is for it.
-			o.position.Commands = r.CommandsEnd
-			if o.position.Windows >= 0 {
-				o.position.Commands = 0
-			}
-		}
-		o.phase = loading
-		return []Action{LoadState{}}
-	case loading:
-		if r.Loaded == nil {
-			return nil
-		}
-		return o.loaded(r)
-	case publishing:
-		if !r.Published {
-			if r.Tick != nil { // one is enough
-				o.queue = slices.DeleteFunc(o.queue, func(q Reply) bool { return q.Tick != nil })
-			}
-			o.queue = append(o.queue, r)
-			return nil
-		}
-		o.phase = idle
-		o.position = o.pending.Position
-		o.pending = nil
-	default:
-		o.queue = append(o.queue, r)
+	if _, is := r.(Published); is && o.phase == publishing {
+		o.phase, o.position, o.pending = idle, o.pending.Position, nil
+		return o.proceed()
 	}
+	if _, is := r.(Tick); is { // one is enough
+		o.queue = slices.DeleteFunc(o.queue, func(q came) bool { _, is := q.reply.(Tick); return is })
+	}
+	o.queue = append(o.queue, came{r, now})
 	return o.proceed()
+}
+
+// takeOver takes a reply before there are machines: what was not asked for yet does not count.
+func (o *Owner) takeOver(r Reply, now time.Time) []Action {
+	switch r := r.(type) {
+	case *Fleet:
+		o.fleet, o.models.known = *r, r.Model
+	case Fenced:
+		if o.phase == fencing {
+			return o.fenced(r)
+		}
+	case Loaded:
+		if o.phase == loading {
+			return o.loaded(r, now)
+		}
+	case Read, FeaturesPassed, CommandsRead, CommandsDue, Published, Lost, Tick, End, EvidenceOf, *Build:
+	}
+	return nil
+}
+
+func (o *Owner) fenced(r Fenced) []Action {
+	o.position, o.backlog = r.At, r.CommandsEnd
+	if o.fresh = o.position.Commands < 0; o.fresh {
+		// A new group does nothing that was asked of others. In a partition that is new to a group, all is for it.
+		o.position.Commands = r.CommandsEnd
+		if o.position.Windows >= 0 {
+			o.position.Commands = 0
+		}
+	}
+	o.phase = loading
+	return []Action{LoadState{}}
 }
 
 // proceed takes what has waited, until something is under way again, and asks for more.
@@ -208,14 +218,14 @@ func (o *Owner) read() (actions []Action) {
 }
 
 // loaded makes machines of the records.
-func (o *Owner) loaded(r Reply) []Action {
+func (o *Owner) loaded(records Loaded, now time.Time) []Action {
 	o.phase = idle
-	if o.fresh && slices.ContainsFunc(r.Loaded, func(rec state.Record) bool { return rec.Key.Group == o.settings.Group }) {
+	if o.fresh && slices.ContainsFunc(records, func(rec state.Record) bool { return rec.Key.Group == o.settings.Group }) {
 		o.position.Commands = 0 // the partition is new, and the group is not
 	}
 	o.heard = max(0, o.position.Commands)
-	b := &Batch{Position: o.position, now: r.Now}
-	byMachine := o.recordsByMachine(r.Loaded)
+	b := &Batch{Position: o.position, now: now}
+	byMachine := o.recordsByMachine(records)
 	for _, name := range sortedKeys(byMachine) {
 		o.takeIn(b, name, byMachine[name])
 		if m := o.machines[name]; m != nil && o.fresh {
@@ -267,29 +277,26 @@ func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 
 // cut returns what is to be handled now of a reply, and puts the rest before what waits: a command is carried out before the first
 // window or features that Kafka got later, and after all that Kafka got sooner. So a backlog is judged as it would have been at its time.
-func (o *Owner) cut(r Reply) Reply {
-	if len(o.held) == 0 {
-		return r
+func (o *Owner) cut(c came) came {
+	r, ok := c.reply.(Read)
+	if len(o.held) == 0 || !ok {
+		return c
 	}
-	all := *r.inputs()
-	k := slices.IndexFunc(all, func(in Input) bool { return in.At.After(o.held[0].At) })
+	k := slices.IndexFunc(r.Inputs, func(in Input) bool { return in.At.After(o.held[0].At) })
 	if k < 0 {
-		return r
+		return c
 	}
 	n := 1
-	for n < len(o.held) && all[k].At.After(o.held[n].At) {
+	for n < len(o.held) && r.Inputs[k].At.After(o.held[n].At) {
 		n++
 	}
-	due := Reply{Commands: o.held[:n], Now: r.Now, due: true}
+	due := came{CommandsDue(o.held[:n]), c.now}
 	if o.held = o.held[n:]; k == 0 {
-		o.queue = slices.Insert(o.queue, 0, r)
+		o.queue = slices.Insert(o.queue, 0, c)
 		return due
 	}
-	later := r
-	*later.inputs() = all[k:]
-	*r.inputs(), r.rest = all[:k:k], true
-	o.queue = slices.Insert(o.queue, 0, due, later)
-	return r
+	o.queue = slices.Insert(o.queue, 0, due, came{Read{Log: r.Log, Inputs: r.Inputs[k:]}, c.now})
+	return came{Read{r.Log, r.Inputs[:k:k], true}, c.now}
 }
 
 // hear takes commands that were read, and reports whether to ask how far the windows go that Kafka got before them.
@@ -311,26 +318,48 @@ func (o *Owner) hear(b *Batch, c []Command) (ask bool) {
 }
 
 // handle takes a reply while nothing is under way.
-func (o *Owner) handle(r Reply) []Action {
-	b := &Batch{Of: &r, Position: o.position, now: r.Now}
-	if o.OnReply != nil && (r.Commands == nil || r.due) {
-		o.OnReply(&r)
+func (o *Owner) handle(c came) []Action {
+	b := &Batch{Of: c.reply, Position: o.position, now: c.now}
+	if _, waits := c.reply.(CommandsRead); o.OnReply != nil && !waits {
+		o.OnReply(c.reply, c.now)
 	}
-	ask := false
-	if r.Tick != nil {
-		b.now = r.Tick.Now
-		o.asked = o.tick(b, *r.Tick) || o.asked
+	ask, rest := false, false
+	switch r := c.reply.(type) {
+	case Tick:
+		b.now = r.Now
+		o.asked = o.tick(b, r) || o.asked
 		if o.ticks++; o.ticks >= backlogTicks {
 			o.backlog = 0 // what lies there are no commands
 		}
 		ask = o.asked || len(o.held) > 0
-	} else if r.Commands != nil && !r.due {
-		ask, b.Of = o.hear(b, r.Commands), new(Reply) // nothing follows from them yet
-	} else if !o.handleInput(b, r) {
-		o.handleWork(b, r)
+	case Read:
+		rest = r.rest
+		o.judge(b, r)
+	case FeaturesPassed:
+		b.Position.Features, b.passed = max(b.Position.Features, int64(r)), true // the next batch publishes it
+	case CommandsRead: // nothing follows from them yet
+		ask = o.hear(b, r)
+	case CommandsDue:
+		for _, c := range r {
+			b.Position.Commands = c.Offset + 1
+			o.carryOut(b, c)
+		}
+	case End:
+		o.endIs(r, c.now)
+	case EvidenceOf:
+		if m := o.Machine(r.Machine); m != nil {
+			o.add(b, m, o.apply(b, m, r.EvidenceDone, nil))
+		}
+	case *Fleet:
+		o.redeploy(b, *r)
+	case *Build:
+		if m := o.Machine(r.job.Machine); m != nil {
+			o.add(b, m, o.apply(b, m, built{r}, nil))
+		}
+	case Fenced, Loaded, Published, Lost: // On takes them
 	}
-	if !r.rest && len(o.held) > 0 && o.until != nil && o.reached(b.Position).beyond(*o.until) {
-		o.queue = slices.Insert(o.queue, 0, Reply{Commands: o.held, Now: r.Now, due: true})
+	if !rest && len(o.held) > 0 && o.until != nil && o.reached(b.Position).beyond(*o.until) {
+		o.queue = slices.Insert(o.queue, 0, came{CommandsDue(o.held), c.now})
 		o.held = nil
 	}
 	actions := o.publish(b)
@@ -340,52 +369,19 @@ func (o *Owner) handle(r Reply) []Action {
 	return actions
 }
 
-// handleInput takes what came from the logs of the partition, and how far they were read. It
-// reports false for other replies.
-func (o *Owner) handleInput(b *Batch, r Reply) bool {
-	switch {
-	case r.Windows != nil:
-		o.reading = r.rest
-		o.judge(b, r)
-	case r.Features != nil:
-		o.taking = r.rest
-		o.judgeFeatures(b, r)
-	case r.Passed > 0:
-		b.Position.Features, b.passed = max(b.Position.Features, r.Passed), true // the next batch publishes it
-	case r.Commands != nil:
-		o.command(b, r)
-	case r.End != nil:
-		end := Position{Windows: r.End.Windows.reach(), Features: r.End.Features.reach()}
-		if r.End.Known { // what Kafka has deleted is not to be judged any more
-			o.until = o.until.nearer(end)
-			o.first = Position{Windows: r.End.Windows.First, Features: r.End.Features.First}
-		}
-		o.Machines(func(m *Machine) {
-			if m.overdue(r.Now) && (o.asked || !r.End.Known) {
-				m.EndIs(end, r.End.Known, r.Now)
-			}
-		})
-		o.asked = false
-	default:
-		return false
+// endIs takes how far the partition goes.
+func (o *Owner) endIs(e End, now time.Time) {
+	end := Position{Windows: e.Windows.reach(), Features: e.Features.reach()}
+	if e.Known { // what Kafka has deleted is not to be judged any more
+		o.until = o.until.nearer(end)
+		o.first = Position{Windows: e.Windows.First, Features: e.Features.First}
 	}
-	return true
-}
-
-// handleWork takes what came of work for single machines, and other deployments.
-func (o *Owner) handleWork(b *Batch, r Reply) {
-	switch {
-	case r.Evidence != nil:
-		if m := o.Machine(r.Evidence.Machine); m != nil {
-			o.add(b, m, o.apply(b, m, r.Evidence.EvidenceDone, nil))
+	o.Machines(func(m *Machine) {
+		if m.overdue(now) && (o.asked || !e.Known) {
+			m.EndIs(end, e.Known, now)
 		}
-	case r.Fleet != nil:
-		o.redeploy(b, *r.Fleet)
-	case r.Built != nil:
-		if m := o.Machine(r.Built.job.Machine); m != nil {
-			o.add(b, m, o.apply(b, m, built{r.Built}, nil))
-		}
-	}
+	})
+	o.asked = false
 }
 
 // reached returns up to where all is judged that Kafka has not deleted. It is not published: who reads there next reports the gap.
@@ -418,27 +414,22 @@ func (o *Owner) publish(b *Batch) []Action {
 	return append(o.read(), b)
 }
 
-func (o *Owner) judge(b *Batch, r Reply) {
-	for _, in := range r.Windows {
-		b.Position.Windows = in.Offset + 1
-		if in.Ledger != nil {
-			o.account(b, in)
-		} else if in.Open != nil {
-			o.judgeOne(b, in, WindowLog)
-		}
+// judge judges windows, or those whose features gateways have extracted.
+func (o *Owner) judge(b *Batch, r Read) {
+	next, asked := &b.Position.Windows, &o.reading
+	if r.Log == FeatureLog {
+		next, asked, b.passed = &b.Position.Features, &o.taking, true
 	}
-}
-
-// judgeFeatures judges the windows of features that gateways have extracted.
-func (o *Owner) judgeFeatures(b *Batch, r Reply) {
-	b.passed = true
-	for _, in := range r.Features {
-		b.Position.Features = in.Offset + 1
-		if in.Open == nil {
-			continue
+	*asked = r.rest
+	for _, in := range r.Inputs {
+		*next = in.Offset + 1
+		switch {
+		case in.Ledger != nil:
+			o.account(b, in)
+		case in.Open != nil:
+			b.passed = false
+			o.judgeOne(b, in, r.Log)
 		}
-		b.passed = false
-		o.judgeOne(b, in, FeatureLog)
 	}
 }
 
@@ -456,13 +447,6 @@ func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
 	o.take(b, Window{Features: &o.window, Offset: offset, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
-	}
-}
-
-func (o *Owner) command(b *Batch, r Reply) {
-	for _, c := range r.Commands {
-		b.Position.Commands = c.Offset + 1
-		o.carryOut(b, c)
 	}
 }
 

@@ -132,31 +132,28 @@ func newOwner(m *model.Model) *Owner {
 
 // reply does an action, with at most n messages. It reports false where Kafka does not
 // answer yet.
-func (p *partition) reply(a Action, n int, now time.Time) (Reply, bool) {
-	r := Reply{Now: now}
+func (p *partition) reply(a Action, n int) (Reply, bool) {
 	switch a := a.(type) {
 	case Fence:
-		at := p.position
-		r.Fenced, r.CommandsEnd = &at, int64(len(p.commands))
+		return Fenced{p.position, int64(len(p.commands))}, true
 	case LoadState:
-		r.Loaded = p.loaded()
+		return Loaded(p.loaded()), true
 	case ReadWindows:
-		r.Windows = p.inputs(a.From, n)
-		return r, len(r.Windows) > 0
+		in := p.inputs(a.From, n)
+		return Read{Log: WindowLog, Inputs: in}, len(in) > 0
 	case ReadFeatures:
-		r.Features = p.taken(a.From, n)
-		return r, len(r.Features) > 0
+		in := p.taken(a.From, n)
+		return Read{Log: FeatureLog, Inputs: in}, len(in) > 0
 	case ReadCommands:
 		from := max(a.From, 0)
-		r.Commands = p.commands[from:min(len(p.commands), int(from)+n)]
-		return r, len(r.Commands) > 0
+		c := CommandsRead(p.commands[from:min(len(p.commands), int(from)+n)])
+		return c, len(c) > 0
 	case AskEnd:
-		r.End = &End{Windows: Bounds{0, int64(len(p.windows))}, Features: Bounds{0, int64(len(p.features))}, Known: true}
+		return End{Windows: Bounds{0, int64(len(p.windows))}, Features: Bounds{0, int64(len(p.features))}, Known: true}, true
 	case *Batch:
 		p.commit(a)
-		r.Published = true
 	}
-	return r, true
+	return Published{}, true
 }
 
 // finish lets an owner work until nothing is left to do.
@@ -164,8 +161,8 @@ func (p *partition) finish(o *Owner, actions []Action, n int) {
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
-		if r, ok := p.reply(a, n, noon); ok {
-			actions = append(actions, o.On(r)...)
+		if r, ok := p.reply(a, n); ok {
+			actions = append(actions, o.On(r, noon)...)
 		}
 	}
 }
@@ -218,16 +215,16 @@ func TestOwnersFollow(t *testing.T) {
 				open = o.Start()
 				continue
 			case 8:
-				open = append(open, o.On(Reply{Tick: &Tick{Now: now}, Now: now})...)
+				open = append(open, o.On(Tick{Now: now}, now)...)
 				continue
 			}
 			a := open[i]
-			r, ok := p.reply(a, rapid.IntRange(1, 9).Draw(t, "messages"), now)
+			r, ok := p.reply(a, rapid.IntRange(1, 9).Draw(t, "messages"))
 			if !ok {
 				continue
 			}
 			open = slices.Delete(open, i, i+1)
-			open = append(open, o.On(r)...)
+			open = append(open, o.On(r, now)...)
 			publishing := 0
 			for _, a := range open {
 				if is[*Batch](a) {
@@ -257,11 +254,11 @@ func TestOwnerLost(t *testing.T) {
 	o := newOwner(m)
 	p.finish(o, o.Start(), 2)
 	p.windows = append(p.windows, at(4, "T1", false))
-	if a := o.On(Reply{Lost: true}); len(a) > 0 {
+	if a := o.On(Lost{}, time.Time{}); len(a) > 0 {
 		t.Fatalf("%+v", a)
 	}
-	for _, r := range []Reply{{Windows: p.inputs(4, 1)}, {Published: true}, {Tick: &Tick{Now: noon.Add(time.Hour)}}, {Lost: true}, {Commands: []Command{{Key: drill}}}} {
-		if a := o.On(r); len(a) > 0 {
+	for _, r := range []Reply{Read{Log: WindowLog, Inputs: p.inputs(4, 1)}, Published{}, Tick{Now: noon.Add(time.Hour)}, Lost{}, CommandsRead{{Key: drill}}} {
+		if a := o.On(r, noon); len(a) > 0 {
 			t.Errorf("%+v: %+v", r, a)
 		}
 	}
@@ -302,8 +299,8 @@ func TestCommandsKeepTheirTime(t *testing.T) {
 					for len(actions) > 0 && (n == 64 || p.position == at) {
 						a := actions[0]
 						actions = actions[1:]
-						if r, ok := p.reply(a, n, noon); ok {
-							actions = append(actions, o.On(r)...)
+						if r, ok := p.reply(a, n); ok {
+							actions = append(actions, o.On(r, noon)...)
 						}
 					}
 				}
@@ -377,15 +374,15 @@ func TestCommandsKeepTheirOrder(t *testing.T) {
 		waiting = append(waiting, Command{Key: drill, Value: event.JSON(c), Offset: int64(i), At: when})
 	}
 	p.commands = waiting
-	for _, a := range o.On(Reply{Commands: waiting, Now: noon}) {
+	for _, a := range o.On(CommandsRead(waiting), noon) {
 		if is[ReadCommands](a) {
 			t.Error("more commands are asked for")
 		}
 	}
 	p.windows = append(p.windows, at(1, "T1", false), at(2, "T1", false), at(3, "T1", false))
-	o.On(Reply{End: &End{Windows: Bounds{0, 2}, Known: true}, Now: noon})
+	o.On(End{Windows: Bounds{0, 2}, Known: true}, noon)
 	published := len(p.published)
-	p.finish(o, o.On(Reply{Windows: p.inputs(1, 9), Now: noon}), 9)
+	p.finish(o, o.On(Read{Log: WindowLog, Inputs: p.inputs(1, 9)}, noon), 9)
 	order := ""
 	for _, s := range p.published[published:] {
 		for _, what := range []string{"/1/test\"", "command/0/suppressed", "/2/test\"", "command/1/unsuppressed", "/3/test\""} {
@@ -410,17 +407,16 @@ func TestWindowsThatAreLost(t *testing.T) {
 	p.commands = []Command{{Key: drill, Value: event.JSON(c), At: noon}}
 	late := noon.Add(2 * time.Minute)
 	hand := func(r Reply) {
-		r.Now = late
-		p.finish(o, slices.DeleteFunc(o.On(r), is[AskEnd]), 9)
+		p.finish(o, slices.DeleteFunc(o.On(r, late), is[AskEnd]), 9)
 	}
-	hand(Reply{Commands: p.commands})
-	tick := Reply{Tick: &Tick{Now: late}}
+	hand(CommandsRead(p.commands))
+	tick := Tick{Now: late}
 	for _, end := range []int64{4, 1} {
 		hand(tick)
 		if all := fmt.Sprint(p.published); strings.Contains(all, "suppressed") || strings.Contains(all, "silence") {
 			t.Fatal("windows are not waited for")
 		}
-		hand(Reply{End: &End{Windows: Bounds{0, end}, Known: true}})
+		hand(End{Windows: Bounds{0, end}, Known: true})
 	}
 	hand(tick)
 	for _, want := range []string{"suppressed", "silence"} {
@@ -434,15 +430,15 @@ func TestWindowsThatAreLost(t *testing.T) {
 func TestBacklogThatIsNoCommand(t *testing.T) {
 	o := newOwner(machinetest.OneValue(t))
 	o.Start()
-	o.On(Reply{Fenced: &Position{Windows: 0, Commands: 3}, CommandsEnd: 5, Now: noon})
+	o.On(Fenced{At: Position{Windows: 0, Commands: 3}, CommandsEnd: 5}, noon)
 	asks := func(actions []Action) bool {
 		return slices.ContainsFunc(actions, is[ReadWindows])
 	}
-	if asks(o.On(Reply{Loaded: []state.Record{}, Now: noon})) {
+	if asks(o.On(Loaded{}, noon)) {
 		t.Error("windows are read before the commands")
 	}
 	for i := range backlogTicks {
-		if got := asks(o.On(Reply{Tick: &Tick{Now: noon}, Now: noon})); got != (i == backlogTicks-1) {
+		if got := asks(o.On(Tick{Now: noon}, noon)); got != (i == backlogTicks-1) {
 			t.Fatalf("tick %d: windows are read: %v", i, got)
 		}
 	}
@@ -575,13 +571,7 @@ func TestOwnerCounts(t *testing.T) {
 			*into = *machinetest.Features(nil, at(4, "T1", false))
 			return nil
 		}
-		r := Reply{Now: noon}
-		if in = append(in, damaged, stopped); log == FeatureLog {
-			r.Features = in
-		} else {
-			r.Windows = in
-		}
-		b := batchOf(t, o.On(r))
+		b := batchOf(t, o.On(Read{Log: log, Inputs: append(in, damaged, stopped)}, noon))
 		if b.Judged != 4 || b.Late != 1 || b.Repeats != 2 || b.Panics != 1 || len(b.Letters) != 2 {
 			t.Errorf("%d judged, %d late, %d repeats, %d panics, %d letters", b.Judged, b.Late, b.Repeats, b.Panics, len(b.Letters))
 		}
@@ -603,7 +593,7 @@ func TestOwnerPassesOverFeatures(t *testing.T) {
 		p.features = append(p.features, feature{Window: at(seq, "T1", false), others: true})
 	}
 	before := p.position
-	actions := o.On(Reply{Features: p.taken(0, 9), Now: noon})
+	actions := o.On(Read{Log: FeatureLog, Inputs: p.taken(0, 9)}, noon)
 	if len(actions) != 1 || actions[0] != (ReadFeatures{3}) || p.position != before {
 		t.Fatalf("%+v, at %+v", actions, p.position)
 	}
@@ -614,16 +604,16 @@ func TestOwnerPassesOverFeatures(t *testing.T) {
 	}
 	p.features = append(p.features, feature{Window: at(4, "T1", false), others: true})
 	p.windows = append(p.windows, at(5, "T1", false))
-	p.finish(o, o.On(Reply{Features: p.taken(4, 1), Now: noon}), 1)
-	p.finish(o, o.On(Reply{Windows: p.inputs(0, 1), Now: noon}), 1)
+	p.finish(o, o.On(Read{Log: FeatureLog, Inputs: p.taken(4, 1)}, noon), 1)
+	p.finish(o, o.On(Read{Log: WindowLog, Inputs: p.inputs(0, 1)}, noon), 1)
 	if p.position.Features != 5 || p.position.Windows != 1 {
 		t.Errorf("at %+v", p.position)
 	}
-	if actions := o.On(Reply{Passed: 7, Now: noon}); len(actions) > 0 { // the end of a transaction lies at 5 and at 6
+	if actions := o.On(FeaturesPassed(7), noon); len(actions) > 0 { // the end of a transaction lies at 5 and at 6
 		t.Errorf("%+v", actions)
 	}
 	p.windows = append(p.windows, at(6, "T1", false))
-	p.finish(o, o.On(Reply{Windows: p.inputs(1, 1), Now: noon}), 1)
+	p.finish(o, o.On(Read{Log: WindowLog, Inputs: p.inputs(1, 1)}, noon), 1)
 	if p.position.Features != 7 {
 		t.Errorf("at %+v", p.position)
 	}
@@ -655,7 +645,7 @@ func TestOwnerSilence(t *testing.T) {
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)
 	tick := func() (asks bool) {
-		actions := o.On(Reply{Tick: &Tick{Now: later}, Now: later})
+		actions := o.On(Tick{Now: later}, later)
 		asks = slices.ContainsFunc(actions, is[AskEnd])
 		p.finish(o, slices.DeleteFunc(actions, is[AskEnd]), 9)
 		return asks
@@ -665,11 +655,11 @@ func TestOwnerSilence(t *testing.T) {
 		t.Fatal("it does not ask how far the partition goes")
 	}
 	p.features = append(p.features, feature{Window: at(1, "T1", false), others: true}, feature{Window: at(1, "T1", false), others: true})
-	o.On(Reply{End: &End{Windows: Bounds{0, 1}, Features: Bounds{0, 2}, Known: true}, Now: later})
+	o.On(End{Windows: Bounds{0, 1}, Features: Bounds{0, 2}, Known: true}, later)
 	if tick(); silent() {
 		t.Fatal("silent, and two messages of features wait")
 	}
-	p.finish(o, o.On(Reply{Features: p.taken(0, 9), Now: later}), 9)
+	p.finish(o, o.On(Read{Log: FeatureLog, Inputs: p.taken(0, 9)}, later), 9)
 	if tick(); !silent() {
 		t.Error("not silent, and nothing waits")
 	}
@@ -680,9 +670,9 @@ func TestPositionOfTheFirstWindow(t *testing.T) {
 	for windows, want := range map[int64]int64{-1: 5, 0: 0, 7: 0} {
 		o := newOwner(machinetest.OneValue(t))
 		o.Start()
-		o.On(Reply{Fenced: &Position{Windows: windows, Commands: -1}, CommandsEnd: 5, Now: noon})
+		o.On(Fenced{At: Position{Windows: windows, Commands: -1}, CommandsEnd: 5}, noon)
 		from := int64(-1)
-		for _, a := range o.On(Reply{Loaded: []state.Record{}, Now: noon}) {
+		for _, a := range o.On(Loaded{}, noon) {
 			if read, ok := a.(ReadCommands); ok {
 				from = read.From
 			}
@@ -697,12 +687,12 @@ func TestPositionOfTheFirstWindow(t *testing.T) {
 func TestNoMoreCommandsThanLayThere(t *testing.T) {
 	o := newOwner(machinetest.OneValue(t))
 	o.Start()
-	o.On(Reply{Fenced: &Position{}, CommandsEnd: 2, Now: noon})
-	o.On(Reply{Loaded: []state.Record{}, Now: noon})
-	o.On(Reply{Commands: []Command{}, Now: noon}) // none has come for a while
+	o.On(Fenced{At: Position{}, CommandsEnd: 2}, noon)
+	o.On(Loaded{}, noon)
+	o.On(CommandsRead{}, noon) // none has come for a while
 	for offset, want := range []bool{true, false} {
 		asks := false
-		for _, a := range o.On(Reply{Commands: []Command{{Key: drill, Value: []byte("{}"), Offset: int64(offset), At: noon}}, Now: noon}) {
+		for _, a := range o.On(CommandsRead{{Key: drill, Value: []byte("{}"), Offset: int64(offset), At: noon}}, noon) {
 			asks = asks || is[ReadCommands](a)
 		}
 		if asks != want {
@@ -717,20 +707,21 @@ func TestWhatWaitsForABatch(t *testing.T) {
 	p := newPartition()
 	p.windows = append(p.windows, at(0, "T1", false), at(1, "T1", false))
 	p.finish(o, o.Start(), 1)
-	o.On(Reply{Windows: p.inputs(0, 1), Now: noon})
+	o.On(Read{Log: WindowLog, Inputs: p.inputs(0, 1)}, noon)
 	if o.phase != publishing {
 		t.Fatal("nothing is published")
 	}
-	o.On(Reply{Windows: p.inputs(1, 1), Now: noon})
+	o.On(Read{Log: WindowLog, Inputs: p.inputs(1, 1)}, noon)
 	for range 3 {
-		o.On(Reply{Tick: &Tick{Now: noon}, Now: noon})
+		o.On(Tick{Now: noon}, noon)
 	}
 	ticks, windows := 0, 0
 	for _, r := range o.queue {
-		if r.Tick != nil {
+		if _, tick := r.reply.(Tick); tick {
 			ticks++
+		} else if read, ok := r.reply.(Read); ok {
+			windows += len(read.Inputs)
 		}
-		windows += len(r.Windows)
 	}
 	if ticks != 1 || windows != 1 {
 		t.Errorf("%d ticks and %d windows wait, want one of each", ticks, windows)
@@ -743,26 +734,25 @@ func TestOnReply(t *testing.T) {
 	p := newPartition()
 	p.windows = append(p.windows, at(0, "T1", false))
 	told := ""
-	o.OnReply = func(r *Reply) {
-		switch {
-		case len(r.Windows) > 0:
+	o.OnReply = func(r Reply, _ time.Time) {
+		if read, ok := r.(Read); ok && read.Log == WindowLog {
 			told += "window "
-		case len(r.Commands) > 0:
+		} else if _, due := r.(CommandsDue); due {
 			told += "command "
 		}
 	}
 	p.finish(o, o.Start(), 1)
-	for _, a := range o.On(Reply{Commands: []Command{}, Now: noon}) {
+	for _, a := range o.On(CommandsRead{}, noon) {
 		if is[AskEnd](a) {
 			t.Error("it asks how far the windows go, and no command waits for them")
 		}
 	}
 	p.commands = []Command{{Key: drill, Value: []byte("{}"), At: noon}}
-	o.On(Reply{Commands: p.commands, Now: noon})
+	o.On(CommandsRead(p.commands), noon)
 	if told != "window " {
 		t.Errorf("%q, and the command waits", told)
 	}
-	p.finish(o, o.On(Reply{End: &End{Windows: Bounds{0, 1}, Known: true}, Now: noon}), 1)
+	p.finish(o, o.On(End{Windows: Bounds{0, 1}, Known: true}, noon), 1)
 	if told != "window command " {
 		t.Errorf("%q", told)
 	}

@@ -381,7 +381,7 @@ func TestOpenPanics(t *testing.T) {
 	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 	in := Input{Offset: p.sent, At: p.now(), Open: func(*window.Features) error { panic("a defect") }}
 	p.sent++
-	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: []Input{in}}, in.At))
 	if p.letters != 1 {
 		t.Errorf("%d letters", p.letters)
 	}

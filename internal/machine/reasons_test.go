@@ -2,7 +2,9 @@ package machine
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -52,6 +54,38 @@ func TestAlertCarriesItsReasons(t *testing.T) {
 	b.window(at(seq+2, "T2", false))
 	if tool := b.m.inSpindle(); len(tool.Trace) != 2 || tool.Cutting.Seconds() != 2 {
 		t.Errorf("of the next tool %d windows are in the trace, %v cut", len(tool.Trace), tool.Cutting)
+	}
+}
+
+// What a new tool may not end is to be looked at, in the word of the model's labels: when the alarm is raised, and when the shelf that hid
+// it ends in a monitor that was started again. An alarm that is over does not say it.
+func TestAlertFollowsTheStatesWord(t *testing.T) {
+	for finding, want := range map[string]string{"chatter": "Look at it before the next part: chatter.", "": "Change the tool before the next part."} {
+		m := *machinetest.OneValue(t)
+		if finding != "" {
+			m.Label.Findings = []string{"", finding}
+		}
+		b := newBench(t, &m)
+		b.window(at(0, "T1", false))
+		b.command(event.Command{ID: "c", Action: event.Shelve, Note: "test piece", Until: noon.Add(time.Hour)}, noon)
+		for seq, faulty := range []bool{false, true, true} {
+			b.window(at(uint64(seq+1), "T1", faulty))
+		}
+		b.restart()
+		hidden := b.apply(Tick{Now: noon.Add(time.Hour + time.Minute)}).Alerts
+		cleared := b.window(at(4, "T2", false)).Alerts
+		var raised []event.Alert
+		for seq := uint64(5); len(raised) == 0; seq++ {
+			raised = b.window(at(seq, "T2", seq > 6)).Alerts
+		}
+		for _, a := range []event.Alert{hidden[1], raised[0]} {
+			if a.State != event.Raised || a.Finding != finding || !strings.HasSuffix(a.Text, want) {
+				t.Errorf("%q: %s", finding, event.JSON(a))
+			}
+		}
+		if cleared[0].State != event.Cleared || cleared[0].Finding != "" {
+			t.Errorf("%q: %s", finding, event.JSON(cleared))
+		}
 	}
 }
 

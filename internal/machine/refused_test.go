@@ -158,9 +158,9 @@ func inputs(from int64, names ...string) (in []Input) {
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
 	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
-	o.On(Reply{Fenced: &Position{Windows: -1, Commands: -1}, Now: noon})
-	o.On(Reply{Loaded: []state.Record{}, Now: noon})
-	o.On(Reply{Published: true, Now: noon})
+	o.On(Fenced{At: Position{Windows: -1, Commands: -1}}, noon)
+	o.On(Loaded{}, noon)
+	o.On(Published{}, noon)
 	return o
 }
 
@@ -179,7 +179,7 @@ func batchOf(t *testing.T, actions []Action) *Batch {
 func TestOwnerRefuses(t *testing.T) {
 	o := readyOwner(t)
 	in := append(inputs(0, "acme/a", "acme/b", "acme/a"), Input{Offset: 3, At: noon, Open: func(*window.Features) error { return errors.New("damaged") }})
-	b := batchOf(t, o.On(Reply{Windows: in, Now: noon}))
+	b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: in}, noon))
 	var got []string
 	for _, e := range b.Events {
 		got = append(got, e.(Advisory).Machine+" "+string(e.(Advisory).Kind))
@@ -204,26 +204,26 @@ func TestStrangersAreBounded(t *testing.T) {
 		for k := range mostRefused {
 			names = append(names, fmt.Sprintf("stranger/%d/%d", i, k))
 		}
-		b := batchOf(t, o.On(Reply{Windows: inputs(int64(i*mostRefused), names...), Now: noon}))
+		b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: inputs(int64(i*mostRefused), names...)}, noon))
 		records += len(b.State)
 		for _, l := range b.Letters {
 			if l.Advised != (i == 0) {
 				t.Fatalf("round %d: letter %d, advised %v", i, l.Offset, l.Advised)
 			}
 		}
-		o.On(Reply{Published: true, Now: noon})
+		o.On(Published{}, noon)
 	}
 	if records != mostRefused || len(o.machines) != mostRefused {
 		t.Errorf("%d records of %d machines, want %d", records, len(o.machines), mostRefused)
 	}
 	// A machine of which windows were judged is still advised of.
 	known := at(0, "T1", false)
-	b := batchOf(t, o.On(Reply{Windows: []Input{{Offset: 1000, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }}}, Now: noon}))
-	o.On(Reply{Published: true, Now: noon})
+	b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: []Input{{Offset: 1000, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }}}}, noon))
+	o.On(Published{}, noon)
 	if b.Judged != 1 {
 		t.Fatal("not judged")
 	}
-	b = batchOf(t, o.On(Reply{Windows: inputs(1001, drill), Now: noon}))
+	b = batchOf(t, o.On(Read{Log: WindowLog, Inputs: inputs(1001, drill)}, noon))
 	if len(b.Letters) != 1 || !b.Letters[0].Advised || len(b.Events) != 1 {
 		t.Errorf("%+v", b)
 	}
@@ -378,5 +378,5 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 func (p *plant) refuse(why *Refusal) {
 	in := Input{Offset: p.sent, At: p.now(), Open: func(*window.Features) error { return why }}
 	p.sent++
-	p.do(p.o.On(Reply{Windows: []Input{in}, Now: in.At}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: []Input{in}}, in.At))
 }

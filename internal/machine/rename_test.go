@@ -25,7 +25,7 @@ func (p *plant) renameTo(name string) {
 		c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
 	}
 	p.command(event.Command{ID: "retire", Action: event.Retire})
-	p.do(p.o.On(Reply{Commands: []Command{{Key: name, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+	p.do(p.o.On(CommandsRead{{Key: name, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, p.now()))
 	p.commanded++
 }
 
@@ -89,7 +89,7 @@ func TestRenameRefuses(t *testing.T) {
 		{{Key: "x", Value: []byte("{}")}},
 	} {
 		c := event.Command{ID: "r", Machine: lathe, Action: event.Rename, By: "kim", Was: drill, Issued: p.now(), State: kept}
-		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+		p.do(p.o.On(CommandsRead{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, p.now()))
 		p.commanded++
 		if p.letters != i+1 || p.o.Machine(lathe) != nil {
 			t.Errorf("records %d were taken", i)
@@ -107,8 +107,8 @@ func TestRenameReachesEveryGroup(t *testing.T) {
 		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 		p.o = NewOwner(&Settings{Group: g, Alarm: testAlarm}, p.fleet, 0)
 		p.o.Start()
-		p.o.On(Reply{Fenced: &Position{}})
-		p.do(p.o.On(Reply{Loaded: []state.Record{}, Now: p.now()}))
+		p.o.On(Fenced{At: Position{}}, time.Time{})
+		p.do(p.o.On(Loaded{}, p.now()))
 		if plants[g] = p; g != "empty" {
 			p.run(p.run(0, 3+i, "T1", false), 4, "T1", true)
 		}
@@ -119,7 +119,7 @@ func TestRenameReachesEveryGroup(t *testing.T) {
 	for g, p := range plants {
 		p.command(event.Command{ID: "retire", Action: event.Retire})
 		before := p.letters
-		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, Now: p.now()}))
+		p.do(p.o.On(CommandsRead{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: p.now()}}, p.now()))
 		m := p.o.Machine(lathe)
 		switch {
 		case g == "empty":
@@ -143,7 +143,7 @@ func TestRenameLate(t *testing.T) {
 			c.State = append(c.State, event.Kept{Key: k.String(), Value: r.Value})
 		}
 		at := p.now().Add(late)
-		p.do(p.o.On(Reply{Commands: []Command{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: at}}, Now: at}))
+		p.do(p.o.On(CommandsRead{{Key: lathe, Value: event.JSON(c), Offset: p.commanded, At: at}}, at))
 		if got := p.o.Machine(lathe) != nil; got != want || got == (p.letters > 0) {
 			t.Errorf("a command that came after %v: renamed %v, %d letters", late, got, p.letters)
 		}

@@ -61,37 +61,43 @@ func (ReadCommands) action() {}
 func (AskEnd) action()       {}
 func (*Batch) action()       {}
 
-// Reply is what came of an action, or something that happened. One of the fields is set.
-type Reply struct {
-	Fenced *Position // the group's position; -1 where it has none
+// Reply is what came of an action, or something that happened. A [Tick], an [End], an [EvidenceOf], a [*Build] and a [*Fleet], which says
+// what judges which machine from now on, are replies, too.
+//
+//sumtype:decl
+type Reply interface{ reply() }
 
-	CommandsEnd int64          // with Fenced: the offset behind the newest command
-	Loaded      []state.Record // the last record of every key
-	Windows     []Input
-	Features    []Input
-	Passed      int64 // offset before which all features were given to the owner; what transactions leave takes offsets, too
-	Commands    []Command
-	Published   bool
-	Lost        bool // another monitor may have the partition; nothing more may be published
-	Tick        *Tick
-	End         *End
-	Evidence    *EvidenceOf
-	Built       *Build
-	Fleet       *Fleet // what judges which machine from now on
-
-	Now time.Time // by the clock of the monitor
-
-	due  bool // commands whose time has come
-	rest bool // the other windows or features of the answer follow
-}
-
-// inputs returns where the windows or the features of the reply are, of whichever it has.
-func (r *Reply) inputs() *[]Input {
-	if r.Features != nil {
-		return &r.Features
+type (
+	Fenced struct {
+		At          Position // the group's; -1 where it has none
+		CommandsEnd int64    // the offset behind the newest command
 	}
-	return &r.Windows
-}
+	Loaded []state.Record // the last record of every key
+	Read   struct {       // windows, or features
+		Log    Log
+		Inputs []Input
+		rest   bool // the other ones of the answer follow
+	}
+	FeaturesPassed int64     // offset before which all features were given to the owner; what transactions leave takes offsets, too
+	CommandsRead   []Command // commands that wait for the windows which Kafka got before them
+	CommandsDue    []Command // those whose time has come: an owner makes it of commands that were read
+	Published      struct{}
+	Lost           struct{} // another monitor may have the partition; nothing more may be published
+)
+
+func (Fenced) reply()         {}
+func (Loaded) reply()         {}
+func (Read) reply()           {}
+func (FeaturesPassed) reply() {}
+func (CommandsRead) reply()   {}
+func (CommandsDue) reply()    {}
+func (Published) reply()      {}
+func (Lost) reply()           {}
+func (Tick) reply()           {}
+func (End) reply()            {}
+func (EvidenceOf) reply()     {}
+func (*Build) reply()         {}
+func (*Fleet) reply()         {}
 
 // Input is a message of the windows or the features topic. Open stores the features of its
 // window, reusing the memory of into, or returns why the message is not a window: then it goes
@@ -130,7 +136,7 @@ type EvidenceOf struct {
 
 // Batch is what is to be published at once: readers see all of it or nothing.
 type Batch struct {
-	Of       *Reply // that it follows from; nil: the state that was loaded
+	Of       Reply // that it follows from; nil: the state that was loaded
 	Position Position
 	State    []state.Record
 	Events   []Output

@@ -101,10 +101,10 @@ func TestDeploymentThatWasNotChecked(t *testing.T) {
 func TestWindowThatCannotBeOpened(t *testing.T) {
 	o := readyOwner(t)
 	known := at(0, "T1", false)
-	b := batchOf(t, o.On(Reply{Windows: []Input{
+	b := batchOf(t, o.On(Read{Log: WindowLog, Inputs: []Input{
 		{Offset: 0, At: noon, Open: func(*window.Features) error { panic("as planted") }},
 		{Offset: 1, At: noon, Open: func(w *window.Features) error { *w = *machinetest.Features(nil, known); return nil }},
-	}, Now: noon}))
+	}}, noon))
 	if b.Panics != 1 || b.Judged != 1 || len(b.Letters) != 1 || b.Letters[0].Offset != 0 || len(b.Lines) != 1 || b.Lines[0].Event != "window_not_opened" {
 		t.Errorf("%d panics, %d judged, letters %+v, lines %+v", b.Panics, b.Judged, b.Letters, b.Lines)
 	}
@@ -126,7 +126,7 @@ func TestBuildThatPanics(t *testing.T) {
 		for _, f := range p.features {
 			r.Observe(f, noon)
 		}
-		p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+		p.do(p.o.On(r, p.now()))
 	}
 	fail(a, b)
 	seq = p.run(seq, 2, "T1", false)
@@ -211,7 +211,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 // alarm that has never called calls with the next tick.
 func TestDefectSwallowsNoAlert(t *testing.T) {
 	a := machinetest.OneValue(t)
-	tick := func(p *plant) { p.do(p.o.On(Reply{Tick: &Tick{Now: p.now()}, Now: p.now()})) }
+	tick := func(p *plant) { p.do(p.o.On(Tick{Now: p.now()}, p.now())) }
 	t.Run("the tool before leaves", func(t *testing.T) {
 		p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
 		seq := p.run(0, 3, "T1", false)
@@ -322,7 +322,7 @@ func TestBuildThatEndsWhileStopped(t *testing.T) {
 	if r == nil || m.stopped == "" {
 		t.Fatalf("build %v, stopped %q", r, m.stopped)
 	}
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	p.o.models.used = nil
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
 	if m.overdue(p.now()) {

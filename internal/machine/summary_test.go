@@ -97,7 +97,7 @@ func TestSummaryInWords(t *testing.T) {
 			}
 			in := Input{Offset: features, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }}
 			p.sent, features = p.sent+1, features+1
-			p.do(p.o.On(Reply{Features: []Input{in}, Now: in.At}))
+			p.do(p.o.On(Read{Log: FeatureLog, Inputs: []Input{in}}, in.At))
 		}
 		s, err := Summarise(p.stored())
 		if err != nil {

@@ -19,7 +19,7 @@ func (p *plant) command(e event.Command) {
 	e.Machine, e.By, e.Issued = drill, "kim", p.now()
 	c := Command{Key: drill, Value: event.JSON(e), Offset: p.commanded, At: p.now()}
 	p.commanded++
-	p.do(p.o.On(Reply{Commands: []Command{c}, Now: p.now()}))
+	p.do(p.o.On(CommandsRead{c}, p.now()))
 }
 
 // of returns the features of a window of an epoch.
@@ -46,7 +46,7 @@ func TestBuildOfWindowsToCome(t *testing.T) {
 	for _, f := range all[:8] {
 		r.Observe(f, p.now())
 	}
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	for _, f := range all[2:] {
 		p.window(f)
 	}
@@ -84,7 +84,7 @@ func TestBuildWhileTheFormChanges(t *testing.T) {
 	for _, f := range p.features[1:4] { // retention has deleted the first one
 		b.Observe(f, p.now())
 	}
-	p.do(p.o.On(Reply{Built: b, Now: p.now()}))
+	p.do(p.o.On(b, p.now()))
 	send(nil)
 	if r := p.last(); r.Model != champion.ID() || r.Verdict != event.Healthy {
 		t.Errorf("%s", event.JSON(r))
@@ -107,7 +107,7 @@ func TestBuildAmongOthersFeatures(t *testing.T) {
 	for _, f := range append(append(append([]*window.Features{}, log[:6]...), log[:6]...), log[6:]...) {
 		r.Observe(f, p.now())
 	}
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	if n := p.o.Machine(drill).inSpindle().judging(b.ID()).Reference.Windows; n != 3 {
 		t.Errorf("the reference was learnt from %d windows, want 3", n)
 	}
@@ -146,7 +146,7 @@ func TestRetiredDuringBuild(t *testing.T) {
 	p.deploy(fleetOf(&Deployment{Champion: b, Now: true}, a, b))
 	r := p.o.BuildDue(p.now())
 	p.command(event.Command{ID: "1", Action: event.Retire})
-	p.do(p.o.On(Reply{Built: r, Now: p.now()}))
+	p.do(p.o.On(r, p.now()))
 	p.window(of(1, 2, "T1"))
 	p.window(of(1, 3, "T1"))
 	p.deploy(fleetOf(&Deployment{Champion: a, Now: true}, a, b))
@@ -264,7 +264,7 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 		in = append(in, Input{Offset: p.sent, At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }})
 		p.sent++
 	}
-	p.do(p.o.On(Reply{Windows: in, Now: p.now()}))
+	p.do(p.o.On(Read{Log: WindowLog, Inputs: in}, p.now()))
 	p.window(of(1, 3, "T2"))
 	p.build()
 	p.window(of(1, 4, "T2"))

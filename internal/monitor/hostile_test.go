@@ -11,7 +11,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -51,8 +50,8 @@ func TestAnyNumbers(t *testing.T) {
 		for range 8 {
 			settings := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}
 			o := machine.NewOwner(&settings, machine.Everything(m), 0)
-			o.On(machine.Reply{Fenced: &machine.Position{}})
-			o.On(machine.Reply{Loaded: []state.Record{}})
+			o.On(machine.Fenced{At: machine.Position{}}, time.Time{})
+			o.On(machine.Loaded{}, time.Time{})
 			for seq := range uint64(40) {
 				w := at(seq, []string{"T1", "T2"}[seq/9%2], false)
 				now := w.End()
@@ -89,7 +88,7 @@ func TestAnyNumbers(t *testing.T) {
 					msg := envelope.Features(e, envelope.Gateway, 0)
 					in.Open = func(into *window.Features) error { return l.openFeatures(&msg, into) }
 				}
-				for _, a := range o.On(machine.Reply{Features: []machine.Input{in}, Now: now}) {
+				for _, a := range o.On(machine.Read{Log: machine.FeatureLog, Inputs: []machine.Input{in}}, now) {
 					b, ok := a.(*machine.Batch)
 					if !ok {
 						continue
@@ -110,7 +109,7 @@ func TestAnyNumbers(t *testing.T) {
 					if len(msgs)+len(b.Letters) == 0 {
 						t.Fatalf("%s: nothing comes of window %d", name, seq)
 					}
-					o.On(machine.Reply{Published: true, Now: now.Add(time.Millisecond)})
+					o.On(machine.Published{}, now.Add(time.Millisecond))
 				}
 			}
 		}
@@ -125,11 +124,11 @@ func TestDamagedCommand(t *testing.T) {
 	damaged := bus.Message{Topic: bus.TopicCommands, Offset: 7, Damage: errors.New("torn")}
 	settings := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}
 	o := machine.NewOwner(&settings, machine.Everything(machinetest.OneValue(t)), 0)
-	o.On(machine.Reply{Fenced: &machine.Position{}})
-	o.On(machine.Reply{Loaded: []state.Record{}})
+	o.On(machine.Fenced{At: machine.Position{}}, time.Time{})
+	o.On(machine.Loaded{}, time.Time{})
 	var b *machine.Batch
-	o.On(machine.Reply{Commands: []machine.Command{commandOf(&damaged)}, Now: time.Now()})
-	for _, a := range o.On(machine.Reply{End: &machine.End{Known: true}, Now: time.Now()}) { // no window waits before it
+	o.On(machine.CommandsRead{commandOf(&damaged)}, time.Now())
+	for _, a := range o.On(machine.End{Known: true}, time.Now()) { // no window waits before it
 		if published, ok := a.(*machine.Batch); ok {
 			b = published
 		}

@@ -32,7 +32,7 @@ func (s *partition) startJob(ctx context.Context, working *sync.WaitGroup) {
 		if j, ok := m.EvidenceDue(s.mon.now()); ok {
 			name, usual := m.Machine, m.UsualBands(j)
 			job = func(ctx context.Context) machine.Reply {
-				return machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j, usual)}}}
+				return machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: s.gather(ctx, name, j, usual)}}
 			}
 		}
 	})
@@ -85,7 +85,7 @@ func (s *partition) build(ctx context.Context, b *machine.Build) machine.Reply {
 	if b.Failed = err != nil; b.Failed && ctx.Err() == nil {
 		s.log.Warn().Err(err).Str("machine", job.Machine).Str("topic", topic).Msg("cannot read a tool's past; trying again")
 	}
-	return machine.Reply{Built: b}
+	return b
 }
 
 // reading calls each for messages of windows, in order, until it fails.

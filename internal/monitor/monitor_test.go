@@ -26,7 +26,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -303,10 +302,10 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 	results, alerts = map[string]event.Result{}, map[string]event.Alert{}
 	settings, by := machine.Settings{Group: DefaultGroup, Alarm: testAlarm}, machine.Everything(p.model)
 	o := machine.NewOwner(&settings, by, 0)
-	o.On(machine.Reply{Fenced: &machine.Position{}})
-	o.On(machine.Reply{Loaded: []state.Record{}})
+	o.On(machine.Fenced{At: machine.Position{}}, time.Time{})
+	o.On(machine.Loaded{}, time.Time{})
 	for i, w := range ws {
-		for _, a := range o.On(machine.Reply{Windows: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}) {
+		for _, a := range o.On(machine.Read{Log: machine.WindowLog, Inputs: []machine.Input{{Offset: int64(i), Open: func(into *window.Features) error { *into = *machinetest.Features(p.model, w); return nil }}}}, time.Time{}) {
 			b, ok := a.(*machine.Batch)
 			if !ok {
 				continue
@@ -320,7 +319,7 @@ func (p *plant) calm(ws ...*window.Window) (results map[string]event.Result, ale
 				case machine.Advisory, machine.Evidence, machine.ShadowResult, machine.ShadowAlert:
 				}
 			}
-			o.On(machine.Reply{Published: true})
+			o.On(machine.Published{}, time.Time{})
 		}
 	}
 	return results, alerts

@@ -138,8 +138,7 @@ func (s *partition) run(ctx context.Context) error {
 			}
 			actions = actions[1:]
 			if reply != nil {
-				reply.Now = s.mon.now()
-				actions = append(actions, s.owner.On(*reply)...)
+				actions = append(actions, s.owner.On(reply, s.mon.now())...)
 				if _, loaded := a.(machine.LoadState); loaded {
 					s.countMachines()
 				}
@@ -147,13 +146,12 @@ func (s *partition) run(ctx context.Context) error {
 		}
 		select {
 		case r := <-s.replies:
-			r.Now = s.mon.now()
-			actions = s.owner.On(r)
+			actions = s.owner.On(r, s.mon.now())
 		case <-tick.C:
 			s.showModels()
-			actions = s.owner.On(machine.Reply{Tick: &machine.Tick{Now: s.mon.now(), Trouble: s.mon.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, Now: s.mon.now()})
+			actions = s.owner.On(machine.Tick{Now: s.mon.now(), Trouble: s.mon.lastTrouble(), Waits: s.mon.ready.waits(s.id, s.mon.now())}, s.mon.now())
 		case f := <-s.redeployed:
-			actions = s.owner.On(machine.Reply{Fleet: &f, Now: s.mon.now()})
+			actions = s.owner.On(&f, s.mon.now())
 		case <-jobs.C:
 			s.startJob(ctx, &working)
 		case <-ctx.Done():
@@ -163,7 +161,7 @@ func (s *partition) run(ctx context.Context) error {
 }
 
 // do does one action. It returns what came of it, or nil if that comes later.
-func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, error) {
+func (s *partition) do(ctx context.Context, a machine.Action) (machine.Reply, error) {
 	switch a := a.(type) {
 	case machine.Fence:
 		return s.fence(ctx)
@@ -185,12 +183,12 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 		defer cancel()
 		err := s.publish(batch, a)
 		if errors.Is(err, bus.ErrLost) {
-			s.owner.On(machine.Reply{Lost: true})
+			s.owner.On(machine.Lost{}, s.mon.now())
 		}
 		if err != nil {
 			return nil, err
 		}
-		return &machine.Reply{Published: true}, nil
+		return machine.Published{}, nil
 	default:
 		panic(fmt.Sprintf("monitor: no one does action %T", a))
 	}
@@ -198,7 +196,7 @@ func (s *partition) do(ctx context.Context, a machine.Action) (*machine.Reply, e
 }
 
 // end asks Kafka how far what is judged goes.
-func (s *partition) end(ctx context.Context) (*machine.Reply, error) {
+func (s *partition) end(ctx context.Context) (machine.Reply, error) {
 	var end machine.End
 	first, last, err := bus.Bounds(ctx, s.mon.cfg.Bus, bus.TopicFeatures, s.id)
 	end.Features = machine.Bounds{First: first, End: last}
@@ -210,11 +208,11 @@ func (s *partition) end(ctx context.Context) (*machine.Reply, error) {
 		return nil, ctx.Err()
 	}
 	end.Known = err == nil
-	return &machine.Reply{End: &end}, nil
+	return end, nil
 }
 
 // fence takes the partition over: after that, its previous owner can publish nothing.
-func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
+func (s *partition) fence(ctx context.Context) (machine.Reply, error) {
 	txn, err := s.in.Fence(ctx, bus.TopicCommands, bus.TopicFeatures)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: partition %d: %w", s.id, err)
@@ -231,7 +229,7 @@ func (s *partition) fence(ctx context.Context) (*machine.Reply, error) {
 	}
 	s.mon.ready.reached(s.id, ofWindows, txn.Begin())
 	s.mon.ready.reached(s.id, ofFeatures, at.Features)
-	return &machine.Reply{Fenced: &at, CommandsEnd: end}, nil
+	return machine.Fenced{At: at, CommandsEnd: end}, nil
 }
 
 // remember notes a state record.
@@ -244,7 +242,7 @@ func (s *partition) remember(m bus.Message) error {
 
 // load reads the state records of the partition that serve has not read before the fence. A
 // machine has the same partition there.
-func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
+func (s *partition) load(ctx context.Context) (machine.Reply, error) {
 	if err := bus.ReadRange(ctx, s.mon.cfg.Bus, bus.TopicState, s.id, bus.Range{From: s.stateNext, Settled: true}, s.remember); err != nil {
 		return nil, fmt.Errorf("monitor: state: %w", err)
 	}
@@ -261,8 +259,8 @@ func (s *partition) load(ctx context.Context) (*machine.Reply, error) {
 		return nil, err
 	}
 	fleet := s.mon.fleet.current()
-	s.owner.On(machine.Reply{Fleet: &fleet})
-	return &machine.Reply{Loaded: records}, nil
+	s.owner.On(&fleet, s.mon.now())
+	return machine.Loaded(records), nil
 }
 
 // stateRecords returns the records of a group, and those whose key no monitor
@@ -308,7 +306,7 @@ func (s *partition) readWindows(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		s.mon.took.read(s.mon.now(), msgs, inputs)
-		if err := s.reply(ctx, machine.Reply{Windows: inputs}); err != nil {
+		if err := s.reply(ctx, machine.Read{Log: machine.WindowLog, Inputs: inputs}); err != nil {
 			return err
 		}
 	}
@@ -374,7 +372,7 @@ func (s *partition) readFeatures(ctx context.Context) error {
 		}
 		s.mu.Unlock()
 		s.mon.took.read(s.mon.now(), msgs, inputs)
-		if err := s.reply(ctx, machine.Reply{Features: inputs}); err != nil {
+		if err := s.reply(ctx, machine.Read{Log: machine.FeatureLog, Inputs: inputs}); err != nil {
 			return err
 		}
 	}
@@ -389,7 +387,7 @@ func (s *partition) passed(ctx context.Context, next, end int64) {
 		return
 	}
 	s.announced = next
-	_ = s.reply(ctx, machine.Reply{Passed: next})
+	_ = s.reply(ctx, machine.FeaturesPassed(next))
 }
 
 // windowInput returns a message of the windows topic as the owner takes it.
@@ -454,7 +452,7 @@ func (s *partition) readCommands(ctx context.Context) error {
 			commands[i] = commandOf(m)
 		}
 		s.mu.Unlock()
-		if err := s.reply(ctx, machine.Reply{Commands: commands}); err != nil {
+		if err := s.reply(ctx, machine.CommandsRead(commands)); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Alertmanager is the Alertmanager of Prometheus, with API v2.
+// alertmanagerConfig is the Alertmanager of Prometheus, with API v2.
 //
 // An alert fires there while the alarm of a machine calls people: while it is open,
 // acknowledged or not, and not shelved, suppressed or out of service. Each open advisory
@@ -27,7 +27,7 @@ import (
 // after its resolve_timeout. An alert that no longer fires is sent once more with
 // endsAt. Labels name the machine and do not change meanwhile; annotations give the
 // reason and the time.
-type Alertmanager struct {
+type alertmanagerConfig struct {
 	URL    string            `yaml:"url"`    // below which api/v2/alerts is
 	Resend time.Duration     `yaml:"resend"` // 0 means 1 min
 	Labels map[string]string `yaml:"labels"` // that every alert gets, such as team
@@ -39,7 +39,7 @@ type Alertmanager struct {
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-func (a *Alertmanager) check() error {
+func (a *alertmanagerConfig) check() error {
 	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
 		return &config.KeyError{Key: "url", Err: err}
 	}
@@ -63,22 +63,22 @@ func (a *Alertmanager) check() error {
 	return checkFiles(a.TLS)
 }
 
-func (a *Alertmanager) resolve(file string) {
+func (a *alertmanagerConfig) resolve(file string) {
 	a.Token, a.Login, a.TLS = a.Token.Resolve(file), a.Login.Resolve(file), a.TLS.Resolve(file)
 }
 
-func (a *Alertmanager) target() string { return "Alertmanager at " + host(a.URL) }
+func (a *alertmanagerConfig) target() string { return "Alertmanager at " + host(a.URL) }
 
-func (a *Alertmanager) open(r *Route) (receiver, error) { return newAlertmanager(*a, r), nil }
+func (a *alertmanagerConfig) open(r *Route) (receiver, error) { return newAlertmanager(*a, r), nil }
 
 type alertmanagerReceiver struct {
-	cfg    Alertmanager
+	cfg    alertmanagerConfig
 	client *http.Client
 	now    func() time.Time
 	*machineStates
 }
 
-func newAlertmanager(a Alertmanager, r *Route) *alertmanagerReceiver {
+func newAlertmanager(a alertmanagerConfig, r *Route) *alertmanagerReceiver {
 	if a.Resend == 0 {
 		a.Resend = time.Minute
 	}

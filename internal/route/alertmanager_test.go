@@ -54,7 +54,7 @@ func alertmanager(t *testing.T, resend time.Duration) (b *bench, last func() []p
 	}
 	schema := c.MustCompile("v2")
 	s, got := receiverOf(t, nil)
-	b = newBench(t, Config{Receivers: Receivers{Alertmanager: &Alertmanager{URL: s.URL + "/am/", Resend: resend, Labels: map[string]string{"team": "bay2"}}}}, nil)
+	b = newBench(t, Config{Receivers: Receivers{Alertmanager: &alertmanagerConfig{URL: s.URL + "/am/", Resend: resend, Labels: map[string]string{"team": "bay2"}}}}, nil)
 	b.opt.Standing = nil
 	return b, func() []postableAlert {
 		t.Helper()
@@ -190,7 +190,7 @@ func TestAlertmanagerLogin(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
-	b := newBench(t, Config{Receivers: Receivers{Alertmanager: &Alertmanager{URL: s.URL, Login: credential.Login{User: "flank", PasswordEnv: "AM_PASSWORD"}}}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Alertmanager: &alertmanagerConfig{URL: s.URL, Login: credential.Login{User: "flank", PasswordEnv: "AM_PASSWORD"}}}}, nil)
 	if err := b.to.deliver(t.Context(), opened(t, alert(drill, 1, event.Raised))); err == nil || !strings.Contains(err.Error(), "correct the token or the password") {
 		t.Error(err)
 	}
@@ -224,7 +224,7 @@ func TestAlertmanagerItself(t *testing.T) {
 	if base == "" {
 		t.Skip("FLANK_ALERTMANAGER names no Alertmanager")
 	}
-	b := newBench(t, Config{Receivers: Receivers{Alertmanager: &Alertmanager{URL: base}}}, nil)
+	b := newBench(t, Config{Receivers: Receivers{Alertmanager: &alertmanagerConfig{URL: base}}}, nil)
 	b.Route.now = time.Now
 	machine := fmt.Sprintf("acme/spore/bay2/line1/m%d", time.Now().UnixNano())
 	active := func() (summary string) {

@@ -26,12 +26,12 @@ type Config struct {
 // receiver is a file with its receiverConfig and a field here. Its key, errors, checks
 // and paths follow from the field.
 type Receivers struct {
-	Kafka        *Kafka        `yaml:"kafka"`
-	Webhook      *Webhook      `yaml:"webhook"`
-	Alertmanager *Alertmanager `yaml:"alertmanager"`
-	MQTT         *MQTT         `yaml:"mqtt"`
-	SMTP         *SMTP         `yaml:"smtp"`
-	OPCUA        *OPCUA        `yaml:"opcua"`
+	Kafka        *kafkaConfig        `yaml:"kafka"`
+	Webhook      *Webhook            `yaml:"webhook"`
+	Alertmanager *alertmanagerConfig `yaml:"alertmanager"`
+	MQTT         *mqttConfig         `yaml:"mqtt"`
+	SMTP         *smtpConfig         `yaml:"smtp"`
+	OPCUA        *opcuaConfig        `yaml:"opcua"`
 }
 
 // receiverConfig is what the configuration says about one receiver.

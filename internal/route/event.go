@@ -68,9 +68,9 @@ const (
 	evidenceType = event.EvidenceType
 )
 
-// Open returns the event in a message. It returns an error if the message is not an
+// open returns the event in a message. It returns an error if the message is not an
 // event. An unknown type is an event too: more types may come within v1.
-func Open(m bus.Message) (*Event, error) {
+func open(m bus.Message) (*Event, error) {
 	e := &Event{ID: string(m.Header("ce_id")), Type: string(m.Header("ce_type")), Machine: m.Key, Sent: m.Time, Body: m.Value, message: m}
 	if e.ID == "" || e.Type == "" {
 		return nil, errors.New("route: no headers ce_id and ce_type: not an event that Flank sent")
@@ -91,7 +91,7 @@ func Open(m bus.Message) (*Event, error) {
 // Of returns an event of a message that is made here: v, of a type and with an
 // id, about a machine.
 func Of(v any, id, typ, machine string, at time.Time) (*Event, error) {
-	return Open(envelope.Event(bus.TopicAlerts, id, machine, typ, at, event.JSON(v)))
+	return open(envelope.Event(bus.TopicAlerts, id, machine, typ, at, event.JSON(v)))
 }
 
 // word returns what the event is called in a route's `kinds`: alert, evidence, or

@@ -112,7 +112,7 @@ func TestOpen(t *testing.T) {
 		m := good
 		m.Headers = append(m.Headers[:0:0], m.Headers...)
 		spoil(&m)
-		if e, err := Open(m); err == nil {
+		if e, err := open(m); err == nil {
 			t.Errorf("%s: %+v", why, e)
 		}
 	}

@@ -63,9 +63,9 @@ func TestHostileReceivers(t *testing.T) {
 		addr := mqtttest.Hostile(t, say)
 		for kind, to := range map[string]Receivers{
 			"webhook":      {Webhook: &Webhook{URL: "http://" + addr}},
-			"alertmanager": {Alertmanager: &Alertmanager{URL: "http://" + addr}},
-			"mqtt":         {MQTT: &MQTT{Broker: "mqtt://" + addr}},
-			"smtp":         {SMTP: &SMTP{Server: addr, TLSMode: noTLS, From: "flank@plant.example", To: []string{"shift@plant.example"}}},
+			"alertmanager": {Alertmanager: &alertmanagerConfig{URL: "http://" + addr}},
+			"mqtt":         {MQTT: &mqttConfig{Broker: "mqtt://" + addr}},
+			"smtp":         {SMTP: &smtpConfig{Server: addr, TLSMode: noTLS, From: "flank@plant.example", To: []string{"shift@plant.example"}}},
 		} {
 			b := newBench(t, Config{Receivers: to}, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -9,16 +9,16 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
-// Kafka is a topic that gets the events as they are: key, headers and value. The
+// kafkaConfig is a topic that gets the events as they are: key, headers and value. The
 // topic must be there.
-type Kafka struct {
+type kafkaConfig struct {
 	Topic   string       `yaml:"topic"`
 	Cluster bus.Settings `yaml:",inline"` // without brokers: the cluster of the alerts
 
 	file string // from whose folder the paths of Cluster begin
 }
 
-func (k *Kafka) check() error {
+func (k *kafkaConfig) check() error {
 	if k.Topic == "" {
 		return badKey("topic", "name the topic that gets the alerts")
 	}
@@ -32,9 +32,9 @@ func (k *Kafka) check() error {
 	return err
 }
 
-func (k *Kafka) resolve(file string) { k.file = file }
+func (k *kafkaConfig) resolve(file string) { k.file = file }
 
-func (k *Kafka) target() string { return "Kafka, topic " + k.Topic }
+func (k *kafkaConfig) target() string { return "Kafka, topic " + k.Topic }
 
 type kafkaReceiver struct {
 	topic string
@@ -42,7 +42,7 @@ type kafkaReceiver struct {
 	out   *bus.Producer
 }
 
-func (k *Kafka) open(r *Route) (receiver, error) {
+func (k *kafkaConfig) open(r *Route) (receiver, error) {
 	cfg := r.opt.Bus
 	if len(k.Cluster.Brokers) > 0 {
 		var err error

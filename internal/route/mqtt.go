@@ -26,21 +26,21 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// MQTT is a broker of MQTT 5 that shows the state of machines: a retained message
+// mqttConfig is a broker of MQTT 5 that shows the state of machines: a retained message
 // for each machine on PREFIX/MACHINE/alarm, QoS 1, with the JSON of a
-// [MachineState], which holds while the [MonitorStatus] of the monitor that it names is online; or, with
+// [publishedState], which holds while the [monitorStatus] of the monitor that it names is online; or, with
 // Sparkplug, births, data and deaths as Sparkplug B has them. It gets neither waveforms nor history: a client that connects later gets the
 // present state.
-type MQTT struct {
+type mqttConfig struct {
 	Broker    string           `yaml:"broker"`    // mqtt://host:1883 or mqtts://host:8883
 	Prefix    string           `yaml:"prefix"`    // of topics; empty: flank
 	ClientID  string           `yaml:"client_id"` // of each monitor another; empty: of this process alone, with Sparkplug of the edge node
-	Sparkplug *Sparkplug       `yaml:"sparkplug"`
+	Sparkplug *sparkplugConfig `yaml:"sparkplug"`
 	Login     credential.Login `yaml:",inline"`
 	TLS       *credential.TLS  `yaml:"tls"`
 }
 
-func (m *MQTT) check() error {
+func (m *mqttConfig) check() error {
 	if err := checkURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
 		return &config.KeyError{Key: "broker", Err: err}
 	}
@@ -61,17 +61,17 @@ func (m *MQTT) check() error {
 	return checkFiles(m.TLS)
 }
 
-func (m *MQTT) resolve(file string) {
+func (m *mqttConfig) resolve(file string) {
 	m.Login, m.TLS = m.Login.Resolve(file), m.TLS.Resolve(file)
 }
 
-func (m *MQTT) target() string { return "MQTT at " + host(m.Broker) }
+func (m *mqttConfig) target() string { return "MQTT at " + host(m.Broker) }
 
-func (m *MQTT) open(r *Route) (receiver, error) { return newMQTT(*m, r), nil }
+func (m *mqttConfig) open(r *Route) (receiver, error) { return newMQTT(*m, r), nil }
 
-// MachineState is the state of a machine, as it is retained and as
+// publishedState is the state of a machine, as it is retained and as
 // schemas/machine-state.schema.json describes it.
-type MachineState struct {
+type publishedState struct {
 	Machine    string          `json:"machine"`
 	Alarm      string          `json:"alarm"`  // its state, in the words of an alert
 	Active     bool            `json:"active"` // the alarm calls people: it is open and not masked
@@ -81,14 +81,14 @@ type MachineState struct {
 	At         time.Time       `json:"at,omitzero"`    // of the last alert
 	Text       string          `json:"text,omitempty"` // of it
 	Evidence   string          `json:"evidence,omitempty"`
-	Advisories []AdvisoryState `json:"advisories"`        // open ones
+	Advisories []advisoryState `json:"advisories"`        // open ones
 	Monitor    string          `json:"monitor,omitempty"` // that judges the machine, by its id in PREFIX/_monitor/ID/status
 	Sent       time.Time       `json:"sent,omitzero"`     // when the monitor published this
 }
 
-// MonitorStatus is the life sign of a monitor, retained on PREFIX/_monitor/ID/status as
+// monitorStatus is the life sign of a monitor, retained on PREFIX/_monitor/ID/status as
 // schemas/monitor-status.schema.json describes it. The broker publishes the status offline as the will.
-type MonitorStatus struct {
+type monitorStatus struct {
 	Monitor   string    `json:"monitor"`
 	Status    string    `json:"status"`      // online or offline
 	Connected time.Time `json:"connected"`   // when the connection to the broker began
@@ -99,8 +99,8 @@ type MonitorStatus struct {
 // an earlier connection that comes late, or of another monitor of this host.
 const lifeSign = 30 * time.Second
 
-// AdvisoryState is an open advisory.
-type AdvisoryState struct {
+// advisoryState is an open advisory.
+type advisoryState struct {
 	Kind    string    `json:"kind"`
 	Subject string    `json:"subject,omitempty"` // channel, or the rate of several
 	Status  string    `json:"status,omitempty"`  // NAMUR NE 107
@@ -116,8 +116,8 @@ func ofClock(t time.Time) time.Time {
 	return t
 }
 
-func machineState(s *standing) MachineState {
-	m := MachineState{Machine: s.machine, Alarm: "normal", Advisories: []AdvisoryState{}}
+func machineState(s *standing) publishedState {
+	m := publishedState{Machine: s.machine, Alarm: "normal", Advisories: []advisoryState{}}
 	if e := s.last; e != nil {
 		m.Alarm, m.Active, m.Tool, m.At, m.Text = cmp.Or(e.Alarm, e.State), e.calls(), e.Tool, ofClock(e.At), e.Text
 		if e.stands() {
@@ -125,13 +125,13 @@ func machineState(s *standing) MachineState {
 		}
 	}
 	for _, e := range s.sorted() {
-		m.Advisories = append(m.Advisories, AdvisoryState{e.Kind, e.Subject, e.Status, ofClock(e.Since), e.Text})
+		m.Advisories = append(m.Advisories, advisoryState{e.Kind, e.Subject, e.Status, ofClock(e.Since), e.Text})
 	}
 	return m
 }
 
 type mqttReceiver struct {
-	cfg     MQTT
+	cfg     mqttConfig
 	timeout time.Duration
 	now     func() time.Time
 	log     zerolog.Logger
@@ -156,7 +156,7 @@ type mqttReceiver struct {
 	seq   int          // of the next message of Sparkplug
 }
 
-func newMQTT(m MQTT, r *Route) *mqttReceiver {
+func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "monitor"
@@ -272,7 +272,7 @@ const maxPacket = 1 << 20
 func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 	c.CleanStart = true
 	if q.id != "" {
-		will := MonitorStatus{Monitor: q.id, Status: "offline", Connected: q.now().UTC()}
+		will := monitorStatus{Monitor: q.id, Status: "offline", Connected: q.now().UTC()}
 		c.WillMessage = &paho.WillMessage{Topic: q.statusTopic(), QoS: 1, Retain: true, Payload: event.JSON(will)}
 		c.WillProperties = &paho.WillProperties{ContentType: "application/json"}
 	}
@@ -332,7 +332,7 @@ func (q *mqttReceiver) sign(ctx context.Context, m *autopaho.ConnectionManager) 
 	if q.id == "" || q.connected.IsZero() || now.Sub(q.signed) < lifeSign/2 {
 		return
 	}
-	err := q.publish(ctx, m, q.statusTopic(), MonitorStatus{q.id, "online", q.connected, now}, true)
+	err := q.publish(ctx, m, q.statusTopic(), monitorStatus{q.id, "online", q.connected, now}, true)
 	if err == nil {
 		q.signed, q.unsigned = now, ""
 	} else if text := err.Error(); text != q.unsigned {
@@ -390,7 +390,7 @@ func (q *mqttReceiver) show(ctx context.Context, m *autopaho.ConnectionManager, 
 }
 
 // state returns what is published of a machine now.
-func (q *mqttReceiver) state(s *standing) MachineState {
+func (q *mqttReceiver) state(s *standing) publishedState {
 	m := machineState(s)
 	m.Monitor, m.Sent = q.id, q.now().UTC()
 	return m

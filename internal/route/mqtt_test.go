@@ -64,9 +64,9 @@ func (e *ear) topics() (all []string) {
 	return all
 }
 
-func mqttRoute(t *testing.T, b *mqtttest.Broker, change ...func(*MQTT)) (*bench, *mqttReceiver) {
+func mqttRoute(t *testing.T, b *mqtttest.Broker, change ...func(*mqttConfig)) (*bench, *mqttReceiver) {
 	t.Helper()
-	m := MQTT{Broker: b.URL, ClientID: "flank-test"}
+	m := mqttConfig{Broker: b.URL, ClientID: "flank-test"}
 	for _, f := range change {
 		f(&m)
 	}
@@ -95,7 +95,7 @@ func TestRetained(t *testing.T) {
 		}
 	}
 	const topic = "flank/" + drill + "/alarm"
-	state := func() (m MachineState) {
+	state := func() (m publishedState) {
 		t.Helper()
 		e := listen(t, s, topic)
 		await.Until(t, "the state is there", func() bool { return len(e.all()) > 0 })
@@ -134,15 +134,15 @@ func TestRetained(t *testing.T) {
 
 // Monitors of one group on a host do not share a client id, and an edge node of Sparkplug is one client.
 func TestMQTTClientID(t *testing.T) {
-	name := func(s *Sparkplug, id string, aside bool) string {
-		r := newBench(t, Config{Receivers: Receivers{MQTT: &MQTT{Broker: "mqtt://127.0.0.1:1"}}}, nil)
+	name := func(s *sparkplugConfig, id string, aside bool) string {
+		r := newBench(t, Config{Receivers: Receivers{MQTT: &mqttConfig{Broker: "mqtt://127.0.0.1:1"}}}, nil)
 		r.opt.Aside = aside
-		return newMQTT(MQTT{Broker: "mqtt://127.0.0.1:1", ClientID: id, Sparkplug: s}, r.Route).cfg.ClientID
+		return newMQTT(mqttConfig{Broker: "mqtt://127.0.0.1:1", ClientID: id, Sparkplug: s}, r.Route).cfg.ClientID
 	}
 	if a, b := name(nil, "", false), name(nil, "", false); a == b || !strings.HasPrefix(a, "flank-cmms-") {
 		t.Errorf("%s and %s", a, b)
 	}
-	edge := &Sparkplug{Group: "acme", Edge: "hall1"}
+	edge := &sparkplugConfig{Group: "acme", Edge: "hall1"}
 	for want, got := range map[string]string{
 		"flank-acme-hall1": name(edge, "", false), "flank-acme-hall1-test": name(edge, "", true), "mine": name(edge, "mine", false), "mine-test": name(nil, "mine", true),
 	} {
@@ -180,7 +180,7 @@ func TestMQTTClientIDTwice(t *testing.T) {
 func TestMonitorStatus(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	heard := listen(t, s, "flank/_monitor/#")
-	last := func() (m MonitorStatus) {
+	last := func() (m monitorStatus) {
 		all := heard.all()
 		if len(all) == 0 {
 			return m
@@ -199,7 +199,7 @@ func TestMonitorStatus(t *testing.T) {
 	if err := to.again(within(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, "it is online", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock} })
+	await.Until(t, "it is online", func() bool { return last() == monitorStatus{"flank-test", "online", r.clock, r.clock} })
 	for range 3 {
 		if err := to.again(within(t), 0); err != nil {
 			t.Fatal(err)
@@ -209,14 +209,14 @@ func TestMonitorStatus(t *testing.T) {
 		t.Errorf("%d life signs at one moment", n)
 	}
 	// The will of an earlier connection comes late.
-	s.Publish(t, "flank/_monitor/flank-test/status", event.JSON(MonitorStatus{"flank-test", "offline", monday, time.Time{}}), true)
+	s.Publish(t, "flank/_monitor/flank-test/status", event.JSON(monitorStatus{"flank-test", "offline", monday, time.Time{}}), true)
 	mu.Lock()
 	clock = clock.Add(to.every())
 	mu.Unlock()
 	if err := to.again(within(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, "it is online nevertheless", func() bool { return last() == MonitorStatus{"flank-test", "online", r.clock, r.clock.Add(lifeSign)} })
+	await.Until(t, "it is online nevertheless", func() bool { return last() == monitorStatus{"flank-test", "online", r.clock, r.clock.Add(lifeSign)} })
 	s.Drop(t, "flank-test")
 	await.Until(t, "it was offline, and is online again", func() bool {
 		all := heard.all()
@@ -290,7 +290,7 @@ func TestMachineStateSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for typ, o := range map[reflect.Type]object{
-		reflect.TypeFor[MachineState](): o, reflect.TypeFor[AdvisoryState](): o.Defs["advisory"], reflect.TypeFor[MonitorStatus](): status,
+		reflect.TypeFor[publishedState](): o, reflect.TypeFor[advisoryState](): o.Defs["advisory"], reflect.TypeFor[monitorStatus](): status,
 	} {
 		var all, always []string
 		for _, f := range reflect.VisibleFields(typ) {
@@ -333,7 +333,7 @@ func TestMachineStateSchema(t *testing.T) {
 func TestMQTTAway(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{Users: map[string]string{"flank": "right"}})
 	t.Setenv("MQTT_PASSWORD", "wrong")
-	_, to := mqttRoute(t, s, func(m *MQTT) { m.Login = credential.Login{User: "flank", PasswordEnv: "MQTT_PASSWORD"} })
+	_, to := mqttRoute(t, s, func(m *mqttConfig) { m.Login = credential.Login{User: "flank", PasswordEnv: "MQTT_PASSWORD"} })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	err := to.deliver(ctx, opened(t, alert(drill, 1, event.Raised)))
@@ -407,7 +407,7 @@ func hostReads(t *testing.T, all []heard, want string) {
 func TestSparkplugLife(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	e := listen(t, s, "spBv1.0/#")
-	_, to := mqttRoute(t, s, func(m *MQTT) { m.Sparkplug = &Sparkplug{Group: "acme", Edge: "hall1"} })
+	_, to := mqttRoute(t, s, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })
 	const lathe = "acme/spore/bay2/line1/lathe"
 	device := func(typ, machine string) string {
 		return "spBv1.0/acme/" + typ + "/hall1/" + strings.ReplaceAll(machine, "/", ".")
@@ -479,7 +479,7 @@ func TestSparkplugLife(t *testing.T) {
 func TestSparkplugOneBirth(t *testing.T) {
 	s := mqtttest.Start(t, mqtttest.Options{})
 	e := listen(t, s, "spBv1.0/#")
-	r, to := mqttRoute(t, s, func(m *MQTT) { m.Sparkplug = &Sparkplug{Group: "acme", Edge: "hall1"} })
+	r, to := mqttRoute(t, s, func(m *mqttConfig) { m.Sparkplug = &sparkplugConfig{Group: "acme", Edge: "hall1"} })
 	const partitions = 64
 	show := func(n int) error {
 		to.take(n, []*Event{opened(t, alert(fmt.Sprintf("acme/spore/bay2/line1/m%d", n), 1, event.Raised))})

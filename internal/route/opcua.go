@@ -24,22 +24,22 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// OPCUA is the OPC UA server of a machine's control or of a cell's PLC. The route writes the
+// opcuaConfig is the OPC UA server of a machine's control or of a cell's PLC. The route writes the
 // state of machines to variables there, and asks the PLC to take a tool out. This is advisory:
 // it is never a safety function.
-type OPCUA struct {
+type opcuaConfig struct {
 	Endpoint string           `yaml:"endpoint"` // opc.tcp://host:4840/path
 	Insecure bool             `yaml:"insecure"` // allows a server beyond this computer without TLS
 	Login    credential.Login `yaml:",inline"`
 	TLS      *credential.TLS  `yaml:"tls"`
 
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout"` // 0 means 30 s
-	Nodes            []OPCUANodes  `yaml:"nodes"`
+	Nodes            []opcuaNodes  `yaml:"nodes"`
 }
 
-// OPCUANodes names the variables of a machine by their node ids, such as ns=2;s=usk25.Alarm.
+// opcuaNodes names the variables of a machine by their node ids, such as ns=2;s=usk25.Alarm.
 // Variables that are left out are not written.
-type OPCUANodes struct {
+type opcuaNodes struct {
 	Machine string `yaml:"machine"` // pattern of the machines; with * ids hold {machine}, its last part
 
 	Alarm    string `yaml:"alarm"`
@@ -71,7 +71,7 @@ type variable struct {
 }
 
 // variables returns the variables that are named, with the ids of a machine.
-func (n *OPCUANodes) variables(machine string) (all []variable) {
+func (n *opcuaNodes) variables(machine string) (all []variable) {
 	ids := strings.NewReplacer("{machine}", event.ShortName(machine))
 	for _, v := range []variable{
 		{"alarm", n.Alarm, append(texts, integers...), true},
@@ -98,7 +98,7 @@ const (
 	maxHandshake     = time.Hour
 )
 
-func (o *OPCUA) check() error {
+func (o *opcuaConfig) check() error {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || u.Scheme != "opc.tcp" || u.Hostname() == "" {
 		return badKey("endpoint", "write the server's address as in opc.tcp://plc.example:4840")
@@ -141,7 +141,7 @@ func (o *OPCUA) check() error {
 	return nil
 }
 
-func (n *OPCUANodes) check(seen map[string]string) error {
+func (n *opcuaNodes) check(seen map[string]string) error {
 	if _, err := path.Match(n.Machine, ""); err != nil || n.Machine == "" {
 		return badKey("machine", "%q: write a machine's path or its last part, or a pattern in which * stands for all but a slash", n.Machine)
 	}
@@ -174,9 +174,11 @@ func (n *OPCUANodes) check(seen map[string]string) error {
 	return nil
 }
 
-func (o *OPCUA) resolve(file string) { o.Login, o.TLS = o.Login.Resolve(file), o.TLS.Resolve(file) }
+func (o *opcuaConfig) resolve(file string) {
+	o.Login, o.TLS = o.Login.Resolve(file), o.TLS.Resolve(file)
+}
 
-func (o *OPCUA) target() string {
+func (o *opcuaConfig) target() string {
 	u, err := url.Parse(o.Endpoint)
 	if err != nil {
 		return "OPC UA"
@@ -184,7 +186,7 @@ func (o *OPCUA) target() string {
 	return "OPC UA at " + u.Host + " (advisory, never a safety function)"
 }
 
-func (o *OPCUA) open(r *Route) (receiver, error) {
+func (o *opcuaConfig) open(r *Route) (receiver, error) {
 	q := &opcuaReceiver{cfg: *o, log: r.log, now: r.time, count: r.count, machineStates: newMachineStates(), machinesAt: make(map[string]*plcMachine)}
 	q.cfg.HandshakeTimeout = cmp.Or(o.HandshakeTimeout, defaultHandshake)
 	q.pause = func(failures int) time.Duration {
@@ -198,7 +200,7 @@ func (o *OPCUA) open(r *Route) (receiver, error) {
 // opcuaReceiver shows the state of machines on an OPC UA server. Its lock is the lock of
 // machineStates: one request is on its way at a time.
 type opcuaReceiver struct {
-	cfg   OPCUA
+	cfg   opcuaConfig
 	log   zerolog.Logger
 	now   func() time.Time
 	count func(func(*stats))

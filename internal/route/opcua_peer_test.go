@@ -128,14 +128,14 @@ func TestPeersOPCUARoute(t *testing.T) {
 	get, set := p.session(t)
 	user := credential.Login{User: "flank", PasswordEnv: "PLC_PASSWORD"}
 	file := func(name string) string { return filepath.Join(dir, name) }
-	secured := OPCUA{Endpoint: p.URL, Login: user, TLS: &credential.TLS{CA: file("server.pem"), Cert: file("client.pem"), Key: file("client.key")}}
+	secured := opcuaConfig{Endpoint: p.URL, Login: user, TLS: &credential.TLS{CA: file("server.pem"), Cert: file("client.pem"), Key: file("client.key")}}
 	raised, cleared := func(machine string, n int, incident string) *Event {
 		return opened(t, alert(machine, n, event.Raised, withWear(187.5), func(a *event.Alert) { a.Incident = incident }))
 	}, func(machine string, n int) *Event {
 		return opened(t, alert(machine, n, event.Cleared, func(a *event.Alert) { a.Incident = "" }))
 	}
 	n, seen := 0, int32(0)
-	for name, o := range map[string]OPCUA{
+	for name, o := range map[string]opcuaConfig{
 		"no security": {Endpoint: p.URL}, "no security, with a user": {Endpoint: p.URL, Login: user}, "secured": secured,
 		"secured, anonymous": {Endpoint: p.URL, TLS: secured.TLS},
 	} {
@@ -199,7 +199,7 @@ func TestPeersOPCUARoute(t *testing.T) {
 	if _, err := to.probe(within(t)); err == nil || !strings.Contains(err.Error(), "name its signer, or the certificate itself, in `ca`") {
 		t.Errorf("another certificate: %v", err)
 	}
-	for _, o := range []OPCUA{{Endpoint: p.URL, Login: user}, secured} {
+	for _, o := range []opcuaConfig{{Endpoint: p.URL, Login: user}, secured} {
 		t.Setenv("PLC_PASSWORD", "wrong")
 		_, to = opcuaRoute(t, o)
 		if _, err := to.probe(within(t)); err == nil || strings.Contains(err.Error(), "wrong-") || !errors.Is(err, ua.StatusBadUserAccessDenied) && !errors.Is(err, ua.StatusBadIdentityTokenRejected) {
@@ -207,7 +207,7 @@ func TestPeersOPCUARoute(t *testing.T) {
 		}
 		t.Setenv("PLC_PASSWORD", "plc-password")
 	}
-	wrong = OPCUA{Endpoint: p.URL, Nodes: []OPCUANodes{{Machine: drill, Alarm: "ns=2;s=usk25.acknowledged"}}}
+	wrong = opcuaConfig{Endpoint: p.URL, Nodes: []opcuaNodes{{Machine: drill, Alarm: "ns=2;s=usk25.acknowledged"}}}
 	_, to = opcuaRoute(t, wrong)
 	if _, err := to.probe(within(t)); err == nil || !strings.Contains(err.Error(), "may not be written by this user") {
 		t.Errorf("a variable that only the PLC writes: %v", err)

@@ -35,17 +35,17 @@ func plcVariables() map[string]any {
 }
 
 // variablesOf is the configuration of plcVariables.
-func variablesOf(machine string) OPCUANodes {
+func variablesOf(machine string) opcuaNodes {
 	node := func(key string) string { return "ns=2;s={machine}." + key }
-	return OPCUANodes{machine, node("alarm"), node("text"), node("wear_um"), node("tool"), node("incident"), node("time"), node("request"), node("request_id"), node("acknowledged")}
+	return opcuaNodes{machine, node("alarm"), node("text"), node("wear_um"), node("tool"), node("incident"), node("time"), node("request"), node("request_id"), node("acknowledged")}
 }
 
 const drill26 = "acme/spore/bay2/line1/usk26"
 
-func opcuaRoute(t *testing.T, o OPCUA) (*bench, *opcuaReceiver) {
+func opcuaRoute(t *testing.T, o opcuaConfig) (*bench, *opcuaReceiver) {
 	t.Helper()
 	if o.Nodes == nil {
-		o.Nodes = []OPCUANodes{variablesOf("usk*")}
+		o.Nodes = []opcuaNodes{variablesOf("usk*")}
 	}
 	b := newBench(t, Config{Receivers: Receivers{OPCUA: &o}}, nil)
 	b.timeout = patience
@@ -70,7 +70,7 @@ func want(t *testing.T, s *opcuatest.Server, machine string, all map[string]any)
 // The variables show an alarm while it is open, in the types that the PLC has.
 func TestOPCUAVariables(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
-	_, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+	_, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 	for _, m := range []bus.Message{
 		alert(drill, 1, event.Raised, withWear(187.5)), alert(drill26, 1, "acknowledged", withWear(99999)), advisory(drill, 2, "sensor", "ch07", event.Raised),
 		alert("acme/spore/bay2/line1/lathe", 1, event.Raised),
@@ -122,7 +122,7 @@ func TestOPCUARequest(t *testing.T) {
 	for _, machine := range []string{drill, drill26} {
 		name := event.ShortName(machine)
 		s := opcuatest.Start(t, "", plcVariables())
-		b, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+		b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 		raised := opened(t, alert(machine, 1, event.Raised))
 		if err := to.deliver(within(t), raised); err != nil {
 			t.Fatal(err)
@@ -133,14 +133,14 @@ func TestOPCUARequest(t *testing.T) {
 		asked := 0
 		answersAtOnce(s, name, &asked)
 		s.Set("ns=2;s="+name+".acknowledged", map[string]any{"usk25": "A-K3ZQ7M2P", "usk26": true}[name])
-		next, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+		next, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 		to.take(0, []*Event{raised})
 		next.after(t, 0)
 		want(t, s, name, map[string]any{"text": "usk25 tool T07 hole H3_08: FAULTY since 02:13:35.", "request": false, "request_id": "A-K3ZQ7M2P"})
 		if c := next.snapshot(); c.requestsTaken != 1 || c.requestsMissed != 0 || c.requestsOpen != 0 || asked != 0 {
 			t.Errorf("%s: %d taken, %d not, %d open, asked %d times", name, c.requestsTaken, c.requestsMissed, c.requestsOpen, asked)
 		}
-		last, to := opcuaRoute(t, OPCUA{Endpoint: s.URL}) // restarted after it
+		last, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL}) // restarted after it
 		to.take(0, []*Event{raised})
 		for range 5 {
 			last.after(t, 20*time.Second)
@@ -168,7 +168,7 @@ func TestOPCUARequest(t *testing.T) {
 // with the alarm.
 func TestOPCUARequestNotTaken(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
-	b, to := opcuaRoute(t, OPCUA{Endpoint: s.URL, HandshakeTimeout: 10 * time.Second})
+	b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL, HandshakeTimeout: 10 * time.Second})
 	if err := to.deliver(within(t), opened(t, alert(drill, 1, event.Raised))); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestOPCUARequestNotTaken(t *testing.T) {
 // minute.
 func TestOPCUAServerAway(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
-	b, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+	b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 	if err := to.deliver(within(t), opened(t, alert(drill, 1, event.Raised))); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestOPCUAServerAway(t *testing.T) {
 func TestOPCUARefused(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
 	s.Refuse("ns=2;s=usk25.tool", ua.StatusBadUserAccessDenied)
-	b, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+	b, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 	p, dead := newTape(alert(drill, 1, event.Raised), alert(drill26, 1, event.Raised)), &drawer{}
 	for _, m := range p.msgs {
 		if err := b.Route.take(t.Context(), p, dead, m); err != nil {
@@ -247,7 +247,7 @@ func TestOPCUARefused(t *testing.T) {
 	want(t, s, "usk25", map[string]any{"alarm": "raised", "tool": "T07"})
 	for node, wrong := range map[string]any{"request": "true", "time": int32(1), "alarm": 1.5} {
 		s.Set("ns=2;s=usk25."+node, wrong)
-		_, to := opcuaRoute(t, OPCUA{Endpoint: s.URL})
+		_, to := opcuaRoute(t, opcuaConfig{Endpoint: s.URL})
 		err := to.deliver(within(t), opened(t, alert(drill, 1, event.Raised)))
 		if err == nil || !strings.Contains(err.Error(), "(`"+node+"`) is of type") {
 			t.Errorf("%s: %v", node, err)
@@ -259,7 +259,7 @@ func TestOPCUARefused(t *testing.T) {
 // A test of the route writes nothing.
 func TestOPCUATestWritesNothing(t *testing.T) {
 	s := opcuatest.Start(t, "", plcVariables())
-	b, _ := opcuaRoute(t, OPCUA{Endpoint: s.URL, Nodes: []OPCUANodes{variablesOf(drill), variablesOf("acme/*/*/*/*")}})
+	b, _ := opcuaRoute(t, opcuaConfig{Endpoint: s.URL, Nodes: []opcuaNodes{variablesOf(drill), variablesOf("acme/*/*/*/*")}})
 	var found []string
 	for _, step := range b.Steps(TestEvent("n", "warning", monday)) {
 		text, err := step.Run(within(t))
@@ -284,7 +284,7 @@ func TestOPCUATwoMonitors(t *testing.T) {
 	standing.Store(&[]*Event{})
 	var stops []func()
 	for range 2 {
-		r, err := New(Config{Name: "plc", Receivers: Receivers{OPCUA: &OPCUA{Endpoint: s.URL, Nodes: []OPCUANodes{variablesOf("usk*")}}}},
+		r, err := New(Config{Name: "plc", Receivers: Receivers{OPCUA: &opcuaConfig{Endpoint: s.URL, Nodes: []opcuaNodes{variablesOf("usk*")}}}},
 			Options{Bus: cfg, Group: "tcm-monitor", Log: zerolog.Nop(), Standing: func(context.Context, int) ([]*Event, error) {
 				return *standing.Load(), nil
 			}})
@@ -352,7 +352,7 @@ func TestOPCUAKey(t *testing.T) {
 	dir, soon := t.TempDir(), time.Now().Add(time.Hour)
 	for bits, want := range map[int]string{1024: "small.key: OPC UA needs an RSA key of 2048 to 4096 bits: make a new one", 2048: ""} {
 		own := opcuatest.NewCertificate(t, dir, map[int]string{1024: "small", 2048: "good"}[bits], "urn:flank:monitor", bits, soon)
-		o := OPCUA{Endpoint: "opc.tcp://plc:4840", TLS: &credential.TLS{CA: own.File, Cert: own.File, Key: own.Key}, Nodes: []OPCUANodes{{Machine: "usk25", Alarm: "ns=2;s=a"}}}
+		o := opcuaConfig{Endpoint: "opc.tcp://plc:4840", TLS: &credential.TLS{CA: own.File, Cert: own.File, Key: own.Key}, Nodes: []opcuaNodes{{Machine: "usk25", Alarm: "ns=2;s=a"}}}
 		if err := o.check(); (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || keyText(err) != " tls.key") {
 			t.Errorf("%d bits: %v, want %q", bits, err, want)
 		}

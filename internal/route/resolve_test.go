@@ -12,11 +12,11 @@ import (
 func TestResolveLeavesCopies(t *testing.T) {
 	read := func() []Config {
 		return []Config{
-			{Name: "kafka", Receivers: Receivers{Kafka: &Kafka{Topic: "t"}}},
+			{Name: "kafka", Receivers: Receivers{Kafka: &kafkaConfig{Topic: "t"}}},
 			{Name: "webhook", Receivers: Receivers{Webhook: &Webhook{URL: "https://a", Secret: credential.Secret{File: "secret"}}}},
-			{Name: "alertmanager", Receivers: Receivers{Alertmanager: &Alertmanager{Token: credential.Secret{File: "token"}}}},
-			{Name: "mqtt", Receivers: Receivers{MQTT: &MQTT{Login: credential.Login{PasswordFile: "password"}}}},
-			{Name: "smtp", Receivers: Receivers{SMTP: &SMTP{Login: credential.Login{PasswordFile: "password"}}}},
+			{Name: "alertmanager", Receivers: Receivers{Alertmanager: &alertmanagerConfig{Token: credential.Secret{File: "token"}}}},
+			{Name: "mqtt", Receivers: Receivers{MQTT: &mqttConfig{Login: credential.Login{PasswordFile: "password"}}}},
+			{Name: "smtp", Receivers: Receivers{SMTP: &smtpConfig{Login: credential.Login{PasswordFile: "password"}}}},
 		}
 	}
 	all, want := read(), read()

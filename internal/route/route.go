@@ -318,7 +318,7 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 	if m.Damage != nil {
 		return r.setAside(ctx, dead, m, m.Damage)
 	}
-	e, err := Open(m)
+	e, err := open(m)
 	if err != nil {
 		return r.setAside(ctx, dead, m, err)
 	}

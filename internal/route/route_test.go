@@ -75,7 +75,7 @@ func message(v any, id, typ, machine string, at time.Time) bus.Message {
 
 func opened(t testing.TB, m bus.Message) *Event {
 	t.Helper()
-	e, err := Open(m)
+	e, err := open(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -502,7 +502,7 @@ func TestTwoMonitors(t *testing.T) {
 func TestKafkaRoute(t *testing.T) {
 	cfg, out := startBroker(t, 1)
 	other, _ := startBroker(t, 1)
-	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &Kafka{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
+	running(t, cfg, Config{Name: "copy", Receivers: Receivers{Kafka: &kafkaConfig{Topic: bus.TopicResults, Cluster: bus.Settings{Brokers: other.Brokers}}}}, nil)
 	sent := alert(drill, 1, event.Raised)
 	send(t, out, sent)
 	enough := errors.New("enough")

@@ -25,12 +25,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// SMTP is a server that takes mail: one plain-text mail for each event.
+// smtpConfig is a server that takes mail: one plain-text mail for each event.
 //
 // The Message-ID is made of the event's id, so that a mail that comes twice is
 // recognised, and References of its incident, so that everything about one alarm
 // is in one thread.
-type SMTP struct {
+type smtpConfig struct {
 	Server  string           `yaml:"server"` // host:port
 	TLSMode string           `yaml:"encrypt"`
 	From    string           `yaml:"from"`
@@ -46,7 +46,7 @@ const (
 	noTLS    = "none"     // for a relay on this machine or in the plant
 )
 
-func (s *SMTP) check() error {
+func (s *smtpConfig) check() error {
 	host, port, err := net.SplitHostPort(s.Server)
 	if err != nil || host == "" || port == "" {
 		return badKey("server", "%q: write host:port, for example mail.example:587", s.Server)
@@ -74,16 +74,16 @@ func (s *SMTP) check() error {
 	return checkFiles(s.TLS)
 }
 
-func (s *SMTP) resolve(file string) {
+func (s *smtpConfig) resolve(file string) {
 	s.Login, s.TLS = s.Login.Resolve(file), s.TLS.Resolve(file)
 }
 
-func (s *SMTP) target() string { return "mail by way of " + s.Server }
+func (s *smtpConfig) target() string { return "mail by way of " + s.Server }
 
-func (s *SMTP) open(r *Route) (receiver, error) { return newSMTP(*s, r), nil }
+func (s *smtpConfig) open(r *Route) (receiver, error) { return newSMTP(*s, r), nil }
 
 type smtpReceiver struct {
-	cfg  SMTP
+	cfg  smtpConfig
 	host string
 	from *mail.Address
 	to   []*mail.Address
@@ -92,7 +92,7 @@ type smtpReceiver struct {
 }
 
 // newSMTP returns a receiver for a configuration that was checked.
-func newSMTP(s SMTP, r *Route) *smtpReceiver {
+func newSMTP(s smtpConfig, r *Route) *smtpReceiver {
 	m := &smtpReceiver{cfg: s, log: r.log, now: r.time}
 	m.host, _, _ = net.SplitHostPort(s.Server)
 	m.from, _ = mail.ParseAddress(s.From)

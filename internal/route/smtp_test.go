@@ -127,11 +127,11 @@ func (o *office) open(t *testing.T, encrypt string) (addr, ca string) {
 	return addr, secretFile(t, string(pemOf(certs.Certificate())))
 }
 
-func (o *office) route(t *testing.T, encrypt string, change ...func(*SMTP)) *bench {
+func (o *office) route(t *testing.T, encrypt string, change ...func(*smtpConfig)) *bench {
 	t.Helper()
 	addr, ca := o.open(t, encrypt)
 	t.Setenv("MAIL_PASSWORD", "right")
-	c := SMTP{
+	c := smtpConfig{
 		Server: addr, TLSMode: encrypt, From: "Flank <flank@plant.example>", To: []string{"Schicht <shift@plant.example>", "kim@plant.example"},
 		Login: credential.Login{User: "flank", PasswordEnv: "MAIL_PASSWORD"}, TLS: &credential.TLS{CA: ca},
 	}
@@ -242,7 +242,7 @@ func TestMailRefused(t *testing.T) {
 	no, busy := &smtp.SMTPError{Code: 550, Message: "no such user"}, &smtp.SMTPError{Code: 450, Message: "busy"}
 	for why, tc := range map[string]struct {
 		refuse map[string]error
-		change func(*SMTP)
+		change func(*smtpConfig)
 		want   string // "taken", "refused", or part of the error
 	}{
 		"one mailbox of two":  {map[string]error{"kim@plant.example": no}, nil, "taken"},
@@ -251,17 +251,17 @@ func TestMailRefused(t *testing.T) {
 		"the sender":          {map[string]error{"mail": no}, nil, "refused"},
 		"the mail":            {map[string]error{"data": no}, nil, "refused"},
 		"the connection":      {map[string]error{"connect": no}, nil, "no such user"},
-		"a wrong password":    {nil, func(s *SMTP) { s.Login.PasswordEnv = "HOME" }, "correct the user or the password"},
-		"TLS that is not":     {nil, func(s *SMTP) { s.TLSMode = startTLS }, "does not offer STARTTLS"},
-		"TLS from the start?": {nil, func(s *SMTP) { s.TLSMode = wholeTLS }, "check the address"},
-		"no server":           {nil, func(s *SMTP) { s.Server = "127.0.0.1:1" }, "check the address"},
-		"a name without host": {nil, func(s *SMTP) { s.Server = "mail.invalid:25"; s.Login = credential.Login{} }, "name server"},
+		"a wrong password":    {nil, func(s *smtpConfig) { s.Login.PasswordEnv = "HOME" }, "correct the user or the password"},
+		"TLS that is not":     {nil, func(s *smtpConfig) { s.TLSMode = startTLS }, "does not offer STARTTLS"},
+		"TLS from the start?": {nil, func(s *smtpConfig) { s.TLSMode = wholeTLS }, "check the address"},
+		"no server":           {nil, func(s *smtpConfig) { s.Server = "127.0.0.1:1" }, "check the address"},
+		"a name without host": {nil, func(s *smtpConfig) { s.Server = "mail.invalid:25"; s.Login = credential.Login{} }, "name server"},
 	} {
 		o := &office{login: "PLAIN", refuse: tc.refuse}
 		if o.refuse == nil {
 			o.refuse = map[string]error{}
 		}
-		b := o.route(t, noTLS, func(s *SMTP) {
+		b := o.route(t, noTLS, func(s *smtpConfig) {
 			if tc.change != nil {
 				tc.change(s)
 			}

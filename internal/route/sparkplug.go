@@ -129,14 +129,14 @@ func fields(b []byte, f func(field protowire.Number, v uint64, text []byte) erro
 	return nil
 }
 
-// Sparkplug names this monitor among the edge nodes. Machines are its devices,
+// sparkplugConfig names this monitor among the edge nodes. Machines are its devices,
 // named by their path with dots for slashes.
-type Sparkplug struct {
+type sparkplugConfig struct {
 	Group string `yaml:"group"` // empty: flank
 	Edge  string `yaml:"edge"`  // of each monitor another; empty: the name of the host
 }
 
-func (s *Sparkplug) check() error {
+func (s *sparkplugConfig) check() error {
 	for key, name := range map[string]string{"sparkplug.group": s.Group, "sparkplug.edge": s.Edge} {
 		if strings.ContainsAny(name, "/+#") {
 			return badKey(key, "%q: a name in Sparkplug has none of / + #", name)
@@ -146,7 +146,7 @@ func (s *Sparkplug) check() error {
 }
 
 // topic returns the topic of a message of a type about the node, or a device of it.
-func (s *Sparkplug) topic(typ, machine string) string {
+func (s *sparkplugConfig) topic(typ, machine string) string {
 	t := "spBv1.0/" + s.Group + "/" + typ + "/" + s.Edge
 	if machine != "" {
 		t += "/" + strings.NewReplacer("/", ".", "+", "_", "#", "_").Replace(machine)

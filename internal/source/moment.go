@@ -1,11 +1,14 @@
 package source
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // moment is what a cell of a time column says.
@@ -35,45 +38,40 @@ var stampLayouts = []string{
 // slashed is a date of which the month or the day may come first.
 const slashed = "1/2/2006 15:04:05"
 
-// ParseTime reads a date and time as the cells of a time column hold it: RFC 3339, or as loggers write it, without a zone, which is
-// taken as UTC. It reports whether there was a zone. A second 60, which a leap second has and a recorder that rounds may write, is
-// the first of the next minute. A date such as 3/4/2026, which has two meanings, is none: a layout's `time_format` says which is meant.
-func ParseTime(cell string) (at time.Time, hasZone, ok bool) {
-	m, ok := new(stamps).parse(cell)
-	return m.at, m.form == zoned, ok
-}
-
-// stamps reads dates and times of one column: its cells are written in one way.
-type stamps struct {
+// Stamps reads the dates and times of one column: its cells are written in one way. The zero value finds out in which.
+type Stamps struct {
 	format string // of the layout of the recording; empty: any that is known
 	last   string // that was read last
 }
 
-func (s *stamps) parse(cell string) (m moment, ok bool) {
+// Parse reads a date and time as the cells of a time column hold it: RFC 3339, or as loggers write it, without a zone, which is
+// taken as UTC. It reports whether there was a zone. A second 60, which a leap second has and a recorder that rounds may write, is
+// the first of the next minute. A date such as 3/4/2026, which has two meanings, is none: a layout's `time_format` says which is meant.
+func (s *Stamps) Parse(cell string) (at time.Time, hasZone, ok bool) {
+	m, ok := s.parse(cell)
+	return m.at, m.form == zoned, ok
+}
+
+func (s *Stamps) parse(cell string) (m moment, ok bool) {
 	cell, more := withoutSixty(cell)
 	m = moment{form: local, sixty: more > 0}
 	var err error
-	if s.format != "" {
-		m.at, err = time.Parse(s.format, cell)
-	} else if m.at, err = time.Parse(time.RFC3339Nano, cell); err == nil {
-		m.form = zoned
-	} else {
-		m.at, err = s.find(cell)
+	if m.at, err = time.Parse(cmp.Or(s.format, s.last), cell); err != nil && s.format == "" {
+		if m.at, err = time.Parse(time.RFC3339Nano, cell); err == nil {
+			m.form = zoned
+		} else {
+			m.at, err = s.find(cell)
+		}
 	}
 	m.at = m.at.Add(more)
 	y := m.at.UTC().Year()
 	return m, err == nil && y >= 1 && y <= 9999
 }
 
-// find reads a date and time in the layout that was right last, or in another one.
-func (s *stamps) find(cell string) (at time.Time, err error) {
+// find reads a date and time in the first layout that is right.
+func (s *Stamps) find(cell string) (at time.Time, err error) {
 	if len(cell) < len("1.1.06 00:00") || cell[0] < '0' || cell[0] > '9' {
 		return at, errNoTime
-	}
-	if s.last != "" {
-		if at, err = time.Parse(s.last, cell); err == nil {
-			return at, nil
-		}
 	}
 	for _, layout := range stampLayouts {
 		if at, err = time.Parse(layout, cell); err != nil && layout == slashed {
@@ -144,7 +142,7 @@ func withoutSixty(cell string) (before string, more time.Duration) {
 }
 
 // stamp returns the moment of a date and time, or false.
-func stamp(cell string) (m moment, ok bool) { return new(stamps).parse(cell) }
+func stamp(cell string) (m moment, ok bool) { return new(Stamps).parse(cell) }
 
 // epoch is what numbers in a column of times count.
 type epoch struct {
@@ -153,44 +151,11 @@ type epoch struct {
 	name string
 }
 
-// The instants from which programs count times.
-var (
-	Since1970 = time.Unix(0, 0).UTC()
-	Since1900 = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)   // NTP
-	Since1904 = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)   // LabVIEW
-	Since1899 = time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC) // Excel
-)
-
 // timeUnits are the words of `time_unit`.
 var timeUnits = map[string]epoch{
 	"s": {unit: 1}, "ms": {unit: 1e-3}, "us": {unit: 1e-6}, "ns": {unit: 1e-9}, "min": {unit: 60}, "h": {unit: 3600},
-	"excel":   {86400, Since1899, "days since 1900, as Excel counts"},
-	"labview": {1, Since1904, "seconds since 1904, as LabVIEW counts"},
-}
-
-// EpochOf returns what numbers count whose first one is v, if their size tells it: their unit in seconds, and from when. Seconds between 2001 and 2060, and
-// milliseconds, microseconds and nanoseconds of this century, count from 1970; larger seconds count from 1904, as LabVIEW's do, or from 1900 if that
-// would be in the future. Smaller numbers count from the start of the recording: ok is false.
-func EpochOf(v float64, now time.Time) (unit float64, from time.Time, what string, ok bool) {
-	const last, labView = 2.84e9, 6.2e9 // 2060 since 1970, 2100 since 1904
-	switch {
-	case v >= 1e9 && v < last:
-		return 1, Since1970, "seconds since 1970", true
-	case v >= last && v < labView:
-		if e := timeUnits["labview"]; e.from.Add(seconds(v)).Before(now.Add(aheadMost)) {
-			return e.unit, e.from, e.name, true
-		}
-		return 1, Since1900, "seconds since 1900, as NTP counts", true
-	}
-	for _, u := range []struct {
-		unit float64
-		name string
-	}{{1e-3, "milliseconds"}, {1e-6, "microseconds"}, {1e-9, "nanoseconds"}} {
-		if s := v * u.unit; s >= 9.46e8 && s < 4.1e9 {
-			return u.unit, Since1970, u.name + " since 1970", true
-		}
-	}
-	return 0, time.Time{}, "", false
+	"excel":   {86400, csvfile.Since1899, "days since 1900, as Excel counts"},
+	"labview": {1, csvfile.Since1904, "seconds since 1904, as LabVIEW counts"},
 }
 
 // clockChange is by how much local time jumps when daylight saving time begins or ends.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -55,7 +56,7 @@ type rows interface {
 	// text returns the text in a cell, empty if it is missing or col is -1.
 	text(col int) (string, error)
 	// moment returns the time in a cell, or a number. The date is in another cell, if date is not -1.
-	moment(col, date int, by *stamps) (moment, error)
+	moment(col, date int, by *Stamps) (moment, error)
 	// errorf says what is wrong with a cell, and where it is.
 	errorf(col int, format string, args ...any) error
 }
@@ -86,7 +87,7 @@ type Table struct {
 	pending bool // row is read but not delivered
 	err     error
 	stats   Stats
-	stamps  stamps
+	stamps  Stamps
 	epoch   epoch         // what numbers in the time column count
 	found   bool          // by the size of the first one
 	shift   time.Duration // of times of a tool with which the time column started again
@@ -510,7 +511,7 @@ func (t *Table) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(t.leap), err
 	}
 	if first && !t.found {
-		if unit, from, what, ok := EpochOf(m.seconds, time.Now()); ok {
+		if unit, from, what, ok := csvfile.EpochOf(m.seconds, time.Now()); ok {
 			if t.epoch.unit, t.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
 				t.warn("is taken for " + what)
 			}

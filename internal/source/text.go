@@ -459,7 +459,7 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
-func (c *cellReader) moment(col, date int, by *stamps) (moment, error) {
+func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
 		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
@@ -473,7 +473,7 @@ func (c *cellReader) moment(col, date int, by *stamps) (moment, error) {
 }
 
 // momentOf reads a date and time, or a time of the day, which counts from midnight.
-func momentOf(cell string, by *stamps, wrong func(text string) error) (moment, error) {
+func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, error) {
 	m, ok := by.parse(cell)
 	if ok {
 		return m, nil

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +18,9 @@ import (
 type textFile struct {
 	path    string
 	dialect dialect
-	noted   int // remarks that opening it made
+	noted   int  // remarks that opening it made
+	head    int  // lines before the first row
+	direct  bool // the bytes of the file are UTF-8
 	track.Listing
 }
 
@@ -42,13 +46,17 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		t.Remark("%s", note)
 	}
 	t.noted = len(t.Remarks)
+	t.direct = len(cells.notes) == 0
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
 		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
 	}
-	for range 100 { // rows that show which columns are text
+	for row := range 100 { // rows that show which columns are text
 		if err := cells.next(); err != nil {
 			break // it comes again when the table is read
+		}
+		if row == 0 {
+			t.head = cells.line - 1
 		}
 		for i := range t.Infos {
 			if cell := cells.cell(i); !isMissingNumber(cell) {
@@ -123,6 +131,10 @@ type textReader struct {
 	tracks []int
 	values []track.Values
 	notes  []string // about what was left out
+	rows   int64    // read so far
+	bytes  int64    // of them
+	left   int64    // rows left out, about
+	jumped bool
 	err    error
 }
 
@@ -150,8 +162,61 @@ func (r *textReader) Read(most int) ([]track.Values, int, error) {
 	return r.values, n, nil
 }
 
+// Jump goes on at the first whole line behind a share of the bytes.
+func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
+	fail := func(err error) (int64, bool, error) {
+		r.err = fmt.Errorf("source: %s: %w", r.t.path, err)
+		return 0, true, r.err
+	}
+	info, err := r.file.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	at, err := r.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fail(err)
+	}
+	to := int64(share * float64(info.Size()))
+	switch {
+	case !r.t.direct:
+		return r.rows * (info.Size() - at) / max(at, 1), false, nil
+	case to <= at || r.err != nil:
+		return 0, true, nil
+	}
+	head := make([]byte, readAhead)
+	n, err := r.file.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return fail(err)
+	}
+	whole := bytes.Count(head[:n], []byte("\n")) >= r.t.head
+	names := head[:n-len(behindLines(head[:n], r.t.head))]
+	if _, err := r.file.Seek(to, io.SeekStart); err != nil {
+		return fail(err)
+	}
+	behind := bufio.NewReaderSize(r.file, readAhead)
+	if err := skipLine(behind); !whole || err != nil {
+		return 0, false, nil
+	}
+	name := fmt.Sprintf("%s, from byte %d on", r.t.path, to)
+	cells, err := newCellReader(io.MultiReader(bytes.NewReader(names), behind), name, r.t.dialect)
+	if err != nil {
+		r.err = err
+		return 0, true, err
+	}
+	before := r.cells
+	cells.repeats, cells.comments, cells.words, cells.warn = before.repeats, before.comments, before.words, before.warn
+	r.cells, r.jumped = cells, true
+	left = max(1, to*r.rows/max(r.bytes, 1)-r.rows-r.left)
+	r.left += left
+	return left, true, nil
+}
+
 // row takes the row last read.
 func (r *textReader) row() error {
+	r.rows++
+	for _, cell := range r.cells.row {
+		r.bytes += int64(len(cell)) + 1
+	}
 	for k, i := range r.tracks {
 		v := &r.values[k]
 		if r.t.Infos[i].Text {
@@ -172,7 +237,7 @@ func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells
 	r.t.Remarks = append(r.t.Remarks[:r.t.noted], r.notes...)
-	if c.arrivals > 1 && errors.Is(r.err, io.EOF) {
+	if c.arrivals > 1 && errors.Is(r.err, io.EOF) && !r.jumped {
 		note := fmt.Sprintf("%d arrival times between the rows", c.arrivals)
 		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {
 			note += fmt.Sprintf("; by the clock of the recorder %.5g rows a second arrived", float64(c.lastAt)/s)

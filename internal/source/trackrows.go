@@ -115,7 +115,7 @@ func (r *trackRows) text(col int) (string, error) {
 	return strconv.FormatFloat(v, 'f', -1, 64), nil
 }
 
-func (r *trackRows) moment(col, date int, by *stamps) (moment, error) {
+func (r *trackRows) moment(col, date int, by *Stamps) (moment, error) {
 	if r.infos[col].Text {
 		cell := r.values[r.at[col]].Texts[r.i]
 		if date >= 0 && r.infos[date].Text {

@@ -11,7 +11,8 @@ import (
 // none.
 type Ignore struct {
 	patterns []string
-	used     []bool // by pattern: it has matched a column
+	used     []bool   // by pattern: it has matched a column
+	columns  []string // names
 }
 
 // NewIgnore returns the Ignore of columns whose names match one of the patterns, in which
@@ -22,8 +23,11 @@ func NewIgnore(patterns []string) (*Ignore, error) {
 			return nil, fmt.Errorf("ignore: %q is not a pattern: write * for any characters, as in 'note*'", p)
 		}
 	}
-	return &Ignore{slices.Clone(patterns), make([]bool, len(patterns))}, nil
+	return &Ignore{patterns: slices.Clone(patterns), used: make([]bool, len(patterns))}, nil
 }
+
+// Add leaves out the column of a name too.
+func (g *Ignore) Add(column string) { g.columns = append(g.columns, column) }
 
 // Unused returns the patterns that have matched no column of the tables read so far.
 func (g *Ignore) Unused() []string {
@@ -41,7 +45,7 @@ func (g *Ignore) match(column string) bool {
 	if g == nil {
 		return false
 	}
-	any := false
+	any := slices.Contains(g.columns, column)
 	for i, p := range g.patterns {
 		if ok, _ := path.Match(p, column); ok { // NewIgnore checked the pattern
 			g.used[i], any = true, true

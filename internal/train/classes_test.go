@@ -324,7 +324,7 @@ func TestRecordedTurningInThreeClasses(t *testing.T) {
 	}
 	j := exampleJob(t, "turning", "vicomtech-turning/turning_wear_dev.csv")
 	j.Config.Label = wear.Rule{Classes: []wear.Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 150}, {Name: "faulty", VBMaxUM: 300}}}
-	j.Config.Network = Network{Hidden: []int{20}, Pretrain: dbn.PretrainSettings{Epochs: 10}}
+	j.Config.Network = networkConfig{Hidden: []int{20}, Pretrain: dbn.PretrainSettings{Epochs: 10}}
 	j.Config.Network.FineTune.Epochs = 40
 	j.Config.Costs.Folds, j.Config.Evaluate = 3, Evaluate{ByTool: "5-fold"}
 	_, r, err := Run(t.Context(), j)

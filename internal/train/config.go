@@ -27,7 +27,7 @@ type Config struct {
 	Wear   string `yaml:"wear" json:"wear,omitempty"`     // wear file; empty: labels are columns of the recordings
 	Start  string `yaml:"start" json:"start,omitempty"`   // when recordings began that do not say it, see source.ParseStart; empty: their times are seconds from the start
 
-	Window    Window              `yaml:"window" json:"window"`
+	Window    windowConfig        `yaml:"window" json:"window"`
 	Features  signal.FeatureSpec  `yaml:"features" json:"features"`
 	Reference model.ReferenceSpec `yaml:"reference" json:"reference"`
 	Gate      string              `yaml:"gate" json:"gate"` // "auto": learn from force and torque when the machine cuts; "off": judge every window
@@ -48,9 +48,9 @@ type Config struct {
 	// characters: text, and what is not a feature.
 	Ignore []string `yaml:"ignore" json:"ignore,omitempty"`
 
-	Network  Network               `yaml:"network" json:"network"`
+	Network  networkConfig         `yaml:"network" json:"network"`
 	Costs    classify.CostSettings `yaml:"costs" json:"costs"`
-	Unknown  Unknown               `yaml:"unknown" json:"unknown"`
+	Unknown  unknownConfig         `yaml:"unknown" json:"unknown"`
 	Evaluate Evaluate              `yaml:"evaluate" json:"evaluate"`
 	Seed     uint64                `yaml:"seed" json:"seed"`
 }
@@ -64,15 +64,15 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	}{plain(c), labelRule(c.Label)})
 }
 
-// Window is the length and hop of windows; a hop of 0 is the length.
-type Window struct {
+// windowConfig is the length and hop of windows; a hop of 0 is the length.
+type windowConfig struct {
 	Length time.Duration `yaml:"length"`
 	Hop    time.Duration `yaml:"hop"`
 	Said   bool          `yaml:"-"` // the file says the length: for rows of a table it is known then
 }
 
 // MarshalJSON writes durations as train.yaml has them.
-func (w Window) MarshalJSON() ([]byte, error) {
+func (w windowConfig) MarshalJSON() ([]byte, error) {
 	text := map[string]string{"length": w.Length.String()}
 	if w.Hop != 0 {
 		text["hop"] = w.Hop.String()
@@ -80,27 +80,27 @@ func (w Window) MarshalJSON() ([]byte, error) {
 	return json.Marshal(text)
 }
 
-// Network says how features are encoded and the network is trained. Zero
+// networkConfig says how features are encoded and the network is trained. Zero
 // fields take the defaults of classify.Settings and dbn.Settings.
-type Network struct {
+type networkConfig struct {
 	Encoding classify.Encoding    `yaml:"encoding" json:"encoding,omitempty"`
 	Bins     int                  `yaml:"bins" json:"bins,omitempty"`
 	Hidden   []int                `yaml:"hidden" json:"hidden,omitempty"`
 	Pretrain dbn.PretrainSettings `yaml:"pretrain" json:"pretrain"`
-	FineTune FineTune             `yaml:"fine_tune" json:"fine_tune"`
+	FineTune fineTuneConfig       `yaml:"fine_tune" json:"fine_tune"`
 }
 
-// FineTune says how the network is trained by back-propagation.
-type FineTune struct {
+// fineTuneConfig says how the network is trained by back-propagation.
+type fineTuneConfig struct {
 	dbn.FineTuneSettings `yaml:",inline"`
 
 	Balance       float64 `yaml:"balance" json:"balance,omitempty"`               // from 0, all windows count alike, to 1, all classes do; −1: 0
 	EarlyStopping bool    `yaml:"early_stopping" json:"early_stopping,omitempty"` // on a fifth of the tools, which are not trained on
 }
 
-// Unknown says when a window is neither healthy nor faulty. A rate of 0 leaves its part
+// unknownConfig says when a window is neither healthy nor faulty. A rate of 0 leaves its part
 // out of the model.
-type Unknown struct {
+type unknownConfig struct {
 	ErrorRate float64 `yaml:"error_rate" json:"error_rate"` // of conformal sets, for each class; see unknown.Conformal
 	Novelty   float64 `yaml:"novelty" json:"novelty"`       // p-value up to which a window is out of distribution; see unknown.Novelty
 }
@@ -118,14 +118,14 @@ type Evaluate struct {
 // DefaultConfig returns the configuration that an empty train.yaml means.
 func DefaultConfig() Config {
 	return Config{
-		Window:    Window{Length: window.DefaultSpec.Length},
+		Window:    windowConfig{Length: window.DefaultSpec.Length},
 		Features:  signal.FeatureSpec{Version: signal.FeatureVersion},
 		Reference: model.DefaultReference,
 		Gate:      "auto",
 		Label:     wear.DefaultRule(),
 		Join:      wear.Auto,
 		Guard:     classify.GuardVoteAndGains,
-		Unknown:   Unknown{ErrorRate: 0.05, Novelty: 0.01},
+		Unknown:   unknownConfig{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,
 	}

@@ -109,7 +109,7 @@ func TestLoadConfigNamesTheLine(t *testing.T) {
 // its golden vectors hold, and it ranks the windows it was trained on.
 func TestEveryKeyCounts(t *testing.T) {
 	base := latheJob(t)
-	base.Config.Network = Network{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 6}}
+	base.Config.Network = networkConfig{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 6}}
 	base.Config.Network.FineTune.Epochs = 25
 	base.Config.Costs.Folds = 2
 	base.Config.Evaluate = Evaluate{ByTool: "off"}
@@ -186,9 +186,9 @@ func TestDocsNameEveryKey(t *testing.T) {
 // Patience ends fine-tuning earlier.
 func TestPatience(t *testing.T) {
 	j := latheJob(t)
-	j.Config.Network = Network{
+	j.Config.Network = networkConfig{
 		Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: -1},
-		FineTune: FineTune{FineTuneSettings: dbn.FineTuneSettings{Epochs: 300, Rate: 0.05, Patience: 2}, EarlyStopping: true},
+		FineTune: fineTuneConfig{FineTuneSettings: dbn.FineTuneSettings{Epochs: 300, Rate: 0.05, Patience: 2}, EarlyStopping: true},
 	}
 	j.Config.Costs.Posteriors = classify.Training
 	j.Config.Evaluate = Evaluate{ByTool: "off"}

@@ -54,7 +54,7 @@ type examined struct {
 	*card.Evaluation
 	judged   card.Judged
 	score    []float64
-	time     WindowTime
+	time     windowTime
 	unjudged []Unjudged
 	trained  []string // names of the data that the model was trained on, by their checksums
 	rows     rowTable
@@ -80,7 +80,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
 	}
 	finder := newFinder(m)
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: Window{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
+	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: finder.add}
 	if err := j.checkWear(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -207,11 +207,11 @@ func (e Exam) workers() int { return cmp.Or(e.Workers, runtime.GOMAXPROCS(0)) }
 func (r *examined) recognise(m *model.Model, rows rowTable, finder *finder) {
 	r.Seen = finder.seen()
 	for _, s := range seenGolden(m, rows) {
-		if !slices.ContainsFunc(r.Seen, func(t SeenTool) bool { return t.Tool == s.Tool }) {
+		if !slices.ContainsFunc(r.Seen, func(t seenTool) bool { return t.Tool == s.Tool }) {
 			r.Seen = append(r.Seen, s)
 		}
 	}
-	slices.SortStableFunc(r.Seen, func(a, b SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+	slices.SortStableFunc(r.Seen, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
 }
 
 // verdict says whether to switch the model on.

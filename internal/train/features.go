@@ -58,14 +58,14 @@ type FeatureMeta struct {
 	Relative   model.Mode         `json:"relative,omitempty"`    // how features are relative to references; empty: they are not
 	JudgedOnly bool               `json:"judged_only,omitempty"` // rows that are not judged are left out
 	Recording  signal.Recording   `json:"recording"`             // how recordings were read
-	Config     FeatureConfig      `json:"config"`
+	Config     featureConfig      `json:"config"`
 	Gaps       int                `json:"gaps"`
-	Recordings []FeatureRecording `json:"recordings"`       // in the order in which they were named
+	Recordings []featureRecording `json:"recordings"`       // in the order in which they were named
 	SHA256     string             `json:"sha256,omitempty"` // of the rows, see table.Table.SHA256
 }
 
-// FeatureConfig is what the training configuration said of recordings.
-type FeatureConfig struct {
+// featureConfig is what the training configuration said of recordings.
+type featureConfig struct {
 	Layout   string             `json:"layout,omitempty"`
 	Wear     string             `json:"wear,omitempty"`
 	Start    string             `json:"start,omitempty"`
@@ -73,8 +73,8 @@ type FeatureConfig struct {
 	Features signal.FeatureSpec `json:"features"`
 }
 
-// FeatureRecording is a recording that rows are of.
-type FeatureRecording struct {
+// featureRecording is a recording that rows are of.
+type featureRecording struct {
 	model.DataSet
 	FirstRow int    `json:"first_row"`          // from 0; the others follow
 	BeganNS  *int64 `json:"began_ns,omitempty"` // first sample, in ns since 1970; nil if not known
@@ -352,7 +352,7 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 	f := &FeatureMeta{
 		Format: featuresFormat, Features: m.Features, Relative: w.relate.Mode, JudgedOnly: w.file.Judged, Gaps: gaps,
 		Recording: w.job.Columns,
-		Config:    FeatureConfig{Layout: c.Layout, Wear: c.Wear, Start: c.Start, Join: c.Join, Features: c.Features},
+		Config:    featureConfig{Layout: c.Layout, Wear: c.Wear, Start: c.Start, Join: c.Join, Features: c.Features},
 	}
 	f.Layout.Name, f.Layout.Channels = m.Layout.Name(), m.Layout.Channels()
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
@@ -362,7 +362,7 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 		rows += len(w.found[i])
 	}
 	for i, in := range w.job.Inputs {
-		r := FeatureRecording{DataSet: model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, FirstRow: first[i]}
+		r := featureRecording{DataSet: model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, FirstRow: first[i]}
 		if n := len(w.found[i]); n > 0 && !w.found[i][n-1].began.IsZero() {
 			ns := w.found[i][n-1].began.UnixNano()
 			r.BeganNS = &ns
@@ -488,7 +488,7 @@ func (f *FeatureMeta) Apply(c *Config, named *signal.Layout, labelled bool) (*si
 		}
 	}
 	std := DefaultConfig()
-	spec := Window{Length: f.Window.LengthNS, Hop: f.Window.HopNS, Said: c.Window.Said}
+	spec := windowConfig{Length: f.Window.LengthNS, Hop: f.Window.HopNS, Said: c.Window.Said}
 	if c.Window.Said && c.Window.Length != spec.Length || c.Window.Hop != 0 && c.Window.Hop != spec.Hop {
 		return nil, fmt.Errorf("the table is of windows of %v, and `window` of the configuration says %v: leave it out, or write the table again with `trainer features`", spec.Length, c.Window.Length)
 	}

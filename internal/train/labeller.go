@@ -3,6 +3,7 @@ package train
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type labeller struct {
 	um       float64            // wear of the window that was asked about last, NaN if not known
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	states   map[string]int     // windows with a label by state, in lower case
+	causes   []map[string]bool  // by class: see wear.Rule.Cause
 	clock    clock
 	taken    []takenReference
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
@@ -43,8 +45,13 @@ type labeller struct {
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
+	causes := make([]map[string]bool, len(rule.Names()))
+	for k := range causes {
+		causes[k] = make(map[string]bool)
+	}
 	return &labeller{
-		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
+		causes: causes,
+		judge:  m.NewJudge(), rule: rule, join: join, length: m.Window.Length, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), memories: make(map[string]*model.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
 		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
@@ -127,7 +134,20 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		l.states[strings.ToLower(truth.State)]++
 	}
 	l.healthy[name] = l.healthy[name] || class == classify.Healthy
+	l.causes[class][l.rule.Cause(class, truth.State)] = true
 	return r, true, nil
+}
+
+// findings returns what a model has of the words of its labels, see model.LabelRule.
+func (l *labeller) findings() []string {
+	out := make([]string, len(l.causes))
+	for k, words := range l.causes[1:] {
+		out[k+1] = wear.Finding(slices.Sorted(maps.Keys(words)))
+	}
+	if strings.Join(out, "") == "" {
+		return nil
+	}
+	return out
 }
 
 // known returns what is known of the wear of a window, and lets o have the class that a

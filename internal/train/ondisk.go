@@ -130,7 +130,7 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 	l.counts.Missing, t.starts = t.stats.missing, l.starts
 	t.ordered, t.mostUM = !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
-	t.states = l.states
+	t.states, t.findings = l.states, l.findings()
 	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f == nil {
 			continue

@@ -15,14 +15,14 @@ import (
 // that the configuration gives.
 func TestTimingOfWindows(t *testing.T) {
 	rows := func(hop time.Duration) rowTable { return rowTable{hop: hop} }
-	ofTable, said := []Input{{Table: table.New(nil)}}, Window{Length: 2 * time.Second, Said: true}
+	ofTable, said := []Input{{Table: table.New(nil)}}, windowConfig{Length: 2 * time.Second, Said: true}
 	for name, tc := range map[string]struct {
 		job  Job
 		rows rowTable
 		want card.Timing
 	}{
-		"a recording":              {Job{Inputs: []Input{{}}, Config: Config{Window: Window{Length: time.Second, Hop: time.Second / 2}}}, rows(0), card.Timing{Length: time.Second, Step: time.Second / 2}},
-		"a table":                  {Job{Inputs: ofTable, Config: Config{Window: Window{Length: time.Second}}}, rows(0), card.Timing{}},
+		"a recording":              {Job{Inputs: []Input{{}}, Config: Config{Window: windowConfig{Length: time.Second, Hop: time.Second / 2}}}, rows(0), card.Timing{Length: time.Second, Step: time.Second / 2}},
+		"a table":                  {Job{Inputs: ofTable, Config: Config{Window: windowConfig{Length: time.Second}}}, rows(0), card.Timing{}},
 		"a table of a said length": {Job{Inputs: ofTable, Config: Config{Window: said}}, rows(0), card.Timing{Length: 2 * time.Second}},
 		"a table with times":       {Job{Inputs: ofTable}, rows(3 * time.Second), card.Timing{Length: 3 * time.Second}},
 	} {

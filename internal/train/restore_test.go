@@ -87,8 +87,8 @@ func TestRestoreErrors(t *testing.T) {
 	for range 3 {
 		rows.Append(table.Row{Tool: "T1", Class: table.NoClass})
 	}
-	for _, r := range []FeatureRecording{{FirstRow: 2, DataSet: model.DataSet{Windows: 2}}, {FirstRow: -1}, {DataSet: model.DataSet{Windows: -1}}, {FirstRow: 4}} {
-		if ins, ok := (&FeatureMeta{SHA256: "s", Recordings: []FeatureRecording{r}}).Inputs(rows, "s"); ok || ins != nil {
+	for _, r := range []featureRecording{{FirstRow: 2, DataSet: model.DataSet{Windows: 2}}, {FirstRow: -1}, {DataSet: model.DataSet{Windows: -1}}, {FirstRow: 4}} {
+		if ins, ok := (&FeatureMeta{SHA256: "s", Recordings: []featureRecording{r}}).Inputs(rows, "s"); ok || ins != nil {
 			t.Errorf("%+v of 3 rows: %v", r, ins)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRecordedModelOfATable(t *testing.T) {
 
 func modelOfATable(t *testing.T, j Job, cycle bool) {
 	t.Helper()
-	j.Config.Network = Network{Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: 1}, FineTune: FineTune{FineTuneSettings: dbn.FineTuneSettings{Epochs: 5}}}
+	j.Config.Network = networkConfig{Hidden: []int{4}, Pretrain: dbn.PretrainSettings{Epochs: 1}, FineTune: fineTuneConfig{FineTuneSettings: dbn.FineTuneSettings{Epochs: 5}}}
 	j.Config.Costs.Folds, j.Config.Evaluate.ByTool, j.Config.Evaluate.RandomSplit = 2, "off", false
 	encode := func(j Job) []byte {
 		t.Helper()

@@ -51,6 +51,8 @@ type rowTable struct {
 	limitUM float64
 	states  map[string]int // windows with a label by state, in lower case
 
+	findings []string // see model.LabelRule
+
 	mismatches []string // names and times that should agree in wear file and recordings
 
 	// rel, if not nil, is what it takes to make rows relative to the references of

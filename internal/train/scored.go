@@ -23,7 +23,7 @@ type Scored struct {
 	Unknown []model.UnknownReason
 
 	Unjudged []Unjudged // tools with windows that are faulty by their label and were not judged
-	Time     WindowTime
+	Time     windowTime
 
 	Networks int    // trained for this, each without the tools it scores; 0: the scores are the model's own
 	Seen     string // what of the data the model was trained on, if it is known to have seen some

@@ -44,17 +44,17 @@ const (
 	innerFolds = 3
 )
 
-// Trial is one network that was tried.
-type Trial struct {
-	Network Network      `json:"network"`
-	GMean   score.Figure `json:"gmean"`  // by inner folds of all tools: what the choice is made by, which flatters the best
-	Picked  int          `json:"picked"` // by how many of the outer folds
+// trial is one network that was tried.
+type trial struct {
+	Network networkConfig `json:"network"`
+	GMean   score.Figure  `json:"gmean"`  // by inner folds of all tools: what the choice is made by, which flatters the best
+	Picked  int           `json:"picked"` // by how many of the outer folds
 }
 
 // SearchReport says what a search tried and found.
 type SearchReport struct {
 	Split      string        `json:"split"`
-	Trials     []Trial       `json:"trials"`
+	Trials     []trial       `json:"trials"`
 	Best       int           `json:"best"`              // index into Trials
 	Nested     score.Summary `json:"nested"`            // of tools held out from the choice: what to expect of it
 	Configured score.Summary `json:"configured"`        // of the configured network on the same outer folds
@@ -101,7 +101,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 	outer := classify.GroupKFold(rows.Class, rows.group, outerFolds, rng)
 	r.Split = fmt.Sprintf("nested: %d outer folds by tool, the choice within each by %d inner folds by tool", len(outer), innerFolds)
 	for _, n := range networks {
-		r.Trials = append(r.Trials, Trial{Network: n})
+		r.Trials = append(r.Trials, trial{Network: n})
 	}
 	if rows.rel != nil { // the same for all networks
 		rows.settle(rows.rel.modes[0], s.Config.Reference.Windows)
@@ -131,7 +131,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 
 // nested judges the tools of each outer fold by the network that is chosen without them, and
 // by the configured one.
-func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, outer []classify.Fold, networks []Network, step func()) (chosen, configured *verdicts, err error) {
+func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, outer []classify.Fold, networks []networkConfig, step func()) (chosen, configured *verdicts, err error) {
 	lessons := rows.lessons(s.Config.Reference.Windows)
 	k := len(rows.classes)
 	chosen, configured = newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
@@ -167,7 +167,7 @@ func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, oute
 
 // draw returns the configured network and others with hidden layers, rates and
 // decay drawn at random.
-func (s Search) draw(rng *rand.Rand) []Network {
+func (s Search) draw(rng *rand.Rand) []networkConfig {
 	between := func(low, high float64) float64 { // evenly in the logarithm, two digits
 		v := low * math.Pow(high/low, rng.Float64())
 		v, err := strconv.ParseFloat(fmt.Sprintf("%.2g", v), 64)
@@ -177,7 +177,7 @@ func (s Search) draw(rng *rand.Rand) []Network {
 		return v
 	}
 	hidden := [][]int{{10}, {20}, {30}, {50}, {100}, {20, 20}, {30, 30}, {50, 50}, {100, 30}, {30, 30, 30}}
-	networks := []Network{s.Config.Network}
+	networks := []networkConfig{s.Config.Network}
 	for len(networks) < s.Trials {
 		n := s.Config.Network
 		n.Hidden = hidden[rng.IntN(len(hidden))]
@@ -192,14 +192,14 @@ func (s Search) draw(rng *rand.Rand) []Network {
 }
 
 // settingsOf returns the classifier's settings with another network.
-func (s Search) settingsOf(n Network, rows rowTable) classify.Settings {
+func (s Search) settingsOf(n networkConfig, rows rowTable) classify.Settings {
 	s.Config.Network = n
 	return s.Job.settings(rows)
 }
 
 // compare returns the G-mean of each network by inner folds of the rows' tools,
 // the same folds for all. A figure that the folds cannot give is NaN.
-func (s Search) compare(ctx context.Context, rows rowTable, networks []Network, seed uint64, step func()) ([]float64, error) {
+func (s Search) compare(ctx context.Context, rows rowTable, networks []networkConfig, seed uint64, step func()) ([]float64, error) {
 	folds := classify.GroupKFold(rows.Class, rows.group, innerFolds, rand.New(rand.NewPCG(seed, 0x696e6e6572))) // "inner"
 	figures := make([]float64, len(networks))
 	for i, n := range networks {

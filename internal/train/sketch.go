@@ -133,8 +133,8 @@ func telling(rows [][]float32, column int) (tolerance float64, ok bool) {
 	return tolerance, 2*different >= min(n, 128)
 }
 
-// SeenTool is a tool of an examination that the model was trained on.
-type SeenTool = card.SeenTool
+// seenTool is a tool of an examination that the model was trained on.
+type seenTool = card.SeenTool
 
 // finder recognises the tools that a model was trained on by their rows.
 type finder struct {
@@ -198,7 +198,7 @@ func (f *finder) same(values, row []float32) bool {
 // seen returns the tools whose rows are the rows of a tool of the sketch. With four columns
 // or more two rows are enough, because so many numbers do not coincide; with fewer it
 // takes three quarters of the rows.
-func (f *finder) seen() (out []SeenTool) {
+func (f *finder) seen() (out []seenTool) {
 	for tool, found := range f.found {
 		count := make(map[int]int)
 		for id := range found {
@@ -217,17 +217,17 @@ func (f *finder) seen() (out []SeenTool) {
 			}
 		}
 		if best > 0 {
-			out = append(out, SeenTool{Tool: tool, As: as})
+			out = append(out, seenTool{Tool: tool, As: as})
 		}
 	}
-	slices.SortFunc(out, func(a, b SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+	slices.SortFunc(out, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
 	return out
 }
 
 // seenGolden returns the tools that have golden vectors of the model among their rows,
 // which are relative to the reference. Older models have no sketch, but these. One vector
 // is enough if four features or more vary among them, two if two or three do.
-func seenGolden(m *model.Model, rows rowTable) (out []SeenTool) {
+func seenGolden(m *model.Model, rows rowTable) (out []seenTool) {
 	var vary []int
 	for c := range rows.Columns {
 		if slices.ContainsFunc(m.Golden, func(g model.Golden) bool { return g.Features[c] != m.Golden[0].Features[c] }) {
@@ -255,10 +255,10 @@ func seenGolden(m *model.Model, rows rowTable) (out []SeenTool) {
 	}
 	for tool, vectors := range found {
 		if len(vectors) >= need {
-			out = append(out, SeenTool{Tool: tool})
+			out = append(out, seenTool{Tool: tool})
 		}
 	}
-	slices.SortFunc(out, func(a, b SeenTool) int { return card.CompareNames(a.Tool, b.Tool) })
+	slices.SortFunc(out, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
 	return out
 }
 
@@ -277,7 +277,7 @@ func sameGolden(a, b []float32, columns []int) bool {
 }
 
 // seenTools says in words which tools the model was trained on; nothing if there are none.
-func seenTools(seen []SeenTool) string {
+func seenTools(seen []seenTool) string {
 	const most = 20 // that are named
 	var words []string
 	for _, s := range seen {

@@ -73,7 +73,7 @@ func TestToolsAreRecognised(t *testing.T) {
 				f.add("new", row)
 			}
 		}
-		if seen := f.seen(); !slices.Equal(seen, []SeenTool{{Tool: "copy", As: fmt.Sprint("T", again)}}) {
+		if seen := f.seen(); !slices.Equal(seen, []seenTool{{Tool: "copy", As: fmt.Sprint("T", again)}}) {
 			t.Fatalf("%d features, %d tools, %d windows: seen %+v, want T%d", columns, tools, n, seen, again)
 		}
 	})
@@ -90,7 +90,7 @@ func TestHalfAToolIsRecognised(t *testing.T) {
 	for _, row := range rows[50:] {
 		f.add("late", row)
 	}
-	if seen := f.seen(); !slices.Equal(seen, []SeenTool{{Tool: "late", As: "T"}}) {
+	if seen := f.seen(); !slices.Equal(seen, []seenTool{{Tool: "late", As: "T"}}) {
 		t.Errorf("%+v", seen)
 	}
 }

@@ -81,6 +81,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := rows.check(job.Config.Label); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
+	m.Label.Findings = rows.findings
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
 	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
@@ -422,7 +423,7 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
 	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
-	t.states = l.states
+	t.states, t.findings = l.states, l.findings()
 	return t, l, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// WindowTime says how long the windows of an exam last, and how that is known.
-type WindowTime struct {
+// windowTime says how long the windows of an exam last, and how that is known.
+type windowTime struct {
 	window.Spec // of the model, if nothing is known
 
 	Words   string // how that is known, where it is not from the recordings themselves
@@ -25,19 +25,19 @@ const noLength = "nothing says how long a row of the table lasts: give `window: 
 // long as the model's. Rows of tables are as long as the exam says, or as the model was
 // trained on, if that was known then; their hops follow from the times at which they
 // started, if the table has these: hop is the median, see medianHop.
-func (e Exam) windowTime(hop time.Duration) WindowTime {
+func (e Exam) windowTime(hop time.Duration) windowTime {
 	if !tables(e.Inputs) {
-		return WindowTime{Spec: e.Model.Window}
+		return windowTime{Spec: e.Model.Window}
 	}
 	every := ""
 	if hop > 0 {
 		every = fmt.Sprintf(", one every %v by the column start", hop)
 	}
-	of := func(s window.Spec, why string) WindowTime {
+	of := func(s window.Spec, why string) windowTime {
 		if s.Hop = min(s.Step(), s.Length); hop > 0 {
 			s.Hop = min(hop, s.Length) // more is a pause, which is not cutting
 		}
-		return WindowTime{Spec: s, Words: fmt.Sprintf("rows of %v, %s%s", s.Length, why, every)}
+		return windowTime{Spec: s, Words: fmt.Sprintf("rows of %v, %s%s", s.Length, why, every)}
 	}
 	switch {
 	case e.Window.Length > 0:
@@ -45,9 +45,9 @@ func (e Exam) windowTime(hop time.Duration) WindowTime {
 	case lengthKnown(e.Model):
 		return of(e.Model.Window, "as the model was trained on")
 	case hop > 0:
-		return WindowTime{Spec: window.Spec{Length: hop}, Words: fmt.Sprintf("rows of %v, by the column start", hop)}
+		return windowTime{Spec: window.Spec{Length: hop}, Words: fmt.Sprintf("rows of %v, by the column start", hop)}
 	}
-	return WindowTime{Spec: e.Model.Window, Unknown: noLength}
+	return windowTime{Spec: e.Model.Window, Unknown: noLength}
 }
 
 // tables reports whether the inputs are tables, and not of recordings.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -24,6 +25,32 @@ func TestStatesOfColumns(t *testing.T) {
 		_, err := (&labeller{rule: wear.DefaultRule()}).known(&o)
 		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, errUnknownState) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A model knows the words of the labels that are another thing than wear: learnt in memory and from a table on disk.
+func TestModelKnowsTheStatesWord(t *testing.T) {
+	for _, scan := range []bool{false, true} {
+		for state, want := range map[string]string{"chatter": "chatter", "chipped": ""} {
+			tb := labelledTable(false)
+			for i := range tb.Rows() {
+				tb.Class[i] = table.NoClass
+			}
+			j := tableJob(t, tb, scan)
+			for tool, s := range map[string]string{"A": "good", "B": state, "C": state} {
+				j.Wear = append(j.Wear, wear.Measurement{Tool: tool, State: s, VBMeanUM: math.NaN(), VBMaxUM: math.NaN()})
+			}
+			j.Config.Label = wear.Rule{VBMaxUM: 300, States: []string{"chatter", "chipped"}}
+			quick(&j.Config)
+			j.Config.Reference.Mode, j.Config.Evaluate.ByTool = model.ReferenceOff, "off"
+			m, _, err := Run(t.Context(), j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Label.Finding(model.Verdict{Decided: 1}); got != want {
+				t.Errorf("%s, scanned %v: %q, want %q", state, scan, got, want)
+			}
 		}
 	}
 }

@@ -547,7 +547,7 @@ func (h *Hub) fillUse(m *ModelDetail) error {
 			return err
 		}
 	}
-	m.UnknownRate = UnknownRate{T: list(use.T), Share: []float64{}, Windows: list(use.Judged)}
+	m.UnknownRate = unknownRate{T: list(use.T), Share: []float64{}, Windows: list(use.Judged)}
 	for i, n := range use.Judged {
 		m.UnknownRate.Share = append(m.UnknownRate.Share, float64(use.Unknown[i])/float64(n))
 	}

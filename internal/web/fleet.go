@@ -325,7 +325,7 @@ func (p *patch) time(name string, was, now *time.Time) {
 	}
 }
 
-func (p *patch) wear(was, now *TileWear) {
+func (p *patch) wear(was, now *tileWear) {
 	if was == nil || now == nil {
 		patchValue(p, "wear", was, now)
 		return

@@ -500,6 +500,12 @@ func TestRankAndInstruction(t *testing.T) {
 	alert("a-raised", event.Raised, "raised")
 	advise("a-raised", event.RefusedAdvisory, "warning")
 	alert("a-word-of-a-later-release", event.Raised, "escalated")
+	alert("a-chatter", event.Raised, "raised")
+	alert("b-chatter", event.Raised, "raised")
+	alert("b-chatter", event.Acknowledged, "acknowledged")
+	for _, name := range []string{"a-chatter", "b-chatter"} {
+		h.machines[name].lastChange.Finding = "chatter"
+	}
 	var got []string
 	for _, tile := range h.fleet(httptest.NewRequest(http.MethodGet, "/", nil)).Machines {
 		key := "-"
@@ -509,7 +515,7 @@ func TestRankAndInstruction(t *testing.T) {
 		got = append(got, fmt.Sprint(tile.Rank, " ", tile.Name, " ", key))
 	}
 	want := []string{
-		"0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
+		"0 a-chatter look_at_finding", "0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-chatter look_at_finding_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
 		"2 c-refused windows_refused", "2 c-silent check_gateway", "2 c-stopped judging_stopped", "2 c-unknown reference_rebuilt", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "5 e-used reference_of_used_tool", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {

@@ -41,7 +41,7 @@ func (h *Hub) Handler() http.Handler {
 func (h *Hub) routes() map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /api/events":       http.HandlerFunc(h.serveEvents),
-		"GET /api/openapi.yaml": newFile(schemas.OpenAPI, "application/yaml"),
+		"GET /api/openapi.yaml": openAPI(),
 		"GET /livez":            http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
 		"GET /readyz":           http.HandlerFunc(h.serveReady),
 	}
@@ -122,6 +122,9 @@ var contentTypes = map[string]string{
 	".svg":     "image/svg+xml",
 	".LICENSE": "text/plain; charset=utf-8",
 }
+
+// openAPI returns the description of the API. It is compressed once.
+var openAPI = sync.OnceValue(func() file { return newFile(schemas.OpenAPI, "application/yaml") })
 
 // files returns the embedded files by their path below static/. They are compressed once.
 var files = sync.OnceValue(func() map[string]file {

@@ -45,7 +45,7 @@ func newTestHub() *Hub {
 func testWindow(seq uint64) Window {
 	w := Window{Machine: testMachine, Tool: "T07", Hole: "H3_08", Epoch: "00000000000000a1", Seq: seq,
 		Start: t0.Add(time.Duration(seq) * time.Second), Quality: []signal.Quality{0, 0}}
-	fast := make([]float32, 2*Pairs)
+	fast := make([]float32, 2*pairs)
 	for i := range fast {
 		fast[i] = float32(seq) + float32(i%2)
 	}
@@ -160,10 +160,10 @@ func TestHubIsBounded(t *testing.T) {
 	}
 	// A fast channel shows its last window, a feature its last sixty.
 	fast, feature := s.Window.Envelope[0], s.Window.Envelope[1]
-	if len(fast) != 2*Pairs || fast[0] != 999 || fast[1] != 1000 {
+	if len(fast) != 2*pairs || fast[0] != 999 || fast[1] != 1000 {
 		t.Errorf("fast channel: %d values, %v …", len(fast), fast[:2])
 	}
-	if len(feature) != 2*Pairs || feature[0] != 940 || feature[2*Pairs-1] != 999 {
+	if len(feature) != 2*pairs || feature[0] != 940 || feature[2*pairs-1] != 999 {
 		t.Errorf("feature: %d values from %v to %v", len(feature), feature[0], feature[len(feature)-1])
 	}
 }
@@ -188,7 +188,7 @@ func TestPairsArriveOnce(t *testing.T) {
 			got = append(got, u.Window.Envelope[1]...)
 		}
 		s, _ := page(h, testMachine)
-		if got, want := got[max(0, len(got)-2*Pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
+		if got, want := got[max(0, len(got)-2*pairs):], s.Window.Envelope[1]; !slices.Equal(got, want) {
 			t.Fatalf("page has %v, hub %v", got, want)
 		}
 	})
@@ -204,7 +204,7 @@ func TestHubCopiesWindow(t *testing.T) {
 	if s.Window.Envelope[0][0] == 77 || s.Window.RMS[0] == 77 || s.Window.Status[0] != "normal" {
 		t.Error("the hub shares slices with its caller")
 	}
-	for range Pairs {
+	for range pairs {
 		h.Window(w)
 	}
 	if n := testing.AllocsPerRun(10, func() { h.Window(w) }); n != 0 {

@@ -260,7 +260,7 @@ func TestWindowWithoutSamples(t *testing.T) {
 		}
 	}
 	h.Window(testWindow(3))
-	if u, _, _ := h.since(at, testMachine); u.Window.Bare || len(u.Window.Envelope[0]) != 2*Pairs || u.Window.Envelope[1][0] != 3 {
+	if u, _, _ := h.since(at, testMachine); u.Window.Bare || len(u.Window.Envelope[0]) != 2*pairs || u.Window.Envelope[1][0] != 3 {
 		t.Errorf("with samples again: %+v", u.Window)
 	}
 }

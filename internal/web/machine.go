@@ -78,7 +78,7 @@ func (m *machine) clearPairs() {
 		return
 	}
 	for range m.layout.Channels {
-		m.pairs = append(m.pairs, newRing[pair](Pairs))
+		m.pairs = append(m.pairs, newRing[pair](pairs))
 	}
 }
 
@@ -189,8 +189,10 @@ func newRing[T any](size int) ring[T] { return ring[T]{size: size} }
 // next returns the slot of the next value, which may hold an old one.
 func (r *ring[T]) next() *T {
 	if len(r.slots) < r.size {
-		var none T
-		r.slots = append(r.slots, none)
+		if n := len(r.slots); n == cap(r.slots) {
+			r.slots = append(make([]T, 0, min(2*n+1, r.size)), r.slots...) // append alone takes more than the ring holds
+		}
+		r.slots = r.slots[:len(r.slots)+1]
 	}
 	r.total++
 	return r.at(r.total - 1)

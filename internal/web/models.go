@@ -65,15 +65,15 @@ type ModelDetail struct {
 	Curve        *tune.Curve `json:"curve,omitempty"`
 	CurveCommand string      `json:"curve_command,omitempty"` // that makes a curve; empty if there is one
 
-	// UnknownRate is the share of windows that the model did not know, of those that it judged,
+	// unknownRate is the share of windows that the model did not know, of those that it judged,
 	// by hour, of all machines, in the last four weeks.
-	UnknownRate UnknownRate         `json:"unknown_rate"`
+	UnknownRate unknownRate         `json:"unknown_rate"`
 	Trials      []summary.Trial     `json:"trials"` // as shadow or champion, in that time
 	Drift       []summary.DriftSpan `json:"drift"`  // advisories of machines that it judged in that time
 }
 
-// UnknownRate has an element for each hour with windows, the oldest first.
-type UnknownRate struct {
+// unknownRate has an element for each hour with windows, the oldest first.
+type unknownRate struct {
 	T       []int64   `json:"t"` // Unix seconds
 	Share   []float64 `json:"share"`
 	Windows []int     `json:"windows"` // that it judged

@@ -186,7 +186,7 @@ func TestWatched(t *testing.T) {
 		t.Error("no page looks, and there is an envelope")
 	}
 	h.beginWatch(testMachine)
-	if !h.Watched(testMachine) || h.Watched(testLathe) || envelope() != 2*Pairs {
+	if !h.Watched(testMachine) || h.Watched(testLathe) || envelope() != 2*pairs {
 		t.Error("a page looks, and there is no envelope")
 	}
 	s, _ := page(h, testMachine)

@@ -18,22 +18,22 @@ type System struct {
 	Lag          []Lag         `json:"lag"`               // of the partitions that this program has
 	Missing      *uint64       `json:"missing,omitempty"` // windows that have not come
 	Dead         *Dead         `json:"dead,omitempty"`
-	LatencyMS    *Latency      `json:"latency_ms,omitempty"`
+	LatencyMS    *latency      `json:"latency_ms,omitempty"`
 	Routes       []RouteLag    `json:"routes"`
 	Certificates []Certificate `json:"certificates"`
 	Disk         *Disk         `json:"disk,omitempty"`
-	Ledgers      []Ledger      `json:"ledgers"`  // at most 20, the one with the most lost samples first
+	Ledgers      []ledger      `json:"ledgers"`  // at most 20, the one with the most lost samples first
 	Problems     []Problem     `json:"problems"` // the worst first
 }
 
-// Ledger is what became of the samples of a machine.
-type Ledger struct {
+// ledger is what became of the samples of a machine.
+type ledger struct {
 	Machine string `json:"machine"`
 	event.Ledger
 }
 
 // lost returns the share of the samples of a machine that are in no window, repeats aside.
-func (l *Ledger) lost() float64 {
+func (l *ledger) lost() float64 {
 	var lost, all uint64
 	for _, u := range l.Unused {
 		if all += u.Samples; u.Reason != "repeat" {
@@ -44,14 +44,14 @@ func (l *Ledger) lost() float64 {
 }
 
 // ledgers returns the ledgers of the machines that lose the most. h.mu must be held.
-func (h *Hub) ledgers() []Ledger {
-	all := []Ledger{}
+func (h *Hub) ledgers() []ledger {
+	all := []ledger{}
 	for _, m := range h.machines {
 		if m.ledger != nil {
-			all = append(all, Ledger{m.name, *m.ledger})
+			all = append(all, ledger{m.name, *m.ledger})
 		}
 	}
-	slices.SortFunc(all, func(a, b Ledger) int {
+	slices.SortFunc(all, func(a, b ledger) int {
 		return cmp.Or(cmp.Compare(b.lost(), a.lost()), cmp.Compare(a.Machine, b.Machine))
 	})
 	return all[:min(len(all), mostNeedy)]
@@ -75,9 +75,9 @@ type DeadReason struct {
 	Count  uint64 `json:"count"`
 }
 
-// Latency is the time from the end of a window to its result, as pages see it, of the last
+// latency is the time from the end of a window to its result, as pages see it, of the last
 // windows.
-type Latency struct {
+type latency struct {
 	P50 float64 `json:"p50"` // milliseconds
 	P99 float64 `json:"p99"`
 }
@@ -134,14 +134,14 @@ func (l *latencies) add(end, at time.Time) {
 }
 
 // latency returns the median and the 99th percentile, nil if no result came.
-func (l *latencies) latency() *Latency {
+func (l *latencies) latency() *latency {
 	n := min(l.total, latencyWindow)
 	if n == 0 {
 		return nil
 	}
 	sorted := slices.Sorted(slices.Values(l.last[:n]))
 	at := func(share float64) float64 { return float64(sorted[min(n-1, int(share*float64(n)))]) }
-	return &Latency{at(0.5), at(0.99)}
+	return &latency{at(0.5), at(0.99)}
 }
 
 // systemPage is an event of the page of the system.

@@ -30,12 +30,12 @@ type Tile struct {
 	Score     *float64      `json:"score,omitempty"`      // of the last window that the model judged
 	Threshold *float64      `json:"threshold,omitempty"`  // score from which on a window counts as faulty for the alarm
 
-	Magazine []TileAlarm `json:"magazine,omitempty"` // open alarms of tools that are not in the spindle, the one that changed last at the end
+	Magazine []tileAlarm `json:"magazine,omitempty"` // open alarms of tools that are not in the spindle, the one that changed last at the end
 
-	Wear *TileWear `json:"wear,omitempty"`
-	Left *TileLeft `json:"left,omitempty"`
+	Wear *tileWear `json:"wear,omitempty"`
+	Left *tileLeft `json:"left,omitempty"`
 
-	Advisories     []TileAdvisory `json:"advisories,omitempty"` // open ones, warnings first, at most tileAdvisories
+	Advisories     []tileAdvisory `json:"advisories,omitempty"` // open ones, warnings first, at most tileAdvisories
 	MoreAdvisories int            `json:"more_advisories"`      // open ones that are not listed
 
 	WindowAge  *float64 `json:"window_age,omitempty"`  // seconds since the last window or result came
@@ -56,8 +56,8 @@ type Sentence struct {
 	Args map[string]any `json:"args,omitempty"`
 }
 
-// TileWear is the wear of the tool in whole µm. Of an Unknown wear only the limit is there.
-type TileWear struct {
+// tileWear is the wear of the tool in whole µm. Of an Unknown wear only the limit is there.
+type tileWear struct {
 	UM      *float64 `json:"um,omitempty"`
 	LowUM   *float64 `json:"low_um,omitempty"` // of the 80 % interval
 	HighUM  *float64 `json:"high_um,omitempty"`
@@ -65,23 +65,23 @@ type TileWear struct {
 	Unknown bool     `json:"unknown,omitempty"` // the model estimates wear, but not now
 }
 
-// TileLeft is how long the tool will last: the estimate, and the low and the high end of its
+// tileLeft is how long the tool will last: the estimate, and the low and the high end of its
 // interval, which is null if it is not in sight. One of the two is there.
-type TileLeft struct {
+type tileLeft struct {
 	Holes   []*float64 `json:"holes,omitempty"`
 	Windows []*float64 `json:"windows,omitempty"` // of cutting
 }
 
-// TileAlarm is an open alarm of a tool in the magazine.
-type TileAlarm struct {
+// tileAlarm is an open alarm of a tool in the magazine.
+type tileAlarm struct {
 	Tool     string     `json:"tool"`
 	Incident string     `json:"incident"`
 	Alarm    string     `json:"alarm"` // its state, in the words of a result
 	Since    *time.Time `json:"since,omitempty"`
 }
 
-// TileAdvisory is an open advisory.
-type TileAdvisory struct {
+// tileAdvisory is an open advisory.
+type tileAdvisory struct {
 	Kind     event.AdvisoryKind `json:"kind"`
 	Subject  string             `json:"subject,omitempty"`
 	Status   string             `json:"status,omitempty"` // of a sensor, by NAMUR NE 107
@@ -139,7 +139,7 @@ func (m *machine) tile(now time.Time) *Tile {
 	}
 	for _, a := range m.tools {
 		if m.inMagazine(a) {
-			t.Magazine = append(t.Magazine, TileAlarm{a.Tool, a.Incident, a.Alarm, known(a.Since)})
+			t.Magazine = append(t.Magazine, tileAlarm{a.Tool, a.Incident, a.Alarm, known(a.Since)})
 		}
 	}
 	t.Wear, t.Left = m.wornTile()
@@ -160,12 +160,12 @@ func (m *machine) tile(now time.Time) *Tile {
 
 // wornTile returns the wear of the tool that is in, and what is left of its life: of the
 // last window that had them, as windows between holes do not.
-func (m *machine) wornTile() (*TileWear, *TileLeft) {
+func (m *machine) wornTile() (*tileWear, *tileLeft) {
 	w := m.lastWear
 	if w == nil && !m.wearUnknown {
 		return nil, nil
 	}
-	t := &TileWear{Unknown: m.wearUnknown}
+	t := &tileWear{Unknown: m.wearUnknown}
 	if m.facts.LimitUM > 0 {
 		t.LimitUM = ptr(m.facts.LimitUM)
 	}
@@ -175,9 +175,9 @@ func (m *machine) wornTile() (*TileWear, *TileLeft) {
 	t.UM, t.LowUM, t.HighUM = ptr(math.Round(w.WearUM)), ptr(math.Round(w.WearLowUM)), ptr(math.Round(w.WearHighUM))
 	switch {
 	case w.HolesLeft != nil:
-		return t, &TileLeft{Holes: leftOf(w.HolesLeft, w.HolesLeftLow, w.HolesLeftHigh)}
+		return t, &tileLeft{Holes: leftOf(w.HolesLeft, w.HolesLeftLow, w.HolesLeftHigh)}
 	case w.WindowsLeft != nil:
-		return t, &TileLeft{Windows: leftOf(w.WindowsLeft, w.WindowsLeftLow, w.WindowsLeftHigh)}
+		return t, &tileLeft{Windows: leftOf(w.WindowsLeft, w.WindowsLeftLow, w.WindowsLeftHigh)}
 	}
 	return t, nil
 }
@@ -257,11 +257,11 @@ func ofUsedTool(kind event.AdvisoryKind, subject string) bool {
 
 // openAdvisories returns the open advisories, those that say why the machine is not watched
 // first, then warnings, then the older ones.
-func (m *machine) openAdvisories() (all []TileAdvisory) {
+func (m *machine) openAdvisories() (all []tileAdvisory) {
 	for _, a := range m.open {
-		all = append(all, TileAdvisory{a.Kind, a.Subject, a.Status, a.Flags, known(a.Since), a.Severity, a.Text})
+		all = append(all, tileAdvisory{a.Kind, a.Subject, a.Status, a.Flags, known(a.Since), a.Severity, a.Text})
 	}
-	urgency := func(a TileAdvisory) int {
+	urgency := func(a tileAdvisory) int {
 		switch i := slices.Index(unwatching, a.Kind); {
 		case i >= 0 && !ofUsedTool(a.Kind, a.Subject):
 			return i
@@ -270,7 +270,7 @@ func (m *machine) openAdvisories() (all []TileAdvisory) {
 		}
 		return len(unwatching) + 1
 	}
-	slices.SortStableFunc(all, func(a, b TileAdvisory) int { return cmp.Compare(urgency(a), urgency(b)) })
+	slices.SortStableFunc(all, func(a, b tileAdvisory) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return all
 }
 
@@ -322,19 +322,22 @@ func (m *machine) instruction(t *Tile) *Sentence {
 
 // answer returns what a person should do about an open alarm.
 func (m *machine) answer(t *Tile) *Sentence {
-	by, note, until := "", "", (*time.Time)(nil)
+	by, note, until, key, finding := "", "", (*time.Time)(nil), "change_tool", ""
 	if a := m.lastChange; a != nil && a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
+	}
+	if a := m.lastChange; a != nil && a.Incident == t.Incident && a.Finding != "" {
+		key, finding = "look_at_finding", a.Finding
 	}
 	switch t.Alarm {
 	case "returned":
 		return sentence("acknowledge_returned", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
 	case "acknowledged":
-		return sentence("change_tool_acknowledged", "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by)
+		return sentence(key+"_acknowledged", "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "finding", finding)
 	case "shelved", "suppressed", "out_of_service":
 		return sentence("alarm_"+t.Alarm, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "by", by, "note", note, "until", until)
 	}
-	s := sentence("change_tool", "tool", t.Tool, "incident", t.Incident, "since", t.Since)
+	s := sentence(key, "tool", t.Tool, "incident", t.Incident, "since", t.Since, "finding", finding)
 	if a := m.raised; a != nil && a.Incident == t.Incident && a.Of > 0 {
 		s.add("faulty", a.Faulty)
 		s.add("of", a.Of)

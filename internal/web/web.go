@@ -10,7 +10,7 @@
 // skips ahead; it never slows the caller or another page.
 //
 // The channels of a window are shown as an envelope: the (min, max) pairs of
-// equal stretches of samples. A page keeps the last [Pairs] pairs of a channel,
+// equal stretches of samples. A page keeps the last [pairs] pairs of a channel,
 // which is one window of a fast channel and many windows of a slow one.
 package web
 
@@ -25,8 +25,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Pairs is how many (min, max) pairs of a channel a page keeps.
-const Pairs = 60
+// pairs is how many (min, max) pairs of a channel a page keeps.
+const pairs = 60
 
 // Config says what a hub shows.
 type Config struct {
@@ -107,15 +107,15 @@ func (w *Window) Summarize(samples [][]float32) {
 	}
 	w.RMS = w.RMS[:0]
 	for i, x := range samples {
-		w.Envelope[i] = Envelope(w.Envelope[i][:0], x, Pairs)
+		w.Envelope[i] = envelope(w.Envelope[i][:0], x, pairs)
 		w.RMS = append(w.RMS, rms(x))
 	}
 }
 
-// Envelope appends to dst the (min, max) pairs of x cut into equal stretches:
+// envelope appends to dst the (min, max) pairs of x cut into equal stretches:
 // pairs of them, or len(x) if x has fewer samples. NaN and infinite samples are
 // left out; a stretch of nothing else gives the pair (NaN, NaN).
-func Envelope(dst, x []float32, pairs int) []float32 {
+func envelope(dst, x []float32, pairs int) []float32 {
 	pairs = min(pairs, len(x))
 	for p := range pairs {
 		lo, hi := float32(math.NaN()), float32(math.NaN())

@@ -27,11 +27,11 @@ func TestEnvelope(t *testing.T) {
 		"so are infinite ones":              {[]float32{inf, 3, -inf, 2}, 2, []float32{3, 3, 2, 2}},
 		"nothing else in a stretch":         {[]float32{nan, -inf, 1, 1}, 2, []float32{nan, nan, 1, 1}},
 	} {
-		if got := Envelope(nil, tc.x, tc.pairs); !slices.EqualFunc(got, tc.want, same) {
+		if got := envelope(nil, tc.x, tc.pairs); !slices.EqualFunc(got, tc.want, same) {
 			t.Errorf("%s: Envelope(%v, %d) = %v, want %v", name, tc.x, tc.pairs, got, tc.want)
 		}
 	}
-	if got := Envelope([]float32{7}, []float32{1}, 1); !slices.Equal(got, []float32{7, 1, 1}) {
+	if got := envelope([]float32{7}, []float32{1}, 1); !slices.Equal(got, []float32{7, 1, 1}) {
 		t.Errorf("Envelope did not append: %v", got)
 	}
 }
@@ -43,7 +43,7 @@ func TestEnvelopeKeepsExtremes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float32Range(-1e6, 1e6), 1, 500).Draw(t, "x")
 		pairs := rapid.IntRange(1, 100).Draw(t, "pairs")
-		e := Envelope(nil, x, pairs)
+		e := envelope(nil, x, pairs)
 		if len(e) != 2*min(pairs, len(x)) {
 			t.Fatalf("%d samples in %d pairs: %d values", len(x), pairs, len(e))
 		}

@@ -217,7 +217,7 @@ func (h *Hub) snapshot(name string) (*machineJSON, cursor) {
 		return nil, total
 	}
 	j := &machineJSON{
-		Tile: m.tile(h.now()), Ledger: m.ledger, Pairs: Pairs, Keep: keptResults,
+		Tile: m.tile(h.now()), Ledger: m.ledger, Pairs: pairs, Keep: keptResults,
 		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
 		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
 	}

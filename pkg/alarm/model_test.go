@@ -503,7 +503,7 @@ func TestImpossibleStates(t *testing.T) {
 		{Judged: -1}, {Judged: 65}, {Judged: 2, Recent: 4}, {Judged: 63, Recent: 1 << 63}, {Held: -1}, {Returned: true}, {Raised: true, Acked: true, Returned: true},
 		{Announced: true}, {Acked: true}, {Masks: Masks{Shelf: &Mask{By: "kim"}}},
 	} {
-		if err := s.Check(); !errors.Is(err, ErrState) {
+		if err := s.Check(); !errors.Is(err, errState) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}

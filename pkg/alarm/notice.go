@@ -101,10 +101,10 @@ func (n *Notice) Clear() Change {
 // Quiet reports whether there is nothing to remember.
 func (n *Notice) Quiet() bool { return *n == Notice{} }
 
-// Check returns ErrState for a notice that Observe cannot have made.
+// Check returns errState for a notice that Observe cannot have made.
 func (n *Notice) Check() error {
 	if n.Held < 0 || n.Held > 0 && !n.Raised || n.Raised && n.At.IsZero() {
-		return fmt.Errorf("%w: notice %+v", ErrState, *n)
+		return fmt.Errorf("%w: notice %+v", errState, *n)
 	}
 	return nil
 }

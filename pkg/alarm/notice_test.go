@@ -163,7 +163,7 @@ func TestNoticeChecks(t *testing.T) {
 		"held for less than none":  {Raised: true, At: start, Held: -1},
 		"raised at no time":        {Raised: true},
 	} {
-		if err := n.Check(); !errors.Is(err, ErrState) {
+		if err := n.Check(); !errors.Is(err, errState) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -27,20 +27,20 @@ type State struct {
 	Masks
 }
 
-// ErrState is returned by Check for a state that no alarm can have.
-var ErrState = errors.New("alarm: impossible state")
+// errState is returned by Check for a state that no alarm can have.
+var errState = errors.New("alarm: impossible state")
 
 // Check reports a state that no alarm can have.
 func (s *State) Check() error {
 	switch {
 	case s.Judged < 0 || s.Judged > 64 || s.Judged < 64 && (s.Recent|s.Unknown)>>s.Judged != 0:
-		return fmt.Errorf("%w: %d windows judged, recent %b, unknown %b", ErrState, s.Judged, s.Recent, s.Unknown)
+		return fmt.Errorf("%w: %d windows judged, recent %b, unknown %b", errState, s.Judged, s.Recent, s.Unknown)
 	case s.Held < 0:
-		return fmt.Errorf("%w: held for %v", ErrState, s.Held)
+		return fmt.Errorf("%w: held for %v", errState, s.Held)
 	case s.Returned && (!s.Raised || s.Acked), s.Announced && !s.Raised, s.Acked && !s.Raised:
-		return fmt.Errorf("%w: raised %t, acknowledged %t, returned %t, announced %t", ErrState, s.Raised, s.Acked, s.Returned, s.Announced)
+		return fmt.Errorf("%w: raised %t, acknowledged %t, returned %t, announced %t", errState, s.Raised, s.Acked, s.Returned, s.Announced)
 	case s.Shelf != nil && s.Shelf.Until.IsZero():
-		return fmt.Errorf("%w: shelved for ever", ErrState)
+		return fmt.Errorf("%w: shelved for ever", errState)
 	}
 	return nil
 }

@@ -89,13 +89,13 @@ const (
 // two classes the exact optimum by sweep and what JADE found. Settings.Posteriors
 // and Folds have no meaning here, so of three classes or more the costs are always
 // half-way to the inverse prior, of which Fit looks whether they are better than JADE's own. It returns an error that wraps ErrSize,
-// ErrClasses or ErrSettings, or the error of ctx.
+// errClasses or ErrSettings, or the error of ctx.
 func ChooseCosts(ctx context.Context, posterior []float64, y []int, k int, s CostSettings) (CostVector, *CostReport, error) {
 	if len(posterior) != len(y)*k {
 		return nil, nil, fmt.Errorf("classify: %d posteriors for %d rows of %d classes: %w", len(posterior), len(y), k, ErrSize)
 	}
 	if n := countClasses(y); k < 2 || len(n) != k || slices.Contains(n, 0) {
-		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), ErrClasses)
+		return nil, nil, fmt.Errorf("classify: choosing costs of %d classes on rows of %d: %w: each needs some", k, len(n), errClasses)
 	}
 	if err := s.checkSearch(k); err != nil {
 		return nil, nil, err
@@ -310,7 +310,7 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 	for c := range level {
 		level[c] = math.Exp(level[c] - top)
 	}
-	return [][]float64{make([]float64, d.k), inverse, Weighted(posterior), Weighted(level)}
+	return [][]float64{make([]float64, d.k), inverse, weighted(posterior), weighted(level)}
 }
 
 // few has the decay and the costs where few groups have rows of some class but the first,

@@ -50,8 +50,8 @@ var (
 	ErrSize = errors.New("sizes do not agree")
 	// ErrNotFinite: a feature is infinite. (NaN is a missing value, no error.)
 	ErrNotFinite = errors.New("value is not finite")
-	// ErrClasses: labels do not name two or more classes without a gap.
-	ErrClasses = errors.New("classes cannot be told apart")
+	// errClasses: labels do not name two or more classes without a gap.
+	errClasses = errors.New("classes cannot be told apart")
 	// ErrTooFew: a class has too few rows to be held out.
 	ErrTooFew = errors.New("too few rows")
 	// ErrSettings: a setting cannot be used.
@@ -104,7 +104,7 @@ type Settings struct {
 	EarlyStop bool
 
 	// Stability says whether columns count by how steadily they follow the lives of
-	// tools; default StabilityAuto. It takes a Table with groups whose rows are in the order of time.
+	// tools; default stabilityAuto. It takes a Table with groups whose rows are in the order of time.
 	Stability Stability
 
 	// Exclude are columns that do not count, because a person knows that they follow
@@ -146,7 +146,7 @@ type Settings struct {
 // out of fold, calibrated, smoothed, mixed with the inverse prior. Tags are the
 // keys of a configuration file.
 type CostSettings struct {
-	Posteriors Posteriors `yaml:"posteriors" json:"posteriors,omitempty"` // on which costs are chosen; default OutOfFold
+	Posteriors posteriors `yaml:"posteriors" json:"posteriors,omitempty"` // on which costs are chosen; default OutOfFold
 	Folds      int        `yaml:"folds" json:"folds,omitempty"`           // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
 
 	// Uncalibrated leaves posteriors as the network gives them. Otherwise they
@@ -156,7 +156,7 @@ type CostSettings struct {
 	Uncalibrated bool `yaml:"-" json:"-"`
 
 	Metric  score.Metric `yaml:"metric" json:"metric,omitempty"`   // what to maximise; default score.GMean
-	Fitness Fitness      `yaml:"fitness" json:"fitness,omitempty"` // the form of the metric; default Smoothed
+	Fitness fitness      `yaml:"fitness" json:"fitness,omitempty"` // the form of the metric; default Smoothed
 	Unmixed bool         `yaml:"-" json:"-"`                       // keep the optimum, do not go towards the inverse prior in log weight, as F1 and MCC never do
 
 	// PriorRows is how many rows of the rarest class the inverse prior counts
@@ -175,26 +175,26 @@ type CostSettings struct {
 	priorAlone bool // see Settings.settle
 }
 
-// Fitness says which form of the metric the costs maximise.
-type Fitness string
+// fitness says which form of the metric the costs maximise.
+type fitness string
 
 const (
 	// Smoothed adds a small share of the metric of soft decisions.
-	Smoothed Fitness = "smoothed"
+	Smoothed fitness = "smoothed"
 	// Raw is the plain metric, which has plateaus and noise.
-	Raw Fitness = "raw"
+	Raw fitness = "raw"
 )
 
-// Posteriors says where the posteriors come from on which costs are chosen.
-type Posteriors string
+// posteriors says where the posteriors come from on which costs are chosen.
+type posteriors string
 
 const (
 	// OutOfFold posteriors come from networks trained on other groups, or other
 	// rows if they have no groups.
-	OutOfFold Posteriors = "out-of-fold"
+	OutOfFold posteriors = "out-of-fold"
 	// Training posteriors come from the network itself, as in the paper. They
 	// are too good for rows the network knows by heart.
-	Training Posteriors = "training"
+	Training posteriors = "training"
 )
 
 // decays are the L2 penalties of weights that Network.FineTune.Decay defaults to.
@@ -263,7 +263,7 @@ func (s Settings) members() []Settings {
 
 func (s Settings) withDefaults() Settings {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
-	s.Stability = cmp.Or(s.Stability, StabilityAuto)
+	s.Stability = cmp.Or(s.Stability, stabilityAuto)
 	s.Guard = cmp.Or(s.Guard, GuardOff)
 	s.Bins = cmp.Or(s.Bins, 8)
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
@@ -294,8 +294,8 @@ func (s Settings) check() error {
 		return wrong("network.visible", "%q: the members of a committee need different ones, leave them to it", s.Network.Visible)
 	case !s.Encoding.known():
 		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
-	case s.Stability != StabilityAuto && s.Stability != StabilityOff:
-		return wrong("stability", "%q: must be %q or %q", s.Stability, StabilityAuto, StabilityOff)
+	case s.Stability != stabilityAuto && s.Stability != StabilityOff:
+		return wrong("stability", "%q: must be %q or %q", s.Stability, stabilityAuto, StabilityOff)
 	case s.Guard != GuardOff && s.Guard != GuardVote && s.Guard != GuardVoteAndGains:
 		return wrong("guard", "%q: must be %q, %q or %q", s.Guard, GuardVoteAndGains, GuardVote, GuardOff)
 	case s.Bins < 1 || s.Bins > maxBins:
@@ -420,16 +420,16 @@ func checkData(x dbn.Rows, y []int, groups []string) (int, error) {
 	}
 	for i, label := range y {
 		if label < 0 || label >= maxClasses {
-			return 0, fmt.Errorf("classify: row %d: label %d: %w: number them from 0 to at most %d", i, label, ErrClasses, maxClasses-1)
+			return 0, fmt.Errorf("classify: row %d: label %d: %w: number them from 0 to at most %d", i, label, errClasses, maxClasses-1)
 		}
 	}
 	counts := countClasses(y)
 	if last := len(counts) - 1; counts[last] == rows {
-		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", rows, last, ErrClasses)
+		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", rows, last, errClasses)
 	}
 	for j, n := range counts {
 		if n == 0 {
-			return 0, fmt.Errorf("classify: class %d has no rows, but class %d has: %w: number classes without gaps", j, len(counts)-1, ErrClasses)
+			return 0, fmt.Errorf("classify: class %d has no rows, but class %d has: %w: number classes without gaps", j, len(counts)-1, errClasses)
 		}
 	}
 	return len(counts), nil

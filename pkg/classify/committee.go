@@ -8,8 +8,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Member is one network of a [Committee], as its Report names it.
-type Member struct {
+// memberReport is one network of a [Committee], as its Report names it.
+type memberReport struct {
 	Encoding    Encoding `json:"encoding"`
 	Temperature float64  `json:"temperature"` // at which its posteriors held out have the least cross-entropy
 	Share       float64  `json:"share"`       // of its log posteriors, at that temperature, in the joint ones; all sum to 1
@@ -36,11 +36,11 @@ func join(all []member, held [][]float64, y []int, k int, uncalibrated bool, r *
 	if len(all) == 1 {
 		return &Classifier{encoder: all[0].encoder, network: all[0].network}, held[0]
 	}
-	r.Members = make([]Member, len(all))
+	r.Members = make([]memberReport, len(all))
 	logs := make([][]float64, len(all))
 	for m := range all {
 		member := &r.Members[m]
-		*member = Member{Encoding: all[m].encoder.encoding, Temperature: 1, Share: 1 / float64(len(all))}
+		*member = memberReport{Encoding: all[m].encoder.encoding, Temperature: 1, Share: 1 / float64(len(all))}
 		if held[m] != nil && !uncalibrated {
 			member.Temperature = Temperature(held[m], y, k)
 		}
@@ -81,7 +81,7 @@ func join(all []member, held [][]float64, y []int, k int, uncalibrated bool, r *
 
 // pool returns the joint posteriors, N×K, of the members whose log posteriors are
 // given: their weighted products, normalised.
-func pool(logs [][]float64, all []Member, k int) []float64 {
+func pool(logs [][]float64, all []memberReport, k int) []float64 {
 	joint := make([]float64, len(logs[0]))
 	for m, member := range all {
 		for i, v := range logs[m] {

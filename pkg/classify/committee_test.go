@@ -18,7 +18,7 @@ func TestCommitteeIsTheProductOfItsMembers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rows       []int
 		groups     []string
-		posteriors Posteriors
+		posteriors posteriors
 	}{
 		"two classes":         {[]int{60, 20}, nil, OutOfFold},
 		"three classes":       {[]int{50, 30, 20}, nil, OutOfFold},
@@ -89,7 +89,7 @@ func TestShares(t *testing.T) {
 			}
 		}
 		loss := func(shares []float64) float64 {
-			all := make([]Member, len(shares))
+			all := make([]memberReport, len(shares))
 			for m, s := range shares {
 				all[m].Share = s
 			}

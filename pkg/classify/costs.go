@@ -17,11 +17,11 @@ import (
 // the same decisions: only K − 1 numbers matter.
 type CostVector []float64
 
-// Weighted returns the costs whose weights are in proportion to w, the largest
+// weighted returns the costs whose weights are in proportion to w, the largest
 // scaled to 1: c_j = 1 − w_j/max w. Weights must not be negative or all zero.
 // They are kept within a factor of 1e13 of the largest, because 1 − w cannot
 // hold less.
-func Weighted(w []float64) CostVector {
+func weighted(w []float64) CostVector {
 	top := slices.Max(w)
 	c := make(CostVector, len(w))
 	for j := range w {
@@ -45,7 +45,7 @@ func InversePrior(counts []int) CostVector {
 	for j, n := range counts {
 		w[j] = 1 / float64(max(n, 1))
 	}
-	return Weighted(w)
+	return weighted(w)
 }
 
 // Decide returns argmax_j (1 − c_j)·posterior[j], of equals the lowest. If every
@@ -139,16 +139,16 @@ func between(a, b CostVector, share float64) CostVector {
 	for j, v := range b.logWeights() {
 		w[j] = math.Exp(w[j]*(1-share) + v*share)
 	}
-	return Weighted(w)
+	return weighted(w)
 }
 
 // cut returns the costs of two classes that decide for the second one where
 // ln(P1/P0) > t, that is, with ln(w0/w1) = t.
 func cut(t float64) CostVector {
 	if t < 0 {
-		return Weighted([]float64{math.Exp(t), 1})
+		return weighted([]float64{math.Exp(t), 1})
 	}
-	return Weighted([]float64{1, math.Exp(-t)})
+	return weighted([]float64{1, math.Exp(-t)})
 }
 
 // cutOf is the inverse of cut.

@@ -34,7 +34,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestWeighted(t *testing.T) {
-	if c := Weighted([]float64{1, 4}); !slices.Equal(c, CostVector{0.75, 0}) {
+	if c := weighted([]float64{1, 4}); !slices.Equal(c, CostVector{0.75, 0}) {
 		t.Errorf("weights 1 and 4 are costs %v, want 0.75 and 0", c)
 	}
 	if c := InversePrior([]int{90, 10}); math.Abs(c[0]-(1-10.0/90)) > 1e-15 || c[1] != 0 {
@@ -43,7 +43,7 @@ func TestWeighted(t *testing.T) {
 	if c := InversePrior([]int{5, 0}); c.Decide([]float64{0.9, 0.1}) != 0 {
 		t.Errorf("a class without rows weighs %v", c)
 	}
-	if c := Weighted([]float64{0, 1}); c[0] >= 1 {
+	if c := weighted([]float64{0, 1}); c[0] >= 1 {
 		t.Errorf("weight 0 became cost %v: a weight of nothing cannot be mixed", c[0])
 	}
 }
@@ -139,7 +139,7 @@ func TestCutRoundTrip(t *testing.T) {
 	if got := between(cut(1), cut(-4), 0.5).cutOf(); math.Abs(got+1.5) > 1e-12 {
 		t.Errorf("half-way between cuts at 1 and -4 is %v, want -1.5", got)
 	}
-	a, b := Weighted([]float64{1, 2, 8}), Weighted([]float64{4, 2, 2})
+	a, b := weighted([]float64{1, 2, 8}), weighted([]float64{4, 2, 2})
 	w := between(a, b, 0.5)
 	if got := (1 - w[2]) / (1 - w[0]); math.Abs(got-2) > 1e-12 {
 		t.Errorf("half-way between ratios 8 and 1/2 is %v, want 2", got)
@@ -301,7 +301,7 @@ func TestJADEAgainstSweep(t *testing.T) {
 // ascend is coordinate ascent with an exact line search: along one weight, the
 // decisions change only where it makes a row's class level with the best other.
 func ascend(d judged, w []float64) float64 {
-	best := d.confusion(Weighted(w)).GMean()
+	best := d.confusion(weighted(w)).GMean()
 	for range 10 {
 		before := best
 		for j := range w {
@@ -320,7 +320,7 @@ func ascend(d judged, w []float64) float64 {
 			for i := range levels[1:] {
 				try := slices.Clone(w)
 				try[j] = math.Sqrt(levels[i] * levels[i+1])
-				if g := d.confusion(Weighted(try)).GMean(); g > best {
+				if g := d.confusion(weighted(try)).GMean(); g > best {
 					best = g
 					copy(w, try)
 				}

@@ -12,7 +12,7 @@ import (
 //	f(x) = ln (1 − c_k)·P(y=k|x) − ln (1 − c_0)·P(y=0|x),
 //
 // which is positive where Class is decided for, with the logarithms of costs kept
-// as far apart as [Weighted] keeps the costs.
+// as far apart as [weighted] keeps the costs.
 type Explanation struct {
 	Class int
 	Total float64   // f of the row

@@ -16,20 +16,20 @@ import (
 
 // Report says what a fit saw and did, and what it warns of.
 type Report struct {
-	Rows        int          `json:"rows"`
-	Columns     int          `json:"columns"`
-	Inputs      int          `json:"inputs"` // of the network, after encoding
-	ClassCounts []int        `json:"class_counts"`
-	Groups      int          `json:"groups"`            // 0 if rows have none
-	Constant    []int        `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
-	Empty       []int        `json:"empty_columns"`     // constant ones without any value
-	Imputed     int          `json:"imputed_cells"`     // missing values, encoded as their column's mean
-	Members     []Member     `json:"members,omitempty"` // of a Committee
-	Costs       CostReport   `json:"costs"`
-	Weights     *Weights     `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
-	Unlabelled  *Bare        `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
-	Guard       *vote.Report `json:"guard,omitempty"`      // nil if none was asked for
-	Between     int          `json:"between,omitempty"`    // rows put where wear jumps over the limit, for fine-tuning
+	Rows        int            `json:"rows"`
+	Columns     int            `json:"columns"`
+	Inputs      int            `json:"inputs"` // of the network, after encoding
+	ClassCounts []int          `json:"class_counts"`
+	Groups      int            `json:"groups"`            // 0 if rows have none
+	Constant    []int          `json:"constant_columns"`  // with one value or none: they say nothing and are encoded as 0
+	Empty       []int          `json:"empty_columns"`     // constant ones without any value
+	Imputed     int            `json:"imputed_cells"`     // missing values, encoded as their column's mean
+	Members     []memberReport `json:"members,omitempty"` // of a Committee
+	Costs       CostReport     `json:"costs"`
+	Weights     *Weights       `json:"weights,omitempty"`    // of columns, in the first member; nil if the rows have no groups
+	Unlabelled  *Bare          `json:"unlabelled,omitempty"` // rows without a class; nil if there are none
+	Guard       *vote.Report   `json:"guard,omitempty"`      // nil if none was asked for
+	Between     int            `json:"between,omitempty"`    // rows put where wear jumps over the limit, for fine-tuning
 
 	// Of the Views of a table, if it has any: the one that was kept, and what each
 	// gave on rows held out.
@@ -83,7 +83,7 @@ type Bare struct {
 // Rows that are not a dbn.Matrix stay where they are, and are read several times:
 // see dbn.Train. Encoders are then fitted to 100,000 rows from all over.
 //
-// Errors wrap ErrSize, ErrNotFinite, ErrClasses, ErrTooFew or ErrSettings, an
+// Errors wrap ErrSize, ErrNotFinite, errClasses, ErrTooFew or ErrSettings, an
 // error of dbn.Train, of reading x, or the cause of ctx.
 func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) (*Classifier, *Report, error) {
 	return FitTable(ctx, &Table{X: x, Y: y, Groups: groups}, s)

@@ -76,7 +76,7 @@ func (t *Table) check() (int, error) {
 	case t.Wear != nil && len(t.Wear) != len(t.Y):
 		return 0, fmt.Errorf("classify: the wear of %d rows, of %d: %w: give each row its wear, or none", len(t.Wear), len(t.Y), ErrSize)
 	case t.Wear != nil && k > 2:
-		return 0, fmt.Errorf("classify: the wear in limits of rows of %d classes: %w: one limit tells only two classes apart", k, ErrClasses)
+		return 0, fmt.Errorf("classify: the wear in limits of rows of %d classes: %w: one limit tells only two classes apart", k, errClasses)
 	case u.X == nil:
 		return k, nil
 	case t.Groups == nil:

@@ -152,7 +152,7 @@ func TestWeightsAreOff(t *testing.T) {
 		t.Errorf("without groups: %+v", r.Weights)
 	}
 	// What is excluded does not count, with weights and without.
-	for _, stability := range []Stability{StabilityAuto, StabilityOff} {
+	for _, stability := range []Stability{stabilityAuto, StabilityOff} {
 		s := quick()
 		s.Stability, s.Exclude = stability, []int{1}
 		c, _ := tableFitted(t, four(), s)
@@ -465,7 +465,7 @@ func TestFarRows(t *testing.T) {
 		t.Errorf("wear of other rows: %v", err)
 	}
 	tb.Wear, tb.Y[0] = make([]float64, len(tb.Y)), 2
-	if _, _, err := FitTable(t.Context(), tb, quick()); !errors.Is(err, ErrClasses) {
+	if _, _, err := FitTable(t.Context(), tb, quick()); !errors.Is(err, errClasses) {
 		t.Errorf("wear of three classes: %v", err)
 	}
 }

@@ -15,9 +15,9 @@ type Stability string
 
 // The settings of stability.
 const (
-	// StabilityAuto weighs columns where the rows have groups and an order and three
+	// stabilityAuto weighs columns where the rows have groups and an order and three
 	// groups or more went on to the end of their life.
-	StabilityAuto Stability = "auto"
+	stabilityAuto Stability = "auto"
 	StabilityOff  Stability = "off"
 )
 

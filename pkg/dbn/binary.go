@@ -47,43 +47,43 @@ func (n *Network) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // UnmarshalBinary replaces n by the network whose binary form b is. It returns
-// an error that wraps ErrCorrupt, and leaves n alone, if b is anything else, if
+// an error that wraps errCorrupt, and leaves n alone, if b is anything else, if
 // bytes are left over, or if a weight is not finite. It allocates no more than
 // a small multiple of len(b) and does not keep b.
 func (n *Network) UnmarshalBinary(b []byte) error {
 	le := binary.LittleEndian
 	const header = 16
 	if len(b) < header || string(b[:4]) != binaryMagic {
-		return fmt.Errorf("dbn: %w: it does not start with a header of %d bytes and %q", ErrCorrupt, header, binaryMagic)
+		return fmt.Errorf("dbn: %w: it does not start with a header of %d bytes and %q", errCorrupt, header, binaryMagic)
 	}
 	if v := le.Uint32(b[4:]); v != binaryVersion {
-		return fmt.Errorf("dbn: %w: its version is %d, this program reads %d", ErrCorrupt, v, binaryVersion)
+		return fmt.Errorf("dbn: %w: its version is %d, this program reads %d", errCorrupt, v, binaryVersion)
 	}
 	count := le.Uint32(b[8:])
 	if count < 1 || count > maxLayers {
-		return fmt.Errorf("dbn: %w: %d layers: must be from 1 to %d", ErrCorrupt, count, maxLayers)
+		return fmt.Errorf("dbn: %w: %d layers: must be from 1 to %d", errCorrupt, count, maxLayers)
 	}
 	body := header + 4*int(count)
 	if len(b) < body {
-		return fmt.Errorf("dbn: %w: %d bytes are too few for %d layers", ErrCorrupt, len(b), count)
+		return fmt.Errorf("dbn: %w: %d bytes are too few for %d layers", errCorrupt, len(b), count)
 	}
 	var widths []int
 	for at := header - 4; at < body; at += 4 {
 		width := le.Uint32(b[at:])
 		if width < 1 || width > maxWidth {
-			return fmt.Errorf("dbn: %w: a layer of %d units: must be from 1 to %d", ErrCorrupt, width, maxWidth)
+			return fmt.Errorf("dbn: %w: a layer of %d units: must be from 1 to %d", errCorrupt, width, maxWidth)
 		}
 		widths = append(widths, int(width))
 	}
 	if k := widths[count]; k < 2 {
-		return fmt.Errorf("dbn: %w: %d class: must be 2 or more", ErrCorrupt, k)
+		return fmt.Errorf("dbn: %w: %d class: must be 2 or more", errCorrupt, k)
 	}
 	size := int64(body) // at most 64·4·2²⁰·(2²⁰+1): no overflow
 	for i := range count {
 		size += 4 * int64(widths[i]+1) * int64(widths[i+1])
 	}
 	if int64(len(b)) != size {
-		return fmt.Errorf("dbn: %w: %d bytes, layers of %v need %d", ErrCorrupt, len(b), widths, size)
+		return fmt.Errorf("dbn: %w: %d bytes, layers of %v need %d", errCorrupt, len(b), widths, size)
 	}
 
 	b = b[body:]
@@ -95,7 +95,7 @@ func (n *Network) UnmarshalBinary(b []byte) error {
 				part[j] = math.Float32frombits(le.Uint32(b[4*j:]))
 			}
 			if !finite(part) {
-				return fmt.Errorf("dbn: %w: a weight of layer %d is not finite", ErrCorrupt, i+1)
+				return fmt.Errorf("dbn: %w: a weight of layer %d is not finite", errCorrupt, i+1)
 			}
 			b = b[4*len(part):]
 		}

@@ -288,8 +288,8 @@ func stateHeaderOf(f *feed, classes int, s Settings) ([]byte, error) {
 }
 
 // rbm returns a layer whose pre-training is over, as what rows go through.
-func (c *course) rbm(l int) *RBM {
-	return &RBM{Weights: c.layers[l].weights, HiddenBias: c.layers[l].bias}
+func (c *course) rbm(l int) *rbm {
+	return &rbm{Weights: c.layers[l].weights, HiddenBias: c.layers[l].bias}
 }
 
 // finishedLayer reads the weights and the history of a layer whose pre-training

@@ -26,7 +26,7 @@ type LayerHistory struct {
 // every epoch. Errors name the work by name. It returns an error that wraps
 // ErrDiverged if weights do not stay finite, and the cause of ctx, between two
 // batches, if that is done.
-func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, begin func(*contrast, *LayerHistory) error, epochDone func() error) (*LayerHistory, error) {
+func (r *rbm) train(ctx context.Context, name string, f *feed, s PretrainSettings, workers int, rng *rand.Rand, begin func(*contrast, *LayerHistory) error, epochDone func() error) (*LayerHistory, error) {
 	h := &LayerHistory{}
 	c := newContrast(r, min(s.Batch, f.rows), workers, rng.Uint64())
 	defer c.team.close()
@@ -68,11 +68,11 @@ func (r *RBM) train(ctx context.Context, name string, f *feed, s PretrainSetting
 	return h, nil
 }
 
-func (r *RBM) finite() bool {
+func (r *rbm) finite() bool {
 	return finite(r.Weights.Data) && finite(r.VisibleBias) && finite(r.HiddenBias)
 }
 
-func (r *RBM) meanFreeEnergy(x Matrix) float64 {
+func (r *rbm) meanFreeEnergy(x Matrix) float64 {
 	f := make([]float64, x.Rows)
 	r.FreeEnergyTo(f, x)
 	var sum float64
@@ -92,7 +92,7 @@ func (r *RBM) meanFreeEnergy(x Matrix) float64 {
 // units are then sampled too. (T. Tieleman, "Training Restricted Boltzmann
 // Machines using Approximations to the Likelihood Gradient", ICML 2008.)
 type contrast struct {
-	rbm    *RBM
+	rbm    *rbm
 	team   *team
 	shards []contrastShard
 	learn  func(shard int) // shards[shard].gradient of the batch under way
@@ -118,7 +118,7 @@ type contrastShard struct {
 	dWeights, dVisible, dHidden []float32
 }
 
-func newContrast(r *RBM, batch, workers int, seed uint64) *contrast {
+func newContrast(r *rbm, batch, workers int, seed uint64) *contrast {
 	v, h := r.Weights.Rows, r.Weights.Cols
 	c := &contrast{
 		rbm:      r,
@@ -194,7 +194,7 @@ func (c *contrast) gradient(x Matrix, rows []int, set PretrainSettings) (sum *co
 }
 
 // gradient computes the gradient of one shard, whose chains are N×H or nil.
-func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
+func (s *contrastShard) gradient(r *rbm, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	clear(s.dVisible)
 	clear(s.dHidden)
 	s.squares = 0
@@ -212,7 +212,7 @@ func (s *contrastShard) gradient(r *RBM, x Matrix, rows []int, chains []float32,
 
 // add adds the gradient of a chunk of rows; op says whether there is anything to
 // add to. One product of the stacked batches gives dW.
-func (s *contrastShard) add(op kernel.Op, r *RBM, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
+func (s *contrastShard) add(op kernel.Op, r *rbm, x Matrix, rows []int, chains []float32, set *PretrainSettings) {
 	n, v, h := len(rows), r.Weights.Rows, r.Weights.Cols
 	visible, hidden, states := s.visible[:2*n*v], s.hidden[:2*n*h], s.states[:n*h]
 	vk, v0 := Matrix{n, v, visible[:n*v]}, Matrix{n, v, visible[n*v:]}

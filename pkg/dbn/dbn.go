@@ -1,7 +1,7 @@
 // Package dbn trains deep belief networks and scores rows with them.
 //
 // A row is one observation: a vector of features, its label the index of its
-// class, from 0. A restricted Boltzmann machine ([RBM]) is a layer of visible
+// class, from 0. A restricted Boltzmann machine ([rbm]) is a layer of visible
 // units, a layer of hidden units that are on or off, and a weight between every
 // two of them; it learns the distribution of rows without labels. Its visible
 // units are Bernoulli, for values in [0, 1], or Gaussian with unit variance,
@@ -88,14 +88,14 @@ const (
 
 // Errors that callers test for. Those returned wrap them and say where.
 var (
-	// ErrNotFinite: a row to train on holds a NaN or an infinity.
-	ErrNotFinite = errors.New("value is not finite")
-	// ErrOneClass: the rows to train on are all of one class.
-	ErrOneClass = errors.New("only one class")
+	// errNotFinite: a row to train on holds a NaN or an infinity.
+	errNotFinite = errors.New("value is not finite")
+	// errOneClass: the rows to train on are all of one class.
+	errOneClass = errors.New("only one class")
 	// ErrDiverged: weights grew beyond all bounds while training.
 	ErrDiverged = errors.New("training diverged")
-	// ErrCorrupt: bytes are not a network that AppendBinary wrote.
-	ErrCorrupt = errors.New("not a network")
+	// errCorrupt: bytes are not a network that AppendBinary wrote.
+	errCorrupt = errors.New("not a network")
 )
 
 // checkRows reports rows that cannot be trained on as unit; kind says which rows
@@ -125,7 +125,7 @@ func checkShape(kind string, rows, cols int) error {
 func checkValues(kind string, values []float32, cols, from int, unit Unit) error {
 	for i, v := range values {
 		if !(v >= -math.MaxFloat32 && v <= math.MaxFloat32) {
-			return fmt.Errorf("dbn: %s row %d, feature %d: %v: %w: impute it or drop the row", kind, from+i/cols, i%cols, v, ErrNotFinite)
+			return fmt.Errorf("dbn: %s row %d, feature %d: %v: %w: impute it or drop the row", kind, from+i/cols, i%cols, v, errNotFinite)
 		}
 		if unit == Bernoulli && !(v >= 0 && v <= 1) {
 			return fmt.Errorf("dbn: %s row %d, feature %d: %v is outside [0, 1]: scale features for Bernoulli visible units, or use Gaussian ones", kind, from+i/cols, i%cols, v)

@@ -115,7 +115,7 @@ func TestPersistentChainsReachTheModel(t *testing.T) {
 func TestPersistentRaisesLikelihood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	data := twoModes(400, rng)
-	r := NewRBM(matrixOf(data), 4, Bernoulli, rng)
+	r := newRBM(matrixOf(data), 4, Bernoulli, rng)
 	h, err := trainAlone(r, matrixOf(data), PretrainSettings{Epochs: 300, Batch: 50, Persistent: true, Rate: 0.02, Momentum: -1}, rng)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestSparsityTarget(t *testing.T) {
 	x := matrixOf(twoModes(300, rng))
 	activity := func(s PretrainSettings) float64 {
 		s.Epochs = 60
-		r := NewRBM(x, 8, Bernoulli, rand.New(rand.NewPCG(1, 1)))
+		r := newRBM(x, 8, Bernoulli, rand.New(rand.NewPCG(1, 1)))
 		if _, err := trainAlone(r, x, s, rand.New(rand.NewPCG(2, 1))); err != nil {
 			t.Fatal(err)
 		}

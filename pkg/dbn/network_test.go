@@ -173,7 +173,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := randomNetwork(1, 2)
-			if err := n.UnmarshalBinary(b); !errors.Is(err, ErrCorrupt) {
+			if err := n.UnmarshalBinary(b); !errors.Is(err, errCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			if n.Inputs() != 1 {
@@ -195,7 +195,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n Network
 		if err := n.UnmarshalBinary(b); err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, errCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return

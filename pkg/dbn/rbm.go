@@ -7,7 +7,7 @@ import (
 	"github.com/flank-tcm/flank/internal/kernel"
 )
 
-// RBM is a restricted Boltzmann machine with V visible units and H hidden
+// rbm is a restricted Boltzmann machine with V visible units and H hidden
 // units, which are Bernoulli. With visible bias a, hidden bias b and weights W
 // its energy is
 //
@@ -16,21 +16,21 @@ import (
 //
 // and P(v,h) is proportional to exp(-E(v,h)). Its methods only read it, except
 // Train, and may be called from several goroutines while nothing writes to it.
-type RBM struct {
+type rbm struct {
 	Visible     Unit
 	Weights     Matrix    // W, V×H
 	VisibleBias []float32 // a
 	HiddenBias  []float32 // b
 }
 
-// NewRBM returns an RBM to be trained on rows like x, which it does
+// newRBM returns an RBM to be trained on rows like x, which it does
 // not keep: weights from a normal law of standard deviation 0.01, hidden biases
 // 0, visible biases ln(p/(1-p)) with p the share in which a unit is on (kept
 // off 0 and 1 by half an observation of either) or, for Gaussian units, their
 // mean. (The guide, §8.)
-func NewRBM(x Matrix, hidden int, visible Unit, rng *rand.Rand) *RBM {
+func newRBM(x Matrix, hidden int, visible Unit, rng *rand.Rand) *rbm {
 	mustMatch(x.Rows > 0 && len(x.Data) == x.Rows*x.Cols, "NewRBM: %d values for %d rows of %d", len(x.Data), x.Rows, x.Cols)
-	r := &RBM{
+	r := &rbm{
 		Visible:     visible,
 		Weights:     NewMatrix(x.Cols, hidden),
 		VisibleBias: make([]float32, x.Cols),
@@ -61,13 +61,13 @@ func NewRBM(x Matrix, hidden int, visible Unit, rng *rand.Rand) *RBM {
 //	dst[n,j] = σ(b[j] + Σ_i v[n,i]·W[i,j]),
 //
 // for every row of v, N×V. It panics if the shapes do not agree.
-func (r *RBM) HiddenTo(dst, v Matrix) {
+func (r *rbm) HiddenTo(dst, v Matrix) {
 	r.hiddenInput(dst, v)
 	kernel.Sigmoid(dst.Data)
 }
 
 // hiddenInput is HiddenTo without σ.
-func (r *RBM) hiddenInput(dst, v Matrix) {
+func (r *rbm) hiddenInput(dst, v Matrix) {
 	w := r.Weights
 	mustMatch(dst.Rows == v.Rows && v.Cols == w.Rows && dst.Cols == w.Cols,
 		"hidden %d×%d of visible %d×%d by weights %d×%d", dst.Rows, dst.Cols, v.Rows, v.Cols, w.Rows, w.Cols)
@@ -81,7 +81,7 @@ func (r *RBM) hiddenInput(dst, v Matrix) {
 //
 // for every row of h, N×H, where f is σ for Bernoulli units and the identity
 // for Gaussian ones. It panics if the shapes do not agree.
-func (r *RBM) VisibleTo(dst, h Matrix) {
+func (r *rbm) VisibleTo(dst, h Matrix) {
 	w := r.Weights
 	mustMatch(dst.Rows == h.Rows && dst.Cols == w.Rows && h.Cols == w.Cols,
 		"visible %d×%d of hidden %d×%d by weights %d×%d", dst.Rows, dst.Cols, h.Rows, h.Cols, w.Rows, w.Cols)
@@ -97,7 +97,7 @@ func (r *RBM) VisibleTo(dst, h Matrix) {
 //
 // with |v-a|²/2 for -a·v if visible units are Gaussian. P(v) is proportional to
 // exp(-F(v)). It panics if the shapes do not agree.
-func (r *RBM) FreeEnergyTo(dst []float64, v Matrix) {
+func (r *rbm) FreeEnergyTo(dst []float64, v Matrix) {
 	mustMatch(len(dst) == v.Rows, "free energy: %d results for %d rows", len(dst), v.Rows)
 	inputs := NewMatrix(min(v.Rows, chunk), r.Weights.Cols)
 	for from := 0; from < v.Rows; from += chunk {

@@ -33,8 +33,8 @@ func newTiny(visible Unit, v, h int, rng *rand.Rand) *tiny {
 	return t
 }
 
-func (t *tiny) rbm() *RBM {
-	r := &RBM{t.visible, NewMatrix(len(t.a), len(t.b)), make([]float32, len(t.a)), make([]float32, len(t.b))}
+func (t *tiny) rbm() *rbm {
+	r := &rbm{t.visible, NewMatrix(len(t.a), len(t.b)), make([]float32, len(t.a)), make([]float32, len(t.b))}
 	for i, row := range t.w {
 		for j, v := range row {
 			r.Weights.Row(i)[j] = float32(v)
@@ -47,7 +47,7 @@ func (t *tiny) rbm() *RBM {
 	return r
 }
 
-func tinyOf(r *RBM) *tiny {
+func tinyOf(r *rbm) *tiny {
 	t := &tiny{visible: r.Visible}
 	for i, a := range r.VisibleBias {
 		t.a = append(t.a, float64(a))
@@ -412,7 +412,7 @@ func TestTrainRaisesLikelihood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	data := twoModes(400, rng)
 	x := matrixOf(data)
-	r := NewRBM(x, 4, Bernoulli, rng)
+	r := newRBM(x, 4, Bernoulli, rng)
 	before := tinyOf(r).logLikelihood(data)
 	h, err := trainAlone(r, x, PretrainSettings{Epochs: 60, Validation: matrixOf(twoModes(100, rng))}, rng)
 	if err != nil {
@@ -439,7 +439,7 @@ func TestFreeEnergyGapGrowsOnForeignRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 1))
 	x := matrixOf(twoModes(300, rng))
 	foreign := matrixOf([][]float64{{1, 0, 1, 0, 1, 0}, {0, 1, 0, 1, 0, 1}})
-	h, err := trainAlone(NewRBM(x, 4, Bernoulli, rng), x, PretrainSettings{Epochs: 60, Validation: foreign}, rng)
+	h, err := trainAlone(newRBM(x, 4, Bernoulli, rng), x, PretrainSettings{Epochs: 60, Validation: foreign}, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +458,7 @@ func TestTrainGaussian(t *testing.T) {
 			x.Row(i)[j] = float32(side*[]float64{1, -1, 1, 1}[j] + 0.3*rng.NormFloat64())
 		}
 	}
-	r := NewRBM(x, 6, Gaussian, rng)
+	r := newRBM(x, 6, Gaussian, rng)
 	before := reconstructionError(r, x)
 	if _, err := trainAlone(r, x, PretrainSettings{Epochs: 50}, rng); err != nil {
 		t.Fatal(err)
@@ -475,7 +475,7 @@ func TestNewRBMVisibleBias(t *testing.T) {
 		Bernoulli: {math.Log(2.5 / 1.5), math.Log(0.5 / 3.5), 0},
 		Gaussian:  {2. / 3, 0, 0.5},
 	} {
-		for i, got := range NewRBM(x, 2, unit, rng).VisibleBias {
+		for i, got := range newRBM(x, 2, unit, rng).VisibleBias {
 			if math.Abs(float64(got)-want[i]) > 1e-6 {
 				t.Errorf("%s: bias %d = %v, want %v", unit, i, got, want[i])
 			}
@@ -484,7 +484,7 @@ func TestNewRBMVisibleBias(t *testing.T) {
 }
 
 // trainAlone trains an RBM that is not part of a network.
-func trainAlone(r *RBM, x Matrix, s PretrainSettings, rng *rand.Rand) (*LayerHistory, error) {
+func trainAlone(r *rbm, x Matrix, s PretrainSettings, rng *rand.Rand) (*LayerHistory, error) {
 	s = s.withDefaults()
 	f := newFeed(x, nil, r.Visible)
 	if err := f.check("training"); err != nil {
@@ -503,7 +503,7 @@ func trainAlone(r *RBM, x Matrix, s PretrainSettings, rng *rand.Rand) (*LayerHis
 // reconstructionError returns the root mean square of v - mean(v|h), where h
 // are the hidden probabilities given v. It falls while an RBM learns, but is
 // not what learning minimises. (The guide, §4.)
-func reconstructionError(r *RBM, v Matrix) float64 {
+func reconstructionError(r *rbm, v Matrix) float64 {
 	n := min(v.Rows, chunk)
 	hidden, again := NewMatrix(n, r.Weights.Cols), NewMatrix(n, v.Cols)
 	var sum float64

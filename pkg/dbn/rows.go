@@ -46,7 +46,7 @@ type feed struct {
 
 	memory Matrix // all rows, or
 	onDisk Rows   // where they are read from, and
-	layers []*RBM // what they go through after that
+	layers []*rbm // what they go through after that
 	unit   Unit   // of onDisk's values
 	depth  int    // how many RBMs the rows went through
 
@@ -221,7 +221,7 @@ func (f *feed) lift(x Matrix) Matrix {
 }
 
 // through returns a feed of the hidden probabilities of r.
-func (f *feed) through(r *RBM) *feed {
+func (f *feed) through(r *rbm) *feed {
 	if f.onDisk == nil {
 		up := newFeed(r.hidden(f.memory), f.y, Bernoulli)
 		up.depth = f.depth + 1

@@ -220,7 +220,7 @@ func TestTrainOnRowsThatCannotBeRead(t *testing.T) {
 	copy(bad.Data, x.Data)
 	bad.Row(357)[1] = float32(math.NaN())
 	_, _, err := train(context.Background(), diskFeed(bad, y, Bernoulli, 20, 3), 2, s)
-	if !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "row 357, feature 1") {
+	if !errors.Is(err, errNotFinite) || !strings.Contains(err.Error(), "row 357, feature 1") {
 		t.Errorf("a NaN: %v", err)
 	}
 }

@@ -23,8 +23,8 @@ type History struct {
 // It keeps neither. It returns an error
 //
 //   - if the shapes, a label or a setting cannot be used,
-//   - that wraps ErrNotFinite if x, or what is pre-trained on, holds a NaN or an infinity,
-//   - that wraps ErrOneClass if all rows are of one class,
+//   - that wraps errNotFinite if x, or what is pre-trained on, holds a NaN or an infinity,
+//   - that wraps errOneClass if all rows are of one class,
 //   - that wraps ErrDiverged if the weights do not stay finite,
 //   - that wraps ErrResume if s.Resume is not a state of this training, or the
 //     error that s.Checkpoint returned,
@@ -125,7 +125,7 @@ func checkLabels(rows int, y []int, classes int) error {
 		several = several || label != y[0]
 	}
 	if !several {
-		return fmt.Errorf("dbn: all %d rows are of class %d: %w: add rows of another", rows, y[0], ErrOneClass)
+		return fmt.Errorf("dbn: all %d rows are of class %d: %w: add rows of another", rows, y[0], errOneClass)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func pretrain(ctx context.Context, f *feed, s Settings, c *course) ([]layer, err
 		if err != nil {
 			return nil, err
 		}
-		r := NewRBM(typical, hidden, visible, rng)
+		r := newRBM(typical, hidden, visible, rng)
 		var state func(*archive)
 		begin := func(t *contrast, h *LayerHistory) error {
 			state = func(a *archive) {
@@ -222,7 +222,7 @@ func pretrain(ctx context.Context, f *feed, s Settings, c *course) ([]layer, err
 }
 
 // hidden returns the hidden probabilities of all rows of x.
-func (r *RBM) hidden(x Matrix) Matrix {
+func (r *rbm) hidden(x Matrix) Matrix {
 	h := NewMatrix(x.Rows, r.Weights.Cols)
 	for from := 0; from < x.Rows; from += chunk {
 		to := min(from+chunk, x.Rows)

@@ -374,10 +374,10 @@ func TestTrainRefuses(t *testing.T) {
 		"nothing":               {Matrix{}, nil, 2, Settings{}, nil, "nothing to train on"},
 		"no features":           {NewMatrix(3, 0), labels, 2, Settings{}, nil, "nothing to train on"},
 		"short data":            {Matrix{3, 2, make([]float32, 5)}, labels, 2, Settings{}, nil, "5 values for 3 training rows of 2"},
-		"NaN":                   {matrixOf([][]float64{{0, 1}, {1, nan}, {1, 1}}), labels, 2, Settings{}, ErrNotFinite, "row 1, feature 1"},
-		"infinity":              {matrixOf([][]float64{{0, 1}, {inf, 0}, {1, 1}}), labels, 2, Settings{Visible: Gaussian}, ErrNotFinite, "row 1, feature 0"},
+		"NaN":                   {matrixOf([][]float64{{0, 1}, {1, nan}, {1, 1}}), labels, 2, Settings{}, errNotFinite, "row 1, feature 1"},
+		"infinity":              {matrixOf([][]float64{{0, 1}, {inf, 0}, {1, 1}}), labels, 2, Settings{Visible: Gaussian}, errNotFinite, "row 1, feature 0"},
 		"not in [0,1]":          {matrixOf([][]float64{{0, 1}, {1, 0}, {1, 1.5}}), labels, 2, Settings{}, nil, "row 2, feature 1: 1.5 is outside [0, 1]"},
-		"one class":             {matrixOf(good), []int{1, 1, 1}, 2, Settings{}, ErrOneClass, "all 3 rows are of class 1"},
+		"one class":             {matrixOf(good), []int{1, 1, 1}, 2, Settings{}, errOneClass, "all 3 rows are of class 1"},
 		"label too high":        {matrixOf(good), []int{0, 1, 2}, 2, Settings{}, nil, "row 2: label 2: must be from 0 to 1"},
 		"label too low":         {matrixOf(good), []int{0, -1, 1}, 2, Settings{}, nil, "row 1: label -1"},
 		"labels missing":        {matrixOf(good), []int{0, 1}, 2, Settings{}, nil, "2 labels for 3 rows"},
@@ -396,7 +396,7 @@ func TestTrainRefuses(t *testing.T) {
 		"weight NaN":            {matrixOf(good), labels, 2, Settings{ClassWeights: []float64{1, nan}}, nil, "dbn: class_weights: class 1: NaN"},
 		"weights all zero":      {matrixOf(good), labels, 3, Settings{ClassWeights: []float64{0, 0, 1}}, nil, "weight zero"},
 		"validation width":      {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: NewMatrix(1, 3)}}, nil, "validation rows of 3 features"},
-		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, ErrNotFinite, "validation row 0, feature 1"},
+		"validation NaN":        {matrixOf(good), labels, 2, Settings{Pretrain: PretrainSettings{Validation: matrixOf([][]float64{{0, nan}})}}, errNotFinite, "validation row 0, feature 1"},
 		"diverges, fine-tuning": {matrixOf(good), labels, 2, Settings{FineTune: FineTuneSettings{Method: "sgd", Rate: 1e30}}, ErrDiverged, "fine-tuning, epoch"},
 		"diverges, pre-training": {matrixOf([][]float64{{1e20, 0}, {0, -1e20}, {1e20, 1e20}}), labels, 2,
 			Settings{Visible: Gaussian}, ErrDiverged, "pre-training layer 1, epoch"},
@@ -438,7 +438,7 @@ func BenchmarkContrastiveDivergence(b *testing.B) {
 	for i := range x.Data {
 		x.Data[i] = rng.Float32()
 	}
-	r := NewRBM(x, 50, Bernoulli, rng)
+	r := newRBM(x, 50, Bernoulli, rng)
 	for b.Loop() {
 		if _, err := trainAlone(r, x, PretrainSettings{Epochs: epochs, Batch: 100}, rng); err != nil {
 			b.Fatal(err)
@@ -500,7 +500,7 @@ func TestPretrainOnOtherRows(t *testing.T) {
 	bad := NewMatrix(5, x.Cols)
 	bad.Data[3] = float32(math.NaN())
 	s.Pretrain.Rows = bad
-	if _, _, err := Train(context.Background(), x, y, 2, s); !errors.Is(err, ErrNotFinite) {
+	if _, _, err := Train(context.Background(), x, y, 2, s); !errors.Is(err, errNotFinite) {
 		t.Errorf("a missing value in rows to pre-train on: %v", err)
 	}
 }

@@ -89,7 +89,7 @@ type Stop string
 
 // The reasons for which a search ends.
 const (
-	Budget  Stop = "generations" // all generations were used
+	budget  Stop = "generations" // all generations were used
 	Stalled Stop = "stall"       // the best value stayed the same for Settings.Stall generations
 	// NoProgress is Stalled on a plateau: every vector that was ever evaluated
 	// had the same value, so the search learnt nothing and X is only the
@@ -156,7 +156,7 @@ func Minimize(ctx context.Context, p Problem, s Settings) (Result, error) {
 			return e.result, nil
 		}
 	}
-	e.result.Stopped = Budget
+	e.result.Stopped = budget
 	return e.result, nil
 }
 

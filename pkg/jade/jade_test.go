@@ -156,11 +156,11 @@ func TestStops(t *testing.T) {
 	}{
 		"a plateau gives nothing to go by":              {zero, Settings{}, NoProgress, 30},
 		"and neither does an objective that is not one": {nan, Settings{Variant: Paper}, NoProgress, 30},
-		"stall can be turned off":                       {zero, Settings{Stall: -1, Generations: 40}, Budget, 40},
+		"stall can be turned off":                       {zero, Settings{Stall: -1, Generations: 40}, budget, 40},
 		"two levels are a stall: something was seen": {
 			func(x []float64) float64 { return math.Copysign(1, x[0]) }, Settings{Seed: 1, Stall: 5}, Stalled, 5,
 		},
-		"the budget ends a search that improves": {sphere, Settings{Generations: 12}, Budget, 12},
+		"the budget ends a search that improves": {sphere, Settings{Generations: 12}, budget, 12},
 	} {
 		r := minimize(t, cube(2, 1, tc.f), tc.s)
 		if r.Stopped != tc.want || r.Generations != tc.generations {

@@ -83,8 +83,8 @@ func (m *Model) version() uint32 {
 	return 1
 }
 
-// ErrDamaged is returned for a file that is not a whole model.
-var ErrDamaged = errors.New("damaged model")
+// errFileDamaged is returned for a file that is not a whole model.
+var errFileDamaged = errors.New("damaged model")
 
 // Encode returns the bytes of the model's file and sets its ID. Equal models
 // have equal bytes. It reports a model that contradicts itself.
@@ -216,28 +216,28 @@ func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 	return b
 }
 
-// Decode reads a model from the bytes of its file. It returns ErrDamaged for
-// bytes that are not a whole file, and ErrGolden if the model does not
+// Decode reads a model from the bytes of its file. It returns errFileDamaged for
+// bytes that are not a whole file, and errGolden if the model does not
 // compute here what its trainer computed. Nothing in the file is trusted before
 // its checksum holds.
 func Decode(b []byte) (*Model, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w: it does not begin with %q, so it is not a Flank model", ErrDamaged, magic)
+		return nil, fmt.Errorf("%w: it does not begin with %q, so it is not a Flank model", errFileDamaged, magic)
 	}
 	if len(b) < len(magic)+8+sha256.Size {
-		return nil, fmt.Errorf("%w: only %d bytes", ErrDamaged, len(b))
+		return nil, fmt.Errorf("%w: only %d bytes", errFileDamaged, len(b))
 	}
 	body := b[:len(b)-sha256.Size]
 	sum := sha256.Sum256(body)
 	if !bytes.Equal(sum[:], b[len(body):]) {
-		return nil, fmt.Errorf("%w: its checksum does not hold", ErrDamaged)
+		return nil, fmt.Errorf("%w: its checksum does not hold", errFileDamaged)
 	}
 	if v := binary.LittleEndian.Uint32(body[8:]); v < 1 || v > version {
-		return nil, fmt.Errorf("%w: format version %d, this program reads 1 to %d: use the Flank release that made it", ErrDamaged, v, version)
+		return nil, fmt.Errorf("%w: format version %d, this program reads 1 to %d: use the Flank release that made it", errFileDamaged, v, version)
 	}
 	sections, err := readSections(body[16:], binary.LittleEndian.Uint32(body[12:]))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	m, err := fromSections(sections)
 	if err != nil {
@@ -270,22 +270,22 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	var f manifest
 	for _, name := range []string{sectionManifest, sectionWear, sectionDrift} {
 		if n := len(sections[name]); n > maxManifest {
-			return nil, fmt.Errorf("%w: section %s has %d bytes, at most %d are read", ErrDamaged, name, n, maxManifest)
+			return nil, fmt.Errorf("%w: section %s has %d bytes, at most %d are read", errFileDamaged, name, n, maxManifest)
 		}
 	}
 	if err := json.Unmarshal(sections[sectionManifest], &f); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: manifest: %w", errFileDamaged, err)
 	}
 	layout, err := signal.NewLayout(f.Layout.Name, f.Layout.Channels)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	if layout.Fingerprint() != f.Layout.Fingerprint {
-		return nil, fmt.Errorf("%w: layout has fingerprint %s, the file says %s", ErrDamaged, layout.Fingerprint(), f.Layout.Fingerprint)
+		return nil, fmt.Errorf("%w: layout has fingerprint %s, the file says %s", errFileDamaged, layout.Fingerprint(), f.Layout.Fingerprint)
 	}
 	spec := window.Spec{Length: f.Window.LengthNS, Hop: f.Window.HopNS}
 	if err := spec.Check(layout); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	m := &Model{
 		Layout: layout, Recording: f.Recording.recording(), Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
@@ -294,27 +294,27 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	for _, names := range f.Usual {
 		q, err := signal.ParseQuality(names)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+			return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 		}
 		m.Usual = append(m.Usual, q)
 	}
 	if err := m.Classifier.UnmarshalBinary(sections[sectionClassifier]); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	if m.Golden, err = readGolden(sections[sectionGolden]); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	if text, ok := sections[sectionWear]; ok {
 		m.Wear = new(trend.Model)
 		if err := json.Unmarshal(text, m.Wear); err != nil {
-			return nil, fmt.Errorf("%w: wear: %w", ErrDamaged, err)
+			return nil, fmt.Errorf("%w: wear: %w", errFileDamaged, err)
 		}
 	}
 	if err := m.readUnknown(sections); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
 	return m, m.verify()
 }
@@ -421,7 +421,7 @@ func Load(path string) (*Model, error) {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	if info.Size() > maxModelSize {
-		return nil, fmt.Errorf("model: %s: %w: more than %d MiB: copy the file again or train a new model", path, ErrDamaged, maxModelSize>>20)
+		return nil, fmt.Errorf("model: %s: %w: more than %d MiB: copy the file again or train a new model", path, errFileDamaged, maxModelSize>>20)
 	}
 	b := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, b); err != nil {

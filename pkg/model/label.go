@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // LabelRule says what made a training window of which class. It has the fields
@@ -16,6 +17,25 @@ type LabelRule struct {
 	Classes  []LabelClass `json:"classes,omitempty"` // in the order of the classifier's, healthy first
 
 	HealthyStates []string `json:"healthy_states,omitempty"` // in which a tool is healthy
+
+	// Findings has, for each class, the words of the labels for what it is, where that is another thing than wear or
+	// breakage, such as "chatter": a new tool may not end it. Empty for other classes; nil if all are.
+	Findings []string `json:"findings,omitempty"`
+}
+
+// Finding returns what speaks against a tool by the verdict on a window, judged with a score that an alarm counts; empty if that is
+// wear or breakage, which a new tool ends.
+func (l LabelRule) Finding(v Verdict) string {
+	if len(l.Findings) == 0 {
+		return ""
+	}
+	class := v.Decided
+	for k := 1; class == 0 && k < len(v.Posterior); k++ { // the alarm's threshold may be below the decision's
+		if v.Posterior[k] == slices.Max(v.Posterior[1:]) {
+			class = k
+		}
+	}
+	return l.Findings[class]
 }
 
 // LabelClass is one of several classes, with what made a window one of it.
@@ -28,6 +48,9 @@ type LabelClass struct {
 
 // check reports names that do not agree with the classifier's classes.
 func (l LabelRule) check(classes int) error {
+	if n := len(l.Findings); n > 0 && n != classes {
+		return fmt.Errorf("classifier of %d classes, the label rule has findings of %d", classes, n)
+	}
 	if len(l.Classes) == 0 {
 		return nil
 	}

@@ -122,7 +122,7 @@ func TestClassesThatCannotBe(t *testing.T) {
 		if sections[sectionManifest], err = json.Marshal(f); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fromSections(sections); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+		if _, err := fromSections(sections); !errors.Is(err, errFileDamaged) || !strings.Contains(err.Error(), want) {
 			t.Errorf("read: %v, want %s", err, want)
 		}
 	}

@@ -221,23 +221,23 @@ const goldenTolerance = 1e-5
 // in float32.
 const goldenDistance = 1e-3
 
-// ErrGolden is returned when a model does not compute what its trainer did.
-var ErrGolden = errors.New("golden vectors differ")
+// errGolden is returned when a model does not compute what its trainer did.
+var errGolden = errors.New("golden vectors differ")
 
 // verify recomputes the golden vectors.
 func (m *Model) verify() error {
 	s := m.Classifier.NewScorer()
 	for i, g := range m.Golden {
 		if len(g.Features) != m.Classifier.Columns() {
-			return fmt.Errorf("%w: vector %d has %d features, expected %d", ErrGolden, i, len(g.Features), m.Classifier.Columns())
+			return fmt.Errorf("%w: vector %d has %d features, expected %d", errGolden, i, len(g.Features), m.Classifier.Columns())
 		}
 		got := s.Posterior(g.Features)
 		if len(got) != len(g.Posterior) {
-			return fmt.Errorf("%w: vector %d has %d classes, expected %d", ErrGolden, i, len(g.Posterior), len(got))
+			return fmt.Errorf("%w: vector %d has %d classes, expected %d", errGolden, i, len(g.Posterior), len(got))
 		}
 		for k := range got {
 			if !(math.Abs(got[k]-g.Posterior[k]) <= goldenTolerance) {
-				return fmt.Errorf("%w: vector %d, class %d: %v, the trainer had %v", ErrGolden, i, k, got[k], g.Posterior[k])
+				return fmt.Errorf("%w: vector %d, class %d: %v, the trainer had %v", errGolden, i, k, got[k], g.Posterior[k])
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (m *Model) verify() error {
 		s := m.Novelty.NewScorer()
 		for i, want := range m.Distances {
 			if got := s.Distance(m.Golden[i].Features); !(math.Abs(got-want) <= goldenDistance*(1+want)) {
-				return fmt.Errorf("%w: vector %d: distance %v, the trainer had %v", ErrGolden, i, got, want)
+				return fmt.Errorf("%w: vector %d: distance %v, the trainer had %v", errGolden, i, got, want)
 			}
 		}
 	}
@@ -255,11 +255,11 @@ func (m *Model) verify() error {
 			want = m.Wear.Features()
 		}
 		if len(g.Features) != m.Wear.Features() || len(g.Reference) != want {
-			return fmt.Errorf("%w: vector %d of wear has %d features and %d of the reference, expected %d and %d", ErrGolden, i,
+			return fmt.Errorf("%w: vector %d of wear has %d features and %d of the reference, expected %d and %d", errGolden, i,
 				len(g.Features), len(g.Reference), m.Wear.Features(), want)
 		}
 		if got, _ := m.Wear.Root(g.Features, g.Reference); !(math.Abs(got-g.Root) <= goldenTolerance*(1+g.Root)) {
-			return fmt.Errorf("%w: vector %d of wear: %v √µm, the trainer had %v", ErrGolden, i, got, g.Root)
+			return fmt.Errorf("%w: vector %d of wear: %v √µm, the trainer had %v", errGolden, i, got, g.Root)
 		}
 	}
 	return nil

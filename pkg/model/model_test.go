@@ -418,7 +418,7 @@ func TestFileWithWear(t *testing.T) {
 	if _, err := m.Encode(); err == nil {
 		t.Error("wear of no features was written")
 	}
-	if _, err := Decode(resum(bytes.Replace(with, []byte(`"median":3`), []byte(`"median":4`), 1))); !errors.Is(err, ErrDamaged) {
+	if _, err := Decode(resum(bytes.Replace(with, []byte(`"median":3`), []byte(`"median":4`), 1))); !errors.Is(err, errFileDamaged) {
 		t.Errorf("an even median: %v", err)
 	}
 }
@@ -599,9 +599,9 @@ func TestFileWithUnknown(t *testing.T) {
 		spoil func(m *Model)
 		want  error
 	}{
-		"a distance":         {func(m *Model) { m.Distances = slices.Clone(m.Distances); m.Distances[2] *= 1.01 }, ErrGolden},
-		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root + 0.01}} }, ErrGolden},
-		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{Root: root}} }, ErrGolden},
+		"a distance":         {func(m *Model) { m.Distances = slices.Clone(m.Distances); m.Distances[2] *= 1.01 }, errGolden},
+		"a root of wear":     {func(m *Model) { m.GoldenWear = []GoldenWear{{Features: m.Golden[0].Features, Root: root + 0.01}} }, errGolden},
+		"wear of no feature": {func(m *Model) { m.GoldenWear = []GoldenWear{{Root: root}} }, errGolden},
 		"too few distances":  {func(m *Model) { m.Distances = m.Distances[1:] }, nil},
 		"classes":            {func(m *Model) { m.Conformal = threeSets(t) }, nil},
 		"drift of nothing":   {func(m *Model) { m.Drift = &Drift{Tools: 4} }, nil},
@@ -664,7 +664,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	bad := *m
 	bad.Golden = []Golden{{m.Golden[0].Features, []float64{0.5, 0.5}}}
-	if _, err := bad.Encode(); !errors.Is(err, ErrGolden) {
+	if _, err := bad.Encode(); !errors.Is(err, errGolden) {
 		t.Errorf("a model with wrong golden vectors was written: %v", err)
 	}
 	change := func(f func([]byte) []byte) []byte { return f(append([]byte(nil), good...)) }
@@ -684,17 +684,17 @@ func TestDecodeRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		"empty":              {nil, ErrDamaged, "not a Flank model"},
-		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), ErrDamaged, "not a Flank model"},
-		"cut off":            {good[:len(good)-1], ErrDamaged, "checksum"},
-		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), ErrDamaged, "checksum"},
-		"newer version":      {change(func(b []byte) []byte { b[8] = 3; return resum(b) }), ErrDamaged, "version 3, this program reads 1 to 2"},
-		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), ErrDamaged, "cut off"},
-		"longest name":       {longestName(), ErrDamaged, "manifest"},
-		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), ErrDamaged, "fingerprint"},
-		"unknown mode":       {replace(`"mode": "ratio"`, `"mode": "ratic"`), ErrDamaged, "mode"},
-		"gate of no channel": {replace(`"channel": "thrust"`, `"channel": "thrusl"`), ErrDamaged, "thrusl"},
-		"computes otherwise": {golden, ErrGolden, "class 1"},
+		"empty":              {nil, errFileDamaged, "not a Flank model"},
+		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), errFileDamaged, "not a Flank model"},
+		"cut off":            {good[:len(good)-1], errFileDamaged, "checksum"},
+		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), errFileDamaged, "checksum"},
+		"newer version":      {change(func(b []byte) []byte { b[8] = 3; return resum(b) }), errFileDamaged, "version 3, this program reads 1 to 2"},
+		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), errFileDamaged, "cut off"},
+		"longest name":       {longestName(), errFileDamaged, "manifest"},
+		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), errFileDamaged, "fingerprint"},
+		"unknown mode":       {replace(`"mode": "ratio"`, `"mode": "ratic"`), errFileDamaged, "mode"},
+		"gate of no channel": {replace(`"channel": "thrust"`, `"channel": "thrusl"`), errFileDamaged, "thrusl"},
+		"computes otherwise": {golden, errGolden, "class 1"},
 	} {
 		_, err := Decode(tc.b)
 		if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.text) {

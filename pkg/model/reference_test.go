@@ -366,11 +366,11 @@ func TestPositiveFeaturesOfAFile(t *testing.T) {
 		"another digit": {strings.Replace(key, "1", "x", 1), "must be 0 or 1"},
 		"a number":      {",\n  \"positive\": 11", "manifest"},
 	} {
-		if _, err := Decode(rewritten(t, good, key, tc.becomes)); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tc.want) {
+		if _, err := Decode(rewritten(t, good, key, tc.becomes)); !errors.Is(err, errFileDamaged) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	if _, err := Decode(rewritten(t, good, `"mode": "log"`, `"mode": "kind"`)); !errors.Is(err, ErrDamaged) {
+	if _, err := Decode(rewritten(t, good, `"mode": "log"`, `"mode": "kind"`)); !errors.Is(err, errFileDamaged) {
 		t.Errorf("of another mode: %v", err)
 	}
 	m.Reference.Positive = ""

@@ -125,11 +125,11 @@ func (l *Layout) Index(name string) int {
 	return slices.IndexFunc(l.channels, func(c Channel) bool { return c.Name == name })
 }
 
-// ErrLayout is returned where a layout is not the one that was expected.
-var ErrLayout = errors.New("layouts differ")
+// errLayout is returned where a layout is not the one that was expected.
+var errLayout = errors.New("layouts differ")
 
 // Match returns nil if other has the fingerprint of l, and otherwise an error
-// that wraps ErrLayout and names the first difference.
+// that wraps errLayout and names the first difference.
 func (l *Layout) Match(other *Layout) error {
 	if l.fingerprint == other.fingerprint {
 		return nil
@@ -137,14 +137,14 @@ func (l *Layout) Match(other *Layout) error {
 	for i := range max(len(l.channels), len(other.channels)) {
 		switch {
 		case i >= len(other.channels):
-			return fmt.Errorf("%w: channel %d, %s, is missing", ErrLayout, i+1, l.channels[i].Name)
+			return fmt.Errorf("%w: channel %d, %s, is missing", errLayout, i+1, l.channels[i].Name)
 		case i >= len(l.channels):
-			return fmt.Errorf("%w: channel %d, %s, is one too many", ErrLayout, i+1, other.channels[i].Name)
+			return fmt.Errorf("%w: channel %d, %s, is one too many", errLayout, i+1, other.channels[i].Name)
 		case l.channels[i] != other.channels[i]:
-			return fmt.Errorf("%w: channel %d is %v, expected %v", ErrLayout, i+1, other.channels[i], l.channels[i])
+			return fmt.Errorf("%w: channel %d is %v, expected %v", errLayout, i+1, other.channels[i], l.channels[i])
 		}
 	}
-	return ErrLayout
+	return errLayout
 }
 
 // String describes the channel on one line.

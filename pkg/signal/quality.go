@@ -99,7 +99,7 @@ func (q Quality) String() string {
 // The states of a sensor by NAMUR NE 107. The fifth, function check, means that
 // people work on the sensor; no flag reports it.
 const (
-	Normal              = "normal"
+	normal              = "normal"
 	MaintenanceRequired = "maintenance_required" // the values hold, but something should be seen to
 	OutOfSpecification  = "out_of_specification" // the values are less good than they should be
 	Failure             = "failure"              // there are none, or they mean nothing
@@ -116,7 +116,7 @@ func (q Quality) Status() string {
 	case q != 0:
 		return MaintenanceRequired // ClockStep, and what a newer ingester has found
 	}
-	return Normal
+	return normal
 }
 
 // Assess returns the flags of the samples x of channel c under the limits, in

@@ -5,17 +5,17 @@ import (
 	"math"
 )
 
-// Form says what an [Input] is of a feature x of a window and the tool's reference r
+// form says what an [Input] is of a feature x of a window and the tool's reference r
 // of it.
-type Form string
+type form string
 
 // The forms. Logarithms are of features that were positive in all rows learnt from;
 // x and r count as 10⁻¹² at least.
 const (
-	Raw        Form = "raw"        // x
-	Log        Form = "log"        // ln x
-	LogRatio   Form = "log_ratio"  // ln(x/r), within ±5
-	Difference Form = "difference" // x − r
+	raw        form = "raw"        // x
+	log        form = "log"        // ln x
+	LogRatio   form = "log_ratio"  // ln(x/r), within ±5
+	difference form = "difference" // x − r
 )
 
 const floor = 1e-12 // of what a logarithm is taken
@@ -24,23 +24,23 @@ const floor = 1e-12 // of what a logarithm is taken
 // a feature in one form, standardised and kept within ±5.
 type Input struct {
 	Column int     `json:"column"` // of the feature
-	Form   Form    `json:"form"`
+	Form   form    `json:"form"`
 	Center float64 `json:"center"` // mean of the form
 	Scale  float64 `json:"scale"`  // its standard deviation; 1 where it never varies
 	Weight float64 `json:"weight"` // in the weighted regression, √µm per standard deviation
 }
 
 // relative reports whether the form takes a reference.
-func (f Form) relative() bool { return f == LogRatio || f == Difference }
+func (f form) relative() bool { return f == LogRatio || f == difference }
 
 // of returns the form of a feature; NaN if it or the reference of it is missing.
-func (f Form) of(x, r float32) float64 {
+func (f form) of(x, r float32) float64 {
 	switch v := float64(x); f {
-	case Log:
+	case log:
 		return math.Log(max(v, floor))
 	case LogRatio:
 		return min(max(math.Log(max(v, floor)/max(float64(r), floor)), -clip), clip)
-	case Difference:
+	case difference:
 		return v - float64(r)
 	default:
 		return v
@@ -64,8 +64,8 @@ func (in *Input) of(x, r []float32) float64 {
 
 func (in *Input) check(features int, reference bool) error {
 	switch in.Form {
-	case Raw, Log:
-	case LogRatio, Difference:
+	case raw, log:
+	case LogRatio, difference:
 		if !reference {
 			return fmt.Errorf("trend: input of form %q in a model without references", in.Form)
 		}

@@ -74,9 +74,9 @@ func (r *regression) fitSteady(lives []stability.Life, alphas []float64, set Set
 	var factors []float64
 	var squares float64
 	for _, c := range kept[:min(len(kept), mostInputs/2)] {
-		forms := []Form{Raw, Difference}
+		forms := []form{raw, difference}
 		if r.positive(rows, c) {
-			forms = []Form{Log, LogRatio}
+			forms = []form{log, LogRatio}
 		}
 		if r.references == nil {
 			forms = forms[:1]
@@ -127,7 +127,7 @@ func (r *regression) value(in *Input, i int) float64 {
 }
 
 // input returns one form of a column with its mean and standard deviation over the rows.
-func (r *regression) input(rows []int, c int, f Form) Input {
+func (r *regression) input(rows []int, c int, f form) Input {
 	in := Input{Column: c, Form: f}
 	var n, sum float64
 	for _, i := range rows {

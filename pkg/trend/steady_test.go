@@ -188,7 +188,7 @@ func TestUnknownWithoutAReference(t *testing.T) {
 	// Models of rows without references ask for none.
 	rows.Reference = nil
 	m, text := fitted(t, rows, Settings{LimitUM: 300, Seed: 1})
-	if _, known := m.Root(rows.Row(40), nil); !known || m.Reference || strings.Contains(text, string(LogRatio)) || strings.Contains(text, string(Difference)) {
+	if _, known := m.Root(rows.Row(40), nil); !known || m.Reference || strings.Contains(text, string(LogRatio)) || strings.Contains(text, string(difference)) {
 		t.Errorf("reference %v, known %v: %s", m.Reference, known, text)
 	}
 }
@@ -256,16 +256,16 @@ func TestLogRatioForgetsTheGain(t *testing.T) {
 	})
 	nan := float32(math.NaN())
 	for name, tc := range map[string]struct {
-		form Form
+		form form
 		x, r float32
 		want float64
 	}{
-		"raw":                        {Raw, -3, nan, -3},
-		"logarithm":                  {Log, 1, nan, 0},
-		"logarithm of what is not":   {Log, -3, nan, math.Log(floor)},
+		"raw":                        {raw, -3, nan, -3},
+		"logarithm":                  {log, 1, nan, 0},
+		"logarithm of what is not":   {log, -3, nan, math.Log(floor)},
 		"ratio, within its bounds":   {LogRatio, 1, 1e-20, clip},
 		"ratio to none":              {LogRatio, 0, 1, -clip},
-		"difference":                 {Difference, 3, 5, -2},
+		"difference":                 {difference, 3, 5, -2},
 		"ratio to what is missing":   {LogRatio, 3, nan, math.NaN()},
 		"what is missing to a ratio": {LogRatio, nan, 3, math.NaN()},
 	} {

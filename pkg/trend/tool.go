@@ -16,11 +16,11 @@ type Tool struct {
 	Hole    string    `json:"hole,omitempty"`   // of the last window
 	Holes   int       `json:"holes"`            // that were begun
 	Stride  int       `json:"stride,omitempty"` // of the points below, in holes or windows
-	Points  []Point   `json:"points,omitempty"` // what the life is read from, ascending
+	Points  []point   `json:"points,omitempty"` // what the life is read from, ascending
 }
 
-// Point is the root that was published after so many holes or windows.
-type Point struct {
+// point is the root that was published after so many holes or windows.
+type point struct {
 	At   int     `json:"at"`
 	Root float64 `json:"root"`
 }
@@ -91,12 +91,12 @@ func (t *Tool) note(at int) {
 	if at%t.Stride != 0 {
 		return
 	}
-	t.Points = append(t.Points, Point{at, t.Root})
+	t.Points = append(t.Points, point{at, t.Root})
 	if len(t.Points) < mostPoints {
 		return
 	}
 	t.Stride *= 2
-	t.Points = slices.DeleteFunc(t.Points, func(p Point) bool { return p.At%t.Stride != 0 })
+	t.Points = slices.DeleteFunc(t.Points, func(p point) bool { return p.At%t.Stride != 0 })
 }
 
 // left returns how many holes or windows are left until the limit.

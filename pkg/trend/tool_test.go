@@ -151,7 +151,7 @@ func TestUnknown(t *testing.T) {
 }
 
 func TestChangeTool(t *testing.T) {
-	tool := Tool{Name: "A", Root: 4, Windows: 7, Recent: []float64{4}, Points: []Point{{1, 4}}}
+	tool := Tool{Name: "A", Root: 4, Windows: 7, Recent: []float64{4}, Points: []point{{1, 4}}}
 	same := tool
 	if tool.ChangeTool("A"); !reflect.DeepEqual(tool, same) {
 		t.Errorf("the same tool: %+v", tool)

@@ -11,8 +11,8 @@ import (
 
 // Gap reasons.
 const (
-	Missing = "missing samples" // the source counted samples that never came
-	Silent  = "silent channels" // the channels of one rate stopped while others went on
+	missing = "missing samples" // the source counted samples that never came
+	silent  = "silent channels" // the channels of one rate stopped while others went on
 	Tail    = "end of session"  // fewer samples than a window were left when the session ended
 )
 
@@ -286,15 +286,15 @@ search:
 			st.drop(from)
 			switch r := st.runs; {
 			case len(r) > 0 && r[0].first > from: // begins late
-				s.skip(ceilDiv(r[0].first, st.perTick), Missing, st)
+				s.skip(ceilDiv(r[0].first, st.perTick), missing, st)
 			case len(r) > 0 && r[0].end() >= from+st.length:
 				continue // covered
 			case len(r) > 1: // ends early
-				s.skip(ceilDiv(r[1].first, st.perTick), Missing, st)
+				s.skip(ceilDiv(r[1].first, st.perTick), missing, st)
 			case s.lead() <= maxLead:
 				return Event{}, false // not there yet
 			default:
-				s.skip(s.next+s.step, Silent, st)
+				s.skip(s.next+s.step, silent, st)
 				if s.next-s.gapFrom >= maxLead*s.step {
 					return s.endGap(), true
 				}

@@ -16,12 +16,12 @@ import (
 	"slices"
 )
 
-// Alternative is what a test is to tell from "no difference".
-type Alternative int
+// alternative is what a test is to tell from "no difference".
+type alternative int
 
 // The alternatives.
 const (
-	Differs Alternative = iota // x and y differ, either way: two-sided
+	Differs alternative = iota // x and y differ, either way: two-sided
 	Greater                    // x is above y
 )
 
@@ -52,7 +52,7 @@ const exactPairs = 50
 // dropped. P is exact for up to 50 pairs whose differences are all of different
 // size; otherwise it follows the normal law, its variance corrected for ties,
 // without continuity correction. SignedRank panics if the lengths differ.
-func SignedRank(x, y []float64, alternative Alternative) Wilcoxon {
+func SignedRank(x, y []float64, alternative alternative) Wilcoxon {
 	d := differences(x, y)
 	d = slices.DeleteFunc(d, func(v float64) bool { return v == 0 })
 	rank, ties := midRanks(magnitudes(d))
@@ -82,7 +82,7 @@ func SignedRank(x, y []float64, alternative Alternative) Wilcoxon {
 //
 // Source of the figures: C. Zhang et al., "A Cost-Sensitive Deep Belief Network
 // for Imbalanced Classification", IEEE TNNLS 30(1), 2019, annex.
-func SignedRankSplit(x, y []float64, alternative Alternative) Wilcoxon {
+func SignedRankSplit(x, y []float64, alternative alternative) Wilcoxon {
 	d := differences(x, y)
 	rank, _ := midRanks(magnitudes(d))
 	w := Wilcoxon{N: len(d), P: 1}
@@ -105,7 +105,7 @@ func SignedRankSplit(x, y []float64, alternative Alternative) Wilcoxon {
 
 // normal returns P by the normal law. Ties is the sum of t³−t over groups of t
 // equal magnitudes.
-func (w Wilcoxon) normal(ties float64, alternative Alternative) float64 {
+func (w Wilcoxon) normal(ties float64, alternative alternative) float64 {
 	n := float64(w.N)
 	z := (w.Plus - n*(n+1)/4) / math.Sqrt(n*(n+1)*(2*n+1)/24-ties/48)
 	if alternative == Greater {
@@ -115,7 +115,7 @@ func (w Wilcoxon) normal(ties float64, alternative Alternative) float64 {
 }
 
 // exactSignedRank returns P for n ranks, of which those with a plus sum to plus.
-func exactSignedRank(n, plus int, alternative Alternative) float64 {
+func exactSignedRank(n, plus int, alternative alternative) float64 {
 	// ways[s] is how many subsets of 1..n sum to s, at most 2⁵⁰: exact in a float64.
 	total := n * (n + 1) / 2
 	ways := make([]float64, total+1)

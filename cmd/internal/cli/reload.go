@@ -27,7 +27,7 @@ import (
 //
 // read is called when the configuration was read again and differs, with the reason why it is not used, or
 // nil; and with the error of a run, once the run after it has called watch, or has ended.
-func Reloading[C any](ctx context.Context, log zerolog.Logger, load func() (C, error), read func(error), run Configured[C]) error {
+func Reloading[C any](ctx context.Context, log zerolog.Logger, load func() (C, error), read func(error), run configured[C]) error {
 	hup := make(chan os.Signal, 1)
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		signal.Notify(hup, syscall.SIGHUP)
@@ -36,11 +36,11 @@ func Reloading[C any](ctx context.Context, log zerolog.Logger, load func() (C, e
 	return reloading(ctx, hup, log, load, read, run)
 }
 
-// Configured runs a program under a configuration until ctx ends. It calls watch with what says whether the
+// configured runs a program under a configuration until ctx ends. It calls watch with what says whether the
 // program is ready.
-type Configured[C any] func(ctx context.Context, c C, watch func(ready func() error)) error
+type configured[C any] func(ctx context.Context, c C, watch func(ready func() error)) error
 
-func reloading[C any](ctx context.Context, hup <-chan os.Signal, log zerolog.Logger, load func() (C, error), read func(error), run Configured[C]) error {
+func reloading[C any](ctx context.Context, hup <-chan os.Signal, log zerolog.Logger, load func() (C, error), read func(error), run configured[C]) error {
 	c, err := load()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ type reloader[C any] struct {
 	log     zerolog.Logger
 	load    func() (C, error)
 	read    func(error)
-	run     Configured[C]
+	run     configured[C]
 	service *service
 }
 

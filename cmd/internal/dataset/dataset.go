@@ -34,6 +34,7 @@ type Flags struct {
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
 	Ignore  []string     `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
+	Keep    []string     `sep:"none" placeholder:"COLUMN" help:"Take this column of tables as a feature, also if it seems to count rows or time, or to be a setting of each tool; may be given again."`
 	Wear    string       `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
 	Machine string       `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	Start   source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Overrides the configuration."`
@@ -191,7 +192,13 @@ func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	t := tables{machine: f.Machine, scan: m == nil, ignore: ignore, log: log}
+	t := tables{machine: f.Machine, scan: m == nil, ignore: ignore, keep: f.Keep, log: log}
+	if m != nil || d.Config.Layout != "" { // who wrote the layout has chosen
+		t.layout = true
+		for _, ch := range d.Layout.Channels() {
+			t.keep = append(t.keep, ch.Name)
+		}
+	}
 	if err := t.read(f.Table); err != nil {
 		return err
 	}
@@ -260,6 +267,8 @@ func (f Flags) check(flag, file string, model bool) error {
 	case f.Kafka.named():
 	case len(f.From)+len(f.To) > 0:
 		return errors.New("--since and --until go with --kafka, which names the broker")
+	case len(f.Keep) > 0 && len(f.Table) == 0:
+		return errors.New("--keep goes with tables: recordings have the channels of their layout")
 	case len(f.Ignore) > 0 && len(f.Table) == 0:
 		return errors.New("--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml")
 	case len(f.Data) > 0 && len(f.Table) > 0:

@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -34,6 +36,8 @@ type tables struct {
 	machine string // of rows that name none
 	scan    bool   // large tables may be left on disk
 	ignore  *table.Ignore
+	keep    []string // columns that are features
+	layout  bool     // a layout names some of them
 	log     zerolog.Logger
 
 	inputs  []train.Input
@@ -64,6 +68,9 @@ func (t *tables) read(args []string) error {
 	if of, err := t.ofRecordings(paths); err != nil || of {
 		return err
 	}
+	if err := t.leaveOut(paths); err != nil {
+		return err
+	}
 	open := t.inMemory
 	if t.scanned = t.scan && size >= LargeTables; t.scanned {
 		open = t.onDisk
@@ -81,6 +88,63 @@ func (t *tables) read(args []string) error {
 			return err
 		}
 		t.inputs = append(t.inputs, in)
+	}
+	return nil
+}
+
+// leakRows is how many rows say what a column is.
+const leakRows = 1 << 20
+
+// errEnough ends a scan before the end of a table.
+var errEnough = errors.New("enough rows")
+
+// leaveOut leaves out columns of which csvfile.Leak says why, in all tables together, and says so.
+func (t *tables) leaveOut(paths []string) error {
+	var names []string
+	columns := make(map[string]*csvfile.Leak)
+	tool, rows := "", 0
+	for _, path := range paths {
+		var leaks []*csvfile.Leak
+		err := t.ignore.Scan(path, func(header []string) error {
+			for _, name := range header {
+				if columns[name] == nil {
+					columns[name], names = new(csvfile.Leak), append(names, name)
+				}
+				leaks = append(leaks, columns[name])
+			}
+			return nil
+		}, func(r table.Row) error {
+			changed := rows > 0 && r.Tool != tool
+			if changed || rows == 0 {
+				tool = strings.Clone(r.Tool)
+			}
+			for i, v := range r.Features {
+				leaks[i].Add(float64(v), changed)
+			}
+			if rows++; rows >= leakRows {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+	for _, name := range t.keep {
+		if columns[name] == nil && !t.layout {
+			return fmt.Errorf("--keep %s: no column of %s is named so: check the spelling", name, paths[0])
+		}
+	}
+	left := 0
+	for _, name := range names {
+		if why := columns[name].Why(); why != "" && !slices.Contains(t.keep, name) {
+			t.ignore.Add(name)
+			left++
+			t.log.Warn().Str("column", name).Msg("the column is left out: " + why + "; if it is a feature, give --keep with its name")
+		}
+	}
+	if left > 0 && left == len(names) {
+		return fmt.Errorf("--table %s: none of its %d columns of numbers seems to be a measurement, see the warnings: name the features among them with --keep", paths[0], left)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ import (
 type Config struct {
 	Listen   string   `yaml:"listen"`   // address; empty: no page
 	People   string   `yaml:"people"`   // file of people who may log in
-	Read     string   `yaml:"read"`     // ReadOpen or ReadToken
+	Read     string   `yaml:"read"`     // ReadOpen or readToken
 	TLS      TLS      `yaml:"tls"`      // without it plain HTTP
 	Hosts    []string `yaml:"hosts"`    // more names of the page
 	Insecure bool     `yaml:"insecure"` // tokens may travel without TLS
@@ -46,7 +46,7 @@ const maxNotice = 2048
 // Values of Config.Read.
 const (
 	ReadOpen  = "open"  // everyone sees the page
-	ReadToken = "token" // only who has logged in
+	readToken = "token" // only who has logged in
 )
 
 // ErrTwoLogins is the error of Check for a page with people and with a token that they share.
@@ -83,9 +83,9 @@ func (p Config) Check(token credential.Secret) error {
 		return nil
 	case p.People != "" && !token.IsZero():
 		return &config.KeyError{Key: "page.people", Err: ErrTwoLogins}
-	case p.Read != ReadOpen && p.Read != ReadToken:
-		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, ReadToken)
-	case p.Read == ReadToken && !login:
+	case p.Read != ReadOpen && p.Read != readToken:
+		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, readToken)
+	case p.Read == readToken && !login:
 		return key("read", "no one could log in: name `people`, see `monitor people add`")
 	case p.Notice != "" && !login:
 		return key("notice", "no one can log in, so no one would see it: name `people`, see `monitor people add`")
@@ -115,7 +115,7 @@ func (p Config) Check(token credential.Secret) error {
 // used. p must be resolved and checked; hosts are names of the page in addition to p.Hosts.
 func (p Config) Guard(token credential.Secret, log zerolog.Logger, hosts ...string) (*web.Guard, error) {
 	w := web.Protection{
-		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == ReadToken, Notice: strings.TrimSpace(p.Notice),
+		Listen: p.Listen, Hosts: append(hosts, p.Hosts...), ReadsNeedToken: p.Read == readToken, Notice: strings.TrimSpace(p.Notice),
 		Log: func(r web.Refusal) {
 			log.Warn().Str("event", "page_refused").Str("address", r.Address).Str("reason", r.Reason).Str("detail", r.Detail).
 				Uint64("not_logged", r.Unlogged).Msg("the page refused a request")

@@ -39,7 +39,7 @@ func TestPageYAML(t *testing.T) {
 		"page: {listen: \"\"}":       {Read: ReadOpen},
 		"page: {tls: {cert: a.pem}}": {Listen: "127.0.0.1:9102", Read: ReadOpen, TLS: TLS{Cert: "a.pem"}},
 		"page:\n  listen: a:1\n  read: token\n  hosts: [b, c]\n  insecure: true\n  tls: {cert: x, key: y}\n": {
-			Listen: "a:1", Read: ReadToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: TLS{"x", "y"},
+			Listen: "a:1", Read: readToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: TLS{"x", "y"},
 		},
 	} {
 		c := struct{ Page Config }{usual}
@@ -78,8 +78,8 @@ func TestPageCheck(t *testing.T) {
 		"no page":                            {Config{People: "p"}, shared, "", ""},
 		"shown to all":                       {Config{Listen: "0.0.0.0:1", Read: ReadOpen}, credential.Secret{}, "", ""},
 		"a token at home":                    {Config{Listen: "127.0.0.1:1", Read: ReadOpen}, shared, "", ""},
-		"people at home":                     {Config{Listen: "[::1]:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
-		"localhost":                          {Config{Listen: "localhost:1", Read: ReadToken, People: "p"}, credential.Secret{}, "", ""},
+		"people at home":                     {Config{Listen: "[::1]:1", Read: readToken, People: "p"}, credential.Secret{}, "", ""},
+		"localhost":                          {Config{Listen: "localhost:1", Read: readToken, People: "p"}, credential.Secret{}, "", ""},
 		"a token for all to read":            {Config{Listen: "0.0.0.0:1", Read: ReadOpen}, shared, "page.listen", "insecure: true"},
 		"people for all to read":             {Config{Listen: ":1", Read: ReadOpen, People: "p"}, credential.Secret{}, "page.listen", "tls: {cert: FILE, key: FILE}"},
 		"by name":                            {Config{Listen: "usk25-monitor:1", Read: ReadOpen}, shared, "page.listen", `"usk25-monitor:1"`},
@@ -88,7 +88,7 @@ func TestPageCheck(t *testing.T) {
 		"someone says so":                    {Config{Listen: "0.0.0.0:1", Read: ReadOpen, Insecure: true}, shared, "", ""},
 		"TLS":                                {Config{Listen: "0.0.0.0:1", Read: ReadOpen, TLS: pair}, shared, "", ""},
 		"people and a token":                 {Config{Listen: "127.0.0.1:1", Read: ReadOpen, People: "p"}, shared, "page.people", "remove `page_token`"},
-		"reads need a token that no one has": {Config{Listen: "127.0.0.1:1", Read: ReadToken}, credential.Secret{}, "page.read", "monitor people add"},
+		"reads need a token that no one has": {Config{Listen: "127.0.0.1:1", Read: readToken}, credential.Secret{}, "page.read", "monitor people add"},
 		"reads are something else":           {Config{Listen: "127.0.0.1:1", Read: "closed"}, shared, "page.read", "open or token"},
 		"a certificate without its key":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Cert: "a"}}, shared, "page.tls", "needs its key"},
 		"a key without its certificate":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Key: "a"}}, shared, "page.tls", "its certificate"},
@@ -164,7 +164,7 @@ func TestServePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Config{Listen: "127.0.0.1:0", People: "people.yaml", Read: ReadToken, Hosts: []string{"usk25"}}.Resolve(filepath.Join(dir, "monitor.yaml"))
+	p := Config{Listen: "127.0.0.1:0", People: "people.yaml", Read: readToken, Hosts: []string{"usk25"}}.Resolve(filepath.Join(dir, "monitor.yaml"))
 	url, log := open(t, p, credential.Secret{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/panics" {
 			panic("as a defect does")

@@ -1,7 +1,7 @@
 // Package compare says how two models differ that judged the same windows: which of them
 // raised an alarm, when, at which wear, and how many windows each did not know.
 //
-// A [Comparison] takes results and alerts of the two [Side]s in the order in which they were
+// A [Comparison] takes results and alerts of the two [modelSide]s in the order in which they were
 // decided, and keeps counts and alarms of them, so its memory does not grow with the windows.
 // A [Replay] makes results and alerts of features. A [Report] is what people read.
 package compare
@@ -17,23 +17,23 @@ import (
 	"github.com/flank-tcm/flank/internal/table/wear"
 )
 
-// Side is one of the two models that are compared.
-type Side int
+// modelSide is one of the two models that are compared.
+type modelSide int
 
 // The sides: A is what judges today, B what may judge tomorrow.
 const (
-	A Side = iota
-	B
+	sideA modelSide = iota
+	sideB
 )
 
 // String returns the letter of the side.
-func (s Side) String() string { return [...]string{"A", "B"}[s] }
+func (s modelSide) String() string { return [...]string{"A", "B"}[s] }
 
-// Counts says how often a side gave each verdict.
-type Counts map[event.Verdict]uint64
+// sideCounts says how often a side gave each verdict.
+type sideCounts map[event.Verdict]uint64
 
 // Windows returns the number of windows.
-func (c Counts) Windows() (n uint64) {
+func (c sideCounts) Windows() (n uint64) {
 	for _, k := range c {
 		n += k
 	}
@@ -42,16 +42,16 @@ func (c Counts) Windows() (n uint64) {
 
 // Judged returns how many windows were healthy, faulty or unknown: while cutting, and with a
 // reference.
-func (c Counts) Judged() uint64 {
+func (c sideCounts) Judged() uint64 {
 	return c[event.Healthy] + c[event.Faulty] + c[event.Unknown]
 }
 
 // Share returns the part of the judged windows that has a verdict; 0 without any.
-func (c Counts) Share(v event.Verdict) float64 {
+func (c sideCounts) Share(v event.Verdict) float64 {
 	return float64(c[v]) / float64(max(c.Judged(), 1))
 }
 
-func (c Counts) add(other Counts) {
+func (c sideCounts) add(other sideCounts) {
 	for v, n := range other {
 		c[v] += n
 	}
@@ -82,7 +82,7 @@ type Comparison struct {
 
 // gathered is what is known of a machine so far.
 type gathered struct {
-	tools   map[string]*[2]Counts
+	tools   map[string]*[2]sideCounts
 	alarms  [2][]*Alarm
 	by      [2]map[string]*Alarm // the same by incident
 	refused map[string]uint64    // windows left out, by why
@@ -99,7 +99,7 @@ func New(labels *Labels) *Comparison {
 func (c *Comparison) machine(name string) *gathered {
 	g := c.machines[name]
 	if g == nil {
-		g = &gathered{tools: make(map[string]*[2]Counts), by: [2]map[string]*Alarm{{}, {}}, refused: make(map[string]uint64)}
+		g = &gathered{tools: make(map[string]*[2]sideCounts), by: [2]map[string]*Alarm{{}, {}}, refused: make(map[string]uint64)}
 		c.machines[name] = g
 	}
 	return g
@@ -107,15 +107,15 @@ func (c *Comparison) machine(name string) *gathered {
 
 // Result counts the verdict of a side on a window. The caller drops repeats. Results of a
 // machine come in order; whether its alerts come before or after makes no difference.
-func (c *Comparison) Result(s Side, r *event.Result) {
+func (c *Comparison) Result(s modelSide, r *event.Result) {
 	g := c.machine(r.Machine)
 	counts := g.tools[r.Tool]
 	if counts == nil {
-		counts = &[2]Counts{{}, {}}
+		counts = &[2]sideCounts{{}, {}}
 		g.tools[r.Tool] = counts
 	}
 	counts[s][r.Verdict]++
-	if s == A {
+	if s == sideA {
 		c.see(g, r)
 	}
 	if c.from.IsZero() || r.Start.Before(c.from) {
@@ -134,7 +134,7 @@ func (c *Comparison) Result(s Side, r *event.Result) {
 
 // Alert takes a change of an alarm. The wear is the tool's maximum flank wear in µm in the
 // window that decided, NaN if it is not known.
-func (c *Comparison) Alert(s Side, a *event.Alert, wearUM float64) {
+func (c *Comparison) Alert(s modelSide, a *event.Alert, wearUM float64) {
 	g := c.machine(a.Machine)
 	known := g.by[s][a.Incident]
 	switch {
@@ -164,7 +164,7 @@ func (a *Alarm) setWear(um float64) {
 	}
 }
 
-func (g *gathered) add(s Side, a *Alarm) {
+func (g *gathered) add(s modelSide, a *Alarm) {
 	g.alarms[s], g.by[s][a.Incident] = append(g.alarms[s], a), a
 }
 
@@ -192,25 +192,25 @@ func (c *Comparison) Merge(other *Comparison) {
 }
 
 // events puts the alarms of a machine together that stood at the same time for the same tool.
-func (g *gathered) events() []Event {
+func (g *gathered) events() []occasion {
 	type sided struct {
 		*Alarm
-		side Side
+		side modelSide
 	}
 	byTool := make(map[string][]sided)
-	for _, s := range []Side{A, B} {
+	for _, s := range []modelSide{sideA, sideB} {
 		for _, a := range g.alarms[s] {
 			byTool[a.Tool] = append(byTool[a.Tool], sided{a, s})
 		}
 	}
-	var out []Event
+	var out []occasion
 	for _, alarms := range byTool {
 		slices.SortStableFunc(alarms, func(x, y sided) int { return x.Raised.Compare(y.Raised) })
 		var end time.Time // of the event at hand; zero: it stands
 		for i, a := range alarms {
 			e := len(out) - 1
 			if i == 0 || !end.IsZero() && !a.Raised.Before(end) && !a.Raised.Equal(alarms[i-1].Raised) {
-				out, e, end = append(out, Event{Tool: a.Tool}), e+1, a.Cleared
+				out, e, end = append(out, occasion{Tool: a.Tool}), e+1, a.Cleared
 			}
 			out[e].Alarms[a.side] = append(out[e].Alarms[a.side], a.Alarm)
 			if a.Cleared.IsZero() || !end.IsZero() && a.Cleared.After(end) {
@@ -218,19 +218,19 @@ func (g *gathered) events() []Event {
 			}
 		}
 	}
-	slices.SortFunc(out, func(x, y Event) int { return cmp.Or(x.at().Compare(y.at()), cmp.Compare(x.Tool, y.Tool)) })
+	slices.SortFunc(out, func(x, y occasion) int { return cmp.Or(x.at().Compare(y.at()), cmp.Compare(x.Tool, y.Tool)) })
 	return out
 }
 
-// Event is an occasion on which at least one side had an alarm: its alarms of one tool that
+// occasion is an occasion on which at least one side had an alarm: its alarms of one tool that
 // overlap in time.
-type Event struct {
+type occasion struct {
 	Tool   string
 	Alarms [2][]*Alarm // by side, oldest first; empty: that side had none
 }
 
 // at returns when the first of the alarms was raised.
-func (e Event) at() time.Time {
+func (e occasion) at() time.Time {
 	var at time.Time
 	for _, alarms := range e.Alarms {
 		if len(alarms) > 0 && (at.IsZero() || alarms[0].Raised.Before(at)) {
@@ -240,40 +240,40 @@ func (e Event) at() time.Time {
 	return at
 }
 
-// Kind says which side raised an alarm.
-type Kind string
+// kind says which side raised an alarm.
+type kind string
 
 // The kinds of events.
 const (
-	OnlyA   Kind = "only_a"
-	OnlyB   Kind = "only_b"
-	Earlier Kind = "b_earlier"
-	Later   Kind = "b_later"
-	Same    Kind = "same_window"
-	Unknown Kind = "unannounced" // of one side it is not known when it would have raised
+	kindOnlyA   kind = "only_a"
+	kindOnlyB   kind = "only_b"
+	kindEarlier kind = "b_earlier"
+	kindLater   kind = "b_later"
+	kindSame    kind = "same_window"
+	kindUnknown kind = "unannounced" // of one side it is not known when it would have raised
 )
 
 // Kind returns which side raised, and how much later B did than A if both did.
-func (e Event) Kind() (k Kind, later time.Duration) {
+func (e occasion) Kind() (k kind, later time.Duration) {
 	for _, alarms := range e.Alarms {
 		if len(alarms) > 0 && alarms[0].Unannounced {
-			return Unknown, 0
+			return kindUnknown, 0
 		}
 	}
 	switch {
-	case len(e.Alarms[B]) == 0:
-		return OnlyA, 0
-	case len(e.Alarms[A]) == 0:
-		return OnlyB, 0
+	case len(e.Alarms[sideB]) == 0:
+		return kindOnlyA, 0
+	case len(e.Alarms[sideA]) == 0:
+		return kindOnlyB, 0
 	}
-	later = e.Alarms[B][0].Raised.Sub(e.Alarms[A][0].Raised)
+	later = e.Alarms[sideB][0].Raised.Sub(e.Alarms[sideA][0].Raised)
 	switch {
 	case later < 0:
-		return Earlier, later
+		return kindEarlier, later
 	case later > 0:
-		return Later, later
+		return kindLater, later
 	}
-	return Same, 0
+	return kindSame, 0
 }
 
 // nan is a wear that is not known.

@@ -58,7 +58,7 @@ func (c *Comparison) see(g *gathered, r *event.Result) {
 }
 
 // label sets the wear at alarms of which it is not known yet.
-func (g *gathered) label(machine string, e Event) {
+func (g *gathered) label(machine string, e occasion) {
 	if g.join == nil {
 		return
 	}

@@ -56,7 +56,7 @@ func (r *Report) plot() []byte {
 		Title: "Alarms: A above, B below", Description: "When each model had an alarm, by machine.",
 		Label: fmt.Sprintf("%s from %s", label, dayTime(r.From)), High: unit,
 	}
-	at := func(a *Alarm, s Side) report.Span {
+	at := func(a *Alarm, s modelSide) report.Span {
 		to := a.Cleared
 		if to.IsZero() || to.After(r.To) {
 			to = r.To
@@ -72,7 +72,7 @@ func (r *Report) plot() []byte {
 		for _, e := range m.Events {
 			for s, alarms := range [2][]*Alarm{e.A, e.B} {
 				for _, a := range alarms {
-					lanes[s].Spans = append(lanes[s].Spans, at(a, Side(s)))
+					lanes[s].Spans = append(lanes[s].Spans, at(a, modelSide(s)))
 				}
 			}
 		}

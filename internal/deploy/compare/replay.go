@@ -64,16 +64,16 @@ func (r *Replay) Observe(w *window.Features, at time.Time, wearUM float64) {
 		m = r.meet(w)
 	}
 	decisions := r.judge(m, w, at)
-	if decisions[A].Repeat {
+	if decisions[sideA].Repeat {
 		r.Repeats++
 		return
 	}
 	r.Judged++
 	for s, d := range decisions {
 		for i := range d.Alerts {
-			r.Alert(Side(s), &d.Alerts[i], wearUM)
+			r.Alert(modelSide(s), &d.Alerts[i], wearUM)
 		}
-		r.Result(Side(s), d.Result)
+		r.Result(modelSide(s), d.Result)
 	}
 }
 
@@ -85,7 +85,7 @@ func (r *Replay) covers(f *window.Form) string {
 	r.form, r.unfit = f, ""
 	for i := range slices.Backward(r.sides[:]) {
 		if err := r.sides[i].model.Covers(f); err != nil {
-			r.unfit = fmt.Sprintf("%s cannot judge them: %v", Side(i), err)
+			r.unfit = fmt.Sprintf("%s cannot judge them: %v", modelSide(i), err)
 		}
 	}
 	return r.unfit

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -36,22 +35,22 @@ func published(m *model.Model, ws []*window.Window) (lines []string) {
 func outputs(group string, fleet machine.Fleet, ws []*window.Window) (out []machine.Output) {
 	o := machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, fleet, 0)
 	o.Start()
-	o.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Features: -1, Commands: -1}})
+	o.On(machine.Fenced{At: machine.Position{Windows: -1, Features: -1, Commands: -1}}, time.Time{})
 	var take func([]machine.Action)
 	take = func(actions []machine.Action) {
 		for _, a := range actions {
 			if b, ok := a.(*machine.Batch); ok {
 				out = append(out, b.Events...)
-				take(o.On(machine.Reply{Published: true}))
+				take(o.On(machine.Published{}, time.Time{}))
 			}
 		}
 	}
-	take(o.On(machine.Reply{Loaded: []state.Record{}}))
+	take(o.On(machine.Loaded{}, time.Time{}))
 	for i, w := range ws {
-		take(o.On(machine.Reply{Now: w.End(), Windows: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
+		take(o.On(machine.Read{Log: machine.WindowLog, Inputs: []machine.Input{{Offset: int64(i), At: w.End(), Open: func(into *window.Features) error {
 			*into = *machinetest.Features(nil, w)
 			return nil
-		}}}}))
+		}}}}, w.End()))
 	}
 	return out
 }
@@ -108,7 +107,7 @@ func TestReplayIsWhatAMonitorPublished(t *testing.T) {
 		for s, m := range []*model.Model{one, three} {
 			want := published(m, ws)
 			if !slices.Equal(got[s], want) {
-				t.Fatalf("%s: %d lines, want %d:\n%s\nwant\n%s", Side(s), len(got[s]), len(want), strings.Join(got[s], "\n"), strings.Join(want, "\n"))
+				t.Fatalf("%s: %d lines, want %d:\n%s\nwant\n%s", modelSide(s), len(got[s]), len(want), strings.Join(got[s], "\n"), strings.Join(want, "\n"))
 			}
 		}
 	})
@@ -215,7 +214,7 @@ func TestLabels(t *testing.T) {
 	all := New(nil)
 	all.Merge(r.Comparison)
 	// The window that raises begins with second 54: 54 % of the way to 200 µm.
-	if rep := all.Report([2]string{"a", "b"}); rep.WearUM[A] == nil || math.Abs(*rep.WearUM[A]-108) > 1e-9 || rep.Worn != [2]int{1, 1} {
+	if rep := all.Report([2]string{"a", "b"}); rep.WearUM[sideA] == nil || math.Abs(*rep.WearUM[sideA]-108) > 1e-9 || rep.Worn != [2]int{1, 1} {
 		t.Errorf("%s", rep.text())
 	}
 	if none, err := LoadLabels("", nil); none != nil || err != nil {

@@ -16,17 +16,17 @@ type Report struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"` // of the windows that both judged
 
-	Windows  uint64      `json:"windows"` // that both judged
-	Alarms   Tally       `json:"alarms"`
-	Unknown  [2]*float64 `json:"unknown_share"` // of the windows that were healthy, faulty or unknown; null without any
-	WearUM   [2]*float64 `json:"wear_um"`       // median of the wear at the alarms, by the labels; null if no wear is known
-	Worn     [2]int      `json:"alarms_with_wear"`
-	Machines []Machine   `json:"machines"` // by name
-	Notes    []string    `json:"notes,omitempty"`
+	Windows  uint64          `json:"windows"` // that both judged
+	Alarms   eventTally      `json:"alarms"`
+	Unknown  [2]*float64     `json:"unknown_share"` // of the windows that were healthy, faulty or unknown; null without any
+	WearUM   [2]*float64     `json:"wear_um"`       // median of the wear at the alarms, by the labels; null if no wear is known
+	Worn     [2]int          `json:"alarms_with_wear"`
+	Machines []machineReport `json:"machines"` // by name
+	Notes    []string        `json:"notes,omitempty"`
 }
 
-// Tally counts events, see Event.
-type Tally struct {
+// eventTally counts events, see Event.
+type eventTally struct {
 	Both        int      `json:"both"`
 	Earlier     int      `json:"b_earlier"`
 	Later       int      `json:"b_later"`
@@ -37,14 +37,14 @@ type Tally struct {
 	LaterS      *float64 `json:"median_b_later_s"` // seconds by which B raised later; below 0: earlier; null without events in both
 }
 
-// Machine is one machine of a report.
-type Machine struct {
+// machineReport is one machine of a report.
+type machineReport struct {
 	Name    string            `json:"machine"`
 	Windows uint64            `json:"windows"`
-	Alarms  Tally             `json:"alarms"`
-	Counts  [2]Counts         `json:"verdicts"`
-	Tools   []Tool            `json:"tools"`
-	Events  []ReportedEvent   `json:"events,omitempty"`
+	Alarms  eventTally        `json:"alarms"`
+	Counts  [2]sideCounts     `json:"verdicts"`
+	Tools   []toolReport      `json:"tools"`
+	Events  []reportedEvent   `json:"events,omitempty"`
 	LeftOut map[string]uint64 `json:"left_out,omitempty"` // windows that not both could judge, by why
 
 	// Joined is the tool that was in the spindle already when a replay began. Its reference was
@@ -52,16 +52,16 @@ type Machine struct {
 	Joined *string `json:"joined,omitempty"`
 }
 
-// Tool is what both sides made of the windows of a tool.
-type Tool struct {
-	Name   string    `json:"tool"`
-	Counts [2]Counts `json:"verdicts"`
+// toolReport is what both sides made of the windows of a tool.
+type toolReport struct {
+	Name   string        `json:"tool"`
+	Counts [2]sideCounts `json:"verdicts"`
 }
 
-// ReportedEvent is an Event in a report.
-type ReportedEvent struct {
+// reportedEvent is an Event in a report.
+type reportedEvent struct {
 	Tool   string   `json:"tool"`
-	Kind   Kind     `json:"kind"`
+	Kind   kind     `json:"kind"`
 	LaterS *float64 `json:"b_later_s,omitempty"` // as in Tally
 	A      []*Alarm `json:"a,omitempty"`
 	B      []*Alarm `json:"b,omitempty"`
@@ -69,19 +69,19 @@ type ReportedEvent struct {
 
 // Report returns what is known so far. Models are the names of the sides.
 func (c *Comparison) Report(models [2]string) *Report {
-	r := &Report{Models: models, From: c.from, To: c.to, Machines: []Machine{}}
+	r := &Report{Models: models, From: c.from, To: c.to, Machines: []machineReport{}}
 	var all sums
 	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
 		g := c.machines[name]
-		m := Machine{Name: name, Counts: [2]Counts{{}, {}}, Tools: []Tool{}, LeftOut: g.refused, Joined: g.joined}
+		m := machineReport{Name: name, Counts: [2]sideCounts{{}, {}}, Tools: []toolReport{}, LeftOut: g.refused, Joined: g.joined}
 		for _, tool := range slices.Sorted(maps.Keys(g.tools)) {
 			counts := g.tools[tool]
-			m.Tools = append(m.Tools, Tool{tool, *counts})
+			m.Tools = append(m.Tools, toolReport{tool, *counts})
 			for s := range counts {
 				m.Counts[s].add(counts[s])
 			}
 		}
-		m.Windows = m.Counts[A].Windows()
+		m.Windows = m.Counts[sideA].Windows()
 		var own sums
 		for _, e := range g.events() {
 			g.label(name, e)
@@ -95,7 +95,7 @@ func (c *Comparison) Report(models [2]string) *Report {
 	}
 	r.Alarms = all.tally()
 	for s := range r.Models {
-		counts := Counts{}
+		counts := sideCounts{}
 		for _, m := range r.Machines {
 			counts.add(m.Counts[s])
 		}
@@ -115,10 +115,10 @@ func known(v float64) *float64 {
 	return &v
 }
 
-func (e Event) reported() ReportedEvent {
+func (e occasion) reported() reportedEvent {
 	k, later := e.Kind()
-	r := ReportedEvent{Tool: e.Tool, Kind: k, A: e.Alarms[A], B: e.Alarms[B]}
-	if k == Earlier || k == Later || k == Same {
+	r := reportedEvent{Tool: e.Tool, Kind: k, A: e.Alarms[sideA], B: e.Alarms[sideB]}
+	if k == kindEarlier || k == kindLater || k == kindSame {
 		s := later.Seconds()
 		r.LaterS = &s
 	}
@@ -127,18 +127,18 @@ func (e Event) reported() ReportedEvent {
 
 // sums gathers events.
 type sums struct {
-	kinds map[Kind]int
+	kinds map[kind]int
 	later []float64
 	wear  [2][]float64 // at the first alarm of each event, by side
 }
 
-func (s *sums) add(e Event) {
+func (s *sums) add(e occasion) {
 	k, later := e.Kind()
 	if s.kinds == nil {
-		s.kinds = make(map[Kind]int)
+		s.kinds = make(map[kind]int)
 	}
 	s.kinds[k]++
-	if k == Earlier || k == Later || k == Same {
+	if k == kindEarlier || k == kindLater || k == kindSame {
 		s.later = append(s.later, later.Seconds())
 	}
 	for side, alarms := range e.Alarms {
@@ -148,10 +148,10 @@ func (s *sums) add(e Event) {
 	}
 }
 
-func (s *sums) tally() Tally {
-	return Tally{
-		Both: len(s.later), Earlier: s.kinds[Earlier], Later: s.kinds[Later], Same: s.kinds[Same],
-		OnlyA: s.kinds[OnlyA], OnlyB: s.kinds[OnlyB], Unannounced: s.kinds[Unknown], LaterS: known(median(s.later)),
+func (s *sums) tally() eventTally {
+	return eventTally{
+		Both: len(s.later), Earlier: s.kinds[kindEarlier], Later: s.kinds[kindLater], Same: s.kinds[kindSame],
+		OnlyA: s.kinds[kindOnlyA], OnlyB: s.kinds[kindOnlyB], Unannounced: s.kinds[kindUnknown], LaterS: known(median(s.later)),
 	}
 }
 

@@ -39,7 +39,7 @@ func NewTrials(group string, since time.Time, labels *Labels) *Trials {
 }
 
 // judged notes that a side has judged a window, and reports whether it had not yet.
-func (t *trial) judged(s Side, r *event.Result) bool {
+func (t *trial) judged(s modelSide, r *event.Result) bool {
 	key := epochKey{r.Machine, r.Epoch}
 	w := t.windows[s][key]
 	if w == nil {
@@ -51,7 +51,7 @@ func (t *trial) judged(s Side, r *event.Result) bool {
 
 // has reports whether the shadow has judged a window.
 func (t *trial) has(machine, epoch string, seq uint64) bool {
-	w := t.windows[B][epochKey{machine, epoch}]
+	w := t.windows[sideB][epochKey{machine, epoch}]
 	return w != nil && w.has(seq)
 }
 
@@ -65,9 +65,9 @@ func (ts *Trials) ShadowResult(r *event.Result) {
 		t = &trial{Comparison: New(ts.labels), windows: [2]map[epochKey]*spans{{}, {}}, champions: make(map[string]time.Time), from: r.Start}
 		ts.byShadow[r.Model] = t
 	}
-	if t.judged(B, r) {
+	if t.judged(sideB, r) {
 		t.from = earlier(t.from, r.Start)
-		t.Result(B, r)
+		t.Result(sideB, r)
 	}
 }
 
@@ -75,7 +75,7 @@ func (ts *Trials) ShadowResult(r *event.Result) {
 func (ts *Trials) ShadowAlert(a *event.Alert) {
 	t := ts.byShadow[a.Model]
 	if t != nil && a.Group == state.ShadowGroup(ts.group, a.Model) && t.has(a.Machine, a.Epoch, a.Seq) {
-		t.Alert(B, a, nan)
+		t.Alert(sideB, a, nan)
 	}
 }
 
@@ -93,7 +93,7 @@ func (ts *Trials) From() (from time.Time, ok bool) {
 func (ts *Trials) Alert(a *event.Alert) {
 	for _, t := range ts.byShadow {
 		if a.Group == ts.group && t.has(a.Machine, a.Epoch, a.Seq) {
-			t.Comparison.Alert(A, a, nan)
+			t.Comparison.Alert(sideA, a, nan)
 		}
 	}
 }
@@ -101,13 +101,13 @@ func (ts *Trials) Alert(a *event.Alert) {
 // Result takes a result of a champion.
 func (ts *Trials) Result(r *event.Result) {
 	for _, t := range ts.byShadow {
-		if r.Group != ts.group || !t.has(r.Machine, r.Epoch, r.Seq) || !t.judged(A, r) {
+		if r.Group != ts.group || !t.has(r.Machine, r.Epoch, r.Seq) || !t.judged(sideA, r) {
 			continue
 		}
 		if at, known := t.champions[r.Model]; !known || r.Start.Before(at) {
 			t.champions[r.Model] = r.Start
 		}
-		t.Comparison.Result(A, r)
+		t.Comparison.Result(sideA, r)
 	}
 }
 
@@ -122,7 +122,7 @@ func (ts *Trials) Reports() []*Report {
 		r := t.Report([2]string{"champion " + strings.Join(champions, ", then "), "shadow " + id})
 		var lost uint64
 		for _, m := range r.Machines {
-			lost += m.Counts[B].Windows() - m.Counts[A].Windows()
+			lost += m.Counts[sideB].Windows() - m.Counts[sideA].Windows()
 		}
 		if lost > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("of %s windows that the shadow judged, Kafka has no result of the champion any more: they count for B only", number(lost)))

@@ -37,18 +37,18 @@ func (r *Report) text() string {
 
 // summary returns the first lines of the report.
 func (r *Report) summary() []string {
-	lines := []string{"A         " + r.Models[A], "B         " + r.Models[B]}
+	lines := []string{"A         " + r.Models[sideA], "B         " + r.Models[sideB]}
 	if r.Windows == 0 {
 		return append(lines, "windows   none that both judged, so there is nothing to compare")
 	}
 	lines = append(lines,
 		fmt.Sprintf("windows   %s that both judged, of %s, from %s to %s", number(r.Windows), count(r.compared(), "machine"), dayTime(r.From), dayTime(r.To)),
 		"alarms    "+r.Alarms.words())
-	if r.Unknown[A] != nil && r.Unknown[B] != nil {
-		lines = append(lines, fmt.Sprintf("unknown   A %s, B %s of the windows while cutting", percent(*r.Unknown[A]), percent(*r.Unknown[B])))
+	if r.Unknown[sideA] != nil && r.Unknown[sideB] != nil {
+		lines = append(lines, fmt.Sprintf("unknown   A %s, B %s of the windows while cutting", percent(*r.Unknown[sideA]), percent(*r.Unknown[sideB])))
 	}
-	if r.WearUM[A] != nil || r.WearUM[B] != nil {
-		lines = append(lines, fmt.Sprintf("wear      at the alarm, median: A %s, B %s", wearWords(r.WearUM[A], r.Worn[A]), wearWords(r.WearUM[B], r.Worn[B])))
+	if r.WearUM[sideA] != nil || r.WearUM[sideB] != nil {
+		lines = append(lines, fmt.Sprintf("wear      at the alarm, median: A %s, B %s", wearWords(r.WearUM[sideA], r.Worn[sideA]), wearWords(r.WearUM[sideB], r.Worn[sideB])))
 	}
 	var left uint64
 	for _, m := range r.Machines {
@@ -80,7 +80,7 @@ func wearWords(um *float64, n int) string {
 }
 
 // words returns the tally as a sentence.
-func (t Tally) words() string {
+func (t eventTally) words() string {
 	if t.Both+t.OnlyA+t.OnlyB == 0 {
 		return "neither raised one" + t.leftOut()
 	}
@@ -107,7 +107,7 @@ func (t Tally) words() string {
 	return strings.Join(s, ", ") + t.leftOut()
 }
 
-func (t Tally) leftOut() string {
+func (t eventTally) leftOut() string {
 	if t.Unannounced == 0 {
 		return ""
 	}
@@ -142,7 +142,7 @@ func span(seconds float64) string {
 }
 
 // text writes a machine.
-func (m *Machine) text(b *strings.Builder) {
+func (m *machineReport) text(b *strings.Builder) {
 	fmt.Fprintln(b, plain.Text(m.Name))
 	if m.Windows > 0 {
 		fmt.Fprintf(b, "  %s windows of %s\n", number(m.Windows), count(len(m.Tools), "tool"))
@@ -156,7 +156,7 @@ func (m *Machine) text(b *strings.Builder) {
 }
 
 // Remarks returns what else is to be said of a machine.
-func (m *Machine) Remarks() (lines []string) {
+func (m *machineReport) Remarks() (lines []string) {
 	if m.Joined != nil {
 		lines = append(lines, fmt.Sprintf("tool %s was in the spindle when the replay began: its reference is of windows from then on, so do not trust its verdicts unless it was new", orDash(*m.Joined)))
 	}
@@ -166,22 +166,22 @@ func (m *Machine) Remarks() (lines []string) {
 	return lines
 }
 
-// VerdictRow is how often each side gave a verdict.
-type VerdictRow struct {
+// verdictRow is how often each side gave a verdict.
+type verdictRow struct {
 	Name string
 	A, B uint64
 }
 
 // Verdicts returns how often each side gave each verdict.
-func (m *Machine) Verdicts() (rows []VerdictRow) {
+func (m *machineReport) Verdicts() (rows []verdictRow) {
 	for _, v := range event.Verdicts {
-		rows = append(rows, VerdictRow{strings.ReplaceAll(string(v), "_", " "), m.Counts[A][v], m.Counts[B][v]})
+		rows = append(rows, verdictRow{strings.ReplaceAll(string(v), "_", " "), m.Counts[sideA][v], m.Counts[sideB][v]})
 	}
 	return rows
 }
 
 // shares writes how often each side gave each verdict.
-func (m *Machine) shares(b *strings.Builder) {
+func (m *machineReport) shares(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	a, bb := "\n  A\t", "\n  B\t"
 	fmt.Fprint(t, "\t")
@@ -196,11 +196,11 @@ func (m *Machine) shares(b *strings.Builder) {
 }
 
 // events writes the alarms, those first on which the sides differ the most in kind.
-func (m *Machine) events(b *strings.Builder) {
+func (m *machineReport) events(b *strings.Builder) {
 	if len(m.Events) == 0 {
 		return
 	}
-	wear := slices.ContainsFunc(m.Events, func(e ReportedEvent) bool { return hasWear(e.A) || hasWear(e.B) })
+	wear := slices.ContainsFunc(m.Events, func(e reportedEvent) bool { return hasWear(e.A) || hasWear(e.B) })
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  tool\tA raised\tB raised\tB compared with A")
 	if wear {
@@ -221,14 +221,14 @@ func (m *Machine) events(b *strings.Builder) {
 }
 
 // Words says how B compares with A.
-func (e ReportedEvent) Words() string {
+func (e reportedEvent) Words() string {
 	var s string
 	switch e.Kind {
-	case OnlyA:
+	case kindOnlyA:
 		s = "only in A"
-	case OnlyB:
+	case kindOnlyB:
 		s = "only in B"
-	case Unknown:
+	case kindUnknown:
 		s = "stood before, or was masked"
 	default:
 		s = laterWords(*e.LaterS)

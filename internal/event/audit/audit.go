@@ -143,11 +143,11 @@ func logRecord(log zerolog.Logger, a event.Audit) {
 	if a.More > 0 {
 		ev = ev.Uint64("more", a.More)
 	}
-	ev.Msg(Text(a))
+	ev.Msg(text(a))
 }
 
-// Text says a record in one line.
-func Text(a event.Audit) string {
+// text says a record in one line.
+func text(a event.Audit) string {
 	return fmt.Sprintf("%s by %s: %s", a.Action, cmp.Or(a.Actor.Name, "someone"), a.Outcome)
 }
 

@@ -11,20 +11,20 @@ import (
 // maxPairs is how many pairs an envelope has of a channel at most.
 const maxPairs = 600
 
-// Envelope is what a plot of evidence needs.
-type Envelope struct {
-	Alert    string    `json:"alert"`
-	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`
-	At       time.Time `json:"at"`
-	Channels []Channel `json:"channels"`
+// envelope is what a plot of evidence needs.
+type envelope struct {
+	Alert    string            `json:"alert"`
+	From     time.Time         `json:"from"`
+	To       time.Time         `json:"to"`
+	At       time.Time         `json:"at"`
+	Channels []channelEnvelope `json:"channels"`
 }
 
-// Channel is one channel of an envelope. Pairs are the least and the greatest
+// channelEnvelope is one channel of an envelope. Pairs are the least and the greatest
 // sample in equal stretches of the span from From to To; a stretch of which no
 // sample is there is nil, null in JSON. There are maxPairs of them, or as many as
 // the span has samples if those are fewer.
-type Channel struct {
+type channelEnvelope struct {
 	Name  string        `json:"name"`
 	Unit  string        `json:"unit"`
 	Kind  signal.Kind   `json:"kind"`
@@ -33,21 +33,21 @@ type Channel struct {
 	Usual []Band        `json:"usual,omitempty"` // of the tool's reference, ascending; nil if it is not known
 }
 
-func newEnvelope(l *signal.Layout, f Facts) *Envelope {
-	e := &Envelope{Alert: f.Alert, From: f.From, To: f.To, At: f.At}
+func newEnvelope(l *signal.Layout, f Facts) *envelope {
+	e := &envelope{Alert: f.Alert, From: f.From, To: f.To, At: f.At}
 	usual := make(map[string][]Band)
 	for _, b := range f.Usual {
 		usual[b.Channel] = append(usual[b.Channel], b)
 	}
 	for _, c := range l.Channels() {
 		n := int(math.Round(c.Rate * f.To.Sub(f.From).Seconds()))
-		e.Channels = append(e.Channels, Channel{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), maxPairs)), Usual: usual[c.Name]})
+		e.Channels = append(e.Channels, channelEnvelope{Name: c.Name, Unit: c.Unit, Kind: c.Kind, Rate: c.Rate, Pairs: make([]*[2]float32, min(max(n, 1), maxPairs)), Usual: usual[c.Name]})
 	}
 	return e
 }
 
 // add widens the pairs by the samples of a window that lie in the span.
-func (e *Envelope) add(w *window.Window) {
+func (e *envelope) add(w *window.Window) {
 	span := e.To.Sub(e.From).Seconds()
 	before := w.Start.Sub(e.From).Seconds()
 	for i := range e.Channels {

@@ -4,7 +4,7 @@
 // The evidence of an alert has a name that is made of what people call the alarm
 // and of the window that decided, "A-K3ZQ7M2P-4711". Under it a [Store] keeps two
 // files: the windows as an Arrow file, and what a plot of them needs, an
-// [Envelope], as JSON. Both are there whole or not at all. The oldest go when
+// [envelope], as JSON. Both are there whole or not at all. The oldest go when
 // there are more than the store keeps.
 package evidence
 

@@ -138,7 +138,7 @@ func TestEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e Envelope
+	var e envelope
 	if err := json.Unmarshal(b, &e); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestEnvelopeOfMissingSamples(t *testing.T) {
 	}
 	rec := httptest.NewRecorder()
 	s.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/evidence/A-K3ZQ7M2P-5", nil))
-	var e Envelope
+	var e envelope
 	if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func (r *Report) acknowledged(i *incident, a event.Alert) {
 	if i.row == nil {
 		return
 	}
-	took := Seconds(max(a.At.Sub(i.at), 0).Seconds())
+	took := seconds(max(a.At.Sub(i.at), 0).Seconds())
 	i.row.Acknowledged++
 	i.row.AckTotal += took
 	i.row.AckMost = max(i.row.AckMost, took)
@@ -140,7 +140,7 @@ func (r *Report) transition(m *Machine, at time.Time) {
 
 func (r *Report) mask(m *Machine, what event.AlertState, from, to time.Time) {
 	r.span(m, from, to, func(row *Row, d time.Duration) {
-		s := Seconds(d.Seconds())
+		s := seconds(d.Seconds())
 		switch what {
 		case "shelved":
 			row.Shelved += s

@@ -78,7 +78,7 @@ func (r *Report) Result(e event.Result) {
 		if whole && r.cfg.NewTool != nil {
 			r.cfg.NewTool(e.Machine, e.Tool, e.Start)
 		}
-		m.tool = &Tool{Tool: e.Tool, From: e.Start, Whole: whole}
+		m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
 		m.Tools = append(m.Tools, m.tool)
 	}
 	t := m.tool
@@ -91,7 +91,7 @@ func (r *Report) Result(e event.Result) {
 }
 
 // cutting returns the cutting time that a window adds.
-func (r *Report) cutting(m *Machine, e *event.Result) Seconds {
+func (r *Report) cutting(m *Machine, e *event.Result) seconds {
 	switch e.Verdict {
 	case event.Healthy, event.Faulty, event.Unknown, event.Learning:
 	default:
@@ -104,7 +104,7 @@ func (r *Report) cutting(m *Machine, e *event.Result) Seconds {
 		}
 		m.cut = e.End
 	}
-	return Seconds(max(e.End.Sub(from), 0).Seconds())
+	return seconds(max(e.End.Sub(from), 0).Seconds())
 }
 
 // span calls fn for each part of a time within the report that lies in one shift.

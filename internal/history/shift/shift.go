@@ -40,36 +40,36 @@ type Row struct {
 	Windows  int                   `json:"windows"`
 	Verdicts map[event.Verdict]int `json:"verdicts"`
 	Missing  int                   `json:"missing"`
-	Cutting  Seconds               `json:"cutting_s"`
+	Cutting  seconds               `json:"cutting_s"`
 
 	Alarms       int     `json:"alarms"`
 	False        int     `json:"false_alarms"`
 	Labelled     int     `json:"labelled_alarms"` // of which a wear label says whether they were false
 	Chattering   int     `json:"chattering"`
 	Acknowledged int     `json:"acknowledged"`
-	AckTotal     Seconds `json:"ack_total_s"` // until they were, in all
-	AckMost      Seconds `json:"ack_most_s"`
+	AckTotal     seconds `json:"ack_total_s"` // until they were, in all
+	AckMost      seconds `json:"ack_most_s"`
 
-	Shelved      Seconds `json:"shelved_s"`
-	Suppressed   Seconds `json:"suppressed_s"`
-	OutOfService Seconds `json:"out_of_service_s"`
+	Shelved      seconds `json:"shelved_s"`
+	Suppressed   seconds `json:"suppressed_s"`
+	OutOfService seconds `json:"out_of_service_s"`
 
 	Advisories map[string]int `json:"advisories,omitempty"` // raised, by kind
 	Models     []string       `json:"models,omitempty"`     // that judged
 }
 
-// Seconds is a time that is written in seconds.
-type Seconds float64
+// seconds is a time that is written in seconds.
+type seconds float64
 
 // Duration returns it as such.
-func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+func (s seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
-// Tool is the life of a tool, as far as it was seen.
-type Tool struct {
+// tool is the life of a tool, as far as it was seen.
+type tool struct {
 	Tool    string    `json:"tool"`
 	From    time.Time `json:"from"` // its first window that was seen
 	To      time.Time `json:"to"`   // its last
-	Cutting Seconds   `json:"cutting_s"`
+	Cutting seconds   `json:"cutting_s"`
 	WearUM  *float64  `json:"wear_um,omitempty"` // estimated after its last window; nil if it was not known
 	Alarms  int       `json:"alarms"`
 	Whole   bool      `json:"whole"`   // it came within the time of the report
@@ -80,12 +80,12 @@ type Tool struct {
 type Machine struct {
 	Machine string  `json:"machine"`
 	Rows    []*Row  `json:"shifts"` // in their order
-	Tools   []*Tool `json:"tools"`
+	Tools   []*tool `json:"tools"`
 	Open    int     `json:"open_alarms"` // raised and not acknowledged, nor over, at the end
 
 	rows   map[int64]*Row // by start
 	epochs map[string]*sequence
-	tool   *Tool
+	tool   *tool
 	cut    time.Time // up to which cutting time was counted
 	alarm  incident
 	masks  map[event.AlertState]time.Time // since when

@@ -261,7 +261,7 @@ func TestMissedTools(t *testing.T) {
 }
 
 func TestLasted(t *testing.T) {
-	for s, want := range map[Seconds]string{0: "0s", 59.4: "59s", 60: "1m", 61: "1m1s", 3600: "1h", 3660: "1h1m", 3661: "1h1m1s", 36000: "10h"} {
+	for s, want := range map[seconds]string{0: "0s", 59.4: "59s", 60: "1m", 61: "1m1s", 3600: "1h", 3660: "1h1m", 3661: "1h1m1s", 36000: "10h"} {
 		if got := lasted(s); got != want {
 			t.Errorf("%v s: %s, want %s", s, got, want)
 		}

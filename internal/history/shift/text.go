@@ -114,7 +114,7 @@ func (m *Machine) shifts() sheet {
 		mean := "–"
 		most := "–"
 		if r.Acknowledged > 0 {
-			mean, most = lasted(r.AckTotal/Seconds(r.Acknowledged)), lasted(r.AckMost)
+			mean, most = lasted(r.AckTotal/seconds(r.Acknowledged)), lasted(r.AckMost)
 		}
 		other := 0
 		for kind, n := range r.Advisories {
@@ -276,10 +276,10 @@ func JSON(c Config, all []*Machine) []byte {
 
 func stamp(t time.Time, zone *time.Location) string { return t.In(zone).Format("2006-01-02 15:04") }
 
-func hours(s Seconds) string { return fmt.Sprintf("%.2f h", s.Duration().Hours()) }
+func hours(s seconds) string { return fmt.Sprintf("%.2f h", s.Duration().Hours()) }
 
 // lasted writes a time to the second, without units that are zero.
-func lasted(s Seconds) string {
+func lasted(s seconds) string {
 	d := time.Duration(math.Round(float64(s))) * time.Second
 	text := d.String()
 	if d >= time.Minute {

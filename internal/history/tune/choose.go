@@ -30,8 +30,8 @@ type Job struct {
 	Progress func(done, total int)
 }
 
-// Figures is what a replay under some settings gave.
-type Figures struct {
+// figures is what a replay under some settings gave.
+type figures struct {
 	Settings alarm.Settings
 	False    int     // false alarms
 	Hours    float64 // cutting hours; 0 if it is not known how long a window lasts
@@ -46,10 +46,10 @@ type Figures struct {
 }
 
 // Missed returns how many tools were missed.
-func (f Figures) Missed() int { return f.Turned - f.Found }
+func (f figures) Missed() int { return f.Turned - f.Found }
 
 // Rate returns the false alarms per cutting hour; 0 without hours.
-func (f Figures) Rate() float64 {
+func (f figures) Rate() float64 {
 	if f.Hours == 0 {
 		return 0
 	}
@@ -57,19 +57,19 @@ func (f Figures) Rate() float64 {
 }
 
 // Interval returns the interval of 95 % for the rate, see RateInterval.
-func (f Figures) Interval() (low, high float64) { return RateInterval(f.False, f.Hours) }
+func (f figures) Interval() (low, high float64) { return RateInterval(f.False, f.Hours) }
 
 // Choice is the best settings within a budget, with all that it is compared to.
 type Choice struct {
 	Budget Budget
-	Now    Figures   // of the settings that there are
-	Best   Figures   // of the settings chosen
+	Now    figures   // of the settings that there are
+	Best   figures   // of the settings chosen
 	Within bool      // Best is within the budget; if nothing is, it has the fewest false alarms
-	Curve  []Figures // the trade-off: with each more false alarms than before, and better
+	Curve  []figures // the trade-off: with each more false alarms than before, and better
 
 	// Others adds up what becomes of each tool under the settings that all other
 	// tools choose. Its Settings are empty. It is nil if less than two tools turn.
-	Others *Figures
+	Others *figures
 
 	Counts   []Count       // of the tools
 	NoHours  string        // as in the job
@@ -160,7 +160,7 @@ func Choose(ctx context.Context, j Job) (*Choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &replays{Job: j, settings: settings, outcomes: outcomes, healthy: healthy, figures: make([]Figures, len(settings))}
+	t := &replays{Job: j, settings: settings, outcomes: outcomes, healthy: healthy, figures: make([]figures, len(settings))}
 	all := t.without(none)
 	c.Best, c.Within = t.choose(all)
 	c.Curve = curve(all)
@@ -177,15 +177,15 @@ type replays struct {
 	settings []alarm.Settings
 	outcomes [][]outcome // by settings and tool
 	healthy  []int       // windows of each tool in which an alarm can be false
-	figures  []Figures   // memory that without lends
+	figures  []figures   // memory that without lends
 }
 
 // none leaves no tool out.
 const none = -1
 
 // sum adds up what became of all tools but one.
-func (t *replays) sum(s alarm.Settings, of []outcome, but int) Figures {
-	f := Figures{Settings: s}
+func (t *replays) sum(s alarm.Settings, of []outcome, but int) figures {
+	f := figures{Settings: s}
 	for i, o := range of {
 		if i != but {
 			f.add(o, t.healthy[i], t.hour())
@@ -204,7 +204,7 @@ func (t *replays) hour() time.Duration {
 
 // without returns the figures of all settings over all tools but one, valid until the
 // next call.
-func (t *replays) without(but int) []Figures {
+func (t *replays) without(but int) []figures {
 	for i, s := range t.settings {
 		t.figures[i] = t.sum(s, t.outcomes[i], but)
 	}
@@ -213,7 +213,7 @@ func (t *replays) without(but int) []Figures {
 
 // choose returns the best within the budget, or else the one with the fewest false
 // alarms.
-func (t *replays) choose(all []Figures) (chosen Figures, within bool) {
+func (t *replays) choose(all []figures) (chosen figures, within bool) {
 	if chosen, within = best(all, t.Budget.allows); !within {
 		chosen = fewest(all)
 	}
@@ -222,8 +222,8 @@ func (t *replays) choose(all []Figures) (chosen Figures, within bool) {
 
 // others adds up what becomes of each tool under the settings that all other tools
 // choose.
-func (t *replays) others() *Figures {
-	f := new(Figures)
+func (t *replays) others() *figures {
+	f := new(figures)
 	for but := range t.Lives {
 		chosen, _ := t.choose(t.without(but))
 		at := slices.Index(t.settings, chosen.Settings)
@@ -234,7 +234,7 @@ func (t *replays) others() *Figures {
 }
 
 // add adds what became of a tool with so many healthy windows.
-func (f *Figures) add(o outcome, healthy int, step time.Duration) {
+func (f *figures) add(o outcome, healthy int, step time.Duration) {
 	f.False += o.falses
 	f.Hours += float64(healthy) * step.Hours()
 	f.Chatters = f.Chatters || o.chat
@@ -253,7 +253,7 @@ func (f *Figures) add(o outcome, healthy int, step time.Duration) {
 
 // finish makes times of windows: n of them one after the other end n−1 steps and a
 // length after the first began.
-func (f Figures) finish(length, step time.Duration) Figures {
+func (f figures) finish(length, step time.Duration) figures {
 	if f.MostWindows = float64(f.MostDelay); f.Found > 0 {
 		f.MeanWindows = float64(f.delay) / float64(f.Found)
 	}
@@ -267,12 +267,12 @@ func (f Figures) finish(length, step time.Duration) Figures {
 }
 
 // better orders by missed tools, delay and false alarms.
-func better(a, b Figures) int {
+func better(a, b figures) int {
 	return cmp.Or(cmp.Compare(a.Missed(), b.Missed()), cmp.Compare(a.delay, b.delay), cmp.Compare(a.False, b.False))
 }
 
 // allows reports whether the false alarms are within the budget.
-func (b Budget) allows(f Figures) bool {
+func (b Budget) allows(f figures) bool {
 	if b.Per == 0 {
 		return float64(f.False) <= b.Alarms
 	}
@@ -280,12 +280,12 @@ func (b Budget) allows(f Figures) bool {
 }
 
 // atMost allows a number of false alarms.
-func atMost(n int) func(Figures) bool { return func(f Figures) bool { return f.False <= n } }
+func atMost(n int) func(figures) bool { return func(f figures) bool { return f.False <= n } }
 
 // best returns the best figures of those that are allowed, see Choose. It reports
 // false if there are none.
-func best(all []Figures, allowed func(Figures) bool) (top Figures, ok bool) {
-	var tied []Figures
+func best(all []figures, allowed func(figures) bool) (top figures, ok bool) {
+	var tied []figures
 	for _, f := range all {
 		if f.Chatters || !allowed(f) {
 			continue
@@ -300,15 +300,15 @@ func best(all []Figures, allowed func(Figures) bool) (top Figures, ok bool) {
 		tied = append(tied, f)
 	}
 	if len(tied) == 0 {
-		return Figures{}, false
+		return figures{}, false
 	}
 	return widest(tied), true
 }
 
 // widest returns, of figures in the order of the grid, the one in the middle of the
 // thresholds of that k and n which has the most; of several the first.
-func widest(tied []Figures) Figures {
-	var most []Figures
+func widest(tied []figures) figures {
+	var most []figures
 	for len(tied) > 0 {
 		s, n := tied[0].Settings, 1
 		for n < len(tied) && tied[n].Settings.K == s.K && tied[n].Settings.N == s.N {
@@ -323,9 +323,9 @@ func widest(tied []Figures) Figures {
 }
 
 // fewest returns the best of the figures with the fewest false alarms.
-func fewest(all []Figures) Figures {
-	least := slices.MinFunc(all, func(a, b Figures) int {
-		chat := func(f Figures) int {
+func fewest(all []figures) figures {
+	least := slices.MinFunc(all, func(a, b figures) int {
+		chat := func(f figures) int {
 			if f.Chatters {
 				return 1
 			}
@@ -342,7 +342,7 @@ func fewest(all []Figures) Figures {
 
 // curve returns the best figures for each number of false alarms at which they get
 // better, from the fewest on.
-func curve(all []Figures) (out []Figures) {
+func curve(all []figures) (out []figures) {
 	var numbers []int // of false alarms
 	for _, f := range all {
 		if !f.Chatters {

@@ -52,7 +52,7 @@ func (c *Choice) Saved(model string) Curve {
 	return out
 }
 
-func (c *Curve) point(f Figures) Point {
+func (c *Curve) point(f figures) Point {
 	p := Point{K: f.Settings.K, N: f.Settings.N, Threshold: cmp.Or(f.Settings.Threshold, alarm.Default.Threshold), False: f.False, Found: f.Found, Missed: f.Missed()}
 	delay := f.MeanWindows
 	if c.Hours {

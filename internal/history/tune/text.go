@@ -50,7 +50,7 @@ func (c *Choice) table(b *strings.Builder) {
 	fmt.Fprintf(b, "%-10s %7s", "", "false")
 	rates("per hour", "95 %")
 	fmt.Fprintf(b, " %9s %6s %9s %9s %4s %4s %10s\n", "found", "early", "delay", "at most", "k", "n", "threshold")
-	row := func(name string, f Figures) {
+	row := func(name string, f figures) {
 		low, high := f.Interval()
 		k, n, threshold := strconv.Itoa(f.Settings.K), strconv.Itoa(f.Settings.N), number(f.Settings.Threshold)
 		if f.Settings.N == 0 {
@@ -80,7 +80,7 @@ func (c *Choice) table(b *strings.Builder) {
 
 // delay writes the mean and the longest delay: in seconds, or in windows if it is not
 // known how long these last.
-func (c *Choice) delay(f Figures) (mean, most string) {
+func (c *Choice) delay(f figures) (mean, most string) {
 	if f.Found == 0 {
 		return "–", "–"
 	}
@@ -200,10 +200,10 @@ func (c *Choice) Plot() report.Plot {
 		Description: fmt.Sprintf("The least mean delay for each number of false alarms, of %d settings replayed on %d tools.", c.Settings, len(c.Counts)),
 		X:           report.Axis{Label: "false alarms per cutting hour"}, Y: report.Axis{Label: "mean delay, s of cutting"},
 	}
-	x, y := Figures.Rate, func(f Figures) float64 { return f.MeanDelay.Seconds() }
+	x, y := figures.Rate, func(f figures) float64 { return f.MeanDelay.Seconds() }
 	if c.NoHours != "" {
 		p.X.Label, p.Y.Label = "false alarms", "mean delay, windows"
-		x, y = func(f Figures) float64 { return float64(f.False) }, func(f Figures) float64 { return f.MeanWindows }
+		x, y = func(f figures) float64 { return float64(f.False) }, func(f figures) float64 { return f.MeanWindows }
 	}
 	colors := []string{report.Blue, report.Purple, report.Grey}
 	for i := 0; i < len(c.Curve); {
@@ -217,17 +217,17 @@ func (c *Choice) Plot() report.Plot {
 		}
 		p.Series = append(p.Series, s)
 	}
-	mark := func(f Figures, what, color string, words report.Place) {
+	mark := func(f figures, what, color string, words report.Place) {
 		if f.Found > 0 {
 			text := fmt.Sprintf("%s: %d of %d from %s", what, f.Settings.K, f.Settings.N, number(f.Settings.Threshold))
 			p.Marks = append(p.Marks, report.Mark{X: x(f), Y: y(f), Text: text, Color: color, Words: words})
 		}
 	}
-	for _, f := range append([]Figures{c.Now, c.Best}, c.Curve...) {
+	for _, f := range append([]figures{c.Now, c.Best}, c.Curve...) {
 		p.X.High, p.Y.High = max(p.X.High, x(f)), max(p.Y.High, y(f))
 	}
 	p.X.High, p.Y.High = max(1.05*p.X.High, 1), max(1.1*p.Y.High, 1)
-	place := func(f Figures) report.Place {
+	place := func(f figures) report.Place {
 		if x(f) > p.X.High/2 {
 			return report.Before
 		}

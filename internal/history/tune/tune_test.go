@@ -97,7 +97,7 @@ func TestToolsAreApart(t *testing.T) {
 
 // Windows that overlap: the delay is time, not windows.
 func TestDelayOfOverlappingWindows(t *testing.T) {
-	f := Figures{}
+	f := figures{}
 	f.add(outcome{turned: true, found: true, after: 5}, 7200, 500*time.Millisecond)
 	f.add(outcome{turned: true, found: true, early: true}, 0, 500*time.Millisecond)
 	if f = f.finish(time.Second, 500*time.Millisecond); f.MostDelay != 3*time.Second || f.MeanDelay != 1500*time.Millisecond || f.Hours != 1 {
@@ -140,7 +140,7 @@ func TestChoiceIsTheBest(t *testing.T) {
 		r := newReplayer(lives, time.Second, time.Second)
 		any := false
 		for _, s := range grid(set) {
-			f := Figures{}
+			f := figures{}
 			for i, o := range r.replay(s) {
 				healthy := 0
 				for w, faulty := range lives[i].Faulty {
@@ -185,13 +185,13 @@ func TestMissedToolNeverHelps(t *testing.T) {
 		lives := drawLives(t)
 		missed := rapid.SampledFrom([]Life{life("|????"), life("00???|??"), life("0000|0000"), unjudged("", 4), unjudged("000", 4), life("|?0?")}).Draw(t, "missed")
 		more := append(slices.Clone(lives), missed)
-		worse := func(with, without Figures) {
+		worse := func(with, without figures) {
 			if with.Turned != without.Turned+1 || with.Found*without.Turned > without.Found*with.Turned {
 				t.Fatalf("%d of %d found, without a tool that is never found %d of %d", with.Found, with.Turned, without.Found, without.Turned)
 			}
 		}
 		set := alarm.Settings{K: 5, N: 8, Latch: true}
-		sum := func(lives []Life, s alarm.Settings) (f Figures) {
+		sum := func(lives []Life, s alarm.Settings) (f figures) {
 			for _, o := range newReplayer(lives, time.Second, time.Second).replay(s) {
 				f.add(o, 0, 0)
 			}

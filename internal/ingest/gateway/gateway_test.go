@@ -486,7 +486,7 @@ func TestTimeAwayIsDeclared(t *testing.T) {
 		switch {
 		case tc.want == 0 && len(gaps) > 0:
 			t.Errorf("start %d: gaps %+v, want none", i, gaps)
-		case tc.want > 0 && (len(gaps) != 1 || gaps[0].Reason != Away || gaps[0].Duration != tc.want || gaps[0].Machine != lathe):
+		case tc.want > 0 && (len(gaps) != 1 || gaps[0].Reason != away || gaps[0].Duration != tc.want || gaps[0].Machine != lathe):
 			t.Errorf("start %d: gaps %+v, want one of %v", i, gaps, tc.want)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Away is the reason of the gap between the last window of a live source that the
+// away is the reason of the gap between the last window of a live source that the
 // spool has from before, and the first one since.
-const Away = "no ingester ran"
+const away = "no ingester ran"
 
 // lastEnd returns the end of the newest window of a spool, and zero if there is
 // none, or none that can be read.
@@ -35,6 +35,6 @@ func (g *Gateway) declareAway(w *window.Window) {
 	}
 	groups := g.cut.Layout().Groups()
 	g.gap(source.Cut{Gap: &window.Gap{
-		Context: w.Context, Session: w.Session, Reason: Away, Start: since, Duration: w.Start.Sub(since), Rate: groups[0].Rate,
+		Context: w.Context, Session: w.Session, Reason: away, Start: since, Duration: w.Start.Sub(since), Rate: groups[0].Rate,
 	}})
 }

@@ -29,12 +29,12 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 	switch change {
 	case alarm.Raised:
 		if a.Reason == "tool_back" {
-			return fmt.Sprintf("is back, FAULTY since %s.%s", Day(a.Since), orAcknowledged(a.Alarm))
+			return fmt.Sprintf("is back, FAULTY since %s.%s", Day(a.Since), orAcknowledged(a))
 		}
 		if a.Score == 0 {
-			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked. Change the tool before the next part.", since)
+			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked.%s", since, instruction(a))
 		}
-		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows%s, score %.2f.%s Change the tool before the next part.", since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a))
+		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows%s, score %.2f.%s%s", since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a), instruction(a))
 	case alarm.Reactivated:
 		return fmt.Sprintf("FAULTY again, %d of %d cutting windows%s, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, ofUnknown(a), a.Score, since, because(a))
 	case alarm.Returned:
@@ -72,9 +72,17 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 	return "alarm " + strings.ReplaceAll(string(change), "_", " ") + who + "." // suppressed, unsuppressed, out of service
 }
 
-func orAcknowledged(alarm string) string {
-	if alarm == "acknowledged" {
+func orAcknowledged(a *event.Alert) string {
+	if a.Alarm == "acknowledged" {
 		return " Its alarm was acknowledged."
+	}
+	return instruction(a)
+}
+
+// instruction says what to do about an alarm that calls, as a sentence behind a blank. The page has it in its own words.
+func instruction(a *event.Alert) string {
+	if a.Finding != "" {
+		return fmt.Sprintf(" Look at it before the next part: %s.", a.Finding)
 	}
 	return " Change the tool before the next part."
 }

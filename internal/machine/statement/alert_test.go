@@ -44,6 +44,18 @@ func TestAlert(t *testing.T) {
 			a.Reason = "tool_back"
 			return alarm.Raised
 		},
+		"FAULTY since 06:00:00, 5 of 8 cutting windows, score 0.90. Look at it before the next part: chatter.": func(a *event.Alert) alarm.Change {
+			a.Finding = "chatter"
+			return alarm.Raised
+		},
+		"FAULTY since 06:00:00, not announced while the alarm was masked. Look at it before the next part: chatter.": func(a *event.Alert) alarm.Change {
+			a.Finding, a.Score = "chatter", 0
+			return alarm.Raised
+		},
+		"is back, FAULTY since 2026-11-02 06:00:00. Look at it before the next part: chatter.": func(a *event.Alert) alarm.Change {
+			a.Finding, a.Reason = "chatter", "tool_back"
+			return alarm.Raised
+		},
 		"is back, FAULTY since 2026-11-02 06:00:00. Its alarm was acknowledged.": func(a *event.Alert) alarm.Change {
 			a.Reason, a.Alarm = "tool_back", "acknowledged"
 			return alarm.Raised

@@ -16,10 +16,10 @@ import (
 // ArrowFormat is Arrow IPC. A file with columns that cannot be read is refused.
 var ArrowFormat = track.Format{Name: "arrow", Endings: []string{".arrow", ".feather", ".ipc"}, Magic: "ARROW1", New: newArrow}
 
-// Arrow is an open Arrow IPC file, which Feather (version 2) is: a [track.Contents]
+// arrowReader is an open Arrow IPC file, which Feather (version 2) is: a [track.Contents]
 // of its columns. The metadata of a column may state its unit and its rate in
 // Hz, under these names.
-type Arrow struct {
+type arrowReader struct {
 	name string
 	in   io.ReaderAt
 	size int64
@@ -29,7 +29,7 @@ type Arrow struct {
 // newArrow reads the schema of a file of the given size; name names it in
 // errors. The caller keeps in and closes it.
 func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	a := &Arrow{name: name, in: in, size: size}
+	a := &arrowReader{name: name, in: in, size: size}
 	if err := cells.CheckArrow(in, size); err != nil {
 		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, or was not finished: %w: record or copy it again", name, err)
 	}
@@ -62,7 +62,7 @@ func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 
 // reader returns a reader of the record batches. The caller may drop it: it
 // only holds memory.
-func (a *Arrow) reader() (r *ipc.FileReader, err error) {
+func (a *arrowReader) reader() (r *ipc.FileReader, err error) {
 	defer func() { // the library panics at damaged files, and so does the allocator
 		if p := recover(); p != nil {
 			r, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", a.name, p)
@@ -76,7 +76,7 @@ func (a *Arrow) reader() (r *ipc.FileReader, err error) {
 }
 
 // Open returns a Reader of columns.
-func (a *Arrow) Open(tracks []int) (track.Reader, error) {
+func (a *arrowReader) Open(tracks []int) (track.Reader, error) {
 	r, err := a.reader()
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ const maxRows = 4096
 
 // batches reads columns of one record batch after another.
 type batches struct {
-	file    *Arrow
+	file    *arrowReader
 	in      *ipc.FileReader
 	tracks  []int
 	next    int // record batch

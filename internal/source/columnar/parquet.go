@@ -21,8 +21,8 @@ import (
 // ParquetFormat is Parquet.
 var ParquetFormat = track.Format{Name: "parquet", Endings: []string{".parquet"}, Magic: "PAR1", New: newParquet}
 
-// Parquet is an open Parquet file: a [track.Contents] of its columns.
-type Parquet struct {
+// parquetReader is an open Parquet file: a [track.Contents] of its columns.
+type parquetReader struct {
 	name    string
 	file    *parquet.File
 	columns []parquetColumn
@@ -53,7 +53,7 @@ func newParquet(in io.ReaderAt, size int64, name string) (contents track.Content
 	if err := cells.CheckPages(f); err != nil {
 		return nil, fmt.Errorf("columnar: %s: %w: record or copy it again", name, err)
 	}
-	p := &Parquet{name: name, file: f}
+	p := &parquetReader{name: name, file: f}
 	for _, c := range f.Root().Columns() {
 		of, ok := cells.OfParquet(c)
 		if !ok {
@@ -70,7 +70,7 @@ func newParquet(in io.ReaderAt, size int64, name string) (contents track.Content
 }
 
 // Open returns a Reader of columns.
-func (p *Parquet) Open(tracks []int) (track.Reader, error) {
+func (p *parquetReader) Open(tracks []int) (track.Reader, error) {
 	return p.SideBySide(tracks, func(i int) (track.Column, error) {
 		return &pages{file: p, info: p.Infos[i], column: p.columns[i], groups: p.file.RowGroups()}, nil
 	})
@@ -78,7 +78,7 @@ func (p *Parquet) Open(tracks []int) (track.Reader, error) {
 
 // pages reads one column, page by page.
 type pages struct {
-	file   *Parquet
+	file   *parquetReader
 	info   track.Info
 	column parquetColumn
 	groups []parquet.RowGroup // to come

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -28,6 +29,7 @@ type Clock struct {
 	Jitter    float64   // by how many steps a row is off an even grid, at most
 	Doubt     string    // why the step is not to be trusted; empty: it is
 
+	stamps  source.Stamps
 	channel int
 	date    int // channel of Date, −1: none
 	last    tick
@@ -36,12 +38,17 @@ type Clock struct {
 	first   []tick // until the step is known
 	grid    source.Grid
 	fit     line    // of the times of all rows by their places in the grid
+	index   int64   // of the last row that is in it
 	zero    float64 // time of the first row
 	coarse  float64 // seconds between stamps that repeat; 0: they do not
 	late    []hole  // gaps, the first maxGaps
 	holes   int     // how many there are
 	changes []string
 	period  float64 // the last step forwards that was not much longer than the one before
+	jumped  bool    // the next row is of another piece
+	pieces  int     // behind the first one
+	ended   bool    // the last row of them is the recording's
+	head    tick    // last row of the first piece, if there are several
 }
 
 // tick is the time of a row.
@@ -115,7 +122,7 @@ func (c *Clock) add(v, dates track.Values, at int64) {
 		if c.date >= 0 && i < len(dates.Texts) {
 			text = dates.Texts[i] + " " + text
 		}
-		t, hasZone, ok := source.ParseTime(text)
+		t, hasZone, ok := c.stamps.Parse(text)
 		if !ok {
 			continue
 		}
@@ -147,13 +154,24 @@ func (c *Clock) begin(x float64) {
 		}
 		return
 	}
-	unit, from, what, ok := source.EpochOf(x, time.Now())
+	unit, from, what, ok := csvfile.EpochOf(x, time.Now())
 	if !ok {
 		return
 	}
 	c.Unit, c.Counts = unit, what
 	s := x * unit
 	c.Start = from.Add(time.Duration(math.Floor(s))*time.Second + time.Duration((s-math.Floor(s))*1e6)*time.Microsecond)
+}
+
+// jump takes note that the next rows are of another piece of the recording.
+func (c *Clock) jump() {
+	if c.jumped = true; c.pieces == 0 {
+		if c.Step == 0 {
+			c.settle()
+		}
+		c.head = c.last
+	}
+	c.pieces++
 }
 
 func (c *Clock) tick(now tick) {
@@ -163,6 +181,10 @@ func (c *Clock) tick(now tick) {
 	c.rows++
 	if !c.seen {
 		c.seen = true
+	} else if c.jumped && d >= 0 {
+		c.jumped = false
+		c.grid.Begin((now.seconds - c.zero) / max(c.Step, 1e-12))
+		return
 	} else {
 		c.checkLocal(before, now, now.row)
 		switch {
@@ -317,7 +339,10 @@ func (c *Clock) follow(t tick) {
 	if missing > 0 {
 		c.holes++
 	}
-	c.fit.add(float64(c.grid.Index), at)
+	if c.pieces == 0 {
+		c.fit.add(float64(c.grid.Index), at)
+		c.index = c.grid.Index
+	}
 }
 
 // finish finds the step by all rows.
@@ -333,8 +358,11 @@ func (c *Clock) finish() {
 		c.Step = step
 	}
 	c.Step = 1 / nice(1/c.Step, (0.3+min(c.Jitter, 1))/float64(c.rows))
-	span := c.last.seconds - c.zero + c.coarse
-	if rows := float64(c.grid.Index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
+	if c.pieces == 0 {
+		c.head = c.last
+	}
+	span := c.head.seconds - c.zero + c.coarse
+	if rows := float64(c.index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
 		c.Doubt = fmt.Sprintf("from the first row to the last it says %.6g s, and rows that are %.6g s apart last %.6g s", span, c.Step, rows)
 	}
 }
@@ -368,9 +396,18 @@ func (s *Summary) fromClock(stated float64) {
 		s.Start = c.Start
 	}
 	for _, l := range c.late {
-		s.gap(Gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
+		s.gap(gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
 	}
 	s.GapCount += c.holes - len(c.late)
+	if c.ended && c.pieces > 0 && c.Backwards == 0 {
+		n := int64(math.Round((c.last.seconds-c.zero)/c.Step)) + 1
+		for i, rows := range s.Channels {
+			if rows.Samples() == s.Channels[c.channel].Samples() && i != c.channel {
+				s.Channels[i].Left = max(n-rows.Count, 0)
+			}
+		}
+		s.Channels[c.channel].Left = max(n-s.Channels[c.channel].Count, 0)
+	}
 	if stated != 0 {
 		return
 	}

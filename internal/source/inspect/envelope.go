@@ -5,16 +5,16 @@ import "math"
 // bins is how many bins an envelope has at most: more than a plot has dots.
 const bins = 4096
 
-// Envelope is the least and the greatest value in bins of equally many samples.
+// envelope is the least and the greatest value in bins of equally many samples.
 // When its bins are full, it joins neighbours and goes on.
-type Envelope struct {
+type envelope struct {
 	Width    int64     // samples in a bin
 	Min, Max []float64 // of each bin; NaN where no value is finite
 
 	in int64 // samples in the last bin
 }
 
-func (e *Envelope) add(v float64) {
+func (e *envelope) add(v float64) {
 	if e.Width == 0 {
 		e.Width, e.in = 1, 1
 	}
@@ -40,8 +40,18 @@ func (e *Envelope) add(v float64) {
 	}
 }
 
+// skip takes note of n samples that are not known.
+func (e *envelope) skip(n int64) {
+	for n > 0 {
+		e.add(math.NaN()) // opens a bin, if the last is full
+		more := min(n-1, e.Width-e.in)
+		e.in += more
+		n -= 1 + more
+	}
+}
+
 // halve joins bins in pairs. The number of bins is even, so the last is full.
-func (e *Envelope) halve() {
+func (e *envelope) halve() {
 	for i := range bins / 2 {
 		e.Min[i] = fmin(e.Min[2*i], e.Min[2*i+1])
 		e.Max[i] = -fmin(-e.Max[2*i], -e.Max[2*i+1])

@@ -24,7 +24,7 @@ type Holes struct {
 	// Features are the RMS of the channel, the one of its others that differs most
 	// between the holes, and the mean of the first force channel, as far as there
 	// are such.
-	Features []Trend
+	Features []trend
 }
 
 // Hole is one of them. Its middle are the windows that begin in the middle half
@@ -41,8 +41,8 @@ type Hole struct {
 	middle     []bool
 }
 
-// Trend is a feature over both holes.
-type Trend struct {
+// trend is a feature over both holes.
+type trend struct {
 	Name   string
 	Unit   string       // of the RMS and the mean; of other features see docs/reference/features.md
 	At     [2][]float64 // seconds from the beginning of the hole
@@ -221,7 +221,7 @@ func (h *Holes) choose(layout *signal.Layout, channel int, x *signal.Extractor) 
 		if i < 0 {
 			continue
 		}
-		t := Trend{Name: x.Names()[i]}
+		t := trend{Name: x.Names()[i]}
 		if i != most {
 			t.Unit = layout.Channels()[x.Channels(i)[0]].Unit
 		}

@@ -3,7 +3,8 @@
 //
 // It reads a recording once, however long it is, in memory that depends on the
 // number of its channels only: of each it keeps running statistics and an
-// [Envelope], which is what a plot shows.
+// [envelope], which is what a plot shows. Of a long one it reads the beginning and
+// pieces behind it.
 package inspect
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -28,29 +30,38 @@ type Options struct {
 	Columns signal.Recording // of the layout: how the recording is written
 	Rate    float64          // samples per second where neither layout nor recording state it; 0 if not known
 	Start   source.Start     // when it began, where it does not state it
+	All     bool             // read all of it, however long
+	Tool    string           // column of the tool; empty: the one whose name says so best. A name that no column has stands for none
 }
 
 // Summary is what is in a recording.
 type Summary struct {
-	Path     string
-	Tool     string   // after what the tool is named, in words, if that is the file
-	Notes    []string // what is odd about it
-	Channels []Channel
-	Clock    *Clock // what a column of times says; nil if there is none
-	Gaps     []Gap  // samples that are missing in time, the first 1000
-	GapCount int
-	Sessions int       // with a layout: recordings of one tool each; 0 without
-	Start    time.Time // of the first sample; zero if it is not known, so that times are seconds from it
-	Err      error     // what ended the reading early; nil if all was read
+	Path       string
+	Tool       string   // after what the tool is named, in words, if that is the file
+	Notes      []string // what is odd about it
+	Channels   []Channel
+	Clock      *Clock // what a column of times says; nil if there is none
+	Gaps       []gap  // samples that are missing in time, the first 1000
+	GapCount   int
+	Pieces     int       // that were read of a long recording, with its beginning; 0: all was read
+	Sessions   int       // with a layout: recordings of one tool each; 0 without
+	Start      time.Time // of the first sample; zero if it is not known, so that times are seconds from it
+	ToolColumn string    // that says which tool it is; empty: none
+	Runs       []int64   // without a layout: rows in a row that name one tool there
+	Err        error     // what ended the reading early; nil if all was read
+
+	tools tools
 }
 
 // Channel is one channel of a recording.
 type Channel struct {
 	track.Info
 	Stats
+	Left     int64    // samples that were not read, about so many in a table of text; −1: more, and it is not known how many
 	Words    []string // of text: the first different words
 	More     bool     // of text: there are more than Words
-	Envelope Envelope
+	Envelope envelope
+	Leak     csvfile.Leak // whether it is a measurement
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.
@@ -58,11 +69,14 @@ func (c *Channel) Duration() time.Duration {
 	if c.Rate == 0 {
 		return 0
 	}
-	return time.Duration(float64(c.Count) / c.Rate * float64(time.Second))
+	return time.Duration(float64(c.Samples()) / c.Rate * float64(time.Second))
 }
 
-// Gap is where samples are missing in time.
-type Gap struct {
+// Samples returns how many samples there are, with those that were not read as far as that is known.
+func (c *Channel) Samples() int64 { return c.Count + max(c.Left, 0) }
+
+// gap is where samples are missing in time.
+type gap struct {
 	At       int64 // samples before it
 	Time     time.Time
 	Duration time.Duration
@@ -71,6 +85,16 @@ type Gap struct {
 const (
 	maxGaps  = 1000
 	maxWords = 8
+	maxWidth = 10_000 // channels
+)
+
+// What is read of a long recording: that many values of the beginning, and of each of the pieces behind it. The last piece goes
+// to the end. Tests lower them.
+var headValues, pieceValues int64 = 2 << 20, 1 << 17
+
+const (
+	morePieces = 16
+	lastPart   = 1. / 1024
 )
 
 // Inspect reads the recording at path. It returns an error if the recording
@@ -81,39 +105,33 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &Summary{Path: path, Tool: toolOf(path, opt)}
-	var gains []signal.Origin
-	indices := make([]int, 0)
-	if opt.Layout != nil {
-		if indices, gains, err = s.ofLayout(ctx, f, opt); err != nil {
-			return nil, err
-		}
-	} else {
-		for i, info := range f.Tracks() {
-			if info.Rate == 0 {
-				info.Rate = opt.Rate
-			}
-			s.Channels = append(s.Channels, Channel{Info: info})
-			indices, gains = append(indices, i), append(gains, signal.Origin{Gain: 1})
-		}
-		s.names()
+	if n := len(f.Tracks()); n > maxWidth {
+		return nil, fmt.Errorf("inspect: %s: has %d columns, and a recording has at most %d: check that each row is a sample of all channels, and that the separator is right", path, n, maxWidth)
 	}
+	s := &Summary{Path: path, Tool: toolOf(path, opt)}
+	if opt.Layout != nil {
+		return s, s.ofLayout(ctx, f, opt)
+	}
+	for _, info := range f.Tracks() {
+		if info.Rate == 0 {
+			info.Rate = opt.Rate
+		}
+		s.Channels = append(s.Channels, Channel{Info: info})
+	}
+	s.names()
+	s.findTools(opt.Tool)
 	s.begin(f.Tracks())
-	for _, same := range sameLength(f.Tracks(), indices) {
-		if err := s.read(ctx, f, indices, gains, same); err != nil {
+	for _, same := range sameLength(f.Tracks()) {
+		if err := s.read(ctx, f, same, opt.All); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			s.Err = errors.Join(s.Err, err)
 		}
 	}
-	s.Notes = slices.DeleteFunc(s.Notes, func(note string) bool { return slices.Contains(f.Notes(), note) }) // it was read twice
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
-	if opt.Layout == nil {
-		s.fromClock(opt.Rate)
-		return s, s.beginAt(opt.Start)
-	}
-	return s, nil
+	s.fromClock(opt.Rate)
+	return s, s.beginAt(opt.Start)
 }
 
 // begin takes the start that the file states for its tracks.
@@ -125,12 +143,17 @@ func (s *Summary) begin(infos []track.Info) {
 	}
 }
 
-// beginAt takes the start of a recording that does not state it, for want of a layout.
+// beginAt takes the start of a recording that does not state it.
 func (s *Summary) beginAt(start source.Start) error {
 	if start.IsZero() || signal.HasClock(s.Start) {
 		return nil
 	}
 	if s.Start = start.At; start.FileTime {
+		if slices.ContainsFunc(s.Channels, func(c Channel) bool { return c.Left < 0 }) {
+			s.Start = time.Time{}
+			s.Notes = append(s.Notes, "its length is not known as long as the rest is not read, so neither is its start: give --all")
+			return nil
+		}
 		info, err := os.Stat(s.Path)
 		if err != nil {
 			return fmt.Errorf("inspect: %w", err)
@@ -159,43 +182,41 @@ func (s *Summary) names() {
 	}
 }
 
-// ofLayout lists the channels of the layout and finds the gaps that a gateway
-// would find.
-func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) (indices []int, gains []signal.Origin, err error) {
-	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Start: opt.Start, Warn: func(text string) { s.Notes = append(s.Notes, strings.TrimPrefix(text, s.Path+": ")) }}
+// ofLayout reads the channels of the layout and finds the gaps that a gateway would find.
+func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error {
+	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Warn: func(text string) { s.Notes = append(s.Notes, strings.TrimPrefix(text, s.Path+": ")) }}
 	src, err := rec.Open()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if c, ok := src.(io.Closer); ok {
 		defer c.Close()
 	}
-	infos := f.Tracks()
 	for _, ch := range opt.Layout.Channels() {
-		o := opt.Columns.Origin(ch.Name)
-		for _, i := range source.FindTracks(o.From, infos) {
-			info := infos[i]
-			if info.Text {
-				continue
-			}
-			name := ch.Name
-			if info.Group != "" && slices.ContainsFunc(infos, func(other track.Info) bool { return other.Name == info.Name && other.Group != info.Group }) {
-				name = info.Group + "/" + name
-			}
-			info.Name, info.Unit, info.Rate = name, ch.Unit, ch.Rate
-			s.Channels = append(s.Channels, Channel{Info: info})
-			indices, gains = append(indices, i), append(gains, o)
-		}
+		s.Channels = append(s.Channels, Channel{Info: track.Info{Name: ch.Name, Unit: ch.Unit, Rate: ch.Rate}})
 	}
-	return indices, gains, s.sourceGaps(ctx, src)
+	if err := s.follow(ctx, src, opt.All); err != nil {
+		return err
+	}
+	s.Notes = append(slices.Clone(f.Notes()), slices.DeleteFunc(s.Notes, func(note string) bool { return slices.Contains(f.Notes(), note) })...)
+	if signal.HasClock(s.Start) {
+		return nil
+	}
+	first := s.Start
+	if err := s.beginAt(opt.Start); err != nil || !signal.HasClock(s.Start) {
+		return err
+	}
+	for i := range s.Gaps {
+		s.Gaps[i].Time = s.Gaps[i].Time.Add(s.Start.Sub(first))
+	}
+	return nil
 }
 
-// sourceGaps finds the gaps of a source.
-func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
+// follow reads a source: its beginning, if it is long and not all is wanted.
+func (s *Summary) follow(ctx context.Context, src source.Source, all bool) error {
 	next := make([]int64, len(src.Layout().Groups()))
-	session := int64(-1)
-	var read int64
-	for {
+	var session, read, values int64
+	for all || values < headValues {
 		b, err := src.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -207,7 +228,7 @@ func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
 			s.Err = err
 			return nil
 		}
-		if s.Sessions == 0 && signal.HasClock(b.Time) {
+		if s.Sessions == 0 {
 			s.Start = b.Time
 		}
 		if s.Sessions == 0 || b.Session != session {
@@ -215,19 +236,30 @@ func (s *Summary) sourceGaps(ctx context.Context, src source.Source) error {
 			session = b.Session
 			s.Sessions++
 		}
-		rate := src.Layout().Groups()[b.Group].Rate
+		group := src.Layout().Groups()[b.Group]
 		if lost := b.First - next[b.Group]; lost > 0 {
-			d := time.Duration(float64(lost) / rate * float64(time.Second))
-			s.gap(Gap{At: read, Time: b.Time.Add(-d), Duration: d})
+			d := time.Duration(float64(lost) / group.Rate * float64(time.Second))
+			s.gap(gap{At: read, Time: b.Time.Add(-d), Duration: d})
 		}
 		next[b.Group] = b.First + int64(b.Len())
 		if b.Group == 0 {
 			read += int64(b.Len())
 		}
+		for k, i := range group.Channels {
+			for _, v := range b.Samples[k] {
+				s.Channels[i].take(float64(v))
+			}
+		}
+		values += int64(b.Len() * len(group.Channels))
 	}
+	s.Pieces = 1
+	for i := range s.Channels {
+		s.Channels[i].Left = -1
+	}
+	return nil
 }
 
-func (s *Summary) gap(g Gap) {
+func (s *Summary) gap(g gap) {
 	s.GapCount++
 	if len(s.Gaps) < maxGaps {
 		s.Gaps = append(s.Gaps, g)
@@ -235,15 +267,14 @@ func (s *Summary) gap(g Gap) {
 }
 
 // sameLength divides tracks into those that can be read side by side to the end
-// of each. It returns positions in indices.
-func sameLength(infos []track.Info, indices []int) (sets [][]int) {
+// of each.
+func sameLength(infos []track.Info) (sets [][]int) {
 	seen := make(map[int64]int)
-	for i, t := range indices {
-		n := infos[t].Len
-		k, ok := seen[n]
+	for i, info := range infos {
+		k, ok := seen[info.Len]
 		if !ok {
 			k = len(sets)
-			seen[n] = k
+			seen[info.Len] = k
 			sets = append(sets, nil)
 		}
 		sets[k] = append(sets[k], i)
@@ -251,17 +282,13 @@ func sameLength(infos []track.Info, indices []int) (sets [][]int) {
 	return sets
 }
 
-// read reads some of the channels to their end.
-func (s *Summary) read(ctx context.Context, f track.File, indices []int, gains []signal.Origin, set []int) error {
-	var tracks []int
-	for _, i := range set {
-		tracks = append(tracks, indices[i])
-	}
-	r, err := f.Open(tracks)
+// read reads some of the channels, to their end or in pieces.
+func (s *Summary) read(ctx context.Context, f track.File, set []int, all bool) error {
+	r, err := f.Open(set)
 	if err != nil {
 		return err
 	}
-	clock := s.clockOf(set)
+	p := &pieces{s: s, set: set, clock: s.clockOf(set), left: headValues, r: r}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -273,27 +300,107 @@ func (s *Summary) read(ctx context.Context, f track.File, indices []int, gains [
 		if err != nil {
 			return err
 		}
-		for k, i := range set {
-			c := &s.Channels[i]
-			if c.Text {
-				c.words(values[k].Texts)
+		s.take(values, n, set, p.clock)
+		if p.left -= int64(n * len(set)); p.left > 0 || all || p.last {
+			continue
+		}
+		if more, err := p.next(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// take takes values of channels, side by side.
+func (s *Summary) take(values []track.Values, n int, set []int, clock *Clock) {
+	s.tools.changed = s.tools.changed[:0]
+	if at := slices.Index(set, s.tools.column); at >= 0 {
+		s.followTools(values[at])
+	}
+	for k, i := range set {
+		c := &s.Channels[i]
+		if c.Text {
+			c.words(values[k].Texts)
+		}
+		if clock != nil && clock.channel == i {
+			var dates track.Values
+			if at := slices.Index(set, clock.date); at >= 0 {
+				dates = values[at]
 			}
-			if clock != nil && clock.channel == i {
-				var dates track.Values
-				if at := slices.Index(set, clock.date); at >= 0 {
-					dates = values[at]
-				}
-				clock.add(values[k], dates, c.Count)
-			}
-			for _, v := range values[k].Numbers {
-				v = gains[i].Gain*v + gains[i].Offset
-				c.add(v)
-				c.Envelope.add(v)
-			}
-			if c.Text {
-				c.Count += int64(n)
+			clock.add(values[k], dates, c.Samples())
+		}
+		for row, v := range values[k].Numbers {
+			c.take(v)
+			c.Leak.Add(v, row < len(s.tools.changed) && s.tools.changed[row])
+		}
+		if c.Text {
+			c.Count += int64(n)
+		}
+	}
+}
+
+// take takes a value.
+func (c *Channel) take(v float64) {
+	c.add(v)
+	c.Envelope.add(v)
+}
+
+// pieces are what is read of channels that are long.
+type pieces struct {
+	s     *Summary
+	set   []int
+	clock *Clock
+	r     track.Reader
+	left  int64 // values until the end of this one
+	tried int   // shares of the file to go on at
+	read  int   // pieces behind the beginning
+	last  bool  // it goes on to the end
+}
+
+// next goes on with the next piece. It returns false if there is none.
+func (p *pieces) next() (bool, error) {
+	p.left = pieceValues
+	j, ok := p.r.(track.Jumper)
+	more := int64(-1)
+	for ok && p.tried < morePieces {
+		share := float64(p.tried+1) / morePieces
+		if p.tried++; p.tried == morePieces {
+			share, p.last = 1-lastPart, true
+			if p.clock != nil {
+				p.clock.ended = true
 			}
 		}
+		var err error
+		if more, ok, err = j.Jump(share); err != nil {
+			return false, err
+		}
+		if ok && more > 0 {
+			p.read++
+			p.leave(more)
+			return true, nil
+		}
+	}
+	if ok {
+		return true, nil // it is there already
+	}
+	if c := &p.s.Channels[p.set[0]]; c.Len >= 0 {
+		more = c.Len - c.Count
+	}
+	if more != 0 {
+		p.leave(more)
+	}
+	return false, nil
+}
+
+// leave notes samples that are left out.
+func (p *pieces) leave(n int64) {
+	p.s.Pieces = max(p.s.Pieces, p.read+1)
+	if p.clock != nil {
+		p.clock.jump()
+	}
+	for _, i := range p.set {
+		c := &p.s.Channels[i]
+		c.Left += n
+		c.Envelope.skip(n)
 	}
 }
 

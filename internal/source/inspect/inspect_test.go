@@ -140,7 +140,7 @@ func TestStats(t *testing.T) {
 func TestEnvelope(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 7, bins, bins + 1, 2*bins + 3, 5*bins + 1} {
-		var e Envelope
+		var e envelope
 		var x []float64
 		for i := range n {
 			v := r.NormFloat64()

@@ -161,7 +161,7 @@ func (h *Holes) spectra(captions [2]string) report.Plot {
 	return p
 }
 
-func (t Trend) panel() report.Plot {
+func (t trend) panel() report.Plot {
 	p := report.Plot{Title: label(t.Name, t.Unit), X: report.Axis{Label: "s, since the hole began"}}
 	for k := range t.At {
 		p.Series = append(p.Series, report.Series{X: t.At[k], Y: t.Values[k], Color: holeColors[k], Width: 1.5})

@@ -21,6 +21,9 @@ func (s *Summary) Print(w io.Writer) error {
 		fmt.Fprintf(w, "  note: %s\n", plain.Text(n))
 	}
 	fmt.Fprintf(w, "%s\n", s.head())
+	if read := s.Read(); read != "" {
+		fmt.Fprintln(w, read)
+	}
 	if s.Tool != "" {
 		fmt.Fprintf(w, "tool      %s\n", plain.Text(s.Tool))
 	}
@@ -46,7 +49,7 @@ func (s *Summary) Print(w io.Writer) error {
 		if c.Rate > 0 {
 			rate, length = number(c.Rate), number(c.Duration().Seconds())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Count, length, c.Missing)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Samples(), length, c.Missing)
 		switch {
 		case c.Text:
 			fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())
@@ -56,8 +59,11 @@ func (s *Summary) Print(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
-		if c.Constant() {
+		switch why := c.Leak.Why(); {
+		case c.Constant():
 			fmt.Fprint(t, " constant")
+		case why != "" && !NamesTime(c.Name):
+			fmt.Fprintf(t, " no measurement? %s", why)
 		}
 		if c.Infinite > 0 {
 			fmt.Fprintf(t, " %d infinite", c.Infinite)
@@ -117,16 +123,40 @@ func (s *Summary) head() string {
 	return text
 }
 
+// Read says how much was read of a long recording; empty if all was.
+func (s *Summary) Read() string {
+	if s.Pieces == 0 {
+		return ""
+	}
+	var read, all int64
+	known := true
+	for _, c := range s.Channels {
+		read, all, known = read+c.Count, all+c.Samples(), known && c.Left >= 0
+	}
+	what := "the beginning"
+	if s.Pieces > 1 {
+		what = fmt.Sprintf("the beginning and %d pieces behind it", s.Pieces-1)
+	}
+	if known {
+		what += fmt.Sprintf(", %.2g %% of the samples", 100*float64(read)/float64(all))
+	}
+	return fmt.Sprintf("read      %s: figures are of them, and what else the recording holds is not known; --all reads everything", what)
+}
+
 func (s *Summary) printGaps(w io.Writer) {
+	of := ""
+	if s.Pieces > 0 {
+		of = " in what was read"
+	}
 	switch {
 	case s.GapCount == 0 && s.Clock == nil && s.Sessions == 0:
 		fmt.Fprintln(w, "gaps      not known: nothing in the recording says the time of a sample")
 		return
 	case s.GapCount == 0:
-		fmt.Fprintln(w, "gaps      none")
+		fmt.Fprintf(w, "gaps      none%s\n", of)
 		return
 	}
-	fmt.Fprintf(w, "gaps      %d\n", s.GapCount)
+	fmt.Fprintf(w, "gaps      %d%s\n", s.GapCount, of)
 	for i, g := range s.Gaps {
 		if i == 5 {
 			fmt.Fprintf(w, "          and %d more\n", s.GapCount-5)

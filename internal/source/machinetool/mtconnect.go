@@ -104,7 +104,7 @@ var errStandsStill = errors.New("the same document")
 // errHung is the error of an agent that took the question, or began to answer, and went on to say nothing.
 var errHung = errors.New("no whole answer within the timeout: restart the MTConnect agent, or correct `url`")
 
-func (a *Agent) document(ctx context.Context) (*Document, error) {
+func (a *Agent) document(ctx context.Context) (*document, error) {
 	at, err := a.current()
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (a *Agent) document(ctx context.Context) (*Document, error) {
 	defer res.Body.Close()
 	body := &io.LimitedReader{R: res.Body, N: maxDocument + 1}
 	doc, err := parse(body)
-	switch refused := (*Refusal)(nil); {
+	switch refused := (*refusal)(nil); {
 	case body.N == 0:
 		return nil, fmt.Errorf("%s: the answer has more than %d MiB: name one `device`", at, maxDocument>>20)
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -142,7 +142,7 @@ func (a *Agent) document(ctx context.Context) (*Document, error) {
 // feedRate returns the text of a feed rate in mm/min, empty if it is not available. MTConnect gives
 // PathFeedrate and AxisFeedrate in mm/s, except their overrides, which are percentages. (MTConnect
 // part 2, "SAMPLE types": units of PATH_FEEDRATE and AXIS_FEEDRATE.)
-func (i Item) feedRate() (string, error) {
+func (i item) feedRate() (string, error) {
 	if i.Type != "PathFeedrate" && i.Type != "AxisFeedrate" || i.SubType == "OVERRIDE" {
 		return "", fmt.Errorf("%.40q is a %.80q, which is not in mm/s: name a PathFeedrate or an AxisFeedrate", i.ID, strings.TrimSuffix(i.Type+":"+i.SubType, ":"))
 	}
@@ -154,7 +154,7 @@ func (i Item) feedRate() (string, error) {
 }
 
 // reading finds the items.
-func (d *Document) reading(items Items) Reading {
+func (d *document) reading(items Items) Reading {
 	texts := map[string]string{}
 	var errs []error
 	for _, ask := range items.named() {

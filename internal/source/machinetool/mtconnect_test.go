@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-func parseFile(t *testing.T, name string) *Document {
+func parseFile(t *testing.T, name string) *document {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestParseError(t *testing.T) {
 	}
 	defer f.Close()
 	_, err = parse(f)
-	if refused := (*Refusal)(nil); !errors.As(err, &refused) && (err == nil || !strings.Contains(err.Error(), "NO_DEVICE: Could not find the device 'VMC9'")) {
+	if refused := (*refusal)(nil); !errors.As(err, &refused) && (err == nil || !strings.Contains(err.Error(), "NO_DEVICE: Could not find the device 'VMC9'")) {
 		t.Errorf("%v", err)
 	}
 }
@@ -177,7 +177,6 @@ func TestAgentPart(t *testing.T) {
 // time nor memory without bounds.
 func TestAgentHostile(t *testing.T) {
 	refusal := file(t, "error-1.7.xml")
-	release := make(chan struct{})
 	chunk := strings.Repeat(`<X y="z"/>`, 1000)
 	endless := func(part string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -206,11 +205,11 @@ func TestAgentHostile(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write(refusal)
 		}, "the MTConnect agent refuses: NO_DEVICE: Could not find the device 'VMC9'"},
-		"silence": {func(http.ResponseWriter, *http.Request) { <-release }, "no whole answer within the timeout: restart the MTConnect agent"},
-		"a trickle": {func(w http.ResponseWriter, _ *http.Request) {
+		"silence": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no whole answer within the timeout: restart the MTConnect agent"},
+		"a trickle": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, head)
 			w.(http.Flusher).Flush()
-			<-release
+			<-r.Context().Done() // the client has gone
 		}, "no whole answer within the timeout: restart the MTConnect agent"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +217,6 @@ func TestAgentHostile(t *testing.T) {
 			patience := time.Minute
 			if strings.Contains(c.want, "timeout") {
 				patience = 50 * time.Millisecond
-				t.Cleanup(func() { release <- struct{}{} })
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Document is what an agent answered: an MTConnectStreams document.
-type Document struct {
+// document is what an agent answered: an MTConnectStreams document.
+type document struct {
 	Created string // creationTime of the header: when the agent wrote the document
-	Items   []Item // in the order of the document
+	Items   []item // in the order of the document
 }
 
-// Item is what the agent says of one data item.
-type Item struct {
+// item is what the agent says of one data item.
+type item struct {
 	ID      string // dataItemId
 	Name    string // may be empty
 	Type    string // as the element is called: ToolNumber
@@ -24,12 +24,12 @@ type Item struct {
 	Text    string // empty if it is UNAVAILABLE
 }
 
-// Refusal is an MTConnectError document: the agent says what it does not like.
-type Refusal struct {
+// refusal is an MTConnectError document: the agent says what it does not like.
+type refusal struct {
 	Text string // such as "NO_DEVICE: Could not find the device 'x'"
 }
 
-func (r *Refusal) Error() string {
+func (r *refusal) Error() string {
 	return "the MTConnect agent refuses: " + r.Text + ": correct `url` and `device`"
 }
 
@@ -45,7 +45,7 @@ const unavailable = "UNAVAILABLE"
 // parse reads an MTConnectStreams document of any version, element by element. The error
 // of an MTConnectError document is a *Refusal. A document type declaration is refused, so
 // that the document cannot define entities. The caller bounds r.
-func parse(r io.Reader) (*Document, error) {
+func parse(r io.Reader) (*document, error) {
 	p := parser{dec: xml.NewDecoder(r)}
 	for {
 		token, err := p.dec.Token()
@@ -68,9 +68,9 @@ type parser struct {
 	root  string // the first element
 	depth int
 	all   int // elements so far
-	doc   Document
+	doc   document
 
-	item    *Item // that is open, at depth at; nil if none
+	item    *item // that is open, at depth at; nil if none
 	at      int
 	text    strings.Builder
 	refused []string
@@ -128,7 +128,7 @@ func (p *parser) add(t xml.StartElement) error {
 	if len(p.doc.Items) >= maxItems {
 		return fmt.Errorf("it has more than %d data items: name one `device`", maxItems)
 	}
-	p.doc.Items = append(p.doc.Items, Item{
+	p.doc.Items = append(p.doc.Items, item{
 		ID: attribute(t, "dataItemId"), Name: attribute(t, "name"), Type: t.Name.Local, SubType: attribute(t, "subType"),
 	})
 	p.item, p.at = &p.doc.Items[len(p.doc.Items)-1], p.depth
@@ -150,15 +150,15 @@ func (p *parser) close(name string) {
 	p.depth--
 }
 
-func (p *parser) end() (*Document, error) {
+func (p *parser) end() (*document, error) {
 	if p.root == "MTConnectError" {
-		return nil, &Refusal{fmt.Sprintf("%.300s", strings.Join(p.refused, "; "))}
+		return nil, &refusal{fmt.Sprintf("%.300s", strings.Join(p.refused, "; "))}
 	}
 	return &p.doc, nil
 }
 
 // Find returns the text of a data item, empty if it is not available.
-func (d *Document) Find(name string) (string, error) {
+func (d *document) Find(name string) (string, error) {
 	item, err := d.find(name)
 	return item.Text, err
 }
@@ -167,17 +167,17 @@ func (d *Document) Find(name string) (string, error) {
 // its dataItemId, its name or its type; a type may have a subtype behind a colon, as in
 // RotaryVelocity:ACTUAL. Of several observations of one item, as in an answer to /sample,
 // the last counts. It is an error if no item or several fit.
-func (d *Document) find(name string) (Item, error) {
+func (d *document) find(name string) (item, error) {
 	typ, sub, _ := strings.Cut(name, ":")
 	typ = strings.ReplaceAll(typ, "_", "")
-	for _, fits := range []func(Item) bool{
-		func(i Item) bool { return i.ID == name },
-		func(i Item) bool { return i.Name == name },
-		func(i Item) bool {
+	for _, fits := range []func(item) bool{
+		func(i item) bool { return i.ID == name },
+		func(i item) bool { return i.Name == name },
+		func(i item) bool {
 			return strings.EqualFold(i.Type, typ) && (sub == "" || strings.EqualFold(i.SubType, sub))
 		},
 	} {
-		found := map[string]Item{}
+		found := map[string]item{}
 		var ids []string
 		for _, item := range d.Items {
 			if !fits(item) {
@@ -189,7 +189,7 @@ func (d *Document) find(name string) (Item, error) {
 			found[item.ID] = item
 		}
 		if len(found) > 1 {
-			return Item{}, fmt.Errorf("%q: %d data items fit: name one by its id: %s", name, len(found), list(ids))
+			return item{}, fmt.Errorf("%q: %d data items fit: name one by its id: %s", name, len(found), list(ids))
 		}
 		for _, item := range found {
 			return item, nil
@@ -201,7 +201,7 @@ func (d *Document) find(name string) (Item, error) {
 			have = append(have, one)
 		}
 	}
-	return Item{}, fmt.Errorf("%q: the MTConnect agent has no such data item: name one by id, name or type: %s", name, list(have))
+	return item{}, fmt.Errorf("%q: the MTConnect agent has no such data item: name one by id, name or type: %s", name, list(have))
 }
 
 // maxListed is how many items an error lists.

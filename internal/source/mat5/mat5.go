@@ -30,10 +30,10 @@ import (
 )
 
 // Format is MAT-files of level 5.
-var Format = track.Format{Name: "mat", Endings: []string{".mat"}, Magic: "MATLAB 5.0", New: New}
+var Format = track.Format{Name: "mat", Endings: []string{".mat"}, Magic: "MATLAB 5.0", New: newFile}
 
-// File is an open MAT-file: a [track.Contents] of its arrays of numbers.
-type File struct {
+// file is an open MAT-file: a [track.Contents] of its arrays of numbers.
+type file struct {
 	name  string
 	in    io.ReaderAt
 	size  int64
@@ -62,10 +62,10 @@ type series struct {
 
 const headerSize = 128
 
-// New reads what variables a file of the given size has; name names it in
+// newFile reads what variables a file of the given size has; name names it in
 // errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	f := &File{name: name, in: in, size: size}
+func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+	f := &file{name: name, in: in, size: size}
 	var head [headerSize]byte
 	n, err := in.ReadAt(head[:min(size, headerSize)], 0)
 	if err != nil && err != io.EOF {
@@ -95,7 +95,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 }
 
 // readVariables reads the tags of all variables, and what each one holds.
-func (f *File) readVariables() error {
+func (f *file) readVariables() error {
 	for at := int64(headerSize); at < f.size; {
 		var b [8]byte
 		if f.size-at < 8 {
@@ -121,7 +121,7 @@ func (f *File) readVariables() error {
 	return nil
 }
 
-func (f *File) readVariable(i int) error {
+func (f *file) readVariable(i int) error {
 	v := f.variables[i]
 	r, err := f.inflated(v)
 	if err != nil {
@@ -143,7 +143,7 @@ func (f *File) readVariable(i int) error {
 }
 
 // inflated returns the data of a variable from their first byte.
-func (f *File) inflated(v variable) (*bufio.Reader, error) {
+func (f *file) inflated(v variable) (*bufio.Reader, error) {
 	section := io.NewSectionReader(f.in, v.at, v.size)
 	if !v.compressed {
 		return bufio.NewReader(section), nil
@@ -157,12 +157,12 @@ func (f *File) inflated(v variable) (*bufio.Reader, error) {
 
 // Open returns a Reader of tracks. Each reads, and inflates, its variable by
 // itself.
-func (f *File) Open(tracks []int) (track.Reader, error) {
+func (f *file) Open(tracks []int) (track.Reader, error) {
 	return f.SideBySide(tracks, f.column)
 }
 
 // column returns a Column of track i.
-func (f *File) column(i int) (track.Column, error) {
+func (f *file) column(i int) (track.Column, error) {
 	s := f.series[i]
 	v := f.variables[s.variable]
 	fail := func(value int64, err error) error {
@@ -183,6 +183,6 @@ func (f *File) column(i int) (track.Column, error) {
 }
 
 // errorf returns an error about what is at a byte of the file.
-func (f *File) errorf(at int64, format string, args ...any) error {
+func (f *file) errorf(at int64, format string, args ...any) error {
 	return fmt.Errorf("mat5: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
 }

@@ -152,7 +152,7 @@ func fixtures() (fs []fixture) {
 
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
-		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.mat")
+		f, err := newFile(bytes.NewReader(fx.file), int64(len(fx.file)), "f.mat")
 		if err != nil {
 			t.Errorf("%s: %v", fx.name, err)
 			continue
@@ -215,7 +215,7 @@ func TestErrors(t *testing.T) {
 		{"field that is not a matrix", file(b.structure("s", 1, []string{"x"}, b.element(kindUint8, make([]byte, 8))))},
 		{"compressed values break off", file(append(b.order().AppendUint32(b.order().AppendUint32(nil, kindCompressed), uint32(len(long)-8-20)), long[8:len(long)-20]...))},
 	} {
-		f, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.mat")
+		f, err := newFile(bytes.NewReader(tc.file), int64(len(tc.file)), "f.mat")
 		if err == nil {
 			_, err = tracktest.Read(f, 0)
 		}
@@ -248,7 +248,7 @@ func TestMemory(t *testing.T) {
 	b.out.Write(append(b.order().AppendUint32(b.order().AppendUint32(nil, kindCompressed), uint32(z.Len())), z.Bytes()...))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	f, err := New(bytes.NewReader(b.out.Bytes()), int64(b.out.Len()), "f.mat")
+	f, err := newFile(bytes.NewReader(b.out.Bytes()), int64(b.out.Len()), "f.mat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func FuzzMAT(f *testing.F) {
 		f.Add(fx.file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r, err := New(bytes.NewReader(file), int64(len(file)), "f.mat")
+		r, err := newFile(bytes.NewReader(file), int64(len(file)), "f.mat")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "mat5: f.mat: ") {
 				t.Fatalf("error does not name the file: %v", err)

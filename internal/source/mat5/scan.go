@@ -69,7 +69,7 @@ const (
 
 // scanner reads the elements of one variable.
 type scanner struct {
-	file     *File
+	file     *file
 	variable int
 	r        *bufio.Reader
 	at       int64 // bytes read

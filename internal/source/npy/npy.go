@@ -26,10 +26,10 @@ import (
 )
 
 // Format is NPY and NPZ.
-var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", Like: regexp.MustCompile("(?s)^PK\x03\x04.{26,200}\\.npy"), New: New}
+var Format = track.Format{Name: "npy", Endings: []string{".npy", ".npz"}, Magic: "\x93NUMPY", Like: regexp.MustCompile("(?s)^PK\x03\x04.{26,200}\\.npy"), New: newFile}
 
-// File is an open NPY or NPZ file: a [track.Contents] of its arrays of real numbers.
-type File struct {
+// file is an open NPY or NPZ file: a [track.Contents] of its arrays of real numbers.
+type file struct {
 	name   string
 	series []series
 	track.Listing
@@ -55,10 +55,10 @@ type array struct {
 	shape  []int64
 }
 
-// New reads which arrays a file of the given size holds; name names it in
+// newFile reads which arrays a file of the given size holds; name names it in
 // errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	f := &File{name: name}
+func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+	f := &file{name: name}
 	var magic [4]byte
 	if _, err := in.ReadAt(magic[:], 0); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("npy: %s: %w", name, err)
@@ -83,7 +83,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 // maxArrays is the most arrays that a file may have.
 const maxArrays = 4096
 
-func (f *File) readArchive(in io.ReaderAt, size int64) error {
+func (f *file) readArchive(in io.ReaderAt, size int64) error {
 	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return fmt.Errorf("npy: %s: is not an NPZ file, or is damaged: %w: save it again", f.name, err)
@@ -117,7 +117,7 @@ func (f *File) readArchive(in io.ReaderAt, size int64) error {
 }
 
 // add lists the tracks of an array.
-func (f *File) add(a *array) error {
+func (f *file) add(a *array) error {
 	rows, columns := a.values(), int64(1)
 	if len(a.shape) == 2 {
 		rows, columns = a.shape[0], a.shape[1]
@@ -258,12 +258,12 @@ func (a *array) setShape(text string) error {
 
 // Open returns a Reader of tracks. Each reads, and inflates, its array by
 // itself.
-func (f *File) Open(tracks []int) (track.Reader, error) {
+func (f *file) Open(tracks []int) (track.Reader, error) {
 	return f.SideBySide(tracks, f.column)
 }
 
 // column returns a Column of track i.
-func (f *File) column(i int) (track.Column, error) {
+func (f *file) column(i int) (track.Column, error) {
 	s := f.series[i]
 	fail := func(value int64, err error) error {
 		if err == io.ErrUnexpectedEOF {

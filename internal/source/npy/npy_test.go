@@ -91,7 +91,7 @@ func fixtures() []fixture {
 
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
-		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), fx.name)
+		f, err := newFile(bytes.NewReader(fx.file), int64(len(fx.file)), fx.name)
 		if err != nil {
 			t.Errorf("%s: %v", fx.name, err)
 			continue
@@ -131,7 +131,7 @@ func TestErrors(t *testing.T) {
 		{"header ends in the archive", npz(zip.Deflate, member{"x.npy", one[:20]})},
 		{"archive cut off", npz(zip.Deflate, member{"x.npy", one})[:60]},
 	} {
-		f, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.npy")
+		f, err := newFile(bytes.NewReader(tc.file), int64(len(tc.file)), "f.npy")
 		if err == nil {
 			_, err = tracktest.Read(f, 0)
 		}
@@ -149,7 +149,7 @@ func TestMemory(t *testing.T) {
 	file := npz(zip.Deflate, member{"x.npy", append(npy(1, "<f4", false, fmt.Sprintf("%d, 2", rows), []float32{}), make([]byte, 8*rows)...)})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	f, err := New(bytes.NewReader(file), int64(len(file)), "f.npz")
+	f, err := newFile(bytes.NewReader(file), int64(len(file)), "f.npz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func FuzzNPY(f *testing.F) {
 		f.Add(fx.file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r, err := New(bytes.NewReader(file), int64(len(file)), "f.npy")
+		r, err := newFile(bytes.NewReader(file), int64(len(file)), "f.npy")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "npy: f.npy: ") {
 				t.Fatalf("error does not name the file: %v", err)

@@ -56,10 +56,10 @@ var kinds = []faultRule{
 	{ClockStep, 1, true, true}, {ClockDrift, 0.01, true, true}, {Missing, 0, false, true}, {Late, 5, true, true},
 }
 
-// ParseFault reads a fault as people write it: kind:channel@from+for=size, as in
+// parseFault reads a fault as people write it: kind:channel@from+for=size, as in
 // "flatline:ch07@30s+10s" or "clock_step@1m=-2". Channel, for and size may be
 // left out.
-func ParseFault(text string) (Fault, error) {
+func parseFault(text string) (Fault, error) {
 	bad := func(format string, args ...any) (Fault, error) {
 		return Fault{}, fmt.Errorf("fault %q: %s", text, fmt.Sprintf(format, args...))
 	}
@@ -95,7 +95,7 @@ func ParseFault(text string) (Fault, error) {
 // ParseFaults reads several.
 func ParseFaults(texts []string) (faults []Fault, err error) {
 	for _, text := range texts {
-		f, err := ParseFault(text)
+		f, err := parseFault(text)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func ParseFaults(texts []string) (faults []Fault, err error) {
 	return faults, nil
 }
 
-// String returns f as ParseFault reads it.
+// String returns f as parseFault reads it.
 func (f Fault) String() string {
 	s := string(f.Kind)
 	if f.Channel != "" {

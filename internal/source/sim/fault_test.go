@@ -28,7 +28,7 @@ func windows(t *testing.T, faults ...string) (all []span, gaps int) {
 	t.Helper()
 	var fs []Fault
 	for _, text := range faults {
-		f, err := ParseFault(text)
+		f, err := parseFault(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestParseFault(t *testing.T) {
 		if rule.sizes {
 			f.Size = rapid.Float64Range(0, 1e9).Draw(r, "size")
 		}
-		got, err := ParseFault(f.String())
+		got, err := parseFault(f.String())
 		if err != nil || got != f {
 			r.Errorf("%s: %+v, %v; want %+v", f, got, err, f)
 		}
@@ -262,7 +262,7 @@ func TestParseFault(t *testing.T) {
 		"flatline:ch07@3s+10s=2=3":    "is not a number",
 		"clock_step:a:b@3000000h+10s": "is not a time",
 	} {
-		if f, err := ParseFault(text); err == nil || !strings.Contains(err.Error(), want) {
+		if f, err := parseFault(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want an error with %q", text, f, err, want)
 		}
 	}
@@ -272,11 +272,11 @@ func FuzzParseFault(f *testing.F) {
 	f.Add("flatline:ch07@30s+10s")
 	f.Add("clock_step@1m=-2.5")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := ParseFault(text)
+		got, err := parseFault(text)
 		if err != nil {
 			return
 		}
-		if again, err := ParseFault(got.String()); err != nil || again != got {
+		if again, err := parseFault(got.String()); err != nil || again != got {
 			t.Errorf("%q is %+v, written %q, which is %+v, %v", text, got, got, again, err)
 		}
 	})
@@ -287,7 +287,7 @@ func TestWithFaultsRejects(t *testing.T) {
 		"flatline:ch99@3s":   `no channel "ch99" in layout gun-drill`,
 		"clipping:thrust@3s": "the range of thrust is not known",
 	} {
-		f, err := ParseFault(text)
+		f, err := parseFault(text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,19 @@ func (s *Strided) Read(dst Values) (n int, err error) {
 	return n, nil
 }
 
+// Jump goes on at a share of the values.
+func (s *Strided) Jump(share float64) (left int64, ok bool, err error) {
+	left = int64(share*float64(s.Count)) - s.read
+	if left <= 0 || s.read+left >= s.Count {
+		return 0, true, nil
+	}
+	if err := Skip(s.Stream, left*s.Step); err != nil {
+		return 0, true, s.Fail(s.read, err)
+	}
+	s.read += left
+	return left, true, nil
+}
+
 // Skip passes over n bytes. It returns io.ErrUnexpectedEOF if there are fewer.
 func Skip(r *bufio.Reader, n int64) error {
 	for n > 0 {

@@ -74,6 +74,13 @@ type Reader interface {
 	Read(most int) (values []Values, n int, err error)
 }
 
+// Jumper is a Reader, or a Column, that can leave values out, for a look into a long file.
+type Jumper interface {
+	// Jump goes on at a share of the file, from 0 to 1, and returns how many values it leaves out, in a table of text about so many; 0 if it
+	// is as far already. It returns false if it cannot leave any out, and then how many follow, −1 if that is not known.
+	Jump(share float64) (left int64, ok bool, err error)
+}
+
 // Column reads the values of one track: at most as many as dst holds, into dst.
 // It returns an error after the values before it, io.EOF after the last.
 type Column interface {
@@ -127,6 +134,21 @@ func (s *sideBySide) Read(most int) ([]Values, int, error) {
 		s.out[i] = b.Slice(0, n)
 	}
 	return s.out, n, nil
+}
+
+// Jump makes all columns jump.
+func (s *sideBySide) Jump(share float64) (left int64, ok bool, err error) {
+	for _, c := range s.columns {
+		if _, ok := c.(Jumper); !ok {
+			return -1, false, nil
+		}
+	}
+	for _, c := range s.columns {
+		if left, ok, err = c.(Jumper).Jump(share); err != nil || !ok {
+			return left, ok, err
+		}
+	}
+	return left, ok, nil
 }
 
 // fill reads until dst is full or an error comes.

@@ -22,10 +22,10 @@ import (
 )
 
 // Format is WAV.
-var Format = track.Format{Name: "wav", Endings: []string{".wav"}, Magic: "RIFF", New: New}
+var Format = track.Format{Name: "wav", Endings: []string{".wav"}, Magic: "RIFF", New: newFile}
 
-// File is an open WAV file: a [track.Contents] of its channels.
-type File struct {
+// file is an open WAV file: a [track.Contents] of its channels.
+type file struct {
 	name   string
 	in     io.ReaderAt
 	data   int64 // byte of the first frame
@@ -36,10 +36,10 @@ type File struct {
 	track.Listing
 }
 
-// New reads the header of a file of the given size; name names it in errors.
+// newFile reads the header of a file of the given size; name names it in errors.
 // The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	f := &File{name: name, in: in}
+func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+	f := &file{name: name, in: in}
 	var head [12]byte
 	if n, _ := in.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "RIFF" && string(head[:4]) != "RF64" || string(head[8:]) != "WAVE" {
 		return nil, fmt.Errorf("wav: %s: is not a WAV file, it does not begin with RIFF and WAVE: check its ending, or set `format` under the layout's `recording`", name)
@@ -70,7 +70,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 }
 
 // readFormat reads the chunk that says what samples are like.
-func (f *File) readFormat(at, n int64) error {
+func (f *file) readFormat(at, n int64) error {
 	b := make([]byte, min(n, 40))
 	if m, _ := f.in.ReadAt(b, at); m < 16 {
 		return f.errorf(at, "the format is cut off: copy the file again")
@@ -112,7 +112,7 @@ func (f *File) readFormat(at, n int64) error {
 
 // readData takes note of n bytes of samples. A recorder that was stopped leaves
 // 0 or the greatest number, and so do files over 4 GiB.
-func (f *File) readData(at, n, size int64) error {
+func (f *file) readData(at, n, size int64) error {
 	if left := size - at; n == math.MaxUint32 || n == 0 || n > left {
 		if n != math.MaxUint32 {
 			f.Remark("the file was not finished: its header does not have the length of its samples; the samples that are there are read")
@@ -130,7 +130,7 @@ func (f *File) readData(at, n, size int64) error {
 }
 
 // Open returns a Reader of channels.
-func (f *File) Open(tracks []int) (track.Reader, error) {
+func (f *file) Open(tracks []int) (track.Reader, error) {
 	return f.SideBySide(tracks, func(i int) (track.Column, error) {
 		at := f.data + int64(i*f.size)
 		return &track.Strided{
@@ -144,6 +144,6 @@ func (f *File) Open(tracks []int) (track.Reader, error) {
 }
 
 // errorf returns an error about what is at a byte of the file.
-func (f *File) errorf(at int64, format string, args ...any) error {
+func (f *file) errorf(at int64, format string, args ...any) error {
 	return fmt.Errorf("wav: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
 }

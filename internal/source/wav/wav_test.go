@@ -83,7 +83,7 @@ func fixtures() []fixture {
 
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
-		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.wav")
+		f, err := newFile(bytes.NewReader(fx.file), int64(len(fx.file)), "f.wav")
 		if err != nil {
 			t.Errorf("%s: %v", fx.name, err)
 			continue
@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 		{"no channels", wav(1, 0, 16, false, []byte{1, 2})},
 		{"samples first", append(bytes.Clone(one[:12]), "data\x02\x00\x00\x00ab"...)},
 	} {
-		_, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.wav")
+		_, err := newFile(bytes.NewReader(tc.file), int64(len(tc.file)), "f.wav")
 		if err == nil {
 			t.Errorf("%s: no error", tc.name)
 		}
@@ -131,7 +131,7 @@ func TestErrors(t *testing.T) {
 // TestMemory reads in memory that does not depend on the length of the file.
 func TestMemory(t *testing.T) {
 	file := wav(1, 2, 16, false, make([]byte, 8<<20))
-	f, err := New(bytes.NewReader(file), int64(len(file)), "f.wav")
+	f, err := newFile(bytes.NewReader(file), int64(len(file)), "f.wav")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func FuzzWAV(f *testing.F) {
 		f.Add(fx.file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r, err := New(bytes.NewReader(file), int64(len(file)), "f.wav")
+		r, err := newFile(bytes.NewReader(file), int64(len(file)), "f.wav")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "wav: f.wav: ") {
 				t.Fatalf("error does not name the file: %v", err)

@@ -94,7 +94,7 @@ m2,whole,,,,,60,,
 	for _, tc := range all {
 		m, why := j.At(tc.w)
 		got := why.String()
-		if why == Labelled {
+		if why == hasLabel {
 			labelled++
 			got = fmt.Sprint(m.VBMaxUM, " ", m.State)
 			if m.Class != "" {
@@ -105,7 +105,7 @@ m2,whole,,,,,60,,
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if n := j.Tally(); n[Labelled] != labelled || n.Unlabelled() != len(all)-labelled {
+	if n := j.Tally(); n[hasLabel] != labelled || n.Unlabelled() != len(all)-labelled {
 		t.Errorf("tally %v", n)
 	}
 	if got, want := j.Tally().String(), "1 tool not measured, 1 hole not measured, 1 before the first measurement, 1 after the last measurement, 1 between two states, 2 in no interval, 2 without a time that the rows can be compared with"; !strings.HasSuffix(got, want) {
@@ -248,6 +248,9 @@ func TestJoinErrors(t *testing.T) {
 		{"no holes", Auto, day + "T3,,H1,,,new\n"},
 		{"other times", Auto, day + "T1,,,2025-01-31T14:00:00Z,2025-01-31T15:00:00Z,new\n"},
 		{"seconds beyond the recording", Auto, day + "T1,,,100,110.5,new\n"},
+		{"an interval that no window is in, next to one that has some", Auto, day + "T1,,,0,20,new\nT1,,,100,110.5,worn\n"},
+		{"moments that no window is between", Auto, "tool,time,vb_um\nT1,2026-01-31T14:00:40Z,10\nT1,2026-01-31T15:00:40Z,20\nT1,2026-01-31T16:00:40Z,30\n"},
+		{"a hole that no window is of, and all windows have a row", Auto, day + "T1,,H01,,,new\nT1,,H02,,,new\nT1,,H03,,,worn\n"},
 		{"a clock for a recording without", Auto, day + "T3,,,2025-01-31T14:00:00Z,,new\n"},
 	} {
 		fmt.Fprintf(&out, "# %s\n", tc.name)
@@ -298,7 +301,7 @@ func TestWindowsOfKafkaHaveNoSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := Window{Machine: "m", Tool: "T1", Start: after(0)}
-	if _, why := j.At(w); why != NoClock {
+	if _, why := j.At(w); why != noClock {
 		t.Errorf("before windows were seen: %v", why)
 	}
 	j.See(w)

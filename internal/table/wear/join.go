@@ -41,14 +41,14 @@ type Reason int
 
 // Reasons; Labelled is that it has one.
 const (
-	Labelled Reason = iota
-	NoTool          // no row of the tool or the recording
-	NoHole          // rows of holes: none of this one, or the window names no hole
-	Before          // rows of moments: before the first, and the tool's start is not known
-	After           // rows of moments: after the last
-	Between         // rows of moments: between rows of states that differ, and of no wear
-	Outside         // rows of intervals: in none of them
-	NoClock         // the window has no time, or one of another kind than the rows
+	hasLabel    Reason = iota
+	noTool             // no row of the tool or the recording
+	noHole             // rows of holes: none of this one, or the window names no hole
+	beforeFirst        // rows of moments: before the first, and the tool's start is not known
+	afterLast          // rows of moments: after the last
+	between            // rows of moments: between rows of states that differ, and of no wear
+	outside            // rows of intervals: in none of them
+	noClock            // the window has no time, or one of another kind than the rows
 	numReasons
 )
 
@@ -67,7 +67,7 @@ type Tally [numReasons]int
 // Unlabelled returns how many windows found no label.
 func (t Tally) Unlabelled() int {
 	n := 0
-	for _, k := range t[NoTool:] {
+	for _, k := range t[noTool:] {
 		n += k
 	}
 	return n
@@ -76,12 +76,12 @@ func (t Tally) Unlabelled() int {
 // String returns the tally in words, leaving out what did not occur.
 func (t Tally) String() string {
 	var why []string
-	for r := NoTool; r < numReasons; r++ {
+	for r := noTool; r < numReasons; r++ {
 		if t[r] > 0 {
 			why = append(why, fmt.Sprintf("%d %s", t[r], r))
 		}
 	}
-	s := fmt.Sprintf("%d labelled, %d not", t[Labelled], t.Unlabelled())
+	s := fmt.Sprintf("%d labelled, %d not", t[hasLabel], t.Unlabelled())
 	if len(why) > 0 {
 		s += ": " + strings.Join(why, ", ")
 	}
@@ -138,6 +138,7 @@ type history struct {
 	from, until time.Time       // of its windows
 	began       time.Time       // the recording of the first of them
 	labelled    int             // windows
+	used        map[int]bool    // moments or intervals that windows have their wear from
 }
 
 // form is what the rows of a subject carry.
@@ -187,7 +188,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 		key := subject{m.Machine, m.Tool, m.Recording}
 		h := j.subjects[key]
 		if h == nil {
-			h = &history{subject: key, form: f, holesSeen: make(map[string]bool)}
+			h = &history{subject: key, form: f, holesSeen: make(map[string]bool), used: make(map[int]bool)}
 			j.subjects[key] = h
 			j.all = append(j.all, h)
 			j.recording = j.recording || m.Recording != ""
@@ -451,12 +452,12 @@ func (j *Join) Peek(w Window) (m Measurement, why Reason) {
 	j.settle()
 	h := j.find(w)
 	if h == nil {
-		return unknown, NoTool
+		return unknown, noTool
 	}
-	if m, why = h.at(w, j.tools[toolKey{w.Machine, w.Tool}]); why != Labelled {
+	if m, why = h.at(w, j.tools[toolKey{w.Machine, w.Tool}]); why != hasLabel {
 		return unknown, why
 	}
-	return m, Labelled
+	return m, hasLabel
 }
 
 // unknown is a measurement that says nothing.
@@ -468,7 +469,7 @@ var unknown = Measurement{VBMeanUM: math.NaN(), VBMaxUM: math.NaN()}
 func (j *Join) At(w Window) (m Measurement, why Reason) {
 	m, why = j.Peek(w)
 	j.tally[why]++
-	if why == Labelled {
+	if why == hasLabel {
 		j.found.labelled++ // as find, which Peek called, left it
 	}
 	return m, why
@@ -504,24 +505,25 @@ func (j *Join) find(w Window) *history {
 func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 	switch h.form {
 	case whole:
-		return h.rows[0], Labelled
+		return h.rows[0], hasLabel
 	case holes:
 		m, ok := h.holes[w.Hole]
 		if !ok {
-			return m, NoHole
+			return m, noHole
 		}
-		return m, Labelled
+		return m, hasLabel
 	}
 	if w.Start.IsZero() || h.unplaced || !signal.HasClock(w.Start) && signal.HasClock(h.rows[0].Time) {
-		return unknown, NoClock
+		return unknown, noClock
 	}
 	if h.form == intervals {
 		middle := w.Start.Add(w.Length / 2)
 		i := sort.Search(len(h.intervals), func(i int) bool { return h.intervals[i].End.After(middle) }) // the first that ends later
 		if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
-			return unknown, Outside
+			return unknown, outside
 		}
-		return h.intervals[i], Labelled
+		h.used[i] = true
+		return h.intervals[i], hasLabel
 	}
 	return h.between(w, tool)
 }
@@ -549,13 +551,15 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	}
 	switch {
 	case m.Known():
-		return m, Labelled
+		i := h.next(t)
+		h.used[i-1], h.used[i] = true, true
+		return m, hasLabel
 	case t.Before(h.moments[0].Time):
-		return m, Before
+		return m, beforeFirst
 	case t.After(h.moments[len(h.moments)-1].Time):
-		return m, After
+		return m, afterLast
 	}
-	return m, Between
+	return m, between
 }
 
 // value returns the wear at t, NaN if it is not known.
@@ -592,6 +596,7 @@ func (h *history) next(t time.Time) int {
 func (h *history) state(t time.Time) string {
 	for k := h.next(t) - 1; k >= 0; k-- {
 		if s := h.moments[k].State; conditionOf(s) == isBroken {
+			h.used[k] = true
 			return s
 		}
 	}

@@ -41,14 +41,14 @@ func TestJoinHoleEnd(t *testing.T) {
 	} {
 		m, why := j.At(Window{Machine: "m", Tool: tc.tool, Hole: tc.hole, Start: after(1)})
 		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
-		if why != Labelled {
+		if why != hasLabel {
 			got = ""
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if want := (Tally{Labelled: 3, NoTool: 2, NoHole: 3}); j.Tally() != want {
+	if want := (Tally{hasLabel: 3, noTool: 2, noHole: 3}); j.Tally() != want {
 		t.Errorf("tally %+v, want %+v", j.Tally(), want)
 	}
 	if got, want := j.Tally().String(), "3 labelled, 5 not: 2 tool not measured, 3 hole not measured"; got != want {
@@ -106,7 +106,7 @@ func TestJoinInterpolate(t *testing.T) {
 	} {
 		m, why := j.At(Window{Machine: "m", Tool: tc.tool, Hole: "H", Start: after(tc.minute)})
 		got := fmt.Sprint(m.VBMeanUM, m.VBMaxUM, " ", m.State)
-		if why != Labelled {
+		if why != hasLabel {
 			got = ""
 		} else if !m.Time.Equal(after(tc.minute)) || m.Machine != "m" || m.Tool != tc.tool || m.Hole != "H" {
 			t.Errorf("%s: measurement %+v is not of the window", tc.why, m)
@@ -115,7 +115,7 @@ func TestJoinInterpolate(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if want := (Tally{Labelled: 14, NoTool: 1, Before: 4, After: 2, Between: 1}); j.Tally() != want {
+	if want := (Tally{hasLabel: 14, noTool: 1, beforeFirst: 4, afterLast: 2, between: 1}); j.Tally() != want {
 		t.Errorf("tally %+v, want %+v", j.Tally(), want)
 	}
 }
@@ -166,7 +166,7 @@ func TestInterpolationLaws(t *testing.T) {
 			j.See(Window{Machine: "m", Tool: "T", Start: after(0)})
 		}
 		for i, m := range ms {
-			if got, why := j.At(Window{Machine: "m", Tool: "T", Start: m.Time}); why != Labelled || got.VBMaxUM != m.VBMaxUM || got.VBMeanUM != m.VBMeanUM {
+			if got, why := j.At(Window{Machine: "m", Tool: "T", Start: m.Time}); why != hasLabel || got.VBMaxUM != m.VBMaxUM || got.VBMeanUM != m.VBMeanUM {
 				t.Fatalf("at measurement %d: %+v, want %+v", i, got, m)
 			}
 		}
@@ -175,7 +175,7 @@ func TestInterpolationLaws(t *testing.T) {
 		step := last.Sub(after(0))/97 + 1
 		for w := after(0); !w.After(last.Add(2 * step)); w = w.Add(step) {
 			m, why := j.At(Window{Machine: "m", Tool: "T", Start: w})
-			ok := why == Labelled
+			ok := why == hasLabel
 			asked++
 			if want := !w.After(last) && (started || !w.Before(first)); ok != want {
 				t.Fatalf("at %v labelled %v, want %v", w, ok, want)
@@ -189,7 +189,7 @@ func TestInterpolationLaws(t *testing.T) {
 			}
 			before = m.VBMaxUM
 		}
-		if n := j.Tally(); n[Labelled] != labelled || n[Labelled]+n.Unlabelled() != asked {
+		if n := j.Tally(); n[hasLabel] != labelled || n[hasLabel]+n.Unlabelled() != asked {
 			t.Fatalf("tally %+v of %d windows, %d labelled", n, asked, labelled)
 		}
 	})
@@ -216,7 +216,7 @@ func TestJoinSecondsOfWindowsWithoutAClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, want := range map[int64]string{3: "new", 12: "worn"} {
-		if m, why := j.At(window(s)); why != Labelled || m.State != want {
+		if m, why := j.At(window(s)); why != hasLabel || m.State != want {
 			t.Errorf("second %d: %+v, %v", s, m, why)
 		}
 	}
@@ -226,8 +226,8 @@ func TestJoinSecondsOfWindowsWithoutAClock(t *testing.T) {
 // call a worn tool healthy.
 func TestJoinMeasurementFarBehind(t *testing.T) {
 	for text, want := range map[string]Reason{
-		"tool,time,vb_um\nT1,150,300\n":    Labelled, // measured half a recording after its end
-		"tool,time,vb_um\nT1,100000,300\n": Before,
+		"tool,time,vb_um\nT1,150,300\n":    hasLabel, // measured half a recording after its end
+		"tool,time,vb_um\nT1,100000,300\n": beforeFirst,
 	} {
 		ms, _, err := Read(strings.NewReader(text), "wear.csv")
 		if err != nil {

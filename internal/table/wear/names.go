@@ -28,6 +28,10 @@ func (j *Join) Mismatches() []string {
 			}
 		case h.labelled == 0 && h.form != whole:
 			out = append(out, h.times())
+		case h.form != whole:
+			if text := h.unused(); text != "" {
+				out = append(out, text)
+			}
 		}
 	}
 	return out
@@ -176,10 +180,11 @@ func (j *Join) holesOf(h *history) string {
 		return ""
 	case h.holesSeen[""] && len(h.holesSeen) == 1:
 		return fmt.Sprintf("%s: no window of %s names a hole, the rows name %s: name the column of the hole in the layout, or label with time, or the whole tool", first, h.rows[0].subject(), someNames(lost))
-	case len(bare) == 0:
-		return ""
 	}
-	text := fmt.Sprintf("%s: holes of %s that no window is of: %s; holes of windows without a row: %s", first, h.rows[0].subject(), someNames(lost), someNames(bare))
+	text := fmt.Sprintf("%s: holes of %s that no window is of: %s", first, h.rows[0].subject(), someNames(lost))
+	if len(bare) > 0 {
+		text += "; holes of windows without a row: " + someNames(bare)
+	}
 	for _, hole := range lost {
 		if name := alikeName(hole, bare); name != "" {
 			return text + fmt.Sprintf(": did you mean %q for %q?", name, hole)
@@ -193,6 +198,20 @@ func firstOf(a, b string) string {
 		return b
 	}
 	return a
+}
+
+// unused names rows of a tool that say nothing about any of its windows, although others do.
+func (h *history) unused() string {
+	var lost []string
+	for i, m := range append(slices.Clone(h.moments), h.intervals...) { // it has either
+		if !h.used[i] {
+			lost = append(lost, fmt.Sprintf("%s at %s", at(m), timeWords(m.Time)))
+		}
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rows of %s that no window is of: %s; its windows are from %s to %s", h.rows[0].subject(), listed(lost, 3), timeWords(h.from), timeWords(h.until))
 }
 
 // times compares the times of rows with the times of windows, none of which has a label.

@@ -11,14 +11,14 @@ import (
 
 // Classes that a Rule of two gives. Class 0 is always healthy.
 const (
-	Healthy = 0
+	healthy = 0
 	Faulty  = 1
 )
 
 // Names of the classes of a Rule that names none. The first of several has the
 // former name, which is how a monitor knows it.
 const (
-	HealthyName = "healthy"
+	healthyName = "healthy"
 	FaultyName  = "faulty"
 )
 
@@ -58,7 +58,7 @@ func (r Rule) faulty() Class { return Class{FaultyName, r.VBMaxUM, r.VBMeanUM, r
 // conditions returns the classes with what makes a tool one of them.
 func (r Rule) conditions() []Class {
 	if len(r.Classes) == 0 {
-		return []Class{{Name: HealthyName}, r.faulty()}
+		return []Class{{Name: healthyName}, r.faulty()}
 	}
 	return r.Classes
 }
@@ -150,8 +150,8 @@ func (r Rule) checkName(i int, at string) error {
 	switch {
 	case strings.TrimSpace(c.Name) != c.Name || c.Name == "":
 		return &RuleError{at + ".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn")}
-	case i == 0 && c.Name != HealthyName:
-		return &RuleError{at + ".name", fmt.Errorf("%q: the first class is for good tools: name it %q, so that alarms know it", c.Name, HealthyName)}
+	case i == 0 && c.Name != healthyName:
+		return &RuleError{at + ".name", fmt.Errorf("%q: the first class is for good tools: name it %q, so that alarms know it", c.Name, healthyName)}
 	case i == 0 && !c.unconditional():
 		return &RuleError{at, errors.New("a tool is healthy if no other class holds: remove its conditions")}
 	case slices.ContainsFunc(r.Classes[:i], same):

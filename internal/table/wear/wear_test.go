@@ -18,23 +18,23 @@ func TestRuleClass(t *testing.T) {
 		class     int
 		ok        bool
 	}{
-		"below the limit":                        {DefaultRule(), nan, 299.9, "", Healthy, true},
+		"below the limit":                        {DefaultRule(), nan, 299.9, "", healthy, true},
 		"at the limit":                           {DefaultRule(), nan, 300, "", Faulty, true},
-		"the mean does not count by default":     {DefaultRule(), 400, nan, "", Healthy, false},
+		"the mean does not count by default":     {DefaultRule(), 400, nan, "", healthy, false},
 		"little wear, but chipped":               {DefaultRule(), nan, 10, "chipped", Faulty, true},
 		"any case":                               {DefaultRule(), nan, nan, "Broken", Faulty, true},
 		"a common word that is not named":        {DefaultRule(), nan, nan, "worn", Faulty, true},
 		"the name of the class":                  {DefaultRule(), nan, 10, "Faulty", Faulty, true},
-		"a common word for healthy":              {DefaultRule(), nan, nan, "i.O.", Healthy, true},
-		"an unknown word, wear unknown":          {DefaultRule(), nan, nan, "purple", Healthy, false},
+		"a common word for healthy":              {DefaultRule(), nan, nan, "i.O.", healthy, true},
+		"an unknown word, wear unknown":          {DefaultRule(), nan, nan, "purple", healthy, false},
 		"an unknown word, wear known":            {DefaultRule(), nan, 400, "purple", Faulty, true},
-		"nothing known":                          {DefaultRule(), nan, nan, "", Healthy, false},
+		"nothing known":                          {DefaultRule(), nan, nan, "", healthy, false},
 		"one of two limits":                      {both, 300, 400, "", Faulty, true},
-		"neither of two limits":                  {both, 299, 599, "", Healthy, true},
-		"one known, below":                       {both, nan, 599, "", Healthy, true},
-		"a rule of states does not look at wear": {states, 900, 900, "", Healthy, false},
+		"neither of two limits":                  {both, 299, 599, "", healthy, true},
+		"one known, below":                       {both, nan, 599, "", healthy, true},
+		"a rule of states does not look at wear": {states, 900, 900, "", healthy, false},
 		"a rule of states, faulty":               {states, nan, nan, "worn", Faulty, true},
-		"a rule of states, healthy":              {states, nan, nan, "unworn", Healthy, true},
+		"a rule of states, healthy":              {states, nan, nan, "unworn", healthy, true},
 	} {
 		class, ok := tc.rule.Class(tc.mean, tc.max, tc.state)
 		if class != tc.class || ok != tc.ok {

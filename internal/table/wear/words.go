@@ -22,7 +22,7 @@ const (
 // commonWords are the common words for the condition of a tool, in English and German, as fold returns them.
 var commonWords = [isUnknown][]string{
 	isGood:   {"healthy", "new", "good", "ok", "okay", "normal", "fresh", "sharp", "unworn", "intact", "pass", "passed", "gesund", "neu", "gut", "io", "inordnung", "scharf", "intakt", "unverschlissen"},
-	isWorn:   {"worn", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf"},
+	isWorn:   {"worn", "wear", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf"},
 	isBroken: {broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen"},
 	isFaulty: {"faulty", "fault", "bad", "nok", "notok", "ng", "notgood", "unhealthy", "defect", "defective", "damaged", "fail", "failed", "failure", "nio", "nichtio", "nichtok", "nichtinordnung", "defekt", "schlecht", "beschädigt", "kaputt"},
 }
@@ -60,7 +60,7 @@ func (r Rule) StateClass(state string) (class int, ok bool) {
 		}
 	}
 	if slices.ContainsFunc(r.HealthyStates, same) {
-		return Healthy, true
+		return healthy, true
 	}
 	if k := slices.IndexFunc(classes, func(c Class) bool { return same(c.Name) }); k >= 0 {
 		return k, true
@@ -68,7 +68,7 @@ func (r Rule) StateClass(state string) (class int, ok bool) {
 	means := conditionOf(state)
 	switch {
 	case means == isGood:
-		return Healthy, true
+		return healthy, true
 	case means == isUnknown:
 		return 0, false
 	case len(classes) == 2:
@@ -122,6 +122,34 @@ func (r Rule) vocabulary() [][]string {
 		words = append(words, c.States)
 	}
 	return append(words, commonWords[:]...)
+}
+
+// Cause returns what made a window of a class: its state, if that is of the class, else worn if it has a limit, else the class's name.
+func (r Rule) Cause(class int, state string) string {
+	c := r.conditions()[class]
+	switch k, ok := r.StateClass(state); {
+	case ok && k == class && state != "":
+		return strings.ToLower(state)
+	case c.VBMaxUM > 0 || c.VBMeanUM > 0:
+		return "worn"
+	}
+	return c.Name
+}
+
+// Finding returns the causes of a class, as alarms have them, if one of them is another thing than wear and breakage; else nothing.
+func Finding(causes []string) string {
+	if slices.ContainsFunc(causes, func(c string) bool { return !ofTool(c) }) {
+		return strings.Join(causes, " or ")
+	}
+	return ""
+}
+
+// ofTool reports whether a word of a faulty class, such as "slightly worn", is a condition of the tool, so that a new one ends it.
+func ofTool(word string) bool {
+	named := func(part string) bool {
+		return slices.ContainsFunc(slices.Concat(commonWords[isWorn], commonWords[isBroken]), func(w string) bool { return strings.HasSuffix(fold(part), w) })
+	}
+	return conditionOf(word) != isUnknown || slices.ContainsFunc(strings.Fields(word), named)
 }
 
 // StatesByClass says in words which states were taken for which class, given the windows of each. It is empty

@@ -16,10 +16,10 @@ func TestStateClass(t *testing.T) {
 		class int
 	}{
 		{DefaultRule(), "faulty worn Verschlissen defekt NOK n.i.O. N.I.O gebrochen chipped Broken failed bad beschädigt stumpf wear-out", Faulty},
-		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", Healthy},
+		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", healthy},
 		{DefaultRule(), "purple built-up 1 half", -1},
 		{mapped, "ok built-up Built-Up broken", Faulty},
-		{mapped, "worn WORN run-in new", Healthy},
+		{mapped, "worn WORN run-in new", healthy},
 		{three, "worn verschlissen dull", 1},
 		{three, "broken gebrochen faulty NOK defekt", 2},
 		{three, "healthy io", 0},
@@ -38,6 +38,35 @@ func TestStateClass(t *testing.T) {
 			if ok != (tc.class >= 0) || ok && class != tc.class {
 				t.Errorf("%q by %v: %d, %v; want %d", word, tc.rule, class, ok, tc.class)
 			}
+		}
+	}
+}
+
+// An alarm of a class names what made windows of it, unless all of it is wear or breakage, in English or German.
+func TestFinding(t *testing.T) {
+	chatter := Rule{VBMaxUM: 300, States: []string{"chatter", "imbalance", "slightly worn", "Kolkverschleiß"}}
+	named := Rule{Classes: []Class{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300}, {Name: "chatter"}}}
+	for _, tc := range []struct {
+		rule   Rule
+		class  int
+		states []string
+		want   string
+	}{
+		{chatter, Faulty, []string{"Chatter"}, "chatter"},
+		{chatter, Faulty, []string{"chatter", "imbalance"}, "chatter or imbalance"},
+		{chatter, Faulty, []string{"chatter", ""}, "chatter or worn"}, // by its wear
+		{chatter, Faulty, []string{""}, ""},
+		{chatter, Faulty, []string{"worn", "chipped", "gebrochen", "N.i.O.", "slightly worn", "verschlissen", "Kolkverschleiß"}, ""},
+		{DefaultRule(), Faulty, []string{"good"}, ""}, // and worn by its wear
+		{named, 1, []string{""}, ""},
+		{named, 2, []string{""}, "chatter"},
+	} {
+		var causes []string
+		for _, s := range tc.states {
+			causes = append(causes, tc.rule.Cause(tc.class, s))
+		}
+		if got := Finding(causes); got != tc.want {
+			t.Errorf("%v, %q: %q, want %q", tc.rule, tc.states, got, tc.want)
 		}
 	}
 }

@@ -272,7 +272,8 @@ func (c *checker) ids(t *txn) map[int64]string {
 		return t.ids
 	}
 	ids := make(map[int64]string)
-	for _, m := range t.batch.Of.Commands {
+	due, _ := t.batch.Of.(machine.CommandsDue)
+	for _, m := range due {
 		ids[m.Offset] = c.w.broker.command(m).ID
 	}
 	t.ids = ids

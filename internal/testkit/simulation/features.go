@@ -23,7 +23,8 @@ func (o opened) time() time.Time { return epoch0.Add(time.Duration(o.at) * time.
 
 // input is what an owner has taken: a reply, or a build that began.
 type input struct {
-	reply   *machine.Reply
+	reply   machine.Reply
+	now     time.Time // when it came, by the clock of the monitor
 	due     *machine.Build
 	seen    []*sentFeatures // by the build of a reply
 	version *version        // of the deployments of a reply
@@ -31,13 +32,10 @@ type input struct {
 
 // handled returns what the owner has taken before and with the reply that a batch follows
 // from.
-func (d *drive) handled(of *machine.Reply) []*input {
-	if of == nil {
-		return nil
+func (d *drive) handled(of machine.Reply) (done []*input) {
+	if _, waits := of.(machine.CommandsRead); !waits && of != nil {
+		done, d.inputs = d.inputs, nil // the reply is the last one
 	}
-	i := slices.IndexFunc(d.inputs, func(in *input) bool { return in.due == nil && in.reply == of })
-	done := d.inputs[:i+1]
-	d.inputs = d.inputs[i+1:]
 	return done
 }
 
@@ -50,7 +48,7 @@ func (d *drive) follows(v *version) {
 	if d.versions[&f] = v; !d.loaded {
 		d.version = v
 	}
-	d.do(d.owner.On(machine.Reply{Fleet: &f, Now: d.now()}))
+	d.do(d.owner.On(&f, d.now()))
 }
 
 // take waits for features from an offset on. The owner judges those that a gateway has sent;
@@ -61,7 +59,7 @@ func (d *drive) take(from int) {
 		for i := from; i < to; i++ {
 			in = append(in, d.featuresInput(i))
 		}
-		return machine.Reply{Features: in}, true
+		return machine.Read{Log: machine.FeatureLog, Inputs: in}, true
 	})
 }
 
@@ -164,7 +162,7 @@ func (d *drive) built(b *machine.Build, seen []*sentFeatures, failed bool) {
 	}
 	d.m.w.say("%s partition %d: has shown tool %s of %s to model %s: %v", d.m.name, d.part, b.Job().Tool, b.Job().Machine, b.Job().Model[8:], !failed)
 	d.seen[b] = seen
-	d.do(d.owner.On(machine.Reply{Built: b, Now: d.now()}))
+	d.do(d.owner.On(b, d.now()))
 }
 
 func (f *sentFeatures) time() time.Time { return epoch0.Add(time.Duration(f.stamp) * time.Millisecond) }

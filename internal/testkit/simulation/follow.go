@@ -172,39 +172,39 @@ func (x *following) published(name string) *published {
 
 // input lets machines take what an owner took.
 func (x *following) input(in *input) {
-	r := in.reply
-	switch {
-	case in.due != nil:
+	if in.due != nil {
 		if f := x.fs.of[in.due.Job().Machine]; f != nil {
 			f.machine()
 			f.deploy(&step{version: x.fs.version})
 			x.fs.due[in.due] = begun{len(f.m.Windows(in.due.Job().Tool)), f.came, f.m.AlarmSettings()}
 		}
-	case r.Fleet != nil:
+		return
+	}
+	switch r := in.reply.(type) {
+	case *machine.Fleet:
 		if in.version.number > x.fs.version.number {
 			x.fs.version = in.version
 		}
-	case r.Windows != nil:
-		x.windows(r.Windows, r.Now)
-	case r.Features != nil:
-		x.windows(r.Features, r.Now)
-	case r.Commands != nil:
-		for _, m := range r.Commands {
-			x.step(x.of(m.Key), step{command: x.c.w.broker.command(m), offset: m.Offset, at: m.At, now: r.Now})
+	case machine.Read:
+		x.windows(r.Inputs, in.now)
+	case machine.CommandsDue:
+		for _, m := range r {
+			x.step(x.of(m.Key), step{command: x.c.w.broker.command(m), offset: m.Offset, at: m.At, now: in.now})
 		}
-	case r.Tick != nil:
-		decides := x.t.batch.Of != nil && x.t.batch.Of.Tick == r.Tick
+	case machine.Tick:
+		decides := in == x.t.before[len(x.t.before)-1]
 		for _, name := range sorted(x.fs.of) {
-			x.tick(x.fs.of[name], r.Tick, decides)
+			x.tick(x.fs.of[name], &r, decides)
 		}
-	case r.End != nil && !r.End.Known:
+	case machine.End:
 		for _, f := range x.fs.of {
-			if f.machine().Overdue(r.Now) {
-				f.take(step{version: x.fs.version, now: r.Now}) // the time begins again
+			if !r.Known && f.machine().Overdue(in.now) {
+				f.take(step{version: x.fs.version, now: in.now}) // the time begins again
 			}
 		}
-	case r.Built != nil:
-		x.built(in)
+	case *machine.Build:
+		x.built(in, r)
+	case machine.Fenced, machine.Loaded, machine.FeaturesPassed, machine.CommandsRead, machine.Published, machine.Lost, machine.EvidenceOf: // machines take nothing from them
 	}
 }
 
@@ -287,8 +287,7 @@ func sensors(f *window.Features) []oracle.Sensor {
 }
 
 // built lets a machine take what a model has seen of a tool.
-func (x *following) built(in *input) {
-	b := in.reply.Built
+func (x *following) built(in *input, b *machine.Build) {
 	job := b.Job()
 	due, known := x.fs.due[b]
 	f := x.fs.of[job.Machine]

@@ -196,8 +196,14 @@ func (m *member) adopt(gen int, mine []int) {
 	for _, part := range mine {
 		d := &drive{m: m, part: part, gen: gen, version: m.version, owner: machine.NewOwner(m.g.settings, m.version.fleet, part),
 			versions: make(map[*machine.Fleet]*version), seen: make(map[*machine.Build][]*sentFeatures)}
-		d.owner.OnReply = func(r *machine.Reply) {
-			d.inputs = append(d.inputs, &input{reply: r, version: d.versions[r.Fleet], seen: d.seen[r.Built]})
+		d.owner.OnReply = func(r machine.Reply, now time.Time) {
+			in := &input{reply: r, now: now}
+			if f, ok := r.(*machine.Fleet); ok {
+				in.version = d.versions[f]
+			} else if b, ok := r.(*machine.Build); ok {
+				in.seen = d.seen[b]
+			}
+			d.inputs = append(d.inputs, in)
 		}
 		d.owner.OnFeatures = func(*window.Features) { d.judged = append(d.judged, m.w.opened) }
 		m.drives[part] = d
@@ -239,21 +245,19 @@ func (d *drive) on(r machine.Reply) {
 	if d.over {
 		return
 	}
-	r.Now = d.now()
-	switch {
-	case r.Loaded != nil:
-		d.loaded, d.began = true, r.Now
-	case r.Published:
+	if _, loaded := r.(machine.Loaded); loaded {
+		d.loaded, d.began = true, d.now()
+	} else if _, published := r.(machine.Published); published {
 		d.publishing = false
 	}
-	d.do(d.owner.On(r))
+	d.do(d.owner.On(r, d.now()))
 }
 
 func (d *drive) tick() {
 	if d.m.w.broker.isDown() {
 		d.m.trouble = d.now()
 	}
-	d.on(machine.Reply{Tick: &machine.Tick{Now: d.now(), Trouble: d.m.trouble}})
+	d.on(machine.Tick{Now: d.now(), Trouble: d.m.trouble})
 	d.startJob()
 	d.startBuild()
 }
@@ -325,7 +329,7 @@ func (d *drive) lost() {
 		return
 	}
 	d.m.w.say("%s gives partition %d up", d.m.name, d.part)
-	d.owner.On(machine.Reply{Lost: true})
+	d.owner.On(machine.Lost{}, time.Time{})
 	for _, o := range d.m.drives {
 		o.over = true
 	}
@@ -341,7 +345,7 @@ func (d *drive) do(actions []machine.Action) {
 		case machine.LoadState:
 			d.request(loads, func() (func(), bool) {
 				records, ok := d.m.w.broker.load(d.part)
-				return func() { d.on(machine.Reply{Loaded: records}) }, ok
+				return func() { d.on(machine.Loaded(records)) }, ok
 			})
 		case machine.ReadWindows:
 			d.fetch(int(max(a.From, 0)))
@@ -363,7 +367,7 @@ func (d *drive) askEnd() {
 	w.after(w.latency(), nil, func() {
 		known := !w.broker.isDown() && !w.fault(0.05, "no answer about the end to ", d.m.name)
 		end := machine.End{Known: known, Windows: p.bounds(windowLog), Features: p.bounds(featureLog)}
-		w.after(w.latency(), &d.m.process, func() { d.on(machine.Reply{End: &end}) })
+		w.after(w.latency(), &d.m.process, func() { d.on(end) })
 	})
 }
 
@@ -379,7 +383,7 @@ func (d *drive) fence() {
 				at.Commands = min(at.Commands, end)
 				return func() {
 					d.fenced, d.next, d.commandsEnd = at, at, end
-					d.on(machine.Reply{Fenced: &at, CommandsEnd: end})
+					d.on(machine.Fenced{At: at, CommandsEnd: end})
 				}, true
 			})
 		}, true
@@ -393,7 +397,7 @@ func (d *drive) fetch(from int) {
 		for i := from; i < to; i++ {
 			in = append(in, d.windowInput(i))
 		}
-		return machine.Reply{Windows: in}, len(in) > 0
+		return machine.Read{Log: machine.WindowLog, Inputs: in}, len(in) > 0
 	})
 }
 
@@ -426,7 +430,7 @@ func (d *drive) hear(from int) {
 			c.Offset = int64(i)
 			in = append(in, c)
 		}
-		return machine.Reply{Commands: in}, len(in) > 0
+		return machine.CommandsRead(in), len(in) > 0
 	})
 }
 
@@ -505,7 +509,7 @@ func (d *drive) publish(b *machine.Batch) {
 						d.lost()
 						return
 					}
-					d.on(machine.Reply{Published: true})
+					d.on(machine.Published{})
 				}, true
 			})
 		}, true
@@ -529,7 +533,7 @@ func (d *drive) startJob() {
 				d.job = false
 				e, about := j.About(name, "")
 				e.Text = about + " kept."
-				d.on(machine.Reply{Evidence: &machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: e}}})
+				d.on(machine.EvidenceOf{Machine: name, EvidenceDone: machine.EvidenceDone{Job: j, Evidence: e}})
 			})
 		}
 	})

@@ -126,7 +126,7 @@ func (c *checker) ofShadow(t *txn, group, of, id string) {
 
 // alarmsStay checks that a version of the deployments, or the end of a build, moves no alarm.
 func (c *checker) alarmsStay(s *seen, t *txn) {
-	if of := t.batch.Of; of == nil || of.Fleet == nil && of.Built == nil {
+	if !is[*machine.Fleet](t.batch.Of) && !is[*machine.Build](t.batch.Of) {
 		return
 	}
 	for _, o := range t.batch.Events {
@@ -135,6 +135,9 @@ func (c *checker) alarmsStay(s *seen, t *txn) {
 		}
 	}
 }
+
+// is reports whether a reply is a T.
+func is[T machine.Reply](r machine.Reply) bool { _, is := r.(T); return is }
 
 // alarmOf returns the alarm in the record of a machine.
 func alarmOf(record []byte) []byte {
@@ -160,7 +163,7 @@ func (w *world) spoil(b *machine.Batch) {
 				b.Events[i] = machine.Alert(a)
 			}
 		}
-	case w.Bug == SwapMovesAlarm && b.Of != nil && b.Of.Built != nil:
+	case w.Bug == SwapMovesAlarm && is[*machine.Build](b.Of):
 		for i, r := range b.State {
 			if alarm := alarmOf(r.Value); alarm != nil {
 				b.State[i].Value = bytes.Replace(r.Value, alarm, []byte("{}"), 1)

@@ -279,7 +279,7 @@ func (l *learner) posterior(ctx context.Context, some []int, test dbn.Matrix) ([
 		}
 		probability = fit.Probability
 	} else {
-		f, err := fitForest(ctx, x, y, ForestSettings{Extra: l.method == ExtraTrees, Seed: l.task.Seed, Workers: l.task.Workers})
+		f, err := fitForest(ctx, x, y, forestSettings{Extra: l.method == ExtraTrees, Seed: l.task.Seed, Workers: l.task.Workers})
 		if err != nil {
 			return nil, err
 		}

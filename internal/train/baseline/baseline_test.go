@@ -355,7 +355,7 @@ func TestErrors(t *testing.T) {
 		"NaN":       {t.Context(), bad, y, logistic.ErrNotFinite},
 		"stopped":   {stopped, x, y, context.Canceled},
 	} {
-		if _, err := fitForest(tc.ctx, tc.x, tc.y, ForestSettings{}); !errors.Is(err, tc.want) {
+		if _, err := fitForest(tc.ctx, tc.x, tc.y, forestSettings{}); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

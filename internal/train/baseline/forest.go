@@ -13,8 +13,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn/logistic"
 )
 
-// ForestSettings say how a forest is grown.
-type ForestSettings struct {
+// forestSettings say how a forest is grown.
+type forestSettings struct {
 	Trees   int  // 0 stands for 100
 	Extra   bool // extra trees: all rows for each tree, thresholds drawn at random
 	Seed    uint64
@@ -23,8 +23,8 @@ type ForestSettings struct {
 
 const defaultTrees = 100
 
-// Forest is trees that vote.
-type Forest struct{ trees []tree }
+// fittedForest is trees that vote.
+type fittedForest struct{ trees []tree }
 
 // tree is nodes in preorder: the branch of values up to value comes next, the other
 // one at right.
@@ -53,12 +53,12 @@ type node struct {
 //
 // Sources: L. Breiman, "Random Forests", Machine Learning 45, 2001; P. Geurts, D. Ernst,
 // L. Wehenkel, "Extremely randomized trees", Machine Learning 63, 2006.
-func fitForest(ctx context.Context, x dbn.Matrix, y []int, s ForestSettings) (*Forest, error) {
+func fitForest(ctx context.Context, x dbn.Matrix, y []int, s forestSettings) (*fittedForest, error) {
 	if err := logistic.Check(x, y); err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	b := newBins(x, max(1, s.Workers))
-	f := &Forest{trees: make([]tree, cmp.Or(s.Trees, defaultTrees))}
+	f := &fittedForest{trees: make([]tree, cmp.Or(s.Trees, defaultTrees))}
 	share(len(f.trees), max(1, s.Workers), func() func(k int) {
 		g := newGrower(b, y, s.Extra)
 		return func(k int) {
@@ -101,7 +101,7 @@ func share(n, workers int, begin func() (do func(k int))) {
 }
 
 // Probability returns the mean over trees of the share of class 1 in the leaf of row.
-func (f *Forest) Probability(row []float32) float64 {
+func (f *fittedForest) Probability(row []float32) float64 {
 	var sum float64
 	for _, t := range f.trees {
 		sum += float64(t.at(row))

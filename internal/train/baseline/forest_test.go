@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-func forest(t testing.TB, x dbn.Matrix, y []int, s ForestSettings) *Forest {
+func forest(t testing.TB, x dbn.Matrix, y []int, s forestSettings) *fittedForest {
 	t.Helper()
 	f, err := fitForest(t.Context(), x, y, s)
 	if err != nil {
@@ -18,7 +18,7 @@ func forest(t testing.TB, x dbn.Matrix, y []int, s ForestSettings) *Forest {
 	return f
 }
 
-func probabilities(f *Forest, x dbn.Matrix) []float64 {
+func probabilities(f *fittedForest, x dbn.Matrix) []float64 {
 	out := make([]float64, x.Rows)
 	for i := range out {
 		out[i] = f.Probability(x.Row(i))
@@ -98,7 +98,7 @@ func TestBinColumn(t *testing.T) {
 // Leaves are pure, so trees that see all rows are right about each of them.
 func TestExtraTreesLearnTheirRows(t *testing.T) {
 	x, y := clouds(6, 200, 3, 0.5)
-	for i, p := range probabilities(forest(t, x, y, ForestSettings{Extra: true, Trees: 5, Seed: 1}), x) {
+	for i, p := range probabilities(forest(t, x, y, forestSettings{Extra: true, Trees: 5, Seed: 1}), x) {
 		if p != float64(y[i]) {
 			t.Fatalf("row %d of class %d: %v", i, y[i], p)
 		}
@@ -111,7 +111,7 @@ func TestForestRepeats(t *testing.T) {
 	x, y := clouds(7, 150, 4, 1)
 	test, _ := clouds(8, 100, 4, 1)
 	for _, extra := range []bool{false, true} {
-		s := ForestSettings{Extra: extra, Seed: 3, Trees: 20}
+		s := forestSettings{Extra: extra, Seed: 3, Trees: 20}
 		a := probabilities(forest(t, x, y, s), test)
 		s.Workers = 4
 		if b := probabilities(forest(t, x, y, s), test); !slices.Equal(a, b) {
@@ -148,7 +148,7 @@ func TestRandomForestIgnoresScale(t *testing.T) {
 			}
 		}
 	}
-	s := ForestSettings{Seed: 1, Trees: 20}
+	s := forestSettings{Seed: 1, Trees: 20}
 	if a, b := probabilities(forest(t, x, y, s), x), probabilities(forest(t, mapped, y, s), mapped); !slices.Equal(a, b) {
 		t.Error("other scales give other probabilities")
 	}
@@ -160,13 +160,13 @@ func TestForestBounds(t *testing.T) {
 	x, y := clouds(11, 90, 3, 1)
 	far, _ := clouds(12, 50, 3, 1000)
 	for _, extra := range []bool{false, true} {
-		f := forest(t, x, y, ForestSettings{Extra: extra, Seed: 1, Trees: 10})
+		f := forest(t, x, y, forestSettings{Extra: extra, Seed: 1, Trees: 10})
 		for _, p := range slices.Concat(probabilities(f, x), probabilities(f, far)) {
 			if !(p >= 0 && p <= 1) {
 				t.Fatalf("extra %t: probability %v", extra, p)
 			}
 		}
-		constant := forest(t, dbn.NewMatrix(90, 3), y, ForestSettings{Extra: extra, Seed: 1, Trees: 200})
+		constant := forest(t, dbn.NewMatrix(90, 3), y, forestSettings{Extra: extra, Seed: 1, Trees: 200})
 		if p, want := constant.Probability(make([]float32, 3)), float64(counts(y)[1])/90; math.Abs(p-want) > 0.02 {
 			t.Errorf("extra %t: %v of constant columns, want %v", extra, p, want)
 		}
@@ -179,7 +179,7 @@ func TestForestOfNeighbours(t *testing.T) {
 	x := dbn.Matrix{Rows: 4, Cols: 1, Data: []float32{a, math.Nextafter32(a, 2*a), a, math.Nextafter32(a, 2*a)}}
 	y := []int{0, 1, 0, 1}
 	for seed := range uint64(20) {
-		f := forest(t, x, y, ForestSettings{Extra: true, Seed: seed, Trees: 3})
+		f := forest(t, x, y, forestSettings{Extra: true, Seed: seed, Trees: 3})
 		for i, p := range probabilities(f, x) {
 			if p != float64(y[i]) {
 				t.Fatalf("seed %d: row %d of class %d: %v", seed, i, y[i], p)
@@ -193,7 +193,7 @@ func TestForestOfNeighbours(t *testing.T) {
 func BenchmarkForest(b *testing.B) {
 	x, y := clouds(13, 100_000, 700, 0.2)
 	for b.Loop() {
-		forest(b, x, y, ForestSettings{Seed: 1, Trees: 10, Workers: 2})
+		forest(b, x, y, forestSettings{Seed: 1, Trees: 10, Workers: 2})
 	}
 }
 

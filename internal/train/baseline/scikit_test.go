@@ -102,7 +102,7 @@ func TestForestsAreScikitLearns(t *testing.T) {
 			}
 			var accuracy, auc float64
 			for seed := range uint64(seeds) {
-				p := probabilities(forest(t, x, c.Y, ForestSettings{Extra: extra, Seed: seed}), test)
+				p := probabilities(forest(t, x, c.Y, forestSettings{Extra: extra, Seed: seed}), test)
 				auc += score.AUC(p, positive) / seeds
 				for i, v := range p {
 					if (v > 0.5) == positive[i] {

@@ -25,6 +25,7 @@ type CSV struct {
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
 	Ignore []string // columns that are not features; * stands for any characters
+	Keep   []string // columns that are, also if csvfile.Leak says why not
 
 	// LimitUM, if not 0, turns the column of the label, which holds wear, into the class: 1 from
 	// this wear on.
@@ -93,10 +94,15 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
+		if why := leakOf(more, rows.groups); why != "" && !slices.Contains(c.Keep, columns.names[j]) {
+			s.Left = append(s.Left, fmt.Sprintf("%s, since %s", columns.names[j], why))
+			continue
+		}
+		s.Columns = append(s.Columns, columns.names[j])
 		all = append(all, more...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no column is left to learn from", c.Path)
+		return nil, fmt.Errorf("%s: no column is left to learn from; name one with --keep. Left out are %s", c.Path, strings.Join(s.Left, "; "))
 	}
 	s.X = dbn.NewMatrix(len(rows.fields), len(all))
 	for j, column := range all {
@@ -105,6 +111,18 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 		}
 	}
 	return s, c.fold(s)
+}
+
+// leakOf says why a column of numbers seems to be no measurement; empty if it may be one, or is of words.
+func leakOf(columns [][]float32, groups []string) string {
+	if len(columns) != 1 {
+		return ""
+	}
+	var l csvfile.Leak
+	for i, v := range columns[0] {
+		l.Add(float64(v), groups != nil && i > 0 && groups[i] != groups[i-1])
+	}
+	return l.Why()
 }
 
 // header reads the line of column names.
@@ -143,6 +161,11 @@ func (c CSV) header(lines *csvfile.Reader) (*csvColumns, error) {
 		}
 		if out.group == out.label {
 			return nil, fmt.Errorf("%s: --label and --group are one column, %s: a group, such as a tool, has rows of either class", c.Path, c.Label)
+		}
+	}
+	for _, name := range c.Keep {
+		if _, err := find("--keep", name); err != nil {
+			return nil, err
 		}
 	}
 	ignored, err := c.ignored(names)

@@ -34,6 +34,9 @@ type Set struct {
 	Groups []string   // of each row, or nil; methods keep a group's rows together in folds of their own
 	Folds  []classify.Fold
 
+	Columns []string // of a table: those learnt from
+	Left    []string // of a table: those left out, and why
+
 	// Kind is what a group is, such as "tool"; empty if that is not known.
 	Kind string
 	// Ordered says that the rows of each group are in the order of time, so that columns

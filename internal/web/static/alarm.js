@@ -44,11 +44,12 @@ export function summaryOf(alerts, incident, tile) {
 // wordsOf says in the page's language and time zone what happened to an alarm. An alert of a
 // kind that this page does not know is shown as its text is.
 export function wordsOf(a) {
-  const key = a.state === "cleared" && has(`alarm.did.cleared.${a.reason}`) ? `alarm.did.cleared.${a.reason}` : a.state === "raised" && a.reason === "tool_back" ? "alarm.did.back" : `alarm.did.${a.state}`;
+  let key = a.state === "cleared" && has(`alarm.did.cleared.${a.reason}`) ? `alarm.did.cleared.${a.reason}` : a.state === "raised" && a.reason === "tool_back" ? "alarm.did.back" : `alarm.did.${a.state}`;
+  if (a.finding && has(`${key}.finding`)) key += ".finding";
   if (!has(key)) return a.text;
   const note = a.note ? ` ${t("alarm.note", { note: a.note })}` : "";
   return t(key, {
-    since: clock(a.since), faulty: a.faulty, of: a.of, score: a.score?.toFixed(2), threshold: (a.threshold ?? 0.5).toFixed(2), by: a.by || t("alarm.someone"), until: moment(a.until), tool: a.tool,
+    since: clock(a.since), faulty: a.faulty, of: a.of, score: a.score?.toFixed(2), threshold: (a.threshold ?? 0.5).toFixed(2), by: a.by || t("alarm.someone"), until: moment(a.until), tool: a.tool, finding: a.finding,
   }) + note;
 }
 

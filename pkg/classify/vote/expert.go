@@ -7,13 +7,13 @@ type Expert struct {
 	Sensors []int // indices in Guard.Sensors, ascending or not
 	Ratio   bool  // it abstains if one of Sensors has failed; otherwise it does if all have
 	Bias    float64
-	Inputs  []Input
+	Inputs  []inputReport
 }
 
-// Input is a part of an expert's log odds: Weight times (x − Mean)/SD within ±[ClipInput], of x the column
+// inputReport is a part of an expert's log odds: Weight times (x − Mean)/SD within ±[ClipInput], of x the column
 // A, less column B if that is not −1. It is 0 if x is missing or the sensor has failed. An expert that has no input
 // left abstains.
-type Input struct {
+type inputReport struct {
 	A, B             int
 	Sensor           int // index in Guard.Sensors
 	Mean, SD, Weight float64
@@ -25,7 +25,7 @@ func (g *Guard) Experts() []Expert {
 	for _, x := range g.experts {
 		e := Expert{Sensors: slices.Clone(x.sensors), Ratio: x.pair, Bias: x.bias}
 		for _, in := range x.inputs {
-			e.Inputs = append(e.Inputs, Input{in.a, in.b, x.sensors[in.sensor], in.mean, in.sd, in.weight})
+			e.Inputs = append(e.Inputs, inputReport{in.a, in.b, x.sensors[in.sensor], in.mean, in.sd, in.weight})
 		}
 		out = append(out, e)
 	}

@@ -53,13 +53,13 @@ type Whole struct {
 
 // Settings says how a guard is fitted. A zero field takes the default that its comment names.
 type Settings struct {
-	Bound float64 // how far the guarded margin may be from the vote's; default DefaultBound
+	Bound float64 // how far the guarded margin may be from the vote's; default defaultBound
 	Steps bool    // look for steps of gains
 }
 
 const (
-	// LeastWorn is how many tools must have worn rows: with fewer the vote has no cut.
-	LeastWorn = 3
+	// leastWorn is how many tools must have worn rows: with fewer the vote has no cut.
+	leastWorn = 3
 
 	leastExperts = 3 // of fewer, no median is safe from one
 	// leastCorrelation is from which correlation of their changes on two sensors are one.
@@ -92,7 +92,7 @@ type Report struct {
 
 	Worn    int            `json:"worn"`              // tools with worn rows
 	Sensors []SensorReport `json:"sensors,omitempty"` // kept, the one that counts most first
-	Experts []ExpertReport `json:"experts,omitempty"`
+	Experts []expertReport `json:"experts,omitempty"`
 	Cut     float64        `json:"cut"` // log odds of the vote
 
 	StepsOff string `json:"steps_off,omitempty"` // why steps of gains are not looked for, in words; empty if they are, or were not asked for
@@ -115,8 +115,8 @@ type SensorReport struct {
 	Step float64 `json:"step,omitempty"`
 }
 
-// ExpertReport is an expert.
-type ExpertReport struct {
+// expertReport is an expert.
+type expertReport struct {
 	Sensors   []string `json:"sensors"`
 	Ratio     bool     `json:"ratio,omitempty"`     // of the first sensor to the second
 	Columns   []int    `json:"columns"`             // of the first sensor, if it is a ratio
@@ -139,7 +139,7 @@ type ExpertReport struct {
 // It returns an error that wraps ErrSize, ErrSensors or ErrNotFinite, or the error of ctx. The result
 // depends on t and s alone.
 func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
-	s.Bound = cmp.Or(s.Bound, DefaultBound)
+	s.Bound = cmp.Or(s.Bound, defaultBound)
 	if err := t.check(); err != nil {
 		return nil, nil, err
 	}
@@ -297,8 +297,8 @@ func (f *fitter) off() string {
 		return "columns are not weighed by how steadily they follow the life of tools"
 	case !slices.Contains(f.Y, 0):
 		return "there are no healthy windows"
-	case f.report.Worn < LeastWorn:
-		return fmt.Sprintf("%d of the tools have worn windows with a label, and it takes %d", f.report.Worn, LeastWorn)
+	case f.report.Worn < leastWorn:
+		return fmt.Sprintf("%d of the tools have worn windows with a label, and it takes %d", f.report.Worn, leastWorn)
 	}
 	return ""
 }
@@ -743,7 +743,7 @@ func (f *fitter) describe(g *Guard) {
 		f.report.Sensors = append(f.report.Sensors, r)
 	}
 	for _, x := range g.experts {
-		r := ExpertReport{Ratio: x.pair, Threshold: x.threshold}
+		r := expertReport{Ratio: x.pair, Threshold: x.threshold}
 		for _, s := range x.sensors {
 			r.Sensors = append(r.Sensors, f.kept[s].Name)
 		}

@@ -67,10 +67,10 @@ const (
 	ClipOdds = 6
 	// ClipInput bounds standardised inputs.
 	ClipInput = 5
-	// DefaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.4 and 0.6
+	// defaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.4 and 0.6
 	// the turning tools' G-mean is 0.982, 0.982, 0.983 on clean windows, 0.920, 0.912, 0.889 if the
 	// gain of one sensor is wrong and 0.923, 0.928, 0.934 if all forces' are (TestRecordedTurning).
-	DefaultBound = 0.4
+	defaultBound = 0.4
 )
 
 // A sensor is to be reported if [Judgement].Sensor names it in NamedIn of any NamedOf

@@ -98,7 +98,7 @@ type Reason int
 
 // The reasons.
 const (
-	Certain     Reason = iota
+	certain     Reason = iota
 	Ambiguous          // the set does not agree with the decision: it holds a class of the other side
 	Implausible        // the set is empty: the row is not as any class usually is
 )
@@ -123,7 +123,7 @@ func (c *Conformal) Check(decision int, posterior []float64) Reason {
 	case first == others || first != (decision == 0):
 		return Ambiguous
 	}
-	return Certain
+	return certain
 }
 
 // The binary form of a calibration, all numbers little-endian:

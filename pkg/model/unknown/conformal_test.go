@@ -35,14 +35,14 @@ func TestConformalByTool(t *testing.T) {
 		decision int
 		want     Reason
 	}{
-		{0.95, 3. / 3, 1. / 2, 0, Certain},
-		{0.9, 3. / 3, 1. / 2, 0, Certain},
-		{0.8, 2.5 / 3, 1. / 2, 0, Certain},
+		{0.95, 3. / 3, 1. / 2, 0, certain},
+		{0.9, 3. / 3, 1. / 2, 0, certain},
+		{0.8, 2.5 / 3, 1. / 2, 0, certain},
 		{0.8, 2.5 / 3, 1. / 2, 1, Ambiguous}, // costs decide for the other
 		{0.5, 1. / 3, 1. / 2, 0, Implausible},
 		{0.25, 1. / 3, 1.5 / 2, 1, Implausible}, // F of faulty is the rate, and not above it
-		{0.1, 1. / 3, 2. / 2, 1, Certain},
-		{0.05, 1. / 3, 2. / 2, 1, Certain}, // further out on its own side is certain too
+		{0.1, 1. / 3, 2. / 2, 1, certain},
+		{0.05, 1. / 3, 2. / 2, 1, certain}, // further out on its own side is certain too
 		{0.05, 1. / 3, 2. / 2, 0, Ambiguous},
 	} {
 		p := []float64{tc.healthy, 1 - tc.healthy}
@@ -86,8 +86,8 @@ func TestConformalSidesOfThreeClasses(t *testing.T) {
 		decision int
 		want     Reason
 	}{
-		{[]float64{0.95, 0.03, 0.02}, 0, Certain},
-		{[]float64{0.1, 0.5, 0.4}, 1, Certain}, // of one of two, both faulty
+		{[]float64{0.95, 0.03, 0.02}, 0, certain},
+		{[]float64{0.1, 0.5, 0.4}, 1, certain}, // of one of two, both faulty
 		{[]float64{0.1, 0.5, 0.4}, 0, Ambiguous},
 		{[]float64{0.45, 0.15, 0.15}, 1, Implausible},
 		{[]float64{0.5, 0.4, 0.1}, 0, Ambiguous},

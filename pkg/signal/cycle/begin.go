@@ -178,14 +178,14 @@ func (l *learner) scale(c int) error {
 	}
 	const normal = 0.6745 * math.Sqrt2 // median magnitude of a difference of two of N(0, 1)
 	in.Scale = quantile(noise, 0.5) / normal
-	if in.Measure == RMS {
+	if in.Measure == rms {
 		in.Scale = quantile(rest, 0.25)
 	}
 	in.Scale = max(in.Scale, 1e-4*math.Abs(swing))
 	if !positive(in.Scale) {
 		return fmt.Errorf("%w: channel %s reads the same while cutting and not", ErrNoCycle, in.Channel)
 	}
-	if in.Measure == RMS {
+	if in.Measure == rms {
 		return nil
 	}
 	for _, t := range l.tracks {

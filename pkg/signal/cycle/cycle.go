@@ -71,13 +71,13 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Measure says what the level of an input is.
-type Measure string
+// measureKind says what the level of an input is.
+type measureKind string
 
 // The measures: the mean of the samples of a frame, or their RMS about the mean.
 const (
-	Mean Measure = "mean"
-	RMS  Measure = "rms"
+	Mean measureKind = "mean"
+	rms  measureKind = "rms"
 )
 
 // Normal is a normal distribution.
@@ -99,12 +99,12 @@ type Normal struct {
 // 2003). A level above full counts as full: a tool that is worn or broken is
 // pressed harder than any in the recordings, and drills.
 type Input struct {
-	Channel string  `json:"channel"`
-	Measure Measure `json:"measure"`
-	Sign    float64 `json:"sign"`    // 1; −1 if the channel reads less while cutting
-	Scale   float64 `json:"scale"`   // noise of the measure at rest, in the unit of the channel; positive
-	Zero    float64 `json:"zero"`    // what the channel reads at rest, the mean of all tools; 0 for RMS
-	ZeroSD  float64 `json:"zero_sd"` // by how much tools differ in it; 0: it is the same for all
+	Channel string      `json:"channel"`
+	Measure measureKind `json:"measure"`
+	Sign    float64     `json:"sign"`    // 1; −1 if the channel reads less while cutting
+	Scale   float64     `json:"scale"`   // noise of the measure at rest, in the unit of the channel; positive
+	Zero    float64     `json:"zero"`    // what the channel reads at rest, the mean of all tools; 0 for RMS
+	ZeroSD  float64     `json:"zero_sd"` // by how much tools differ in it; 0: it is the same for all
 
 	Full float64 `json:"full"` // y while drilling, the median
 
@@ -159,7 +159,7 @@ func New(layout *signal.Layout, samples []int) *Model {
 			if len(m.Inputs) == 0 {
 				return nil
 			}
-			in.Measure, least = RMS, rmsSamples
+			in.Measure, least = rms, rmsSamples
 		}
 		if samples[i] < least {
 			continue
@@ -210,8 +210,8 @@ func (m *Model) Check(layout *signal.Layout) error {
 		if layout.Index(in.Channel) < 0 {
 			return fmt.Errorf("cycle: channel %q is not in the layout", in.Channel)
 		}
-		if in.Measure != Mean && in.Measure != RMS {
-			return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, RMS)
+		if in.Measure != Mean && in.Measure != rms {
+			return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, rms)
 		}
 		if !in.ok() {
 			return fmt.Errorf("cycle: channel %q: %+v is not an input", in.Channel, in)

@@ -152,7 +152,7 @@ func (f *Follower) Measure(dst []float32, samples [][]float32) []float32 {
 
 // measure returns the mean of the samples that are there, or their standard
 // deviation; NaN without any.
-func measure(x []float32, as Measure) float64 {
+func measure(x []float32, as measureKind) float64 {
 	var sum, squares float64
 	n := 0
 	for _, v := range x {

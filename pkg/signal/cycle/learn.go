@@ -138,7 +138,7 @@ func (l *learner) enrol() {
 func (l *learner) zeros() {
 	for c := range l.Inputs {
 		in := &l.Inputs[c]
-		if in.Measure == RMS {
+		if in.Measure == rms {
 			continue
 		}
 		var all moments

@@ -12,7 +12,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -197,9 +196,9 @@ func (o *oracle) calm(group string, codec *window.Codec, t *topics, answers map[
 	for i := range t.windows {
 		c := &calmOwner{p: p, codec: codec, answers: answers, commands: t.commands[i], last: make(map[string]string)}
 		c.owner = machine.NewOwner(&machine.Settings{Group: group, Alarm: alarm.Default}, machine.Everything(o.model), i)
-		c.owner.On(machine.Reply{Fenced: &machine.Position{Windows: -1, Commands: -1}})
-		c.owner.On(machine.Reply{Loaded: []state.Record{}})
-		c.owner.On(machine.Reply{Published: true})
+		c.owner.On(machine.Fenced{At: machine.Position{Windows: -1, Commands: -1}}, time.Time{})
+		c.owner.On(machine.Loaded{}, time.Time{})
+		c.owner.On(machine.Published{}, time.Time{})
 		for k := range t.windows[i] {
 			if err := c.window(&t.windows[i][k]); err != nil {
 				return nil, err
@@ -236,7 +235,7 @@ func (c *calmOwner) window(m *bus.Message) error {
 		*into = *machinetest.Features(nil, &w)
 		return nil
 	}
-	return c.on(machine.Reply{Windows: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}, Now: m.Time})
+	return c.on(machine.Read{Log: machine.WindowLog, Inputs: []machine.Input{{Offset: m.Offset, At: m.Time, Open: open}}}, m.Time)
 }
 
 // carryOut carries out the commands whose time has come.
@@ -250,7 +249,7 @@ func (c *calmOwner) carryOut() error {
 		}
 		c.commands = c.commands[1:]
 		if c.seen = append(c.seen, id); !again {
-			if err := c.on(machine.Reply{Commands: []machine.Command{{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}}, Now: m.Time}); err != nil {
+			if err := c.on(machine.CommandsRead{{Key: m.Key, Value: m.Value, Offset: m.Offset, At: m.Time}}, m.Time); err != nil {
 				return err
 			}
 		}
@@ -258,13 +257,13 @@ func (c *calmOwner) carryOut() error {
 	return nil
 }
 
-func (c *calmOwner) on(r machine.Reply) error {
-	actions := c.owner.On(r)
+func (c *calmOwner) on(r machine.Reply, now time.Time) error {
+	actions := c.owner.On(r, now)
 	for len(actions) > 0 {
 		a := actions[0]
 		actions = actions[1:]
 		if _, ok := a.(machine.AskEnd); ok { // of windows, no other one lies there
-			actions = append(actions, c.owner.On(machine.Reply{End: &machine.End{Known: true}, Now: r.Now})...)
+			actions = append(actions, c.owner.On(machine.End{Known: true}, now)...)
 		}
 		b, ok := a.(*machine.Batch)
 		if !ok {
@@ -279,7 +278,7 @@ func (c *calmOwner) on(r machine.Reply) error {
 				c.last[r.Machine] = event.WindowID(r.Machine, r.Epoch, r.Seq)
 			}
 		}
-		actions = append(actions, c.owner.On(machine.Reply{Published: true, Now: r.Now})...)
+		actions = append(actions, c.owner.On(machine.Published{}, now)...)
 	}
 	return nil
 }

@@ -1,0 +1,88 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/internal/source/track"
+)
+
+// Role says which columns are not channels, and what they are for.
+type Role struct {
+	Key   string // of a layout's `recording`
+	names []string
+	text  bool // of text only
+}
+
+// Roles are the roles of columns by their names, without case, units and signs. Of several
+// columns that are there, the one whose name comes first here has the role.
+var Roles = []Role{
+	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "werkzeugnummer", "werkzeugnr", "wzg", "outil", "herramienta", "utensile", "insert", "insertid", "schneide", "cutter", "cutterid",
+		"experiment", "experimenttag", "experimentid", "case", "caseid", "caseno"}, false},
+	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum", "verschleiss", "verschleiß", "usure", "desgaste"}, false},
+	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
+	{"state", []string{"state", "toolstate", "condition", "toolcondition", "label", "class", "zustand"}, true},
+	{"hole", []string{"hole", "holeid", "bohrung", "cut", "cutid", "cutno", "schnitt", "pass", "passid", "run", "runid", "runno"}, false},
+	{"machine", []string{"machine", "machineid", "machinename", "maschine"}, true},
+}
+
+// Fits reports whether a column may have the role by its name.
+func (r Role) Fits(c *Channel) bool {
+	return slices.Contains(r.names, source.PlainName(c.Name)) && (c.Text || !r.text)
+}
+
+// Columns returns the columns that may have the role, the best name first.
+func (r Role) Columns(s *Summary) (names []string) {
+	for i := range s.Channels {
+		if c := &s.Channels[i]; r.Fits(c) {
+			names = append(names, c.Name)
+		}
+	}
+	rank := func(name string) int { return slices.Index(r.names, source.PlainName(name)) }
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return names
+}
+
+// tools follows the column of the tool.
+type tools struct {
+	column  int // −1: none
+	known   bool
+	word    string
+	number  float64
+	changed []bool // by row of the values last read
+}
+
+// findTools finds the column of the tool, which a person may name: the tool of a role by that name counts otherwise.
+func (s *Summary) findTools(name string) {
+	if name == "" {
+		if names := Roles[0].Columns(s); len(names) > 0 {
+			name = names[0]
+		}
+	}
+	s.tools.column = slices.IndexFunc(s.Channels, func(c Channel) bool { return c.Name == name })
+	if s.tools.column >= 0 {
+		s.ToolColumn = name
+	}
+}
+
+// follow notes at which rows the tool is another one than before.
+func (s *Summary) followTools(v track.Values) {
+	t := &s.tools
+	t.changed = t.changed[:0]
+	next := func(same bool) {
+		if t.changed = append(t.changed, t.known && !same); !t.known || !same {
+			s.Runs = append(s.Runs, 0)
+		}
+		s.Runs[len(s.Runs)-1]++
+		t.known = true
+	}
+	for _, word := range v.Texts {
+		next(word == t.word)
+		t.word = word
+	}
+	for _, number := range v.Numbers {
+		next(number == t.number || number != number && t.number != t.number)
+		t.number = number
+	}
+}
