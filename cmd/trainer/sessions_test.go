@@ -9,7 +9,7 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// Channels that a file records again later are sessions and not channels; those of one name that it records at the same
+// Channels that a file records again later are sessions and not channels; channels of one name that it records at the same
 // time, or at another rate, are channels of their own.
 func TestOnceEach(t *testing.T) {
 	at := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
