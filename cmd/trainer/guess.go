@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
 	p.dated = signal.HasClock(s.Start) && (s.Clock == nil || p.rec.Time != "" || !signal.HasClock(s.Clock.Start))
-	for _, c := range s.Channels {
+	for _, c := range onceEach(s.Channels) {
 		if s.Clock != nil && (c.Name == s.Clock.Column || c.Name == s.Clock.Date && c.Text) {
 			continue
 		}
@@ -120,6 +121,27 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 		seconds = max(seconds, c.Duration().Seconds())
 	}
 	return p, p.choose(s.Path, seconds)
+}
+
+// onceEach returns channels without those that record another one again, in a group of their own: under their names alone they are
+// sessions. Groups of one name that record at the same time are channels of their own.
+func onceEach(channels []inspect.Channel) (once []inspect.Channel) {
+	first, last := make(map[string]int), make(map[string]inspect.Channel)
+	for _, c := range channels {
+		name, grouped := strings.CutPrefix(c.Name, c.Group+"/")
+		before, seen := last[name]
+		_, err := strconv.Atoi(c.Group) // formats number sessions that say no start
+		if end := before.Start.Add(before.Duration()); grouped && seen && c.Rate == before.Rate && (err == nil || !c.Start.IsZero() && !c.Start.Before(end)) {
+			once[first[name]].Name = name
+			last[name] = c
+			continue
+		}
+		if grouped && !seen {
+			first[name], last[name] = len(once), c
+		}
+		once = append(once, c)
+	}
+	return once
 }
 
 // readClock takes the column of times into account, unless a person says another rate.
