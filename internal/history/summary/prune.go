@@ -115,7 +115,7 @@ type limits struct {
 	lives                         int64 // Unix milliseconds
 }
 
-// limitsOf returns those of a machine whose minutes and hours are kept for so long.
+// limitsOf returns the limits of a machine whose minutes and hours are kept for so long.
 func limitsOf(m *machine, now time.Time, minute, hour time.Duration) limits {
 	newest := min(m.head.Newest, now.Unix())
 	oldest := newest - int64(hour.Seconds())
