@@ -68,7 +68,7 @@ func TestSimulateTDMS(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "inspect sim/T01.tdms --layout sim/layout.yaml")
-	if err != nil || !strings.Contains(out, "H02/torque") || strings.Contains(out, "left out") {
+	if err != nil || !strings.Contains(out, "2 sessions") || !strings.Contains(out, "torque   N·m    100") || strings.Contains(out, "left out") || strings.Contains(out, "--all") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	const holes = "inspect sim/T01.tdms --layout sim/layout.yaml --hole H01 --hole H02 --channel ch07 --plot holes.svg"

@@ -88,9 +88,9 @@ const (
 	maxWidth = 10_000 // channels
 )
 
-// What is read of a long recording: that many values of the beginning, and of each of the pieces behind it. The last piece goes
+// What is read of a long recording: that many values of the beginning, and of each of the pieces behind it; with a layout only so many of the beginning. The last piece goes
 // to the end. Tests lower them.
-var headValues, pieceValues int64 = 2 << 20, 1 << 17
+var headValues, pieceValues, layoutValues int64 = 2 << 20, 1 << 17, 16 << 20
 
 const (
 	morePieces = 16
@@ -232,7 +232,7 @@ func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error
 func (s *Summary) follow(ctx context.Context, src source.Source, all bool) error {
 	next := make([]int64, len(src.Layout().Groups()))
 	var session, read, values int64
-	for all || values < headValues {
+	for all || values < layoutValues {
 		b, err := src.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil

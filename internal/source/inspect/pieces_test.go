@@ -15,8 +15,8 @@ import (
 
 // Of a long recording the beginning and pieces are read, what was not read is never called free of gaps, and times and lengths are right for the whole.
 func TestPieces(t *testing.T) {
-	defer func(head, piece int64) { headValues, pieceValues = head, piece }(headValues, pieceValues)
-	headValues, pieceValues = 90_000, 600
+	defer func(head, piece, layout int64) { headValues, pieceValues, layoutValues = head, piece, layout }(headValues, pieceValues, layoutValues)
+	headValues, pieceValues, layoutValues = 90_000, 600, 90_000
 	const rows = 100_000
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 	var seconds, dates, bare strings.Builder
@@ -94,8 +94,8 @@ func sound(frames int) string {
 
 // What is wrong in a piece is named with the byte from which its lines count, and counts of what was skipped go on.
 func TestPiecesNotes(t *testing.T) {
-	defer func(head, piece int64) { headValues, pieceValues = head, piece }(headValues, pieceValues)
-	headValues, pieceValues = 200, 20_000
+	defer func(head, piece, layout int64) { headValues, pieceValues, layoutValues = head, piece, layout }(headValues, pieceValues, layoutValues)
+	headValues, pieceValues, layoutValues = 200, 20_000, 200
 	text := "ax,ay\n" + strings.Repeat("1.00,Overload\n", 50) + strings.Repeat("1.00,2.00\n", 50_000)
 	s, err := Inspect(t.Context(), write(t, "a.csv", text+"1.00,off\n1,2\n"), Options{})
 	if err != nil || s.Err == nil || !strings.Contains(s.Err.Error(), "from byte ") || !strings.Contains(s.Err.Error(), `"off" is not a number`) {
