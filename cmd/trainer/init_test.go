@@ -292,8 +292,8 @@ func TestRecordedInitUniwear(t *testing.T) {
 		return strings.Contains(row, ",W1,") || strings.Contains(row, ",W2,") || strings.Contains(row, ",W3,")
 	})
 	initCase{data: name, edit: [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "},
-		lines: []string{"kind: force   # guessed from the names\n    rate: 2.02 ", "names: [\n      vibration_x, vibration_y,\n    ]", "  tool: experiment_tag ", "  vb_max_mm: tool_wear ",
-			"#   timestamp: time goes back or stands still at 2 rows"}}.check(t)
+		lines: []string{"kind: force   # guessed from the names\n    rate: 2.025 ", "names: [\n      vibration_x, vibration_y,\n    ]", "  tool: experiment_tag ", "  vb_max_mm: tool_wear ",
+			"  time: timestamp "}}.check(t)
 }
 
 func TestRecordedInitCWRU(t *testing.T) {
