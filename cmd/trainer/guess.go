@@ -174,7 +174,7 @@ func (p *proposal) leave(name, why string) {
 func (p *proposal) column(c *inspect.Channel, names []string) {
 	plain := source.PlainName(c.Name)
 	for _, r := range inspect.Roles {
-		if p.roles[r.Key] != c.Name && !r.Fits(c) {
+		if c.Name == "" || p.roles[r.Key] != c.Name && !r.Fits(c) {
 			continue
 		}
 		if best := p.roles[r.Key]; best != c.Name {

@@ -129,6 +129,9 @@ func (d *dialect) complete(head []byte) {
 	if d.whole {
 		return
 	}
+	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= readAhead && end > 0 { // 02.11.2026 that is cut off may be a number
+		head = head[:end]
+	}
 	if found, ok := d.sniff(head, d.counted); ok && (found.header > 0 || d.header == 0 || d.guess) {
 		*d = found
 	}

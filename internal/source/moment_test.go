@@ -90,3 +90,19 @@ func TestLooksLikeDate(t *testing.T) {
 		}
 	}
 }
+
+// Where the beginning of a file that is looked at ends does not matter: a date that is cut off there is not a number with a decimal point.
+func TestDecimalCommaWhereTheLookEnds(t *testing.T) {
+	const row = "02.11.2026;06:00:00,050;-0,32;9,94\n"
+	for n := range len(row) {
+		text := "Datum" + strings.Repeat("m", n) + ";Uhrzeit;ax;Strom\n" + strings.Repeat(row, readAhead/len(row)+2)
+		d, err := dialectOf(signal.Recording{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.complete([]byte(text[:readAhead]))
+		if !d.comma {
+			t.Errorf("cut off at %q: no decimal comma", text[readAhead-12:readAhead])
+		}
+	}
+}

@@ -378,7 +378,11 @@ func (c *Clock) finish() {
 	if c.Backwards == 0 && math.Abs(step/c.Step-1) < 0.01 {
 		c.Step = step
 	}
-	c.Step = 1 / nice(1/c.Step, (0.3+min(c.Jitter, 1))/float64(c.rows))
+	if part := (0.3 + min(c.Jitter, 1)) / float64(c.rows); c.Step > 1 {
+		c.Step = nice(c.Step, part)
+	} else {
+		c.Step = 1 / nice(1/c.Step, part)
+	}
 	if c.pieces == 0 {
 		c.head = c.last
 	}

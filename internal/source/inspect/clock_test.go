@@ -42,6 +42,7 @@ func TestRateByTimes(t *testing.T) {
 		"seconds since 1904":          {"t", 500, even(20), "1904", 20, 0, 25, 0, false},
 		"a gap":                       {"time", 3000, func(i int) float64 { return float64(i)/100 + 2.5*float64(i/1500) }, "%.2f", 100, 1, 30, -1, false},
 		"a gap with jitter":           {"time", 3000, func(i int) float64 { return jitter(100, 0.003)(i) + 2.5*float64(i/1500) }, "%.4f", 100, 1, 30, -1, false},
+		"a row a minute":              {"time [s]", 400, func(i int) float64 { return 60 * float64(i) }, "%.0f", 1. / 60, 0, 24000, -1, false},
 		"a gap of one row":            {"time", 400, func(i int) float64 { return even(100)(i + i/200) }, "%.2f", 100, 1, 4, -1, false},
 		"a clock that runs fast":      {"time", 3000, func(i int) float64 { return 1.0004 * float64(i) / 100 }, "%.4f", 99.96, 0, 30.012, -1, false},
 		"twice as fast in the middle": {"time", 3000, func(i int) float64 { return float64(i)/100 - float64(max(0, i-1500))/200 }, "%.3f", 100, 0, 30, -1, true},

@@ -18,7 +18,7 @@ type Role struct {
 // Roles are the roles of columns by their names, without case, units and signs. Of several
 // columns that are there, the one whose name comes first here has the role.
 var Roles = []Role{
-	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "werkzeugnummer", "werkzeugnr", "wzg", "outil", "herramienta", "utensile", "insert", "insertid", "schneide", "cutter", "cutterid",
+	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "werkzeugnummer", "werkzeugnr", "wzg", "wz", "wkz", "outil", "herramienta", "utensile", "insert", "insertid", "schneide", "cutter", "cutterid",
 		"experiment", "experimenttag", "experimentid", "case", "caseid", "caseno"}, false},
 	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum", "verschleiss", "verschleiß", "usure", "desgaste"}, false},
 	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
