@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs ingest, monitor and standalone, built for 64-bit ARM, under qemu-user of Debian: standalone as the broker, a gateway
+# Runs the programs, built for 64-bit ARM, under qemu-user of Debian: standalone as the broker, a gateway
 # with a simulated drill, and a monitor without a model, which extracts. Each must do its work, and end when it is told to.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ end() {
   exit "$code"
 }
 trap end EXIT
-CGO_ENABLED=0 GOARCH=arm64 "$go" build -o "$work/" ./cmd/ingest ./cmd/monitor ./cmd/standalone
+CGO_ENABLED=0 GOARCH=arm64 "$go" build -o "$work/" ./cmd/ingest ./cmd/monitor ./cmd/standalone ./cmd/trainer
 run() { qemu-aarch64 "$work/$1" "${@:2}"; }
 until_said() { # FILE TEXT
   for _ in $(seq 600); do
@@ -26,7 +26,7 @@ until_said() { # FILE TEXT
   cat "$1" >&2
   return 1
 }
-for p in ingest monitor standalone; do run "$p" --version | grep -q 'linux/arm64'; done
+for p in ingest monitor standalone trainer; do run "$p" --version | grep -q 'linux/arm64'; done
 port=$((15000 + RANDOM % 14000))
 cat >"$work/ingest.yaml" <<YAML
 machine: arm/site/area/line/drill

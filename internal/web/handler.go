@@ -60,10 +60,8 @@ func (x *server) routes() map[string]http.Handler {
 	}
 	for name, f := range files() {
 		all["GET /static/"+name] = f
-		if name == "index.html" {
-			all["GET /{$}"] = f
-		}
 	}
+	all["GET /{$}"] = files()["index.html"]
 	for pattern, a := range x.api() {
 		all[pattern] = a
 	}
@@ -136,8 +134,7 @@ var contentTypes = map[string]string{
 	".LICENSE": "text/plain; charset=utf-8",
 }
 
-// openAPI returns the description of the API. It is compressed once.
-var openAPI = sync.OnceValue(func() file { return newFile(schemas.OpenAPI, "application/yaml") })
+var openAPI = sync.OnceValue(func() file { return newFile(schemas.OpenAPI, "application/yaml") }) // compressed once, as files are
 
 // files returns the embedded files by their path below static/. They are compressed once.
 var files = sync.OnceValue(func() map[string]file {
