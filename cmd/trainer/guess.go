@@ -191,7 +191,7 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 		}
 		key := r.Key
 		_, unit, _ := source.SplitUnit(c.Name)
-		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || unit == "" && c.Max < 5) {
+		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(plain, "mm") || unit == "" && c.Max < 5) {
 			key = wear + "_mm"
 		}
 		*p.columnOf(key) = c.Name
@@ -207,6 +207,8 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 		p.leave(c.Name, "it seems to count rows or time")
 	case !c.Text && c.Leak.Why() != "":
 		p.leave(c.Name, c.Leak.Why()+": give --keep COLUMN if it is a channel")
+	case !c.Text && inspect.SaysWear(c.Name):
+		p.leave(c.Name, "its name says wear, which is a label and no measurement: give --keep COLUMN if it is a channel")
 	case c.Text:
 		p.leave(c.Name, "it is text")
 	case c.Constant():

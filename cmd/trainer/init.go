@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source"
@@ -23,7 +24,7 @@ import (
 )
 
 type initCommand struct {
-	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md. Others like it need no layout of their own."`
+	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md, or a quoted pattern such as 'runs/*.csv': the first one is looked into. Others like it need no layout of their own."`
 	cli.RateFlag
 	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
@@ -39,13 +40,17 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 || f.Window < 0 {
 		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
 	}
-	s, p, err := f.look(ctx)
+	files, err := dataset.Match("--data", f.Data)
 	if err != nil {
 		return err
 	}
-	layout, err := p.layout(f.Data)
+	s, p, err := f.look(ctx, files[0])
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.Data, err)
+		return err
+	}
+	layout, err := p.layout(s.Path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Path, err)
 	}
 	if f.Window > 0 {
 		if err := (window.Spec{Length: f.Window}).Check(layout); err != nil {
@@ -57,7 +62,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	layoutFile, configFile := filepath.Join(f.Dir, "layout.yaml"), filepath.Join(f.Dir, "train.yaml")
-	if err := cli.WriteNew("--out", cli.File{Path: layoutFile, Text: p.layoutText(f.Data)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
+	if err := cli.WriteNew("--out", cli.File{Path: layoutFile, Text: p.layoutText(s.Path)}, cli.File{Path: configFile, Text: f.configText(p)}); err != nil {
 		return err
 	}
 	if _, _, err := signal.LoadLayout(layoutFile); err != nil { // a defect of ours: name it now
@@ -65,6 +70,9 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	if _, err := train.LoadConfig(configFile); err != nil {
 		return err
+	}
+	if len(files) > 1 {
+		fmt.Fprintf(out.Stdout, "looked    into %s, the first of %d recordings\n", s.Path, len(files))
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(note))
@@ -75,19 +83,19 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if s.Clock != nil {
 		fmt.Fprintln(out.Stdout, s.Clock)
 	}
-	return f.report(p, layoutFile, configFile, out.Stdout)
+	return f.report(p, s.Path, layoutFile, configFile, out.Stdout)
 }
 
 // look looks into the recording. Of several columns that may name the tool it takes the first one that does not make many short tools of it.
-func (f *initCommand) look(ctx context.Context) (*inspect.Summary, *proposal, error) {
-	rec, err := source.Written(f.Data, f.Skip)
+func (f *initCommand) look(ctx context.Context, path string) (*inspect.Summary, *proposal, error) {
+	rec, err := source.Written(path, f.Skip)
 	if err != nil {
 		return nil, nil, err
 	}
 	tool := f.Tool
 	var refused error
 	for {
-		s, err := inspect.Inspect(ctx, f.Data, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All, Tool: tool})
+		s, err := inspect.Inspect(ctx, path, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All, Tool: tool})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -114,7 +122,7 @@ func (f *initCommand) look(ctx context.Context) (*inspect.Summary, *proposal, er
 }
 
 // report says what was written and guessed, and what to do next.
-func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Writer) error {
+func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w io.Writer) error {
 	guessed := 0
 	for _, c := range p.channels {
 		if c.why == "" {
@@ -148,12 +156,12 @@ func (f *initCommand) report(p *proposal, layoutFile, configFile string, w io.Wr
 		fmt.Fprintf(w, "left out  %q: %s\n", l[0], l[1])
 	}
 	fmt.Fprintf(w, "\nCheck the guesses in %s. Then:\n\n", layoutFile)
-	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", cli.Quote(f.Data), cli.Quote(layoutFile))
+	fmt.Fprintf(w, "  ingest inspect %s --layout %s\n", cli.Quote(path), cli.Quote(layoutFile))
 	fit := fmt.Sprintf("  trainer fit --config %s --data %s --model model.flank", cli.Quote(configFile), cli.Quote(f.Data))
 	if p.label == "" && f.Wear == "" {
 		tool := "T1"
 		if p.rec.Tool == "" {
-			tool = layoutName(f.Data)
+			tool = layoutName(path)
 		}
 		fmt.Fprintf(w, "\nNo column has labels. Write a wear file, wear.csv, with a row for each tool, such as (docs/how-to/labels.md):\n\n  tool,state\n  %s,worn\n\n", tool)
 		fit += " --wear wear.csv"

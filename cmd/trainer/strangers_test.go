@@ -105,7 +105,10 @@ func TestInitStrangeFiles(t *testing.T) {
 		"counters next to a channel":             {text: rowsOf(n, "row,energy,time,ax,Zaehler\n", func(i int) string { return fmt.Sprintf("%d,%d,%.2f,%s,%d", i, i*3+i%2, float64(i)/20, ax(i), i%100) }), says: `left out  "Zaehler": it counts in equal steps`, lays: "name: ax", seconds: 20},
 		"tools in German":                        {text: rowsOf(n, "Werkzeug-Nr;vc;time;ax\n", func(i int) string { return fmt.Sprintf("%d;%d;%.2f;%s", i/200, 180+40*(i/200), float64(i)/20, ax(i)) }), says: `left out  "vc": it is constant within each tool`, lays: `tool: Werkzeug-Nr`, seconds: 20},
 		"two columns of tools":                   {text: rowsOf(n, "experiment_id,tool_id,vb_um,f1\n", func(i int) string { return fmt.Sprintf("%d,T%d,%d,%s", i, i/100, i%100*3, ax(i)) }), args: "--rate 1", says: `"experiment_id": it competes with "tool_id"`, lays: "tool: tool_id", seconds: 400},
-		"rows and no rate":                       {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"wear with its unit in the name": {text: rowsOf(n, "cutter,VB_mm,VBmax_2,rms\n", func(i int) string {
+			return fmt.Sprintf("C%d,%.3f,%.3f,%s", i/100, float64(i%100)*0.003, float64(i*i%97), ax(i))
+		}), args: "--rate 1", says: `left out  "VBmax_2": its name says wear`, lays: "vb_max_mm: VB_mm", seconds: 400},
+		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -138,5 +141,22 @@ func TestInitStrangeFiles(t *testing.T) {
 				t.Errorf("%v s from %v, want %v, dated %v:\n%s", d, s.Start, tc.seconds, tc.dated, out)
 			}
 		})
+	}
+}
+
+// Of recordings that a pattern names the first one is looked into, and what comes next goes for all.
+func TestInitPattern(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"r1.csv", "r2.csv"} {
+		if err := os.WriteFile(name, []byte("ax,ay\n1,2\n2,1\n3,2\n2,2\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _, err := trainer(t, "init --rate 1 --out here --data r*.csv")
+	if err != nil || !strings.Contains(out, "looked    into r1.csv, the first of 2 recordings") || !strings.Contains(out, "fit --config here/train.yaml --data 'r*.csv'") || !strings.Contains(out, "inspect r1.csv") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, _, err := trainer(t, "init --rate 1 --out there --data s*.csv"); err == nil || !strings.Contains(err.Error(), "--data s*.csv: file does not exist: check the path; a pattern must match a file") {
+		t.Error(err)
 	}
 }

@@ -297,8 +297,8 @@ func loadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 	return ms, nil
 }
 
-// match returns the files that an argument names, a file or a pattern.
-func match(flag, arg string) ([]string, error) {
+// Match returns the files that an argument names, a file or a pattern.
+func Match(flag, arg string) ([]string, error) {
 	paths, err := filepath.Glob(arg)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, arg, err)
@@ -329,7 +329,7 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 	warn := once(log)
 	bySum, byName := make(map[string]string), make(map[string]string)
 	for _, arg := range f.Data {
-		paths, err := match("--data", arg)
+		paths, err := Match("--data", arg)
 		if err != nil {
 			return nil, err
 		}

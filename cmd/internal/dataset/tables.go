@@ -51,7 +51,7 @@ func (t *tables) read(args []string) error {
 	var paths []string
 	var size int64
 	for _, arg := range args {
-		some, err := match("--table", arg)
+		some, err := Match("--table", arg)
 		if err != nil {
 			return err
 		}

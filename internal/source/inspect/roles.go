@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -20,8 +22,9 @@ type Role struct {
 var Roles = []Role{
 	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "werkzeugnummer", "werkzeugnr", "wzg", "wz", "wkz", "outil", "herramienta", "utensile", "insert", "insertid", "schneide", "cutter", "cutterid",
 		"experiment", "experimenttag", "experimentid", "case", "caseid", "caseno"}, false},
-	{"vb_max_um", []string{"vb", "vbmax", "vbmaxum", "vbum", "flankwear", "flankwearum", "toolwear", "wear", "wearum", "verschleiss", "verschleiß", "usure", "desgaste"}, false},
-	{"vb_mean_um", []string{"vbmean", "vbmeanum", "vbavg"}, false},
+	{"vb_max_um", []string{"vbmax", "maxvb", "vbbmax", "vb", "vbb", "maxwear", "wearmax", "maxflankwear", "flankwearmax", "flankwear", "toolwear", "wear", "verschleiss", "verschleiß", "freiflächenverschleiß", "freiflaechenverschleiss",
+		"verschleißmarkenbreite", "verschleissmarkenbreite", "vbreite", "usure", "desgaste", "usura", "slijtage"}, false},
+	{"vb_mean_um", []string{"vbmean", "meanvb", "vbavg", "avgvb", "meanwear", "wearmean", "flankwearmean", "meanflankwear"}, false},
 	{"state", []string{"state", "toolstate", "condition", "toolcondition", "label", "class", "zustand"}, true},
 	{"hole", []string{"hole", "holeid", "bohrung", "cut", "cutid", "cutno", "schnitt", "pass", "passid", "run", "runid", "runno"}, false},
 	{"machine", []string{"machine", "machineid", "machinename", "maschine"}, true},
@@ -29,8 +32,28 @@ var Roles = []Role{
 
 // Fits reports whether a column may have the role by its name.
 func (r Role) Fits(c *Channel) bool {
-	return slices.Contains(r.names, source.PlainName(c.Name)) && (c.Text || !r.text)
+	return r.rank(c.Name) >= 0 && (c.Text || !r.text)
 }
+
+// rank returns the position of a column's name among those of the role, -1 if it is none. Wear may have its unit behind it, as VB_mm.
+func (r Role) rank(column string) int {
+	plain := source.PlainName(column)
+	if at := slices.Index(r.names, plain); at >= 0 || !strings.HasPrefix(r.Key, "vb_") {
+		return at
+	}
+	return slices.Index(r.names, wearUnit.ReplaceAllString(plain, ""))
+}
+
+// wearUnit is a unit of wear at the end of a name.
+var wearUnit = regexp.MustCompile("([uµμ]m|mm|microns?)$")
+
+// SaysWear reports whether a name says that a column is wear, and so a label, whatever role it may have.
+func SaysWear(column string) bool {
+	plain := source.PlainName(column)
+	return saysWear.MatchString(plain)
+}
+
+var saysWear = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?([uµμ]m|mm)$`)
 
 // Columns returns the columns that may have the role, the best name first.
 func (r Role) Columns(s *Summary) (names []string) {
@@ -39,8 +62,7 @@ func (r Role) Columns(s *Summary) (names []string) {
 			names = append(names, c.Name)
 		}
 	}
-	rank := func(name string) int { return slices.Index(r.names, source.PlainName(name)) }
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(r.rank(a), r.rank(b)) })
 	return names
 }
 
