@@ -20,7 +20,7 @@ type inspectCommand struct {
 	Layout string `placeholder:"FILE" help:"Layout of the recording: channels are printed in their units, with the gaps that a gateway would find."`
 	cli.RateFlag
 	cli.Moment
-	All     bool     `help:"Read all of a long recording, and not its beginning and some pieces."`
+	cli.LongRecording
 	Plot    string   `placeholder:"FILE" help:"Draw the channels to a .svg."`
 	Channel []string `placeholder:"NAME" help:"Channels to draw; the first 16 by default. May be given several times." sep:"none"`
 	Hole    []string `placeholder:"NAME" help:"Two holes to draw side by side, with --layout, instead of the whole: waveform, spectrum and features of one channel." sep:"none"`

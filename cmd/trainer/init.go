@@ -29,10 +29,10 @@ type initCommand struct {
 	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
 	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
 	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
-	Keep   []string      `sep:"none" placeholder:"COLUMN" help:"Make this column a channel, also if it looks like a clock or a row number; may be given again."`
-	All    bool          `help:"Read all of a long recording, and not its beginning and some pieces."`
-	Wear   string        `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
-	Dir    string        `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
+	cli.KeptColumns
+	cli.LongRecording
+	Wear string `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
+	Dir  string `name:"out" default:"." placeholder:"FOLDER" help:"Where to write layout.yaml and train.yaml (default: here). Files that are there are not overwritten."`
 }
 
 // Run looks into a recording, and writes a layout and a configuration for it.

@@ -241,18 +241,8 @@ func (e *Evidence) alarms() Reason {
 			continue
 		}
 		n++
-		name := t.Tool
-		if t.WearUM == t.WearUM {
-			name = fmt.Sprintf("%s at %.0f µm", t.Tool, float64(t.WearUM))
-		}
-		if worn := t.Judged - t.Healthy; t.Alarm == 0 && worn > 0 && worn < e.Alarms.K {
-			name = fmt.Sprintf("%s (only %s, an alarm takes %d)", t.Tool, count(worn, "worn window", "worn windows"), e.Alarms.K)
-		}
-		if t.Unjudged > 0 && t.Worn > t.Judged {
-			name = fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)
-		}
 		m := e.Alarms.moment(t)
-		tools[m] = append(tools[m], name)
+		tools[m] = append(tools[m], e.Alarms.named(t))
 	}
 	if n == 0 {
 		return Reason{}
@@ -292,6 +282,19 @@ func (e *Evidence) alarms() Reason {
 		r.Do = strings.Join(do, "; ")
 	}
 	return r
+}
+
+// named returns the name of a worn tool, with what explains its alarm.
+func (a *Alarms) named(t ToolAlarm) string {
+	switch worn := t.Judged - t.Healthy; {
+	case t.Unjudged > 0 && t.Worn > t.Judged:
+		return fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)
+	case t.Alarm == 0 && worn > 0 && worn < a.K:
+		return fmt.Sprintf("%s (only %s, an alarm takes %d)", t.Tool, count(worn, "worn window", "worn windows"), a.K)
+	case t.WearUM == t.WearUM:
+		return fmt.Sprintf("%s at %.0f µm", t.Tool, float64(t.WearUM))
+	}
+	return t.Tool
 }
 
 // wear says how much wear worn tools had when their first alarm came, if it was measured.

@@ -49,6 +49,16 @@ type Moment struct {
 	Start source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
 }
 
+// LongRecording is the flag of how much of a long recording is read.
+type LongRecording struct {
+	All bool `help:"Read all of a long recording, and not its beginning and some pieces."`
+}
+
+// KeptColumns is the flag of columns that are not left out.
+type KeptColumns struct {
+	Keep []string `sep:"none" placeholder:"COLUMN" help:"Take this column, also if it seems to count rows or time, to be a setting of each tool, or wear; may be given again."`
+}
+
 // RateFlag is the flag of the rate of a recording.
 type RateFlag struct {
 	Rate float64 `placeholder:"HZ" help:"Samples a second, where the recording does not say it."`

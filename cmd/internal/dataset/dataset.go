@@ -34,10 +34,10 @@ type Flags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
 	Kafka
-	Ignore  []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
-	Keep    []string `sep:"none" placeholder:"COLUMN" help:"Take this column of tables as a feature, also if it seems to count rows or time, or to be a setting of each tool; may be given again."`
-	Wear    string   `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Machine string   `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
+	Ignore []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
+	cli.KeptColumns
+	Wear    string `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Machine string `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	cli.Moment
 	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
