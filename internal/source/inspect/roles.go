@@ -35,7 +35,7 @@ func (r Role) Fits(c *Channel) bool {
 	return r.rank(c.Name) >= 0 && (c.Text || !r.text)
 }
 
-// rank returns the position of a column's name among those of the role, -1 if it is none. Wear may have its unit behind it, as VB_mm.
+// rank returns the position of a column's name among the names of the role, -1 if it is none. Wear may have its unit behind it, as VB_mm.
 func (r Role) rank(column string) int {
 	plain := source.PlainName(column)
 	if at := slices.Index(r.names, plain); at >= 0 || !strings.HasPrefix(r.Key, "vb_") {
@@ -47,7 +47,7 @@ func (r Role) rank(column string) int {
 // wearUnit is a unit of wear at the end of a name.
 var wearUnit = regexp.MustCompile("([uµμ]m|mm|microns?)$")
 
-// SaysWear reports whether a name says that a column is wear, and so a label, whatever role it may have.
+// SaysWear reports whether a name says that a column is wear, and so a label, also if it has no role.
 func SaysWear(column string) bool {
 	plain := source.PlainName(column)
 	return saysWear.MatchString(plain)
