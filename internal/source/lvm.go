@@ -25,6 +25,7 @@ var lvm = track.Format{Name: "lvm", Like: regexp.MustCompile(`^(\xef\xbb\xbf)?La
 
 const (
 	maxChannels  = 1 << 12
+	maxHeading   = 1 << 10              // lines
 	maxLVMPieces = 1 << 17              // segments times channels
 	lvmSlack     = 2 * time.Millisecond // between a segment and the next: a program reads the clock late
 	endOfHeader  = "***End_of_Header***"
@@ -62,6 +63,7 @@ type lvmPart struct {
 	count  int64
 	first  []float64 // x values of the first row, by channel
 	counts []int64   // rows up to the last value, by channel
+	past   bool      // a row has a later x than the first one
 }
 
 // lvmLines reads lines and counts them.
@@ -136,6 +138,9 @@ func (f *lvmFile) readFileHeading(lines *lvmLines) error {
 		if bytes.HasPrefix(line, []byte(endOfHeader)) {
 			break
 		}
+		if lines.line > maxHeading {
+			return fmt.Errorf("no %s in the first %d lines: copy it again", endOfHeader, maxHeading)
+		}
 		f.heading[cells[0]] = cells[1:]
 	}
 	value := func(key string) string { return strings.Join(f.heading[key][:min(1, len(f.heading[key]))], "") }
@@ -165,6 +170,9 @@ func (f *lvmFile) readParts(lines *lvmLines) error {
 			for err == nil && !bytes.HasPrefix(line, []byte("***End_Special***")) {
 				line, err = lines.next()
 			}
+			if err != nil && err != io.EOF {
+				return err
+			}
 			inside = false
 		case bytes.HasPrefix(line, []byte("Channels")):
 			if h, err = f.readHeading(lines, line); err != nil {
@@ -188,6 +196,9 @@ func (f *lvmFile) readParts(lines *lvmLines) error {
 func (f *lvmFile) readHeading(lines *lvmLines, line []byte) (h *lvmHeading, err error) {
 	h = &lvmHeading{line: lines.line, cells: make(map[string][]string)}
 	for ; err == nil && !bytes.HasPrefix(line, []byte(endOfHeader)); line, err = lines.next() {
+		if lines.line-h.line > maxHeading {
+			return nil, fmt.Errorf("line %d: the heading has no %s in %d lines: copy it again", h.line, endOfHeader, maxHeading)
+		}
 		cells := f.cells(line)
 		h.cells[cells[0]] = cells[1:]
 	}
@@ -295,7 +306,7 @@ func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, insi
 	switch under := p != nil && p.lvmHeading == h; { // the same heading
 	case under && !inside && !f.xs:
 		return errors.New("rows follow an empty line without a heading of their own, so nothing says when they were taken: record with a heading for each segment (Multi_Headings), or with x values")
-	case under && f.xs && x[0] <= p.first[0]:
+	case under && f.xs && (x[0] < p.first[0] || x[0] == p.first[0] && p.past): // six digits may say the same x twice
 		return fmt.Errorf("x begins again at %v without a heading, so nothing says when these rows were taken: record with a heading for each segment (Multi_Headings)", x[0])
 	case len(f.parts)*len(h.names) > maxLVMPieces:
 		return fmt.Errorf("it has more than %d segments of channels: record fewer into one file", maxLVMPieces)
@@ -308,6 +319,7 @@ func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, insi
 		f.parts = append(f.parts, lvmPart{lvmHeading: h, at: at, from: line, first: x, counts: make([]int64, len(h.names))})
 		p = &f.parts[len(f.parts)-1]
 	}
+	p.past = p.past || x[0] > p.first[0]
 	for i := range h.names {
 		if cell(f.column(i)) == "" {
 			continue

@@ -46,6 +46,8 @@ var measurements = map[string]struct{ file, want string }{
 		"a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000 -2 NaN 4000\n"},
 	"goes-on-x": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows), segment("06:00:00.5", "0.001", xab, "0.003\t1\t2\n0.004\t1\t2\n0.005\t1\t2\n")),
 		"a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5 1 1 1\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000 2 2 2\n"},
+	"six-digits": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, "1000.00\t1\t2\n1000.00\t2\t3\n1000.00\t3\t4\n")),
+		"a [g] 1000 Hz 06:16:40.5: 1 2 3\nb [N] 1000 Hz 06:16:40.5: 2 3 4\n"},
 	"pause": {measurement("X_Columns\tNo\n", segment("06:00:00.5", "0.001", xab, noTimes), segment("06:00:09.5", "0.001", xab, noTimes)),
 		"1/a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\n1/b [N] 1000 Hz 06:00:00.5: -2 NaN 4000\n2/a [g] 1000 Hz 06:00:09.5: 1.5 2.5 3.5\n2/b [N] 1000 Hz 06:00:09.5: -2 NaN 4000\nchannels that are recorded several times: each recording is a session of its own, with its number as the hole\n"},
 	"empty-line": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows), "0.003\t1\t2\n0.004\t1\t2\n0.005\t1\t2\n"),
@@ -110,6 +112,8 @@ func TestLVMErrors(t *testing.T) {
 	for _, tc := range []struct{ name, file string }{
 		{"cut off in the heading", whole[:80]},
 		{"cut off in the heading of a segment", whole[:220]},
+		{"a heading without an end", strings.Replace(whole, "***End_of_Header***", strings.Repeat("1\t2\n", 2000), 1)},
+		{"a heading of a segment without an end", whole[:strings.LastIndex(whole, "***End_of_Header***")] + strings.Repeat("1\t2\n", 2000)},
 		{"no segment", measurement("")},
 		{"no rows", one("")},
 		{"rows without a heading", measurement("", "0\t1\t2\n")},

@@ -83,7 +83,7 @@ func unpacked(path string) (out *os.File, notes []string, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	temporary := func(err error) error {
-		return fmt.Errorf("%s: it is unpacked to a temporary file in %s: %w: make room there, or name another folder by TMPDIR", path, os.TempDir(), err)
+		return fmt.Errorf("%s: it is unpacked to a temporary file in %s: %v: make room there, or name another folder by TMPDIR", path, os.TempDir(), err)
 	}
 	if out, err = os.CreateTemp("", "flank-*"); err != nil {
 		return nil, nil, temporary(err)

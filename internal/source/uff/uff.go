@@ -137,7 +137,7 @@ func (f *File) next(s *scanner, number int, others *[]string) (where, reason str
 	case len(kind) > 0 && kind[0] == "58b":
 		reason, err = d.readBinary(s, kind[1:])
 	default:
-		if name := cut(s.text, 0, 6); name != header && name != units && len(*others) <= 5 && !slices.Contains(*others, name) {
+		if name := cut(s.text, 0, 6); name != header && name != units && len(*others) < 1000 && !slices.Contains(*others, name) {
 			*others = append(*others, name)
 		}
 		return where, "", s.toMark()
@@ -425,9 +425,17 @@ func (t *text) Read(dst track.Values) (n int, err error) {
 
 // atEnd returns io.EOF if no number follows the last one.
 func (t *text) atEnd() error {
+	for t.next > len(t.numbers) { // the other part of the last value is on the next line
+		if err := t.readLine(); err != nil {
+			return err
+		}
+	}
 	more := len(t.numbers) > t.next
 	if !more {
 		line, err := t.in.ReadSlice('\n')
+		for err == nil && len(bytes.TrimSpace(line)) == 0 {
+			line, err = t.in.ReadSlice('\n')
+		}
 		if more = !isMark(line); more && err != nil {
 			return t.fail(t.read, err)
 		}
@@ -467,7 +475,7 @@ func (t *text) readLine() error {
 	for field := range strings.FieldsSeq(string(line)) {
 		v, err := number(field)
 		if err != nil { // numbers without a blank between them
-			if t.numbers, err = fixed(t.numbers[:len(rest)], string(bytes.TrimRight(line, "\r\n")), width); err != nil {
+			if t.numbers, err = fixed(t.numbers[:len(rest)], string(bytes.TrimRight(line, " \r\n")), width); err != nil {
 				return where(err)
 			}
 			return nil

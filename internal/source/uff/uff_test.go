@@ -147,6 +147,10 @@ func fixtures() []fixture {
 	}
 	spaced := bytes.ReplaceAll(x.bytes(), []byte("\n"), []byte("\r\n"))
 	file = append(file, fixture{"windows", spaced, "12+X m/s2 1000", both[:1], nil})
+	text := string(join(imaginary))
+	end := strings.LastIndex(text, "    -1\n")
+	file = append(file, fixture{"blank-line", []byte(text[:end] + "\n   \n" + text[end:]), "1+Z (re) m/s2 1000; 1+Z (im) m/s2 1000", complexes, nil},
+		fixture{"on-two-lines", []byte(text[:end-21] + "\n" + text[end-21:]), "1+Z (re) m/s2 1000; 1+Z (im) m/s2 1000", complexes, nil})
 	fused := join(time1(point10("", 12, 1), -1e-100, -2, 3))
 	fused = bytes.Replace(fused, []byte(" -1.000000000000e-100 -2.000000000000e+00  3.000000000000e+00"), []byte("-1.00000000000D-0100-2.00000000000D+0000  3.00000000000D+000"), 1)
 	return append(file, fixture{"fused", fused, "12+X m/s2 1000", [][]float64{{-1e-100, -2, 3}}, nil})
