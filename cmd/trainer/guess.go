@@ -109,7 +109,11 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 		p.column(&c, names)
 	}
 	if len(p.channels) == 0 {
-		return nil, fmt.Errorf("%s: no column of numbers can be a channel: write the layout by hand, see schemas/layout.md", s.Path)
+		why := ""
+		for _, l := range p.left[:min(len(p.left), 5)] {
+			why += fmt.Sprintf("; %q: %s", l[0], l[1])
+		}
+		return nil, fmt.Errorf("%s: no column of numbers can be a channel: give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md%s", s.Path, why)
 	}
 	for _, c := range p.channels {
 		if c.Rate == 0 {

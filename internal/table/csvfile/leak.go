@@ -101,7 +101,7 @@ func (l *Leak) Why() string {
 		}
 	}
 	switch {
-	case alike && steps >= manySteps:
+	case alike && !l.fractions && steps >= manySteps: // of other numbers it may be a sweep
 		return "it counts in equal steps, and begins again"
 	case steps == 0 && l.tools > 0 && l.n >= 3*(l.tools+1):
 		return "it is constant within each tool, as a setting or the tool's name is"
