@@ -34,22 +34,30 @@ func TestInitRanksColumns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bench(t, "data.csv", tc.data)
 			folder := t.TempDir()
-			out, _, err := trainer(t, "init --rate 1 --data data.csv --out "+folder+tc.args)
-			if tc.fail != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.fail) {
-					t.Fatalf("%v, want %s", err, tc.fail)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			layout, err := os.ReadFile(filepath.Join(folder, "layout.yaml"))
-			if err != nil || !strings.Contains(out, tc.says) || !strings.Contains(string(layout), tc.layout) {
-				t.Errorf("%v: %s\n%s", err, out, layout)
-			}
+			initInto(t, folder, "--rate 1 --data data.csv"+tc.args, tc.says, tc.layout, tc.fail)
 		})
 	}
+}
+
+// initInto runs `trainer init` with --out folder, and returns what it prints, which says something, as does the layout that it
+// writes. If it is to fail with an error that has fails in it, it returns false.
+func initInto(t *testing.T, folder, args, says, lays, fails string) (out string, ok bool) {
+	t.Helper()
+	out, _, err := trainer(t, "init --out "+folder+" "+args)
+	if fails != "" {
+		if err == nil || !strings.Contains(err.Error(), fails) {
+			t.Errorf("%v, want %q", err, fails)
+		}
+		return "", false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := os.ReadFile(filepath.Join(folder, "layout.yaml"))
+	if err != nil || !strings.Contains(out, says) || !strings.Contains(string(layout), lays) {
+		t.Errorf("%v: no %q, or no %q, in\n%s\n%s", err, says, lays, out, layout)
+	}
+	return out, true
 }
 
 // A clock or a row number is not a channel, unless a person says so.
