@@ -164,9 +164,11 @@ func TestMQTTClientIDTwice(t *testing.T) {
 			t.Fatal("no connection")
 		}
 	}
-	await.Until(t, "both know it", func() bool { return routes[0].Err() != nil && routes[1].Err() != nil })
+	await.Until(t, "both say it", func() bool {
+		return strings.Contains(logs[0].String(), "route_contested") && strings.Contains(logs[1].String(), "route_contested")
+	})
 	for i, r := range routes {
-		if err := r.Err().Error(); !strings.Contains(err, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(err, "give each monitor a `client_id`") {
+		if err := fmt.Sprint(r.Err()); !strings.Contains(err, "another program connects to the MQTT broker with the client id flank-test") || !strings.Contains(err, "give each monitor a `client_id`") {
 			t.Error(err)
 		}
 		if n := strings.Count(logs[i].String(), "route_contested"); n != 1 || !r.snapshot().failing {

@@ -129,7 +129,10 @@ func TestMQTTClientIDTwice(t *testing.T) {
 	f, heard := subscribe(t, s.URL, nil)
 	await.Until(t, "the broker is connected", connected(f))
 	g, other := subscribe(t, s.URL, nil)
-	await.Until(t, "both know it", func() bool { return f.Err() != nil && g.Err() != nil })
+	await.Until(t, "both say it", func() bool { return heard.has("does not last") && other.has("does not last") })
+	if f.Err() == nil || g.Err() == nil {
+		t.Errorf("the errors are %v and %v", f.Err(), g.Err())
+	}
 	for _, n := range []*notices{heard, other} {
 		n.mu.Lock()
 		said := strings.Join(n.said, "\n")
