@@ -26,6 +26,7 @@ type proposal struct {
 	roles    map[string]string // by key of inspect.Roles: the column that has the role
 	length   time.Duration
 	dated    bool   // windows have dates
+	counts   string // what the size of the numbers in the column of times says that they count; empty: nothing
 	short    string // what to do about tools that are shorter than a reference; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
@@ -89,8 +90,8 @@ var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", 
 
 // propose says what a recording seems to be. Rate and tool are what a person says of it: samples a second, 0 if nothing;
 // the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
-func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string, keep []string) (*proposal, error) {
-	p := &proposal{rec: rec, keep: keep}
+func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*proposal, error) {
+	p := &proposal{rec: s.Written, keep: keep}
 	var names []string
 	for _, c := range s.Channels {
 		names = append(names, c.Name)
@@ -116,6 +117,9 @@ func propose(s *inspect.Summary, rec signal.Recording, rate float64, tool string
 		return nil, fmt.Errorf("%s: no column of numbers can be a channel: give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md%s", s.Path, why)
 	}
 	for _, c := range p.channels {
+		if i := slices.Index(names, c.Name); i >= 0 && slices.Contains(names[i+1:], c.Name) {
+			return nil, fmt.Errorf("%s: two columns are named %q: give one another name in the header, or remove it", s.Path, c.Name)
+		}
 		if c.Rate == 0 {
 			return nil, fmt.Errorf("%s: nothing says how many samples a second channel %s has: give --rate HZ, or --rate 1 for a table with one row a second", s.Path, c.Name)
 		}
@@ -161,7 +165,7 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 	case c.Backwards > 0, c.Still > 0 && !c.Coarse():
 		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
 	default:
-		p.rec.Time, p.rec.Date = c.Column, c.Date
+		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
 	}
 	return nil
 }
@@ -207,14 +211,20 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 	switch {
 	case slices.Contains(p.keep, c.Name) && !c.Text:
 		p.channel(c, names)
+	case c.Name == "" && c.Leak.Why() == "":
+		p.leave(c.Name, "it has no name: name it in the header if it is a channel")
 	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
 		p.leave(c.Name, "it seems to count rows or time")
 	case !c.Text && c.Leak.Why() != "":
 		p.leave(c.Name, c.Leak.Why()+": give --keep COLUMN if it is a channel")
-	case !c.Text && inspect.SaysWear(c.Name):
-		p.leave(c.Name, "its name says wear, which is a label and no measurement: give --keep COLUMN if it is a channel")
+	case !c.Text && inspect.SaysLabel(c.Name):
+		p.leave(c.Name, "its name says the wear or the state of the tool, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel")
 	case c.Text:
-		p.leave(c.Name, "it is text")
+		why := "it is text"
+		if i := slices.IndexFunc(c.Words, func(w string) bool { _, err := strconv.ParseFloat(w, 64); return err != nil }); i >= 0 {
+			why += fmt.Sprintf(", such as %q", c.Words[i])
+		}
+		p.leave(c.Name, why)
 	case c.Constant():
 		p.leave(c.Name, fmt.Sprintf("it is %v in every row", c.Min))
 	case c.Count > 0 && c.Missing == c.Count:
@@ -262,10 +272,13 @@ func (p *proposal) columnOf(key string) *string {
 }
 
 // roundRate takes the noise of a clock's steps out of a rate. A window wants a whole number
-// of millihertz.
+// of millihertz, or of milliseconds between rows.
 func roundRate(rate float64) float64 {
 	if rate == 0 {
 		return 0
+	}
+	if ms := math.Round(1000 / rate); rate > 1 && ms > 0 && math.Abs(1000/rate/ms-1) < 1e-9 {
+		return 1000 / ms
 	}
 	return max(math.Round(1000*rate)/1000, 0.001)
 }
@@ -366,6 +379,6 @@ func (p *proposal) layout(path string) (*signal.Layout, error) {
 }
 
 func layoutName(path string) string {
-	base := filepath.Base(path)
+	base := strings.TrimSuffix(filepath.Base(path), ".gz")
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }

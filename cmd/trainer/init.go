@@ -16,7 +16,6 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/inspect"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -26,9 +25,10 @@ import (
 type initCommand struct {
 	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md, or a quoted pattern such as 'runs/*.csv': the first one is looked into. Others like it need no layout of their own."`
 	cli.RateFlag
-	Skip   int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
-	Window time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
-	Tool   string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
+	Skip    int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
+	Decimal string        `placeholder:"comma|point" help:"What is before the decimals of numbers, where it is not found."`
+	Window  time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
+	Tool    string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	cli.KeptColumns
 	cli.LongRecording
 	Wear string `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
@@ -88,21 +88,17 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 
 // look looks into the recording. Of several columns that may name the tool it takes the first one that does not make many short tools of it.
 func (f *initCommand) look(ctx context.Context, path string) (*inspect.Summary, *proposal, error) {
-	rec, err := source.Written(path, f.Skip)
-	if err != nil {
-		return nil, nil, err
-	}
 	tool := f.Tool
 	var refused error
 	for {
-		s, err := inspect.Inspect(ctx, path, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip}, All: f.All, Tool: tool})
+		s, err := inspect.Inspect(ctx, path, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip, Decimal: f.Decimal}, All: f.All, Tool: tool})
 		if err != nil {
 			return nil, nil, err
 		}
 		if s.Err != nil {
 			return nil, nil, s.Err
 		}
-		p, err := propose(s, rec, f.Rate, cmp.Or(f.Tool, s.ToolColumn), f.Keep)
+		p, err := propose(s, f.Rate, cmp.Or(f.Tool, s.ToolColumn), f.Keep)
 		if err == nil && f.Tool == "" {
 			err = p.checkTools(s, train.DefaultConfig().Reference.Windows)
 		}
@@ -135,7 +131,10 @@ func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w
 	}
 	fmt.Fprintf(w, "\nwrote     %s: windows of %v\n", configFile, p.length)
 	for _, one := range [][2]string{{"tool", p.rec.Tool}, {"time", p.rec.Time}, {"hole", p.rec.Hole}, {p.label, p.labelColumn()}} {
-		if one[1] != "" {
+		switch {
+		case one[0] == "time" && one[1] != "" && p.counts != "":
+			fmt.Fprintf(w, "column    %q is time: it seems to count %s\n", one[1], p.counts)
+		case one[1] != "":
 			fmt.Fprintf(w, "column    %q is %s\n", one[1], one[0])
 		}
 	}
@@ -245,7 +244,7 @@ func (p *proposal) recordingText() string {
 	}
 	for _, k := range [][3]string{
 		{"header", r.Header, "lines that name the columns"}, {"separator", r.Separator, ""}, {"decimal", r.Decimal, ""},
-		{"time", r.Time, "sensor time"}, {"date", r.Date, ""}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
+		{"time", r.Time, "sensor time"}, {"date", r.Date, ""}, {"time_unit", r.TimeUnit, p.counts}, {"time_format", r.TimeFormat, "as days above 12 show"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
 		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"},
 		{"vb_max_mm", r.VBMaxMM, "label: flank wear, in mm by its size"}, {"vb_mean_mm", r.VBMeanMM, "label: mean flank wear, in mm by its size"}, {"state", r.State, "label: a word"},
 	} {

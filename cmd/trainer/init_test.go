@@ -170,7 +170,7 @@ func TestInitCSV(t *testing.T) {
 	initCase{
 		data: "logger.csv", rate: "20", edit: [2]string{"vb_max_um: 300 ", "vb_max_um: 200 "},
 		lines: []string{"kind: vibration   # guessed from the unit\n    rate: 20   # samples a second\n    unit: g\n    name: ax\n", "kind: force   # guessed from the unit", "\n    unit: \"N\"\n",
-			"#   on: it is 1 in every row\n", "#   coolant: it is text\n", "  separator: semicolon\n  decimal: comma\n", "  tool: \"Tool ID\" ", "  vb_max_um: \"VB max [µm]\" ", "  state: state "},
+			"#   on: it is 1 in every row\n", "#   coolant: it is text, such as \"air\"\n", "  separator: semicolon\n  decimal: comma\n", "  tool: \"Tool ID\" ", "  vb_max_um: \"VB max [µm]\" ", "  state: state "},
 		says: []string{`column    "Tool ID" is tool`, `column    "VB max [µm]" is vb_max_um`},
 	}.check(t)
 }

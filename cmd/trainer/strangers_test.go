@@ -110,8 +110,49 @@ func TestInitStrangeFiles(t *testing.T) {
 		"two columns of tools":                   {text: rowsOf(n, "experiment_id,tool_id,vb_um,f1\n", func(i int) string { return fmt.Sprintf("%d,T%d,%d,%s", i, i/100, i%100*3, ax(i)) }), args: "--rate 1", says: `"experiment_id": it competes with "tool_id"`, lays: "tool: tool_id", seconds: 400},
 		"wear with its unit in the name": {text: rowsOf(n, "cutter,VB_mm,VBmax_2,rms\n", func(i int) string {
 			return fmt.Sprintf("C%d,%.3f,%.3f,%s", i/100, float64(i%100)*0.003, float64(i*i%97), ax(i))
-		}), args: "--rate 1", says: `left out  "VBmax_2": its name says wear`, lays: "vb_max_mm: VB_mm", seconds: 400},
-		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		}), args: "--rate 1", says: `left out  "VBmax_2": its name says the wear`, lays: "vb_max_mm: VB_mm", seconds: 400},
+		"days of Excel":              {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 46328.25+float64(i)/20/86400, ax(i)) }), says: "it seems to count days since 1900, as Excel counts", lays: "time_unit: excel", dated: true, seconds: 20},
+		"days of MATLAB":             {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 740288.25+float64(i)/20/86400, ax(i)) }), lays: "time_unit: matlab", dated: true, seconds: 20},
+		"Julian days":                {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 2461346.75+float64(i)/20/86400, ax(i)) }), lays: "time_unit: julian", dated: true, seconds: 20},
+		"seconds since midnight":     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", 46328.25+float64(i)/2000, ax(i)) }), lays: "rate: 2000 ", seconds: 0.2},
+		"ticks of Windows":           {text: counted("Time,ax\n", 1e-7, start.UnixNano()/100+116444736000000000), says: "FILETIME of Windows", lays: "rate: 20 ", dated: true, seconds: 20},
+		"ticks of .NET":              {text: counted("Time,ax\n", 1e-7, start.UnixNano()/100+621355968000000000), says: "ticks of .NET", lays: "rate: 20 ", dated: true, seconds: 20},
+		"minutes":                    {text: rowsOf(n, "time_min,ax\n", func(i int) string { return fmt.Sprintf("%.7f,%s", float64(i)/1200, ax(i)) }), says: `"time_min" is time`, lays: "rate: 20 ", seconds: 20},
+		"no whole rows a stamp":      {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("2026-11-02T06:00:%02dZ,%s", int(float64(i)/12.8), ax(i)) }), lays: "rate: 12.8 ", dated: true, seconds: 31.25},
+		"a tool changes in a second": {text: rowsOf(n, "time,tool,ax\n", func(i int) string { return at(i).Format("2006-01-02 15:04:05,") + fmt.Sprintf("T%d,%s", i/130, ax(i)) }), lays: "rate: 20 ", dated: true, seconds: 20},
+		"blocks with one stamp":      {text: rowsOf(n, "time,ax\n", func(i int) string { return at(i/32*32).Format("2006-01-02 15:04:05.000,") + ax(i) }), lays: "rate: 20 ", dated: true, seconds: 20},
+		"short rows with a date":     {text: rowsOf(n, "time,tool,ax\n", func(i int) string { return at(i).Format("2006-01-02 15:04:05.00,") + "A," + ax(i) }), lays: "rate: 20 ", dated: true, seconds: 20},
+		"a zone behind a blank":      {text: stamped("time,ax\n", ",", "2006-01-02 15:04:05.000000-07:00"), lays: "rate: 20 ", dated: true, seconds: 20},
+		"IEC 61131-3":                {text: stamped("time;ax\n", ";", "DT#2006-01-02-15:04:05.000"), lays: "rate: 20 ", dated: true, seconds: 20},
+		"Windows of three a second":  {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.3f,%s", 0.003*float64(i), ax(i)) }), lays: "rate: 333.3333333333333 ", says: "windows of 48ms", seconds: 1.2},
+		"rows out of order":          {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*5%11-5)/100, ax(i)) }), says: "time goes back or stands still", lays: "rate: 20 ", seconds: 20},
+		"bursts":                     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.6f,%s", float64(i/8*8)/20+float64(i%8)*1e-5, ax(i)) }), fails: "rows seem to come in bursts"},
+		"day and month, over the 12th": {text: rowsOf(n, "t;ax\n", func(i int) string {
+			return time.Date(2026, 11, 12, 23, 59, 50, 0, time.UTC).Add(time.Duration(i)*50*time.Millisecond).Format("02/01/2006 15:04:05.000;") + ax(i)
+		}), lays: `time_format: "D/M/YYYY hh:mm:ss"`, dated: true, seconds: 20},
+		"WinCC": {text: rowsOf(n, "\"VarName\";\"Time_ms\";\"TimeString\";\"VarValue\";\"Validity\"\n", func(i int) string {
+			return fmt.Sprintf("\"ax\";%.4f;\"%s\";%s;1", 46328250000+float64(i)*11.5741, start.Add(time.Duration(i)*time.Second).Format("02.01.2006 15:04:05"), ax(i))
+		}), says: `"TimeString" is time`, lays: "rate: 1 ", dated: true, seconds: 400},
+		"a tool that is named late": {text: rowsOf(n, "time,tool,ax\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, []string{"-", "0", "T1"}[min(i/150, 2)], ax(i))
+		}), lays: "tool: tool", seconds: 20},
+		"an alarm in a row": {text: strings.Replace(rowsOf(n, "time,alarm,ax\n", func(i int) string { return fmt.Sprintf("%.2f,,%s", float64(i)/20, ax(i)) }), "\n15.00,,", "\n15.00,E-Stop,", 1), says: `left out  "alarm": it is text, such as "E-Stop"`, seconds: 20},
+		"a damaged number":  {text: strings.Replace(seconds, "\n15.00,", "\n15.00,x", 1), fails: "is not a number: correct it"},
+		"labels as numbers": {text: rowsOf(n, "time,faulty,tool_state,RUL,ax\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%d,%d,%d,%s", float64(i)/20, i/200, i/100%2, (n-i)*7%100, ax(i))
+		}), says: `left out  "faulty": its name says the wear or the state`, seconds: 20},
+		"three decimals with a comma": {text: rowsOf(n, "Zeit_ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%d,%03d", 50*i, 20+i%7, i*7%1000) }), says: "decimal comma", lays: "decimal: comma", seconds: 20},
+		"thousands with a point": {text: rowsOf(n, "t;ax\n", func(i int) string {
+			return strings.Replace(fmt.Sprintf("%.2f", float64(i)/20), ".", ",", 1) + fmt.Sprintf(";%d.%03d,50", 1+i%7, i*7%1000)
+		}), lays: "decimal: comma", seconds: 20},
+		"commas late, which is said": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, i%7, []string{"", ",125"}[i/300]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
+		"commas late":                {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, 1+i%7, []string{"", ",125"}[i/300]) }), fails: "give `trainer init` --decimal comma"},
+		"one name twice":             {text: strings.Replace(strings.ReplaceAll(seconds, "\n", ",1.5\n"), "time,ax,1.5", "time,ax,ax", 1), fails: `two columns are named "ax"`},
+		"columns without a name":     {text: rowsOf(n, "time,ax,,\n", func(i int) string { return fmt.Sprintf("%.2f,%s,%s,", float64(i)/20, ax(i), ax(i+3)) }), says: `left out  "(unnamed)": it has no name`, seconds: 20},
+		"lines of a Macintosh":       {text: strings.ReplaceAll(seconds, "\n", "\r"), says: "carriage return", seconds: 20},
+		"GCDC":                       {text: rowsOf(n, ";Title, http://example.com\n;Start_time, 2026-11-02, 06:00:00.000\n;SampleRate, 20,Hz\n;Headers, time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
+		"HTML":                       {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate":           {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -146,9 +147,9 @@ func (d *dialect) complete(head []byte) {
 }
 
 // hasDecimalCommas reports whether numbers in head have a decimal comma, and none a
-// point. A comma in all of them that may divide thousands, as in 1,234, is not enough.
+// point. A comma that may divide thousands, as in 1,234, is not enough, unless all numbers of a column have one.
 func (d dialect) hasDecimalCommas(head []byte) bool {
-	comma := false
+	comma := d.allCommas(head)
 	between := func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }
 	for cell := range strings.FieldsFuncSeq(string(head), between) {
 		if strings.Contains(cell, ".") && isNumber(cell) {
@@ -158,6 +159,29 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 		comma = comma || ok && isNumber(before+"."+after) && !thousands(before, after)
 	}
 	return comma
+}
+
+// manyCommas is how many numbers of a column show that it has numbers with decimals: of thousands some would be below 1,000.
+const manyCommas = 20
+
+// allCommas reports whether each number of a column has a comma.
+func (d dialect) allCommas(head []byte) bool {
+	var commas, others [64]int
+	for line := range bytes.Lines(head) {
+		for i, cell := range splitQuoted(string(bytes.TrimRight(line, "\r\n")), d.separator) {
+			if before, after, ok := strings.Cut(cell, ","); i < len(commas) && ok && isNumber(before+"."+after) {
+				commas[i]++
+			} else if i < len(others) && isNumber(cell) {
+				others[i]++
+			}
+		}
+	}
+	for i, n := range commas {
+		if n >= manyCommas && others[i] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // thousands reports whether the comma between two parts of a number may divide
@@ -185,14 +209,13 @@ func arrival(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isArrival reports whether a line looks like a date and time.
+// isArrival reports whether a line is a date and time, and nothing else.
 func isArrival(line string) bool {
 	line = strings.TrimSpace(line)
-	if len(line) < len("2006-01-02 15:04:05") || len(line) > 40 {
-		return false
-	}
-	return line[4] == '-' && line[7] == '-' && (line[10] == ' ' || line[10] == 'T') && line[13] == ':' && line[16] == ':'
+	return len(line) >= len("2006-01-02 15:04:05") && line[4] == '-' && arrivalLine.MatchString(line)
 }
+
+var arrivalLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d([.,]\d+)? ?(Z|[+-]\d\d:?\d\d)?$`)
 
 func isNumber(cell string) bool {
 	_, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)

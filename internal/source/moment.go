@@ -34,6 +34,8 @@ const (
 // and month may change places, see [dayFirst].
 var stampLayouts = []string{
 	time.DateTime, "2006-01-02T15:04:05", "2006/1/2 15:04:05", "2.1.2006 15:04:05", "1/2/2006 3:04:05 PM", slashed, "2-Jan-2006 15:04:05", "2 Jan 2006 15:04:05",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02T15:04:05Z0700", // programs that write a zone
+	"2006-01-02-15:04:05", // of PLCs by IEC 61131-3, behind DT#
 	"2006-01-02 15:04", "2.1.2006 15:04", "1/2/2006 3:04 PM", "20060102 15:04:05", "20060102T150405", "2.1.06 15:04:05",
 }
 
@@ -55,7 +57,7 @@ func (s *Stamps) Parse(cell string) (at time.Time, hasZone, ok bool) {
 }
 
 func (s *Stamps) parse(cell string) (m moment, ok bool) {
-	cell, more := withoutSixty(cell)
+	cell, more := withoutSixty(plcDate.ReplaceAllString(cell, ""))
 	m = moment{form: local, sixty: more > 0}
 	var err error
 	if m.at, err = time.Parse(cmp.Or(s.format, s.last), cell); err != nil && s.format == "" {
@@ -65,10 +67,30 @@ func (s *Stamps) parse(cell string) (m moment, ok bool) {
 			m.at, err = s.find(cell)
 		}
 	}
+	if strings.Contains(cmp.Or(s.format, s.last), "Z07") {
+		m.form = zoned
+	}
 	m.at = m.at.Add(more)
 	y := m.at.UTC().Year()
 	return m, err == nil && y >= 1 && y <= 9999
 }
+
+// orders are dates of which day and month may change places, as people write their formats.
+var orders = map[string]string{slashed: "M/D/YYYY hh:mm:ss", "2/1/2006 15:04:05": "D/M/YYYY hh:mm:ss"}
+
+// Order returns the `time_format` of what was read last, if that is a date of which day and month may change places, and empty of others.
+func (s *Stamps) Order() string { return orders[s.last] }
+
+// StampsOf returns Stamps of a `time_format`; empty: they find it out.
+func StampsOf(format string) (s Stamps, err error) {
+	if format != "" {
+		s.format, err = timeFormat(format)
+	}
+	return s, err
+}
+
+// plcDate is what PLCs write before a date and time.
+var plcDate = regexp.MustCompile(`^(L?DT|DATE_AND_TIME)#`)
 
 // find reads a date and time in the first layout that is right.
 func (s *Stamps) find(cell string) (at time.Time, err error) {
@@ -92,14 +114,14 @@ func (s *Stamps) find(cell string) (at time.Time, err error) {
 
 var errNoTime = errors.New("no date and time")
 
-// isSlashed reports whether a cell is a date with slashes of which it is not known whether day or month comes first.
-func isSlashed(cell string) bool {
+// IsSlashed reports whether a cell is a date with slashes of which it is not known whether day or month comes first.
+func IsSlashed(cell string) bool {
 	at, err := time.Parse(slashed, cell)
 	return err == nil && at.Day() <= 12
 }
 
 // looksLikeDate is how dates and times begin that [Stamps] may not read.
-var looksLikeDate = regexp.MustCompile(`^(\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}[ .-]*[A-Za-zäéû]{3,9}[ .,-]+\d{2,4}|([A-Za-z]{3,9}[ ,.]+)+\d{1,2}[ ,.]|\d{4}-\d{3}T|\d{1,2}[:.h]\d{2}[:.m]\d{2})`)
+var looksLikeDate = regexp.MustCompile(`^(L?DT#|DATE|\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}[ .-]*[A-Za-zäéû]{3,9}[ .,-]+\d{2,4}|([A-Za-z]{3,9}[ ,.]+)+\d{1,2}[ ,.]|\d{4}-\d{3}T|\d{1,2}[:.h]\d{2}[:.m]\d{2})`)
 
 // LooksLikeDate reports whether a cell seems to be a date or a time of the day, also one that cannot be read.
 func LooksLikeDate(cell string) bool { return looksLikeDate.MatchString(cell) }
@@ -112,7 +134,7 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 	end := strings.LastIndexAny(cell, "0123456789.") + 1
 	e, ok := timeUnits[unitKey(strings.TrimSpace(cell[end:]))]
 	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
-	return v * e.unit, ok && e.from.IsZero() && err == nil
+	return e.Seconds(v), ok && !e.Dated() && err == nil
 }
 
 // isDate reports whether a cell is a date without a time.
@@ -163,18 +185,10 @@ func withoutSixty(cell string) (before string, more time.Duration) {
 // stamp returns the moment of a date and time, or false.
 func stamp(cell string) (m moment, ok bool) { return new(Stamps).parse(cell) }
 
-// epoch is what numbers in a column of times count.
-type epoch struct {
-	unit float64   // seconds of 1
-	from time.Time // zero: the start of the recording
-	name string
-}
-
-// timeUnits are the words of `time_unit`.
-var timeUnits = map[string]epoch{
-	"s": {unit: 1}, "ms": {unit: 1e-3}, "us": {unit: 1e-6}, "ns": {unit: 1e-9}, "min": {unit: 60}, "h": {unit: 3600},
-	"excel":   {86400, csvfile.Since1899, "days since 1900, as Excel counts"},
-	"labview": {1, csvfile.Since1904, "seconds since 1904, as LabVIEW counts"},
+// timeUnits are the words of `time_unit`, without those of [csvfile.Day].
+var timeUnits = map[string]csvfile.Epoch{
+	"s": {Unit: 1}, "ms": {Unit: 1e-3}, "us": {Unit: 1e-6}, "ns": {Unit: 1e-9}, "min": {Unit: 60}, "h": {Unit: 3600},
+	"labview": {Unit: 1, From: csvfile.Since1904, Name: "seconds since 1904, as LabVIEW counts"},
 }
 
 // clockChange is by how much local time jumps when daylight saving time begins or ends.
@@ -205,8 +219,8 @@ func UnitOfTime(column string) (seconds float64, ok bool) {
 		unit = column[strings.LastIndexByte(column, '_')+1:]
 	}
 	e, known := timeUnits[unitKey(unit)]
-	if known && e.from.IsZero() {
-		return e.unit, true
+	if known && !e.Dated() {
+		return e.Unit, true
 	}
 	return 1, !named
 }

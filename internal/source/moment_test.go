@@ -23,17 +23,20 @@ func TestCoarseStamps(t *testing.T) {
 		gaps  int64   // samples
 		error string
 	}{
-		"stamps to the second":          {10, 300, func(i int) string { return second(float64(i / 10)) }, 29.9, 0, ""},
-		"the first second is not whole": {10, 300, func(i int) string { return second(float64((i + 7) / 10)) }, 29.9, 0, ""},
-		"9 or 11 rows of a second":      {10, 300, func(i int) string { return second(float64((i + i/10%2) / 10)) }, 29.9, 0, ""},
-		"Unix seconds":                  {10, 300, func(i int) string { return fmt.Sprint(start.Unix() + int64(i/10)) }, 29.9, 0, ""},
-		"Unix milliseconds of 100 ms":   {50, 300, func(i int) string { return fmt.Sprint(start.UnixMilli() + int64(i/5*100)) }, 5.98, 0, ""},
-		"minutes":                       {1, 300, func(i int) string { return start.Add(time.Duration(i/60) * time.Minute).Format("02.01.2006 15:04") }, 299, 0, ""},
-		"a gap of ten seconds":          {10, 300, func(i int) string { return second(float64(i/10 + i/150*10)) }, 39.9, 100, ""},
-		"twice as many rows":            {10, 300, func(i int) string { return second(float64(i / 20)) }, 0, 0, "comes too early: so many rows have this time or the one before that they are more than 10 a second: correct `rate`"},
-		"it stands still":               {10, 300, func(int) string { return second(1) }, 0, 0, "comes too early"},
-		"it goes back":                  {10, 300, func(i int) string { return second(float64(i / 10 % 20)) }, 0, 0, "is not later than the row before"},
-		"fine stamps, one twice":        {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(i-i/205)/100) }, 0, 0, "is not later than the row before"},
+		"stamps to the second":              {10, 300, func(i int) string { return second(float64(i / 10)) }, 29.9, 0, ""},
+		"the first second is not whole":     {10, 300, func(i int) string { return second(float64((i + 7) / 10)) }, 29.9, 0, ""},
+		"9 or 11 rows of a second":          {10, 300, func(i int) string { return second(float64((i + i/10%2) / 10)) }, 29.9, 0, ""},
+		"Unix seconds":                      {10, 300, func(i int) string { return fmt.Sprint(start.Unix() + int64(i/10)) }, 29.9, 0, ""},
+		"Unix milliseconds of 100 ms":       {50, 300, func(i int) string { return fmt.Sprint(start.UnixMilli() + int64(i/5*100)) }, 5.98, 0, ""},
+		"minutes":                           {1, 300, func(i int) string { return start.Add(time.Duration(i/60) * time.Minute).Format("02.01.2006 15:04") }, 299, 0, ""},
+		"a gap of ten seconds":              {10, 300, func(i int) string { return second(float64(i/10 + i/150*10)) }, 39.9, 100, ""},
+		"twice as many rows":                {10, 300, func(i int) string { return second(float64(i / 20)) }, 0, 0, "comes too early: so many rows have this time or the one before that they are more than 10 a second: correct `rate`"},
+		"it stands still":                   {10, 300, func(int) string { return second(1) }, 0, 0, "comes too early"},
+		"it goes back":                      {10, 300, func(i int) string { return second(float64(i / 10 % 20)) }, 0, 0, "is not later than the row before"},
+		"twice as often as the layout says": {100, 300, func(i int) string { return fmt.Sprintf("%.3f", float64(i)/200) }, 0, 0, "ends 20 rows that come 200 times a second"},
+		"1.5 % more often":                  {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/101.5) }, 0, 0, "ends 500 rows that come 101.5 times a second"},
+		"1.5 % more seldom":                   {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/98.5) }, 0, 0, "rows that come 98.5 times a second"},
+		"fine stamps, one twice":            {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(i-i/205)/100) }, 0, 0, "is not later than the row before"},
 	} {
 		var b strings.Builder
 		b.WriteString("t,ax\n")

@@ -137,11 +137,12 @@ func splitLines(head []byte, sep rune, skip int) (lines []textLine) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		if l.arrival = isArrival(text); sep == ' ' {
+		if sep == ' ' {
 			l.cells = strings.Fields(text)
 		} else {
 			l.cells = splitQuoted(text, sep)
 		}
+		l.arrival = isArrival(text) && (sep == ' ' || len(l.cells) == 1)
 		for _, cell := range l.cells {
 			l.kinds = append(l.kinds, kindOf(cell))
 		}
@@ -233,12 +234,15 @@ func isValue(cell string) bool {
 	if isNumber(cell) || isNumber(strings.Replace(cell, ",", ".", 1)) {
 		return true
 	}
+	if whole, part, ok := strings.Cut(cell, ","); ok && grouped.MatchString(whole) && isNumber("."+part) {
+		return true
+	}
 	if len(cell) < len("1.1.06") || !strings.ContainsAny(cell, ":-/") && strings.Count(cell, ".") < 2 {
 		return false
 	}
 	_, stamped := stamp(cell)
 	_, timed := ofDay(cell)
-	return stamped || timed || isSlashed(cell) || isDate(cell)
+	return stamped || timed || IsSlashed(cell) || isDate(cell)
 }
 
 // namesAbove returns how many lines above the first row of a table name its columns: lines as wide as it, without a number. It is −1 if the line
@@ -294,7 +298,7 @@ func isUnits(cells []string) bool {
 
 // isComment reports whether a cell begins a comment of a logger or a program.
 func isComment(cell string) bool {
-	return strings.HasPrefix(cell, "#") && !isMissing(cell) || strings.HasPrefix(cell, "%") || strings.HasPrefix(cell, "//")
+	return strings.HasPrefix(cell, ";") || strings.HasPrefix(cell, "#") && !isMissing(cell) || strings.HasPrefix(cell, "%") || strings.HasPrefix(cell, "//")
 }
 
 // preamble returns how many lines of the file are before line i of lines and say nothing. Arrival times say something.

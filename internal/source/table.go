@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,15 +89,17 @@ type Table struct {
 	err     error
 	stats   Stats
 	stamps  Stamps
-	epoch   epoch         // what numbers in the time column count
+	epoch   csvfile.Epoch // what numbers in the time column count
 	found   bool          // by the size of the first one
 	shift   time.Duration // of times of a tool with which the time column started again
 	zero    time.Time     // time of the first row
 	leap    time.Duration // of dates and times after a leap second
 	rises   rises
 	grid    Grid
+	even    evenRows
 	stamp   time.Time     // that the row before states
-	coarse  time.Duration // what stamps are whole numbers of, if rows repeat them; 0: they do not
+	coarse  time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
+	blocks  bool          // rows of a block have one stamp, although it is finer than rows
 	repeats int           // rows with this stamp
 
 	block Block
@@ -216,20 +219,22 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 
 // readTimes takes what the layout says of the column of times.
 func (t *Table) readTimes(rec signal.Recording) (err error) {
-	t.epoch.unit, t.found = 1, true
-	if rec.TimeFormat != "" {
-		if t.stamps.format, err = timeFormat(rec.TimeFormat); err != nil {
-			return err
-		}
+	t.epoch.Unit, t.found = 1, true
+	if t.stamps, err = StampsOf(rec.TimeFormat); err != nil {
+		return err
 	}
-	switch e, ok := timeUnits[rec.TimeUnit]; {
+	e, ok := timeUnits[rec.TimeUnit]
+	days, isDays := csvfile.Day[rec.TimeUnit]
+	switch {
 	case ok:
 		t.epoch = e
+	case isDays:
+		t.epoch = days
 	case rec.TimeUnit != "":
-		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, excel (days since 1900) or labview (seconds since 1904)", rec.TimeUnit)
+		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
 	case t.rec.time >= 0:
-		t.epoch.unit, _ = UnitOfTime(t.rows.names()[t.rec.time])
-		t.found = t.epoch.unit != 1
+		t.epoch.Unit, _ = UnitOfTime(t.rows.names()[t.rec.time])
+		t.found = t.epoch.Unit != 1
 	}
 	return nil
 }
@@ -425,10 +430,16 @@ func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 		return 0, err
 	}
 	stated := t.row.time
-	defer func() { t.stamp = stated }()
+	defer func() {
+		if t.repeats++; !stated.Equal(t.stamp) {
+			t.repeats = 1
+		}
+		t.stamp = stated
+	}()
 	if first {
 		t.zero = t.row.time
 		t.grid.Begin(0)
+		t.even = evenRows{from: t.zero}
 		t.checkDate()
 		return 0, nil
 	}
@@ -453,11 +464,47 @@ func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
 	}
 	if !coarse {
 		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
+		if rate, n := t.even.add(t.row.time, changed || skipped > 0, t.rate); n > 0 {
+			return 0, t.rows.errorf(t.rec.time, "ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)
+		}
 	}
 	if skipped > 0 && t.row.form == local && ClockWentOn(before, t.row.time, seconds(1/t.rate)) {
 		t.warn("is about an hour later than the row before: it seems that daylight saving time began, when local time leaves out an hour; the hour counts as a gap; record UTC, or local time with its offset")
 	}
 	return skipped, t.checkUnit(step)
+}
+
+// evenRows follows rows without a gap.
+type evenRows struct {
+	from time.Time
+	n    int // behind from
+}
+
+// evenMost is after how many rows without a gap their rate is compared with the layout's for the last time; evenSome are fewer. It may differ by rateError, and by
+// two rows that jitter.
+const (
+	evenMost  = 2000
+	rateError = 0.01
+)
+
+var evenSome = [...]int{20, 100, 500}
+
+// add takes the time of the next row, which may be the first behind a gap or of another tool. It returns the rate of rows since then if that differs from
+// what is said, and how many rows those are.
+func (e *evenRows) add(at time.Time, begins bool, said float64) (rate float64, rows int) {
+	if e.n++; begins {
+		*e = evenRows{from: at}
+	}
+	if n := e.n; n == evenMost || slices.Contains(evenSome[:], n) {
+		rate = float64(n) / at.Sub(e.from).Seconds()
+		if n == evenMost {
+			*e = evenRows{from: at}
+		}
+		if math.Abs(rate/said-1) > rateError+2/float64(n) {
+			return rate, n
+		}
+	}
+	return 0, 0
 }
 
 // repeat reports whether stamps are coarser than the time between rows, so that rows have the same one.
@@ -473,28 +520,41 @@ func (t *Table) repeat(changed bool) bool {
 			break
 		}
 	}
-	switch {
-	case changed:
-	case t.coarse == 0 && t.row.time.Equal(t.stamp):
-		t.coarse = unit
-	case t.coarse > unit:
-		t.coarse = unit
+	same, between, rows := t.row.time.Equal(t.stamp), t.row.time.Sub(t.stamp), seconds(float64(t.repeats)/t.rate)
+	if !changed || same {
+		if t.coarse == 0 && same || t.coarse > unit && !t.blocks {
+			t.coarse = unit
+		}
+		fits := int(1.5*t.coarse.Seconds()*t.rate) + 1 // rows of a stamp
+		if t.coarse > 0 && t.coarse < time.Second && t.row.form != counted && !t.blocks && (same && t.repeats >= fits || t.repeats > fits) {
+			t.blocks, t.coarse = true, longBlock
+			t.warn("is one of several rows with the same time, as of a block that was written at once: they are placed by the rate")
+		}
 	}
-	return !changed && !t.row.time.Before(t.stamp) && t.coarse.Seconds()*t.rate > 1.5
+	if t.blocks && !same && !changed {
+		if t.coarse = rows; between > rows/2 && between < rows+rows/2 { // else there is a gap
+			t.coarse = between
+		}
+	}
+	return !t.row.time.Before(t.stamp) && t.coarse.Seconds()*t.rate > 1.5
 }
+
+// longBlock is longer than what a logger writes at once, with one stamp.
+const longBlock = 10 * time.Second
 
 // within places a row by the rate, as far as its stamp allows, and returns how many samples are missing before it.
 func (t *Table) within(before time.Time) (skipped int64, err error) {
 	period := seconds(1 / t.rate)
 	most := t.coarse + t.coarse/2
 	late := t.row.time.Sub(before.Add(period))
-	if t.repeats++; !t.row.time.Equal(t.stamp) {
-		t.repeats = 1
+	repeats := 1
+	if t.row.time.Equal(t.stamp) {
+		repeats += t.repeats
 	}
 	switch {
 	case late > most:
 		skipped = int64(math.Round(late.Seconds() * t.rate))
-	case late < -most || t.repeats > int(most.Seconds()*t.rate)+1:
+	case late < -most || repeats > int(most.Seconds()*t.rate)+1:
 		return 0, t.rows.errorf(t.rec.time, "comes too early: so many rows have this time or the one before that they are more than %v a second: correct `rate`", t.rate)
 	default:
 		t.row.time = before.Add(period)
@@ -514,7 +574,7 @@ func (t *Table) notLater(before time.Time, changed bool, tool string) error {
 		return t.rows.errorf(t.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
 	case form == counted && !t.counts() && !at.After(t.zero.Add(2*period)) && before.Sub(t.zero) > 2*period:
 		return t.rows.errorf(t.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
-			strconv.FormatFloat(before.Sub(t.opt.Start.Add(t.shift)).Seconds()/t.epoch.unit, 'g', -1, 64))
+			strconv.FormatFloat(before.Sub(t.opt.Start.Add(t.shift)).Seconds()/t.epoch.Unit, 'g', -1, 64))
 	}
 	return t.rows.errorf(t.rec.time, "is not later than the row before: sort the rows by time; if its stamps are too coarse for %v rows a second, leave `time` out of the layout's `recording`", t.rate)
 }
@@ -568,27 +628,27 @@ func (t *Table) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(t.leap), err
 	}
 	if first && !t.found {
-		if unit, from, what, ok := csvfile.EpochOf(m.seconds, time.Now()); ok {
-			if t.epoch.unit, t.epoch.from = unit, from; unit != 1 || from.Year() != 1970 {
-				t.warn("is taken for " + what)
+		if e, ok := csvfile.EpochOf(m.seconds, time.Now()); ok {
+			if t.epoch = e; e.Unit != 1 || e.From.Year() != 1970 {
+				t.warn("is taken for " + e.Name)
 			}
 		}
 	}
-	s := m.seconds * t.epoch.unit
+	s := t.epoch.Seconds(m.seconds)
 	if !(math.Abs(s) < 1<<33) {
 		return time.Time{}, t.rows.errorf(t.rec.time, "is not a time in seconds: write the unit behind the name of the column, as \"t [ms]\", or set `time_unit` under the layout's `recording`")
 	}
-	if first && t.found && t.epoch.from.IsZero() && s >= 1e9 {
-		t.epoch.from = time.Unix(0, 0).UTC()
+	if first && t.found && !t.counts() && s >= 1e9 {
+		t.epoch.From = csvfile.Since1970
 	}
 	if t.counts() {
-		return t.epoch.from.Add(seconds(s)), nil
+		return t.epoch.From.Add(seconds(s)), nil
 	}
 	return t.opt.Start.Add(t.shift).Add(seconds(s)), nil
 }
 
 // counts reports whether numbers in the time column count from a date.
-func (t *Table) counts() bool { return !t.epoch.from.IsZero() }
+func (t *Table) counts() bool { return t.epoch.Dated() }
 
 // seconds converts to a Duration, rounded to the nanosecond. The fraction is
 // converted by itself, or Unix times would be off by up to 128 ns.

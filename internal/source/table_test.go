@@ -169,7 +169,7 @@ func TestTableErrors(t *testing.T) {
 		{"all is skipped", "ax,ay\n1,2\n", one, signal.Recording{Skip: 5}},
 		{"error under skipped lines", "made by\nX\nax,ay\n1,off\n", one, signal.Recording{Skip: 2}},
 		{"quote under skipped lines", "made by\nX\nax,ay\n1,2\"\n", one, signal.Recording{Skip: 2}},
-		{"decimal point for a comma", "ax;ay\n1;4.500,5\n", one, signal.Recording{Decimal: "comma"}},
+		{"decimal point for a comma", "ax;ay\n1;4.50,5\n", one, signal.Recording{Decimal: "comma"}},
 		{"too few words", "ax ay\n1 2\n3\n", one, signal.Recording{Separator: "blank"}},
 		{"blank-separated row too long", "ax ay\n1 2\n3 " + strings.Repeat("4 ", maxRow), one, signal.Recording{Separator: "blank"}},
 		{"header in words", "ax,ay\n1,2\n", one, signal.Recording{Header: "two"}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,8 +191,8 @@ func withoutComment(row []string, separator rune) []string {
 	if len(row) < 2 || !isComment(row[0]) {
 		return row
 	}
-	name := strings.TrimSpace(strings.TrimLeft(row[0], "#%/"))
-	if name == "" && separator == ' ' {
+	name := strings.TrimSpace(strings.TrimLeft(row[0], "#%/;"))
+	if name == "" && separator == ' ' || slices.Contains([]string{"header", "headers", "columns", "fields", "names"}, strings.ToLower(strings.Trim(row[0], "#%/; "))) {
 		return row[1:]
 	}
 	if name != "" {
@@ -430,6 +431,10 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && math.IsInf(v, 0):
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
+	case c.dialect.comma && bits > 0 && grouped.MatchString(cell) && c.dialect.separator != ',':
+		return 0, c.errorf(col, "may have a point between thousands or before decimals, and other numbers have a decimal comma: write all alike")
+	case err != nil && strings.Contains(cell, ",") && c.dialect.guess:
+		return 0, c.errorf(col, "is not a number: give `trainer init` --decimal comma if the comma is before decimals, or remove the commas between thousands")
 	case err != nil && strings.Contains(cell, ","):
 		return 0, c.errorf(col, "is not a number: write a decimal point, or set `decimal: comma` under the layout's `recording`")
 	case err != nil && c.dialect.header > 0 && c.rows == int64(c.dialect.header)+1:
@@ -440,9 +445,16 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	return v, nil
 }
 
+// grouped is a whole number whose thousands are divided by points.
+var grouped = regexp.MustCompile(`^[+-]?[1-9]\d{0,2}(\.\d{3})+$`)
+
 func (c *cellReader) parse(cell string, bits int) (float64, error) {
 	if i := strings.IndexByte(cell, ','); i >= 0 && c.dialect.comma {
-		c.numbers = append(append(append(c.numbers[:0], cell[:i]...), '.'), cell[i+1:]...)
+		whole := cell[:i]
+		if strings.Contains(whole, ".") && grouped.MatchString(whole) {
+			whole = strings.ReplaceAll(whole, ".", "")
+		}
+		c.numbers = append(append(append(c.numbers[:0], whole...), '.'), cell[i+1:]...)
 		cell = string(c.numbers)
 	}
 	return strconv.ParseFloat(cell, bits)
@@ -487,7 +499,7 @@ func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, e
 	switch {
 	case by.format != "":
 		return m, wrong("is not a time as `time_format` of the layout's `recording` has it: correct one of them")
-	case isSlashed(cell):
+	case IsSlashed(cell):
 		return m, wrong("may be two days: set `time_format` under the layout's `recording`, as M/D/YYYY hh:mm:ss or D/M/YYYY hh:mm:ss")
 	}
 	return m, wrong("is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds, or set `time_format` under the layout's `recording`, as DD.MM.YYYY hh:mm:ss")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
@@ -18,9 +19,9 @@ import (
 type textFile struct {
 	path    string
 	dialect dialect
-	noted   int  // remarks that opening it made
-	head    int  // lines before the first row
-	direct  bool // the bytes of the file are UTF-8
+	notes   []string // on how the text is encoded
+	head    int      // lines before the first row
+	direct  bool     // the bytes of the file are UTF-8
 	track.Listing
 }
 
@@ -42,10 +43,10 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		return nil, err
 	}
 	t.dialect = cells.dialect
-	for _, note := range append(cells.notes, t.dialect.String()) {
+	t.notes = slices.Clip(cells.notes)
+	for _, note := range append(t.notes, t.dialect.String()) {
 		t.Remark("%s", note)
 	}
-	t.noted = len(t.Remarks)
 	t.direct = len(cells.notes) == 0
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
@@ -67,6 +68,36 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 	}
 	return t, nil
 }
+
+// ErrOther is why reading columns of text ends if later rows are written otherwise than the first: the file knows that now, so that they can be
+// read again.
+var ErrOther = errors.New("source: columns are written otherwise than in the first rows")
+
+// learn takes a cell of a column that was taken for numbers, and is none. It reports false if no other way to read the column helps: if it had
+// fractions, it is a damaged number.
+func (t *textFile) learn(i int, cell string, fractions bool) bool {
+	before, after, comma := strings.Cut(cell, ",")
+	d := &t.dialect
+	switch {
+	case !d.guess || fractions:
+		return false
+	case comma && isNumber(before+"."+after):
+		if d.stated || d.comma || d.separator == ',' || thousands(before, after) {
+			return false
+		}
+		d.comma = true
+	default:
+		t.Infos[i].Text = true
+	}
+	t.Remarks = t.Remarks[:0]
+	for _, note := range append(t.notes, d.String()) {
+		t.Remark("%s", note)
+	}
+	return true
+}
+
+// Written returns how the recording is written: what a layout needs to say under `recording`, without columns. It is empty for tables as layouts expect them.
+func (t *textFile) Written() signal.Recording { return t.dialect.recording() }
 
 // String describes the dialect in words.
 func (d dialect) String() string {
@@ -111,7 +142,7 @@ func (t *textFile) Open(tracks []int) (track.Reader, error) {
 		f.Close()
 		return nil, err
 	}
-	r := &textReader{t: t, file: f, cells: cells, tracks: tracks}
+	r := &textReader{t: t, file: f, cells: cells, tracks: tracks, fractions: make([]bool, len(tracks))}
 	cells.warn = func(text string) { r.notes = append(r.notes, strings.TrimPrefix(text, t.path+": ")) }
 	for _, i := range tracks {
 		if t.Infos[i].Text {
@@ -125,17 +156,18 @@ func (t *textFile) Open(tracks []int) (track.Reader, error) {
 
 // textReader reads columns of a table. It closes the file at its end.
 type textReader struct {
-	t      *textFile
-	file   *os.File
-	cells  *cellReader
-	tracks []int
-	values []track.Values
-	notes  []string // about what was left out
-	rows   int64    // read so far
-	bytes  int64    // of them
-	left   int64    // rows left out, about
-	jumped bool
-	err    error
+	t         *textFile
+	file      *os.File
+	cells     *cellReader
+	tracks    []int
+	values    []track.Values
+	notes     []string // about what was left out
+	fractions []bool   // of tracks of numbers: some have decimals
+	rows      int64    // read so far
+	bytes     int64    // of them
+	left      int64    // rows left out, about
+	jumped    bool
+	err       error
 }
 
 func (r *textReader) Read(most int) ([]track.Values, int, error) {
@@ -224,9 +256,12 @@ func (r *textReader) row() error {
 			continue
 		}
 		x, err := r.cells.number(i, 64)
-		if err != nil {
+		if err != nil && r.t.learn(i, r.cells.cell(i), r.fractions[k]) {
+			return ErrOther
+		} else if err != nil {
 			return err
 		}
+		r.fractions[k] = r.fractions[k] || x == x && strings.ContainsAny(r.cells.cell(i), ".,")
 		v.Numbers = append(v.Numbers, x)
 	}
 	return nil
@@ -236,7 +271,7 @@ func (r *textReader) row() error {
 func (r *textReader) finish() {
 	r.file.Close()
 	c := r.cells
-	r.t.Remarks = append(r.t.Remarks[:r.t.noted], r.notes...)
+	r.t.Remarks = append(r.t.Remarks[:len(r.t.notes)+1], r.notes...)
 	if c.arrivals > 1 && errors.Is(r.err, io.EOF) && !r.jumped {
 		note := fmt.Sprintf("%d arrival times between the rows", c.arrivals)
 		if s := c.lastArrive.Sub(c.firstArrive).Seconds(); s > 0 && !math.IsInf(s, 0) {

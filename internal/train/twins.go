@@ -20,6 +20,8 @@ const (
 	// reach so many standard errors of Fisher's z. The figures are in docs/algorithm/few-tools.md.
 	leastLikeness, leastErrors = 0.6, 5.
 
+	mostShift = 8 // windows by which a copy may begin later
+
 	quickColumns, quickLikeness = 8, 0.25 // a pair is looked at closely if the mean over so many columns is as much
 )
 
@@ -133,10 +135,10 @@ func standardised(x []float64) []float64 {
 	return out
 }
 
-// likeness returns the median, over the columns that change in both, of the correlation of their changes, where one tool begins up to one window later
+// likeness returns the median, over the columns that change in both, of the correlation of their changes, where one tool begins up to mostShift windows later
 // than the other; 0 if that may be chance.
 func likeness(a, b changes) float64 {
-	for shift := -1; shift <= 1; shift++ {
+	for shift := -mostShift; shift <= mostShift; shift++ {
 		if !maybeAlike(a, b, shift) {
 			continue
 		}

@@ -19,7 +19,7 @@ type Recording struct {
 	Decimal   string `yaml:"decimal"`   // point or comma; empty: point
 
 	TimeFormat string `yaml:"time_format"` // of dates and times, such as DD.MM.YYYY hh:mm:ss; empty: found by itself
-	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, excel or labview; empty: found by itself
+	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, labview, excel, matlab or julian; empty: found by itself
 
 	// Names of columns, empty if there is none.
 	Time     string `yaml:"time"`       // sensor time: a date and time, or seconds from any start

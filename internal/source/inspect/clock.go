@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,9 @@ type Clock struct {
 	Date      string    // column of dates, if Column has the time of the day; empty: none
 	Step      float64   // between rows, in seconds
 	Unit      float64   // seconds that 1 in the column stands for; 0 if neither the column nor its size says it, and it is taken for 1
-	Counts    string    // what the size of the first number says that it counts, in words; empty: nothing
+	Counts    string    // what the size of the numbers says that they count, in words; empty: nothing
+	Format    string    // `time_format` of dates whose days above 12 show which is the day; empty: no such dates
+	Days      string    // word of csvfile.Day for what they count; empty: no days
 	Stamps    bool      // the column holds dates
 	Start     time.Time // of the first row; zero if it is only counted from
 	Backwards int       // rows at which time goes back
@@ -31,6 +34,9 @@ type Clock struct {
 	Doubt     string    // why the step is not to be trusted; empty: it is
 
 	stamps  source.Stamps
+	unclear bool          // of dates that were read as nothing, day and month may change places
+	epoch   csvfile.Epoch // of Unit, if that is not 0
+	number0 float64       // first number
 	channel int
 	date    int // channel of Date, −1: none
 	last    tick
@@ -44,6 +50,7 @@ type Clock struct {
 	coarse  float64 // seconds between stamps that repeat; 0: they do not
 	late    []hole  // gaps, the first maxGaps
 	holes   int     // how many there are
+	lost    int64   // rows that are missing in them
 	changes []string
 	period  float64 // the last step forwards that was not much longer than the one before
 	jumped  bool    // the next row is of another piece
@@ -67,16 +74,17 @@ const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, as bareName has them.
 var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
-	"localtime", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
+	"localtime", "timestring", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
 
 // dateNames are likewise the names of columns of dates.
 var dateNames = []string{"date", "datum", "day", "tag", "fecha", "data"}
 
 // bareName returns a name as source.PlainName does, without a number at its end, and whether a unit of time
-// behind it was left out, as in time_ms.
+// behind it was left out, as in time_ms. T_min is the least temperature.
 func bareName(column string) (name string, unit bool) {
 	if i := strings.LastIndexByte(column, '_'); i > 0 {
-		if unit = slices.Contains([]string{"s", "sec", "ms", "us", "ns"}, strings.ToLower(column[i+1:])); unit {
+		end := strings.ToLower(column[i+1:])
+		if unit = slices.Contains([]string{"s", "sec", "ms", "us", "ns"}, end) || i > 1 && (end == "min" || end == "h"); unit {
 			column = column[:i]
 		}
 	}
@@ -100,12 +108,23 @@ func (s *Summary) clockOf(set []int) *Clock {
 	if s.Clock != nil || s.Sessions > 0 {
 		return nil
 	}
-	for _, i := range set {
+	inOrder := slices.Clone(set) // dates before numbers, which say less
+	slices.SortStableFunc(inOrder, func(i, j int) int {
+		switch a, b := s.Channels[i].Text, s.Channels[j].Text; {
+		case a && !b:
+			return -1
+		case b && !a:
+			return 1
+		}
+		return 0
+	})
+	for _, i := range inOrder {
 		column := s.Channels[i].Name
 		if !NamesTime(column) {
 			continue
 		}
-		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text}
+		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text, Format: s.timeFormat}
+		s.Clock.stamps, _ = source.StampsOf(s.timeFormat) // of its orders
 		_, _, named := source.SplitUnit(column)
 		if _, suffix := bareName(column); named || suffix {
 			s.Clock.Unit, _ = source.UnitOfTime(column)
@@ -128,6 +147,7 @@ func (c *Clock) add(v, dates track.Values, at int64, changed []bool) {
 		}
 		t, hasZone, ok := c.stamps.Parse(text)
 		if !ok {
+			c.unclear = c.unclear || source.IsSlashed(text)
 			if s, ok := source.SecondsOf(text); ok {
 				c.Stamps, c.Unit = false, 1
 				c.number(s, at+int64(i), i < len(changed) && changed[i])
@@ -155,8 +175,11 @@ func (c *Clock) number(x float64, row int64, changed bool) {
 	if !c.seen {
 		c.begin(x)
 	}
-	now := tick{seconds: x * cmp.Or(c.Unit, 1), row: row}
-	if changed && now.seconds < c.last.seconds && !signal.HasClock(c.Start) {
+	now := tick{seconds: x, row: row}
+	if c.Unit != 0 {
+		now.seconds = c.epoch.Seconds(x)
+	}
+	if changed && now.seconds < c.last.seconds-2*max(c.Step, c.period) && !signal.HasClock(c.Start) { // no jitter
 		c.Restarts++
 		c.jump()
 		c.last.seconds = now.seconds
@@ -169,19 +192,40 @@ func (c *Clock) number(x float64, row int64, changed bool) {
 
 // begin finds out what numbers count by the first one.
 func (c *Clock) begin(x float64) {
+	c.number0 = x
 	if c.Unit != 0 {
-		if x *= c.Unit; x >= 1e9 && x < 1<<33 {
-			c.Start = time.UnixMicro(int64(x * 1e6)).UTC()
+		if c.epoch.Unit = c.Unit; x*c.Unit >= 1e9 && x*c.Unit < 1<<33 {
+			c.epoch.From = csvfile.Since1970
+			c.startAt(x)
 		}
 		return
 	}
-	unit, from, what, ok := csvfile.EpochOf(x, time.Now())
-	if !ok {
+	if e, ok := csvfile.EpochOf(x, time.Now()); ok {
+		c.epoch, c.Unit, c.Counts = e, e.Unit, e.Name
+		c.startAt(x)
+	}
+}
+
+// startAt sets the start to what a number says, to the microsecond.
+func (c *Clock) startAt(x float64) {
+	whole, part := math.Modf(c.epoch.Seconds(x))
+	c.Start = c.epoch.From.Add(time.Duration(whole)*time.Second + time.Duration(part*1e6)*time.Microsecond)
+}
+
+// settleDays finds out whether numbers of which nothing says what they count are days.
+func (c *Clock) settleDays() {
+	word := csvfile.DaysOf(c.number0, c.Step)
+	if c.Unit != 0 || c.Stamps || word == "" {
 		return
 	}
-	c.Unit, c.Counts = unit, what
-	s := x * unit
-	c.Start = from.Add(time.Duration(math.Floor(s))*time.Second + time.Duration((s-math.Floor(s))*1e6)*time.Microsecond)
+	c.epoch, c.Days = csvfile.Day[word], word
+	c.Unit, c.Counts = c.epoch.Unit, c.epoch.Name
+	c.startAt(c.number0)
+	for i := range c.first {
+		c.first[i].seconds = c.epoch.Seconds(c.first[i].seconds)
+	}
+	c.last.seconds = c.epoch.Seconds(c.last.seconds)
+	c.Step, c.coarse, c.period = c.Step*c.Unit, c.coarse*c.Unit, c.period*c.Unit
 }
 
 // jump takes note that the next rows are of another piece of the recording.
@@ -260,40 +304,59 @@ func (c *Clock) settle() {
 	}
 	slices.Sort(steps)
 	c.Step = steps[len(steps)/2]
-	if still > len(c.first)/10 {
+	mean, ok := even(c.first)
+	span := c.first[len(c.first)-1].seconds - c.first[0].seconds
+	switch {
+	case still > len(c.first)/10:
 		c.coarse = c.Step
 		c.Step = c.perStamp()
-	} else if mean, ok := even(c.first); ok && !regular(steps) {
+	case ok && (!regular(steps) || math.Abs(mean/c.Step-1) > 0.01):
 		c.Step = mean
+	case c.mixed() && span > 0:
+		c.Step = span / float64(len(c.first)-1)
 	}
+	c.settleDays()
 	for _, t := range c.first {
 		c.follow(t)
 	}
 	c.first = nil
 }
 
-// perStamp returns the step of rows whose stamps repeat: the time between stamps by the usual number of rows that have one.
+// mixed reports whether so many rows are out of order that the steps between the others say nothing.
+func (c *Clock) mixed() bool {
+	return c.Restarts == 0 && c.Backwards > 2 && int64(c.Backwards)*1000 > c.rows
+}
+
+// perStamp returns the step of rows whose stamps repeat: the time of stamps by their rows. The first may have begun before, and a stamp with a gap
+// has fewer rows, or a longer time.
 func (c *Clock) perStamp() float64 {
-	var rows []float64
+	type stamp struct{ rows, seconds float64 }
+	var all []stamp
 	since := -1
 	for i := 1; i < len(c.first); i++ {
 		if c.first[i].seconds == c.first[i-1].seconds {
 			continue
 		}
 		if since >= 0 {
-			rows = append(rows, float64(i-since))
+			all = append(all, stamp{float64(i - since), c.first[i].seconds - c.first[since].seconds})
 		}
 		since = i
 	}
-	if len(rows) == 0 {
+	if len(all) == 0 {
 		return c.Step
 	}
-	slices.Sort(rows)
-	sum, middle := 0.0, rows[len(rows)/4:max(len(rows)/4+1, len(rows)-len(rows)/4)] // a stamp with a gap has fewer
-	for _, n := range middle {
-		sum += n
+	slices.SortFunc(all, func(a, b stamp) int { return cmp.Compare(a.rows, b.rows) })
+	usual := all[len(all)/2].rows
+	var rows, seconds float64
+	for _, s := range all {
+		if s.seconds <= 1.5*c.coarse && math.Abs(s.rows-usual) <= max(1.5, 0.1*usual) {
+			rows, seconds = rows+s.rows, seconds+s.seconds
+		}
 	}
-	return c.coarse * float64(len(middle)) / sum
+	if rows == 0 {
+		return c.Step
+	}
+	return seconds / rows
 }
 
 // regular reports whether nine of ten sorted steps are the median but for 2 %: others are gaps.
@@ -359,6 +422,7 @@ func (c *Clock) follow(t tick) {
 	}
 	if missing > 0 {
 		c.holes++
+		c.lost += missing
 	}
 	if c.pieces == 0 {
 		c.fit.add(float64(c.grid.Index), at)
@@ -375,16 +439,27 @@ func (c *Clock) finish() {
 		return
 	}
 	step := c.fit.slope()
-	if c.Backwards == 0 && math.Abs(step/c.Step-1) < 0.01 {
+	if c.mixed() && c.pieces == 0 {
+		step = (c.last.seconds - c.zero) / float64(c.rows-1)
+	}
+	if (c.Backwards == 0 || c.mixed()) && math.Abs(step/c.Step-1) < 0.01 {
 		c.Step = step
 	}
-	if part := (0.3 + min(c.Jitter, 1)) / float64(c.rows); c.Step > 1 {
-		c.Step = nice(c.Step, part)
+	part := (0.3 + min(c.Jitter, 1)) / float64(c.rows)
+	if c.mixed() {
+		part = 3 / float64(c.rows) // the first and the last row may be a step or more off
+	}
+	if short, fast := nice(c.Step, part), nice(1/c.Step, part); c.Step > 1 || digits(short)+1 < digits(fast) {
+		c.Step = short
 	} else {
-		c.Step = 1 / nice(1/c.Step, part)
+		c.Step = 1 / fast
 	}
 	if c.pieces == 0 {
 		c.head = c.last
+	}
+	if !c.mixed() && c.rows >= 100 && int64(c.holes)*20 > c.rows && c.lost > c.rows {
+		c.Doubt = fmt.Sprintf("rows seem to come in bursts: of %d rows %d have a gap before them, if rows are %.6g s apart as most are", c.rows, c.holes, c.Step)
+		return
 	}
 	span := c.head.seconds - c.zero + c.coarse
 	if rows := float64(c.index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
@@ -401,6 +476,12 @@ func nice(rate, part float64) float64 {
 		}
 	}
 	return rate
+}
+
+// digits returns how many digits a number of [nice] has.
+func digits(v float64) int {
+	text := strconv.FormatFloat(v, 'e', -1, 64)
+	return strings.IndexByte(text, 'e')
 }
 
 // Coarse reports whether rows have the same time because stamps are coarser than the time between rows.

@@ -37,8 +37,9 @@ type Options struct {
 // Summary is what is in a recording.
 type Summary struct {
 	Path       string
-	Tool       string   // after what the tool is named, in words, if that is the file
-	Notes      []string // what is odd about it
+	Tool       string           // after what the tool is named, in words, if that is the file
+	Notes      []string         // what is odd about it
+	Written    signal.Recording // of a table of text: how it is written, without columns
 	Channels   []Channel
 	Clock      *Clock // what a column of times says; nil if there is none
 	Gaps       []gap  // samples that are missing in time, the first 1000
@@ -50,7 +51,8 @@ type Summary struct {
 	Runs       []int64   // without a layout: rows in a row that name one tool there
 	Err        error     // what ended the reading early; nil if all was read
 
-	tools tools
+	tools      tools
+	timeFormat string // of dates in which day and month may change places
 }
 
 // Channel is one channel of a recording.
@@ -108,10 +110,25 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	if n := len(f.Tracks()); n > maxWidth {
 		return nil, fmt.Errorf("inspect: %s: has %d columns, and a recording has at most %d: check that each row is a sample of all channels, and that the separator is right", path, n, maxWidth)
 	}
-	s := &Summary{Path: path, Tool: toolOf(path, opt)}
-	if opt.Layout != nil {
-		return s, s.ofLayout(ctx, f, opt)
+	timeFormat := ""
+	for {
+		s := &Summary{Path: path, Tool: toolOf(path, opt), timeFormat: timeFormat}
+		if opt.Layout != nil {
+			return s, s.ofLayout(ctx, f, opt)
+		}
+		err := s.ofTracks(ctx, f, opt)
+		switch c := s.Clock; {
+		case errors.Is(s.Err, source.ErrOther):
+		case timeFormat == "" && c != nil && c.unclear && c.stamps.Order() != "":
+			timeFormat = c.stamps.Order() // the first dates can be read now
+		default:
+			return s, err
+		}
 	}
+}
+
+// ofTracks reads all that there is.
+func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error {
 	for _, info := range f.Tracks() {
 		if info.Rate == 0 {
 			info.Rate = opt.Rate
@@ -124,15 +141,19 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	for _, same := range sameLength(f.Tracks()) {
 		if err := s.read(ctx, f, same, opt.All); err != nil {
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
 			s.Err = errors.Join(s.Err, err)
 		}
 	}
+	if text, ok := f.(interface{ Written() signal.Recording }); ok {
+		s.Written = text.Written()
+		s.Written.Skip = opt.Columns.Skip // else found again in each recording
+	}
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	s.fromClock(opt.Rate)
 	s.noteDates()
-	return s, s.beginAt(opt.Start)
+	return s.beginAt(opt.Start)
 }
 
 // noteDates names columns that look like dates and are not read.

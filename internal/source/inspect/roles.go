@@ -47,13 +47,11 @@ func (r Role) rank(column string) int {
 // wearUnit is a unit of wear at the end of a name.
 var wearUnit = regexp.MustCompile("([uµμ]m|mm|microns?)$")
 
-// SaysWear reports whether a name says that a column is wear, and so a label, also if it has no role.
-func SaysWear(column string) bool {
-	plain := source.PlainName(column)
-	return saysWear.MatchString(plain)
-}
+// SaysLabel reports whether a name says that a column is wear or a state, and so a label, also if it has no role.
+func SaysLabel(column string) bool { return saysLabel.MatchString(source.PlainName(column)) }
 
-var saysWear = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?([uµμ]m|mm)$`)
+var saysLabel = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?([uµμ]m|mm)$|` +
+	`^(tool|is|y)?(state|status|condition|label|class|target|zustand|klasse|worn|faulty|fault|defect|broken|damaged|anomaly|chatter|ok|nok|healthy|rul)(id|no|code)?$`)
 
 // Columns returns the columns that may have the role, the best name first.
 func (r Role) Columns(s *Summary) (names []string) {
@@ -82,7 +80,7 @@ func (s *Summary) findTools(name string) {
 			name = names[0]
 		}
 	}
-	s.tools.column = slices.IndexFunc(s.Channels, func(c Channel) bool { return c.Name == name })
+	s.tools.column = slices.IndexFunc(s.Channels, func(c Channel) bool { return name != "" && c.Name == name })
 	if s.tools.column >= 0 {
 		s.ToolColumn = name
 	}

@@ -23,6 +23,7 @@
 package tdms
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -69,6 +70,9 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	}
 	var unused []string
 	for _, o := range f.order {
+		if list := o.unused(); o.channel == "" && len(list) > 0 {
+			unused = append(unused, fmt.Sprintf("%s %s", cmp.Or(o.group, "the file"), strings.Join(list, ", ")))
+		}
 		if o.channel == "" || !o.stated && o.values == 0 {
 			continue
 		}
@@ -87,7 +91,7 @@ func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 		f.Infos = append(f.Infos, f.info(o))
 	}
 	if n := len(unused); n > 0 {
-		f.Remark("properties that look like a calibration are not used: %s, on %d channels; where numbers are not yet in the unit, write `gain` for the channel in the layout: value = gain · number, which is 1/S for a sensitivity of S a unit",
+		f.Remark("properties that look like a calibration are not used: %s, %d in all; where numbers are not yet in the unit, write `gain` for the channel in the layout: value = gain · number, which is 1/S for a sensitivity of S a unit",
 			strings.Join(unused[:min(n, 4)], "; "), n)
 	}
 	if len(f.channels) == 0 {

@@ -118,7 +118,7 @@ func TestUnusedProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "properties that look like a calibration are not used: channel g/a \"Scale Factor\": 0.5 N/V, \"Sensitivity\": 102.3; channel g/b \"GAIN\": 10, on 2 channels; where numbers are not yet in the unit, write `gain` for the channel"
+	want := "properties that look like a calibration are not used: channel g/a \"Scale Factor\": 0.5 N/V, \"Sensitivity\": 102.3; channel g/b \"GAIN\": 10, 2 in all; where numbers are not yet in the unit, write `gain` for the channel"
 	if notes := f.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], want) {
 		t.Errorf("%q", notes)
 	}

@@ -1,6 +1,10 @@
 package csvfile
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
 // The instants from which programs count times.
 var (
@@ -10,27 +14,80 @@ var (
 	Since1899 = time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC) // Excel
 )
 
-// EpochOf returns what numbers count whose first one is v, if their size tells it: their unit in seconds, and from when. Seconds between 2001 and 2060, and
+// Epoch is what numbers in a column of times count. The zero value counts nothing.
+type Epoch struct {
+	Unit float64   // seconds of 1
+	Zero float64   // the number that means From
+	From time.Time // zero: the start of the recording
+	Name string    // in words, such as "seconds since 1970"
+}
+
+// Dated reports whether numbers count from a date.
+func (e Epoch) Dated() bool { return !e.From.IsZero() }
+
+// Seconds returns how many seconds after From, or after the start of the recording, v is.
+func (e Epoch) Seconds(v float64) float64 { return (v - e.Zero) * e.Unit }
+
+// Day are the counts of days of programs, by their word in a layout's `time_unit`.
+var Day = map[string]Epoch{
+	"excel":  {86400, 0, Since1899, "days since 1900, as Excel counts"},
+	"matlab": {86400, 719529, Since1970, "days since the year 0, as MATLAB counts"},
+	"julian": {86400, 2440587.5, Since1970, "Julian days"},
+}
+
+// Numbers of seconds since 1970 that a recording may have: from the beginning of 2000 to the end of 2099.
+const (
+	in2000 = 9.46e8
+	in2099 = 4.1e9
+)
+
+// ticks are counts of tenths of microseconds, whose numbers are too large for seconds since their zero.
+var ticks = []Epoch{
+	{1e-7, 116444736000000000, Since1970, "tenths of microseconds since 1601, as FILETIME of Windows"},
+	{1e-7, 621355968000000000, Since1970, "tenths of microseconds since the year 1, as ticks of .NET"},
+}
+
+// EpochOf returns what numbers count whose first one is v, if their size tells it. Seconds between 2001 and 2060, and
 // milliseconds, microseconds and nanoseconds of this century, count from 1970; larger seconds count from 1904, as LabVIEW's do, or from 1900 if that
-// would be in the future. Smaller numbers count from the start of the recording: ok is false.
-func EpochOf(v float64, now time.Time) (unit float64, from time.Time, what string, ok bool) {
+// would be in the future. Ticks of Windows and .NET count tenths of microseconds. Smaller numbers count from the start of the recording: ok is false.
+func EpochOf(v float64, now time.Time) (e Epoch, ok bool) {
 	const last, labView = 2.84e9, 6.2e9 // 2060 since 1970, 2100 since 1904
 	switch {
 	case v >= 1e9 && v < last:
-		return 1, Since1970, "seconds since 1970", true
+		return Epoch{1, 0, Since1970, "seconds since 1970"}, true
 	case v >= last && v < labView:
 		if v < now.Sub(Since1904).Seconds()+86400 {
-			return 1, Since1904, "seconds since 1904, as LabVIEW counts", true
+			return Epoch{1, 0, Since1904, "seconds since 1904, as LabVIEW counts"}, true
 		}
-		return 1, Since1900, "seconds since 1900, as NTP counts", true
+		return Epoch{1, 0, Since1900, "seconds since 1900, as NTP counts"}, true
 	}
-	for _, u := range []struct {
-		unit float64
-		name string
-	}{{1e-3, "milliseconds"}, {1e-6, "microseconds"}, {1e-9, "nanoseconds"}} {
-		if s := v * u.unit; s >= 9.46e8 && s < 4.1e9 {
-			return u.unit, Since1970, u.name + " since 1970", true
+	for _, e := range append([]Epoch{
+		{1e-3, 0, Since1970, "milliseconds since 1970"}, {1e-6, 0, Since1970, "microseconds since 1970"}, {1e-9, 0, Since1970, "nanoseconds since 1970"},
+	}, ticks...) {
+		if s := e.Seconds(v); s >= in2000 && s < in2099 {
+			return e, true
 		}
 	}
-	return 0, time.Time{}, "", false
+	return Epoch{}, false
+}
+
+// DaysOf returns the word of [Day] that the numbers of a column fit whose first one is v, and which are a step apart: they are dates of this century, and rows come a
+// usual number of seconds apart, or more often. It is empty for others. Numbers of seconds since midnight are as large as Excel's days: what would be a round rate of
+// these is none.
+func DaysOf(v, step float64) (word string) {
+	between := step * 86400
+	if !(step > 0) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20, 30, 60}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
+		return ""
+	}
+	digits := 1 / step / math.Pow(10, math.Floor(math.Log10(1/step))-1) // the first two, of the rate as seconds
+	if math.Abs(digits-math.Round(digits)) < 1e-3*digits {
+		return ""
+	}
+	for _, word := range []string{"excel", "matlab", "julian"} {
+		e := Day[word]
+		if s := e.Seconds(v) - Since1970.Sub(e.From).Seconds(); s >= in2000 && s < in2099 {
+			return word
+		}
+	}
+	return ""
 }

@@ -79,10 +79,10 @@ func (l *Leak) Why() string {
 		return ""
 	}
 	now := time.Now()
-	unit, _, least, ok := EpochOf(l.min, now)
-	_, _, most, _ := EpochOf(l.max, now)
-	if ok && least == most && (l.max-l.min)*unit < 400*86400 { // no sensor has so large a level for so small a span
-		return "it looks like a time in " + least
+	least, ok := EpochOf(l.min, now)
+	most, _ := EpochOf(l.max, now)
+	if ok && least == most && (l.max-l.min)*least.Unit < 400*86400 { // no sensor has so large a level for so small a span
+		return "it looks like a time in " + least.Name
 	}
 	if l.permuted() {
 		return "it seems to count rows"

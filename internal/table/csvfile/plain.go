@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 // Guess is the note of Plain about text whose encoding is guessed.
@@ -44,7 +45,23 @@ func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	if name, code := encodingOf(head); code != nil {
 		return code.NewDecoder().Reader(br), append(notes, name), nil
 	}
+	if bytes.IndexByte(head, '\r') >= 0 && bytes.IndexByte(head, '\n') < 0 {
+		return returns{br}, append(notes, "lines that end in a carriage return alone"), nil
+	}
 	return br, notes, nil
+}
+
+// returns reads text whose lines end in a carriage return alone, as of old Macintoshes, with line feeds.
+type returns struct{ in io.Reader }
+
+func (r returns) Read(b []byte) (int, error) {
+	n, err := r.in.Read(b)
+	for i, c := range b[:n] {
+		if c == '\r' {
+			b[i] = '\n'
+		}
+	}
+	return n, err
 }
 
 // Unpacked returns the bytes of a file as they are, or unpacked if they are packed by gzip, which a note says.
@@ -106,6 +123,8 @@ func (p *packed) Read(b []byte) (int, error) {
 // encodingOf returns how text is written that is not UTF-8, in words, and what decodes it; nil for UTF-8 and for what is not text.
 func encodingOf(head []byte) (name string, code encoding.Encoding) {
 	switch odd, even := zeros(head); {
+	case bytes.HasPrefix(head, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
+		return "text in UTF-32", utf32.UTF32(utf32.LittleEndian, utf32.ExpectBOM)
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return "text in UTF-16", unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM)
 	case odd && !even:
@@ -178,6 +197,7 @@ const howTo = "see \"What is not read\" in docs/reference/formats.md"
 var (
 	workbook = regexp.MustCompile(`\[Content_Types\]\.xml|\bxl/|docProps/|_rels/|opendocument\.spreadsheet`)
 	arff     = regexp.MustCompile(`(?i)^\s*(%[^\n]*\n\s*)*@relation\b`)
+	markup   = regexp.MustCompile(`(?i)^<(\?xml|!doctype|html|table|workbook)\b`)
 	array    = regexp.MustCompile(`^\[\s*([{\["]|-?[0-9.eE+-]+\s*,)`)
 )
 
@@ -195,6 +215,8 @@ func Foreign(head []byte) (what, remedy string) {
 	switch {
 	case arff.Match(head):
 		return "an ARFF file", "convert it to CSV: " + howTo
+	case markup.Match(first):
+		return "HTML or XML", "open it with a spreadsheet and save the table as CSV UTF-8"
 	case bytes.HasPrefix(first, []byte("{")), array.Match(first):
 		return "JSON", "convert it to CSV: " + howTo
 	}

@@ -195,8 +195,16 @@ func (d *reader) open(r io.Reader) error {
 	}
 	d.notes = notes
 	br := bufio.NewReaderSize(text, 64<<10)
+	skipped := 0
+	for mark, _ := br.Peek(1); string(mark) == "#"; mark, _ = br.Peek(1) { // comments before the header
+		if _, err := br.ReadString('\n'); err != nil {
+			break
+		}
+		skipped++
+	}
 	head, _ := br.Peek(32 << 10)
 	d.Reader = csvfile.NewReader(br, d.where)
+	d.Skipped = skipped
 	d.Separator = separatorOf(head)
 	return nil
 }
@@ -350,6 +358,9 @@ func (d *reader) readWear(m *Measurement) error {
 		case !ok && strings.Contains(cell, ",") && strings.Contains(cell, "."):
 			return d.errorf(k, "has a comma and a point: write the number without thousands separators")
 		case !ok && d.Separator == ',' && strings.Contains(cell, ","):
+			if before, after, _ := strings.Cut(cell, ","); len(after) == 3 && len(before) <= 3 {
+				return d.errorf(k, "may be %s%s or %s.%s: write it without a comma", before, after, before, after)
+			}
 			return d.errorf(k, "has a decimal comma in a file with commas between cells: write %s, or separate the columns of the whole file by semicolons", strings.Replace(cell, ",", ".", 1))
 		case !ok:
 			return d.errorf(k, "is not a number of µm or mm: correct it, or leave the cell empty if it was not measured")
