@@ -60,8 +60,7 @@ const referencePage = `# monitor.yaml
 
 <!-- Made by cmd/monitor from its configuration: go test ./cmd/monitor -run Reference -update -->
 
-The keys of the configuration of ` + "`monitor`" + `. ` + "`monitor init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used. A duration is written ` + "`500ms`, `60s` or `8h`" + `. Relative paths begin at the folder of this file.
-A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). See also [tune-alarms.md](../how-to/tune-alarms.md), [routes.md](../how-to/routes.md), [receivers.md](../how-to/receivers.md).
+The keys of the configuration of ` + "`monitor`" + `. ` + "`monitor init`" + ` writes one ([how keys are written](environment.md#configurations)). A commented file is [examples/gun-drill/monitor.yaml](../../examples/gun-drill/monitor.yaml). See also [tune-alarms.md](../how-to/tune-alarms.md), [routes.md](../how-to/routes.md), [receivers.md](../how-to/receivers.md).
 
 `
 

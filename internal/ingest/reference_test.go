@@ -18,8 +18,7 @@ const referencePage = `# ingest.yaml
 
 <!-- Made by internal/ingest from its configuration: go test ./internal/ingest -run Reference -update -->
 
-The keys of the configuration of ` + "`ingest`" + `. ` + "`ingest init`" + ` writes one, [variables](environment.md) override it. An unknown key is an error, and so is a value that cannot be used. A duration is written ` + "`500ms`, `10s` or `8h`" + `, an amount of data ` + "`250GB` or `64GiB`" + `.
-Relative paths begin at the folder of this file. Commented files are in [examples](../../examples). How to connect sources: [live-feeds.md](../how-to/live-feeds.md), [recordings.md](../how-to/recordings.md).
+The keys of the configuration of ` + "`ingest`" + `. ` + "`ingest init`" + ` writes one ([how keys are written](environment.md#configurations)). Commented files are in [examples](../../examples). How to connect sources: [live-feeds.md](../how-to/live-feeds.md), [recordings.md](../how-to/recordings.md).
 
 `
 
