@@ -115,14 +115,6 @@ func NewForm(layout *signal.Layout, spec Spec, list signal.FeatureSpec, cutting 
 	return f, f.makeSchema(frames * len(inputs))
 }
 
-// The columns of features after the facts of their window.
-const (
-	colToolLife = factColumns + iota
-	colLevel
-	colValues
-	colFrames // left out without frames
-)
-
 // makeSchema sets the schema and what values are checked against. (schemas/features.arrow.md)
 func (f *Form) makeSchema(frames int) (err error) {
 	n := len(f.layout.Channels())

@@ -59,8 +59,8 @@ const (
 	headerRecordBatch = 3
 )
 
-// check returns the buffers of the record batch message that follows the schema, or reports why it cannot be
-// that of one window. After it, no length in the message exceeds the message.
+// check returns the buffers of the record batch message that follows the schema, or reports why it cannot hold
+// one window. After it, no length in the message exceeds the message.
 func (g *guard) check(p []byte) (c columns, err error) {
 	defer func() { // offsets inside the flatbuffer may be damaged too
 		if r := recover(); r != nil {
