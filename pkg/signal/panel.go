@@ -24,7 +24,7 @@ type panel struct {
 	bins     []kernel.Frame // of a segment, twice what they are
 	power    []kernel.Frame
 	envelope []kernel.Frame
-	nodes    [2][]kernel.Frame
+	nodes    [packetLevels][]kernel.Frame // the halves of the packet at hand on each level
 	extent   kernel.Extent
 	center   kernel.Center
 	steps    kernel.Steps
@@ -32,6 +32,7 @@ type panel struct {
 	sums     [8][kernel.FrameLanes]float64 // d to d⁴, |x|, √|x|, squared steps and bends
 	moment   [kernel.FrameLanes]float64    // Σ i·d
 	fit      [kernel.FrameLanes]bool       // the lane can be computed so
+	blocks   [kernel.FrameLanes][]float32  // the channels' samples that place has at hand
 }
 
 // needs says which parts of measures the features take.
@@ -59,7 +60,7 @@ func newPanel(n int, needs needs) *panel {
 	p.envelope = make([]kernel.Frame, size/8+1)
 	if needs.packets {
 		for i := range p.nodes {
-			p.nodes[i] = make([]kernel.Frame, n+packetCount*wrap)
+			p.nodes[i] = make([]kernel.Frame, n>>i+2*wrap)
 		}
 	}
 	return p
@@ -70,8 +71,7 @@ func newPanel(n int, needs needs) *panel {
 // take to the fourth power. Lines are set if spindle is known.
 func (p *panel) measure(ms []*measures, samples [][]float32, rate float64) []bool {
 	n := len(samples[0])
-	kernel.Interleave(p.x, samples)
-	p.place(ms, n)
+	p.place(ms, samples)
 	p.pass(n)
 	for c, m := range ms {
 		if p.fit[c] {
@@ -87,15 +87,24 @@ func (p *panel) measure(ms []*measures, samples [][]float32, rate float64) []boo
 	return p.fit[:len(ms)]
 }
 
-// place finds where each lane lies and how far it reaches, and says in p.center
-// how to bring it to [−1, 1] about its mean.
-func (p *panel) place(ms []*measures, n int) {
+// place sets p.x to the samples, finds where each lane lies and how far it reaches, and says in
+// p.center how to bring it to [−1, 1] about its mean. Each block is read again while it is in the first cache.
+func (p *panel) place(ms []*measures, samples [][]float32) {
 	var sum [kernel.FrameLanes]float64
-	e := &p.extent
-	*e = kernel.Extent{Min: p.x[0], Max: p.x[0]}
+	n := len(samples[0])
+	e, blocks := &p.extent, p.blocks[:len(samples)]
+	defer clear(blocks) // the samples are the caller's
 	for at := 0; at < n; at += panelBlock {
+		end := min(at+panelBlock, n)
+		for i, x := range samples {
+			blocks[i] = x[at:end]
+		}
+		kernel.Interleave(p.x[at:end], blocks)
+		if at == 0 {
+			*e = kernel.Extent{Min: p.x[0], Max: p.x[0]}
+		}
 		e.Sum = kernel.Frame{}
-		e.Add(p.x[at:min(at+panelBlock, n)])
+		e.Add(p.x[at:end])
 		for c, v := range &e.Sum {
 			sum[c] += float64(v)
 		}
@@ -233,35 +242,41 @@ func (p *panel) addEnvelope() {
 
 // measurePackets splits the first n samples into packets, overwriting p.ring.
 func (p *panel) measurePackets(ms []*measures, n int) {
-	from, to := p.ring, p.nodes[0]
-	closeRing(from[:n+wrap])
-	for level := range packetLevels {
-		size := n >> level
-		half := size / 2
-		for i := range 1 << level {
-			low, high := to[2*i*(half+wrap):][:half+wrap], to[(2*i+1)*(half+wrap):][:half+wrap]
-			kernel.SplitWavelet(low[packetLead:][:half], high[packetLead:][:half], from[i*(size+wrap):][:size+wrap])
-			closeRing(low)
-			closeRing(high)
-		}
-		from, to = to, p.nodes[1-level%2]
+	closeRing(p.ring[:n+wrap])
+	p.splitPacket(ms, p.ring[:n+wrap], 0, 0, float64(n))
+}
+
+// splitPacket splits the packet that is i-th in frequency on its level, and then its halves: one after the
+// other down to the last level, so that they are in the second cache. A high pass turns the spectrum around, see [node].
+func (p *panel) splitPacket(ms []*measures, x []kernel.Frame, level, i int, n float64) {
+	size := len(x) - wrap
+	if level == packetLevels {
+		p.addPacket(ms, x[packetLead:][:size], i, n)
+		return
 	}
-	size := n / packetCount
-	for i := range packetCount {
-		x := from[node(i)*(size+wrap)+packetLead:][:size]
-		var sum [kernel.FrameLanes]float64
-		for at := 0; at < size; at += panelBlock {
-			p.energy = kernel.Frame{}
-			kernel.AddEnergy(x[at:min(at+panelBlock, size)], &p.energy)
-			for c, v := range &p.energy {
-				sum[c] += float64(v)
-			}
+	half := size / 2
+	low, high := p.nodes[level][:half+wrap], p.nodes[level][half+wrap:][:half+wrap]
+	kernel.SplitWavelet(low[packetLead:][:half], high[packetLead:][:half], x)
+	for k, to := range [2][]kernel.Frame{low, high} {
+		closeRing(to)
+		p.splitPacket(ms, to, level+1, 2*i+(k^i&1), n)
+	}
+}
+
+// addPacket sets the measure of a packet of the last level.
+func (p *panel) addPacket(ms []*measures, x []kernel.Frame, i int, n float64) {
+	var sum [kernel.FrameLanes]float64
+	for at := 0; at < len(x); at += panelBlock {
+		p.energy = kernel.Frame{}
+		kernel.AddEnergy(x[at:min(at+panelBlock, len(x))], &p.energy)
+		for c, v := range &p.energy {
+			sum[c] += float64(v)
 		}
-		for c, m := range ms {
-			if p.fit[c] {
-				unit := 1 / float64(p.center.Gain[c])
-				m.packets[i] = sum[c] / float64(n) * unit * unit
-			}
+	}
+	for c, m := range ms {
+		if p.fit[c] {
+			unit := 1 / float64(p.center.Gain[c])
+			m.packets[i] = sum[c] / n * unit * unit
 		}
 	}
 }

@@ -122,14 +122,17 @@ func (q Quality) Status() string {
 // Assess returns the flags of the samples x of channel c under the limits, in
 // which a zero stands for its default. It does not keep x.
 func Assess(c Channel, x []float32, limits Limits) Quality {
-	limits = limits.filled()
-	var q Quality
-	var missing, clipped, longest int
-	run := 0 // samples up to the one at hand that are equal
 	full := float32(math.Inf(1))
 	if c.Range > 0 {
 		full = float32(c.Range)
 	}
+	if plain(x, full) {
+		return 0
+	}
+	limits = limits.filled()
+	var q Quality
+	var missing, clipped, longest int
+	run := 0 // samples up to the one at hand that are equal
 	last := float32(math.NaN())
 	for _, v := range x {
 		switch {
@@ -158,6 +161,32 @@ func Assess(c Channel, x []float32, limits Limits) Quality {
 		q |= Clipped
 	}
 	return q
+}
+
+// plain reports, in one pass without branches, that all samples are below full scale, and none is missing, and that
+// no run of them is flat.
+func plain(x []float32, full float32) bool {
+	if len(x) < flatlineRun {
+		return false
+	}
+	magnitude := func(v float32) uint32 { return math.Float32bits(v) &^ (1 << 31) } // in the order of |v|; NaN is above infinity
+	var a, b, c, d uint32
+	for i := 0; i+4 <= len(x); i += 4 {
+		y := x[i : i+4 : i+4]
+		a, b, c, d = max(a, magnitude(y[0])), max(b, magnitude(y[1])), max(c, magnitude(y[2])), max(d, magnitude(y[3]))
+	}
+	for _, v := range x[len(x)&^3:] {
+		a = max(a, magnitude(v))
+	}
+	if max(a, b, c, d) >= magnitude(full) {
+		return false
+	}
+	for i := 0; i+1 < len(x); i += flatlineRun / 2 {
+		if x[i] == x[i+1] { // each flat run has two neighbours here
+			return false
+		}
+	}
+	return true
 }
 
 // ParseQuality returns the flags with the given names, as Names returns them.

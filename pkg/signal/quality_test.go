@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestAssess(t *testing.T) {
@@ -50,6 +52,50 @@ func TestAssess(t *testing.T) {
 	c.Range = 0
 	if got := Assess(c, with(0, 30, 1e9), Limits{}); got != 0 {
 		t.Errorf("without a range: %v", got)
+	}
+}
+
+// What the pass without branches takes for plain has no flag.
+func TestAssessPlain(t *testing.T) {
+	if !plain(sample(300, wave), 50) {
+		t.Error("a wave is not plain")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := Channel{Range: rapid.SampledFrom([]float64{0, 1, 50}).Draw(t, "range")}
+		x := sample(rapid.IntRange(1, 300).Draw(t, "samples"), wave)
+		for range rapid.IntRange(0, 3).Draw(t, "faults") {
+			from := rapid.IntRange(0, len(x)-1).Draw(t, "from")
+			v := rapid.SampledFrom([]float64{0.5, 1, -1, 50, -51, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32}).Draw(t, "value")
+			for i := from; i < min(from+rapid.SampledFrom([]int{1, 2, 63, 64, 65, 300}).Draw(t, "count"), len(x)); i++ {
+				x[i] = float32(v)
+			}
+		}
+		full := c.Range
+		if full == 0 {
+			full = math.Inf(1)
+		}
+		flat, run := false, 0
+		for i, v := range x {
+			if run++; i > 0 && v != x[i-1] {
+				run = 1
+			}
+			flat = flat || run >= flatlineRun
+		}
+		faulty := slices.ContainsFunc(x, func(v float32) bool { return v != v || math.Abs(float64(v)) >= full })
+		if plain(x, float32(full)) && (flat || faulty) {
+			t.Errorf("plain, flat %v, faulty %v", flat, faulty)
+		}
+		if got := Assess(c, x, Limits{}); got == 0 && faulty && slices.ContainsFunc(x, func(v float32) bool { return v != v }) {
+			t.Errorf("a missing sample has no flag")
+		}
+	})
+}
+
+func BenchmarkAssess(b *testing.B) {
+	c, x := Channel{Range: 50}, sample(20_000, wave)
+	b.SetBytes(int64(4 * len(x)))
+	for b.Loop() {
+		Assess(c, x, Limits{})
 	}
 }
 

@@ -301,6 +301,7 @@ func TestCodecAnyWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		arrowAgrees(t, &c.wire, e, w, func() ([]cell, error) { return c.cells(w) })
 		var got Window
 		if err := c.Open(e, &got); err != nil {
 			t.Fatal(err)
@@ -312,6 +313,61 @@ func TestCodecAnyWindow(t *testing.T) {
 			t.Fatalf("start %v, want %v", got.Start, w.Start)
 		}
 	})
+}
+
+// arrowAgrees compares a sealed value with the stream that the Arrow library writes of the same row. It knows no metadata of
+// a record batch, which comes before the body.
+func arrowAgrees(t *rapid.T, s *wire, e Envelope, w *Window, row func() ([]cell, error)) {
+	cells, err := row()
+	keys, err2 := contextKeys(&w.Context)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	want, err := writeStream(s.schema, record(s.schema, cells))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := 0
+	if len(keys) > 0 || w.Rates != nil {
+		from = len(s.prefix) + 8 + len(s.header)
+		from, want = from+len(e.Value)-len(want), want[from:]
+	}
+	if !bytes.Equal(e.Value[from:], want) {
+		t.Fatalf("%d bytes, and Arrow's %d, differ", len(e.Value)-from, len(want))
+	}
+}
+
+// Once its memory is there, to open a window or features makes no object, and to seal them makes few.
+func TestCodecMakesFewObjects(t *testing.T) {
+	l := signal.GunDrill()
+	c, f := newCodec(t, l, DefaultSpec), newForm(t, l, DefaultSpec, signal.FeatureSpec{}, nil)
+	w := example(l, DefaultSpec)
+	var x Features
+	f.NewExtractor().Extract(w, &x)
+	sealed, err := c.Seal(w)
+	features, err2 := f.Seal(&x)
+	var into Window
+	var intoFeatures Features
+	if err := errors.Join(err, err2, c.Open(sealed, &into), f.Open(features, &intoFeatures)); err != nil {
+		t.Fatal(err)
+	}
+	for name, one := range map[string]struct {
+		do   func() error
+		most float64
+	}{
+		"open a window": {func() error { return c.Open(sealed, &into) }, 0},
+		"open features": {func() error { return f.Open(features, &intoFeatures) }, 0},
+		"seal a window": {func() error { _, err := c.Seal(w); return err }, 5},
+		"seal features": {func() error { _, err := f.Seal(&x); return err }, 5},
+	} {
+		if n := testing.AllocsPerRun(20, func() {
+			if err := one.do(); err != nil {
+				t.Fatal(err)
+			}
+		}); n > one.most {
+			t.Errorf("to %s makes %v objects, at most %v may be", name, n, one.most)
+		}
+	}
 }
 
 func BenchmarkSeal(b *testing.B) {

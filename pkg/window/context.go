@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -80,29 +79,7 @@ func parseRates(text string) (rates []float64) {
 	return rates
 }
 
-// addContext returns a stream, of a schema of so many bytes and one record batch, with the
-// context and the rates as metadata of the record batch. It reuses the stream's memory, and returns it as it is
-// if nothing is known.
-func addContext(stream []byte, schema int, w *Window) ([]byte, error) {
-	keys, err := contextKeys(&w.Context)
-	if w.Rates != nil {
-		keys = append(keys, [2]string{keyRates, formatRates(w.Rates)})
-	}
-	if err != nil || len(keys) == 0 {
-		return stream, err
-	}
-	p := stream[schema:]
-	header := p[8 : 8+binary.LittleEndian.Uint32(p[4:])]
-	next := messageWith(header, keys)
-	for len(next)%8 != 0 {
-		next = append(next, 0)
-	}
-	prefix := binary.LittleEndian.AppendUint32([]byte{0xff, 0xff, 0xff, 0xff}, uint32(len(next)))
-	return slices.Replace(stream, schema, schema+8+len(header), append(prefix, next...)...), nil
-}
-
-// messageWith returns the header of a record batch message, which the Arrow library wrote, with
-// metadata.
+// messageWith returns the header of a record batch message with metadata.
 func messageWith(header []byte, keys [][2]string) []byte {
 	msg := flatbuffers.Table{Bytes: header, Pos: flatbuffers.GetUOffsetT(header)}
 	var batch flatbuffers.Table
@@ -142,7 +119,8 @@ func messageWith(header []byte, keys [][2]string) []byte {
 	b.PrependInt16Slot(0, msg.GetInt16Slot(slotVersion, 0), 0)
 	b.PrependByteSlot(1, headerRecordBatch, 0)
 	b.Finish(b.EndObject())
-	return b.FinishedBytes()
+	header = b.FinishedBytes()
+	return append(header, make([]byte, -len(header)&7)...)
 }
 
 // readContext stores in w what the metadata of a record batch message says. P is what follows the

@@ -11,8 +11,6 @@ import (
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/ipc"
 
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
@@ -40,11 +38,8 @@ type Form struct {
 	gate        int // channel in the layout, or -1
 	samples     []int
 	fingerprint string
-
-	schema *arrow.Schema
-	prefix []byte
-	guard  guard
-	limit  int
+	frames      int // numbers that frames have
+	wire
 }
 
 // Cutting says what features hold to tell when a machine is cutting.
@@ -120,16 +115,8 @@ func NewForm(layout *signal.Layout, spec Spec, list signal.FeatureSpec, cutting 
 	return f, f.makeSchema(frames * len(inputs))
 }
 
-// The columns of features after the facts of their window.
-const (
-	colToolLife = factColumns + iota
-	colLevel
-	colValues
-	colFrames // left out without frames
-)
-
 // makeSchema sets the schema and what values are checked against. (schemas/features.arrow.md)
-func (f *Form) makeSchema(frames int) error {
+func (f *Form) makeSchema(frames int) (err error) {
 	n := len(f.layout.Channels())
 	fields := append(factFields(n),
 		arrow.Field{Name: "tool_life", Type: arrow.BinaryTypes.String},
@@ -138,22 +125,12 @@ func (f *Form) makeSchema(frames int) error {
 			Name: "features", Type: arrow.FixedSizeListOfNonNullable(int32(len(f.names)), arrow.PrimitiveTypes.Float32),
 			Metadata: arrow.NewMetadata([]string{"version", "layout", "fingerprint"}, []string{strconv.Itoa(f.list.Version), f.layout.Fingerprint(), f.fingerprint}),
 		})
-	f.guard = factGuard(n)
-	f.guard.addText()
-	f.guard.addScalar()
-	f.guard.addList(len(f.names), 4)
 	if frames > 0 {
 		fields = append(fields, arrow.Field{Name: "frames", Type: arrow.FixedSizeListOfNonNullable(int32(frames), arrow.PrimitiveTypes.Float32)})
-		f.guard.addList(frames, 4)
 	}
-	f.schema = arrow.NewSchema(fields, nil)
-	empty, err := writeStream(f.schema, nil, 0)
-	if err != nil {
-		return fmt.Errorf("window: features: schema: %w", err)
-	}
-	f.prefix = empty[:len(empty)-len(endOfStream)]
-	f.limit = len(f.prefix) + 4096 + 160*len(fields) + maxText + signal.MaxToolLife + n + 4*(len(f.names)+frames) + 64*len(fields)
-	return nil
+	f.frames = frames
+	f.wire, err = newWire(fields, maxText+signal.MaxToolLife)
+	return err
 }
 
 // Fingerprint identifies the form: 16 hexadecimal digits of a checksum over layout, window
@@ -284,27 +261,11 @@ func Level(x []float32) float64 {
 // Seal returns x in an envelope of its own memory. It panics if x is not of the form, and
 // reports texts that are too long.
 func (f *Form) Seal(x *Features) (Envelope, error) {
-	frames := 0
-	if len(f.schema.Fields()) > colFrames {
-		frames = int(f.schema.Field(colFrames).Type.(*arrow.FixedSizeListType).Len())
-	}
-	if len(x.Quality) != len(f.samples) || len(x.Values) != len(f.names) || len(x.Frames) != frames {
-		panic(fmt.Sprintf("window: Seal: %d channels, %d features and %d measures of frames, expected %d, %d and %d",
-			len(x.Quality), len(x.Values), len(x.Frames), len(f.samples), len(f.names), frames))
-	}
-	cols, err := factColumnsOf(&x.Window, f.schema)
+	cells, err := f.cells(x)
 	if err != nil {
 		return Envelope{}, err
 	}
-	cols = append(cols, text(x.ToolLife), scalar(f.schema.Field(colLevel).Type, arrow.Float64Traits.CastToBytes([]float64{x.Level})),
-		list(f.schema.Field(colValues).Type, len(x.Values), arrow.Float32Traits.CastToBytes(x.Values)))
-	if frames > 0 {
-		cols = append(cols, list(f.schema.Field(colFrames).Type, frames, arrow.Float32Traits.CastToBytes(x.Frames)))
-	}
-	value, err := writeStream(f.schema, array.NewRecord(f.schema, cols, 1), f.limit)
-	if err == nil {
-		value, err = addContext(value, len(f.prefix), &x.Window)
-	}
+	value, err := f.seal(cells, &x.Window)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal features of seq %d: %w", x.Seq, err)
 	}
@@ -312,6 +273,23 @@ func (f *Form) Seal(x *Features) (Envelope, error) {
 		Machine: x.Machine, ToolLife: x.ToolLife, Epoch: x.Epoch, Seq: x.Seq, Time: x.End(),
 		Layout: f.layout.Fingerprint(), Features: f.fingerprint, CRC: crc32.Checksum(value, castagnoli), Value: value,
 	}, nil
+}
+
+// cells returns the row of x, which shares its numbers.
+func (f *Form) cells(x *Features) ([]cell, error) {
+	if len(x.Quality) != len(f.samples) || len(x.Values) != len(f.names) || len(x.Frames) != f.frames {
+		panic(fmt.Sprintf("window: Seal: %d channels, %d features and %d measures of frames, expected %d, %d and %d",
+			len(x.Quality), len(x.Values), len(x.Frames), len(f.samples), len(f.names), f.frames))
+	}
+	cells, err := factCells(&x.Window, 4)
+	if err != nil {
+		return nil, err
+	}
+	cells = append(cells, cell{text: x.ToolLife}, cell{numbers: arrow.Float64Traits.CastToBytes([]float64{x.Level})}, cell{numbers: arrow.Float32Traits.CastToBytes(x.Values)})
+	if f.frames > 0 {
+		cells = append(cells, cell{numbers: arrow.Float32Traits.CastToBytes(x.Frames)})
+	}
+	return cells, nil
 }
 
 // MaxSize returns the greatest length in bytes that the Value of an Envelope can have.
@@ -329,45 +307,26 @@ func (f *Form) Open(e Envelope, x *Features) (err error) {
 	if !bytes.HasPrefix(e.Value, f.prefix) {
 		return &Mismatch{OtherSchema, "the Arrow schema does not belong to the features: another release may have sent it"}
 	}
-	if err := f.guard.check(e.Value[len(f.prefix):]); err != nil {
-		return fmt.Errorf("window: features: %w: %w", err, ErrCorrupt)
+	cols, err := f.open(e, f.spec, &x.Window)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("window: Arrow reader: %v: %w", r, ErrCorrupt)
+			err = fmt.Errorf("window: features: a text: %v: %w", r, ErrCorrupt)
 		}
 	}()
-	return f.read(e, x)
-}
-
-func (f *Form) read(e Envelope, x *Features) error {
-	r, err := ipc.NewReader(bytes.NewReader(e.Value))
-	if err != nil {
-		return fmt.Errorf("window: features: %w: %w", err, ErrCorrupt)
-	}
-	defer r.Release()
-	if !r.Next() {
-		return fmt.Errorf("window: features: no record batch (%v): %w", r.Err(), ErrCorrupt)
-	}
-	rec := r.Record()
-	if err := readFacts(rec, e, len(f.prefix), f.spec, &x.Window); err != nil {
-		return err
-	}
 	x.Samples, x.Form = nil, f
-	x.ToolLife = string([]byte(rec.Column(colToolLife).(*array.String).Value(0)))
-	if x.ToolLife != e.ToolLife || len(x.ToolLife) > signal.MaxToolLife {
+	if cols.text(bufToolLife, &x.ToolLife); x.ToolLife != e.ToolLife || len(x.ToolLife) > signal.MaxToolLife {
 		return fmt.Errorf("window: headers name life %.64q of the tool, the value %.64q: %w", e.ToolLife, x.ToolLife, ErrCorrupt)
 	}
-	x.Level = rec.Column(colLevel).(*array.Float64).Value(0)
+	x.Level = math.Float64frombits(cols.number(bufLevel))
 	if !(x.Level >= 0) || math.IsInf(x.Level, 0) {
 		return fmt.Errorf("window: features: a level of %v: %w", x.Level, ErrCorrupt)
 	}
-	floats := func(i int, dst []float32) []float32 {
-		return append(dst[:0], rec.Column(i).(*array.FixedSizeList).ListValues().(*array.Float32).Float32Values()...)
-	}
-	x.Values, x.Frames = floats(colValues, x.Values), x.Frames[:0]
-	if rec.NumCols() > colFrames {
-		x.Frames = floats(colFrames, x.Frames)
+	x.Values, x.Frames = cols.floats(x.Values, bufValues, len(f.names)), x.Frames[:0]
+	if f.frames > 0 {
+		x.Frames = cols.floats(x.Frames, bufFrames, f.frames)
 	}
 	for _, numbers := range [][]float32{x.Values, x.Frames} {
 		for _, v := range numbers {

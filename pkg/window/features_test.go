@@ -204,6 +204,7 @@ func TestFeaturesAnyWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		arrowAgrees(t, &f.wire, e, &x.Window, func() ([]cell, error) { return f.cells(&x) })
 		if err := f.Open(e, &got); err != nil {
 			t.Fatal(err)
 		}

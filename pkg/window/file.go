@@ -66,7 +66,7 @@ func (f *FileWriter) begin() (err error) {
 // Write adds w. It panics and fails like [Codec.Seal], and when nothing can be
 // written.
 func (f *FileWriter) Write(w *Window) error {
-	rec, err := f.codec.record(w)
+	cells, err := f.codec.cells(w)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,10 @@ func (f *FileWriter) Write(w *Window) error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	cols := rec.Columns()
 	if f.context {
-		cols = append(slices.Clip(cols), scalar(arrow.PrimitiveTypes.Float64, arrow.Float64Traits.CastToBytes([]float64{knownFeedRate(w.FeedRate)})), text(w.Programme), text(w.Material))
+		cells = append(cells, cell{numbers: arrow.Float64Traits.CastToBytes([]float64{knownFeedRate(w.FeedRate)})}, cell{text: w.Programme}, cell{text: w.Material})
 	}
-	if err := f.out.Write(array.NewRecord(f.schema, cols, 1)); err != nil {
+	if err := f.out.Write(record(f.schema, cells)); err != nil {
 		return fmt.Errorf("window: file: seq %d: %w", w.Seq, err)
 	}
 	return nil
