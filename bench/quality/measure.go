@@ -8,8 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 
+	"github.com/flank-tcm/flank/bench/study/stat"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -124,7 +124,7 @@ func (a arm) run(ctx context.Context, t *rows, seed uint64) (outcome, error) {
 	for _, r := range v.Reports {
 		temperatures = append(temperatures, r.Costs.Temperature)
 	}
-	return outcome{v.Pooled, v, folds, median(temperatures)}, nil
+	return outcome{v.Pooled, v, folds, stat.Median(temperatures)}, nil
 }
 
 // by returns the scores if every fold had kept the costs of the named choice.
@@ -227,11 +227,4 @@ func (o outcome) majority(t *rows) score.Summary {
 		m.Add(t.y[i], decision)
 	}
 	return m.Summary()
-}
-
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
 }

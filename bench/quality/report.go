@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/flank-tcm/flank/bench/study/stat"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -113,7 +114,7 @@ func (r *result) costTable(b *strings.Builder) {
 	for _, o := range r.arms[0] {
 		t = append(t, o.temperature)
 	}
-	fmt.Fprintf(b, "\nThe temperature is %.2f: the networks are too sure of themselves.\n", median(t))
+	fmt.Fprintf(b, "\nThe temperature is %.2f: the networks are too sure of themselves.\n", stat.Median(t))
 }
 
 func (r *result) peerTable(b *strings.Builder) {
@@ -134,20 +135,20 @@ out of fold by tool. Where a method wants scaled inputs it gets them standardise
 |---|---:|---:|---:|---:|---:|---:|
 `)
 	ours := r.all(0, func(o outcome) score.Summary { return o.scores })
-	own := median(of(ours, func(s score.Summary) score.Figure { return s.GMean }))
+	own := stat.Median(of(ours, func(s score.Summary) score.Figure { return s.GMean }))
 	best, bestName := 0.0, ""
 	type line struct {
 		g    float64
 		text string
 	}
 	plain := r.all(0, func(o outcome) score.Summary { return o.by("argmax", r.rows.y) })
-	lines := []line{{own, fmt.Sprintf("| **ECS-DBN, recommended** | %s %.3f |\n", cells(ours), median(of(plain, func(s score.Summary) score.Figure { return s.GMean })))}}
+	lines := []line{{own, fmt.Sprintf("| **ECS-DBN, recommended** | %s %.3f |\n", cells(ours), stat.Median(of(plain, func(s score.Summary) score.Figure { return s.GMean })))}}
 	for _, m := range r.peers.Methods {
-		g := median(m.GMean)
+		g := stat.Median(m.GMean)
 		if g > best {
 			best, bestName = g, m.Name
 		}
-		lines = append(lines, line{g, fmt.Sprintf("| %s | %.3f | %s | %.3f | %.3f | %.3f | %.3f |\n", m.Name, g, span(m.GMean), median(m.AUC), median(m.Recall), median(m.Specificity), median(m.Plain))})
+		lines = append(lines, line{g, fmt.Sprintf("| %s | %.3f | %s | %.3f | %.3f | %.3f | %.3f |\n", m.Name, g, span(m.GMean), stat.Median(m.AUC), stat.Median(m.Recall), stat.Median(m.Specificity), stat.Median(m.Plain))})
 	}
 	sort.SliceStable(lines, func(i, j int) bool { return lines[i].g > lines[j].g })
 	for _, l := range lines {
@@ -209,10 +210,10 @@ func row(b *strings.Builder, name string, s []score.Summary) {
 // cells returns the cells of a row, without the bar in front.
 func cells(s []score.Summary) string {
 	g := of(s, func(s score.Summary) score.Figure { return s.GMean })
-	auc := figure(score.Figure(median(of(s, func(s score.Summary) score.Figure { return s.AUC }))))
-	return fmt.Sprintf("%.3f | %s | %s | %.3f | %.3f |", median(g), span(g), auc,
-		median(of(s, func(s score.Summary) score.Figure { return s.Recall })),
-		median(of(s, func(s score.Summary) score.Figure { return s.Specificity })))
+	auc := figure(score.Figure(stat.Median(of(s, func(s score.Summary) score.Figure { return s.AUC }))))
+	return fmt.Sprintf("%.3f | %s | %s | %.3f | %.3f |", stat.Median(g), span(g), auc,
+		stat.Median(of(s, func(s score.Summary) score.Figure { return s.Recall })),
+		stat.Median(of(s, func(s score.Summary) score.Figure { return s.Specificity })))
 }
 
 func of(s []score.Summary, f func(score.Summary) score.Figure) []float64 {

@@ -216,3 +216,17 @@ func TestHolmKeepsOrder(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestMedian(t *testing.T) {
+	for _, tc := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}, {[]float64{7}, 7}} {
+		if got := Median(tc.x); got != tc.want {
+			t.Errorf("median %v of %v, want %v", got, tc.x, tc.want)
+		}
+	}
+	if got := Median(nil); got == got {
+		t.Errorf("median of none %v", got)
+	}
+}
