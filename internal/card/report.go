@@ -59,7 +59,7 @@ type Report struct {
 
 	ByWear    bool                `json:"-"` // the model decides by estimated wear
 	CostsSeen bool                `json:"-"` // no tools were held out of all, but the tools of Held were held out of the networks
-	Landscape *Landscape          `json:"-"` // of the posteriors that the costs were chosen on
+	Landscape *landscape          `json:"-"` // of the posteriors that the costs were chosen on
 	Tools     []string            `json:"-"` // held out, in the order of the recordings
 	Held      HeldOut             `json:"-"` // windows of these or, if there are none, those that costs were chosen on
 	Bounds    string              `json:"-"` // of the wear, in words, if known

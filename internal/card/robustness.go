@@ -115,7 +115,7 @@ type Robustness struct {
 type Effect struct {
 	GMean  score.Figure `json:"gmean"`        // of all windows, healthy against all other classes
 	Missed int          `json:"missed"`       // worn tools without an alarm
-	False  int          `json:"false_alarms"` // see ToolAlarm
+	False  int          `json:"false_alarms"` // see toolAlarm
 	Late   int          `json:"late"`         // alarms more than n windows after the one without the fault, or past TooLate of the limit
 }
 

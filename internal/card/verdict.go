@@ -214,7 +214,7 @@ const (
 	inTimeOrLate // in time or late: the wear at the alarm is not known
 )
 
-func (a *Alarms) moment(t ToolAlarm) moment {
+func (a *Alarms) moment(t toolAlarm) moment {
 	ratio := float64(t.WearUM) / a.LimitUM
 	known := a.LimitUM > 0 && ratio == ratio
 	switch {
@@ -285,7 +285,7 @@ func (e *Evidence) alarms() Reason {
 }
 
 // named returns the name of a worn tool, with what explains its alarm.
-func (a *Alarms) named(t ToolAlarm) string {
+func (a *Alarms) named(t toolAlarm) string {
 	switch worn := t.Judged - t.Healthy; {
 	case t.Unjudged > 0 && t.Worn > t.Judged:
 		return fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)

@@ -22,8 +22,8 @@ const (
 	blockTime = 10 * time.Second
 )
 
-// Options says of a recording what the recording does not say itself.
-type Options struct {
+// tableOptions says of a recording what the recording does not say itself.
+type tableOptions struct {
 	Machine string // Context.Machine where the recording does not name it
 	Session int64  // number of the first session; the following count up from it
 
@@ -76,7 +76,7 @@ type Table struct {
 	rows   rows
 	file   io.Closer
 	layout *signal.Layout
-	opt    Options
+	opt    tableOptions
 	rate   float64
 	most   int // rows of a block
 
@@ -133,7 +133,7 @@ type tableRow struct {
 // formats. It returns an error if the layout has more than one rate, or if the
 // header lacks a column that layout or rec name. The caller must Close the
 // result.
-func openTable(path string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func openTable(path string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*Table, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
@@ -147,7 +147,7 @@ func openTable(path string, layout *signal.Layout, rec signal.Recording, opt Opt
 	return t, nil
 }
 
-func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*Table, error) {
 	if err := checkTable(name, layout); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func checkTable(name string, layout *signal.Layout) error {
 }
 
 // newTable returns a Table of rows, for a layout of one rate.
-func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*Table, error) {
 	n := len(layout.Channels())
 	t := &Table{
 		name: name, rows: in, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,

@@ -158,7 +158,7 @@ func TestNothingDiffers(t *testing.T) {
 	if f := NewFriedman([][]float64{{1, 0}, {0.5, 0.25}}); !math.IsInf(f.F, 1) || f.FP != 0 {
 		t.Errorf("the same order in all rows: %+v", f)
 	}
-	for _, w := range []Wilcoxon{SignedRank(nil, nil, Differs), SignedRank(same[0], same[0], Greater)} {
+	for _, w := range []wilcoxon{SignedRank(nil, nil, Differs), SignedRank(same[0], same[0], Greater)} {
 		if w.P != 1 || w.Biserial() != 0 {
 			t.Errorf("no differences: %+v", w)
 		}
