@@ -46,32 +46,29 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 	if dimension != 1 {
 		return ix, fmt.Errorf("values have %d dimensions, but only 1 is defined", dimension)
 	}
-	count, err := m.uint64()
-	if err != nil {
+	if ix.count, err = m.length("values"); err != nil {
 		return ix, err
 	}
-	if count > 1<<48 {
-		return ix, fmt.Errorf("a chunk holds %d values", count)
-	}
-	ix.count = int64(count)
 	if header == formatChanging || header == digitalLine {
 		return ix, m.scalers(&ix, header == digitalLine)
 	}
 	if ix.kind == kindString {
-		n, err := m.uint64()
-		if err != nil {
-			return ix, err
-		}
-		if n > 1<<48 {
-			return ix, fmt.Errorf("a chunk holds %d bytes of text", n)
-		}
-		ix.bytes = int64(n)
-		return ix, nil
+		ix.bytes, err = m.length("bytes of text")
+		return ix, err
 	}
 	if ix.kind.size() == 0 {
 		return ix, fmt.Errorf("values are of type 0x%x, which is not known", k)
 	}
 	return ix, nil
+}
+
+// length reads how many of what a chunk holds.
+func (m *meta) length(what string) (int64, error) {
+	n, err := m.uint64()
+	if err == nil && n > 1<<48 {
+		err = fmt.Errorf("a chunk holds %d %s", n, what)
+	}
+	return int64(n), err
 }
 
 // scaler reads one scaler: its type, buffer, offset, sample format bitmap and id.
