@@ -176,52 +176,70 @@ func (p *proposal) leave(name, why string) {
 
 // column finds what a column is for, among the names of all columns.
 func (p *proposal) column(c *inspect.Channel, names []string) {
-	plain := source.PlainName(c.Name)
-	for _, r := range inspect.Roles {
-		if c.Name == "" || p.roles[r.Key] != c.Name && !r.Fits(c) {
-			continue
-		}
-		if best := p.roles[r.Key]; best != c.Name {
-			if best == "none" {
-				p.leave(c.Name, "--tool says that no column names the tool")
-				return
-			}
-			remedy := "correct the layout"
-			if r.Key == "tool" {
-				remedy = "give --tool COLUMN"
-			}
-			p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, r.Key, remedy))
-			return
-		}
-		key := r.Key
-		_, unit, _ := source.SplitUnit(c.Name)
-		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(plain, "mm") || unit == "" && c.Max < 5) {
-			key = wear + "_mm"
-		}
-		*p.columnOf(key) = c.Name
-		if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
-			p.label = key
-		}
+	if p.role(c) {
 		return
 	}
-	switch {
-	case slices.Contains(p.keep, c.Name) && !c.Text:
-		p.channel(c, names)
-	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
-		p.leave(c.Name, "it seems to count rows or time")
-	case !c.Text && c.Leak.Why() != "":
-		p.leave(c.Name, c.Leak.Why()+": give --keep COLUMN if it is a channel")
-	case !c.Text && inspect.SaysWear(c.Name):
-		p.leave(c.Name, "its name says wear, which is a label and no measurement: give --keep COLUMN if it is a channel")
-	case c.Text:
-		p.leave(c.Name, "it is text")
-	case c.Constant():
-		p.leave(c.Name, fmt.Sprintf("it is %v in every row", c.Min))
-	case c.Count > 0 && c.Missing == c.Count:
-		p.leave(c.Name, "it has no values")
-	default:
-		p.channel(c, names)
+	if why := p.whyNot(c); why != "" {
+		p.leave(c.Name, why)
+		return
 	}
+	p.channel(c, names)
+}
+
+// role takes a column that names a tool, a hole or a label, or leaves it out because another one is better. It reports false
+// for a column that has no such role.
+func (p *proposal) role(c *inspect.Channel) bool {
+	key := ""
+	for _, r := range inspect.Roles {
+		if p.roles[r.Key] == c.Name || r.Fits(c) {
+			key = r.Key
+			break
+		}
+	}
+	if key == "" || c.Name == "" {
+		return false
+	}
+	switch best := p.roles[key]; best {
+	case c.Name:
+	case "none":
+		p.leave(c.Name, "--tool says that no column names the tool")
+		return true
+	default:
+		remedy := map[bool]string{true: "give --tool COLUMN", false: "correct the layout"}[key == "tool"]
+		p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, key, remedy))
+		return true
+	}
+	_, unit, _ := source.SplitUnit(c.Name)
+	if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(source.PlainName(c.Name), "mm") || unit == "" && c.Max < 5) {
+		key = wear + "_mm"
+	}
+	*p.columnOf(key) = c.Name
+	if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
+		p.label = key
+	}
+	return true
+}
+
+// whyNot says why a column is no channel, nothing if it may be one.
+func (p *proposal) whyNot(c *inspect.Channel) string {
+	kept, plain := slices.Contains(p.keep, c.Name), source.PlainName(c.Name)
+	switch {
+	case kept && !c.Text:
+		return ""
+	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
+		return "it seems to count rows or time"
+	case c.Text:
+		return "it is text"
+	case c.Leak.Why() != "":
+		return c.Leak.Why() + ": give --keep COLUMN if it is a channel"
+	case inspect.SaysWear(c.Name):
+		return "its name says wear, which is a label and no measurement: give --keep COLUMN if it is a channel"
+	case c.Constant():
+		return fmt.Sprintf("it is %v in every row", c.Min)
+	case c.Count > 0 && c.Missing == c.Count:
+		return "it has no values"
+	}
+	return ""
 }
 
 // channel makes a column a channel, among the names of all columns.

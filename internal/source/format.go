@@ -42,21 +42,18 @@ func formatNames() []string {
 // path says, or else the one that its first bytes say. Anything else is text.
 func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	if rec.Format != "" {
-		for _, f := range formats {
-			if f.Name == rec.Format {
-				return f, nil
-			}
+		i := slices.IndexFunc(formats, func(f track.Format) bool { return f.Name == rec.Format })
+		if i < 0 {
+			return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(formatNames(), ", "))
 		}
-		return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(formatNames(), ", "))
+		return formats[i], nil
 	}
 	ending := strings.ToLower(filepath.Ext(unpackedName(path)))
 	if ending == ".tdms_index" {
 		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", path)
 	}
-	for _, f := range formats {
-		if slices.Contains(f.Endings, ending) && f.Name != "text" {
-			return f, nil
-		}
+	if i := slices.IndexFunc(formats, func(f track.Format) bool { return slices.Contains(f.Endings, ending) && f.Name != "text" }); i >= 0 {
+		return formats[i], nil
 	}
 	head, err := firstBytes(path)
 	if err != nil {

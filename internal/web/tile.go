@@ -323,10 +323,11 @@ func (m *machine) instruction(t *Tile) *wording {
 // answer returns what a person should do about an open alarm.
 func (m *machine) answer(t *Tile) *wording {
 	by, note, until, key, finding := "", "", (*time.Time)(nil), "change_tool", ""
-	if a := m.lastChange; a != nil && a.Alarm == t.Alarm {
+	a := cmp.Or(m.lastChange, new(event.Alert))
+	if a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
 	}
-	if a := m.lastChange; a != nil && a.Incident == t.Incident && a.Finding != "" {
+	if a.Incident == t.Incident && a.Finding != "" {
 		key, finding = "look_at_finding", a.Finding
 	}
 	switch t.Alarm {

@@ -84,10 +84,6 @@ func (p Config) Check(token credential.Secret) error {
 		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, readToken)
 	case p.Read == readToken && !login:
 		return key("read", "no one could log in: name `people`, see `monitor people add`")
-	case p.Notice != "" && !login:
-		return key("notice", "no one can log in, so no one would see it: name `people`, see `monitor people add`")
-	case len(p.Notice) > maxNotice:
-		return key("notice", "%d bytes: at most %d", len(p.Notice), maxNotice)
 	case (p.TLS.Cert == "") != (p.TLS.Key == ""):
 		return key("tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`")
 	}
@@ -96,14 +92,30 @@ func (p Config) Check(token credential.Secret) error {
 			return key("hosts", "%q: must be a name without a port, such as flank.plant.example", h)
 		}
 	}
-	for line := range strings.Lines(p.Notice) {
-		if err := plain.Check(strings.TrimSuffix(line, "\n")); err != nil {
-			return key("notice", "%w", err)
-		}
+	if err := p.checkNotice(login); err != nil {
+		return config.Under("page.notice", err)
 	}
 	if host, _, err := net.SplitHostPort(p.Listen); err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure {
 		return key("listen", "%q is reached from other computers, and tokens would travel for everyone to read: name `tls: {cert: FILE, key: FILE}`, "+
 			"or listen on 127.0.0.1 behind a proxy with TLS, or accept that with `insecure: true`", p.Listen)
+	}
+	return nil
+}
+
+// checkNotice reports a text for people before they log in that no one would see, or that cannot be shown.
+func (p Config) checkNotice(login bool) error {
+	switch {
+	case p.Notice == "":
+		return nil
+	case !login:
+		return errors.New("no one can log in, so no one would see it: name `people`, see `monitor people add`")
+	case len(p.Notice) > maxNotice:
+		return fmt.Errorf("%d bytes: at most %d", len(p.Notice), maxNotice)
+	}
+	for line := range strings.Lines(p.Notice) {
+		if err := plain.Check(strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
 	}
 	return nil
 }

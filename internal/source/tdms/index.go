@@ -62,6 +62,15 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 	return ix, nil
 }
 
+// some reads a number from 1 to maxScaler. Wrong is the error for another one.
+func (m *meta) some(wrong string) (uint32, error) {
+	n, err := m.uint32()
+	if err == nil && (n == 0 || n > maxScaler) {
+		err = fmt.Errorf(wrong, n)
+	}
+	return n, err
+}
+
 // length reads how many of what a chunk holds.
 func (m *meta) length(what string) (int64, error) {
 	n, err := m.uint64()
@@ -102,12 +111,9 @@ func (m *meta) scaler(digital bool) (s scaler, err error) {
 
 // scalers reads what follows the count in an index of DAQmx data.
 func (m *meta) scalers(ix *rawIndex, digital bool) error {
-	n, err := m.uint32()
+	n, err := m.some("a channel has %d scalers")
 	if err != nil {
 		return err
-	}
-	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a channel has %d scalers", n)
 	}
 	for range n {
 		s, err := m.scaler(digital)
@@ -116,11 +122,8 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		}
 		ix.daqmx = append(ix.daqmx, s)
 	}
-	if n, err = m.uint32(); err != nil {
+	if n, err = m.some("a device has %d buffers"); err != nil {
 		return err
-	}
-	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a device has %d buffers", n)
 	}
 	for range n {
 		w, err := m.uint32()
