@@ -383,29 +383,22 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 		if !slices.Contains(names, r.name) {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(folder, r.name+".csv")); err == nil {
-			s, err := loadSet(folder, r.name)
-			if err != nil {
-				return err
-			}
-			s.Splits = s.allSplits() // by today's rules
-			if err := s.write(folder); err != nil {
-				return err
-			}
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		s, err := r.read(ctx, data)
+		s, err := loadSet(folder, r.name)
+		made := err == nil
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: name the folder of recordings by --data or FLANK_DATA", err)
+			if s, err = r.read(ctx, data); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: name the folder of recordings by --data or FLANK_DATA", err)
+			}
 		}
 		if err != nil {
 			return err
 		}
-		s.Splits = s.allSplits()
+		s.Splits = s.allSplits() // by today's rules, also of a table that is there
 		if err := s.write(folder); err != nil {
 			return err
+		}
+		if made {
+			continue
 		}
 		protocols := make(map[string]int)
 		for _, p := range s.Splits {
