@@ -45,7 +45,7 @@ type toolAlarm struct {
 	WearUM score.Figure `json:"wear_at_alarm_um"`
 
 	// False counts alarms that were raised by windows that are healthy by their label, with
-	// less measured wear than InTime of the limit. Someone acknowledges each alarm at once.
+	// less measured wear than inTimeFrom of the limit. Someone acknowledges each alarm at once.
 	False int `json:"false_alarms"`
 
 	// Unjudged are windows that are faulty by their label and were not judged; Why says
@@ -177,7 +177,7 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 		if out.Alarm == 0 {
 			out.Alarm, out.WearUM = i+1, score.Figure(l.WearUM[i])
 		}
-		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= InTime*limitUM) {
+		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= inTimeFrom*limitUM) {
 			out.False++
 		}
 	}

@@ -76,7 +76,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 // SetFaulty sets the scores of healthy against all other classes, if there are more than two.
 func (r *Report) SetFaulty() {
 	if several(r.Classes) {
-		r.Faulty = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion)
+		r.Faulty = scoresAgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion)
 	}
 }
 
@@ -108,13 +108,13 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 	e := Evidence{Held: r.Pooled != nil || r.CostsSeen, CostsSeen: r.Pooled == nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
 	if r.Alarms = nil; e.Held {
 		r.Alarms = &e.Alarms
-		e.Ours = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion).GMean
+		e.Ours = scoresAgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion).GMean
 		if e.GMean = e.Ours; r.Unknown != nil && r.Unknown.Judged != nil {
 			e.GMean = r.Unknown.countedWrong().GMean
 		}
 	}
 	if r.Random != nil {
-		e.Random = AgainstHealthy(r.Random.Confusion).GMean
+		e.Random = scoresAgainstHealthy(r.Random.Confusion).GMean
 	}
 	for _, b := range r.Baselines {
 		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})

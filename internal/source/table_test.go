@@ -255,7 +255,7 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 }
 
 // firstBlock opens a table and returns it with its first block, which is nil after an error.
-func firstBlock(t *testing.T, name, text string, l *signal.Layout, rec signal.Recording, opt tableOptions) (*Table, *Block) {
+func firstBlock(t *testing.T, name, text string, l *signal.Layout, rec signal.Recording, opt tableOptions) (*tableSource, *Block) {
 	t.Helper()
 	c, err := newText(strings.NewReader(text), "f.csv", l, rec, opt)
 	if err != nil {
