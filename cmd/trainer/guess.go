@@ -220,7 +220,7 @@ func (p *proposal) role(c *inspect.Channel) bool {
 	return true
 }
 
-// whyNot says why a column is no channel, nothing if it may be one.
+// whyNot says why a column cannot be a channel, nothing if it can.
 func (p *proposal) whyNot(c *inspect.Channel) string {
 	kept, plain := slices.Contains(p.keep, c.Name), source.PlainName(c.Name)
 	switch {

@@ -31,7 +31,7 @@ type ModeScore struct {
 	GainInterval [2]score.Figure `json:"gain_interval"` // 95 %, over tools, of the kept mode's loss less this one's
 }
 
-// modeScores are those of all modes that were looked at, of which the model has one.
+// modeScores has a score of each mode that was looked at, of which the model has one.
 type modeScores []ModeScore
 
 // name returns the mode, and the encoding if it is not the one of the model.
