@@ -7,13 +7,12 @@ FUZZTIME ?= 20s
 KAFKA    ?= 4.3.1 3.9.2
 PYTHON   ?= python3
 DATA     ?= $(FLANK_DATA)
-TURNING  ?= $(DATA)/vicomtech-turning/turning_wear_dev.csv
 KEEL     ?= $(DATA)/keel
 
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -448,8 +447,7 @@ down: ## stop what up started
 	docker compose down
 
 # Python's peers, in environments of their own: all reference values are computed
-# anew and compared, and peers judge the turning tools (DATA, half an hour). Their
-# scores are kept in bench/peers/quality.json.
+# anew and compared.
 bench/peers/.venv/ready: bench/peers/requirements.lock
 	$(PYTHON) -m venv bench/peers/.venv
 	bench/peers/.venv/bin/pip install --quiet --no-compile --require-hashes --requirement bench/peers/requirements.lock
@@ -477,12 +475,6 @@ peers-study: bench/peers/study/.venv/ready ## statistical tests and resamplers, 
 	  bench/peers/study/.venv/bin/python bench/peers/study/resampled.py $$dir && rm -r $$dir
 
 peers: peers-baseline peers-export peers-features peers-formats peers-signal peers-metrics peers-study ## all comparisons with libraries of Python
-	features=$$(mktemp) && $(GO) run -C bench ./quality features --turning $(call absolute,$(TURNING)) --out $$features && \
-	  OMP_NUM_THREADS=1 bench/peers/.venv/bin/python -W ignore bench/peers/quality.py $$features bench/peers/quality.json && rm $$features
-
-# Tools never seen, what each ingredient is worth, and KEEL's sets: docs/figures/quality.md.
-quality: ## what each ingredient is worth: docs/figures/quality.md
-	$(GO) run -C bench ./quality report --turning $(call absolute,$(TURNING)) --keel $(call absolute,$(KEEL)) --peers peers/quality.json --out ../docs/figures/quality.md
 
 # Tools never seen, Flank's defaults next to simpler methods and to scikit-learn with and without the
 # same aids: docs/figures/unseen.md and the table of README.md, of the cells in docs/figures/unseen. An hour of

@@ -1,25 +1,20 @@
 // Package bootstrap says how far figures depend on which tools there happened to be.
 //
 // Tools are drawn with replacement, whole tools with all their windows: windows of a tool are near
-// copies, but tools are independent.
-//
-// Source: B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, §13.3
-// (percentile intervals), with tools as the units that are drawn.
+// copies, but tools are independent. [score.Bootstrap] draws them.
 package bootstrap
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
-const (
-	Draws = 2000
-	Seed  = 1 // of the draws
-	Few   = 5 // tools; below that an interval says nothing
-)
+// Few tools are too few: an interval of fewer says nothing.
+const Few = 5
 
 // Interval is where 95 of 100 draws lie; NaN if there is none.
 type Interval struct{ Low, High float64 }
@@ -34,39 +29,19 @@ func Tools(tools []string, n int, figures func(times map[string]float64) []float
 	if len(tools) < Few {
 		return out
 	}
-	tools = slices.Sorted(slices.Values(tools))      // so that their order does not matter
-	rng := rand.New(rand.NewPCG(Seed, 0x746f6f6c73)) // "tools"
-	drawn := make([][]float64, n)
-	for range Draws {
+	tools = slices.Sorted(slices.Values(tools)) // so that their order does not matter
+	undefined := slices.Repeat([]float64{math.NaN()}, n)
+	for i, of := range score.Bootstrap(len(tools), n, func(drawn []int, into []float64) {
 		times := make(map[string]float64)
-		for range tools {
-			times[tools[rng.IntN(len(tools))]]++
+		for _, t := range drawn {
+			times[tools[t]]++
 		}
-		for i, v := range figures(times) {
-			drawn[i] = append(drawn[i], v)
-		}
-	}
-	for i, x := range drawn {
-		out[i] = Percentiles(x)
+		copy(into, undefined)
+		copy(into, figures(times))
+	}) {
+		out[i] = Interval{float64(of[0]), float64(of[1])}
 	}
 	return out
-}
-
-// Percentiles returns the 2.5 and the 97.5 % quantile of x, which it sorts.
-func Percentiles(x []float64) Interval {
-	return Interval{Quantile(x, 0.025), Quantile(x, 0.975)}
-}
-
-// Quantile returns the p quantile of x, which it sorts; NaN of nothing.
-func Quantile(x []float64, p float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(x)
-	i := p * float64(len(x)-1)
-	low := int(i)
-	high := min(low+1, len(x)-1)
-	return x[low] + (i-float64(low))*(x[high]-x[low])
 }
 
 func (i Interval) String() string {

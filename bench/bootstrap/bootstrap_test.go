@@ -1,9 +1,6 @@
 package bootstrap
 
-import (
-	"math"
-	"testing"
-)
+import "testing"
 
 // Of five tools one has a fault. The draws with B times that tool have P(B ≥ 3) = 0.058 and
 // P(B ≥ 4) = 0.0067, so the 97.5 % quantile of B is 3.
@@ -26,21 +23,6 @@ func TestTools(t *testing.T) {
 		return []float64{times["a"]}
 	}); got[0].Low != 1 {
 		t.Errorf("a draw without tool a was not passed over: %v", got)
-	}
-}
-
-// A median is the middle one, or the mean of the two in the middle.
-func TestQuantile(t *testing.T) {
-	for _, tc := range []struct {
-		x       []float64
-		p, want float64
-	}{{[]float64{3, 1, 2}, 0.5, 2}, {[]float64{4, 1, 3, 2}, 0.5, 2.5}, {[]float64{7}, 0.975, 7}, {[]float64{0, 1, 2, 3, 4}, 0.025, 0.1}} {
-		if got := Quantile(tc.x, tc.p); math.Abs(got-tc.want) > 1e-12 {
-			t.Errorf("%v quantile %v of %v, want %v", tc.p, got, tc.x, tc.want)
-		}
-	}
-	if got := Quantile(nil, 0.5); got == got {
-		t.Errorf("quantile of nothing %v", got)
 	}
 }
 

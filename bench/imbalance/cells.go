@@ -3,8 +3,6 @@ package imbalance
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -42,8 +41,8 @@ type Cell struct {
 	Groups []score.Confusion
 }
 
-// columns of a file of cells.
-var columns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
+// cellColumns are the columns of a file of cells.
+var cellColumns = []string{"dataset", "method", "trial", "fold", "accuracy", "gmean", "auc", "precision", "recall", "f1", "seconds",
 	"mcc", "balanced_accuracy", "tp", "fn", "fp", "tn", "us_per_row", "by_group"}
 
 // firstOptional is the index of the first column that a file of cells may lack.
@@ -106,102 +105,42 @@ func (c Cell) line() string {
 // readCells reads the cells of a file. Columns are found by name; MCC and the
 // columns behind it may be missing, as in the files of the peers, and are NaN and 0 then.
 // The name is for errors.
-func readCells(r io.Reader, name string) ([]Cell, error) {
-	lines := csv.NewReader(r)
-	lines.ReuseRecord = true
-	header, err := lines.Read()
+func readCells(in io.Reader, name string) (cells []Cell, err error) {
+	f, err := columns.Read(in, name, cellColumns[:firstOptional]...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: a file of cells begins with a line of column names", name, err)
+		return nil, err
 	}
-	at := make([]int, len(columns))
-	for i, column := range columns {
-		if at[i] = slices.Index(header, column); at[i] < 0 && i < firstOptional {
-			return nil, fmt.Errorf("%s:1: no column %q: this is not a file of cells", name, column)
-		}
-	}
-	var cells []Cell
-	for {
-		fields, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			return cells, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		n, _ := lines.FieldPos(0)
-		l := cellLine{fields: fields, at: at, name: name, n: n}
-		c := l.cell()
-		if l.err != nil {
-			return nil, l.err
-		}
+	err = f.Each(func(r *columns.Row) error {
+		c, err := cellOf(r)
 		cells = append(cells, c)
-	}
+		return err
+	})
+	return cells, err
 }
 
-// cellLine is a line of a file of cells.
-type cellLine struct {
-	fields []string
-	at     []int // by column: the index of its field, negative if the file lacks the column
-	name   string
-	n      int   // line number
-	err    error // of the first field that cannot be used
-}
-
-// cell returns the line's cell, and sets err if a field cannot be used.
-func (l *cellLine) cell() Cell {
-	c := Cell{
-		Key:      Key{strings.Clone(l.field(0)), strings.Clone(l.field(1)), l.whole(2, 1), l.whole(3, 1)},
-		Accuracy: l.number(4), GMean: l.number(5), AUC: l.number(6), Precision: l.number(7), Recall: l.number(8), F1: l.number(9), Seconds: l.number(10),
-		MCC: l.number(11), BalancedAccuracy: l.number(12), TP: l.whole(13, 0), FN: l.whole(14, 0), FP: l.whole(15, 0), TN: l.whole(16, 0),
-		Micros: l.number(17),
+// cellOf returns the cell of a row.
+func cellOf(r *columns.Row) (c Cell, err error) {
+	c = Cell{
+		Key:      Key{r.Text("dataset"), r.Text("method"), r.Whole("trial", 1), r.Whole("fold", 1)},
+		Accuracy: r.Maybe("accuracy"), GMean: r.Maybe("gmean"), AUC: r.Maybe("auc"), Precision: r.Maybe("precision"), Recall: r.Maybe("recall"), F1: r.Maybe("f1"),
+		Seconds: r.Maybe("seconds"), MCC: r.Maybe("mcc"), BalancedAccuracy: r.Maybe("balanced_accuracy"),
+		TP: r.Whole("tp", 0), FN: r.Whole("fn", 0), FP: r.Whole("fp", 0), TN: r.Whole("tn", 0), Micros: r.Maybe("us_per_row"),
 	}
 	sum := [4]int{}
-	for _, text := range strings.Fields(l.field(18)) {
+	for _, text := range strings.Fields(r.Text("by_group")) {
 		var n [4]int
-		if _, err := fmt.Sscanf(text, "%d/%d/%d/%d", &n[0], &n[1], &n[2], &n[3]); err != nil && l.err == nil || slices.Min(n[:]) < 0 {
-			l.err = fmt.Errorf("%s:%d: %s %q must be tp/fn/fp/tn, whole numbers from 0 on", l.name, l.n, columns[18], text)
+		if _, err := fmt.Sscanf(text, "%d/%d/%d/%d", &n[0], &n[1], &n[2], &n[3]); err != nil || slices.Min(n[:]) < 0 {
+			return c, fmt.Errorf("by_group %q must be tp/fn/fp/tn, whole numbers from 0 on", text)
 		}
 		for i := range sum {
 			sum[i] += n[i]
 		}
 		c.Groups = append(c.Groups, score.Confusion{{n[3], n[2]}, {n[1], n[0]}})
 	}
-	if total := [4]int{c.TP, c.FN, c.FP, c.TN}; c.Groups != nil && l.err == nil && sum != total {
-		l.err = fmt.Errorf("%s:%d: %s sums to %v, but tp, fn, fp and tn are %v", l.name, l.n, columns[18], sum, total)
+	if total := [4]int{c.TP, c.FN, c.FP, c.TN}; c.Groups != nil && sum != total {
+		return c, fmt.Errorf("by_group sums to %v, but tp, fn, fp and tn are %v", sum, total)
 	}
-	return c
-}
-
-// field returns the text in column i, empty if the file lacks the column.
-func (l *cellLine) field(i int) string {
-	if l.at[i] < 0 {
-		return ""
-	}
-	return l.fields[l.at[i]]
-}
-
-// whole returns the whole number in column i, 0 if the file lacks the column.
-func (l *cellLine) whole(i, least int) int {
-	if l.at[i] < 0 {
-		return 0
-	}
-	v, err := strconv.Atoi(l.field(i))
-	if l.err == nil && (err != nil || v < least) {
-		l.err = fmt.Errorf("%s:%d: %s %q must be a whole number from %d on", l.name, l.n, columns[i], l.field(i), least)
-	}
-	return v
-}
-
-// number returns the number in column i, NaN if it is empty.
-func (l *cellLine) number(i int) float64 {
-	if l.field(i) == "" {
-		return math.NaN()
-	}
-	v, err := strconv.ParseFloat(l.field(i), 64)
-	if l.err == nil && (err != nil || math.IsInf(v, 0)) {
-		l.err = fmt.Errorf("%s:%d: %s %q is not a number; an undefined one is empty", l.name, l.n, columns[i], l.field(i))
-	}
-	return v
+	return c, nil
 }
 
 // LoadCells reads the file of cells at path.
@@ -225,7 +164,7 @@ func sortCells(cells []Cell) {
 func writeCells(path string, cells []Cell) error {
 	sortCells(cells)
 	var b bytes.Buffer
-	b.WriteString(strings.Join(columns, ",") + "\n")
+	b.WriteString(strings.Join(cellColumns, ",") + "\n")
 	for _, c := range cells {
 		b.WriteString(c.line())
 	}

@@ -135,7 +135,7 @@ func resampledFamily(name string, resample resampler) family {
 
 // resampled returns the task with its training part standardised and resampled, and
 // what the test part must be standardised by.
-func (t Task) resampled(resample resampler) (Task, Scale) {
+func (t Task) resampled(resample resampler) (Task, scaling) {
 	s := FitScale(t.X)
 	t.X = s.Apply(t.X)
 	t.X, t.Y = resample(t.X, t.Y, newRand(seedOf("resample", t.Seed)))

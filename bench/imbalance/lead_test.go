@@ -104,7 +104,7 @@ func TestCountsByGroup(t *testing.T) {
 		c.TP != want.TP || c.FN != want.FN || c.FP != want.FP || c.TN != want.TN {
 		t.Errorf("got %+v, want %+v", c, want)
 	}
-	header := strings.Join(columns, ",") + "\n"
+	header := strings.Join(cellColumns, ",") + "\n"
 	read, err := readCells(strings.NewReader(header+c.line()), "cells.csv")
 	if err != nil || len(read) != 1 || read[0].line() != c.line() || !strings.HasSuffix(c.line(), ",1/1/1/0 1/0/0/2\n") {
 		t.Errorf("%v: read %+v of %s", err, read, c.line())

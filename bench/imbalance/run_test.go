@@ -202,12 +202,12 @@ func TestRunErrors(t *testing.T) {
 		"one row of a class":   {func(p *Plan) { p.Sets[0].Folds[1].Train = p.Sets[0].Folds[1].Train[:5] }, "set a: fold 2 leaves 5 rows of the frequent and 0 of the rare class"},
 		"another set of cells": {func(p *Plan) { os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte("a,b\n1,2\n"), 0o644) }, `cells.csv:1: no column "dataset"`},
 		"other settings": {func(p *Plan) {
-			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
+			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(cellColumns, ",")+"\n"+Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()), 0o644)
 			os.WriteFile(filepath.Join(p.Dir, methodsFile), []byte("method,settings\necs-dbn-paper,other\n"), 0o644)
 		}, "make them again with --redo ecs-dbn-paper"},
 		"a cell twice": {func(p *Plan) {
 			line := Cell{Key: Key{"a", "ecs-dbn-paper", 1, 1}}.line()
-			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(columns, ",")+"\n"+line+line), 0o644)
+			os.WriteFile(filepath.Join(p.Dir, CellsFile), []byte(strings.Join(cellColumns, ",")+"\n"+line+line), 0o644)
 		}, "the cell of a, ecs-dbn-paper, trial 1, fold 1 is there twice"},
 	} {
 		p := plan(t.TempDir())
@@ -342,7 +342,7 @@ func TestNewCell(t *testing.T) {
 }
 
 func FuzzReadCells(f *testing.F) {
-	header := strings.Join(columns, ",") + "\n"
+	header := strings.Join(cellColumns, ",") + "\n"
 	f.Add(header + Cell{Key: Key{"a", "b", 1, 1}, AUC: math.NaN(), Seconds: 0.25}.line())
 	f.Add("dataset,method,trial,fold,accuracy,gmean,auc,precision,recall,f1,seconds\na,b,1,1,0.5,,1,1,1,1,0.1\n")
 	f.Add(header + "a,b,0,1")

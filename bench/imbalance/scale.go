@@ -6,15 +6,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Scale standardises columns by the rows that it was fitted to, for methods that
+// scaling standardises columns by the rows that it was fitted to, for methods that
 // measure distances. A missing value becomes the mean, 0; a constant column is 0.
-type Scale struct {
+type scaling struct {
 	mean, sd []float64
 }
 
 // FitScale returns the means and deviations of the columns of x.
-func FitScale(x dbn.Matrix) Scale {
-	s := Scale{make([]float64, x.Cols), make([]float64, x.Cols)}
+func FitScale(x dbn.Matrix) scaling {
+	s := scaling{make([]float64, x.Cols), make([]float64, x.Cols)}
 	for j := range x.Cols {
 		var n float64
 		low, high := math.Inf(1), math.Inf(-1)
@@ -40,7 +40,7 @@ func FitScale(x dbn.Matrix) Scale {
 }
 
 // Apply returns x standardised.
-func (s Scale) Apply(x dbn.Matrix) dbn.Matrix {
+func (s scaling) Apply(x dbn.Matrix) dbn.Matrix {
 	z := dbn.NewMatrix(x.Rows, x.Cols)
 	for i := range x.Rows {
 		for j, v := range x.Row(i) {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
 // peer is one side of a comparison: a process that answers each request, a line
@@ -117,7 +119,7 @@ func race(rounds, which int, contenders ...contender) (times, error) {
 }
 
 // median returns the median seconds of contender i.
-func (t times) median(i int) float64 { return median(t[i]) }
+func (t times) median(i int) float64 { return stat.Median(t[i]) }
 
 // least returns the least seconds of contender i.
 func (t times) least(i int) float64 { return slices.Min(t[i]) }
@@ -129,12 +131,5 @@ func (t times) ratio(i, j int) float64 {
 	for round := range r {
 		r[round] = t[i][round] / t[j][round]
 	}
-	return median(r)
-}
-
-func median(x []float64) float64 {
-	x = slices.Clone(x)
-	slices.Sort(x)
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
+	return stat.Median(r)
 }

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"math"
+
+	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
 // gemm: products, on one thread.
@@ -196,7 +198,7 @@ func (b *bench) scale() error {
 			times[wall], times[cpu] = append(times[wall], answer[wall]), append(times[cpu], answer[cpu])
 		}
 		for which := range epochs {
-			epochs[which][i] = median(times[which][1:])
+			epochs[which][i] = stat.Median(times[which][1:])
 			sums[which] += epochs[which][i] * []float64{100, 300}[i]
 		}
 	}

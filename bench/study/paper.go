@@ -1,16 +1,12 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/study/stat"
 )
 
@@ -35,22 +31,14 @@ type printed struct{ mean, spread float64 }
 // ReadPaper reads paper_results.csv and MANIFEST.csv in the folder of KEEL's sets.
 func ReadPaper(dir string) (*Paper, error) {
 	p := &Paper{printed: map[paperKey]printed{}, Share: map[string]float64{}, Rows: map[string]int{}}
-	err := eachRow(filepath.Join(dir, "paper_results.csv"), []string{"dataset", "metric", "method", "mean", "std"}, func(cell []string) error {
-		k := paperKey{cell[2], cell[0], Accuracy}
-		switch cell[1] {
+	err := eachRow(filepath.Join(dir, "paper_results.csv"), []string{"dataset", "metric", "method", "mean", "std"}, func(r *columns.Row) error {
+		k := paperKey{r.Text("method"), r.Text("dataset"), Accuracy}
+		switch metric := r.Text("metric"); metric {
 		case "accuracy":
 		case "gmean":
 			k.metric = GMean
 		default:
-			return fmt.Errorf("metric %q is neither accuracy nor gmean", cell[1])
-		}
-		mean, err := strconv.ParseFloat(cell[3], 64)
-		if err != nil {
-			return err
-		}
-		spread, err := strconv.ParseFloat(cell[4], 64)
-		if err != nil {
-			return err
+			return fmt.Errorf("metric %q is neither accuracy nor gmean", metric)
 		}
 		if !slices.Contains(p.Methods, k.method) {
 			p.Methods = append(p.Methods, k.method)
@@ -58,7 +46,7 @@ func ReadPaper(dir string) (*Paper, error) {
 		if !slices.Contains(p.Sets, k.set) {
 			p.Sets = append(p.Sets, k.set)
 		}
-		p.printed[k] = printed{mean, spread}
+		p.printed[k] = printed{r.Number("mean"), r.Number("std")}
 		return nil
 	})
 	if err != nil {
@@ -74,19 +62,21 @@ func ReadPaper(dir string) (*Paper, error) {
 			}
 		}
 	}
-	err = eachRow(filepath.Join(dir, "MANIFEST.csv"), []string{"name", "instances", "positives"}, func(cell []string) error {
-		n, err := strconv.Atoi(cell[1])
-		if err != nil {
-			return err
-		}
-		positives, err := strconv.Atoi(cell[2])
-		if err != nil {
-			return err
-		}
-		p.Rows[cell[0]], p.Share[cell[0]] = n, float64(positives)/float64(n)
+	err = eachRow(filepath.Join(dir, "MANIFEST.csv"), []string{"name", "instances", "positives"}, func(r *columns.Row) error {
+		name, n := r.Text("name"), r.Whole("instances", 1)
+		p.Rows[name], p.Share[name] = n, float64(r.Whole("positives", 0))/float64(n)
 		return nil
 	})
 	return p, err
+}
+
+// eachRow calls do with each row of a file that must have the columns.
+func eachRow(path string, needed []string, do func(*columns.Row) error) error {
+	f, err := columns.Open(path, needed...)
+	if err != nil {
+		return err
+	}
+	return f.Each(do)
 }
 
 // Column returns the means that the paper prints for a method, by p.Sets.
@@ -127,43 +117,6 @@ func possible(accuracy, gmean, share float64) bool {
 		high = math.Sqrt((accuracy - share) / (1 - share))
 	}
 	return gmean <= high+spare && gmean >= 1-(1-accuracy)/share-spare
-}
-
-// eachRow calls row with the named cells of each row of a CSV file.
-func eachRow(path string, names []string, row func(cell []string) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines := csv.NewReader(f)
-	header, err := lines.Read()
-	if err != nil {
-		return fmt.Errorf("%s: no header: %w", path, err)
-	}
-	at := make([]int, len(names))
-	for i, name := range names {
-		if at[i] = slices.Index(header, name); at[i] < 0 {
-			return fmt.Errorf("%s: no column %q among %s", path, name, strings.Join(header, ", "))
-		}
-	}
-	cell := make([]string, len(names))
-	for {
-		record, err := lines.Read()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for i := range at {
-			cell[i] = record[at[i]]
-		}
-		if err := row(cell); err != nil {
-			line, _ := lines.FieldPos(0)
-			return fmt.Errorf("%s:%d: %w", path, line, err)
-		}
-	}
 }
 
 // ranks returns the mean rank of each of the paper's columns by its own means.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
@@ -117,47 +118,34 @@ func loadCells(folder string) ([]cell, error) {
 
 // readCells reads one file of cells. An error names file, line and column.
 func readCells(path string) ([]cell, error) {
-	f, err := openColumns(path)
+	f, err := columns.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Equal(f.header, cellHeader) && !slices.Equal(f.header, ownHeader) {
-		f.file.Close()
-		return nil, fmt.Errorf("%s: line 1: these are not the columns of a file of cells: take the file away and make it again", path)
+	if !slices.Equal(f.Header, cellHeader) && !slices.Equal(f.Header, ownHeader) {
+		f.Close()
+		return nil, fmt.Errorf("%s:1: these are not the columns of a file of cells: take the file away and make it again", path)
 	}
 	var out []cell
-	return out, f.each(func(r row) error {
+	return out, f.Each(func(r *columns.Row) error {
 		c := cell{
-			Data: r.text("data"), Protocol: r.text("protocol"), Unit: r.text("unit"), Split: r.text("split"),
-			Method: r.text("method"), Variant: r.text("variant"), Tool: r.text("tool"),
+			Data: r.Text("data"), Protocol: r.Text("protocol"), Unit: r.Text("unit"), Split: r.Text("split"),
+			Method: r.Text("method"), Variant: r.Text("variant"), Tool: r.Text("tool"),
 		}
-		var err error
-		read := func(to *float64, column string) {
-			var e error
-			*to, e = r.maybe(column)
-			err = errors.Join(err, e)
-		}
-		read(&c.TP, "tp")
-		read(&c.FN, "fn")
-		read(&c.TN, "tn")
-		read(&c.FP, "fp")
-		read(&c.AUC, "auc")
-		if err == nil && !(min(c.TP, c.FN, c.TN, c.FP) >= 0) {
-			err = errors.New("one of the columns tp, fn, tn and fp is empty or negative")
-		}
-		if len(f.header) == len(ownHeader) {
-			o := &own{}
-			c.flank = o
-			for column, to := range map[string]*float64{
-				"unknown_tp": &o.Unknown.TP, "unknown_fn": &o.Unknown.FN, "unknown_tn": &o.Unknown.TN, "unknown_fp": &o.Unknown.FP,
-				"set_healthy": &o.SetHealthy, "set_faulty": &o.SetFaulty, "wear": &o.Wear, "wear_known": &o.Known,
-				"wear_error": &o.Error, "wear_inside": &o.Inside, "worst_um": &o.Worst, "alarm_um": &o.AlarmUM,
-			} {
-				read(to, column)
+		c.TP, c.FN, c.TN, c.FP, c.AUC = r.Maybe("tp"), r.Maybe("fn"), r.Maybe("tn"), r.Maybe("fp"), r.Maybe("auc")
+		if len(f.Header) == len(ownHeader) {
+			c.flank = &own{
+				Unknown:    counts{TP: r.Maybe("unknown_tp"), FN: r.Maybe("unknown_fn"), TN: r.Maybe("unknown_tn"), FP: r.Maybe("unknown_fp")},
+				SetHealthy: r.Maybe("set_healthy"), SetFaulty: r.Maybe("set_faulty"),
+				Wear: r.Maybe("wear"), Known: r.Maybe("wear_known"), Error: r.Maybe("wear_error"), Inside: r.Maybe("wear_inside"),
+				Worst: r.Maybe("worst_um"), AlarmUM: r.Maybe("alarm_um"),
 			}
 		}
 		out = append(out, c)
-		return err
+		if !(min(c.TP, c.FN, c.TN, c.FP) >= 0) {
+			return errors.New("one of the columns tp, fn, tn and fp is empty or negative")
+		}
+		return nil
 	})
 }
 

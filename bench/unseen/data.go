@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
@@ -98,22 +99,14 @@ func (s *set) add(tool string, wear float64, features []float32) {
 
 // readTurning reads the turning recording: a row a second, 152 features.
 func readTurning(_ context.Context, folder string) (*set, error) {
-	f, err := openColumns(filepath.Join(folder, "vicomtech-turning", "turning_wear_dev.csv"))
+	f, err := columns.Open(filepath.Join(folder, "vicomtech-turning", "turning_wear_dev.csv"))
 	if err != nil {
 		return nil, err
 	}
-	names := f.except("tool", "Vb")
+	names := f.Except("tool", "Vb")
 	s := newSet("turning", 10, turningLimit, "1 s", names)
-	return s, f.each(func(r row) error {
-		x, err := r.numbers(names)
-		if err != nil {
-			return err
-		}
-		wear, err := r.number("Vb")
-		if err != nil {
-			return err
-		}
-		s.add(r.text("tool"), wear, x)
+	return s, f.Each(func(r *columns.Row) error {
+		s.add(r.Text("tool"), r.Number("Vb"), r.Numbers(names))
 		return nil
 	})
 }
@@ -122,39 +115,31 @@ func readTurning(_ context.Context, folder string) (*set, error) {
 // features, worn as the most worn of three flutes.
 func readPHM(_ context.Context, folder string) (*set, error) {
 	wear := make(map[string]float64)
-	f, err := openColumns(filepath.Join(folder, "phm2010-features", "process_info.csv"))
+	f, err := columns.Open(filepath.Join(folder, "phm2010-features", "process_info.csv"))
 	if err != nil {
 		return nil, err
 	}
-	if err := f.each(func(r row) error {
+	if err := f.Each(func(r *columns.Row) error {
 		most := math.Inf(-1)
 		for _, flute := range []string{"VB_flute_1", "VB_flute_2", "VB_flute_3"} {
-			v, err := r.number(flute)
-			if err != nil {
-				return err
-			}
-			most = max(most, v)
+			most = max(most, r.Number(flute))
 		}
-		wear[r.text("case")+" "+r.text("run")] = most
+		wear[r.Text("case")+" "+r.Text("run")] = most
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	if f, err = openColumns(filepath.Join(folder, "phm2010-features", "feature_vector.csv")); err != nil {
+	if f, err = columns.Open(filepath.Join(folder, "phm2010-features", "feature_vector.csv")); err != nil {
 		return nil, err
 	}
-	names := f.except("case", "run", "enable")
+	names := f.Except("case", "run", "enable")
 	s := newSet("phm2010", 10, phmLimit, "one cut", names)
-	return s, f.each(func(r row) error {
-		x, err := r.numbers(names)
-		if err != nil {
-			return err
-		}
-		um, ok := wear[r.text("case")+" "+r.text("run")]
+	return s, f.Each(func(r *columns.Row) error {
+		um, ok := wear[r.Text("case")+" "+r.Text("run")]
 		if !ok {
-			return fmt.Errorf("case %s has no wear of run %s in process_info.csv", r.text("case"), r.text("run"))
+			return fmt.Errorf("case %s has no wear of run %s in process_info.csv", r.Text("case"), r.Text("run"))
 		}
-		s.add("cutter "+r.text("case"), um, x)
+		s.add("cutter "+r.Text("case"), um, r.Numbers(names))
 		return nil
 	})
 }
@@ -165,7 +150,7 @@ const uniwearRows = 20
 // readUniwear reads Uniwear's experiments: windows of ten seconds, and of each of the
 // three channels its mean, standard deviation, least and greatest value.
 func readUniwear(_ context.Context, folder string) (*set, error) {
-	f, err := openColumns(filepath.Join(folder, "uniwear", "uniwear_dev.csv"))
+	f, err := columns.Open(filepath.Join(folder, "uniwear", "uniwear_dev.csv"))
 	if err != nil {
 		return nil, err
 	}
@@ -177,25 +162,17 @@ func readUniwear(_ context.Context, folder string) (*set, error) {
 	s := newSet("uniwear", 10, uniwearLimit, "10 s", names)
 	tool, n, um := "", 0, 0.0
 	values := make([][]float64, len(channels))
-	return s, f.each(func(r row) error {
-		if t := r.text("experiment_tag"); t != tool {
+	return s, f.Each(func(r *columns.Row) error {
+		if t := r.Text("experiment_tag"); t != tool {
 			tool, n, um = t, 0, 0
 		}
 		for c, name := range channels {
-			v, err := r.number(name)
-			if err != nil {
-				return err
-			}
 			if n == 0 {
 				values[c] = values[c][:0]
 			}
-			values[c] = append(values[c], v)
+			values[c] = append(values[c], r.Number(name))
 		}
-		mm, err := r.number("tool_wear")
-		if err != nil {
-			return err
-		}
-		um += 1000 * mm / uniwearRows
+		um += 1000 * r.Number("tool_wear") / uniwearRows
 		if n++; n < uniwearRows {
 			return nil
 		}
@@ -284,22 +261,14 @@ func readLMAS(_ context.Context, folder string) (*set, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := openColumns(filepath.Join(folder, "lmas-milling", of.metadata))
+		f, err := columns.Open(filepath.Join(folder, "lmas-milling", of.metadata))
 		if err != nil {
 			return nil, err
 		}
-		if err := f.each(func(r row) error {
-			from, err := r.number("start_time")
-			if err != nil {
-				return err
-			}
-			to, err := r.number("end_time")
-			if err != nil {
-				return err
-			}
-			wear, err := r.number("tool_wear")
-			if err != nil || r.text("cut_type") == "A" {
-				return err // through air
+		if err := f.Each(func(r *columns.Row) error {
+			from, to, wear := r.Number("start_time"), r.Number("end_time"), r.Number("tool_wear")
+			if r.Text("cut_type") == "A" {
+				return nil // through air
 			}
 			at, end := int((from-of.start)*lmasRate), int((to-of.start)*lmasRate)
 			for ; at >= 0 && at+lmasWindow <= min(end, len(samples[0])); at += lmasWindow {
@@ -340,97 +309,6 @@ func readAcceleration(path string) ([][]float32, error) {
 		}
 	}
 	return out, lines.Err()
-}
-
-// columnFile is a CSV file with a header.
-type columnFile struct {
-	path   string
-	file   *os.File
-	reader *csv.Reader
-	header []string
-	column map[string]int
-}
-
-func openColumns(path string) (*columnFile, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	c := &columnFile{path: path, file: f, reader: csv.NewReader(f), column: make(map[string]int)}
-	if c.header, err = c.reader.Read(); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: no header: %w", path, err)
-	}
-	for i, name := range c.header {
-		c.column[name] = i
-	}
-	return c, nil
-}
-
-// except returns the names of the columns but for some.
-func (c *columnFile) except(some ...string) []string {
-	return slices.DeleteFunc(slices.Clone(c.header), func(name string) bool { return slices.Contains(some, name) })
-}
-
-// row is a line of a columnFile.
-type row struct {
-	file *columnFile
-	line []string
-}
-
-// text returns the cell of a column, empty if the file has no such column.
-func (r row) text(column string) string {
-	if i, ok := r.file.column[column]; ok {
-		return r.line[i]
-	}
-	return ""
-}
-
-func (r row) number(column string) (float64, error) {
-	v, err := strconv.ParseFloat(r.text(column), 64)
-	if err != nil {
-		return 0, fmt.Errorf("column %q: %w", column, err)
-	}
-	return v, nil
-}
-
-// maybe is number, but that an empty cell is NaN.
-func (r row) maybe(column string) (float64, error) {
-	if r.text(column) == "" {
-		return math.NaN(), nil
-	}
-	return r.number(column)
-}
-
-// numbers returns the cells of columns; an empty one is NaN.
-func (r row) numbers(columns []string) ([]float32, error) {
-	x := make([]float32, len(columns))
-	for k, name := range columns {
-		v, err := r.maybe(name)
-		if err != nil {
-			return nil, err
-		}
-		x[k] = float32(v)
-	}
-	return x, nil
-}
-
-// each calls f with every line and closes the file. Errors name file and line.
-func (c *columnFile) each(f func(row) error) error {
-	defer c.file.Close()
-	for {
-		line, err := c.reader.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.path, err)
-		}
-		if err := f(row{c, line}); err != nil {
-			at, _ := c.reader.FieldPos(0)
-			return fmt.Errorf("%s: line %d: %w", c.path, at, err)
-		}
-	}
 }
 
 // write stores the set in a folder, for the peers and for the next time.
@@ -483,26 +361,18 @@ func loadSet(folder, name string) (*set, error) {
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(folder, name+".json"), err)
 	}
-	f, err := openColumns(filepath.Join(folder, name+".csv"))
+	f, err := columns.Open(filepath.Join(folder, name+".csv"))
 	if err != nil {
 		return nil, err
 	}
-	s.Columns = f.except("tool", "faulty", "wear")
+	s.Columns = f.Except("tool", "faulty", "wear")
 	s.table = table.New(s.Columns)
-	return s, f.each(func(r row) error {
-		x, err := r.numbers(s.Columns)
-		if err != nil {
-			return err
+	return s, f.Each(func(r *columns.Row) error {
+		class := r.Whole("faulty", 0)
+		if class > 1 {
+			return fmt.Errorf("column \"faulty\": %d is neither 0 nor 1", class)
 		}
-		um, err := r.maybe("wear")
-		if err != nil {
-			return err
-		}
-		class, err := strconv.Atoi(r.text("faulty"))
-		if err != nil || class < 0 || class > 1 {
-			return fmt.Errorf("column \"faulty\": %q is neither 0 nor 1", r.text("faulty"))
-		}
-		s.table.Append(table.Row{Tool: r.text("tool"), Class: class, VBMaxUM: um, Features: x})
+		s.table.Append(table.Row{Tool: r.Text("tool"), Class: class, VBMaxUM: r.Maybe("wear"), Features: r.Numbers(s.Columns)})
 		return nil
 	})
 }
@@ -513,29 +383,22 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 		if !slices.Contains(names, r.name) {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(folder, r.name+".csv")); err == nil {
-			s, err := loadSet(folder, r.name)
-			if err != nil {
-				return err
-			}
-			s.Splits = s.allSplits() // by today's rules
-			if err := s.write(folder); err != nil {
-				return err
-			}
-			continue
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		s, err := r.read(ctx, data)
+		s, err := loadSet(folder, r.name)
+		made := err == nil
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: name the folder of recordings by --data or FLANK_DATA", err)
+			if s, err = r.read(ctx, data); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w: name the folder of recordings by --data or FLANK_DATA", err)
+			}
 		}
 		if err != nil {
 			return err
 		}
-		s.Splits = s.allSplits()
+		s.Splits = s.allSplits() // by today's rules, also of a table that is there
 		if err := s.write(folder); err != nil {
 			return err
+		}
+		if made {
+			continue
 		}
 		protocols := make(map[string]int)
 		for _, p := range s.Splits {

@@ -58,8 +58,8 @@ func TestRecordedTurningHasMissingValues(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
-		"no number":  {"a,tool,Vb\n1,5,0\nx,5,1\n", `turning_wear_dev.csv: line 3: column "a": strconv.ParseFloat: parsing "x"`},
-		"no wear":    {"a,tool,Vb\n1,5,\n", `line 2: column "Vb"`},
+		"no number":  {"a,tool,Vb\n1,5,0\nx,5,1\n", `turning_wear_dev.csv:3: column "a": "x" is not a number`},
+		"no wear":    {"a,tool,Vb\n1,5,\n", `csv:2: column "Vb"`},
 		"short line": {"a,tool,Vb\n1,5\n", "record on line 2: wrong number of fields"},
 		"empty":      {"", "no header"},
 	} {

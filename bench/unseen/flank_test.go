@@ -108,10 +108,10 @@ func TestVariantsDiffer(t *testing.T) {
 func TestReadCellsErrors(t *testing.T) {
 	line := "turning,6/3,u,s,m,v,4,"
 	for name, tc := range map[string]struct{ text, want string }{
-		"other columns": {"a,b\n", "line 1: these are not the columns of a file of cells"},
-		"no count":      {strings.Join(cellHeader, ",") + "\n" + line + "1,,3,4,0.5\n", "line 2: one of the columns tp, fn, tn and fp"},
-		"negative":      {strings.Join(cellHeader, ",") + "\n" + line + "1,-2,3,4,0.5\n", "line 2: one of the columns tp, fn, tn and fp"},
-		"no number":     {strings.Join(cellHeader, ",") + "\n" + line + "1,2,x,4,0.5\n", `line 2: column "tn"`},
+		"other columns": {"a,b\n", "csv:1: these are not the columns of a file of cells"},
+		"no count":      {strings.Join(cellHeader, ",") + "\n" + line + "1,,3,4,0.5\n", "csv:2: one of the columns tp, fn, tn and fp"},
+		"negative":      {strings.Join(cellHeader, ",") + "\n" + line + "1,-2,3,4,0.5\n", "csv:2: one of the columns tp, fn, tn and fp"},
+		"no number":     {strings.Join(cellHeader, ",") + "\n" + line + "1,2,x,4,0.5\n", `csv:2: column "tn"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "cells.csv")

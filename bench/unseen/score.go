@@ -2,10 +2,11 @@ package main
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
+	"github.com/flank-tcm/flank/bench/study/stat"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // tally is the cells of one method and variant on one data set by one protocol.
@@ -105,7 +106,7 @@ func (t *tally) figures(times []float64, judged bool) figures {
 		f.Least = min(f.Least, g)
 	}
 	n := float64(f.Units)
-	f.Median = bootstrap.Quantile(gs, 0.5)
+	f.Median = stat.Median(gs)
 	f.GMean, f.Recall, f.Specificity = f.GMean/n, f.Recall/n, f.Specificity/n
 	return f
 }
@@ -125,14 +126,13 @@ func (t *tally) aucBounds() bootstrap.Interval {
 	if len(t.aucs) < bootstrap.Few {
 		return bootstrap.None
 	}
-	rng := rand.New(rand.NewPCG(bootstrap.Seed, 0x617563))
-	means := make([]float64, bootstrap.Draws)
-	for i := range means {
-		for range t.aucs {
-			means[i] += t.aucs[rng.IntN(len(t.aucs))] / float64(len(t.aucs))
+	of := score.Bootstrap(len(t.aucs), 1, func(drawn []int, figures []float64) {
+		figures[0] = 0
+		for _, i := range drawn {
+			figures[0] += t.aucs[i] / float64(len(t.aucs))
 		}
-	}
-	return bootstrap.Percentiles(means)
+	})[0]
+	return bootstrap.Interval{Low: float64(of[0]), High: float64(of[1])}
 }
 
 // bootstrapTools returns where the mean G-mean of a tally lies if tools are drawn, and its lead over

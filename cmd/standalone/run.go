@@ -76,31 +76,39 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 		p := &plant{flags: *f, stdout: out.Stdout, stderr: out.Stderr}
 		return p.onlyBroker(ctx)
 	}
-	switch {
-	case f.Replay != "" && f.Model == "":
-		return errors.New("--replay needs --model: train one with `trainer fit`")
-	case f.Replay != "" && f.Fault != nil:
-		return errors.New("--fault goes with the simulated drill, and not with --replay")
-	case f.Replay == "" && f.Layout != "":
-		return errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
-	case f.Replay == "" && !f.Start.IsZero():
-		return errors.New("--start goes with --replay: the simulated drill starts now")
-	case f.Speed < 0:
-		return fmt.Errorf("--speed %v: must be positive", f.Speed)
-	}
-	if err := gateway.CheckMachine(f.Machine); err != nil {
-		return fmt.Errorf("--machine: %w", err)
-	}
-	faults, err := sim.ParseFaults(f.Fault)
-	if err == nil {
-		err = sim.CheckFaults(signal.GunDrill(), faults) // before a model is trained
-	}
+	faults, err := f.check()
 	if err != nil {
-		return fmt.Errorf("--fault: %w", err)
+		return err
 	}
 	p := &plant{flags: *f, faults: faults, stdout: out.Stdout, stderr: out.Stderr, log: cli.Logger(out.Stderr, cli.Level(f.Verbose, zerolog.ErrorLevel))}
 	defer p.close()
 	return p.run(ctx)
+}
+
+// check reports flags that cannot be used or do not go together, before a model is trained. It returns the faults.
+func (f *flags) check() (faults []sim.Fault, err error) {
+	switch {
+	case f.Replay != "" && f.Model == "":
+		return nil, errors.New("--replay needs --model: train one with `trainer fit`")
+	case f.Replay != "" && f.Fault != nil:
+		return nil, errors.New("--fault goes with the simulated drill, and not with --replay")
+	case f.Replay == "" && f.Layout != "":
+		return nil, errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
+	case f.Replay == "" && !f.Start.IsZero():
+		return nil, errors.New("--start goes with --replay: the simulated drill starts now")
+	case f.Speed < 0:
+		return nil, fmt.Errorf("--speed %v: must be positive", f.Speed)
+	}
+	if err := gateway.CheckMachine(f.Machine); err != nil {
+		return nil, fmt.Errorf("--machine: %w", err)
+	}
+	if faults, err = sim.ParseFaults(f.Fault); err == nil {
+		err = sim.CheckFaults(signal.GunDrill(), faults)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--fault: %w", err)
+	}
+	return faults, nil
 }
 
 // checkBroker reports an address of the broker at which everyone on the network could write.

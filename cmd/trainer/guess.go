@@ -180,58 +180,75 @@ func (p *proposal) leave(name, why string) {
 
 // column finds what a column is for, among the names of all columns.
 func (p *proposal) column(c *inspect.Channel, names []string) {
-	plain := source.PlainName(c.Name)
-	for _, r := range inspect.Roles {
-		if c.Name == "" || p.roles[r.Key] != c.Name && !r.Fits(c) {
-			continue
-		}
-		if best := p.roles[r.Key]; best != c.Name {
-			if best == "none" {
-				p.leave(c.Name, "--tool says that no column names the tool")
-				return
-			}
-			remedy := "correct the layout"
-			if r.Key == "tool" {
-				remedy = "give --tool COLUMN"
-			}
-			p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, r.Key, remedy))
-			return
-		}
-		key := r.Key
-		_, unit, _ := source.SplitUnit(c.Name)
-		if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(plain, "mm") || unit == "" && c.Max < 5) {
-			key = wear + "_mm"
-		}
-		*p.columnOf(key) = c.Name
-		if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
-			p.label = key
-		}
+	if p.role(c) {
 		return
 	}
-	switch {
-	case slices.Contains(p.keep, c.Name) && !c.Text:
-		p.channel(c, names)
-	case c.Name == "" && c.Leak.Why() == "":
-		p.leave(c.Name, "it has no name: name it in the header if it is a channel")
-	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
-		p.leave(c.Name, "it seems to count rows or time")
-	case !c.Text && c.Leak.Why() != "":
-		p.leave(c.Name, c.Leak.Why()+": give --keep COLUMN if it is a channel")
-	case !c.Text && inspect.SaysLabel(c.Name):
-		p.leave(c.Name, "its name says the wear or the state of the tool, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel")
-	case c.Text:
-		why := "it is text"
-		if i := slices.IndexFunc(c.Words, func(w string) bool { _, err := strconv.ParseFloat(w, 64); return err != nil }); i >= 0 {
-			why += fmt.Sprintf(", such as %q", c.Words[i])
-		}
+	if why := p.whyNot(c); why != "" {
 		p.leave(c.Name, why)
-	case c.Constant():
-		p.leave(c.Name, fmt.Sprintf("it is %v in every row", c.Min))
-	case c.Count > 0 && c.Missing == c.Count:
-		p.leave(c.Name, "it has no values")
-	default:
-		p.channel(c, names)
+		return
 	}
+	p.channel(c, names)
+}
+
+// role takes a column that names a tool, a hole or a label, or leaves it out because another one is better. It reports false
+// for a column that has no such role.
+func (p *proposal) role(c *inspect.Channel) bool {
+	key := ""
+	for _, r := range inspect.Roles {
+		if p.roles[r.Key] == c.Name || r.Fits(c) {
+			key = r.Key
+			break
+		}
+	}
+	if key == "" || c.Name == "" {
+		return false
+	}
+	switch best := p.roles[key]; best {
+	case c.Name:
+	case "none":
+		p.leave(c.Name, "--tool says that no column names the tool")
+		return true
+	default:
+		remedy := map[bool]string{true: "give --tool COLUMN", false: "correct the layout"}[key == "tool"]
+		p.leave(c.Name, fmt.Sprintf("it competes with %q, which is taken for the %s: if that is wrong, %s", best, key, remedy))
+		return true
+	}
+	_, unit, _ := source.SplitUnit(c.Name)
+	if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(source.PlainName(c.Name), "mm") || unit == "" && c.Max < 5) {
+		key = wear + "_mm"
+	}
+	*p.columnOf(key) = c.Name
+	if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
+		p.label = key
+	}
+	return true
+}
+
+// whyNot says why a column cannot be a channel, nothing if it can.
+func (p *proposal) whyNot(c *inspect.Channel) string {
+	kept, plain := slices.Contains(p.keep, c.Name), source.PlainName(c.Name)
+	switch {
+	case kept && !c.Text:
+		return ""
+	case c.Name == "" && c.Leak.Why() == "":
+		return "it has no name: name it in the header if it is a channel"
+	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
+		return "it seems to count rows or time"
+	case c.Text:
+		if i := slices.IndexFunc(c.Words, func(w string) bool { _, err := strconv.ParseFloat(w, 64); return err != nil }); i >= 0 {
+			return fmt.Sprintf("it is text, such as %q", c.Words[i])
+		}
+		return "it is text"
+	case c.Leak.Why() != "":
+		return c.Leak.Why() + ": give --keep COLUMN if it is a channel"
+	case inspect.SaysLabel(c.Name):
+		return "its name says the wear or the state of the tool, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel"
+	case c.Constant():
+		return fmt.Sprintf("it is %v in every row", c.Min)
+	case c.Count > 0 && c.Missing == c.Count:
+		return "it has no values"
+	}
+	return ""
 }
 
 // channel makes a column a channel, among the names of all columns.

@@ -45,7 +45,7 @@ func TestHostileNames(t *testing.T) {
 	shown := false
 	for _, args := range []string{
 		"fit --config train.yaml --model m.flank --table t.csv", "labels check --config train.yaml --table t.csv", "evaluate --config train.yaml --model m.flank --table t.csv",
-		"evaluate --format json --config train.yaml --model m.flank --table t.csv", "inspect m.flank", "inspect -o json m.flank", "inspect --features m.flank", "costs m.flank", "study --table t.csv --trials 1",
+		"evaluate --format json --config train.yaml --model m.flank --table t.csv", "inspect m.flank", "inspect -o json m.flank", "costs m.flank", "study --table t.csv --trials 1",
 		"features --config train.yaml --data data.csv --out f.csv", "labels check --config train.yaml --data data.csv", "models diff m.flank m.flank", "init data.csv --out made",
 		"fit --config train.yaml --model n.flank --table control.csv", "labels check --config train.yaml --table control.csv", "evaluate --config train.yaml --model m.flank --table control.csv",
 		"study --table control.csv --trials 1",

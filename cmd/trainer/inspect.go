@@ -16,7 +16,6 @@ import (
 
 type inspectCommand struct {
 	cli.ModelFile
-	Features bool `help:"List the features that the model takes, by name and order, one a line."`
 	cli.Listing
 }
 
@@ -26,13 +25,8 @@ func (f *inspectCommand) Run(out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	names := m.NewJudge().FeatureNames()
-	switch {
-	case f.Features:
-		_, err = fmt.Fprintln(out.Stdout, strings.Join(names, "\n"))
-		return err
-	case f.IsJSON():
-		return printJSON(out.Stdout, inspection(m, names))
+	if f.IsJSON() {
+		return printJSON(out.Stdout, inspection(m))
 	}
 	fmt.Fprintf(out.Stdout, "%s\n", m)
 	if info, err := os.Stat(f.Model); err == nil {
@@ -81,7 +75,7 @@ func (f *inspectCommand) Run(out cli.Output) error {
 }
 
 // inspection returns the facts of a model for programs.
-func inspection(m *model.Model, names []string) any {
+func inspection(m *model.Model) any {
 	return struct {
 		ID          string              `json:"id"`
 		Layout      string              `json:"layout"`
@@ -98,7 +92,7 @@ func inspection(m *model.Model, names []string) any {
 		Provenance  model.Provenance    `json:"provenance"`
 		Scores      json.RawMessage     `json:"scores,omitempty"`
 	}{
-		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), names, m.Reference, m.Cycle, m.Gate, m.Label, m.ClassNames(),
+		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), m.NewJudge().FeatureNames(), m.Reference, m.Cycle, m.Gate, m.Label, m.ClassNames(),
 		m.Classifier.Network().Layers(), m.Classifier.Costs(), m.Provenance, m.Scores,
 	}
 }

@@ -238,21 +238,17 @@ func (f *modelsHistory) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
+	changes := slices.DeleteFunc(t.Book().History(), func(c deploy.RecordedChange) bool { return f.For != "" && c.For != f.For })
 	if f.IsJSON() {
 		rows := []listedChange{}
-		for _, c := range t.Book().History() {
-			if f.For == "" || c.For == f.For {
-				rows = append(rows, listChange(c))
-			}
+		for _, c := range changes {
+			rows = append(rows, listChange(c))
 		}
 		return cli.PrintJSON(out.Stdout, rows)
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "change\tat\taction\tfor\tlayout\tchampion\tshadows\tby\tsigned\tnote")
-	for _, c := range t.Book().History() {
-		if f.For != "" && c.For != f.For {
-			continue
-		}
+	for _, c := range changes {
 		var trials []string
 		for _, s := range c.Shadows {
 			trials = append(trials, fmt.Sprintf("%s until %s", s.Model, clock(s.Until)))

@@ -6,9 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -358,36 +358,26 @@ func parseAlarm(text string, now *alarm.Settings) (*alarm.Settings, error) {
 		return nil, nil
 	}
 	s := *cmp.Or(now, &alarm.Default)
+	keys := flag.NewFlagSet("alarm", flag.ContinueOnError)
+	keys.IntVar(&s.K, "k", s.K, "")
+	keys.IntVar(&s.N, "n", s.N, "")
+	keys.IntVar(&s.Clear, "clear", s.Clear, "")
+	keys.DurationVar(&s.OnHold, "on_hold", s.OnHold, "")
+	keys.DurationVar(&s.OffHold, "off_hold", s.OffHold, "")
+	keys.BoolVar(&s.Latch, "latch", s.Latch, "")
+	keys.DurationVar(&s.MaxShelf, "max_shelf", s.MaxShelf, "")
+	keys.DurationVar(&s.ReAlarm, "re_alarm", s.ReAlarm, "")
+	keys.Float64Var(&s.Threshold, "threshold", s.Threshold, "")
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		if !ok {
+		switch {
+		case !ok:
 			return nil, fmt.Errorf("--alarm %s: write KEY=VALUE with commas between them, as k=3,n=5", pair)
+		case keys.Lookup(key) == nil:
+			return nil, fmt.Errorf("--alarm %s: want one of k, n, clear, on_hold, off_hold, latch, max_shelf, re_alarm, threshold", pair)
 		}
-		var err error
-		switch key {
-		case "k":
-			s.K, err = strconv.Atoi(value)
-		case "n":
-			s.N, err = strconv.Atoi(value)
-		case "clear":
-			s.Clear, err = strconv.Atoi(value)
-		case "on_hold":
-			s.OnHold, err = time.ParseDuration(value)
-		case "off_hold":
-			s.OffHold, err = time.ParseDuration(value)
-		case "latch":
-			s.Latch, err = strconv.ParseBool(value)
-		case "max_shelf":
-			s.MaxShelf, err = time.ParseDuration(value)
-		case "re_alarm":
-			s.ReAlarm, err = time.ParseDuration(value)
-		case "threshold":
-			s.Threshold, err = strconv.ParseFloat(value, 64)
-		default:
-			err = errors.New("want one of k, n, clear, on_hold, off_hold, latch, max_shelf, re_alarm, threshold")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--alarm %s: %w", pair, err)
+		if err := keys.Set(key, value); err != nil {
+			return nil, fmt.Errorf("--alarm %s: %q is not a value of %s: write a number, a time such as 30s, or true or false", pair, value, key)
 		}
 	}
 	if err := s.Check(); err != nil {

@@ -101,17 +101,17 @@ func plan(cfg Config) []topicPlan {
 	return plans
 }
 
-// PlannedTopic is a topic as Apply makes it where no configuration says otherwise.
-type PlannedTopic struct {
+// plannedTopic is a topic as Apply makes it where no configuration says otherwise.
+type plannedTopic struct {
 	Name     string
 	Single   bool              // one partition for any number of machines
 	Settings map[string]string // as Kafka names them
 }
 
 // Planned returns the topics, for other programs that make them.
-func Planned(replication int) (all []PlannedTopic) {
+func Planned(replication int) (all []plannedTopic) {
 	for _, p := range plan(Config{}) {
-		all = append(all, PlannedTopic{p.name, p.single, p.settings(replication)})
+		all = append(all, plannedTopic{p.name, p.single, p.settings(replication)})
 	}
 	return all
 }

@@ -19,20 +19,20 @@ type Alarms struct {
 	N         int         `json:"n"`         // judged windows
 	Threshold float64     `json:"threshold"` // have this score or more; 0.5 is the model's own decision
 	LimitUM   float64     `json:"limit_um"`  // of the wear, from which on a tool is faulty; 0 if the label has none
-	Tools     []ToolAlarm `json:"tools"`     // as people count their names
+	Tools     []toolAlarm `json:"tools"`     // as people count their names
 
 	Worn         int          `json:"worn"`           // tools that became faulty
 	Caught       int          `json:"caught"`         // of them those with an alarm at their first faulty window or later
 	Early        int          `json:"early"`          // tools, worn later or never, with an alarm while healthy
-	False        int          `json:"false_alarms"`   // see ToolAlarm
+	False        int          `json:"false_alarms"`   // see toolAlarm
 	HealthyHours score.Figure `json:"healthy_hours"`  // of cutting that was judged; null if the length of windows is not known
 	EarlyPerHour score.Figure `json:"early_per_hour"` // early alarms per hour of healthy cutting
 	MedianDelay  score.Figure `json:"median_delay_s"` // seconds of cutting from the first faulty window to the alarm, of tools caught
 }
 
-// ToolAlarm is the life of one tool. Windows are counted from 1 among those that
+// toolAlarm is the life of one tool. Windows are counted from 1 among those that
 // have a label and would be judged; 0 stands for never.
-type ToolAlarm struct {
+type toolAlarm struct {
 	Tool    string `json:"tool"`
 	Judged  int    `json:"judged"`
 	Unknown int    `json:"unknown"`             // of them those with the verdict unknown
@@ -45,7 +45,7 @@ type ToolAlarm struct {
 	WearUM score.Figure `json:"wear_at_alarm_um"`
 
 	// False counts alarms that were raised by windows that are healthy by their label, with
-	// less measured wear than InTime of the limit. Someone acknowledges each alarm at once.
+	// less measured wear than inTimeFrom of the limit. Someone acknowledges each alarm at once.
 	False int `json:"false_alarms"`
 
 	// Unjudged are windows that are faulty by their label and were not judged; Why says
@@ -142,12 +142,12 @@ func Replay(lives []Life, s alarm.Settings, t Timing, limitUM float64) Alarms {
 }
 
 // replay returns what becomes of one tool.
-func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
+func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 	s, err := s.Complete()
 	if err != nil {
 		panic("card: " + err.Error())
 	}
-	out := ToolAlarm{Tool: l.Tool, Judged: len(l.Score), WearUM: score.Figure(math.NaN()), Unjudged: l.Unjudged, Why: l.Why}
+	out := toolAlarm{Tool: l.Tool, Judged: len(l.Score), WearUM: score.Figure(math.NaN()), Unjudged: l.Unjudged, Why: l.Why}
 	var bell alarm.State
 	var at time.Time
 	for i, v := range l.Score {
@@ -177,7 +177,7 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) ToolAlarm {
 		if out.Alarm == 0 {
 			out.Alarm, out.WearUM = i+1, score.Figure(l.WearUM[i])
 		}
-		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= InTime*limitUM) {
+		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= inTimeFrom*limitUM) {
 			out.False++
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Landscape is how the G-mean depends on the costs of two classes, of which only
+// landscape is how the G-mean depends on the costs of two classes, of which only
 // the threshold on P(faulty) matters: it moves along log odds from the first
 // point to the last.
-type Landscape struct {
+type landscape struct {
 	Threshold   []float64 `json:"threshold"` // on P(faulty)
 	GMean       []float64 `json:"gmean"`
 	Recall      []float64 `json:"recall"`
@@ -31,13 +31,13 @@ const landscapePoints = 201
 
 // NewLandscape returns the landscape on rows of the given P(faulty). Both
 // classes must have rows.
-func NewLandscape(faulty []float64, positive []bool) *Landscape {
+func NewLandscape(faulty []float64, positive []bool) *landscape {
 	logit := func(p float64) float64 { return min(max(math.Log(p/(1-p)), -16), 16) }
 	low, high := logit(slices.Min(faulty)), logit(slices.Max(faulty))
 	low, high = min(low, -1)-0.5, max(high, 1)+0.5
 	points := score.OperatingPointSeq(faulty, positive) // thresholds descend
 	all := totals(positive)
-	l := &Landscape{
+	l := &landscape{
 		Threshold: make([]float64, landscapePoints), GMean: make([]float64, landscapePoints),
 		Recall: make([]float64, landscapePoints), Specificity: make([]float64, landscapePoints),
 	}
@@ -118,7 +118,7 @@ type CostStudy struct {
 	On        string               `json:"on"`        // the windows that Report is about, in words
 	GMean     score.Figure         `json:"gmean"`     // of the model's costs on them
 	Report    *classify.CostReport `json:"report"`
-	Landscape *Landscape           `json:"landscape"` // nil for more than two classes
+	Landscape *landscape           `json:"landscape"` // nil for more than two classes
 }
 
 // Text returns the study for a terminal, with a plot of the landscape.
@@ -177,7 +177,7 @@ func (s *CostStudy) textOfClasses() string {
 
 // plot draws the G-mean over the threshold in characters, with a mark at the
 // given threshold.
-func (l *Landscape) plot(mark float64) string {
+func (l *landscape) plot(mark float64) string {
 	const width, height = 67, 10
 	n := len(l.GMean)
 	column := func(c int) int { return c * (n - 1) / (width - 1) }

@@ -127,7 +127,7 @@ func (j *Judged) assess(rows []int) score.Summary {
 // againstHealthy returns the scores of decisions between healthy and all other classes,
 // taken as one, with the windows that have none.
 func againstHealthy(s score.Summary) *score.Summary {
-	two := AgainstHealthy(s.Confusion)
+	two := scoresAgainstHealthy(s.Confusion)
 	if s.Unknown == nil {
 		return two
 	}

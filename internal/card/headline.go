@@ -21,7 +21,7 @@ type Headline struct {
 
 	// How the costs were chosen, and how much that matters.
 	Costs     *classify.CostReport `json:"costs,omitempty"`
-	Landscape *Landscape           `json:"landscape,omitempty"`
+	Landscape *landscape           `json:"landscape,omitempty"`
 
 	Unknown *UnknownReport `json:"unknown,omitempty"`
 	Trend   *Trend         `json:"wear_trend,omitempty"`

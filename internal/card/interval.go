@@ -104,7 +104,7 @@ func confusions(tools []string, of map[string]score.Summary) []score.Confusion {
 func twoClasses(tools []score.Confusion) []score.Confusion {
 	out := make([]score.Confusion, len(tools))
 	for i, m := range tools {
-		out[i] = AgainstHealthy(m).Confusion
+		out[i] = scoresAgainstHealthy(m).Confusion
 	}
 	return out
 }

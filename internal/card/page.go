@@ -296,7 +296,7 @@ func (r *Report) alarmTable(p *page) {
 		return
 	}
 	p.text("What an alarm at %d of %d windows with a score of %v or more would have done. Windows are counted from 1 among those that are judged. "+
-		"A false alarm comes in a window that is healthy by its label, with less than %.0f %% of the limit as measured wear.", a.K, a.N, a.Threshold, 100*InTime)
+		"A false alarm comes in a window that is healthy by its label, with less than %.0f %% of the limit as measured wear.", a.K, a.N, a.Threshold, 100*inTimeFrom)
 	if r.NotOfModel != "" {
 		p.text("%s: these alarms are of the folds.", capital(r.NotOfModel))
 	}

@@ -217,7 +217,7 @@ func (h HeldOut) calibration(positive []bool) report.Plot {
 	}
 }
 
-func (l *Landscape) drawing(kept float64) report.Plot {
+func (l *landscape) drawing(kept float64) report.Plot {
 	at := 0
 	for i, t := range l.Threshold {
 		if t <= kept {

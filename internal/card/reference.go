@@ -31,6 +31,9 @@ type ModeScore struct {
 	GainInterval [2]score.Figure `json:"gain_interval"` // 95 %, over tools, of the kept mode's loss less this one's
 }
 
+// modeScores has a score of each mode that was looked at, of which the model has one.
+type modeScores []ModeScore
+
 // name returns the mode, and the encoding if it is not the one of the model.
 func (m ModeScore) name(kept classify.Encoding) string {
 	if m.Encoding == kept {
@@ -117,24 +120,22 @@ func gains(kept, of []classify.ViewGroup) []classify.ViewGroup {
 	return out
 }
 
-// keptMode returns the mode that the model has, nil if modes were not scored.
-func (r *Report) keptMode() *ModeScore {
-	for i := range r.Modes {
-		if r.Modes[i].Kept {
-			return &r.Modes[i]
-		}
+// kept returns the mode that the model has, nil if modes were not scored.
+func (all modeScores) kept() *ModeScore {
+	if i := slices.IndexFunc(all, func(m ModeScore) bool { return m.Kept }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }
 
-// ModeAdvice says on one line which mode to choose, where the gain of another one than the model's is clear of zero on tools
+// Advice says on one line which mode to choose, where the gain of another one than the model's is clear of zero on tools
 // held out. It is empty if none is.
-func (r *Report) ModeAdvice() string {
-	at := slices.IndexFunc(r.Modes, func(m ModeScore) bool { return m.Better })
+func (all modeScores) Advice() string {
+	at := slices.IndexFunc(all, func(m ModeScore) bool { return m.Better })
 	if at < 0 {
 		return ""
 	}
-	m, kept := &r.Modes[at], r.keptMode()
+	m, kept := &all[at], all.kept()
 	return fmt.Sprintf("%s has a G-mean of %s and a loss of %s on tools held out, where %s, which is kept, has %s and %s (95 %% over tools: less by %s to %s): set %s in train.yaml and train again",
 		m.name(kept.Encoding), Figure(m.GMean), Figure(m.Loss), kept.Mode, Figure(kept.GMean), Figure(kept.Loss), Figure(m.GainInterval[0]), Figure(m.GainInterval[1]), m.setting(kept.Encoding))
 }
@@ -148,15 +149,15 @@ func (m ModeScore) setting(kept classify.Encoding) string {
 	return s
 }
 
-// modesText is the table of the modes for a terminal, nothing if they were not scored.
-func (r *Report) modesText() string {
-	kept := r.keptMode()
+// text is the table of the modes for a terminal, nothing if they were not scored.
+func (all modeScores) text() string {
+	kept := all.kept()
 	if kept == nil {
 		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-30s %20s %22s", "reference mode, held out", "G-mean", "loss")
-	for _, m := range r.Modes {
+	for _, m := range all {
 		mark := ""
 		if m.Kept {
 			mark = "  kept"
@@ -177,7 +178,7 @@ func (r *Report) views(p *page) {
 		if tried {
 			p.text("The mode was left to the trainer (`auto`). The first mode is kept unless another's loss, on the tools that the model learns from, is less by more than the standard error over tools.")
 		}
-		r.modesTable(p)
+		r.Modes.table(p)
 		return
 	}
 	if !tried {
@@ -195,19 +196,19 @@ func (r *Report) views(p *page) {
 	}
 }
 
-func (r *Report) modesTable(p *page) {
-	kept := r.keptMode()
+func (all modeScores) table(p *page) {
+	kept := all.kept()
 	p.text("What the classifier gives in each mode on tools held out, all on the same windows. " +
 		"Loss is the cross-entropy; classes, and within them tools, count alike, and less is better. Brackets are 95 %% intervals over tools.")
 	t := p.table("mode", "G-mean", "loss")
-	for _, m := range r.Modes {
+	for _, m := range all {
 		name := m.name(kept.Encoding)
 		if m.Kept {
 			name += ", kept"
 		}
 		t.row(name, Within(m.GMean, m.GMeanInterval), Within(m.Loss, m.LossInterval))
 	}
-	if advice := r.ModeAdvice(); advice != "" {
+	if advice := all.Advice(); advice != "" {
 		p.text("%s.", capital(advice))
 	} else {
 		p.text("No mode is better than the one kept by more than chance.")

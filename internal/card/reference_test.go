@@ -76,7 +76,7 @@ func TestModeAdvice(t *testing.T) {
 		// The one that is kept stands second: its place does not matter.
 		r := &Report{Fit: &classify.Report{}}
 		r.SetModes([]ModeScore{{Mode: model.ReferenceOff, Encoding: classify.Committee}, {Mode: model.ReferenceLog, Encoding: classify.Standard}}, []classify.ViewScore{tc.other, tc.kept}, 1)
-		if got := r.ModeAdvice(); got != tc.want {
+		if got := r.Modes.Advice(); got != tc.want {
 			t.Errorf("%s: %q; want %q", name, got, tc.want)
 		}
 		if r.Modes[0].Kept || !r.Modes[1].Kept {
@@ -95,7 +95,7 @@ func TestModeAdvice(t *testing.T) {
 				t.Errorf("%s: the card lacks %q:\n%s", name, want, shown)
 			}
 		}
-		text := r.modesText()
+		text := r.Modes.text()
 		if !strings.Contains(text, "kept") || strings.Contains(text, "set `") {
 			t.Errorf("%s: the console shows\n%s", name, text)
 		}
@@ -126,8 +126,8 @@ func TestModeIntervals(t *testing.T) {
 // Without scores of modes there is no table and no advice.
 func TestModesThatWereNotScored(t *testing.T) {
 	r := &Report{Fit: &classify.Report{}}
-	if advice := r.ModeAdvice(); advice != "" || r.modesText() != "" {
-		t.Errorf("advice %q, table %q", advice, r.modesText())
+	if advice := r.Modes.Advice(); advice != "" || r.Modes.text() != "" {
+		t.Errorf("advice %q, table %q", advice, r.Modes.text())
 	}
 }
 

@@ -54,12 +54,12 @@ type Report struct {
 	Fit            *classify.Report         `json:"fit"`
 	Trend          *Trend                   `json:"wear_trend,omitempty"`      // if wear was measured of tools enough
 	Unknown        *UnknownReport           `json:"unknown,omitempty"`         // if the model has the third verdict
-	Modes          []ModeScore              `json:"reference_modes,omitempty"` // what each mode of the reference gives on tools held out, if that was looked at
+	Modes          modeScores               `json:"reference_modes,omitempty"` // what each mode of the reference gives on tools held out, if that was looked at
 	Job            model.Provenance         `json:"provenance"`
 
 	ByWear    bool                `json:"-"` // the model decides by estimated wear
 	CostsSeen bool                `json:"-"` // no tools were held out of all, but the tools of Held were held out of the networks
-	Landscape *Landscape          `json:"-"` // of the posteriors that the costs were chosen on
+	Landscape *landscape          `json:"-"` // of the posteriors that the costs were chosen on
 	Tools     []string            `json:"-"` // held out, in the order of the recordings
 	Held      HeldOut             `json:"-"` // windows of these or, if there are none, those that costs were chosen on
 	Bounds    string              `json:"-"` // of the wear, in words, if known
@@ -76,7 +76,7 @@ const leakNote = "leaky: windows of one tool are on both sides of the split, and
 // SetFaulty sets the scores of healthy against all other classes, if there are more than two.
 func (r *Report) SetFaulty() {
 	if several(r.Classes) {
-		r.Faulty = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion)
+		r.Faulty = scoresAgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion)
 	}
 }
 
@@ -108,13 +108,13 @@ func (r *Report) Decide(lives []Life, s alarm.Settings, t Timing, limitUM float6
 	e := Evidence{Held: r.Pooled != nil || r.CostsSeen, CostsSeen: r.Pooled == nil, Alarms: Replay(lives, s, t, limitUM), GMean: undefined, Ours: undefined, Random: undefined}
 	if r.Alarms = nil; e.Held {
 		r.Alarms = &e.Alarms
-		e.Ours = AgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion).GMean
+		e.Ours = scoresAgainstHealthy(cmp.Or(r.Pooled, &r.Fit.Held).Confusion).GMean
 		if e.GMean = e.Ours; r.Unknown != nil && r.Unknown.Judged != nil {
 			e.GMean = r.Unknown.countedWrong().GMean
 		}
 	}
 	if r.Random != nil {
-		e.Random = AgainstHealthy(r.Random.Confusion).GMean
+		e.Random = scoresAgainstHealthy(r.Random.Confusion).GMean
 	}
 	for _, b := range r.Baselines {
 		e.Baselines = append(e.Baselines, baselineFigure{b.Method, b.Pooled.GMean})
@@ -163,7 +163,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.Settings.Words(), r.Robustness.Words(), r.modesText(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.Settings.Words(), r.Robustness.Words(), r.Modes.text(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

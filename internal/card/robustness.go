@@ -115,8 +115,8 @@ type Robustness struct {
 type Effect struct {
 	GMean  score.Figure `json:"gmean"`        // of all windows, healthy against all other classes
 	Missed int          `json:"missed"`       // worn tools without an alarm
-	False  int          `json:"false_alarms"` // see ToolAlarm
-	Late   int          `json:"late"`         // alarms more than n windows after the one without the fault, or past TooLate of the limit
+	False  int          `json:"false_alarms"` // see toolAlarm
+	Late   int          `json:"late"`         // alarms more than n windows after the one without the fault, or past tooLateBeyond of the limit
 }
 
 // Trial is what becomes of them with a fault.
@@ -410,7 +410,7 @@ func (r *Report) robustness(p *page) {
 		"Features are relative to the reference that the tool had before. Every decision counts, also an unknown one.", 100*stability.LeastShare)
 	p.text("Without any fault the G-mean is %s. Of %s, %d %s missed and %d late, and there %s %s. "+
 		"The counts below come on top of these. An alarm is late if it comes more than %d windows after the one without the fault, or past %.0f %% of the limit.",
-		Figure(b.Clean.GMean), count(b.Worn, "alarm of a worn tool", "alarms of worn tools"), b.Clean.Missed, isAre(b.Clean.Missed), b.Clean.Late, isAre(b.Clean.False), count(b.Clean.False, "false alarm", "false alarms"), b.clean.N, 100*TooLate)
+		Figure(b.Clean.GMean), count(b.Worn, "alarm of a worn tool", "alarms of worn tools"), b.Clean.Missed, isAre(b.Clean.Missed), b.Clean.Late, isAre(b.Clean.False), count(b.Clean.False, "false alarm", "false alarms"), b.clean.N, 100*tooLateBeyond)
 	if b.Unguarded != "" {
 		p.note("the networks that judge here have no guard (" + b.Unguarded + "), so this is without one")
 	}

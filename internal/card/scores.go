@@ -7,9 +7,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// AgainstHealthy returns the scores of decisions between healthy and all other
+// scoresAgainstHealthy returns the scores of decisions between healthy and all other
 // classes, taken as one.
-func AgainstHealthy(m score.Confusion) *score.Summary {
+func scoresAgainstHealthy(m score.Confusion) *score.Summary {
 	two := score.NewConfusion(2)
 	for truth, decided := range m {
 		for decision, n := range decided {

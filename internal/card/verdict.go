@@ -84,9 +84,9 @@ type baselineFigure struct {
 
 // The limits of the rule. docs/concepts/verdict-of-a-model.md gives the reasons for each.
 const (
-	// InTime, TooEarly and TooLate are shares of the limit of the wear. An alarm from
-	// InTime to TooLate is in time. Below TooEarly it throws away half of the tool's life.
-	InTime, TooEarly, TooLate = 0.8, 0.5, 1.5
+	// inTimeFrom, tooEarlyBelow and tooLateBeyond are shares of the limit of the wear. An alarm from
+	// inTimeFrom to tooLateBeyond is in time. Below tooEarlyBelow it throws away half of the tool's life.
+	inTimeFrom, tooEarlyBelow, tooLateBeyond = 0.8, 0.5, 1.5
 
 	leastWorn, enoughWorn    = 2, 5       // worn tools: for shadow, to switch on
 	mostTools                = 0.2        // share of the worn tools that may be missed, or have a bad alarm
@@ -214,19 +214,19 @@ const (
 	inTimeOrLate // in time or late: the wear at the alarm is not known
 )
 
-func (a *Alarms) moment(t ToolAlarm) moment {
+func (a *Alarms) moment(t toolAlarm) moment {
 	ratio := float64(t.WearUM) / a.LimitUM
 	known := a.LimitUM > 0 && ratio == ratio
 	switch {
 	case t.Alarm == 0:
 		return missed
-	case t.Alarm >= t.Worn && known && ratio > TooLate:
+	case t.Alarm >= t.Worn && known && ratio > tooLateBeyond:
 		return late
 	case t.Alarm >= t.Worn && !known:
 		return inTimeOrLate
-	case t.Alarm >= t.Worn || ratio >= InTime:
+	case t.Alarm >= t.Worn || ratio >= inTimeFrom:
 		return inTime
-	case known && ratio < TooEarly:
+	case known && ratio < tooEarlyBelow:
 		return farTooEarly
 	}
 	return early
@@ -285,7 +285,7 @@ func (e *Evidence) alarms() Reason {
 }
 
 // named returns the name of a worn tool, with what explains its alarm.
-func (a *Alarms) named(t ToolAlarm) string {
+func (a *Alarms) named(t toolAlarm) string {
 	switch worn := t.Judged - t.Healthy; {
 	case t.Unjudged > 0 && t.Worn > t.Judged:
 		return fmt.Sprintf("%s (its worn windows were not judged: %s)", t.Tool, t.Why)

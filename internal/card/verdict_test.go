@@ -22,7 +22,7 @@ func perfect() Evidence {
 		Alarms: Alarms{K: 5, N: 8, Threshold: 0.5, LimitUM: 300, HealthyHours: 100},
 	}
 	for i := range 6 {
-		e.Alarms.Tools = append(e.Alarms.Tools, ToolAlarm{
+		e.Alarms.Tools = append(e.Alarms.Tools, toolAlarm{
 			Tool: fmt.Sprintf("T%d", i+1), Judged: 1000, Right: 980, Healthy: 800, Worn: 801, Alarm: 806, WearUM: score.Figure(302 + i),
 		})
 	}
@@ -32,7 +32,7 @@ func perfect() Evidence {
 func nan() score.Figure { return score.Figure(math.NaN()) }
 
 // each changes each tool of the evidence.
-func each(change func(t *ToolAlarm)) func(e *Evidence) {
+func each(change func(t *toolAlarm)) func(e *Evidence) {
 	return func(e *Evidence) {
 		for i := range e.Alarms.Tools {
 			change(&e.Alarms.Tools[i])
@@ -56,29 +56,29 @@ func TestVerdict(t *testing.T) {
 		{"hours are not known", func(e *Evidence) { e.Alarms.HealthyHours = nan() }, Shadow, "false alarms"},
 		{"hours are not known, and every tool rang", func(e *Evidence) {
 			e.Alarms.HealthyHours = nan()
-			each(func(t *ToolAlarm) { t.False = 1 })(e)
+			each(func(t *toolAlarm) { t.False = 1 })(e)
 		}, NotYet, "false alarms"},
 		{"one false alarm in an hour", func(e *Evidence) { e.Alarms.HealthyHours, e.Alarms.Tools[2].False = 1, 1 }, Shadow, "false alarms"},
 		{"three false alarms in an hour", func(e *Evidence) { e.Alarms.HealthyHours, e.Alarms.Tools[2].False = 1, 3 }, NotYet, "false alarms"},
 		{"all unknown", func(e *Evidence) {
 			e.Alarms.HealthyHours = 0
-			each(func(t *ToolAlarm) { t.Unknown, t.Right, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() })(e)
+			each(func(t *toolAlarm) { t.Unknown, t.Right, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() })(e)
 		}, NotYet, "alarms of worn tools"},
-		{"three of ten unknown", each(func(t *ToolAlarm) { t.Unknown, t.Right = 300, 690 }), Shadow, "unknown windows"},
+		{"three of ten unknown", each(func(t *toolAlarm) { t.Unknown, t.Right = 300, 690 }), Shadow, "unknown windows"},
 		{"unknown windows were not counted", func(e *Evidence) { e.UnknownNotMeasured = true }, Shadow, "unknown windows"},
 		{"one of six missed, whose record ends at once", func(e *Evidence) {
 			l := &e.Alarms.Tools[4]
 			l.Judged, l.Right, l.Alarm, l.WearUM = 803, 790, 0, nan()
 		}, Shadow, "alarms of worn tools"},
-		{"no worn tool", each(func(t *ToolAlarm) { t.Healthy, t.Worn, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() }), NotYet, "worn tools"},
+		{"no worn tool", each(func(t *toolAlarm) { t.Healthy, t.Worn, t.Alarm, t.WearUM = t.Judged, 0, 0, nan() }), NotYet, "worn tools"},
 		{"one worn tool", func(e *Evidence) { e.Alarms.Tools = e.Alarms.Tools[:1] }, NotYet, "worn tools"},
 		{"three worn tools", func(e *Evidence) { e.Alarms.Tools = e.Alarms.Tools[:3] }, Shadow, "worn tools"},
-		{"no healthy window", each(func(t *ToolAlarm) { t.Healthy, t.Worn, t.Alarm = 0, 1, 5 }), NotYet, "worn tools"},
+		{"no healthy window", each(func(t *toolAlarm) { t.Healthy, t.Worn, t.Alarm = 0, 1, 5 }), NotYet, "worn tools"},
 		{"no tool at all", func(e *Evidence) { e.Alarms.Tools = nil }, NotYet, "worn tools"},
 		{"nothing was held out", func(e *Evidence) { e.Held = false }, NotYet, "tools held out"},
 		{"one tool has all healthy windows", func(e *Evidence) {
 			e.Held = false
-			each(func(t *ToolAlarm) { t.Healthy, t.Worn = 0, 1 })(e)
+			each(func(t *toolAlarm) { t.Healthy, t.Worn = 0, 1 })(e)
 			e.Alarms.Tools[0].Healthy, e.Alarms.Tools[0].Worn = 1000, 0
 		}, NotYet, "tools held out"},
 		{"costs were chosen on the tools", func(e *Evidence) { e.CostsSeen = true }, Shadow, "tools held out"},
@@ -99,16 +99,16 @@ func TestVerdict(t *testing.T) {
 				e.Alarms.Tools[i].Alarm, e.Alarms.Tools[i].WearUM = 500, 172
 			}
 		}, Shadow, "alarms of worn tools"},
-		{"alarms at 271 µm", each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 700, 271 }), SwitchOn, ""},
-		{"alarms far too early", each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 100, 90 }), NotYet, "alarms of worn tools"},
+		{"alarms at 271 µm", each(func(t *toolAlarm) { t.Alarm, t.WearUM = 700, 271 }), SwitchOn, ""},
+		{"alarms far too early", each(func(t *toolAlarm) { t.Alarm, t.WearUM = 100, 90 }), NotYet, "alarms of worn tools"},
 		{"alarms early, without measured wear", func(e *Evidence) {
 			e.Alarms.LimitUM = 0
-			each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 100, nan() })(e)
+			each(func(t *toolAlarm) { t.Alarm, t.WearUM = 100, nan() })(e)
 		}, Shadow, "alarms of worn tools"},
-		{"the wear at the alarms is not known", each(func(t *ToolAlarm) { t.WearUM = nan() }), Shadow, "alarms of worn tools"},
+		{"the wear at the alarms is not known", each(func(t *toolAlarm) { t.WearUM = nan() }), Shadow, "alarms of worn tools"},
 		{"the wear at one alarm of six is not known", func(e *Evidence) { e.Alarms.Tools[0].WearUM = nan() }, SwitchOn, ""},
 		{"folds decide by wear, the model by its classifier", func(e *Evidence) { e.NotOfModel = "3 of the 3 folds are decided by estimated wear" }, Shadow, "tools held out"},
-		{"alarms far too late", each(func(t *ToolAlarm) { t.Alarm, t.WearUM = 990, 500 }), Shadow, "alarms of worn tools"},
+		{"alarms far too late", each(func(t *toolAlarm) { t.Alarm, t.WearUM = 990, 500 }), Shadow, "alarms of worn tools"},
 		{"a leak", func(e *Evidence) { e.GMean, e.Ours, e.Random = 0.75, 0.75, 0.99 }, NotYet, "windows"},
 		{"a small leak", func(e *Evidence) { e.GMean, e.Ours, e.Random = 0.86, 0.86, 0.99 }, Shadow, "windows"},
 		{"no random split", func(e *Evidence) { e.Random = nan() }, SwitchOn, ""},
@@ -167,7 +167,7 @@ func drawEvidence(t *rapid.T) Evidence {
 	}
 	for i := range rapid.IntRange(0, 12).Draw(t, "tools") {
 		n := rapid.IntRange(0, 50).Draw(t, "judged")
-		l := ToolAlarm{Tool: fmt.Sprint("T", i), Judged: n, WearUM: nan()}
+		l := toolAlarm{Tool: fmt.Sprint("T", i), Judged: n, WearUM: nan()}
 		l.Healthy = rapid.IntRange(0, n).Draw(t, "healthy")
 		if l.Healthy < n {
 			l.Worn = l.Healthy + 1

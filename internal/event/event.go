@@ -20,7 +20,6 @@ const (
 	AlertType    = "io.tcm.alert.v1"
 	EvidenceType = "io.tcm.evidence.v1"
 	StateType    = "io.tcm.state.v1"
-	DeadType     = "io.tcm.dead.v1"
 )
 
 // Verdict is the monitor's judgement of one window.

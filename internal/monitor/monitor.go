@@ -17,6 +17,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,17 +106,12 @@ type Monitor struct {
 
 // New returns a monitor. It reports settings that cannot be used.
 func New(cfg Config) (*Monitor, error) {
-	if cfg.Alarm == (alarm.Settings{}) {
-		cfg.Alarm = alarm.Default
-	}
+	cfg.Alarm, cfg.Group = cmp.Or(cfg.Alarm, alarm.Default), cmp.Or(cfg.Group, DefaultGroup)
 	if err := cfg.Alarm.Check(); err != nil {
 		return nil, err
 	}
 	if cfg.Silence != 0 && cfg.Silence < minSilence {
 		return nil, fmt.Errorf("monitor: silence: %v: must be %v or more, for example 60s, or 0 for none", cfg.Silence, minSilence)
-	}
-	if cfg.Group == "" {
-		cfg.Group = DefaultGroup
 	}
 	if err := state.CheckGroup(cfg.Group); err != nil {
 		return nil, fmt.Errorf("monitor: %w", err)

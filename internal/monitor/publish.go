@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
@@ -186,14 +188,10 @@ func (s *partition) published(b *machine.Batch) {
 		s.tell(e)
 	}
 	for _, l := range b.Lines {
-		ev := s.log.Info()
-		if l.Warn {
-			ev = s.log.Warn()
-		}
 		if l.Event == "tools_alike" {
 			s.mon.alike.Add(1)
 		}
-		ev.Str("event", l.Event).Str("machine", l.Machine).Msg(l.Text)
+		s.say(l.Warn).Str("event", l.Event).Str("machine", l.Machine).Msg(l.Text)
 	}
 	s.countMachines()
 }
@@ -227,34 +225,31 @@ func (s *partition) tell(o machine.Output) {
 		s.sayGap(o.Result, o.Missing)
 	case machine.Alert:
 		s.mon.alerts.Add(1)
-		ev := s.log.Info()
-		if o.Severity == "warning" {
-			ev = s.log.Warn()
-		}
-		ev.Str("event", "alarm_"+string(o.State)).Str("machine", o.Machine).Str("incident", o.Incident).Str("by", o.By).Str("command", o.Command).Msg(o.Text)
-		if s.mon.cfg.OnAlert != nil {
-			s.mon.cfg.OnAlert(*o.Alert)
-		}
+		s.say(o.Severity == "warning").Str("event", "alarm_"+string(o.State)).Str("machine", o.Machine).Str("incident", o.Incident).Str("by", o.By).Str("command", o.Command).Msg(o.Text)
+		tellOf(s.mon.cfg.OnAlert, o.Alert)
 	case machine.Advisory:
 		s.mon.advisories.Add(1)
-		ev := s.log.Info()
-		if o.Severity == "warning" {
-			ev = s.log.Warn()
-		}
-		ev.Str("event", string(o.Kind)+"_"+string(o.State)).Str("machine", o.Machine).Str("subject", o.Subject).Msg(o.Text)
-		if s.mon.cfg.OnAdvisory != nil {
-			s.mon.cfg.OnAdvisory(*o.Advisory)
-		}
+		s.say(o.Severity == "warning").Str("event", string(o.Kind)+"_"+string(o.State)).Str("machine", o.Machine).Str("subject", o.Subject).Msg(o.Text)
+		tellOf(s.mon.cfg.OnAdvisory, o.Advisory)
 	case machine.Evidence:
-		ev := s.log.Info()
-		if !o.Complete {
-			ev = s.log.Warn()
-		}
-		ev.Str("event", "evidence").Str("machine", o.Machine).Str("alert", o.Alert).Str("url", o.URL).Msg(o.Text)
-		if s.mon.cfg.OnEvidence != nil {
-			s.mon.cfg.OnEvidence(*o.Evidence)
-		}
+		s.say(!o.Complete).Str("event", "evidence").Str("machine", o.Machine).Str("alert", o.Alert).Str("url", o.URL).Msg(o.Text)
+		tellOf(s.mon.cfg.OnEvidence, o.Evidence)
 	}
+}
+
+// tellOf tells who wants to know of an event, if there is one.
+func tellOf[T any](who func(T), of *T) {
+	if who != nil {
+		who(*of)
+	}
+}
+
+// say begins a line of the log, a warning or not.
+func (s *partition) say(warning bool) *zerolog.Event {
+	if warning {
+		return s.log.Warn()
+	}
+	return s.log.Info()
 }
 
 // sayGap logs windows that did not come before the one of r. They may still come, late.

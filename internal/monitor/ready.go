@@ -106,6 +106,19 @@ func (r *readiness) lastTrouble() time.Time {
 	return r.troubledAt
 }
 
+// stuck reports that a partition gives no sign of life, or that its windows wait.
+func (h *health) stuck(now time.Time) error {
+	moved := slices.MaxFunc([]time.Time{h.assigned, h.published}, time.Time.Compare)
+	alive := slices.MaxFunc([]time.Time{moved, h.fetched}, time.Time.Compare)
+	switch {
+	case now.Sub(alive) > readyWithin:
+		return fmt.Errorf("no answer from the broker for %v", now.Sub(alive).Round(time.Second))
+	case h.waiting() > 0 && !h.fetched.IsZero() && now.Sub(moved) > readyWithin && h.fetched.After(moved):
+		return fmt.Errorf("%d windows wait, and none was judged for %v", h.waiting(), now.Sub(moved).Round(time.Second))
+	}
+	return nil
+}
+
 // check reports why the monitor is not ready at that time, or nil.
 func (r *readiness) check(now time.Time) error {
 	r.mu.Lock()
@@ -126,22 +139,8 @@ func (r *readiness) check(now time.Time) error {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		h := r.partitions[id]
-		alive := h.assigned
-		for _, t := range []time.Time{h.fetched, h.published} {
-			if t.After(alive) {
-				alive = t
-			}
-		}
-		moved := h.assigned
-		if h.published.After(moved) {
-			moved = h.published
-		}
-		switch {
-		case now.Sub(alive) > readyWithin:
-			return fmt.Errorf("partition %d: no answer from the broker for %v", id, now.Sub(alive).Round(time.Second))
-		case h.waiting() > 0 && !h.fetched.IsZero() && now.Sub(moved) > readyWithin && h.fetched.After(moved):
-			return fmt.Errorf("partition %d: %d windows wait, and none was judged for %v", id, h.waiting(), now.Sub(moved).Round(time.Second))
+		if err := r.partitions[id].stuck(now); err != nil {
+			return fmt.Errorf("partition %d: %w", id, err)
 		}
 	}
 	if read < r.share && !r.started {

@@ -40,7 +40,7 @@ type alertmanagerConfig struct {
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func (a *alertmanagerConfig) check() error {
-	if err := checkURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
+	if err := credential.CheckURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
 		return &config.KeyError{Key: "url", Err: err}
 	}
 	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {

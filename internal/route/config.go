@@ -1,7 +1,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -128,22 +127,6 @@ func host(text string) string {
 		return "an address from a file"
 	}
 	return u.Scheme + "://" + u.Host
-}
-
-// checkURL reports a URL that cannot be used. With a password or a token it needs TLS,
-// except on this machine.
-func checkURL(text, plain, secure string, secret bool) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != plain && u.Scheme != secure {
-		return fmt.Errorf("write a URL as in %s://%s.example", secure, map[string]string{"https": "receiver", "mqtts": "broker"}[secure])
-	}
-	if u.User != nil {
-		return errors.New("a password does not belong in a URL: say from which file or environment variable it comes")
-	}
-	if secret && u.Scheme == plain && !credential.IsLocal(u.Hostname()) {
-		return fmt.Errorf("without TLS anyone on the network can read the password: write %s://, or leave the password out", secure)
-	}
-	return nil
 }
 
 // checkLogin reports a login that is incomplete or cannot be read. It accepts that

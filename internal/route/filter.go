@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -50,20 +51,23 @@ func badKey(key, format string, args ...any) error {
 	return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
+// oneOf reports a word of a list that a filter may not name.
+func oneOf(key string, list, allowed []string) error {
+	for i, w := range list {
+		if !slices.Contains(allowed, w) {
+			return badKey(fmt.Sprintf("%s[%d]", key, i), "%q: choose of %q", w, allowed)
+		}
+	}
+	return nil
+}
+
 func (f Filter) compile() (c filter, err error) {
 	c = filter{Filter: f, zone: time.Local}
 	if f.Severity != "" && !slices.Contains(severities, f.Severity) {
 		return c, badKey("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
 	}
-	for i, k := range f.Kinds {
-		if !slices.Contains(kinds, k) {
-			return c, badKey(fmt.Sprintf("kinds[%d]", i), "%q: choose of %q", k, kinds)
-		}
-	}
-	for i, s := range f.States {
-		if !slices.Contains(states, s) {
-			return c, badKey(fmt.Sprintf("states[%d]", i), "%q: choose of %q", s, states)
-		}
+	if err := cmp.Or(oneOf("kinds", f.Kinds, kinds), oneOf("states", f.States, states)); err != nil {
+		return c, err
 	}
 	for i, m := range f.Machines {
 		if _, err := path.Match(m, ""); err != nil || m == "" {

@@ -71,10 +71,8 @@ func (h *handshake) next(want string, v requestVariables, now time.Time, timeout
 		*h = handshake{incident: want}
 	}
 	if want == "" {
-		if h.phase = idle; v.request || v.id != "" {
-			return writeWithdraw, undecided
-		}
-		return writeNothing, undecided
+		h.phase = idle
+		return v.withdraw(), undecided
 	}
 	own := v.request && v.id == want
 	switch {
@@ -98,18 +96,28 @@ func (h *handshake) next(want string, v requestVariables, now time.Time, timeout
 			h.failures++
 			h.phase, h.retry, what = pausing, now.Add(pause(h.failures)), requestMissed
 		}
-		if v.request || v.id != "" {
-			return writeWithdraw, what
-		}
-		return writeNothing, what
+		return v.withdraw(), what
 	}
+	return v.ask(want), undecided
+}
+
+// withdraw returns what ends any request.
+func (v requestVariables) withdraw() requestWrite {
+	if v.request || v.id != "" {
+		return writeWithdraw
+	}
+	return writeNothing
+}
+
+// ask returns what asks the PLC for an incident.
+func (v requestVariables) ask(want string) requestWrite {
 	switch {
-	case own:
-		return writeNothing, undecided // the PLC's turn
+	case v.request && v.id == want:
+		return writeNothing // the PLC's turn
 	case v.request:
-		return writeWithdraw, undecided // of an earlier alarm: the PLC must see that it ends
+		return writeWithdraw // of an earlier alarm: the PLC must see that it ends
 	case !v.byID && v.set:
-		return writeNothing, undecided // of an earlier request: the PLC must take it back first
+		return writeNothing // of an earlier request: the PLC must take it back first
 	}
-	return writeAsk, undecided
+	return writeAsk
 }

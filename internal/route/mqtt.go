@@ -41,7 +41,7 @@ type mqttConfig struct {
 }
 
 func (m *mqttConfig) check() error {
-	if err := checkURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
+	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
 		return &config.KeyError{Key: "broker", Err: err}
 	}
 	if strings.ContainsAny(m.Prefix, "+#") {

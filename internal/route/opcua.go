@@ -99,38 +99,13 @@ const (
 )
 
 func (o *opcuaConfig) check() error {
-	u, err := url.Parse(o.Endpoint)
-	if err != nil || u.Scheme != "opc.tcp" || u.Hostname() == "" {
-		return badKey("endpoint", "write the server's address as in opc.tcp://plc.example:4840")
-	}
-	if u.User != nil {
-		return badKey("endpoint", "a password does not belong in a URL: name `user` and `password_file`")
-	}
-	local := credential.IsLocal(u.Hostname())
-	switch {
-	case o.TLS == nil && !local && !o.Insecure:
-		return badKey("endpoint", "without certificates anyone on the network can write as Flank does: name `tls` with ca, cert and key, or write `insecure: true`")
-	case o.TLS == nil && !local && o.Login.User != "":
-		return badKey("user", "without certificates anyone on the network can read the password: name `tls`, or leave the user out")
-	case o.TLS != nil && (o.TLS.CA == "" || o.TLS.Cert == "" || o.TLS.Key == ""):
-		return badKey("tls", "OPC UA needs all of `ca`, `cert` and `key`: name the server's certificate or its signer, and this program's RSA certificate and key")
+	switch _, err := opcua.Load(o.Endpoint, o.Login, o.TLS, o.Insecure); {
+	case err != nil:
+		return err
 	case o.HandshakeTimeout < 0 || o.HandshakeTimeout > maxHandshake || o.HandshakeTimeout > 0 && o.HandshakeTimeout < time.Second:
 		return badKey("handshake_timeout", "%v: write the time that the PLC has to acknowledge, from 1s to %v", o.HandshakeTimeout, maxHandshake)
 	case len(o.Nodes) == 0:
 		return badKey("nodes", "name the variables of at least one machine")
-	}
-	if err := checkLogin(o.Login); err != nil {
-		return err
-	}
-	if o.TLS != nil {
-		if err := checkFiles(o.TLS); err != nil {
-			return err
-		}
-		if pair, err := o.TLS.Certificate(); err != nil {
-			return badKey("tls", "%w", err)
-		} else if err := opcua.CheckKey(pair.PrivateKey); err != nil {
-			return badKey("tls.key", "%s: %w", o.TLS.Key, err)
-		}
 	}
 	seen := make(map[string]string) // by id
 	for i, n := range o.Nodes {
@@ -255,7 +230,7 @@ func (q *opcuaReceiver) connect(ctx context.Context) error {
 		q.session.Close()
 		q.session = nil
 	}
-	cfg, err := opcua.Load(q.cfg.Endpoint, q.cfg.Login, q.cfg.TLS)
+	cfg, err := opcua.Load(q.cfg.Endpoint, q.cfg.Login, q.cfg.TLS, q.cfg.Insecure)
 	if err != nil {
 		return err
 	}

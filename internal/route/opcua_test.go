@@ -319,7 +319,7 @@ func TestOPCUAConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}": "opcua.endpoint",
 		"{endpoint: \"opc.tcp://plc:4840\", " + nodes + "}":                                                                               "insecure: true",
-		"{endpoint: \"opc.tcp://plc:4840\", insecure: true, user: u, password_env: P, " + nodes + "}":                                     "anyone on the network can read the password",
+		"{endpoint: \"opc.tcp://plc:4840\", insecure: true, user: u, password_env: P, " + nodes + "}":                                     "anyone on the way could read the password",
 		"{endpoint: \"opc.tcp://plc:4840\", tls: {ca: c}, " + nodes + "}":                                                                 "all of `ca`, `cert` and `key`",
 		"{endpoint: \"opc.tcp://127.0.0.1\", handshake_timeout: 2h, " + nodes + "}":                                                       "from 1s to 1h0m0s",
 		"{endpoint: \"opc.tcp://127.0.0.1\"}":                                                                                             "at least one machine",

@@ -227,25 +227,30 @@ func (s *smtpReceiver) greet(conn net.Conn) (*smtp.Client, error) {
 	if s.cfg.Login.User == "" {
 		return c, nil
 	}
+	return c, s.login(c)
+}
+
+// login says who sends mail, by a method that the server knows.
+func (s *smtpReceiver) login(c *smtp.Client) error {
 	password, err := s.cfg.Login.Password()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ok, methods := c.Extension("AUTH")
 	auth := smtp.PlainAuth("", s.cfg.Login.User, password, s.host)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%s takes no logins: leave `user` out", s.cfg.Server)
+		return fmt.Errorf("%s takes no logins: leave `user` out", s.cfg.Server)
 	case slices.Contains(strings.Fields(methods), "PLAIN"):
 	case slices.Contains(strings.Fields(methods), "LOGIN"):
 		auth = &loginAuth{user: s.cfg.Login.User, password: password, host: s.host}
 	default:
-		return nil, fmt.Errorf("%s takes logins by %s only, and this program knows PLAIN and LOGIN", s.cfg.Server, methods)
+		return fmt.Errorf("%s takes logins by %s only, and this program knows PLAIN and LOGIN", s.cfg.Server, methods)
 	}
 	if err := c.Auth(auth); err != nil {
-		return nil, fmt.Errorf("%s refuses user %s: %w: correct the user or the password; nothing has to be restarted", s.cfg.Server, s.cfg.Login.User, err)
+		return fmt.Errorf("%s refuses user %s: %w: correct the user or the password; nothing has to be restarted", s.cfg.Server, s.cfg.Login.User, err)
 	}
-	return c, nil
+	return nil
 }
 
 // loginAuth is AUTH LOGIN, which some servers offer only: the server asks for the

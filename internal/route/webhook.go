@@ -86,7 +86,7 @@ func (w *Webhook) url() (*url.URL, error) {
 			return nil, err
 		}
 	}
-	if err := checkURL(text, "http", "https", !w.Token.IsZero()); err != nil {
+	if err := credential.CheckURL(text, "http", "https", !w.Token.IsZero()); err != nil {
 		return nil, err
 	}
 	return url.Parse(text)

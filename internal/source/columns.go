@@ -10,7 +10,7 @@ import (
 
 // findColumns finds the cells of the channels and of what rec names, and notes
 // the columns that neither names.
-func (t *Table) findColumns(rec signal.Recording) error {
+func (t *tableSource) findColumns(rec signal.Recording) error {
 	header := t.rows.names()
 	used := make([]bool, len(header))
 	find := func(what, name string) (int, error) {
@@ -87,7 +87,7 @@ func wearColumn(key, um, mm string, to *int) factColumn {
 }
 
 // remedy says what to do about a column that is not in the header.
-func (t *Table) remedy(name string, rec signal.Recording) string {
+func (t *tableSource) remedy(name string, rec signal.Recording) string {
 	header := t.rows.names()
 	if rec.Header == "none" {
 		return fmt.Sprintf("without a header columns are numbered from 1 to %d: set `from` of the channel to its number", len(header))

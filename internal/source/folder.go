@@ -186,11 +186,7 @@ func (f *Folder) Next(now time.Time) (found Found, ok bool, err error) {
 			complete = append(complete, name)
 		}
 	}
-	for name := range f.seen {
-		if !present[name] {
-			delete(f.seen, name)
-		}
-	}
+	maps.DeleteFunc(f.seen, func(name string, _ look) bool { return !present[name] })
 	slices.SortFunc(complete, func(a, b string) int {
 		return cmp.Or(f.seen[a].Changed.Compare(f.seen[b].Changed), strings.Compare(a, b))
 	})

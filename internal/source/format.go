@@ -29,8 +29,8 @@ var text = track.Format{Name: "text", Endings: []string{".csv", ".tsv", ".txt", 
 // here.
 var formats = []track.Format{text, tdms.Format, mat5.Format, wav.Format, npy.Format, uff.Format, lvm, columnar.ParquetFormat, columnar.ArrowFormat}
 
-// Formats returns the names of the formats that can be read.
-func Formats() []string {
+// formatNames returns the names of the formats that can be read.
+func formatNames() []string {
 	var names []string
 	for _, f := range formats {
 		names = append(names, f.Name)
@@ -42,21 +42,18 @@ func Formats() []string {
 // path says, or else the one that its first bytes say. Anything else is text.
 func formatOf(path string, rec signal.Recording) (track.Format, error) {
 	if rec.Format != "" {
-		for _, f := range formats {
-			if f.Name == rec.Format {
-				return f, nil
-			}
+		i := slices.IndexFunc(formats, func(f track.Format) bool { return f.Name == rec.Format })
+		if i < 0 {
+			return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(formatNames(), ", "))
 		}
-		return text, fmt.Errorf("source: %s: `recording: format`: %q: write one of %s", path, rec.Format, strings.Join(Formats(), ", "))
+		return formats[i], nil
 	}
 	ending := strings.ToLower(filepath.Ext(unpackedName(path)))
 	if ending == ".tdms_index" {
 		return text, fmt.Errorf("source: %s: is the index of a recording and holds no samples: give the .tdms file of the same name", path)
 	}
-	for _, f := range formats {
-		if slices.Contains(f.Endings, ending) && f.Name != "text" {
-			return f, nil
-		}
+	if i := slices.IndexFunc(formats, func(f track.Format) bool { return slices.Contains(f.Endings, ending) && f.Name != "text" }); i >= 0 {
+		return formats[i], nil
 	}
 	head, err := firstBytes(path)
 	if err != nil {
@@ -71,7 +68,7 @@ func formatOf(path string, rec signal.Recording) (track.Format, error) {
 		return text, fmt.Errorf("source: %s: is %s, which cannot be read: %s", path, what, remedy)
 	}
 	if !csvfile.IsText(head) {
-		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(Formats(), ", "))
+		return text, fmt.Errorf("source: %s: is not text, and neither its ending nor its first bytes say what it is: formats are %s; set `format` under the layout's `recording`", path, strings.Join(formatNames(), ", "))
 	}
 	return text, nil
 }
@@ -121,7 +118,7 @@ func OpenTracks(path string, rec signal.Recording) (track.File, error) {
 }
 
 // openTracks returns a source of the channels of a recording that is not text.
-func openTracks(file track.File, path string, layout *signal.Layout, rec signal.Recording, opt Options) (Source, error) {
+func openTracks(file track.File, path string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (Source, error) {
 	if !rec.HasColumns() {
 		return newWaves(file, path, layout, rec, opt)
 	}

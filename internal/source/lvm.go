@@ -276,14 +276,8 @@ func (f *lvmFile) number(cell string) (float64, error) {
 	return v, err
 }
 
-// addRow adds a row to the last part. Under a heading and behind an empty line another part begins.
-func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, inside bool) error {
-	cell := func(c int) string {
-		if c >= len(cells) {
-			return ""
-		}
-		return string(bytes.TrimSpace(cells[c]))
-	}
+// rowX returns x of each channel in a row: in a column of its own, in the first one, or in the heading.
+func (f *lvmFile) rowX(h *lvmHeading, cell func(c int) string) ([]float64, error) {
 	x := make([]float64, len(h.names))
 	for i := range h.names {
 		text := cell(f.x(i))
@@ -296,8 +290,23 @@ func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, insi
 		}
 		var err error
 		if x[i], err = f.number(text); err != nil || math.IsInf(x[i], 0) {
-			return fmt.Errorf("the x value %.40q is not a number: correct it, or record again", text)
+			return nil, fmt.Errorf("the x value %.40q is not a number: correct it, or record again", text)
 		}
+	}
+	return x, nil
+}
+
+// addRow adds a row to the last part. Under a heading and behind an empty line another part begins.
+func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, inside bool) error {
+	cell := func(c int) string {
+		if c >= len(cells) {
+			return ""
+		}
+		return string(bytes.TrimSpace(cells[c]))
+	}
+	x, err := f.rowX(h, cell)
+	if err != nil {
+		return err
 	}
 	var p *lvmPart
 	if len(f.parts) > 0 {

@@ -43,7 +43,7 @@ func TestCoarseStamps(t *testing.T) {
 		for i := range tc.rows {
 			fmt.Fprintf(&b, "%s,%d\n", tc.at(i), i%7)
 		}
-		src, err := newText(strings.NewReader(b.String()), "f.csv", layout(t, tc.rate, "ax"), signal.Recording{Time: "t"}, Options{})
+		src, err := newText(strings.NewReader(b.String()), "f.csv", layout(t, tc.rate, "ax"), signal.Recording{Time: "t"}, tableOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

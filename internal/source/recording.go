@@ -54,7 +54,7 @@ func (r Recording) Open() (Source, error) {
 
 // openAt opens the recording with an origin of times. It leaves tools without a name.
 func (r Recording) openAt(origin time.Time) (Source, error) {
-	opt := Options{Machine: r.Machine, Start: origin, Warn: r.Warn}
+	opt := tableOptions{Machine: r.Machine, Start: origin, Warn: r.Warn}
 	f, err := formatOf(r.Path, r.Columns)
 	if err != nil {
 		return nil, err

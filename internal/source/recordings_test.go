@@ -95,7 +95,7 @@ func TestLayoutGrammar(t *testing.T) {
 func TestRecordedTurning(t *testing.T) {
 	path := filepath.Join(recorded.Folder(t), "vicomtech-turning", "turning_wear_dev.csv")
 	l, rec := load(t, "../../examples/turning/layout.yaml")
-	c, err := openTable(path, l, rec, Options{Machine: "lathe"})
+	c, err := openTable(path, l, rec, tableOptions{Machine: "lathe"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestRecordedMilling(t *testing.T) {
 		t.Fatalf("%d runs, want 13", len(runs)-1)
 	}
 	for _, run := range runs[1:] { // run, file, feed rate, clamp pressure, tool_condition, rows
-		c, err := openTable(filepath.Join(dir, run[1]), l, rec, Options{})
+		c, err := openTable(filepath.Join(dir, run[1]), l, rec, tableOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestRecordedArrivalTimes(t *testing.T) {
 		"audio_T2503":          {1, 376_239 - 1, 797, "2016-05-26T21:15:16.963Z"},
 	} {
 		names := []string{"1", "2", "3"}[:tc.columns]
-		c, err := openTable(filepath.Join(dir, name), layout(t, 1000, names...), signal.Recording{Header: "none"}, Options{})
+		c, err := openTable(filepath.Join(dir, name), layout(t, 1000, names...), signal.Recording{Header: "none"}, tableOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

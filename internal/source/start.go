@@ -130,7 +130,7 @@ func (r Recording) span(ctx context.Context) (first, end time.Time, err error) {
 	if c, ok := src.(io.Closer); ok {
 		defer c.Close()
 	}
-	if w, ok := src.(*Waves); ok {
+	if w, ok := src.(*waves); ok {
 		if first, end, ok := w.span(); ok {
 			return first, end, nil
 		}

@@ -199,7 +199,7 @@ func TestWavesFollowEachOther(t *testing.T) {
 		m.add(signalOf(hole, "thrust", 100), ramp(0, 190)...)
 	}
 	start := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
-	w, err := newWaves(&m, "f.tdms", twoRates(t), signal.Recording{}, Options{Start: start})
+	w, err := newWaves(&m, "f.tdms", twoRates(t), signal.Recording{}, tableOptions{Start: start})
 	if err != nil {
 		t.Fatal(err)
 	}

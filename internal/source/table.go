@@ -23,8 +23,8 @@ const (
 	blockTime = 10 * time.Second
 )
 
-// Options says of a recording what the recording does not say itself.
-type Options struct {
+// tableOptions says of a recording what the recording does not say itself.
+type tableOptions struct {
 	Machine string // Context.Machine where the recording does not name it
 	Session int64  // number of the first session; the following count up from it
 
@@ -62,7 +62,7 @@ type rows interface {
 	errorf(col int, format string, args ...any) error
 }
 
-// Table reads a recorded table, a [Source] of one row for each sample.
+// tableSource reads a recorded table, a [Source] of one row for each sample.
 //
 // A change in the tool column starts a new session, whose counter starts at 0.
 // Without a time column rows follow each other at the rate of the layout,
@@ -72,12 +72,12 @@ type rows interface {
 // (September 2001) count from 1970, smaller ones from Options.Start. Smaller ones
 // may start again with each tool, which then follows the one before it. The name of
 // the column may end in another unit, such as [ms].
-type Table struct {
+type tableSource struct {
 	name   string
 	rows   rows
 	file   io.Closer
 	layout *signal.Layout
-	opt    Options
+	opt    tableOptions
 	rate   float64
 	most   int // rows of a block
 
@@ -136,7 +136,7 @@ type tableRow struct {
 // formats. It returns an error if the layout has more than one rate, or if the
 // header lacks a column that layout or rec name. The caller must Close the
 // result.
-func openTable(path string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func openTable(path string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*tableSource, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("source: %w", err)
@@ -150,7 +150,7 @@ func openTable(path string, layout *signal.Layout, rec signal.Recording, opt Opt
 	return t, nil
 }
 
-func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func newText(r io.Reader, name string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*tableSource, error) {
 	if err := checkTable(name, layout); err != nil {
 		return nil, err
 	}
@@ -184,9 +184,9 @@ func checkTable(name string, layout *signal.Layout) error {
 }
 
 // newTable returns a Table of rows, for a layout of one rate.
-func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Table, error) {
+func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*tableSource, error) {
 	n := len(layout.Channels())
-	t := &Table{
+	t := &tableSource{
 		name: name, rows: in, layout: layout, opt: opt, rate: layout.Groups()[0].Rate,
 		row: tableRow{session: opt.Session, values: make([]float32, n)},
 	}
@@ -218,7 +218,7 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 }
 
 // readTimes takes what the layout says of the column of times.
-func (t *Table) readTimes(rec signal.Recording) (err error) {
+func (t *tableSource) readTimes(rec signal.Recording) (err error) {
 	t.epoch.Unit, t.found = 1, true
 	if t.stamps, err = StampsOf(rec.TimeFormat); err != nil {
 		return err
@@ -240,13 +240,13 @@ func (t *Table) readTimes(rec signal.Recording) (err error) {
 }
 
 // Layout returns the layout that the table was opened with.
-func (t *Table) Layout() *signal.Layout { return t.layout }
+func (t *tableSource) Layout() *signal.Layout { return t.layout }
 
 // Stats returns what has been read so far.
-func (t *Table) Stats() Stats { return t.stats }
+func (t *tableSource) Stats() Stats { return t.stats }
 
 // Close closes the file.
-func (t *Table) Close() error {
+func (t *tableSource) Close() error {
 	if t.file == nil {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (t *Table) Close() error {
 // than ten seconds have. The block and its slices are used again by the following call. After the last
 // block Next returns io.EOF. What is wrong with a row is returned after the
 // rows before it, and again by every later call.
-func (t *Table) Next(ctx context.Context) (*Block, error) {
+func (t *tableSource) Next(ctx context.Context) (*Block, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (t *Table) Next(ctx context.Context) (*Block, error) {
 
 // read reads the next row into t.row. It returns false when there is none, and
 // t.err says why.
-func (t *Table) read() bool {
+func (t *tableSource) read() bool {
 	if t.err != nil {
 		return false
 	}
@@ -302,7 +302,7 @@ func (t *Table) read() bool {
 	return true
 }
 
-func (t *Table) readRow() error {
+func (t *tableSource) readRow() error {
 	if err := t.rows.next(); err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func (t *Table) readRow() error {
 	return nil
 }
 
-func (t *Table) readContext() error {
+func (t *tableSource) readContext() error {
 	r := &t.row
 	machine := r.Machine
 	for _, f := range []struct {
@@ -389,7 +389,7 @@ func (t *Table) readContext() error {
 	return nil
 }
 
-func (t *Table) readTruth() error {
+func (t *tableSource) readTruth() error {
 	truth := &t.row.truth
 	state := truth.State
 	*truth = NoTruth
@@ -420,7 +420,7 @@ func (t *Table) readTruth() error {
 
 // readTime sets the time of the row and returns how many samples are missing
 // between it and the row before.
-func (t *Table) readTime(changed bool, tool string) (skipped int64, err error) {
+func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err error) {
 	first, before, leap := t.stats.Rows == 0, t.row.time, t.row.sixty
 	if t.rec.time < 0 {
 		t.row.time = t.opt.Start.Add(seconds(float64(t.stats.Rows) / t.rate))
@@ -508,7 +508,7 @@ func (e *evenRows) add(at time.Time, begins bool, said float64) (rate float64, r
 }
 
 // repeat reports whether stamps are coarser than the time between rows, so that rows have the same one.
-func (t *Table) repeat(changed bool) bool {
+func (t *tableSource) repeat(changed bool) bool {
 	at := t.row.time
 	if t.row.form == counted && !t.counts() {
 		at = time.Unix(0, 0).Add(at.Sub(t.opt.Start.Add(t.shift)))
@@ -543,7 +543,7 @@ func (t *Table) repeat(changed bool) bool {
 const longBlock = 10 * time.Second
 
 // within places a row by the rate, as far as its stamp allows, and returns how many samples are missing before it.
-func (t *Table) within(before time.Time) (skipped int64, err error) {
+func (t *tableSource) within(before time.Time) (skipped int64, err error) {
 	period := seconds(1 / t.rate)
 	most := t.coarse + t.coarse/2
 	late := t.row.time.Sub(before.Add(period))
@@ -564,7 +564,7 @@ func (t *Table) within(before time.Time) (skipped int64, err error) {
 }
 
 // notLater says why a row is not later than the row before, and what to do.
-func (t *Table) notLater(before time.Time, changed bool, tool string) error {
+func (t *tableSource) notLater(before time.Time, changed bool, tool string) error {
 	at, form := t.row.time, t.row.form
 	period := seconds(1 / t.rate)
 	switch {
@@ -580,14 +580,14 @@ func (t *Table) notLater(before time.Time, changed bool, tool string) error {
 }
 
 // warn says what is odd about the time of the row.
-func (t *Table) warn(what string) {
+func (t *tableSource) warn(what string) {
 	if t.opt.Warn != nil {
 		t.opt.Warn(strings.TrimPrefix(t.rows.errorf(t.rec.time, "%s", what).Error(), "source: "))
 	}
 }
 
 // checkUnit reports a column of numbers that seems to count another unit than seconds, by the steps between rows in sample periods.
-func (t *Table) checkUnit(step float64) error {
+func (t *tableSource) checkUnit(step float64) error {
 	if t.row.form != counted || t.counts() {
 		return nil
 	}
@@ -604,7 +604,7 @@ func (t *Table) checkUnit(step float64) error {
 }
 
 // checkDate warns of a first time that is not of a recording: before loggers had clocks, in the future, or years after the start.
-func (t *Table) checkDate() {
+func (t *tableSource) checkDate() {
 	at := t.row.time.UTC()
 	switch {
 	case t.row.form == counted && !t.counts():
@@ -621,7 +621,7 @@ const longTime = 366 * 24 * time.Hour
 
 // parseTime returns the time that the row states. What a number counts, and from when, is
 // settled by the first row.
-func (t *Table) parseTime(first bool) (time.Time, error) {
+func (t *tableSource) parseTime(first bool) (time.Time, error) {
 	m, err := t.rows.moment(t.rec.time, t.rec.date, &t.stamps)
 	t.row.form, t.row.sixty = m.form, m.sixty
 	if err != nil || m.form != counted {
@@ -648,7 +648,7 @@ func (t *Table) parseTime(first bool) (time.Time, error) {
 }
 
 // counts reports whether numbers in the time column count from a date.
-func (t *Table) counts() bool { return t.epoch.Dated() }
+func (t *tableSource) counts() bool { return t.epoch.Dated() }
 
 // seconds converts to a Duration, rounded to the nanosecond. The fraction is
 // converted by itself, or Unix times would be off by up to 128 ns.

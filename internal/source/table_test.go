@@ -46,7 +46,7 @@ var lathe = signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "V
 
 func TestTableGolden(t *testing.T) {
 	// The layout's order is not the order of the columns.
-	c, err := openTable("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, Options{Machine: "lathe", Session: 7})
+	c, err := openTable("testdata/lathe.csv", layout(t, 10, "thrust", "ax"), lathe, tableOptions{Machine: "lathe", Session: 7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTableGolden(t *testing.T) {
 // A wear in mm is read in µm.
 func TestTableWearInMM(t *testing.T) {
 	rec := signal.Recording{VBMaxMM: "VB", VBMeanMM: "VBm"}
-	c, err := newText(strings.NewReader("ax,VB,VBm\n1,0.57,0.285\n2,,\n"), "mm.csv", layout(t, 10, "ax"), rec, Options{})
+	c, err := newText(strings.NewReader("ax,VB,VBm\n1,0.57,0.285\n2,,\n"), "mm.csv", layout(t, 10, "ax"), rec, tableOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestTableWearInMM(t *testing.T) {
 	if first, second := b.Truth[0], b.Truth[1]; first.VBMaxUM != 570 || first.VBMeanUM != 285 || second.Known() {
 		t.Errorf("%+v", b.Truth)
 	}
-	if _, err := newText(strings.NewReader("ax,VB [µm],VBm\n1,0.57,0.285\n"), "mm.csv", layout(t, 10, "ax"), rec, Options{}); err == nil || !strings.Contains(err.Error(), "`recording: vb_max_mm` is read in mm") {
+	if _, err := newText(strings.NewReader("ax,VB [µm],VBm\n1,0.57,0.285\n"), "mm.csv", layout(t, 10, "ax"), rec, tableOptions{}); err == nil || !strings.Contains(err.Error(), "`recording: vb_max_mm` is read in mm") {
 		t.Errorf("a column in µm as one in mm: %v", err)
 	}
 	if _, _, err := signal.ReadLayout(strings.NewReader("name: x\nchannels: [{name: ax, kind: force, rate: 1}]\nrecording: {vb_max_um: a, vb_max_mm: b}\n"), "layout.yaml"); err == nil || !strings.Contains(err.Error(), "layout.yaml: `recording`: `vb_max_um` and `vb_max_mm` name the same wear") {
@@ -183,7 +183,7 @@ func TestTableErrors(t *testing.T) {
 	}
 	var out strings.Builder
 	for _, tc := range cases {
-		c, err := newText(strings.NewReader(tc.text), "f.csv", tc.layout, tc.rec, Options{})
+		c, err := newText(strings.NewReader(tc.text), "f.csv", tc.layout, tc.rec, tableOptions{})
 		rows := 0
 		for err == nil {
 			var b *Block
@@ -200,7 +200,7 @@ func TestTableErrors(t *testing.T) {
 	}
 	golden.Check(t, "errors.golden", out.String())
 
-	if _, err := openTable("testdata/absent.csv", one, rec, Options{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
+	if _, err := openTable("testdata/absent.csv", one, rec, tableOptions{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.csv") {
 		t.Errorf("absent file: %v, want os.ErrNotExist with its name", err)
 	}
 }
@@ -241,7 +241,7 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 		"a footer":                          "ax,ay\n1,2\n3,\nEnd of measurement\nsigned, Kim, 3\n",
 		"preamble, units and footer":        "Logger;v2\nStart;02.11.2026\n\nax;ay;\nm/s²;m/s²;\n1,0;2,0;\n3;;\nEnd\n",
 	} {
-		c, b := firstBlock(t, name, text, layout(t, 1, "ax", "ay"), signal.Recording{}, Options{})
+		c, b := firstBlock(t, name, text, layout(t, 1, "ax", "ay"), signal.Recording{}, tableOptions{})
 		if b == nil {
 			continue
 		}
@@ -255,7 +255,7 @@ func TestTableReadsWhatPeopleSave(t *testing.T) {
 }
 
 // firstBlock opens a table and returns it with its first block, which is nil after an error.
-func firstBlock(t *testing.T, name, text string, l *signal.Layout, rec signal.Recording, opt Options) (*Table, *Block) {
+func firstBlock(t *testing.T, name, text string, l *signal.Layout, rec signal.Recording, opt tableOptions) (*tableSource, *Block) {
 	t.Helper()
 	c, err := newText(strings.NewReader(text), "f.csv", l, rec, opt)
 	if err != nil {
@@ -306,7 +306,7 @@ func TestTableNotes(t *testing.T) {
 		if tc.want == "" {
 			names, tc.want = []string{"ax [m/s²]"}, "[1.5 2]"
 		}
-		c, b := firstBlock(t, name, tc.text, layout(t, rate, names...), tc.rec, Options{Warn: func(s string) { notes = append(notes, s) }})
+		c, b := firstBlock(t, name, tc.text, layout(t, rate, names...), tc.rec, tableOptions{Warn: func(s string) { notes = append(notes, s) }})
 		if b == nil {
 			continue
 		}
@@ -381,7 +381,7 @@ func TestTableDialects(t *testing.T) {
 		},
 		"calibration": {"x,y\n1,12\n2.5,\n", signal.Recording{Origins: map[string]signal.Origin{"ax": {From: "x", Gain: 1, Offset: 0.5}, "ay": {From: "y", Gain: 0.25, Offset: -1}}}},
 	} {
-		c, b := firstBlock(t, name, tc.text, layout(t, 1, "ax", "ay"), tc.rec, Options{})
+		c, b := firstBlock(t, name, tc.text, layout(t, 1, "ax", "ay"), tc.rec, tableOptions{})
 		if b == nil {
 			continue
 		}
@@ -427,7 +427,7 @@ func TestTableTimes(t *testing.T) {
 		"a slow clock is not a gap":  {[]string{"0", "0.14", "0.28", "0.42"}, []int64{0, 1, 2, 3}, "2026-01-31T14:00:00Z"},
 	} {
 		text := "t,ax\n" + strings.Join(tc.times, ",1\n") + ",1\n"
-		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Start: start})
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, tableOptions{Start: start})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -467,7 +467,7 @@ func TestTableTimeUnits(t *testing.T) {
 		"minutes":                     "t [min];ax;tool\n0,11666666666666666;1;A\n0,118333333333333333;1;A\n0;1;B\n0,0016666666666666666;1;B\n",
 		"three tools, none goes back": "t,ax,tool\n7,1,A\n7.1,1,A\n7.2,1,B\n0,1,C\n",
 	} {
-		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t", Tool: "tool"}, Options{})
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t", Tool: "tool"}, tableOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -507,7 +507,7 @@ func TestDaylightSavingBegins(t *testing.T) {
 		"t,ax\n2026-03-29 01:59:59.9,1\n2026-03-29 03:20:00,1\n":   false,
 	} {
 		var warnings []string
-		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, Options{Warn: func(text string) { warnings = append(warnings, text) }})
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, tableOptions{Warn: func(text string) { warnings = append(warnings, text) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -537,7 +537,7 @@ func TestTableBlocks(t *testing.T) {
 	}
 	start := time.Date(2026, 1, 31, 14, 0, 0, 0, time.UTC)
 	c, err := newText(strings.NewReader(text.String()), "f.csv", layout(t, 1000, "ax"),
-		signal.Recording{Tool: "tool", Hole: "hole", Speed: "n", State: "s"}, Options{Machine: "m", Session: 40, Start: start})
+		signal.Recording{Tool: "tool", Hole: "hole", Speed: "n", State: "s"}, tableOptions{Machine: "m", Session: 40, Start: start})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -584,7 +584,7 @@ func TestTableBlocks(t *testing.T) {
 // must not come once in minutes.
 func TestTableOfASlowSensor(t *testing.T) {
 	for rate, want := range map[float64]string{1: "[10 10 5]", 2.5: "[25]", 0.05: "[1 1 1"} {
-		c, err := newText(strings.NewReader("ax\n"+strings.Repeat("1\n", 25)), "f.csv", layout(t, rate, "ax"), signal.Recording{}, Options{})
+		c, err := newText(strings.NewReader("ax\n"+strings.Repeat("1\n", 25)), "f.csv", layout(t, rate, "ax"), signal.Recording{}, tableOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -606,7 +606,7 @@ func TestTableOfASlowSensor(t *testing.T) {
 }
 
 func TestTableStopsWithItsContext(t *testing.T) {
-	c, err := newText(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, Options{})
+	c, err := newText(strings.NewReader("ax\n1\n"), "f.csv", layout(t, 1, "ax"), signal.Recording{}, tableOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -624,7 +624,7 @@ func TestTableStopsWithItsContext(t *testing.T) {
 // table of any length passes in constant memory.
 func TestTableAllocations(t *testing.T) {
 	text := "tool,s,a,b,c\n" + strings.Repeat("T1,worn,1.5,-2.25e3,0.001\n", 100*blockRows)
-	c, err := newText(strings.NewReader(text), "f.csv", layout(t, 1, "a", "b", "c"), signal.Recording{Tool: "tool", State: "s"}, Options{})
+	c, err := newText(strings.NewReader(text), "f.csv", layout(t, 1, "a", "b", "c"), signal.Recording{Tool: "tool", State: "s"}, tableOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -647,7 +647,7 @@ func FuzzDialect(f *testing.F) {
 	l := layout(f, 10, "1", "2")
 	f.Fuzz(func(t *testing.T, text []byte, header, separator, decimal string, skip int) {
 		dialect{}.sniff(text, false)
-		c, err := newText(bytes.NewReader(text), "f.txt", l, signal.Recording{Header: header, Separator: separator, Decimal: decimal, Skip: skip}, Options{})
+		c, err := newText(bytes.NewReader(text), "f.txt", l, signal.Recording{Header: header, Separator: separator, Decimal: decimal, Skip: skip}, tableOptions{})
 		for rows := 0; err == nil; {
 			var b *Block
 			if b, err = c.Next(t.Context()); err == nil {
@@ -672,7 +672,7 @@ func FuzzTable(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbftime,tool,hole,VB,ax,thrust\n-1e8,a,,,\"4\n"))
 	l := layout(f, 10, "ax", "thrust")
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := newText(bytes.NewReader(text), "f.csv", l, signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}, Options{})
+		c, err := newText(bytes.NewReader(text), "f.csv", l, signal.Recording{Time: "time", Tool: "tool", Hole: "hole", VBMax: "VB"}, tableOptions{})
 		if err != nil {
 			return
 		}

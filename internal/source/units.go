@@ -60,9 +60,9 @@ func withUnit(name string, names []string) (found []int) {
 	return found
 }
 
-// FindTracks returns the tracks that a layout's `from` names, at most one of each group.
+// findTracks returns the tracks that a layout's `from` names, at most one of each group.
 // It is the name or the path of a track, see FindName.
-func FindTracks(from string, infos []track.Info) (found []int) {
+func findTracks(from string, infos []track.Info) (found []int) {
 	groups := make(map[string]bool)
 	for i, info := range infos {
 		if info.Name == from || info.Path() == from {

@@ -42,7 +42,7 @@ func TestFindTracks(t *testing.T) {
 	infos := []track.Info{{Group: "H1", Name: "a [g]"}, {Group: "H1", Name: "F (N)"}, {Group: "H2", Name: "a [g]"}, {Group: "H2", Name: "F (kN)"}, {Group: "H2", Name: "F [N]"}, {Name: "b [V]"}, {Name: "b"}}
 	for from, want := range map[string]string{"a": "0 2", "a [g]": "0 2", "H2/a": "2", "F": "", "H1/F": "1", "b": "6", "b [V]": "5", "c": ""} {
 		var got []string
-		for _, i := range FindTracks(from, infos) {
+		for _, i := range findTracks(from, infos) {
 			got = append(got, string(rune('0'+i)))
 		}
 		if strings.Join(got, " ") != want {

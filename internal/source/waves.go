@@ -13,20 +13,20 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Waves reads the channels of a recording in which each is a track of its own,
+// waves reads the channels of a recording in which each is a track of its own,
 // at any rate: a [Source] for all formats but text.
 //
 // A file may hold the same channels several times, in groups of which each is
 // the recording of one hole. Then each group is a session, in the order of the
 // file, and its name is Context.Hole. Groups with other rates than the
 // layout, such as decimated copies, are left out.
-type Waves struct {
+type waves struct {
 	name   string
 	file   track.File
 	infos  []track.Info
 	layout *signal.Layout
 	rec    signal.Recording
-	opt    Options
+	opt    tableOptions
 	parts  []part
 	gains  []calibration // by channel
 
@@ -54,8 +54,8 @@ type waveGroup struct {
 	samples [][]float32
 }
 
-func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Recording, opt Options) (*Waves, error) {
-	w := &Waves{name: name, file: file, infos: file.Tracks(), layout: layout, rec: rec, opt: opt}
+func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Recording, opt tableOptions) (*waves, error) {
+	w := &waves{name: name, file: file, infos: file.Tracks(), layout: layout, rec: rec, opt: opt}
 	if w.opt.Start.IsZero() {
 		w.opt.Start = time.Unix(0, 0).UTC()
 	}
@@ -75,12 +75,12 @@ func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Re
 }
 
 // findParts finds the tracks of the channels, given what they are called.
-func (w *Waves) findParts(from []string) ([]part, error) {
+func (w *waves) findParts(from []string) ([]part, error) {
 	candidates := make([][]int, len(from))
 	single := part{tracks: make([]int, len(from))}
 	several := -1
 	for i, name := range from {
-		candidates[i] = FindTracks(name, w.infos)
+		candidates[i] = findTracks(name, w.infos)
 		switch n := len(candidates[i]); {
 		case n == 0:
 			return nil, w.notFound(i, name)
@@ -128,7 +128,7 @@ func (w *Waves) findParts(from []string) ([]part, error) {
 		w.name, from[several], len(candidates[several]), w.infos[candidates[several][0]].Path())
 }
 
-func (w *Waves) notFound(channel int, name string) error {
+func (w *waves) notFound(channel int, name string) error {
 	what := "a channel"
 	if ch := w.layout.Channels()[channel].Name; ch != name {
 		what = fmt.Sprintf("`from` of channel %q", ch)
@@ -162,7 +162,7 @@ func listed(names []string, most int) string {
 // layout's: a clock is, by parts in a million, and decimals are rounded.
 const rateTolerance = 1e-3
 
-func (w *Waves) checkPart(p part) error {
+func (w *waves) checkPart(p part) error {
 	for i, j := range p.tracks {
 		ch, info := w.layout.Channels()[i], w.infos[j]
 		if info.Text {
@@ -179,14 +179,14 @@ func (w *Waves) checkPart(p part) error {
 }
 
 // Layout returns the layout that the recording was opened with.
-func (w *Waves) Layout() *signal.Layout { return w.layout }
+func (w *waves) Layout() *signal.Layout { return w.layout }
 
 // Close closes the file.
-func (w *Waves) Close() error { return w.file.Close() }
+func (w *waves) Close() error { return w.file.Close() }
 
 // Next returns the next samples of one rate, of the rate that is furthest
 // behind. The block is used again by the following call.
-func (w *Waves) Next(ctx context.Context) (*Block, error) {
+func (w *waves) Next(ctx context.Context) (*Block, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (w *Waves) Next(ctx context.Context) (*Block, error) {
 }
 
 // openPart begins to read the next part.
-func (w *Waves) openPart() error {
+func (w *waves) openPart() error {
 	p := w.parts[w.part]
 	w.block.Hole = p.hole
 	w.start = w.stated(p)
@@ -265,7 +265,7 @@ func (w *Waves) openPart() error {
 }
 
 // stated returns when a part began, zero if the file does not say it.
-func (w *Waves) stated(p part) (start time.Time) {
+func (w *waves) stated(p part) (start time.Time) {
 	for _, j := range p.tracks {
 		if at := w.infos[j].Start; !at.IsZero() && (start.IsZero() || at.Before(start)) {
 			start = at
@@ -276,7 +276,7 @@ func (w *Waves) stated(p part) (start time.Time) {
 
 // span returns when a recording begins and ends that does not say when it began. It is
 // false if reading alone tells it.
-func (w *Waves) span() (first, end time.Time, ok bool) {
+func (w *waves) span() (first, end time.Time, ok bool) {
 	end = w.opt.Start
 	for _, p := range w.parts {
 		if !w.stated(p).IsZero() {
@@ -299,7 +299,7 @@ func (w *Waves) span() (first, end time.Time, ok bool) {
 }
 
 // deliver puts values into the block.
-func (w *Waves) deliver(group int, values []track.Values, n int) error {
+func (w *waves) deliver(group int, values []track.Values, n int) error {
 	g := &w.groups[group]
 	channels := w.layout.Groups()[group].Channels
 	b := &w.block

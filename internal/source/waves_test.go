@@ -82,7 +82,7 @@ func TestWaves(t *testing.T) {
 	rec := signal.Recording{Origins: map[string]signal.Origin{
 		"ax": {From: "PXI1Slot2/ai0", Gain: 1}, "ay": {From: "PXI1Slot2/ai1", Gain: 2, Offset: 1}, "thrust": {From: "F", Gain: -1},
 	}}
-	w, err := newWaves(&m, "f.tdms", twoRates(t), rec, Options{Machine: "drill", Session: 7, Warn: func(text string) { said = append(said, text) }})
+	w, err := newWaves(&m, "f.tdms", twoRates(t), rec, tableOptions{Machine: "drill", Session: 7, Warn: func(text string) { said = append(said, text) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestWavesErrors(t *testing.T) {
 		{"beyond float32 when calibrated", m(ax, ay, f), signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "ay", Gain: 1e300}}}},
 		{"columns with two rates", m(ax, ay, f), signal.Recording{Tool: "ax"}},
 	} {
-		src, err := openTracks(tc.file, "f.tdms", twoRates(t), tc.rec, Options{})
+		src, err := openTracks(tc.file, "f.tdms", twoRates(t), tc.rec, tableOptions{})
 		for err == nil {
 			_, err = src.Next(t.Context())
 		}
@@ -180,7 +180,7 @@ func TestTracksAsTable(t *testing.T) {
 	m.add(track.Info{Name: "insert"}, 1, 1, 1, 2)
 	m.addText("state", "new", "new", "worn", "NaN")
 	rec := signal.Recording{Time: "t", Tool: "insert", Speed: "n", VBMax: "VB", State: "state"}
-	src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, Options{})
+	src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, tableOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestTracksAsTable(t *testing.T) {
 		`source: f.parquet: row 1: column "state": "x" is not a time`:     {Time: "state"},
 		`source: f.parquet: no column "hole", which the layout names as `: {Hole: "hole"},
 	} {
-		src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, Options{})
+		src, err := openTracks(&m, "f.parquet", layout(t, 10, "ax"), rec, tableOptions{})
 		for err == nil {
 			_, err = src.Next(t.Context())
 		}

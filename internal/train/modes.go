@@ -118,7 +118,7 @@ func (j *Job) sayModes(r *card.Report, s modesScored, kept model.Mode) {
 		return
 	}
 	r.SetModes(s.modes, s.scores, at)
-	if advice := r.ModeAdvice(); advice != "" {
+	if advice := r.Modes.Advice(); advice != "" {
 		j.warn(r, advice)
 	}
 }

@@ -192,19 +192,12 @@ func (x *server) getHistory(r *http.Request) (any, *apiError) {
 
 // span returns the times from and to of a query. The last one is to now by default.
 func (x *server) span(q url.Values, byDefault time.Duration) (from, to time.Time, bad *apiError) {
-	to = x.hub.now()
-	if text := q.Get("to"); text != "" {
-		if to, bad = timeOf("to", text); bad != nil {
-			return from, to, bad
-		}
+	if to, bad = timeOf(q, "to", x.hub.now()); bad != nil {
+		return from, to, bad
 	}
-	from = to.Add(-byDefault)
-	if text := q.Get("from"); text != "" {
-		if from, bad = timeOf("from", text); bad != nil {
-			return from, to, bad
-		}
-	}
+	from, bad = timeOf(q, "from", to.Add(-byDefault))
 	switch {
+	case bad != nil:
 	case !from.Before(to):
 		bad = badRequest(fmt.Sprintf("from, %s, is not before to, %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), "choose an earlier from or a later to")
 	case to.Sub(from) > longest:
@@ -213,8 +206,12 @@ func (x *server) span(q url.Values, byDefault time.Duration) (from, to time.Time
 	return from, to, bad
 }
 
-// timeOf reads a time of a query.
-func timeOf(name, text string) (time.Time, *apiError) {
+// timeOf reads a time of a query, which has one by default.
+func timeOf(q url.Values, name string, byDefault time.Time) (time.Time, *apiError) {
+	text := q.Get(name)
+	if text == "" {
+		return byDefault, nil
+	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		remedy := "give a time as RFC 3339, for example " + name + "=2026-03-01T02:13:41Z"
@@ -329,15 +326,11 @@ func (x *server) getAlarms(r *http.Request) (any, *apiError) {
 	q := r.URL.Query()
 	filter := summary.AlarmFilter{Machine: q.Get("machine")}
 	var bad *apiError
-	if text := q.Get("from"); text != "" {
-		if filter.From, bad = timeOf("from", text); bad != nil {
-			return nil, bad
-		}
+	if filter.From, bad = timeOf(q, "from", time.Time{}); bad != nil {
+		return nil, bad
 	}
-	if text := q.Get("to"); text != "" {
-		if filter.To, bad = timeOf("to", text); bad != nil {
-			return nil, bad
-		}
+	if filter.To, bad = timeOf(q, "to", time.Time{}); bad != nil {
+		return nil, bad
 	}
 	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
 		return nil, badRequest("from is not before to", "choose an earlier from or a later to")

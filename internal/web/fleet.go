@@ -243,21 +243,13 @@ func patchOf(was, t *Tile) []byte {
 		p.number("refused_age", was.RefusedAge, t.RefusedAge)
 	}
 	p.wear(was.Wear, t.Wear)
-	patchValue(&p, "left", was.Left, t.Left)
-	patchValue(&p, "instruction", was.Instruction, t.Instruction)
-	patchValue(&p, "models", was.Models, t.Models)
-	if !reflect.DeepEqual(was.Magazine, t.Magazine) {
-		p.set("magazine", t.Magazine)
-	}
-	if !reflect.DeepEqual(was.Advisories, t.Advisories) {
-		p.set("advisories", t.Advisories)
-	}
-	if was.MoreAdvisories != t.MoreAdvisories {
-		p.set("more_advisories", t.MoreAdvisories)
-	}
-	if was.Rank != t.Rank {
-		p.set("rank", t.Rank)
-	}
+	p.value("left", was.Left, t.Left)
+	p.value("instruction", was.Instruction, t.Instruction)
+	p.value("models", was.Models, t.Models)
+	p.value("magazine", was.Magazine, t.Magazine)
+	p.value("advisories", was.Advisories, t.Advisories)
+	p.value("more_advisories", was.MoreAdvisories, t.MoreAdvisories)
+	p.value("rank", was.Rank, t.Rank)
 	if len(p.buf) == bare {
 		return nil
 	}
@@ -327,7 +319,7 @@ func (p *patch) time(name string, was, now *time.Time) {
 
 func (p *patch) wear(was, now *tileWear) {
 	if was == nil || now == nil {
-		patchValue(p, "wear", was, now)
+		p.value("wear", was, now)
 		return
 	}
 	whole := len(p.buf)
@@ -351,13 +343,9 @@ func (p *patch) wear(was, now *tileWear) {
 	p.buf = append(p.buf, '}')
 }
 
-// patchValue writes a member if it has changed.
-func patchValue[T any](p *patch, name string, was, now *T) {
-	switch {
-	case reflect.DeepEqual(was, now):
-	case now == nil:
-		p.null(name)
-	default:
+// value writes a member if it has changed.
+func (p *patch) value(name string, was, now any) {
+	if !reflect.DeepEqual(was, now) {
 		p.set(name, now)
 	}
 }

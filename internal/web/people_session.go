@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,27 +45,15 @@ func (s *sessions) begin(sum [sha256.Size]byte, now time.Time) (cookie string) {
 	if s.all == nil {
 		s.all = make(map[string]session)
 	}
-	var own int
-	var oldest, oldestOwn string
-	for key, one := range s.all {
-		if !now.Before(one.ends) {
-			delete(s.all, key)
-			continue
-		}
-		if oldest == "" || one.ends.Before(s.all[oldest].ends) {
-			oldest = key
-		}
-		if one.sum == sum {
-			if own++; oldestOwn == "" || one.ends.Before(s.all[oldestOwn].ends) {
-				oldestOwn = key
-			}
-		}
-	}
+	maps.DeleteFunc(s.all, func(_ string, one session) bool { return !now.Before(one.ends) })
+	age := func(a, b string) int { return s.all[a].ends.Compare(s.all[b].ends) }
+	all := slices.SortedFunc(maps.Keys(s.all), age)
+	own := slices.DeleteFunc(slices.Clone(all), func(key string) bool { return s.all[key].sum != sum })
 	switch {
-	case own >= sessionsOfAToken:
-		delete(s.all, oldestOwn)
-	case len(s.all) >= maxSessions:
-		delete(s.all, oldest)
+	case len(own) >= sessionsOfAToken:
+		delete(s.all, own[0])
+	case len(all) >= maxSessions:
+		delete(s.all, all[0])
 	}
 	s.all[keyOf(cookie)] = session{sum: sum, ends: now.Add(sessionLife)}
 	return cookie

@@ -94,19 +94,10 @@ func keep(r *event.Result) keptResult {
 	}
 	k := keptResult{
 		of: unique.Make(c), seq: r.Seq, start: micro(r.Start), end: micro(r.End), late: r.Late, wearUnknown: r.WearUnknown,
-		score: notKnown, novelty: notKnown, feedRate: notKnown, threshold: notKnown, wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
+		score: notKnown, novelty: positive(r.Novelty), feedRate: positive(r.FeedRate), threshold: positive(r.Threshold), wear: [3]float32{notKnown, notKnown, notKnown}, left: [3]float32{notKnown, notKnown, notKnown}, referenceLen: -1,
 	}
 	if judged(r) {
 		k.score = float32(r.Score)
-	}
-	if r.Threshold > 0 {
-		k.threshold = float32(r.Threshold)
-	}
-	if r.FeedRate > 0 {
-		k.feedRate = float32(r.FeedRate)
-	}
-	if r.Novelty > 0 {
-		k.novelty = float32(r.Novelty)
 	}
 	if r.Verdict == event.Learning {
 		k.referenceLen = int32(min(r.ReferenceLen, math.MaxInt32))
@@ -125,6 +116,14 @@ func keep(r *event.Result) keptResult {
 		}
 	}
 	return k
+}
+
+// positive returns a figure that is not known if it is 0.
+func positive(v float64) float32 {
+	if v > 0 {
+		return float32(v)
+	}
+	return notKnown
 }
 
 var notKnown = float32(math.NaN())

@@ -45,6 +45,11 @@ type spectra struct {
 	count    int         // 0: the usual spectrum is not known
 }
 
+// hasSamples reports whether w has samples of every channel of its layout.
+func (w *Window) hasSamples() bool {
+	return len(w.Samples) > 0 && w.Layout != nil && len(w.Samples) == len(w.Layout.Channels())
+}
+
 // take looks at a window, of which it keeps the samples if a page looks at the machine.
 func (s *spectra) take(w *Window, watched bool) {
 	if s.tool != w.Tool || w.Learning && !s.learning { // another tool, or another life of it
@@ -53,7 +58,7 @@ func (s *spectra) take(w *Window, watched bool) {
 	if !w.Idle {
 		s.learning = w.Learning
 	}
-	if !watched || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) {
+	if !watched || !w.hasSamples() {
 		return
 	}
 	if len(s.samples) != len(w.Samples) {
@@ -69,7 +74,7 @@ func (s *spectra) take(w *Window, watched bool) {
 // first windows make it. That takes some milliseconds for each channel, so it happens apart from
 // the caller, for one machine at a time: a window that comes meanwhile is left out.
 func (h *Hub) learn(w *Window) {
-	if !w.Learning || len(w.Samples) == 0 || w.Layout == nil || len(w.Samples) != len(w.Layout.Channels()) || !h.wantsToLearn(w) || !h.learning.TryLock() {
+	if !w.Learning || !w.hasSamples() || !h.wantsToLearn(w) || !h.learning.TryLock() {
 		return
 	}
 	samples, channels, machine, tool := clone(w.Samples), w.Layout.Channels(), w.Machine, w.Tool

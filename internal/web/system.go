@@ -108,8 +108,8 @@ type Problem struct {
 	Command string `json:"command"`
 
 	// Of a machine that is watched, its name and what to do, which a page words in its language.
-	Machine     string    `json:"machine,omitempty"`
-	Instruction *Sentence `json:"instruction,omitempty"`
+	Machine     string   `json:"machine,omitempty"`
+	Instruction *wording `json:"instruction,omitempty"`
 }
 
 // latencies are the last times from the end of a window to its result.

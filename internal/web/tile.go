@@ -22,7 +22,7 @@ type Tile struct {
 	Alarm       string     `json:"alarm,omitempty"`    // state of the alarm in a word, as in a result
 	Incident    string     `json:"incident,omitempty"` // of the alarm, if one is open
 	Since       *time.Time `json:"since,omitempty"`    // start of the first faulty window that led to the alarm
-	Instruction *Sentence  `json:"instruction,omitempty"`
+	Instruction *wording   `json:"instruction,omitempty"`
 
 	Verdict   event.Verdict `json:"verdict,omitempty"`
 	VerdictAt *time.Time    `json:"verdict_at,omitempty"` // end of the last window that was judged: sensor time
@@ -49,9 +49,9 @@ type Tile struct {
 	refused  time.Time // when the monitor began to refuse windows
 }
 
-// Sentence is a line for a person in parts, so that a page can word it in its language and
+// wording is a line for a person in parts, so that a page can word it in its language and
 // time zone. Args are strings, numbers and times.
-type Sentence struct {
+type wording struct {
 	Key  string         `json:"key"`
 	Args map[string]any `json:"args,omitempty"`
 }
@@ -291,7 +291,7 @@ var advisoryKeys = map[event.AdvisoryKind]string{
 var cause = regexp.MustCompile(`^[^:]*: (NOT WATCHED, (its windows are refused: )?|STOPPED, none of its windows is judged: )`)
 
 // instruction returns what a person should do about the machine, nil for nothing.
-func (m *machine) instruction(t *Tile) *Sentence {
+func (m *machine) instruction(t *Tile) *wording {
 	if t.Incident != "" || calls(t.Alarm) || masked(t.Alarm) {
 		return m.answer(t)
 	}
@@ -321,12 +321,13 @@ func (m *machine) instruction(t *Tile) *Sentence {
 }
 
 // answer returns what a person should do about an open alarm.
-func (m *machine) answer(t *Tile) *Sentence {
+func (m *machine) answer(t *Tile) *wording {
 	by, note, until, key, finding := "", "", (*time.Time)(nil), "change_tool", ""
-	if a := m.lastChange; a != nil && a.Alarm == t.Alarm {
+	a := cmp.Or(m.lastChange, new(event.Alert))
+	if a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
 	}
-	if a := m.lastChange; a != nil && a.Incident == t.Incident && a.Finding != "" {
+	if a.Incident == t.Incident && a.Finding != "" {
 		key, finding = "look_at_finding", a.Finding
 	}
 	switch t.Alarm {
@@ -346,8 +347,8 @@ func (m *machine) answer(t *Tile) *Sentence {
 }
 
 // sentence returns a sentence with the arguments that are known: pairs of names and values.
-func sentence(key string, pairs ...any) *Sentence {
-	s := &Sentence{Key: key}
+func sentence(key string, pairs ...any) *wording {
+	s := &wording{Key: key}
 	for i := 0; i < len(pairs); i += 2 {
 		switch v := pairs[i+1].(type) {
 		case string:
@@ -364,7 +365,7 @@ func sentence(key string, pairs ...any) *Sentence {
 	return s
 }
 
-func (s *Sentence) add(name string, value any) {
+func (s *wording) add(name string, value any) {
 	if s.Args == nil {
 		s.Args = make(map[string]any)
 	}

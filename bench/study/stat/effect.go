@@ -3,6 +3,7 @@ package stat
 import (
 	"cmp"
 	"math"
+	"slices"
 )
 
 // WinLoseDraw counts pairs in which x is above y, below it, and within tolerance.
@@ -55,4 +56,14 @@ func Spearman(x, y []float64) float64 {
 		xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
 	}
 	return xy / math.Sqrt(xx*yy)
+}
+
+// Median returns the middle one of x, or the mean of the two in the middle; NaN of none.
+func Median(x []float64) float64 {
+	n := len(x)
+	if n == 0 {
+		return math.NaN()
+	}
+	x = slices.Sorted(slices.Values(x))
+	return (x[(n-1)/2] + x[n/2]) / 2
 }

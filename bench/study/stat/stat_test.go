@@ -158,7 +158,7 @@ func TestNothingDiffers(t *testing.T) {
 	if f := NewFriedman([][]float64{{1, 0}, {0.5, 0.25}}); !math.IsInf(f.F, 1) || f.FP != 0 {
 		t.Errorf("the same order in all rows: %+v", f)
 	}
-	for _, w := range []Wilcoxon{SignedRank(nil, nil, Differs), SignedRank(same[0], same[0], Greater)} {
+	for _, w := range []wilcoxon{SignedRank(nil, nil, Differs), SignedRank(same[0], same[0], Greater)} {
 		if w.P != 1 || w.Biserial() != 0 {
 			t.Errorf("no differences: %+v", w)
 		}
@@ -214,5 +214,19 @@ func TestHolmKeepsOrder(t *testing.T) {
 	want := []float64{0.04, 0.03, math.NaN(), 0.04}
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tc := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}, {[]float64{7}, 7}} {
+		if got := Median(tc.x); got != tc.want {
+			t.Errorf("median %v of %v, want %v", got, tc.x, tc.want)
+		}
+	}
+	if got := Median(nil); got == got {
+		t.Errorf("median of none %v", got)
 	}
 }

@@ -25,8 +25,8 @@ const (
 	Greater                    // x is above y
 )
 
-// Wilcoxon is what the signed-rank test finds in pairs.
-type Wilcoxon struct {
+// wilcoxon is what the signed-rank test finds in pairs.
+type wilcoxon struct {
 	N     int     // pairs ranked
 	Plus  float64 // sum of the ranks of |x−y| where x is above y
 	Minus float64 // the same where y is above x
@@ -38,7 +38,7 @@ type Wilcoxon struct {
 // 1 if x is above y in every pair, −1 if it is below, 0 if N is 0.
 //
 // Source: D. Kerby, "The Simple Difference Formula", Comprehensive Psychology 3, 2014.
-func (w Wilcoxon) Biserial() float64 {
+func (w wilcoxon) Biserial() float64 {
 	if w.N == 0 {
 		return 0
 	}
@@ -52,11 +52,11 @@ const exactPairs = 50
 // dropped. P is exact for up to 50 pairs whose differences are all of different
 // size; otherwise it follows the normal law, its variance corrected for ties,
 // without continuity correction. SignedRank panics if the lengths differ.
-func SignedRank(x, y []float64, alternative alternative) Wilcoxon {
+func SignedRank(x, y []float64, alternative alternative) wilcoxon {
 	d := differences(x, y)
 	d = slices.DeleteFunc(d, func(v float64) bool { return v == 0 })
 	rank, ties := midRanks(magnitudes(d))
-	w := Wilcoxon{N: len(d), P: 1}
+	w := wilcoxon{N: len(d), P: 1}
 	for i, v := range d {
 		if v > 0 {
 			w.Plus += rank[i]
@@ -82,10 +82,10 @@ func SignedRank(x, y []float64, alternative alternative) Wilcoxon {
 //
 // Source of the figures: C. Zhang et al., "A Cost-Sensitive Deep Belief Network
 // for Imbalanced Classification", IEEE TNNLS 30(1), 2019, annex.
-func SignedRankSplit(x, y []float64, alternative alternative) Wilcoxon {
+func SignedRankSplit(x, y []float64, alternative alternative) wilcoxon {
 	d := differences(x, y)
 	rank, _ := midRanks(magnitudes(d))
-	w := Wilcoxon{N: len(d), P: 1}
+	w := wilcoxon{N: len(d), P: 1}
 	for i, v := range d {
 		switch {
 		case v > 0:
@@ -105,7 +105,7 @@ func SignedRankSplit(x, y []float64, alternative alternative) Wilcoxon {
 
 // normal returns P by the normal law. Ties is the sum of t³−t over groups of t
 // equal magnitudes.
-func (w Wilcoxon) normal(ties float64, alternative alternative) float64 {
+func (w wilcoxon) normal(ties float64, alternative alternative) float64 {
 	n := float64(w.N)
 	z := (w.Plus - n*(n+1)/4) / math.Sqrt(n*(n+1)*(2*n+1)/24-ties/48)
 	if alternative == Greater {

@@ -58,52 +58,45 @@ func complete(node *kong.Node, words []string) []string {
 		words = []string{""}
 	}
 	flags := slices.Clone(node.Flags)
-	find := func(word string) *kong.Flag {
-		for _, f := range flags {
-			if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) || slices.ContainsFunc(f.Aliases, func(a string) bool { return word == "--"+a }) {
-				return f
-			}
-		}
-		return nil
-	}
 	var value *kong.Flag // whose value comes next
 	for _, word := range words[:len(words)-1] {
 		if value != nil {
 			value = nil
 			continue
 		}
-		if strings.HasPrefix(word, "-") {
-			if f := find(word); f != nil && !f.IsBool() && !f.IsCounter() {
-				value = f
-			}
-			continue
+		if i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return isNamed(f, word) }); i >= 0 && !flags[i].IsBool() && !flags[i].IsCounter() {
+			value = flags[i]
 		}
 		if i := slices.IndexFunc(node.Children, func(c *kong.Node) bool { return c.Name == word }); i >= 0 {
 			node = node.Children[i]
 			flags = append(flags, node.Flags...)
 		}
 	}
-	last, found := words[len(words)-1], []string{}
-	offer := func(s string) {
-		if strings.HasPrefix(s, last) {
-			found = append(found, s)
-		}
-	}
+	last := words[len(words)-1]
+	return slices.DeleteFunc(candidates(node, flags, value, last), func(s string) bool { return !strings.HasPrefix(s, last) })
+}
+
+// isNamed reports whether a word of a command line is the flag.
+func isNamed(f *kong.Flag, word string) bool {
+	return word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) || slices.ContainsFunc(f.Aliases, func(a string) bool { return word == "--"+a })
+}
+
+// candidates returns what may stand at the place of the last word: values of a flag, flags, or commands.
+func candidates(node *kong.Node, flags []*kong.Flag, value *kong.Flag, last string) []string {
+	found := []string{}
 	switch {
 	case value != nil:
-		for _, v := range value.EnumSlice() {
-			offer(v)
-		}
+		return value.EnumSlice()
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
 			if !f.Hidden {
-				offer("--" + f.Name)
+				found = append(found, "--"+f.Name)
 			}
 		}
 	default:
 		for _, c := range node.Children {
 			if !c.Hidden {
-				offer(c.Name)
+				found = append(found, c.Name)
 			}
 		}
 	}

@@ -26,17 +26,17 @@ import (
 // Config says where the page is served, and who may use it. In a configuration it is a
 // mapping, or the address alone.
 type Config struct {
-	Listen   string   `yaml:"listen"`   // address; empty: no page
-	People   string   `yaml:"people"`   // file of people who may log in
-	Read     string   `yaml:"read"`     // ReadOpen or readToken
-	TLS      TLS      `yaml:"tls"`      // without it plain HTTP
-	Hosts    []string `yaml:"hosts"`    // more names of the page
-	Insecure bool     `yaml:"insecure"` // tokens may travel without TLS
-	Notice   string   `yaml:"notice"`   // lines that people see before they log in, at most maxNotice bytes
+	Listen   string      `yaml:"listen"`   // address; empty: no page
+	People   string      `yaml:"people"`   // file of people who may log in
+	Read     string      `yaml:"read"`     // ReadOpen or readToken
+	TLS      certificate `yaml:"tls"`      // without it plain HTTP
+	Hosts    []string    `yaml:"hosts"`    // more names of the page
+	Insecure bool        `yaml:"insecure"` // tokens may travel without TLS
+	Notice   string      `yaml:"notice"`   // lines that people see before they log in, at most maxNotice bytes
 }
 
-// TLS names the files of a page's certificate.
-type TLS struct {
+// certificate names the files of a page's certificate.
+type certificate struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 }
@@ -48,9 +48,6 @@ const (
 	ReadOpen  = "open"  // everyone sees the page
 	readToken = "token" // only who has logged in
 )
-
-// ErrTwoLogins is the error of Check for a page with people and with a token that they share.
-var ErrTwoLogins = errors.New("with it each person has a token of their own: remove `page_token`")
 
 // UnmarshalYAML reads a page, or its address alone.
 func (p *Config) UnmarshalYAML(unmarshal func(any) error) error {
@@ -66,7 +63,7 @@ func (p *Config) UnmarshalYAML(unmarshal func(any) error) error {
 // Resolve returns p with its paths as seen from the folder of a configuration file.
 func (p Config) Resolve(file string) Config {
 	p.People = config.ResolvePath(file, p.People)
-	p.TLS = TLS{Cert: config.ResolvePath(file, p.TLS.Cert), Key: config.ResolvePath(file, p.TLS.Key)}
+	p.TLS = certificate{Cert: config.ResolvePath(file, p.TLS.Cert), Key: config.ResolvePath(file, p.TLS.Key)}
 	return p
 }
 
@@ -82,15 +79,11 @@ func (p Config) Check(token credential.Secret) error {
 	case p.Listen == "":
 		return nil
 	case p.People != "" && !token.IsZero():
-		return &config.KeyError{Key: "page.people", Err: ErrTwoLogins}
+		return key("people", "with it each person has a token of their own: remove `page_token`")
 	case p.Read != ReadOpen && p.Read != readToken:
 		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, readToken)
 	case p.Read == readToken && !login:
 		return key("read", "no one could log in: name `people`, see `monitor people add`")
-	case p.Notice != "" && !login:
-		return key("notice", "no one can log in, so no one would see it: name `people`, see `monitor people add`")
-	case len(p.Notice) > maxNotice:
-		return key("notice", "%d bytes: at most %d", len(p.Notice), maxNotice)
 	case (p.TLS.Cert == "") != (p.TLS.Key == ""):
 		return key("tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`")
 	}
@@ -99,14 +92,30 @@ func (p Config) Check(token credential.Secret) error {
 			return key("hosts", "%q: must be a name without a port, such as flank.plant.example", h)
 		}
 	}
-	for line := range strings.Lines(p.Notice) {
-		if err := plain.Check(strings.TrimSuffix(line, "\n")); err != nil {
-			return key("notice", "%w", err)
-		}
+	if err := p.checkNotice(login); err != nil {
+		return config.Under("page.notice", err)
 	}
 	if host, _, err := net.SplitHostPort(p.Listen); err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure {
 		return key("listen", "%q is reached from other computers, and tokens would travel for everyone to read: name `tls: {cert: FILE, key: FILE}`, "+
 			"or listen on 127.0.0.1 behind a proxy with TLS, or accept that with `insecure: true`", p.Listen)
+	}
+	return nil
+}
+
+// checkNotice reports a text for people before they log in that no one would see, or that cannot be shown.
+func (p Config) checkNotice(login bool) error {
+	switch {
+	case p.Notice == "":
+		return nil
+	case !login:
+		return errors.New("no one can log in, so no one would see it: name `people`, see `monitor people add`")
+	case len(p.Notice) > maxNotice:
+		return fmt.Errorf("%d bytes: at most %d", len(p.Notice), maxNotice)
+	}
+	for line := range strings.Lines(p.Notice) {
+		if err := plain.Check(strings.TrimSuffix(line, "\n")); err != nil {
+			return err
+		}
 	}
 	return nil
 }

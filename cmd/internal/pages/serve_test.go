@@ -37,9 +37,9 @@ func TestPageYAML(t *testing.T) {
 		`page: ""`:                   {Read: ReadOpen},
 		"page: {people: p.yaml}":     {Listen: "127.0.0.1:9102", People: "p.yaml", Read: ReadOpen},
 		"page: {listen: \"\"}":       {Read: ReadOpen},
-		"page: {tls: {cert: a.pem}}": {Listen: "127.0.0.1:9102", Read: ReadOpen, TLS: TLS{Cert: "a.pem"}},
+		"page: {tls: {cert: a.pem}}": {Listen: "127.0.0.1:9102", Read: ReadOpen, TLS: certificate{Cert: "a.pem"}},
 		"page:\n  listen: a:1\n  read: token\n  hosts: [b, c]\n  insecure: true\n  tls: {cert: x, key: y}\n": {
-			Listen: "a:1", Read: readToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: TLS{"x", "y"},
+			Listen: "a:1", Read: readToken, Hosts: []string{"b", "c"}, Insecure: true, TLS: certificate{"x", "y"},
 		},
 	} {
 		c := struct{ Page Config }{usual}
@@ -68,7 +68,7 @@ func same(a, b Config) bool {
 // Which pages are refused at start. Tokens never travel without TLS unless someone says so.
 func TestPageCheck(t *testing.T) {
 	shared := credential.Secret{File: "page-token"}
-	pair := TLS{"a.pem", "a.key"}
+	pair := certificate{"a.pem", "a.key"}
 	for why, tc := range map[string]struct {
 		page  Config
 		token credential.Secret
@@ -90,8 +90,8 @@ func TestPageCheck(t *testing.T) {
 		"people and a token":                 {Config{Listen: "127.0.0.1:1", Read: ReadOpen, People: "p"}, shared, "page.people", "remove `page_token`"},
 		"reads need a token that no one has": {Config{Listen: "127.0.0.1:1", Read: readToken}, credential.Secret{}, "page.read", "monitor people add"},
 		"reads are something else":           {Config{Listen: "127.0.0.1:1", Read: "closed"}, shared, "page.read", "open or token"},
-		"a certificate without its key":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Cert: "a"}}, shared, "page.tls", "needs its key"},
-		"a key without its certificate":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: TLS{Key: "a"}}, shared, "page.tls", "its certificate"},
+		"a certificate without its key":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: certificate{Cert: "a"}}, shared, "page.tls", "needs its key"},
+		"a key without its certificate":      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, TLS: certificate{Key: "a"}}, shared, "page.tls", "its certificate"},
 		"a name with a port":                 {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"a:9102"}}, shared, "page.hosts", "without a port"},
 		"names":                              {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{"flank.plant.example", "[fd00::1]"}}, shared, "", ""},
 		"an empty name":                      {Config{Listen: "127.0.0.1:1", Read: ReadOpen, Hosts: []string{""}}, shared, "page.hosts", ""},
@@ -258,7 +258,7 @@ func TestServeTLS(t *testing.T) {
 	certified.StartTLS() // for its certificate, of example.com and 127.0.0.1
 	defer certified.Close()
 	dir := t.TempDir()
-	p := Config{Listen: "127.0.0.1:0", Read: ReadOpen, TLS: TLS{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}}
+	p := Config{Listen: "127.0.0.1:0", Read: ReadOpen, TLS: certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}}
 	if _, err := p.Guard(credential.Secret{}, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "page: tls") {
 		t.Errorf("no certificate: %v", err)
 	}

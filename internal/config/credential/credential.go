@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -187,4 +188,20 @@ func (l Login) Password() (string, error) {
 // may travel without TLS.
 func IsLocal(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// CheckURL reports a URL that cannot be used. With a password or a token it needs TLS,
+// except on this machine. The address of a broker of MQTT has no path.
+func CheckURL(text, plain, secure string, secret bool) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != plain && u.Scheme != secure || plain == "mqtt" && u.Path != "" {
+		return fmt.Errorf("write a URL as in %s://%s.example", secure, map[string]string{"https": "receiver", "mqtts": "broker"}[secure])
+	}
+	if u.User != nil {
+		return errors.New("a password does not belong in a URL: say from which file or environment variable it comes")
+	}
+	if secret && u.Scheme == plain && !IsLocal(u.Hostname()) {
+		return fmt.Errorf("without TLS anyone on the network can read the password: write %s://, or leave the password out", secure)
+	}
+	return nil
 }

@@ -40,9 +40,9 @@ type Person struct {
 	Role Role
 }
 
-// People is a file of persons who may log in, each with the SHA-256 of a token. The file
+// peopleFile is a file of persons who may log in, each with the SHA-256 of a token. The file
 // is read again when it has changed. A People is safe for concurrent use.
-type People struct {
+type peopleFile struct {
 	file string
 
 	mu   sync.Mutex
@@ -65,15 +65,15 @@ const (
 )
 
 // OpenPeople reads a file of people. It reports a file that cannot be used.
-func OpenPeople(file string) (*People, error) {
-	p := &People{file: file}
+func OpenPeople(file string) (*peopleFile, error) {
+	p := &peopleFile{file: file}
 	_, err := p.current()
 	return p, err
 }
 
 // Find returns the person whose token has the given SHA-256, and whether there is one.
 // It reports a file that cannot be used now.
-func (p *People) Find(sum [sha256.Size]byte) (Person, bool, error) {
+func (p *peopleFile) Find(sum [sha256.Size]byte) (Person, bool, error) {
 	all, err := p.current()
 	if err != nil {
 		return Person{}, false, err
@@ -94,7 +94,7 @@ func (p *People) Find(sum [sha256.Size]byte) (Person, bool, error) {
 const settled = 2 * time.Second
 
 // current returns the entries of the file as it is now. The caller must not change them.
-func (p *People) current() ([]entry, error) {
+func (p *peopleFile) current() ([]entry, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	info, err := os.Stat(p.file)

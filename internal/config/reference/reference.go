@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Key is one key of a configuration.
-type Key struct {
+// configKey is one key of a configuration.
+type configKey struct {
 	Name    string // from the top, as "source.kind" or, within a list, "routes[].name"
 	Type    string // what it takes, in words
 	Default string // empty: none
@@ -19,16 +19,16 @@ type Key struct {
 
 // Keys returns the keys of the configuration that defaults holds, in the order of its
 // fields. Keys for which stop reports true are not descended into; stop may be nil.
-func Keys(defaults any, stop func(key string) bool) []Key {
-	var all []Key
-	w := walker{stop: stop, add: func(k Key) { all = append(all, k) }}
+func Keys(defaults any, stop func(key string) bool) []configKey {
+	var all []configKey
+	w := walker{stop: stop, add: func(k configKey) { all = append(all, k) }}
 	w.walk("", reflect.ValueOf(defaults))
 	return all
 }
 
 type walker struct {
 	stop func(string) bool
-	add  func(Key)
+	add  func(configKey)
 }
 
 func (w walker) walk(prefix string, of reflect.Value) {
@@ -60,13 +60,13 @@ func (w walker) key(name string, v reflect.Value) {
 		if list {
 			what = "list"
 		}
-		w.add(Key{Name: name, Type: what})
+		w.add(configKey{Name: name, Type: what})
 	case t.Kind() == reflect.Struct:
 		w.walk(name+".", v)
 	case list:
 		w.walk(name+"[].", reflect.Zero(t.Elem()))
 	default:
-		w.add(Key{name, words(t), value(v)})
+		w.add(configKey{name, words(t), value(v)})
 	}
 }
 
@@ -126,7 +126,7 @@ func value(v reflect.Value) string {
 // is one line. Table reports keys without a sentence, and sentences without a key.
 func Table(t testing.TB, defaults any, sentences map[string]string) string {
 	t.Helper()
-	var lines []Key
+	var lines []configKey
 	above := make(map[string][]string) // by the name of a line: what its … stands for
 	for _, k := range Keys(defaults, func(key string) bool { _, ok := sentences[key]; return ok }) {
 		key := k.Name

@@ -197,8 +197,8 @@ func (r *ring) forget(segments []spool.SegmentInfo) {
 	r.times = now
 }
 
-// Spooled is a window that a spool has.
-type Spooled struct {
+// spooled is a window that a spool has.
+type spooled struct {
 	Acquired  time.Time // zero if an older release acquired it
 	End       time.Time // of the window
 	Segment   string    // file of the spool
@@ -208,7 +208,7 @@ type Spooled struct {
 
 // FindWindow looks for a window in the folder of a machine's spool. It only reads files. It
 // returns nil if the spool does not have the window, and an error if the folder has no spool.
-func FindWindow(dir, epoch string, seq uint64) (*Spooled, error) {
+func FindWindow(dir, epoch string, seq uint64) (*spooled, error) {
 	disk := spool.Dir(dir)
 	listing, err := spool.List(disk)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(listing.Segments) == 0 {
@@ -217,9 +217,9 @@ func FindWindow(dir, epoch string, seq uint64) (*Spooled, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found *Spooled
+	var found *spooled
 	_, err = newRing(disk, 0).each(event.Wanted{Epoch: epoch, First: seq, Last: seq}, place{}, func(k kept) error {
-		found = &Spooled{
+		found = &spooled{
 			Acquired: envelope.AcquiredAt(&k.msg), End: k.msg.Time, Segment: k.Segment, Trace: string(k.msg.Header(event.TraceHeader)),
 			Delivered: k.epoch != listing.Epoch || k.Seq < listing.Acked,
 		}

@@ -13,7 +13,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
@@ -30,6 +29,7 @@ import (
 	"github.com/gopcua/opcua/ua"
 	"github.com/gopcua/opcua/uapolicy"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/plain"
 )
@@ -48,9 +48,20 @@ type Config struct {
 }
 
 // Load returns the Config of a server. It reads the password, and the files of TLS; nil means that messages travel
-// in the clear. It reports what cannot be read or used.
-func Load(endpoint string, login credential.Login, files *credential.TLS) (cfg Config, err error) {
+// in the clear, which insecure allows to another computer. What cannot be read or used is a config.KeyError of
+// endpoint, user, password or tls.
+func Load(endpoint string, login credential.Login, files *credential.TLS, insecure bool) (cfg Config, err error) {
+	key := func(name, text string) error { return &config.KeyError{Key: name, Err: errors.New(text)} }
 	cfg = Config{Endpoint: endpoint, User: login.User}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "opc.tcp" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(endpoint) > 4096 {
+		return cfg, key("endpoint", "write the server's address, such as opc.tcp://plc.example:4840, without user and query; a password does not belong in a URL: name `user` and `password_file`")
+	}
+	if clear := files == nil && !credential.IsLocal(u.Hostname()); clear && !insecure {
+		return cfg, key("endpoint", "without certificates anyone on the way could change what is read and write as this program does: name `tls` with ca, cert and key, or write `insecure: true`")
+	} else if clear && login.User != "" {
+		return cfg, key("user", "without certificates anyone on the way could read the password: name `tls`, or remove the user")
+	}
 	if !login.IsZero() {
 		if err := login.Check(); err != nil {
 			return cfg, err
@@ -62,23 +73,16 @@ func Load(endpoint string, login credential.Login, files *credential.TLS) (cfg C
 	if files == nil {
 		return cfg, nil
 	}
-	if cfg.Security, err = files.Client(); err != nil {
-		return cfg, fmt.Errorf("tls: %w", err)
+	if files.CA == "" || files.Cert == "" || files.Key == "" {
+		return cfg, key("tls", "OPC UA needs all of `ca`, `cert` and `key`: name the server's certificate or its signer, and this program's RSA certificate and key")
 	}
-	if len(cfg.Security.Certificates) == 1 {
-		if err := CheckKey(cfg.Security.Certificates[0].PrivateKey); err != nil {
-			return cfg, fmt.Errorf("tls: key: %s: %w", files.Key, err)
-		}
+	if cfg.Security, err = files.Client(); err != nil {
+		return cfg, config.Under("tls", err)
+	}
+	if k, ok := cfg.Security.Certificates[0].PrivateKey.(*rsa.PrivateKey); !ok || k.N.BitLen() < 2048 || k.N.BitLen() > 4096 {
+		return cfg, key("tls.key", files.Key+": OPC UA needs an RSA key of 2048 to 4096 bits: make a new one")
 	}
 	return cfg, nil
-}
-
-// CheckKey reports a private key that Basic256Sha256 cannot use.
-func CheckKey(key crypto.PrivateKey) error {
-	if k, ok := key.(*rsa.PrivateKey); !ok || k.N.BitLen() < 2048 || k.N.BitLen() > 4096 {
-		return errors.New("OPC UA needs an RSA key of 2048 to 4096 bits: make a new one")
-	}
-	return nil
 }
 
 // Bounds of what is taken from a server.

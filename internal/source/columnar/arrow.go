@@ -47,13 +47,10 @@ func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 			kind = d.ValueType.ID()
 		}
 		info.Text = kind == arrow.STRING || kind == arrow.LARGE_STRING
-		if unit, ok := f.Metadata.GetValue("unit"); ok {
-			info.Unit = unit
-		}
-		if text, ok := f.Metadata.GetValue("rate"); ok {
-			if rate, err := strconv.ParseFloat(text, 64); err == nil && rate > 0 && !math.IsInf(rate, 0) {
-				info.Rate = rate
-			}
+		info.Unit, _ = f.Metadata.GetValue("unit")
+		text, _ := f.Metadata.GetValue("rate")
+		if rate, err := strconv.ParseFloat(text, 64); err == nil && rate > 0 && !math.IsInf(rate, 0) {
+			info.Rate = rate
 		}
 		a.Infos = append(a.Infos, info)
 	}

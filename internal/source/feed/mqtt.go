@@ -43,12 +43,8 @@ const sessionExpiry = 24 * time.Hour
 
 // Check reports an address that cannot be meant, and files that are missing.
 func (m MQTT) Check() error {
-	u, err := url.Parse(m.Broker)
-	if err != nil || u.Host == "" || u.Path != "" || u.User != nil || u.Scheme != "mqtt" && u.Scheme != "mqtts" {
-		return errors.New("feed: broker: write only mqtt://host:1883, or mqtts://host:8883 for TLS")
-	}
-	if u.Scheme == "mqtt" && m.Login != nil && !credential.IsLocal(u.Hostname()) {
-		return errors.New("feed: broker: without TLS anyone on the network can read the password: write mqtts://, or leave out `user`")
+	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login != nil); err != nil {
+		return fmt.Errorf("feed: broker: %w", err)
 	}
 	if m.Login != nil {
 		if err := m.Login.Check(); err != nil {

@@ -265,6 +265,13 @@ func (s *Setting) ApplyControl(c Change, by Named) (signal.Context, error) {
 	return s.apply(c, by)
 }
 
+// set makes a value what is new of it, which may be nothing.
+func set[T any](value, is *T) {
+	if is != nil {
+		*value = *is
+	}
+}
+
 // apply makes c true, which was checked.
 func (s *Setting) apply(c Change, by Named) (signal.Context, error) {
 	if c.Tool != nil && s.named != "" && !c.New {
@@ -281,21 +288,11 @@ func (s *Setting) apply(c Change, by Named) (signal.Context, error) {
 	if c.New {
 		next.Lives = next.Lives.declare(tool, s.mint())
 	}
-	if c.Hole != nil {
-		next.Hole = *c.Hole
-	}
-	if c.SpindleSpeed != nil {
-		next.SpindleSpeed = *c.SpindleSpeed
-	}
-	if c.FeedRate != nil {
-		next.FeedRate = *c.FeedRate
-	}
-	if c.Programme != nil {
-		next.Programme = *c.Programme
-	}
-	if c.Material != nil {
-		next.Material = *c.Material
-	}
+	set(&next.Hole, c.Hole)
+	set(&next.SpindleSpeed, c.SpindleSpeed)
+	set(&next.FeedRate, c.FeedRate)
+	set(&next.Programme, c.Programme)
+	set(&next.Material, c.Material)
 	if next.inUse != s.now || next.By != s.by || c.New {
 		if err := s.keep(next); err != nil {
 			return signal.Context{}, err

@@ -58,7 +58,7 @@ type Summary struct {
 // Channel is one channel of a recording.
 type Channel struct {
 	track.Info
-	Stats
+	stats
 	Left     int64    // samples that were not read, about so many in a table of text; −1: more, and it is not known how many
 	Words    []string // of text: the first different words
 	More     bool     // of text: there are more than Words
@@ -456,9 +456,9 @@ func (c *Channel) words(texts []string) {
 	}
 }
 
-// Stats are running statistics of numbers. Mean, Deviation and RMS are of the
+// stats are running statistics of numbers. Mean, Deviation and RMS are of the
 // numbers that are finite.
-type Stats struct {
+type stats struct {
 	Count    int64 // values of any kind
 	Missing  int64 // values that are missing
 	Infinite int64
@@ -469,7 +469,7 @@ type Stats struct {
 	squares float64 // sum of squared deviations from the mean (Welford 1962)
 }
 
-func (s *Stats) add(v float64) {
+func (s *stats) add(v float64) {
 	if s.Count++; s.Count == 1 {
 		s.Min, s.Max = math.NaN(), math.NaN()
 	}
@@ -494,7 +494,7 @@ func (s *Stats) add(v float64) {
 }
 
 // Mean returns the arithmetic mean, NaN of no number.
-func (s *Stats) Mean() float64 {
+func (s *stats) Mean() float64 {
 	if s.finite == 0 {
 		return math.NaN()
 	}
@@ -503,7 +503,7 @@ func (s *Stats) Mean() float64 {
 
 // Deviation returns the standard deviation, of the numbers and not of a
 // population they are drawn from; NaN of no number.
-func (s *Stats) Deviation() float64 {
+func (s *stats) Deviation() float64 {
 	if s.finite == 0 {
 		return math.NaN()
 	}
@@ -511,10 +511,10 @@ func (s *Stats) Deviation() float64 {
 }
 
 // RMS returns the root of the mean square, NaN of no number.
-func (s *Stats) RMS() float64 { return math.Hypot(s.Mean(), s.Deviation()) }
+func (s *stats) RMS() float64 { return math.Hypot(s.Mean(), s.Deviation()) }
 
 // Constant reports whether all numbers are the same and there are several.
-func (s *Stats) Constant() bool { return s.finite > 1 && s.Min == s.Max }
+func (s *stats) Constant() bool { return s.finite > 1 && s.Min == s.Max }
 
 // String lists the words of a column of text.
 func (c *Channel) words8() string {

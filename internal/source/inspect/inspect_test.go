@@ -103,7 +103,7 @@ func TestPrint(t *testing.T) {
 // TestStats compares running statistics with sums over all values.
 func TestStats(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var s Stats
+	var s stats
 	var x []float64
 	for range 10_000 {
 		v := 1e6 + r.NormFloat64()
@@ -129,7 +129,7 @@ func TestStats(t *testing.T) {
 	if s.Min != slices.Min(x) || s.Max != slices.Max(x) || s.Count != 10_002 || s.Missing != 1 || s.Infinite != 1 {
 		t.Errorf("%+v", s)
 	}
-	var none Stats
+	var none stats
 	none.add(math.NaN())
 	if m := none.Mean(); m == m || none.Min == none.Min || none.Constant() {
 		t.Errorf("of no number: %+v", none)

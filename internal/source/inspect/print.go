@@ -42,35 +42,39 @@ func (s *Summary) Print(w io.Writer) error {
 		widest = max(widest, utf8.RuneCountInString(plain.Text(c.Name)))
 	}
 	for i := range s.Channels {
-		c := &s.Channels[i]
-		name := plain.Text(cmp.Or(c.Name, "(unnamed)"))
-		name += strings.Repeat(" ", max(0, widest-utf8.RuneCountInString(name)))
-		rate, length := "–", "–"
-		if c.Rate > 0 {
-			rate, length = number(c.Rate), number(c.Duration().Seconds())
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Samples(), length, c.Missing)
-		switch {
-		case c.Text:
-			fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())
-			continue
-		case c.Count == 0:
-			fmt.Fprintf(t, "–\t–\t–\t–\t–\t\n")
-			continue
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
-		switch why := c.Leak.Why(); {
-		case c.Constant():
-			fmt.Fprint(t, " constant")
-		case why != "" && !NamesTime(c.Name):
-			fmt.Fprintf(t, " no measurement? %s", why)
-		}
-		if c.Infinite > 0 {
-			fmt.Fprintf(t, " %d infinite", c.Infinite)
-		}
-		fmt.Fprintln(t)
+		s.Channels[i].print(t, widest)
 	}
 	return t.Flush()
+}
+
+// print writes the channel as a row of the table, with its name as wide as the widest one.
+func (c *Channel) print(t io.Writer, widest int) {
+	name := plain.Text(cmp.Or(c.Name, "(unnamed)"))
+	name += strings.Repeat(" ", max(0, widest-utf8.RuneCountInString(name)))
+	rate, length := "–", "–"
+	if c.Rate > 0 {
+		rate, length = number(c.Rate), number(c.Duration().Seconds())
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Samples(), length, c.Missing)
+	switch {
+	case c.Text:
+		fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())
+		return
+	case c.Count == 0:
+		fmt.Fprintf(t, "–\t–\t–\t–\t–\t\n")
+		return
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
+	switch why := c.Leak.Why(); {
+	case c.Constant():
+		fmt.Fprint(t, " constant")
+	case why != "" && !NamesTime(c.Name):
+		fmt.Fprintf(t, " no measurement? %s", why)
+	}
+	if c.Infinite > 0 {
+		fmt.Fprintf(t, " %d infinite", c.Infinite)
+	}
+	fmt.Fprintln(t)
 }
 
 // String says what the column of times says.

@@ -10,8 +10,8 @@ import (
 	"github.com/flank-tcm/flank/internal/source/track"
 )
 
-// Role says which columns are not channels, and what they are for.
-type Role struct {
+// role says which columns are not channels, and what they are for.
+type role struct {
 	Key   string // of a layout's `recording`
 	names []string
 	text  bool // of text only
@@ -19,7 +19,7 @@ type Role struct {
 
 // Roles are the roles of columns by their names, without case, units and signs. Of several
 // columns that are there, the one whose name comes first here has the role.
-var Roles = []Role{
+var Roles = []role{
 	{"tool", []string{"tool", "toolid", "toolno", "toolnumber", "toolname", "toolnr", "werkzeug", "werkzeugnummer", "werkzeugnr", "wzg", "wz", "wkz", "outil", "herramienta", "utensile", "insert", "insertid", "schneide", "cutter", "cutterid",
 		"experiment", "experimenttag", "experimentid", "case", "caseid", "caseno"}, false},
 	{"vb_max_um", []string{"vbmax", "maxvb", "vbbmax", "vb", "vbb", "maxwear", "wearmax", "maxflankwear", "flankwearmax", "flankwear", "toolwear", "wear", "verschleiss", "verschleiß", "freiflächenverschleiß", "freiflaechenverschleiss",
@@ -31,12 +31,12 @@ var Roles = []Role{
 }
 
 // Fits reports whether a column may have the role by its name.
-func (r Role) Fits(c *Channel) bool {
+func (r role) Fits(c *Channel) bool {
 	return r.rank(c.Name) >= 0 && (c.Text || !r.text)
 }
 
 // rank returns the position of a column's name among the names of the role, -1 if it is none. Wear may have its unit behind it, as VB_mm.
-func (r Role) rank(column string) int {
+func (r role) rank(column string) int {
 	plain := source.PlainName(column)
 	if at := slices.Index(r.names, plain); at >= 0 || !strings.HasPrefix(r.Key, "vb_") {
 		return at
@@ -54,7 +54,7 @@ var saysLabel = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?(
 	`^(tool|is|y)?(state|status|condition|label|class|target|zustand|klasse|worn|faulty|fault|defect|broken|damaged|anomaly|chatter|ok|nok|healthy|rul)(id|no|code)?$`)
 
 // Columns returns the columns that may have the role, the best name first.
-func (r Role) Columns(s *Summary) (names []string) {
+func (r role) Columns(s *Summary) (names []string) {
 	for i := range s.Channels {
 		if c := &s.Channels[i]; r.Fits(c) {
 			names = append(names, c.Name)

@@ -253,19 +253,20 @@ func (f *Follower) difference(r Reading, tool bool) (c feed.Change, by feed.Name
 			c.Hole = &r.Hole
 		}
 	}
-	if f.cfg.Items.SpindleSpeed != "" && (differs(r.SpindleSpeed, now.SpindleSpeed) || c.Tool != nil) {
-		c.SpindleSpeed = &r.SpindleSpeed
-	}
-	if f.cfg.Items.FeedRate != "" && (differs(r.FeedRate, now.FeedRate) || c.Tool != nil) {
-		c.FeedRate = &r.FeedRate
-	}
-	if f.cfg.Items.Programme != "" && (r.Programme != now.Programme || c.Tool != nil) {
-		c.Programme = &r.Programme
-	}
-	if f.cfg.Items.Material != "" && (r.Material != now.Material || c.Tool != nil) {
-		c.Material = &r.Material
-	}
+	another := c.Tool != nil
+	c.SpindleSpeed = stated(f.cfg.Items.SpindleSpeed, &r.SpindleSpeed, another || differs(r.SpindleSpeed, now.SpindleSpeed))
+	c.FeedRate = stated(f.cfg.Items.FeedRate, &r.FeedRate, another || differs(r.FeedRate, now.FeedRate))
+	c.Programme = stated(f.cfg.Items.Programme, &r.Programme, another || r.Programme != now.Programme)
+	c.Material = stated(f.cfg.Items.Material, &r.Material, another || r.Material != now.Material)
 	return c, by
+}
+
+// stated returns a value of an item that is asked for, if it is news.
+func stated[T any](item string, value *T, news bool) *T {
+	if item == "" || !news {
+		return nil
+	}
+	return value
 }
 
 // differs reports whether a spindle speed or a feed rate is another one: a measured speed is

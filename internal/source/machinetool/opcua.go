@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -58,21 +57,8 @@ func (s *Server) Open() error {
 		}
 		s.keys, s.nodes = append(s.keys, ask.key), append(s.nodes, opcua.Attribute{Node: id, ID: ua.AttributeIDValue})
 	}
-	u, err := url.Parse(s.Endpoint)
-	if err != nil || u.Scheme != "opc.tcp" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(s.Endpoint) > 4096 {
-		return errors.New("endpoint: write the server's address, such as opc.tcp://control:4840, without user and query")
-	}
-	local := credential.IsLocal(u.Hostname())
-	switch {
-	case s.TLS == nil && !local && !s.Insecure:
-		return errors.New("endpoint: without certificates anyone on the way could change what the control says: name `tls` with ca, cert and key, or write `insecure: true`")
-	case s.TLS == nil && !local && s.Login.User != "":
-		return errors.New("user: without certificates anyone on the way could read the password: name `tls`, or remove the user")
-	case s.TLS != nil && (s.TLS.CA == "" || s.TLS.Cert == "" || s.TLS.Key == ""):
-		return errors.New("tls: OPC UA needs all of `ca`, `cert` and `key`: name the server's certificate or its signer, and this program's RSA certificate and key")
-	}
 	s.now = time.Now
-	_, err = opcua.Load(s.Endpoint, s.Login, s.TLS)
+	_, err := opcua.Load(s.Endpoint, s.Login, s.TLS, s.Insecure)
 	return err
 }
 
@@ -115,7 +101,7 @@ func (s *Server) read(ctx context.Context) ([]opcua.Value, error) {
 		}
 		old := s.session != nil
 		if !old {
-			cfg, err := opcua.Load(s.Endpoint, s.Login, s.TLS)
+			cfg, err := opcua.Load(s.Endpoint, s.Login, s.TLS, s.Insecure)
 			if err != nil {
 				return nil, err
 			}

@@ -37,13 +37,13 @@ type Format string
 // hole as a group, with the time at which it began. Samples that are missing
 // between two blocks are NaN.
 const (
-	CSV     Format = "csv"
-	Parquet Format = "parquet"
-	tdms    Format = "tdms"
+	csvFormat     Format = "csv"
+	parquetFormat Format = "parquet"
+	tdms          Format = "tdms"
 )
 
 // formats lists them.
-var formats = []Format{CSV, Parquet, tdms}
+var formats = []Format{csvFormat, parquetFormat, tdms}
 
 // The columns of a table next to the channels.
 var (
@@ -161,7 +161,7 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	switch w.format {
 	case tdms:
 		return newTDMS(out, w), nil
-	case Parquet:
+	case parquetFormat:
 		return newParquet(out, w.channels(b.Group)), nil
 	default:
 		return newCSV(out, w.channels(b.Group))

@@ -231,7 +231,7 @@ func TestBoundedMemory(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	for _, format := range formats {
-		if format == CSV { // slow, and nothing in it can grow
+		if format == csvFormat { // slow, and nothing in it can grow
 			continue
 		}
 		w, err := NewWriter(t.TempDir(), layout, format)
@@ -263,7 +263,7 @@ func TestBoundedMemory(t *testing.T) {
 
 func TestParquet(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, Parquet, 1)
+	write(t, dir, parquetFormat, 1)
 	f, err := os.Open(filepath.Join(dir, "T01-100hz.parquet"))
 	if err != nil {
 		t.Fatal(err)
@@ -315,14 +315,14 @@ func TestErrors(t *testing.T) {
 		t.Errorf("unknown format: %v", err)
 	}
 	used := t.TempDir()
-	write(t, used, CSV, 1)
-	if _, err := NewWriter(used, layout, CSV); err == nil || !strings.Contains(err.Error(), "name an empty folder") {
+	write(t, used, csvFormat, 1)
+	if _, err := NewWriter(used, layout, csvFormat); err == nil || !strings.Contains(err.Error(), "name an empty folder") {
 		t.Errorf("folder in use: %v", err)
 	}
-	if _, err := NewWriter(filepath.Join(used, "T01-100hz.csv"), layout, CSV); err == nil {
+	if _, err := NewWriter(filepath.Join(used, "T01-100hz.csv"), layout, csvFormat); err == nil {
 		t.Error("a file is taken for a folder")
 	}
-	w, err := NewWriter(t.TempDir(), layout, CSV)
+	w, err := NewWriter(t.TempDir(), layout, csvFormat)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,32 +46,38 @@ func (m *meta) rawIndex(header uint32) (rawIndex, error) {
 	if dimension != 1 {
 		return ix, fmt.Errorf("values have %d dimensions, but only 1 is defined", dimension)
 	}
-	count, err := m.uint64()
-	if err != nil {
+	if ix.count, err = m.length("values"); err != nil {
 		return ix, err
 	}
-	if count > 1<<48 {
-		return ix, fmt.Errorf("a chunk holds %d values", count)
-	}
-	ix.count = int64(count)
 	if header == formatChanging || header == digitalLine {
 		return ix, m.scalers(&ix, header == digitalLine)
 	}
 	if ix.kind == kindString {
-		n, err := m.uint64()
-		if err != nil {
-			return ix, err
-		}
-		if n > 1<<48 {
-			return ix, fmt.Errorf("a chunk holds %d bytes of text", n)
-		}
-		ix.bytes = int64(n)
-		return ix, nil
+		ix.bytes, err = m.length("bytes of text")
+		return ix, err
 	}
 	if ix.kind.size() == 0 {
 		return ix, fmt.Errorf("values are of type 0x%x, which is not known", k)
 	}
 	return ix, nil
+}
+
+// some reads a number from 1 to maxScaler. Wrong is the error for another one.
+func (m *meta) some(wrong string) (uint32, error) {
+	n, err := m.uint32()
+	if err == nil && (n == 0 || n > maxScaler) {
+		err = fmt.Errorf(wrong, n)
+	}
+	return n, err
+}
+
+// length reads how many of what a chunk holds.
+func (m *meta) length(what string) (int64, error) {
+	n, err := m.uint64()
+	if err == nil && n > 1<<48 {
+		err = fmt.Errorf("a chunk holds %d %s", n, what)
+	}
+	return int64(n), err
 }
 
 // scaler reads one scaler: its type, buffer, offset, sample format bitmap and id.
@@ -105,12 +111,9 @@ func (m *meta) scaler(digital bool) (s scaler, err error) {
 
 // scalers reads what follows the count in an index of DAQmx data.
 func (m *meta) scalers(ix *rawIndex, digital bool) error {
-	n, err := m.uint32()
+	n, err := m.some("a channel has %d scalers")
 	if err != nil {
 		return err
-	}
-	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a channel has %d scalers", n)
 	}
 	for range n {
 		s, err := m.scaler(digital)
@@ -119,11 +122,8 @@ func (m *meta) scalers(ix *rawIndex, digital bool) error {
 		}
 		ix.daqmx = append(ix.daqmx, s)
 	}
-	if n, err = m.uint32(); err != nil {
+	if n, err = m.some("a device has %d buffers"); err != nil {
 		return err
-	}
-	if n == 0 || n > maxScaler {
-		return fmt.Errorf("a device has %d buffers", n)
 	}
 	for range n {
 		w, err := m.uint32()

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/source/track"
 )
 
 // epoch is the start of LabVIEW's time.
@@ -38,21 +40,25 @@ const (
 	kindDAQmx       kind = 0xffffffff
 )
 
+// numeric says how the types of numbers are stored: class, see [track.Decoder], and bytes.
+var numeric = map[kind]struct {
+	class byte
+	size  int
+}{
+	kindInt8: {'i', 1}, kindInt16: {'i', 2}, kindInt32: {'i', 4}, kindInt64: {'i', 8},
+	kindUint8: {'u', 1}, kindUint16: {'u', 2}, kindUint32: {'u', 4}, kindUint64: {'u', 8}, kindBool: {'u', 1},
+	kindFloat32: {'f', 4}, kindFloat64: {'f', 8}, kindFloat32Unit: {'f', 4}, kindFloat64Unit: {'f', 8},
+}
+
 // size returns the bytes of a value, 0 if that is not known.
 func (k kind) size() int64 {
 	switch k {
-	case kindInt8, kindUint8, kindBool:
-		return 1
-	case kindInt16, kindUint16:
-		return 2
-	case kindInt32, kindUint32, kindFloat32, kindFloat32Unit:
-		return 4
-	case kindInt64, kindUint64, kindFloat64, kindFloat64Unit, kindComplex64:
+	case kindComplex64:
 		return 8
 	case kindTime, kindComplex128:
 		return 16
 	}
-	return 0
+	return int64(numeric[k].size)
 }
 
 // left returns why a channel of the kind is left out, empty if it is not.
@@ -226,42 +232,27 @@ func timestamp(b []byte, big bool) time.Time {
 
 // decode makes numbers of values that begin stride bytes apart in b.
 func decode(dst []float64, b []byte, stride int, k kind, big bool) {
-	var order binary.ByteOrder = binary.LittleEndian
+	number := littleEndian[k]
 	if big {
-		order = binary.BigEndian
+		number = bigEndian[k]
 	}
-	at := 0
 	for i := range dst {
-		p := b[at:]
-		at += stride
-		switch k {
-		case kindInt8:
-			dst[i] = float64(int8(p[0]))
-		case kindUint8:
-			dst[i] = float64(p[0])
-		case kindBool:
-			dst[i] = 0
-			if p[0] != 0 {
-				dst[i] = 1
-			}
-		case kindInt16:
-			dst[i] = float64(int16(order.Uint16(p)))
-		case kindUint16:
-			dst[i] = float64(order.Uint16(p))
-		case kindInt32:
-			dst[i] = float64(int32(order.Uint32(p)))
-		case kindUint32:
-			dst[i] = float64(order.Uint32(p))
-		case kindInt64:
-			dst[i] = float64(int64(order.Uint64(p)))
-		case kindUint64:
-			dst[i] = float64(order.Uint64(p))
-		case kindFloat32, kindFloat32Unit:
-			dst[i] = float64(math.Float32frombits(order.Uint32(p)))
-		case kindFloat64, kindFloat64Unit:
-			dst[i] = math.Float64frombits(order.Uint64(p))
-		default:
-			panic(fmt.Sprintf("tdms: decode: type 0x%x", uint32(k)))
+		dst[i] = number(b[i*stride:])
+	}
+	if k == kindBool {
+		for i, v := range dst {
+			dst[i] = min(v, 1)
 		}
 	}
+}
+
+// littleEndian and bigEndian make numbers of the bytes of a value, of which the least or the most significant one comes first.
+var littleEndian, bigEndian = decoders(binary.LittleEndian), decoders(binary.BigEndian)
+
+func decoders(order binary.ByteOrder) map[kind]func([]byte) float64 {
+	all := make(map[kind]func([]byte) float64)
+	for k, n := range numeric {
+		all[k] = track.Decoder(n.class, n.size, order)
+	}
+	return all
 }

@@ -1,6 +1,9 @@
 package tdms
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // piece is where the values of a channel are within one segment.
 type piece struct {
@@ -159,13 +162,8 @@ func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) 
 		if e.index.daqmx == nil {
 			return nil, nil, fmt.Errorf("DAQmx data and other data are mixed")
 		}
-		if len(e.index.widths) != len(widths) {
-			return nil, nil, fmt.Errorf("channels disagree on the number of DAQmx buffers")
-		}
-		for i, w := range e.index.widths {
-			if w != widths[i] {
-				return nil, nil, fmt.Errorf("channels disagree on the width of DAQmx buffer %d: %d and %d bytes", i, widths[i], w)
-			}
+		if !slices.Equal(e.index.widths, widths) {
+			return nil, nil, fmt.Errorf("channels disagree on the DAQmx buffers, which have %d and %d bytes a row", widths, e.index.widths)
 		}
 		for _, sc := range e.index.daqmx {
 			rows[sc.buffer] = max(rows[sc.buffer], e.index.count)
@@ -175,12 +173,10 @@ func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) 
 	var chunk int64
 	for i, w := range widths {
 		bases[i] = chunk
-		if w > 0 && rows[i] > 1<<60/w {
+		if w > 0 && rows[i] > (1<<60-chunk)/w {
 			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
-		if chunk += rows[i] * w; chunk > 1<<60 {
-			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
-		}
+		chunk += rows[i] * w
 	}
 	if chunk == 0 {
 		return nil, nil, nil

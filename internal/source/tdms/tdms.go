@@ -33,7 +33,7 @@ import (
 )
 
 // Format is TDMS.
-var Format = track.Format{Name: "tdms", Endings: []string{".tdms"}, Magic: "TDSm", New: New}
+var Format = track.Format{Name: "tdms", Endings: []string{".tdms"}, Magic: "TDSm", New: newFile}
 
 // File is an open TDMS file: a [track.Contents] of its channels of numbers.
 type File struct {
@@ -61,9 +61,9 @@ type object struct {
 	left           string // why the channel is left out
 }
 
-// New reads the metadata of a file of the given size; name names it in errors.
+// newFile reads the metadata of a file of the given size; name names it in errors.
 // The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in, size: size, objects: make(map[string]*object)}
 	if err := f.readSegments(); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 
 func TestFixtures(t *testing.T) {
 	for _, fx := range fixtures() {
-		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.tdms")
+		f, err := newFile(bytes.NewReader(fx.file), int64(len(fx.file)), "f.tdms")
 		if err != nil {
 			t.Errorf("%s: %v", fx.name, err)
 			continue
@@ -45,7 +45,7 @@ func TestFixtures(t *testing.T) {
 // TestSideBySide reads all channels at once, in steps that fit nothing.
 func TestSideBySide(t *testing.T) {
 	for _, fx := range fixtures() {
-		f, err := New(bytes.NewReader(fx.file), int64(len(fx.file)), "f.tdms")
+		f, err := newFile(bytes.NewReader(fx.file), int64(len(fx.file)), "f.tdms")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestInfo(t *testing.T) {
 			{path: "/'g'/'without a clock'", index: w.values(kindInt8, 1), props: []prop{{"wf_increment", 0.0}, {"wf_start_time", stamp{0, 0}}}},
 		}, []byte{1, 2})
 		w.segment(0, []obj{{path: "/'g'/'timed'", index: w.same(), props: []prop{{"wf_start_time", stamp{3_800_000_100, 0}}}}}, []byte{3, 4})
-		f, err := New(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
+		f, err := newFile(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestUnusedProperties(t *testing.T) {
 		{path: "/'g'/'b'", index: w.values(kindInt8, 1), props: []prop{{"GAIN", int32(10)}}},
 		{path: "/'g'/'c'", index: w.values(kindInt8, 1), props: nil},
 	}, []byte{1, 2, 3})
-	f, err := New(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
+	f, err := newFile(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestErrors(t *testing.T) {
 	}
 	var out strings.Builder
 	for _, tc := range cases {
-		_, err := New(bytes.NewReader(tc.file), int64(len(tc.file)), "f.tdms")
+		_, err := newFile(bytes.NewReader(tc.file), int64(len(tc.file)), "f.tdms")
 		if err == nil {
 			t.Errorf("%s: no error", tc.name)
 		}
@@ -232,7 +232,7 @@ func TestMemory(t *testing.T) {
 		z := zeros{unfinished(w.out.Bytes(), 0, 0), 12 * 2 << 32}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		f, err := New(z, z.size, "f.tdms")
+		f, err := newFile(z, z.size, "f.tdms")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func FuzzTDMS(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		r, err := New(bytes.NewReader(file), int64(len(file)), "f.tdms")
+		r, err := newFile(bytes.NewReader(file), int64(len(file)), "f.tdms")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "tdms: f.tdms: ") {
 				t.Fatalf("error does not name the file: %v", err)

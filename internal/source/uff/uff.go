@@ -28,7 +28,7 @@ import (
 
 // Format is UFF.
 var Format = track.Format{
-	Name: "uff", Endings: []string{".uff", ".unv", ".uf"}, New: New,
+	Name: "uff", Endings: []string{".uff", ".unv", ".uf"}, New: newFile,
 	Like: regexp.MustCompile(`^    -1 *\r?\n {0,5}\d{1,6}(b[ 0-9]*)? *\r?\n`),
 }
 
@@ -65,8 +65,8 @@ type set struct {
 	order    binary.ByteOrder // nil: the values are text
 }
 
-// New reads which functions a file of the given size holds; name names it in errors. The caller keeps in and closes it.
-func New(in io.ReaderAt, size int64, name string) (track.Contents, error) {
+// newFile reads which functions a file of the given size holds; name names it in errors. The caller keeps in and closes it.
+func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	f := &File{name: name, in: in, size: size}
 	s := &scanner{in: in, size: size}
 	s.seek(0)

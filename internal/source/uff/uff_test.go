@@ -157,7 +157,7 @@ func fixtures() []fixture {
 }
 
 func open(file []byte) (track.Contents, error) {
-	return New(bytes.NewReader(file), int64(len(file)), "f.uff")
+	return newFile(bytes.NewReader(file), int64(len(file)), "f.uff")
 }
 
 func TestFixtures(t *testing.T) {

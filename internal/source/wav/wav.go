@@ -69,6 +69,24 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	}
 }
 
+// coding is how samples are stored: the code of the format, 1 for PCM and 3 for floating point, and bits of a sample.
+type coding struct {
+	code uint16
+	bits int
+}
+
+// decoders make numbers of samples: PCM has the full scale ±1.
+var decoders = map[coding]func([]byte) float64{
+	{1, 8}:  func(b []byte) float64 { return (float64(b[0]) - 128) / (1 << 7) },
+	{1, 16}: func(b []byte) float64 { return float64(int16(binary.LittleEndian.Uint16(b))) / (1 << 15) },
+	{1, 24}: func(b []byte) float64 {
+		return float64(int32(uint32(b[0])<<8|uint32(b[1])<<16|uint32(b[2])<<24)) / (1 << 31)
+	},
+	{1, 32}: func(b []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(b))) / (1 << 31) },
+	{3, 32}: track.Decoder('f', 4, binary.LittleEndian),
+	{3, 64}: track.Decoder('f', 8, binary.LittleEndian),
+}
+
 // readFormat reads the chunk that says what samples are like.
 func (f *file) readFormat(at, n int64) error {
 	b := make([]byte, min(n, 40))
@@ -83,22 +101,7 @@ func (f *file) readFormat(at, n int64) error {
 	}
 	f.Infos = nil // a second format replaces the first
 	f.size, f.frame = bits/8, int64(align)
-	switch {
-	case code == 1 && bits == 8:
-		f.decode = func(b []byte) float64 { return (float64(b[0]) - 128) / (1 << 7) }
-	case code == 1 && bits == 16:
-		f.decode = func(b []byte) float64 { return float64(int16(binary.LittleEndian.Uint16(b))) / (1 << 15) }
-	case code == 1 && bits == 24:
-		f.decode = func(b []byte) float64 {
-			return float64(int32(uint32(b[0])<<8|uint32(b[1])<<16|uint32(b[2])<<24)) / (1 << 31)
-		}
-	case code == 1 && bits == 32:
-		f.decode = func(b []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(b))) / (1 << 31) }
-	case code == 3 && bits == 32:
-		f.decode = func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }
-	case code == 3 && bits == 64:
-		f.decode = func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
-	default:
+	if f.decode = decoders[coding{code, bits}]; f.decode == nil {
 		return f.errorf(at, "samples of code %d with %d bits are not supported: export it as PCM or floating point", code, bits)
 	}
 	if channels == 0 || rate == 0 || f.frame != int64(channels*f.size) {

@@ -114,17 +114,17 @@ func parseTime(cell string) (t time.Time, ok bool) {
 	return time.Unix(int64(seconds), int64(nanos)).UTC(), true
 }
 
-// Load reads the file at path, see [Read].
+// Load reads the file at path, see [readMeasurements].
 func Load(path string) (ms []Measurement, warnings []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("wear: %w", err)
 	}
 	defer f.Close()
-	return Read(f, path)
+	return readMeasurements(f, path)
 }
 
-// Read reads measurements, in file order; file names them in errors.
+// readMeasurements reads measurements, in file order; file names them in errors.
 //
 // The file has one row for each measurement and a header row with the names
 // machine, tool, recording, hole, time, to, vb_mean_um, vb_max_um, state and class
@@ -146,7 +146,7 @@ func Load(path string) (ms []Measurement, warnings []string, err error) {
 // uncertainty of the microscope, or when a built-up edge breaks off, and a
 // file that is refused for it would be edited until it fits; and wear so small
 // throughout that it looks like millimetres.
-func Read(r io.Reader, file string) (ms []Measurement, warnings []string, err error) {
+func readMeasurements(r io.Reader, file string) (ms []Measurement, warnings []string, err error) {
 	d := &reader{file: file, where: "wear: " + file}
 	if err := d.open(r); err != nil {
 		return nil, nil, err

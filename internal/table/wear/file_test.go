@@ -81,7 +81,7 @@ func TestReadErrors(t *testing.T) {
 		{name: "wear falls", text: "tool,vb_mean_um,vb_max_um,time\nT1,20,90,2026-01-31T14:02:00Z\nT2,5,5,\nT1,30,50,2026-01-31T14:01:00Z\nT1,,80,2026-01-31T14:03:00Z\n", warns: true},
 		{name: "millimetres by their size", text: "tool,hole,vb_max_um\nT1,1,0.1\nT1,2,0.35\n", warns: true},
 	} {
-		ms, warnings, err := Read(strings.NewReader(tc.text), "wear.csv")
+		ms, warnings, err := readMeasurements(strings.NewReader(tc.text), "wear.csv")
 		fmt.Fprintf(&out, "# %s\n", tc.name)
 		switch {
 		case tc.warns && (err != nil || len(warnings) == 0 || len(ms) == 0):
@@ -113,7 +113,7 @@ func TestReadWarnsOfNothingUsual(t *testing.T) {
 		"a new tool starts again":     "tool,vb_max_um\nT1,80\nT2,5\n",
 		"another machine's tool":      "machine,tool,vb_max_um\na,T1,80\nb,T1,5\n",
 	} {
-		if _, warnings, err := Read(strings.NewReader(text), "wear.csv"); err != nil || len(warnings) > 0 {
+		if _, warnings, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || len(warnings) > 0 {
 			t.Errorf("%s: warnings %q, error %v", name, warnings, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestReadReturnsWhatWriteWrote(t *testing.T) {
 		if err := Write(&out, ms); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := Read(&out, "wear.csv")
+		got, _, err := readMeasurements(&out, "wear.csv")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestReadReturnsWhatWriteWrote(t *testing.T) {
 // What Excel writes in Europe, and what it writes as text with tabs, reads as what it
 // writes with commas.
 func TestReadOtherSeparators(t *testing.T) {
-	want, _, err := Read(strings.NewReader("Tool,from,to,vb_um,state,note\n\"T 1, left\",0,12.5,0.35,new,\"a;b\"\nT2,2026-01-31T15:00:00+01:00,2026-01-31T14:30:00Z,1200,\"worn;\",\n"), "wear.csv")
+	want, _, err := readMeasurements(strings.NewReader("Tool,from,to,vb_um,state,note\n\"T 1, left\",0,12.5,0.35,new,\"a;b\"\nT2,2026-01-31T15:00:00+01:00,2026-01-31T14:30:00Z,1200,\"worn;\",\n"), "wear.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestReadOtherSeparators(t *testing.T) {
 		"mm":                         "Tool,from,to,vb_mm,state,note\n\"T 1, left\",0,12.5,0.00035,new,\"a;b\"\nT2,2026-01-31T15:00:00+01:00,2026-01-31T14:30:00Z,1.2,\"worn;\",\n",
 		"a semicolon in quotes":      "Tool,from,to,vb_um,state,\"note;\"\n\"T 1, left\",0,12.5,0.35,new,x\nT2,2026-01-31T14:00:00Z,2026-01-31T14:30:00Z,1200,worn;,\n",
 	} {
-		if got, _, err := Read(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {
+		if got, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {
 			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)
 		}
 	}
@@ -248,7 +248,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("recording\ttool\ttime\tclass\nC:\\runs\\a.csv\tT1\t0.000000001\tworn\n\tT2\t1769868309\t1\n"))
 	f.Add([]byte("tool,state\nT1,worn\nT2,new\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		ms, _, err := Read(bytes.NewReader(text), "wear.csv")
+		ms, _, err := readMeasurements(bytes.NewReader(text), "wear.csv")
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "wear: wear.csv") {
 				t.Fatalf("error does not name the file: %v", err)
@@ -259,7 +259,7 @@ func FuzzRead(f *testing.F) {
 		if err := Write(&out, ms); err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := Read(&out, "wear.csv")
+		again, _, err := readMeasurements(&out, "wear.csv")
 		if err != nil {
 			t.Fatalf("what was read cannot be read again: %v", err)
 		}

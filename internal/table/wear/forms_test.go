@@ -14,7 +14,7 @@ import (
 // read returns the rows of a wear file.
 func read(t *testing.T, text string) []Measurement {
 	t.Helper()
-	ms, warnings, err := Read(strings.NewReader(text), "wear.csv")
+	ms, warnings, err := readMeasurements(strings.NewReader(text), "wear.csv")
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -126,7 +126,7 @@ func TestSecondsCountFromTheFirstSample(t *testing.T) {
 			fmt.Fprintf(&text, "day,%v,%v,%v to %v\n", from, to, from, to)
 			edges = append(edges, from, to)
 		}
-		ms, _, err := Read(strings.NewReader(text.String()), "wear.csv")
+		ms, _, err := readMeasurements(strings.NewReader(text.String()), "wear.csv")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +348,7 @@ func TestClassesOfRows(t *testing.T) {
 		"recording,class,vb_um\na,worn,400\n":       `wear: wear.csv:2: class "worn" of recording "a" contradicts its wear or state, which the rule (worn if`,
 		"tool,class,state\nT1,faulty,broken\n":      "",
 	} {
-		ms, _, err := Read(strings.NewReader(text), "wear.csv")
+		ms, _, err := readMeasurements(strings.NewReader(text), "wear.csv")
 		if err == nil {
 			err = three.CheckClasses(ms)
 		}

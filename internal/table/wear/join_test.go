@@ -198,7 +198,7 @@ func TestInterpolationLaws(t *testing.T) {
 // Windows on Kafka of a recording without a clock count from its start themselves, so seconds are
 // theirs.
 func TestJoinSecondsOfWindowsWithoutAClock(t *testing.T) {
-	ms, _, err := Read(strings.NewReader("tool,from,to,state\nT1,0,10,new\nT1,10,20,worn\n"), "wear.csv")
+	ms, _, err := readMeasurements(strings.NewReader("tool,from,to,state\nT1,0,10,new\nT1,10,20,worn\n"), "wear.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestJoinMeasurementFarBehind(t *testing.T) {
 		"tool,time,vb_um\nT1,150,300\n":    hasLabel, // measured half a recording after its end
 		"tool,time,vb_um\nT1,100000,300\n": beforeFirst,
 	} {
-		ms, _, err := Read(strings.NewReader(text), "wear.csv")
+		ms, _, err := readMeasurements(strings.NewReader(text), "wear.csv")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func TestFinding(t *testing.T) {
 }
 
 func TestUnknownStatesAreRefused(t *testing.T) {
-	ms, _, err := Read(strings.NewReader("tool,state\nT1,new\nT2,purple\n"), "wear.csv")
+	ms, _, err := readMeasurements(strings.NewReader("tool,state\nT1,new\nT2,purple\n"), "wear.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

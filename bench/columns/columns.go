@@ -1,0 +1,152 @@
+// Package columns reads CSV files whose columns are found by name.
+package columns
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// File is a CSV file with a header.
+type File struct {
+	Header []string
+
+	name  string
+	lines *csv.Reader
+	at    map[string]int // of a column
+	file  *os.File       // nil if it is the caller's
+}
+
+// Open opens the file at path, which must have the columns that are needed. Each or Close closes it.
+func Open(path string, needed ...string) (*File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := Read(in, path, needed...)
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	f.file = in
+	return f, nil
+}
+
+// Read is Open of what in holds, which the caller closes. Name names it in errors.
+func Read(in io.Reader, name string, needed ...string) (*File, error) {
+	f := &File{name: name, lines: csv.NewReader(in), at: make(map[string]int)}
+	var err error
+	if f.Header, err = f.lines.Read(); err != nil {
+		return nil, fmt.Errorf("%s: no header: %w", name, err)
+	}
+	for i, column := range f.Header {
+		f.at[column] = i
+	}
+	for _, column := range needed {
+		if _, ok := f.at[column]; !ok {
+			return nil, fmt.Errorf("%s:1: no column %q among %s", name, column, strings.Join(f.Header, ", "))
+		}
+	}
+	return f, nil
+}
+
+// Close closes what Open opened.
+func (f *File) Close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+}
+
+// Except returns the names of the columns but for some.
+func (f *File) Except(some ...string) []string {
+	return slices.DeleteFunc(slices.Clone(f.Header), func(name string) bool { return slices.Contains(some, name) })
+}
+
+// Each calls do with every row and closes the file. It ends at the first error of do, or of a cell that do could
+// not use. Errors name file and line.
+func (f *File) Each(do func(*Row) error) error {
+	defer f.Close()
+	for {
+		cells, err := f.lines.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		r := &Row{at: f.at, cells: cells}
+		if err = do(r); r.err != nil {
+			err = r.err
+		}
+		if err != nil {
+			line, _ := f.lines.FieldPos(0)
+			return fmt.Errorf("%s:%d: %w", f.name, line, err)
+		}
+	}
+}
+
+// Row is a row of a File. A cell that cannot be used counts as undefined, and ends Each.
+type Row struct {
+	at    map[string]int
+	cells []string
+	err   error // of the first cell that could not be used
+}
+
+func (r *Row) fail(column, problem string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("column %q: %q %s", column, r.Text(column), problem)
+	}
+}
+
+// Text returns the cell of a column, empty if the file has no such column.
+func (r *Row) Text(column string) string {
+	if i, ok := r.at[column]; ok {
+		return r.cells[i]
+	}
+	return ""
+}
+
+// Number returns the finite number in a column.
+func (r *Row) Number(column string) float64 {
+	v, err := strconv.ParseFloat(r.Text(column), 64)
+	if err != nil || math.IsInf(v, 0) {
+		r.fail(column, "is not a number")
+		return math.NaN()
+	}
+	return v
+}
+
+// Maybe is Number, but that an empty cell is NaN.
+func (r *Row) Maybe(column string) float64 {
+	if r.Text(column) == "" {
+		return math.NaN()
+	}
+	return r.Number(column)
+}
+
+// Numbers returns the cells of columns; an empty one is NaN.
+func (r *Row) Numbers(columns []string) []float32 {
+	x := make([]float32, len(columns))
+	for k, name := range columns {
+		x[k] = float32(r.Maybe(name))
+	}
+	return x
+}
+
+// Whole returns the whole number in a column, 0 if the file has no such column.
+func (r *Row) Whole(column string, least int) int {
+	if _, ok := r.at[column]; !ok {
+		return 0
+	}
+	v, err := strconv.Atoi(r.Text(column))
+	if err != nil || v < least {
+		r.fail(column, fmt.Sprintf("must be a whole number from %d on", least))
+	}
+	return v
+}
