@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -125,6 +126,21 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	want, _ := os.ReadFile("model.flank")
 	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("another model from the table of windows on Kafka: %v", err)
+	}
+	// Its layout is the machines', also if no configuration names it: it judges what they send.
+	if err := os.WriteFile("plain.yaml", []byte(strings.Replace(trainYAML, "layout: layout.yaml\n", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := trainer(t, "fit --quiet --config plain.yaml --table f.parquet --model plain.flank"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Load("plain.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := sentLately(t.Context(), bus.Config{Brokers: []string{broker}, ClientID: "test"})
+	if s, err := suitsOf(m, all, func(string) bool { return true }); err != nil || !slices.Equal(s.can, []string{"acme/lathe"}) {
+		t.Errorf("it suits %+v: %v", s, err)
 	}
 }
 

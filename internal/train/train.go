@@ -84,7 +84,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	m.Label.Findings = rows.findings
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
 	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
