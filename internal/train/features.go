@@ -362,7 +362,7 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 		rows += len(w.found[i])
 	}
 	for i, in := range w.job.Inputs {
-		r := featureRecording{DataSet: model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, FirstRow: first[i]}
+		r := featureRecording{DataSet: dataSetOf(&in, w.found[i], m.Window.Length), FirstRow: first[i]}
 		if n := len(w.found[i]); n > 0 && !w.found[i][n-1].began.IsZero() {
 			ns := w.found[i][n-1].began.UnixNano()
 			r.BeganNS = &ns
@@ -401,7 +401,7 @@ func (f *FeatureMeta) Inputs(t *table.Table, sha256 string) ([]Input, bool) {
 		if r.FirstRow < 0 || r.Windows < 0 || r.FirstRow > t.Rows()-r.Windows {
 			return nil, false
 		}
-		in := Input{Name: r.Name, SHA256: r.SHA256, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
+		in := Input{Name: r.Name, SHA256: r.SHA256, Offsets: r.Offsets, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
 		if r.BeganNS != nil {
 			in.Began = time.Unix(0, *r.BeganNS).UTC()
 		}
