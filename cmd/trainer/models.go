@@ -377,7 +377,7 @@ func orNone(text string) string {
 // onlyIn prints which names one model has and the other one has not.
 func onlyIn(w io.Writer, what string, a, b []string) {
 	less := func(all, of []string) string {
-		return names(slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(of, n) }))
+		return plain.Text(card.Some(slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(of, n) })))
 	}
 	if only, other := less(a, b), less(b, a); only+other != "" {
 		fmt.Fprintf(w, "%s\t%s\n\t%s\n", what, orNone(only), orNone(other))
