@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -30,7 +30,7 @@ nightly: ## everything that CI leaves out
 	$(MAKE) test
 	$(MAKE) race RACE=./... RACE_SKIP='^$$' families NUMERIC_FAMILIES="./internal/kernel ./pkg/dbn ./pkg/classify ./pkg/model/unknown"
 	FLANK_SEEDS=100000 $(GO) test -count 1 -timeout 2h -run TestSimulation ./internal/ingest/spool
-	$(MAKE) ledger
+	$(MAKE) ledger prepared-model-check
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) simulate-real SEEDS=200
 	$(MAKE) mutants gremlins
@@ -111,6 +111,13 @@ arm64: ## kernels and programs as a 64-bit ARM runs them (qemu-user)
 
 arm64-programs: ## ingest, monitor and standalone as a 64-bit ARM runs them (qemu-user)
 	GO="$(GO)" scripts/arm64.sh
+
+# The kernels that every amd64 processor has make equal bytes on all of them.
+prepared-model: ## trains the model that standalone has inside
+	FLANK_KERNEL=go $(GO) test -count 1 -run TestPreparedModel ./cmd/standalone -update
+
+prepared-model-check: ## it is what training gives today
+	FLANK_KERNEL=go $(GO) test -count 1 -run TestPreparedModel ./cmd/standalone
 
 # Speed beside OpenBLAS, gonum, NumPy, SciPy, scikit-learn and PyTorch, as written
 # to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
@@ -388,7 +395,7 @@ cross: ## builds for Windows
 
 # The main job, once: history, training, a simulated tool's life, the summary.
 smoke: ## the main job, once
-	$(GO) run ./cmd/standalone --once --speed 8 --data-dir $$(mktemp -d)
+	$(GO) run ./cmd/standalone --fresh --once --speed 8 --data-dir $$(mktemp -d)
 
 # Prometheus and promtool of Debian's package, which is unpacked and not installed, so that no
 # service starts.

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -45,8 +46,11 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 			VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}, HealthyStates: []string{"run-in"}, Findings: []string{"", "chatter"},
 			Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}},
 		},
-		Scores:     json.RawMessage(`{"split":"none"}`),
-		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Data: []model.DataSet{{Name: "made up", SHA256: "00", Windows: 60}}},
+		Scores: json.RawMessage(`{"split":"none"}`),
+		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Labels: "01", Data: []model.DataSet{{
+			Name: "made up", SHA256: "00", Windows: 60, Machines: []model.MachineTools{{Machine: "m", Tools: []string{"T1"}}}, MoreTools: 1,
+			From: time.Unix(1.7e9, 0).UTC(), To: time.Unix(1.8e9, 0).UTC(), Offsets: []model.OffsetRange{{Partition: 1, From: 2, To: 3}},
+		}}},
 	}
 	some := []cycle.Normal{{Mean: 1, SD: 2}}
 	m.Cycle = &cycle.Model{

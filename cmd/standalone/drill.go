@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed" // for the prepared model
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,11 +28,23 @@ const liveLife = 65 * time.Second
 // long, so that a person can look at it and answer it.
 const changeTime = 75 * time.Second
 
+// prepared is the file of the model that p.train would train: `make prepared-model` writes it.
+//
+//go:embed prepared.flank
+var prepared []byte
+
+// drilledHistory returns the job of drilling the labelled history and training a model from it, by a program of
+// that version.
+func drilledHistory(machine, version string) train.Job {
+	job := train.SimulatedHistory(machine, 1)
+	job.Program = version
+	return job
+}
+
 // drill returns the job of monitoring the simulated drill. It trains a model first if there is
 // none.
 func (p *plant) drill(ctx context.Context) (job, error) {
-	firstStart := p.model == nil
-	if firstStart {
+	if p.model == nil {
 		if err := p.train(ctx); err != nil {
 			return job{}, err
 		}
@@ -45,7 +58,7 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	if p.Once {
 		s.Tools = 1 // no one waits for the end of a program that prints a summary
 	} else {
-		if firstStart {
+		if p.newcomer {
 			s.Used = 0.5 // a newcomer waits for the first alarm
 		}
 		s.Change = time.Duration(speed * float64(changeTime)) // by the clock of the person who looks
@@ -63,23 +76,32 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 // modelPath returns where the model of the simulated drill is kept.
 func (p *plant) modelPath() string { return filepath.Join(p.DataDir, "model.flank") }
 
-// givenModel returns the model of --model, or else of the data directory; nil if there is none.
+// givenModel returns the model of --model, or else of the data directory, where the prepared one is put at
+// first; nil if one is to be trained.
 func (p *plant) givenModel() (*model.Model, error) {
 	if p.Model != "" {
 		return model.Load(p.Model)
 	}
-	if _, err := os.Stat(p.modelPath()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(p.modelPath()); !p.Fresh && !errors.Is(err, fs.ErrNotExist) {
+		return model.Load(p.modelPath())
+	}
+	if p.newcomer = true; p.Fresh {
 		return nil, nil
 	}
-	return model.Load(p.modelPath())
+	fmt.Fprintln(p.stderr, "First start, with the prepared model, which learnt from 20 simulated tools; with --fresh it trains one itself.")
+	m, err := model.Decode(prepared)
+	if err != nil {
+		return nil, fmt.Errorf("the prepared model: %w: start with --fresh", err)
+	}
+	return m, m.Save(p.modelPath())
 }
 
 // train trains the model of the simulated drill and keeps it in the data directory.
 func (p *plant) train(ctx context.Context) error {
 	bar := cli.NewProgress(p.stderr)
 	defer bar.Close()
-	job := train.SimulatedHistory(p.Machine, 1)
-	job.Program, job.Log = cli.Version(), p.log
+	job := drilledHistory(p.Machine, cli.Version())
+	job.Log = p.log
 	job.Progress = func(phase string, done, total int) {
 		bar.Report(phase, done, total)
 		status := web.Status{Phase: web.Training, Text: phase, Fraction: float64(done) / float64(max(total, 1))}
@@ -88,7 +110,7 @@ func (p *plant) train(ctx context.Context) error {
 		}
 		p.hub.Status(status)
 	}
-	fmt.Fprintln(p.stderr, "First start: drilling a labelled history of 20 simulated tools and training a model from it.")
+	fmt.Fprintln(p.stderr, "Drilling a labelled history of 20 simulated tools and training a model from it.")
 	m, report, err := train.Run(ctx, job)
 	if err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// The main job, once: drill a history, train, monitor the life of one more tool, and print a
-// summary as JSON. It takes a quarter of a minute, so that go test only compiles it; make
+// The main job, once: monitor the life of one more tool, and print a
+// summary as JSON. It takes seconds, so that go test only compiles it; make
 // smoke runs it.
 func Example() {
 	dir, err := os.MkdirTemp("", "flank")

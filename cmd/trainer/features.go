@@ -36,7 +36,7 @@ func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 		return errors.New("--table: a table has features already: name recordings with --data, or windows on Kafka with --kafka")
 	}
 	job := train.Job{Scratch: dir, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
-	d, err := f.load(nil, job.Log)
+	d, err := f.load(job.Log)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 const presses = `name: press
@@ -350,5 +351,84 @@ func TestChangedTable(t *testing.T) {
 	b, _ := os.ReadFile("n.flank")
 	if !bytes.Equal(a, b) {
 		t.Error("ignore: gives another model than --ignore")
+	}
+}
+
+// A table keeps the layout that `trainer features` wrote into it, also after rows were changed; --layout says it by
+// hand. A model of a table that says nothing warns of which machines it judges, in the log and on the card.
+func TestLayoutOfATable(t *testing.T) {
+	pressBench(t)
+	ours, _, err := signal.LoadLayout("layout.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := trainer(t, "features --quiet --config train.yaml --out whole.csv --data one.csv two.csv"); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile("whole.csv")
+	meta, _ := os.ReadFile(table.MetaPath("whole.csv"))
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	fewer := strings.Join(append(slices.Clone(lines[:1]), lines[2:]...), "\n")
+	for i := range lines {
+		lines[i] += map[bool]string{true: ",mine", false: fmt.Sprintf(",%d.5", i%7)}[i == 0]
+	}
+	more := strings.Join(lines, "\n")
+	settings := strings.Replace(pressTraining, "layout: layout.yaml\nwear: wear.csv\nwindow: {length: 500ms}\n", "", 1)
+	const (
+		unsaid = "nothing says of which layout the table's features are, so each of its"
+		idle   = "nothing says when the machines of the table idle"
+	)
+	for name, tc := range map[string]struct {
+		table, meta, args string
+		ours              bool // the layout of the machines
+		warns             []string
+	}{
+		"as it was written":           {string(text), string(meta), "", true, nil},
+		"a row less":                  {fewer, string(meta), "", true, []string{idle}},
+		"a column more":               {more, string(meta), "", false, []string{`"more":["mine"],"lacking":0`, unsaid + " 9 columns"}},
+		"the column is ignored":       {more, string(meta), " --ignore mine", true, nil},
+		"nothing is next to it":       {string(text), "", "", false, []string{unsaid + " 8 columns"}},
+		"said by hand":                {string(text), "", " --layout layout.yaml", true, []string{idle}},
+		"by hand, and a column more":  {more, "", " --layout layout.yaml", true, []string{`"columns":["mine"]`, idle}},
+		"by hand, and it was changed": {fewer, string(meta), " --layout layout.yaml", true, []string{idle}},
+	} {
+		_ = os.Remove(table.MetaPath("f.csv"))
+		if err := os.WriteFile("f.csv", []byte(tc.table), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if tc.meta != "" {
+			if err := os.WriteFile(table.MetaPath("f.csv"), []byte(tc.meta), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile("settings.yaml", []byte(settings), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, logs, err := trainer(t, "fit --quiet --config settings.yaml --table f.csv --model m.flank"+tc.args)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		m, err := model.Load("m.flank")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (m.Layout.Fingerprint() == ours.Fingerprint()) != tc.ours {
+			t.Errorf("%s: layout %s", name, m.Layout.Name())
+		}
+		if got := strings.Count(logs, `"level":"warn"`); got != len(tc.warns) {
+			t.Errorf("%s: %d warnings:\n%s", name, got, logs)
+		}
+		report, _ := os.ReadFile("m.report.json")
+		for _, want := range tc.warns {
+			if !strings.Contains(logs, want) {
+				t.Errorf("%s: no warning %q:\n%s", name, want, logs)
+			}
+			if want == unsaid && !bytes.Contains(report, []byte(want)) {
+				t.Errorf("%s: the report does not warn of %q", name, want)
+			}
+		}
+	}
+	if _, _, err := trainer(t, "fit --quiet --layout layout.yaml --data one.csv two.csv --wear wear.csv --model m.flank"); err != nil {
+		t.Errorf("recordings with a layout and without a configuration: %v", err)
 	}
 }

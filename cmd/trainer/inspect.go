@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 )
@@ -32,44 +30,7 @@ func (f *inspectCommand) Run(out cli.Output) error {
 	if info, err := os.Stat(f.Model); err == nil {
 		fmt.Fprintf(out.Stdout, "file        %s, %.1f kB\n", f.Model, float64(info.Size())/1000)
 	}
-	fmt.Fprintf(out.Stdout, "layout      %s, fingerprint %s\n", m.Layout.Name(), m.Layout.Fingerprint())
-	fmt.Fprintf(out.Stdout, "label       %s\n", train.RuleOf(m))
-	fmt.Fprintf(out.Stdout, "cutting     %s\n", m.Cutting())
-	fmt.Fprintf(out.Stdout, "network     %s\n", card.Shape(m))
-	c, classes := m.Classifier.Costs(), m.ClassNames()
-	for k, name := range classes {
-		fmt.Fprintf(out.Stdout, "%s%.4f of %s", map[bool]string{true: "costs       ", false: ", "}[k == 0], c[k], name)
-	}
-	if len(c) == 2 {
-		fmt.Fprintf(out.Stdout, ": %s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold())
-	}
-	fmt.Fprintln(out.Stdout)
-	if g := m.Classifier.Guard(); g != nil {
-		fmt.Fprintf(out.Stdout, "guard       %d experts bound the network to %.3g log odds around their vote, of the sensors %s; %s\n", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()),
-			map[bool]string{true: "steps of their gains are taken out", false: "steps of their gains are not looked for"}[g.LooksForSteps()])
-	} else {
-		fmt.Fprintln(out.Stdout, "guard       none: one sensor that reads wrong can turn the verdict")
-	}
-	for _, d := range m.Provenance.Data {
-		fmt.Fprintf(out.Stdout, "trained on  %s, %d windows, SHA-256 %.16s…\n", d.Name, d.Windows, d.SHA256)
-	}
-	fmt.Fprintf(out.Stdout, "seed        %d, by %s\n", m.Provenance.Seed, m.Provenance.Program)
-	if v := card.HeadlineOf(m).Verdict; v != nil {
-		fmt.Fprintf(out.Stdout, "verdict     %s\n", v.Short())
-	}
-	if scores, of := card.Scores(m); scores != "" {
-		fmt.Fprintf(out.Stdout, "scores      %s\n            of %s\n", scores, of)
-	}
-	unknown, wear := card.Notes(m)
-	if unknown != "" {
-		fmt.Fprintf(out.Stdout, "unknown     %s\n", strings.TrimPrefix(unknown, "unknown: "))
-	}
-	if wear != "" {
-		fmt.Fprintf(out.Stdout, "wear        %s\n", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": "))
-	}
-	if d := m.Drift; d != nil {
-		fmt.Fprintf(out.Stdout, "drift       against the references of %d tools\n", d.Tools)
-	}
+	printFacts(out, facts(m)[1:])
 	fmt.Fprintf(out.Stdout, "checks      checksum and %d golden vectors hold\n", len(m.Golden)+len(m.GoldenWear))
 	return nil
 }

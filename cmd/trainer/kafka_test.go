@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -115,6 +117,33 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	if err != nil || !strings.Contains(out, "104") {
 		t.Errorf("evaluate: %v\n%s", err, out)
 	}
+	// The model says what it was trained on.
+	type inspected struct{ Provenance model.Provenance }
+	var said inspected
+	if out, _, err = trainer(t, "inspect --format json model.flank"); err != nil || json.Unmarshal([]byte(out), &said) != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sum := said.Provenance.Data[0].SHA256
+	want := model.DataSet{Name: bus.TopicWindows, SHA256: sum, Windows: 120, Machines: []model.MachineTools{{Machine: "acme/lathe", Tools: []string{"T1", "T2", "T3", "T4"}}},
+		From: shift, To: shift.Add(2 * time.Minute), Offsets: said.Provenance.Data[0].Offsets}
+	if got := said.Provenance.Data; !reflect.DeepEqual(got, []model.DataSet{want}) || len(sum) != 64 || len(said.Provenance.Labels) != 64 || len(want.Offsets) != 1 || want.Offsets[0].To-want.Offsets[0].From != 120 {
+		t.Errorf("trained on %+v, labels %s", got, said.Provenance.Labels)
+	}
+	if _, _, err := trainer(t, "fit --quiet --config train.yaml --wear wear.csv --until 2026-11-02T06:01:30Z --model three.flank --kafka "+broker); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err = trainer(t, "models diff model.flank three.flank")
+	for _, want := range []string{
+		"trained on     tcm.windows.v1, 120 windows, SHA-256 ", "…, 4 tools of acme/lathe, 2026-11-02T06:00:00Z to 2026-11-02T06:02:00Z, offsets 0 to 119 of partition ",
+		"…, 3 tools of acme/lathe, 2026-11-02T06:00:00Z to 2026-11-02T06:01:30Z, offsets ", "tools only in  acme/lathe/T4\n               –\n",
+	} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("models diff: %v, want %q\n%s", err, want, out)
+		}
+	}
+	if out, _, err = trainer(t, "inspect three.flank"); err != nil || !strings.Contains(out, "tools       acme/lathe/T1, acme/lathe/T2, acme/lathe/T3\n") {
+		t.Errorf("inspect: %v\n%s", err, out)
+	}
 	// The table of these windows has the same model.
 	if _, _, err := trainer(t, "features --quiet --config train.yaml --wear wear.csv --out f.parquet --kafka "+broker); err != nil {
 		t.Fatal(err)
@@ -122,9 +151,24 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --table f.parquet --model table.flank"); err != nil {
 		t.Fatal(err)
 	}
-	want, _ := os.ReadFile("model.flank")
-	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, want) {
+	whole, _ := os.ReadFile("model.flank")
+	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, whole) {
 		t.Errorf("another model from the table of windows on Kafka: %v", err)
+	}
+	// Its layout is the machines', also if no configuration names it: it judges what they send.
+	if err := os.WriteFile("plain.yaml", []byte(strings.Replace(trainYAML, "layout: layout.yaml\n", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := trainer(t, "fit --quiet --config plain.yaml --table f.parquet --model plain.flank"); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Load("plain.flank")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := sentLately(t.Context(), bus.Config{Brokers: []string{broker}, ClientID: "test"})
+	if s, err := suitsOf(m, all, func(string) bool { return true }); err != nil || !slices.Equal(s.can, []string{"acme/lathe"}) {
+		t.Errorf("it suits %+v: %v", s, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	job := train.Job{Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
-	d, err := f.load(nil, job.Log)
+	d, err := f.load(job.Log)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -166,63 +167,100 @@ func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
 	if p.Note != "" {
 		fmt.Fprintf(out.Stdout, "note        %s\n", plain.Text(p.Note))
 	}
-	for _, row := range facts(m) {
-		if row.text != "" {
-			fmt.Fprintf(out.Stdout, "%-11s %s\n", row.name, row.text)
-		}
-	}
+	printFacts(out, facts(m))
 	for _, of := range judges(s, f.ID) {
 		fmt.Fprintf(out.Stdout, "judges      %s\n", of)
 	}
 	return nil
 }
 
-// fact is something about a model that matters to a person.
-type fact struct{ name, text string }
+// fact is something about a model that matters to a person; no lines if the model does not have it.
+type fact struct {
+	name  string
+	lines []string
+}
+
+// text returns the fact on one line.
+func (f fact) text() string { return strings.Join(f.lines, "; ") }
+
+// printFacts prints facts, each line of them below the other.
+func printFacts(out cli.Output, all []fact) {
+	for _, f := range all {
+		for i, line := range f.lines {
+			fmt.Fprintf(out.Stdout, "%-11s %s\n", map[bool]string{true: f.name}[i == 0], line)
+		}
+	}
+}
 
 // facts returns what a person wants to know of a model, in the same order for all models.
 func facts(m *model.Model) []fact {
-	verdict := ""
+	says := func(name, text string) fact {
+		if text == "" {
+			return fact{name: name}
+		}
+		return fact{name, []string{text}}
+	}
+	verdict, drift, labels := "", "", ""
 	if v := card.HeadlineOf(m).Verdict; v != nil {
 		verdict = v.Short()
 	}
-	scores, of := card.Scores(m)
-	if of != "" {
-		scores += ", of " + of
+	scores := says("scores", "")
+	if of, text := card.Scores(m); of != "" {
+		scores.lines = []string{of, "of " + text}
 	}
 	var costs []string
-	c := m.Classifier.Costs()
-	for k, name := range m.ClassNames() {
+	c, classes := m.Classifier.Costs(), m.ClassNames()
+	for k, name := range classes {
 		costs = append(costs, fmt.Sprintf("%.4f of %s", c[k], name))
 	}
 	if len(c) == 2 {
-		costs = append(costs, fmt.Sprintf("faulty from P > %.4f on", c.Threshold()))
-	}
-	var data []string
-	for _, d := range m.Provenance.Data {
-		data = append(data, fmt.Sprintf("%s, %d windows", d.Name, d.Windows))
+		costs = append(costs, fmt.Sprintf("%s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold()))
 	}
 	reference := "off"
 	if m.Reference.Mode != model.ReferenceOff {
 		reference = fmt.Sprintf("%s, of a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}
+	guard := "none: one sensor that reads wrong can turn the verdict"
+	if g := m.Classifier.Guard(); g != nil {
+		guard = fmt.Sprintf("%d experts bound the network to %.3g log odds around their vote, of the sensors %s; %s", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()),
+			map[bool]string{true: "steps of their gains are taken out", false: "steps of their gains are not looked for"}[g.LooksForSteps()])
+	}
+	if m.Drift != nil {
+		drift = fmt.Sprintf("against the references of %d tools", m.Drift.Tools)
+	}
+	data := says("trained on", "")
+	for _, d := range m.Provenance.Data {
+		data.lines = append(data.lines, d.String())
+	}
+	named, more := m.Provenance.Tools()
+	tools := strings.Join(named, ", ")
+	if more > 0 {
+		tools += fmt.Sprintf(" and %d more", more)
+	}
+	if m.Provenance.Labels != "" {
+		labels = fmt.Sprintf("SHA-256 %.16s…", m.Provenance.Labels)
+	}
 	unknown, wear := card.Notes(m)
 	return []fact{
-		{"model", m.ID()},
-		{"layout", fmt.Sprintf("%s, fingerprint %s, %d channels", m.Layout.Name(), m.Layout.Fingerprint(), len(m.Layout.Channels()))},
-		{"windows", m.Window.Length.String()},
-		{"features", fmt.Sprintf("%d of version %d", m.Classifier.Columns(), m.Features.Version)},
-		{"reference", reference},
-		{"cutting", m.Cutting()},
-		{"label", fmt.Sprint(train.RuleOf(m))},
-		{"network", card.Shape(m)},
-		{"costs", strings.Join(costs, ", ")},
-		{"verdict", verdict},
-		{"scores", scores},
-		{"unknown", strings.TrimPrefix(unknown, "unknown: ")},
-		{"wear", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": ")},
-		{"trained on", strings.Join(data, "; ")},
-		{"by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)},
+		says("model", m.ID()),
+		says("layout", fmt.Sprintf("%s, fingerprint %s, %d channels", m.Layout.Name(), m.Layout.Fingerprint(), len(m.Layout.Channels()))),
+		says("windows", m.Window.Length.String()),
+		says("features", fmt.Sprintf("%d of version %d", m.Classifier.Columns(), m.Features.Version)),
+		says("reference", reference),
+		says("cutting", m.Cutting()),
+		says("label", train.RuleOf(m).String()),
+		says("network", card.Shape(m)),
+		says("costs", strings.Join(costs, ", ")),
+		says("guard", guard),
+		says("verdict", verdict),
+		scores,
+		says("unknown", strings.TrimPrefix(unknown, "unknown: ")),
+		says("wear", strings.TrimLeft(strings.TrimPrefix(wear, "flank wear"), ": ")),
+		says("drift", drift),
+		data,
+		says("tools", tools),
+		says("labels", labels),
+		says("by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)),
 	}
 }
 
@@ -300,17 +338,21 @@ func (f *modelsDiff) Run(ctx context.Context, out cli.Output) error {
 	}
 	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
 	same := []string{}
-	for i, a := range append(all[0], fact{"alarm", alarms[0]}) {
-		b := append(all[1], fact{"alarm", alarms[1]})[i]
+	for i, a := range append(all[0], fact{"alarm", []string{alarms[0]}}) {
+		b := append(all[1], fact{"alarm", []string{alarms[1]}})[i]
 		switch {
-		case a.text != b.text:
-			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(plain.Text(a.text)), orNone(plain.Text(b.text)))
-		case a.text != "":
+		case a.name == "tools": // below
+		case a.text() != b.text():
+			fmt.Fprintf(w, "%s\t%s\n\t%s\n", a.name, orNone(plain.Text(a.text())), orNone(plain.Text(b.text())))
+		case a.text() != "":
 			same = append(same, a.name)
 		}
 	}
-	if more, less := missing(models[1], models[0]), missing(models[0], models[1]); more+less != "" {
-		fmt.Fprintf(w, "only in\t%s\n\t%s\n", orNone(less), orNone(more))
+	onlyIn(w, "only in", models[0].NewJudge().FeatureNames(), models[1].NewJudge().FeatureNames())
+	tools, _ := models[0].Provenance.Tools()
+	others, _ := models[1].Provenance.Tools()
+	if len(tools) > 0 && len(others) > 0 { // models of older releases do not say
+		onlyIn(w, "tools only in", tools, others)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -328,19 +370,14 @@ func orNone(text string) string {
 	return text
 }
 
-// missing says which features of a model another one does not take.
-func missing(m, other *model.Model) string {
-	names := other.NewJudge().FeatureNames()
-	var only []string
-	for _, name := range m.NewJudge().FeatureNames() {
-		if !slices.Contains(names, name) {
-			only = append(only, name)
-		}
+// onlyIn prints which names one model has and the other one has not.
+func onlyIn(w io.Writer, what string, a, b []string) {
+	less := func(all, of []string) string {
+		return plain.Text(card.Some(slices.DeleteFunc(slices.Clone(all), func(n string) bool { return slices.Contains(of, n) })))
 	}
-	if len(only) > 5 {
-		return fmt.Sprintf("%s and %d more features", strings.Join(only[:5], ", "), len(only)-5)
+	if only, other := less(a, b), less(b, a); only+other != "" {
+		fmt.Fprintf(w, "%s\t%s\n\t%s\n", what, orNone(only), orNone(other))
 	}
-	return strings.Join(only, ", ")
 }
 
 // alarmsOf says under which alarm settings a model is champion.

@@ -88,10 +88,11 @@ type trainConfig struct {
 type dataFlags struct {
 	trainConfig
 	dataset.Flags
+	Layout string `placeholder:"FILE" help:"Layout file, instead of the one that the configuration names. Of a table: of the windows that its features were computed of; trainer features writes it into its tables."`
 }
 
-func (f dataFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
-	return f.Load("--config", f.Config, m, log)
+func (f dataFlags) load(log zerolog.Logger) (*dataset.Data, error) {
+	return f.Load("--config", f.Config, f.Layout, log)
 }
 
 // examFlags name the data that a model is examined on.
@@ -140,7 +141,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
 		return nil, fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
 	}
-	d, err := f.load(nil, job.Log)
+	d, err := f.load(job.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type searchCommand struct {
 // Run tries networks, and writes what they gain.
 func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 	s := train.Search{Trials: f.Trials, Job: train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}}
-	d, err := f.load(nil, s.Log)
+	d, err := f.load(s.Log)
 	if err != nil {
 		return err
 	}

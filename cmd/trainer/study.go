@@ -59,7 +59,7 @@ Methods:
 }
 
 // plain reports whether the data are a plain table: one that fit would not take.
-func (f *studyCommand) plain() bool { return f.Config == "" && len(f.Data) > 0 }
+func (f *studyCommand) plain() bool { return f.Config+f.Layout == "" && len(f.Data) > 0 }
 
 // check reports flags that do not go together.
 func (f *studyCommand) check() error {
@@ -134,7 +134,7 @@ func (f *studyCommand) set(ctx context.Context, out cli.Output, bar *cli.Progres
 	if len(data.Table) == 0 {
 		data.Ignore = nil // features of recordings are computed, and do not count
 	}
-	d, err := data.load(nil, log)
+	d, err := data.load(log)
 	if err != nil {
 		return nil, "", err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -80,22 +81,10 @@ func otherHop(hop time.Duration, spec window.Spec) bool {
 // anything, and its hop is known.
 func (s *suits) all() bool { return len(s.can) > 0 && s.sure && len(s.cannot) == 0 }
 
-// mostNamed is how many machines a line names.
-const mostNamed = 5
-
-// names lists machines.
-func names(of []string) string {
-	text := plain.Text(strings.Join(of[:min(len(of), mostNamed)], ", "))
-	if n := len(of) - mostNamed; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return text
-}
-
 // problems says what the model cannot judge, a line for each cause.
 func (s *suits) problems(id string) (lines []string) {
 	for _, why := range slices.Sorted(maps.Keys(s.cannot)) {
-		lines = append(lines, fmt.Sprintf("%s cannot judge %s: they send %s", id, names(s.cannot[why]), why))
+		lines = append(lines, fmt.Sprintf("%s cannot judge %s: they send %s", id, plain.Text(card.Some(s.cannot[why])), why))
 	}
 	return lines
 }
@@ -106,7 +95,7 @@ func (s *suits) notes(w io.Writer, m *model.Model, glob string) {
 	switch {
 	case !s.known || len(lines) > 0 || len(s.can) > 0:
 	case len(s.other) > 0:
-		lines = append(lines, fmt.Sprintf("no machine of %s sends windows of layout %s (%s), which the model judges: %s send other ones", glob, m.Layout.Name(), m.Layout.Fingerprint(), names(s.other)))
+		lines = append(lines, fmt.Sprintf("no machine of %s sends windows of layout %s (%s), which the model judges: %s send other ones", glob, m.Layout.Name(), m.Layout.Fingerprint(), plain.Text(card.Some(s.other))))
 	default:
 		lines = append(lines, fmt.Sprintf("no machine of %s has sent windows in the last %v: is the glob right?", glob, lately))
 	}

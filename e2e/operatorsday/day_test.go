@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,12 +27,8 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 )
 
-const (
-	page = "../../docs/how-to/operators-day.md"
-
-	// patience is how long a block may take to print what the page shows. It does not measure speed.
-	patience = 6 * time.Minute
-)
+// patience is how long a block may take to print what the page shows. It does not measure speed.
+const patience = 6 * time.Minute
 
 // hosts are the page's, with their addresses.
 var hosts = map[string]string{
@@ -44,57 +39,11 @@ var hosts = map[string]string{
 // replaced is what differs between the page and the commands that run: the package is one of this computer's processor.
 var replaced = strings.NewReplacer("_amd64.deb", "_"+runtime.GOARCH+".deb")
 
-// block is a block of commands of the page.
-type block struct {
-	line   int
-	hosts  []string
-	wait   bool // run again until it prints what the page shows
-	text   string
-	prints []string
-}
-
-var onHosts = regexp.MustCompile(`^# on: (.+)$`)
-
-// blocks returns the page's blocks of commands. A block names its hosts in its first line. Each line of a block text is one
-// that the commands before it print on each host.
-func blocks(t *testing.T, page string) (all []block) {
-	t.Helper()
-	info := ""
-	for i, line := range strings.Split(page, "\n") {
-		switch {
-		case strings.HasPrefix(line, "```") && info != "":
-			info = ""
-		case strings.HasPrefix(line, "```"):
-			if info = line[3:]; strings.HasPrefix(info, "sh") {
-				all = append(all, block{line: i + 1, wait: info == "sh wait"})
-			}
-		case strings.HasPrefix(info, "sh"):
-			b := &all[len(all)-1]
-			if m := onHosts.FindStringSubmatch(line); m != nil && b.text == "" {
-				b.hosts = strings.Fields(m[1])
-			}
-			b.text += line + "\n"
-		case info == "text" && strings.TrimSpace(line) != "":
-			all[len(all)-1].prints = append(all[len(all)-1].prints, line)
-		}
-	}
-	for _, b := range all {
-		if len(b.hosts) == 0 {
-			t.Fatalf("%s:%d: the block does not say which hosts it is for", page, b.line)
-		}
-		for _, h := range b.hosts {
-			if hosts[h] == "" {
-				t.Fatalf("%s:%d: no host %s", page, b.line, h)
-			}
-		}
-	}
-	return all
-}
-
 // plant is the hosts.
 type plant struct {
 	t    *testing.T
 	dir  string
+	left []block         // of the page that have not run
 	seen map[string]bool // windows that Kafka had before the disks of the brokers were lost
 }
 
@@ -221,7 +170,16 @@ func (p *plant) run(b block) {
 		p.logs()
 		p.t.Fatal(err)
 	}
-	p.t.Logf("line %d on %s: %.1f s", b.line, strings.Join(b.hosts, ", "), time.Since(began).Seconds())
+	p.report("run", b)
+	p.t.Logf("line %d: %.1f s", b.line, time.Since(began).Seconds())
+	p.left = p.left[1:]
+}
+
+// report says of each command of a block what became of it.
+func (p *plant) report(what string, b block) {
+	for _, c := range b.commands() {
+		p.t.Logf("%s on %s: %s%s", what, strings.Join(b.hosts, ", "), c.shown, c.standsIn)
+	}
 }
 
 // logs prints the ends of the services' logs.
@@ -391,7 +349,23 @@ rm -rf --one-file-system "$1"`, dir)
 	})
 	p.build(packages, kafka, prometheus)
 	line, did := 1, map[string]bool{}
-	all := blocks(t, string(text))
+	all := blocks(string(text))
+	p.left = all
+	t.Cleanup(func() {
+		for _, b := range p.left {
+			p.report("NOT RUN, because a command before it failed,", b)
+		}
+	})
+	for _, b := range all {
+		for _, h := range b.hosts {
+			if hosts[h] == "" {
+				t.Fatalf("%s:%d: no host %s", page, b.line, h)
+			}
+		}
+		if len(b.hosts) == 0 {
+			t.Fatalf("%s:%d: the block does not say which hosts it is for", page, b.line)
+		}
+	}
 	for part := range strings.SplitSeq(string(text), "\n## ") {
 		title, _, _ := strings.Cut(part, "\n")
 		if _, name, ok := strings.Cut(title, ". "); ok {

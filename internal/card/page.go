@@ -331,9 +331,9 @@ func (r *Report) alarmTable(p *page) {
 func (r *Report) data(p *page) {
 	w := r.Windows
 	p.section("data", "Data")
-	t := p.table("recording", "windows", "SHA-256")
+	t := p.table("recording", "windows", "SHA-256", "tools and time")
 	for _, d := range r.Job.Data {
-		t.row(d.Name, fmt.Sprint(d.Windows), d.SHA256)
+		t.row(d.Name, fmt.Sprint(d.Windows), d.SHA256, d.Of())
 	}
 	p.text("%d windows were cut and %d used: %d make the references of their tools, %d are not of cutting, %d have sensor faults, %d have no label. "+
 		"Gaps that no window covers: %d. Feature values missing in the windows used, replaced by the mean of the training rows: %d.",

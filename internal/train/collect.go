@@ -25,6 +25,7 @@ import (
 type Input struct {
 	Name    string                        // for reports; also the tool's name if the recording names none
 	SHA256  string                        // of the file, or of what else the recording is made from
+	Offsets []model.OffsetRange           // of the windows, if they are of Kafka
 	Windows int                           // about how many there will be, for progress; 0 if not known
 	Open    func() (source.Source, error) // a source that is an io.Closer is closed
 	Wear    func() []wear.Measurement     // what was measured of its tools, asked for once it is read; may be nil
@@ -43,8 +44,8 @@ type Input struct {
 
 	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. It
-	// returns what SHA256 becomes.
-	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error)
+	// returns what SHA256 and Offsets become.
+	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, offsets []model.OffsetRange, err error)
 
 	// Scan reads the rows of a table that is too large for Table, instead of it.
 	Scan func(begin func(columns []string) error, each func(table.Row) error) error
@@ -151,7 +152,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 		return err
 	}
 	if in.Cut != nil {
-		in.SHA256, err = in.Cut(ctx, m, func(w *window.Window) error {
+		in.SHA256, in.Offsets, err = in.Cut(ctx, m, func(w *window.Window) error {
 			o := observe(judge, w, in.Name)
 			err := take(&o)
 			*out = append(*out, o)

@@ -77,7 +77,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
-		r.Data = append(r.Data, model.DataSet{Name: e.Inputs[i].Name, SHA256: e.Inputs[i].SHA256, Windows: len(os)})
+		r.Data = append(r.Data, dataSetOf(&e.Inputs[i], os, m.Window.Length))
 	}
 	finder, copies := newFinder(m), newTwinFinder()
 	watch := func(tool string, row []float32) {

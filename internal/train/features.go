@@ -362,7 +362,7 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 		rows += len(w.found[i])
 	}
 	for i, in := range w.job.Inputs {
-		r := featureRecording{DataSet: model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: len(w.found[i])}, FirstRow: first[i]}
+		r := featureRecording{DataSet: dataSetOf(&in, w.found[i], m.Window.Length), FirstRow: first[i]}
 		if n := len(w.found[i]); n > 0 && !w.found[i][n-1].began.IsZero() {
 			ns := w.found[i][n-1].began.UnixNano()
 			r.BeganNS = &ns
@@ -401,7 +401,7 @@ func (f *FeatureMeta) Inputs(t *table.Table, sha256 string) ([]Input, bool) {
 		if r.FirstRow < 0 || r.Windows < 0 || r.FirstRow > t.Rows()-r.Windows {
 			return nil, false
 		}
-		in := Input{Name: r.Name, SHA256: r.SHA256, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
+		in := Input{Name: r.Name, SHA256: r.SHA256, Offsets: r.Offsets, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
 		if r.BeganNS != nil {
 			in.Began = time.Unix(0, *r.BeganNS).UTC()
 		}
@@ -426,8 +426,8 @@ func (f *FeatureMeta) OnlyToLookAt() string {
 	return ""
 }
 
-// layout returns the layout of the recordings.
-func (f *FeatureMeta) layout() (*signal.Layout, error) {
+// ReadLayout returns the layout of the recordings.
+func (f *FeatureMeta) ReadLayout() (*signal.Layout, error) {
 	return signal.NewLayout(f.Layout.Name, f.Layout.Channels)
 }
 
@@ -439,8 +439,8 @@ func (f *FeatureMeta) Spec() window.Spec {
 // Same reports in words how the recordings of other differ in what a model depends on. It is
 // empty if they do not.
 func (f *FeatureMeta) Same(other *FeatureMeta) string {
-	a, errA := f.layout()
-	b, errB := other.layout()
+	a, errA := f.ReadLayout()
+	b, errB := other.ReadLayout()
 	switch {
 	case errA != nil || errB != nil:
 		return "a layout is damaged"
@@ -456,7 +456,7 @@ func (f *FeatureMeta) Same(other *FeatureMeta) string {
 
 // Fits reports why a model cannot judge the windows of the table.
 func (f *FeatureMeta) Fits(m *model.Model) error {
-	l, err := f.layout()
+	l, err := f.ReadLayout()
 	if err != nil {
 		return err
 	}
@@ -478,7 +478,7 @@ func sameFeatures(a, b signal.FeatureSpec) bool {
 // nil. What the configuration leaves out is as it was when the table was written; what it
 // says in another way is an error. Labelled says that the run has labels of its own.
 func (f *FeatureMeta) Apply(c *Config, named *signal.Layout, labelled bool) (*signal.Layout, error) {
-	l, err := f.layout()
+	l, err := f.ReadLayout()
 	if err != nil {
 		return nil, err
 	}

@@ -83,10 +83,11 @@ func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, count
 	flags := newFlagCount(len(m.Layout.Channels()))
 	names := make(map[string]bool)
 	for i, in := range j.Inputs {
-		before := counts.Windows
+		data := lineage{length: m.Window.Length}
 		if err := j.observeRows(ctx, m, in, func(o *observed) error {
 			counts.Windows++
 			flags.add(o.Quality)
+			data.add(o)
 			names[o.machine] = true
 			if join != nil {
 				join.See(o.window(m.Window.Length))
@@ -95,7 +96,7 @@ func (j *Job) survey(ctx context.Context, m *model.Model, join *wear.Join, count
 		}); err != nil {
 			return 0, err
 		}
-		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: in.Name, SHA256: in.SHA256, Windows: counts.Windows - before})
+		m.Provenance.Data = append(m.Provenance.Data, data.dataSet(&in))
 		j.Progress(Reading, i+1, 2*len(j.Inputs))
 	}
 	m.Usual = flags.usual()

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source"
@@ -28,6 +29,22 @@ func TableLayout(name string, columns []string, window time.Duration) (*signal.L
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return l, nil
+}
+
+// tableWarnings says which machines a model of tables cannot judge, or would judge wrongly, because of what the
+// tables do not say. m knows when machines cut, as far as it can be learnt.
+func tableWarnings(c *Config, inputs []Input, m *model.Model) []string {
+	measured := func(c signal.Channel) bool { return c.Kind != signal.Feature }
+	_, gate := gateChannel(m.Layout)
+	switch {
+	case !tables(inputs):
+	case c.Layout == "" && !slices.ContainsFunc(m.Layout.Channels(), measured):
+		return []string{fmt.Sprintf("nothing says of which layout the table's features are, so each of its %d columns is a channel: the model judges machines whose ingest.yaml has these channels (fingerprint %s), and no machine whose windows its columns were computed of; for such machines name the layout file of their ingest.yaml with --layout",
+			len(m.Layout.Channels()), m.Layout.Fingerprint())}
+	case gate && c.Gate == "auto" && m.Gate == nil && m.Cycle == nil:
+		return []string{"nothing says when the machines of the table idle, so the model judges every window, idle ones too: train on recordings, on windows on Kafka, or on a table as `trainer features` wrote it"}
+	}
+	return nil
 }
 
 // observeTable makes observations of the rows of a table, whose columns are

@@ -81,10 +81,10 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := rows.check(job.Config.Label); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	m.Label.Findings = rows.findings
+	m.Label.Findings, m.Provenance.Labels = rows.findings, labelSum(&rows)
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
 	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
@@ -247,7 +247,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
-		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: j.Inputs[i].Name, SHA256: j.Inputs[i].SHA256, Windows: len(os)})
+		m.Provenance.Data = append(m.Provenance.Data, dataSetOf(&j.Inputs[i], os, m.Window.Length))
 	}
 	if counts.Windows == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length))

@@ -52,7 +52,7 @@ func (r *WindowReader) Table(f *FeatureMeta, columns []string) (err error) {
 		return fmt.Errorf("it was written with %s, to look at: write the table without it", how)
 	}
 	r.meta, r.columns, r.form, r.rows = f, columns, nil, 0
-	r.layout, err = f.layout()
+	r.layout, err = f.ReadLayout()
 	return err
 }
 

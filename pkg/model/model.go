@@ -23,18 +23,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// DataSet names data that a model was trained on.
-type DataSet struct {
-	Name    string `json:"name"`
-	SHA256  string `json:"sha256"` // of the file, or of the simulator's settings
-	Windows int    `json:"windows"`
-}
-
-// Provenance says where a model comes from. It holds no date, so that equal
+// Provenance says where a model comes from. It does not hold when it was trained, so that equal
 // data and seeds give equal files.
 type Provenance struct {
 	Program string          `json:"program"` // that trained it, with its version
 	Data    []DataSet       `json:"data"`
+	Labels  string          `json:"labels_sha256,omitempty"` // of tool and class of the windows that it learnt from
 	Seed    uint64          `json:"seed"`
 	Config  json.RawMessage `json:"config,omitempty"` // of the training run
 

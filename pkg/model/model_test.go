@@ -48,7 +48,7 @@ func trained(t testing.TB) *Model {
 		Layout: small(t), Window: window.DefaultSpec, Reference: ReferenceSpec{Windows: 2, Mode: ReferenceRatio},
 		Gate: &Gate{Channel: "thrust", Threshold: 100}, Usual: make([]signal.Quality, 3),
 		Label:      LabelRule{VBMaxUM: 300, States: []string{"broken"}},
-		Provenance: Provenance{Program: "test", Seed: 3, Data: []DataSet{{"made up", "00", 80}}},
+		Provenance: Provenance{Program: "test", Seed: 3, Data: []DataSet{{Name: "made up", SHA256: "00", Windows: 80}}},
 		Scores:     json.RawMessage(`{"gmean":1}`),
 	}
 	n := len(m.NewJudge().FeatureNames())

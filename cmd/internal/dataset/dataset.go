@@ -84,15 +84,16 @@ func (f Flags) Named() bool {
 	return f.Kafka.Named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
-// Load reads the training configuration and finds the data. A flag names the
-// configuration, which may be empty; errors name the flag. If there is a model, its
-// layout counts, and the layout of the configuration must match it; without a
-// configuration recordings are read as those that the model was trained on.
-func (f Flags) Load(flag, file string, m *model.Model, log zerolog.Logger) (*Data, error) {
-	return f.find(flag, file, "", m, log)
+// Load reads the training configuration and finds the data to learn from. A flag names the
+// configuration, which may be empty; errors name the flag. A layout file, which may be
+// empty too, stands for the layout of the configuration.
+func (f Flags) Load(flag, file, layout string, log zerolog.Logger) (*Data, error) {
+	return f.find(flag, file, layout, nil, log)
 }
 
-// LoadFor is Load of what m is examined on, with the flags for that.
+// LoadFor is Load of what m is examined on, with the flags for that. The layout of the model
+// counts, and another one must match it; without a configuration recordings are read as
+// those that the model was trained on.
 func (f Flags) LoadFor(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
 	if err := of.Check(); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (f Flags) LoadFor(m *model.Model, flag, file string, of ModelFlags, log zer
 	return f.find(flag, file, of.Layout, m, log)
 }
 
-// find is Load with a layout file, which may be empty and matches the layout of the model.
+// find is Load and LoadFor.
 func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logger) (*Data, error) {
 	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {
@@ -114,7 +115,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	} else {
 		f.Data = append(f.Data, f.More...)
 	}
-	if err := f.check(flag, file, m != nil); err != nil {
+	if err := f.check(flag, file, m != nil || layout != ""); err != nil {
 		return nil, err
 	}
 	d.Config.Ignore = append(d.Config.Ignore, f.Ignore...)
@@ -194,19 +195,19 @@ func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
 		return err
 	}
 	t := tables{machine: f.Machine, scan: m == nil, ignore: ignore, keep: f.Keep, log: log}
-	if m != nil || d.Config.Layout != "" { // who wrote the layout has chosen
-		t.layout = true
-		for _, ch := range d.Layout.Channels() {
-			t.keep = append(t.keep, ch.Name)
-		}
+	switch {
+	case m != nil:
+		t.of = &windows{m.Layout, m.Window, m.Features}
+	case d.Config.Layout != "":
+		t.of = &windows{d.Layout, window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}, d.Config.Features}
 	}
 	if err := t.read(f.Table); err != nil {
 		return err
 	}
 	d.Inputs, d.meta = t.inputs, t.meta
-	if t.meta == nil && d.Config.Layout == "" && m == nil {
-		if d.Layout, err = tableLayout(d.Inputs[0], d.Config.Window.Length); err != nil {
-			return err
+	if t.meta == nil && m == nil {
+		if err := d.layoutOfTables(&t); err != nil {
+			return fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
 	if unused := ignore.Unused(); len(unused) > 0 && !t.scanned {
@@ -221,6 +222,9 @@ func (d *Data) findLayout(file, layout string, m *model.Model, tables bool) (err
 	from := layout
 	switch {
 	case layout != "":
+		if m == nil {
+			d.Config.Layout = layout
+		}
 		d.Layout, d.Columns, err = signal.LoadLayout(layout)
 	case d.Config.Layout != "":
 		from = file
@@ -259,9 +263,9 @@ func suggestLayout(open func() (source.Source, error)) func() (source.Source, er
 	}
 }
 
-// check reports data that are not named, or named in two ways. With a model recordings need
-// no configuration.
-func (f Flags) check(flag, file string, model bool) error {
+// check reports data that are not named, or named in two ways. Where a model or a file says the layout,
+// recordings need no configuration.
+func (f Flags) check(flag, file string, layout bool) error {
 	switch {
 	case f.Kafka.Named() && len(f.Data)+len(f.Table) > 0:
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
@@ -276,8 +280,8 @@ func (f Flags) check(flag, file string, model bool) error {
 		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
 	case len(f.Data)+len(f.Table) == 0:
 		return errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && file == "" && !model:
-		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one", flag)
+	case len(f.Data) > 0 && file == "" && !layout:
+		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one (or name a layout file with --layout)", flag)
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ type topicReader struct {
 
 	seen    map[string]bool // ids of windows
 	ids     []string        // with checksums
+	offsets []model.OffsetRange
 	refused int
 	reason  error // why the first was refused
 }
@@ -80,7 +81,7 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 }
 
 // read is the Cut of a train.Input.
-func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, err error) {
+func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, offsets []model.OffsetRange, err error) {
 	ctx, cancel := cli.WithPatience(ctx, &r.cfg)
 	defer cancel(nil)
 	defer func() {
@@ -89,14 +90,14 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 		}
 	}()
 	if err := r.readPartitions(ctx, m, visit); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := r.checkFound(m); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
-	return hex.EncodeToString(h[:]), nil
+	return hex.EncodeToString(h[:]), r.offsets, nil
 }
 
 // readPartitions visits the windows of all partitions, one after the other.
@@ -156,5 +157,9 @@ func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message,
 	}
 	r.seen[id] = true
 	r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
+	if n := len(r.offsets); n == 0 || r.offsets[n-1].Partition != partition {
+		r.offsets = append(r.offsets, model.OffsetRange{Partition: partition, From: msg.Offset})
+	}
+	r.offsets[len(r.offsets)-1].To = msg.Offset + 1
 	return visit(w)
 }

@@ -61,7 +61,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		d, err := f.Load("--config", tc.config, nil, zerolog.New(&log))
+		d, err := f.Load("--config", tc.config, "", zerolog.New(&log))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -88,7 +88,7 @@ func TestStart(t *testing.T) {
 		}
 	}
 	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: source.Start{FileTime: true}}}
-	if _, err := f.Load("--config", plain, nil, zerolog.Nop()); err == nil {
+	if _, err := f.Load("--config", plain, "", zerolog.Nop()); err == nil {
 		t.Error("an absent file has a start")
 	}
 }
@@ -105,7 +105,7 @@ func TestWarnsOnce(t *testing.T) {
 		}
 	}
 	var log bytes.Buffer
-	d, err := Flags{Data: []string{filepath.Join(dir, "march.csv")}}.Load("--config", filepath.Join(dir, "train.yaml"), nil, zerolog.New(&log))
+	d, err := Flags{Data: []string{filepath.Join(dir, "march.csv")}}.Load("--config", filepath.Join(dir, "train.yaml"), "", zerolog.New(&log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // LargeTables is the size of files, all together, from which on tables are not
@@ -37,13 +37,22 @@ type tables struct {
 	scan    bool   // large tables may be left on disk
 	ignore  *table.Ignore
 	keep    []string // columns that are features
-	layout  bool     // a layout names some of them
+	of      *windows // that the rows are of, as a layout that is named says, or the tables; nil: nothing does
 	log     zerolog.Logger
 
-	inputs  []train.Input
-	meta    *train.FeatureMeta // of the first table, if all are of recordings
-	scanned bool               // they are left on disk
-	bySum   map[string]string  // path by checksum
+	features []string // names of features of these windows
+	inputs   []train.Input
+	meta     *train.FeatureMeta // of the first table, if all are of recordings
+	changed  *train.FeatureMeta // of the first table, if all were of recordings before one was changed
+	scanned  bool               // they are left on disk
+	bySum    map[string]string  // path by checksum
+}
+
+// windows says of what windows rows are.
+type windows struct {
+	layout   *signal.Layout
+	spec     window.Spec
+	features signal.FeatureSpec
 }
 
 // read reads those that the arguments name, files or patterns.
@@ -67,6 +76,13 @@ func (t *tables) read(args []string) error {
 	t.bySum = make(map[string]string)
 	if of, err := t.ofRecordings(paths); err != nil || of {
 		return err
+	}
+	if t.of != nil { // who named the layout has chosen
+		form, err := window.NewForm(t.of.layout, t.of.spec, t.of.features, nil)
+		if err != nil {
+			return err
+		}
+		t.features = form.Names()
 	}
 	if err := t.leaveOut(paths); err != nil {
 		return err
@@ -131,13 +147,13 @@ func (t *tables) leaveOut(paths []string) error {
 		}
 	}
 	for _, name := range t.keep {
-		if columns[name] == nil && !t.layout {
+		if columns[name] == nil {
 			return fmt.Errorf("--keep %s: no column of %s is named so: check the spelling", name, paths[0])
 		}
 	}
 	left := 0
 	for _, name := range names {
-		if why := columns[name].Why(); why != "" && !slices.Contains(t.keep, name) {
+		if why := columns[name].Why(); why != "" && !slices.Contains(t.keep, name) && !slices.Contains(t.features, name) {
 			t.ignore.Add(name)
 			left++
 			t.log.Warn().Str("column", name).Msg("the column is left out: " + why + "; if it is a feature, give --keep with its name")
@@ -189,6 +205,13 @@ func (t *tables) ofRecordings(paths []string) (bool, error) {
 		if !ok {
 			t.log.Info().Str("table", path).Msg("the table is not as `trainer features` wrote it, so it is taken for a table of numbers: the model does not know the recordings")
 			t.inputs, t.bySum = nil, make(map[string]string)
+			if t.of == nil {
+				l, err := metas[0].ReadLayout()
+				if err != nil {
+					return false, fmt.Errorf("--table %s: %w", path, err)
+				}
+				t.changed, t.of = metas[0], &windows{l, metas[0].Spec(), metas[0].Features}
+			}
 			return false, nil
 		}
 		for _, in := range some {
@@ -257,16 +280,43 @@ func noTool(path string, row int) error {
 	return fmt.Errorf("--table %s: row %d names no tool: fill in the column tool, by which rows are held out", path, row)
 }
 
-// tableLayout returns the layout of a table that no layout file describes.
-func tableLayout(in train.Input, window time.Duration) (*signal.Layout, error) {
-	if in.Table != nil {
-		return train.TableLayout(in.Name, in.Table.Columns, window)
+// layoutOfTables finds the layout of tables that are not as `trainer features` wrote them. It is the one that is
+// named; the one of the recordings, if the columns are still its features; or one made of the columns.
+func (d *Data) layoutOfTables(t *tables) (err error) {
+	columns, err := columnsOf(t.inputs[0])
+	if err != nil {
+		return err
 	}
-	var columns []string
+	if t.of == nil {
+		d.Layout, err = train.TableLayout(t.inputs[0].Name, columns, d.Config.Window.Length)
+		return err
+	}
+	more := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(t.features, c) })
+	switch {
+	case t.changed == nil && len(more) > 0:
+		t.log.Warn().Strs("columns", more).Msgf("columns are left out that are not features of layout %q", d.Layout.Name())
+		return nil
+	case t.changed == nil:
+		return nil
+	case len(more) == 0 && len(columns) == len(t.features):
+		d.Layout, err = t.changed.Apply(&d.Config, nil, true)
+		d.Config.Window.Said = true // by the table
+		return err
+	}
+	t.log.Warn().Strs("more", more).Int("lacking", len(t.features)+len(more)-len(columns)).
+		Msgf("the columns are not the features of layout %q, so the table is not taken for one of its windows: for a model that judges machines of this layout, leave out with --ignore what is more, and put back what is lacking", t.changed.Layout.Name)
+	d.Layout, err = train.TableLayout(t.inputs[0].Name, columns, d.Config.Window.Length)
+	return err
+}
+
+// columnsOf returns the names of the features of a table.
+func columnsOf(in train.Input) (columns []string, err error) {
+	if in.Table != nil {
+		return in.Table.Columns, nil
+	}
 	enough := errors.New("header read")
-	err := in.Scan(func(c []string) error { columns = c; return enough }, nil)
-	if !errors.Is(err, enough) {
+	if err := in.Scan(func(c []string) error { columns = c; return enough }, nil); !errors.Is(err, enough) {
 		return nil, err
 	}
-	return train.TableLayout(in.Name, columns, window)
+	return columns, nil
 }

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DataSet says what a model was trained on, or examined on: a recording, a table, or windows on Kafka.
+// Models of older releases know the name, the checksum and the number of windows alone.
+type DataSet struct {
+	Name    string `json:"name"`
+	SHA256  string `json:"sha256"` // of the file; of the ids and checksums of windows on Kafka; of the simulator's settings
+	Windows int    `json:"windows"`
+
+	Machines  []MachineTools `json:"machines,omitempty"`   // in the order of their names
+	MoreTools int            `json:"more_tools,omitempty"` // that Machines does not name, because there are so many
+	From      time.Time      `json:"from,omitzero"`        // start of the first window in UTC; zero if the windows have no clock
+	To        time.Time      `json:"to,omitzero"`          // end of the last window
+	Offsets   []OffsetRange  `json:"offsets,omitempty"`    // of windows on Kafka, by partition
+}
+
+// MachineTools are the tools of one machine that windows are of.
+type MachineTools struct {
+	Machine string   `json:"machine"` // empty if not known
+	Tools   []string `json:"tools"`   // in the order of their names
+}
+
+// OffsetRange says where in a partition of Kafka windows are: from the first one's offset to below To.
+type OffsetRange struct {
+	Partition int   `json:"partition"`
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
+}
+
+// Tools returns the tools that the model was trained on, as MACHINE/TOOL, in the order of their names, and how many more
+// there are. There are none if the model does not say.
+func (p *Provenance) Tools() (names []string, more int) {
+	for _, d := range p.Data {
+		more += d.MoreTools
+		for _, m := range d.Machines {
+			for _, tool := range m.Tools {
+				names = append(names, strings.TrimPrefix(m.Machine+"/"+tool, "/"))
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), more
+}
+
+// mostPartitions is how many partitions a line names.
+const mostPartitions = 4
+
+// String says on one line what the data are.
+func (d DataSet) String() string {
+	words := []string{d.Name, fmt.Sprintf("%d windows", d.Windows), fmt.Sprintf("SHA-256 %.16s…", d.SHA256)}
+	if of := d.Of(); of != "" {
+		words = append(words, of)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Of says in words of which machines and tools the windows are, from when to when, and where on Kafka; empty if that is
+// not known.
+func (d DataSet) Of() string {
+	var words []string
+	tools := d.MoreTools
+	for _, m := range d.Machines {
+		tools += len(m.Tools)
+	}
+	switch of := fmt.Sprintf("%d tools", tools); {
+	case len(d.Machines) > 1:
+		words = append(words, fmt.Sprintf("%s of %d machines", of, len(d.Machines)))
+	case len(d.Machines) == 1:
+		if m := d.Machines[0]; tools == 1 {
+			of = "tool " + m.Tools[0]
+		}
+		words = append(words, strings.TrimSuffix(of+" of "+d.Machines[0].Machine, " of "))
+	}
+	if !d.From.IsZero() {
+		words = append(words, d.From.UTC().Format(time.RFC3339)+" to "+d.To.UTC().Format(time.RFC3339))
+	}
+	if n := len(d.Offsets); n > mostPartitions {
+		return strings.Join(append(words, fmt.Sprintf("offsets of %d partitions", n)), ", ")
+	}
+	for _, o := range d.Offsets {
+		words = append(words, fmt.Sprintf("offsets %d to %d of partition %d", o.From, o.To-1, o.Partition))
+	}
+	return strings.Join(words, ", ")
+}
