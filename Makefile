@@ -408,17 +408,25 @@ house: ## lines, rooms, links, functions, options and words of the house, and wh
 
 # OpenAPI, AsyncAPI and JSON Schema by the linters of their own ecosystems, which npm fetches.
 CONTRACTS     := flank-data/contracts
-CONTRACT_PKGS := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 ajv-cli@5.0.0 ajv-formats@3.0.1
+CONTRACT_PKGS := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 ajv-cli@5.0.0 ajv-formats@3.0.1 @asyncapi/parser@3.6.3
 $(CONTRACTS)/ready: Makefile
 	mkdir -p $(CONTRACTS) && npm install --prefix $(CONTRACTS) --silent --no-audit --no-fund --no-save $(CONTRACT_PKGS)
 	printf 'extends: ["spectral:oas"]\n' > $(CONTRACTS)/openapi.yaml
 	printf 'extends: ["spectral:asyncapi"]\n' > $(CONTRACTS)/asyncapi.yaml
 	touch $@
 
-contracts: $(CONTRACTS)/ready ## schemas/ by Redocly, Spectral and Ajv in strict mode (npm)
+# AsyncAPI's own parser: what it calls an error or a warning fails.
+ASYNCAPI := const {Parser, fromFile} = require("@asyncapi/parser"); \
+  fromFile(new Parser(), "../../schemas/asyncapi.yaml").parse().then(({document, diagnostics}) => { \
+    const bad = diagnostics.filter((d) => d.severity < 2); \
+    for (const d of bad) console.error("schemas/asyncapi.yaml:" + (d.range.start.line + 1) + ": " + d.path.join(".") + ": " + d.message); \
+    process.exit(document && !bad.length ? 0 : 1) })
+
+contracts: $(CONTRACTS)/ready ## schemas/ by Redocly, Spectral, AsyncAPI's parser and Ajv in strict mode (npm)
 	$(CONTRACTS)/node_modules/.bin/redocly lint --format=stylish schemas/openapi.yaml
 	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/openapi.yaml --display-only-failures schemas/openapi.yaml
 	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/asyncapi.yaml --display-only-failures schemas/asyncapi.yaml
+	cd $(CONTRACTS) && node -e '$(ASYNCAPI)'
 	for f in schemas/*.schema.json; do $(CONTRACTS)/node_modules/.bin/ajv compile --spec=draft2020 --strict=true -c ajv-formats -s $$f || exit 1; done
 
 dashboards: $(PROMETHEUS)/promtool ## every query of the dashboards, against a Prometheus that scrapes a gateway and a monitor
