@@ -13,7 +13,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale quality unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -136,7 +136,7 @@ e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, 
 
 # E2E_SKIP names tests to leave out, as CI does with those that it runs on Apache Kafka.
 e2e-embedded: old ## the programs as processes, on the embedded broker
-	$(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet|TestDashboards|TestLatency$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
+	$(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet|TestDashboards|TestEcosystem|TestLatency$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
 
 # What someone on the network could send, at a running plant on loopback: its embedded broker, ingest,
 # monitor and page. It takes half a minute and ends by itself.
@@ -295,6 +295,21 @@ consumers: ## consumers of alerts in Go, Python, Node and Java, and SDKs of Clou
 	for name in api core kafka; do mvn -q -B -ntp dependency:copy -Dartifact=io.cloudevents:cloudevents-$$name:$(CLOUDEVENTS_JAVA) -DoutputDirectory=flank-data/consumers/java || exit 1; done
 	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_CONSUMERS="$(CURDIR)/flank-data/consumers" FLANK_KAFKA_JARS="$${FLANK_KAFKA_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flank}/kafka-$(firstword $(KAFKA))/lib" \
 	  $(GO) test -count 1 ./examples/consumers/...
+
+# The files of examples/ for programs of other makers, which run there. Telegraf has the plugins that the files name.
+ECOSYSTEM := $(CURDIR)/flank-data/ecosystem
+NODE_RED  := node-red@4.1.15
+TELEGRAF  := github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
+$(ECOSYSTEM)/ready: Makefile examples/mlflow/requirements.lock
+	mkdir -p $(ECOSYSTEM)/node-red
+	npm install --prefix $(ECOSYSTEM)/node-red --silent --no-audit --no-fund --no-save $(NODE_RED)
+	GOBIN=$(ECOSYSTEM) $(GO) install -tags custom,inputs.mock,processors.starlark,outputs.mqtt,serializers.template $(TELEGRAF)
+	test -x $(ECOSYSTEM)/mlflow/bin/python || $(PYTHON) -m venv $(ECOSYSTEM)/mlflow
+	$(ECOSYSTEM)/mlflow/bin/pip install --quiet --no-compile --require-hashes --requirement examples/mlflow/requirements.lock
+	touch $@
+
+ecosystem: $(ECOSYSTEM)/ready ## the flow for Node-RED, the configuration for Telegraf, the export to MLflow, with these programs
+	FLANK_OTHERS=$(ECOSYSTEM) $(GO) test -count 1 -timeout 20m -tags e2e -run '^TestEcosystem' ./e2e
 
 # One node of the newest of them on 127.0.0.1:9092, with its data in ./flank-data/kafka.
 kafka: ## one node of Apache Kafka on 127.0.0.1:9092
