@@ -60,7 +60,7 @@ func startOther(t *testing.T, env []string, name string, args ...string) {
 }
 
 // An alert of Flank lights the lamp and reaches people through the flow of examples/node-red, a button acknowledges it through
-// the API of the page, and a monitor that stops is no green light.
+// the API of the page, and the lamp is not green once the monitor has stopped.
 func TestEcosystemNodeRED(t *testing.T) {
 	red := others(t, "node-red", "node_modules", "node-red", "red.js")
 	mqtt := mqtttest.Start(t, mqtttest.Options{})
