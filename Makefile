@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -142,7 +142,7 @@ e2e: e2e-embedded e2e-kafka ## the programs as processes, killed and restarted, 
 
 # E2E_SKIP names tests to leave out, as CI does with those that it runs on Apache Kafka.
 e2e-embedded: old ## the programs as processes, on the embedded broker
-	$(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet|TestDashboards|TestLatency$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
+	$(WITH_OLD) $(GO) test -count 1 -timeout 30m -tags e2e -skip 'TestChaos|TestPage|TestFleet|TestDashboards|TestEcosystem|TestLatency$(if $(E2E_SKIP),|$(E2E_SKIP))' ./e2e/...
 
 # What someone on the network could send, at a running plant on loopback: its embedded broker, ingest,
 # monitor and page. It takes half a minute and ends by itself.
@@ -290,15 +290,32 @@ chaos-short: ## the loss report at reduced counts
 	$(CHAOS)
 
 # The consumers of examples/consumers and what docs/how-to/read-events.md says of other clients.
-consumers: ## consumers of alerts in Go, Python, Node and Java, on Apache Kafka with an aborted transaction
+CLOUDEVENTS_JAVA := 4.0.1
+consumers: ## consumers of alerts in Go, Python, Node and Java, and SDKs of CloudEvents, on Apache Kafka with an aborted transaction
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	mkdir -p flank-data/consumers/node
-	cp examples/consumers/node/* flank-data/consumers/node/
+	cp examples/consumers/node/* examples/consumers/testdata/events.mjs flank-data/consumers/node/
 	npm ci --silent --no-audit --no-fund --prefix flank-data/consumers/node
 	test -x flank-data/consumers/python/bin/python || $(PYTHON) -m venv flank-data/consumers/python
 	flank-data/consumers/python/bin/pip install --quiet --no-compile --require-hashes --requirement examples/consumers/python/requirements.lock
+	for name in api core kafka; do mvn -q -B -ntp dependency:copy -Dartifact=io.cloudevents:cloudevents-$$name:$(CLOUDEVENTS_JAVA) -DoutputDirectory=flank-data/consumers/java || exit 1; done
 	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_CONSUMERS="$(CURDIR)/flank-data/consumers" FLANK_KAFKA_JARS="$${FLANK_KAFKA_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flank}/kafka-$(firstword $(KAFKA))/lib" \
 	  $(GO) test -count 1 ./examples/consumers/...
+
+# The files of examples/ for programs of other makers, which run there. Telegraf has the plugins that the files name.
+ECOSYSTEM := $(CURDIR)/flank-data/ecosystem
+NODE_RED  := node-red@4.1.15
+TELEGRAF  := github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
+$(ECOSYSTEM)/ready: Makefile examples/mlflow/requirements.lock
+	mkdir -p $(ECOSYSTEM)/node-red
+	npm install --prefix $(ECOSYSTEM)/node-red --silent --no-audit --no-fund --no-save $(NODE_RED)
+	GOBIN=$(ECOSYSTEM) $(GO) install -tags custom,inputs.mock,processors.starlark,outputs.mqtt,serializers.template $(TELEGRAF)
+	test -x $(ECOSYSTEM)/mlflow/bin/python || $(PYTHON) -m venv $(ECOSYSTEM)/mlflow
+	$(ECOSYSTEM)/mlflow/bin/pip install --quiet --no-compile --require-hashes --requirement examples/mlflow/requirements.lock
+	touch $@
+
+ecosystem: $(ECOSYSTEM)/ready ## the flow for Node-RED, the configuration for Telegraf, the export to MLflow, with these programs
+	FLANK_OTHERS=$(ECOSYSTEM) $(GO) test -count 1 -timeout 20m -tags e2e -run '^TestEcosystem' ./e2e
 
 # One node of the newest of them on 127.0.0.1:9092, with its data in ./flank-data/kafka.
 kafka: ## one node of Apache Kafka on 127.0.0.1:9092
@@ -414,17 +431,25 @@ house: ## lines, rooms, links, functions, options and words of the house, and wh
 
 # OpenAPI, AsyncAPI and JSON Schema by the linters of their own ecosystems, which npm fetches.
 CONTRACTS     := flank-data/contracts
-CONTRACT_PKGS := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 ajv-cli@5.0.0 ajv-formats@3.0.1
+CONTRACT_PKGS := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 ajv-cli@5.0.0 ajv-formats@3.0.1 @asyncapi/parser@3.6.3
 $(CONTRACTS)/ready: Makefile
 	mkdir -p $(CONTRACTS) && npm install --prefix $(CONTRACTS) --silent --no-audit --no-fund --no-save $(CONTRACT_PKGS)
 	printf 'extends: ["spectral:oas"]\n' > $(CONTRACTS)/openapi.yaml
 	printf 'extends: ["spectral:asyncapi"]\n' > $(CONTRACTS)/asyncapi.yaml
 	touch $@
 
-contracts: $(CONTRACTS)/ready ## schemas/ by Redocly, Spectral and Ajv in strict mode (npm)
+# AsyncAPI's own parser: what it calls an error or a warning fails.
+ASYNCAPI := const {Parser, fromFile} = require("@asyncapi/parser"); \
+  fromFile(new Parser(), "../../schemas/asyncapi.yaml").parse().then(({document, diagnostics}) => { \
+    const bad = diagnostics.filter((d) => d.severity < 2); \
+    for (const d of bad) console.error("schemas/asyncapi.yaml:" + (d.range.start.line + 1) + ": " + d.path.join(".") + ": " + d.message); \
+    process.exit(document && !bad.length ? 0 : 1) })
+
+contracts: $(CONTRACTS)/ready ## schemas/ by Redocly, Spectral, AsyncAPI's parser and Ajv in strict mode (npm)
 	$(CONTRACTS)/node_modules/.bin/redocly lint --format=stylish schemas/openapi.yaml
 	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/openapi.yaml --display-only-failures schemas/openapi.yaml
 	$(CONTRACTS)/node_modules/.bin/spectral lint --ruleset $(CONTRACTS)/asyncapi.yaml --display-only-failures schemas/asyncapi.yaml
+	cd $(CONTRACTS) && node -e '$(ASYNCAPI)'
 	for f in schemas/*.schema.json; do $(CONTRACTS)/node_modules/.bin/ajv compile --spec=draft2020 --strict=true -c ajv-formats -s $$f || exit 1; done
 
 dashboards: $(PROMETHEUS)/promtool ## every query of the dashboards, against a Prometheus that scrapes a gateway and a monitor

@@ -126,7 +126,7 @@ func TestArrowPackages(t *testing.T) {
 // each package there has a hash. `make python-lock` writes them.
 func TestPythonIsLocked(t *testing.T) {
 	var asked int
-	for _, pattern := range []string{"../bench/peers/requirements.txt", "../bench/peers/*/requirements.txt", "../bench/*/requirements.txt"} {
+	for _, pattern := range []string{"../bench/peers/requirements.txt", "../bench/peers/*/requirements.txt", "../bench/*/requirements.txt", "../examples/*/requirements.txt", "../examples/*/*/requirements.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

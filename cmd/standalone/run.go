@@ -91,6 +91,8 @@ func (f *flags) check() (faults []sim.Fault, err error) {
 	switch {
 	case f.Replay != "" && f.Model == "":
 		return nil, errors.New("--replay needs --model: train one with `trainer fit`")
+	case f.Fresh && f.Model+f.Replay != "":
+		return nil, errors.New("--fresh trains a model of the simulated drill: leave out --model and --replay")
 	case f.Replay != "" && f.Fault != nil:
 		return nil, errors.New("--fault goes with the simulated drill, and not with --replay")
 	case f.Replay == "" && f.Layout != "":
