@@ -27,7 +27,7 @@ func (p *plant) judge(m *model.Model, group, name string, windows int, commands 
 	for seq := range uint64(windows) {
 		w := machinetest.At(seq, "T7", seq > 1)
 		w.Machine = name
-		alerts = append(alerts, mach.Apply(machine.Window{Features: machinetest.Features(m, w), Offset: int64(seq), At: now, Now: now}).Alerts...)
+		alerts = append(alerts, mach.Apply(machine.Window{Features: machinetest.Features(m, w), Offset: state.Offset{At: int64(seq)}, At: now, Now: now}).Alerts...)
 	}
 	for _, c := range commands {
 		c.Machine, c.By, c.Issued = name, "kim", now
