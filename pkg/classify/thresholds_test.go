@@ -3,6 +3,7 @@ package classify
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -16,33 +17,34 @@ import (
 
 // The pages of the algorithm say the thresholds in the words behind them, and these words say the value.
 func TestThresholds(t *testing.T) {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, "thresholds.go", nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
 	form := regexp.MustCompile(`^[^;:"]+(; ([a-z-]+\.md): "([^"]+)")?\n$`)
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || spec.Names[0].Obj.Kind != ast.Con {
-			return true
+	for _, path := range []string{"thresholds.go", "stability/thresholds.go", "vote/thresholds.go"} {
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		name := spec.Names[0].Name
-		said := form.FindStringSubmatch(spec.Comment.Text())
-		value, err := types.Eval(fset, nil, token.NoPos, types.ExprString(spec.Values[0]))
-		if said == nil || err != nil {
-			t.Errorf("%s: %q: write // UNIT, or // UNIT; PAGE.md: \"its words\"; %v", name, spec.Comment.Text(), err)
-			return true
+		in, err := new(types.Config).Check(path, fset, []*ast.File{{Name: file.Name, Decls: constants(file)}}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if said[2] == "" {
-			return true
+		for _, d := range constants(file) {
+			for _, s := range d.(*ast.GenDecl).Specs {
+				spec := s.(*ast.ValueSpec)
+				name := spec.Names[0].Name
+				value := in.Scope().Lookup(name).(*types.Const).Val()
+				said := form.FindStringSubmatch(spec.Comment.Text())
+				if len(spec.Names) != 1 || said == nil {
+					t.Errorf("%s: %s: %q: write // UNIT, or // UNIT; PAGE.md: \"its words\"", path, name, spec.Comment.Text())
+				} else if said[2] != "" {
+					onPage(t, said[2], said[3])
+					if v, _ := constant.Float64Val(value); !says(said[3], v) {
+						t.Errorf("%s: %s is %s, and %s says %q", path, name, value, said[2], said[3])
+					}
+				}
+			}
 		}
-		onPage(t, said[2], said[3])
-		if v, err := strconv.ParseFloat(value.Value.ExactString(), 64); err == nil && !says(said[3], v) || err != nil && !saysRatio(said[3], value.Value.ExactString()) {
-			t.Errorf("%s is %s, and %s says %q", name, value.Value, said[2], said[3])
-		}
-		return true
-	})
+	}
 	page := "few-tools.md"
 	for m, of := range few {
 		if m > 0 {
@@ -51,6 +53,16 @@ func TestThresholds(t *testing.T) {
 	}
 	onPage(t, page, fmt.Sprintf("| %d or more | %s |", len(few), power(decays[Standard])))
 	onPage(t, "network.md", fmt.Sprintf("(%s for bins", power(decays[Bins])))
+}
+
+// constants returns the declarations of constants in a file.
+func constants(file *ast.File) (all []ast.Decl) {
+	for _, d := range file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.CONST {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // onPage reports words that a page of the algorithm does not have.
@@ -65,27 +77,19 @@ func onPage(t *testing.T, page, words string) {
 }
 
 var (
-	numerals = map[float64]string{2: "two", 3: "three", 4: "four", 5: "fifth", 6: "six", 10: "ten", 0.5: "½"}
+	numerals = map[float64]string{2: "two", 3: "three", 4: "four", 5: "fifth", 6: "six", 8: "eight", 9: "nine", 10: "ten", 0.5: "½", 0.25: "quarter", 0.125: "an eighth", 5e-4: "0.05 %"}
 	digits   = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 )
 
 // says reports whether words say a number: in digits, as a power of ten, or in letters.
 func says(words string, v float64) bool {
-	for _, d := range digits.FindAllString(words, -1) {
+	for _, d := range digits.FindAllString(strings.ReplaceAll(words, ",", ""), -1) {
 		if f, err := strconv.ParseFloat(d, 64); err == nil && f == v {
 			return true
 		}
 	}
 	n, ok := numerals[v]
 	return ok && strings.Contains(words, n) || strings.Contains(words, strings.TrimPrefix(power(v), "1·"))
-}
-
-// saysRatio is says of an exact ratio, such as 1/20.
-func saysRatio(words, ratio string) bool {
-	a, b, _ := strings.Cut(ratio, "/")
-	x, err := strconv.ParseFloat(a, 64)
-	y, other := strconv.ParseFloat(b, 64)
-	return err == nil && other == nil && says(words, x/y)
 }
 
 // power returns a small number as pages write it: 3·10⁻⁴.
