@@ -587,7 +587,7 @@ func TestSilenceAgain(t *testing.T) {
 // What retention deletes before anyone has read it does not keep a machine from being silent.
 func TestSilenceBehindDeletedWindows(t *testing.T) {
 	p := newPartition()
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, everything(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 	p.windows = append(p.windows, at(0, "T1", false))
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)

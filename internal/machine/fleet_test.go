@@ -183,9 +183,6 @@ func fleetOf(d *Deployment, known ...*model.Model) Fleet {
 	}
 }
 
-// everything is a fleet in which a model judges every machine.
-func everything(m *model.Model) Fleet { return fleetOf(&Deployment{Champion: m}, m) }
-
 // said is what a result says of its window, without the alarm, which a swap leaves as it is,
 // and without names of the group.
 func said(r event.Result) string {
@@ -578,6 +575,15 @@ func TestOldWindowsOfAnotherLayout(t *testing.T) {
 		if of := map[string]string{"0000000000000001": a.ID(), "0000000000000002": b.ID()}[r.Epoch]; r.Model != of || r.Late != (r.Model == a.ID()) {
 			t.Fatalf("%s", event.JSON(r))
 		}
+	}
+}
+
+// Everything knows its model, and no other one.
+func TestEverything(t *testing.T) {
+	m := machinetest.OneValue(t)
+	f := Everything(m)
+	if f.Model(m.ID()) != m || f.Model("another") != nil || f.Of(drill, "any").Champion != m {
+		t.Error("Everything knows something else")
 	}
 }
 

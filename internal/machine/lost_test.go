@@ -97,7 +97,7 @@ func TestSilentWithLedger(t *testing.T) {
 // come, until one does. One that only a pattern means is not missed.
 func TestNeverSeen(t *testing.T) {
 	const never, other = "acme/spore/bay2/line1/never", "acme/spore/bay2/line1/other"
-	f := everything(machinetest.OneValue(t))
+	f := Everything(machinetest.OneValue(t))
 	f.Named = []string{never, other}
 	for name, begin := range map[string]func(o *Owner){
 		"at the start": func(o *Owner) { o.On(&f, time.Time{}); o.On(Loaded{}, noon) },
@@ -107,7 +107,7 @@ func TestNeverSeen(t *testing.T) {
 			o.On(&f, noon)
 		},
 	} {
-		o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, everything(machinetest.OneValue(t)), 0)
+		o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 		o.Has = func(machine string) bool { return machine == never }
 		o.Start()
 		o.On(Fenced{At: Position{}}, time.Time{})

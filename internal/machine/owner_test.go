@@ -127,7 +127,7 @@ func is[T Action](a Action) bool {
 }
 
 func newOwner(m *model.Model) *Owner {
-	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, fleetOf(&Deployment{Champion: m}, m), 0)
+	return NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(m), 0)
 }
 
 // reply does an action, with at most n messages. It reports false where Kafka does not
@@ -401,7 +401,7 @@ func TestCommandsKeepTheirOrder(t *testing.T) {
 func TestWindowsThatAreLost(t *testing.T) {
 	p := newPartition()
 	p.windows = append(p.windows, at(0, "T1", false))
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, everything(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 	p.finish(o, o.Start(), 9)
 	c := event.Command{ID: "c", Machine: drill, Action: event.Suppress, By: "kim", Note: "n", Issued: noon}
 	p.commands = []Command{{Key: drill, Value: event.JSON(c), At: noon}}
@@ -640,7 +640,7 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 // A machine is silent when neither its windows nor its features wait to be judged.
 func TestOwnerSilence(t *testing.T) {
 	p := newPartition()
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, everything(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm, Silence: time.Minute}, Everything(machinetest.OneValue(t)), 0)
 	p.windows = append(p.windows, at(0, "T1", false))
 	p.finish(o, o.Start(), 9)
 	later := noon.Add(time.Hour)

@@ -157,7 +157,7 @@ func inputs(from int64, names ...string) (in []Input) {
 
 // readyOwner returns an owner that has taken its partition over, and finds nothing there.
 func readyOwner(t *testing.T) *Owner {
-	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, everything(machinetest.OneValue(t)), 0)
+	o := NewOwner(&Settings{Group: group, Alarm: testAlarm}, Everything(machinetest.OneValue(t)), 0)
 	o.On(Fenced{At: Position{Windows: -1, Commands: -1}}, noon)
 	o.On(Loaded{}, noon)
 	o.On(Published{}, noon)
@@ -342,7 +342,7 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 		retired, deployed := i&1 > 0, i&2 > 0
 		var published [2]string
 		for restarts := range published {
-			p := newPlant(t, fleetOf(&Deployment{Champion: m}, m))
+			p := newPlant(t, Everything(m))
 			if retired {
 				p.window(machinetest.Features(nil, at(0, "T1", false)))
 				p.command(event.Command{ID: "c1", Action: event.Retire})
@@ -361,7 +361,7 @@ func TestRefusedOnlyHasNoModel(t *testing.T) {
 			p.alerts, p.advised = nil, nil
 			p.refuse(refusal(drill, 2, &window.Mismatch{What: window.OtherSchema, Text: "another reason"}))
 			p.command(event.Command{ID: "c2", Action: event.Suppress, Note: "n"})
-			p.deploy(fleetOf(&Deployment{Champion: m}, m))
+			p.deploy(Everything(m))
 			published[restarts] = fmt.Sprintf("%s\n%s", event.JSON(p.alerts), p.records[state.Key{Group: group, Machine: drill}].Value)
 			p.window(machinetest.Features(nil, at(3, "T1", false)))
 			if r := p.results[len(p.results)-1]; r.Seq != 3 || r.Model != m.ID() {

@@ -19,15 +19,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everything is a fleet in which a model judges every machine.
-func everything(m *model.Model) machine.Fleet {
-	d := &machine.Deployment{Champion: m}
-	return machine.Fleet{Of: func(string, string) *machine.Deployment { return d }, Model: func(string) *model.Model { return m }}
-}
-
 // published returns the results and alerts that a monitor publishes of windows.
 func published(m *model.Model, ws []*window.Window) (lines []string) {
-	for _, e := range outputs("replay", everything(m), ws) {
+	for _, e := range outputs("replay", machine.Everything(m), ws) {
 		if r, ok := e.(machine.Result); ok {
 			lines = append(lines, string(event.JSON(r.Result)))
 		} else if a, ok := e.(machine.Alert); ok {

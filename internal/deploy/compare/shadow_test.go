@@ -15,7 +15,7 @@ import (
 
 // onTrial returns a fleet in which champion judges everything, and shadow is on trial.
 func onTrial(champion, shadow *model.Model) machine.Fleet {
-	f := everything(champion)
+	f := machine.Everything(champion)
 	d := &machine.Deployment{Champion: champion, Shadows: []machine.Shadow{{Model: shadow}}}
 	f.Of = func(string, string) *machine.Deployment { return d }
 	return f
