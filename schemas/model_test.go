@@ -477,7 +477,6 @@ func TestModelDocumentNames(t *testing.T) {
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),
-		fmt.Sprintf("`%s`, in files of older releases, is `%s`", model.ReferenceAuto, model.ReferenceKind),
 		fmt.Sprintf("at least %.0e, kept within ±%d", model.LogFloor, model.LogLimit),
 	} {
 		if !strings.Contains(string(doc), want) {

@@ -32,7 +32,7 @@ var (
 )
 
 func drawResult(t *rapid.T) event.Result {
-	r := event.Result{
+	r := event.Result{Group: "g",
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		Tool: optional.Draw(t, "tool"), ToolLife: optional.Draw(t, "tool life"), Hole: optional.Draw(t, "hole"),
 		FeedRate: rapid.SampledFrom([]float64{0, 0.5, 82.5, 1e6}).Draw(t, "feed rate"), Programme: optional.Draw(t, "programme"), Material: optional.Draw(t, "material"),
@@ -74,7 +74,7 @@ func drawResult(t *rapid.T) event.Result {
 
 func drawAlert(t *rapid.T) event.Alert {
 	counts := rapid.IntRange(0, 64)
-	a := event.Alert{
+	a := event.Alert{Group: "g",
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"),
 		Tool: optional.Draw(t, "tool"), Hole: optional.Draw(t, "hole"),
 		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"),
@@ -128,7 +128,7 @@ func drawReasons(t *rapid.T) *event.Reasons {
 func TestEvidenceIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawAlert(t)
-		e := event.Evidence{
+		e := event.Evidence{Group: "g",
 			ID: a.ID + "/evidence", Alert: a.ID, Machine: a.Machine, Incident: a.Incident, URL: "http://plant:9102/evidence/A-K3ZQ7M2P-1.arrow",
 			From: a.Since, To: a.At, Text: texts.Draw(t, "text"),
 		}
@@ -142,7 +142,7 @@ func TestEvidenceIsValid(t *testing.T) {
 }
 
 func drawAdvisory(t *rapid.T) event.Advisory {
-	a := event.Advisory{
+	a := event.Advisory{Group: "g",
 		Machine: machines.Draw(t, "machine"), Epoch: epochs.Draw(t, "epoch"), Seq: rapid.Uint64().Draw(t, "seq"), Tool: optional.Draw(t, "tool"),
 		Kind:  rapid.SampledFrom([]event.AdvisoryKind{event.SensorAdvisory, event.SilenceAdvisory, event.UnknownAdvisory, event.DriftAdvisory}).Draw(t, "kind"),
 		State: event.Raised, Severity: "warning", Since: times.Draw(t, "since"), At: times.Draw(t, "at"), Model: texts.Draw(t, "model"), Text: texts.Draw(t, "text"),
@@ -194,17 +194,17 @@ func TestAlertsAreValid(t *testing.T) {
 var (
 	at = time.Date(2026, 3, 1, 2, 13, 41, 0, time.UTC)
 
-	goodResult = event.Result{
+	goodResult = event.Result{Group: "g",
 		ID: "acme/usk25/00000000000000a1/7", Machine: "acme/usk25", Epoch: "00000000000000a1", Seq: 7, Tool: "T07", Start: at, End: at.Add(time.Second),
 		Verdict: event.Faulty, Posterior: []float64{0.1, 0.9}, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Alarm: "raised",
 		Sensors: []event.Sensor{{Channel: "ch07", Flags: []string{"flatline"}}},
 	}
-	goodAdvisory = event.Advisory{
+	goodAdvisory = event.Advisory{Group: "g",
 		ID: "acme/usk25/00000000000000a1/7/sensor/ch07/raised", Machine: "acme/usk25", Kind: event.SensorAdvisory, Subject: "ch07", State: event.Raised,
 		Status: signal.Failure, Flags: []string{"flatline"}, Severity: "warning", Since: at, At: at.Add(time.Second), Epoch: "00000000000000a1", Seq: 7,
 		Model: "ecs-dbn-3fb19c04a7d2", Text: "usk25: SENSOR ch07 Failure: flatline; tool verdict on 13 channels",
 	}
-	goodAlert = event.Alert{
+	goodAlert = event.Alert{Group: "g",
 		ID: "acme/usk25/00000000000000a1/7/raised", Machine: "acme/usk25", State: event.Raised, Severity: "warning", Since: at, At: at.Add(time.Minute),
 		Epoch: "00000000000000a1", Seq: 7, Faulty: 5, Of: 8, K: 5, N: 8, Score: 0.93, Model: "ecs-dbn-3fb19c04a7d2", Text: "usk25: faulty",
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -77,7 +78,7 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		w := c.Window
 		w.Epoch, w.Seq = 1, seq
 		extractor.Extract(w, features)
-		d := watched.Apply(machine.Window{Features: features, Offset: int64(seq), At: w.End(), Now: w.End()})
+		d := watched.Apply(machine.Window{Features: features, Offset: state.Offset{At: int64(seq)}, At: w.End(), Now: w.End()})
 		class, known := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
 		r.moments = append(r.moments, moment{
 			end: w.End(), tool: stayOf[w.Tool], faulty: known && class > 0, wear: c.Truth.VBMaxUM, phase: c.Truth.Phase,

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -262,12 +261,15 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, comma
 	}
 	err = bus.Follow(ctx, cfg, bus.TopicAlerts, bus.Following{Start: start, Take: func(_ bus.Followed, msgs []bus.Message, _ int64) error {
 		for _, m := range msgs {
-			var a event.Alert
-			if string(m.Header("ce_type")) != event.AlertType || json.Unmarshal(m.Value, &a) != nil || a.Command != command || !history.OfGroup(a.Group, group) {
+			if string(m.Header("ce_type")) != event.AlertType {
+				continue
+			}
+			a, ours, err := history.Event[event.Alert](&m, group)
+			if err != nil || !ours || a.Command != command {
 				continue // another command's
 			}
 			if a.Reason != "retired" && a.Reason != "new_tool" { // what the command did to the alarm; the answer follows
-				answer = a
+				answer = *a
 				return answered
 			}
 		}

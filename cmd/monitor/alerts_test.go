@@ -288,7 +288,7 @@ func TestAwaitAnswerFromTheEnd(t *testing.T) {
 	}
 	t.Cleanup(out.Close)
 	answer := func(text string) {
-		m := bus.Message{Topic: bus.TopicAlerts, Key: "lathe", Value: event.JSON(event.Alert{Command: "1", Text: text}), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AlertType)}}}
+		m := bus.Message{Topic: bus.TopicAlerts, Key: "lathe", Value: event.JSON(event.Alert{Group: "g", Machine: "lathe", Command: "1", Text: text}), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AlertType)}}}
 		if err := out.Send(t.Context(), []bus.Message{m}); err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestAwaitAnswerFromTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer("after")
-	if a, err := awaitAnswer(t.Context(), cfg, from, "", "1"); err != nil || a.Text != "after" {
+	if a, err := awaitAnswer(t.Context(), cfg, from, "g", "1"); err != nil || a.Text != "after" {
 		t.Errorf("%q, %v", a.Text, err)
 	}
 }
@@ -414,15 +414,17 @@ func TestReport(t *testing.T) {
 	}
 	var msgs []bus.Message
 	for seq := range 8 {
-		r := event.Result{ID: fmt.Sprint(seq), Machine: lathe, Epoch: "1", Seq: uint64(seq), Tool: "T1", Start: noon.Add(time.Duration(seq-2) * 30 * time.Minute), Verdict: event.Faulty, Model: "m"}
+		r := event.Result{ID: fmt.Sprint(seq), Group: monitor.DefaultGroup, Machine: lathe, Epoch: "1", Seq: uint64(seq), Tool: "T1", Start: noon.Add(time.Duration(seq-2) * 30 * time.Minute), Verdict: event.Faulty, Model: "m"}
 		r.End = r.Start.Add(30 * time.Minute)
-		msgs = append(msgs, say(bus.TopicResults, event.ResultType, r.ID, r.End, r))
+		trial := r // another group's verdict on the same window
+		trial.Group, trial.Verdict, trial.Model = "trial", event.Healthy, "t"
+		msgs = append(msgs, say(bus.TopicResults, event.ResultType, r.ID+"/trial", r.End, trial), say(bus.TopicResults, event.ResultType, r.ID, r.End, r))
 	}
-	counted := event.Result{ID: "counted", Machine: lathe, Epoch: "2", Tool: "T1", Start: time.Unix(75, 0).UTC(), End: time.Unix(76, 0).UTC(), Verdict: event.Faulty, Model: "m"}
+	counted := event.Result{ID: "counted", Group: monitor.DefaultGroup, Machine: lathe, Epoch: "2", Tool: "T1", Start: time.Unix(75, 0).UTC(), End: time.Unix(76, 0).UTC(), Verdict: event.Faulty, Model: "m"}
 	msgs = append(msgs, say(bus.TopicResults, event.ResultType, counted.ID, counted.End, counted))
-	raised := event.Alert{ID: "a", Machine: lathe, Tool: "T1", State: event.Raised, At: noon.Add(90*time.Minute + time.Second)}
-	ack := event.Alert{ID: "b", Machine: lathe, Tool: "T1", State: "acknowledged", At: noon.Add(91 * time.Minute)}
-	advisory := event.Advisory{ID: "c", Machine: lathe, Kind: event.SensorAdvisory, State: event.Raised, At: noon}
+	raised := event.Alert{ID: "a", Group: monitor.DefaultGroup, Machine: lathe, Tool: "T1", State: event.Raised, At: noon.Add(90*time.Minute + time.Second)}
+	ack := event.Alert{ID: "b", Group: monitor.DefaultGroup, Machine: lathe, Tool: "T1", State: "acknowledged", At: noon.Add(91 * time.Minute)}
+	advisory := event.Advisory{ID: "c", Group: monitor.DefaultGroup, Machine: lathe, Kind: event.SensorAdvisory, State: event.Raised, At: noon}
 	msgs = append(msgs, say(bus.TopicAlerts, event.AlertType, "a", raised.At, raised), say(bus.TopicAlerts, event.AlertType, "b", ack.At, ack),
 		say(bus.TopicAlerts, event.AdvisoryType, "c", noon, advisory), say(bus.TopicAlerts, "io.tcm.other.v1", "d", noon, 1), say(bus.TopicAlerts, event.AlertType, "bad", noon, 1), say(bus.TopicAlerts, event.AdvisoryType, "bad", noon, 1),
 		say(bus.TopicResults, event.ResultType, "bad", noon, 1))

@@ -116,7 +116,7 @@ func TestCheckMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	judge := func(name string, offsets ...int64) {
+	judge := func(name string, offsets ...state.Offset) {
 		t.Helper()
 		m, err := machine.New(name, &machine.Settings{Group: "tcm-monitor", Alarm: alarm.Default}, machine.NewModel(trained), time.Now())
 		if err != nil {
@@ -144,11 +144,12 @@ func TestCheckMode(t *testing.T) {
 			t.Errorf("%s of windows a day, want %s and %q\n%s", got, want, mode, out.String())
 		}
 	}
-	judge("acme/line1/a", 0, 1)
-	judge("acme/line1/b", state.InFeatures(0), 0, 1)
-	judge("acme/line1/c", 3, state.InFeatures(0))
+	first, then, edge := state.Offset{}, state.Offset{At: 1}, state.Offset{Features: true}
+	judge("acme/line1/a", first, then)
+	judge("acme/line1/b", edge, first, then)
+	judge("acme/line1/c", then, edge)
 	check(2, "3 machines, 3 with a reference, 0 alarms raised; 1 in mode edge: of these the disk step counts no windows")
-	judge("acme/line1/c", 3, state.InFeatures(0), 4)
+	judge("acme/line1/c", first, edge, then)
 	check(3, "")
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/monitor"
 )
 
 // Someone who may write to Kafka fills every text of events, states and dead letters with
@@ -22,14 +23,14 @@ func TestHostileTexts(t *testing.T) {
 	at := time.Now().Add(-time.Hour).UTC()
 	alert := func(state event.AlertState) bus.Message {
 		a := event.Alert{
-			ID: "a/" + string(state), Machine: machine, Tool: evil, Hole: evil, State: state, Alarm: evil, Incident: "A-K3ZQ7M2P", Severity: "warning", Since: at, At: at, Epoch: evil,
+			ID: "a/" + string(state), Group: monitor.DefaultGroup, Machine: machine, Tool: evil, Hole: evil, State: state, Alarm: evil, Incident: "A-K3ZQ7M2P", Severity: "warning", Since: at, At: at, Epoch: evil,
 			Model: evil, By: evil, Note: evil, Text: evil, Reason: evil, CuttingState: evil, CuttingSeconds: 3,
 			Evidence: &event.EvidenceLink{URL: evil}, Reasons: &event.Reasons{Channels: []event.ChannelReason{{Channel: evil, Words: evil}}, Features: []event.FeatureReason{{Feature: evil, Channel: evil, Unit: evil, Value: new(float64)}}},
 		}
 		return bus.Message{Topic: bus.TopicAlerts, Key: machine, Value: event.JSON(a), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AlertType)}, {Key: "ce_id", Value: []byte(a.ID)}, {Key: "ce_time", Value: []byte(at.Format(time.RFC3339Nano))}}}
 	}
-	advisory := event.Advisory{ID: "v", Machine: machine, Tool: evil, Kind: event.AdvisoryKind(evil), Subject: evil, State: event.Raised, Status: evil, Severity: "warning", Since: at, At: at, Model: evil, Text: evil}
-	result := event.Result{ID: "r", Machine: machine, Epoch: "1", Tool: evil, Hole: evil, Start: at, End: at.Add(time.Second), Verdict: event.Healthy, Model: evil}
+	advisory := event.Advisory{ID: "v", Group: monitor.DefaultGroup, Machine: machine, Tool: evil, Kind: event.AdvisoryKind(evil), Subject: evil, State: event.Raised, Status: evil, Severity: "warning", Since: at, At: at, Model: evil, Text: evil}
+	result := event.Result{ID: "r", Group: monitor.DefaultGroup, Machine: machine, Epoch: "1", Tool: evil, Hole: evil, Start: at, End: at.Add(time.Second), Verdict: event.Healthy, Model: evil}
 	p, err := bus.NewProducer(bus.Config{Brokers: []string{addr}, ClientID: "test"})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -81,7 +80,7 @@ func (f *reportCommand) Run(ctx context.Context, out cli.Output) error {
 	defer p.Close()
 	r := shift.New(cfg)
 	counted := 0
-	results, err := readResults(ctx, to, cfg, p, func(e event.Result) {
+	results, err := readResults(ctx, to, c.Group, cfg, p, func(e event.Result) {
 		if !signal.HasClock(e.End) {
 			counted++
 		}
@@ -145,17 +144,9 @@ func readAlerts(ctx context.Context, to bus.Config, group string, r *shift.Repor
 		ok := true
 		switch string(m.Header("ce_type")) {
 		case event.AlertType:
-			ok = read(m, func(a event.Alert) {
-				if history.OfGroup(a.Group, group) {
-					r.Alert(a)
-				}
-			})
+			ok = read(&m, group, r.Alert)
 		case event.AdvisoryType:
-			ok = read(m, func(a event.Advisory) {
-				if history.OfGroup(a.Group, group) {
-					r.Advisory(a)
-				}
-			})
+			ok = read(&m, group, r.Advisory)
 		}
 		if !ok {
 			skipped++
@@ -165,14 +156,13 @@ func readAlerts(ctx context.Context, to bus.Config, group string, r *shift.Repor
 	return skipped, err
 }
 
-// read calls fn with the event in a message. It reports false if it cannot be read.
-func read[E any](m bus.Message, fn func(E)) bool {
-	var e E
-	if json.Unmarshal(m.Value, &e) != nil {
-		return false
+// read calls fn with the event in a message, if the group published it. It reports false if it cannot be read.
+func read[E event.Published](m *bus.Message, group string, fn func(E)) bool {
+	e, ours, err := history.Event[E](m, group)
+	if ours {
+		fn(*e)
 	}
-	fn(e)
-	return true
+	return err == nil
 }
 
 // labels makes cfg ask a wear file whether alarms were false, by the label rule of
@@ -217,9 +207,9 @@ func startOf(a event.Alert, spec window.Spec) time.Time { return a.At.Add(-spec.
 // result under the end of its window, or under its own time if that is sooner.
 const clockMargin = time.Hour
 
-// readResults calls fn for the results of the report's time, and perhaps others. A
+// readResults calls fn for the results of a group in the report's time, and perhaps others. A
 // result that cannot be read is skipped, and skipped counts them.
-func readResults(ctx context.Context, to bus.Config, cfg shift.Config, p *cli.Progress, fn func(event.Result)) (skipped int, err error) {
+func readResults(ctx context.Context, to bus.Config, group string, cfg shift.Config, p *cli.Progress, fn func(event.Result)) (skipped int, err error) {
 	const steps = 100 // of a partition
 	partitions, err := bus.Partitions(ctx, to, bus.TopicResults)
 	if err != nil {
@@ -228,7 +218,7 @@ func readResults(ctx context.Context, to bus.Config, cfg shift.Config, p *cli.Pr
 	whole := cfg.Until.Sub(cfg.Since)
 	for i := range partitions {
 		err := bus.ReadRange(ctx, to, bus.TopicResults, i, bus.Range{Since: cfg.Since.Add(-clockMargin)}, func(m bus.Message) error {
-			ok := read(m, func(r event.Result) {
+			ok := read(&m, group, func(r event.Result) {
 				fn(r)
 				done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))
 				p.Report("reading results", i*steps+min(max(done, 0), steps-1), partitions*steps)

@@ -27,7 +27,6 @@ type proposal struct {
 	length   time.Duration
 	dated    bool   // windows have dates
 	counts   string // what the size of the numbers in the column of times says that they count; empty: nothing
-	short    string // what to do about tools that are shorter than a reference; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
 
@@ -78,9 +77,6 @@ func (p *proposal) checkTools(s *inspect.Summary, windows int) error {
 	case float64(most) < float64(windows)/2*p.length.Seconds()*p.channels[0].Rate:
 		return fmt.Errorf("%s: column %q, which may name the tool, is another one %d times, most often for %d rows or less, and the reference of a tool alone takes %d windows of %v: %w",
 			s.Path, p.rec.Tool, len(runs), most, windows, p.length, errTools)
-	}
-	if of := float64(most) / p.length.Seconds() / p.channels[0].Rate; of < float64(windows) {
-		p.short = fmt.Sprintf("tools     of column %q have %.0f windows or less, most of them, and the reference of a tool takes %d: set `reference: {windows: %.0f}` in train.yaml, or give a shorter --window", p.rec.Tool, of, windows, max(1, of/2))
 	}
 	return nil
 }

@@ -144,9 +144,6 @@ func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w
 	if !p.dated {
 		fmt.Fprintln(w, "dates     none, so windows count seconds from the start: name it by --start, and by `start` in train.yaml and ingest.yaml")
 	}
-	if p.short != "" {
-		fmt.Fprintln(w, p.short)
-	}
 	for i, l := range p.left {
 		if i == 10 {
 			fmt.Fprintf(w, "left out  %d more columns, see %s\n", len(p.left)-i, layoutFile)

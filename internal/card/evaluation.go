@@ -150,7 +150,7 @@ func withWrong(s score.Summary) score.Confusion {
 // SeenTool is a tool of an examination that the model was trained on.
 type SeenTool struct {
 	Tool string `json:"tool"`
-	As   string `json:"as,omitempty"` // its name in training; empty: only golden vectors of the model say so
+	As   string `json:"as"` // its name in training
 }
 
 // Text returns the evaluation for a terminal.

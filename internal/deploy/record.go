@@ -131,7 +131,7 @@ type AlarmRecord struct {
 	OffHoldNS  time.Duration `json:"off_hold_ns"`
 	Latch      bool          `json:"latch"`
 	MaxShelfNS time.Duration `json:"max_shelf_ns"`
-	ReAlarmNS  time.Duration `json:"re_alarm_ns,omitempty"` // 0: the default; older releases leave it out
+	ReAlarmNS  time.Duration `json:"re_alarm_ns,omitempty"` // 0: the default
 	Threshold  float64       `json:"threshold"`
 }
 

@@ -29,8 +29,8 @@ var AdvisoryKinds = []AdvisoryKind{SensorAdvisory, SilenceAdvisory, UnknownAdvis
 // the topic of alerts, never move an alarm, and need no acknowledgement. ID is stable: a
 // restart sends the same advisory under the same id.
 type Advisory struct {
-	ID       string       `json:"id"`              // machine/epoch/seq/kind[/subject]/state, or machine/silence/time/raised
-	Group    string       `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
+	ID       string       `json:"id"`    // machine/epoch/seq/kind[/subject]/state, or machine/silence/time/raised
+	Group    string       `json:"group"` // consumer group of the monitor
 	Machine  string       `json:"machine"`
 	Tool     string       `json:"tool,omitempty"`
 	Kind     AdvisoryKind `json:"kind"`
@@ -47,3 +47,6 @@ type Advisory struct {
 	Model    string       `json:"model"`
 	Text     string       `json:"text"` // one line for a person
 }
+
+// Origin returns which machine the advisory is about, and which group published it.
+func (a Advisory) Origin() (machine, group string) { return a.Machine, a.Group }

@@ -47,8 +47,8 @@ func (s AlertState) Marks() bool { return s == MarkedFalse || s == UnmarkedFalse
 // Alert says that the alarm of a machine's tool changed. ID is stable: a
 // restart sends the same alert under the same id.
 type Alert struct {
-	ID       string     `json:"id"`              // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
-	Group    string     `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
+	ID       string     `json:"id"`    // machine/epoch/seq/state, machine/command/id/state or machine/shelf/time/state
+	Group    string     `json:"group"` // consumer group of the monitor
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
 	Magazine bool       `json:"magazine,omitempty"` // the tool is not in the spindle: Alarm is how its own alarm is, and the machine's has not changed
@@ -87,6 +87,9 @@ type Alert struct {
 	Trace          []Point       `json:"trace,omitempty"`           // likewise: the tool's last windows, oldest first, ending with the one that decided; at most MaxTrace
 	Evidence       *EvidenceLink `json:"evidence,omitempty"`        // likewise: where the waveform will be
 }
+
+// Origin returns which machine the alert is about, and which group published it.
+func (a Alert) Origin() (machine, group string) { return a.Machine, a.Group }
 
 // Aside reports whether an alert does not say how the alarm of the tool in the spindle
 // stands: it is of a tool in the magazine, it marks an alarm, or declares a tool new, which may lie in the magazine. The
@@ -159,9 +162,9 @@ type EvidenceLink struct {
 // Evidence says that the waveform around an alert was kept, or why it was not. ID is
 // stable: a restart sends it again under the same id.
 type Evidence struct {
-	ID       string    `json:"id"`              // the alert's id and "/evidence"
-	Group    string    `json:"group,omitempty"` // as in the alert
-	Alert    string    `json:"alert"`           // id of the alert
+	ID       string    `json:"id"`    // the alert's id and "/evidence"
+	Group    string    `json:"group"` // as in the alert
+	Alert    string    `json:"alert"` // id of the alert
 	Machine  string    `json:"machine"`
 	Incident string    `json:"incident,omitempty"`
 	URL      string    `json:"url"` // as in the alert
@@ -173,3 +176,6 @@ type Evidence struct {
 	Complete bool      `json:"complete"`         // the windows cover the span without a gap
 	Text     string    `json:"text"`             // one line for a person: what is there, or what is missing and why
 }
+
+// Origin returns which machine the evidence is about, and which group published it.
+func (e Evidence) Origin() (machine, group string) { return e.Machine, e.Group }

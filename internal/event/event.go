@@ -64,8 +64,8 @@ func (r *Result) Between() bool {
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {
-	ID           string    `json:"id"`              // machine/epoch/seq/group
-	Group        string    `json:"group,omitempty"` // consumer group of the monitor; older releases leave it out
+	ID           string    `json:"id"`    // machine/epoch/seq/group
+	Group        string    `json:"group"` // consumer group of the monitor
 	Machine      string    `json:"machine"`
 	Epoch        string    `json:"epoch"` // 16 hexadecimal digits
 	Seq          uint64    `json:"seq"`
@@ -84,7 +84,7 @@ type Result struct {
 	Novelty      float64   `json:"novelty,omitempty"`        // p-value of the hypothesis that nothing is new; 0 if not judged, or if the model does not compute it
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged
-	Threshold    float64   `json:"threshold,omitempty"`      // score from which on a window counts as faulty for the machine's alarm; 0 if not known, as from older releases
+	Threshold    float64   `json:"threshold,omitempty"`      // score from which on a window counts as faulty for the machine's alarm; 0 if not known
 	Model        string    `json:"model"`                    // model id
 	Alarm        string    `json:"alarm"`                    // state of the machine's alarm after this window
 	Incident     string    `json:"incident,omitempty"`       // short name of the open alarm, if there is one
@@ -98,8 +98,16 @@ type Result struct {
 
 	Ledger *Ledger `json:"ledger,omitempty"` // of the machine's source, if a gateway has sent one since the result before
 
-	Champion *Champion `json:"champion,omitempty"` // what the champion made of the window; only in results of shadows, nil from older releases
+	Champion *Champion `json:"champion,omitempty"` // what the champion made of the window; only in results of shadows
 }
+
+// Published is an event of a machine that a group of monitors has published.
+type Published interface {
+	Origin() (machine, group string)
+}
+
+// Origin returns which machine the result is about, and which group published it.
+func (r Result) Origin() (machine, group string) { return r.Machine, r.Group }
 
 // Champion is what the model that counts made of a window which a shadow has judged too.
 type Champion struct {

@@ -16,12 +16,12 @@ func TestJSON(t *testing.T) {
 	at := time.Date(2026, 11, 2, 2, 13, 41, 0, time.UTC)
 	machine, epoch := "acme/spore/bay2/line1/usk25", "00000000cafe0001"
 	golden.Check(t, "result.json", JSON(Result{
-		ID: WindowID(machine, epoch, 17), Machine: machine, Epoch: epoch, Seq: 17, Tool: "T07", Hole: "H3_08", Start: at, End: at.Add(time.Second),
+		ID: WindowID(machine, epoch, 17), Group: "tcm-monitor", Machine: machine, Epoch: epoch, Seq: 17, Tool: "T07", Hole: "H3_08", Start: at, End: at.Add(time.Second),
 		Verdict: Faulty, Posterior: []float64{0.25, 0.75}, Score: 0.93, Model: "ecs-dbn-0123456789ab", Alarm: "raised",
 		Sensors: []Sensor{{"ch07", []string{"flatline"}}},
 	}))
 	golden.Check(t, "alert.json", JSON(Alert{
-		ID: WindowID(machine, epoch, 17) + "/raised", Machine: machine, Tool: "T07", Hole: "H3_08", State: Raised, Severity: "warning",
+		ID: WindowID(machine, epoch, 17) + "/raised", Group: "tcm-monitor", Machine: machine, Tool: "T07", Hole: "H3_08", State: Raised, Severity: "warning",
 		Since: at.Add(-6 * time.Second), At: at.Add(time.Second), Epoch: epoch, Seq: 17, Faulty: 6, Of: 8, K: 6, N: 8, Score: 0.93,
 		Model: "ecs-dbn-0123456789ab", Text: "usk25 tool T07 hole H3_08: FAULTY since 02:13:35, 6 of 8 cutting windows, score 0.93.",
 	}))

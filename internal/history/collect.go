@@ -3,7 +3,6 @@ package history
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -102,12 +101,12 @@ func (c *Collector) result(m bus.Message) error {
 	if m.Key != c.machine {
 		return nil
 	}
-	var r event.Result
-	if err := json.Unmarshal(m.Value, &r); err != nil {
+	r, ours, err := Event[event.Result](&m, c.group)
+	if err != nil {
 		c.skip()
 		return nil
 	}
-	if r.Epoch != c.epoch || !OfGroup(r.Group, c.group) || r.Seq < c.from {
+	if r.Epoch != c.epoch || !ours || r.Seq < c.from {
 		return nil
 	}
 	c.mu.Lock()
@@ -138,14 +137,14 @@ func (c *Collector) alert(m bus.Message) error {
 	if m.Key != c.machine || !isAlert(&m) {
 		return nil
 	}
-	var a event.Alert
-	if err := json.Unmarshal(m.Value, &a); err != nil {
+	a, ours, err := Event[event.Alert](&m, c.group)
+	if err != nil {
 		c.skip()
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.Epoch == c.epoch && OfGroup(a.Group, c.group) && a.Seq >= c.from && !c.alerts[a.ID] {
+	if ours && a.Epoch == c.epoch && a.Seq >= c.from && !c.alerts[a.ID] {
 		c.alerts[a.ID] = true
 		if a.State == event.Raised {
 			c.sum.Alerts++

@@ -18,7 +18,7 @@ import (
 // resultMessage is a result of drill in epoch 1.
 func resultMessage(seq uint64, v event.Verdict, change ...func(*event.Result)) bus.Message {
 	id := event.WindowID(drill, window.FormatEpoch(1), seq)
-	r := event.Result{ID: id, Machine: drill, Epoch: window.FormatEpoch(1), Seq: seq, Verdict: v}
+	r := event.Result{ID: id, Group: group, Machine: drill, Epoch: window.FormatEpoch(1), Seq: seq, Verdict: v}
 	for _, c := range change {
 		c(&r)
 	}
@@ -27,7 +27,7 @@ func resultMessage(seq uint64, v event.Verdict, change ...func(*event.Result)) b
 
 func alertMessage(seq uint64, state event.AlertState, change ...func(*event.Alert)) bus.Message {
 	id := event.WindowID(drill, window.FormatEpoch(1), seq) + "/" + string(state)
-	a := event.Alert{ID: id, Machine: drill, Epoch: window.FormatEpoch(1), Seq: seq, State: state}
+	a := event.Alert{ID: id, Group: group, Machine: drill, Epoch: window.FormatEpoch(1), Seq: seq, State: state}
 	for _, c := range change {
 		c(&a)
 	}
@@ -56,13 +56,12 @@ func TestCollector(t *testing.T) {
 	other := func(r *event.Result) { r.Machine = "acme/line1/lathe" }
 	before := func(r *event.Result) { r.Epoch = window.FormatEpoch(2) }
 	late := func(r *event.Result) { r.Late = true }
-	own := func(r *event.Result) { r.Group = group }
 	trial := func(r *event.Result) { r.Group = "trial" }
 	collect(t, c,
 		resultMessage(10, event.Learning),
-		resultMessage(11, event.Healthy, own),
+		resultMessage(11, event.Healthy),
 		resultMessage(11, event.Faulty, trial),
-		resultMessage(11, event.Healthy, own), // a repeat
+		resultMessage(11, event.Healthy), // a repeat
 		resultMessage(13, event.Faulty),
 		resultMessage(12, event.Healthy, late),
 		resultMessage(13, event.Healthy), // says something else
@@ -94,7 +93,7 @@ func TestCollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, m := range []bus.Message{resultMessage(10, event.Learning), resultMessage(11, event.Healthy, own), resultMessage(13, event.Faulty), resultMessage(12, event.Healthy, late)} {
+	for _, m := range []bus.Message{resultMessage(10, event.Learning), resultMessage(11, event.Healthy), resultMessage(13, event.Faulty), resultMessage(12, event.Healthy, late)} {
 		lines = append(lines, string(m.Value)+"\n")
 	}
 	if got := out.String(); got != strings.Join(lines, "") {

@@ -14,7 +14,7 @@ func TestDescribeResult(t *testing.T) {
 		"model m": {Model: "m"},
 		`model m, feed rate 82.5 mm/min, programme "O1\x1b", material "42CrMo4"`: {Model: "m", FeedRate: 82.5, Programme: "O1\x1b", Material: "42CrMo4"},
 	} {
-		m := bus.Message{Headers: []bus.Header{{Key: headerType, Value: []byte(event.ResultType)}}, Value: event.JSON(r)}
+		m := bus.Message{Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.ResultType)}}, Value: event.JSON(r)}
 		if got := describe(&m); !strings.HasSuffix(got, ", alarm , "+want) {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -2,13 +2,13 @@
 // state of alarms, open advisories, and past events. It sees committed messages only.
 //
 // Several groups of monitors may judge the same machines. Each function takes the group
-// whose messages it reads. Older releases did not name their group: their events belong to
-// every group.
+// whose messages it reads.
 package history
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -162,11 +162,11 @@ func acknowledged(ctx context.Context, cfg bus.Config, group string, wanted map[
 				if !isAlert(&m) {
 					return nil
 				}
-				var a event.Alert
-				if json.Unmarshal(m.Value, &a) != nil {
+				a, ours, err := Event[event.Alert](&m, group)
+				if err != nil {
 					skipped++
-				} else if a.State == "acknowledged" && wanted[a.Incident] && OfGroup(a.Group, group) {
-					found[a.Incident] = a
+				} else if ours && a.State == "acknowledged" && wanted[a.Incident] {
+					found[a.Incident] = *a
 				}
 				return nil
 			})
@@ -271,47 +271,60 @@ func (l lastRecords) machines(group string) map[string][]state.Record {
 // the order in which they were sent. An error of fn ends the reading and is returned.
 // Alerts of any group that cannot be read are skipped and counted.
 func Alerts(ctx context.Context, cfg bus.Config, group string, fn func(event.Alert) error) (skipped int, err error) {
-	return each(ctx, cfg, event.AlertType, func(a event.Alert) error { return ofGroup(a.Group, group, a, fn) })
+	return each(ctx, cfg, group, event.AlertType, fn)
 }
 
 // Advisories does for advisories what Alerts does for alerts.
 func Advisories(ctx context.Context, cfg bus.Config, group string, fn func(event.Advisory) error) (skipped int, err error) {
-	return each(ctx, cfg, event.AdvisoryType, func(a event.Advisory) error { return ofGroup(a.Group, group, a, fn) })
+	return each(ctx, cfg, group, event.AdvisoryType, fn)
 }
 
 // Evidences does for evidence what Alerts does for alerts.
 func Evidences(ctx context.Context, cfg bus.Config, group string, fn func(event.Evidence) error) (skipped int, err error) {
-	return each(ctx, cfg, event.EvidenceType, func(e event.Evidence) error { return ofGroup(e.Group, group, e, fn) })
+	return each(ctx, cfg, group, event.EvidenceType, fn)
 }
 
-// ofGroup calls fn with an event unless another group published it.
-func ofGroup[E any](published, group string, e E, fn func(E) error) error {
-	if !OfGroup(published, group) {
-		return nil
+var errNotEvent = errors.New("the message is not an event that a monitor sent of the machine that is its key")
+
+// mostEvent bounds the bytes of an event; one of a monitor is smaller.
+const mostEvent = 256 << 10
+
+// Event returns the event in a message, and whether it is ours: published by the group. It is an error if no monitor can
+// have sent the message.
+func Event[E event.Published](m *bus.Message, group string) (e *E, ours bool, err error) {
+	if len(m.Value) > mostEvent {
+		return nil, false, errNotEvent
 	}
-	return fn(e)
+	e = new(E)
+	if err := json.Unmarshal(m.Value, e); err != nil {
+		return nil, false, err
+	}
+	machine, by := (*e).Origin()
+	if machine == "" || machine != m.Key || by == "" {
+		return nil, false, errNotEvent
+	}
+	return e, by == group, nil
 }
 
-// OfGroup reports whether an event of the group published belongs to group: the two are
-// equal, or an older release published it without a group.
-func OfGroup(published, group string) bool { return published == "" || published == group }
-
-// each calls fn for every event of a type on the topic of alerts, each once, and counts
-// those that cannot be read.
-func each[E any](ctx context.Context, cfg bus.Config, typ string, fn func(E) error) (skipped int, err error) {
+// each calls fn for every event of a type that the group published on the topic of alerts, each once. It counts events of
+// any group that cannot be read.
+func each[E event.Published](ctx context.Context, cfg bus.Config, group, typ string, fn func(E) error) (skipped int, err error) {
 	seen := make(map[string]bool)
 	err = bus.ReadTopic(ctx, cfg, bus.TopicAlerts, bus.FirstOffset, false, func(m bus.Message) error {
 		id := string(m.Header("ce_id"))
 		if string(m.Header("ce_type")) != typ || seen[id] {
 			return nil
 		}
-		var e E
-		if json.Unmarshal(m.Value, &e) != nil {
+		e, ours, err := Event[E](&m, group)
+		if err != nil {
 			skipped++
 			return nil
 		}
 		seen[id] = true
-		return fn(e)
+		if !ours {
+			return nil
+		}
+		return fn(*e)
 	})
 	if err != nil {
 		return skipped, fmt.Errorf("history: alerts: %w", err)

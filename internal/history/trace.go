@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 )
 
 // Step is a message about a window, and where it lies.
@@ -26,14 +26,6 @@ type Step struct {
 
 	Acquired time.Time `json:"acquired,omitzero"` // of the window, by the gateway's clock
 }
-
-// Headers that Trace reads.
-const (
-	headerID       = "ce_id"
-	headerType     = "ce_type"
-	headerAcquired = "acquired"
-	headerOffset   = "window_offset"
-)
 
 // Trace looks for a window in the topics, among messages that Kafka got at since or later, and returns
 // what is about it, the oldest first. It reads the features, results, alerts and dead letters
@@ -98,22 +90,22 @@ type tracing struct {
 
 // take takes a message, if it is about the window.
 func (t *tracing) take(m bus.Message) error {
-	id := string(m.Header(headerID))
+	id := string(m.Header("ce_id"))
 	if m.Topic == bus.TopicFeatures {
-		offset, err := strconv.ParseInt(string(m.Header(headerOffset)), 10, 64)
-		if err == nil {
+		_, offset, err := envelope.Origin(&m)
+		if err == nil && offset >= 0 {
 			t.behind[m.Partition] = max(t.behind[m.Partition], offset+1)
-		}
-		if err == nil && id == t.window {
-			t.at[m.Partition] = offset
+			if id == t.window {
+				t.at[m.Partition] = offset
+			}
 		}
 	}
 	if id != t.window && !strings.HasPrefix(id, t.window+"/") {
 		return nil
 	}
-	s := Step{At: m.Time, Where: m.Topic, Partition: m.Partition, Offset: m.Offset, ID: id, Trace: string(m.Header(event.TraceHeader)), What: describe(&m)}
-	s.Acquired, _ = time.Parse(time.RFC3339Nano, string(m.Header(headerAcquired)))
-	t.steps = append(t.steps, s)
+	t.steps = append(t.steps, Step{
+		At: m.Time, Where: m.Topic, Partition: m.Partition, Offset: m.Offset, ID: id, Trace: string(m.Header(event.TraceHeader)), What: describe(&m), Acquired: envelope.AcquiredAt(&m),
+	})
 	return nil
 }
 
@@ -121,14 +113,15 @@ func (t *tracing) take(m bus.Message) error {
 func describe(m *bus.Message) string {
 	var r event.Result
 	var of struct{ Text string }
-	switch string(m.Header(headerType)) {
+	switch string(m.Header("ce_type")) {
 	case event.WindowType:
-		if why := m.Header("copy"); why != nil {
+		if why := m.Header(envelope.Copied); why != nil {
 			return "the window, sent again because of " + string(why)
 		}
 		return "the window, " + bus.FormatBytes(int64(len(m.Value)))
 	case event.FeaturesType:
-		return "features, extracted by the " + string(m.Header("extracted"))
+		by, _, _ := envelope.Origin(m) // empty: features that no program of ours sent
+		return "features, extracted by the " + string(by)
 	case event.ResultType:
 		if json.Unmarshal(m.Value, &r) != nil {
 			return "a result that cannot be read"
@@ -138,7 +131,7 @@ func describe(m *bus.Message) string {
 	if json.Unmarshal(m.Value, &of) == nil && of.Text != "" {
 		return of.Text
 	}
-	return string(m.Header(headerType))
+	return string(m.Header("ce_type"))
 }
 
 // saidByControl describes feed rate, programme and material as far as they are known, each behind a
@@ -165,7 +158,7 @@ func (t *tracing) letters(ctx context.Context, since time.Time) error {
 	for id := range n {
 		err := bus.ReadRange(ctx, t.cfg, bus.TopicDead, id, bus.Range{Since: since}, func(m bus.Message) error {
 			l, err := bus.OpenLetter(m)
-			if err != nil || string(l.Message.Header(headerID)) != t.window {
+			if err != nil || string(l.Message.Header("ce_id")) != t.window {
 				return nil // not ours
 			}
 			t.steps = append(t.steps, Step{At: m.Time, Where: m.Topic, Partition: m.Partition, Offset: m.Offset, ID: t.window, Trace: string(l.Message.Header(event.TraceHeader)), What: "set aside: " + l.Reason})

@@ -136,7 +136,7 @@ func (m *Machine) awake(w Window, r *event.Result) {
 func (m *Machine) silent(now time.Time) {
 	now = now.UTC().Round(0)
 	since := m.LastWindowAt
-	if since.IsZero() { // an older program did not say
+	if since.IsZero() { // none has come
 		since = m.waitingSince.UTC().Round(0)
 	}
 	what := "no window to judge since " + statement.Clock(since)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/evidence"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 )
 
@@ -21,15 +22,15 @@ const (
 // until the event of it is published: the next owner of the partition writes what this one
 // could not. The windows are read from Kafka again, so nothing but this is held.
 type EvidenceJob struct {
-	Name     string    `json:"name"` // of the evidence
-	Alert    string    `json:"alert"`
-	Incident string    `json:"incident"`
-	Model    string    `json:"model"`
-	Epoch    string    `json:"epoch"`
-	At       time.Time `json:"at"`
-	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`
-	Offset   int64     `json:"offset"` // of the first window of the span
+	Name     string       `json:"name"` // of the evidence
+	Alert    string       `json:"alert"`
+	Incident string       `json:"incident"`
+	Model    string       `json:"model"`
+	Epoch    string       `json:"epoch"`
+	At       time.Time    `json:"at"`
+	From     time.Time    `json:"from"`
+	To       time.Time    `json:"to"`
+	Offset   state.Offset `json:"offset"` // of the first window of the span
 
 	since time.Time // when this monitor first knew of it
 }

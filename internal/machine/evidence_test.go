@@ -43,7 +43,7 @@ func TestEvidence(t *testing.T) {
 	}
 	b.window(at(16, "T1", true))
 	j, due := b.m.EvidenceDue(noon)
-	if !due || j.Alert != raisedBy || j.Incident != a.Incident || j.Offset != 7 {
+	if !due || j.Alert != raisedBy || j.Incident != a.Incident || j.Offset.At != 7 {
 		t.Fatalf("due %v: %+v", due, j)
 	}
 	e, _ := j.About(drill, b.settings.EvidenceURL)

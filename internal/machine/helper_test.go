@@ -112,7 +112,7 @@ func (b *bench) windowOf(w *window.Window, life string) Decision {
 	b.t.Helper()
 	when := noon.Add(b.sent)
 	w.ToolLife = life
-	d := b.apply(Window{Features: machinetest.Features(b.model, w), Offset: b.offset, At: when, Now: when})
+	d := b.apply(Window{Features: machinetest.Features(b.model, w), Offset: state.Offset{At: b.offset}, At: when, Now: when})
 	b.offset++
 	b.sent += time.Second
 	return d

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -233,7 +234,7 @@ func (d *day) step(benches []*bench, models []*model.Model) (decisions []Decisio
 		if w != nil {
 			copied := *w
 			copied.ToolLife = life
-			e = Window{Features: machinetest.Features(b.model, &copied), Offset: b.offset, At: now, Now: now}
+			e = Window{Features: machinetest.Features(b.model, &copied), Offset: state.Offset{At: b.offset}, At: now, Now: now}
 			b.offset++
 		}
 		decisions = append(decisions, b.apply(e))

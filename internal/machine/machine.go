@@ -258,7 +258,7 @@ type Event interface{ apply(*Machine) }
 // by.
 type Window struct {
 	*window.Features
-	Offset int64     // in the machine's partition of the windows topic; see state.InFeatures
+	Offset state.Offset
 	At     time.Time // when Kafka got it
 	Now    time.Time // by the clock of the monitor
 

@@ -436,16 +436,12 @@ func (o *Owner) judge(b *Batch, r Read) {
 
 // judgeOne judges a window, or sets it aside.
 func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
-	offset := in.Offset
-	if l == FeatureLog {
-		offset = state.InFeatures(in.Offset)
-	}
 	if err := o.open(b, in); err != nil {
 		o.setAside(b, in, l, err)
 		return
 	}
 	repeats := b.Repeats
-	o.take(b, Window{Features: &o.window, Offset: offset, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
+	o.take(b, Window{Features: &o.window, Offset: state.Offset{At: in.Offset, Features: l == FeatureLog}, At: in.At, Now: b.now}, Letter{Log: l, Offset: in.Offset, Advised: true})
 	if b.Repeats == repeats && o.OnFeatures != nil {
 		o.OnFeatures(&o.window)
 	}

@@ -632,7 +632,7 @@ func TestOwnerJudgesExtractedFeatures(t *testing.T) {
 		t.Errorf("at %+v, want %+v", p.position, want)
 	}
 	tool := o.Machine(drill).inSpindle()
-	if len(tool.Trace) != 4 || state.InFeatures(tool.Trace[3].Offset) != 3 {
+	if len(tool.Trace) != 4 || tool.Trace[3].Offset != (state.Offset{At: 3, Features: true}) {
 		t.Errorf("%+v", tool.Trace)
 	}
 }

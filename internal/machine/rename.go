@@ -26,7 +26,7 @@ func (o *Owner) rename(c Command, e *event.Command, now time.Time) (*Machine, De
 	for _, t := range m.Tools {
 		t.PastGone = true // no windows from before lie under the new name
 		for i := range t.Trace {
-			t.Trace[i].Offset = 0
+			t.Trace[i].Offset.At = 0
 		}
 		for _, j := range t.Judgings {
 			if j.Trial != nil {

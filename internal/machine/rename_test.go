@@ -7,6 +7,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 const lathe = "acme/line1/lathe"
@@ -74,6 +75,22 @@ func TestRenamedToolStaysWorn(t *testing.T) {
 			if r.Verdict != event.Faulty {
 				t.Errorf("now %v, window %d of a worn tool is %s", now, r.Seq, r.Verdict)
 			}
+		}
+	}
+}
+
+// Kafka still has the features only of a machine in mode edge that was renamed.
+func TestRenamedInModeEdge(t *testing.T) {
+	a := machinetest.OneValue(t)
+	p := newPlant(t, fleetOf(&Deployment{Champion: a}, a))
+	for seq := range uint64(3) {
+		f := machinetest.Features(nil, at(seq, "T1", false))
+		p.do(p.o.On(Read{Log: FeatureLog, Inputs: []Input{{Offset: int64(seq), At: p.now(), Open: func(into *window.Features) error { *into = *f; return nil }}}}, p.now()))
+	}
+	p.rename(lathe)
+	for _, w := range p.o.Machine(lathe).inSpindle().Trace {
+		if w.Offset != (state.Offset{Features: true}) {
+			t.Errorf("window %d at %+v", w.Seq, w.Offset)
 		}
 	}
 }
@@ -173,8 +190,8 @@ func TestMoved(t *testing.T) {
 		}
 		for _, tool := range m.Tools {
 			for _, w := range tool.Trace {
-				if !tool.PastGone || w.Offset != 0 {
-					t.Errorf("%s: past gone %v, a window at %d", tool.Name, tool.PastGone, w.Offset)
+				if !tool.PastGone || w.Offset.At != 0 {
+					t.Errorf("%s: past gone %v, a window at %v", tool.Name, tool.PastGone, w.Offset)
 				}
 			}
 		}

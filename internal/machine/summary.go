@@ -86,7 +86,7 @@ func (s *Summary) head(r state.Record) error {
 	if h.Tool != nil {
 		s.Alarm, s.Tool = h.Tool.Alarm, h.Tool.Name
 		if n := len(h.Tool.Trace); n > 0 {
-			s.FeaturesOnly = h.Tool.Trace[n-1].Offset <= state.InFeatures(0)
+			s.FeaturesOnly = h.Tool.Trace[n-1].Offset.Features
 		}
 	}
 	return nil

@@ -241,7 +241,7 @@ func noteOpinion(r *event.Result, o opinion, w Window) {
 
 // remember adds the window of r, which lies at an offset, to the last ones of its tool.
 // They are of one epoch: those before are not part of its trace.
-func (t *Tool) remember(r *event.Result, offset int64) {
+func (t *Tool) remember(r *event.Result, offset state.Offset) {
 	if t.Epoch != r.Epoch {
 		t.Epoch, t.Trace = r.Epoch, nil
 	}

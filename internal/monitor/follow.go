@@ -3,7 +3,6 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -28,7 +27,6 @@ const (
 	followResults = 24 * time.Hour     // likewise results
 	followAgain   = 15 * time.Second   // after an error
 	alertsFirst   = time.Minute        // for which pages wait for alerts
-	mostEvent     = 256 << 10          // bytes of an event; one of a monitor is smaller
 )
 
 // Follower reads the results and alerts of all machines of a group, whichever monitor judges
@@ -346,48 +344,23 @@ func championGroup(r *event.Result) string {
 	return group
 }
 
-var errNotEvent = errors.New("the message is not an event of the machine that is its key")
-
 // openEvent reads the event in a message, and reports whether it is of the group. Types of later
 // releases are of no group.
 func openEvent(m *bus.Message, group string, into *summary.Message) (ours bool, err error) {
-	var of, name string
-	decode := func(v any) {
-		if len(m.Value) > mostEvent {
-			err = errNotEvent
-		} else {
-			err = json.Unmarshal(m.Value, v)
-		}
-	}
 	typ := string(m.Header("ce_type"))
 	switch {
 	case m.Topic == bus.TopicShadow && typ == event.ResultType:
-		into.Shadow = new(event.Result)
-		decode(into.Shadow)
-		of, name = championGroup(into.Shadow), into.Shadow.Machine
+		into.Shadow, _, err = history.Event[event.Result](m, group)
+		ours = err == nil && championGroup(into.Shadow) == group
 	case m.Topic == bus.TopicShadow:
-		return false, nil
-	case m.Topic == bus.TopicResults && (typ == event.ResultType || typ == ""):
-		into.Result = new(event.Result)
-		decode(into.Result)
-		of, name = into.Result.Group, into.Result.Machine
+	case m.Topic == bus.TopicResults && typ == event.ResultType:
+		into.Result, ours, err = history.Event[event.Result](m, group)
 	case typ == event.AlertType:
-		into.Alert = new(event.Alert)
-		decode(into.Alert)
-		of, name = into.Alert.Group, into.Alert.Machine
+		into.Alert, ours, err = history.Event[event.Alert](m, group)
 	case typ == event.AdvisoryType:
-		into.Advisory = new(event.Advisory)
-		decode(into.Advisory)
-		of, name = into.Advisory.Group, into.Advisory.Machine
+		into.Advisory, ours, err = history.Event[event.Advisory](m, group)
 	case typ == event.EvidenceType:
-		into.Evidence = new(event.Evidence)
-		decode(into.Evidence)
-		of, name = into.Evidence.Group, into.Evidence.Machine
-	default:
-		return false, nil
+		into.Evidence, ours, err = history.Event[event.Evidence](m, group)
 	}
-	if err == nil && (name == "" || name != m.Key) {
-		err = errNotEvent
-	}
-	return err == nil && history.OfGroup(of, group), err
+	return ours, err
 }

@@ -120,9 +120,9 @@ func (s *partition) gather(ctx context.Context, name string, j machine.EvidenceJ
 	}
 	why := ""
 	read := func(each func(*bus.Message) error) error {
-		return bus.ReadRange(ctx, s.mon.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset}, func(m bus.Message) error { return each(&m) })
+		return bus.ReadRange(ctx, s.mon.cfg.Bus, bus.TopicWindows, s.id, bus.Range{From: j.Offset.At}, func(m bus.Message) error { return each(&m) })
 	}
-	if j.Offset < -1 { // Kafka has only features
+	if j.Offset.Features {
 		read, why = s.fetchEvidence(ctx, name, j)
 	}
 	k, err := s.keep(name, j, usual, read)

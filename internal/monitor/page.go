@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,10 +32,9 @@ func (c *Config) Show(hub *web.Hub) {
 const (
 	recallFirst  = 256 // offsets of each partition, from its end backwards; then twice as many
 	recallMost   = 4096
-	recallEnough = 50        // alerts of a machine: a page keeps no more
-	recallBytes  = 32 << 20  // of all partitions together
-	recallEvent  = 256 << 10 // of one message; an event is never as large
-	recallAtOnce = 4         // partitions
+	recallEnough = 50       // alerts of a machine: a page keeps no more
+	recallBytes  = 32 << 20 // of all partitions together
+	recallAtOnce = 4        // partitions
 )
 
 // Recall shows the newest of what the topic of alerts holds of a group, so that a page knows after
@@ -90,7 +88,7 @@ func readPast(ctx context.Context, cfg bus.Config, group string) (all past, err 
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			p, end, e := readPartitionsPast(ctx, cfg, group, id, max(recallBytes/n, recallEvent))
+			p, end, e := readPartitionsPast(ctx, cfg, group, id, recallBytes/n)
 			one.Lock()
 			defer one.Unlock()
 			all.events = append(all.events, p.events...)
@@ -189,18 +187,13 @@ func pastOf(m bus.Message, group string) (e pastEvent, ok bool) {
 
 // readEvent reads the event of a type in a message, which must be of the machine that
 // is its key.
-func readEvent[E any](m bus.Message, group string, e *pastEvent, show func(*web.Hub, E)) bool {
-	var of struct{ Machine, Group string }
-	var v E
-	if len(m.Value) > recallEvent || json.Unmarshal(m.Value, &of) != nil || of.Machine == "" || of.Machine != m.Key || json.Unmarshal(m.Value, &v) != nil {
-		return false
+func readEvent[E event.Published](m bus.Message, group string, e *pastEvent, show func(*web.Hub, E)) bool {
+	v, ours, err := history.Event[E](&m, group)
+	if ours {
+		e.at, e.machine = m.Time, m.Key
+		e.show = func(hub *web.Hub) { show(hub, *v) }
 	}
-	if !history.OfGroup(of.Group, group) {
-		return true
-	}
-	e.at, e.machine = m.Time, m.Key
-	e.show = func(hub *web.Hub) { show(hub, v) }
-	return true
+	return err == nil
 }
 
 // Control lets pages send commands through out.

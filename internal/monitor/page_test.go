@@ -59,7 +59,7 @@ func TestRecall(t *testing.T) {
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte("{"), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AlertType)}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte("io.tcm.other.v1")}}})
 	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: []byte(`{"id":"x","machine":"acme/line1/other"}`), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.AdvisoryType)}}})
-	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: fmt.Appendf(nil, `{"id":"x","machine":%q,"text":%q}`, drill, strings.Repeat("x", recallEvent)), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.EvidenceType)}}})
+	p.send(bus.Message{Topic: bus.TopicAlerts, Key: drill, Value: fmt.Appendf(nil, `{"id":"x","machine":%q,"text":%q}`, drill, strings.Repeat("x", 256<<10)), Headers: []bus.Header{{Key: "ce_type", Value: []byte(event.EvidenceType)}}})
 	_, skipped, err := Recall(t.Context(), p.bus, DefaultGroup, after)
 	if err != nil || skipped != 3 {
 		t.Errorf("%d messages were skipped, want 3: %v", skipped, err)
@@ -76,7 +76,7 @@ func (p *plant) manyAlerts(machines, n int) {
 	var msgs []bus.Message
 	for i := range n {
 		a := event.Alert{
-			ID: fmt.Sprintf("alert/%d", i), Machine: fmt.Sprintf("acme/line1/drill%02d", i%machines), State: event.Raised, Alarm: "raised",
+			ID: fmt.Sprintf("alert/%d", i), Group: DefaultGroup, Machine: fmt.Sprintf("acme/line1/drill%02d", i%machines), State: event.Raised, Alarm: "raised",
 			Incident: "A-K3ZQ7M2P", Text: strings.Repeat("x", 300), Since: time.Unix(int64(i), 0), At: time.Unix(int64(i), 0),
 		}
 		msgs = append(msgs, envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a)))
@@ -134,7 +134,7 @@ func TestRecallIsBounded(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, 1)
 	p.manyAlerts(1, 9000)
-	quiet := event.Advisory{ID: "q", Machine: "acme/line1/quiet", Kind: event.SilenceAdvisory, State: event.Raised}
+	quiet := event.Advisory{ID: "q", Group: DefaultGroup, Machine: "acme/line1/quiet", Kind: event.SilenceAdvisory, State: event.Raised}
 	p.send(envelope.Event(bus.TopicAlerts, quiet.ID, quiet.Machine, event.AdvisoryType, time.Unix(1, 0), event.JSON(quiet)))
 	r, err := readPast(t.Context(), p.bus, DefaultGroup)
 	if err != nil || r.read != recallMost || len(r.events) != recallMost {
@@ -156,7 +156,7 @@ func TestRecallMergesPartitions(t *testing.T) {
 		other = fmt.Sprintf("acme/line1/m%d", i)
 	}
 	for i, state := range []event.AlertState{event.Raised, "acknowledged", event.Cleared} {
-		a := event.Alert{ID: fmt.Sprint(i), Machine: drill, State: state, Alarm: "normal"}
+		a := event.Alert{ID: fmt.Sprint(i), Group: DefaultGroup, Machine: drill, State: state, Alarm: "normal"}
 		p.send(envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, time.Unix(1, 0), event.JSON(a)))
 		b := a
 		b.Machine = other

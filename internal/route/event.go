@@ -28,7 +28,7 @@ type Event struct {
 // facts are what filters and receivers know of an event of any type. The names are the
 // names of the schemas; a property that an event lacks is empty.
 type facts struct {
-	Group    string `json:"group"` // of the monitor that published it; empty: an older monitor
+	Group    string `json:"group"` // that published it
 	Machine  string `json:"machine"`
 	Tool     string `json:"tool"`
 	Hole     string `json:"hole"`
@@ -82,6 +82,9 @@ func open(m bus.Message) (*Event, error) {
 	if err := json.Unmarshal(m.Value, &e.facts); err != nil {
 		return nil, fmt.Errorf("route: not an event that Flank sent: %w", err)
 	}
+	if e.Group == "" {
+		return nil, errors.New("route: it names no group of monitors: not an event that Flank sent")
+	}
 	if e.facts.Machine != e.Machine {
 		return nil, fmt.Errorf("route: key %.64q, the event is of machine %.64q", e.Machine, e.facts.Machine)
 	}
@@ -129,7 +132,7 @@ func (e *Event) isTest() bool { return strings.HasPrefix(e.ID, test) }
 func TestEvent(nonce string, at time.Time) *Event {
 	const machine = "test/test/test/test/test"
 	a := event.Alert{
-		ID: test + "command/" + nonce + "/raised", Machine: machine, State: event.Raised, Alarm: "raised", Severity: "warning",
+		ID: test + "command/" + nonce + "/raised", Group: "test", Machine: machine, State: event.Raised, Alarm: "raised", Severity: "warning",
 		Since: at, At: at, Epoch: strings.Repeat("0", 16), K: 1, N: 1, Model: "none",
 		Text: "TEST of a route by `monitor alerts test`: nothing is wrong with any machine.",
 	}

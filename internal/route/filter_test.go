@@ -23,8 +23,8 @@ func TestFilter(t *testing.T) {
 	const noon = "2026-11-02T12:00:00Z"
 	raised, cleared := at(drill, noon), opened(t, alert(drill, 2, event.Cleared))
 	sensor := opened(t, advisory(drill, 3, "sensor", "ch07", event.Raised))
-	evidence := opened(t, message(event.Evidence{ID: "e", Machine: drill}, "e", event.EvidenceType, drill, monday))
-	unheard := opened(t, message(map[string]any{"machine": drill, "new": 1}, "n", "io.tcm.news.v1", drill, monday))
+	evidence := opened(t, message(event.Evidence{ID: "e", Group: "tcm-monitor", Machine: drill}, "e", event.EvidenceType, drill, monday))
+	unheard := opened(t, message(map[string]any{"group": "tcm-monitor", "machine": drill, "new": 1}, "n", "io.tcm.news.v1", drill, monday))
 	for why, tc := range map[string]struct {
 		f    Filter
 		e    *Event
@@ -101,13 +101,16 @@ func checkOnly(t *testing.T, f Filter, e *Event) {
 func TestOpen(t *testing.T) {
 	good := alert(drill, 1, event.Raised)
 	for why, spoil := range map[string]func(m *bus.Message){
-		"no headers":          func(m *bus.Message) { m.Headers = nil },
-		"no time":             func(m *bus.Message) { m.Headers[4].Value = []byte("yesterday") },
-		"no JSON":             func(m *bus.Message) { m.Value = []byte("{") },
-		"an array":            func(m *bus.Message) { m.Value = []byte("[]") },
-		"a tombstone":         func(m *bus.Message) { m.Value = nil },
-		"of another machine":  func(m *bus.Message) { m.Key = "acme/other" },
-		"a text for a number": func(m *bus.Message) { m.Value = []byte(`{"machine":"` + drill + `","score":"high"}`) },
+		"no headers":         func(m *bus.Message) { m.Headers = nil },
+		"no time":            func(m *bus.Message) { m.Headers[4].Value = []byte("yesterday") },
+		"no JSON":            func(m *bus.Message) { m.Value = []byte("{") },
+		"an array":           func(m *bus.Message) { m.Value = []byte("[]") },
+		"a tombstone":        func(m *bus.Message) { m.Value = nil },
+		"of another machine": func(m *bus.Message) { m.Key = "acme/other" },
+		"of no group":        func(m *bus.Message) { m.Value = []byte(`{"machine":"` + drill + `"}`) },
+		"a text for a number": func(m *bus.Message) {
+			m.Value = []byte(`{"group":"tcm-monitor","machine":"` + drill + `","score":"high"}`)
+		},
 	} {
 		m := good
 		m.Headers = append(m.Headers[:0:0], m.Headers...)
@@ -130,11 +133,6 @@ func TestCalls(t *testing.T) {
 		e := opened(t, alert(drill, 1, event.Raised, func(a *event.Alert) { a.Alarm = alarm }))
 		if e.stands() != want[0] || e.calls() != want[1] {
 			t.Errorf("%s: stands %v, calls %v", alarm, e.stands(), e.calls())
-		}
-	}
-	for state, want := range map[event.AlertState]bool{event.Raised: true, event.Cleared: false} {
-		if e := opened(t, alert(drill, 1, state, func(a *event.Alert) { a.Alarm = "" })); e.calls() != want {
-			t.Errorf("%s, of a monitor that does not say the alarm's state: %v", state, !want)
 		}
 	}
 }

@@ -515,7 +515,7 @@ func (q *opcuaReceiver) step(ctx context.Context, m *plcMachine, s *standing) er
 	seen.acknowledged, _ = values[2].V.(string)
 	want := ""
 	if s.last != nil && s.last.calls() {
-		want = cmp.Or(plcText(s.last.Incident), "open") // of older monitors
+		want = cmp.Or(plcText(s.last.Incident), "open") // a call without a name is one all the same
 	}
 	before := m.handshake
 	what, found := m.handshake.next(want, seen, q.now(), q.cfg.HandshakeTimeout, q.pause)

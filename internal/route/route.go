@@ -323,7 +323,7 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 		return r.setAside(ctx, dead, m, err)
 	}
 	why := r.filter.stops(e)
-	if e.Group != "" && e.Group != r.opt.Group {
+	if e.Group != r.opt.Group {
 		why = "group " + e.Group + " published it" // alerts of monitors on trial are not delivered
 	}
 	if why != "" {

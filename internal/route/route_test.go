@@ -34,7 +34,7 @@ var monday = time.Date(2026, 11, 2, 2, 13, 41, 0, time.UTC)
 func alert(machine string, n int, state event.AlertState, change ...func(*event.Alert)) bus.Message {
 	at := monday.Add(time.Duration(n) * time.Second)
 	a := event.Alert{
-		ID: event.WindowID(machine, "00000000cafe0001", uint64(n)) + "/" + string(state), Machine: machine, Tool: "T07", State: state, Alarm: "raised",
+		ID: event.WindowID(machine, "00000000cafe0001", uint64(n)) + "/" + string(state), Group: "tcm-monitor", Machine: machine, Tool: "T07", State: state, Alarm: "raised",
 		Incident: "A-K3ZQ7M2P", Severity: "warning", Since: monday.Add(-6 * time.Second), At: at, Epoch: "00000000cafe0001", Seq: uint64(n),
 		Faulty: 6, Of: 8, K: 6, N: 8, Score: 0.93, Model: "ecs-dbn-0123456789ab", Text: "usk25 tool T07 hole H3_08: FAULTY since 02:13:35.",
 	}
@@ -60,7 +60,7 @@ func advisory(machine string, n int, kind, subject string, state event.AlertStat
 	}
 	id := fmt.Sprintf("%s/00000000cafe0001/%d/%s/%s/%s", machine, n, kind, subject, state)
 	return message(map[string]any{
-		"id": id, "machine": machine, "tool": "T07", "kind": kind, "subject": subject, "state": state, "status": status, "severity": severity,
+		"id": id, "group": "tcm-monitor", "machine": machine, "tool": "T07", "kind": kind, "subject": subject, "state": state, "status": status, "severity": severity,
 		"since": monday, "at": at, "epoch": "00000000cafe0001", "seq": n, "model": "m", "text": "SENSOR " + subject + " " + status + ".",
 	}, id, advisoryType, machine, at)
 }

@@ -148,7 +148,7 @@ func TestMail(t *testing.T) {
 		o := &office{login: tc[1]}
 		b := o.route(t, tc[0])
 		b.play(t, newTape(alert(drill, 1, event.Raised, func(a *event.Alert) { a.Text = "usk25 tool T07: FAULTY. Vorschub 41 %, Übermaß." }),
-			alert(drill, 2, "acknowledged"), message(event.Evidence{ID: "e", Machine: drill}, "e", event.EvidenceType, drill, monday),
+			alert(drill, 2, "acknowledged"), message(event.Evidence{ID: "e", Group: "tcm-monitor", Machine: drill}, "e", event.EvidenceType, drill, monday),
 			advisory(drill, 3, "sensor", "ch07", event.Raised)))
 		if len(o.mails) != 3 || len(o.rcpts) != 6 || o.users[0] != "flank" {
 			t.Fatalf("%v: %d mails to %v by %v\n%s", tc, len(o.mails), o.rcpts, o.users, &b.log)

@@ -49,8 +49,6 @@ func (e *Event) stands() bool {
 	switch e.Alarm {
 	case "normal":
 		return false
-	case "":
-		return e.State != "cleared" // of older monitors
 	case "shelved", "suppressed", "out_of_service":
 		return e.Incident != ""
 	}

@@ -86,7 +86,7 @@ type taken struct {
 	Changed time.Time `json:"changed"`
 	Problem string    `json:"problem,omitempty"` // why it could not be read to its end
 
-	Sum     string        `json:"sum,omitempty"`       // SHA-256 of its bytes; empty in journals of earlier releases
+	Sum     string        `json:"sum,omitempty"`       // SHA-256 of its bytes; empty if they could not be read
 	Windows uint64        `json:"windows,omitempty"`   // that were sent of it
 	Length  time.Duration `json:"length_ns,omitempty"` // if the folder's Timeline placed it
 }

@@ -106,7 +106,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.judge(m, rows)
 	r.scoreWear(m, rows)
 	r.alarms(e.Alarm, m, rows)
-	r.recognise(m, rows, finder)
+	r.Seen = finder.seen()
 	r.warn(m, rows)
 	r.Warnings = append(r.Warnings, counts.Mismatches...)
 	return r, nil
@@ -208,17 +208,6 @@ func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, er
 // workers returns how many goroutines may work at the same time.
 func (e Exam) workers() int { return cmp.Or(e.Workers, runtime.GOMAXPROCS(0)) }
 
-// recognise finds the tools that the model was trained on.
-func (r *examined) recognise(m *model.Model, rows rowTable, finder *finder) {
-	r.Seen = finder.seen()
-	for _, s := range seenGolden(m, rows) {
-		if !slices.ContainsFunc(r.Seen, func(t seenTool) bool { return t.Tool == s.Tool }) {
-			r.Seen = append(r.Seen, s)
-		}
-	}
-	slices.SortStableFunc(r.Seen, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
-}
-
 // verdict says whether to switch the model on.
 func (r *examined) verdict() {
 	all := cmp.Or(r.CountingUnknown.Faulty, &r.CountingUnknown.Pooled)
@@ -257,7 +246,11 @@ func (r *examined) warn(m *model.Model, rows rowTable) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on %s: the figures say how well it remembers, and nothing of a new tool", d.Name))
 		}
 	}
-	if len(r.Seen) > 0 && len(r.trained) < len(r.Data) {
+	switch {
+	case len(r.trained) == len(r.Data):
+	case m.Provenance.Sketch == nil:
+		r.Warnings = append(r.Warnings, "the model keeps no rows of the tools that it was trained on, so it is not known whether these are among them: the figures hold if they are not")
+	case len(r.Seen) > 0:
 		r.Warnings = append(r.Warnings, fmt.Sprintf("the model was trained on these tools, under these names or others: %s: their figures say how well it remembers, and nothing of a new tool; evaluate it on tools that it has not seen", seenTools(r.Seen)))
 	}
 	if r.NoHours != "" {

@@ -206,21 +206,6 @@ func TestRunWithLogarithms(t *testing.T) {
 	}
 }
 
-// What a model was trained with is what its mode says, even if auto has another meaning by now.
-func TestConfigOfAnOldModel(t *testing.T) {
-	j := latheJob(t)
-	quick(&j.Config)
-	m, _, err := Run(t.Context(), j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Reference.Mode = model.ReferenceAuto
-	c, err := configOf(m)
-	if err != nil || c.Reference != (model.ReferenceSpec{Windows: 5, Mode: model.ReferenceKind}) {
-		t.Errorf("%+v, %v", c.Reference, err)
-	}
-}
-
 // warningOf trains on the tools of a lathe and returns what the console and the card say of
 // used tools.
 func warningOf(t *testing.T, change func(*Job), tools ...life) string {

@@ -106,7 +106,7 @@ func (e Exam) heldOut(ctx context.Context) (*Scored, error) {
 		}
 	}
 	if rows.rel != nil {
-		rows.settle(servedMode(e.Model), c.Reference.Windows)
+		rows.settle(e.Model.Reference.Mode, c.Reference.Windows)
 	}
 	unknown, err := j.unknown(ctx, rows, e.Model, v, folds)
 	if err != nil {
@@ -137,20 +137,9 @@ func configOf(m *model.Model) (Config, error) {
 	}
 	c.Label = RuleOf(m)             // as it is, without defaults
 	c.Evaluate.Transductive = false // what is held out stays so
-	chosen := c.Reference.Mode == model.ReferenceAuto && m.Reference.Mode != model.ReferenceAuto
-	c.Reference, c.ReferenceSaid = m.Reference, true
-	c.Reference.Positive = "" // the rows tell
-	if c.Reference.Mode = servedMode(m); chosen {
-		c.Reference.Mode = model.ReferenceAuto // and each fold chooses for itself
+	c.Reference.Windows, c.ReferenceSaid = m.Reference.Windows, true
+	if c.Reference.Mode != model.ReferenceAuto { // else each fold chooses for itself
+		c.Reference.Mode = m.Reference.Mode
 	}
 	return c, nil
-}
-
-// servedMode returns how a model takes features relative to a reference. In models of
-// older releases auto means kind.
-func servedMode(m *model.Model) model.Mode {
-	if m.Reference.Mode == model.ReferenceAuto {
-		return model.ReferenceKind
-	}
-	return m.Reference.Mode
 }

@@ -224,66 +224,12 @@ func (f *finder) seen() (out []seenTool) {
 	return out
 }
 
-// seenGolden returns the tools that have golden vectors of the model among their rows,
-// which are relative to the reference. Older models have no sketch, but these. One vector
-// is enough if four features or more vary among them, two if two or three do.
-func seenGolden(m *model.Model, rows rowTable) (out []seenTool) {
-	var vary []int
-	for c := range rows.Columns {
-		if slices.ContainsFunc(m.Golden, func(g model.Golden) bool { return g.Features[c] != m.Golden[0].Features[c] }) {
-			vary = append(vary, c)
-		}
-	}
-	if len(vary) < 2 {
-		return nil
-	}
-	need := 1
-	if len(vary) < 4 {
-		need = 2
-	}
-	found := make(map[string]map[int]bool)
-	x := rows.inMemory()
-	for i := range x.Rows {
-		for g := range m.Golden {
-			if sameGolden(m.Golden[g].Features, x.Row(i), vary) {
-				if found[rows.group[i]] == nil {
-					found[rows.group[i]] = make(map[int]bool)
-				}
-				found[rows.group[i]][g] = true
-			}
-		}
-	}
-	for tool, vectors := range found {
-		if len(vectors) >= need {
-			out = append(out, seenTool{Tool: tool})
-		}
-	}
-	slices.SortFunc(out, func(a, b seenTool) int { return card.CompareNames(a.Tool, b.Tool) })
-	return out
-}
-
-// sameGolden compares two rows but for rounding; values that both rows miss are equal.
-func sameGolden(a, b []float32, columns []int) bool {
-	for _, c := range columns {
-		x, y := float64(a[c]), float64(b[c])
-		if x != x && y != y {
-			continue
-		}
-		if !(math.Abs(x-y) <= 1e-5*max(1, math.Abs(x))) {
-			return false
-		}
-	}
-	return true
-}
-
 // seenTools says in words which tools the model was trained on; nothing if there are none.
 func seenTools(seen []seenTool) string {
 	const most = 20 // that are named
 	var words []string
 	for _, s := range seen {
 		switch {
-		case s.As == "":
-			words = append(words, s.Tool+" (by the model's golden vectors)")
 		case s.As == s.Tool:
 			words = append(words, s.Tool)
 		default:

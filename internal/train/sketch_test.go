@@ -138,7 +138,7 @@ func TestSketchIsSmall(t *testing.T) {
 }
 
 // Tools of the training data are recognised in another recording under other names, by the
-// sketch and, with models of older releases, by golden vectors. tune then trains networks
+// sketch. tune then trains networks
 // without them. Other tools are not taken for them.
 func TestTrainedToolsUnderOtherNames(t *testing.T) {
 	j := latheJob(t)
@@ -158,10 +158,9 @@ func TestTrainedToolsUnderOtherNames(t *testing.T) {
 		in   Input
 		want string
 	}{
-		"by the sketch":     {m, renamed, "V (A in training), W (B in training), X (C in training), Y (D in training) and Z (E in training)"},
-		"by golden vectors": {&old, renamed, " (by the model's golden vectors)"},
-		"other tools":       {m, latheInput(t, j.Layout, "new", "lathe", strangersCSV()), ""},
-		"others, no sketch": {&old, latheInput(t, j.Layout, "new", "lathe", strangersCSV()), ""},
+		"by the sketch": {m, renamed, "V (A in training), W (B in training), X (C in training), Y (D in training) and Z (E in training)"},
+		"no sketch":     {&old, renamed, ""},
+		"other tools":   {m, latheInput(t, j.Layout, "new", "lathe", strangersCSV()), ""},
 	} {
 		e := Exam{Model: tc.m, Inputs: []Input{tc.in}, Join: j.Config.Join, Alarm: alarm.Default}
 		r, err := e.Run(t.Context())
@@ -172,6 +171,9 @@ func TestTrainedToolsUnderOtherNames(t *testing.T) {
 		warned := strings.Contains(r.Text(), "note: the model was trained on these tools, under these names or others: ")
 		if !strings.Contains(seen, tc.want) || (seen != "") != (tc.want != "") || warned != (tc.want != "") {
 			t.Errorf("%s: seen %q, warned %v", name, seen, warned)
+		}
+		if unknown := strings.Contains(r.Text(), "the model keeps no rows of the tools that it was trained on"); unknown != (tc.m == &old) {
+			t.Errorf("%s: warned that training tools cannot be recognised: %v", name, unknown)
 		}
 		if tc.want == "" {
 			continue

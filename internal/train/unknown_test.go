@@ -227,7 +227,7 @@ func TestDriftOfTheSimulatedDrill(t *testing.T) {
 					center[j] *= gain
 				}
 				ref := model.Reference{Tool: fmt.Sprint(k)}
-				ref.Learn(center, model.ReferenceSpec{Windows: 1, Mode: model.ReferenceAuto})
+				ref.Learn(center, model.ReferenceSpec{Windows: 1, Mode: model.ReferenceKind})
 				if memory.Observe(d, &ref) && memory.Drifted {
 					raised = k + 1
 				}

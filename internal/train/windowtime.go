@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -42,7 +40,7 @@ func (e Exam) windowTime(hop time.Duration) windowTime {
 	switch {
 	case e.Window.Length > 0:
 		return of(e.Window, "as the configuration or the flag says")
-	case lengthKnown(e.Model):
+	case e.Model.Provenance.LengthKnown:
 		return of(e.Model.Window, "as the model was trained on")
 	case hop > 0:
 		return windowTime{Spec: window.Spec{Length: hop}, Words: fmt.Sprintf("rows of %v, by the column start", hop)}
@@ -53,18 +51,6 @@ func (e Exam) windowTime(hop time.Duration) windowTime {
 // tables reports whether the inputs are tables, and not of recordings.
 func tables(inputs []Input) bool {
 	return slices.ContainsFunc(inputs, func(in Input) bool { return in.Table != nil && !in.Observed || in.Scan != nil })
-}
-
-// lengthKnown reports whether it was known how long the windows last that the model was
-// trained on. Models of older releases do not say so; there one second of a table is taken
-// for the default, and not for known.
-func lengthKnown(m *model.Model) bool {
-	if m.Provenance.LengthKnown || m.Window.Length != window.DefaultSpec.Length {
-		return true
-	}
-	return slices.ContainsFunc(m.Layout.Channels(), func(c signal.Channel) bool {
-		return c.Kind != signal.Feature || c.Rate != 1/m.Window.Length.Seconds()
-	})
 }
 
 // medianHop returns the median of the times from one window's start to the next one's of

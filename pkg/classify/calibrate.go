@@ -5,12 +5,6 @@ import (
 	"math"
 )
 
-// Bounds of a temperature. Rows told apart without an error would send it to 0.
-const (
-	leastTemperature = 0.5
-	mostTemperature  = 50
-)
-
 // Temperature returns the T in [0.5, 50] at which the posteriors
 //
 //	P_T(y=j|x) = P(y=j|x)^(1/T) / Σ_i P(y=i|x)^(1/T)

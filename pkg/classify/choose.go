@@ -66,24 +66,6 @@ type SearchReport struct {
 	Sampled     int          `json:"sampled"` // rows that were searched on where all were too many; 0 if all were
 }
 
-const (
-	// leastSpread is what log odds must vary by from row to row for out-of-fold
-	// costs to make sense. Networks trained at the paper's rate of 0.01, which
-	// collapse to the larger class, show 0.01 to 0.3 and differ as much from one
-	// to the next; trained well, 0.8 on the hardest of KEEL's problems and 2 to
-	// 10 on most.
-	leastSpread = 0.25
-	// softShare is the share of the soft metric in the smoothed fitness of JADE:
-	// enough to show the way on a plateau, too little to buy a wrong decision
-	// with among fewer than 10,000 rows.
-	softShare = 1e-4
-	// Above searchedWhole rows of three classes or more, the search sees
-	// searchedOfClass of each, evenly spread: its G-mean is within 2e-4 of a
-	// search on all rows, less than seeds of the search make.
-	searchedWhole   = 1 << 20
-	searchedOfClass = 50_000
-)
-
 // ChooseCosts returns the costs that Fit would choose for rows of the given
 // posteriors, N×K row-major, and classes. The report has the other choices too: for
 // two classes the exact optimum by sweep and what JADE found. Settings.Posteriors
@@ -311,17 +293,6 @@ func (d judged) seeds(inverse CostVector) [][]float64 {
 		level[c] = math.Exp(level[c] - top)
 	}
 	return [][]float64{make([]float64, d.k), inverse, weighted(posterior), weighted(level)}
-}
-
-// few has the decay and the costs where few groups have rows of some class but the first,
-// by how many do. They were chosen on all choices of one, two and three labelled tools out of the five
-// worn ones of the turning recording, the others without labels (docs/algorithm/few-tools.md).
-var few = [...]struct {
-	decay float64 // of fine-tuning, for inputs that are not bins; 0: the usual one
-	rule  string
-}{
-	1: {4e-3, "the inverse prior alone, on posteriors as the network gives them: one group has rows of the rarest class, so that none can be held out"},
-	2: {3e-3, "half-way to the inverse prior, on posteriors as the network gives them: two groups have rows of the rarest class, too few to calibrate on"},
 }
 
 // settle adapts settings to how many groups have rows of a class, where those are

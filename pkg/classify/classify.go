@@ -77,14 +77,13 @@ const (
 // comment names.
 type Settings struct {
 	Encoding Encoding // of features; default Standard
-	Bins     int      // most bins of a feature, for Bins and Committee only; default 8
+	Bins     int      // most bins of a feature, for Bins and Committee only; default defaultBins
 
 	// Network says how networks are trained. Its Visible defaults to what the
 	// encoding needs, and must be left to a Committee, whose members differ; its
-	// FineTune.Decay to 2e-3 for Bins (whose inputs are many and overfit) and 3e-4
-	// otherwise, 3e-3 where two groups and 4e-3 where one have rows of some class but
-	// the first. The networks of a Committee have one hidden layer of 30 units and
-	// 20 epochs of pre-training, unless it says more: together they gain nothing
+	// FineTune.Decay to decays, or to more where few groups have rows of some class but
+	// the first. The networks of a Committee have one hidden layer of memberUnits and
+	// memberPretrain epochs, unless it says more: together they gain nothing
 	// from the defaults of one alone. Its Seed, Progress, Checkpoint and
 	// Resume are set here and its validation rows must be empty.
 	Network dbn.Settings
@@ -93,11 +92,11 @@ type Settings struct {
 	// networks: (n/n_j)^Balance, n_j of all n rows being of its class. At 0 all rows
 	// count alike, at 1 all classes do. Posteriors are as if rows had counted alike
 	// all the same, see [dbn.Network.Unweigh], so costs are not moved by it. Default
-	// ½ with a Committee, otherwise 0; -1 stands for 0. With it,
+	// committeeBalance with a Committee, otherwise 0; -1 stands for 0. With it,
 	// Network.ClassWeights must be nil.
 	Balance float64
 
-	// EarlyStop holds a fifth of the groups, or of the rows if they have no
+	// EarlyStop holds one of stopParts of the groups, or of the rows if they have no
 	// groups, out of the training of every network and keeps the weights of the
 	// epoch that suits them best, see dbn.FineTuneSettings. It saves time on
 	// large tables; on small ones the rows are worth more than the stop.
@@ -147,7 +146,7 @@ type Settings struct {
 // keys of a configuration file.
 type CostSettings struct {
 	Posteriors posteriors `yaml:"posteriors" json:"posteriors,omitempty"` // on which costs are chosen; default OutOfFold
-	Folds      int        `yaml:"folds" json:"folds,omitempty"`           // out of fold: networks trained to that end; default 10; fewer if there are fewer groups
+	Folds      int        `yaml:"folds" json:"folds,omitempty"`           // out of fold: networks trained to that end; default defaultFolds; fewer if there are fewer groups
 
 	// Uncalibrated leaves posteriors as the network gives them. Otherwise they
 	// are brought, for good, to the temperature at which the out-of-fold ones have
@@ -161,7 +160,7 @@ type CostSettings struct {
 
 	// PriorRows is how many rows of the rarest class the inverse prior counts
 	// for: with n of them the costs kept are n/(n + PriorRows) of the way from it
-	// to the optimum. Default 80 with a Committee; otherwise 0, which is half-way
+	// to the optimum. Default committeePriorRows with a Committee; otherwise 0, which is half-way
 	// however many.
 	PriorRows int `yaml:"-" json:"-"`
 
@@ -195,18 +194,6 @@ const (
 	// Training posteriors come from the network itself, as in the paper. They
 	// are too good for rows the network knows by heart.
 	Training posteriors = "training"
-)
-
-// decays are the L2 penalties of weights that Network.FineTune.Decay defaults to.
-var decays = map[Encoding]float64{Standard: 3e-4, MinMax: 3e-4, NormalScore: 3e-4, Bins: 2e-3}
-
-// What a Committee has instead of the defaults of a network alone.
-const (
-	memberUnits    = 30
-	memberPretrain = 20 // epochs
-
-	committeePriorRows = 80
-	committeeBalance   = 0.5
 )
 
 // Check reports the first setting that Fit could not use for K classes, before
@@ -265,9 +252,9 @@ func (s Settings) withDefaults() Settings {
 	s.Encoding = cmp.Or(s.Encoding, Standard)
 	s.Stability = cmp.Or(s.Stability, stabilityAuto)
 	s.Guard = cmp.Or(s.Guard, GuardOff)
-	s.Bins = cmp.Or(s.Bins, 8)
+	s.Bins = cmp.Or(s.Bins, defaultBins)
 	s.Costs.Posteriors = cmp.Or(s.Costs.Posteriors, OutOfFold)
-	s.Costs.Folds = cmp.Or(s.Costs.Folds, 10)
+	s.Costs.Folds = cmp.Or(s.Costs.Folds, defaultFolds)
 	s.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	if s.Encoding == Committee {
 		s.Costs.PriorRows = cmp.Or(s.Costs.PriorRows, committeePriorRows)

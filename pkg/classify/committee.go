@@ -24,11 +24,6 @@ type member struct {
 	columns *stability.Columns // nil where columns are not weighed
 }
 
-// shareSteps is how finely shares are looked for: a share is a multiple of
-// 1/shareSteps. Finer ones gave nothing on the development collection, and
-// coarse ones often leave out a member that is of no use.
-const shareSteps = 10
-
 // join returns the classifier of the members, still without costs, and the joint
 // posteriors of held-out rows of classes y, from the posteriors of each member.
 // Without any, or uncalibrated, all members count alike. A member alone stays as it is.

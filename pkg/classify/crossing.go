@@ -2,20 +2,6 @@ package classify
 
 import "github.com/flank-tcm/flank/pkg/dbn"
 
-const (
-	// mostTunedWear is the wear, in limits, from which on a window says little of where the
-	// limit is. Of 1.25, 1.5 and 2 it did best on one labelled turning tool
-	// (docs/figures/settings.md).
-	mostTunedWear = 1.5
-	// crossingStep is how far apart in wear, in limits, windows may be between which a
-	// tool passes the limit; where they are further apart, rows are put between them.
-	crossingStep = 0.05
-	// mostCrossing is how many groups may have rows of the class for that to be done. On
-	// simulated drills rows between gained with one, two, three and six such tools, and
-	// lost with sixteen, enough of which pass the limit slowly (docs/figures/settings.md).
-	mostCrossing = 6
-)
-
 // crossing is a row that was not recorded, on the straight line from the last row of a
 // tool below the limit to the next one, beyond it.
 type crossing struct {

@@ -81,7 +81,7 @@ type Bare struct {
 // and the Report warns.
 //
 // Rows that are not a dbn.Matrix stay where they are, and are read several times:
-// see dbn.Train. Encoders are then fitted to 100,000 rows from all over.
+// see dbn.Train. Encoders are then fitted to encoderRows from all over.
 //
 // Errors wrap ErrSize, ErrNotFinite, errClasses, ErrTooFew or ErrSettings, an
 // error of dbn.Train, of reading x, or the cause of ctx.
@@ -97,22 +97,21 @@ func Fit(ctx context.Context, x dbn.Rows, y []int, groups []string, s Settings) 
 // so that the classifier takes rows as they are.
 //
 // Rows without a class fit the encoder and the weights of columns, and networks are
-// pre-trained on them too. The first rows of a group without any class, a quarter of
-// it and 30 at most, count as healthy in fine-tuning.
+// pre-trained on them too. The first rows of a group without any class, see mostEarly,
+// count as healthy in fine-tuning.
 //
-// Of several Views of the rows, all are tried and one is kept, if four groups or more
+// Of several Views of the rows, all are tried and one is kept, if LeastViewGroups
 // have rows of each class but the first; otherwise the first: see ViewScore. The
 // classifier takes rows as Report.View prepares them.
 //
-// If two groups or fewer have rows of some class but the first, posteriors held out
+// If as few groups have rows of some class but the first as the table few has, posteriors held out
 // say too little of groups never seen to calibrate on them, weights decay faster, and
-// rows worn beyond 1.5 limits are not fine-tuned on: a single tool that was worn to twice
+// rows worn beyond mostTunedWear are not fine-tuned on: a single tool that was worn to twice
 // the limit would put the boundary between its last healthy and its mean faulty window.
-// With one such group costs are the inverse prior alone. Report.Costs.Rule says so.
+// Report.Costs.Rule says so.
 //
-// If six groups or fewer have rows of the second class, and the Wear of one jumps over the
-// limit from one row to the next, networks are fine-tuned on rows between the two as well,
-// 0.05 limits of wear apart: see Report.Between.
+// If mostCrossing groups or fewer have rows of the second class, and the Wear of one jumps over the
+// limit from one row to the next, networks are fine-tuned on rows between the two as well: see Report.Between.
 func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, error) {
 	s, k, err := s.prepare(t)
 	if err != nil {
@@ -546,17 +545,16 @@ func balance(y []int, k int, power float64) []float64 {
 // stop: by group if every class lives in two groups or more, else by row. There
 // are none if a class has a single row.
 func stopFolds(y []int, groups []string, seed uint64) (dealt, bool) {
-	const parts = 5
 	rng := rand.New(rand.NewPCG(seed, splitSeed))
 	if groups != nil {
 		if class, _ := loneClass(y, groups); class < 0 {
-			return dealByGroup(y, groups, parts, rng), true
+			return dealByGroup(y, groups, stopParts, rng), true
 		}
 	}
-	if slices.ContainsFunc(countClasses(y), func(n int) bool { return n == 1 }) || len(y) < parts {
+	if slices.ContainsFunc(countClasses(y), func(n int) bool { return n == 1 }) || len(y) < stopParts {
 		return dealt{}, false
 	}
-	return dealRows(y, parts, rng), true
+	return dealRows(y, stopParts, rng), true
 }
 
 func (r *Report) warn(format string, args ...any) {

@@ -11,11 +11,7 @@ import (
 // here holds them: parts of them are views, and what needs all rows reads them in
 // chunks.
 
-const (
-	chunkRows   = 4096
-	encoderRows = 100_000 // that an encoder is fitted to, of rows that are not in memory
-	encoderRun  = 16      // of them that follow each other
-)
+const chunkRows = 4096
 
 // eachChunk calls visit with all rows of x in order, some at a time, and the
 // index of the first of them. The chunk is only lent.

@@ -270,15 +270,6 @@ func (l lesson) boundedWear(k int) rowSet {
 	return bounded
 }
 
-const (
-	// A tool without labels is healthy at first: a quarter of its windows, and no more
-	// than 30 of them. On the turning tools, which last 90 to 270 windows, 30 are as
-	// good as any number tried; on drills of a minute 30 have worn windows among them,
-	// and 15 have not.
-	mostEarly  = 30
-	earlyShare = 4
-)
-
 // early returns the first rows of groups without any class, which count as healthy,
 // ascending; none if rows have no order.
 func (d subset) early() rowSet {

@@ -13,7 +13,7 @@ type Taught struct {
 	of       *Table
 	settings Settings
 
-	// Few says that two groups or fewer have rows of the second class: networks' weights then
+	// Few says that as few groups as the table few has have rows of the second class: networks' weights then
 	// decay faster, and posteriors are not calibrated.
 	Few bool
 }

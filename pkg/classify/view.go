@@ -54,11 +54,6 @@ func BestView(scores []ViewScore) int {
 	return leastLoss(losses)
 }
 
-// LeastViewGroups is how many groups must have rows of each class but the first for views to
-// be chosen by what they give. With three worn tools of the turning recording the choice was
-// wrong three times in ten, and cost more than it gave in the others.
-const LeastViewGroups = 4
-
 // leastLoss is BestView of the parts that each class and group has in the losses.
 func leastLoss(losses [][]float64) int {
 	best := 0

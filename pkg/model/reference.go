@@ -19,8 +19,7 @@ type Mode string
 const (
 	ReferenceOff Mode = "off"
 
-	// ReferenceAuto leaves the choice to the trainer. In models, where only files of
-	// older releases have it, it means ReferenceKind.
+	// ReferenceAuto leaves the choice to the trainer. No model has it.
 	ReferenceAuto Mode = "auto"
 
 	// ReferenceKind takes each feature by the relation that package signal gives it:
@@ -89,6 +88,8 @@ func (s ReferenceSpec) checkFor(features int) error {
 		return err
 	}
 	switch {
+	case s.Mode == ReferenceAuto:
+		return fmt.Errorf("reference: mode %q is the trainer's choice, and the model does not say what it chose, as models of builds before the first release: train it again", s.Mode)
 	case s.Mode != ReferenceLog && s.Positive != "":
 		return fmt.Errorf("reference: it says which features are positive, which only mode %q has, not %q", ReferenceLog, s.Mode)
 	case s.Mode != ReferenceLog:
@@ -198,7 +199,7 @@ func median(x []float32) float32 {
 // Relate stores in dst the features of a window relative to the tool's reference: what
 // Judge.Row gives the classifier. Features are as Judge.Cutting returns them, before the
 // reference; center is their medians, see Reference.Center; relations, which only
-// ReferenceKind and ReferenceAuto look at, are from Judge.Relations. All have one
+// ReferenceKind looks at, are from Judge.Relations. All have one
 // value for each feature, and dst may be features itself. Only dst is written to. With
 // ReferenceOff dst is features, and center is not looked at.
 //
@@ -240,7 +241,7 @@ func (s ReferenceSpec) Relate(dst, features, center []float32, relations []signa
 				dst[i] = difference(float64(x), float64(center[i]))
 			}
 		}
-	case ReferenceKind, ReferenceAuto:
+	case ReferenceKind:
 		if len(relations) != len(features) {
 			panic(fmt.Sprintf("model: Relate: %d relations of %d features", len(relations), len(features)))
 		}
@@ -267,7 +268,7 @@ func (s ReferenceSpec) Logs(relations []signal.Relation) []bool {
 		switch s.Mode {
 		case ReferenceLog:
 			out[i] = s.Positive[i] == '1'
-		case ReferenceKind, ReferenceAuto:
+		case ReferenceKind:
 			out[i] = relations[i] == signal.LogRatio
 		}
 		some = some || out[i]
@@ -287,7 +288,7 @@ func (s ReferenceSpec) undo(x float64, i int, center []float32, relations []sign
 	}
 	ref, relation := float64(center[i]), signal.Ratio
 	switch s.Mode {
-	case ReferenceKind, ReferenceAuto:
+	case ReferenceKind:
 		relation = relations[i]
 	case ReferenceDifference:
 		relation = signal.Difference

@@ -25,7 +25,7 @@ func TestRelate(t *testing.T) {
 	const huge = math.MaxFloat32
 	nan := math.NaN()
 	difference, logRatio, plain := relations[:1], relations[1:2], relations[2:]
-	kind, old := ReferenceSpec{Mode: ReferenceKind}, ReferenceSpec{Mode: ReferenceAuto}
+	kind := ReferenceSpec{Mode: ReferenceKind}
 	positive, mixed := ReferenceSpec{Mode: ReferenceLog, Positive: "1"}, ReferenceSpec{Mode: ReferenceLog, Positive: "0"}
 	for name, tc := range map[string]struct {
 		spec       ReferenceSpec
@@ -44,9 +44,6 @@ func TestRelate(t *testing.T) {
 		"kind: its limit is the limit of ratios":       {kind, logRatio, 3, 0, RatioLimit},
 		"kind: a negative size is missing":             {kind, logRatio, -1, 1, nan},
 		"kind: a ratio":                                {kind, plain, 6, 3, 1},
-		"auto in a model is kind, as in old files":     {old, logRatio, 3, 0, RatioLimit},
-		"auto: a difference":                           {old, difference, 7, 3, 4},
-		"auto: a ratio":                                {old, plain, 6, 3, 1},
 		"log":                                          {positive, nil, 6, 3, math.Ln2},
 		"log of less":                                  {positive, nil, 3, 6, -math.Ln2},
 		"log of no change":                             {positive, nil, 0.1, 0.1, 0},
@@ -79,7 +76,7 @@ func TestRelate(t *testing.T) {
 func modes(n int) []ReferenceSpec {
 	mixed := strings.Repeat("10", n)[:n]
 	return []ReferenceSpec{
-		{Windows: 1, Mode: ReferenceOff}, {Windows: 1, Mode: ReferenceAuto}, {Windows: 1, Mode: ReferenceKind}, {Windows: 1, Mode: ReferenceRatio},
+		{Windows: 1, Mode: ReferenceOff}, {Windows: 1, Mode: ReferenceKind}, {Windows: 1, Mode: ReferenceRatio},
 		{Windows: 1, Mode: ReferenceDifference}, {Windows: 1, Mode: ReferenceLog, Positive: mixed},
 	}
 }
@@ -188,7 +185,7 @@ func TestReferenceUndo(t *testing.T) {
 			row := make([]float32, 3)
 			s.Relate(row, x, center, relations)
 			for i, z := range row {
-				limit := map[Mode]float64{ReferenceLog: LogLimit, ReferenceRatio: RatioLimit, ReferenceKind: RatioLimit, ReferenceAuto: RatioLimit}[s.Mode]
+				limit := map[Mode]float64{ReferenceLog: LogLimit, ReferenceRatio: RatioLimit, ReferenceKind: RatioLimit}[s.Mode]
 				if limit > 0 && math.Abs(float64(z)) >= limit {
 					continue
 				}
@@ -223,6 +220,7 @@ func TestReferenceSpecCheck(t *testing.T) {
 	}
 	for want, s := range map[string]ReferenceSpec{
 		`mode "logarithm" is not one of "auto", "kind", "log", "ratio", "difference", "off"`: {Windows: 1, Mode: "logarithm"},
+		"as models of builds before the first release: train it again":                       DefaultReference,
 		"0 windows": {Mode: ReferenceLog, Positive: "11"},
 		"201":       {Windows: 201, Mode: ReferenceKind},
 		"it says of 0 features whether they are positive, the list has 2": {Windows: 1, Mode: ReferenceLog},
@@ -239,7 +237,7 @@ func TestReferenceSpecCheck(t *testing.T) {
 
 func TestReferenceDescribe(t *testing.T) {
 	for want, s := range map[string]ReferenceSpec{
-		"ratio": {Mode: ReferenceRatio}, "auto": {Mode: ReferenceAuto}, "log": {Mode: ReferenceLog, Positive: "111"},
+		"ratio": {Mode: ReferenceRatio}, "log": {Mode: ReferenceLog, Positive: "111"},
 		"log, 1 of 3 features by difference": {Mode: ReferenceLog, Positive: "101"},
 	} {
 		if got := s.Describe(); got != want {
@@ -262,7 +260,7 @@ func inMode(t testing.TB, mode Mode) *Model {
 // In every mode a model is read as it was written and judges the same bits before and
 // after: by Relate.
 func TestFileInEveryMode(t *testing.T) {
-	for _, mode := range []Mode{ReferenceOff, ReferenceAuto, ReferenceKind, ReferenceLog, ReferenceRatio, ReferenceDifference} {
+	for _, mode := range []Mode{ReferenceOff, ReferenceKind, ReferenceLog, ReferenceRatio, ReferenceDifference} {
 		m := inMode(t, mode)
 		b, err := m.Encode()
 		if err != nil {
@@ -302,45 +300,6 @@ func TestFileInEveryMode(t *testing.T) {
 					t.Errorf("%s: feature %d, %v relative to its reference: usual %v, want %v", mode, f, z, e.Usual[f], usual)
 				}
 			}
-		}
-	}
-}
-
-// A file of a release that knew neither kind nor log says auto and no more of the
-// reference. It is read, and judges by kind.
-func TestOldFileJudgesByKind(t *testing.T) {
-	old, err := inMode(t, ReferenceAuto).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const reference = "\"reference\": {\n  \"windows\": 2,\n  \"mode\": \"auto\"\n }"
-	if !bytes.Contains(old, []byte(reference)) {
-		t.Fatalf("the manifest does not have %s", reference)
-	}
-	m, err := Decode(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := m.NewJudge()
-	var ref Reference
-	for range m.Reference.Windows {
-		j.Judge(cutting(1), &ref, nil)
-	}
-	row, _ := j.Row(observe(j, cutting(2)), &ref, nil)
-	names := j.FeatureNames()
-	for i, name := range names {
-		before, now := float64(ref.Center()[i]), float64(j.Cutting()[i])
-		var want float64
-		switch relation := j.Relations()[i]; {
-		case name == "a" || name == "b": // channels of features
-			want = now/math.Abs(before) - math.Copysign(1, before)
-		case relation == signal.LogRatio:
-			want = math.Log(now / before)
-		default:
-			want = now - before
-		}
-		if math.Abs(float64(row[i])-want) > 1e-5*(1+math.Abs(want)) && want == want {
-			t.Errorf("%s is %v, was %v: relative %v, want %v", name, now, before, row[i], want)
 		}
 	}
 }

@@ -36,8 +36,8 @@ func TestHistoryOfPage(t *testing.T) {
 	}
 	defer out.Close()
 	now := time.Now().UTC()
-	r := event.Result{ID: "r", Machine: "drill", Epoch: "00000000000000aa", Seq: 1, Tool: "T1", Start: now, End: now.Add(time.Second), Verdict: event.Healthy}
-	a := event.Alert{ID: "a", Machine: "drill", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P", At: now, Since: now}
+	r := event.Result{ID: "r", Group: "tcm-monitor", Machine: "drill", Epoch: "00000000000000aa", Seq: 1, Tool: "T1", Start: now, End: now.Add(time.Second), Verdict: event.Healthy}
+	a := event.Alert{ID: "a", Group: "tcm-monitor", Machine: "drill", State: event.Raised, Alarm: "raised", Incident: "A-K3ZQ7M2P", At: now, Since: now}
 	sent := func(topic, typ string, v any) bus.Message {
 		return bus.Message{Topic: topic, Key: "drill", Value: event.JSON(v), Headers: []bus.Header{{Key: "ce_type", Value: []byte(typ)}}}
 	}

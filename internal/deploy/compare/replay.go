@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -35,7 +36,7 @@ type side struct {
 // replayed is a machine as the two models see it.
 type replayed struct {
 	sides  [2]*machine.Machine
-	offset int64
+	offset state.Offset
 }
 
 // NewReplay returns a replay by models A and B, with labels, which may be nil. It reports alarm
@@ -113,6 +114,6 @@ func (r *Replay) judge(m *replayed, w *window.Features, at time.Time) (d [2]mach
 	for i, one := range m.sides {
 		d[i] = one.Apply(machine.Window{Features: w, Offset: m.offset, At: at, Now: at})
 	}
-	m.offset++
+	m.offset.At++
 	return d
 }

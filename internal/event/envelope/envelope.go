@@ -29,7 +29,7 @@ const ToolLife = "tool_life"
 const Copied = "copy"
 
 // Acquired is the header that says when the gateway had the whole window, by the gateway's
-// clock. Older releases send none.
+// clock.
 const Acquired = "acquired"
 
 // SetAcquired adds the header to the message of a window.

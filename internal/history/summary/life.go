@@ -30,7 +30,7 @@ const (
 //	width      u32      milliseconds of cutting of a point
 //	points     u16, then for each: score sum u64 in millionths, scored u32, wear f32 (NaN: not known)
 //
-// What it is called is kept apart from that: older releases read the form above.
+// What it is called is kept apart from that.
 type life struct {
 	name     string
 	from, to int64

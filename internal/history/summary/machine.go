@@ -270,7 +270,7 @@ func (x *file) lifeOf(m *machine, r *event.Result, at time.Time) (id uint32, l *
 		}
 		switch {
 		case id == 0 || r.ToolLife == "" || at.UnixMilli() < l.begun:
-		case !l.named: // an older release kept it
+		case !l.named: // late windows began it, which did not say
 			l.called, l.named = r.ToolLife, true
 		case l.called != r.ToolLife:
 			id = 0

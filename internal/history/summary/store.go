@@ -63,7 +63,7 @@ var (
 	inHours    = []byte("hours")   // time → row
 	inHoles    = []byte("holes")   // time, id of a life → hole
 	inLives    = []byte("lives")   // id → life
-	inCalled   = []byte("called")  // id of a life → calledVersion, event.Result.ToolLife; not of lives that older releases kept
+	inCalled   = []byte("called")  // id of a life → calledVersion, event.Result.ToolLife; not of lives of which only late windows without one came
 	inUsual    = []byte("usual")   // id of a life → Usual
 	inTools    = []byte("tools")   // name → id of its last life
 	inAlarms   = []byte("alarms")  // time, incident → Alarm

@@ -139,7 +139,7 @@ func (s *Store) count(m *machine, r *event.Result, end time.Time) error {
 }
 
 // foldShadow folds a result of a shadow that Kafka got at a time. A result that does not say
-// what the champion made of the window, as from an older monitor, does not count.
+// what the champion made of the window does not count.
 func (s *Store) foldShadow(r *event.Result, at time.Time) error {
 	id, ok := s.names.resolve(r.Machine, at)
 	if !ok || r.Champion == nil || r.Champion.Model == "" {

@@ -21,7 +21,7 @@ type Usual struct {
 // keptUsual is a Usual as the store keeps it.
 type keptUsual struct {
 	Usual
-	Model string `json:"model,omitempty"` // that makes the reference; empty: an older release kept it
+	Model string `json:"model,omitempty"` // that makes the reference
 }
 
 // foldUsual adds the ranges of a window to what is usual for its tool.
@@ -38,10 +38,9 @@ func (x *file) foldUsual(m *machine, life uint32, r *event.Result) error {
 		}
 		m.usual[life] = u
 	}
-	if u.Model != "" && u.Model != r.Model { // another model makes the reference again
-		*u = keptUsual{}
+	if u.Model != r.Model { // another model makes the reference again
+		*u = keptUsual{Model: r.Model}
 	}
-	u.Model = r.Model
 	u.add(r.Ranges, 1)
 	return nil
 }

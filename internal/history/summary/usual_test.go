@@ -63,14 +63,14 @@ func TestUsual(t *testing.T) {
 }
 
 // A model that makes the reference of a tool again, from later windows, begins again: it does not widen the
-// range of the model before. What an older release kept names no model.
+// range of the model before.
 func TestUsualOfModel(t *testing.T) {
 	s := open(t, t.TempDir())
 	for seq, w := range []struct {
 		model string
 		high  float32
 		want  string
-	}{{"", 1, "1 [{a 0 1}]"}, {"old", 2, "2 [{a 0 2}]"}, {"old", 3, "3 [{a 0 3}]"}, {"new", 1, "1 [{a 0 1}]"}, {"new", 2, "2 [{a 0 2}]"}} {
+	}{{"old", 2, "1 [{a 0 2}]"}, {"old", 3, "2 [{a 0 3}]"}, {"new", 1, "1 [{a 0 1}]"}, {"new", 2, "2 [{a 0 2}]"}} {
 		r := result("m", uint64(seq), event.Learning)
 		r.Model, r.Ranges = w.model, []event.Range{{Channel: "a", High: w.high}}
 		putResults(t, s, r)

@@ -201,11 +201,15 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// logOwner logs that the spool was another host's or another machine's.
+// logOwner logs that the spool was another host's or another machine's, or does not say whose it is.
 func (g *Gateway) logOwner(rec spool.Recovery) {
 	if g.moved = rec.OtherHost != ""; g.moved {
 		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("host_before", rec.OtherHost).Str("host", g.cfg.Host).Uint64("pending", rec.Pending).
 			Msg("another host had this spool: what waits in it is delivered first, and new windows get an epoch of their own; if the spool was copied and that host still runs, two ingesters send for one machine: stop one")
+	}
+	if rec.NoOwner {
+		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("machine", g.cfg.Machine).Uint64("pending", rec.Pending).
+			Msg("owner.json in the spool is missing or damaged: the windows that wait there are taken for this machine's; if another machine had the spool, stop this ingester and give it a folder of its own (`spool`)")
 	}
 	if rec.OtherMachine != "" {
 		g.cfg.Log.Warn().Str("folder", g.cfg.SpoolDir).Str("machine_before", rec.OtherMachine).Str("machine", g.cfg.Machine).

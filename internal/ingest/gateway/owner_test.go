@@ -1,9 +1,14 @@
 package gateway
 
 import (
+	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -34,6 +39,14 @@ func TestSpoolOfAnother(t *testing.T) {
 	cfg := Config{Source: src, Window: window.DefaultSpec, SpoolDir: p.spool, Bus: p.bus, Machine: "b", Host: "h1"}
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), `of machine "a" wait`) {
 		t.Errorf("another machine: %v", err)
+	}
+	if err := os.Remove(filepath.Join(p.spool, "owner.json")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	p.gateway(p.record("nothing.csv", 100, 3), of("a", "h1"), live, func(c *Config) { c.Log = zerolog.New(&log) }).Close()
+	if !strings.Contains(log.String(), "owner.json in the spool is missing or damaged: the windows that wait there are taken for this machine's") {
+		t.Errorf("a spool that does not say whose it is: %s", &log)
 	}
 	second := run("three", 300, of("a", "h2"))
 	if again := run("four", 400, of("a", "h2")); second == first || again != second {

@@ -21,6 +21,7 @@ type Recovery struct {
 	// Of a spool that Settings.Owner did not have before:
 	OtherHost    string // that had it, such as where it was copied from; call NewEpoch, then Own
 	OtherMachine string // that had it; a new epoch has begun
+	NoOwner      bool   // records wait in it, and it does not say whose they are: they are taken for this owner's
 
 	Quarantined  uint64   // records lost to damage, or to sectors that the disk cannot read
 	DamagedBytes int64    // bytes that were not part of a whole record any more

@@ -16,7 +16,7 @@ type Owner struct {
 	Host    string `json:"host"`
 }
 
-// ownerName is the file that says whose the spool is. Earlier releases have none.
+// ownerName is the file that says whose the spool is.
 const ownerName = "owner.json"
 
 // Host returns the name of this computer and, where the system gives it one, its id, by
@@ -42,7 +42,8 @@ func (s *Spool) checkOwner(rec *Recovery) error {
 		return err
 	case was == s.set.Owner:
 		return nil
-	case was == (Owner{}): // of an earlier release, or new
+	case was == (Owner{}): // new, or the file is damaged or gone: then records may wait in it
+		rec.NoOwner = rec.Pending > 0
 		return s.Own()
 	case was.Machine != s.set.Owner.Machine && rec.Pending > 0:
 		return fmt.Errorf("%d windows of machine %q wait in it, and this ingester is of machine %q: give this one a folder of its own (`spool`), or run the other one until `ingest spool inspect` shows nothing pending",

@@ -17,9 +17,11 @@ func TestOwner(t *testing.T) {
 		host     string // Recovery.OtherHost
 		machine  string // Recovery.OtherMachine
 		refused  bool
+		unknown  bool // Recovery.NoOwner
 	}{
 		"the same":                      {was: a, is: a, pending: true},
-		"of an earlier release":         {is: a, pending: true},
+		"it does not say":               {is: a, pending: true, unknown: true},
+		"it does not say, all sent":     {is: a},
 		"another host":                  {was: a, is: elsewhere, pending: true, host: "h1"},
 		"another machine":               {was: a, is: b, pending: true, refused: true},
 		"another machine, all sent":     {was: a, is: b, newEpoch: true, machine: "a"},
@@ -53,14 +55,14 @@ func TestOwner(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if rec.OtherHost != tc.host || rec.OtherMachine != tc.machine || (s.Epoch() != epoch) != tc.newEpoch || rec.NewEpoch != tc.newEpoch {
+		if rec.OtherHost != tc.host || rec.OtherMachine != tc.machine || (s.Epoch() != epoch) != tc.newEpoch || rec.NewEpoch != tc.newEpoch || rec.NoOwner != tc.unknown {
 			t.Errorf("%s: %+v, epoch %x after %x", name, rec, s.Epoch(), epoch)
 		}
 		if err := s.Own(); err != nil {
 			t.Fatal(err)
 		}
 		s.Close()
-		if s, rec := mustOpen(t, dir, Settings{Owner: tc.is, fsync: noSync}); rec.OtherHost != "" || rec.NewEpoch {
+		if s, rec := mustOpen(t, dir, Settings{Owner: tc.is, fsync: noSync}); rec.OtherHost != "" || rec.NewEpoch || rec.NoOwner {
 			t.Errorf("%s, later: %+v", name, rec)
 		} else {
 			s.Close()

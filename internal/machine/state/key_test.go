@@ -173,11 +173,12 @@ func TestCheckGroup(t *testing.T) {
 	}
 }
 
-// An offset is one in the features topic, or in the windows topic.
-func TestInFeatures(t *testing.T) {
-	for _, offset := range []int64{0, 1, 1 << 40} {
-		if at := InFeatures(offset); at >= -1 || InFeatures(at) != offset {
-			t.Errorf("%d became %d", offset, at)
+// An offset is one number in a record: as it was in earlier ones, less than -1 for features.
+func TestOffset(t *testing.T) {
+	for text, want := range map[string]Offset{"0": {}, "-1": {At: -1}, "7": {At: 7}, "-2": {0, true}, "-9": {7, true}} {
+		var o Offset
+		if err := json.Unmarshal([]byte(text), &o); err != nil || o != want || string(event.JSON(o)) != text {
+			t.Errorf("%s: %+v, %s, %v", text, o, event.JSON(o), err)
 		}
 	}
 }

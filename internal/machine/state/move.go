@@ -70,11 +70,12 @@ func leaveHead(fields map[string]json.RawMessage) error {
 			return err
 		}
 		for _, job := range jobs {
-			var offset int64
+			var offset Offset
 			if err := json.Unmarshal(job["offset"], &offset); err != nil {
 				return err
 			}
-			job["offset"] = event.JSON(oldest(offset))
+			offset.At = 0
+			job["offset"] = event.JSON(offset)
 		}
 		fields["evidence"] = event.JSON(jobs)
 	}
@@ -93,16 +94,8 @@ func leavePartition(tool map[string]json.RawMessage) error {
 		return err
 	}
 	for i := range t {
-		t[i].Offset = oldest(t[i].Offset)
+		t[i].Offset.At = 0
 	}
 	tool["trace"] = event.JSON(t)
 	return nil
-}
-
-// oldest returns the least offset in the topic that an offset is of, see InFeatures.
-func oldest(offset int64) int64 {
-	if offset < -1 {
-		return InFeatures(0)
-	}
-	return 0
 }

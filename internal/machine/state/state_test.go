@@ -62,7 +62,7 @@ func TestTrace(t *testing.T) {
 			trace = append(trace, TracePoint{Point: event.Point{
 				Seq: rapid.Uint64().Draw(t, "seq"), End: time.Unix(0, rapid.Int64().Draw(t, "end")).UTC(),
 				Score: rapid.Float64Range(0, 1).Draw(t, "score"), Verdict: rapid.SampledFrom(event.Verdicts).Draw(t, "verdict"),
-			}, Offset: rapid.Int64Min(0).Draw(t, "offset")})
+			}, Offset: Offset{rapid.Int64Range(0, math.MaxInt64-2).Draw(t, "offset"), rapid.Bool().Draw(t, "features")}})
 		}
 		text, err := json.Marshal(trace)
 		if err != nil {
@@ -90,7 +90,7 @@ func TestTraceOfALaterRelease(t *testing.T) {
 
 // Any text is a trace, which is written as one again, or refused.
 func FuzzTrace(f *testing.F) {
-	good, err := json.Marshal(Trace{{Point: event.Point{Seq: 7, End: noon, Score: 0.5, Verdict: event.Healthy}, Offset: 3}, {Point: event.Point{Seq: 6, End: noon, Verdict: event.Learning}, Offset: 4}})
+	good, err := json.Marshal(Trace{{Point: event.Point{Seq: 7, End: noon, Score: 0.5, Verdict: event.Healthy}, Offset: Offset{At: 3}}, {Point: event.Point{Seq: 6, End: noon, Verdict: event.Learning}, Offset: Offset{At: 4}}})
 	if err != nil {
 		f.Fatal(err)
 	}

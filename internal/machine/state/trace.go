@@ -13,10 +13,37 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// InFeatures returns what a Window's Offset is if Kafka does not have the window, only its
-// features, at an offset of the features topic. It is less than -1, which stands for an offset
-// that is not known. InFeatures is its own inverse.
-func InFeatures(offset int64) int64 { return -2 - offset }
+// Offset is where a window lies in the machine's partition of the windows topic.
+type Offset struct {
+	At       int64
+	Features bool // Kafka does not have the window: At is where its features lie in the features topic
+}
+
+// packed returns the offset as records have it: one of the features topic is less than -1.
+func (o Offset) packed() int64 {
+	if o.Features {
+		return -2 - o.At
+	}
+	return o.At
+}
+
+func unpacked(n int64) Offset {
+	if n < -1 {
+		return Offset{-2 - n, true}
+	}
+	return Offset{At: n}
+}
+
+// MarshalJSON returns the offset as one number.
+func (o Offset) MarshalJSON() ([]byte, error) { return json.Marshal(o.packed()) }
+
+// UnmarshalJSON restores what MarshalJSON returns.
+func (o *Offset) UnmarshalJSON(text []byte) error {
+	var n int64
+	err := json.Unmarshal(text, &n)
+	*o = unpacked(n)
+	return err
+}
 
 // Trace is the last windows of a tool, for alerts and to find them again on Kafka.
 type Trace []TracePoint
@@ -24,7 +51,7 @@ type Trace []TracePoint
 // TracePoint is one window of a trace and where it lies.
 type TracePoint struct {
 	event.Point
-	Offset int64 // in the machine's partition of the windows topic
+	Offset Offset
 }
 
 // MarshalText packs a trace, which is the larger part of what changes with every
@@ -41,9 +68,9 @@ func (t Trace) MarshalText() ([]byte, error) {
 		b = append(b, byte(v))
 		b = binary.AppendVarint(b, int64(p.Seq-seq))
 		b = binary.AppendVarint(b, p.End.UnixNano()-end)
-		b = binary.AppendVarint(b, p.Offset-offset)
+		b = binary.AppendVarint(b, p.Offset.packed()-offset)
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p.Score))
-		seq, end, offset = p.Seq, p.End.UnixNano(), p.Offset
+		seq, end, offset = p.Seq, p.End.UnixNano(), p.Offset.packed()
 	}
 	return base64.RawStdEncoding.AppendEncode(nil, b), nil
 }
@@ -81,7 +108,7 @@ func (t *Trace) UnmarshalJSON(text []byte) error {
 			return errors.New("trace: a score that is not a number")
 		}
 		b = b[8:]
-		*t = append(*t, TracePoint{event.Point{Seq: seq, End: time.Unix(0, end).UTC(), Score: score, Verdict: event.Verdicts[v]}, offset})
+		*t = append(*t, TracePoint{event.Point{Seq: seq, End: time.Unix(0, end).UTC(), Score: score, Verdict: event.Verdicts[v]}, unpacked(offset)})
 	}
 	return nil
 }

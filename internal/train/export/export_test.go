@@ -73,7 +73,7 @@ func trainedOn(t *testing.T, encoding classify.Encoding, label model.LabelRule) 
 		t.Fatal(err)
 	}
 	m := &model.Model{
-		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.DefaultReference,
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.ReferenceSpec{Windows: 10, Mode: model.ReferenceKind},
 		Usual: make([]signal.Quality, len(channels)), Label: label, Classifier: c, Provenance: model.Provenance{Program: "flank test"},
 	}
 	s := c.NewScorer()
@@ -156,7 +156,7 @@ func guarded(t *testing.T) (*model.Model, dbn.Matrix) {
 		t.Fatalf("%d ratios and %d experts of two sensors among %+v", ratios, merged, c.Guard().Experts())
 	}
 	m := &model.Model{
-		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.DefaultReference,
+		Layout: layout, Window: window.DefaultSpec, Features: signal.FeatureSpec{Version: signal.FeatureVersion}, Reference: model.ReferenceSpec{Windows: 10, Mode: model.ReferenceKind},
 		Usual: make([]signal.Quality, len(channels)), Classifier: c, Provenance: model.Provenance{Program: "flank test"},
 	}
 	rows := dbn.NewMatrix(400, 10)

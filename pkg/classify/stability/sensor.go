@@ -7,9 +7,6 @@ type Sensor struct {
 	Columns []int // ascending
 }
 
-// LeastShare is the share of the squared weights of all columns from which on a sensor counts.
-const LeastShare = 0.01
-
 // Sensors groups columns by the sensor that each comes from, given by its name. Sensors are
 // in the order in which they first appear.
 func Sensors(of []string) []Sensor {

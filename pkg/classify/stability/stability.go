@@ -29,24 +29,6 @@ type Life struct {
 	Rows []int // indices of rows; the caller's
 }
 
-const (
-	// LeastTools is how many lives it takes: with two of them the tools' agreement
-	// says too little. (On PHM 2010, with two cutters to learn from, weights lose
-	// 0.03 to 0.05 of G-mean.)
-	LeastTools = 3
-
-	// A tool with fewer windows has no trend to speak of.
-	leastRows = 3
-	// Of a longer life, that many rows evenly spread: a rank correlation of more
-	// says the same.
-	mostRows = 1000
-
-	// The standard deviation between tools is shrunk towards priorSD as if
-	// priorTools more had been seen: of three tools it is known to a factor of two.
-	priorSD    = 0.3
-	priorTools = 2
-)
-
 // Columns says of each column how steadily it follows the lives of tools. All
 // slices but Tools have one entry a column. It must not be changed once made.
 type Columns struct {

@@ -57,31 +57,6 @@ type Settings struct {
 	Steps bool    // look for steps of gains
 }
 
-const (
-	// leastWorn is how many tools must have worn rows: with fewer the vote has no cut.
-	leastWorn = 3
-
-	leastExperts = 3 // of fewer, no median is safe from one
-	// leastCorrelation is from which correlation of their changes on two sensors are one.
-	leastCorrelation = 0.95
-
-	inverseDecay = 0.1 // C: the loss of an expert is the sum over rows of the mean log loss over levels + |b|²/(2C)
-	// inputColumns is how many columns of weight 1 the weighted ones count for together.
-	inputColumns = 48
-
-	// deals is how often the vote's cut is looked for, with other healthy tools held out.
-	deals = 3
-
-	// thresholdMargin is what thresholds are of what experts differ by for long in training tools, see margin.
-	thresholdMargin = 1.3
-
-	// scarceTools is how many tools' worth a margin grows by where they are few.
-	scarceTools = 4
-
-	// sure is the least probability of a class that the cut is chosen with.
-	sure = 2e-3
-)
-
 // levels are the wear, in units of the wear from which on rows are worn, at which experts learn to part rows besides that one. How
 // far each row is on either side holds more of what a sensor does as a tool wears than the class alone does.
 var levels = [...]float64{2. / 3, 5. / 6, 7. / 6, 4. / 3}

@@ -8,25 +8,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/classify/stability"
 )
 
-// A gain that steps, as of a clamp that is torqued again or of an amplifier that is changed, differs from wear in three things:
-// it comes from one window to the next, all sizes of the sensor have it alike, and no other sensor moves.
-const (
-	newWindows, oldWindows = 3, 5 // whose medians are compared
-	stepWindows            = newWindows + oldWindows
-	leastSizes, mostSizes  = 2, 9 // of a sensor of which steps are looked for: RMS, Mean and Max of three axes
-
-	leastStep     = 0.1  // of a gain, a logarithm
-	mostWear      = 0.2  // that makes the two steps differ by which a gain begins and ends
-	naturalMargin = 1.5  // times the largest step that a tool of the training has by nature, see margin
-	noiseMargin   = 5    // times the standard deviation of a step
-	alike         = 0.15 // by how much the steps of the sizes of one sensor may differ
-	noiseWindows  = 20   // that the noise is the mean of
-	longGap       = 10   // windows without a value, after which nothing before says what the sensor should read
-
-	// leastLooked is how many sensors it takes: of fewer, none says that the process has changed.
-	leastLooked = 3
-)
-
 // stepNoise is the standard deviation of a step for a mean absolute difference of 1 from one window to the next, of
 // normal noise: one window has √(π/2)/√2, and the variance of a median of n is π/2n of a window's.
 var stepNoise = math.Sqrt(math.Pi/2) / math.Sqrt2 * math.Sqrt(math.Pi/2*(1./newWindows+1./oldWindows))

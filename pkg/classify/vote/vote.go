@@ -61,25 +61,6 @@ type Sensor struct {
 	Kinds   []Kind // of each of Columns
 }
 
-const (
-	// ClipOdds bounds the log odds of an expert, so that none counts for more than
-	// being nearly sure.
-	ClipOdds = 6
-	// ClipInput bounds standardised inputs.
-	ClipInput = 5
-	// defaultBound is c, how far the guarded margin may be from the vote's. At 0.3, 0.4 and 0.6
-	// the turning tools' G-mean is 0.982, 0.982, 0.983 on clean windows, 0.920, 0.912, 0.889 if the
-	// gain of one sensor is wrong and 0.923, 0.928, 0.934 if all forces' are (TestRecordedTurning).
-	defaultBound = 0.4
-)
-
-// A sensor is to be reported if [Judgement].Sensor names it in NamedIn of any NamedOf
-// windows in a row. In training tools, which were held out for that, none was.
-const (
-	NamedIn = 5
-	NamedOf = 8
-)
-
 // Guard bounds a network's score by the vote of experts. It never changes once fitted, so
 // any number of goroutines may use it; each needs its own Scorer. The zero value is only
 // good for UnmarshalBinary.
@@ -264,9 +245,6 @@ func (s *Scorer) disagreeing() int {
 	}
 	return found
 }
-
-// leastOthers is how many experts of other sensors it takes for one to be compared with them.
-const leastOthers = 3
 
 // difference returns how far the log odds of expert e, which does not abstain, are from
 // the median of the experts that share no sensor with it; 0 if there are fewer than three.

@@ -7,14 +7,6 @@ import (
 	"slices"
 )
 
-const (
-	// stuckWindows is how many windows in a row of the same values say that a sensor is stuck. The last bit of a converter has
-	// noise, so they are the same within stillShare of the least change over as many windows in the training, and mostStill of themselves.
-	stuckWindows = 3
-	stillShare   = 1.0 / 8
-	mostStill    = 5e-4
-)
-
 // Memory is what [Guard.Watch] remembers of the windows of one tool on one machine, by the name of the sensor. Nil
 // remembers none; start with it after a change of tool. A guard of another model that goes on with the tool's reference goes on
 // with a clone of it. It is plain data, to be kept as JSON.
@@ -117,10 +109,6 @@ func (h *held) next(row []float32, columns []int, still float64) uint8 {
 	h.Windows = min(h.Windows, stuckWindows-1) + 1
 	return h.Windows
 }
-
-// repeatingTools is the share of the tools of the training from which on a sensor repeats itself by nature, as
-// one of coarse steps does.
-const repeatingTools = 0.25
 
 // repeats reports whether some columns were the same, or zero, for three windows on end in so many tools.
 func (x Whole) repeats(columns []int) bool {
