@@ -208,22 +208,9 @@ func facts(m *model.Model) []fact {
 	if of, text := card.Scores(m); of != "" {
 		scores.lines = []string{of, "of " + text}
 	}
-	var costs []string
-	c, classes := m.Classifier.Costs(), m.ClassNames()
-	for k, name := range classes {
-		costs = append(costs, fmt.Sprintf("%.4f of %s", c[k], name))
-	}
-	if len(c) == 2 {
-		costs = append(costs, fmt.Sprintf("%s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold()))
-	}
 	reference := "off"
 	if m.Reference.Mode != model.ReferenceOff {
 		reference = fmt.Sprintf("%s, of a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
-	}
-	guard := "none: one sensor that reads wrong can turn the verdict"
-	if g := m.Classifier.Guard(); g != nil {
-		guard = fmt.Sprintf("%d experts bound the network to %.3g log odds around their vote, of the sensors %s; %s", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()),
-			map[bool]string{true: "steps of their gains are taken out", false: "steps of their gains are not looked for"}[g.LooksForSteps()])
 	}
 	if m.Drift != nil {
 		drift = fmt.Sprintf("against the references of %d tools", m.Drift.Tools)
@@ -250,8 +237,8 @@ func facts(m *model.Model) []fact {
 		says("cutting", m.Cutting()),
 		says("label", train.RuleOf(m).String()),
 		says("network", card.Shape(m)),
-		says("costs", strings.Join(costs, ", ")),
-		says("guard", guard),
+		says("costs", costsFact(m)),
+		says("guard", guardFact(m)),
 		says("verdict", verdict),
 		scores,
 		says("unknown", strings.TrimPrefix(unknown, "unknown: ")),
@@ -262,6 +249,27 @@ func facts(m *model.Model) []fact {
 		says("labels", labels),
 		says("by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)),
 	}
+}
+
+func costsFact(m *model.Model) string {
+	var costs []string
+	c, classes := m.Classifier.Costs(), m.ClassNames()
+	for k, name := range classes {
+		costs = append(costs, fmt.Sprintf("%.4f of %s", c[k], name))
+	}
+	if len(c) == 2 {
+		costs = append(costs, fmt.Sprintf("%s from P(%s) > %.4f on", classes[1], classes[1], c.Threshold()))
+	}
+	return strings.Join(costs, ", ")
+}
+
+func guardFact(m *model.Model) string {
+	g := m.Classifier.Guard()
+	if g == nil {
+		return "none: one sensor that reads wrong can turn the verdict"
+	}
+	return fmt.Sprintf("%d experts bound the network to %.3g log odds around their vote, of the sensors %s; %s", len(g.Experts()), g.Bound(), card.Listed(g.Sensors()),
+		map[bool]string{true: "steps of their gains are taken out", false: "steps of their gains are not looked for"}[g.LooksForSteps()])
 }
 
 type modelsHistory struct {

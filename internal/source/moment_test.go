@@ -35,7 +35,7 @@ func TestCoarseStamps(t *testing.T) {
 		"it goes back":                      {10, 300, func(i int) string { return second(float64(i / 10 % 20)) }, 0, 0, "is not later than the row before"},
 		"twice as often as the layout says": {100, 300, func(i int) string { return fmt.Sprintf("%.3f", float64(i)/200) }, 0, 0, "ends 20 rows that come 200 times a second"},
 		"1.5 % more often":                  {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/101.5) }, 0, 0, "ends 500 rows that come 101.5 times a second"},
-		"1.5 % more seldom":                   {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/98.5) }, 0, 0, "rows that come 98.5 times a second"},
+		"1.5 % more seldom":                 {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/98.5) }, 0, 0, "rows that come 98.5 times a second"},
 		"fine stamps, one twice":            {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(i-i/205)/100) }, 0, 0, "is not later than the row before"},
 	} {
 		var b strings.Builder
