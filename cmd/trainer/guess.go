@@ -26,6 +26,7 @@ type proposal struct {
 	roles    map[string]string // by key of inspect.Roles: the column that has the role
 	length   time.Duration
 	dated    bool   // windows have dates
+	clocked  bool   // a column of times says the rate
 	counts   string // what the size of the numbers in the column of times says that they count; empty: nothing
 	label    string // key of the column with labels; empty: none
 }
@@ -95,6 +96,7 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 	if err := p.rank(s, names, tool); err != nil {
 		return nil, err
 	}
+	p.clocked = s.Clock != nil && rate == 0
 	if err := p.readClock(s.Clock, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path, err)
 	}
@@ -249,7 +251,7 @@ func (p *proposal) whyNot(c *inspect.Channel) string {
 
 // channel makes a column a channel, among the names of all columns.
 func (p *proposal) channel(c *inspect.Channel, names []string) {
-	ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate)}
+	ch := signal.Channel{Name: c.Name, Unit: c.Unit, Rate: roundRate(c.Rate, p.clocked)}
 	if name, unit, ok := source.SplitUnit(c.Name); ok {
 		if ch.Unit == "" {
 			ch.Unit = unit
@@ -284,11 +286,17 @@ func (p *proposal) columnOf(key string) *string {
 	return &p.rec.Machine
 }
 
-// roundRate takes the noise of a clock's steps out of a rate. A window wants a whole number
+// clockError is by what part a clock may be wrong, so that a rate of two digits is meant.
+const clockError = 0.001
+
+// roundRate takes the noise of a clock's steps out of a rate, and its error if the rate is by a clock. A window wants a whole number
 // of millihertz, or of milliseconds between rows.
-func roundRate(rate float64) float64 {
+func roundRate(rate float64, clocked bool) float64 {
 	if rate == 0 {
 		return 0
+	}
+	if scale := math.Pow(10, math.Floor(math.Log10(rate))-1); clocked && math.Abs(math.Round(rate/scale)*scale/rate-1) < clockError {
+		rate = math.Round(rate/scale) * scale
 	}
 	if ms := math.Round(1000 / rate); rate > 1 && ms > 0 && math.Abs(1000/rate/ms-1) < 1e-9 {
 		return 1000 / ms

@@ -231,8 +231,13 @@ func TestRoundRate(t *testing.T) {
 	for rate, want := range map[float64]float64{
 		0: 0, 1000: 1000, 1 / 0.4950001: 2.02, 1 / 0.00333333333: 300, 49.99999999: 50, 0.1: 0.1, 1.0 / 3600: 0.001,
 	} {
-		if got := roundRate(rate); math.Abs(got-want) > 1e-9*want {
+		if got := roundRate(rate, false); math.Abs(got-want) > 1e-9*want {
 			t.Errorf("roundRate(%v) = %v, want %v", rate, got, want)
+		}
+	}
+	for rate, want := range map[float64]float64{99.98: 100, 1.0004e4: 1e4, 97.65625: 97.656, 12.8: 12.8, 1.0 / 0.003: 1 / 0.003, 99.8: 99.8} {
+		if got := roundRate(rate, true); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("roundRate(%v) by a clock = %v, want %v", rate, got, want)
 		}
 	}
 }

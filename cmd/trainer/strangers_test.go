@@ -145,7 +145,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"thousands with a point": {text: rowsOf(n, "t;ax\n", func(i int) string {
 			return strings.Replace(fmt.Sprintf("%.2f", float64(i)/20), ".", ",", 1) + fmt.Sprintf(";%d.%03d,50", 1+i%7, i*7%1000)
 		}), lays: "decimal: comma", seconds: 20},
-		"commas late, which is said": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, i%7, []string{"", ",125"}[i/300]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
+		"commas late, by --decimal": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, i%7, []string{"", ",125"}[i/300]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
 		"commas late":                {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, 1+i%7, []string{"", ",125"}[i/300]) }), fails: "give `trainer init` --decimal comma"},
 		"one name twice":             {text: strings.Replace(strings.ReplaceAll(seconds, "\n", ",1.5\n"), "time,ax,1.5", "time,ax,ax", 1), fails: `two columns are named "ax"`},
 		"columns without a name":     {text: rowsOf(n, "time,ax,,\n", func(i int) string { return fmt.Sprintf("%.2f,%s,%s,", float64(i)/20, ax(i), ax(i+3)) }), says: `left out  "(unnamed)": it has no name`, seconds: 20},

@@ -185,7 +185,7 @@ func withoutSixty(cell string) (before string, more time.Duration) {
 // stamp returns the moment of a date and time, or false.
 func stamp(cell string) (m moment, ok bool) { return new(Stamps).parse(cell) }
 
-// timeUnits are the words of `time_unit`, without those of [csvfile.Day].
+// timeUnits are words of `time_unit`; [csvfile.Day] has the others.
 var timeUnits = map[string]csvfile.Epoch{
 	"s": {Unit: 1}, "ms": {Unit: 1e-3}, "us": {Unit: 1e-6}, "ns": {Unit: 1e-9}, "min": {Unit: 60}, "h": {Unit: 3600},
 	"labview": {Unit: 1, From: csvfile.Since1904, Name: "seconds since 1904, as LabVIEW counts"},

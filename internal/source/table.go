@@ -490,7 +490,7 @@ const (
 var evenSome = [...]int{20, 100, 500}
 
 // add takes the time of the next row, which may be the first behind a gap or of another tool. It returns the rate of rows since then if that differs from
-// what is said, and how many rows those are.
+// the layout's, and how many rows have it.
 func (e *evenRows) add(at time.Time, begins bool, said float64) (rate float64, rows int) {
 	if e.n++; begins {
 		*e = evenRows{from: at}
