@@ -164,6 +164,9 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
 	default:
 		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
+		if p.counts != "" {
+			p.counts += c.Start.Format(", from 2006-01-02 on")
+		}
 	}
 	return nil
 }

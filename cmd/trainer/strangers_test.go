@@ -114,6 +114,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"days of Excel":              {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 46328.25+float64(i)/20/86400, ax(i)) }), says: "it seems to count days since 1900, as Excel counts", lays: "time_unit: excel", dated: true, seconds: 20},
 		"days of MATLAB":             {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 740288.25+float64(i)/20/86400, ax(i)) }), lays: "time_unit: matlab", dated: true, seconds: 20},
 		"Julian days":                {text: rowsOf(n, "Time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 2461346.75+float64(i)/20/86400, ax(i)) }), lays: "time_unit: julian", dated: true, seconds: 20},
+		"seconds or days":            {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.9f,%s", 46300+float64(i)/1440, ax(i)) }), fails: "it may count seconds, or days as Excel does, 60 s apart"},
 		"seconds since midnight":     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", 46328.25+float64(i)/2000, ax(i)) }), lays: "rate: 2000 ", seconds: 0.2},
 		"ticks of Windows":           {text: counted("Time,ax\n", 1e-7, start.UnixNano()/100+116444736000000000), says: "FILETIME of Windows", lays: "rate: 20 ", dated: true, seconds: 20},
 		"ticks of .NET":              {text: counted("Time,ax\n", 1e-7, start.UnixNano()/100+621355968000000000), says: "ticks of .NET", lays: "rate: 20 ", dated: true, seconds: 20},
@@ -146,13 +147,13 @@ func TestInitStrangeFiles(t *testing.T) {
 			return strings.Replace(fmt.Sprintf("%.2f", float64(i)/20), ".", ",", 1) + fmt.Sprintf(";%d.%03d,50", 1+i%7, i*7%1000)
 		}), lays: "decimal: comma", seconds: 20},
 		"commas late, by --decimal": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, i%7, []string{"", ",125"}[i/300]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
-		"commas late":                {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, 1+i%7, []string{"", ",125"}[i/300]) }), fails: "give `trainer init` --decimal comma"},
-		"one name twice":             {text: strings.Replace(strings.ReplaceAll(seconds, "\n", ",1.5\n"), "time,ax,1.5", "time,ax,ax", 1), fails: `two columns are named "ax"`},
-		"columns without a name":     {text: rowsOf(n, "time,ax,,\n", func(i int) string { return fmt.Sprintf("%.2f,%s,%s,", float64(i)/20, ax(i), ax(i+3)) }), says: `left out  "(unnamed)": it has no name`, seconds: 20},
-		"lines of a Macintosh":       {text: strings.ReplaceAll(seconds, "\n", "\r"), says: "carriage return", seconds: 20},
-		"GCDC":                       {text: rowsOf(n, ";Title, http://example.com\n;Start_time, 2026-11-02, 06:00:00.000\n;SampleRate, 20,Hz\n;Headers, time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
-		"HTML":                       {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate":           {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"commas late":               {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%d%s", 50*i, 1+i%7, []string{"", ",125"}[i/300]) }), fails: "give `trainer init` --decimal comma"},
+		"one name twice":            {text: strings.Replace(strings.ReplaceAll(seconds, "\n", ",1.5\n"), "time,ax,1.5", "time,ax,ax", 1), fails: `two columns are named "ax"`},
+		"columns without a name":    {text: rowsOf(n, "time,ax,,\n", func(i int) string { return fmt.Sprintf("%.2f,%s,%s,", float64(i)/20, ax(i), ax(i+3)) }), says: `left out  "(unnamed)": it has no name`, seconds: 20},
+		"lines of a Macintosh":      {text: strings.ReplaceAll(seconds, "\n", "\r"), says: "carriage return", seconds: 20},
+		"GCDC":                      {text: rowsOf(n, ";Title, http://example.com\n;Start_time, 2026-11-02, 06:00:00.000\n;SampleRate, 20,Hz\n;Headers, time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
+		"HTML":                      {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate":          {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

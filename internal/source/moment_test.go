@@ -33,6 +33,8 @@ func TestCoarseStamps(t *testing.T) {
 		"twice as many rows":                {10, 300, func(i int) string { return second(float64(i / 20)) }, 0, 0, "comes too early: so many rows have this time or the one before that they are more than 10 a second: correct `rate`"},
 		"it stands still":                   {10, 300, func(int) string { return second(1) }, 0, 0, "comes too early"},
 		"it goes back":                      {10, 300, func(i int) string { return second(float64(i / 10 % 20)) }, 0, 0, "is not later than the row before"},
+		"half as often":                     {100, 300, func(i int) string { return fmt.Sprintf("%.3f", float64(i)/50) }, 0, 0, "ends 100 rows that come 50 times a second"},
+		"a row lost now and then":           {100, 300, func(i int) string { return fmt.Sprintf("%.3f", float64(start.Unix())+float64(i+i/10)/100) }, 3.28, 29, ""},
 		"twice as often as the layout says": {100, 300, func(i int) string { return fmt.Sprintf("%.3f", float64(i)/200) }, 0, 0, "ends 20 rows that come 200 times a second"},
 		"1.5 % more often":                  {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/101.5) }, 0, 0, "ends 500 rows that come 101.5 times a second"},
 		"1.5 % more seldom":                 {100, 3000, func(i int) string { return fmt.Sprintf("%.6f", float64(i)/98.5) }, 0, 0, "rows that come 98.5 times a second"},

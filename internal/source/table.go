@@ -439,7 +439,7 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	if first {
 		t.zero = t.row.time
 		t.grid.Begin(0)
-		t.even = evenRows{from: t.zero}
+		t.even = evenRows{from: t.zero, start: t.zero}
 		t.checkDate()
 		return 0, nil
 	}
@@ -464,7 +464,7 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	}
 	if !coarse {
 		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
-		if rate, n := t.even.add(t.row.time, changed || skipped > 0, t.rate); n > 0 {
+		if rate, n := t.even.add(t.row.time, changed, skipped > 0, t.rate); n > 0 {
 			return 0, t.rows.errorf(t.rec.time, "ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)
 		}
 	}
@@ -474,35 +474,50 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	return skipped, t.checkUnit(step)
 }
 
-// evenRows follows rows without a gap.
+// evenRows follows rows, and those without a gap.
 type evenRows struct {
-	from time.Time
-	n    int // behind from
+	from, start time.Time // of the rows without a gap, and of all that count
+	n           int       // behind from
+	all, gaps   int       // behind start
 }
 
 // evenMost is after how many rows without a gap their rate is compared with the layout's for the last time; evenSome are fewer. It may differ by rateError, and by
-// two rows that jitter.
+// two rows that jitter. Of gapRows rows at most half may be behind a gap.
 const (
 	evenMost  = 2000
 	rateError = 0.01
+	gapRows   = 100
 )
 
 var evenSome = [...]int{20, 100, 500}
 
-// add takes the time of the next row, which may be the first behind a gap or of another tool. It returns the rate of rows since then if that differs from
+// add takes the time of the next row, which may be the first of another tool, or behind a gap. It returns the rate of rows if that differs from
 // the layout's, and how many rows have it.
-func (e *evenRows) add(at time.Time, begins bool, said float64) (rate float64, rows int) {
-	if e.n++; begins {
-		*e = evenRows{from: at}
+func (e *evenRows) add(at time.Time, changed, gap bool, layout float64) (rate float64, rows int) {
+	if changed {
+		*e = evenRows{from: at, start: at}
+		return 0, 0
 	}
-	if n := e.n; n == evenMost || slices.Contains(evenSome[:], n) {
-		rate = float64(n) / at.Sub(e.from).Seconds()
-		if n == evenMost {
-			*e = evenRows{from: at}
+	e.n, e.all = e.n+1, e.all+1
+	if gap {
+		e.from, e.n, e.gaps = at, 0, e.gaps+1
+	}
+	if e.all == gapRows {
+		if 2*e.gaps > gapRows {
+			return gapRows / at.Sub(e.start).Seconds(), gapRows
 		}
-		if math.Abs(rate/said-1) > rateError+2/float64(n) {
-			return rate, n
-		}
+		e.start, e.all, e.gaps = at, 0, 0
+	}
+	n := e.n
+	if n != evenMost && !slices.Contains(evenSome[:], n) {
+		return 0, 0
+	}
+	rate = float64(n) / at.Sub(e.from).Seconds()
+	if n == evenMost {
+		e.from, e.n = at, 0
+	}
+	if math.Abs(rate/layout-1) > rateError+2/float64(n) {
+		return rate, n
 	}
 	return 0, 0
 }

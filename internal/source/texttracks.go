@@ -79,7 +79,7 @@ func (t *textFile) learn(i int, cell string, fractions bool) bool {
 	before, after, comma := strings.Cut(cell, ",")
 	d := &t.dialect
 	switch {
-	case !d.guess || fractions:
+	case !d.guess || fractions || grouped.MatchString(cell):
 		return false
 	case comma && isNumber(before+"."+after):
 		if d.stated || d.comma || d.separator == ',' || thousands(before, after) {

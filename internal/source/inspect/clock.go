@@ -73,7 +73,7 @@ type hole struct{ at, rows int64 }
 const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, as bareName has them.
-var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
+var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "seconds", "sekunden", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
 	"localtime", "timestring", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
 
 // dateNames are likewise the names of columns of dates.
@@ -456,6 +456,10 @@ func (c *Clock) finish() {
 	}
 	if c.pieces == 0 {
 		c.head = c.last
+	}
+	if minute := c.Step * 86400; c.Unit == 0 && !c.Stamps && c.number0 > 36526 && c.number0 < 73050 && (math.Abs(minute/60-1) < 1e-3 || math.Abs(minute/30-1) < 1e-3) {
+		c.Doubt = fmt.Sprintf("rows are %.6g apart: it may count seconds, or days as Excel does, %.0f s apart", c.Step, minute)
+		return
 	}
 	if !c.mixed() && c.rows >= 100 && int64(c.holes)*20 > c.rows && c.lost > c.rows {
 		c.Doubt = fmt.Sprintf("rows seem to come in bursts: of %d rows %d have a gap before them, if rows are %.6g s apart as most are", c.rows, c.holes, c.Step)

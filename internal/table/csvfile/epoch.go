@@ -72,11 +72,11 @@ func EpochOf(v float64, now time.Time) (e Epoch, ok bool) {
 }
 
 // DaysOf returns the word of [Day] that the numbers of a column fit whose first one is v, and which are a step apart: they are dates of this century, and rows come a
-// usual number of seconds apart, or more often. It is empty for others. Numbers of seconds since midnight are as large as Excel's days: what would be a round rate of
+// usual number of seconds apart, at most 20, or more often. It is empty for others. Numbers of seconds since midnight are as large as Excel's days: what would be a round rate of
 // these is none.
 func DaysOf(v, step float64) (word string) {
 	between := step * 86400
-	if !(step > 0) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20, 30, 60}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
+	if !(step > 0) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
 		return ""
 	}
 	digits := 1 / step / math.Pow(10, math.Floor(math.Log10(1/step))-1) // the first two, of the rate as seconds
