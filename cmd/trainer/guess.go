@@ -298,11 +298,11 @@ func roundRate(rate float64, clocked bool) float64 {
 	if rate == 0 {
 		return 0
 	}
+	if ms := math.Round(1000 / rate); ms > 0 && math.Abs(1000/rate/ms-1) < 1e-9 {
+		return 1000 / ms
+	}
 	if scale := math.Pow(10, math.Floor(math.Log10(rate))-1); clocked && math.Abs(math.Round(rate/scale)*scale/rate-1) < clockError {
 		rate = math.Round(rate/scale) * scale
-	}
-	if ms := math.Round(1000 / rate); rate > 1 && ms > 0 && math.Abs(1000/rate/ms-1) < 1e-9 {
-		return 1000 / ms
 	}
 	return max(math.Round(1000*rate)/1000, 0.001)
 }

@@ -229,7 +229,7 @@ func TestInitTime(t *testing.T) {
 
 func TestRoundRate(t *testing.T) {
 	for rate, want := range map[float64]float64{
-		0: 0, 1000: 1000, 1 / 0.4950001: 2.02, 1 / 0.00333333333: 300, 49.99999999: 50, 0.1: 0.1, 1.0 / 3600: 0.001,
+		0: 0, 1000: 1000, 1 / 0.4950001: 2.02, 1 / 0.00333333333: 300, 49.99999999: 50, 0.1: 0.1, 1.0 / 3600: 1.0 / 3600, 1.0 / 7200.0001: 0.001,
 	} {
 		if got := roundRate(rate, false); math.Abs(got-want) > 1e-9*want {
 			t.Errorf("roundRate(%v) = %v, want %v", rate, got, want)

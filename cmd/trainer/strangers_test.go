@@ -127,6 +127,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"IEC 61131-3":                {text: stamped("time;ax\n", ";", "DT#2006-01-02-15:04:05.000"), lays: "rate: 20 ", dated: true, seconds: 20},
 		"Windows of three a second":  {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.3f,%s", 0.003*float64(i), ax(i)) }), lays: "rate: 333.3333333333333 ", says: "windows of 48ms", seconds: 1.2},
 		"rows out of order":          {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*5%11-5)/100, ax(i)) }), says: "time goes back or stands still", lays: "rate: 20 ", seconds: 20},
+		"a row a minute":             {text: rowsOf(n, "time [s],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 60*i, ax(i)) }), lays: "rate: 0.016666666666666666 ", says: "windows of 1m0s", seconds: 24000},
 		"bursts":                     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.6f,%s", float64(i/8*8)/20+float64(i%8)*1e-5, ax(i)) }), fails: "rows seem to come in bursts"},
 		"day and month, over the 12th": {text: rowsOf(n, "t;ax\n", func(i int) string {
 			return time.Date(2026, 11, 12, 23, 59, 50, 0, time.UTC).Add(time.Duration(i)*50*time.Millisecond).Format("02/01/2006 15:04:05.000;") + ax(i)
@@ -137,8 +138,9 @@ func TestInitStrangeFiles(t *testing.T) {
 		"a tool that is named late": {text: rowsOf(n, "time,tool,ax\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, []string{"-", "0", "T1"}[min(i/150, 2)], ax(i))
 		}), lays: "tool: tool", seconds: 20},
-		"an alarm in a row": {text: strings.Replace(rowsOf(n, "time,alarm,ax\n", func(i int) string { return fmt.Sprintf("%.2f,,%s", float64(i)/20, ax(i)) }), "\n15.00,,", "\n15.00,E-Stop,", 1), says: `left out  "alarm": it is text, such as "E-Stop"`, seconds: 20},
-		"a damaged number":  {text: strings.Replace(seconds, "\n15.00,", "\n15.00,x", 1), fails: "is not a number: correct it"},
+		"an alarm in a row":          {text: strings.Replace(rowsOf(n, "time,alarm,ax\n", func(i int) string { return fmt.Sprintf("%.2f,,%s", float64(i)/20, ax(i)) }), "\n15.00,,", "\n15.00,E-Stop,", 1), says: `left out  "alarm": it is text, such as "E-Stop"`, seconds: 20},
+		"a word among whole numbers": {text: strings.Replace(rowsOf(n, "time,adc,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%d,%s", float64(i)/20, i*7%1000, ax(i)) }), "\n15.00,100,", "\n15.00,Sensor lost,", 1), says: `column "adc" has "Sensor lost" in line 302, behind numbers, and is taken for text: correct the cell`, seconds: 20},
+		"a damaged number":           {text: strings.Replace(seconds, "\n15.00,", "\n15.00,x", 1), fails: "is not a number: correct it"},
 		"labels as numbers": {text: rowsOf(n, "time,faulty,tool_state,RUL,ax\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%d,%d,%d,%s", float64(i)/20, i/200, i/100%2, (n-i)*7%100, ax(i))
 		}), says: `left out  "faulty": its name says the wear or the state`, seconds: 20},

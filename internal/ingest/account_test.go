@@ -60,10 +60,10 @@ func TestAccount(t *testing.T) {
 		}
 		return text
 	}
-	write("fast.csv", times(0.05, 0))
+	write("fast.csv", times(0.0992, 0))
 	write("labview.csv", times(0.1, 3876444000))
 	for file, want := range map[string]string{
-		"fast.csv":    "; 1 notes, the first is: fast.csv: rate_error: 20 samples a second come where the layout says 10",
+		"fast.csv":    "; 1 notes, the first is: fast.csv: rate_error: 10.08 samples a second come where the layout says 10",
 		"labview.csv": "is taken for seconds since 1904, as LabVIEW counts",
 	} {
 		m := config("{kind: file, file: " + file + "}")

@@ -464,7 +464,7 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	}
 	if !coarse {
 		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
-		if rate, n := t.even.add(t.row.time, changed, skipped > 0, t.rate); n > 0 {
+		if rate, n := t.even.add(t.row.time, changed, skipped > 0, t.rate, max(rateError, t.layout.Limits().Rate)); n > 0 {
 			return 0, t.rows.errorf(t.rec.time, "ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)
 		}
 	}
@@ -481,8 +481,8 @@ type evenRows struct {
 	all, gaps   int       // behind start
 }
 
-// evenMost is after how many rows without a gap their rate is compared with the layout's for the last time; evenSome are fewer. It may differ by rateError, and by
-// two rows that jitter. Of gapRows rows at most half may be behind a gap.
+// evenMost is after how many rows without a gap their rate is compared with the layout's for the last time; evenSome are fewer. It may differ by rateError, or by more
+// if the layout's `quality` says so, and by two rows that jitter. Of gapRows rows at most half may be behind a gap.
 const (
 	evenMost  = 2000
 	rateError = 0.01
@@ -492,8 +492,8 @@ const (
 var evenSome = [...]int{20, 100, 500}
 
 // add takes the time of the next row, which may be the first of another tool, or behind a gap. It returns the rate of rows if that differs from
-// the layout's, and how many rows have it.
-func (e *evenRows) add(at time.Time, changed, gap bool, layout float64) (rate float64, rows int) {
+// the layout's by more than most, as a part, and how many rows have it.
+func (e *evenRows) add(at time.Time, changed, gap bool, layout, most float64) (rate float64, rows int) {
 	if changed {
 		*e = evenRows{from: at, start: at}
 		return 0, 0
@@ -516,7 +516,7 @@ func (e *evenRows) add(at time.Time, changed, gap bool, layout float64) (rate fl
 	if n == evenMost {
 		e.from, e.n = at, 0
 	}
-	if math.Abs(rate/layout-1) > rateError+2/float64(n) {
+	if math.Abs(rate/layout-1) > most+2/float64(n) {
 		return rate, n
 	}
 	return 0, 0

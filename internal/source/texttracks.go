@@ -73,9 +73,10 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 // read again.
 var ErrOther = errors.New("source: columns are written otherwise than in the first rows")
 
-// learn takes a cell of a column that was taken for numbers, and is none. It reports false if no other way to read the column helps: if it had
+// learn takes the cell at hand of a column that was taken for numbers, and is none. It reports false if no other way to read the column helps: if it had
 // fractions, it is a damaged number.
-func (t *textFile) learn(i int, cell string, fractions bool) bool {
+func (t *textFile) learn(i int, cells *cellReader, fractions bool) bool {
+	cell := cells.cell(i)
 	before, after, comma := strings.Cut(cell, ",")
 	d := &t.dialect
 	switch {
@@ -88,6 +89,7 @@ func (t *textFile) learn(i int, cell string, fractions bool) bool {
 		d.comma = true
 	default:
 		t.Infos[i].Text = true
+		t.notes = append(t.notes, fmt.Sprintf("column %q has %q in line %d, behind numbers, and is taken for text: correct the cell if the column is a channel", t.Infos[i].Name, shorten(cell), cells.line))
 	}
 	t.Remarks = t.Remarks[:0]
 	for _, note := range append(t.notes, d.String()) {
@@ -256,7 +258,7 @@ func (r *textReader) row() error {
 			continue
 		}
 		x, err := r.cells.number(i, 64)
-		if err != nil && r.t.learn(i, r.cells.cell(i), r.fractions[k]) {
+		if err != nil && r.t.learn(i, r.cells, r.fractions[k]) {
 			return ErrOther
 		} else if err != nil {
 			return err

@@ -130,20 +130,35 @@ func NewSlicer(layout *signal.Layout, spec Spec) (*Slicer, error) {
 }
 
 // commonRate returns the greatest rate of which every rate is a multiple.
-// Rates are taken as whole millihertz.
+// Rates are whole numbers of millihertz, or have whole milliseconds between samples.
 func commonRate(layout *signal.Layout) (float64, error) {
-	var common int64
+	var hertz, per int64 = 0, 1
 	for _, g := range layout.Groups() {
-		m := int64(math.Round(g.Rate * 1000))
-		if m == 0 || math.Abs(float64(m)/1000-g.Rate) > 1e-9*g.Rate {
-			return 0, fmt.Errorf("window: rate %v Hz (channel %s) is not a whole number of millihertz: round it",
+		n, d := int64(math.Round(g.Rate*1000)), int64(1000)
+		if n == 0 || math.Abs(float64(n)/1000-g.Rate) > 1e-9*g.Rate {
+			n, d = 1000, int64(math.Round(1000/g.Rate))
+		}
+		if d == 0 || math.Abs(float64(n)/float64(d)-g.Rate) > 1e-9*g.Rate {
+			return 0, fmt.Errorf("window: rate %v Hz (channel %s) is not a whole number of millihertz, and not one of milliseconds between samples: round it",
 				g.Rate, layout.Channels()[g.Channels[0]].Name)
 		}
-		for m != 0 {
-			common, m = m, common%m
+		if hertz == 0 {
+			hertz, per = n, d
+			continue
 		}
+		hertz, per = divisor(hertz*d, n*per), per*d // of fractions with one denominator
+		part := divisor(hertz, per)
+		hertz, per = hertz/part, per/part
 	}
-	return float64(common) / 1000, nil
+	return float64(hertz) / float64(per), nil
+}
+
+// divisor returns the greatest common divisor.
+func divisor(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // Push hands b to the slicer, which copies the samples. A block of another

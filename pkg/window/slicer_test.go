@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -319,5 +320,30 @@ func BenchmarkSliceAndSeal(b *testing.B) {
 		}
 		fast.First += 20_000
 		slow.First += 100
+	}
+}
+
+// Rates are multiples of the common one: whole millihertz, or with whole milliseconds between samples.
+func TestCommonRate(t *testing.T) {
+	for want, rates := range map[float64][]float64{100: {20_000, 100}, 1. / 60: {1. / 60}, 1. / 0.003: {1. / 0.003}, 1. / 0.012: {1. / 0.003, 1. / 0.004}, 10. / 3: {1000. / 3, 10}, 0.5: {2.5, 1}} {
+		var cs []signal.Channel
+		for i, r := range rates {
+			cs = append(cs, signal.Channel{Name: string(rune('a' + i)), Kind: signal.Force, Rate: r})
+		}
+		l, err := signal.NewLayout("x", cs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := commonRate(l)
+		if err != nil || math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("of %v: %v, %v, want %v", rates, got, err, want)
+		}
+	}
+	l, err := signal.NewLayout("x", []signal.Channel{{Name: "a", Kind: signal.Force, Rate: math.Pi}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commonRate(l); err == nil || !strings.Contains(err.Error(), "round it") {
+		t.Error(err)
 	}
 }

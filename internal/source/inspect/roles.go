@@ -51,7 +51,7 @@ var wearUnit = regexp.MustCompile("([uµμ]m|mm|microns?)$")
 func SaysLabel(column string) bool { return saysLabel.MatchString(source.PlainName(column)) }
 
 var saysLabel = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?([uµμ]m|mm)$|` +
-	`^(tool|is|y)?(state|status|condition|label|class|target|zustand|klasse|worn|faulty|fault|defect|broken|damaged|anomaly|chatter|ok|nok|healthy|rul)(id|no|code)?$`)
+	`^(tool|is|y|werkzeug)?(state|status|condition|label|class|target|zustand|klasse|worn|faulty|fault|defect|broken|damaged|anomaly|chatter|ok|nok|healthy|rul|grade)s?(id|no|code)?$`)
 
 // Columns returns the columns that may have the role, the best name first.
 func (r role) Columns(s *Summary) (names []string) {
