@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -474,25 +473,28 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	return skipped, t.checkUnit(step)
 }
 
-// evenRows follows rows, and those without a gap.
+// evenRows follows the rows of a tool, and those without a gap.
 type evenRows struct {
-	from, start time.Time // of the rows without a gap, and of all that count
-	n           int       // behind from
-	all, gaps   int       // behind start
+	start, from time.Time // of all rows, and of those without a gap
+	all, n      int       // behind start and behind from
+	gaps        int       // among the last gapRows
 }
 
-// evenMost is after how many rows without a gap their rate is compared with the layout's for the last time; evenSome are fewer. It may differ by rateError, or by more
-// if the layout's `quality` says so, and by two rows that jitter. Of gapRows rows at most half may be behind a gap.
+// Rows whose rate is compared with the layout's. It may differ by rateError, or by more if the layout's `quality` says so, and by lateRows that a logger writes late and at
+// once. Of gapRows rows at most half may be behind a gap.
 const (
 	evenMost  = 2000
 	rateError = 0.01
+	lateRows  = 10
 	gapRows   = 100
 )
 
-var evenSome = [...]int{20, 100, 500}
+// isEven reports whether the rate of so many rows is looked at.
+func isEven(n int) bool { return n == 20 || n == 100 || n == 500 || n == evenMost }
 
 // add takes the time of the next row, which may be the first of another tool, or behind a gap. It returns the rate of rows if that differs from
-// the layout's by more than most, as a part, and how many rows have it.
+// the layout's by more than most, as a part, and how many rows have it. Only rows without a gap can be too slow. Those may be too fast: they
+// are late, and catch up.
 func (e *evenRows) add(at time.Time, changed, gap bool, layout, most float64) (rate float64, rows int) {
 	if changed {
 		*e = evenRows{from: at, start: at}
@@ -502,22 +504,24 @@ func (e *evenRows) add(at time.Time, changed, gap bool, layout, most float64) (r
 	if gap {
 		e.from, e.n, e.gaps = at, 0, e.gaps+1
 	}
-	if e.all == gapRows {
+	off := func(n int) float64 { return most + lateRows/float64(n) }
+	if rate = float64(e.all) / at.Sub(e.start).Seconds(); isEven(e.all) && rate/layout-1 > off(e.all) {
+		return rate, e.all
+	}
+	if e.all%gapRows == 0 {
 		if 2*e.gaps > gapRows {
-			return gapRows / at.Sub(e.start).Seconds(), gapRows
+			return rate, e.all
 		}
-		e.start, e.all, e.gaps = at, 0, 0
+		e.gaps = 0
 	}
-	n := e.n
-	if n != evenMost && !slices.Contains(evenSome[:], n) {
-		return 0, 0
-	}
-	rate = float64(n) / at.Sub(e.from).Seconds()
-	if n == evenMost {
-		e.from, e.n = at, 0
-	}
-	if math.Abs(rate/layout-1) > most+2/float64(n) {
-		return rate, n
+	if n := e.n; isEven(n) {
+		rate = float64(n) / at.Sub(e.from).Seconds()
+		if n == evenMost {
+			e.from, e.n = at, 0
+		}
+		if rate/layout-1 < -off(n) {
+			return rate, n
+		}
 	}
 	return 0, 0
 }
@@ -541,18 +545,25 @@ func (t *tableSource) repeat(changed bool) bool {
 			t.coarse = unit
 		}
 		fits := int(1.5*t.coarse.Seconds()*t.rate) + 1 // rows of a stamp
-		if t.coarse > 0 && t.coarse < time.Second && t.row.form != counted && !t.blocks && (same && t.repeats >= fits || t.repeats > fits) {
-			t.blocks, t.coarse = true, longBlock
+		if t.coarse.Seconds()*t.rate <= 1.5 {
+			fits = 1
+		}
+		if t.coarse > 0 && t.coarse < time.Second && (t.row.form != counted || t.counts()) && !t.blocks && (same && t.repeats >= fits || t.repeats > fits) {
+			t.blocks, t.coarse = true, 0
 			t.warn("is one of several rows with the same time, as of a block that was written at once: they are placed by the rate")
 		}
 	}
 	if t.blocks && !same && !changed {
-		if t.coarse = rows; between > rows/2 && between < rows+rows/2 { // else there is a gap
-			t.coarse = between
+		t.coarse = max(t.coarse, rows)
+		if between < 4*rows { // else there is a gap
+			t.coarse = max(t.coarse, between)
 		}
 	}
-	return !t.row.time.Before(t.stamp) && t.coarse.Seconds()*t.rate > 1.5
+	return !t.row.time.Before(t.stamp) && (t.blocks || t.coarse.Seconds()*t.rate > 1.5)
 }
+
+// followed is by what part of a stamp's time rows follow a clock that runs fast or slow, once they are a stamp off.
+const followed = 500
 
 // longBlock is longer than what a logger writes at once, with one stamp.
 const longBlock = 10 * time.Second
@@ -562,17 +573,25 @@ func (t *tableSource) within(before time.Time) (skipped int64, err error) {
 	period := seconds(1 / t.rate)
 	most := t.coarse + t.coarse/2
 	late := t.row.time.Sub(before.Add(period))
-	repeats := 1
+	repeats, mostRows := 1, most
 	if t.row.time.Equal(t.stamp) {
 		repeats += t.repeats
 	}
-	switch {
-	case late > most:
+	if t.blocks {
+		mostRows = longBlock
+	}
+	switch same := repeats > 1; {
+	case late > most && !same:
 		skipped = int64(math.Round(late.Seconds() * t.rate))
-	case late < -most || repeats > int(most.Seconds()*t.rate)+1:
+	case late < -most && !same || repeats > int(mostRows.Seconds()*t.rate)+1:
 		return 0, t.rows.errorf(t.rec.time, "comes too early: so many rows have this time or the one before that they are more than %v a second: correct `rate`", t.rate)
 	default:
 		t.row.time = before.Add(period)
+		if !same && late > t.coarse {
+			t.row.time = t.row.time.Add(t.coarse / followed)
+		} else if !same && late < -t.coarse {
+			t.row.time = t.row.time.Add(-min(t.coarse/followed, period/2))
+		}
 	}
 	t.grid.Begin(t.row.time.Sub(t.zero).Seconds() * t.rate)
 	return skipped, nil

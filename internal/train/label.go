@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/card"
@@ -37,7 +38,7 @@ func classOf(number int, label string, names []string) (int, error) {
 				return k, nil
 			}
 		}
-		if k, ok := (wear.Rule{}).StateClass(label); ok && len(names) == 2 { // worn is faulty
+		if k, ok := (wear.Rule{}).StateClass(label); ok && slices.Equal(names, wear.Rule{}.Names()) { // worn is faulty
 			return k, nil
 		}
 		return 0, fmt.Errorf("class %q is none of %s: name the classes of the table in train.yaml, the best first, as `label: {classes: [{name: healthy}, {name: worn}, {name: broken}]}`",

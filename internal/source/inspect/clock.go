@@ -314,6 +314,12 @@ func (c *Clock) settle() {
 		c.Step = mean
 	case c.mixed() && span > 0:
 		c.Step = span / float64(len(c.first)-1)
+	case !regular(steps): // rows are missing, and others jitter
+		n := 0.
+		for _, d := range steps {
+			n += max(1, math.Round(d/c.Step))
+		}
+		c.Step = span / n
 	}
 	c.settleDays()
 	for _, t := range c.first {
@@ -322,9 +328,10 @@ func (c *Clock) settle() {
 	c.first = nil
 }
 
-// mixed reports whether so many rows are out of order that the steps between the others say nothing.
+// mixed reports whether so many rows are out of order, or have the time of another one, that the steps between the others say nothing.
 func (c *Clock) mixed() bool {
-	return c.Restarts == 0 && c.Backwards > 2 && int64(c.Backwards)*1000 > c.rows
+	odd := c.Backwards + c.Still
+	return c.Restarts == 0 && c.coarse == 0 && odd > 2 && int64(odd)*1000 > c.rows
 }
 
 // perStamp returns the step of rows whose stamps repeat: the time of stamps by their rows. The first may have begun before, and a stamp with a gap
@@ -353,8 +360,8 @@ func (c *Clock) perStamp() float64 {
 			rows, seconds = rows+s.rows, seconds+s.seconds
 		}
 	}
-	if rows == 0 {
-		return c.Step
+	if rows < 3*float64(len(all)) { // whole stamps may have no row
+		rows, seconds = float64(len(c.first)-1), c.first[len(c.first)-1].seconds-c.first[0].seconds
 	}
 	return seconds / rows
 }
@@ -442,7 +449,7 @@ func (c *Clock) finish() {
 	if c.mixed() && c.pieces == 0 {
 		step = (c.last.seconds - c.zero) / float64(c.rows-1)
 	}
-	if (c.Backwards == 0 || c.mixed()) && math.Abs(step/c.Step-1) < 0.01 {
+	if (c.Backwards == 0 && int64(c.holes)*50 < c.rows || c.mixed()) && math.Abs(step/c.Step-1) < 0.01 { // of many rows that are lost some are taken for jitter
 		c.Step = step
 	}
 	part := (0.3 + min(c.Jitter, 1)) / float64(c.rows)
@@ -465,7 +472,7 @@ func (c *Clock) finish() {
 		c.Doubt = fmt.Sprintf("rows seem to come in bursts: of %d rows %d have a gap before them, if rows are %.6g s apart as most are", c.rows, c.holes, c.Step)
 		return
 	}
-	span := c.head.seconds - c.zero + c.coarse
+	span := c.head.seconds - c.zero
 	if rows := float64(c.index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
 		c.Doubt = fmt.Sprintf("from the first row to the last it says %.6g s, and rows that are %.6g s apart last %.6g s", span, c.Step, rows)
 	}

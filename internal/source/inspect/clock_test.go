@@ -18,6 +18,12 @@ func TestRateByTimes(t *testing.T) {
 	jitter := func(rate, by float64) func(int) float64 {
 		return func(i int) float64 { return float64(i)/rate + by*(2*rng.Float64()-1) }
 	}
+	places, place := make([]int, 3000), 0 // of rows, one in ten of which is lost
+	for i := range places {
+		if places[i], place = place, place+1; rng.IntN(10) == 0 {
+			place++
+		}
+	}
 	for name, tc := range map[string]struct {
 		header string
 		rows   int
@@ -29,23 +35,26 @@ func TestRateByTimes(t *testing.T) {
 		start float64 // since the start above
 		doubt bool
 	}{
-		"seconds":                     {"time", 3000, even(100), "%.2f", 100, 0, 30, -1, false},
-		"4 ms of jitter":              {"time", 3000, jitter(100, 0.004), "%.4f", 100, 0, 30, -1, false},
-		"4 ms of jitter, few rows":    {"time", 60, jitter(100, 0.004), "%.4f", 100, 0, 0.6, -1, false},
-		"jitter at a rate of no name": {"time", 3000, jitter(97.65625, 0.004), "%.4f", 97.656, 0, 30.72, -1, false},
-		"stamps to the second":        {"Time", 3000, even(10), time.DateTime, 10, 0, 300, 0, false},
-		"stamps to 0.1 s":             {"time", 2000, func(i int) float64 { return float64(i/5) / 10 }, "%.1f", 50, 0, 40, -1, false},
-		"German":                      {"Zeit", 500, even(20), "02.01.2006 15:04:05,000", 20, 0, 25, 0, false},
-		"American":                    {"Timestamp", 500, even(20), "1/2/2006 3:04:05.000 PM", 20, 0, 25, 0, false},
-		"milliseconds since 1970":     {"timestamp", 500, even(20), "ms", 20, 0, 25, 0, false},
-		"nanoseconds since 1970":      {"RawTime", 500, even(20), "ns", 20, 0, 25, 0, false},
-		"seconds since 1904":          {"t", 500, even(20), "1904", 20, 0, 25, 0, false},
-		"a gap":                       {"time", 3000, func(i int) float64 { return float64(i)/100 + 2.5*float64(i/1500) }, "%.2f", 100, 1, 30, -1, false},
-		"a gap with jitter":           {"time", 3000, func(i int) float64 { return jitter(100, 0.003)(i) + 2.5*float64(i/1500) }, "%.4f", 100, 1, 30, -1, false},
-		"a row a minute":              {"time [s]", 400, func(i int) float64 { return 60 * float64(i) }, "%.0f", 1. / 60, 0, 24000, -1, false},
-		"a gap of one row":            {"time", 400, func(i int) float64 { return even(100)(i + i/200) }, "%.2f", 100, 1, 4, -1, false},
-		"a clock that runs fast":      {"time", 3000, func(i int) float64 { return 1.0004 * float64(i) / 100 }, "%.4f", 99.96, 0, 30.012, -1, false},
-		"twice as fast in the middle": {"time", 3000, func(i int) float64 { return float64(i)/100 - float64(max(0, i-1500))/200 }, "%.3f", 100, 0, 30, -1, true},
+		"seconds":                           {"time", 3000, even(100), "%.2f", 100, 0, 30, -1, false},
+		"4 ms of jitter":                    {"time", 3000, jitter(100, 0.004), "%.4f", 100, 0, 30, -1, false},
+		"4 ms of jitter, few rows":          {"time", 60, jitter(100, 0.004), "%.4f", 100, 0, 0.6, -1, false},
+		"jitter at a rate of no name":       {"time", 3000, jitter(97.65625, 0.004), "%.4f", 97.656, 0, 30.72, -1, false},
+		"stamps to the second":              {"Time", 3000, even(10), time.DateTime, 10, 0, 300, 0, false},
+		"stamps to 0.1 s":                   {"time", 2000, func(i int) float64 { return float64(i/5) / 10 }, "%.1f", 50, 0, 40, -1, false},
+		"German":                            {"Zeit", 500, even(20), "02.01.2006 15:04:05,000", 20, 0, 25, 0, false},
+		"American":                          {"Timestamp", 500, even(20), "1/2/2006 3:04:05.000 PM", 20, 0, 25, 0, false},
+		"milliseconds since 1970":           {"timestamp", 500, even(20), "ms", 20, 0, 25, 0, false},
+		"nanoseconds since 1970":            {"RawTime", 500, even(20), "ns", 20, 0, 25, 0, false},
+		"seconds since 1904":                {"t", 500, even(20), "1904", 20, 0, 25, 0, false},
+		"a gap":                             {"time", 3000, func(i int) float64 { return float64(i)/100 + 2.5*float64(i/1500) }, "%.2f", 100, 1, 30, -1, false},
+		"a gap with jitter":                 {"time", 3000, func(i int) float64 { return jitter(100, 0.003)(i) + 2.5*float64(i/1500) }, "%.4f", 100, 1, 30, -1, false},
+		"a row a minute":                    {"time [s]", 400, func(i int) float64 { return 60 * float64(i) }, "%.0f", 1. / 60, 0, 24000, -1, false},
+		"a gap of one row":                  {"time", 400, func(i int) float64 { return even(100)(i + i/200) }, "%.2f", 100, 1, 4, -1, false},
+		"a clock that runs fast":            {"time", 3000, func(i int) float64 { return 1.0004 * float64(i) / 100 }, "%.4f", 99.96, 0, 30.012, -1, false},
+		"rows lost one by one, with jitter": {"time", 3000, func(i int) float64 { return (float64(places[i]) + 0.2*float64(i*7%11)/11) / 100 }, "%.5f", 100, 287, 30, -1, false},
+		"a first second that is not whole":  {"Time", 3000, func(i int) float64 { return float64((i + 63) / 100) }, time.DateTime, 99.96, 0, 30.012, 0, false},
+		"a second that comes twice":         {"Time", 3000, func(i int) float64 { return float64(i) + float64(i*7%11)/12 }, time.DateTime, 1, 0, 3000, 0, false},
+		"twice as fast in the middle":       {"time", 3000, func(i int) float64 { return float64(i)/100 - float64(max(0, i-1500))/200 }, "%.3f", 100, 0, 30, -1, true},
 	} {
 		var b strings.Builder
 		b.WriteString(tc.header + ",ax\n")
