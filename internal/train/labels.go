@@ -68,7 +68,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	out.States = rule.StatesByClass(l.states)
 	if join != nil {
 		out.Mismatches = join.Mismatches()
-	} else if text := wear.Millimetres(most); text != "" {
+	} else if text := wear.UnitDoubt(most); text != "" {
 		out.Warnings = []string{text}
 	}
 	return out, nil

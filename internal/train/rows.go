@@ -197,8 +197,8 @@ func (t rowTable) suspicion(k int) string {
 	if k == classify.Healthy {
 		return ""
 	}
-	if _, most := t.span(); wear.Millimetres(most) != "" {
-		return wear.Millimetres(most) + "; otherwise "
+	if _, most := t.span(); wear.UnitDoubt(most) != "" {
+		return wear.UnitDoubt(most) + "; otherwise "
 	}
 	if len(t.states) > 0 {
 		return "name the states of worn tools under `label`, as `label: {states: [worn, chipped, broken]}`; "

@@ -114,7 +114,7 @@ func parseTime(cell string) (t time.Time, ok bool) {
 	return time.Unix(int64(seconds), int64(nanos)).UTC(), true
 }
 
-// Load reads the file at path, see [readMeasurements].
+// Load reads the file at path, see [Load].
 func Load(path string) (ms []Measurement, warnings []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *reader) open(r io.Reader) error {
 	d.notes = notes
 	br := bufio.NewReaderSize(text, 64<<10)
 	skipped := 0
-	for mark, _ := br.Peek(1); string(mark) == "#"; mark, _ = br.Peek(1) { // comments before the header
+	for mark, _ := br.Peek(4); bytes.HasPrefix(mark, []byte("#")) || string(mark) == "sep="; mark, _ = br.Peek(4) { // comments before the header
 		if _, err := br.ReadString('\n'); err != nil {
 			break
 		}
@@ -519,7 +519,7 @@ func warn(file string, ms []Measurement) []string {
 			last[q] = i
 		}
 	}
-	if text := Millimetres(largest); text != "" {
+	if text := UnitDoubt(largest); text != "" {
 		warnings = append(warnings, fmt.Sprintf("wear: %s: %s", file, text))
 	}
 	return warnings
@@ -530,10 +530,16 @@ func alike(a, b Measurement) bool {
 	return a.Machine == b.Machine && a.Tool == b.Tool && a.Recording == b.Recording && signal.HasClock(a.Time) == signal.HasClock(b.Time)
 }
 
-// Millimetres asks whether wear is in mm, given the greatest of all. It is empty if
-// that is plausible in µm.
-func Millimetres(largest float64) string {
-	if !(largest > 0 && largest < 3) {
+// mostWear is more flank wear than a tool has that still cuts, in µm.
+const mostWear = 10_000
+
+// UnitDoubt asks whether wear is in another unit, given the greatest of all in µm. It is empty if
+// that is plausible.
+func UnitDoubt(largest float64) string {
+	switch {
+	case largest > mostWear:
+		return fmt.Sprintf("the greatest wear is %.4g µm, which is %.4g mm: is the column in µm? Name it vb_um, or vb_max_um in a layout, and correct the number", largest, largest/1000)
+	case !(largest > 0 && largest < 3):
 		return ""
 	}
 	return fmt.Sprintf("no wear is above %.4g µm: is it in mm? Write %.4g for %.4g mm, or name the column vb_mm, or vb_max_mm in a layout", largest, 1000*largest, largest)

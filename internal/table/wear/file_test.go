@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -205,12 +206,22 @@ func TestReadOtherSeparators(t *testing.T) {
 	for name, text := range map[string]string{
 		"semicolons, decimal commas": "\ufeffTool;from;to;vb_um;state;note\r\nT 1, left;0;12,5;0,35;new;\"a;b\"\r\nT2;2026-01-31T15:00:00+01:00;2026-01-31T14:30:00Z;1200;\"worn;\";\r\n",
 		"semicolons, decimal points": "Tool;from;to;vb_um;state;note\nT 1, left;0;12.5;0.35;new;\"a;b\"\nT2;2026-01-31T15:00:00+01:00;2026-01-31T14:30:00Z;1200;\"worn;\";\n",
+		"sep= and a comment":         "sep=;\n# by Kim\nTool;from;to;vb_um;state;note\nT 1, left;0;12,5;0,35;new;\"a;b\"\nT2;2026-01-31T15:00:00+01:00;2026-01-31T14:30:00Z;1200;\"worn;\";\n",
 		"tabs":                       "\r\nTool\tfrom\tto\tvb_um\tstate\tnote\r\nT 1, left\t0\t12,5\t0,35\tnew\ta;b\r\nT2\t2026-01-31T15:00:00+01:00\t2026-01-31T14:30:00Z\t1200\tworn;\t\r\n",
 		"mm":                         "Tool,from,to,vb_mm,state,note\n\"T 1, left\",0,12.5,0.00035,new,\"a;b\"\nT2,2026-01-31T15:00:00+01:00,2026-01-31T14:30:00Z,1.2,\"worn;\",\n",
 		"a semicolon in quotes":      "Tool,from,to,vb_um,state,\"note;\"\n\"T 1, left\",0,12.5,0.35,new,x\nT2,2026-01-31T14:00:00Z,2026-01-31T14:30:00Z,1200,worn;,\n",
 	} {
 		if got, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {
 			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)
+		}
+	}
+}
+
+// Wear far from what tools have is asked about.
+func TestUnitDoubt(t *testing.T) {
+	for largest, want := range map[float64]string{0.35: "is it in mm", 350: "", 9000: "", 50_000: "is the column in µm", 0: "", math.NaN(): ""} {
+		if got := UnitDoubt(largest); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%v: %q", largest, got)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 // A [Measurement] is what a person saw under a microscope: the flank wear VB of
 // a tool, in µm, as the mean and as the maximum over the cutting edge
 // (ISO 3685), the state of the tool as a word, or its class. Measurements are
-// kept in a file, wear.csv, which [readMeasurements] reads and [Write] writes. They are of a
+// kept in a file, wear.csv, which [Load] reads and [Write] writes. They are of a
 // whole tool, a whole recording, a hole, a moment or an interval. A [Join]
 // carries the few measurements of a tool to its many windows, and a [Rule] makes
 // a class of wear: healthy, 0, or faulty, 1, or one of several that it names.
