@@ -96,6 +96,7 @@ type tableSource struct {
 	rises   rises
 	grid    Grid
 	even    evenRows
+	doubted bool          // a warning said that rows come at another rate
 	stamp   time.Time     // that the row before states
 	coarse  time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
 	blocks  bool          // rows of a block have one stamp, although it is finer than rows
@@ -464,7 +465,14 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	if !coarse {
 		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
 		if rate, n := t.even.add(t.row.time, changed, skipped > 0, t.rate, max(rateError, t.layout.Limits().Rate)); n > 0 {
-			return 0, t.rows.errorf(t.rec.time, "ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)
+			text := fmt.Sprintf("ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)
+			if rate > wrongRate*t.rate || rate < t.rate/wrongRate {
+				return 0, t.rows.errorf(t.rec.time, "%s", text)
+			}
+			if !t.doubted {
+				t.warn(text)
+			}
+			t.doubted = true
 		}
 	}
 	if skipped > 0 && t.row.form == local && ClockWentOn(before, t.row.time, seconds(1/t.rate)) {
@@ -487,6 +495,8 @@ const (
 	rateError = 0.01
 	lateRows  = 10
 	gapRows   = 100
+
+	wrongRate = 1.5 // by this factor a rate is wrong; by less it may be a logger's odd habit, of which a warning tells
 )
 
 // isEven reports whether the rate of so many rows is looked at.
