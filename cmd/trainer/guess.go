@@ -289,8 +289,8 @@ func (p *proposal) columnOf(key string) *string {
 	return &p.rec.Machine
 }
 
-// clockError is by what part a clock may be wrong, so that a rate of two digits is meant.
-const clockError = 0.001
+// clockError is by what part a clock may be wrong, so that a rate of two digits is meant, and not one such as 4096.
+const clockError = 0.0005
 
 // roundRate takes the noise of a clock's steps out of a rate, and its error if the rate is by a clock. A window wants a whole number
 // of millihertz, or of milliseconds between rows.

@@ -235,7 +235,7 @@ func TestRoundRate(t *testing.T) {
 			t.Errorf("roundRate(%v) = %v, want %v", rate, got, want)
 		}
 	}
-	for rate, want := range map[float64]float64{99.98: 100, 1.0004e4: 1e4, 97.65625: 97.656, 12.8: 12.8, 1.0 / 0.003: 1 / 0.003, 99.8: 99.8} {
+	for rate, want := range map[float64]float64{99.98: 100, 1.0004e4: 1e4, 97.65625: 97.656, 12.8: 12.8, 4096: 4096, 409.6: 409.6, 1.0 / 0.003: 1 / 0.003, 99.8: 99.8} {
 		if got := roundRate(rate, true); math.Abs(got-want) > 1e-9*want {
 			t.Errorf("roundRate(%v) by a clock = %v, want %v", rate, got, want)
 		}

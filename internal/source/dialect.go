@@ -161,23 +161,27 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 	return comma
 }
 
-// manyCommas is how many numbers of a column show that it has numbers with decimals: of thousands some would be below 1,000.
+// manyCommas is how many different numbers of a column show that it has numbers with decimals: of thousands some would be below 1,000.
 const manyCommas = 20
 
 // allCommas reports whether each number of a column has a comma.
 func (d dialect) allCommas(head []byte) bool {
-	var commas, others [64]int
+	var others [64]int
+	var commas [64]map[string]bool // different numbers
 	for line := range bytes.Lines(head) {
 		for i, cell := range splitQuoted(string(bytes.TrimRight(line, "\r\n")), d.separator) {
 			if before, after, ok := strings.Cut(cell, ","); i < len(commas) && ok && isNumber(before+"."+after) {
-				commas[i]++
+				if commas[i] == nil {
+					commas[i] = make(map[string]bool)
+				}
+				commas[i][cell] = true
 			} else if i < len(others) && isNumber(cell) {
 				others[i]++
 			}
 		}
 	}
-	for i, n := range commas {
-		if n >= manyCommas && others[i] == 0 {
+	for i, of := range commas {
+		if len(of) >= manyCommas && others[i] == 0 {
 			return true
 		}
 	}

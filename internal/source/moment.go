@@ -57,7 +57,10 @@ func (s *Stamps) Parse(cell string) (at time.Time, hasZone, ok bool) {
 }
 
 func (s *Stamps) parse(cell string) (m moment, ok bool) {
-	cell, more := withoutSixty(plcDate.ReplaceAllString(cell, ""))
+	if strings.IndexByte(cell, '#') > 0 {
+		cell = plcDate.ReplaceAllString(cell, "")
+	}
+	cell, more := withoutSixty(cell)
 	m = moment{form: local, sixty: more > 0}
 	var err error
 	if m.at, err = time.Parse(cmp.Or(s.format, s.last), cell); err != nil && s.format == "" {

@@ -90,7 +90,7 @@ func TestRateOfRows(t *testing.T) {
 			fmt.Fprintf(&b, "%.6f,%d\n", float64(i)/rate, i%7)
 		}
 		said := ""
-		src, err := newText(strings.NewReader(b.String()), "f.csv", layout(t, 100, "ax"), signal.Recording{Time: "t"}, options{Warn: func(text string) { said += text }})
+		src, err := newText(strings.NewReader(b.String()), "f.csv", layout(t, 100, "ax"), signal.Recording{Time: "t"}, tableOptions{Warn: func(text string) { said += text }})
 		if err != nil {
 			t.Fatal(err)
 		}

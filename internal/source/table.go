@@ -462,7 +462,9 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	if step <= 0 {
 		return 0, t.notLater(before, changed, tool)
 	}
-	if !coarse {
+	if coarse {
+		t.even = evenRows{from: t.row.time, start: t.row.time}
+	} else {
 		_, skipped = t.grid.Next(t.row.time.Sub(t.zero).Seconds()*t.rate, OffGrid)
 		if rate, n := t.even.add(t.row.time, changed, skipped > 0, t.rate, max(rateError, t.layout.Limits().Rate)); n > 0 {
 			text := fmt.Sprintf("ends %d rows that come %.6g times a second, by their times, and the layout says %v: correct `rate`, or `time_unit` under the layout's `recording`", n, rate, t.rate)

@@ -431,7 +431,7 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && math.IsInf(v, 0):
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
-	case c.dialect.comma && bits > 0 && grouped.MatchString(cell) && c.dialect.separator != ',':
+	case c.dialect.comma && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell):
 		return 0, c.errorf(col, "may have a point between thousands or before decimals, and other numbers have a decimal comma: write all alike")
 	case err != nil && strings.Contains(cell, ",") && c.dialect.guess:
 		return 0, c.errorf(col, "is not a number: give `trainer init` --decimal comma if the comma is before decimals, or remove the commas between thousands")

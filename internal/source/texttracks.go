@@ -246,7 +246,7 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 }
 
 // row takes the row last read.
-func (r *textReader) row() error {
+func (r *textReader) row() (other error) {
 	r.rows++
 	for _, cell := range r.cells.row {
 		r.bytes += int64(len(cell)) + 1
@@ -259,14 +259,15 @@ func (r *textReader) row() error {
 		}
 		x, err := r.cells.number(i, 64)
 		if err != nil && r.t.learn(i, r.cells, r.fractions[k]) {
-			return ErrOther
+			other = ErrOther
+			continue
 		} else if err != nil {
 			return err
 		}
 		r.fractions[k] = r.fractions[k] || x == x && strings.ContainsAny(r.cells.cell(i), ".,")
 		v.Numbers = append(v.Numbers, x)
 	}
-	return nil
+	return other
 }
 
 // finish closes the file and notes what was left out and what arrival times say.

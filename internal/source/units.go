@@ -28,7 +28,7 @@ func SplitUnit(column string) (name, unit string, ok bool) {
 	return column, "", false
 }
 
-var signs = regexp.MustCompile(`[^a-z0-9]+`)
+var signs = regexp.MustCompile(`[^\p{L}\p{N}]+`)
 
 // PlainName returns the name of a column without its unit, case and signs, for comparison.
 func PlainName(column string) string {

@@ -175,19 +175,25 @@ func (c *Clock) number(x float64, row int64, changed bool) {
 	if !c.seen {
 		c.begin(x)
 	}
-	now := tick{seconds: x, row: row}
-	if c.Unit != 0 {
-		now.seconds = c.epoch.Seconds(x)
-	}
+	now := tick{seconds: c.seconds(x), row: row}
 	if changed && now.seconds < c.last.seconds-2*max(c.Step, c.period) && !signal.HasClock(c.Start) { // no jitter
 		c.Restarts++
 		c.jump()
+		now.seconds = c.seconds(x) // which may be known now
 		c.last.seconds = now.seconds
 		if c.Step == 0 {
 			c.first, c.seen, c.pieces = c.first[:0], false, 0 // it was too short to say anything
 		}
 	}
 	c.tick(now)
+}
+
+// seconds returns what a number says.
+func (c *Clock) seconds(x float64) float64 {
+	if c.Unit == 0 {
+		return x
+	}
+	return c.epoch.Seconds(x)
 }
 
 // begin finds out what numbers count by the first one.

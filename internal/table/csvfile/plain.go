@@ -38,17 +38,16 @@ func Plain(in io.Reader) (out io.Reader, notes []string, err error) {
 	if what, remedy := Foreign(head); what != "" {
 		return nil, nil, fmt.Errorf("this is %s: %s", what, remedy)
 	}
+	out = br
 	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
 		br.Discard(3) // cannot fail: it was peeked
-		return br, notes, nil
-	}
-	if name, code := encodingOf(head); code != nil {
-		return code.NewDecoder().Reader(br), append(notes, name), nil
+	} else if name, code := encodingOf(head); code != nil {
+		out, notes = code.NewDecoder().Reader(br), append(notes, name)
 	}
 	if bytes.IndexByte(head, '\r') >= 0 && bytes.IndexByte(head, '\n') < 0 {
-		return returns{br}, append(notes, "lines that end in a carriage return alone"), nil
+		return returns{out}, append(notes, "lines that end in a carriage return alone"), nil
 	}
-	return br, notes, nil
+	return out, notes, nil
 }
 
 // returns reads text whose lines end in a carriage return alone, as of old Macintoshes, with line feeds.
