@@ -153,7 +153,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"one name twice":            {text: strings.Replace(strings.ReplaceAll(seconds, "\n", ",1.5\n"), "time,ax,1.5", "time,ax,ax", 1), fails: `two columns are named "ax"`},
 		"columns without a name":    {text: rowsOf(n, "time,ax,,\n", func(i int) string { return fmt.Sprintf("%.2f,%s,%s,", float64(i)/20, ax(i), ax(i+3)) }), says: `left out  "(unnamed)": it has no name`, seconds: 20},
 		"lines of a Macintosh":      {text: strings.ReplaceAll(seconds, "\n", "\r"), says: "carriage return", seconds: 20},
-		"names in Russian":          {text: strings.Replace(seconds, "time,ax", "time,Вибрация", 1), lays: "name: Вибрация", seconds: 20},
+		"names in Russian":          {text: strings.Replace(seconds, "time,ax", "time,Вибрация", 1), lays: `name: "Вибрация"`, seconds: 20},
 		"GCDC":                      {text: rowsOf(n, ";Title, http://example.com\n;Start_time, 2026-11-02, 06:00:00.000\n;SampleRate, 20,Hz\n;Headers, time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
 		"HTML":                      {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
 		"rows and no rate":          {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
