@@ -20,7 +20,7 @@ func TestWearIsNotInTheLevel(t *testing.T) {
 		t.Skip("takes minutes with the race detector, which other tests of this package give enough to look at")
 	}
 	s := wearStudy{Seed: 1, Life: 40 * time.Second, Tools: 8}
-	x, err := s.rows(t.Context(), false, model.ReferenceAuto)
+	x, err := s.rows(t.Context(), false, model.ReferenceKind)
 	if err != nil {
 		t.Fatal(err)
 	}

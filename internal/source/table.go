@@ -487,7 +487,7 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 type evenRows struct {
 	start, from time.Time // of all rows, and of those without a gap
 	all, n      int       // behind start and behind from
-	gaps        int       // among the last gapRows
+	gaps        int
 }
 
 // Rows whose rate is compared with the layout's. It may differ by rateError, or by more if the layout's `quality` says so, and by lateRows that a logger writes late and at
@@ -520,11 +520,8 @@ func (e *evenRows) add(at time.Time, changed, gap bool, layout, most float64) (r
 	if rate = float64(e.all) / at.Sub(e.start).Seconds(); isEven(e.all) && rate/layout-1 > off(e.all) {
 		return rate, e.all
 	}
-	if e.all%gapRows == 0 {
-		if 2*e.gaps > gapRows {
-			return rate, e.all
-		}
-		e.gaps = 0
+	if e.all == gapRows && 2*e.gaps > gapRows { // later ones are gaps
+		return rate, e.all
 	}
 	if n := e.n; isEven(n) {
 		rate = float64(n) / at.Sub(e.from).Seconds()

@@ -243,6 +243,7 @@ func (c columns) facts(w *Window) {
 	c.text(bufMachine, &w.Machine)
 	c.text(bufTool, &w.Tool)
 	c.text(bufHole, &w.Hole)
+	w.Drift = 0 // is not sent
 	w.Epoch, w.Seq = c.number(bufEpoch), c.number(bufSeq)
 	w.Start, w.Length = time.Unix(0, int64(c.number(bufStart))).UTC(), time.Duration(c.number(bufLength))
 	w.Session, w.First = int64(c.number(bufSession)), int64(c.number(bufFirst))

@@ -46,6 +46,7 @@ type Clock struct {
 	grid    source.Grid
 	fit     line    // of the times of all rows by their places in the grid
 	index   int64   // of the last row that is in it
+	at      float64 // of that row, in seconds behind zero
 	zero    float64 // time of the first row
 	coarse  float64 // seconds between stamps that repeat; 0: they do not
 	late    []hole  // gaps, the first maxGaps
@@ -321,11 +322,11 @@ func (c *Clock) settle() {
 	case c.mixed() && span > 0:
 		c.Step = span / float64(len(c.first)-1)
 	case !regular(steps): // rows are missing, and others jitter
-		n := 0.
+		n, sum := 0., 0.
 		for _, d := range steps {
-			n += max(1, math.Round(d/c.Step))
+			n, sum = n+max(1, math.Round(d/c.Step)), sum+d
 		}
-		c.Step = span / n
+		c.Step = sum / n
 	}
 	c.settleDays()
 	for _, t := range c.first {
@@ -362,12 +363,20 @@ func (c *Clock) perStamp() float64 {
 	usual := all[len(all)/2].rows
 	var rows, seconds float64
 	for _, s := range all {
-		if s.seconds <= 1.5*c.coarse && math.Abs(s.rows-usual) <= max(1.5, 0.1*usual) {
+		if s.seconds > 0 && s.seconds <= 1.5*c.coarse && math.Abs(s.rows-usual) <= max(1.5, 0.1*usual) {
 			rows, seconds = rows+s.rows, seconds+s.seconds
 		}
 	}
 	if rows < 3*float64(len(all)) { // whole stamps may have no row
-		rows, seconds = float64(len(c.first)-1), c.first[len(c.first)-1].seconds-c.first[0].seconds
+		rows, seconds = 0, 0
+		for _, s := range all {
+			if s.seconds > 0 && s.seconds <= 4.5*c.coarse {
+				rows, seconds = rows+s.rows, seconds+s.seconds
+			}
+		}
+	}
+	if rows == 0 {
+		return c.Step
 	}
 	return seconds / rows
 }
@@ -438,8 +447,10 @@ func (c *Clock) follow(t tick) {
 		c.lost += missing
 	}
 	if c.pieces == 0 {
-		c.fit.add(float64(c.grid.Index), at)
-		c.index = c.grid.Index
+		if c.coarse == 0 || at > c.at { // of rows with one stamp only the first is where it says
+			c.fit.add(float64(c.grid.Index), at)
+		}
+		c.at, c.index = at, c.grid.Index
 	}
 }
 
@@ -459,6 +470,9 @@ func (c *Clock) finish() {
 		c.Step = step
 	}
 	part := (0.3 + min(c.Jitter, 1)) / float64(c.rows)
+	if c.coarse > 0 {
+		part = max(part, 0.3*c.coarse/max(c.at, c.coarse))
+	}
 	if c.mixed() {
 		part = 3 / float64(c.rows) // the first and the last row may be a step or more off
 	}
