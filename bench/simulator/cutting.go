@@ -99,6 +99,7 @@ func (s cuttingStudy) learn(ctx context.Context, by train.Schedule) (*model.Mode
 
 func (s cuttingStudy) job(seed uint64, by train.Schedule) train.Job {
 	j := train.Simulation{Machine: fmt.Sprint(machine, seed), Seed: seed, Schedule: by}.Job(tools(seed, by, s.Tools))
+	j.Config.Reference.Mode = model.ReferenceKind // states do not depend on it
 	j.Workers = cmp.Or(s.Workers, runtime.GOMAXPROCS(0))
 	return j
 }
