@@ -149,7 +149,7 @@ func (d *dialect) complete(head []byte) {
 // hasDecimalCommas reports whether numbers in head have a decimal comma, and none a
 // point. A comma that may divide thousands, as in 1,234, is not enough, unless all numbers of a column have one.
 func (d dialect) hasDecimalCommas(head []byte) bool {
-	comma := d.allCommas(head)
+	comma := false
 	between := func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }
 	for cell := range strings.FieldsFuncSeq(string(head), between) {
 		if strings.Contains(cell, ".") && isNumber(cell) {
@@ -158,7 +158,7 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 		before, after, ok := strings.Cut(strings.Trim(cell, "\""), ",")
 		comma = comma || ok && isNumber(before+"."+after) && !thousands(before, after)
 	}
-	return comma
+	return comma || d.allCommas(head)
 }
 
 // manyCommas is how many different numbers of a column show that it has numbers with decimals: of thousands some would be below 1,000.

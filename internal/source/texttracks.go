@@ -43,10 +43,8 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		return nil, err
 	}
 	t.dialect = cells.dialect
-	t.notes = slices.Clip(cells.notes)
-	for _, note := range append(t.notes, t.dialect.String()) {
-		t.Remark("%s", note)
-	}
+	t.notes = cells.notes
+	t.describe()
 	t.direct = len(cells.notes) == 0
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
@@ -91,11 +89,13 @@ func (t *textFile) learn(i int, cells *cellReader, fractions bool) bool {
 		t.Infos[i].Text = true
 		t.notes = append(t.notes, fmt.Sprintf("column %q has %q in line %d, behind numbers, and is taken for text: correct the cell if the column is a channel", t.Infos[i].Name, shorten(cell), cells.line))
 	}
-	t.Remarks = t.Remarks[:0]
-	for _, note := range append(t.notes, d.String()) {
-		t.Remark("%s", note)
-	}
+	t.describe()
 	return true
+}
+
+// describe makes the remarks that the notes and the dialect are.
+func (t *textFile) describe() {
+	t.Remarks = append(slices.Clone(t.notes), t.dialect.String())
 }
 
 // Written returns how the recording is written: what a layout needs to say under `recording`, without columns. It is empty for tables as layouts expect them.

@@ -109,35 +109,28 @@ func (s *Summary) clockOf(set []int) *Clock {
 	if s.Clock != nil || s.Sessions > 0 {
 		return nil
 	}
-	inOrder := slices.Clone(set) // dates before numbers, which say less
-	slices.SortStableFunc(inOrder, func(i, j int) int {
-		switch a, b := s.Channels[i].Text, s.Channels[j].Text; {
-		case a && !b:
-			return -1
-		case b && !a:
-			return 1
+	at := -1
+	for _, i := range set {
+		if c := &s.Channels[i]; NamesTime(c.Name) && (at < 0 || c.Text && !s.Channels[at].Text) { // numbers say less than dates
+			at = i
 		}
-		return 0
-	})
-	for _, i := range inOrder {
-		column := s.Channels[i].Name
-		if !NamesTime(column) {
-			continue
-		}
-		s.Clock = &Clock{Column: column, channel: i, date: -1, Stamps: s.Channels[i].Text, Format: s.timeFormat}
-		s.Clock.stamps, _ = source.StampsOf(s.timeFormat) // of its orders
-		_, _, named := source.SplitUnit(column)
-		if _, suffix := bareName(column); named || suffix {
-			s.Clock.Unit, _ = source.UnitOfTime(column)
-		}
-		for _, j := range set {
-			if name, _ := bareName(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, name) {
-				s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
-			}
-		}
-		return s.Clock
 	}
-	return nil
+	if at < 0 {
+		return nil
+	}
+	column := s.Channels[at].Name
+	s.Clock = &Clock{Column: column, channel: at, date: -1, Stamps: s.Channels[at].Text, Format: s.timeFormat}
+	s.Clock.stamps, _ = source.StampsOf(s.timeFormat) // of its orders
+	_, _, named := source.SplitUnit(column)
+	if _, suffix := bareName(column); named || suffix {
+		s.Clock.Unit, _ = source.UnitOfTime(column)
+	}
+	for _, j := range set {
+		if name, _ := bareName(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, name) {
+			s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
+		}
+	}
+	return s.Clock
 }
 
 // add takes the times of rows from number at on, and their dates if there are any.
@@ -362,18 +355,16 @@ func (c *Clock) perStamp() float64 {
 	slices.SortFunc(all, func(a, b stamp) int { return cmp.Compare(a.rows, b.rows) })
 	usual := all[len(all)/2].rows
 	var rows, seconds float64
-	for _, s := range all {
-		if s.seconds > 0 && s.seconds <= 1.5*c.coarse && math.Abs(s.rows-usual) <= max(1.5, 0.1*usual) {
-			rows, seconds = rows+s.rows, seconds+s.seconds
-		}
-	}
-	if rows < 3*float64(len(all)) { // whole stamps may have no row
+	sum := func(most, off float64) { // of stamps that last at most so many usual ones, and have so many rows more or less
 		rows, seconds = 0, 0
 		for _, s := range all {
-			if s.seconds > 0 && s.seconds <= 4.5*c.coarse {
+			if s.seconds > 0 && s.seconds <= most*c.coarse && math.Abs(s.rows-usual) <= off {
 				rows, seconds = rows+s.rows, seconds+s.seconds
 			}
 		}
+	}
+	if sum(1.5, max(1.5, 0.1*usual)); rows < 3*float64(len(all)) { // whole stamps may have no row
+		sum(4.5, math.Inf(1))
 	}
 	if rows == 0 {
 		return c.Step
