@@ -118,6 +118,9 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 		if i := slices.Index(names, c.Name); i >= 0 && slices.Contains(names[i+1:], c.Name) {
 			return nil, fmt.Errorf("%s: two columns are named %q: give one another name in the header, or remove it", s.Path, c.Name)
 		}
+		if c.Rate == 0 && s.Unclear != "" {
+			return nil, fmt.Errorf("%s: column %q has dates of which the day or the month may come first: give --time-format \"D/M/YYYY hh:mm:ss\" or \"M/D/YYYY hh:mm:ss\"", s.Path, s.Unclear)
+		}
 		if c.Rate == 0 {
 			return nil, fmt.Errorf("%s: nothing says how many samples a second channel %s has: give --rate HZ, or --rate 1 for a table with one row a second", s.Path, c.Name)
 		}
@@ -160,12 +163,15 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
 	case c.Doubt != "":
 		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
-	case c.Backwards > 0, c.Still > 0 && !c.Coarse():
+	case !c.InOrder():
 		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
 	default:
 		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
 		if p.counts != "" {
 			p.counts += c.Start.Format(", from 2006-01-02 on")
+			if c.Step >= 1 && c.Unit == 1 {
+				p.counts += "; if it is an uptime in milliseconds, give --rate"
+			}
 		}
 	}
 	return nil

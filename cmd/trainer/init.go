@@ -25,10 +25,11 @@ import (
 type initCommand struct {
 	Data string `required:"" placeholder:"FILE" help:"A recording, in any format of docs/reference/formats.md, or a quoted pattern such as 'runs/*.csv': the first one is looked into. Others like it need no layout of their own."`
 	cli.RateFlag
-	Skip    int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
-	Decimal string        `placeholder:"comma|point" help:"What is before the decimals of numbers, where it is not found."`
-	Window  time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
-	Tool    string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
+	Skip       int           `placeholder:"LINES" help:"Lines before the header, where they are not found."`
+	TimeFormat string        `placeholder:"FORMAT" help:"How dates are written, such as D/M/YYYY hh:mm:ss, where day and month may change places."`
+	Decimal    string        `placeholder:"comma|point" help:"What is before the decimals of numbers, where it is not found."`
+	Window     time.Duration `placeholder:"TIME" help:"Length of a window, such as 1s (default: one that suits the rates)."`
+	Tool       string        `placeholder:"COLUMN" help:"Column that names the tool, or none if each file is a tool (default: guessed from the names)."`
 	cli.KeptColumns
 	cli.LongRecording
 	Wear string `placeholder:"FILE" help:"Wear file with the labels, for the configuration."`
@@ -91,7 +92,7 @@ func (f *initCommand) look(ctx context.Context, path string) (*inspect.Summary, 
 	tool := f.Tool
 	var refused error
 	for {
-		s, err := inspect.Inspect(ctx, path, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip, Decimal: f.Decimal}, All: f.All, Tool: tool})
+		s, err := inspect.Inspect(ctx, path, inspect.Options{Rate: f.Rate, Columns: signal.Recording{Skip: f.Skip, Decimal: f.Decimal, TimeFormat: f.TimeFormat}, All: f.All, Tool: tool})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -241,7 +242,7 @@ func (p *proposal) recordingText() string {
 	}
 	for _, k := range [][3]string{
 		{"header", r.Header, "lines that name the columns"}, {"separator", r.Separator, ""}, {"decimal", r.Decimal, ""},
-		{"time", r.Time, "sensor time"}, {"date", r.Date, ""}, {"time_unit", r.TimeUnit, p.counts}, {"time_format", r.TimeFormat, "as days above 12 show"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
+		{"time", r.Time, "sensor time"}, {"date", r.Date, ""}, {"time_unit", r.TimeUnit, p.counts}, {"time_format", r.TimeFormat, "by days above 12, or by --time-format"}, {"machine", r.Machine, ""}, {"tool", r.Tool, "a change of it begins another tool"}, {"hole", r.Hole, ""},
 		{"vb_max_um", r.VBMax, "label: flank wear"}, {"vb_mean_um", r.VBMean, "label: mean flank wear"},
 		{"vb_max_mm", r.VBMaxMM, "label: flank wear, in mm by its size"}, {"vb_mean_mm", r.VBMeanMM, "label: mean flank wear, in mm by its size"}, {"state", r.State, "label: a word"},
 	} {

@@ -155,8 +155,15 @@ func TestInitStrangeFiles(t *testing.T) {
 		"lines of a Macintosh":      {text: strings.ReplaceAll(seconds, "\n", "\r"), says: "carriage return", seconds: 20},
 		"names in Russian":          {text: strings.Replace(seconds, "time,ax", "time,Вибрация", 1), lays: `name: "Вибрация"`, seconds: 20},
 		"GCDC":                      {text: rowsOf(n, ";Title, http://example.com\n;Start_time, 2026-11-02, 06:00:00.000\n;SampleRate, 20,Hz\n;Headers, time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
-		"HTML":                      {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate":          {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"blank rows":                {text: strings.Replace(seconds, "\n10.00,", "\n,\n,\n10.00,", 1) + ",\n,\n", says: "", seconds: 20},
+		"a text column of times that says nothing": {text: rowsOf(n, "Time,ts,ax\n", func(i int) string { return fmt.Sprintf("shift A,%.2f,%s", float64(i)/20, ax(i)) }), says: `column    "ts" is time`, lays: "rate: 20 ", seconds: 20},
+		"dates of one day":                         {text: stamped("time,ax\n", ",", "2/1/2006 15:04:05.000"), fails: `column "time" has dates of which the day or the month may come first: give --time-format`},
+		"dates of one day, by --time-format":       {text: stamped("time,ax\n", ",", "2/1/2006T15:04:05.000"), args: "--time-format D/M/YYYYThh:mm:ss", says: `"time" is time`, lays: `time_format: "D/M/YYYYThh:mm:ss"`, dated: true, seconds: 20},
+		"a --time-format of nothing":               {text: seconds, args: "--time-format day", fails: "`recording: time_format`: \"day\": write it with YYYY"},
+		"two rows with one time":                   {text: strings.Replace(seconds, "\n10.00,", "\n9.95,", 1), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
+		"seconds since 1970, seldom":               {text: counted("time,ax\n", 0.005, 1_500_000_000), says: "from 2017-07-14 on; if it is an uptime in milliseconds, give --rate", dated: true, seconds: 4000},
+		"HTML":                                     {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate":                         {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

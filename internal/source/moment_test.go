@@ -46,8 +46,11 @@ func TestCoarseStamps(t *testing.T) {
 		"blocks at 1 kHz": {1000, 3000, func(i int) string {
 			return start.Add(time.Duration(3+i/20*20) * time.Millisecond).Format("2006-01-02 15:04:05.000")
 		}, -1, 0, ""},
-		"blocks of Unix milliseconds": {1000, 3000, func(i int) string { return fmt.Sprint(start.UnixMilli() + int64(i/20*20) + 7) }, -1, 0, ""},
-		"fine stamps, one twice":      {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(i-i/205)/100) }, 0, 0, "is not later than the row before"},
+		"blocks of Unix milliseconds":                                {1000, 3000, func(i int) string { return fmt.Sprint(start.UnixMilli() + int64(i/20*20) + 7) }, -1, 0, ""},
+		"fine stamps, one twice":                                     {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(start.Unix())+float64(i-i/205)/100) }, 2.99, 0, ""},
+		"one row of a hundred has the time before it":                {1000, 3000, func(i int) string { return fmt.Sprintf("%.3f", float64(start.Unix())+float64(i-max(i%100-98, 0))/1000) }, 2.999, 0, ""},
+		"one row of ten has the time before it":                      {1000, 3000, func(i int) string { return fmt.Sprintf("%.3f", float64(i-max(i%10-8, 0))/1000) }, 0, 0, "is not later than the row before"},
+		"fine stamps, and a row that is there two times after a gap": {100, 300, func(i int) string { return fmt.Sprintf("%.2f", float64(start.Unix())+float64(i-i/205+i/100*50)/100) }, 3.99, 100, ""},
 	} {
 		var b strings.Builder
 		b.WriteString("t,ax\n")

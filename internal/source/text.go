@@ -67,6 +67,7 @@ type cellReader struct {
 	numbered bool    // a row had a number or a time
 	leads    bool    // in its first cell
 	words    skipped // cells of numbers with a word for missing
+	blanks   skipped // rows of which each cell is empty
 	ended    bool    // the notes about the whole table were given
 }
 
@@ -223,6 +224,8 @@ func (c *cellReader) next() error {
 			c.repeats.add("line %d", c.line)
 		case isComment(c.row[0]) && (len(c.row) != len(c.header) || strings.HasPrefix(c.row[0], "# ")):
 			c.comments.add("line %d", c.line)
+		case len(c.row) > 1 && len(withoutEmpty(c.row)) == 0:
+			c.blanks.add("line %d", c.line)
 		default:
 			return c.fit()
 		}
@@ -325,6 +328,9 @@ func (c *cellReader) end() {
 	}
 	if n := c.comments.count; n > 0 {
 		c.warn(fmt.Sprintf("%s: lines of comment among the rows, skipped: %d, the first is %s", c.name, n, c.comments.first))
+	}
+	if n := c.blanks.count; n > 0 {
+		c.warn(fmt.Sprintf("%s: rows without a value, skipped: %d, the first is %s; if each is a sample that was lost, write NaN in its cells", c.name, n, c.blanks.first))
 	}
 	if c.foot != "" {
 		c.warn(c.foot)

@@ -238,7 +238,7 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 		return 0, true, err
 	}
 	before := r.cells
-	cells.repeats, cells.comments, cells.words, cells.warn = before.repeats, before.comments, before.words, before.warn
+	cells.repeats, cells.comments, cells.words, cells.blanks, cells.warn = before.repeats, before.comments, before.words, before.blanks, before.warn
 	r.cells, r.jumped = cells, true
 	left = max(1, to*r.rows/max(r.bytes, 1)-r.rows-r.left)
 	r.left += left

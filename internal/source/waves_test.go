@@ -204,10 +204,10 @@ func TestTracksAsTable(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 
-	m.values[0].Numbers[2] = 0.1
+	m.values[0].Numbers[2] = 0.05
 	m.values[5].Texts = []string{"x", "x", "x", "x"}
 	for name, rec := range map[string]signal.Recording{
-		`source: f.parquet: row 3: column "t": 0.1 is not later`:          {Time: "t"},
+		`source: f.parquet: row 3: column "t": 0.05 is not later`:         {Time: "t"},
 		`source: f.parquet: row 1: column "state": "x" is text, not a`:    {VBMax: "state"},
 		`source: f.parquet: row 1: column "state": "x" is not a time`:     {Time: "state"},
 		`source: f.parquet: no column "hole", which the layout names as `: {Hole: "hole"},

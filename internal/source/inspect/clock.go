@@ -47,6 +47,7 @@ type Clock struct {
 	fit     line    // of the times of all rows by their places in the grid
 	index   int64   // of the last row that is in it
 	at      float64 // of that row, in seconds behind zero
+	stated  float64 // time of the row before, behind zero
 	zero    float64 // time of the first row
 	coarse  float64 // seconds between stamps that repeat; 0: they do not
 	late    []hole  // gaps, the first maxGaps
@@ -103,6 +104,16 @@ func NamesTime(column string) bool {
 	return slices.Contains(clockNames, name)
 }
 
+// tells reports whether a column may be of times.
+func (s *Summary) tells(c *Channel) bool {
+	return NamesTime(c.Name) && !slices.Contains(s.idle, c.Name)
+}
+
+// mayTell reports whether a column may be of times.
+func (s *Summary) mayTell() bool {
+	return slices.ContainsFunc(s.Channels, func(c Channel) bool { return s.tells(&c) })
+}
+
 // clockOf returns a clock for the first of the channels whose name says that it
 // holds times, nil if there is none.
 func (s *Summary) clockOf(set []int) *Clock {
@@ -111,7 +122,7 @@ func (s *Summary) clockOf(set []int) *Clock {
 	}
 	at := -1
 	for _, i := range set {
-		if c := &s.Channels[i]; NamesTime(c.Name) && (at < 0 || c.Text && !s.Channels[at].Text) { // numbers say less than dates
+		if c := &s.Channels[i]; s.tells(c) && (at < 0 || c.Text && !s.Channels[at].Text) { // numbers say less than dates
 			at = i
 		}
 	}
@@ -426,6 +437,11 @@ func (c *Clock) follow(t tick) {
 		return
 	}
 	at := t.seconds - c.zero
+	if at == c.stated && c.coarse == 0 {
+		at += c.Step / 4 // where a table places a row with the time of the one before
+	} else {
+		c.stated = at
+	}
 	most := source.OffGrid + c.coarse/c.Step
 	late, missing := c.grid.Next(at/c.Step, most)
 	if late = math.Abs(late); late <= most {
@@ -506,6 +522,11 @@ func digits(v float64) int {
 	return strings.IndexByte(text, 'e')
 }
 
+// InOrder reports whether each row is later than the one before it: of fifty rows one may have the same time, and all may where stamps are coarse.
+func (c *Clock) InOrder() bool {
+	return c.Backwards == 0 && (c.Coarse() || int64(c.Still)*50 < c.rows+50)
+}
+
 // Coarse reports whether rows have the same time because stamps are coarser than the time between rows.
 func (c *Clock) Coarse() bool { return c.coarse > 1.5*c.Step }
 
@@ -515,8 +536,11 @@ func (s *Summary) fromClock(stated float64) {
 	if c == nil {
 		return
 	}
+	if c.unclear && c.stamps.Order() == "" {
+		s.Unclear = c.Column
+	}
 	if c.finish(); c.Step == 0 {
-		s.Clock = nil // constant, or not in order: no time
+		s.Clock, s.idle = nil, append(slices.Clone(s.idle), c.Column) // constant, or not in order: no time
 		return
 	}
 	s.Notes = append(s.Notes, c.changes...)

@@ -47,12 +47,14 @@ type Summary struct {
 	Pieces     int       // that were read of a long recording, with its beginning; 0: all was read
 	Sessions   int       // with a layout: recordings of one tool each; 0 without
 	Start      time.Time // of the first sample; zero if it is not known, so that times are seconds from it
+	Unclear    string    // column of times that is not read, because day and month may change places; empty: none
 	ToolColumn string    // that says which tool it is; empty: none
 	Runs       []int64   // without a layout: rows in a row that name one tool there
 	Err        error     // what ended the reading early; nil if all was read
 
 	tools      tools
-	timeFormat string // of dates in which day and month may change places
+	timeFormat string   // of dates in which day and month may change places
+	idle       []string // columns of times that say nothing
 }
 
 // Channel is one channel of a recording.
@@ -110,9 +112,12 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 	if n := len(f.Tracks()); n > maxWidth {
 		return nil, fmt.Errorf("inspect: %s: has %d columns, and a recording has at most %d: check that each row is a sample of all channels, and that the separator is right", path, n, maxWidth)
 	}
-	timeFormat := ""
+	timeFormat, idle := opt.Columns.TimeFormat, []string(nil)
+	if _, err := source.StampsOf(timeFormat); err != nil {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
 	for {
-		s := &Summary{Path: path, Tool: toolOf(path, opt), timeFormat: timeFormat}
+		s := &Summary{Path: path, Tool: toolOf(path, opt), timeFormat: timeFormat, idle: idle}
 		if opt.Layout != nil {
 			return s, s.ofLayout(ctx, f, opt)
 		}
@@ -121,6 +126,8 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		case errors.Is(s.Err, source.ErrOther):
 		case timeFormat == "" && c != nil && c.unclear && c.stamps.Order() != "":
 			timeFormat = c.stamps.Order() // the first dates can be read now
+		case len(s.idle) > len(idle) && s.mayTell():
+			idle = s.idle // another column says more
 		default:
 			return s, err
 		}
