@@ -163,8 +163,8 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
 	case c.Doubt != "":
 		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
-	case !c.InOrder():
-		p.leave(c.Column, fmt.Sprintf("time goes back or stands still at %d rows; the rate is taken from all of them", c.Backwards+c.Still))
+	case c.Disorder() != "":
+		p.leave(c.Column, c.Disorder()+"; the rate is taken from all of them")
 	default:
 		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
 		if p.counts != "" {

@@ -53,6 +53,9 @@ type Clock struct {
 	late    []hole  // gaps, the first maxGaps
 	holes   int     // how many there are
 	lost    int64   // rows that are missing in them
+	early   float64 // periods by which rows came early behind gaps, as of a logger that is late and catches up
+	longest int64   // rows that are missing in one of them, at most
+	usual   float64 // median of the first steps forwards
 	changes []string
 	period  float64 // the last step forwards that was not much longer than the one before
 	jumped  bool    // the next row is of another piece
@@ -315,17 +318,18 @@ func (c *Clock) settle() {
 	}
 	slices.Sort(steps)
 	c.Step = steps[len(steps)/2]
+	c.usual = c.Step
 	mean, ok := even(c.first)
 	span := c.first[len(c.first)-1].seconds - c.first[0].seconds
 	switch {
-	case still > len(c.first)/10:
+	case still > len(c.first)/10 && !c.disordered():
 		c.coarse = c.Step
 		c.Step = c.perStamp()
 	case ok && (!regular(steps) || math.Abs(mean/c.Step-1) > 0.01):
 		c.Step = mean
 	case c.mixed() && span > 0:
 		c.Step = span / float64(len(c.first)-1)
-	case !regular(steps): // rows are missing, and others jitter
+	case !regular(steps) && steps[len(steps)/50] > 0.3*c.usual: // rows are missing, and others jitter
 		n, sum := 0., 0.
 		for _, d := range steps {
 			n, sum = n+max(1, math.Round(d/c.Step)), sum+d
@@ -342,8 +346,16 @@ func (c *Clock) settle() {
 // mixed reports whether so many rows are out of order, or have the time of another one, that the steps between the others say nothing.
 func (c *Clock) mixed() bool {
 	odd := c.Backwards + c.Still
-	return c.Restarts == 0 && c.coarse == 0 && odd > 2 && int64(odd)*1000 > c.rows
+	return c.Restarts == 0 && c.coarse == 0 && odd > 2 && int64(odd)*1000 > c.rows || c.catchesUp()
 }
+
+// disordered reports whether rows go back in time so often that their stamps say where none of them is.
+func (c *Clock) disordered() bool {
+	return c.Restarts == 0 && c.Backwards > 2 && int64(c.Backwards)*1000 > c.rows
+}
+
+// catchesUp reports whether the rows behind gaps come early by about as much as the gaps last: none are missing, a logger was late and wrote them at once.
+func (c *Clock) catchesUp() bool { return c.coarse == 0 && c.lost > 2 && c.early > 0.8*float64(c.lost) }
 
 // perStamp returns the step of rows whose stamps repeat: the time of stamps by their rows. The first may have begun before, and a stamp with a gap
 // has fewer rows, or a longer time.
@@ -444,6 +456,9 @@ func (c *Clock) follow(t tick) {
 	}
 	most := source.OffGrid + c.coarse/c.Step
 	late, missing := c.grid.Next(at/c.Step, most)
+	if late < -most {
+		c.early -= late
+	}
 	if late = math.Abs(late); late <= most {
 		c.Jitter = max(c.Jitter, late)
 	} else if missing > 0 && len(c.late) < maxGaps {
@@ -452,6 +467,7 @@ func (c *Clock) follow(t tick) {
 	if missing > 0 {
 		c.holes++
 		c.lost += missing
+		c.longest = max(c.longest, missing)
 	}
 	if c.pieces == 0 {
 		if c.coarse == 0 || at > c.at { // of rows with one stamp only the first is where it says
@@ -473,7 +489,10 @@ func (c *Clock) finish() {
 	if c.mixed() && c.pieces == 0 {
 		step = (c.last.seconds - c.zero) / float64(c.rows-1)
 	}
-	if (c.Backwards == 0 && int64(c.holes)*50 < c.rows || c.mixed()) && math.Abs(step/c.Step-1) < 0.01 { // of many rows that are lost some are taken for jitter
+	if mostLate := float64(c.longest) * c.usual; c.catchesUp() && math.Abs(step/c.usual-1)*(c.last.seconds-c.zero) < 2.1*mostLate { // the first row or the last one may be late
+		step = c.usual
+	}
+	if c.mixed() || c.Backwards == 0 && int64(c.holes)*50 < c.rows && math.Abs(step/c.Step-1) < 0.01 { // of many rows that are lost some are taken for jitter
 		c.Step = step
 	}
 	part := (0.3 + min(c.Jitter, 1)) / float64(c.rows)
@@ -481,7 +500,7 @@ func (c *Clock) finish() {
 		part = max(part, 0.3*c.coarse/max(c.at, c.coarse))
 	}
 	if c.mixed() {
-		part = 3 / float64(c.rows) // the first and the last row may be a step or more off
+		part = max(3/float64(c.rows), c.usual/(c.last.seconds-c.zero)) // the first and the last row may be a step or more off
 	}
 	if short, fast := nice(c.Step, part), nice(1/c.Step, part); c.Step > 1 || digits(short)+1 < digits(fast) {
 		c.Step = short
@@ -500,7 +519,7 @@ func (c *Clock) finish() {
 		return
 	}
 	span := c.head.seconds - c.zero
-	if rows := float64(c.index+1) * c.Step; c.Backwards == 0 && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
+	if rows := float64(c.index+1) * c.Step; c.Disorder() == "" && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
 		c.Doubt = fmt.Sprintf("from the first row to the last it says %.6g s, and rows that are %.6g s apart last %.6g s", span, c.Step, rows)
 	}
 }
@@ -522,9 +541,16 @@ func digits(v float64) int {
 	return strings.IndexByte(text, 'e')
 }
 
-// InOrder reports whether each row is later than the one before it: of fifty rows one may have the same time, and all may where stamps are coarse.
-func (c *Clock) InOrder() bool {
-	return c.Backwards == 0 && (c.Coarse() || int64(c.Still)*50 < c.rows+50)
+// Disorder says why rows cannot be placed by their times, nothing if they can: each is later than the one before it. Of fifty rows one may have
+// the same time, and all may where stamps are coarse.
+func (c *Clock) Disorder() string {
+	switch {
+	case c.Backwards > 0, !c.Coarse() && int64(c.Still)*50 >= c.rows+50:
+		return fmt.Sprintf("time goes back or stands still at %d rows", c.Backwards+c.Still)
+	case c.catchesUp():
+		return fmt.Sprintf("rows come late and then at once, at %d places", c.holes)
+	}
+	return ""
 }
 
 // Coarse reports whether rows have the same time because stamps are coarser than the time between rows.
@@ -550,10 +576,12 @@ func (s *Summary) fromClock(stated float64) {
 	if signal.HasClock(c.Start) {
 		s.Start = c.Start
 	}
-	for _, l := range c.late {
-		s.gap(gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
+	if !c.catchesUp() {
+		for _, l := range c.late {
+			s.gap(gap{At: l.at, Duration: time.Duration(math.Round(float64(l.rows) * c.Step * 1e9))})
+		}
+		s.GapCount += c.holes - len(c.late)
 	}
-	s.GapCount += c.holes - len(c.late)
 	if c.ended && c.pieces > 0 && c.Backwards == 0 {
 		n := int64(math.Round((c.last.seconds-c.zero)/c.Step)) + 1
 		for i, rows := range s.Channels {
