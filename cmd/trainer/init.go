@@ -255,6 +255,13 @@ func (p *proposal) recordingText() string {
 		}
 		b.WriteString("\n")
 	}
+	if len(r.Missing) > 0 {
+		cells := make([]string, len(r.Missing))
+		for i, cell := range r.Missing {
+			cells[i] = config.Text(cell)
+		}
+		fmt.Fprintf(&b, "  missing: [%s]   # cells that say that a value is missing\n", strings.Join(cells, ", "))
+	}
 	if b.Len() == 0 {
 		return ""
 	}

@@ -162,8 +162,15 @@ func TestInitStrangeFiles(t *testing.T) {
 		"a --time-format of nothing":               {text: seconds, args: "--time-format day", fails: "`recording: time_format`: \"day\": write it with YYYY"},
 		"two rows with one time":                   {text: strings.Replace(seconds, "\n10.00,", "\n9.95,", 1), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
 		"seconds since 1970, seldom":               {text: counted("time,ax\n", 0.005, 1_500_000_000), says: "from 2017-07-14 on; if it is an uptime in milliseconds, give --rate", dated: true, seconds: 4000},
-		"HTML":                                     {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate":                         {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"a number for missing values":              {text: strings.ReplaceAll(seconds, ",0.300", ",-9999"), says: `column "ax": -9999 comes 31 times, and other values are from 0 to 1.2: it seems to stand for a missing value`, lays: `missing: ["-9999"]`, seconds: 20},
+		"the end of a converter":                   {text: strings.ReplaceAll(seconds, ",0.300", ",32767"), says: `32767 comes 31 times, and other values are from 0 to 1.2: it may be the end of a converter`, seconds: 20},
+		"a word for missing values":                {text: strings.ReplaceAll(seconds, ",0.300", ",undefined"), says: `column "ax" has "undefined" in line 8, among numbers: it is taken for a missing value`, lays: "missing: [undefined]", seconds: 20},
+		"a word for missing values, late":          {text: strings.Replace(seconds, "\n15.00,0.700", "\n15.00,k.A.", 1), says: `column "ax" has "k.A." in line 302, among numbers: it is taken for a missing value`, lays: "missing: [k.A.]", seconds: 20},
+		"text among numbers": {text: rowsOf(n, "time,az,ax\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, []string{"<10", "12.5"}[min(i%7, 1)], ax(i))
+		}), says: `column "az" has "<10" in line 2, among numbers, and is taken for text`, seconds: 20},
+		"HTML":             {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

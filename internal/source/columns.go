@@ -37,7 +37,7 @@ func (t *tableSource) findColumns(rec signal.Recording) error {
 		if err := checkUnit(ch, origin, header[i]); err != nil {
 			return fmt.Errorf("source: %s: %w", t.name, err)
 		}
-		t.columns = append(t.columns, tableColumn{i, calibration{origin.Gain, origin.Offset}})
+		t.columns = append(t.columns, tableColumn{i, calibration{origin.Gain, origin.Offset, missingOf(rec.Missing)}})
 	}
 	for _, f := range []factColumn{
 		{"time", rec.Time, &t.rec.time},

@@ -20,6 +20,7 @@ type dialect struct {
 	stated    bool // the layout says whether they have
 	counted   bool // the layout says how many lines name the columns
 	whole     bool // nothing of it is to be found any more
+	missing   missingCells
 	guess     bool // there is no layout: columns without names have numbers
 }
 
@@ -29,7 +30,7 @@ var separators = map[string]rune{"": 0, "comma": ',', "semicolon": ';', "tab": '
 
 // dialectOf returns what a layout says of its tables.
 func dialectOf(rec signal.Recording) (dialect, error) {
-	d := dialect{skip: rec.Skip, header: 1}
+	d := dialect{skip: rec.Skip, header: 1, missing: missingOf(rec.Missing)}
 	if rec.Skip < 0 {
 		return d, fmt.Errorf("`recording: skip`: %d: must be how many lines there are before the header", rec.Skip)
 	}
@@ -84,6 +85,7 @@ func (d dialect) recording() (rec signal.Recording) {
 	if d.comma {
 		rec.Decimal = "comma"
 	}
+	rec.Missing = d.missing.cells
 	return rec
 }
 

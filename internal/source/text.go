@@ -429,8 +429,12 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	case "", "NaN", "nan", "NA":
 		return math.NaN(), nil
 	}
+	if c.dialect.missing.word(cell) {
+		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
+		return math.NaN(), nil
+	}
 	v, err := c.parse(cell, bits)
-	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) || math.Abs(math.Abs(v)/9.905e37-1) < 1e-3 { // 9.9e37 and 9.91e37 of SCPI: infinity and not a number
+	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) || math.Abs(math.Abs(v)/9.905e37-1) < 1e-3 || c.dialect.missing.number(v) { // 9.9e37 and 9.91e37 of SCPI: infinity and not a number
 		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
 		return math.NaN(), nil
 	}
@@ -509,38 +513,6 @@ func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, e
 		return m, wrong("may be two days: set `time_format` under the layout's `recording`, as M/D/YYYY hh:mm:ss or D/M/YYYY hh:mm:ss")
 	}
 	return m, wrong("is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds, or set `time_format` under the layout's `recording`, as DD.MM.YYYY hh:mm:ss")
-}
-
-// isMissing reports whether a cell says that its value is missing.
-func isMissing(cell string) bool {
-	if cell == "" {
-		return true
-	}
-	switch end := cell[len(cell)-1]; strings.ToLower(cell) {
-	case "nan", "na", "n/a", "null", "nil", "#n/a", "#na", "#n/d", "#nv":
-		return true
-	default: // -, --; errors of spreadsheets in any language, such as #DIV/0!
-		return strings.Trim(cell, "-") == "" || cell[0] == '#' && (end == '!' || end == '?')
-	}
-}
-
-// isMissingNumber reports whether a cell of a column of numbers says that there is no
-// number: what [isMissing] takes, and the words that loggers write for a value that they
-// could not compute, express or get. In a column of text they may be values.
-func isMissingNumber(cell string) bool {
-	if isMissing(cell) || cell[0] == '#' {
-		return true
-	}
-	sign := strings.TrimLeft(strings.ToLower(cell), "+-")
-	if len(sign) > 2 && sign[0] == '1' && sign[2] == '#' || strings.HasPrefix(sign, "err:") { // 1.#QNAN, 1.#IND, 1.#INF of C on Windows; Err:502 of LibreOffice
-		return true
-	}
-	switch sign {
-	case "n.a.", "<na>", "<null>", "err", "ol", "ofl", "over", "open", "***", "--.--", "unknown", "nan", "nan(ind)", "nan(snan)", "inf", "infinity", "∞", "none", "missing", "bad", "bad input", "invalid", "error", "no data", "nodata", "?",
-		"overflow", "overload", "overrange", "over range", "out of range", "ovld", "ovrflw", "underrange", "under range", "timeout", "i/o timeout":
-		return true
-	}
-	return false
 }
 
 // wholeLines passes lines on that have their end. What follows the last line end is held

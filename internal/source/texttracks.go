@@ -44,12 +44,12 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 	}
 	t.dialect = cells.dialect
 	t.notes = cells.notes
-	t.describe()
 	t.direct = len(cells.notes) == 0
 	for _, name := range cells.header {
 		_, unit, _ := SplitUnit(name)
 		t.Infos = append(t.Infos, track.Info{Name: name, Unit: unit, Len: -1, Start: cells.firstArrive})
 	}
+	columns := make([]firstCells, len(t.Infos))
 	for row := range 100 { // rows that show which columns are text
 		if err := cells.next(); err != nil {
 			break // it comes again when the table is read
@@ -58,13 +58,72 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 			t.head = cells.line - 1
 		}
 		for i := range t.Infos {
-			if cell := cells.cell(i); !isMissingNumber(cell) {
-				_, err := cells.parse(cell, 64)
-				t.Infos[i].Text = t.Infos[i].Text || err != nil
-			}
+			columns[i].add(cells, i)
 		}
 	}
+	for i := range t.Infos {
+		t.settle(i, &columns[i])
+	}
+	t.describe()
 	return t, nil
+}
+
+// firstCells are the cells of the first rows of a column that are not missing.
+type firstCells struct {
+	numbers, fractions int
+	words              []string // different ones, that are no numbers
+	count, line        int      // of these cells, and of the first
+}
+
+func (f *firstCells) add(cells *cellReader, col int) {
+	cell := cells.cell(col)
+	if isMissingNumber(cell) || cells.dialect.missing.word(cell) {
+		return
+	}
+	if _, err := cells.parse(cell, 64); err == nil {
+		f.numbers++
+		if strings.ContainsAny(cell, ".,") {
+			f.fractions++
+		}
+		return
+	}
+	if f.count++; f.count == 1 {
+		f.line = cells.line
+	}
+	if !slices.Contains(f.words, cell) {
+		f.words = append(f.words, strings.Clone(cell))
+	}
+}
+
+// manyWords is how many different words a column of numbers has for values that are missing, at most.
+const manyWords = 3
+
+// settle finds out whether a column is of text. A few words without digits among numbers with decimals are of values that are missing.
+func (t *textFile) settle(i int, f *firstCells) {
+	name := t.Infos[i].Name
+	switch {
+	case f.count == 0:
+	case t.dialect.guess && 2*f.count < f.numbers && f.fractions > 0 && len(f.words) <= manyWords && !slices.ContainsFunc(f.words, hasDigit):
+		for _, w := range f.words {
+			t.takeForMissing(name, w, f.line)
+		}
+	case f.count < f.numbers:
+		t.Infos[i].Text = true
+		t.notes = append(t.notes, fmt.Sprintf("column %q has %q in line %d, among numbers, and is taken for text: correct the cell if the column is a channel", name, shorten(f.words[0]), f.line))
+	default:
+		t.Infos[i].Text = true
+	}
+}
+
+func hasDigit(text string) bool { return strings.ContainsAny(text, "0123456789") }
+
+// takeForMissing takes a word for a missing value in all columns of numbers.
+func (t *textFile) takeForMissing(column, word string, line int) {
+	if t.dialect.missing.word(word) {
+		return
+	}
+	t.dialect.missing = missingOf(append(slices.Clone(t.dialect.missing.cells), word))
+	t.notes = append(t.notes, fmt.Sprintf("column %q has %q in line %d, among numbers: it is taken for a missing value, in `missing` of the layout's `recording`", column, shorten(word), line))
 }
 
 // ErrOther is why reading columns of text ends if later rows are written otherwise than the first: the file knows that now, so that they can be
@@ -78,6 +137,8 @@ func (t *textFile) learn(i int, cells *cellReader, fractions bool) bool {
 	before, after, comma := strings.Cut(cell, ",")
 	d := &t.dialect
 	switch {
+	case d.guess && fractions && cell != "" && !hasDigit(cell) && len(d.missing.cells) < manyWords:
+		t.takeForMissing(t.Infos[i].Name, strings.Clone(cell), cells.line)
 	case !d.guess || fractions || grouped.MatchString(cell):
 		return false
 	case comma && isNumber(before+"."+after):

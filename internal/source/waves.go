@@ -65,7 +65,7 @@ func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Re
 	for _, ch := range layout.Channels() {
 		o := rec.Origin(ch.Name)
 		from = append(from, o.From)
-		w.gains = append(w.gains, calibration{o.Gain, o.Offset})
+		w.gains = append(w.gains, calibration{o.Gain, o.Offset, missingOf(rec.Missing)})
 	}
 	var err error
 	if w.parts, err = w.findParts(from); err != nil {
@@ -306,7 +306,7 @@ func (w *waves) deliver(group int, values []track.Values, n int) error {
 	b.Samples = g.samples
 	for i, ch := range channels {
 		g.samples[i] = g.samples[i][:n]
-		gain := w.gains[ch]
+		gain := &w.gains[ch]
 		for k, v := range values[i].Numbers {
 			x, ok := gain.apply(v)
 			if !ok {

@@ -10,6 +10,7 @@ type recordingSection struct {
 	Header     string                   `json:"header,omitempty"`
 	Separator  string                   `json:"separator,omitempty"`
 	Decimal    string                   `json:"decimal,omitempty"`
+	Missing    []string                 `json:"missing,omitempty"`
 	Time       string                   `json:"time,omitempty"`
 	Date       string                   `json:"date,omitempty"`
 	TimeFormat string                   `json:"time_format,omitempty"`
@@ -35,10 +36,10 @@ type originSection struct {
 // toRecordingSection returns the section of r, nil if r says nothing.
 func toRecordingSection(r signal.Recording) *recordingSection {
 	s := recordingSection{
-		Format: r.Format, Skip: r.Skip, Header: r.Header, Separator: r.Separator, Decimal: r.Decimal, Time: r.Time, Date: r.Date, TimeFormat: r.TimeFormat, TimeUnit: r.TimeUnit, Machine: r.Machine,
+		Format: r.Format, Skip: r.Skip, Header: r.Header, Separator: r.Separator, Decimal: r.Decimal, Missing: r.Missing, Time: r.Time, Date: r.Date, TimeFormat: r.TimeFormat, TimeUnit: r.TimeUnit, Machine: r.Machine,
 		Tool: r.Tool, Hole: r.Hole, Speed: r.Speed, VBMean: r.VBMean, VBMax: r.VBMax, VBMeanMM: r.VBMeanMM, VBMaxMM: r.VBMaxMM, State: r.State,
 	}
-	if len(r.Origins) == 0 && r.Format+r.Header+r.Separator+r.Decimal+r.TimeFormat+r.TimeUnit == "" && r.Skip == 0 && !r.HasColumns() {
+	if len(r.Origins)+len(r.Missing) == 0 && r.Format+r.Header+r.Separator+r.Decimal+r.TimeFormat+r.TimeUnit == "" && r.Skip == 0 && !r.HasColumns() {
 		return nil
 	}
 	for name, o := range r.Origins {
@@ -56,7 +57,7 @@ func (s *recordingSection) recording() signal.Recording {
 		return signal.Recording{}
 	}
 	r := signal.Recording{
-		Format: s.Format, Skip: s.Skip, Header: s.Header, Separator: s.Separator, Decimal: s.Decimal, Time: s.Time, Date: s.Date, TimeFormat: s.TimeFormat, TimeUnit: s.TimeUnit, Machine: s.Machine,
+		Format: s.Format, Skip: s.Skip, Header: s.Header, Separator: s.Separator, Decimal: s.Decimal, Missing: s.Missing, Time: s.Time, Date: s.Date, TimeFormat: s.TimeFormat, TimeUnit: s.TimeUnit, Machine: s.Machine,
 		Tool: s.Tool, Hole: s.Hole, Speed: s.Speed, VBMean: s.VBMean, VBMax: s.VBMax, VBMeanMM: s.VBMeanMM, VBMaxMM: s.VBMaxMM, State: s.State,
 	}
 	for name, o := range s.Origins {

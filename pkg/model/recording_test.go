@@ -18,6 +18,8 @@ func TestRecordingSection(t *testing.T) {
 			f.SetString("x" + v.Type().Field(i).Name)
 		case reflect.Int:
 			f.SetInt(3)
+		case reflect.Slice:
+			f.Set(reflect.ValueOf([]string{"undefined"}))
 		case reflect.Map:
 			f.Set(reflect.ValueOf(map[string]signal.Origin{"ax": {From: "a [g]", Gain: 9.81, Offset: 2}}))
 		default:

@@ -21,6 +21,9 @@ type Recording struct {
 	TimeFormat string `yaml:"time_format"` // of dates and times, such as DD.MM.YYYY hh:mm:ss; empty: found by itself
 	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, labview, excel, matlab or julian; empty: found by itself
 
+	// Cells that say that a value is missing, besides the words that are known. In other formats than text the numbers among them.
+	Missing []string `yaml:"missing"`
+
 	// Names of columns, empty if there is none.
 	Time     string `yaml:"time"`       // sensor time: a date and time, or seconds from any start
 	Date     string `yaml:"date"`       // the date, where the column of times has the time of the day only

@@ -160,6 +160,7 @@ func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	s.fromClock(opt.Rate)
 	s.noteDates()
+	s.noteMissing()
 	return s.beginAt(opt.Start)
 }
 
@@ -242,6 +243,7 @@ func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error
 	if err := s.follow(ctx, src, opt.All); err != nil {
 		return err
 	}
+	s.noteMissing()
 	s.Notes = append(slices.Clone(f.Notes()), slices.DeleteFunc(s.Notes, func(note string) bool { return slices.Contains(f.Notes(), note) })...)
 	if signal.HasClock(s.Start) {
 		return nil
@@ -471,6 +473,7 @@ type stats struct {
 	Infinite int64
 	Min, Max float64 // NaN if there is no finite number
 
+	odd     oddNumbers
 	finite  int64
 	mean    float64
 	squares float64 // sum of squared deviations from the mean (Welford 1962)
@@ -489,6 +492,7 @@ func (s *stats) add(v float64) {
 		return
 	}
 	s.finite++
+	s.odd.add(v)
 	if s.finite == 1 || v < s.Min {
 		s.Min = v
 	}

@@ -78,7 +78,7 @@ func TestPrint(t *testing.T) {
 	see("with a layout", Options{Layout: l, Columns: rec}, path)
 	see("no header", Options{}, write(t, "raw", "2016-05-26 21:15:16\n1 2\n3 4\n2016-05-26 21:15:17\n5 6\n"))
 	see("decimal comma", Options{}, write(t, "komma.csv", "Zeit;ax\n0,1;2,5\n0,2;3\n"))
-	see("damaged further on", Options{}, write(t, "bad.csv", "ax,ay\n"+strings.Repeat("1,2.5\n", 200)+"1,off\n"))
+	see("damaged further on", Options{}, write(t, "bad.csv", "ax,ay\n"+strings.Repeat("1,2.5\n", 200)+"1,2x5\n"))
 	see("with a start", Options{Layout: l, Columns: rec, Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
 	see("with a start, without a layout", Options{Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
 	old := write(t, "old.csv", "t [ms];Fx (N)\n0;1,5\n100;2\n200;3\n")

@@ -97,8 +97,8 @@ func TestPiecesNotes(t *testing.T) {
 	defer func(head, piece, layout int64) { headValues, pieceValues, layoutValues = head, piece, layout }(headValues, pieceValues, layoutValues)
 	headValues, pieceValues, layoutValues = 200, 20_000, 200
 	text := "ax,ay\n" + strings.Repeat("1.00,Overload\n", 50) + strings.Repeat("1.00,2.00\n", 50_000)
-	s, err := Inspect(t.Context(), write(t, "a.csv", text+"1.00,off\n1,2\n"), Options{})
-	if err != nil || s.Err == nil || !strings.Contains(s.Err.Error(), "from byte ") || !strings.Contains(s.Err.Error(), `"off" is not a number`) {
+	s, err := Inspect(t.Context(), write(t, "a.csv", text+"1.00,2x\n1,2\n"), Options{})
+	if err != nil || s.Err == nil || !strings.Contains(s.Err.Error(), "from byte ") || !strings.Contains(s.Err.Error(), `"2x" is not a number`) {
 		t.Errorf("%v, %v", err, s.Err)
 	}
 	s, err = Inspect(t.Context(), write(t, "a.csv", text), Options{})
