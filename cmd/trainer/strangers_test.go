@@ -169,8 +169,14 @@ func TestInitStrangeFiles(t *testing.T) {
 		"text among numbers": {text: rowsOf(n, "time,az,ax\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, []string{"<10", "12.5"}[min(i%7, 1)], ax(i))
 		}), says: `column "az" has "<10" in line 2, among numbers, and is taken for text`, seconds: 20},
-		"HTML":             {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"rows of means at the end":               {text: seconds + "Mean,0.6\nMax,1.2\n", says: `lines after the table, left out: the first is line 402, "Mean,0.6"`, seconds: 20},
+		"a word in place of a time":              {text: strings.Replace(seconds, "\n10.00,", "\nten,", 1), fails: `the row begins with "ten", and rows before it with a number or a time: correct the cell`},
+		"a minus of typesetters":                 {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,−%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
+		"thousands with a point, among hundreds": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), fails: `has numbers such as 1.250, and numbers from 100 to 999 without a point: give `},
+		"thousands with a point, by --decimal":   {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
+		"thousands next to decimal commas":       {text: rowsOf(n, "t;p;ax\n", func(i int) string { return fmt.Sprintf("%d ms;1.%03d;%s", 50*i, i, axComma(i)) }), fails: "give `trainer init` --decimal comma if it divides thousands"},
+		"HTML":                                   {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate":                       {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

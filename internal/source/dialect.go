@@ -149,12 +149,12 @@ func (d *dialect) complete(head []byte) {
 }
 
 // hasDecimalCommas reports whether numbers in head have a decimal comma, and none a
-// point. A comma that may divide thousands, as in 1,234, is not enough, unless all numbers of a column have one.
+// point, but between thousands. A comma that may divide thousands, as in 1,234, is not enough, unless all numbers of a column have one.
 func (d dialect) hasDecimalCommas(head []byte) bool {
 	comma := false
 	between := func(r rune) bool { return r == d.separator || r == '\n' || r == '\r' || r == ' ' }
 	for cell := range strings.FieldsFuncSeq(string(head), between) {
-		if strings.Contains(cell, ".") && isNumber(cell) {
+		if strings.Contains(cell, ".") && isNumber(cell) && !grouped.MatchString(cell) {
 			return false
 		}
 		before, after, ok := strings.Cut(strings.Trim(cell, "\""), ",")

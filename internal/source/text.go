@@ -242,7 +242,7 @@ func (c *cellReader) fit() error {
 	for len(c.row) < len(c.header) && (c.header[len(c.row)] == "" && c.row[0] != "" || len(c.row) == len(c.header)-1 && isRemark(c.header[len(c.row)])) {
 		c.row = append(c.row, "")
 	}
-	if len(c.row) == len(c.header) && !(len(c.row) > 1 && c.isText()) {
+	if len(c.row) == len(c.header) && !(len(c.row) > 1 && (c.isText() || c.isSummary())) {
 		return nil
 	}
 	row, line := cloneCells(c.row), c.line
@@ -254,6 +254,9 @@ func (c *cellReader) fit() error {
 		c.foot = fmt.Sprintf("%s: lines after the table, left out: the first is line %d, %q", c.name, line, shorten(strings.Join(row, string(c.dialect.separator))))
 		c.end()
 		return io.EOF
+	}
+	if len(row) == len(c.header) && slices.ContainsFunc(row, isValue) {
+		return fmt.Errorf("source: %s:%d: the row begins with %q, and rows before it with a number or a time: correct the cell, or leave it empty if its value is missing", c.name, line, shorten(row[0]))
 	}
 	if len(row) == len(c.header) {
 		return fmt.Errorf("source: %s:%d: another table begins here, with the names %s: save each table as a file of its own", c.name, line, shorten(strings.Join(row, ", ")))
@@ -274,6 +277,15 @@ func (c *cellReader) isText() bool {
 		}
 	}
 	return true
+}
+
+// isSummary reports whether the row begins with a word, such as Mean or Total, and the first row with a number or a time.
+func (c *cellReader) isSummary() bool {
+	cell := strings.TrimSpace(c.row[0])
+	if !c.leads || cell == "" || cell[0] < 'A' {
+		return false
+	}
+	return !isMissingNumber(cell) && !isValue(cell) && !c.dialect.missing.word(cell)
 }
 
 // footer reports whether what follows the row is the end of the file, but for a few lines without numbers.
@@ -441,8 +453,8 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && math.IsInf(v, 0):
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
-	case c.dialect.comma && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell):
-		return 0, c.errorf(col, "may have a point between thousands or before decimals, and other numbers have a decimal comma: write all alike")
+	case c.dialect.comma && !c.dialect.stated && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell):
+		return 0, c.errorf(col, "may have a point between thousands or before decimals, and other numbers have a decimal comma: give `trainer init` --decimal comma if it divides thousands, or write all alike")
 	case err != nil && strings.Contains(cell, ",") && c.dialect.guess:
 		return 0, c.errorf(col, "is not a number: give `trainer init` --decimal comma if the comma is before decimals, or remove the commas between thousands")
 	case err != nil && strings.Contains(cell, ","):
@@ -466,8 +478,14 @@ func (c *cellReader) parse(cell string, bits int) (float64, error) {
 		}
 		c.numbers = append(append(append(c.numbers[:0], whole...), '.'), cell[i+1:]...)
 		cell = string(c.numbers)
+	} else if c.dialect.comma && c.dialect.stated && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell) {
+		cell = strings.ReplaceAll(cell, ".", "")
 	}
-	return strconv.ParseFloat(cell, bits)
+	v, err := strconv.ParseFloat(cell, bits)
+	if err != nil && strings.HasPrefix(cell, "−") { // the minus of typesetters
+		return strconv.ParseFloat("-"+strings.TrimPrefix(cell, "−"), bits)
+	}
+	return v, err
 }
 
 func (c *cellReader) text(col int) (string, error) {

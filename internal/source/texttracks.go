@@ -62,7 +62,11 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		}
 	}
 	for i := range t.Infos {
-		t.settle(i, &columns[i])
+		f := &columns[i]
+		if d := t.dialect; d.guess && !d.stated && f.grouped > 4 && f.grouped == f.fractions && f.hundreds > 4 {
+			return nil, fmt.Errorf("source: %s: column %q has numbers such as %s, and numbers from 100 to 999 without a point: give `trainer init` --decimal comma if the point divides thousands, or --decimal point", path, t.Infos[i].Name, f.example)
+		}
+		t.settle(i, f)
 	}
 	t.describe()
 	return t, nil
@@ -71,6 +75,8 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 // firstCells are the cells of the first rows of a column that are not missing.
 type firstCells struct {
 	numbers, fractions int
+	grouped, hundreds  int    // numbers such as 1.234, and such as 123
+	example            string // of the former
 	words              []string // different ones, that are no numbers
 	count, line        int      // of these cells, and of the first
 }
@@ -82,8 +88,13 @@ func (f *firstCells) add(cells *cellReader, col int) {
 	}
 	if _, err := cells.parse(cell, 64); err == nil {
 		f.numbers++
-		if strings.ContainsAny(cell, ".,") {
-			f.fractions++
+		switch digits := strings.TrimLeft(cell, "+-"); {
+		case strings.ContainsAny(cell, ".,"):
+			if f.fractions++; grouped.MatchString(cell) {
+				f.grouped, f.example = f.grouped+1, strings.Clone(cell)
+			}
+		case len(digits) == 3 && digits[0] != '0':
+			f.hundreds++
 		}
 		return
 	}
