@@ -28,6 +28,7 @@ type proposal struct {
 	dated    bool   // windows have dates
 	clocked  bool   // a column of times says the rate
 	counts   string // what the size of the numbers in the column of times says that they count; empty: nothing
+	notes    []string
 	label    string // key of the column with labels; empty: none
 }
 
@@ -85,6 +86,9 @@ func (p *proposal) checkTools(s *inspect.Summary, windows int) error {
 // indexNames are names of columns that count rows.
 var indexNames = []string{"", "unnamed", "index", "row", "rownumber", "sample", "id"}
 
+// milliNames are names of columns of the milliseconds of a time.
+var milliNames = []string{"ms", "millitm", "msec", "millis", "milliseconds", "millisecond", "millisekunden"}
+
 // propose says what a recording seems to be. Rate and tool are what a person says of it: samples a second, 0 if nothing;
 // the column of the tool, "none" if no column names it, empty if nothing; columns that are channels although they look like a clock.
 func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*proposal, error) {
@@ -95,6 +99,9 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 	}
 	if err := p.rank(s, names, tool); err != nil {
 		return nil, err
+	}
+	if of := s.NamesSensors(); of != "" && of != p.roles["tool"] && of != p.roles["hole"] {
+		return nil, fmt.Errorf("%s: column %q seems to name the sensor of each row, and Flank reads a row for each time with a column for each sensor: write it so, as pivot of pandas does", s.Path, of)
 	}
 	p.clocked = s.Clock != nil && rate == 0
 	if err := p.readClock(s.Clock, rate); err != nil {
@@ -122,7 +129,7 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 			return nil, fmt.Errorf("%s: column %q has dates of which the day or the month may come first: give --time-format \"D/M/YYYY hh:mm:ss\" or \"M/D/YYYY hh:mm:ss\"", s.Path, s.Unclear)
 		}
 		if c.Rate == 0 {
-			return nil, fmt.Errorf("%s: nothing says how many samples a second channel %s has: give --rate HZ, or --rate 1 for a table with one row a second", s.Path, c.Name)
+			return nil, fmt.Errorf("%s: nothing says how many samples a second channel %s has%s: give --rate HZ, or --rate 1 for a table with one row a second", s.Path, c.Name, notRead(s))
 		}
 	}
 	var seconds float64
@@ -130,6 +137,21 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 		seconds = max(seconds, c.Duration().Seconds())
 	}
 	return p, p.choose(s.Path, seconds)
+}
+
+// notRead names the columns that may hold times and are not read as such.
+func notRead(s *inspect.Summary) string {
+	text := ""
+	for _, c := range s.Channels {
+		switch {
+		case !slices.Contains(s.Idle, c.Name):
+		case len(c.Words) > 0:
+			text += fmt.Sprintf(", and column %q, such as %q, is not read as times, or these do not rise", c.Name, c.Words[0])
+		default:
+			text += fmt.Sprintf(", and column %q, from %v to %v, does not rise as times do", c.Name, c.Min, c.Max)
+		}
+	}
+	return text
 }
 
 // onceEach returns channels without those that record another one again, in a group of their own: under their names alone they are
@@ -157,12 +179,12 @@ func onceEach(channels []inspect.Channel) (once []inspect.Channel) {
 func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 	switch {
 	case c == nil:
-	case rate != 0 && (math.Abs(c.Step*rate-1) > 0.01 || c.Doubt != ""):
+	case rate != 0 && (math.Abs(c.Step*rate-1) > 0.01 || c.Doubt != "" && !c.ByRate):
 		p.leave(c.Column, fmt.Sprintf("--rate says the rate, and the column says %.6g Hz", 1/c.Step))
+	case c.Doubt != "" && rate == 0:
+		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
 	case rate == 0 && !c.Stamps && c.Unit == 0 && c.Step == math.Trunc(c.Step):
 		return fmt.Errorf("column %q counts in steps of %v, which may be seconds, milliseconds or rows: give --rate HZ, the samples a second", c.Column, c.Step)
-	case c.Doubt != "":
-		return fmt.Errorf("column %q: %s: give --rate HZ, the samples a second", c.Column, c.Doubt)
 	case c.Disorder() != "":
 		p.leave(c.Column, c.Disorder()+"; the rate is taken from all of them")
 	default:
@@ -224,6 +246,12 @@ func (p *proposal) role(c *inspect.Channel) bool {
 	if wear, um := strings.CutSuffix(key, "_um"); um && !c.Text && (unit == "mm" || strings.HasSuffix(source.PlainName(c.Name), "mm") || unit == "" && c.Max < 5) {
 		key = wear + "_mm"
 	}
+	switch um := unit == "µm" || unit == "um"; {
+	case strings.HasPrefix(key, "vb_") && um && c.Max > 0 && c.Max < 5:
+		p.notes = append(p.notes, fmt.Sprintf("column %q has a wear of at most %.4g µm: is it in mm? Then correct its name", c.Name, c.Max))
+	case strings.HasPrefix(key, "vb_") && unit == "mm" && c.Max > 20:
+		p.notes = append(p.notes, fmt.Sprintf("column %q has a wear of up to %.4g mm: is it in µm? Then correct its name", c.Name, c.Max))
+	}
 	*p.columnOf(key) = c.Name
 	if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
 		p.label = key
@@ -239,6 +267,8 @@ func (p *proposal) whyNot(c *inspect.Channel) string {
 		return ""
 	case c.Name == "" && c.Leak.Why() == "":
 		return "it has no name: name it in the header if it is a channel"
+	case slices.Contains(milliNames, plain) && c.Min >= 0 && c.Max < 1000:
+		return "it seems to hold the milliseconds of the time, which are read only in the column of times: join them if stamps to the second are too coarse"
 	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
 		return "it seems to count rows or time"
 	case c.Text:

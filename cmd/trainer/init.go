@@ -131,6 +131,9 @@ func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w
 		fmt.Fprintf(w, "; the kind of %d is not known, look for KIND", guessed)
 	}
 	fmt.Fprintf(w, "\nwrote     %s: windows of %v\n", configFile, p.length)
+	for _, note := range p.notes {
+		fmt.Fprintf(w, "note      %s\n", plain.Text(note))
+	}
 	for _, one := range [][2]string{{"tool", p.rec.Tool}, {"time", p.rec.Time}, {"hole", p.rec.Hole}, {p.label, p.labelColumn()}} {
 		switch {
 		case one[0] == "time" && one[1] != "" && p.counts != "":

@@ -175,8 +175,29 @@ func TestInitStrangeFiles(t *testing.T) {
 		"thousands with a point, among hundreds": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), fails: `has numbers such as 1.250, and numbers from 100 to 999 without a point: give `},
 		"thousands with a point, by --decimal":   {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
 		"thousands next to decimal commas":       {text: rowsOf(n, "t;p;ax\n", func(i int) string { return fmt.Sprintf("%d ms;1.%03d;%s", 50*i, i, axComma(i)) }), fails: "give `trainer init` --decimal comma if it divides thousands"},
-		"HTML":                                   {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate":                       {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"Milliseconds in words":                  {text: rowsOf(n, "Time (Milliseconds),ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), says: `"Time (Milliseconds)" is time`, lays: "rate: 20 ", seconds: 20},
+		"MS":                                     {text: rowsOf(n, "Time [MS],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"millis":                                 {text: rowsOf(n, "millis,ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"Zeit in ms":                             {text: rowsOf(n, "Zeit in ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"a unit that is not known":               {text: rowsOf(n, "time [ticks],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), fails: `column "time [ticks]": its unit, "ticks", is not known: give --rate HZ`},
+		"hhmmss":                                 {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("150405,") + ax(i) }), fails: "seem to be times written as hhmmss"},
+		"yyyymmddhhmmss":                         {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("20060102150405,") + ax(i) }), args: "--rate 1", says: `left out  "time": --rate says the rate`, seconds: 400},
+		"each tenth row lost":                    {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), fails: "either rows are lost of 20 a second, or rows come 18 times a second and have coarse times: give --rate HZ"},
+		"each tenth row lost, by --rate":         {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), args: "--rate 20", lays: "time: time", seconds: 20},
+		"a row for each value": {text: rowsOf(n, "ts,name,value\n", func(i int) string {
+			return at(i/4).Format("2006-01-02 15:04:05.000,") + fmt.Sprintf("s%d,%s", i%4, ax(i))
+		}), fails: `column "name" seems to name the sensor of each row`},
+		"a block for each sensor": {text: rowsOf(n, "time,tag,value\n", func(i int) string { return fmt.Sprintf("%.2f,s%d,%s", float64(i%100)/20, i/100, ax(i)) }), fails: `column "tag" seems to name the sensor of each row`},
+		"milliseconds of their own": {text: rowsOf(n, "Date,Time,Millitm,ax\n", func(i int) string {
+			return at(i).Format("01/02/2006,15:04:05,") + fmt.Sprintf("%d,%s", i*50%1000+i%3, ax(i))
+		}), args: "--rate 20", says: `left out  "Millitm": it seems to hold the milliseconds of the time`, seconds: 20},
+		"decimal commas in quotes": {text: rowsOf(n, "time,ax\n", func(i int) string {
+			return fmt.Sprintf("%.2f,\"%s\"", float64(i)/20, strings.Replace(fmt.Sprintf("%.4f", float64(i*7%13)), ".", ",", 1))
+		}), lays: "separator: comma\n  decimal: comma", seconds: 20},
+		"the newest row first": {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(n-i)/20, ax(i)) }), fails: `and column "time", from 0.05 to 20, does not rise as times do: give --rate HZ`},
+		"wear of too few µm":   {text: rowsOf(n, "time,VB [µm],ax\n", func(i int) string { return fmt.Sprintf("%.2f,%.3f,%s", float64(i)/20, float64(i)/1200, ax(i)) }), says: `column "VB [µm]" has a wear of at most 0.333 µm: is it in mm?`, seconds: 20},
+		"HTML":                 {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate":     {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

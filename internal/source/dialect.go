@@ -59,9 +59,6 @@ func dialectOf(rec signal.Recording) (dialect, error) {
 	default:
 		return d, fmt.Errorf("`recording: decimal`: %q: write point or comma", rec.Decimal)
 	}
-	if d.comma && d.separator == ',' {
-		return d, fmt.Errorf("`recording`: separator and decimal are both a comma: one of them must differ")
-	}
 	return d, nil
 }
 
@@ -74,7 +71,7 @@ func (d dialect) recording() (rec signal.Recording) {
 	default:
 		rec.Header = strconv.Itoa(d.header)
 	}
-	if d.separator != ',' {
+	if d.separator != ',' || d.comma {
 		rec.Separator = string(d.separator)
 		for word, s := range separators {
 			if s == d.separator && word != "" {
@@ -143,7 +140,7 @@ func (d *dialect) complete(head []byte) {
 		d.separator = d.findSeparator(head)
 	}
 	if !d.stated {
-		d.comma = d.separator != ',' && d.hasDecimalCommas(head)
+		d.comma = d.separator != ',' && d.hasDecimalCommas(head) || d.separator == ',' && quotedCommas.Match(head)
 	}
 	d.whole = true
 }
@@ -162,6 +159,10 @@ func (d dialect) hasDecimalCommas(head []byte) bool {
 	}
 	return comma || d.allCommas(head)
 }
+
+// quotedCommas are numbers with a decimal comma, in quotes because the comma separates cells too. One digit or two before the comma, and no three behind it, divide no
+// thousands.
+var quotedCommas = regexp.MustCompile(`(,|^)"-?\d+,(\d{1,2}|\d{4,})"`)
 
 // manyCommas is how many different numbers of a column show that it has numbers with decimals: of thousands some would be below 1,000.
 const manyCommas = 20

@@ -135,9 +135,9 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 		return s, true
 	}
 	end := strings.LastIndexAny(cell, "0123456789.") + 1
-	e, ok := timeUnits[unitKey(strings.TrimSpace(cell[end:]))]
+	unit, ok := timeWords[unitWord(cell[end:])]
 	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
-	return e.Seconds(v), ok && !e.Dated() && err == nil
+	return v * unit, ok && err == nil
 }
 
 // isDate reports whether a cell is a date without a time.
@@ -214,18 +214,64 @@ func near(step, period time.Duration) bool {
 	return period < clockChange/2 && (step-period).Abs() <= max(period, time.Second)
 }
 
-// UnitOfTime returns how many seconds a number in a column counts, by the unit that its name may end in,
-// in brackets or as in t_ms: 1 if it names none, and 1 and false if the brackets hold another unit.
+// timeWords are units of time as people write them, in seconds, by their plain names.
+var timeWords = map[string]float64{}
+
+func init() {
+	for unit, words := range map[float64]string{
+		1:    "s sec secs second seconds sek sekunde sekunden seconde secondes segundos secondi",
+		1e-3: "ms msec msecs millis millisec millisecs millisecond milliseconds millisekunden",
+		1e-6: "us µs μs usec usecs µsec μsec micros microsecond microseconds mikrosekunden",
+		1e-9: "ns nsec nsecs nanos nanosecond nanoseconds nanosekunden",
+		60:   "min mins minute minutes minuten",
+		3600: "h hr hrs hour hours std stunde stunden",
+	} {
+		for word := range strings.FieldsSeq(words) {
+			timeWords[word] = unit
+		}
+	}
+}
+
+// SplitTimeUnit divides the name of a column of times from its unit, in brackets, or as in t_ms, t/ms and "t in ms". The unit is empty if there is none.
+func SplitTimeUnit(column string) (name, unit string) {
+	if name, unit, ok := SplitUnit(column); ok {
+		return name, unit
+	}
+	for _, between := range []string{"_", "/", " in "} {
+		name, unit, ok := cutLast(column, between)
+		if _, known := timeWords[unitWord(unit)]; ok && known && (len(name) > 1 || len(unit) > 1 && unitWord(unit) != "min") { // T_min is the least temperature
+			return name, unit
+		}
+	}
+	return column, ""
+}
+
+func cutLast(text, between string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, between)
+	if i <= 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(between):], true
+}
+
+// unitWord is a unit as timeWords has it.
+func unitWord(unit string) string { return strings.ToLower(strings.Trim(unit, " .")) }
+
+// UnitOfTime returns how many seconds a number in a column counts, by the unit that its name ends in or is: 1 if it names none, and 1 and false if it is
+// another unit.
 func UnitOfTime(column string) (seconds float64, ok bool) {
-	_, unit, named := SplitUnit(column)
-	if !named {
-		unit = column[strings.LastIndexByte(column, '_')+1:]
+	_, unit := SplitTimeUnit(column)
+	if unit == "" {
+		unit = strings.TrimRight(PlainName(column), "0123456789")
+		if seconds, ok = timeWords[unit]; ok && len(unit) > 2 {
+			return seconds, true
+		}
+		return 1, true
 	}
-	e, known := timeUnits[unitKey(unit)]
-	if known && !e.Dated() {
-		return e.Unit, true
+	if seconds, ok = timeWords[unitWord(unit)]; ok {
+		return seconds, true
 	}
-	return 1, !named
+	return 1, false
 }
 
 // rises follows the first steps of a column of numbers that should count seconds.

@@ -295,7 +295,11 @@ func (t *tableSource) parseTime(first bool) (time.Time, error) {
 		return m.at.Add(t.leap), err
 	}
 	if first && !t.found {
-		if e, ok := csvfile.EpochOf(m.seconds, time.Now()); ok {
+		e, ok := csvfile.EpochOf(m.seconds, time.Now())
+		if !ok && !t.named {
+			return time.Time{}, t.rows.errorf(t.rec.time, "is in a unit that is not known, by the name of the column: set `time_unit` under the layout's `recording`")
+		}
+		if ok {
 			if t.epoch = e; e.Unit != 1 || e.From.Year() != 1970 {
 				t.warn("is taken for " + e.Name)
 			}

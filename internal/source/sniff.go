@@ -48,7 +48,7 @@ func (l textLine) aside() bool { return l.arrival || isComment(l.cells[0]) }
 func (d dialect) sniff(head []byte, stated bool) (found dialect, ok bool) {
 	best := 0
 	for _, sep := range ",;\t| " {
-		if d.separator != 0 && sep != d.separator || d.comma && sep == ',' {
+		if d.separator != 0 && sep != d.separator || d.separator == 0 && d.comma && sep == ',' {
 			continue
 		}
 		if with, score := d.sniffWith(head, sep, stated); score > best {

@@ -88,7 +88,8 @@ type tableSource struct {
 	stats   Stats
 	stamps  Stamps
 	epoch   csvfile.Epoch // what numbers in the time column count
-	found   bool          // by the size of the first one
+	found   bool          // by the name of the column or the size of the first one
+	named   bool          // the column has no unit that is not known
 	shift   time.Duration // of times of a tool with which the time column started again
 	zero    time.Time     // time of the first row
 	leap    time.Duration // of dates and times after a leap second
@@ -219,7 +220,7 @@ func newTable(in rows, name string, layout *signal.Layout, rec signal.Recording,
 
 // readTimes takes what the layout says of the column of times.
 func (t *tableSource) readTimes(rec signal.Recording) (err error) {
-	t.epoch.Unit, t.found = 1, true
+	t.epoch.Unit, t.found, t.named = 1, true, true
 	if t.stamps, err = StampsOf(rec.TimeFormat); err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (t *tableSource) readTimes(rec signal.Recording) (err error) {
 	case rec.TimeUnit != "":
 		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
 	case t.rec.time >= 0:
-		t.epoch.Unit, _ = UnitOfTime(t.rows.names()[t.rec.time])
+		t.epoch.Unit, t.named = UnitOfTime(t.rows.names()[t.rec.time])
 		t.found = t.epoch.Unit != 1
 	}
 	return nil

@@ -175,7 +175,6 @@ func TestTableErrors(t *testing.T) {
 		{"header in words", "ax,ay\n1,2\n", one, signal.Recording{Header: "two"}},
 		{"separator of two letters", "ax,ay\n1,2\n", one, signal.Recording{Separator: "::"}},
 		{"decimal dash", "ax,ay\n1,2\n", one, signal.Recording{Decimal: "-"}},
-		{"comma twice", "ax,ay\n1,2\n", one, signal.Recording{Separator: "comma", Decimal: "comma"}},
 		{"negative skip", "ax,ay\n1,2\n", one, signal.Recording{Skip: -1}},
 		{"beyond the range when calibrated", "ax,ay\n1,1e30\n", one, signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "ay", Gain: 1e30}}}},
 		{"origin that is not there", "ax,az\n1,2\n", one, signal.Recording{Origins: map[string]signal.Origin{"ay": {From: "a2", Gain: 1}}}},

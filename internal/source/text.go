@@ -453,7 +453,7 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	switch {
 	case errors.Is(err, strconv.ErrRange), err == nil && math.IsInf(v, 0):
 		return 0, c.errorf(col, "is beyond the range of %d-bit numbers: correct it, or leave the cell empty if it is missing", bits)
-	case c.dialect.comma && !c.dialect.stated && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell):
+	case c.dialect.comma && c.dialect.separator != ',' && !c.dialect.stated && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell):
 		return 0, c.errorf(col, "may have a point between thousands or before decimals, and other numbers have a decimal comma: give `trainer init` --decimal comma if it divides thousands, or write all alike")
 	case err != nil && strings.Contains(cell, ",") && c.dialect.guess:
 		return 0, c.errorf(col, "is not a number: give `trainer init` --decimal comma if the comma is before decimals, or remove the commas between thousands")
@@ -478,7 +478,7 @@ func (c *cellReader) parse(cell string, bits int) (float64, error) {
 		}
 		c.numbers = append(append(append(c.numbers[:0], whole...), '.'), cell[i+1:]...)
 		cell = string(c.numbers)
-	} else if c.dialect.comma && c.dialect.stated && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell) {
+	} else if c.dialect.comma && c.dialect.stated && c.dialect.separator != ',' && strings.IndexByte(cell, '.') >= 0 && grouped.MatchString(cell) {
 		cell = strings.ReplaceAll(cell, ".", "")
 	}
 	v, err := strconv.ParseFloat(cell, bits)

@@ -75,8 +75,8 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 // firstCells are the cells of the first rows of a column that are not missing.
 type firstCells struct {
 	numbers, fractions int
-	grouped, hundreds  int    // numbers such as 1.234, and such as 123
-	example            string // of the former
+	grouped, hundreds  int      // numbers such as 1.234, and such as 123
+	example            string   // of the former
 	words              []string // different ones, that are no numbers
 	count, line        int      // of these cells, and of the first
 }

@@ -118,7 +118,7 @@ func allUnits(cells []string) bool {
 	for _, cell := range cells {
 		cell = strings.Trim(strings.TrimSpace(cell), "[]()")
 		some = some || cell != ""
-		if cell != "" && !knownUnits[unitKey(cell)] {
+		if _, isTime := timeWords[unitWord(cell)]; cell != "" && !isTime && !knownUnits[unitKey(cell)] {
 			return false
 		}
 	}

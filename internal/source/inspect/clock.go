@@ -32,11 +32,14 @@ type Clock struct {
 	Restarts  int       // tools with which it begins again
 	Jitter    float64   // by how many steps a row is off an even grid, at most
 	Doubt     string    // why the step is not to be trusted; empty: it is
+	ByRate    bool      // there is no doubt if a person says the rate
 
 	stamps  source.Stamps
+	unit    string        // behind the column's name, that is not known; empty: none
 	unclear bool          // of dates that were read as nothing, day and month may change places
 	epoch   csvfile.Epoch // of Unit, if that is not 0
 	number0 float64       // first number
+	digits  clockDigits
 	channel int
 	date    int // channel of Date, −1: none
 	last    tick
@@ -87,13 +90,8 @@ var dateNames = []string{"date", "datum", "day", "tag", "fecha", "data"}
 // bareName returns a name as source.PlainName does, without a number at its end, and whether a unit of time
 // behind it was left out, as in time_ms. T_min is the least temperature.
 func bareName(column string) (name string, unit bool) {
-	if i := strings.LastIndexByte(column, '_'); i > 0 {
-		end := strings.ToLower(column[i+1:])
-		if unit = slices.Contains([]string{"s", "sec", "ms", "us", "ns"}, end) || i > 1 && (end == "min" || end == "h"); unit {
-			column = column[:i]
-		}
-	}
-	return strings.TrimRight(source.PlainName(column), "0123456789"), unit
+	name, word := source.SplitTimeUnit(column)
+	return strings.TrimRight(source.PlainName(name), "0123456789"), word != ""
 }
 
 // NamesTime reports whether the name of a column says that it holds times. A T with a
@@ -104,12 +102,15 @@ func NamesTime(column string) bool {
 		_, ok := source.UnitOfTime(column)
 		return ok
 	}
+	if seconds, _ := source.UnitOfTime(name); seconds != 1 { // millis
+		return true
+	}
 	return slices.Contains(clockNames, name)
 }
 
 // tells reports whether a column may be of times.
 func (s *Summary) tells(c *Channel) bool {
-	return NamesTime(c.Name) && !slices.Contains(s.idle, c.Name)
+	return NamesTime(c.Name) && !slices.Contains(s.Idle, c.Name)
 }
 
 // mayTell reports whether a column may be of times.
@@ -135,12 +136,14 @@ func (s *Summary) clockOf(set []int) *Clock {
 	column := s.Channels[at].Name
 	s.Clock = &Clock{Column: column, channel: at, date: -1, Stamps: s.Channels[at].Text, Format: s.timeFormat}
 	s.Clock.stamps, _ = source.StampsOf(s.timeFormat) // of its orders
-	_, _, named := source.SplitUnit(column)
-	if _, suffix := bareName(column); named || suffix {
-		s.Clock.Unit, _ = source.UnitOfTime(column)
+	seconds, known := source.UnitOfTime(column)
+	if _, unit := source.SplitTimeUnit(column); unit != "" && known || seconds != 1 {
+		s.Clock.Unit = seconds
+	} else if !known {
+		s.Clock.unit = unit
 	}
 	for _, j := range set {
-		if name, _ := bareName(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, name) {
+		if name, _ := bareName(s.Channels[j].Name); s.Channels[j].Text && slices.Contains(dateNames, name) && !slices.Contains(s.Idle, s.Channels[j].Name) {
 			s.Clock.Date, s.Clock.date = s.Channels[j].Name, j
 		}
 	}
@@ -183,6 +186,7 @@ func (c *Clock) number(x float64, row int64, changed bool) {
 	if !c.seen {
 		c.begin(x)
 	}
+	c.digits.add(x)
 	now := tick{seconds: c.seconds(x), row: row}
 	if changed && now.seconds < c.last.seconds-2*max(c.Step, c.period) && !signal.HasClock(c.Start) { // no jitter
 		c.Restarts++
@@ -325,6 +329,9 @@ func (c *Clock) settle() {
 	case still > len(c.first)/10 && !c.disordered():
 		c.coarse = c.Step
 		c.Step = c.perStamp()
+	case ok && still == 0 && lostEvenly(steps):
+		c.ByRate = true
+		c.Doubt = fmt.Sprintf("its steps are %.6g s and multiples of it: either rows are lost of %.6g a second, or rows come %.4g times a second and have coarse times", c.Step, 1/c.Step, 1/mean)
 	case ok && (!regular(steps) || math.Abs(mean/c.Step-1) > 0.01):
 		c.Step = mean
 	case c.mixed() && span > 0:
@@ -393,6 +400,21 @@ func (c *Clock) perStamp() float64 {
 		return c.Step
 	}
 	return seconds / rows
+}
+
+// lostEvenly reports whether sorted steps are the median and whole multiples of it, as where each tenth row is lost, or times are coarse.
+func lostEvenly(steps []float64) bool {
+	middle, more := steps[len(steps)/2], 0
+	for _, d := range steps {
+		n := math.Round(d / middle)
+		if n < 1 || math.Abs(d/middle-n) > 0.01 {
+			return false
+		}
+		if n > 1 {
+			more++
+		}
+	}
+	return more*50 > len(steps)
 }
 
 // regular reports whether nine of ten sorted steps are the median but for 2 %: others are gaps.
@@ -510,6 +532,9 @@ func (c *Clock) finish() {
 	if c.pieces == 0 {
 		c.head = c.last
 	}
+	if c.Doubt = cmp.Or(c.doubtOfNumbers(), c.Doubt); c.Doubt != "" {
+		return
+	}
 	if minute := c.Step * 86400; c.Unit == 0 && !c.Stamps && c.number0 > 36526 && c.number0 < 73050 && (math.Abs(minute/60-1) < 1e-3 || math.Abs(minute/30-1) < 1e-3) {
 		c.Doubt = fmt.Sprintf("rows are %.6g apart: it may count seconds, or days as Excel does, %.0f s apart", c.Step, minute)
 		return
@@ -522,6 +547,34 @@ func (c *Clock) finish() {
 	if rows := float64(c.index+1) * c.Step; c.Disorder() == "" && math.Abs(rows/(span+c.Step)-1) > 0.01 && math.Abs(rows-span) > 2*c.Step+c.coarse {
 		c.Doubt = fmt.Sprintf("from the first row to the last it says %.6g s, and rows that are %.6g s apart last %.6g s", span, c.Step, rows)
 	}
+}
+
+// doubtOfNumbers says why numbers in the column may not be what they seem: they count an unknown unit, or are times of the day such as 060000; nothing if
+// they may be.
+func (c *Clock) doubtOfNumbers() string {
+	switch {
+	case c.Stamps || c.Unit != 0:
+	case c.unit != "":
+		return fmt.Sprintf("its unit, %q, is not known", c.unit)
+	case c.digits.clock && c.digits.last-c.digits.first >= 100 && c.digits.last < 240000, c.digits.clock && c.digits.first > 19000101000000 && c.digits.last < 21000101000000:
+		return "its numbers seem to be times written as hhmmss, with a date or without, which are not read"
+	}
+	return ""
+}
+
+// clockDigits follows whether numbers may be written as hhmmss: the last two digits are below 60, and so are the two before them.
+type clockDigits struct {
+	first, last float64
+	any, clock  bool
+}
+
+func (d *clockDigits) add(x float64) {
+	n := math.Trunc(x)
+	if !d.any {
+		d.any, d.clock, d.first = true, true, n
+	}
+	d.last = n
+	d.clock = d.clock && n >= 0 && math.Mod(n, 100) < 60 && math.Mod(math.Trunc(n/100), 100) < 60
 }
 
 // nice returns the rate with the fewest digits that differs by at most a part of it.
@@ -562,15 +615,19 @@ func (s *Summary) fromClock(stated float64) {
 	if c == nil {
 		return
 	}
+	if c.date >= 0 && !slices.ContainsFunc(s.Channels[c.date].Words, source.LooksLikeDate) { // a tag
+		s.Clock, s.Idle = nil, append(slices.Clone(s.Idle), c.Date)
+		return
+	}
 	if c.unclear && c.stamps.Order() == "" {
 		s.Unclear = c.Column
 	}
 	if c.finish(); c.Step == 0 {
-		s.Clock, s.idle = nil, append(slices.Clone(s.idle), c.Column) // constant, or not in order: no time
+		s.Clock, s.Idle = nil, append(slices.Clone(s.Idle), c.Column) // constant, or not in order: no time
 		return
 	}
 	s.Notes = append(s.Notes, c.changes...)
-	if c.Doubt != "" {
+	if c.Doubt != "" && (stated == 0 || !c.ByRate) {
 		s.Notes = append(s.Notes, fmt.Sprintf("column %q: %s: give --rate", c.Column, c.Doubt))
 	}
 	if signal.HasClock(c.Start) {

@@ -47,6 +47,7 @@ type Summary struct {
 	Pieces     int       // that were read of a long recording, with its beginning; 0: all was read
 	Sessions   int       // with a layout: recordings of one tool each; 0 without
 	Start      time.Time // of the first sample; zero if it is not known, so that times are seconds from it
+	Idle       []string  // columns of times or dates by their names, that are none or say nothing
 	Unclear    string    // column of times that is not read, because day and month may change places; empty: none
 	ToolColumn string    // that says which tool it is; empty: none
 	Runs       []int64   // without a layout: rows in a row that name one tool there
@@ -54,7 +55,6 @@ type Summary struct {
 
 	tools      tools
 	timeFormat string   // of dates in which day and month may change places
-	idle       []string // columns of times that say nothing
 }
 
 // Channel is one channel of a recording.
@@ -64,6 +64,8 @@ type Channel struct {
 	Left     int64    // samples that were not read, about so many in a table of text; −1: more, and it is not known how many
 	Words    []string // of text: the first different words
 	More     bool     // of text: there are more than Words
+	turns    int64    // of text: rows with another word than the row before
+	word     string   // of the row before
 	Envelope envelope
 	Leak     csvfile.Leak // whether it is a measurement
 }
@@ -117,7 +119,7 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	for {
-		s := &Summary{Path: path, Tool: toolOf(path, opt), timeFormat: timeFormat, idle: idle}
+		s := &Summary{Path: path, Tool: toolOf(path, opt), timeFormat: timeFormat, Idle: idle}
 		if opt.Layout != nil {
 			return s, s.ofLayout(ctx, f, opt)
 		}
@@ -126,8 +128,8 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 		case errors.Is(s.Err, source.ErrOther):
 		case timeFormat == "" && c != nil && c.unclear && c.stamps.Order() != "":
 			timeFormat = c.stamps.Order() // the first dates can be read now
-		case len(s.idle) > len(idle) && s.mayTell():
-			idle = s.idle // another column says more
+		case len(s.Idle) > len(idle) && s.mayTell():
+			idle = s.Idle // another column says more
 		default:
 			return s, err
 		}
@@ -453,6 +455,9 @@ func (p *pieces) leave(n int64) {
 // words notes the first words of a column of text.
 func (c *Channel) words(texts []string) {
 	for _, w := range texts {
+		if w != c.word {
+			c.turns, c.word = c.turns+1, strings.Clone(w)
+		}
 		switch {
 		case w == "":
 			c.Missing++

@@ -64,6 +64,33 @@ func (r role) Columns(s *Summary) (names []string) {
 	return names
 }
 
+// NamesSensors returns the column of a table that has one row for each value, and in it the name of the sensor: its words take turns in the rows of each time, or
+// time begins again wherever it changes. It is empty of other tables.
+func (s *Summary) NamesSensors() string {
+	c := s.Clock
+	if c == nil {
+		return ""
+	}
+	values := 0
+	for i := range s.Channels {
+		if !s.Channels[i].Text && i != c.channel && !s.Channels[i].Constant() && s.Channels[i].Leak.Why() == "" {
+			values++
+		}
+	}
+	for i := range s.Channels {
+		ch := &s.Channels[i]
+		if !ch.Text || i == c.channel || i == c.date || len(ch.Words) < 2 {
+			continue
+		}
+		inTurn := 10*ch.turns > 9*ch.Count && 3*int64(c.Still) > ch.Count
+		inBlocks := values == 1 && !ch.More && c.Backwards > 0 && ch.turns == int64(c.Backwards)+1 && len(ch.Words) == c.Backwards+1
+		if inTurn || inBlocks {
+			return ch.Name
+		}
+	}
+	return ""
+}
+
 // tools follows the column of the tool.
 type tools struct {
 	column  int // −1: none
