@@ -77,7 +77,7 @@ type firstCells struct {
 	numbers, fractions int
 	grouped, hundreds  int      // numbers such as 1.234, and such as 123
 	example            string   // of the former
-	words              []string // different ones, that are no numbers
+	words              []string // different ones, which are not numbers
 	count, line        int      // of these cells, and of the first
 }
 
