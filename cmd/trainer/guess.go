@@ -282,6 +282,8 @@ func (p *proposal) whyNot(c *inspect.Channel) string {
 		return "its name says the wear or the state of the tool, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel"
 	case c.Constant():
 		return fmt.Sprintf("it is %v in every row", c.Min)
+	case temperature.MatchString(strings.ToLower(c.Name)) || slices.Contains([]string{"°C", "°F", "degC", "degF", "C", "F", "K"}, c.Unit):
+		return "it seems to be a temperature, which follows time more than wear: give --keep COLUMN if it is a channel"
 	case c.Count > 0 && c.Missing == c.Count:
 		return "it has no values"
 	}
@@ -342,6 +344,9 @@ func roundRate(rate float64, clocked bool) float64 {
 	}
 	return max(math.Round(1000*rate)/1000, 0.001)
 }
+
+// temperature is how names of temperatures begin or end.
+var temperature = regexp.MustCompile(`^temp([_ .]|erat|$)|[_ .]temp(erat\w*)?\d*$|temperat`)
 
 // unitKinds says what kind of channel has a unit, nameKinds what kind has a name.
 var unitKinds = map[string]signal.Kind{

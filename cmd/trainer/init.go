@@ -143,7 +143,7 @@ func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w
 		}
 	}
 	if p.rec.Tool == "" {
-		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file")
+		fmt.Fprintln(w, "tool      no column names it: each file is a tool, named as the file; name them all below, as --data 'runs/*.csv'")
 	}
 	if !p.dated {
 		fmt.Fprintln(w, "dates     none, so windows count seconds from the start: name it by --start, and by `start` in train.yaml and ingest.yaml")

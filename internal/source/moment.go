@@ -28,6 +28,7 @@ const (
 	counted form = iota // a number
 	zoned               // a date and time with its zone
 	local               // a date and time without a zone, which is taken as UTC
+	absent              // there is none
 )
 
 // stampLayouts are how loggers write a date and time, without the fraction of a second, which may follow a point or a comma. Where day

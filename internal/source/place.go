@@ -46,7 +46,7 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 		t.row.time = t.row.time.Add(time.Second)
 		t.warn("follows a leap second: it and later times of this recording count a second more, so that rows stay in order")
 	}
-	coarse := t.repeat(changed)
+	coarse := (t.row.form != absent || t.coarse > 0 || t.blocks) && t.repeat(changed)
 	if coarse {
 		if skipped, err = t.within(before); err != nil {
 			return 0, err
@@ -76,17 +76,22 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 // standsStill reports whether the row has the time of the one before, which a logger may write now and then: of twenty rows one, and no more than four rows
 // have one time.
 func (t *tableSource) standsStill() bool {
-	if !t.row.time.Equal(t.stamp) || t.repeats > 3 || t.still.count > 2+t.stats.Rows/20 {
+	if !t.row.time.Equal(t.stamp) || !t.mayStandStill() {
 		return false
 	}
 	t.still.add("%s", strings.TrimPrefix(t.rows.errorf(t.rec.time, "in its column of times").Error(), "source: "))
 	return true
 }
 
+// mayStandStill reports whether there are few rows yet that have no time of their own.
+func (t *tableSource) mayStandStill() bool {
+	return t.repeats <= 3 && t.still.count <= 2+t.stats.Rows/20
+}
+
 // end says of the whole table what was not as it should be.
 func (t *tableSource) end() {
 	if n := t.still.count; n > 0 && t.opt.Warn != nil {
-		t.opt.Warn(fmt.Sprintf("%s: rows with the time of the row before, placed behind it: %d, the first is %s", t.name, n, t.still.first))
+		t.opt.Warn(fmt.Sprintf("%s: rows without a time, or with that of the row before, placed behind it: %d, the first is %s", t.name, n, t.still.first))
 	}
 }
 
@@ -290,6 +295,13 @@ const longTime = 366 * 24 * time.Hour
 // settled by the first row.
 func (t *tableSource) parseTime(first bool) (time.Time, error) {
 	m, err := t.rows.moment(t.rec.time, t.rec.date, &t.stamps)
+	if err == nil && m.form == absent {
+		if first || !t.mayStandStill() {
+			return time.Time{}, t.rows.errorf(t.rec.time, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
+		}
+		t.row.form = absent
+		return t.stamp, nil // it is placed behind the row before
+	}
 	t.row.form, t.row.sixty = m.form, m.sixty
 	if err != nil || m.form != counted {
 		return m.at.Add(t.leap), err

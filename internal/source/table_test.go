@@ -139,7 +139,7 @@ func TestTableErrors(t *testing.T) {
 		{"not as the layout says", "t,ax,ay\n3.4.2026 06:00:00,1,2\n", one, signal.Recording{Time: "t", TimeFormat: "M/D/YYYY hh:mm:ss"}},
 		{"no time format", "t,ax,ay\n3,1,2\n", one, signal.Recording{Time: "t", TimeFormat: "%Y"}},
 		{"no time unit", "t,ax,ay\n3,1,2\n", one, signal.Recording{Time: "t", TimeUnit: "days"}},
-		{"no time", "t,tool,ax,ay\n0,1,1,2\n,1,1,2\n", one, rec},
+		{"no time", "t,tool,ax,ay\n,1,1,2\n0,1,1,2\n", one, rec},
 		{"time in words", "t,tool,ax,ay\nnoon,1,1,2\n", one, rec},
 		{"date only", "t,tool,ax,ay\n2026-01-31,1,1,2\n", one, rec},
 		{"time of no century", "t,tool,ax,ay\n17698680000000000000000,1,1,2\n", one, rec},

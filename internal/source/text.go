@@ -505,7 +505,7 @@ func (c *cellReader) text(col int) (string, error) {
 func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
 	if isMissing(cell) {
-		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
+		return moment{form: absent}, nil
 	}
 	if date >= 0 {
 		cell = c.cell(date) + " " + cell

@@ -285,7 +285,7 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 	to := int64(share * float64(info.Size()))
 	switch {
 	case !r.t.direct:
-		return r.rows * (info.Size() - at) / max(at, 1), false, nil
+		return -1, false, nil // packed bytes do not say how many rows they hold
 	case to <= at || r.err != nil:
 		return 0, true, nil
 	}

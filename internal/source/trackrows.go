@@ -125,7 +125,7 @@ func (r *trackRows) moment(col, date int, by *Stamps) (moment, error) {
 	}
 	v := r.values[r.at[col]].Numbers[r.i]
 	if v != v {
-		return moment{}, r.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
+		return moment{form: absent}, nil
 	}
 	return moment{seconds: v}, nil
 }

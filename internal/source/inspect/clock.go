@@ -157,6 +157,10 @@ func (c *Clock) add(v, dates track.Values, at int64, changed []bool) {
 			text = dates.Texts[i] + " " + text
 		}
 		t, hasZone, ok := c.stamps.Parse(text)
+		if v.Texts[i] == "" {
+			c.without(at + int64(i))
+			continue
+		}
 		if !ok {
 			c.unclear = c.unclear || source.IsSlashed(text)
 			if s, ok := source.SecondsOf(text); ok {
@@ -177,7 +181,16 @@ func (c *Clock) add(v, dates track.Values, at int64, changed []bool) {
 	for i, x := range v.Numbers {
 		if x == x && !math.IsInf(x, 0) {
 			c.number(x, at+int64(i), i < len(changed) && changed[i])
+		} else {
+			c.without(at + int64(i))
 		}
+	}
+}
+
+// without takes a row without a time, which is placed behind the row before.
+func (c *Clock) without(row int64) {
+	if c.seen && !c.jumped {
+		c.tick(tick{seconds: c.last.seconds, row: row, at: c.last.at})
 	}
 }
 

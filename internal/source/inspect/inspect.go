@@ -54,7 +54,7 @@ type Summary struct {
 	Err        error     // what ended the reading early; nil if all was read
 
 	tools      tools
-	timeFormat string   // of dates in which day and month may change places
+	timeFormat string // of dates in which day and month may change places
 }
 
 // Channel is one channel of a recording.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -51,11 +52,14 @@ func (s *Summary) Print(w io.Writer) error {
 func (c *Channel) print(t io.Writer, widest int) {
 	name := plain.Text(cmp.Or(c.Name, "(unnamed)"))
 	name += strings.Repeat(" ", max(0, widest-utf8.RuneCountInString(name)))
-	rate, length := "–", "–"
-	if c.Rate > 0 {
-		rate, length = number(c.Rate), number(c.Duration().Seconds())
+	rate, length, more := "–", "–", ""
+	if c.Left < 0 {
+		more = ">"
 	}
-	fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, c.Samples(), length, c.Missing)
+	if c.Rate > 0 {
+		rate, length = number(c.Rate), more+number(c.Duration().Seconds())
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s%d\t%s\t%d\t", name, plain.Text(c.Unit), rate, more, c.Samples(), length, c.Missing)
 	switch {
 	case c.Text:
 		fmt.Fprintf(t, "text\t\t\t\t\t %s\n", c.words8())
@@ -118,6 +122,9 @@ func (s *Summary) head() string {
 	text := fmt.Sprintf("channels  %d", len(s.Channels))
 	if longest > 0 {
 		text += fmt.Sprintf(", %s s", number(longest.Seconds()))
+		if slices.ContainsFunc(s.Channels, func(c Channel) bool { return c.Left < 0 }) {
+			text += " or more"
+		}
 	} else {
 		text += ", rate not known: give --rate or --layout"
 	}
