@@ -135,7 +135,7 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 		return s, true
 	}
 	end := strings.LastIndexAny(cell, "0123456789.") + 1
-	e, ok := timeUnits[unitKey(strings.TrimSpace(cell[end:]))]
+	e, ok := timeUnits[csvfile.UnitKey(strings.TrimSpace(cell[end:]))]
 	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
 	return e.Seconds(v), ok && !e.Dated() && err == nil
 }
@@ -217,11 +217,11 @@ func near(step, period time.Duration) bool {
 // UnitOfTime returns how many seconds a number in a column counts, by the unit that its name may end in,
 // in brackets or as in t_ms: 1 if it names none, and 1 and false if the brackets hold another unit.
 func UnitOfTime(column string) (seconds float64, ok bool) {
-	_, unit, named := SplitUnit(column)
+	_, unit, named := csvfile.SplitUnit(column)
 	if !named {
 		unit = column[strings.LastIndexByte(column, '_')+1:]
 	}
-	e, known := timeUnits[unitKey(unit)]
+	e, known := timeUnits[csvfile.UnitKey(unit)]
 	if known && !e.Dated() {
 		return e.Unit, true
 	}

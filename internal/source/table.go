@@ -55,6 +55,8 @@ type rows interface {
 	number(col, bits int) (float64, error)
 	// text returns the text in a cell, empty if it is missing or col is -1.
 	text(col int) (string, error)
+	// said reports whether a cell of text has something in it, if only a word for missing.
+	said(col int) bool
 	// moment returns the time in a cell, or a number. The date is in another cell, if date is not -1.
 	moment(col, date int, by *Stamps) (moment, error)
 	// errorf says what is wrong with a cell, and where it is.
@@ -83,24 +85,25 @@ type tableSource struct {
 	columns []tableColumn // of the channels, in layout order
 	rec     recordingColumns
 
-	row     tableRow
-	pending bool // row is read but not delivered
-	err     error
-	stats   Stats
-	stamps  Stamps
-	epoch   csvfile.Epoch // what numbers in the time column count
-	found   bool          // by the size of the first one
-	shift   time.Duration // of times of a tool with which the time column started again
-	zero    time.Time     // time of the first row
-	leap    time.Duration // of dates and times after a leap second
-	rises   rises
-	grid    Grid
-	even    evenRows
-	doubted bool          // a warning said that rows come at another rate
-	stamp   time.Time     // that the row before states
-	coarse  time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
-	blocks  bool          // rows of a block have one stamp, although it is finer than rows
-	repeats int           // rows with this stamp
+	row      tableRow
+	pending  bool // row is read but not delivered
+	err      error
+	stats    Stats
+	stamps   Stamps
+	epoch    csvfile.Epoch // what numbers in the time column count
+	found    bool          // by the size of the first one
+	shift    time.Duration // of times of a tool with which the time column started again
+	zero     time.Time     // time of the first row
+	leap     time.Duration // of dates and times after a leap second
+	rises    rises
+	grid     Grid
+	even     evenRows
+	nameless skipped       // rows whose tool is a word for missing
+	doubted  bool          // a warning said that rows come at another rate
+	stamp    time.Time     // that the row before states
+	coarse   time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
+	blocks   bool          // rows of a block have one stamp, although it is finer than rows
+	repeats  int           // rows with this stamp
 
 	block Block
 	truth []Truth
@@ -296,6 +299,9 @@ func (t *tableSource) read() bool {
 		return false
 	}
 	if t.err = t.readRow(); t.err != nil {
+		if n := t.nameless; n.count > 0 && t.opt.Warn != nil {
+			t.opt.Warn(fmt.Sprintf("rows that name no tool, which count as of a tool that is named after the file: %d, the first is %s: name the tool", n.count, n.first))
+		}
 		return false
 	}
 	t.pending = true
@@ -364,6 +370,11 @@ func (t *tableSource) readContext() error {
 		}
 		if s != *f.to && plain.Check(s) != nil {
 			return t.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
+		}
+		if f.to == &r.Tool && s == "" && f.column >= 0 && t.rows.said(f.column) {
+			if t.nameless.count++; t.nameless.count == 1 {
+				t.nameless.first = strings.TrimPrefix(t.rows.errorf(f.column, "is a word for what is missing").Error(), "source: ")
+			}
 		}
 		if f.to == &r.Tool && s != *f.to {
 			if s, err = plain.Name(s); err != nil {

@@ -33,7 +33,7 @@ const (
 // cellReader reads the cells of a table of text: [rows].
 //
 // Blanks around names and cells and a byte order mark do not count. A cell that
-// is empty or holds a word for missing is missing, see [isMissing] and
+// is empty or holds a word for missing is missing, see [csvfile.IsMissing] and
 // [isMissingNumber]: NaN as a number, not known elsewhere. A line
 // that is a date and time and nothing else says when the samples after it
 // arrived; the first gives the time of the first row. Lines that repeat the header
@@ -157,7 +157,7 @@ func (c *cellReader) readHeader() error {
 		if i > 0 && len(c.row) > len(c.header) {
 			c.header = append(c.header, make([]string, len(c.row)-len(c.header))...)
 		}
-		units := i > 0 && i == c.dialect.header-1 && allUnits(c.row)
+		units := i > 0 && i == c.dialect.header-1 && csvfile.AllUnits(c.row)
 		var left string
 		for j, cell := range c.row {
 			if !utf8.ValidString(cell) {
@@ -176,7 +176,7 @@ func (c *cellReader) readHeader() error {
 			if cell = strings.TrimSpace(cell); cell == "" && i < c.dialect.header-1 {
 				cell = left
 			}
-			if _, _, ok := SplitUnit("x " + cell); units && cell != "" && !ok {
+			if _, _, ok := csvfile.SplitUnit("x " + cell); units && cell != "" && !ok {
 				cell = "[" + cell + "]"
 			}
 			left = cell
@@ -465,7 +465,7 @@ func (c *cellReader) text(col int) (string, error) {
 		return "", nil
 	}
 	cell := c.cell(col)
-	if isMissing(cell) {
+	if csvfile.IsMissing(cell) {
 		return "", nil
 	}
 	if !utf8.ValidString(cell) {
@@ -474,9 +474,11 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
+func (c *cellReader) said(col int) bool { return c.cell(col) != "" }
+
 func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
-	if isMissing(cell) {
+	if csvfile.IsMissing(cell) {
 		return moment{}, c.errorf(col, "is not a time: give every row its time, or leave `time` out of the layout's `recording`")
 	}
 	if date >= 0 {
@@ -505,24 +507,11 @@ func momentOf(cell string, by *Stamps, wrong func(text string) error) (moment, e
 	return m, wrong("is not a time: write RFC 3339, as 2026-01-31T14:05:09.25Z, or seconds, or set `time_format` under the layout's `recording`, as DD.MM.YYYY hh:mm:ss")
 }
 
-// isMissing reports whether a cell says that its value is missing.
-func isMissing(cell string) bool {
-	if cell == "" {
-		return true
-	}
-	switch end := cell[len(cell)-1]; strings.ToLower(cell) {
-	case "nan", "na", "n/a", "null", "nil", "#n/a", "#na", "#n/d", "#nv":
-		return true
-	default: // -, --; errors of spreadsheets in any language, such as #DIV/0!
-		return strings.Trim(cell, "-") == "" || cell[0] == '#' && (end == '!' || end == '?')
-	}
-}
-
 // isMissingNumber reports whether a cell of a column of numbers says that there is no
-// number: what [isMissing] takes, and the words that loggers write for a value that they
+// number: what [csvfile.IsMissing] takes, and the words that loggers write for a value that they
 // could not compute, express or get. In a column of text they may be values.
 func isMissingNumber(cell string) bool {
-	if isMissing(cell) || cell[0] == '#' {
+	if csvfile.IsMissing(cell) || cell[0] == '#' {
 		return true
 	}
 	sign := strings.TrimLeft(strings.ToLower(cell), "+-")

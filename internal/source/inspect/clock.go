@@ -121,7 +121,7 @@ func (s *Summary) clockOf(set []int) *Clock {
 	column := s.Channels[at].Name
 	s.Clock = &Clock{Column: column, channel: at, date: -1, Stamps: s.Channels[at].Text, Format: s.timeFormat}
 	s.Clock.stamps, _ = source.StampsOf(s.timeFormat) // of its orders
-	_, _, named := source.SplitUnit(column)
+	_, _, named := csvfile.SplitUnit(column)
 	if _, suffix := bareName(column); named || suffix {
 		s.Clock.Unit, _ = source.UnitOfTime(column)
 	}
