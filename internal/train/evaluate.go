@@ -109,6 +109,9 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.Seen = finder.seen()
 	r.warn(m, rows)
 	r.Warnings = append(r.Warnings, counts.Mismatches...)
+	if counts.Contradictions != "" {
+		r.Warnings = append(r.Warnings, counts.Contradictions)
+	}
 	return r, nil
 }
 
