@@ -45,7 +45,7 @@ type labeller struct {
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
 	unjudged map[string]*Unjudged
-	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
+	watch    func(group string, start time.Time, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
@@ -108,7 +108,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if row == nil {
 		l.passOver(name, o, v.Outcome)
 	} else if l.watch != nil {
-		l.watch(name, l.judge.Cutting())
+		l.watch(name, o.Start, l.judge.Cutting())
 	}
 	switch v.Outcome {
 	case model.NotCutting:
