@@ -24,6 +24,8 @@ type Tally struct {
 
 	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings
 
+	Contradictions string `json:"contradictions,omitempty"` // of wear and state, in words
+
 	// Short are tools, with their windows of cutting, all of which make a reference, which takes ReferenceWindows; Fitting would fit most tools, 0: no
 	// number does. ReferenceFit says in words why references are not of as many windows as by default.
 	Short                     []string `json:"short_tools,omitempty"`
@@ -92,6 +94,9 @@ func (t Tally) Warnings() []string {
 		ws = append(ws, "no window of these tools has a label: their windows are in no score, but networks learn from them: "+strings.Join(t.Bare, ", "))
 	}
 	ws = append(ws, t.Mismatches...)
+	if t.Contradictions != "" {
+		ws = append(ws, t.Contradictions)
+	}
 	if t.UsedTools != "" {
 		ws = append(ws, t.UsedTools)
 	}

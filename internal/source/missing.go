@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // missingCells are cells that a layout takes for missing values. The zero value is none.
@@ -33,24 +35,11 @@ func (m missingCells) number(v float64) bool {
 	return len(m.numbers) > 0 && slices.ContainsFunc(m.numbers, func(n float64) bool { return v == n || v == float64(float32(n)) })
 }
 
-// isMissing reports whether a cell says that its value is missing.
-func isMissing(cell string) bool {
-	if cell == "" {
-		return true
-	}
-	switch end := cell[len(cell)-1]; strings.ToLower(cell) {
-	case "nan", "na", "n/a", "null", "nil", "#n/a", "#na", "#n/d", "#nv":
-		return true
-	default: // -, --; errors of spreadsheets in any language, such as #DIV/0!
-		return strings.Trim(cell, "-") == "" || cell[0] == '#' && (end == '!' || end == '?')
-	}
-}
-
 // isMissingNumber reports whether a cell of a column of numbers says that there is no
-// number: what [isMissing] takes, and the words that loggers write for a value that they
+// number: what [csvfile.IsMissing] takes, and the words that loggers write for a value that they
 // could not compute, express or get. In a column of text they may be values.
 func isMissingNumber(cell string) bool {
-	if isMissing(cell) || cell[0] == '#' {
+	if csvfile.IsMissing(cell) || cell[0] == '#' {
 		return true
 	}
 	sign := strings.TrimLeft(strings.ToLower(cell), "+-")

@@ -136,7 +136,7 @@ func SecondsOf(cell string) (seconds float64, ok bool) {
 		return s, true
 	}
 	end := strings.LastIndexAny(cell, "0123456789.") + 1
-	unit, ok := timeWords[unitWord(cell[end:])]
+	unit, ok := csvfile.UnitOfTime(cell[end:])
 	v, err := strconv.ParseFloat(strings.Replace(cell[:end], ",", ".", 1), 64)
 	return v * unit, ok && err == nil
 }
@@ -215,32 +215,14 @@ func near(step, period time.Duration) bool {
 	return period < clockChange/2 && (step-period).Abs() <= max(period, time.Second)
 }
 
-// timeWords are units of time as people write them, in seconds, by their plain names.
-var timeWords = map[string]float64{}
-
-func init() {
-	for unit, words := range map[float64]string{
-		1:    "s sec secs second seconds sek sekunde sekunden seconde secondes segundos secondi",
-		1e-3: "ms msec msecs millis millisec millisecs millisecond milliseconds millisekunden",
-		1e-6: "us µs μs usec usecs µsec μsec micros microsecond microseconds mikrosekunden",
-		1e-9: "ns nsec nsecs nanos nanosecond nanoseconds nanosekunden",
-		60:   "min mins minute minutes minuten",
-		3600: "h hr hrs hour hours std stunde stunden",
-	} {
-		for word := range strings.FieldsSeq(words) {
-			timeWords[word] = unit
-		}
-	}
-}
-
 // SplitTimeUnit divides the name of a column of times from its unit, in brackets, or as in t_ms, t/ms and "t in ms". The unit is empty if there is none.
 func SplitTimeUnit(column string) (name, unit string) {
-	if name, unit, ok := SplitUnit(column); ok {
+	if name, unit, ok := csvfile.SplitUnit(column); ok {
 		return name, unit
 	}
 	for _, between := range []string{"_", "/", " in "} {
 		name, unit, ok := cutLast(column, between)
-		if _, known := timeWords[unitWord(unit)]; ok && known && (len(name) > 1 || len(unit) > 1 && unitWord(unit) != "min") { // T_min is the least temperature
+		if _, known := csvfile.UnitOfTime(unit); ok && known && (len(name) > 1 || len(unit) > 1 && !strings.EqualFold(unit, "min")) { // T_min is the least temperature
 			return name, unit
 		}
 	}
@@ -255,21 +237,18 @@ func cutLast(text, between string) (before, after string, ok bool) {
 	return text[:i], text[i+len(between):], true
 }
 
-// unitWord is a unit as timeWords has it.
-func unitWord(unit string) string { return strings.ToLower(strings.Trim(unit, " .")) }
-
 // UnitOfTime returns how many seconds a number in a column counts, by the unit that its name ends in or is: 1 if it names none, and 1 and false if it is
 // another unit.
 func UnitOfTime(column string) (seconds float64, ok bool) {
 	_, unit := SplitTimeUnit(column)
 	if unit == "" {
 		unit = strings.TrimRight(PlainName(column), "0123456789")
-		if seconds, ok = timeWords[unit]; ok && len(unit) > 2 {
+		if seconds, ok = csvfile.UnitOfTime(unit); ok && len(unit) > 2 {
 			return seconds, true
 		}
 		return 1, true
 	}
-	if seconds, ok = timeWords[unitWord(unit)]; ok {
+	if seconds, ok = csvfile.UnitOfTime(unit); ok {
 		return seconds, true
 	}
 	return 1, false

@@ -90,6 +90,9 @@ func (t *tableSource) mayStandStill() bool {
 
 // end says of the whole table what was not as it should be.
 func (t *tableSource) end() {
+	if n := t.nameless; n.count > 0 && t.opt.Warn != nil {
+		t.opt.Warn(fmt.Sprintf("rows that name no tool, which count as of a tool that is named after the file: %d, the first is %s: name the tool", n.count, n.first))
+	}
 	if n := t.still.count; n > 0 && t.opt.Warn != nil {
 		t.opt.Warn(fmt.Sprintf("%s: rows without a time, or with that of the row before, placed behind it: %d, the first is %s", t.name, n, t.still.first))
 	}

@@ -54,6 +54,8 @@ type rows interface {
 	number(col, bits int) (float64, error)
 	// text returns the text in a cell, empty if it is missing or col is -1.
 	text(col int) (string, error)
+	// said reports whether a cell of text has something in it, if only a word for missing.
+	said(col int) bool
 	// moment returns the time in a cell, or a number. The date is in another cell, if date is not -1.
 	moment(col, date int, by *Stamps) (moment, error)
 	// errorf says what is wrong with a cell, and where it is.
@@ -82,26 +84,27 @@ type tableSource struct {
 	columns []tableColumn // of the channels, in layout order
 	rec     recordingColumns
 
-	row     tableRow
-	pending bool // row is read but not delivered
-	err     error
-	stats   Stats
-	stamps  Stamps
-	epoch   csvfile.Epoch // what numbers in the time column count
-	found   bool          // by the name of the column or the size of the first one
-	named   bool          // the column has no unit that is not known
-	shift   time.Duration // of times of a tool with which the time column started again
-	zero    time.Time     // time of the first row
-	leap    time.Duration // of dates and times after a leap second
-	rises   rises
-	grid    Grid
-	even    evenRows
-	doubted bool          // a warning said that rows come at another rate
-	stamp   time.Time     // that the row before states
-	coarse  time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
-	blocks  bool          // rows of a block have one stamp, although it is finer than rows
-	repeats int           // rows with this stamp
-	still   skipped       // rows with the time of the one before, although stamps are fine
+	row      tableRow
+	pending  bool // row is read but not delivered
+	err      error
+	stats    Stats
+	stamps   Stamps
+	epoch    csvfile.Epoch // what numbers in the time column count
+	found    bool          // by the name of the column or the size of the first one
+	named    bool          // the column has no unit that is not known
+	shift    time.Duration // of times of a tool with which the time column started again
+	zero     time.Time     // time of the first row
+	leap     time.Duration // of dates and times after a leap second
+	rises    rises
+	grid     Grid
+	even     evenRows
+	nameless skipped       // rows whose tool is a word for missing
+	doubted  bool          // a warning said that rows come at another rate
+	stamp    time.Time     // that the row before states
+	coarse   time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
+	blocks   bool          // rows of a block have one stamp, although it is finer than rows
+	repeats  int           // rows with this stamp
+	still    skipped       // rows with the time of the one before, although stamps are fine
 
 	block Block
 	truth []Truth
@@ -368,6 +371,11 @@ func (t *tableSource) readContext() error {
 		}
 		if s != *f.to && plain.Check(s) != nil {
 			return t.rows.errorf(f.column, "has a line end, another control character, or one that turns the direction of writing: remove it")
+		}
+		if f.to == &r.Tool && s == "" && f.column >= 0 && t.rows.said(f.column) {
+			if t.nameless.count++; t.nameless.count == 1 {
+				t.nameless.first = strings.TrimPrefix(t.rows.errorf(f.column, "is a word for what is missing").Error(), "source: ")
+			}
 		}
 		if f.to == &r.Tool && s != *f.to {
 			if s, err = plain.Name(s); err != nil {

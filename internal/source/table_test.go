@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -326,7 +327,7 @@ func TestTableNotes(t *testing.T) {
 // In a column of text, words that loggers write in place of a number may be values.
 func TestMissingText(t *testing.T) {
 	for cell, want := range map[string]bool{"": true, "#N/A": true, "-": true, "#DIV/0!": true, "null": true, "#12": false, "#1A": false, "bad": false, "none": false, "-1": false, "Inf": false} {
-		if isMissing(cell) != want {
+		if csvfile.IsMissing(cell) != want {
 			t.Errorf("%q is missing: %v", cell, !want)
 		}
 	}
@@ -710,4 +711,22 @@ func FuzzTable(f *testing.F) {
 			t.Fatalf("%d rows of %d bytes, stats %+v", rows, len(text), c.Stats())
 		}
 	})
+}
+
+// Rows whose tool is a word for a missing name are counted, with the first line.
+func TestRowsWithoutATool(t *testing.T) {
+	for text, want := range map[string]string{
+		"tool,ax\nT1,1\n-,2\nN/A,3\nT2,4\n": `f.csv:3: column "tool": "-" is a word for what is missing: name the tool`,
+		"tool,ax\nT1,1\n,2\nT2,4\n":         "", // no tool is in
+	} {
+		var said []string
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Tool: "tool"}, tableOptions{Warn: func(text string) { said = append(said, text) }})
+		for err == nil {
+			_, err = c.Next(t.Context())
+		}
+		all := strings.Join(said, "\n")
+		if err != io.EOF || (want == "") != (all == "") || !strings.Contains(all, want) || want != "" && !strings.Contains(all, "of a tool that is named after the file: 2, the first") {
+			t.Errorf("%q: %q, %v, want %q", text, all, err, want)
+		}
+	}
 }

@@ -33,7 +33,7 @@ const (
 // cellReader reads the cells of a table of text: [rows].
 //
 // Blanks around names and cells and a byte order mark do not count. A cell that
-// is empty or holds a word for missing is missing, see [isMissing] and
+// is empty or holds a word for missing is missing, see [csvfile.IsMissing] and
 // [isMissingNumber]: NaN as a number, not known elsewhere. A line
 // that is a date and time and nothing else says when the samples after it
 // arrived; the first gives the time of the first row. Lines that repeat the header
@@ -158,7 +158,7 @@ func (c *cellReader) readHeader() error {
 		if i > 0 && len(c.row) > len(c.header) {
 			c.header = append(c.header, make([]string, len(c.row)-len(c.header))...)
 		}
-		units := i > 0 && i == c.dialect.header-1 && allUnits(c.row)
+		units := i > 0 && i == c.dialect.header-1 && csvfile.AllUnits(c.row)
 		var left string
 		for j, cell := range c.row {
 			if !utf8.ValidString(cell) {
@@ -177,7 +177,7 @@ func (c *cellReader) readHeader() error {
 			if cell = strings.TrimSpace(cell); cell == "" && i < c.dialect.header-1 {
 				cell = left
 			}
-			if _, _, ok := SplitUnit("x " + cell); units && cell != "" && !ok {
+			if _, _, ok := csvfile.SplitUnit("x " + cell); units && cell != "" && !ok {
 				cell = "[" + cell + "]"
 			}
 			left = cell
@@ -493,7 +493,7 @@ func (c *cellReader) text(col int) (string, error) {
 		return "", nil
 	}
 	cell := c.cell(col)
-	if isMissing(cell) {
+	if csvfile.IsMissing(cell) {
 		return "", nil
 	}
 	if !utf8.ValidString(cell) {
@@ -502,9 +502,11 @@ func (c *cellReader) text(col int) (string, error) {
 	return cell, nil
 }
 
+func (c *cellReader) said(col int) bool { return c.cell(col) != "" }
+
 func (c *cellReader) moment(col, date int, by *Stamps) (moment, error) {
 	cell := c.cell(col)
-	if isMissing(cell) {
+	if csvfile.IsMissing(cell) {
 		return moment{form: absent}, nil
 	}
 	if date >= 0 {

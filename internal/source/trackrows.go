@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
 // trackRows reads the tracks of a file as a table: [rows].
@@ -103,7 +104,7 @@ func (r *trackRows) text(col int) (string, error) {
 	}
 	if r.infos[col].Text {
 		s := r.values[r.at[col]].Texts[r.i]
-		if isMissing(s) {
+		if csvfile.IsMissing(s) {
 			s = ""
 		}
 		return s, nil
@@ -113,6 +114,10 @@ func (r *trackRows) text(col int) (string, error) {
 		return "", nil
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64), nil
+}
+
+func (r *trackRows) said(col int) bool {
+	return r.infos[col].Text && r.values[r.at[col]].Texts[r.i] != ""
 }
 
 func (r *trackRows) moment(col, date int, by *Stamps) (moment, error) {

@@ -7,32 +7,15 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source/track"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
-
-// SplitUnit divides the name of a column that ends in a unit in brackets, as "a [g]" or
-// "Fx (N)". It is false for other names.
-func SplitUnit(column string) (name, unit string, ok bool) {
-	column = strings.TrimSpace(column)
-	for _, brackets := range []string{"[]", "()"} {
-		inside, closed := strings.CutSuffix(column, brackets[1:])
-		i := strings.LastIndexByte(inside, brackets[0])
-		if !closed || i <= 0 {
-			continue
-		}
-		name, unit = strings.TrimSpace(inside[:i]), strings.TrimSpace(inside[i+1:])
-		if name != "" && unit != "" && !strings.ContainsAny(unit, "[]()") {
-			return name, unit, true
-		}
-	}
-	return column, "", false
-}
 
 var signs = regexp.MustCompile(`[^\p{L}\p{N}]+`)
 
 // PlainName returns the name of a column without its unit, case and signs, for comparison.
 func PlainName(column string) string {
-	name, _, _ := SplitUnit(column)
+	name, _, _ := csvfile.SplitUnit(column)
 	return signs.ReplaceAllString(strings.ToLower(name), "")
 }
 
@@ -53,7 +36,7 @@ func FindName(name string, names []string) int {
 // withUnit returns the positions of the names that become name without their unit.
 func withUnit(name string, names []string) (found []int) {
 	for i, n := range names {
-		if base, _, ok := SplitUnit(n); ok && base == name {
+		if base, _, ok := csvfile.SplitUnit(n); ok && base == name {
 			found = append(found, i)
 		}
 	}
@@ -73,8 +56,8 @@ func findTracks(from string, infos []track.Info) (found []int) {
 		return found
 	}
 	for i, info := range infos {
-		name, _, ok := SplitUnit(info.Name)
-		path, _, _ := SplitUnit(info.Path())
+		name, _, ok := csvfile.SplitUnit(info.Name)
+		path, _, _ := csvfile.SplitUnit(info.Path())
 		if !ok || name != from && path != from {
 			continue
 		}
@@ -87,49 +70,11 @@ func findTracks(from string, infos []track.Info) (found []int) {
 	return found
 }
 
-// unitKey returns what is the same for all ways to write a unit.
-func unitKey(unit string) string {
-	unit = strings.NewReplacer(" ", "", "·", "", "*", "", ".", "", "^", "", "−", "-", "²", "2", "³", "3", "µ", "u", "μ", "u").Replace(unit)
-	switch unit {
-	case "sec":
-		return "s"
-	case "msec":
-		return "ms"
-	case "micron":
-		return "um"
-	case "rpm", "rev/min", "1/min", "min-1", "U/min", "r/min":
-		return "rpm"
-	}
-	return unit
-}
-
-// knownUnits are units that a line of a header may hold without brackets.
-var knownUnits = map[string]bool{}
-
-func init() {
-	for _, unit := range strings.Fields("s ms us ns min h Hz kHz g mg m/s2 mm/s2 m/s mm/s m/min mm/min mm um m N kN lbf Nm kNm Ncm A mA V mV W kW VA Pa kPa MPa bar mbar dB % °C C °F K rpm deg ° rad l/min - –") {
-		knownUnits[unitKey(unit)] = true
-	}
-}
-
-// allUnits reports whether a line of a header is units: each of its cells is one that is known, in brackets or not, or empty.
-func allUnits(cells []string) bool {
-	some := false
-	for _, cell := range cells {
-		cell = strings.Trim(strings.TrimSpace(cell), "[]()")
-		some = some || cell != ""
-		if _, isTime := timeWords[unitWord(cell)]; cell != "" && !isTime && !knownUnits[unitKey(cell)] {
-			return false
-		}
-	}
-	return some
-}
-
 // checkUnit reports a column whose name ends in another unit than the channel has that is
 // read from it as it is.
 func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
-	name, unit, ok := SplitUnit(column)
-	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || unitKey(unit) == unitKey(ch.Unit) {
+	name, unit, ok := csvfile.SplitUnit(column)
+	if !ok || name != o.From || ch.Unit == "" || o.Gain != 1 || o.Offset != 0 || csvfile.UnitKey(unit) == csvfile.UnitKey(ch.Unit) {
 		return nil
 	}
 	return fmt.Errorf("column %q is in %s, but the layout says %s for channel %q: correct `unit`, or write `from: %q` with the `gain` that makes %s of %s",
@@ -142,9 +87,9 @@ var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "vb_m
 // checkFactUnit reports a column of facts whose name ends in another unit than the one
 // that it is read in.
 func checkFactUnit(key, column string) error {
-	_, unit, ok := SplitUnit(column)
+	_, unit, ok := csvfile.SplitUnit(column)
 	want := factUnits[key]
-	if !ok || want == "" || unitKey(want) == unitKey(unit) {
+	if !ok || want == "" || csvfile.UnitKey(want) == csvfile.UnitKey(unit) {
 		return nil
 	}
 	return fmt.Errorf("column %q is in %s, but `recording: %s` is read in %s: convert it, and correct its name", column, unit, key, want)

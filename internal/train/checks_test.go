@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/table/wear"
 )
 
 // rowsOf makes rows of features by lines of "group class value value …".
@@ -53,5 +54,35 @@ func TestChecksInWords(t *testing.T) {
 	}
 	if fine := rowsOf([]string{"a", "b"}, "T1 0 1 2", "T2 1 2 3"); len(fine.columnWarnings())+len(fine.copyWarnings()) > 0 {
 		t.Error("rows that are fine are warned of")
+	}
+}
+
+// A state that contradicts the wear is counted and named with its line, on the console, the card and in `trainer labels check`.
+func TestWearContradictsState(t *testing.T) {
+	for state, want := range map[string]string{
+		"healthy": `the first by wear.csv:3: the state is "healthy", but the wear is 420 µm, which the rule`,
+		"worn":    "",
+		"broken":  "",
+	} {
+		j := latheJob(t)
+		j.Wear = nil
+		for k, l := range lives {
+			m := wear.Measurement{Tool: l.tool, VBMeanUM: math.NaN(), VBMaxUM: 40, State: "new", Where: fmt.Sprint("wear.csv:", k+2)}
+			if k == 1 {
+				m.VBMaxUM, m.State = 420, state
+			}
+			j.Wear = append(j.Wear, m)
+		}
+		labels, err := j.Labels(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.prepare()
+		_, _, counts := mustRows(t, j)
+		for where, got := range map[string]string{"labels": strings.Join(labels.Warnings, "\n"), "card": strings.Join(counts.Warnings(), "\n")} {
+			if !strings.Contains(got, want) || strings.Contains(got, "contradicts") != (want != "") {
+				t.Errorf("%s, %s: %q, want %q", state, where, got, want)
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -79,10 +80,11 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, dataSetOf(&e.Inputs[i], os, m.Window.Length))
 	}
-	finder, copies := newFinder(m), newTwinFinder()
-	watch := func(tool string, row []float32) {
+	judge := m.NewJudge()
+	finder, copies := newFinder(m), newTwinFinder(judge.FeatureNames(), judge.Origins())
+	watch := func(tool string, start time.Time, row []float32) {
 		finder.add(tool, row)
-		copies.add(tool, row)
+		copies.add(tool, start, row)
 	}
 	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: watch}
 	if err := j.checkWear(); err != nil {
@@ -109,6 +111,9 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.Seen = finder.seen()
 	r.warn(m, rows)
 	r.Warnings = append(r.Warnings, counts.Mismatches...)
+	if counts.Contradictions != "" {
+		r.Warnings = append(r.Warnings, counts.Contradictions)
+	}
 	return r, nil
 }
 

@@ -36,6 +36,8 @@ type labeller struct {
 	um       float64            // wear of the window that was asked about last, NaN if not known
 	mostUM   map[string]float64 // by group: the greatest wear that was measured
 	states   map[string]int     // windows with a label by state, in lower case
+	odd      int                // windows whose wear contradicts their state
+	firstOdd string             // of them, in words
 	causes   []map[string]bool  // by class: see wear.Rule.Cause
 	cutting  map[string]int     // by group: windows of cutting with sensors that work, which make a reference or are judged
 	clock    clock
@@ -43,7 +45,7 @@ type labeller struct {
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
 	unjudged map[string]*Unjudged
-	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
+	watch    func(group string, start time.Time, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
 func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.Tally, severalMachines bool) *labeller {
@@ -106,7 +108,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	if row == nil {
 		l.passOver(name, o, v.Outcome)
 	} else if l.watch != nil {
-		l.watch(name, l.judge.Cutting())
+		l.watch(name, o.Start, l.judge.Cutting())
 	}
 	switch v.Outcome {
 	case model.NotCutting:
@@ -160,10 +162,12 @@ func (l *labeller) known(o *observed) (source.Truth, error) {
 		if err := l.rule.CheckState(o.truth.State); err != nil {
 			return o.truth, fmt.Errorf("train: %s: %w: %w", o.where(), errUnknownState, err)
 		}
+		l.doubt(o.truth, o.where())
 		return o.truth, nil
 	}
 	m, _ := l.join.Peek(o.window(l.length))
 	t := source.Truth{VBMeanUM: m.VBMeanUM, VBMaxUM: m.VBMaxUM, State: m.State}
+	l.doubt(t, cmp.Or(m.Where, o.where()))
 	class, ok := l.rule.Named(m.Class)
 	switch {
 	case m.Class == "" || !ok:
@@ -174,6 +178,25 @@ func (l *labeller) known(o *observed) (source.Truth, error) {
 		return t, fmt.Errorf("train: tool %s: a row of class %d (%s) is of class %q by the wear file (%s): %w: correct one of them", o.Tool, o.class, names[o.class], m.Class, cmp.Or(m.Where, "between two rows"), errLabels)
 	}
 	return t, nil
+}
+
+// doubt counts a window whose wear contradicts its state.
+func (l *labeller) doubt(t source.Truth, where string) {
+	text := l.rule.Contradiction(t.VBMeanUM, t.VBMaxUM, t.State)
+	if text == "" {
+		return
+	}
+	if l.odd++; l.odd == 1 {
+		l.firstOdd = where + ": " + text
+	}
+}
+
+// contradictions says in words which windows have a wear that contradicts their state.
+func (l *labeller) contradictions() string {
+	if l.odd == 0 {
+		return ""
+	}
+	return fmt.Sprintf("windows whose wear contradicts their state: %d, the first by %s: the worse of both counts; correct one of them, or leave it empty", l.odd, l.firstOdd)
 }
 
 // peek returns what is known of the wear of a window, which is not counted in the card.Tally
@@ -207,7 +230,7 @@ func (l *labeller) group(o *observed) string {
 // left.
 func (l *labeller) finish(rows int) error {
 	c := l.counts
-	c.Used, c.States = rows, l.rule.StatesByClass(l.states)
+	c.Used, c.States, c.Contradictions = rows, l.rule.StatesByClass(l.states), l.contradictions()
 	if l.join != nil {
 		c.Join, c.Mismatches = l.join.Tally().String(), l.join.Mismatches()
 	}

@@ -71,6 +71,9 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	} else if text := wear.UnitDoubt(most); text != "" {
 		out.Warnings = []string{text}
 	}
+	if text := l.contradictions(); text != "" {
+		out.Warnings = append(out.Warnings, text)
+	}
 	return out, nil
 }
 

@@ -46,10 +46,10 @@ type Job struct {
 
 	Log zerolog.Logger
 
-	shared      *classify.Shared                       // networks of this run
-	scoresModes bool                                   // of the reference, if the rows are few enough: rows for that are made too
-	watch       func(group string, features []float32) // see labeller
-	hop         time.Duration                          // of the windows, see medianHop
+	shared      *classify.Shared                                        // networks of this run
+	scoresModes bool                                                    // of the reference, if the rows are few enough: rows for that are made too
+	watch       func(group string, start time.Time, features []float32) // see labeller
+	hop         time.Duration                                           // of the windows, see medianHop
 }
 
 // Errors that callers test for.
@@ -225,10 +225,11 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err != nil {
 		return fail(err)
 	}
-	sample, copies := newSampler(), newTwinFinder()
-	j.watch = func(group string, features []float32) {
+	judge := m.NewJudge()
+	sample, copies := newSampler(), newTwinFinder(judge.FeatureNames(), judge.Origins())
+	j.watch = func(group string, start time.Time, features []float32) {
 		sample.add(group, features)
-		copies.add(group, features)
+		copies.add(group, start, features)
 	}
 	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
@@ -412,7 +413,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 // plainRows makes the rows as they are before the reference, for which the model's mode is
 // difference or off, and says how they are made relative to it. Found is in order; watch, if not
 // nil, is the labeller's.
-func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, features []float32)) (rowTable, *labeller, error) {
+func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, start time.Time, features []float32)) (rowTable, *labeller, error) {
 	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
 	l.watch = watch
 	l.least = make(map[string]lowest)

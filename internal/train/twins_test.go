@@ -11,21 +11,29 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // forgery is what is done to a recording, so that its copy is not exact.
 type forgery struct {
 	scale, round float64 // round 0: not
-	late         bool    // by a sample
+	late         float64 // windows, a sample at least; 0: not
+	cut          int     // windows at the beginning
+	swap         bool    // sensors of one kind
+	hard         bool    // not all such copies are found
 }
 
-var forgeries = []forgery{{1, 0.01, false}, {1.25, 0, false}, {1, 0, true}, {0.5, 0.01, true}}
+var forgeries = []forgery{
+	{scale: 1, round: 0.01}, {scale: 1.25}, {scale: 1, late: 1e-9}, {scale: 0.5, round: 0.01, late: 1e-9}, {scale: 1, cut: 30}, {scale: 1, swap: true},
+	{scale: 1, late: 0.25, hard: true}, {scale: 1, late: 0.5, hard: true}, {scale: 1, late: 0.25, cut: 30, swap: true, hard: true},
+}
 
 func (f forgery) of(v float64) float64 {
 	if v *= f.scale; f.round > 0 {
@@ -34,11 +42,28 @@ func (f forgery) of(v float64) float64 {
 	return v
 }
 
+// add gives a finder the rows of a copy.
+func (f forgery) add(to *twinFinder, tool string, start time.Time, row []float32, seen map[string]int) {
+	if seen[tool]++; seen[tool] <= f.cut {
+		return
+	}
+	if f.swap {
+		row = slices.Clone(row)
+		for _, columns := range to.sums {
+			for i, c := range columns[1:] {
+				row[c], row[columns[i]] = row[columns[i]], row[c]
+			}
+		}
+	}
+	to.add(tool, start, row)
+}
+
 // forged is a source of forged samples.
 type forged struct {
 	source.Source
 	forgery
-	last map[[2]int]float32 // sample of a channel of a group
+	length time.Duration        // of a window
+	last   map[[2]int][]float32 // samples of a channel of a group that are still to come
 }
 
 func (f *forged) Next(ctx context.Context) (*source.Block, error) {
@@ -53,13 +78,13 @@ func (f *forged) Next(ctx context.Context) (*source.Block, error) {
 		for i, v := range x {
 			y[i] = float32(f.of(float64(v)))
 		}
-		if at := [2]int{b.Group, c}; f.late && len(x) > 0 {
-			last := y[len(y)-1]
-			copy(y[1:], y)
-			if before, ok := f.last[at]; ok {
-				y[0] = before
+		if at := [2]int{b.Group, c}; f.late > 0 && len(x) > 0 {
+			if f.last[at] == nil {
+				n := f.late * f.length.Seconds() * f.Layout().Groups()[b.Group].Rate
+				f.last[at] = slices.Repeat(y[:1], max(1, int(math.Round(n))))
 			}
-			f.last[at] = last
+			all := slices.Concat(f.last[at], y)
+			y, f.last[at] = all[:len(x)], all[len(x):]
 		}
 		out.Samples = append(out.Samples, y)
 	}
@@ -68,33 +93,34 @@ func (f *forged) Next(ctx context.Context) (*source.Block, error) {
 
 const copyMark = "~" // behind the name of a tool: it is its copy
 
-// alike returns how alike honest tools are at most, tools and their copies at least, and which pairs are taken for the wrong thing.
-func alike(f *twinFinder) (honest, copies float64, wrong []string) {
+// alike returns how alike honest tools are at most, as pairs are compared, how many copies were found of how many, how alike these are at least, and which honest tools
+// are taken for copies.
+func alike(f *twinFinder) (honest, copies float64, found, of int, wrong []string) {
 	copies = 1
-	all := f.changes()
-	for i, b := range all {
-		for _, a := range all[:i] {
-			of, tool := a.tool, b.tool
-			most := 0.0
-			for shift := -1; shift <= 1; shift++ {
-				r, _ := medianCorrelation(a, b, shift)
-				most = max(most, r)
-			}
-			isCopy := tool == of+copyMark
+	views := [2]*twinView{f.view(0), f.view(1)}
+	for k, tool := range f.tools {
+		for i, first := range f.tools[:k] {
+			likeness := max(views[0].likeness(i, k), views[1].likeness(i, k))
 			switch {
-			case isCopy:
-				copies = min(copies, most)
-			case strings.HasSuffix(tool, copyMark) || strings.HasSuffix(of, copyMark):
-				continue
+			case tool == first+copyMark:
+				of++
+				if likeness > 0 {
+					found, copies = found+1, min(copies, likeness)
+				}
+			case strings.TrimSuffix(tool, copyMark) == strings.TrimSuffix(first, copyMark):
+			case likeness > 0:
+				wrong = append(wrong, first+" and "+tool)
 			default:
-				honest = max(honest, most)
-			}
-			if isCopy != (likeness(a, b) > 0) {
-				wrong = append(wrong, of+" and "+tool)
+				for _, v := range views {
+					if m, ok := v.pairs[[2]int{i, k}]; ok {
+						r, _ := v.correlation(i, k, m.shift, v.others(i, k))
+						honest = max(honest, r)
+					}
+				}
 			}
 		}
 	}
-	return honest, copies, wrong
+	return honest, copies, found, of, wrong
 }
 
 // ofJob gives a finder the windows of a job, and of forged copies.
@@ -102,11 +128,12 @@ func ofJob(t *testing.T, j Job, by forgery) *twinFinder {
 	t.Helper()
 	j.prepare()
 	j.Config.Reference.Mode = model.ReferenceOff
-	f := newTwinFinder()
 	m, err := j.blank()
 	if err != nil {
 		t.Fatal(err)
 	}
+	judge := m.NewJudge()
+	f := newTwinFinder(judge.FeatureNames(), judge.Origins())
 	for _, mark := range []string{"", copyMark} {
 		inputs := slices.Clone(j.Inputs)
 		for i := range inputs {
@@ -114,7 +141,7 @@ func ofJob(t *testing.T, j Job, by forgery) *twinFinder {
 			if mark != "" {
 				inputs[i].Open = func() (source.Source, error) {
 					s, err := open()
-					return &forged{s, by, make(map[[2]int]float32)}, err
+					return &forged{s, by, m.Window.Length, make(map[[2]int][]float32)}, err
 				}
 			}
 		}
@@ -127,7 +154,11 @@ func ofJob(t *testing.T, j Job, by forgery) *twinFinder {
 			t.Fatal(err)
 		}
 		l := newLabeller(m, j.Config.Label, nil, new(card.Tally), false)
-		l.watch = func(tool string, row []float32) { f.add(tool+mark, row) }
+		forge, seen := forgery{}, make(map[string]int)
+		if mark != "" {
+			forge = by
+		}
+		l.watch = func(tool string, start time.Time, row []float32) { forge.add(f, tool+mark, start, row, seen) }
 		for _, os := range inOrder(all) {
 			for i := range os {
 				if _, _, err := l.row(&os[i]); err != nil {
@@ -152,13 +183,28 @@ func ofRows(t *testing.T, path, tool string, first, last string, rows int, by fo
 		t.Fatal(err)
 	}
 	at, from, to := slices.Index(all[0], tool), slices.Index(all[0], first), slices.Index(all[0], last)+1
-	f := newTwinFinder()
+	var names []string
+	var origins []signal.FeatureOrigin
+	for _, column := range all[0][from:to] {
+		sensor, kind, _ := strings.Cut(column, "__")
+		for _, of := range []string{"mean", "spread", "most"} {
+			names, origins = append(names, sensor+"."+kind+of), append(origins, signal.FeatureOrigin{Sensor: sensor, Group: sensor[:len(sensor)-1]})
+		}
+	}
+	f := newTwinFinder(names, origins)
 	for _, mark := range []string{"", copyMark} {
+		forge, seen, late := forgery{scale: 1}, make(map[string]int), 0
+		if mark != "" {
+			forge = by
+		}
+		if forge.late > 0 {
+			late = max(1, int(math.Round(by.late*float64(rows))))
+		}
 		windows := make(map[string][][]float64)
 		for i, line := range all[1:] {
 			name := line[at] + mark
-			if mark != "" && by.late && i > 0 && all[i][at] == line[at] {
-				line = all[i]
+			if i >= late && all[1+i-late][at] == line[at] {
+				line = all[1+i-late]
 			}
 			var x []float64
 			for _, cell := range line[from:to] {
@@ -166,10 +212,7 @@ func ofRows(t *testing.T, path, tool string, first, last string, rows int, by fo
 				if err != nil {
 					v = math.NaN()
 				}
-				if mark != "" {
-					v = by.of(v)
-				}
-				x = append(x, v)
+				x = append(x, forge.of(v))
 			}
 			if windows[name] = append(windows[name], x); len(windows[name]) < rows {
 				continue
@@ -183,7 +226,7 @@ func ofRows(t *testing.T, path, tool string, first, last string, rows int, by fo
 				n := float64(rows)
 				features = append(features, float32(sum/n), float32(math.Sqrt(max(0, squares/n-sum*sum/n/n))), float32(most))
 			}
-			f.add(name, features)
+			forge.add(f, name, time.Time{}, features, seen)
 			delete(windows, name)
 		}
 	}
@@ -215,13 +258,13 @@ func TestRecordedTwins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			some := forgeries
 			if name == "drills" { // which take long
-				some = some[3:]
+				some = []forgery{some[3], some[6]}
 			}
 			for _, by := range some {
-				honest, copies, wrong := alike(set(by))
-				t.Logf("scaled by %v, rounded to %v, late %v: honest tools at most %.3f, copies at least %.3f", by.scale, by.round, by.late, honest, copies)
-				if len(wrong) > 0 {
-					t.Errorf("%+v: %q", by, wrong)
+				honest, copies, found, of, wrong := alike(set(by))
+				t.Logf("%+v: honest tools at most %.2f, %d of %d copies found, these at least %.2f", by, honest, found, of, copies)
+				if len(wrong) > 0 || found < of && !by.hard {
+					t.Errorf("%+v: %d of %d copies found, wrong: %q", by, found, of, wrong)
 				}
 			}
 		})
@@ -251,8 +294,8 @@ func TestTwinsAreHeldOutTogether(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Job){
 		"":                         func(*Job) {},
-		"B and B~ (1.000): if one": twice(forgery{1, 0.01, false}, "B"),
-		"D and D~ (1.000): if one": twice(forgery{3, 0, false}, "D"),
+		"B and B~ (1.000): if one": twice(forgery{scale: 1, round: 0.01}, "B"),
+		"D and D~ (1.000): if one": twice(forgery{scale: 3}, "D"),
 	} {
 		j := latheJob(t)
 		quick(&j.Config)
@@ -283,7 +326,7 @@ func TestTwinsAreHeldOutTogether(t *testing.T) {
 // Of a thousand tools each is compared with all others, of more only the first thousand.
 func TestManyTwins(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	f := newTwinFinder()
+	f := newTwinFinder(nil, nil)
 	for k := range twinTools + 10 {
 		name := strconv.Itoa(k)
 		if k == twinTools-1 {
@@ -295,10 +338,146 @@ func TestManyTwins(t *testing.T) {
 			for c := range row {
 				row[c] = float32(rng.NormFloat64())
 			}
-			f.add(name, row)
+			f.add(name, time.Time{}, row)
 		}
 	}
 	if got := f.twins(); len(got) != 1 || got[0] != (twin{"0", strconv.Itoa(twinTools - 1), got[0].likeness}) || len(f.rows) != twinTools {
 		t.Errorf("%v of %d tools", got, len(f.rows))
+	}
+}
+
+// made returns tools of a machine whose programme does what `steps` says of each quarter of a window, from a part of it on that is drawn for each tool, with noise of its
+// own: features of three sensors, in quarters of windows.
+type made struct {
+	rng      *rand.Rand
+	steps    [][]float64 // by quarter and feature
+	noise    float64
+	quarters int
+}
+
+const madeFeatures = 12
+
+func newMade(seed uint64, cycle int, noise float64, windows int) *made {
+	m := &made{rng: rand.New(rand.NewPCG(seed, 2)), noise: noise, quarters: 4 * windows}
+	for q := range 3 * m.quarters {
+		row := make([]float64, madeFeatures)
+		for c := range row {
+			switch {
+			case cycle > 0 && q >= 4*cycle:
+				row[c] = m.steps[q-4*cycle][c]
+			case q%12 > 0: // an operation takes three windows
+				row[c] = m.steps[q-1][c]
+			default:
+				row[c] = m.rng.NormFloat64()
+			}
+		}
+		m.steps = append(m.steps, row)
+	}
+	return m
+}
+
+// tool returns what a tool does from a quarter of the programme on.
+func (m *made) tool(from int) [][]float64 {
+	out := make([][]float64, m.quarters)
+	for q := range out {
+		out[q] = make([]float64, madeFeatures)
+		for c := range out[q] {
+			out[q][c] = 5 + m.steps[from+q][c] + 2*m.noise*m.rng.NormFloat64() + 3*float64(q)/float64(m.quarters)
+		}
+	}
+	return out
+}
+
+// addTo gives a finder the windows of a tool that begin at a quarter, and of which keep says which are judged.
+func addTo(f *twinFinder, name string, quarters [][]float64, from int, keep func(window int) bool) {
+	for q := from; q+4 <= len(quarters); q += 4 {
+		row := make([]float32, madeFeatures)
+		for _, x := range quarters[q : q+4] {
+			for c, v := range x {
+				row[c] += float32(v / 4)
+			}
+		}
+		if keep(q / 4) {
+			f.add(name, time.Unix(1e9, 0).Add(time.Duration(q)*250*time.Millisecond), row)
+		}
+	}
+}
+
+// madeFinder returns a finder of features of three sensors.
+func madeFinder() *twinFinder {
+	var names []string
+	var origins []signal.FeatureOrigin
+	for c := range madeFeatures {
+		sensor := "a" + strconv.Itoa(c%3)
+		names, origins = append(names, sensor+".f"+strconv.Itoa(c/3)), append(origins, signal.FeatureOrigin{Sensor: sensor, Group: "a"})
+	}
+	return newTwinFinder(names, origins)
+}
+
+// Tools of one programme are not copies, at whatever part of it they begin; copies of them are, whatever was done to them.
+func TestTwinsOfOneProgramme(t *testing.T) {
+	all := func(int) bool { return true }
+	swapped := func(x [][]float64) (out [][]float64) {
+		for _, row := range x {
+			row = slices.Clone(row)
+			for c := 0; c < madeFeatures; c += 3 {
+				row[c], row[c+1], row[c+2] = row[c+1], row[c+2], row[c]
+			}
+			out = append(out, row)
+		}
+		return out
+	}
+	scaled := func(x [][]float64) (out [][]float64) {
+		for _, row := range x {
+			row = slices.Clone(row)
+			for c, v := range row {
+				row[c] = math.Round(250*v) / 200
+			}
+			out = append(out, row)
+		}
+		return out
+	}
+	for name, of := range map[string]struct {
+		tools, cycle, windows int
+		noise                 float64
+	}{
+		"no programme":      {2, 0, 100, 100},
+		"three tools":       {3, 0, 100, 1},
+		"once":              {8, 0, 100, 0.5},
+		"in cycles":         {12, 20, 100, 0.5},
+		"with little noise": {8, 0, 100, 0.3},
+	} {
+		for seed := range uint64(2) {
+			m := newMade(seed, of.cycle, of.noise, of.windows)
+			var tools [][][]float64
+			add := func() *twinFinder {
+				f := madeFinder()
+				for k, x := range tools {
+					addTo(f, strconv.Itoa(k), x, 0, all)
+				}
+				return f
+			}
+			for range of.tools {
+				tools = append(tools, m.tool(m.rng.IntN(4*30)))
+			}
+			if got := add().twins(); len(got) > 0 {
+				t.Errorf("%s, %d: %v are no copies", name, seed, got)
+			}
+			first := tools[1]
+			for what, forge := range map[string]func(f *twinFinder){
+				"scaled and rounded": func(f *twinFinder) { addTo(f, copyMark, scaled(first), 0, all) },
+				"cut at the start":   func(f *twinFinder) { addTo(f, copyMark, first, 4*30, all) },
+				"a quarter later":    func(f *twinFinder) { addTo(f, copyMark, first, 1, all) },
+				"channels exchanged": func(f *twinFinder) { addTo(f, copyMark, swapped(first), 0, all) },
+				"all of these":       func(f *twinFinder) { addTo(f, copyMark, swapped(scaled(first)), 4*12, all) },
+				"with other pauses":  func(f *twinFinder) { addTo(f, copyMark, first, 0, func(w int) bool { return w%14 > 0 }) },
+			} {
+				f := add()
+				forge(f)
+				if got := f.twins(); len(got) != 1 || got[0].of != "1" || got[0].tool != copyMark {
+					t.Errorf("%s, %d: a copy %s: %v", name, seed, what, got)
+				}
+			}
+		}
 	}
 }

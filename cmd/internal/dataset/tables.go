@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -234,12 +235,15 @@ func (t *tables) inMemory(path string) (train.Input, error) {
 	if all.Rows() == 0 {
 		return train.Input{}, noRows(path)
 	}
+	var nameless nameless
 	for i, tool := range all.Tool {
 		if tool == "" {
 			return train.Input{}, noTool(path, i+1)
 		}
+		nameless.see(tool, i+1)
 		all.Machine[i] = cmp.Or(all.Machine[i], t.machine)
 	}
+	nameless.warn(t.log, path)
 	sum := all.SHA256()
 	return train.Input{SHA256: hex.EncodeToString(sum[:]), Windows: all.Rows(), Table: all}, nil
 }
@@ -255,21 +259,46 @@ func (t *tables) onDisk(path string) (train.Input, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return train.Input{}, fmt.Errorf("--table %s: %w", path, err)
 	}
+	var told sync.Once // a table is read several times
 	scan := func(begin func([]string) error, each func(table.Row) error) error {
 		rows := 0
+		var nameless nameless
 		err := t.ignore.Scan(path, begin, func(r table.Row) error {
 			if rows++; r.Tool == "" {
 				return noTool(path, rows)
 			}
+			nameless.see(r.Tool, rows)
 			r.Machine = cmp.Or(r.Machine, t.machine)
 			return each(r)
 		})
 		if err == nil && rows == 0 {
 			err = noRows(path)
 		}
+		told.Do(func() { nameless.warn(t.log, path) })
 		return err
 	}
 	return train.Input{SHA256: hex.EncodeToString(h.Sum(nil)), Scan: scan}, nil
+}
+
+// nameless counts rows whose tool is a word for a missing name.
+type nameless struct {
+	rows, first int
+	name        string
+}
+
+func (n *nameless) see(tool string, row int) {
+	if !csvfile.IsMissing(tool) {
+		return
+	}
+	if n.rows++; n.rows == 1 {
+		n.first, n.name = row, strings.Clone(tool)
+	}
+}
+
+func (n *nameless) warn(log zerolog.Logger, path string) {
+	if n.rows > 0 {
+		log.Warn().Msgf("--table %s: rows whose tool is a word for a missing name: %d, the first is row %d, %q: they count as one tool of that name; name their tools", path, n.rows, n.first, n.name)
+	}
 }
 
 func noRows(path string) error {

@@ -38,8 +38,46 @@ const (
 	numColumns
 )
 
-// otherNames are names of columns that mean one of columns.
+// otherNames are names of columns that mean one of columns. wearNames are names, as fold returns them, of columns with a unit in brackets or in the next row.
 var otherNames = map[string]int{"from": colTime, "start": colTime, "end": colTo, "vb_um": colVBMax, "vb_mm": colVBMax, "vb_max_mm": colVBMax, "vb_mean_mm": colVBMean}
+
+var wearNames = func() map[string]int {
+	out := make(map[string]int)
+	for k, names := range map[int]string{
+		colVBMax:  "vb vbmax maxvb wear maxwear maximumwear flankwear toolwear verschleiß verschleiss verschleißmarkenbreite verschleissmarkenbreite freiflächenverschleiß",
+		colVBMean: "vbmean meanvb vbmittel meanwear meanflankwear",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			out[name] = k
+		}
+	}
+	return out
+}()
+
+// columnOf returns which column a cell of the header names, -1 if none, and its unit as [csvfile.UnitKey] returns it: empty if it is not said. A wear
+// whose unit is not said may be none.
+func columnOf(cell string) (k int, unit string) {
+	name := strings.ToLower(strings.TrimSpace(cell))
+	k, known := otherNames[name]
+	if !known {
+		k = slices.Index(columns, name)
+	}
+	base, said, _ := csvfile.SplitUnit(name)
+	switch {
+	case strings.HasSuffix(name, "_um"), strings.HasSuffix(name, "_mm"):
+		return k, name[len(name)-2:]
+	case k >= 0:
+		return k, ""
+	}
+	unit = csvfile.UnitKey(said)
+	if k, known = wearNames[fold(base)]; known {
+		return k, unit
+	}
+	if k = slices.Index(columns, base); k == colTime && unit == "s" || k == colTo && unit == "s" || unit == "-" {
+		return k, unit
+	}
+	return -1, ""
+}
 
 // Write writes measurements as wear.csv. What is not known is an empty cell. The
 // columns recording, to and class are left out if nothing is in them.
@@ -129,10 +167,12 @@ func Load(path string) (ms []Measurement, warnings []string, err error) {
 // The file has one row for each measurement and a header row with the names
 // machine, tool, recording, hole, time, to, vb_mean_um, vb_max_um, state and class
 // in any order; from and start mean time, end means to, and vb_um means vb_max_um.
-// Columns vb_mean_mm and vb_max_mm, or vb_mm, are in mm.
+// Columns vb_mean_mm and vb_max_mm, or vb_mm, are in mm. A wear in words, as "VB" or "Verschleiß", has its unit in
+// brackets, or in a row of units below the header. The header is the first line that names a tool or a recording, and how
+// worn it is; a title and comments above it are left out.
 // Only tool or recording is needed, and one of the last four. Other columns are
 // ignored, unless they start with "vb", so that wear in millimetres is not lost
-// without a word. An empty cell (also NaN, nan or NA) is not known; a row must
+// without a word. An empty cell, or one with a word for what is missing, such as NaN or -, is not known; a row must
 // have a tool or a recording. Times are RFC 3339, or seconds from the start of the
 // recording.
 //
@@ -180,11 +220,25 @@ type reader struct {
 	where string             // what errors begin with
 	cell  [numColumns]int    // of each of columns, -1 if the file lacks it
 	name  [numColumns]string // as the file has it
+	unit  [numColumns]string // of wear: um or mm
+	vague []int              // cells of columns that have wear if the row of units says so
 	width int                // cells of the header
 	notes []string           // on how the text is written
 
 	// The line of the first number with a decimal point, and with a decimal comma.
 	point, comma int
+
+	held    bool // the row was read ahead
+	heldErr error
+}
+
+// next reads the next row.
+func (d *reader) next() error {
+	if d.held {
+		d.held = false
+		return d.heldErr
+	}
+	return d.Next()
 }
 
 // open finds out what separates the cells.
@@ -194,19 +248,53 @@ func (d *reader) open(r io.Reader) error {
 		return fmt.Errorf("%s: %w", d.where, err)
 	}
 	d.notes = notes
-	br := bufio.NewReaderSize(text, 64<<10)
-	skipped := 0
-	for mark, _ := br.Peek(4); bytes.HasPrefix(mark, []byte("#")) || string(mark) == "sep="; mark, _ = br.Peek(4) { // comments before the header
+	br := bufio.NewReaderSize(text, headSize)
+	head, _ := br.Peek(headSize)
+	above, separator := headerIn(head)
+	for range above {
 		if _, err := br.ReadString('\n'); err != nil {
 			break
 		}
-		skipped++
 	}
-	head, _ := br.Peek(32 << 10)
 	d.Reader = csvfile.NewReader(br, d.where)
-	d.Skipped = skipped
-	d.Separator = separatorOf(head)
+	d.Skipped, d.Separator = above, separator
 	return nil
+}
+
+// headSize is how far a reader looks for the header.
+const headSize = 64 << 10
+
+// headerIn returns how many lines are above the header of a wear file, and what separates its cells. If no line is one, the first line that does not begin as a comment is taken.
+func headerIn(head []byte) (above int, separator rune) {
+	first, n := -1, 0
+	for line := range bytes.Lines(head) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && !bytes.HasPrefix(text, []byte("#")) && !bytes.HasPrefix(text, []byte("sep=")) {
+			for _, sep := range ";\t," {
+				if isHeader(string(text), sep) {
+					return n, sep
+				}
+			}
+			if first < 0 {
+				first, separator = n, separatorOf(line)
+			}
+		}
+		n++
+	}
+	if first < 0 {
+		return n, ','
+	}
+	return first, separator
+}
+
+// isHeader reports whether a line names what is worn, and how.
+func isHeader(line string, sep rune) bool {
+	var subject, wear bool
+	for cell := range strings.SplitSeq(line, string(sep)) {
+		k, _ := columnOf(strings.Trim(strings.TrimSpace(cell), `"`))
+		subject = subject || k == colTool || k == colRecording
+		wear = wear || k >= colVBMean
+	}
+	return subject && wear
 }
 
 // separatorOf returns what separates the cells of the header: semicolons or tabs if
@@ -246,42 +334,101 @@ func (d *reader) readHeader() error {
 	}
 	for i, cell := range d.Row {
 		name := strings.ToLower(strings.TrimSpace(cell))
-		k, ok := otherNames[name]
-		if !ok {
-			k = slices.Index(columns, name)
-		}
+		k, unit := columnOf(name)
+		isWear := k == colVBMean || k == colVBMax
 		switch {
-		case k >= 0 && d.cell[k] >= 0 && d.name[k] == name:
-			return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
-		case k >= 0 && d.cell[k] >= 0:
-			return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
+		case isWear && unit == "" && !strings.HasPrefix(name, "vb"): // a column of another kind, unless the next row says a unit
+			d.vague = append(d.vague, i)
+		case isWear && unit != "" && unit != "um" && unit != "mm", k < 0 && strings.HasPrefix(name, "vb"):
+			return fmt.Errorf("%s:%d: column %q is not known: %s", d.where, d.Line, name, wearColumns)
 		case k >= 0:
-			d.cell[k], d.name[k] = i, strings.Clone(name)
-		case strings.HasPrefix(name, "vb"):
-			return fmt.Errorf("%s:%d: column %q is not known: wear is in vb_mean_um and vb_max_um (or vb_um), or in mm in vb_mean_mm and vb_max_mm (or vb_mm)", d.where, d.Line, name)
+			if err := d.take(k, i, name, unit); err != nil {
+				return err
+			}
 		}
 	}
-	return d.checkHeader()
+	header, line := slices.Clone(d.Row), d.Line
+	if err := d.readUnits(); err != nil {
+		return err
+	}
+	return d.checkHeader(header, line)
+}
+
+const wearColumns = "wear is in vb_mean_um and vb_max_um (or vb_um), in mm in vb_mean_mm and vb_max_mm (or vb_mm), or has its unit in brackets, as vb [µm]"
+
+// take lets cell i of each row be column k.
+func (d *reader) take(k, i int, name, unit string) error {
+	switch {
+	case d.cell[k] >= 0 && d.name[k] == name:
+		return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
+	case d.cell[k] >= 0:
+		return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
+	}
+	d.cell[k], d.name[k], d.unit[k] = i, strings.Clone(name), unit
+	return nil
+}
+
+// readUnits reads the row below the header, and holds it if it is not one of units.
+func (d *reader) readUnits() error {
+	header, line := make([]string, len(d.Row)), d.Line
+	for i, cell := range d.Row {
+		header[i] = strings.ToLower(strings.TrimSpace(cell))
+	}
+	d.heldErr, d.held = d.Next(), true
+	if d.heldErr == nil && csvfile.AllUnits(d.Row) {
+		for _, i := range d.vague {
+			k, _ := columnOf(header[i])
+			if unit := d.unitIn(i); unit == "um" || unit == "mm" {
+				if err := d.take(k, i, header[i], unit); err != nil {
+					return err
+				}
+			}
+		}
+		for _, k := range []int{colVBMean, colVBMax, colTime} {
+			unit := ""
+			if d.cell[k] >= 0 {
+				unit = d.unitIn(d.cell[k])
+			}
+			switch {
+			case unit == "" || unit == "-":
+				continue
+			case d.unit[k] != "" && d.unit[k] != unit, k == colTime && unit != "s", k != colTime && unit != "um" && unit != "mm":
+				return fmt.Errorf("%s:%d: column %s is in %s by the row of units: name the unit once; wear is in µm or mm, and a time in s", d.where, d.Line, d.name[k], d.Row[d.cell[k]])
+			}
+			d.unit[k], d.held = unit, false
+		}
+	}
+	for _, k := range []int{colVBMean, colVBMax} {
+		if d.cell[k] >= 0 && d.unit[k] == "" {
+			return fmt.Errorf("%s:%d: column %q is not known: %s", d.where, line, d.name[k], wearColumns)
+		}
+	}
+	return nil
+}
+
+// unitIn returns the unit in a cell of a row of units.
+func (d *reader) unitIn(i int) string {
+	return csvfile.UnitKey(strings.ToLower(strings.Trim(strings.TrimSpace(d.Row[i]), "[]()")))
 }
 
 // checkHeader reports columns that a wear file cannot do without.
-func (d *reader) checkHeader() error {
+func (d *reader) checkHeader(header []string, line int) error {
 	has := func(k int) bool { return d.cell[k] >= 0 }
 	switch {
 	case !has(colTool) && !has(colRecording):
-		return fmt.Errorf("%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, d.Line, "tool", "recording", someNames(d.Row), strings.Join(columns, ", "))
+		return fmt.Errorf("%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, line, "tool", "recording", someNames(header), strings.Join(columns, ", "))
 	case !has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass):
-		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, d.Line)
+		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, line)
 	case has(colTo) && !has(colTime):
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says from when on: add %q", d.where, d.Line, d.name[colTo], "from")
-	case !has(colTo) && has(colTime) && d.name[colTime] != "time":
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, d.Line, d.name[colTime], "to", "time")
+		return fmt.Errorf("%s:%d: column %q has no column next to it that says from when on: add %q", d.where, line, d.name[colTo], "from")
+	case !has(colTo) && (d.name[colTime] == "from" || d.name[colTime] == "start"):
+		return fmt.Errorf("%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, line, d.name[colTime], "to", "time")
 	}
 	return nil
 }
 
 func (d *reader) readRow() (Measurement, error) {
-	if err := d.Next(); err != nil {
+	if err := d.next(); err != nil {
 		if d.Separator == ',' && err != io.EOF && len(d.Row) > d.width && d.width > 0 {
 			return Measurement{}, d.commaError(err)
 		}
@@ -370,7 +517,7 @@ func (d *reader) readWear(m *Measurement) error {
 		if err := d.checkMark(k); err != nil {
 			return err
 		}
-		if strings.HasSuffix(d.name[k], "_mm") {
+		if d.unit[k] == "mm" {
 			if v > 1e6 {
 				return d.errorf(k, "is not a wear in mm: correct it")
 			}
@@ -434,12 +581,11 @@ func (d *reader) text(k int) string {
 	if d.cell[k] < 0 {
 		return ""
 	}
-	switch s := strings.TrimSpace(d.Row[d.cell[k]]); s {
-	case "NaN", "nan", "NA":
+	s := strings.TrimSpace(d.Row[d.cell[k]])
+	if csvfile.IsMissing(s) {
 		return ""
-	default:
-		return s
 	}
+	return s
 }
 
 func (d *reader) errorf(k int, format string, args ...any) error {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -124,8 +125,7 @@ func TestReadWarnsOfNothingUsual(t *testing.T) {
 func measurements(t *rapid.T) []Measurement {
 	word := rapid.Custom(func(t *rapid.T) string {
 		s := strings.TrimSpace(rapid.StringMatching(`[A-Za-z0-9 ,"';µ/.-]{0,8}`).Draw(t, "word"))
-		switch s {
-		case "NA", "nan", "NaN": // not known
+		if csvfile.IsMissing(s) { // not known
 			return ""
 		}
 		return s
@@ -213,6 +213,46 @@ func TestReadOtherSeparators(t *testing.T) {
 	} {
 		if got, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {
 			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)
+		}
+	}
+}
+
+// What people and programs write above a table, and beside its names, reads as what Write writes.
+func TestReadHeadersOfStrangers(t *testing.T) {
+	want, _, err := readMeasurements(strings.NewReader("tool,time,vb_mean_um,vb_max_um\nT1,0.5,,120\nT2,1,80,310.5\n"), "wear.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"a unit in brackets":            "Tool,time,vb_mean_um,vb [µm]\nT1,0.5,,120\nT2,1,80,310.5\n",
+		"mm in parentheses":             "tool,time [s],VBmean (mm),VB (mm)\nT1,0.5,,0.12\nT2,1,0.08,0.3105\n",
+		"German":                        "Tool;time;vb_mean_um;Verschleiß [µm]\nT1;0,5;;120\nT2;1;80;310,5\n",
+		"in Windows-1252":               "Tool;time;vb_mean_um;Verschlei\xdf [\xb5m]\nT1;0,5;;120\nT2;1;80;310,5\n",
+		"a title":                       "Wear of the week;;;\n\nTool;time;vb_mean_um;Flank wear [um]\nT1;0,5;;120\nT2;1;80;310,5\n",
+		"a title with commas":           "Wear, by Kim, in µm\nTool;time;vb_mean_um;vb_um\nT1;0,5;;120\nT2;1;80;310,5\n",
+		"facts and comments":            "Machine:,lathe 3\nOperator:,Kim\n# under the microscope\ntool,time,vb_mean_um,vb_um\nT1,0.5,,120\nT2,1,80,310.5\n",
+		"a row of units":                "tool,time,VB mean,VB\n,s,µm,µm\nT1,0.5,,120\nT2,1,80,310.5\n",
+		"a row of units in brackets":    "tool,time,VB mean,wear\n-,[s],[mm],[mm]\nT1,0.5,,0.12\nT2,1,0.08,0.3105\n",
+		"a row of units that are known": "tool,time,vb_mean_um,vb_um\n,s,um,um\nT1,0.5,,120\nT2,1,80,310.5\n",
+		"a column of another wear":      "tool,time,vb_mean_um,vb_um,wear\nT1,0.5,,120,little\nT2,1,80,310.5,much\n",
+		"words for missing":             "tool,time,vb_mean_um,vb_um\nT1,0.5,-,120\nT2,1,80,310.5\n",
+	} {
+		if got, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || !equal(got, want) {
+			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"tool,VB\nT1,120\n":                               `wear.csv:1: column "vb" is not known: wear is in`,
+		"tool,vb [in]\nT1,1\n":                            `wear.csv:1: column "vb [in]" is not known`,
+		"tool,vb_um\n,mm\nT1,0.12\n":                      `wear.csv:2: column vb_um is in mm by the row of units`,
+		"tool,time,vb_um\n,min,um\nT1,1,120\n":            `wear.csv:2: column time is in min by the row of units`,
+		"My wear\n\ntool,vb [µm]\nT1,120\nT2,much\n":      `wear.csv:5: column vb [µm]: "much" is not a number`,
+		"tool,vb_um\n-,120\n":                             `wear.csv:2: column tool: "" is not a tool`,
+		"tool,vb_um,wear [mm]\nT1,120,0.12\n":             `mean the same: remove one`,
+		"PK\x03\x04 [Content_Types].xml and xl/ of Excel": "wear.csv: this is a workbook: save the table as CSV UTF-8",
+	} {
+		if _, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }

@@ -232,6 +232,38 @@ func (c Class) holds(vbMean, vbMax float64) (holds, known bool) {
 	return holds, known
 }
 
+// Contradiction says in words how a wear and a state contradict each other: a healthy tool is worn beyond a limit, or a worn one is below half of the limit of its class. It
+// is empty if they do not. A tool that is broken may have any wear.
+func (r Rule) Contradiction(vbMean, vbMax float64, state string) string {
+	if state == "" {
+		return ""
+	}
+	by, ok := r.StateClass(state)
+	if !ok {
+		return ""
+	}
+	classes := r.conditions()
+	um := vbMax
+	if um != um {
+		um = vbMean
+	}
+	taken := by
+	for k, c := range classes {
+		if holds, _ := c.holds(vbMean, vbMax); holds && by == healthy {
+			taken = k
+		}
+	}
+	if _, known := classes[by].holds(vbMean, vbMax); known && conditionOf(state) == isWorn {
+		if holds, _ := classes[by].holds(2*vbMean, 2*vbMax); !holds {
+			return fmt.Sprintf("the state is %q, but the wear is %.4g µm, not half of what the rule (%s) takes for %s", state, um, r, classes[by].Name)
+		}
+	}
+	if taken == by {
+		return ""
+	}
+	return fmt.Sprintf("the state is %q, but the wear is %.4g µm, which the rule (%s) takes for %s", state, um, r, classes[taken].Name)
+}
+
 // Limit returns the least flank wear, in µm, that makes a tool of another class
 // than the first: maximum wear if that counts, else mean wear. It is 0 if
 // no wear does.

@@ -106,3 +106,33 @@ func TestRuleOfSeveralClassesIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// A state that says another thing than the wear is noticed, but for what may be: a tool that broke while it was new, and one that is called worn a little early.
+func TestContradiction(t *testing.T) {
+	classes := Rule{Classes: []Class{{Name: "healthy"}, {Name: "worn", VBMeanUM: 100}, {Name: "broken", States: []string{"broken"}}}}
+	for _, tc := range []struct {
+		rule      Rule
+		mean, max float64
+		state     string
+		want      string
+	}{
+		{DefaultRule(), math.NaN(), 350, "healthy", `the state is "healthy", but the wear is 350 µm, which the rule`},
+		{DefaultRule(), math.NaN(), 300, "i.O.", "takes for faulty"},
+		{DefaultRule(), math.NaN(), 299, "new", ""},
+		{DefaultRule(), math.NaN(), 20, "worn", `the state is "worn", but the wear is 20 µm, not half of what the rule`},
+		{DefaultRule(), math.NaN(), 150, "worn", ""},
+		{DefaultRule(), math.NaN(), 20, "chipped", ""},
+		{DefaultRule(), math.NaN(), 20, "nok", ""},
+		{DefaultRule(), 20, math.NaN(), "worn", ""}, // mean wear does not count
+		{DefaultRule(), math.NaN(), math.NaN(), "worn", ""},
+		{DefaultRule(), math.NaN(), 350, "", ""},
+		{DefaultRule(), math.NaN(), 350, "much", ""},
+		{classes, 120, math.NaN(), "healthy", "takes for worn"},
+		{classes, 20, math.NaN(), "worn", "not half of what"},
+		{classes, 20, math.NaN(), "broken", ""},
+	} {
+		if got := tc.rule.Contradiction(tc.mean, tc.max, tc.state); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%v, %v, %q: %q, want %q", tc.mean, tc.max, tc.state, got, tc.want)
+		}
+	}
+}
