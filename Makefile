@@ -49,6 +49,7 @@ fmt: ## format Go files
 lint: ## tidy modules, vet, golangci-lint and the words of documents
 	$(GO) mod tidy -diff
 	$(GO) -C bench mod tidy -diff
+	$(GO) -C examples/consumers/testdata/sdk-go mod tidy -diff
 	$(GO) vet -tags e2e ./internal/kernel ./e2e/...
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
 	cd bench && $(GO) run $(GOLANGCI) run --allow-parallel-runners ./...
@@ -291,14 +292,15 @@ chaos-short: ## the loss report at reduced counts
 
 # The consumers of examples/consumers and what docs/how-to/read-events.md says of other clients.
 CLOUDEVENTS_JAVA := 4.0.1
-consumers: ## consumers of alerts in Go, Python, Node and Java, and SDKs of CloudEvents, on Apache Kafka with an aborted transaction
+consumers: ## consumers of alerts in Go, Python, Node and Java, and SDKs of CloudEvents that read Kafka and webhooks, on Apache Kafka with an aborted transaction
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	mkdir -p flank-data/consumers/node
-	cp examples/consumers/node/* examples/consumers/testdata/events.mjs flank-data/consumers/node/
+	cp examples/consumers/node/* examples/consumers/testdata/*.mjs flank-data/consumers/node/
 	npm ci --silent --no-audit --no-fund --prefix flank-data/consumers/node
 	test -x flank-data/consumers/python/bin/python || $(PYTHON) -m venv flank-data/consumers/python
 	flank-data/consumers/python/bin/pip install --quiet --no-compile --require-hashes --requirement examples/consumers/python/requirements.lock
 	for name in api core kafka; do mvn -q -B -ntp dependency:copy -Dartifact=io.cloudevents:cloudevents-$$name:$(CLOUDEVENTS_JAVA) -DoutputDirectory=flank-data/consumers/java || exit 1; done
+	$(GO) build -C examples/consumers/testdata/sdk-go -o $(CURDIR)/flank-data/consumers/sdk-go .
 	FLANK_KAFKA=$(firstword $(KAFKA)) FLANK_CONSUMERS="$(CURDIR)/flank-data/consumers" FLANK_KAFKA_JARS="$${FLANK_KAFKA_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flank}/kafka-$(firstword $(KAFKA))/lib" \
 	  $(GO) test -count 1 ./examples/consumers/...
 

@@ -138,7 +138,7 @@ func (f *fleetRun) startAll() {
 		}
 	})
 	for i := range f.ingesters {
-		f.ingest(i)
+		f.ingest(i, "ingest%d.yaml")
 	}
 	for i := range f.monitors {
 		f.start(i)
@@ -188,6 +188,7 @@ func newFleetRun(t *testing.T) *fleetRun {
 	}
 	for i := range ingest {
 		write(t, p.dir, fmt.Sprintf("ingest%d.yaml", i), ingest[i].String())
+		write(t, p.dir, fmt.Sprintf("only%d.yaml", i), ingest[i].String()+"spool_only: true\n")
 	}
 	f.monitors = []*badMonitor{{group: fleetGroup}, {group: fleetGroup}}
 	f.results, f.alerts = follow(t, cfg, bus.TopicResults), follow(t, cfg, bus.TopicAlerts)
@@ -278,10 +279,10 @@ func (f *fleetRun) repeated(recording string, machine, rows int) string {
 	return name
 }
 
-func (f *fleetRun) ingest(i int, args ...string) {
+func (f *fleetRun) ingest(i int, config string) {
 	f.starts++
 	f.ingestLog[i] = fmt.Sprintf("ingest%d-%d.log", i, f.starts)
-	f.ingesters[i] = f.launch(f.ingestLog[i], "ingest", append([]string{"run", "--config", f.file(fmt.Sprintf("ingest%d.yaml", i))}, args...)...)
+	f.ingesters[i] = f.launch(f.ingestLog[i], "ingest", "run", "--config", f.file(fmt.Sprintf(config, i)))
 }
 
 // start starts a monitor of the group, with a page for its metrics.
@@ -408,15 +409,15 @@ func (f *fleetRun) killIngester() {
 	i := f.rng.IntN(len(f.ingesters))
 	f.ingesters[i].kill()
 	f.did["SIGKILL ingester"]++
-	f.ingest(i)
+	f.ingest(i, "ingest%d.yaml")
 }
 
 // ingestAgain ends the ingesters, and starts them again.
-func (f *fleetRun) ingestAgain(args ...string) {
+func (f *fleetRun) ingestAgain(config string) {
 	for i, p := range f.ingesters {
 		f.await(f.ingestLog[i]+" to say that it ingests", func() bool { return strings.Contains(f.log(f.ingestLog[i]), "ingesting") }) // earlier it does not handle signals
 		f.end(p, f.ingestLog[i])
-		f.ingest(i, args...)
+		f.ingest(i, config)
 	}
 }
 
@@ -425,7 +426,7 @@ func (f *fleetRun) grow() {
 	if f.grown {
 		return
 	}
-	f.ingestAgain("--spool-only")
+	f.ingestAgain("only%d.yaml")
 	for began := time.Now(); ; {
 		time.Sleep(3 * time.Second) // the monitors judge the rest
 		for _, m := range f.monitors {
@@ -446,7 +447,7 @@ func (f *fleetRun) grow() {
 	for i := range f.monitors {
 		f.start(i)
 	}
-	f.ingestAgain()
+	f.ingestAgain("ingest%d.yaml")
 	f.grown = true
 	f.did["grow"]++
 	f.results = follow(f.t, f.cfg, bus.TopicResults) // of the new partitions too

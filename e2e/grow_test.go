@@ -40,9 +40,10 @@ func TestGrown(t *testing.T) {
 		b, cfg := startServer(t, 2)
 		dir := prepare(t, b.Addr(), 0)
 		config := func(program string) string { return filepath.Join(dir, program+".yaml") }
-		ingest := func(part int, args ...string) string {
+		write(t, dir, "only.yaml", string(read(t, config("ingest")))+"spool_only: true\n")
+		ingest := func(part int, with string) string {
 			write(t, dir, "day.csv", parts[part])
-			return run(t, "ingest", append([]string{"run", "--config", config("ingest")}, args...)...)
+			return run(t, "ingest", "run", "--config", config(with))
 		}
 		monitor := func(until int) (results *reader, stop func()) {
 			results = follow(t, cfg, bus.TopicResults)
@@ -50,11 +51,11 @@ func TestGrown(t *testing.T) {
 			results.until(t, until, "results")
 			return results, func() { p.interrupt(t) }
 		}
-		ingest(0)
+		ingest(0, "ingest")
 		_, stop := monitor(worn)
 		if !grow {
-			ingest(1)
-			ingest(2)
+			ingest(1, "ingest")
+			ingest(2, "ingest")
 			results := follow(t, cfg, bus.TopicResults)
 			results.until(t, windows, "results")
 			stop()
@@ -71,7 +72,7 @@ func TestGrown(t *testing.T) {
 		}
 		refused("monitors are running: group tcm-monitor has 1 member")
 		stop()
-		if said := ingest(1, "--spool-only"); !strings.Contains(said, fmt.Sprintf("0 delivered, %d pending in the spool", more-worn)) {
+		if said := ingest(1, "only"); !strings.Contains(said, fmt.Sprintf("0 delivered, %d pending in the spool", more-worn)) {
 			t.Errorf("ingest said %s", said)
 		}
 		p := growTo(grown)
@@ -88,8 +89,8 @@ func TestGrown(t *testing.T) {
 			t.Fatalf("topics grow said\n%s%s", &p.stdout, &p.stderr)
 		}
 		results, stop := monitor(worn)
-		ingest(1)
-		ingest(2)
+		ingest(1, "ingest")
+		ingest(2, "ingest")
 		results.until(t, windows, "results")
 		stop()
 		return whatWasSaid(t, cfg, []int{worn, more - worn})

@@ -639,7 +639,7 @@ func TestPageIsAccessible(t *testing.T) {
 	for _, page := range []struct{ name, hash, ready string }{
 		{"fleet", "#/", `document.querySelectorAll('.tile').length === 9`},
 		{"system", "#/system", `document.querySelectorAll('.problems li').length === 5 && document.querySelectorAll('main table').length >= 4`},
-		{"model", "#/model/m", `document.querySelectorAll('main canvas').length === 3 && document.querySelectorAll('main table').length === 4`},
+		{"model", "#/model/m", `document.querySelectorAll('main canvas').length === 3 && document.querySelectorAll('main table').length === 5`},
 		{"machine", "#/m/" + machine, `document.querySelector('.machine h1') && document.querySelector('main canvas')`},
 		{"alarm", "#/a/" + incident, fmt.Sprintf(`document.querySelector('main').innerText.includes(%q)`, incident)},
 		{"tv", "#/?tv", `document.querySelector('.tv .tile')`},
@@ -722,7 +722,12 @@ func TestPageOfUnwatchedMachine(t *testing.T) {
 	b.quiet("/api/")
 }
 
-// Of a model that has judged for an hour, the hour is in the middle of a time axis of six.
+// lineage is what the page shows of shopData.
+const lineage = `2026-10-07.tdms|2 100|T01|–|–|1a1a1a1a1a1a1a1a…
+tcm.windows.v1|2 010|drill01 T01, T02 drill02 T07 and 12 more|Oct 9, 2026, 06:00:00 UTC to Oct 9, 2026, 06:35:10 UTC|partition 3, offsets 1200 to 2309 partition 5, offsets 0 to 899|2b2b2b2b2b2b2b2b…
+older.csv|100|–|–|–|–`
+
+// The page of a model lists what it was trained on. Of a model that has judged for an hour, the hour is in the middle of a time axis of six.
 func TestPageOfYoungModel(t *testing.T) {
 	s := newShop(t, 1, func(c *web.Config, _ *web.Protection) {
 		c.ListModels, c.Model = shopModels, shopModel
@@ -735,6 +740,9 @@ func TestPageOfYoungModel(t *testing.T) {
 	})
 	b := openBrowser(t, s.url()+"#/model/m")
 	b.until(`document.querySelectorAll('main canvas').length === 3`)
+	if got := js[string](b, `(document.querySelector('main details').open = true, [...document.querySelectorAll('main details tbody tr')].map((r) => [...r.cells].map((c) => c.innerText.replace(/\s+/g, ' ').trim()).join('|')).join('\n'))`); got != lineage {
+		t.Errorf("lineage\n%s\nwant\n%s", got, lineage)
+	}
 	b.fits("young-model")
 	if got := js1[[]float64](b, "model.js", "[...x.around(7200, 7200), ...x.around(0, 36000)]"); !slices.Equal(got, []float64{7200 - 3*3600, 7200 + 3*3600, 0, 36000}) {
 		t.Errorf("the axes reach over %v", got)
@@ -790,7 +798,7 @@ func shopModel(_ context.Context, id string) (*web.ModelDetail, error) {
 				{About: "worn tools", Level: "shadow", Because: "4 tools were worn out", Do: "record two more tools until they are worn"},
 				{About: "false alarms", Level: "switch_on", Because: "none in 9.2 h of healthy cutting"},
 			},
-			Unknown: []string{"no novelty: fewer than 5 tools"}, Data: []web.CardData{{Name: "2026-10-07.tdms", Windows: 2100}, {Name: "2026-10-09.tdms", Windows: 2110}}, DataCount: 2, DataWindows: 4210,
+			Unknown: []string{"no novelty: fewer than 5 tools"}, Data: slices.Clone(shopData), DataCount: 3, DataWindows: 4210, Labels: strings.Repeat("ef", 32),
 			Classes: []string{"healthy", "faulty"}, Label: "faulty from VBmax 300 µm on", WindowSeconds: 1, FeatureVersion: 3, Reference: "kind, of a tool's first 10 windows", Threshold: ref(0.31), Program: "trainer 1.0.0", Seed: 1,
 		},
 		Curve: &tune.Curve{
@@ -800,6 +808,16 @@ func shopModel(_ context.Context, id string) (*web.ModelDetail, error) {
 		},
 	}
 	return m, nil
+}
+
+var shopData = []web.CardData{
+	{Name: "2026-10-07.tdms", Windows: 2100, SHA256: strings.Repeat("1a", 32), Machines: []web.CardMachine{{Tools: []string{"T01"}}}},
+	{
+		Name: "tcm.windows.v1", Windows: 2010, SHA256: strings.Repeat("2b", 32), MoreTools: 12, Offsets: []web.CardOffsets{{Partition: 3, From: 1200, To: 2310}, {Partition: 5, From: 0, To: 900}},
+		Machines: []web.CardMachine{{Machine: "acme/spore/bay1/line1/drill01", Tools: []string{"T01", "T02"}}, {Machine: "acme/spore/bay1/line1/drill02", Tools: []string{"T07"}}},
+		From:     new(time.Date(2026, 10, 9, 6, 0, 0, 0, time.UTC)), To: new(time.Date(2026, 10, 9, 6, 35, 10, 0, time.UTC)),
+	},
+	{Name: "older.csv", Windows: 100},
 }
 
 func tunePoint(k, n int, threshold float64, alarms int, perHour, delay float64) tune.Point {

@@ -46,8 +46,6 @@ type flags struct {
 type runCommand struct {
 	cli.ConfigFile
 	cli.VerboseFlag
-
-	SpoolOnly bool `help:"Keep windows in the spool and send none, as 'spool_only: true' in the configuration does: while monitors are down, or topics grow. The next start without it sends them."`
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -84,7 +82,6 @@ func (f *runCommand) Run(ctx context.Context, out cli.Output) error {
 // load returns a configuration that can be used.
 func (f *runCommand) load() (ingest.Config, error) {
 	c, err := ingest.Load(f.Config)
-	c.SpoolOnly = c.SpoolOnly || f.SpoolOnly
 	if err == nil {
 		err = c.Check()
 	}

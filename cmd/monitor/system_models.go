@@ -142,8 +142,8 @@ func (s *system) curveCommand() string {
 	return tune + ` --model MODEL.flank --data DATA --budget "1 per 8h" && trainer publish MODEL.flank --kafka ` + broker + " --key KEY"
 }
 
-// mostData bounds how many recordings of its training the page of a model lists.
-const mostData = 50
+// mostData and mostTools bound how many recordings and tools of its training the page of a model lists.
+const mostData, mostTools = 50, 200
 
 // cardOf returns what the file of a model says of its training.
 func cardOf(m *model.Model) *web.ModelCard {
@@ -159,10 +159,9 @@ func cardOf(m *model.Model) *web.ModelCard {
 		threshold := costs.Threshold()
 		c.Threshold = &threshold
 	}
-	for i, d := range m.Provenance.Data {
-		if c.DataWindows += d.Windows; i < mostData {
-			c.Data = append(c.Data, web.CardData{Name: d.Name, Windows: d.Windows})
-		}
+	c.Data, c.Labels = dataOf(m.Provenance.Data), m.Provenance.Labels
+	for _, d := range m.Provenance.Data {
+		c.DataWindows += d.Windows
 	}
 	if s := cmp.Or(h.Pooled, h.OutOfFold); s != nil {
 		c.Windows, c.Faulty = s.Rows, s.Positive
@@ -183,6 +182,29 @@ func cardOf(m *model.Model) *web.ModelCard {
 		c.Unknown = h.Unknown.Without
 	}
 	return c
+}
+
+// dataOf returns what the page of a model shows of its training data.
+func dataOf(sets []model.DataSet) (all []web.CardData) {
+	room := mostTools
+	for _, d := range sets[:min(len(sets), mostData)] {
+		shown := web.CardData{Name: d.Name, Windows: d.Windows, SHA256: d.SHA256, MoreTools: d.MoreTools}
+		if !d.From.IsZero() {
+			shown.From, shown.To = &d.From, &d.To
+		}
+		for _, m := range d.Machines {
+			n := min(len(m.Tools), room)
+			room, shown.MoreTools = room-n, shown.MoreTools+len(m.Tools)-n
+			if n > 0 {
+				shown.Machines = append(shown.Machines, web.CardMachine{Machine: m.Machine, Tools: m.Tools[:n]})
+			}
+		}
+		for _, o := range d.Offsets {
+			shown.Offsets = append(shown.Offsets, web.CardOffsets(o))
+		}
+		all = append(all, shown)
+	}
+	return all
 }
 
 // levelOf returns the word of a level for programs.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -34,7 +37,7 @@ func TestCardOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Scores = text
+	m.Scores, m.Provenance.Labels = text, "ef"
 	for range mostData + 5 {
 		m.Provenance.Data = append(m.Provenance.Data, model.DataSet{Name: "a.csv", Windows: 7})
 	}
@@ -42,11 +45,46 @@ func TestCardOf(t *testing.T) {
 	if !c.HeldOut || c.Tools != 3 || c.Windows != 140 || c.Faulty != 40 || c.GMean == nil || c.GMean.Low == nil || *c.GMean.Low > c.GMean.Value || c.Verdict != "shadow" {
 		t.Errorf("%+v", c)
 	}
-	if len(c.Reasons) != 1 || c.Reasons[0].Do != "add tools" || c.Reasons[0].Level != "shadow" || len(c.Unknown) != 1 {
+	if len(c.Reasons) != 1 || c.Labels != "ef" || c.Reasons[0].Do != "add tools" || c.Reasons[0].Level != "shadow" || len(c.Unknown) != 1 {
 		t.Errorf("reasons %+v, not known %q", c.Reasons, c.Unknown)
 	}
 	if n := c.DataCount; len(c.Data) != mostData || n < mostData+5 || c.DataWindows < 7*n-7 {
 		t.Errorf("%d of %d recordings with %d windows", len(c.Data), n, c.DataWindows)
+	}
+}
+
+// Of each recording the page has what the model file says, and of many tools the number alone.
+func TestDataOf(t *testing.T) {
+	at := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	later := at.Add(time.Hour)
+	many := make([]string, mostTools+3)
+	for i := range many {
+		many[i] = fmt.Sprint("T", i)
+	}
+	for name, tc := range map[string]struct {
+		sets []model.DataSet
+		want []web.CardData
+	}{
+		"none":           {nil, nil},
+		"older releases": {[]model.DataSet{{Name: "a.csv", SHA256: "ab", Windows: 7}}, []web.CardData{{Name: "a.csv", SHA256: "ab", Windows: 7}}},
+		"windows on Kafka": {
+			[]model.DataSet{{
+				Name: "tcm.windows.v1", SHA256: "cd", Windows: 9, Machines: []model.MachineTools{{Machine: "acme/a", Tools: []string{"T1", "T2"}}, {Machine: "acme/b", Tools: []string{"T1"}}},
+				MoreTools: 4, From: at, To: later, Offsets: []model.OffsetRange{{Partition: 3, From: 10, To: 19}},
+			}},
+			[]web.CardData{{
+				Name: "tcm.windows.v1", SHA256: "cd", Windows: 9, Machines: []web.CardMachine{{Machine: "acme/a", Tools: []string{"T1", "T2"}}, {Machine: "acme/b", Tools: []string{"T1"}}},
+				MoreTools: 4, From: &at, To: &later, Offsets: []web.CardOffsets{{Partition: 3, From: 10, To: 19}},
+			}},
+		},
+		"many tools": {
+			[]model.DataSet{{Name: "a", Machines: []model.MachineTools{{Tools: many}}}, {Name: "b", Machines: []model.MachineTools{{Tools: many[:2]}}, MoreTools: 1}},
+			[]web.CardData{{Name: "a", Machines: []web.CardMachine{{Tools: many[:mostTools]}}, MoreTools: 3}, {Name: "b", MoreTools: 3}},
+		},
+	} {
+		if got := dataOf(tc.sets); !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
 	}
 }
 

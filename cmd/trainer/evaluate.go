@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/rs/zerolog"
@@ -17,10 +18,8 @@ import (
 
 type evaluateCommand struct {
 	examFlags
-	Model     string  `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
-	K         int     `default:"5" help:"Faulty windows of the last n that raise an alarm (default: 5)."`
-	N         int     `default:"8" help:"Judged windows that an alarm looks at (default: 8)."`
-	Threshold float64 `default:"0.5" help:"Score from which on a window counts as faulty for an alarm, as alarm.threshold of the monitor (default: 0.5, the model's own decision)."`
+	Model string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
+	Alarm string `default:"k=5,n=8,threshold=0.5" placeholder:"KEY=VALUE,…" help:"When an alarm is raised: at k faulty windows of the last n that were judged, where a window is faulty from the score threshold on (default: k=5,n=8,threshold=0.5)."`
 	cli.Listing
 	cli.QuietFlag
 }
@@ -48,10 +47,14 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err != nil {
 		return nil, nil, err
 	}
-	exam := train.Exam{Model: m, Alarm: alarm.Settings{K: f.K, N: f.N, Threshold: f.Threshold, Latch: true}, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
-	if err := exam.Alarm.Check(); err != nil {
+	rule, err := parseAlarm(f.Alarm, &alarm.Settings{K: alarm.Default.K, N: alarm.Default.N, Threshold: alarm.Default.Threshold, Latch: true})
+	if err != nil {
 		return nil, nil, err
 	}
+	if rule == nil || *rule != (alarm.Settings{K: rule.K, N: rule.N, Threshold: rule.Threshold, Latch: true}) {
+		return nil, nil, fmt.Errorf("--alarm %s: name k, n and threshold only: evaluate acknowledges each alarm at once, without hold times", f.Alarm)
+	}
+	exam := train.Exam{Model: m, Alarm: *rule, Log: cli.Logger(stderr, zerolog.ErrorLevel)}
 	d, err := f.load(m, cli.Logger(stderr, zerolog.WarnLevel))
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +86,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.Named() {
-		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, K: alarm.Default.K, N: alarm.Default.N, QuietFlag: f.QuietFlag}
+		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, Alarm: "k=5", QuietFlag: f.QuietFlag}
 		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}

@@ -123,13 +123,18 @@ func TestEvaluate(t *testing.T) {
 	if err != nil || !strings.Contains(out, "note: the model was trained on these tools, under these names or others: N1 (T1 in training), N2 (T2 in training), N3 (T3 in training) and N4 (T4 in training): their figures") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --k 9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
+	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=9"); err == nil || !strings.Contains(err.Error(), "k is 9") {
 		t.Error(err)
 	}
-	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --threshold 1.5"); err == nil || !strings.Contains(err.Error(), "threshold is 1.5") {
+	if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm threshold=1.5"); err == nil || !strings.Contains(err.Error(), "threshold is 1.5") {
 		t.Error(err)
 	}
-	if out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --k 2 --n 3 --threshold 0.9"); err != nil || !strings.Contains(out, "alarms   at 2 of 3 windows with a score of 0.9 or more: ") {
+	for _, rule := range []string{"monitor", "k=2,n=3,on_hold=1s", "k=2,latch=false"} {
+		if _, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm "+rule); err == nil || !strings.Contains(err.Error(), "name k, n and threshold only") {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+	if out, _, err = trainer(t, "evaluate --quiet --model m.flank --table new.csv --alarm k=2,n=3,threshold=0.9"); err != nil || !strings.Contains(out, "alarms   at 2 of 3 windows with a score of 0.9 or more: ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -58,6 +58,7 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka_event
 for m in kafka.KafkaConsumer("` + topic + `", bootstrap_servers=sys.argv[1], auto_offset_reset="earliest", isolation_level="read_committed"):
     e = from_kafka_event(KafkaMessage(dict(m.headers), m.key, m.value))
     print(e.get_type(), e.get_source(), e.get_datacontenttype(), json.dumps(e.get_data()), flush=True)`, addr}},
+		{"CloudEvents for Go", events, []string{filepath.Join(tools, "sdk-go"), addr}},
 		{"CloudEvents for Node", events, []string{"node", filepath.Join(node, "events.mjs"), addr}},
 		{"CloudEvents for Java", events, []string{"java", "-cp", jars + ":" + filepath.Join(tools, "java", "*"), "testdata/Events.java", addr}},
 		{"kafka-console-consumer.sh", committed, []string{
@@ -91,14 +92,7 @@ for m in kafka.KafkaConsumer("` + topic + `", bootstrap_servers=sys.argv[1], aut
 // fill writes what the consumers read.
 func fill(t *testing.T, b *kafkatest.Broker) {
 	t.Helper()
-	admin, end, err := b.Admin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	if _, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
-		t.Fatal(err)
-	}
+	createTopic(t, b)
 	c, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.TransactionalID("monitor"), kgo.DefaultProduceTopic(topic),
 		kgo.ProducerBatchCompression(kgo.NoCompression())) // as monitors write alerts
 	if err != nil {
@@ -130,6 +124,18 @@ func fill(t *testing.T, b *kafkatest.Broker) {
 		if err := c.EndTransaction(t.Context(), part.end); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func createTopic(t *testing.T, b *kafkatest.Broker) {
+	t.Helper()
+	admin, end, err := b.Admin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if _, err := admin.CreateTopics(t.Context(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 1, ReplicationFactor: 1}}}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -41,7 +41,7 @@ func New(c Config, log zerolog.Logger, stdout io.Writer) (*Supervisor, error) {
 		return nil, err
 	}
 	if c.SpoolOnly {
-		log.Warn().Str("event", "spool_only").Msg("spool only: windows are kept and none is sent; the next start without spool_only and --spool-only sends them")
+		log.Warn().Str("event", "spool_only").Msg("spool only: windows are kept and none is sent; the next start without spool_only sends them")
 	}
 	s := &Supervisor{cfg: c, bus: to, log: log, send: NewSend()}
 	stdout = zerolog.SyncWriter(stdout) // several machines write lines to it

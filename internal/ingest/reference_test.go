@@ -42,7 +42,7 @@ var sentences = map[string]string{
 	"metrics":                   "Address of `/metrics`, `/livez` and `/readyz`, such as `127.0.0.1:9101`.",
 	"mqtt.broker":               "MQTT 5 broker for samples and tools, as in `mqtts://host:8883`. Machines of kind `mqtt` need it.",
 	"mqtt.prefix":               "default: `flank`. First part of the topics: `PREFIX/MACHINE/samples` and `PREFIX/MACHINE/context`.",
-	"spool_only":                "Send no windows while monitors are down or topics [grow](../how-to/kafka-partitions.md): the next start without it sends them. `ingest run --spool-only` does the same.",
+	"spool_only":                "Send no windows while monitors are down or topics [grow](../how-to/kafka-partitions.md): the next start without it sends them.",
 	"machine":                   "Path of the machine by ISA-95: enterprise/site/area/line/machine. Its name everywhere.",
 	"layout":                    "default: the gun drill's 14 channels. [Layout file](../../schemas/layout.md). It must be the model's.",
 	"window.length":             "It must be the model's, or the monitor refuses the windows.",

@@ -521,6 +521,9 @@ func (x *server) getModel(r *http.Request) (any, *apiError) {
 	m.Machines = x.judgedBy(id)
 	if c := m.Card; c != nil {
 		c.Reasons, c.Unknown, c.Data, c.Classes = list(c.Reasons), list(c.Unknown), list(c.Data), list(c.Classes)
+		for i, d := range c.Data {
+			c.Data[i].Machines, c.Data[i].Offsets = list(d.Machines), list(d.Offsets)
+		}
 	}
 	if err := x.fillUse(m); err != nil {
 		return nil, failed("history", err)

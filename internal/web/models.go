@@ -94,9 +94,10 @@ type ModelCard struct {
 	Recall      *CardInterval `json:"recall,omitempty"` // likewise
 	Specificity *CardInterval `json:"specificity,omitempty"`
 
-	Data        []CardData `json:"data"`         // recordings that it was trained on; at most 50
-	DataCount   int        `json:"data_count"`   // of them all
-	DataWindows int        `json:"data_windows"` // likewise
+	Data        []CardData `json:"data"`                    // recordings that it was trained on; at most 50
+	DataCount   int        `json:"data_count"`              // of them all
+	DataWindows int        `json:"data_windows"`            // likewise
+	Labels      string     `json:"labels_sha256,omitempty"` // of tool and class of the windows that it learnt from
 
 	Classes        []string `json:"classes"`
 	Label          string   `json:"label"`               // what made a training window faulty, in words
@@ -123,8 +124,27 @@ type CardInterval struct {
 	High  *float64 `json:"high,omitempty"`
 }
 
-// CardData is a recording that a model was trained on.
+// CardData says what a model was trained on: a recording, a table, or windows on Kafka.
 type CardData struct {
-	Name    string `json:"name"`
-	Windows int    `json:"windows"`
+	Name      string        `json:"name"`
+	Windows   int           `json:"windows"`
+	SHA256    string        `json:"sha256,omitempty"`
+	Machines  []CardMachine `json:"machines"`       // empty if not known
+	MoreTools int           `json:"more_tools"`     // that Machines does not name
+	From      *time.Time    `json:"from,omitempty"` // start of the first window; nil if the windows have no clock
+	To        *time.Time    `json:"to,omitempty"`   // end of the last one
+	Offsets   []CardOffsets `json:"offsets"`        // of windows on Kafka, by partition
+}
+
+// CardMachine has the tools of one machine that windows are of.
+type CardMachine struct {
+	Machine string   `json:"machine"` // empty if not known
+	Tools   []string `json:"tools"`
+}
+
+// CardOffsets says where windows are in a partition of Kafka: from the first one's offset to below To.
+type CardOffsets struct {
+	Partition int   `json:"partition"`
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
 }

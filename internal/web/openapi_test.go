@@ -184,7 +184,8 @@ func fullHub() *Hub {
 				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &tune.Curve{Model: "m1", Now: point, Chosen: point, Points: []tune.Point{point}}, CurveCommand: "monitor tune",
 				Card: &ModelCard{
 					Verdict: "shadow", Reasons: []CardReason{{"worn tools", "shadow", "few", "add tools"}}, Tools: 2, Split: "by tool", GMean: &CardInterval{0, ptr(0.0), ptr(0.0)},
-					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Data: []CardData{{"a.csv", 1}}, WindowSeconds: 1, Reference: "kind", Threshold: ptr(0.0),
+					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Labels: "ef",
+					Data: []CardData{{"a.csv", 1, "cd", []CardMachine{{testMachine, []string{"T07"}}}, 2, &t0, &t0, []CardOffsets{{3, 10, 19}}}, {Name: "b.csv"}}, WindowSeconds: 1, Reference: "kind", Threshold: ptr(0.0),
 				},
 			}, nil
 		},
@@ -306,6 +307,8 @@ func TestAnswersOfContract(t *testing.T) {
 		{"full", "/api/models", 200, "Models", `"champion":"m1"`},
 		{"empty", "/api/models", 404, "Error", "not kept"},
 		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772331221],"share":[0.25],"windows":[4]}`},
+		{"full", "/api/models/m1", 200, "Model", `"machines":[{"machine":"acme/spore/bay2/line1/usk25","tools":["T07"]}],"more_tools":2,"from":"2026-`},
+		{"full", "/api/models/m1", 200, "Model", `"offsets":[{"partition":3,"from":10,"to":19}]},{"name":"b.csv","windows":0,"machines":[],"more_tools":0,"offsets":[]}],`},
 		{"full", "/api/models/m9", 404, "Error", "m9"},
 		{"full", "/api/system", 200, "System", `"command":"ingest check"`},
 		{"full", "/api/system", 200, "System", `"received":9,"in_windows":6,"unused":[{"reason":"gap","samples":3}]}]`},

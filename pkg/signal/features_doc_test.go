@@ -27,8 +27,7 @@ The version of a model's feature list, 2, fixes every formula and the default se
 Every formula is held to NumPy, SciPy and PyWavelets to 1e-9 relative in float64, and in the float32 of the fast path to 1e-5 of
 the feature's scale (` + "`make peers-signal`" + `). In float32, what lies 100 dB below the strongest line is lost. What features are worth, and how long they take: [figures](../figures/features.md).
 
-With ` + "`reference.mode: kind`" + `, a feature x is compared with r, what it was in the tool's first windows, by the difference x − r,
-or by the log ratio ln(x/r) if it is positive and has a true zero. A channel of kind ` + "`feature`" + ` is compared by its ratio x/|r| − sign(r).
+With ` + "`reference.mode: kind`" + ` a feature is compared with [its reference](../algorithm/inputs.md#1-reference) as the column says: by the log ratio if it is positive and has a true zero, else by the difference.
 
 U is the unit of the channel, x its n samples in the window, x̄ their mean, P the power spectrum, E the
 spectrum of the squared envelope, f frequency. Numbers in brackets name the [sources](#sources).

@@ -196,7 +196,7 @@ func (g *growing) members() error {
 	return fmt.Errorf("grow: %w: %s: %s", errRunning, strings.Join(who, "; "), remedy+fmt.Sprintf(". A monitor that was killed is a member for %v more.", bus.SessionTimeout))
 }
 
-const remedy = "stop ingesters, or let them only spool (`ingest run --spool-only`); let the monitors judge all that lies there; stop the monitors; then run this again"
+const remedy = "stop ingesters, or let them only spool (`spool_only: true` in ingest.yaml); let the monitors judge all that lies there; stop the monitors; then run this again"
 
 // check returns an error unless the topics may grow. Where they are half-grown, all was
 // judged when that began.

@@ -316,7 +316,7 @@ func TestRefusesWithMembers(t *testing.T) {
 		if !errors.Is(err, errRunning) {
 			t.Fatalf("%v\n%s", err, strings.Join(said, "\n"))
 		}
-		for _, want := range []string{"group tcm-trial has 1 member (test at ", "ingest run --spool-only", "let the monitors judge", "stop the monitors", "a member for 6s more"} {
+		for _, want := range []string{"group tcm-trial has 1 member (test at ", "spool_only: true", "let the monitors judge", "stop the monitors", "a member for 6s more"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v lacks %q", err, want)
 			}

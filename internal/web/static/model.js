@@ -5,7 +5,7 @@ import { html, useEffect, useMemo, useRef } from "./vendor/htm-preact-standalone
 import { api, useFetch, useLive } from "./store.js";
 import { href } from "./route.js";
 import { t } from "./text.js";
-import { moment } from "./time.js";
+import { moment, full } from "./time.js";
 import { ticks, timeOf } from "./chart.js";
 import { Empty, Words, number, short } from "./parts.js";
 
@@ -54,6 +54,18 @@ function Rate({ rate, drift }) {
 
 const within = (i) => (i.low === undefined || i.high === undefined ? i.value.toFixed(3) : t("model.interval", { value: i.value.toFixed(3), low: i.low.toFixed(2), high: i.high.toFixed(2) }));
 
+// Sum shows the beginning of a SHA-256, and all of it to a mouse.
+const Sum = ({ text }) => (text ? html`<code title=${text}>${text.slice(0, 16)}…</code>` : "–");
+
+// Lineage lists the recordings that a model was trained on.
+function Lineage({ card }) {
+  const tools = (d) => [...d.machines.map((m) => html`<div><span title=${m.machine}>${short(m.machine)}</span> ${m.tools.join(", ")}</div>`), d.more_tools > 0 && t("tile.more", { n: d.more_tools })];
+  const offsets = (d) => d.offsets.map((o) => html`<div>${t("model.data_offsets", { partition: o.partition, from: o.from, to: o.to - 1 })}</div>`);
+  const rows = card.data.map((d) => [d.name, number(d.windows), d.machines.length || d.more_tools ? tools(d) : "–", d.from ? t("model.data_span", { from: full(d.from), to: full(d.to) }) : "–", d.offsets.length ? offsets(d) : "–", html`<${Sum} text=${d.sha256} />`]);
+  return html`<details><summary>${t("model.data", { n: card.data_count, windows: number(card.data_windows) })}</summary>
+    <${Table} heads=${["data_name", "data_windows", "data_tools", "data_when", "data_where", "data_sum"].map((k) => t(`model.${k}`))} rows=${rows} />${card.data_count > card.data.length && html`<p class="says">…</p>`}</details>`;
+}
+
 // Card shows what the model's file says of its training.
 function Trained({ card }) {
   const facts = [
@@ -62,13 +74,13 @@ function Trained({ card }) {
     [t("model.scored"), card.windows > 0 && (card.held_out ? t("model.scored_held_out", { tools: card.tools || "–", n: number(card.windows), faulty: number(card.faulty) }) : t("model.scored_out_of_fold", { n: number(card.windows) }))],
     [t("model.split"), card.held_out && card.split], [t("model.label"), card.label], [t("model.classes"), card.classes.join(", ")],
     [t("model.threshold"), card.threshold !== undefined && card.threshold.toFixed(3)], [t("model.window"), `${number(card.window_s)} s`], [t("model.feature_version"), String(card.feature_version)],
-    [t("model.reference"), card.reference], [t("model.program"), card.program],
+    [t("model.reference"), card.reference], [t("model.program"), card.program], [t("model.labels_sum"), card.labels_sha256 && html`<${Sum} text=${card.labels_sha256} />`],
   ];
   return html`<dl class="facts">${facts.filter(([, v]) => v).map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
     ${!card.held_out && html`<p class="error">${t("model.not_held_out")}</p>`}
     ${card.reasons.length > 0 && html`<h3>${t("model.reasons")}</h3><${Table} heads=${[t("model.about"), t("model.allows"), t("model.because"), t("model.do")]} rows=${card.reasons.map((r) => [r.about, t(`model.verdict.${r.level}`), html`<${Words} text=${r.because} />`, html`<${Words} text=${r.do ?? "–"} />`])} />`}
     ${card.not_known.length > 0 && html`<h3>${t("model.not_known")}</h3><ul class="list">${card.not_known.map((w) => html`<li>${w}</li>`)}</ul>`}
-    ${card.data_count > 0 && html`<details><summary>${t("model.data", { n: card.data_count, windows: number(card.data_windows) })}</summary><ul class="list">${card.data.map((d) => html`<li>${d.name}, ${t("model.data_windows", { n: number(d.windows) })}</li>`)}${card.data_count > card.data.length && html`<li>…</li>`}</ul></details>`}`;
+    ${card.data_count > 0 && html`<${Lineage} card=${card} />`}`;
 }
 
 // Trial shows on which windows a shadow and a champion disagree.
