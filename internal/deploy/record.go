@@ -221,7 +221,7 @@ func changeID(number uint64, value []byte) string {
 }
 
 // encode returns the message of a change.
-func (c *Change) encode(s Signer) (bus.Message, error) {
+func (c *Change) encode(s signer) (bus.Message, error) {
 	if err := c.check(); err != nil {
 		return bus.Message{}, err
 	}
@@ -233,7 +233,7 @@ func (c *Change) encode(s Signer) (bus.Message, error) {
 }
 
 // message returns the message of a record.
-func message(s Signer, key, typ, contentType string, at time.Time, value []byte) bus.Message {
+func message(s signer, key, typ, contentType string, at time.Time, value []byte) bus.Message {
 	m := bus.Message{Topic: bus.TopicModels, Key: key, Value: value}
 	for _, h := range [][2]string{
 		{"ce_specversion", "1.0"}, {"ce_id", key}, {"ce_source", "/trainer"}, {"ce_type", typ},
@@ -279,7 +279,7 @@ func partsOf(size int64) int { return int((size + partSize - 1) / partSize) }
 func partKey(id string, part int) string { return fmt.Sprintf("%s%s/%04d", modelPrefix, id, part) }
 
 // encodeModel returns the messages of a model: its parts, then its manifest.
-func encodeModel(s Signer, file []byte, mf Manifest) ([]bus.Message, error) {
+func encodeModel(s signer, file []byte, mf Manifest) ([]bus.Message, error) {
 	sum := sha256.Sum256(file)
 	mf.Size, mf.SHA256, mf.Parts = int64(len(file)), hex.EncodeToString(sum[:]), partsOf(int64(len(file)))
 	if err := mf.check(); err != nil {
@@ -288,7 +288,7 @@ func encodeModel(s Signer, file []byte, mf Manifest) ([]bus.Message, error) {
 	var all []bus.Message
 	for part := range mf.Parts {
 		value := file[part*partSize : min((part+1)*partSize, len(file))]
-		all = append(all, message(Signer{}, partKey(mf.ID, part), partType, "application/octet-stream", mf.At, value))
+		all = append(all, message(signer{}, partKey(mf.ID, part), partType, "application/octet-stream", mf.At, value))
 	}
 	value, err := json.Marshal(mf)
 	if err != nil {

@@ -22,8 +22,8 @@ const writeTries = 8
 // programs too, may write at the same time.
 type Writer struct {
 	Bus    bus.Config
-	Keys   Keys   // whose records are built on; the Signer's own key is added
-	Signer Signer // zero: what is written is not signed
+	Keys   Keys   // whose records are built on; the signer's own key is added
+	Signer signer // zero: what is written is not signed
 	By     string // who writes
 	Note   string // why
 	Now    func() time.Time

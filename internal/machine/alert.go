@@ -127,7 +127,7 @@ func (b bell) report(changes []alarm.Change, was alarm.State, c cause) (alerts [
 			a.Incident = before
 		}
 		if (change == alarm.Raised || change == alarm.Acknowledged) && b.shadow == "" {
-			b.of.remember(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
+			b.of.remember(pastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)
 	}

@@ -267,7 +267,7 @@ func (x *judges) notBuilt(t *Tool, id, why, instead string) {
 }
 
 // anotherKnows reports whether a model other than one, which may move the alarm, knows the tool and takes windows of a form; nil: of any.
-func (x *Models) anotherKnows(t *Tool, than string, form *window.Form) bool {
+func (x *candidates) anotherKnows(t *Tool, than string, form *window.Form) bool {
 	return slices.ContainsFunc(t.Judgings, func(j *Judging) bool {
 		by := x.of(j.Model)
 		return by != nil && j.Model != than && j.Trial == nil && (form == nil || by.covers(form) == nil)

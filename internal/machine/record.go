@@ -99,7 +99,7 @@ func (m *Machine) slow() slowRecord {
 
 // Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked
 // at when the model is asked. It reports records that no program of ours wrote.
-func Load(records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func Load(records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	if len(records) == 0 {
 		return nil, errors.New("machine: no record")
 	}
@@ -107,7 +107,7 @@ func Load(records []state.Record, s *Settings, models *Models, now time.Time) (*
 }
 
 // loadAs does so for records that were kept under another name.
-func loadAs(name, was string, records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func loadAs(name, was string, records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	m, err := newMachine(name, s, models, func(string) *Deployment { return nil }, now)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func btoi(b bool) int {
 }
 
 // check reports a state that no machine can have. What a model knows of a tool is checked if the model is known.
-func (s *State) check(x *Models) error {
+func (s *State) check(x *candidates) error {
 	for i, t := range s.Tools {
 		if err := t.check(x); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
@@ -272,7 +272,7 @@ func (n *Notice) check() error {
 }
 
 // check reports a tool that cannot be.
-func (t *Tool) check(x *Models) error {
+func (t *Tool) check(x *candidates) error {
 	if err := t.Alarm.Check(); err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (t *Tool) check(x *Models) error {
 // errFeatures is returned for a reference that is not of the features of its model.
 var errFeatures = errors.New("its reference is not of the model's features")
 
-func (j *Judging) check(t *Tool, x *Models) error {
+func (j *Judging) check(t *Tool, x *candidates) error {
 	if j.Reference.Tool != t.Name {
 		return fmt.Errorf("its reference is of tool %.64q", j.Reference.Tool)
 	}

@@ -24,7 +24,7 @@ type Summary struct {
 	Masks        alarm.Masks
 	Magazine     []*Tool // that wait there with an open or masked alarm, in the order of the records
 	Notices      []Notice
-	Raised       []PastAlarm // that may still be marked as false
+	Raised       []pastAlarm // that may still be marked as false
 	LastWindowAt time.Time   // by the monitor's clock; zero if it is not known
 	FeaturesOnly bool        // of the last window in order Kafka has the features only: the gateway is in mode edge
 }
@@ -52,7 +52,7 @@ func Summarise(records []state.Record) (s Summary, err error) {
 			}
 			continue
 		case state.Slow:
-			var slow struct{ Raised []PastAlarm } // of slowRecord
+			var slow struct{ Raised []pastAlarm } // of slowRecord
 			if json.Unmarshal(r.Value, &slow) == nil {
 				s.Raised = slow.Raised
 			}

@@ -55,7 +55,7 @@ type examined struct {
 	judged   card.Judged
 	score    []float64
 	time     windowTime
-	unjudged []Unjudged
+	unjudged []unjudged
 	trained  []string // names of the data that the model was trained on, by their checksums
 	rows     rowTable
 }

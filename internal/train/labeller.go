@@ -42,7 +42,7 @@ type labeller struct {
 	taken    []takenReference
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
-	unjudged map[string]*Unjudged
+	unjudged map[string]*unjudged
 	watch    func(group string, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
@@ -56,7 +56,7 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, takes: m.Reference.Windows, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), memories: make(map[string]*model.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
+		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*unjudged),
 	}
 }
 

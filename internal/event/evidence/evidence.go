@@ -70,7 +70,7 @@ type Band struct {
 	Channel string  `json:"-"`
 	LowHz   float64 `json:"low_hz"`
 	HighHz  float64 `json:"high_hz"`
-	DB      float64 `json:"db"` // mean density, as levels of Spectra
+	DB      float64 `json:"db"` // mean density, as levels of spectra
 }
 
 // Kept is what was kept.

@@ -11,8 +11,8 @@ type incident struct {
 	at           time.Time // when it was raised; zero: no open alarm
 	acknowledged bool
 	over         bool
-	row          *Row // nil if it was raised before the report
-	index        int  // of raised, if there is a row
+	row          *toolRow // nil if it was raised before the report
+	index        int      // of raised, if there is a row
 	before, last time.Time
 }
 
@@ -21,7 +21,7 @@ func (i incident) open() bool { return !i.at.IsZero() && !i.acknowledged && !i.o
 // raised is an alarm of the report.
 type raised struct {
 	alert  event.Alert
-	row    *Row
+	row    *toolRow
 	marked bool // by a person: as false
 }
 
@@ -85,7 +85,7 @@ func (r *Report) Alert(a event.Alert) {
 
 // ofTool counts an alarm of the tool that is, or was, in then. Results may come
 // before alerts or after: without them no tool is known.
-func (r *Report) ofTool(m *Machine, a event.Alert) {
+func (r *Report) ofTool(m *machineShift, a event.Alert) {
 	for _, t := range m.Tools {
 		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {
 			t.Alarms++
@@ -130,7 +130,7 @@ func (a *raised) mark(yes bool) {
 }
 
 // transition counts a change of the alarm by itself.
-func (r *Report) transition(m *Machine, at time.Time) {
+func (r *Report) transition(m *machineShift, at time.Time) {
 	i := &m.alarm
 	if !i.before.IsZero() && at.Sub(i.before) < time.Minute && r.within(at) {
 		r.row(m, at).Chattering++
@@ -138,8 +138,8 @@ func (r *Report) transition(m *Machine, at time.Time) {
 	i.before, i.last = i.last, at
 }
 
-func (r *Report) mask(m *Machine, what event.AlertState, from, to time.Time) {
-	r.span(m, from, to, func(row *Row, d time.Duration) {
+func (r *Report) mask(m *machineShift, what event.AlertState, from, to time.Time) {
+	r.span(m, from, to, func(row *toolRow, d time.Duration) {
 		s := seconds(d.Seconds())
 		switch what {
 		case "shelved":

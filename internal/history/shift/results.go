@@ -17,12 +17,12 @@ type sequence struct {
 // hole is windows that have not come, from one to another.
 type hole struct {
 	from, to uint64
-	row      *Row // that counts them
+	row      *toolRow // that counts them
 }
 
 // take notes that a window came, whose row is at hand. It reports false for one that
 // came before, or that lies before the first.
-func (s *sequence) take(seq uint64, row *Row) bool {
+func (s *sequence) take(seq uint64, row *toolRow) bool {
 	if seq > s.last {
 		if seq > s.last+1 {
 			s.holes = append(s.holes, hole{s.last + 1, seq - 1, row})
@@ -91,7 +91,7 @@ func (r *Report) Result(e event.Result) {
 }
 
 // cutting returns the cutting time that a window adds.
-func (r *Report) cutting(m *Machine, e *event.Result) seconds {
+func (r *Report) cutting(m *machineShift, e *event.Result) seconds {
 	switch e.Verdict {
 	case event.Healthy, event.Faulty, event.Unknown, event.Learning:
 	default:
@@ -108,7 +108,7 @@ func (r *Report) cutting(m *Machine, e *event.Result) seconds {
 }
 
 // span calls fn for each part of a time within the report that lies in one shift.
-func (r *Report) span(m *Machine, from, to time.Time, fn func(*Row, time.Duration)) {
+func (r *Report) span(m *machineShift, from, to time.Time, fn func(*toolRow, time.Duration)) {
 	if from.Before(r.cfg.Since) {
 		from = r.cfg.Since
 	}

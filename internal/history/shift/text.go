@@ -16,7 +16,7 @@ import (
 )
 
 // Add adds what happened in another row.
-func (r *Row) Add(o *Row) {
+func (r *toolRow) Add(o *toolRow) {
 	r.Windows += o.Windows
 	r.Missing += o.Missing
 	r.Cutting += o.Cutting
@@ -44,8 +44,8 @@ func (r *Row) Add(o *Row) {
 }
 
 // Total returns the sum of all shifts.
-func (m *Machine) Total() *Row {
-	t := &Row{Shift: "all", Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
+func (m *machineShift) Total() *toolRow {
+	t := &toolRow{Shift: "all", Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
 	for i, r := range m.Rows {
 		if i == 0 {
 			t.Start = r.Start
@@ -108,7 +108,7 @@ func (s sheet) markdown() string {
 }
 
 // shifts is the table of a machine's shifts.
-func (m *Machine) shifts() sheet {
+func (m *machineShift) shifts() sheet {
 	s := sheet{left: 1, rows: [][]string{{"shift", "windows", "missing", "cutting", "alarms", "false", "chattering", "acknowledged", "after", "at most", "masked", "sensor", "other"}}}
 	for _, r := range append(slices.Clone(m.Rows), m.Total()) {
 		mean := "–"
@@ -131,7 +131,7 @@ func (m *Machine) shifts() sheet {
 }
 
 // tools is the table of a machine's tools.
-func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
+func (m *machineShift) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
 	s := sheet{left: 3, rows: [][]string{{"tool", "seen from", "to", "cutting", "wear", "of limit", "alarms", ""}}}
 	for _, t := range m.Tools {
 		um, of := "–", "–"
@@ -158,7 +158,7 @@ func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) st
 }
 
 // words are sentences on what the tables do not hold.
-func (m *Machine) words(limit float64, safe func(string) string) (out []string) {
+func (m *machineShift) words(limit float64, safe func(string) string) (out []string) {
 	t := m.Total()
 	var shares []string
 	for _, v := range event.Verdicts {
@@ -226,18 +226,18 @@ func (c Config) title() string {
 const nothing = "Nothing happened: no result, alert or advisory of that time is on Kafka.\n"
 
 // Text returns the report of some machines for a terminal.
-func Text(c Config, all []*Machine) string {
+func Text(c Config, all []*machineShift) string {
 	return c.document(all, [3]string{}, sheet.text, plain.Text)
 }
 
 // Markdown returns the same as a document.
-func Markdown(c Config, all []*Machine) string {
+func Markdown(c Config, all []*machineShift) string {
 	return c.document(all, [3]string{"# ", "## ", "- "}, sheet.markdown, plain.Markdown)
 }
 
 // document returns the report with the given marks before its title, before the machines'
 // names and before the facts about them. Names pass through safe.
-func (c Config) document(all []*Machine, marks [3]string, text func(sheet) string, safe func(string) string) string {
+func (c Config) document(all []*machineShift, marks [3]string, text func(sheet) string, safe func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", marks[0], c.title())
 	if len(all) == 0 {
@@ -257,16 +257,16 @@ func (c Config) document(all []*Machine, marks [3]string, text func(sheet) strin
 }
 
 // JSON returns it for programs. A key that is there stays.
-func JSON(c Config, all []*Machine) []byte {
+func JSON(c Config, all []*machineShift) []byte {
 	if all == nil {
-		all = []*Machine{}
+		all = []*machineShift{}
 	}
 	text, err := json.MarshalIndent(struct {
-		Since    time.Time  `json:"since"`
-		Until    time.Time  `json:"until"`
-		Shifts   string     `json:"shifts"`
-		LimitUM  float64    `json:"wear_limit_um,omitempty"`
-		Machines []*Machine `json:"machines"`
+		Since    time.Time       `json:"since"`
+		Until    time.Time       `json:"until"`
+		Shifts   string          `json:"shifts"`
+		LimitUM  float64         `json:"wear_limit_um,omitempty"`
+		Machines []*machineShift `json:"machines"`
 	}{c.Since, c.Until, c.Plan.String(), c.LimitUM, all}, "", "  ")
 	if err != nil {
 		panic("shift: " + err.Error()) // plain data

@@ -60,12 +60,12 @@ var reasonWords = [numReasons]string{
 // String returns the reason in words.
 func (r Reason) String() string { return reasonWords[r] }
 
-// Tally counts the windows that a Join was asked about by Reason: how many found a
+// tally counts the windows that a Join was asked about by Reason: how many found a
 // label, and why the others did not.
-type Tally [numReasons]int
+type tally [numReasons]int
 
 // Unlabelled returns how many windows found no label.
-func (t Tally) Unlabelled() int {
+func (t tally) Unlabelled() int {
 	n := 0
 	for _, k := range t[noTool:] {
 		n += k
@@ -74,7 +74,7 @@ func (t Tally) Unlabelled() int {
 }
 
 // String returns the tally in words, leaving out what did not occur.
-func (t Tally) String() string {
+func (t tally) String() string {
 	var why []string
 	for r := noTool; r < numReasons; r++ {
 		if t[r] > 0 {
@@ -99,7 +99,7 @@ type Join struct {
 	toolOrder []toolKey               // of tools, as they were first seen
 	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
 	order     []subject               // of begun, as they were first seen
-	tally     Tally
+	tally     tally
 
 	settled bool
 	err     error
@@ -444,8 +444,8 @@ func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
 		at(m), m.subject(), len(names), names[0], byClock)
 }
 
-// Tally returns the count of the calls of At so far.
-func (j *Join) Tally() Tally { return j.tally }
+// tally returns the count of the calls of At so far.
+func (j *Join) Tally() tally { return j.tally }
 
 // Peek is At for a window that is not labelled, so that it is not counted.
 func (j *Join) Peek(w Window) (m Measurement, why Reason) {
