@@ -193,16 +193,22 @@ func (w *Writer) lose(n int, why error) {
 	w.lostSaid, w.lostOf = now, all
 }
 
+// batch returns what waits, at most as much as is sent at once.
+func (w *Writer) batch(first event.Audit) []event.Audit {
+	batch := []event.Audit{first}
+	for len(batch) < atOnce && len(w.queue) > 0 {
+		batch = append(batch, <-w.queue)
+	}
+	return batch
+}
+
 // send sends what is recorded until the queue is closed and empty, or ctx ends.
 func (w *Writer) send(ctx context.Context) {
 	defer close(w.ended)
 	refusing := false
 	var until time.Time // after a refusal of Kafka nothing is sent before
 	for first := range w.queue {
-		batch := []event.Audit{first}
-		for len(batch) < atOnce && len(w.queue) > 0 {
-			batch = append(batch, <-w.queue)
-		}
+		batch := w.batch(first)
 		if refusing && w.now().Before(until) {
 			w.lost.Add(uint64(len(batch)))
 			continue
