@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -246,60 +247,72 @@ func (d *reader) readHeader() error {
 	}
 	for i, cell := range d.Row {
 		name := strings.ToLower(strings.TrimSpace(cell))
-		k, ok := otherNames[name]
-		if !ok {
-			k = slices.Index(columns, name)
-		}
+		k := columnOf(name)
 		switch {
-		case k >= 0 && d.cell[k] >= 0 && d.name[k] == name:
-			return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
-		case k >= 0 && d.cell[k] >= 0:
-			return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
-		case k >= 0:
-			d.cell[k], d.name[k] = i, strings.Clone(name)
-		case strings.HasPrefix(name, "vb"):
+		case k < 0 && strings.HasPrefix(name, "vb"):
 			return fmt.Errorf("%s:%d: column %q is not known: wear is in vb_mean_um and vb_max_um (or vb_um), or in mm in vb_mean_mm and vb_max_mm (or vb_mm)", d.where, d.Line, name)
+		case k < 0:
+		case d.cell[k] < 0:
+			d.cell[k], d.name[k] = i, strings.Clone(name)
+		case d.name[k] == name:
+			return fmt.Errorf("%s:%d: columns %d and %d are both named %q: rename or remove one", d.where, d.Line, d.cell[k]+1, i+1, name)
+		default:
+			return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
 		}
 	}
 	return d.checkHeader()
 }
 
+// columnOf returns which column has a name, -1 if none has.
+func columnOf(name string) int {
+	if k, ok := otherNames[name]; ok {
+		return k
+	}
+	return slices.Index(columns, name)
+}
+
 // checkHeader reports columns that a wear file cannot do without.
 func (d *reader) checkHeader() error {
 	has := func(k int) bool { return d.cell[k] >= 0 }
-	switch {
-	case !has(colTool) && !has(colRecording):
-		return fmt.Errorf("%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, d.Line, "tool", "recording", someNames(d.Row), strings.Join(columns, ", "))
-	case !has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass):
-		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, d.Line)
-	case has(colTo) && !has(colTime):
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says from when on: add %q", d.where, d.Line, d.name[colTo], "from")
-	case !has(colTo) && has(colTime) && d.name[colTime] != "time":
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, d.Line, d.name[colTime], "to", "time")
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(!has(colTool) && !has(colRecording), "%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, d.Line, "tool", "recording", someNames(d.Row), strings.Join(columns, ", ")),
+		config.Wrong(!has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass), "%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, d.Line),
+		config.Wrong(has(colTo) && !has(colTime), "%s:%d: column %q has no column next to it that says from when on: add %q", d.where, d.Line, d.name[colTo], "from"),
+		config.Wrong(!has(colTo) && has(colTime) && d.name[colTime] != "time", "%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, d.Line, d.name[colTime], "to", "time"))
 }
 
-func (d *reader) readRow() (Measurement, error) {
-	if err := d.Next(); err != nil {
-		if d.Separator == ',' && err != io.EOF && len(d.Row) > d.width && d.width > 0 {
-			return Measurement{}, d.commaError(err)
-		}
-		return Measurement{}, err
+// rowError says why a row has more cells than the header, if that is the error.
+func (d *reader) rowError(err error) error {
+	if d.Separator == ',' && err != io.EOF && len(d.Row) > d.width && d.width > 0 {
+		return d.commaError(err)
 	}
-	m := Measurement{Where: d.file + ":" + strconv.Itoa(d.Line)}
+	return err
+}
+
+func (d *reader) readTexts(m *Measurement) error {
 	for k, to := range []*string{colMachine: &m.Machine, colTool: &m.Tool, colRecording: &m.Recording, colHole: &m.Hole, colState: &m.State, colClass: &m.Class} {
 		if to == nil || d.cell[k] < 0 {
 			continue
 		}
 		cell := d.text(k)
 		if !utf8.ValidString(cell) {
-			return m, d.errorf(k, "is not valid UTF-8: save the file as UTF-8")
+			return d.errorf(k, "is not valid UTF-8: save the file as UTF-8")
 		}
 		if plain.Check(cell) != nil {
-			return m, d.errorf(k, "has a line end, another control character, or one that turns the direction of writing: remove it")
+			return d.errorf(k, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
 		*to = strings.Clone(cell)
+	}
+	return nil
+}
+
+func (d *reader) readRow() (Measurement, error) {
+	if err := d.Next(); err != nil {
+		return Measurement{}, d.rowError(err)
+	}
+	m := Measurement{Where: d.file + ":" + strconv.Itoa(d.Line)}
+	if err := d.readTexts(&m); err != nil {
+		return m, err
 	}
 	name, err := plain.Name(m.Tool)
 	if err != nil {
@@ -482,17 +495,24 @@ func (m Measurement) subject() string {
 	return fmt.Sprintf("tool %q in recording %q", m.Tool, m.Recording)
 }
 
+// largest returns the greatest wear, NaN if none is known.
+func largest(ms []Measurement) float64 {
+	most := math.NaN()
+	for _, m := range ms {
+		for _, v := range []float64{m.VBMeanUM, m.VBMaxUM} {
+			if !(v <= most) && v == v {
+				most = v
+			}
+		}
+	}
+	return most
+}
+
 // warn returns what is odd about the measurements, one line of text for each.
 func warn(file string, ms []Measurement) []string {
 	order := make([]int, len(ms))
-	largest := math.NaN()
-	for i, m := range ms {
+	for i := range ms {
 		order[i] = i
-		for _, v := range []float64{m.VBMeanUM, m.VBMaxUM} {
-			if !(v <= largest) && v == v {
-				largest = v
-			}
-		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := ms[i], ms[j]
@@ -519,7 +539,7 @@ func warn(file string, ms []Measurement) []string {
 			last[q] = i
 		}
 	}
-	if text := UnitDoubt(largest); text != "" {
+	if text := UnitDoubt(largest(ms)); text != "" {
 		warnings = append(warnings, fmt.Sprintf("wear: %s: %s", file, text))
 	}
 	return warnings
