@@ -111,11 +111,7 @@ func (c *Collector) result(m bus.Message) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, ok := c.seen[r.Seq]; ok {
-		c.sum.Repeats++
-		if before.sum != checksum(m.Value) {
-			c.sum.Duplicated++
-		}
+	if c.repeats(r.Seq, checksum(m.Value)) {
 		return nil
 	}
 	c.seen[r.Seq] = seenResult{checksum(m.Value), r.Verdict}
@@ -131,6 +127,18 @@ func (c *Collector) result(m bus.Message) error {
 	}
 	c.wake()
 	return nil
+}
+
+// repeats counts a result whose number came before.
+func (c *Collector) repeats(seq uint64, sum uint64) bool {
+	before, ok := c.seen[seq]
+	if ok {
+		c.sum.Repeats++
+	}
+	if ok && before.sum != sum {
+		c.sum.Duplicated++
+	}
+	return ok
 }
 
 func (c *Collector) alert(m bus.Message) error {

@@ -45,7 +45,11 @@ func (r *Report) Alert(a event.Alert) {
 		return
 	}
 	r.seen[a.ID] = true
-	m := r.machine(a.Machine)
+	r.change(r.machine(a.Machine), a)
+}
+
+// change takes what an alert says of the alarm of a machine.
+func (r *Report) change(m *machineShift, a event.Alert) {
 	i := &m.alarm
 	switch a.State {
 	case event.Raised:
@@ -71,15 +75,24 @@ func (r *Report) Alert(a event.Alert) {
 	case "acknowledged":
 		r.acknowledged(i, a)
 	case "shelved", "suppressed", "out_of_service":
-		if since, there := m.masks[a.State]; !there || since.After(a.At) {
-			m.masks[a.State] = a.At
-		}
+		m.mask(a)
 	case "unshelved", "unsuppressed", "in_service":
-		what := masks[a.State]
-		if since, there := m.masks[what]; there {
-			r.mask(m, what, since, a.At)
-			delete(m.masks, what)
-		}
+		r.unmask(m, masks[a.State], a.At)
+	}
+}
+
+// mask notes since when the alarm is masked.
+func (m *machineShift) mask(a event.Alert) {
+	if since, there := m.masks[a.State]; !there || since.After(a.At) {
+		m.masks[a.State] = a.At
+	}
+}
+
+// unmask counts a mask that is over.
+func (r *Report) unmask(m *machineShift, what event.AlertState, at time.Time) {
+	if since, there := m.masks[what]; there {
+		r.mask(m, what, since, at)
+		delete(m.masks, what)
 	}
 }
 

@@ -70,24 +70,30 @@ func (r *Report) Result(e event.Result) {
 	if e.Late {
 		return
 	}
-	if m.tool == nil || m.tool.Tool != e.Tool {
-		whole := m.tool != nil
-		if whole {
-			m.tool.Changed = true
-		}
-		if whole && r.cfg.NewTool != nil {
-			r.cfg.NewTool(e.Machine, e.Tool, e.Start)
-		}
-		m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
-		m.Tools = append(m.Tools, m.tool)
-	}
-	t := m.tool
+	t := r.tool(m, &e)
 	t.To = e.End
 	t.Cutting += cutting
 	if e.Wear != nil {
 		um := e.WearUM
 		t.WearUM = &um
 	}
+}
+
+// tool returns the tool that is in by a result.
+func (r *Report) tool(m *machineShift, e *event.Result) *tool {
+	if m.tool != nil && m.tool.Tool == e.Tool {
+		return m.tool
+	}
+	whole := m.tool != nil
+	if whole {
+		m.tool.Changed = true
+	}
+	if whole && r.cfg.NewTool != nil {
+		r.cfg.NewTool(e.Machine, e.Tool, e.Start)
+	}
+	m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
+	m.Tools = append(m.Tools, m.tool)
+	return m.tool
 }
 
 // cutting returns the cutting time that a window adds.

@@ -164,6 +164,15 @@ func (r *Report) Finish() []*machineShift {
 		}
 		all = append(all, m)
 	}
+	r.label()
+	for _, m := range all {
+		slices.SortFunc(m.Rows, compareShifts)
+	}
+	return all
+}
+
+// label counts alarms that were false by the wear measured, where no one has marked them.
+func (r *Report) label() {
 	for _, a := range r.raised {
 		if a.marked || r.cfg.Healthy == nil {
 			continue
@@ -174,8 +183,4 @@ func (r *Report) Finish() []*machineShift {
 			}
 		}
 	}
-	for _, m := range all {
-		slices.SortFunc(m.Rows, compareShifts)
-	}
-	return all
 }
