@@ -158,11 +158,18 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 		return nil, err
 	}
 	m.dirty.tool(t)
-	if r := m.pastAlarm(c.Incident); r != nil && c.FalseAlarm {
+	if c.FalseAlarm {
+		m.markPast(c.Incident)
+	}
+	return alerts, nil
+}
+
+// markPast marks an alarm that is remembered as false.
+func (m *Machine) markPast(incident string) {
+	if r := m.pastAlarm(incident); r != nil {
 		r.False = true
 		m.dirty.slow = true
 	}
-	return alerts, nil
 }
 
 // meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it

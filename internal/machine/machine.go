@@ -179,6 +179,8 @@ type dirty struct {
 // judgingKey names what a model knows of a tool.
 type judgingKey struct{ tool, model string }
 
+func (d *dirty) any() bool { return d.head || d.slow || len(d.tools) > 0 || len(d.judgings) > 0 }
+
 func (d *dirty) judging(tool, model string) { d.judgings[judgingKey{tool, model}] = true }
 
 // tool makes Records return all records of a tool, or their ends.

@@ -36,7 +36,7 @@ type slowRecord struct {
 
 // Records returns the records that changed since it was called last.
 func (m *Machine) Records() (out []state.Record) {
-	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 && len(m.dirty.judgings) == 0 {
+	if !m.dirty.any() {
 		return nil // most machines, of every batch
 	}
 	head := state.Record{Key: state.Key{Group: m.settings.Group, Machine: m.Machine}}
@@ -240,12 +240,8 @@ func (s *State) check(x *candidates) error {
 			return fmt.Errorf("tool %.64q is there twice", t.Name)
 		}
 	}
-	for id, d := range s.Drift {
-		if by := x.of(id); by != nil && by.model.Drift != nil {
-			if err := d.Check(by.model.Drift); err != nil {
-				return err
-			}
-		}
+	if err := s.checkDrift(x); err != nil {
+		return err
 	}
 	for i := range s.Notices {
 		if err := s.Notices[i].check(); err != nil {
@@ -255,6 +251,17 @@ func (s *State) check(x *candidates) error {
 	for _, j := range s.Evidence {
 		if err := j.check(s.Machine); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) checkDrift(x *candidates) error {
+	for id, d := range s.Drift {
+		if by := x.of(id); by != nil && by.model.Drift != nil {
+			if err := d.Check(by.model.Drift); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -46,10 +46,7 @@ func Summarise(records []state.Record) (s Summary, err error) {
 	for _, r := range records {
 		switch r.Key.Part {
 		case state.OfTool:
-			s.Tools++
-			if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) { // else a monitor sets it aside
-				s.Magazine = append(s.Magazine, t)
-			}
+			s.tool(r)
 			continue
 		case state.Slow:
 			var slow struct{ Raised []pastAlarm } // of slowRecord
@@ -74,6 +71,14 @@ func Summarise(records []state.Record) (s Summary, err error) {
 	}
 	s.Magazine = slices.DeleteFunc(s.Magazine, func(t *Tool) bool { return t.Name == s.Tool })
 	return s, nil
+}
+
+// tool takes the record of a tool. One that cannot be read a monitor sets aside.
+func (s *Summary) tool(r state.Record) {
+	s.Tools++
+	if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) {
+		s.Magazine = append(s.Magazine, t)
+	}
 }
 
 // head takes the record of the machine itself.
