@@ -35,7 +35,7 @@ func readSources(t *testing.T) (files []source) {
 	return files
 }
 
-// branching returns how many functions there are without those of tests, and of how many the cyclomatic complexity is above 10, as gocyclo counts it.
+// branching returns how many functions there are, tests left out, and of how many the cyclomatic complexity is above 10, as gocyclo counts it.
 func branching(files []source) (functions, above int) {
 	for _, f := range files {
 		for _, d := range f.Decls {

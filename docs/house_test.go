@@ -65,10 +65,7 @@ func TestHouse(t *testing.T) {
 	t.Logf("functions of more than 60 lines: %d", long)
 	files := readSources(t)
 	names := unused(files)
-	t.Logf("exported names that no other package uses: %d", len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		t.Logf("  %s", name)
-	}
+	t.Logf("exported names that no other package uses: %d: %s", len(names), strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 	files = slices.DeleteFunc(files, func(f source) bool { return f.test })
 	functions, above := branching(files)
 	t.Logf("functions: %d, of cyclomatic complexity above 10: %d, in 1,000: %d", functions, above, 1000*above/functions)
