@@ -70,6 +70,22 @@ type labelled struct {
 	vbMaxUM  float64
 }
 
+// judges counts a window, and reports whether it is one to judge.
+func (l *labeller) judges(name string, outcome model.Outcome) bool {
+	switch outcome {
+	case model.NotCutting:
+		l.counts.NotCutting++
+		return false
+	case model.SensorFault:
+		l.counts.SensorFault++
+		return false
+	}
+	if l.cutting[name]++; outcome == model.Learning {
+		l.counts.Learning++
+	}
+	return outcome != model.Learning
+}
+
 // row returns the row of a window, or false if it is not one to judge. Of a window
 // whose wear is not known the class is table.NoClass.
 func (l *labeller) row(o *observed) (labelled, bool, error) {
@@ -108,17 +124,10 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	} else if l.watch != nil {
 		l.watch(name, l.judge.Cutting())
 	}
-	switch v.Outcome {
-	case model.NotCutting:
-		l.counts.NotCutting++
-		return labelled{}, false, nil
-	case model.SensorFault:
-		l.counts.SensorFault++
-		return labelled{}, false, nil
-	}
-	if l.cutting[name]++; v.Outcome == model.Learning {
-		l.counts.Learning++
-		l.watchReference(name, o, ref)
+	if !l.judges(name, v.Outcome) {
+		if v.Outcome == model.Learning {
+			l.watchReference(name, o, ref)
+		}
 		return labelled{}, false, nil
 	}
 	class, um, ok, err := label(o, l.length, l.rule, l.join)
