@@ -63,6 +63,12 @@ func TestHouse(t *testing.T) {
 	t.Logf("lines of Go without tests: %d, of them in cmd, internal, pkg and schemas %d", total, product)
 	t.Logf("rooms %d, floors %d, arrows %d, packages %d", len(rooms), highest, arrows, len(packages))
 	t.Logf("functions of more than 60 lines: %d", long)
+	files := readSources(t)
+	names := unused(files)
+	t.Logf("exported names that no other package uses: %d: %s", len(names), strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+	files = slices.DeleteFunc(files, func(f source) bool { return f.test })
+	functions, above := branching(files)
+	t.Logf("functions: %d, of cyclomatic complexity above 10: %d, in 1,000: %d", functions, above, 1000*above/functions)
 	t.Logf("struct tags with help: in cmd: %d, keys of YAML in docs/reference: %d", tags(t), keys(t))
 	t.Logf("words of documents without figures: %d", words(t))
 	for _, pkg := range slices.Sorted(maps.Keys(now)) {

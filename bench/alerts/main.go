@@ -31,11 +31,9 @@ import (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("alerts: ")
-	seed := flag.Uint64("seed", 1, "of the training; the machines are of others")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
 	plot := flag.String("plot", "", "`file` to draw the shift in, as SVG")
 	small := flag.Bool("quick", false, "the same in small: one hour, tools that wear fast")
-	path := flag.String("model", "", "`file` of a model of the simulated drill, instead of training one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -43,25 +41,19 @@ func main() {
 	if *small {
 		z = quick
 	}
-	m, err := load(ctx, *path, *seed)
+	m, _, err := train.Run(ctx, train.SimulatedHistory("acme/spore/bay2/line1/history", seed))
 	if err == nil {
-		err = run(ctx, m, *seed, z, *file, *plot)
+		err = run(ctx, m, z, *file, *plot)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// load returns the model of a file, or trains one.
-func load(ctx context.Context, path string, seed uint64) (*model.Model, error) {
-	if path != "" {
-		return model.Load(path)
-	}
-	m, _, err := train.Run(ctx, train.SimulatedHistory("acme/spore/bay2/line1/history", seed))
-	return m, err
-}
+// seed is of the training; the machines are of others.
+const seed = 1
 
-func run(ctx context.Context, m *model.Model, seed uint64, z size, file, plot string) error {
+func run(ctx context.Context, m *model.Model, z size, file, plot string) error {
 	s := study{model: m, shift: []*plan{shift(seed+1, z)}}
 	const machines = 4
 	for i := range machines {

@@ -68,83 +68,99 @@ and its precision and F1 are of the larger class; here they are of the faulty on
 func DrillPage(cells []Cell) string {
 	cells = slices.Clone(cells)
 	sortCells(cells)
-	var b strings.Builder
-	b.WriteString(drillIntroduction)
-	sets := make(map[string][]drillRow)
-	for from := 0; from < len(cells); {
-		set := cells[from].Dataset
-		to := from
-		for to < len(cells) && cells[to].Dataset == set {
-			to++
+	p := &drillPage{raw: make(map[string][]drillRow)}
+	p.WriteString(drillIntroduction)
+	for len(cells) > 0 {
+		n := slices.IndexFunc(cells, func(c Cell) bool { return c.Dataset != cells[0].Dataset })
+		if n < 0 {
+			n = len(cells)
 		}
-		rows := drillRows(cells[from:to])
-		held, faulty, tools := 0, 0, 0
-		for _, c := range rows[0].cells {
-			if c.Trial == rows[0].Trial {
-				held, faulty, tools = held+c.TP+c.FN+c.FP+c.TN, faulty+c.TP+c.FN, tools+len(c.Groups)
-			}
-		}
-		if slices.ContainsFunc(cells[from:to], func(c Cell) bool { return c.Groups == nil }) {
-			tools = 0 // they cannot be drawn
-		} else {
-			sets[set] = rows
-		}
-		fmt.Fprintf(&b, "## %s\n\n%d test rows, %d of them faulty.", set, held, faulty)
-		var columns []leadColumn
-		control := slices.IndexFunc(rows, func(r drillRow) bool { return r.Method == study.Control })
-		switch {
-		case control < 0:
-		case tools == 0:
-			fmt.Fprintf(&b, " By G-mean ECS-DBN has place %d of %d.", control+1, len(rows))
-		default:
-			ahead := leadsOver(rows, func(string) *drillRow { return &rows[control] })
-			columns = append(columns, leadColumn{"G-mean less ECS-DBN's", ahead})
-			b.WriteString(separated(rows, ahead, tools, "than ECS-DBN"))
-		}
-		if raw := sets[drillTools]; set == drillToolsGains && raw != nil {
-			ahead := leadsOver(rows, func(method string) *drillRow {
-				if i := slices.IndexFunc(raw, func(r drillRow) bool { return r.Method == method }); i >= 0 {
-					return &raw[i]
-				}
-				return nil
-			})
-			columns = append(columns, leadColumn{"G-mean less " + drillTools + "'s", ahead})
-			b.WriteString(separated(rows, ahead, tools, "with copies than without"))
-		}
-		b.WriteString("\n\n| method | trials | accuracy | G-mean |")
-		for _, c := range columns {
-			fmt.Fprintf(&b, " %s |", c.name)
-		}
-		fmt.Fprintf(&b, " AUC by ranks | AUC of decisions | precision | recall | F1 | s to train | µs to judge a row | accuracy, paper | G-mean, paper |\n"+
-			"|---|%s---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", strings.Repeat("---:|", len(columns)))
-		for _, r := range rows {
-			paper := "– | –"
-			if p, ok := paperDrills[r.Method]; ok {
-				paper = fmt.Sprintf("%.4f | %.4f", p[0], p[1])
-			}
-			micros := "–"
-			if !math.IsNaN(r.Micros) {
-				micros = fmt.Sprintf("%.1f", r.Micros)
-			}
-			span := ""
-			if len(r.cells) > 1 {
-				span = fmt.Sprintf(" (%.3f–%.3f)", r.least, r.most)
-			}
-			fmt.Fprintf(&b, "| %s | %d | %.4f | %.4f%s |", r.Method, r.Trial, r.Accuracy, r.GMean, span)
-			for _, c := range columns {
-				text := "–"
-				if l, ok := c.leads[r.Method]; ok {
-					text = l.String()
-				}
-				fmt.Fprintf(&b, " %s |", text)
-			}
-			fmt.Fprintf(&b, " %.4f | %.4f | %.4f | %.4f | %.4f | %.1f | %s | %s |\n",
-				r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, micros, paper)
-		}
-		b.WriteByte('\n')
-		from = to
+		p.section(cells[:n])
+		cells = cells[n:]
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.TrimSuffix(p.String(), "\n")
+}
+
+// drillPage is a page with the rows of sets whose tools are known.
+type drillPage struct {
+	strings.Builder
+	raw map[string][]drillRow
+}
+
+// section writes what the sorted cells of a set say.
+func (p *drillPage) section(cells []Cell) {
+	set, rows := cells[0].Dataset, drillRows(cells)
+	held, faulty, tools := 0, 0, 0
+	for _, c := range rows[0].cells {
+		if c.Trial == rows[0].Trial {
+			held, faulty, tools = held+c.TP+c.FN+c.FP+c.TN, faulty+c.TP+c.FN, tools+len(c.Groups)
+		}
+	}
+	if slices.ContainsFunc(cells, func(c Cell) bool { return c.Groups == nil }) {
+		tools = 0 // they cannot be drawn
+	} else {
+		p.raw[set] = rows
+	}
+	fmt.Fprintf(p, "## %s\n\n%d test rows, %d of them faulty.", set, held, faulty)
+	columns := p.leads(set, rows, tools)
+	p.WriteString("\n\n| method | trials | accuracy | G-mean |")
+	for _, c := range columns {
+		fmt.Fprintf(p, " %s |", c.name)
+	}
+	fmt.Fprintf(p, " AUC by ranks | AUC of decisions | precision | recall | F1 | s to train | µs to judge a row | accuracy, paper | G-mean, paper |\n"+
+		"|---|%s---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", strings.Repeat("---:|", len(columns)))
+	for _, r := range rows {
+		p.row(r, columns)
+	}
+	p.WriteByte('\n')
+}
+
+// leads says which methods so many tools tell apart, and returns the columns of that.
+func (p *drillPage) leads(set string, rows []drillRow, tools int) (columns []leadColumn) {
+	control := slices.IndexFunc(rows, func(r drillRow) bool { return r.Method == study.Control })
+	switch {
+	case control < 0:
+	case tools == 0:
+		fmt.Fprintf(p, " By G-mean ECS-DBN has place %d of %d.", control+1, len(rows))
+	default:
+		ahead := leadsOver(rows, func(string) *drillRow { return &rows[control] })
+		columns = append(columns, leadColumn{"G-mean less ECS-DBN's", ahead})
+		p.WriteString(separated(rows, ahead, tools, "than ECS-DBN"))
+	}
+	if raw := p.raw[drillTools]; set == drillToolsGains && raw != nil {
+		ahead := leadsOver(rows, func(method string) *drillRow {
+			if i := slices.IndexFunc(raw, func(r drillRow) bool { return r.Method == method }); i >= 0 {
+				return &raw[i]
+			}
+			return nil
+		})
+		columns = append(columns, leadColumn{"G-mean less " + drillTools + "'s", ahead})
+		p.WriteString(separated(rows, ahead, tools, "with copies than without"))
+	}
+	return columns
+}
+
+func (p *drillPage) row(r drillRow, columns []leadColumn) {
+	paper, micros, span := "– | –", "–", ""
+	if v, ok := paperDrills[r.Method]; ok {
+		paper = fmt.Sprintf("%.4f | %.4f", v[0], v[1])
+	}
+	if !math.IsNaN(r.Micros) {
+		micros = fmt.Sprintf("%.1f", r.Micros)
+	}
+	if len(r.cells) > 1 {
+		span = fmt.Sprintf(" (%.3f–%.3f)", r.least, r.most)
+	}
+	fmt.Fprintf(p, "| %s | %d | %.4f | %.4f%s |", r.Method, r.Trial, r.Accuracy, r.GMean, span)
+	for _, c := range columns {
+		text := "–"
+		if l, ok := c.leads[r.Method]; ok {
+			text = l.String()
+		}
+		fmt.Fprintf(p, " %s |", text)
+	}
+	fmt.Fprintf(p, " %.4f | %.4f | %.4f | %.4f | %.4f | %.1f | %s | %s |\n",
+		r.AUC, r.BalancedAccuracy, r.Precision, r.Recall, r.F1, r.Seconds, micros, paper)
 }
 
 // leadColumn is a column of differences in G-mean, by method.

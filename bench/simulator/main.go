@@ -21,12 +21,12 @@ import (
 	"github.com/flank-tcm/flank/bench/document"
 )
 
+// studied is how many of the experiment's tools are followed.
+const studied = 20
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("simulator: ")
-	seed := flag.Uint64("seed", 1, "of the simulation and the training")
-	life := flag.Duration("life", time.Minute, "mean cutting time of a tool")
-	tools := flag.Int("tools", 20, "how many of the experiment's tools")
 	cutting := flag.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
 	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
 	compare := flag.Uint64("compare", 0, "compare ways to take features relative to the reference on so many seeds instead")
@@ -42,10 +42,10 @@ func main() {
 		return
 	}
 	name, report := "wear", func() (markdowner, error) {
-		return wearStudy{Seed: *seed, Life: *life, Tools: *tools}.Run(ctx)
+		return wearStudy{Seed: 1, Life: time.Minute, Tools: studied}.Run(ctx)
 	}
 	if *cutting {
-		name, report = "cutting", func() (markdowner, error) { return cuttingStudy{Seed: *seed, Tools: *tools}.Run(ctx) }
+		name, report = "cutting", func() (markdowner, error) { return cuttingStudy{Seed: 1, Tools: studied}.Run(ctx) }
 	}
 	r, err := report()
 	if err != nil {

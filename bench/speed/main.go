@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 )
 
 func main() {
@@ -38,7 +37,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	openblas := flags.String("openblas", "", "program made from openblas/peer.c")
 	python := flags.String("python", "", "Python with the packages of requirements.txt")
 	script := flags.String("script", "speed/peer.py", "the Python peer")
-	only := flags.String("only", "", "sections to run, such as gemm,training; all if empty")
 	rounds := flags.Int("rounds", 5, "rounds of every race")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -59,9 +57,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		{"online", b.online},
 	}
 	for _, s := range sections {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), s.name) {
-			continue
-		}
 		fmt.Fprintf(stderr, "%s\n", s.name)
 		if err := s.run(); err != nil {
 			return err

@@ -49,22 +49,19 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("study cells|drill|report", flag.ContinueOnError)
 	keel := flags.String("keel", "", "`folder` of KEEL's data sets, with the paper's tables")
 	dir := flags.String("o", "../docs/figures/study", "`folder` of the cells and the pages")
-	sets := list(flags, "sets", "`names` of sets to study, with commas between them; none: all")
 	methods := list(flags, "methods", "`names` of methods; none: all")
 	redo := list(flags, "redo", "`names` of methods whose cells, of all sets, are made again, after a change")
-	trials := flags.Int("trials", 0, "trials of each method; 0: as many as the pages have")
-	workers := flags.Int("workers", 2, "cells made at the same time")
 	rows := flags.Int("rows", 200_000, "rows of the drill that are kept")
 	cutting := flags.Duration("cutting", 2443*time.Second, "cutting time of all tools of the drill: the paper's")
 	full := flags.Bool("full", false, "fit dbn and ecs-dbn to as many rows of the drill as the paper had too; they stay on disk, 1.1 GB")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	plan := imbalance.Plan{Methods: *methods, Trials: *trials, Dir: *dir, Redo: *redo, Workers: *workers, Progress: progress()}
+	plan := imbalance.Plan{Methods: *methods, Dir: *dir, Redo: *redo, Workers: 2, Progress: progress()}
 	var err error
 	switch args[0] {
 	case "cells":
-		if plan.Sets, err = imbalance.LoadKEEL(*keel, *sets); err == nil {
+		if plan.Sets, err = imbalance.LoadKEEL(*keel, nil); err == nil {
 			_, err = imbalance.Run(ctx, plan)
 		}
 	case "drill":

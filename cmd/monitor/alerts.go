@@ -250,6 +250,18 @@ func alertEnds(ctx context.Context, cfg bus.Config) ([]int64, error) {
 	return ends, nil
 }
 
+// answerIn returns the alert in a message if it answers a command, and does not only say what that did to the alarm.
+func answerIn(m *bus.Message, group, command string) *event.Alert {
+	if string(m.Header("ce_type")) != event.AlertType {
+		return nil
+	}
+	a, ours, err := history.Event[event.Alert](m, group)
+	if err != nil || !ours || a.Command != command || a.Reason == "retired" || a.Reason == "new_tool" {
+		return nil
+	}
+	return a
+}
+
 // awaitAnswer returns the answer of a monitor of the group to a command, from the alerts at these offsets on.
 func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, command string) (answer event.Alert, err error) {
 	answered := errors.New("answered")
@@ -261,14 +273,7 @@ func awaitAnswer(ctx context.Context, cfg bus.Config, from []int64, group, comma
 	}
 	err = bus.Follow(ctx, cfg, bus.TopicAlerts, bus.Following{Start: start, Take: func(_ bus.Followed, msgs []bus.Message, _ int64) error {
 		for _, m := range msgs {
-			if string(m.Header("ce_type")) != event.AlertType {
-				continue
-			}
-			a, ours, err := history.Event[event.Alert](&m, group)
-			if err != nil || !ours || a.Command != command {
-				continue // another command's
-			}
-			if a.Reason != "retired" && a.Reason != "new_tool" { // what the command did to the alarm; the answer follows
+			if a := answerIn(&m, group, command); a != nil {
 				answer = *a
 				return answered
 			}

@@ -94,8 +94,8 @@ func (f *auditCommand) wants(a event.Audit) bool {
 	switch {
 	case a.At.Before(f.Since), !f.Until.IsZero() && !a.At.Before(f.Until):
 	case len(f.Action) > 0 && !slices.Contains(f.Action, a.Action):
-	case f.By != "" && a.Actor.Name != f.By:
-	case f.Machine != "" && a.Machine != f.Machine && !strings.HasSuffix(a.Machine, "/"+f.Machine):
+	case !slices.Contains([]string{"", a.Actor.Name}, f.By):
+	case f.Machine != "" && !strings.HasSuffix("/"+a.Machine, "/"+f.Machine):
 	case f.Outcome != "any" && string(a.Outcome) != f.Outcome:
 	default:
 		return true

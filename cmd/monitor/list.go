@@ -33,19 +33,8 @@ func (f *alertsList) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	return f.listOpen(ctx, to, c.Group, out)
 }
 
-// listOpen prints the alarms that are open or masked, and the open advisories.
-func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
-	all, skipped, err := history.Alarms(ctx, cfg, group)
-	if err != nil {
-		return err
-	}
-	if f.IsJSON() {
-		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories)+len(st.Magazine) > 0 })
-	}
-	stdout := out.Stdout
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
-	n, unwatched := 0, 0
+// printOpen prints a row for each alarm that is open, and returns how many there are, and how many machines are not watched.
+func printOpen(w io.Writer, all []history.Standing) (n, unwatched int) {
 	row := func(st history.Standing, where string) {
 		if st.Alarm == "normal" {
 			return
@@ -67,6 +56,22 @@ func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string,
 			row(t, ", in the magazine")
 		}
 	}
+	return n, unwatched
+}
+
+// listOpen prints the alarms that are open or masked, and the open advisories.
+func (f *alertsList) listOpen(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
+	all, skipped, err := history.Alarms(ctx, cfg, group)
+	if err != nil {
+		return err
+	}
+	if f.IsJSON() {
+		return printStandings(out, all, skipped, func(st history.Standing) bool { return st.Alarm != "normal" || len(st.Advisories)+len(st.Magazine) > 0 })
+	}
+	stdout := out.Stdout
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "alarm\tmachine\ttool\tstate\tsince\tuntil\tby\tnote")
+	n, unwatched := printOpen(w, all)
 	if n == 0 {
 		_, err = fmt.Fprintf(stdout, "no open alarms; %d machines\n", len(all))
 	} else {
@@ -160,6 +165,15 @@ type listedPast struct {
 	False   bool       `json:"false"`
 }
 
+// reopen takes back that alarms are cleared whose tools are in the spindle again, or in the magazine.
+func reopen(rows []*pastAlarm, all []history.Standing) {
+	for _, r := range rows {
+		if st, err := find(all, r.first.Incident); err == nil && st.Incident == r.first.Incident {
+			r.cleared = event.Alert{}
+		}
+	}
+}
+
 // listPast prints every alarm that the topic still holds.
 func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string, out cli.Output) error {
 	rows, skipped, err := pastAlarms(ctx, cfg, group)
@@ -170,11 +184,7 @@ func (f *alertsList) listPast(ctx context.Context, cfg bus.Config, group string,
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if st, err := find(all, r.first.Incident); err == nil && st.Incident == r.first.Incident { // in the spindle again, or in the magazine
-			r.cleared = event.Alert{}
-		}
-	}
+	reopen(rows, all)
 	if f.IsJSON() {
 		list := []listedPast{}
 		for _, r := range rows {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
@@ -22,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/rs/zerolog"
 )
 
 type reportCommand struct {
@@ -34,21 +33,22 @@ type reportCommand struct {
 	cli.QuietFlag
 }
 
+// span returns the span that flags name.
+func (f *reportCommand) span(now time.Time) (since, until time.Time, err error) {
+	if until = f.Until; until.IsZero() {
+		until = now
+	}
+	return f.Since, until, cmp.Or(
+		config.Wrong(f.Week || f.Which != "", "--week and --since: give one of them"),
+		config.Wrong(f.Since.IsZero(), "--until goes with --since"),
+		config.Wrong(!f.Since.Before(until), "--since %s is not before the end, %s", f.Since.Format(time.RFC3339), until.Format(time.RFC3339)))
+}
+
 // period returns what the report is about.
 func (f *reportCommand) period(p shift.Plan, now time.Time) (since, until time.Time, err error) {
-	switch bySpan := !f.Since.IsZero() || !f.Until.IsZero(); {
-	case bySpan && (f.Week || f.Which != ""):
-		return since, until, errors.New("--week and --since: give one of them")
-	case bySpan && f.Since.IsZero():
-		return since, until, errors.New("--until goes with --since")
-	case bySpan:
-		if until = f.Until; until.IsZero() {
-			until = now
-		}
-		if !f.Since.Before(until) {
-			return since, until, fmt.Errorf("--since %s is not before the end, %s", f.Since.Format(time.RFC3339), until.Format(time.RFC3339))
-		}
-		return f.Since, until, nil
+	switch {
+	case !f.Since.IsZero() || !f.Until.IsZero():
+		return f.span(now)
 	case !f.Week:
 		return since, until, errors.New("name the time: --week, --week 2026-W47, or --since 2026-11-16T06:00:00Z")
 	}

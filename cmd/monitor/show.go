@@ -22,6 +22,14 @@ type alertsShow struct {
 	cli.AlarmID
 }
 
+// stands takes how the alarm stands now.
+func (s *story) stands(st history.Standing, all []history.Standing) {
+	s.last.Tool, s.last.Alarm = st.Tool, st.Alarm
+	if slices.ContainsFunc(all, func(m history.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
+		s.last.Alarm += ", in the magazine"
+	}
+}
+
 // Run prints everything that happened to an alarm or a machine.
 func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
 	c, to, err := loadBus(a.Config)
@@ -43,10 +51,7 @@ func (f *alertsShow) Run(ctx context.Context, a *alertsCommand, out cli.Output) 
 	case len(s.lines) == 0:
 		return fmt.Errorf("no alarm or machine is called %s: see `monitor alerts ls --all`", plain.Short(f.ID, 100))
 	case err == nil && s.last != nil: // else it is closed
-		s.last.Tool, s.last.Alarm = st.Tool, st.Alarm
-		if slices.ContainsFunc(all, func(m history.Standing) bool { return m.Machine == st.Machine && m.Tool != st.Tool }) {
-			s.last.Alarm += ", in the magazine"
-		}
+		s.stands(st, all)
 	}
 	return s.print(out.Stdout)
 }
@@ -76,18 +81,22 @@ func (s *story) add(at time.Time, what, text string) {
 	s.lines = append(s.lines, storyLine{at, what, text})
 }
 
+func (s *story) alert(a *event.Alert) {
+	s.add(a.At, plain.Short(string(a.State), 40), a.Text)
+	s.raised = s.raised || a.State == event.Raised
+	if s.last == nil || !a.Aside() { // these may be about a machine whose alarm is another by now
+		s.last = a
+	}
+	if a.Reasons != nil {
+		s.why = a
+	}
+}
+
 // read collects the story from what monitors of a group have published.
 func (s *story) read(ctx context.Context, cfg bus.Config, group string) error {
 	skipped, err := history.Alerts(ctx, cfg, group, func(a event.Alert) error {
 		if strings.EqualFold(a.Incident, s.id) || s.of(a.Machine) {
-			s.add(a.At, plain.Short(string(a.State), 40), a.Text)
-			s.raised = s.raised || a.State == event.Raised
-			if s.last == nil || !a.Aside() { // these may be about a machine whose alarm is another by now
-				s.last = &a
-			}
-			if a.Reasons != nil {
-				s.why = &a
-			}
+			s.alert(&a)
 		}
 		return nil
 	})

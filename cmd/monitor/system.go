@@ -125,45 +125,36 @@ func (s *system) fileOf(c bus.Certificate) string {
 // problems lists what a person should look at, the worst first.
 func (s *system) problems(now *web.System, ready, certificates error) (all []web.Problem) {
 	check := "monitor check --config " + s.c.file
-	add := func(command, format string, args ...any) {
-		all = append(all, web.Problem{What: fmt.Sprintf(format, args...), Command: command})
+	add := func(is bool, command, format string, args ...any) {
+		if is {
+			all = append(all, web.Problem{What: fmt.Sprintf(format, args...), Command: command})
+		}
 	}
-	if ready != nil {
-		add(check, "not ready: %v", ready)
-	}
+	add(ready != nil, check, "not ready: %v", ready)
 	for _, l := range now.Lag {
-		if l.Windows > muchLag {
-			add("monitor run --config "+s.c.file, "partition %d: %d windows wait to be judged: start another monitor, on another computer", l.Partition, l.Windows)
-		}
+		add(l.Windows > muchLag, "monitor run --config "+s.c.file, "partition %d: %d windows wait to be judged: start another monitor, on another computer", l.Partition, l.Windows)
 	}
-	if d := now.Disk; d != nil && d.FreeBytes < littleDisk {
-		add("du -sh "+s.folders()[0], "%d MB are free on the disk", d.FreeBytes>>20)
+	if d := now.Disk; d != nil {
+		add(d.FreeBytes < littleDisk, "du -sh "+s.folders()[0], "%d MB are free on the disk", d.FreeBytes>>20)
 	}
-	if certificates != nil {
-		add(check, "a certificate cannot be read: %v", certificates)
-	}
+	add(certificates != nil, check, "a certificate cannot be read: %v", certificates)
 	for _, c := range now.Certificates {
-		switch {
-		case c.Days < 0:
-			add(check, "certificate %s has expired: replace its file, no restart is needed", c.File)
-		case c.Days < bus.RenewAhead.Hours()/24:
-			add(check, "certificate %s expires in %.0f days: replace its file, no restart is needed", c.File, c.Days)
+		expires := "has expired"
+		if c.Days >= 0 {
+			expires = fmt.Sprintf("expires in %.0f days", c.Days)
 		}
+		add(c.Days < bus.RenewAhead.Hours()/24, check, "certificate %s %s: replace its file, no restart is needed", c.File, expires)
 	}
 	for _, r := range now.Routes {
 		test := fmt.Sprintf("monitor alerts test --config %s --route %s", s.c.file, r.Name)
-		if r.Problem != "" {
-			add(test, "route %s: %s", r.Name, r.Problem)
-		}
-		if r.Seconds > longRouteLag.Seconds() {
-			add(test, "route %s: %d messages wait, the oldest for %v", r.Name, r.Lag, time.Duration(r.Seconds)*time.Second)
-		}
+		add(r.Problem != "", test, "route %s: %s", r.Name, r.Problem)
+		add(r.Seconds > longRouteLag.Seconds(), test, "route %s: %d messages wait, the oldest for %v", r.Name, r.Lag, time.Duration(r.Seconds)*time.Second)
 	}
-	if now.Missing != nil && *now.Missing > 0 {
-		add("ingest spool resend --config ingest.yaml --since 1h", "%d windows have not come", *now.Missing)
+	if now.Missing != nil {
+		add(*now.Missing > 0, "ingest spool resend --config ingest.yaml --since 1h", "%d windows have not come", *now.Missing)
 	}
 	if now.Dead != nil && now.Dead.Count > 0 {
-		add("monitor dlq ls --config "+s.c.file, "%d messages were set aside: %s", now.Dead.Count, now.Dead.Reasons[0].Reason)
+		add(true, "monitor dlq ls --config "+s.c.file, "%d messages were set aside: %s", now.Dead.Count, now.Dead.Reasons[0].Reason)
 	}
 	return all
 }

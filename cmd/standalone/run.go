@@ -12,13 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/pages"
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history"
@@ -35,6 +33,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 )
 
 const description = `Run all of Flank in one process: an embedded Kafka broker, the gateway, the monitor and a page.
@@ -88,19 +88,15 @@ func (f *flags) Run(ctx context.Context, out cli.Output) error {
 
 // check reports flags that cannot be used or do not go together, before a model is trained. It returns the faults.
 func (f *flags) check() (faults []sim.Fault, err error) {
-	switch {
-	case f.Replay != "" && f.Model == "":
-		return nil, errors.New("--replay needs --model: train one with `trainer fit`")
-	case f.Fresh && f.Model+f.Replay != "":
-		return nil, errors.New("--fresh trains a model of the simulated drill: leave out --model and --replay")
-	case f.Replay != "" && f.Fault != nil:
-		return nil, errors.New("--fault goes with the simulated drill, and not with --replay")
-	case f.Replay == "" && f.Layout != "":
-		return nil, errors.New("--layout goes with --replay: the simulated drill has a layout of its own")
-	case f.Replay == "" && !f.Start.IsZero():
-		return nil, errors.New("--start goes with --replay: the simulated drill starts now")
-	case f.Speed < 0:
-		return nil, fmt.Errorf("--speed %v: must be positive", f.Speed)
+	err = cmp.Or(
+		config.Wrong(f.Replay != "" && f.Model == "", "--replay needs --model: train one with `trainer fit`"),
+		config.Wrong(f.Fresh && f.Model+f.Replay != "", "--fresh trains a model of the simulated drill: leave out --model and --replay"),
+		config.Wrong(f.Replay != "" && f.Fault != nil, "--fault goes with the simulated drill, and not with --replay"),
+		config.Wrong(f.Replay == "" && f.Layout != "", "--layout goes with --replay: the simulated drill has a layout of its own"),
+		config.Wrong(f.Replay == "" && !f.Start.IsZero(), "--start goes with --replay: the simulated drill starts now"),
+		config.Wrong(f.Speed < 0, "--speed %v: must be positive", f.Speed))
+	if err != nil {
+		return nil, err
 	}
 	if err := gateway.CheckMachine(f.Machine); err != nil {
 		return nil, fmt.Errorf("--machine: %w", err)

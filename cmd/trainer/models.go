@@ -133,21 +133,29 @@ type modelsShow struct {
 	topicFlags
 }
 
-// Run prints a model or a change.
-func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
-	ctx, t, err := f.read(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range t.Book().History() {
+// printChange prints the change that is named, and reports whether there is one.
+func (f *modelsShow) printChange(all []deploy.RecordedChange, out cli.Output) bool {
+	for _, c := range all {
 		if c.ID == f.ID || strconv.FormatUint(c.Number, 10) == f.ID {
 			printChange(out, c)
 			fmt.Fprintf(out.Stdout, "action    %s by %s at %s\n", c.Action, plain.Text(c.By), clock(c.At))
 			if c.Note != "" {
 				fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(c.Note))
 			}
-			return nil
+			return true
 		}
+	}
+	return false
+}
+
+// Run prints a model or a change.
+func (f *modelsShow) Run(ctx context.Context, out cli.Output) error {
+	ctx, t, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	if f.printChange(t.Book().History(), out) {
+		return nil
 	}
 	all := t.Book().Models()
 	i := slices.IndexFunc(all, func(m deploy.PublishedModel) bool { return m.ID == f.ID })

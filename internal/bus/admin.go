@@ -114,6 +114,13 @@ func (a *Admin) Groups(ctx context.Context) (all []GroupMembers, err error) {
 	return all, err
 }
 
+// subscribes reports whether a member reads a topic. One that is joining has no metadata yet, and counts.
+func subscribes(metadata []byte, topic string) bool {
+	var to kmsg.ConsumerMemberMetadata
+	err := to.ReadFrom(metadata)
+	return err != nil || len(to.Topics) == 0 || slices.Contains(to.Topics, topic)
+}
+
 // members asks who is in a group and reads a topic. Dividing says that they do not have a protocol yet.
 func (c *client) members(ctx context.Context, group, topic string) (g GroupMembers, dividing bool, err error) {
 	g.Name = group
@@ -129,9 +136,7 @@ func (c *client) members(ctx context.Context, group, topic string) (g GroupMembe
 			return g, false, fmt.Errorf("bus: group %s: %w", group, err)
 		}
 		for _, m := range one.Members {
-			var subscribed kmsg.ConsumerMemberMetadata
-			// A member that is joining has no metadata yet.
-			if err := subscribed.ReadFrom(m.MemberMetadata); err != nil || len(subscribed.Topics) == 0 || slices.Contains(subscribed.Topics, topic) {
+			if subscribes(m.MemberMetadata, topic) {
 				g.Members = append(g.Members, m.ClientID+" at "+m.ClientHost)
 			}
 		}

@@ -184,34 +184,47 @@ func (c *checker) topics(ctx context.Context, to *client) (string, error) {
 	if err := Agree(partitions, c.needs.Alike); err != nil {
 		return "", err
 	}
-	if len(c.needs.Alike) > 0 && slices.Contains(c.needs.Read, TopicModels) {
-		g, err := NewGrowthReader(c.cfg).Read(ctx)
-		if err == nil {
-			err = g.Check(partitions[TopicWindows])
-		}
-		if err != nil {
-			return "", err
-		}
+	if err := c.growth(ctx, partitions[TopicWindows]); err != nil {
+		return "", err
 	}
 	found := fmt.Sprintf("%s has %d partitions", names[0], partitions[names[0]])
 	if n := len(names); n > 1 {
 		found += fmt.Sprintf(", %d other topics are there", n-1)
 	}
-	var status []TopicStatus
-	if len(c.needs.Write) > 0 {
-		if status, err = to.describe(ctx, c.needs.Write); err != nil {
-			return "", err
-		}
+	known, err := c.settings(ctx, to)
+	if !known { // it need not
+		found += ", settings may not be read"
+	}
+	return found, err
+}
+
+// growth checks the number of partitions of windows, for a program that knows the models.
+func (c *checker) growth(ctx context.Context, partitions int) error {
+	if len(c.needs.Alike) == 0 || !slices.Contains(c.needs.Read, TopicModels) {
+		return nil
+	}
+	g, err := NewGrowthReader(c.cfg).Read(ctx)
+	if err != nil {
+		return err
+	}
+	return g.Check(partitions)
+}
+
+// settings checks the settings of topics that the program writes, and reports whether it may read the settings of all topics.
+func (c *checker) settings(ctx context.Context, to *client) (known bool, err error) {
+	if len(c.needs.Write) == 0 {
+		return true, nil
+	}
+	status, err := to.describe(ctx, c.needs.Write)
+	if err != nil {
+		return true, err
 	}
 	for _, s := range status {
 		if s.Known && s.largest < MaxMessage {
-			return "", fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", s.Name, s.largest, MaxMessage)
+			return true, fmt.Errorf("bus: topic %s takes messages of %d bytes: set its max.message.bytes to %d", s.Name, s.largest, MaxMessage)
 		}
 	}
-	if slices.ContainsFunc(status, func(s TopicStatus) bool { return !s.Known }) { // it need not
-		found += ", settings may not be read"
-	}
-	return found, nil
+	return !slices.ContainsFunc(status, func(s TopicStatus) bool { return !s.Known }), nil
 }
 
 // mayRead is the bit of Kafka's sets of operations.
@@ -228,6 +241,26 @@ func (n Needs) rights() []right {
 	return []right{{"read", n.Read, mayRead}, {"write", n.Write, 1 << 4}}
 }
 
+// allowedTopics returns what is allowed, by topic. Said is false if the broker does not say it.
+func allowedTopics(res *kmsg.MetadataResponse) (allowed map[string]int32, said bool, err error) {
+	allowed, said = make(map[string]int32), true
+	for _, t := range res.Topics {
+		name := ""
+		if t.Topic != nil {
+			name = *t.Topic
+		}
+		if err := errorOf(t.ErrorCode); err != nil {
+			return nil, false, fmt.Errorf("bus: topic %s: %w", name, err)
+		}
+		if t.AuthorizedOperations == math.MinInt32 {
+			said = false
+			continue
+		}
+		allowed[name] = t.AuthorizedOperations
+	}
+	return allowed, said, nil
+}
+
 // acl asks the broker what this program may do, without doing it.
 func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 	req := metadataRequest(c.needs.topics())
@@ -236,23 +269,11 @@ func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said := true                      // whether the broker says what is allowed
-	allowed := make(map[string]int32) // by topic
-	for _, t := range res.(*kmsg.MetadataResponse).Topics {
-		name := ""
-		if t.Topic != nil {
-			name = *t.Topic
-		}
-		if err := errorOf(t.ErrorCode); err != nil {
-			return "", fmt.Errorf("bus: topic %s: %w", name, err)
-		}
-		if t.AuthorizedOperations == math.MinInt32 {
-			said = false
-			continue
-		}
-		allowed[name] = t.AuthorizedOperations
+	allowed, said, err := allowedTopics(res.(*kmsg.MetadataResponse))
+	if err == nil {
+		err = c.lacksTopics(allowed)
 	}
-	if err := c.lacksTopics(allowed); err != nil {
+	if err != nil {
 		return "", err
 	}
 	if c.needs.Group != "" {
@@ -268,19 +289,23 @@ func (c *checker) acl(ctx context.Context, to *client) (string, error) {
 	if !said {
 		return "the broker does not say; it has no ACLs or is too old", nil
 	}
+	return "may " + c.needs.words(), nil
+}
+
+func (n Needs) words() string {
 	var may []string
-	for _, r := range c.needs.rights() {
+	for _, r := range n.rights() {
 		if len(r.topics) > 0 {
 			may = append(may, r.verb+" "+strings.Join(r.topics, ", "))
 		}
 	}
-	if c.needs.Group != "" {
-		may = append(may, "join "+c.needs.Group)
+	if n.Group != "" {
+		may = append(may, "join "+n.Group)
 	}
-	if c.needs.Transactional != "" {
+	if n.Transactional != "" {
 		may = append(may, "write in transactions")
 	}
-	return "may " + strings.Join(may, "; "), nil
+	return strings.Join(may, "; ")
 }
 
 func (c *checker) aclGroup(ctx context.Context, to *client) error {

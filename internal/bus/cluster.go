@@ -196,24 +196,7 @@ func (t *transport) offsets(ctx context.Context, topic string, times map[int]int
 	if err != nil {
 		return nil, err
 	}
-	asks := make(map[int32]*kmsg.ListOffsetsRequest)
-	for _, partition := range slices.Sorted(maps.Keys(times)) {
-		node, missing := now.leader(place{topic, partition})
-		if missing != nil {
-			err = missing
-			continue
-		}
-		if asks[node] == nil {
-			asks[node] = &kmsg.ListOffsetsRequest{ReplicaID: -1, Topics: []kmsg.ListOffsetsRequestTopic{{Topic: topic}}}
-			if committed {
-				asks[node].IsolationLevel = int8(kafka.ReadCommitted)
-			}
-		}
-		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Partition, p.Timestamp = int32(partition), times[partition]
-		of := &asks[node].Topics[0]
-		of.Partitions = append(of.Partitions, p)
-	}
+	asks, err := now.askOffsets(topic, times, committed)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	found = make(map[int]kmsg.ListOffsetsResponseTopicPartition)
@@ -244,6 +227,29 @@ func (t *transport) offsets(ctx context.Context, topic string, times map[int]int
 		}
 	}
 	return found, err
+}
+
+// askOffsets returns the requests for offsets, by the leader. With an error it returns requests for the partitions that have a leader.
+func (c *cluster) askOffsets(topic string, times map[int]int64, committed bool) (asks map[int32]*kmsg.ListOffsetsRequest, err error) {
+	asks = make(map[int32]*kmsg.ListOffsetsRequest)
+	for _, partition := range slices.Sorted(maps.Keys(times)) {
+		node, missing := c.leader(place{topic, partition})
+		if missing != nil {
+			err = missing
+			continue
+		}
+		if asks[node] == nil {
+			asks[node] = &kmsg.ListOffsetsRequest{ReplicaID: -1, Topics: []kmsg.ListOffsetsRequestTopic{{Topic: topic}}}
+			if committed {
+				asks[node].IsolationLevel = int8(kafka.ReadCommitted)
+			}
+		}
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = int32(partition), times[partition]
+		of := &asks[node].Topics[0]
+		of.Partitions = append(of.Partitions, p)
+	}
+	return asks, err
 }
 
 // everywhere returns the same time for each of n partitions.

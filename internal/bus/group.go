@@ -168,6 +168,21 @@ func (r *groupRun) run(cg *kafka.ConsumerGroup) {
 	}
 }
 
+// await waits until a handler or its generation has ended.
+func (r *groupRun) await(generation context.Context, h *holding) {
+	select {
+	case <-h.done:
+		if r.ctx.Err() != nil {
+			<-generation.Done() // else the client library joins the next generation before it leaves, and costs the others theirs
+		}
+	case <-generation.Done():
+		if r.sticky == nil {
+			h.end()
+			<-h.done // no member gets the partition before
+		}
+	}
+}
+
 // begin starts a handler for every partition of a generation that has none, and ends the
 // handlers of the other partitions.
 func (r *groupRun) begin(gen *kafka.Generation) {
@@ -186,17 +201,7 @@ func (r *groupRun) begin(gen *kafka.Generation) {
 		held[a.ID] = h
 		ids = append(ids, a.ID)
 		gen.Start(func(gctx context.Context) { // the generation ends when this returns
-			select {
-			case <-h.done:
-				if r.ctx.Err() != nil {
-					<-gctx.Done() // else the client library joins the next generation before it leaves, and costs the others theirs
-				}
-			case <-gctx.Done():
-				if r.sticky == nil {
-					h.end()
-					<-h.done // no member gets the partition before
-				}
-			}
+			r.await(gctx, h)
 		})
 	}
 	r.release() // what is left

@@ -22,6 +22,27 @@ const (
 // the transaction nor any message behind it. Committing an empty transaction on the same
 // partitions closes it.
 //
+// commitEmpty commits a transaction of these partitions that writes nothing.
+func (t *Txn) commitEmpty(ctx context.Context, to []place) error {
+	if err := t.addPartitions(ctx, to); err != nil {
+		return err
+	}
+	if err := t.addOffsets(ctx); err != nil {
+		return err
+	}
+	return t.repeat(ctx, "commit an empty transaction", func(ctx context.Context) error { return t.end(ctx, true) })
+}
+
+// sayHealed says which partitions are stuck no more. In the others another group has a long transaction.
+func (t *Txn) sayHealed(stuck, left map[place]int64) {
+	for at, from := range stuck {
+		if _, still := left[at]; !still && t.c.cfg.OnHeal != nil {
+			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: closed it with an empty one",
+				at.topic, at.partition, t.id, from))
+		}
+	}
+}
+
 // healIfStuck looks at the topics that a monitor writes, in the partition with this
 // number. If a transaction writes to other partitions, its own commit closes them.
 func (t *Txn) healIfStuck(ctx context.Context) error {
@@ -32,26 +53,14 @@ func (t *Txn) healIfStuck(ctx context.Context) error {
 	if err != nil || len(stuck) == 0 {
 		return err
 	}
-	// A transaction that writes nothing.
-	if err := t.addPartitions(ctx, slices.Collect(maps.Keys(stuck))); err != nil {
-		return err
-	}
-	if err := t.addOffsets(ctx); err != nil {
-		return err
-	}
-	if err := t.repeat(ctx, "commit an empty transaction", func(ctx context.Context) error { return t.end(ctx, true) }); err != nil {
+	if err := t.commitEmpty(ctx, slices.Collect(maps.Keys(stuck))); err != nil {
 		return err
 	}
 	left := stuck
 	for i := 0; i < healLooks && err == nil && len(left) > 0; i++ { // the marks follow the broker's answer
 		left, err = t.stuck(ctx, left)
 	}
-	for at, from := range stuck {
-		if _, still := left[at]; !still && t.c.cfg.OnHeal != nil { // otherwise another group has a long transaction
-			t.c.cfg.OnHeal(fmt.Sprintf("topic %s partition %d: a broker that stopped had left a transaction of %s open, and messages from offset %d on could not be read: closed it with an empty one",
-				at.topic, at.partition, t.id, from))
-		}
-	}
+	t.sayHealed(stuck, left)
 	return err
 }
 

@@ -70,16 +70,7 @@ func (t *transport) orphans(ctx context.Context, in place) ([]int64, error) {
 			open[a.producer] = max(open[a.producer], a.first)
 		}
 		before := at
-		for b := part.records; len(b) > 0; {
-			batch, rest, err := nextBatch(b)
-			if rest == nil && err != nil {
-				break
-			}
-			b, at = rest, max(at, batch.last+1)
-			if first, ok := open[batch.producer]; ok && err == nil && batch.attributes.Control() && batch.aborts() && batch.first > first {
-				delete(open, batch.producer)
-			}
-		}
+		at = max(at, closeMarked(open, part.records))
 		part.body.done()
 		if at == before {
 			at++
@@ -114,4 +105,19 @@ func (t *transport) endOrphan(ctx context.Context, in place, producer int64) err
 		return err
 	}
 	return errorOf(res.(*kmsg.WriteTxnMarkersResponse).Markers[0].Topics[0].Partitions[0].ErrorCode)
+}
+
+// closeMarked removes the producers whose marker is among the records. It returns the offset behind them.
+func closeMarked(open map[int64]int64, records []byte) (end int64) {
+	for b := records; len(b) > 0; {
+		batch, rest, err := nextBatch(b)
+		if rest == nil && err != nil {
+			break
+		}
+		b, end = rest, max(end, batch.last+1)
+		if first, ok := open[batch.producer]; ok && err == nil && batch.attributes.Control() && batch.aborts() && batch.first > first {
+			delete(open, batch.producer)
+		}
+	}
+	return end
 }

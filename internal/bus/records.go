@@ -363,6 +363,15 @@ func (b *recordBatch) aborts() bool {
 	return err == nil && len(r.key) >= 4 && binary.BigEndian.Uint16(r.key[2:]) == 0
 }
 
+// recordOf decodes the next record of a batch.
+func (d *decoder) recordOf(batch *recordBatch) (rawRecord, error) {
+	raw, err := d.record()
+	if err == nil && (raw.offset < 0 || batch.first+raw.offset > batch.last) {
+		err = fmt.Errorf("%w: its offset is not one of its batch", errDamage)
+	}
+	return raw, err
+}
+
 // batch decodes a batch of messages. Full reports that it stopped early.
 func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 	records, err := batch.unpack()
@@ -375,11 +384,8 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		if len(d.left) == 0 {
 			return false
 		}
-		raw, err := d.record()
+		raw, err := d.recordOf(batch)
 		offset := batch.first + raw.offset
-		if err == nil && (raw.offset < 0 || offset > batch.last) {
-			err = fmt.Errorf("%w: its offset is not one of its batch", errDamage)
-		}
 		if err != nil {
 			r.damage(out, max(out.next, batch.first), batch.last, err)
 			return false

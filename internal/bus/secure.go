@@ -125,13 +125,6 @@ func explainRefusal(err error, cfg Config) string {
 	if cfg.Login != nil {
 		user = "user " + cfg.Login.User
 	}
-	var (
-		invalid   x509.CertificateInvalidError
-		unknownCA x509.UnknownAuthorityError
-		wrongHost x509.HostnameError
-		notTLS    tls.RecordHeaderError
-		remote    *net.OpError
-	)
 	switch {
 	case errors.Is(err, kafka.SASLAuthenticationFailed):
 		return fmt.Sprintf("bus: %s does not let %s in: correct the user or the password", brokers, user)
@@ -141,6 +134,19 @@ func explainRefusal(err error, cfg Config) string {
 		return fmt.Sprintf("%v: %s lacks the right Write on TransactionalId, prefix tcm-: grant it as deploy/kafka/acls.md says", err, user)
 	case denied(err):
 		return fmt.Sprintf("%v: %s lacks the right: grant it as deploy/kafka/acls.md says", err, user)
+	}
+	return explainTLS(err, brokers)
+}
+
+func explainTLS(err error, brokers string) string {
+	var (
+		invalid   x509.CertificateInvalidError
+		unknownCA x509.UnknownAuthorityError
+		wrongHost x509.HostnameError
+		notTLS    tls.RecordHeaderError
+		remote    *net.OpError
+	)
+	switch {
 	case errors.As(err, &wrongHost):
 		return fmt.Sprintf("bus: the certificate of %s is for another host (%v): correct `brokers` or set `server_name`", brokers, wrongHost)
 	case errors.As(err, &invalid):

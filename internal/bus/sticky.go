@@ -3,6 +3,7 @@ package bus
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -72,19 +73,8 @@ func (s *sticky) AssignGroups(members []kafka.GroupMember, partitions []kafka.Pa
 // Of several members that claim a partition, the one with the newest generation has it: a member
 // that was suspended claims what others have got meanwhile.
 func divide(partitions []int, claims map[string]claim) map[string][]int {
-	var members []string
-	owner := make(map[int]string)
-	for m := range claims {
-		members = append(members, m)
-	}
-	slices.Sort(members)
-	for _, m := range members {
-		for _, p := range claims[m].Partitions {
-			if other, claimed := owner[p]; !claimed || claims[m].Generation > claims[other].Generation {
-				owner[p] = m
-			}
-		}
-	}
+	members := slices.Sorted(maps.Keys(claims))
+	owner := owners(members, claims)
 	shares := make(map[string][]int)
 	var free []int
 	for _, p := range slices.Sorted(slices.Values(partitions)) {
@@ -109,4 +99,17 @@ func divide(partitions []int, claims map[string]claim) map[string][]int {
 		free = free[n:]
 	}
 	return shares
+}
+
+// owners returns which member has each partition by its claim.
+func owners(members []string, claims map[string]claim) map[int]string {
+	owner := make(map[int]string)
+	for _, m := range members {
+		for _, p := range claims[m].Partitions {
+			if other, claimed := owner[p]; !claimed || claims[m].Generation > claims[other].Generation {
+				owner[p] = m
+			}
+		}
+	}
+	return owner
 }

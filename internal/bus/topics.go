@@ -194,17 +194,36 @@ func Apply(ctx context.Context, cfg Config, partitions, replication int) ([]Topi
 	return status, nil
 }
 
+// partitionsNow returns how many partitions the topics of machines have.
+func (c *client) partitionsNow(ctx context.Context) (n int, err error) {
+	now, err := c.t.know(ctx, true, MachineTopics()...)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range MachineTopics() {
+		n = max(n, len(now.Topics[t].Partitions))
+	}
+	return cmp.Or(n, defaultPartitions), nil
+}
+
+// noteUnlike notes on the topic of windows if topics of machines differ in their partitions.
+func noteUnlike(status []TopicStatus) {
+	counts := make(map[string]int)
+	for _, s := range status {
+		counts[s.Name] = s.Partitions
+	}
+	if err := Agree(counts, MachineTopics()); err != nil {
+		status[0].note(strings.TrimPrefix(err.Error(), "bus: "))
+	}
+}
+
 func (c *client) apply(ctx context.Context, partitions, replication int, created map[string]bool) ([]TopicStatus, error) {
 	plans := plan(c.cfg)
 	if partitions == 0 {
-		now, err := c.t.know(ctx, true, MachineTopics()...)
-		if err != nil {
+		var err error
+		if partitions, err = c.partitionsNow(ctx); err != nil {
 			return nil, err
 		}
-		for _, t := range MachineTopics() { // as many as the existing ones have
-			partitions = max(partitions, len(now.Topics[t].Partitions))
-		}
-		partitions = cmp.Or(partitions, defaultPartitions)
 	}
 	if err := c.create(ctx, plans, partitions, replication, created); err != nil {
 		return nil, err
@@ -231,13 +250,7 @@ func (c *client) apply(ctx context.Context, partitions, replication int, created
 			changed = append(changed, i)
 		}
 	}
-	counts := make(map[string]int)
-	for _, s := range status {
-		counts[s.Name] = s.Partitions
-	}
-	if err := Agree(counts, MachineTopics()); err != nil {
-		status[0].note(strings.TrimPrefix(err.Error(), "bus: ")) // the windows'
-	}
+	noteUnlike(status)
 	return status, c.awaitRetained(ctx, names, status, changed)
 }
 
@@ -377,9 +390,7 @@ func (s *TopicStatus) note(text string) {
 func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan, explicit Retain) error {
 	want := explicit.or(s.Retain)
 	if p.compact || want == s.Retain {
-		if fresh := p.retain; s.Known && fresh != s.Retain && fresh.Bytes != 0 {
-			s.note(fmt.Sprintf("keeps %v; a new topic would keep %v: set `retain` in the configuration to change it", s.Retain, fresh))
-		}
+		s.noteFresh(p.retain)
 		return nil
 	}
 	alter := kafka.IncrementalAlterConfigsRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: s.Name}
@@ -402,6 +413,13 @@ func (s *TopicStatus) retain(ctx context.Context, kc *kafka.Client, p topicPlan,
 		s.read(name, value)
 	}
 	return nil
+}
+
+// noteFresh notes that a new topic would keep another amount.
+func (s *TopicStatus) noteFresh(fresh Retain) {
+	if s.Known && fresh != s.Retain && fresh.Bytes != 0 {
+		s.note(fmt.Sprintf("keeps %v; a new topic would keep %v: set `retain` in the configuration to change it", s.Retain, fresh))
+	}
 }
 
 // String returns text such as "7 days, at most 250 GB a partition".

@@ -11,14 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/apiversions"
 	"github.com/segmentio/kafka-go/protocol/produce"
 	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
 	"github.com/segmentio/kafka-go/protocol/saslhandshake"
-
-	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/segmentio/kafka-go/sasl"
 )
 
 const (
@@ -301,11 +301,15 @@ func (c *conn) greet(ctx context.Context, cfg Config) error {
 		versions[key], c.newest[key] = key.SelectVersion(r.MinVersion, r.MaxVersion), r.MaxVersion
 	}
 	c.SetVersions(versions)
-	m := cfg.mechanism()
-	if m == nil {
-		return nil
+	if m := cfg.mechanism(); m != nil {
+		return c.login(ctx, m)
 	}
-	if res, err = c.RoundTrip(&saslhandshake.Request{Mechanism: m.Name()}); err != nil {
+	return nil
+}
+
+func (c *conn) login(ctx context.Context, m sasl.Mechanism) error {
+	res, err := c.RoundTrip(&saslhandshake.Request{Mechanism: m.Name()})
+	if err != nil {
 		return err
 	}
 	if code := res.(*saslhandshake.Response).ErrorCode; code != 0 {

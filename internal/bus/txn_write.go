@@ -119,9 +119,7 @@ func (t *Txn) produceTo(ctx context.Context, leader int32, outs []*outgoing) err
 			if i < 0 {
 				return fmt.Errorf("bus: topic %s partition %d: answer without a request", at.topic, at.partition)
 			}
-			if e := t.produced(ctx, outs[i], kafka.Error(p.ErrorCode)); e != nil && (err == nil || t.classify(e) > t.classify(err)) {
-				err = e
-			}
+			err = t.worse(err, t.produced(ctx, outs[i], kafka.Error(p.ErrorCode)))
 		}
 	}
 	if i := slices.IndexFunc(outs, func(o *outgoing) bool { return o.unknown }); i >= 0 && err == nil {
@@ -169,4 +167,12 @@ func encodeBatch(msgs []*Message, producer int64, epoch int16, sequence int32) (
 	binary.BigEndian.PutUint32(batch[53:], uint32(sequence))
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], castagnoli))
 	return buf.Bytes(), nil
+}
+
+// worse returns the graver of two errors, the first one of equals.
+func (t *Txn) worse(a, b error) error {
+	if b != nil && (a == nil || t.classify(b) > t.classify(a)) {
+		return b
+	}
+	return a
 }

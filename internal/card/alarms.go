@@ -111,11 +111,7 @@ func Replay(lives []Life, s alarm.Settings, t Timing, limitUM float64) Alarms {
 	healthy := 0 // windows that were judged
 	for _, l := range lives {
 		life := l.replay(s, t, limitUM)
-		for i, f := range l.Faulty {
-			if !f && l.Unknown[i].Counts() {
-				healthy++
-			}
-		}
+		healthy += l.healthy()
 		if life.Worn > 0 {
 			a.Worn++
 			if life.Alarm >= life.Worn {
@@ -141,6 +137,16 @@ func Replay(lives []Life, s alarm.Settings, t Timing, limitUM float64) Alarms {
 	return a
 }
 
+// healthy returns how many windows of the healthy tool were judged.
+func (l Life) healthy() (n int) {
+	for i, f := range l.Faulty {
+		if !f && l.Unknown[i].Counts() {
+			n++
+		}
+	}
+	return n
+}
+
 // replay returns what becomes of one tool.
 func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 	s, err := s.Complete()
@@ -151,20 +157,9 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 	var bell alarm.State
 	var at time.Time
 	for i, v := range l.Score {
-		switch {
-		case !l.Faulty[i]:
-			out.Healthy++
-		case out.Worn == 0:
-			out.Worn = i + 1
-		}
+		out.count(&l, i)
 		start := at
 		at = at.Add(t.Step)
-		switch {
-		case l.Unknown[i] != "":
-			out.Unknown++
-		case (v >= alarm.Default.Threshold) == l.Faulty[i]:
-			out.Right++
-		}
 		if !l.Unknown[i].Counts() {
 			continue
 		}
@@ -177,7 +172,7 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 		if out.Alarm == 0 {
 			out.Alarm, out.WearUM = i+1, score.Figure(l.WearUM[i])
 		}
-		if !l.Faulty[i] && !(limitUM > 0 && l.WearUM[i] >= inTimeFrom*limitUM) {
+		if !l.Faulty[i] && !nearLimit(l.WearUM[i], limitUM) {
 			out.False++
 		}
 	}
@@ -185,6 +180,25 @@ func (l Life) replay(s alarm.Settings, t Timing, limitUM float64) toolAlarm {
 		out.Worn = len(l.Score) + 1
 	}
 	return out
+}
+
+// nearLimit reports whether an alarm at that wear is near enough to the limit.
+func nearLimit(um, limitUM float64) bool { return limitUM > 0 && um >= inTimeFrom*limitUM }
+
+// count counts a window of the tool's life.
+func (out *toolAlarm) count(l *Life, i int) {
+	switch {
+	case !l.Faulty[i]:
+		out.Healthy++
+	case out.Worn == 0:
+		out.Worn = i + 1
+	}
+	switch {
+	case l.Unknown[i] != "":
+		out.Unknown++
+	case (l.Score[i] >= alarm.Default.Threshold) == l.Faulty[i]:
+		out.Right++
+	}
 }
 
 // medianOf returns the median of x, NaN if it is empty.

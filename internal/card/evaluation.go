@@ -69,15 +69,7 @@ type Judged struct {
 // posteriors only.
 func (j *Judged) Scores(tools []string, countUnknown bool) WindowScores {
 	s := WindowScores{Groups: make(map[string]score.Summary)}
-	rows := func(tool string) (out []int) {
-		for i := range j.Class {
-			if (tool == "" || j.Tool[i] == tool) && (countUnknown || j.Unknown[i] == "") {
-				out = append(out, i)
-			}
-		}
-		return out
-	}
-	all := rows("")
+	all := j.rows("", countUnknown)
 	s.Pooled = j.assess(all)
 	var faulty []float64
 	var positive []bool
@@ -88,7 +80,7 @@ func (j *Judged) Scores(tools []string, countUnknown bool) WindowScores {
 	s.AveragePrecision = score.Figure(score.AveragePrecision(faulty, positive))
 	s.CalibrationError = score.Figure(score.CalibrationError(score.Reliability(faulty, positive, 10)))
 	for _, t := range tools {
-		s.Groups[t] = j.assess(rows(t))
+		s.Groups[t] = j.assess(j.rows(t, countUnknown))
 	}
 	by := make([]score.Confusion, len(tools))
 	for k, t := range tools {
@@ -367,4 +359,14 @@ func (r *Evaluation) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("card: %w", err)
 	}
 	return append(b, '\n'), nil
+}
+
+// rows returns the windows of a tool, of all tools if it has no name, with those that are unknown or without.
+func (j *Judged) rows(tool string, countUnknown bool) (out []int) {
+	for i := range j.Class {
+		if (tool == "" || j.Tool[i] == tool) && (countUnknown || j.Unknown[i] == "") {
+			out = append(out, i)
+		}
+	}
+	return out
 }

@@ -39,46 +39,13 @@ const (
 // drawings returns the plots of the card; those that the data cannot give are
 // missing.
 func (r *Report) drawings() []drawing {
-	var ds []drawing
 	h := r.Held
-	positive := Positives(h.Class)
-	if several(r.Classes) {
-		ds = append(ds, h.ofClasses(r.Classes)...)
-	} else if len(h.Class) > 0 && slices.Contains(positive, true) && slices.Contains(positive, false) {
-		ds = append(ds,
-			drawing{"roc", h.roc(positive).SVG()},
-			drawing{"precision-recall", h.precisionRecall(positive).SVG()},
-			drawing{"calibration", h.calibration(positive).SVG()})
-	}
+	ds := h.drawings(r.Classes)
 	if r.Landscape != nil {
 		ds = append(ds, drawing{"costs", r.Landscape.drawing(float64(r.Fit.Costs.Kept)).SVG()})
 	}
 	if r.Fit.History != nil {
-		if loss := r.Fit.History.Loss; len(loss) > 1 {
-			p := report.Plot{
-				Title: "Fine-tuning", Description: "Mean cross-entropy of a training row by epoch.",
-				X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "cross-entropy, nats", Log: true},
-				Series: []report.Series{{X: epochs(len(loss)), Y: loss, Color: report.Blue}},
-			}
-			if held := r.Fit.History.Validation; len(held) > 1 { // early stopping
-				p.Series[0].Name = "training rows"
-				p.Series = append(p.Series, report.Series{Name: "rows held out", X: epochs(len(held)), Y: held, Color: report.Orange})
-				kept := r.Fit.History.Kept
-				p.Marks = []report.Mark{{X: float64(kept), Y: held[kept-1], Text: "kept", Color: report.Orange}}
-			}
-			ds = append(ds, drawing{"fine-tuning", p.SVG()})
-		}
-		if layers := r.Fit.History.Pretrain; len(layers) > 0 && len(layers[0].ReconstructionError) > 1 {
-			p := report.Plot{
-				Title: "Pre-training", Description: "Reconstruction error of each layer by epoch.",
-				X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "reconstruction error", Log: true},
-			}
-			colors := []string{report.Blue, report.Orange, report.Green, report.Purple}
-			for i, l := range layers {
-				p.Series = append(p.Series, report.Series{Name: fmt.Sprintf("layer %d", i+1), X: epochs(len(l.ReconstructionError)), Y: l.ReconstructionError, Color: colors[i%len(colors)]})
-			}
-			ds = append(ds, drawing{"pre-training", p.SVG()})
-		}
+		ds = append(ds, r.training()...)
 	}
 	if r.Pooled != nil {
 		ds = append(ds, drawing{"tools", r.dots()})
@@ -91,6 +58,49 @@ func (r *Report) drawings() []drawing {
 	}
 	if r.Trend != nil && r.Trend.Score != nil {
 		ds = append(ds, drawing{"wear", r.Trend.drawing().SVG()})
+	}
+	return ds
+}
+
+// drawings returns the plots of the verdicts on tools that were held out.
+func (h HeldOut) drawings(classes []string) []drawing {
+	positive := Positives(h.Class)
+	switch {
+	case several(classes):
+		return h.ofClasses(classes)
+	case slices.Contains(positive, true) && slices.Contains(positive, false):
+		return []drawing{{"roc", h.roc(positive).SVG()}, {"precision-recall", h.precisionRecall(positive).SVG()}, {"calibration", h.calibration(positive).SVG()}}
+	}
+	return nil
+}
+
+// training returns the plots of the network's training.
+func (r *Report) training() (ds []drawing) {
+	h := r.Fit.History
+	if loss := h.Loss; len(loss) > 1 {
+		p := report.Plot{
+			Title: "Fine-tuning", Description: "Mean cross-entropy of a training row by epoch.",
+			X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "cross-entropy, nats", Log: true},
+			Series: []report.Series{{X: epochs(len(loss)), Y: loss, Color: report.Blue}},
+		}
+		if held := h.Validation; len(held) > 1 { // early stopping
+			p.Series[0].Name = "training rows"
+			p.Series = append(p.Series, report.Series{Name: "rows held out", X: epochs(len(held)), Y: held, Color: report.Orange})
+			kept := h.Kept
+			p.Marks = []report.Mark{{X: float64(kept), Y: held[kept-1], Text: "kept", Color: report.Orange}}
+		}
+		ds = append(ds, drawing{"fine-tuning", p.SVG()})
+	}
+	if layers := h.Pretrain; len(layers) > 0 && len(layers[0].ReconstructionError) > 1 {
+		p := report.Plot{
+			Title: "Pre-training", Description: "Reconstruction error of each layer by epoch.",
+			X: report.Axis{Label: "epoch"}, Y: report.Axis{Label: "reconstruction error", Log: true},
+		}
+		colors := []string{report.Blue, report.Orange, report.Green, report.Purple}
+		for i, l := range layers {
+			p.Series = append(p.Series, report.Series{Name: fmt.Sprintf("layer %d", i+1), X: epochs(len(l.ReconstructionError)), Y: l.ReconstructionError, Color: colors[i%len(colors)]})
+		}
+		ds = append(ds, drawing{"pre-training", p.SVG()})
 	}
 	return ds
 }

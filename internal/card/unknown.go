@@ -123,22 +123,22 @@ func (b *UnknownCounter) Add(m *model.Model, tool string, class, decision int, p
 	if m.Conformal != nil && m.Conformal.In(class, posterior) {
 		b.covered[k][class]++
 	}
-	switch t := &b.d.Tools[k]; {
-	case class == classify.Healthy:
-		t.Healthy++
-		if reason != "" {
-			t.UnknownHealthy++
-		}
-		if fresh {
-			t.NewHealthy++
-		}
-	default:
-		t.Faulty++
-		if reason != "" {
-			t.UnknownFaulty++
-		}
-	}
+	b.d.Tools[k].add(class == classify.Healthy, reason != "", fresh)
 	return reason
+}
+
+// add counts a window.
+func (t *unknownTool) add(healthy, unknown, fresh bool) {
+	windows, unknowns := &t.Faulty, &t.UnknownFaulty
+	if healthy {
+		windows, unknowns = &t.Healthy, &t.UnknownHealthy
+	}
+	if *windows++; unknown {
+		*unknowns++
+	}
+	if healthy && fresh {
+		t.NewHealthy++
+	}
 }
 
 // Finish sets the figures of all windows that were counted.

@@ -220,10 +220,10 @@ func (a *Alarms) moment(t toolAlarm) moment {
 	switch {
 	case t.Alarm == 0:
 		return missed
-	case t.Alarm >= t.Worn && known && ratio > tooLateBeyond:
-		return late
 	case t.Alarm >= t.Worn && !known:
 		return inTimeOrLate
+	case t.Alarm >= t.Worn && ratio > tooLateBeyond:
+		return late
 	case t.Alarm >= t.Worn || ratio >= inTimeFrom:
 		return inTime
 	case known && ratio < tooEarlyBelow:
@@ -268,10 +268,10 @@ func (e *Evidence) alarms() Reason {
 		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `monitor tune`"},
 		{tools[inTimeOrLate], fmt.Sprintf("in time or late, as the wear at the alarm is not known, so that %d to %d are in time", len(tools[inTime]), len(tools[inTime])+len(tools[inTimeOrLate])), "measure the wear of tools that are taken out"},
 	} {
-		if len(part.of) > 0 {
-			r.Because += fmt.Sprintf("; %s: %s", part.words, Some(part.of))
+		if len(part.of) == 0 {
+			continue
 		}
-		if len(part.of) > 0 && part.do != "" {
+		if r.Because += fmt.Sprintf("; %s: %s", part.words, Some(part.of)); part.do != "" {
 			do = append(do, part.do)
 		}
 	}

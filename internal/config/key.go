@@ -21,6 +21,15 @@ func (e *KeyError) Error() string {
 
 func (e *KeyError) Unwrap() error { return e.Err }
 
+// Wrong returns an error if something is wrong. cmp.Or takes the first of several: all that they
+// look at is looked at, also after the first error.
+func Wrong(is bool, format string, args ...any) error {
+	if !is {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
 // Under returns an error about a value below the key entry. A KeyError of err then
 // begins at entry. Under of nil is nil.
 func Under(entry string, err error) error {

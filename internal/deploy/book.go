@@ -104,6 +104,11 @@ func (b *Book) Put(m bus.Message) bool {
 	if !modelIDs.MatchString(id) || isPart && !partNames.MatchString(part) {
 		return false // no change can name it
 	}
+	return b.putModel(id, part, m)
+}
+
+// putModel takes a message of a part of a model, or of its manifest.
+func (b *Book) putModel(id, part string, m bus.Message) bool {
 	r := b.models[id]
 	if r == nil {
 		if m.Value == nil || len(b.models) >= mostModels {
@@ -112,7 +117,7 @@ func (b *Book) Put(m bus.Message) bool {
 		r = &modelRecord{parts: make(map[int]int64)}
 		b.models[id] = r
 	}
-	if isPart {
+	if part != "" {
 		n, _ := strconv.Atoi(part) // four digits
 		if r.parts[n] = m.Offset; m.Value == nil {
 			delete(r.parts, n)
@@ -171,18 +176,23 @@ func (b *Book) putManifest(r *modelRecord, m bus.Message) {
 	}
 }
 
+// dropChange takes a message that deletes a change.
+func (b *Book) dropChange(m bus.Message, old *changeRecord) bool {
+	if old == nil || m.Offset < old.m.Offset {
+		return false
+	}
+	if old.err != nil || b.mayDelete(m) {
+		delete(b.changes, m.Key)
+	}
+	return true
+}
+
 // putChange takes a message of a change.
 func (b *Book) putChange(m bus.Message) bool {
 	old := b.changes[m.Key]
 	counts := old != nil && old.err == nil
 	if m.Value == nil {
-		if old == nil || m.Offset < old.m.Offset {
-			return false
-		}
-		if !counts || b.mayDelete(m) {
-			delete(b.changes, m.Key)
-		}
-		return true
+		return b.dropChange(m, old)
 	}
 	r := &changeRecord{m: m}
 	r.read(b.keys)
@@ -411,6 +421,14 @@ func (b *Book) Set(load func(id string) (*model.Model, error)) (Set, []Refusal) 
 	return newSet(ds), refused
 }
 
+// layout returns the layout of a model, nil if it is not known.
+func (r *modelRecord) layout() *ManifestLayout {
+	if r == nil || r.err != nil || r.manifest == nil {
+		return nil
+	}
+	return &r.manifest.Layout
+}
+
 // deployment returns what a change says, with the models. It refuses shadows that cannot
 // judge, one by one: they must not disturb the champion.
 func (b *Book) deployment(r *changeRecord, load func(id string) (*model.Model, error)) (Deployment, []Refusal, error) {
@@ -421,8 +439,8 @@ func (b *Book) deployment(r *changeRecord, load func(id string) (*model.Model, e
 	}
 	get := func(id string) (*model.Model, error) {
 		published := b.models[id]
-		if published != nil && published.err == nil && published.manifest != nil && published.manifest.Layout.Fingerprint != c.Layout {
-			return nil, fmt.Errorf("model %s: its layout is %s (%q), and the deployment is for %s", id, published.manifest.Layout.Fingerprint, printable(published.manifest.Layout.Name), c.Layout)
+		if other := published.layout(); other != nil && other.Fingerprint != c.Layout {
+			return nil, fmt.Errorf("model %s: its layout is %s (%q), and the deployment is for %s", id, other.Fingerprint, printable(other.Name), c.Layout)
 		}
 		m, err := load(id)
 		if err != nil {

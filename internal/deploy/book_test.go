@@ -72,7 +72,7 @@ func promote(number uint64, glob string, m *model.Model) Change {
 }
 
 // sealed returns the message of a change.
-func sealed(t deploytest.TB, s Signer, c Change, offset int64) bus.Message {
+func sealed(t deploytest.TB, s signer, c Change, offset int64) bus.Message {
 	t.Helper()
 	m, err := c.encode(s)
 	if err != nil {
@@ -83,7 +83,7 @@ func sealed(t deploytest.TB, s Signer, c Change, offset int64) bus.Message {
 }
 
 // forged returns the message of a change that is not checked, signed as it is.
-func forged(s Signer, c Change, offset int64) bus.Message {
+func forged(s signer, c Change, offset int64) bus.Message {
 	value, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
@@ -319,7 +319,7 @@ func TestSignatures(t *testing.T) {
 	c := promote(1, "**", all.a)
 	moved := sealed(t, anna, c, 1)
 	moved.Key = changePrefix + "2-" + moved.Key[len(moved.Key)-8:]
-	unsigned, ofBob := sealed(t, Signer{}, c, 1), sealed(t, bob, c, 1)
+	unsigned, ofBob := sealed(t, signer{}, c, 1), sealed(t, bob, c, 1)
 	stolen := sealed(t, anna, c, 1)
 	stolen.Headers[7].Value = []byte(KeyID(bob.Public()))
 	cut := sealed(t, anna, c, 1)
@@ -395,7 +395,7 @@ func TestHostile(t *testing.T) {
 func TestPublishedTwice(t *testing.T) {
 	all := trained()
 	b := newBook(ofAnna)
-	for i, s := range []Signer{anna, bob} {
+	for i, s := range []signer{anna, bob} {
 		msgs, err := encodeModel(s, all.file[all.a.ID()], manifestOf(all.a))
 		if err != nil {
 			t.Fatal(err)

@@ -58,20 +58,28 @@ func ParseGlob(text string) (Glob, error) {
 		g.levels, g.open = g.levels[:n-1], true
 	}
 	for _, l := range g.levels {
-		switch {
-		case l == "":
-			return bad("a level is empty")
-		case l == "**":
-			return bad("** stands for all levels below, so it can only be the last level; write * for each level before")
-		case strings.Contains(l, "**"):
-			return bad("** must be a level of its own")
-		case len(l) > mostLevel:
-			return bad(fmt.Sprintf("a level has %d characters, at most %d", len(l), mostLevel))
-		case strings.ContainsFunc(l, func(r rune) bool { return r != '*' && !nameRune(r) }):
-			return bad("machines are named in a-z, 0-9, - and _")
+		if why := wrongLevel(l); why != "" {
+			return bad(why)
 		}
 	}
 	return g, nil
+}
+
+// wrongLevel returns what is wrong with a level, "" if nothing is.
+func wrongLevel(l string) string {
+	switch {
+	case l == "":
+		return "a level is empty"
+	case l == "**":
+		return "** stands for all levels below, so it can only be the last level; write * for each level before"
+	case strings.Contains(l, "**"):
+		return "** must be a level of its own"
+	case len(l) > mostLevel:
+		return fmt.Sprintf("a level has %d characters, at most %d", len(l), mostLevel)
+	case strings.ContainsFunc(l, func(r rune) bool { return r != '*' && !nameRune(r) }):
+		return "machines are named in a-z, 0-9, - and _"
+	}
+	return ""
 }
 
 // nameRune reports whether a machine may have r in its name, see gateway.CheckMachine.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -160,25 +162,17 @@ func (c *Change) check() error {
 	if _, err := ParseGlob(c.For); err != nil {
 		return fmt.Errorf("for: %w", err)
 	}
-	switch {
-	case c.Number < 1 || c.Number > maxNumber:
-		return fmt.Errorf("number %d: must be from 1 to %d", c.Number, uint64(maxNumber))
-	case c.First < 1 || c.First > c.Number:
-		return fmt.Errorf("first %d: must be from 1 to the number of the change, %d", c.First, c.Number)
-	case !layoutIDs.MatchString(c.Layout):
-		return fmt.Errorf("layout %s: must be a fingerprint of 16 hexadecimal digits", printable(c.Layout))
-	case len(c.By) > maxText || len(c.Note) > maxText:
-		return fmt.Errorf("by and note: at most %d bytes each", maxText)
-	case len(c.Shadows) > maxShadow:
-		return fmt.Errorf("%d shadows: at most %d judge at the same time", len(c.Shadows), maxShadow)
-	case len(c.Previous) > maxPast:
-		return fmt.Errorf("%d champions before: at most %d are remembered", len(c.Previous), maxPast)
-	case c.Action == Retired && (c.Champion != "" || len(c.Shadows) > 0):
-		return errors.New("it retires the deployment, and names models for it")
-	case c.Action == Retired:
-		return nil
-	case !modelIDs.MatchString(c.Champion):
-		return fmt.Errorf("champion %q: must be the id of a model", printable(c.Champion))
+	err := cmp.Or(
+		config.Wrong(c.Number < 1 || c.Number > maxNumber, "number %d: must be from 1 to %d", c.Number, uint64(maxNumber)),
+		config.Wrong(c.First < 1 || c.First > c.Number, "first %d: must be from 1 to the number of the change, %d", c.First, c.Number),
+		config.Wrong(!layoutIDs.MatchString(c.Layout), "layout %s: must be a fingerprint of 16 hexadecimal digits", printable(c.Layout)),
+		config.Wrong(len(c.By) > maxText || len(c.Note) > maxText, "by and note: at most %d bytes each", maxText),
+		config.Wrong(len(c.Shadows) > maxShadow, "%d shadows: at most %d judge at the same time", len(c.Shadows), maxShadow),
+		config.Wrong(len(c.Previous) > maxPast, "%d champions before: at most %d are remembered", len(c.Previous), maxPast),
+		config.Wrong(c.Action == Retired && (c.Champion != "" || len(c.Shadows) > 0), "it retires the deployment, and names models for it"),
+		config.Wrong(c.Action != Retired && !modelIDs.MatchString(c.Champion), "champion %q: must be the id of a model", printable(c.Champion)))
+	if err != nil || c.Action == Retired {
+		return err
 	}
 	return c.checkModels()
 }
@@ -221,7 +215,7 @@ func changeID(number uint64, value []byte) string {
 }
 
 // encode returns the message of a change.
-func (c *Change) encode(s Signer) (bus.Message, error) {
+func (c *Change) encode(s signer) (bus.Message, error) {
 	if err := c.check(); err != nil {
 		return bus.Message{}, err
 	}
@@ -233,7 +227,7 @@ func (c *Change) encode(s Signer) (bus.Message, error) {
 }
 
 // message returns the message of a record.
-func message(s Signer, key, typ, contentType string, at time.Time, value []byte) bus.Message {
+func message(s signer, key, typ, contentType string, at time.Time, value []byte) bus.Message {
 	m := bus.Message{Topic: bus.TopicModels, Key: key, Value: value}
 	for _, h := range [][2]string{
 		{"ce_specversion", "1.0"}, {"ce_id", key}, {"ce_source", "/trainer"}, {"ce_type", typ},
@@ -279,7 +273,7 @@ func partsOf(size int64) int { return int((size + partSize - 1) / partSize) }
 func partKey(id string, part int) string { return fmt.Sprintf("%s%s/%04d", modelPrefix, id, part) }
 
 // encodeModel returns the messages of a model: its parts, then its manifest.
-func encodeModel(s Signer, file []byte, mf Manifest) ([]bus.Message, error) {
+func encodeModel(s signer, file []byte, mf Manifest) ([]bus.Message, error) {
 	sum := sha256.Sum256(file)
 	mf.Size, mf.SHA256, mf.Parts = int64(len(file)), hex.EncodeToString(sum[:]), partsOf(int64(len(file)))
 	if err := mf.check(); err != nil {
@@ -288,7 +282,7 @@ func encodeModel(s Signer, file []byte, mf Manifest) ([]bus.Message, error) {
 	var all []bus.Message
 	for part := range mf.Parts {
 		value := file[part*partSize : min((part+1)*partSize, len(file))]
-		all = append(all, message(Signer{}, partKey(mf.ID, part), partType, "application/octet-stream", mf.At, value))
+		all = append(all, message(signer{}, partKey(mf.ID, part), partType, "application/octet-stream", mf.At, value))
 	}
 	value, err := json.Marshal(mf)
 	if err != nil {
@@ -303,21 +297,13 @@ func manifestOf(m *model.Model) Manifest {
 }
 
 func (mf *Manifest) check() error {
-	switch {
-	case !modelIDs.MatchString(mf.ID):
-		return fmt.Errorf("id %q: must be the id of a model", printable(mf.ID))
-	case mf.Size < 1 || mf.Size > maxModel:
-		return fmt.Errorf("a model of %d bytes: must have from 1 to %d", mf.Size, maxModel)
-	case mf.Parts != partsOf(mf.Size):
-		return fmt.Errorf("%d parts of a model of %d bytes: must be %d", mf.Parts, mf.Size, partsOf(mf.Size))
-	case !hexSums.MatchString(mf.SHA256):
-		return errors.New("sha256: must be 64 hexadecimal digits")
-	case !layoutIDs.MatchString(mf.Layout.Fingerprint):
-		return fmt.Errorf("layout %q: must be a fingerprint of 16 hexadecimal digits", printable(mf.Layout.Fingerprint))
-	case len(mf.By) > maxText || len(mf.Note) > maxText:
-		return fmt.Errorf("by and note: at most %d bytes each", maxText)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(!modelIDs.MatchString(mf.ID), "id %q: must be the id of a model", printable(mf.ID)),
+		config.Wrong(mf.Size < 1 || mf.Size > maxModel, "a model of %d bytes: must have from 1 to %d", mf.Size, maxModel),
+		config.Wrong(mf.Parts != partsOf(mf.Size), "%d parts of a model of %d bytes: must be %d", mf.Parts, mf.Size, partsOf(mf.Size)),
+		config.Wrong(!hexSums.MatchString(mf.SHA256), "sha256: must be 64 hexadecimal digits"),
+		config.Wrong(!layoutIDs.MatchString(mf.Layout.Fingerprint), "layout %q: must be a fingerprint of 16 hexadecimal digits", printable(mf.Layout.Fingerprint)),
+		config.Wrong(len(mf.By) > maxText || len(mf.Note) > maxText, "by and note: at most %d bytes each", maxText))
 }
 
 func decodeManifest(m bus.Message) (*Manifest, error) {

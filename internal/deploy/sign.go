@@ -39,20 +39,20 @@ func KeyID(public ed25519.PublicKey) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Signer signs records. The zero Signer leaves them unsigned.
-type Signer struct{ private ed25519.PrivateKey }
+// signer signs records. The zero one leaves them unsigned.
+type signer struct{ private ed25519.PrivateKey }
 
-// NewSigner returns a Signer with a private key.
-func NewSigner(private ed25519.PrivateKey) Signer { return Signer{private} }
+// NewSigner returns what signs with a private key.
+func NewSigner(private ed25519.PrivateKey) signer { return signer{private} }
 
 // LoadSigner reads a private key as `trainer keys new` writes it.
-func LoadSigner(file string) (Signer, error) {
+func LoadSigner(file string) (signer, error) {
 	private, err := credential.ReadSigningKey(file)
-	return Signer{private}, err
+	return signer{private}, err
 }
 
-// Public returns the public key, or nil for the zero Signer.
-func (s Signer) Public() ed25519.PublicKey {
+// Public returns the public key, or nil for the zero one.
+func (s signer) Public() ed25519.PublicKey {
 	if s.private == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (s Signer) Public() ed25519.PublicKey {
 }
 
 // sign returns the headers of a signature of a record.
-func (s Signer) sign(key string, value []byte) []bus.Header {
+func (s signer) sign(key string, value []byte) []bus.Header {
 	if s.private == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func LoadKeys(insecure bool, files ...string) (Keys, error) {
 }
 
 // with returns k with the public key of a signer.
-func (k Keys) with(s Signer) Keys {
+func (k Keys) with(s signer) Keys {
 	all := []ed25519.PublicKey{}
 	for _, p := range k.public {
 		all = append(all, p)

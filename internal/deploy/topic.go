@@ -178,17 +178,23 @@ func Follow(ctx context.Context, cfg bus.Config, keys func() (Keys, error), fn f
 		return err
 	}
 	err = bus.ReadFrom(ctx, cfg, bus.TopicModels, 0, max(t.next, 0), true, func(m bus.Message) error {
-		again := false
-		if now, err := keys(); err == nil && !now.equal(t.book.keys) {
-			t.book.Trust(now)
-			again = true
-		}
+		again := t.trustAgain(keys)
 		if t.put(m) || again {
 			return look()
 		}
 		return nil
 	})
 	return endedBy(ctx, err)
+}
+
+// trustAgain reports whether the keys have changed. Those that cannot be read have not.
+func (t *Topic) trustAgain(keys func() (Keys, error)) bool {
+	now, err := keys()
+	if err != nil || now.equal(t.book.keys) {
+		return false
+	}
+	t.book.Trust(now)
+	return true
 }
 
 // endedBy returns the error of ctx if it has ended, else err.

@@ -58,7 +58,7 @@ func startBroker(t testing.TB) bus.Config {
 }
 
 // writer returns a writer with a clock that stands still.
-func writer(cfg bus.Config, s Signer, more ...Signer) *Writer {
+func writer(cfg bus.Config, s signer, more ...signer) *Writer {
 	w := &Writer{Bus: cfg, Signer: s, By: "anna", Now: func() time.Time { return noon }}
 	for _, m := range more {
 		w.Keys = w.Keys.with(m)
@@ -222,7 +222,7 @@ func (s *spoiling) changes() {
 		tc.change(&c)
 		s.add(tc.name, forged(anna, c, 0))
 	}
-	s.add("not signed", forged(Signer{}, s.next(), 0))
+	s.add("not signed", forged(signer{}, s.next(), 0))
 	s.add("stranger", forged(bob, s.next(), 0))
 	moved := forged(anna, s.next(), 0)
 	moved.Key = strings.Replace(moved.Key, changePrefix, changePrefix+"9", 1)
@@ -241,7 +241,7 @@ func (s *spoiling) changes() {
 }
 
 // ship adds a model, which damage may change, and a change that makes it champion.
-func (s *spoiling) ship(name string, mf Manifest, file []byte, sign Signer, damage func(msgs []bus.Message) []bus.Message) {
+func (s *spoiling) ship(name string, mf Manifest, file []byte, sign signer, damage func(msgs []bus.Message) []bus.Message) {
 	c := s.next()
 	c.Champion = mf.ID
 	msgs, err := encodeModel(sign, file, mf)
@@ -263,7 +263,7 @@ func (s *spoiling) models() {
 		return mf
 	}
 	s.ship("manifest of a stranger", id(1), b, bob, nil)
-	s.ship("manifest without a signature", id(2), b, Signer{}, nil)
+	s.ship("manifest without a signature", id(2), b, signer{}, nil)
 	s.ship("another id", id(3), b, anna, nil)
 	s.ship("without a part", id(4), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[1:] })
 	s.ship("without a manifest", id(5), b, anna, func(msgs []bus.Message) []bus.Message { return msgs[:1] })

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -22,8 +24,8 @@ const writeTries = 8
 // programs too, may write at the same time.
 type Writer struct {
 	Bus    bus.Config
-	Keys   Keys   // whose records are built on; the Signer's own key is added
-	Signer Signer // zero: what is written is not signed
+	Keys   Keys   // whose records are built on; the signer's own key is added
+	Signer signer // zero: what is written is not signed
 	By     string // who writes
 	Note   string // why
 	Now    func() time.Time
@@ -41,27 +43,40 @@ func (w *Writer) Topic(ctx context.Context) (*Topic, error) {
 	return w.topic, endedBy(ctx, err)
 }
 
+// publishable returns the model of a file that can be published.
+func publishable(file []byte) (*model.Model, error) {
+	m, err := model.Decode(file)
+	if err != nil {
+		return nil, err
+	}
+	return m, cmp.Or(Check(m), config.Wrong(len(file) > maxModel, "the model has %s, and at most %s can be published", bus.FormatBytes(int64(len(file))), bus.FormatBytes(maxModel)))
+}
+
+// proved returns the manifest of a model that is there whole, signed by a key that is known; else nil.
+func (t *Topic) proved(ctx context.Context, id string) *Manifest {
+	have, _, err := t.book.file(id)
+	if err != nil {
+		return nil
+	}
+	if m, err := t.Model(ctx, id); err != nil || m.ID() != id || t.book.models[id].signature.unproved {
+		return nil
+	}
+	return have
+}
+
 // Publish writes a model that may be rolled out, from the bytes of its file. If it is there
 // already, signed by a key that is known, Publish writes nothing and reports that.
 func (w *Writer) Publish(ctx context.Context, file []byte) (mf Manifest, already bool, err error) {
-	m, err := model.Decode(file)
+	m, err := publishable(file)
 	if err != nil {
 		return mf, false, err
-	}
-	if err := Check(m); err != nil {
-		return mf, false, err
-	}
-	if len(file) > maxModel {
-		return mf, false, fmt.Errorf("the model has %s, and at most %s can be published", bus.FormatBytes(int64(len(file))), bus.FormatBytes(maxModel))
 	}
 	t, err := w.Topic(ctx)
 	if err != nil {
 		return mf, false, err
 	}
-	if have, _, err := t.book.file(m.ID()); err == nil {
-		if old, err := t.Model(ctx, m.ID()); err == nil && old.ID() == m.ID() && !t.book.models[m.ID()].signature.unproved {
-			return *have, true, nil
-		}
+	if have := t.proved(ctx, m.ID()); have != nil {
+		return *have, true, nil
 	}
 	mf = manifestOf(m)
 	mf.At, mf.By, mf.Note = w.Now().UTC(), w.By, w.Note

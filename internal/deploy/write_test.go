@@ -278,7 +278,7 @@ func TestTidy(t *testing.T) {
 // Without signatures everything works that a monitor accepts which was asked to.
 func TestUnsigned(t *testing.T) {
 	cfg, all := startBroker(t), trained()
-	w := writer(cfg, Signer{})
+	w := writer(cfg, signer{})
 	w.Keys = NewKeys(true)
 	publish(t, w, all.a)
 	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
@@ -348,10 +348,10 @@ func TestPublishCurve(t *testing.T) {
 			t.Errorf("%s: already there: %t, %v", step.curve, already, err)
 		}
 	}
-	if _, err := writer(cfg, Signer{}).PublishCurve(ctx, id, []byte("{}")); err == nil {
+	if _, err := writer(cfg, signer{}).PublishCurve(ctx, id, []byte("{}")); err == nil {
 		t.Error("someone without keys sees the model")
 	}
-	stranger := message(Signer{}, curvePrefix+id, curveType, "application/json", noon, []byte(`{"three": 3}`))
+	stranger := message(signer{}, curvePrefix+id, curveType, "application/json", noon, []byte(`{"three": 3}`))
 	gone := bus.Message{Topic: bus.TopicModels, Key: curvePrefix + id}
 	large := message(anna, curvePrefix+id, curveType, "application/json", noon, make([]byte, MaxCurve+1))
 	send(t, cfg, stranger, gone, large)

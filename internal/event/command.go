@@ -1,12 +1,13 @@
 package event
 
 import (
+	"cmp"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -107,44 +108,28 @@ func (c Command) Check() error {
 func (c Command) checkAction() error {
 	switch c.Action {
 	case Acknowledge, MarkFalse, UnmarkFalse:
-		if !incident.MatchString(c.Incident) {
-			return fmt.Errorf("incident %.32q: name the alarm, as in A-K3ZQ7M2P", c.Incident)
-		}
-	case Shelve:
-		if c.Until.IsZero() {
-			return errors.New("shelve: say until when")
-		}
-		fallthrough
-	case Suppress, OutOfService:
-		if c.Note == "" {
-			return fmt.Errorf("%s: give a reason", c.Action)
-		}
+		return config.Wrong(!incident.MatchString(c.Incident), "incident %.32q: name the alarm, as in A-K3ZQ7M2P", c.Incident)
+	case Shelve, Suppress, OutOfService:
+		return cmp.Or(
+			config.Wrong(c.Action == Shelve && c.Until.IsZero(), "shelve: say until when"),
+			config.Wrong(c.Note == "", "%s: give a reason", c.Action))
 	case Rename:
-		if c.Was == "" || c.Was == c.Machine || len(c.State) == 0 {
-			return errors.New("rename: name the machine that it was, and its state records")
-		}
+		return config.Wrong(c.Was == "" || c.Was == c.Machine || len(c.State) == 0, "rename: name the machine that it was, and its state records")
 	case Unshelve, Unsuppress, InService, NewTool, Retire, Fetch:
-	default:
-		return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
+		return nil
 	}
-	return nil
+	return fmt.Errorf("action %.32q: expected one of %q", c.Action, Actions)
 }
 
 // checkFields checks the id, the machine, and that fields go with the action.
 func (c Command) checkFields() error {
-	switch {
-	case c.FalseAlarm && c.Action != Acknowledge:
-		return fmt.Errorf("false_alarm: goes with %s only", Acknowledge)
-	case !commandID.MatchString(c.ID):
-		return fmt.Errorf("id %.80q: expected 1 to 64 letters, digits, - and _", c.ID)
-	case c.Machine == "":
-		return errors.New("machine: name it by its path")
-	case c.Action != Rename && (c.Was != "" || len(c.State) > 0):
-		return fmt.Errorf("was, state: go with %s only", Rename)
-	case c.Tool != "" && c.Action != NewTool && !c.Action.MasksMachine():
-		return fmt.Errorf("tool: goes with %s, %s, %s, %s and %s only", NewTool, Suppress, Unsuppress, OutOfService, InService)
-	}
-	return c.checkFetch()
+	return cmp.Or(
+		config.Wrong(c.FalseAlarm && c.Action != Acknowledge, "false_alarm: goes with %s only", Acknowledge),
+		config.Wrong(!commandID.MatchString(c.ID), "id %.80q: expected 1 to 64 letters, digits, - and _", c.ID),
+		config.Wrong(c.Machine == "", "machine: name it by its path"),
+		config.Wrong(c.Action != Rename && (c.Was != "" || len(c.State) > 0), "was, state: go with %s only", Rename),
+		config.Wrong(c.Tool != "" && c.Action != NewTool && !c.Action.MasksMachine(), "tool: goes with %s, %s, %s, %s and %s only", NewTool, Suppress, Unsuppress, OutOfService, InService),
+		c.checkFetch())
 }
 
 // checkTexts checks the texts that people write, the alarm's name and the time.
@@ -157,17 +142,10 @@ func (c Command) checkTexts() error {
 	if _, err := plain.Name(c.Tool); err != nil {
 		return fmt.Errorf("tool: %w", err)
 	}
-	switch {
-	case len(c.Tool) > maxTool:
-		return fmt.Errorf("tool: at most %d bytes of UTF-8", maxTool)
-	case c.By == "" || len(c.By) > maxBy:
-		return fmt.Errorf("by: say who it is, in 1 to %d bytes of UTF-8", maxBy)
-	case len(c.Note) > maxNote:
-		return fmt.Errorf("note: at most %d bytes of UTF-8", maxNote)
-	case c.Incident != "" && !incident.MatchString(c.Incident):
-		return fmt.Errorf("incident %.32q: expected one as in A-K3ZQ7M2P", c.Incident)
-	case c.Issued.IsZero():
-		return errors.New("issued: say when")
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(len(c.Tool) > maxTool, "tool: at most %d bytes of UTF-8", maxTool),
+		config.Wrong(c.By == "" || len(c.By) > maxBy, "by: say who it is, in 1 to %d bytes of UTF-8", maxBy),
+		config.Wrong(len(c.Note) > maxNote, "note: at most %d bytes of UTF-8", maxNote),
+		config.Wrong(c.Incident != "" && !incident.MatchString(c.Incident), "incident %.32q: expected one as in A-K3ZQ7M2P", c.Incident),
+		config.Wrong(c.Issued.IsZero(), "issued: say when"))
 }

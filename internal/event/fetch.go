@@ -1,10 +1,13 @@
 package event
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // FetchedType is the CloudEvents type of the answer to a command with action fetch.
@@ -36,23 +39,14 @@ func (w Wanted) Timed() bool { return !w.From.IsZero() || !w.To.IsZero() }
 
 // Check reports what is wrong with w.
 func (w Wanted) Check() error {
-	switch {
-	case w.Windows < 1 || w.Windows > maxFetch:
-		return fmt.Errorf("windows: %d: ask for 1 to %d", w.Windows, maxFetch)
-	case w.Epoch != "" && !epochForm.MatchString(w.Epoch):
-		return fmt.Errorf("epoch %.32q: expected 16 hexadecimal digits", w.Epoch)
-	case w.Timed() && (w.First != 0 || w.Last != 0):
-		return errors.New("from, first_seq: name a range of time or one of seqs, not both")
-	case w.From.IsZero() != w.To.IsZero():
-		return errors.New("from, to: name both ends of the range of time")
-	case w.Timed() && !w.From.Before(w.To):
-		return fmt.Errorf("from %s to %s: the range of time must end after it begins", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano))
-	case !w.Timed() && w.Epoch == "":
-		return errors.New("name a range of time, or an epoch with seqs")
-	case w.First > w.Last:
-		return fmt.Errorf("first_seq %d, last_seq %d: the first must not be above the last", w.First, w.Last)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(w.Windows < 1 || w.Windows > maxFetch, "windows: %d: ask for 1 to %d", w.Windows, maxFetch),
+		config.Wrong(w.Epoch != "" && !epochForm.MatchString(w.Epoch), "epoch %.32q: expected 16 hexadecimal digits", w.Epoch),
+		config.Wrong(w.Timed() && (w.First != 0 || w.Last != 0), "from, first_seq: name a range of time or one of seqs, not both"),
+		config.Wrong(w.From.IsZero() != w.To.IsZero(), "from, to: name both ends of the range of time"),
+		config.Wrong(w.Timed() && !w.From.Before(w.To), "from %s to %s: the range of time must end after it begins", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano)),
+		config.Wrong(!w.Timed() && w.Epoch == "", "name a range of time, or an epoch with seqs"),
+		config.Wrong(w.First > w.Last, "first_seq %d, last_seq %d: the first must not be above the last", w.First, w.Last))
 }
 
 // checkFetch reports what is wrong with a command that asks for windows.

@@ -1,14 +1,15 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -86,35 +87,30 @@ func ReadSourceLedger(value []byte) (SourceLedger, error) {
 	if err := json.Unmarshal(value, &l); err != nil {
 		return l, fmt.Errorf("ledger: %w", err)
 	}
-	switch {
-	case l.Machine == "" || plain.Check(l.Machine) != nil:
-		return l, fmt.Errorf("ledger: machine %.64q: expected the path of a machine", l.Machine)
-	case len(l.Unused) > maxReasons || len(l.Lost) > maxReasons:
-		return l, fmt.Errorf("ledger: %d and %d reasons, at most %d", len(l.Unused), len(l.Lost), maxReasons)
-	case len(l.Silent) > maxReasons || slices.ContainsFunc(l.Silent, func(r float64) bool { return !(r > 0 && r <= maxRate) }):
-		return l, fmt.Errorf("ledger: silent_rates_hz: expected at most %d rates above 0 Hz", maxReasons)
-	case l.Seconds < 0 || l.Idle < 0:
-		return l, errors.New("ledger: seconds, idle_seconds: must not be negative")
-	}
+	err := cmp.Or(
+		config.Wrong(l.Machine == "" || plain.Check(l.Machine) != nil, "ledger: machine %.64q: expected the path of a machine", l.Machine),
+		config.Wrong(len(l.Unused) > maxReasons || len(l.Lost) > maxReasons, "ledger: %d and %d reasons, at most %d", len(l.Unused), len(l.Lost), maxReasons),
+		config.Wrong(len(l.Silent) > maxReasons || slices.ContainsFunc(l.Silent, func(r float64) bool { return !(r > 0 && r <= maxRate) }), "ledger: silent_rates_hz: expected at most %d rates above 0 Hz", maxReasons),
+		config.Wrong(l.Seconds < 0 || l.Idle < 0, "ledger: seconds, idle_seconds: must not be negative"),
+		l.checkReasons())
+	return l, err
+}
+
+func (l *SourceLedger) checkReasons() error {
 	for _, one := range l.Lost {
-		if one.Seconds < 0 || one.Seconds > math.MaxInt32 {
-			return l, fmt.Errorf("ledger: lost: %.64q: %g seconds", one.Reason, one.Seconds)
-		}
-		if err := checkReason(one.Reason); err != nil {
-			return l, err
+		err := cmp.Or(config.Wrong(one.Seconds < 0 || one.Seconds > math.MaxInt32, "ledger: lost: %.64q: %g seconds", one.Reason, one.Seconds), checkReason(one.Reason))
+		if err != nil {
+			return err
 		}
 	}
 	for _, one := range l.Unused {
 		if err := checkReason(one.Reason); err != nil {
-			return l, err
+			return err
 		}
 	}
-	return l, nil
+	return nil
 }
 
 func checkReason(reason string) error {
-	if reason == "" || len(reason) > maxReason || plain.Check(reason) != nil {
-		return fmt.Errorf("ledger: reason %.64q: expected 1 to %d bytes of plain text", reason, maxReason)
-	}
-	return nil
+	return config.Wrong(reason == "" || len(reason) > maxReason || plain.Check(reason) != nil, "ledger: reason %.64q: expected 1 to %d bytes of plain text", reason, maxReason)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
-// Summary is what a Collector saw of one epoch of one machine.
-type Summary struct {
+// summaryReply is what a Collector saw of one epoch of one machine.
+type summaryReply struct {
 	Results    uint64                   // windows with a result
 	Repeats    uint64                   // messages that came again under the same id
 	Duplicated uint64                   // windows with two different results
@@ -33,7 +33,7 @@ type Collector struct {
 	from                  uint64
 
 	mu      sync.Mutex
-	sum     Summary
+	sum     summaryReply
 	seen    map[uint64]seenResult // by seq
 	alerts  map[string]bool
 	changed chan struct{} // closed and replaced after each new result or alert
@@ -111,11 +111,7 @@ func (c *Collector) result(m bus.Message) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, ok := c.seen[r.Seq]; ok {
-		c.sum.Repeats++
-		if before.sum != checksum(m.Value) {
-			c.sum.Duplicated++
-		}
+	if c.repeats(r.Seq, checksum(m.Value)) {
 		return nil
 	}
 	c.seen[r.Seq] = seenResult{checksum(m.Value), r.Verdict}
@@ -131,6 +127,18 @@ func (c *Collector) result(m bus.Message) error {
 	}
 	c.wake()
 	return nil
+}
+
+// repeats counts a result whose number came before.
+func (c *Collector) repeats(seq uint64, sum uint64) bool {
+	before, ok := c.seen[seq]
+	if ok {
+		c.sum.Repeats++
+	}
+	if ok && before.sum != sum {
+		c.sum.Duplicated++
+	}
+	return ok
 }
 
 func (c *Collector) alert(m bus.Message) error {
@@ -193,8 +201,8 @@ func (c *Collector) Wait(ctx context.Context, windows uint64, patience time.Dura
 	}
 }
 
-// Summary returns the counts so far.
-func (c *Collector) Summary() Summary {
+// summaryReply returns the counts so far.
+func (c *Collector) Summary() summaryReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sum

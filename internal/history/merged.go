@@ -47,12 +47,7 @@ func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Ti
 				if beyond(m) {
 					return errBeyond
 				}
-				select {
-				case r.messages <- m:
-					return nil
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+				return r.put(ctx, m)
 			})
 		})
 	}
@@ -73,6 +68,16 @@ func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Ti
 		}
 	}
 	return ctx.Err()
+}
+
+// put waits until a message is asked for.
+func (r *partitionReader) put(ctx context.Context, m bus.Message) error {
+	select {
+	case r.messages <- m:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // errBeyond ends the reading of a partition.

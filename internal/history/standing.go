@@ -156,33 +156,35 @@ func acknowledged(ctx context.Context, cfg bus.Config, group string, wanted map[
 			if end[p] <= first[p] {
 				continue
 			}
-			found := make(map[string]event.Alert) // the last ones of this part
 			part := bus.Range{From: max(first[p], end[p]-look), To: end[p]}
-			err := bus.ReadRange(ctx, cfg, bus.TopicAlerts, p, part, func(m bus.Message) error {
-				if !isAlert(&m) {
-					return nil
-				}
-				a, ours, err := Event[event.Alert](&m, group)
-				if err != nil {
-					skipped++
-				} else if ours && a.State == "acknowledged" && wanted[a.Incident] {
-					found[a.Incident] = *a
-				}
-				return nil
-			})
-			if err != nil {
+			found, damaged, err := acknowledgedIn(ctx, cfg, group, p, part, wanted)
+			if skipped += damaged; err != nil {
 				return nil, skipped, fmt.Errorf("history: alerts: %w", err)
 			}
-			for incident, a := range found {
-				if _, later := acked[incident]; !later {
-					acked[incident] = a
-				}
-			}
-			end[p] = part.From
+			maps.Copy(found, acked) // what came later counts
+			acked, end[p] = found, part.From
 			more = more || end[p] > first[p]
 		}
 	}
 	return acked, skipped, nil
+}
+
+// acknowledgedIn returns the last acknowledgement of each wanted alarm in a part of a partition.
+func acknowledgedIn(ctx context.Context, cfg bus.Config, group string, partition int, part bus.Range, wanted map[string]bool) (acked map[string]event.Alert, skipped int, err error) {
+	acked = make(map[string]event.Alert)
+	err = bus.ReadRange(ctx, cfg, bus.TopicAlerts, partition, part, func(m bus.Message) error {
+		if !isAlert(&m) {
+			return nil
+		}
+		a, ours, err := Event[event.Alert](&m, group)
+		if err != nil {
+			skipped++
+		} else if ours && a.State == "acknowledged" && wanted[a.Incident] {
+			acked[a.Incident] = *a
+		}
+		return nil
+	})
+	return acked, skipped, err
 }
 
 // Raised returns the machine that remembers an alarm, for each alarm that may still be marked as false.

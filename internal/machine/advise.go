@@ -32,12 +32,12 @@ var (
 	rivalRule  = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 )
 
-// Notices are the conditions of a machine that are not quiet, in the order in which they came.
-type Notices []Notice
+// notices are the conditions of a machine that are not quiet, in the order in which they came.
+type notices []Notice
 
 // of returns the notice of that kind and subject, or nil if there is nothing
 // to remember of it.
-func (n Notices) of(kind event.AdvisoryKind, subject string) *Notice {
+func (n notices) of(kind event.AdvisoryKind, subject string) *Notice {
 	return find(n, func(n Notice) bool { return n.Kind == kind && n.Subject == subject })
 }
 
@@ -48,7 +48,7 @@ func (n Notices) of(kind event.AdvisoryKind, subject string) *Notice {
 // the next call.
 //
 // Windows that say nothing of the condition are not to be given.
-func (n *Notices) observe(d *Decision, kind event.AdvisoryKind, subject string, bad bool, rule alarm.Hysteresis, r *event.Result) *event.Advisory {
+func (n *notices) observe(d *Decision, kind event.AdvisoryKind, subject string, bad bool, rule alarm.Hysteresis, r *event.Result) *event.Advisory {
 	one := n.of(kind, subject)
 	if one == nil {
 		if !bad {
@@ -75,7 +75,7 @@ type advised struct {
 
 // publish adds an advisory on a change of a notice to the decision. It returns the
 // advisory, of which the caller sets Text, or nil if nothing changed.
-func (n *Notices) publish(d *Decision, kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
+func (n *notices) publish(d *Decision, kind event.AdvisoryKind, subject string, change alarm.Change, was alarm.Notice, by advised) *event.Advisory {
 	since := n.of(kind, subject).Since
 	if change == alarm.Cleared {
 		since = was.Since
@@ -101,7 +101,7 @@ func (n *Notices) publish(d *Decision, kind event.AdvisoryKind, subject string, 
 }
 
 // raise raises the notice of a condition that has been there since then, and adds the advisory that says so.
-func (n *Notices) raise(d *Decision, kind event.AdvisoryKind, subject string, since, at time.Time, by advised, text string) *event.Advisory {
+func (n *notices) raise(d *Decision, kind event.AdvisoryKind, subject string, since, at time.Time, by advised, text string) *event.Advisory {
 	*n = append(*n, Notice{Kind: kind, Subject: subject, Text: text})
 	a := n.publish(d, kind, subject, n.of(kind, subject).Raise(since, at), alarm.Notice{}, by)
 	a.Text = text
@@ -109,7 +109,7 @@ func (n *Notices) raise(d *Decision, kind event.AdvisoryKind, subject string, si
 }
 
 // clear clears a notice, and adds the advisory that says so. It returns nil if the notice was not raised.
-func (n *Notices) clear(d *Decision, kind event.AdvisoryKind, subject string, by advised, text string) *event.Advisory {
+func (n *notices) clear(d *Decision, kind event.AdvisoryKind, subject string, by advised, text string) *event.Advisory {
 	one := n.of(kind, subject)
 	was := one.Notice
 	a := n.publish(d, kind, subject, one.Clear(), was, by)

@@ -580,7 +580,7 @@ func TestSilenceAgain(t *testing.T) {
 		ids[d.Advisories[0].ID] = true
 		b.restart()
 		at := noon.Add(now + time.Minute)
-		b.apply(RefusedWindow{&Refusal{Machine: drill, Epoch: "0000000000000001", Seq: uint64(10 + i), Why: &window.Mismatch{What: window.OtherLength}}, at, at})
+		b.apply(refusedWindow{&Refusal{Machine: drill, Epoch: "0000000000000001", Seq: uint64(10 + i), Why: &window.Mismatch{What: window.OtherLength}}, at, at})
 	}
 }
 

@@ -162,14 +162,19 @@ func (x *alarms) command(t *Tool, c *event.Command, why cause) ([]event.Alert, e
 		return x.of(t).report([]alarm.Change{change}, was, why), nil
 	}
 	if err := masks.Take(change); err != nil {
-		for _, o := range x.state.Tools {
-			if of := o.Alarm.Masks; masks == &x.state.Masks && of.Take(change) == nil {
-				return nil, fmt.Errorf("%w; the alarm of tool %s is: name the tool, --tool %[2]s", err, o.Name)
-			}
-		}
-		return nil, err
+		return nil, x.meantTool(change, masks, err)
 	}
 	return x.of(t).unmasked(change, was, why), nil
+}
+
+// meantTool adds to the error of a mask that is not on the machine the tool on which it is.
+func (x *alarms) meantTool(change alarm.Change, masks *alarm.Masks, err error) error {
+	for _, o := range x.state.Tools {
+		if of := o.Alarm.Masks; masks == &x.state.Masks && of.Take(change) == nil {
+			return fmt.Errorf("%w; the alarm of tool %s is: name the tool, --tool %[2]s", err, o.Name)
+		}
+	}
+	return err
 }
 
 // byCause is a change of a notice by what changed the alarm too.

@@ -127,7 +127,7 @@ func (b bell) report(changes []alarm.Change, was alarm.State, c cause) (alerts [
 			a.Incident = before
 		}
 		if (change == alarm.Raised || change == alarm.Acknowledged) && b.shadow == "" {
-			b.of.remember(PastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
+			b.of.remember(pastAlarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since})
 		}
 		alerts = append(alerts, a)
 	}
@@ -148,14 +148,6 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
 		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
 	}
-	switch change {
-	case alarm.Raised, alarm.Reactivated:
-		a.Severity = "warning"
-	case alarm.Unshelved, alarm.Unsuppressed, alarm.InService:
-		if a.Alarm == "raised" && b.inSpindle { // it calls now
-			a.Severity = "warning"
-		}
-	}
 	if a.Since.IsZero() {
 		a.Since = c.at
 	}
@@ -163,23 +155,40 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 		a.Finding = b.alarm.Finding
 	}
 	switch change {
-	case alarm.Cleared:
-		a.Reason = c.reason
 	case alarm.Raised:
+		a.Severity = "warning"
 		if c.reason == "tool_back" {
 			a.Reason = c.reason
 		}
-	case alarm.Unshelved:
-		if c.action == "" {
-			a.Reason = c.reason
-		}
+	case alarm.Reactivated:
+		a.Severity = "warning"
+	case alarm.Unshelved, alarm.Unsuppressed, alarm.InService:
+		b.calls(change, c, &a)
+	case alarm.Cleared:
+		a.Reason = c.reason
 	case alarm.Shelved:
 		a.Until = c.until
 	case alarm.Acknowledged:
 		a.FalseAlarm = c.falseAlarm
 	}
-	name := event.ShortName(machine)
-	text := statement.Alert(change, &a, c.tool)
+	a.Text = b.text(change, c, &a)
+	return a
+}
+
+// calls says of an alarm that is masked no more whether it calls now, and why a shelf is over.
+func (b bell) calls(change alarm.Change, c cause, a *event.Alert) {
+	if a.Alarm == "raised" && b.inSpindle {
+		a.Severity = "warning"
+	}
+	if change == alarm.Unshelved && c.action == "" {
+		a.Reason = c.reason
+	}
+}
+
+// text returns the words of an alert.
+func (b bell) text(change alarm.Change, c cause, a *event.Alert) string {
+	name := event.ShortName(a.Machine)
+	text := statement.Alert(change, a, c.tool)
 	switch {
 	case c.allTools && change != alarm.Raised:
 		name, text = name+" with all its tools", strings.TrimPrefix(text, "alarm ")
@@ -189,13 +198,12 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 	if c.hole != "" && a.Tool == c.tool { // not the first hole of the next tool
 		name += " hole " + c.hole
 	}
-	a.Text = name + ": " + text
-	return a
+	return name + ": " + text
 }
 
 // observe moves an alarm by what a model says of a window that Kafka got at a time, and returns what it says.
 func (b bell) observe(o opinion, r *event.Result, by *Model, now time.Time) []event.Alert {
-	if o.Outcome != model.Healthy && o.Outcome != model.Faulty && !(o.Outcome == model.Unknown && o.Reason.Counts()) {
+	if !o.counts() {
 		return nil
 	}
 	was := b.alarm.State
@@ -213,18 +221,28 @@ func (b bell) observe(o opinion, r *event.Result, by *Model, now time.Time) []ev
 	why := ofWindow(r, "recovered")
 	why.cutting = b.tool.Cutting
 	if c == alarm.Raised || c == alarm.Reactivated {
-		if bad := guard(func() {
-			why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
-			why.reasons.Doubted = b.of.state.Notices.doubted()
-		}); bad != nil { // better an alarm without reasons than none
-			b.of.decision.Defects++
-			b.of.decision.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(r.Machine), by.id(), bad, bad.stack)
-		}
-		if b.shadow == "" {
-			why.trace = b.tool.Trace.Points()
-		}
+		b.explain(&why, by)
 	}
 	return b.report([]alarm.Change{c}, was, why)
+}
+
+// counts reports whether the verdict speaks for an alarm or against it.
+func (o opinion) counts() bool {
+	return o.Outcome == model.Healthy || o.Outcome == model.Faulty || o.Outcome == model.Unknown && o.Reason.Counts()
+}
+
+// explain adds what speaks for an alarm to its cause.
+func (b bell) explain(why *cause, by *Model) {
+	if bad := guard(func() {
+		why.reasons = statement.Reasons(by.judge.Explain(&b.tool.judging(by.id()).Reference), by.judge, by.model.Layout)
+		why.reasons.Doubted = b.of.state.Notices.doubted()
+	}); bad != nil { // better an alarm without reasons than none
+		b.of.decision.Defects++
+		b.of.decision.warn("reasons_failed", "%s: model %s cannot say why: %v\n%s", event.ShortName(b.of.state.Machine), by.id(), bad, bad.stack)
+	}
+	if b.shadow == "" {
+		why.trace = b.tool.Trace.Points()
+	}
 }
 
 // noEpoch stands for the epoch of a machine of which no window was judged.

@@ -74,6 +74,16 @@ func (x *judges) wants() (models []*model.Model) {
 	return models
 }
 
+// helps reports whether a build of the tool may find something for a model.
+func (x *judges) helps(t *Tool, by *model.Model) bool {
+	id := by.ID()
+	if j := t.judging(id); j != nil && (j.current(t) || !j.complete(t)) || x.defects[id] || x.models.use(by).covers(x.form) != nil {
+		return false
+	}
+	again := x.unseen[id].is(t.First) // it would find the same
+	return !again || id == x.deployment.Champion.ID() && !x.models.anotherKnows(t, id, x.form)
+}
+
 // startBuild returns a build of the tool in the spindle, for a model that has not seen all of it; nil if none is to
 // be run, or it cannot find the tool's past.
 func (x *judges) startBuild(now time.Time) *Build {
@@ -82,11 +92,8 @@ func (x *judges) startBuild(now time.Time) *Build {
 		return nil
 	}
 	for _, by := range x.wants() {
-		if j := t.judging(by.ID()); j != nil && (j.current(t) || !j.complete(t)) || x.defects[by.ID()] || x.models.use(by).covers(x.form) != nil {
+		if !x.helps(t, by) {
 			continue
-		}
-		if x.unseen[by.ID()].is(t.First) && (by.ID() != x.deployment.Champion.ID() || x.models.anotherKnows(t, by.ID(), x.form)) {
-			continue // it would find the same
 		}
 		s := *x.settings
 		s.Silence, s.Evidence = 0, false
@@ -125,6 +132,17 @@ func (r *Build) Observe(f *window.Features, at time.Time) {
 	if r.defect == nil && f.Machine == r.job.Machine && f.Tool == r.job.Tool && r.moved.Has(f.EpochString(), f.Seq) {
 		r.defect = guard(func() { r.show(Window{Features: f, At: at, Now: at}) }) // it must not end the other machines' monitor
 	}
+}
+
+// showAll shows the model the windows of the tool that came while it was built. It returns what went wrong.
+func (r *Build) showAll(t *Tool, kept []retained) *defect {
+	bad := r.defect
+	for i := range kept {
+		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.Has(f.EpochString(), f.Seq) {
+			bad = guard(func() { r.show(Window{Features: f, At: kept[i].at, Now: kept[i].now}) })
+		}
+	}
+	return bad
 }
 
 // show shows the model a window, once: another group or a gateway may have published its features, too.
@@ -179,12 +197,7 @@ func (e built) apply(m *Machine) {
 		return // or another tool under its name
 	}
 	t := m.Tools[i]
-	bad := r.defect
-	for i := range kept {
-		if f := &kept[i].features; bad == nil && f.Tool == t.Name && t.Moved.Has(f.EpochString(), f.Seq) {
-			bad = guard(func() { r.show(Window{Features: f, At: kept[i].at, Now: kept[i].now}) })
-		}
-	}
+	bad := r.showAll(t, kept)
 	switch _, champion := m.judges.role(r); {
 	case bad == nil:
 		m.judges.adopt(t, r)
@@ -267,7 +280,7 @@ func (x *judges) notBuilt(t *Tool, id, why, instead string) {
 }
 
 // anotherKnows reports whether a model other than one, which may move the alarm, knows the tool and takes windows of a form; nil: of any.
-func (x *Models) anotherKnows(t *Tool, than string, form *window.Form) bool {
+func (x *candidates) anotherKnows(t *Tool, than string, form *window.Form) bool {
 	return slices.ContainsFunc(t.Judgings, func(j *Judging) bool {
 		by := x.of(j.Model)
 		return by != nil && j.Model != than && j.Trial == nil && (form == nil || by.covers(form) == nil)

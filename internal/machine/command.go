@@ -44,9 +44,9 @@ type Command struct {
 
 }
 
-// Commands are those that a machine has had and that could come again, in the order in
+// commands are those that a machine has had and that could come again, in the order in
 // which they came.
-type Commands struct {
+type commands struct {
 	IDs []CommandID `json:"ids"`
 }
 
@@ -59,7 +59,7 @@ type CommandID struct {
 // note remembers a command, and forgets those before the last keptCommands that would be
 // refused as too old. The last ones stay, since Kafka's clock may be wrong for a while: a
 // command that came an hour ahead must not make those before it new again.
-func (h *Commands) note(id string, at time.Time) {
+func (h *commands) note(id string, at time.Time) {
 	old := max(0, len(h.IDs)+1-keptCommands)
 	last := slices.Clone(h.IDs[old:])
 	h.IDs = slices.DeleteFunc(h.IDs[:old], func(o CommandID) bool { return at.Sub(o.At).Abs() > commandAge+commandAhead })
@@ -68,7 +68,7 @@ func (h *Commands) note(id string, at time.Time) {
 }
 
 // has reports whether a command of the id came.
-func (h *Commands) has(id string) bool {
+func (h *commands) has(id string) bool {
 	return slices.ContainsFunc(h.IDs, func(o CommandID) bool { return o.ID == id })
 }
 
@@ -158,11 +158,18 @@ func (m *Machine) carryOut(c *event.Command, arrived time.Time, why cause) ([]ev
 		return nil, err
 	}
 	m.dirty.tool(t)
-	if r := m.pastAlarm(c.Incident); r != nil && c.FalseAlarm {
+	if c.FalseAlarm {
+		m.markPast(c.Incident)
+	}
+	return alerts, nil
+}
+
+// markPast marks an alarm that is remembered as false.
+func (m *Machine) markPast(incident string) {
+	if r := m.pastAlarm(incident); r != nil {
 		r.False = true
 		m.dirty.slow = true
 	}
-	return alerts, nil
 }
 
 // meant returns the tool that a command to an alarm is about: the one whose open alarm it names, the one that it
@@ -228,7 +235,7 @@ func (m *Machine) retire(why cause) []event.Alert {
 }
 
 // timely reports a command that is not of now, or one of too many behind those that came.
-func (h *Commands) timely(c *event.Command, arrived time.Time) error {
+func (h *commands) timely(c *event.Command, arrived time.Time) error {
 	switch age := arrived.Sub(c.Issued); {
 	case age > commandAge:
 		return fmt.Errorf("%w: it arrived %v after it was issued, and expires after %v: send it again, and look at the sender's clock",

@@ -187,7 +187,7 @@ func TestCommandRefused(t *testing.T) {
 // A command that comes an hour ahead by Kafka's clock does not make those before it new
 // again.
 func TestCommandsOutlastAWrongClock(t *testing.T) {
-	var h Commands
+	var h commands
 	for i := range keptCommands - 1 {
 		h.note(fmt.Sprint(i), noon)
 	}
@@ -216,7 +216,7 @@ func TestLongestShelfOfAClockAhead(t *testing.T) {
 // The memory of commands is bounded in time and number.
 func TestCommandsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var h Commands
+		var h commands
 		now := noon
 		for i := range rapid.IntRange(1, 200).Draw(t, "commands") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "s")) * time.Second)
@@ -273,7 +273,7 @@ func FuzzCommand(f *testing.F) {
 // A command is remembered for as long as it could be carried out again, to the second.
 func TestCommandIsForgotten(t *testing.T) {
 	for after, want := range map[time.Duration]bool{commandAge + commandAhead: true, commandAge + commandAhead + time.Second: false} {
-		var h Commands
+		var h commands
 		h.note("first", noon)
 		for i := range keptCommands {
 			h.note(fmt.Sprint(i), noon.Add(after))

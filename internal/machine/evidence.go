@@ -106,7 +106,7 @@ func (m *Machine) UsualBands(j EvidenceJob) (all []evidence.Band) {
 	return all
 }
 
-func (x *Models) usualBands(t *Tool) (all []evidence.Band) {
+func (x *candidates) usualBands(t *Tool) (all []evidence.Band) {
 	own, by := t.judging(t.By), x.of(t.By)
 	if own == nil || by == nil || len(own.Reference.Center()) != len(by.judge.FeatureNames()) {
 		return nil

@@ -139,7 +139,7 @@ func TestLoadRefusesEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := newBench(t, machinetest.OneValue(t))
-		_, err = Load([]state.Record{{Key: state.Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(Models), noon)
+		_, err = Load([]state.Record{{Key: state.Key{Group: group, Machine: drill}, Value: text}}, b.settings, new(candidates), noon)
 		if (err == nil) != tc.ok || err != nil && !strings.Contains(err.Error(), "evidence") {
 			t.Errorf("%s: %v", why, err)
 		}
@@ -166,7 +166,7 @@ func TestUsualBands(t *testing.T) {
 	own := &Judging{Model: by.id()}
 	tool := &Tool{Name: "T1", By: by.id(), Judgings: []*Judging{own}, Alarm: Alarm{Incident: "A-K3ZQ7M2P"}}
 	own.Reference.Learn(features, by.model.Reference)
-	m := &Machine{State: State{Tools: []*Tool{tool, {Name: "T2", By: by.id()}}}, judges: judges{models: new(Models)}}
+	m := &Machine{State: State{Tools: []*Tool{tool, {Name: "T2", By: by.id()}}}, judges: judges{models: new(candidates)}}
 	m.judges.models.used = map[string]*Model{by.id(): by}
 	all := m.UsualBands(EvidenceJob{Incident: "A-K3ZQ7M2P"})
 	var power, end float64

@@ -32,7 +32,7 @@ type plant struct {
 	shadows  map[string][]event.Result // by group
 	alerts   []event.Alert
 	advised  []event.Advisory
-	lines    []MachineLine
+	lines    []machineLine
 	letters  int
 	others   uint64 // windows that no model judged
 	panics   uint64

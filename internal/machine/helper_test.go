@@ -167,8 +167,8 @@ func loadUnder(t rapid.TB, records []state.Record, s *Settings, m *model.Model, 
 }
 
 // modelsOf returns models that are known.
-func modelsOf(all ...*model.Model) *Models {
-	models := new(Models)
+func modelsOf(all ...*model.Model) *candidates {
+	models := new(candidates)
 	for _, m := range all {
 		models.add(NewModel(m))
 	}

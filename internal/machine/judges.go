@@ -14,7 +14,7 @@ import (
 
 // judges are the models that judge the tools of a machine, and what builds are to show them.
 type judges struct {
-	models   *Models
+	models   *candidates
 	deployed func(layout string) *Deployment // what judges windows of a layout; nil: nothing
 	settings *Settings
 	state    *State

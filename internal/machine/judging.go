@@ -76,7 +76,7 @@ func (t *Tool) judging(id string) *Judging {
 const keptJudgings = 3
 
 // takes reports whether the model of j takes features of a form. Of a model that is not known any more, it goes by layout and length.
-func (x *Models) takes(j *Judging, form *window.Form) bool {
+func (x *candidates) takes(j *Judging, form *window.Form) bool {
 	if by := x.of(j.Model); by != nil {
 		return by.covers(form) == nil
 	}
@@ -91,7 +91,7 @@ type candidate struct {
 
 // judgedLast returns the judging that judged the last window of the form at hand: it goes on after windows of other forms. If its model
 // is gone, no other one goes on.
-func (x *Models) judgedLast(t *Tool, w Window) candidate {
+func (x *candidates) judgedLast(t *Tool, w Window) candidate {
 	last := new(Judging)
 	for _, j := range t.Judgings {
 		if (j.Trial == nil || j.Model == t.By) && j.Judged > last.Judged && x.takes(j, w.Form) {
@@ -106,7 +106,7 @@ func (x *Models) judgedLast(t *Tool, w Window) candidate {
 
 // mostSeen returns the judging that has seen most of the tool, of those whose models take the features. Shadows
 // move no alarm.
-func (x *Models) mostSeen(t *Tool, w Window) (most candidate) {
+func (x *candidates) mostSeen(t *Tool, w Window) (most candidate) {
 	for _, j := range t.Judgings {
 		if by := x.of(j.Model); j.Trial == nil && by != nil && by.covers(w.Form) == nil && (most.Judging == nil || j.Windows > most.Windows) {
 			most = candidate{j, by}

@@ -14,14 +14,14 @@ const (
 	ledgerMisses = 10 * time.Minute // of windows without a ledger, after which nothing is known of losses any more
 )
 
-// SourceLedger is what the machine's gateway says of the samples of its source.
-type SourceLedger struct {
+// sourceLedger is what the machine's gateway says of the samples of its source.
+type sourceLedger struct {
 	*event.SourceLedger
 	At time.Time // when Kafka got it
 }
 
 // apply advises of samples that are lost. The next result shows the ledger.
-func (l SourceLedger) apply(m *Machine) {
+func (l sourceLedger) apply(m *Machine) {
 	if m.gone {
 		return
 	}
@@ -45,7 +45,7 @@ func (l SourceLedger) apply(m *Machine) {
 }
 
 // losses says how many samples were lost, and why.
-func (l SourceLedger) losses() string {
+func (l sourceLedger) losses() string {
 	all, why := event.SumLost(l.Lost)
 	return fmt.Sprintf("%.0f s of the samples of a minute are in no window (%s)", all, strings.ReplaceAll(why, "_", " "))
 }
@@ -58,7 +58,7 @@ func (m *Machine) unheard(at time.Time, r *event.Result) {
 }
 
 // whySilent says what the machine's ingester said last of its source, and where to look. It may have stopped since.
-func (l SourceLedger) whySilent(now time.Time) string {
+func (l sourceLedger) whySilent(now time.Time) string {
 	if l.SourceLedger == nil || now.Sub(l.At) > ledgerHolds {
 		return "Look at its ingester and sensors"
 	}
@@ -84,6 +84,6 @@ func (o *Owner) account(b *Batch, in Input) {
 		m = o.meet(in.Ledger.Machine, b.now)
 	}
 	if m != nil {
-		o.add(b, m, o.apply(b, m, SourceLedger{in.Ledger, in.At}, nil))
+		o.add(b, m, o.apply(b, m, sourceLedger{in.Ledger, in.At}, nil))
 	}
 }

@@ -25,7 +25,7 @@ func losing(pairs ...any) (all []event.LostSamples) {
 func (b *bench) account(loss []event.LostSamples, idle float64) Decision {
 	b.t.Helper()
 	l := &event.SourceLedger{Machine: drill, Ledger: event.Ledger{Received: 60, InWindows: 5, Unused: []event.UnusedSamples{{Reason: "gap", Samples: 3}}}, Lost: loss, Idle: idle}
-	return b.apply(SourceLedger{l, noon.Add(b.sent)})
+	return b.apply(sourceLedger{l, noon.Add(b.sent)})
 }
 
 // A ledger with too many lost samples raises one advisory, which names the reasons and lasts until a ledger has none, or
@@ -83,7 +83,7 @@ func TestSilentWithLedger(t *testing.T) {
 		if name == "a rate that is missing" {
 			l.Silent = []float64{100}
 		}
-		b.apply(SourceLedger{&l, noon.Add(b.sent)})
+		b.apply(sourceLedger{&l, noon.Add(b.sent)})
 		now := noon.Add(b.sent + tc.age)
 		b.m.EndIs(Position{Windows: 1}, true, now)
 		d := b.apply(Tick{Now: now, Next: Position{Windows: 1}})

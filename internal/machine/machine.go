@@ -9,7 +9,7 @@
 //
 // An alarm belongs to a tool life of a machine, and waits while another tool is in the spindle. What a model
 // knows of a tool life is a [Judging], which belongs to that model for ever. A machine remembers
-// the last [KeptTools] tools, until a tool is declared new.
+// the last [keptTools] tools, until a tool is declared new.
 package machine
 
 import (
@@ -43,13 +43,13 @@ type Settings struct {
 
 // Limits bound what is remembered of a machine, and what it waits for. 0 means the value that a plant has, which the comments name.
 type Limits struct {
-	Tools    int // those seen last: KeptTools
+	Tools    int // those seen last: keptTools
 	Epochs   int // 256: a machine gets a new epoch with every spool, and some sources with every file
 	Retained int // 20,000 windows that come while a build runs; with more, it runs again
 	Unjudged int // 64 windows in a row without a verdict, and twice as many as a reference has, after which a machine is not watched
 }
 
-func (s *Settings) keptTools() int    { return cmp.Or(s.Limits.Tools, KeptTools) }
+func (s *Settings) keptTools() int    { return cmp.Or(s.Limits.Tools, keptTools) }
 func (s *Settings) keptEpochs() int   { return cmp.Or(s.Limits.Epochs, 256) }
 func (s *Settings) mostRetained() int { return cmp.Or(s.Limits.Retained, 20_000) }
 func (s *Settings) mostUnjudged() int { return cmp.Or(s.Limits.Unjudged, 64) }
@@ -109,17 +109,17 @@ func (m *Model) covers(form *window.Form) error {
 	return m.unfit
 }
 
-// Models are the models that the machines of one goroutine use. The zero value knows none.
-type Models struct {
+// candidates are the models that the machines of one goroutine use. The zero value knows none.
+type candidates struct {
 	known func(id string) *model.Model // nil: none but those that are used
 	used  map[string]*Model            // by id
 }
 
 // NewModels returns the models of a fleet.
-func NewModels(f Fleet) *Models { return &Models{known: f.Model} }
+func NewModels(f Fleet) *candidates { return &candidates{known: f.Model} }
 
 // of returns the model with an id; nil if it is not known.
-func (x *Models) of(id string) *Model {
+func (x *candidates) of(id string) *Model {
 	if m := x.used[id]; m != nil || x.known == nil || id == "" {
 		return m
 	}
@@ -130,14 +130,14 @@ func (x *Models) of(id string) *Model {
 }
 
 // use returns m as the machines use it.
-func (x *Models) use(m *model.Model) *Model {
+func (x *candidates) use(m *model.Model) *Model {
 	if x.used[m.ID()] == nil {
 		x.add(NewModel(m))
 	}
 	return x.used[m.ID()]
 }
 
-func (x *Models) add(m *Model) {
+func (x *candidates) add(m *Model) {
 	if x.used == nil {
 		x.used = make(map[string]*Model)
 	}
@@ -145,7 +145,7 @@ func (x *Models) add(m *Model) {
 }
 
 // keep forgets the models that are not among some ids: judges take memory.
-func (x *Models) keep(ids map[string]bool) {
+func (x *candidates) keep(ids map[string]bool) {
 	maps.DeleteFunc(x.used, func(id string, _ *Model) bool { return !ids[id] })
 }
 
@@ -159,7 +159,7 @@ type Machine struct {
 	decision *Decision // of the event that is being applied, empty between two
 	dirty    *dirty
 
-	source       SourceLedger   // the last one; empty: none came since the monitor has the machine
+	source       sourceLedger   // the last one; empty: none came since the monitor has the machine
 	unshown      *event.Ledger  // that the next result shows; nil: none
 	waitingSince time.Time      // since when a window is waited for, by our clock
 	askedEnd     *Position      // up to which the partition must be judged before the machine may be called silent
@@ -178,6 +178,8 @@ type dirty struct {
 
 // judgingKey names what a model knows of a tool.
 type judgingKey struct{ tool, model string }
+
+func (d *dirty) any() bool { return d.head || d.slow || len(d.tools) > 0 || len(d.judgings) > 0 }
 
 func (d *dirty) judging(tool, model string) { d.judgings[judgingKey{tool, model}] = true }
 
@@ -200,7 +202,7 @@ func (d *dirty) all(tools []*Tool) {
 // New returns a machine of which nothing is known, at that time, whose windows a model judges, of any layout.
 // The model may be nil: then nothing judges them.
 func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
-	models, d := new(Models), (*Deployment)(nil)
+	models, d := new(candidates), (*Deployment)(nil)
 	if m != nil {
 		models.add(m)
 		d = &Deployment{Champion: m.model}
@@ -215,7 +217,7 @@ func New(name string, s *Settings, m *Model, now time.Time) (*Machine, error) {
 	return one, nil
 }
 
-func newMachine(name string, s *Settings, models *Models, deployed func(layout string) *Deployment, now time.Time) (*Machine, error) {
+func newMachine(name string, s *Settings, models *candidates, deployed func(layout string) *Deployment, now time.Time) (*Machine, error) {
 	set, err := s.Alarm.Complete()
 	if err != nil {
 		return nil, err
@@ -250,7 +252,7 @@ func assert(ok bool, text string, args ...any) {
 	}
 }
 
-// Event is something that happens to a machine: [Window], [RefusedWindow], [Command], [Tick] or
+// Event is something that happens to a machine: [Window], [refusedWindow], [Command], [Tick] or
 // [EvidenceDone].
 type Event interface{ apply(*Machine) }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
-// PastAlarm is an alarm that was published as raised, and that may be closed.
-type PastAlarm struct {
+// pastAlarm is an alarm that was published as raised, and that may be closed.
+type pastAlarm struct {
 	Incident string    `json:"incident"`
 	Tool     string    `json:"tool,omitempty"`
 	Since    time.Time `json:"since"`
@@ -20,7 +20,7 @@ type PastAlarm struct {
 }
 
 // remember remembers an alarm that is published as raised.
-func (x *alarms) remember(r PastAlarm) {
+func (x *alarms) remember(r pastAlarm) {
 	if x.state.pastAlarm(r.Incident) != nil {
 		return // of a tool that has come back
 	}
@@ -30,8 +30,8 @@ func (x *alarms) remember(r PastAlarm) {
 }
 
 // pastAlarm returns an alarm that was published as raised; nil if it is not remembered.
-func (s *State) pastAlarm(incident string) *PastAlarm {
-	return find(s.Raised, func(r PastAlarm) bool { return r.Incident == incident })
+func (s *State) pastAlarm(incident string) *pastAlarm {
+	return find(s.Raised, func(r pastAlarm) bool { return r.Incident == incident })
 }
 
 // mark says of an alarm, which may be over, that it was false, or takes that back,

@@ -24,7 +24,7 @@ type Owner struct {
 	partition int
 	machines  map[string]*Machine
 	names     []string // of machines, in order
-	models    Models
+	models    candidates
 
 	phase    phase
 	position Position        // up to which what was decided is published
@@ -83,7 +83,7 @@ const (
 // NewOwner returns an owner of a partition, given by its number, that is not taken over
 // yet.
 func NewOwner(s *Settings, f Fleet, partition int) *Owner {
-	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), models: Models{known: f.Model}}
+	return &Owner{settings: s, fleet: f, partition: partition, machines: make(map[string]*Machine), models: candidates{known: f.Model}}
 }
 
 // Start returns the first action.
@@ -271,7 +271,7 @@ func setRecordsAside(b *Batch, name string, records []state.Record, err error) {
 		b.Letters = append(b.Letters, Letter{Log: StateLog, Key: rec.Key.String(), Offset: rec.Offset, Reason: err.Error(), Err: err})
 		b.State = append(b.State, state.Record{Key: rec.Key})
 	}
-	b.Lines = append(b.Lines, MachineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
+	b.Lines = append(b.Lines, machineLine{name, Line{true, "state_set_aside", fmt.Sprintf("%s: its record cannot be used (%v) and was set aside: its alarm is forgotten and its reference is learnt "+
 		"from the tool at hand, however worn: change the tool, or do not trust its verdicts until it is changed", event.ShortName(name), err)}})
 }
 
@@ -312,7 +312,7 @@ func (o *Owner) hear(b *Batch, c []Command) (ask bool) {
 		}
 	}
 	if n = n + len(c) - len(o.held); n > 0 {
-		b.Lines = append(b.Lines, MachineLine{"", Line{true, "commands_not_repeated", fmt.Sprintf("%d commands up to %s are not carried out again: the group has lost its position in the commands, and the last one that it carried out came then", n, statement.Day(o.answered))}})
+		b.Lines = append(b.Lines, machineLine{"", Line{true, "commands_not_repeated", fmt.Sprintf("%d commands up to %s are not carried out again: the group has lost its position in the commands, and the last one that it carried out came then", n, statement.Day(o.answered))}})
 	}
 	return len(o.held) > 0 && o.heard >= o.backlog
 }
@@ -435,7 +435,7 @@ func (o *Owner) judge(b *Batch, r Read) {
 }
 
 // judgeOne judges a window, or sets it aside.
-func (o *Owner) judgeOne(b *Batch, in Input, l Log) {
+func (o *Owner) judgeOne(b *Batch, in Input, l replyLog) {
 	if err := o.open(b, in); err != nil {
 		o.setAside(b, in, l, err)
 		return
@@ -483,7 +483,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	case err != nil || e.Action != event.Rename:
 		return &Letter{Unknown: true, Reason: fmt.Sprintf("command for machine %.64q: no window of it has ever been judged, or none since it was retired", c.Key)}
 	}
-	var ids Commands
+	var ids commands
 	if retired != nil {
 		ids = retired.Commands
 	}
@@ -494,7 +494,7 @@ func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
 	var d Decision
 	if bad := guard(func() { m, d, err = o.rename(c, e, b.now) }); bad != nil {
 		b.Panics++
-		b.Lines = append(b.Lines, MachineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", event.ShortName(c.Key), e.ID, bad, bad.stack)}})
+		b.Lines = append(b.Lines, machineLine{c.Key, Line{true, "command_failed", fmt.Sprintf("%s: command %s: rename: %v\n%s", event.ShortName(c.Key), e.ID, bad, bad.stack)}})
 		err = bad
 	}
 	if err != nil {
@@ -530,6 +530,6 @@ func (o *Owner) add(b *Batch, m *Machine, d Decision) {
 	}
 	b.Events = append(b.Events, d.Shadows...)
 	for _, l := range d.Lines {
-		b.Lines = append(b.Lines, MachineLine{m.Machine, l})
+		b.Lines = append(b.Lines, machineLine{m.Machine, l})
 	}
 }

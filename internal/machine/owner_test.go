@@ -25,7 +25,7 @@ type partition struct {
 	records   map[state.Key]state.Record
 	position  Position
 	published []string // events and letters
-	lines     []MachineLine
+	lines     []machineLine
 }
 
 // feature is a message of the features topic.
@@ -556,7 +556,7 @@ func TestOwnerSetsAside(t *testing.T) {
 
 // What a batch counts, and from which log a message was set aside.
 func TestOwnerCounts(t *testing.T) {
-	for _, log := range []Log{WindowLog, FeatureLog} {
+	for _, log := range []replyLog{WindowLog, FeatureLog} {
 		o := readyOwner(t)
 		a := machinetest.OneValue(t)
 		var in []Input

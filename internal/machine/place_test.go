@@ -356,12 +356,12 @@ func TestStrayWindowsAndTheMagazine(t *testing.T) {
 		seq = p.run(seq, 1, "T2", false)
 	}
 	stray(9, "T1", "another")
-	for i := range uint64(2 * KeptTools) {
+	for i := range uint64(2 * keptTools) {
 		stray(1000+i, fmt.Sprint("bench", i), "")
 	}
 	p.restart()
 	seq = p.run(seq, 1, "T3", false) // there is room for it: a stray one goes
-	if m := p.o.Machine(drill); len(m.Tools) != KeptTools || m.indexTool("T1") < 0 {
+	if m := p.o.Machine(drill); len(m.Tools) != keptTools || m.indexTool("T1") < 0 {
 		t.Fatalf("%d tools", len(m.Tools))
 	}
 	p.run(seq, 1, "T1", true)

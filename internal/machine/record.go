@@ -36,7 +36,7 @@ type slowRecord struct {
 
 // Records returns the records that changed since it was called last.
 func (m *Machine) Records() (out []state.Record) {
-	if !m.dirty.head && !m.dirty.slow && len(m.dirty.tools) == 0 && len(m.dirty.judgings) == 0 {
+	if !m.dirty.any() {
 		return nil // most machines, of every batch
 	}
 	head := state.Record{Key: state.Key{Group: m.settings.Group, Machine: m.Machine}}
@@ -99,7 +99,7 @@ func (m *Machine) slow() slowRecord {
 
 // Load returns the machine of its records, at that time. It needs no model: what a model knows of a tool is looked
 // at when the model is asked. It reports records that no program of ours wrote.
-func Load(records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func Load(records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	if len(records) == 0 {
 		return nil, errors.New("machine: no record")
 	}
@@ -107,7 +107,7 @@ func Load(records []state.Record, s *Settings, models *Models, now time.Time) (*
 }
 
 // loadAs does so for records that were kept under another name.
-func loadAs(name, was string, records []state.Record, s *Settings, models *Models, now time.Time) (*Machine, error) {
+func loadAs(name, was string, records []state.Record, s *Settings, models *candidates, now time.Time) (*Machine, error) {
 	m, err := newMachine(name, s, models, func(string) *Deployment { return nil }, now)
 	if err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func btoi(b bool) int {
 }
 
 // check reports a state that no machine can have. What a model knows of a tool is checked if the model is known.
-func (s *State) check(x *Models) error {
+func (s *State) check(x *candidates) error {
 	for i, t := range s.Tools {
 		if err := t.check(x); err != nil {
 			return fmt.Errorf("tool %.64q: %w", t.Name, err)
@@ -240,12 +240,8 @@ func (s *State) check(x *Models) error {
 			return fmt.Errorf("tool %.64q is there twice", t.Name)
 		}
 	}
-	for id, d := range s.Drift {
-		if by := x.of(id); by != nil && by.model.Drift != nil {
-			if err := d.Check(by.model.Drift); err != nil {
-				return err
-			}
-		}
+	if err := s.checkDrift(x); err != nil {
+		return err
 	}
 	for i := range s.Notices {
 		if err := s.Notices[i].check(); err != nil {
@@ -255,6 +251,17 @@ func (s *State) check(x *Models) error {
 	for _, j := range s.Evidence {
 		if err := j.check(s.Machine); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) checkDrift(x *candidates) error {
+	for id, d := range s.Drift {
+		if by := x.of(id); by != nil && by.model.Drift != nil {
+			if err := d.Check(by.model.Drift); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -272,7 +279,7 @@ func (n *Notice) check() error {
 }
 
 // check reports a tool that cannot be.
-func (t *Tool) check(x *Models) error {
+func (t *Tool) check(x *candidates) error {
 	if err := t.Alarm.Check(); err != nil {
 		return err
 	}
@@ -290,7 +297,7 @@ func (t *Tool) check(x *Models) error {
 // errFeatures is returned for a reference that is not of the features of its model.
 var errFeatures = errors.New("its reference is not of the model's features")
 
-func (j *Judging) check(t *Tool, x *Models) error {
+func (j *Judging) check(t *Tool, x *candidates) error {
 	if j.Reference.Tool != t.Name {
 		return fmt.Errorf("its reference is of tool %.64q", j.Reference.Tool)
 	}

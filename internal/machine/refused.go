@@ -28,8 +28,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Why.Error() }
 func (r *Refusal) Unwrap() error { return r.Why }
 
-// RefusedWindow is a window of the machine that the model cannot judge.
-type RefusedWindow struct {
+// refusedWindow is a window of the machine that the model cannot judge.
+type refusedWindow struct {
 	*Refusal
 	At  time.Time // when Kafka got it
 	Now time.Time // by the clock of the monitor
@@ -45,7 +45,7 @@ const mostRefused = 100
 var refusedRule = alarm.Hysteresis{K: 1, N: 1, Hold: time.Minute}
 
 // apply advises that the machine is not watched.
-func (w RefusedWindow) apply(m *Machine) {
+func (w refusedWindow) apply(m *Machine) {
 	if m.gone {
 		m.gone, m.dirty.slow = false, true
 	}
@@ -141,7 +141,7 @@ func (o *Owner) refuse(b *Batch, e *Refusal, in Input) bool {
 	if m == nil {
 		m = o.meet(e.Machine, b.now)
 	}
-	o.add(b, m, o.apply(b, m, RefusedWindow{e, in.At, b.now}, nil))
+	o.add(b, m, o.apply(b, m, refusedWindow{e, in.At, b.now}, nil))
 	return true
 }
 
@@ -155,7 +155,7 @@ func (o *Owner) meet(name string, now time.Time) *Machine {
 
 // setAside puts a message that is not a window of ours into a batch. The advisory of its
 // machine says so, if the machine is known.
-func (o *Owner) setAside(b *Batch, in Input, log Log, err error) {
+func (o *Owner) setAside(b *Batch, in Input, log replyLog, err error) {
 	l := Letter{Log: log, Offset: in.Offset, Reason: err.Error(), Err: err}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {

@@ -28,7 +28,7 @@ func refusal(name string, seq uint64, why *window.Mismatch) *Refusal {
 func (b *bench) refused(seq uint64, why *window.Mismatch) Decision {
 	b.t.Helper()
 	when := noon.Add(b.sent)
-	d := b.apply(RefusedWindow{refusal(drill, seq, why), when, when})
+	d := b.apply(refusedWindow{refusal(drill, seq, why), when, when})
 	b.offset++
 	b.sent += time.Second
 	return d
@@ -240,7 +240,7 @@ func TestRefusedWindowEndsSilence(t *testing.T) {
 		t.Fatalf("%q", kinds(d.Advisories))
 	}
 	late = late.Add(time.Minute)
-	d := b.apply(RefusedWindow{refusal(drill, 1, tooLong), late, late})
+	d := b.apply(refusedWindow{refusal(drill, 1, tooLong), late, late})
 	wantStrings(t, "advisories", kinds(d.Advisories), []string{"silence cleared", "windows_refused raised"})
 	if want := "drill: windows come again, after 11m0s without, and are refused"; d.Advisories[0].Text != want {
 		t.Errorf("%q, want %q", d.Advisories[0].Text, want)

@@ -9,12 +9,12 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// Log is a topic in which messages for machines come.
-type Log int
+// replyLog is a topic in which messages for machines come.
+type replyLog int
 
 // The logs of a partition.
 const (
-	WindowLog Log = iota
+	WindowLog replyLog = iota
 	FeatureLog
 	CommandLog
 	StateLog
@@ -74,7 +74,7 @@ type (
 	}
 	Loaded []state.Record // the last record of every key
 	Read   struct {       // windows, or features
-		Log    Log
+		Log    replyLog
 		Inputs []Input
 		rest   bool // the other ones of the answer follow
 	}
@@ -141,7 +141,7 @@ type Batch struct {
 	State    []state.Record
 	Events   []Output
 	Letters  []Letter
-	Lines    []MachineLine
+	Lines    []machineLine
 
 	Judged, Late, Repeats uint64
 	Unwatched             uint64 // windows for whose machine no model is deployed, or one that cannot judge them
@@ -182,7 +182,7 @@ func (ShadowAlert) output()  {}
 
 // Letter is a message that is set aside, and why.
 type Letter struct {
-	Log     Log
+	Log     replyLog
 	Key     string // of a command or a record
 	Offset  int64
 	Reason  string
@@ -191,8 +191,8 @@ type Letter struct {
 	Advised bool // an advisory of the window's machine says it
 }
 
-// MachineLine is a line for the log about a machine.
-type MachineLine struct {
+// machineLine is a line for the log about a machine.
+type machineLine struct {
 	Machine string
 	Line
 }

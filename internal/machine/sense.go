@@ -96,7 +96,7 @@ func (s sensed) stepped() bool { return s.gain != 0 && s.gain != 1 }
 
 // sensing is what a window says of its sensors, and the notices that it moves.
 type sensing struct {
-	notices  *Notices
+	notices  *notices
 	decision *Decision
 	faults   []signal.Quality // by channel: the flags that are faults
 	of       byFeatures
@@ -193,7 +193,7 @@ func clockDetail(q signal.Quality, layout *signal.Layout, w *window.Window) stri
 }
 
 // doubted returns the channels and sensors of which an advisory stands.
-func (n Notices) doubted() (names []string) {
+func (n notices) doubted() (names []string) {
 	for _, n := range n {
 		if n.Kind == event.SensorAdvisory && n.Raised && n.Subject != "" {
 			names = append(names, n.Subject)

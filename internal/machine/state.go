@@ -12,7 +12,7 @@ import (
 
 // How much of the past a machine remembers.
 const (
-	KeptTools  = 64 // tools of a machine, those seen last
+	keptTools  = 64 // tools of a machine, those seen last
 	keptRaised = 50 // alarms that are over and may still be marked as false
 )
 
@@ -43,7 +43,7 @@ type headState struct {
 	Unnamed      time.Duration `json:"unnamed_ns,omitempty"`    // for how long windows in order have named no tool, since they named the tool in the spindle
 	Masks        alarm.Masks   `json:"masks,omitzero"`          // of all its alarms
 	Unjudged     int           `json:"unjudged,omitempty"`      // windows in order since one had a verdict, those without cutting aside
-	Notices      Notices       `json:"notices,omitempty"`       // conditions other than the alarm
+	Notices      notices       `json:"notices,omitempty"`       // conditions other than the alarm
 	Evidence     []EvidenceJob `json:"evidence,omitempty"`      // that alerts have announced and that is not written yet
 	LastWindowAt time.Time     `json:"last_window_at,omitzero"` // when a window came last, by the clock of the monitor that took it
 }
@@ -51,8 +51,8 @@ type headState struct {
 // slowState changes with a tool, an alarm or a command.
 type slowState struct {
 	Drift     map[string]*model.DriftMemory `json:"drift,omitempty"`     // over the tools, by model
-	Raised    []PastAlarm                   `json:"raised,omitempty"`    // that were published as raised, the last one last
-	Commands  Commands                      `json:"commands,omitzero"`   // that were carried out or refused
+	Raised    []pastAlarm                   `json:"raised,omitempty"`    // that were published as raised, the last one last
+	Commands  commands                      `json:"commands,omitzero"`   // that were carried out or refused
 	Forgotten state.Names                   `json:"forgotten,omitempty"` // tools that were in the spindle and are forgotten for room: under these names no new tool comes
 }
 

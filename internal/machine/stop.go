@@ -116,7 +116,7 @@ func (o *Owner) records(b *Batch, m *Machine) (out []state.Record) {
 func (o *Owner) open(b *Batch, in Input) (err error) {
 	if bad := guard(func() { err = in.Open(&o.window) }); bad != nil {
 		b.Panics++
-		b.Lines = append(b.Lines, MachineLine{"", Line{true, "window_not_opened", fmt.Sprintf("a window cannot be opened: %v\n%s", bad, bad.stack)}})
+		b.Lines = append(b.Lines, machineLine{"", Line{true, "window_not_opened", fmt.Sprintf("a window cannot be opened: %v\n%s", bad, bad.stack)}})
 		return bad
 	}
 	return err

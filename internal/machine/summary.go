@@ -24,7 +24,7 @@ type Summary struct {
 	Masks        alarm.Masks
 	Magazine     []*Tool // that wait there with an open or masked alarm, in the order of the records
 	Notices      []Notice
-	Raised       []PastAlarm // that may still be marked as false
+	Raised       []pastAlarm // that may still be marked as false
 	LastWindowAt time.Time   // by the monitor's clock; zero if it is not known
 	FeaturesOnly bool        // of the last window in order Kafka has the features only: the gateway is in mode edge
 }
@@ -46,13 +46,10 @@ func Summarise(records []state.Record) (s Summary, err error) {
 	for _, r := range records {
 		switch r.Key.Part {
 		case state.OfTool:
-			s.Tools++
-			if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) { // else a monitor sets it aside
-				s.Magazine = append(s.Magazine, t)
-			}
+			s.tool(r)
 			continue
 		case state.Slow:
-			var slow struct{ Raised []PastAlarm } // of slowRecord
+			var slow struct{ Raised []pastAlarm } // of slowRecord
 			if json.Unmarshal(r.Value, &slow) == nil {
 				s.Raised = slow.Raised
 			}
@@ -74,6 +71,14 @@ func Summarise(records []state.Record) (s Summary, err error) {
 	}
 	s.Magazine = slices.DeleteFunc(s.Magazine, func(t *Tool) bool { return t.Name == s.Tool })
 	return s, nil
+}
+
+// tool takes the record of a tool. One that cannot be read a monitor sets aside.
+func (s *Summary) tool(r state.Record) {
+	s.Tools++
+	if t := new(Tool); json.Unmarshal(r.Value, t) == nil && (t.Alarm.Incident != "" || t.Alarm.Masks.On()) {
+		s.Magazine = append(s.Magazine, t)
+	}
 }
 
 // head takes the record of the machine itself.

@@ -83,7 +83,7 @@ func TestForgottenToolIsUsed(t *testing.T) {
 		b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Limits.Unjudged = 1000 }) // no tool is in for long enough
 		seq := uint64(0)
 		b.windowOf(at(seq, "T", false), life)
-		for i := range KeptTools {
+		for i := range keptTools {
 			b.restart()
 			seq++
 			if d := b.window(at(seq, fmt.Sprint("X", i), false)); len(d.Advisories)+len(d.Alerts)+len(d.Lines) > 0 {
@@ -174,7 +174,7 @@ func TestForgottenAlarmIsLogged(t *testing.T) {
 			b.command(event.Command{ID: "1", Action: c.mask, Tool: "T", Note: "n"}, noon)
 		}
 		var lines []Line
-		for i := range KeptTools {
+		for i := range keptTools {
 			lines = append(lines, b.window(at(seq, fmt.Sprint("X", i), false)).Lines...)
 			seq++
 		}

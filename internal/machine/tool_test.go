@@ -226,30 +226,30 @@ func TestToolsAreBounded(t *testing.T) {
 		seq++
 		return b.judged(at(seq, name(i), false))
 	}
-	for i := range KeptTools {
+	for i := range keptTools {
 		put(i)
 		put(i)
 	}
-	if _, kept := b.records[key(0)]; len(b.m.Tools) != KeptTools || !kept {
+	if _, kept := b.records[key(0)]; len(b.m.Tools) != keptTools || !kept {
 		t.Fatalf("%d tools, first kept: %v", len(b.m.Tools), kept)
 	}
 	if r := put(1); r.Verdict != event.Healthy {
 		t.Errorf("tool of before: %s", r.Verdict)
 	}
-	const last = 2*KeptTools + 10
-	for i := KeptTools; i <= last; i++ {
+	const last = 2*keptTools + 10
+	for i := keptTools; i <= last; i++ {
 		b.restart()
 		put(i)
 		put(i)
-		if _, kept := b.records[key(0)]; i == KeptTools && (kept || b.m.indexTool(name(1)) < 0) {
+		if _, kept := b.records[key(0)]; i == keptTools && (kept || b.m.indexTool(name(1)) < 0) {
 			t.Error("it does not forget the oldest")
 		}
-		if len(b.m.Tools) != KeptTools || len(b.records) != 2*KeptTools+2 {
+		if len(b.m.Tools) != keptTools || len(b.records) != 2*keptTools+2 {
 			t.Fatalf("%d tools, %d records", len(b.m.Tools), len(b.records))
 		}
 	}
 	for i, tool := range b.m.Tools {
-		if want := name(last - KeptTools + 1 + i); tool.Name != want {
+		if want := name(last - keptTools + 1 + i); tool.Name != want {
 			t.Fatalf("tool %d is %s, want %s", i, tool.Name, want)
 		}
 	}

@@ -39,12 +39,7 @@ func (m *Machine) countUnknown(c candidate, r *event.Result) {
 		m.Unjudged++
 	}
 	if counts {
-		c.Unknown <<= 1
-		if r.Verdict == event.Unknown {
-			c.Unknown |= 1
-		}
-		c.Unknown &= 1<<unknownWindows - 1
-		many = bits.OnesCount64(c.Unknown)
+		many = c.noteUnknown(r.Verdict == event.Unknown)
 	}
 	long := m.Unjudged >= m.settings.mostUnjudged()+2*c.by.model.Reference.Windows
 	if !counts && !long {
@@ -54,16 +49,28 @@ func (m *Machine) countUnknown(c candidate, r *event.Result) {
 	if a == nil {
 		return
 	}
-	if a.State == event.Cleared {
-		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", event.ShortName(m.Machine), statement.Clock(a.Since))
+	name := event.ShortName(m.Machine)
+	switch {
+	case a.State == event.Cleared:
+		a.Text = fmt.Sprintf("%s: the model knows what it sees again, after %s", name, statement.Clock(a.Since))
 		return
-	}
-	a.Text = fmt.Sprintf("%s: UNKNOWN, %d of the last %d windows of cutting, now %s: its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them",
-		event.ShortName(m.Machine), many, unknownWindows, strings.ReplaceAll(r.Unknown, "_", " "))
-	if long {
-		a.Text = fmt.Sprintf("%s: UNKNOWN, no verdict in %d windows, now %s", event.ShortName(m.Machine), m.Unjudged, noVerdict(c, r))
+	case long:
+		a.Text = fmt.Sprintf("%s: UNKNOWN, no verdict in %d windows, now %s", name, m.Unjudged, noVerdict(c, r))
+	default:
+		a.Text = fmt.Sprintf("%s: UNKNOWN, %d of the last %d windows of cutting, now %s: its tool is not monitored. Look at sensors, material and cutting data; if they are meant to be so, train on them",
+			name, many, unknownWindows, strings.ReplaceAll(r.Unknown, "_", " "))
 	}
 	m.Notices.of(event.UnknownAdvisory, "").Text = a.Text
+}
+
+// noteUnknown notes whether the verdict on a window was unknown, and returns how many of the last ones were.
+func (j *Judging) noteUnknown(unknown bool) int {
+	j.Unknown <<= 1
+	if unknown {
+		j.Unknown |= 1
+	}
+	j.Unknown &= 1<<unknownWindows - 1
+	return bits.OnesCount64(j.Unknown)
 }
 
 // noVerdict says why a window has no verdict, and what to do.
@@ -93,7 +100,7 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 	if c.Judging == nil {
 		return
 	}
-	if c.by.model.Drift != nil && c.Reference.Center() != nil && c.complete(t) && !slices.Contains(t.Drifted, c.Model) {
+	if c.tellsOfDrift(t) {
 		m.addDrift(t, c)
 	}
 	memory := m.Drift[c.Model]
@@ -113,6 +120,11 @@ func (m *Machine) drifts(t *Tool, c candidate, r *event.Result) {
 	text := fmt.Sprintf("%s: DRIFT, its last tools differed from the tools of the training even when new (F %.1f): %s. Check the sensors, or train on recent tools",
 		event.ShortName(m.Machine), memory.F, moved(memory, c.by.judge.FeatureNames()))
 	m.Notices.raise(m.decision, event.DriftAdvisory, "", r.Start, r.End, by, text).Severity = "info"
+}
+
+// tellsOfDrift reports whether the reference of a tool is there and was not taken into account.
+func (c candidate) tellsOfDrift(t *Tool) bool {
+	return c.by.model.Drift != nil && c.Reference.Center() != nil && c.complete(t) && !slices.Contains(t.Drifted, c.Model)
 }
 
 // addDrift takes the reference of a tool into account. What other models have seen is remembered while they judge a tool.

@@ -45,11 +45,9 @@ func auditOf(m *bus.Message, b *machine.Batch) (a event.Audit, ok bool) {
 		Actor: event.Actor{Name: c.By, Identified: event.ByCommand}, Action: c.Action, Machine: bounded(m.Key), Alarm: c.Incident, Object: cmp.Or(c.Tool, c.Was),
 		Command: c.ID, Outcome: event.Accepted,
 	}
-	for _, l := range b.Letters {
-		if l.Log == machine.CommandLog && l.Offset == m.Offset {
-			a.Outcome, a.Reason = event.Denied, l.Reason
-			return a, true
-		}
+	if i := slices.IndexFunc(b.Letters, func(l machine.Letter) bool { return l.Log == machine.CommandLog && l.Offset == m.Offset }); i >= 0 {
+		a.Outcome, a.Reason = event.Denied, b.Letters[i].Reason
+		return a, true
 	}
 	for _, e := range b.Events {
 		alert, is := e.(machine.Alert)

@@ -296,23 +296,28 @@ func (f *feed) show(partition int, msgs []summary.Message, next int64) {
 	defer f.mu.Unlock()
 	from, known := f.shown[partition]
 	for i := range msgs {
-		m := &msgs[i]
-		switch {
-		case m.Offset < from, !known && m.At.Before(f.since):
-		case m.Result != nil:
-			f.Hub.ResultAt(*m.Result, m.At)
-		case m.Alert != nil:
-			f.Hub.AlertAt(*m.Alert, m.At)
-		case m.Advisory != nil:
-			f.Hub.Advisory(*m.Advisory)
-		case m.Evidence != nil:
-			f.Hub.Evidence(*m.Evidence)
+		if m := &msgs[i]; m.Offset >= from && (known || !m.At.Before(f.since)) {
+			f.give(m)
 		}
 	}
 	if known {
 		f.shown[partition] = max(from, next)
 	} else if len(msgs) > 0 && !msgs[len(msgs)-1].At.Before(f.since) {
 		f.shown[partition] = next
+	}
+}
+
+// give gives the page a message.
+func (f *feed) give(m *summary.Message) {
+	switch {
+	case m.Result != nil:
+		f.Hub.ResultAt(*m.Result, m.At)
+	case m.Alert != nil:
+		f.Hub.AlertAt(*m.Alert, m.At)
+	case m.Advisory != nil:
+		f.Hub.Advisory(*m.Advisory)
+	case m.Evidence != nil:
+		f.Hub.Evidence(*m.Evidence)
 	}
 }
 

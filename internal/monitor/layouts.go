@@ -206,15 +206,20 @@ func (l *layouts) of(e window.Envelope) (*format, error) {
 	if !f.codec.Sealed(e) {
 		return nil, &window.Mismatch{What: window.OtherSchema, Text: "the Arrow schema does not belong to the layout: another release of ingest may have sent it"}
 	}
+	l.keep(f)
+	return f, nil
+}
+
+// keep keeps a format that no model is of, in place of those that were used least recently.
+func (l *layouts) keep(f *format) {
 	l.strange = append(l.strange, f)
 	bytes := 0
 	for i, s := range slices.Backward(l.strange) {
 		if bytes += weight(s.features); s != f && (bytes > strangeBytes || len(l.strange)-i > mostStrange) {
 			l.strange = slices.Delete(l.strange, 0, i+1)
-			break
+			return
 		}
 	}
-	return f, nil
 }
 
 // form returns the form that features in an envelope are of, or why no model can judge them.

@@ -113,6 +113,24 @@ func (l *looker) look(ctx context.Context, name string, s *looked) bool {
 	return true
 }
 
+// lastIn returns the newest window of a machine in a range of a partition, nil if there is none, and when the range begins.
+func (l *looker) lastIn(ctx context.Context, name string, id int, r bus.Range) (last *bus.Message, began time.Time, err error) {
+	bytes := 0
+	err = bus.ReadRange(ctx, l.bus, bus.TopicWindows, id, r, func(m bus.Message) error {
+		if began.IsZero() {
+			began = m.Time
+		}
+		if m.Key == name && m.Damage == nil && !envelope.IsLedger(&m) {
+			last = &m
+		}
+		if bytes += len(m.Value); bytes > lookBytes {
+			return errEnough
+		}
+		return nil
+	})
+	return last, began, err
+}
+
 // last returns the newest window of a machine, nil if none is among those that were read, and
 // whether those are of so long a time that there would be one.
 func (l *looker) last(ctx context.Context, name string) (last *bus.Message, covered bool, err error) {
@@ -130,19 +148,7 @@ func (l *looker) last(ctx context.Context, name string) (last *bus.Message, cove
 		if from == end {
 			return nil, true, nil
 		}
-		bytes, began := 0, time.Time{}
-		err = bus.ReadRange(ctx, l.bus, bus.TopicWindows, id, bus.Range{From: from, To: end}, func(m bus.Message) error {
-			if began.IsZero() {
-				began = m.Time
-			}
-			if m.Key == name && m.Damage == nil && !envelope.IsLedger(&m) {
-				last = &m
-			}
-			if bytes += len(m.Value); bytes > lookBytes {
-				return errEnough
-			}
-			return nil
-		})
+		last, began, err := l.lastIn(ctx, name, id, bus.Range{From: from, To: end})
 		switch {
 		case last != nil:
 			return last, false, nil

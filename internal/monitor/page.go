@@ -137,12 +137,17 @@ func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, b
 			break
 		}
 	}
+	p.order()
+	return p, last, err
+}
+
+// order makes times ascend as offsets do: clocks go back.
+func (p *past) order() {
 	for i := range p.events {
 		if i > 0 && p.events[i].at.Before(p.events[i-1].at) {
-			p.events[i].at = p.events[i-1].at // clocks go back, offsets do not
+			p.events[i].at = p.events[i-1].at
 		}
 	}
-	return p, last, err
 }
 
 // readPart reads the messages of a partition from one offset up to but not including

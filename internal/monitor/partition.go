@@ -130,20 +130,10 @@ func (s *partition) run(ctx context.Context) error {
 	defer working.Wait()
 	actions := s.owner.Start()
 	for {
-		for len(actions) > 0 {
-			a := actions[0]
-			reply, err := s.do(ctx, a)
-			if err != nil {
-				return err
-			}
-			actions = actions[1:]
-			if reply != nil {
-				actions = append(actions, s.owner.On(reply, s.mon.now())...)
-				if _, loaded := a.(machine.LoadState); loaded {
-					s.countMachines()
-				}
-			}
+		if err := s.doAll(ctx, actions); err != nil {
+			return err
 		}
+		actions = nil
 		select {
 		case r := <-s.replies:
 			actions = s.owner.On(r, s.mon.now())
@@ -158,6 +148,25 @@ func (s *partition) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// doAll does actions, and those that come of them.
+func (s *partition) doAll(ctx context.Context, actions []machine.Action) error {
+	for len(actions) > 0 {
+		a := actions[0]
+		reply, err := s.do(ctx, a)
+		if err != nil {
+			return err
+		}
+		actions = actions[1:]
+		if reply != nil {
+			actions = append(actions, s.owner.On(reply, s.mon.now())...)
+			if _, loaded := a.(machine.LoadState); loaded {
+				s.countMachines()
+			}
+		}
+	}
+	return nil
 }
 
 // do does one action. It returns what came of it, or nil if that comes later.
@@ -179,20 +188,25 @@ func (s *partition) do(ctx context.Context, a machine.Action) (machine.Reply, er
 	case machine.AskEnd:
 		return s.end(ctx)
 	case *machine.Batch:
-		batch, cancel := withGrace(ctx, s.mon.grace)
-		defer cancel()
-		err := s.publish(batch, a)
-		if errors.Is(err, bus.ErrLost) {
-			s.owner.On(machine.Lost{}, s.mon.now())
-		}
-		if err != nil {
-			return nil, err
-		}
-		return machine.Published{}, nil
+		return s.write(ctx, a)
 	default:
 		panic(fmt.Sprintf("monitor: no one does action %T", a))
 	}
 	return nil, nil
+}
+
+// write publishes a batch.
+func (s *partition) write(ctx context.Context, b *machine.Batch) (machine.Reply, error) {
+	ctx, cancel := withGrace(ctx, s.mon.grace)
+	defer cancel()
+	err := s.publish(ctx, b)
+	if errors.Is(err, bus.ErrLost) {
+		s.owner.On(machine.Lost{}, s.mon.now())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return machine.Published{}, nil
 }
 
 // end asks Kafka how far what is judged goes.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -229,7 +230,7 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 	a.Low, a.High = math.Inf(1), math.Inf(-1)
 	for _, s := range series {
 		for _, v := range of(s) {
-			if !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.Log || v >= leastLog) {
+			if math.Abs(v) <= math.MaxFloat64 && !(a.Log && v < leastLog) {
 				a.Low, a.High = min(a.Low, v), max(a.High, v)
 			}
 		}
@@ -238,10 +239,7 @@ func (a Axis) fit(series []Series, of func(Series) []float64) Axis {
 		if math.IsInf(a.Low, 0) {
 			a.Low, a.High = 1, 1
 		}
-		room := 0.1 * math.Abs(a.Low)
-		if room == 0 {
-			room = 1
-		}
+		room := cmp.Or(0.1*math.Abs(a.Low), 1)
 		a.Low, a.High = a.Low-room, a.High+room
 	}
 	if a.Log { // some room above and below
@@ -269,40 +267,47 @@ func (a Axis) share(v float64) float64 {
 
 // ticks yields the values with a line and their labels.
 func (a Axis) ticks(n int) func(yield func(float64, string) bool) {
+	switch {
+	case a.Odds:
+		return a.oddsTicks
+	case a.Log:
+		return a.logTicks
+	}
 	return func(yield func(float64, string) bool) {
-		switch {
-		case a.Odds:
-			last := math.Inf(-1)
-			for _, v := range []float64{1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999} {
-				if v < a.Low || v > a.High || a.share(v)-last < 0.09 {
-					continue
-				}
-				if last = a.share(v); !yield(v, strconv.FormatFloat(v, 'g', -1, 64)) {
-					return
-				}
+		at, digits := ticks(a.Low, a.High, n)
+		for _, v := range at {
+			label := strconv.FormatFloat(v, 'f', digits, 64)
+			if len(label) > 14 {
+				label = strconv.FormatFloat(v, 'g', 6, 64)
 			}
-		case a.Log:
-			for k := math.Floor(math.Log10(a.Low)); k <= math.Log10(a.High); k++ {
-				for _, m := range []float64{1, 2, 5} {
-					v := m * math.Pow(10, k)
-					if m != 1 && a.High/a.Low > 200 || v < a.Low || v > a.High {
-						continue
-					}
-					if !yield(v, strconv.FormatFloat(v, 'g', 4, 64)) {
-						return
-					}
-				}
+			if !yield(v, label) {
+				return
 			}
-		default:
-			at, digits := ticks(a.Low, a.High, n)
-			for _, v := range at {
-				label := strconv.FormatFloat(v, 'f', digits, 64)
-				if len(label) > 14 {
-					label = strconv.FormatFloat(v, 'g', 6, 64)
-				}
-				if !yield(v, label) {
-					return
-				}
+		}
+	}
+}
+
+func (a Axis) oddsTicks(yield func(float64, string) bool) {
+	last := math.Inf(-1)
+	for _, v := range []float64{1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999} {
+		if v < a.Low || v > a.High || a.share(v)-last < 0.09 {
+			continue
+		}
+		if last = a.share(v); !yield(v, strconv.FormatFloat(v, 'g', -1, 64)) {
+			return
+		}
+	}
+}
+
+func (a Axis) logTicks(yield func(float64, string) bool) {
+	for k := math.Floor(math.Log10(a.Low)); k <= math.Log10(a.High); k++ {
+		for _, m := range []float64{1, 2, 5} {
+			v := m * math.Pow(10, k)
+			if m != 1 && a.High/a.Low > 200 || v < a.Low || v > a.High {
+				continue
+			}
+			if !yield(v, strconv.FormatFloat(v, 'g', 4, 64)) {
+				return
 			}
 		}
 	}

@@ -100,35 +100,17 @@ func appendArrow(b *array.RecordBuilder, r Row, i int) error {
 	if err != nil {
 		return err
 	}
-	text := func(col int, known bool, s string) {
-		if to := b.Field(col).(*array.StringBuilder); known {
-			to.Append(s)
-		} else {
-			to.AppendNull()
-		}
-	}
-	number := func(col int, v float64) {
-		if to := b.Field(col).(*array.Float64Builder); v == v {
-			to.Append(v)
-		} else {
-			to.AppendNull()
-		}
-	}
+	text := func(col int, known bool, s string) { put(b.Field(col).(*array.StringBuilder), known, s) }
+	number := func(col int, v float64) { put(b.Field(col).(*array.Float64Builder), v == v, v) }
 	text(factMachine, r.Machine != "", r.Machine)
 	text(factTool, true, r.Tool)
 	text(factHole, r.Hole != "", r.Hole)
-	if to := b.Field(factStart).(*array.TimestampBuilder); r.Start.IsZero() {
-		to.AppendNull()
+	put(b.Field(factStart).(*array.TimestampBuilder), !r.Start.IsZero(), arrow.Timestamp(ns))
+	if to, ok := b.Field(factClass).(*array.Int32Builder); ok {
+		put(to, r.Class != NoClass, int32(r.Class))
 	} else {
-		to.Append(arrow.Timestamp(ns))
-	}
-	if to, ok := b.Field(factClass).(*array.Int32Builder); !ok {
 		class := r.classText()
 		text(factClass, class != "", class)
-	} else if r.Class == NoClass {
-		to.AppendNull()
-	} else {
-		to.Append(int32(r.Class))
 	}
 	number(factVBMax, r.VBMaxUM)
 	at := len(facts)
@@ -144,13 +126,21 @@ func appendArrow(b *array.RecordBuilder, r Row, i int) error {
 		}
 	}
 	for j, v := range r.Features {
-		if to := b.Field(at + j).(*array.Float32Builder); v != v {
-			to.AppendNull()
-		} else {
-			to.Append(v)
-		}
+		put(b.Field(at+j).(*array.Float32Builder), v == v, v)
 	}
 	return nil
+}
+
+// put appends a value, or null if it is not known.
+func put[T any](to interface {
+	Append(T)
+	AppendNull()
+}, known bool, v T) {
+	if known {
+		to.Append(v)
+	} else {
+		to.AppendNull()
+	}
 }
 
 // appender is what the Arrow library takes for a seekable file, of which it

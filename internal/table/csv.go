@@ -201,6 +201,11 @@ func (d *reader) readFact(r *Row, col, fact int, s string) error {
 	case factVBMax:
 		return d.readNumber(&r.VBMaxUM, col)
 	}
+	return d.readDetail(r, col, fact, s)
+}
+
+// readDetail reads the cell of a column of Details.
+func (d *reader) readDetail(r *Row, col, fact int, s string) error {
 	c := details[fact-firstDetail]
 	if c.number != nil {
 		return d.readNumber(c.number(r.Details), col)
@@ -249,21 +254,26 @@ func (d *reader) number(col, bits int) error {
 	return d.errorf(col, "is not a finite number of %d bits: correct it, or leave the cell empty if it is missing", bits)
 }
 
+// findNumbers notes the features that have a number in this row, and texts of the others.
+func (d *reader) findNumbers(example []string) {
+	for col, s := range d.Row {
+		if d.header.fact[col] != isFeature || s == "" {
+			continue
+		}
+		if _, err := strconv.ParseFloat(s, 32); err == nil || errors.Is(err, strconv.ErrRange) {
+			d.numbers[col] = true // also one that a feature cannot be
+		} else if example[col] == "" {
+			example[col] = strings.Clone(s)
+		}
+	}
+}
+
 // textColumns reads on from a row with a feature that is not a number. It returns an error
 // that names all features of which no cell in the file is a number; nil if there are none.
 func (d *reader) textColumns() error {
 	example := make([]string, len(d.Row))
 	for {
-		for col, s := range d.Row {
-			if d.header.fact[col] != isFeature || s == "" {
-				continue
-			}
-			if _, err := strconv.ParseFloat(s, 32); err == nil || errors.Is(err, strconv.ErrRange) {
-				d.numbers[col] = true // also one that a feature cannot be
-			} else if example[col] == "" {
-				example[col] = strings.Clone(s)
-			}
-		}
+		d.findNumbers(example)
 		if err := d.Next(); err != nil { // what is wrong further down comes after this
 			break
 		}

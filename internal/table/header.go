@@ -72,14 +72,20 @@ func newHeader(names []string, ignore *Ignore) (header, error) {
 	if name, twice := duplicate(names); twice {
 		return header{}, fmt.Errorf("two columns are named %q: rename one", name)
 	}
-	if !slices.Contains(names, facts[factTool]) {
-		return header{}, fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; other known columns are %s, and all the rest are features",
+	return h, h.checkTool()
+}
+
+// checkTool reports that no column names the tools.
+func (h header) checkTool() error {
+	at := slices.Index(h.names, facts[factTool])
+	if at < 0 {
+		return fmt.Errorf("no column %q: name the tool of each row in it, because rows of one tool are near copies; other known columns are %s, and all the rest are features",
 			facts[factTool], strings.Join(slices.Delete(slices.Clone(facts), factTool, factTool+1), ", "))
 	}
-	if h.fact[slices.Index(names, facts[factTool])] == isIgnored {
-		return header{}, fmt.Errorf("ignore: the column %q cannot be left out: rows of one tool are near copies", facts[factTool])
+	if h.fact[at] == isIgnored {
+		return fmt.Errorf("ignore: the column %q cannot be left out: rows of one tool are near copies", facts[factTool])
 	}
-	return h, nil
+	return nil
 }
 
 // factOf returns what a column of a name is: a fact, a detail or a feature.
@@ -193,8 +199,15 @@ func (h header) set(r *Row, col int, v value) error {
 	if fact == isIgnored || v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
 		return nil // as Row.clear left it
 	}
-	var remedy string // empty if the value can be stored
-	switch fact {
+	if remedy := h.store(r, col, v); remedy != "" {
+		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
+	}
+	return nil
+}
+
+// store stores a value that is there. The remedy is empty if it can be stored.
+func (h header) store(r *Row, col int, v value) (remedy string) {
+	switch fact := h.fact[col]; fact {
 	case factMachine:
 		r.Machine, remedy = v.name()
 	case factTool:
@@ -214,10 +227,7 @@ func (h header) set(r *Row, col int, v value) error {
 	default:
 		remedy = details[fact-firstDetail].set(r.Details, v)
 	}
-	if remedy != "" {
-		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
-	}
-	return nil
+	return remedy
 }
 
 // isControl is what is wrong with a name that would change how a listing looks.
@@ -330,11 +340,16 @@ func (r Row) finite(i int, columns []string) error {
 			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, columns[j])
 		}
 	}
-	if r.Details == nil {
-		return nil
+	if r.Details != nil {
+		return r.Details.finite(i)
 	}
+	return nil
+}
+
+// finite reports an infinite number of row i.
+func (d *Details) finite(i int) error {
 	for _, c := range details {
-		if c.number != nil && math.IsInf(*c.number(r.Details), 0) {
+		if c.number != nil && math.IsInf(*c.number(d), 0) {
 			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, c.name)
 		}
 	}

@@ -149,16 +149,16 @@ func (t *Table) SHA256() [sha256.Size]byte {
 	return h.Sum()
 }
 
-// Hash computes the SHA256 of a table of which the rows come one after the other.
-type Hash struct {
+// hasher computes the SHA256 of a table of which the rows come one after the other.
+type hasher struct {
 	sum hash.Hash
 	out *bufio.Writer // a hash never fails to write
 }
 
-// NewHash returns the Hash of a table with features of the given names.
-func NewHash(columns []string) *Hash {
+// NewHash returns the hasher of a table with features of the given names.
+func NewHash(columns []string) *hasher {
 	sum := sha256.New()
-	h := &Hash{sum, bufio.NewWriterSize(sum, 32<<10)}
+	h := &hasher{sum, bufio.NewWriterSize(sum, 32<<10)}
 	h.integer(uint64(len(columns)))
 	for _, c := range columns {
 		h.text(c)
@@ -166,16 +166,16 @@ func NewHash(columns []string) *Hash {
 	return h
 }
 
-func (h *Hash) integer(v uint64) {
+func (h *hasher) integer(v uint64) {
 	h.out.Write(binary.LittleEndian.AppendUint64(h.out.AvailableBuffer(), v))
 }
 
-func (h *Hash) text(s string) {
+func (h *hasher) text(s string) {
 	h.integer(uint64(len(s)))
 	h.out.WriteString(s)
 }
 
-func (h *Hash) number(v float64) {
+func (h *hasher) number(v float64) {
 	if v != v {
 		v = math.NaN()
 	}
@@ -183,7 +183,7 @@ func (h *Hash) number(v float64) {
 }
 
 // Add adds the next row.
-func (h *Hash) Add(r Row) {
+func (h *hasher) Add(r Row) {
 	h.text(r.Machine)
 	h.text(r.Tool)
 	h.text(r.Hole)
@@ -216,7 +216,7 @@ func (h *Hash) Add(r Row) {
 }
 
 // Sum returns the SHA-256 of all rows.
-func (h *Hash) Sum() [sha256.Size]byte {
+func (h *hasher) Sum() [sha256.Size]byte {
 	_ = h.out.Flush() // a hash takes all
 	return [sha256.Size]byte(h.sum.Sum(nil))
 }

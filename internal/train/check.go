@@ -1,8 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
@@ -42,39 +44,33 @@ func LoadConfig(path string) (Config, error) {
 // Check reports the first setting that cannot be used with any data. The
 // error wraps a config.KeyError.
 func (c *Config) Check() error {
-	if err := c.Label.Check(); err != nil {
-		var part *wear.RuleError
-		if errors.As(err, &part) && part.Key != "" {
-			return keyError("label."+part.Key, "%w", part.Err)
-		}
-		return keyError("label", "%w", err)
+	if err := c.checkLabel(); err != nil {
+		return err
 	}
 	if err := c.Reference.Check(); err != nil {
 		return keyError("reference", "%s", strings.TrimPrefix(err.Error(), "reference: "))
 	}
-	if err := new(source.Start).UnmarshalText([]byte(c.Start)); err != nil {
-		return keyError("start", "%w", err)
+	rate := func(r float64) error {
+		return config.Wrong(!(r >= 0 && r < 0.5), "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", r)
 	}
-	if c.Gate != "auto" && c.Gate != "off" {
-		return keyError("gate", "%q: choose auto or off", c.Gate)
+	return cmp.Or(
+		config.Under("start", new(source.Start).UnmarshalText([]byte(c.Start))),
+		config.Under("gate", config.Wrong(c.Gate != "auto" && c.Gate != "off", "%q: choose auto or off", c.Gate)),
+		config.Under("join", config.Wrong(!slices.Contains([]wear.Mode{wear.Auto, wear.Interpolate, wear.HoleEnd}, c.Join), "%q: choose %s, %s or %s", c.Join, wear.Auto, wear.Interpolate, wear.HoleEnd)),
+		config.Under("unknown.error_rate", rate(c.Unknown.ErrorRate)),
+		config.Under("unknown.novelty", rate(c.Unknown.Novelty)),
+		config.Under("evaluate.by_tool", config.Wrong(!slices.Contains([]string{"leave-one-out", "5-fold", "off"}, c.Evaluate.ByTool), "%q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)),
+		config.Under("window.length", config.Wrong(c.Window.Length <= 0, "%v: must be positive, for example 1s", c.Window.Length)),
+		c.checkNetwork())
+}
+
+func (c *Config) checkLabel() error {
+	err := c.Label.Check()
+	var part *wear.RuleError
+	if errors.As(err, &part) && part.Key != "" {
+		return config.Under("label."+part.Key, part.Err)
 	}
-	if c.Join != wear.Auto && c.Join != wear.Interpolate && c.Join != wear.HoleEnd {
-		return keyError("join", "%q: choose %s, %s or %s", c.Join, wear.Auto, wear.Interpolate, wear.HoleEnd)
-	}
-	for key, rate := range map[string]float64{"unknown.error_rate": c.Unknown.ErrorRate, "unknown.novelty": c.Unknown.Novelty} {
-		if !(rate >= 0 && rate < 0.5) {
-			return keyError(key, "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", rate)
-		}
-	}
-	switch c.Evaluate.ByTool {
-	case "leave-one-out", "5-fold", "off":
-	default:
-		return keyError("evaluate.by_tool", "%q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)
-	}
-	if c.Window.Length <= 0 {
-		return keyError("window.length", "%v: must be positive, for example 1s", c.Window.Length)
-	}
-	return c.checkNetwork()
+	return config.Under("label", err)
 }
 
 // checkNetwork reports the first setting of the network that cannot be used.

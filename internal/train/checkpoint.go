@@ -15,11 +15,11 @@ import (
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
-// Checkpoint is a folder that keeps networks until the model is complete: networks that
+// checkpoint is a folder that keeps networks until the model is complete: networks that
 // are trained, and recent states of networks in training. A run
 // that was cut off goes on with what is there and ends in the same
 // bytes as one that was not. It is a classify.Checkpoints.
-type Checkpoint struct {
+type checkpoint struct {
 	dir   string
 	every time.Duration
 	now   func() time.Time
@@ -36,11 +36,11 @@ const networkEnding = ".network"
 // and removes files that a run was writing when it was cut off. By the clock
 // now, the state of a training is kept after the first epoch that ends when
 // every has passed since the last time.
-func OpenCheckpoint(dir string, every time.Duration, now func() time.Time) (*Checkpoint, error) {
+func OpenCheckpoint(dir string, every time.Duration, now func() time.Time) (*checkpoint, error) {
 	if err := RemoveUnfinished(filepath.Join(dir, "*"+networkEnding)); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	return &Checkpoint{dir: dir, every: every, now: now, used: make(map[string]bool)}, nil
+	return &checkpoint{dir: dir, every: every, now: now, used: make(map[string]bool)}, nil
 }
 
 // RemoveUnfinished removes what atomicfile.Write left of the files that pattern
@@ -63,7 +63,7 @@ func RemoveUnfinished(pattern string) error {
 }
 
 // Load implements classify.Checkpoints. A file that is damaged counts as not there.
-func (c *Checkpoint) Load(name string) ([]byte, bool) {
+func (c *checkpoint) Load(name string) ([]byte, bool) {
 	b, err := os.ReadFile(c.path(name))
 	if err != nil || len(b) < sha256.Size {
 		return nil, false
@@ -81,7 +81,7 @@ func (c *Checkpoint) Load(name string) ([]byte, bool) {
 }
 
 // Save implements classify.Checkpoints.
-func (c *Checkpoint) Save(name string, data []byte) error {
+func (c *checkpoint) Save(name string, data []byte) error {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *Checkpoint) Save(name string, data []byte) error {
 }
 
 // Watch implements classify.Checkpoints.
-func (c *Checkpoint) Watch() func() bool {
+func (c *checkpoint) Watch() func() bool {
 	last := c.now()
 	return func() bool {
 		now := c.now()
@@ -105,11 +105,11 @@ func (c *Checkpoint) Watch() func() bool {
 	}
 }
 
-func (c *Checkpoint) path(name string) string { return filepath.Join(c.dir, name+networkEnding) }
+func (c *checkpoint) path(name string) string { return filepath.Join(c.dir, name+networkEnding) }
 
 // Resumed returns how many networks of an earlier run were used, trained or in
 // training.
-func (c *Checkpoint) Resumed() int {
+func (c *checkpoint) Resumed() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.loaded
@@ -118,7 +118,7 @@ func (c *Checkpoint) Resumed() int {
 // Remove removes the networks, and the folder if nothing else is in it. It
 // returns how many of them this run had no use for: networks of other data or
 // settings, which a network is known by, or damaged ones.
-func (c *Checkpoint) Remove() (unused int, err error) {
+func (c *checkpoint) Remove() (unused int, err error) {
 	files, err := filepath.Glob(filepath.Join(c.dir, "*"+networkEnding))
 	if err != nil {
 		return 0, fmt.Errorf("checkpoint: %w", err)

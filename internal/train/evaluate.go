@@ -56,7 +56,7 @@ type examined struct {
 	judged   card.Judged
 	score    []float64
 	time     windowTime
-	unjudged []Unjudged
+	unjudged []unjudged
 	trained  []string // names of the data that the model was trained on, by their checksums
 	rows     rowTable
 }
@@ -262,11 +262,7 @@ func (r *examined) warn(m *model.Model, rows rowTable) {
 		r.Warnings = append(r.Warnings, "it is not known how long a window lasts, so that there are no hours and no false alarms an hour: "+r.NoHours)
 	}
 	if several(rows.classes) {
-		for k, name := range rows.classes {
-			if n, _ := rows.rowsOf(k); n == 0 {
-				r.Warnings = append(r.Warnings, fmt.Sprintf("no window is %s by its label: its recall and the G-mean are not defined", name))
-			}
-		}
+		r.warnClasses(rows)
 		r.Warnings = append(r.Warnings, rows.copyWarnings()...)
 		return
 	}
@@ -288,4 +284,13 @@ func trainedOn(m *model.Model, sum string) (name string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// warnClasses notes the classes that no window is of.
+func (r *examined) warnClasses(rows rowTable) {
+	for k, name := range rows.classes {
+		if n, _ := rows.rowsOf(k); n == 0 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("no window is %s by its label: its recall and the G-mean are not defined", name))
+		}
+	}
 }

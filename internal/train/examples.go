@@ -9,8 +9,8 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
 
-// Examples are the windows that a job would learn from, for a comparison of methods.
-type Examples struct {
+// examples are the windows that a job would learn from, for a comparison of methods.
+type examples struct {
 	Columns []string // names of features, without those that the configuration excludes
 	X       dbn.Matrix
 	Y       []int     // 0 healthy, 1 any other class
@@ -28,7 +28,7 @@ type Examples struct {
 
 // ExamplesOf observes the recordings of a job and returns the windows that have a label, relative
 // to the reference. Of several modes it takes the first: the one that Run keeps in doubt.
-func ExamplesOf(ctx context.Context, job Job) (*Examples, error) {
+func ExamplesOf(ctx context.Context, job Job) (*examples, error) {
 	job.prepare()
 	if err := job.Config.Check(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -44,7 +44,7 @@ func ExamplesOf(ctx context.Context, job Job) (*Examples, error) {
 	if rows.onDisk != nil {
 		return nil, fmt.Errorf("train: %w: %d windows do not fit in memory: name a part of the tables, such as the tools of one month", errData, rows.Rows())
 	}
-	e := &Examples{
+	e := &examples{
 		Y: make([]int, rows.Rows()), Groups: slices.Clone(rows.group), Ordered: rows.ordered, Wear: rows.wearInLimits(), Label: job.Config.Label.String(), Settings: job.settings(rows),
 		Balance: rows.balance(), Warnings: slices.Concat(rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()),
 	}
@@ -64,7 +64,7 @@ func ExamplesOf(ctx context.Context, job Job) (*Examples, error) {
 }
 
 // Words says in a sentence what rows there are.
-func (e *Examples) Words() string {
+func (e *examples) Words() string {
 	features := fmt.Sprintf("%d features", e.X.Cols)
 	if e.Reference != "off" {
 		features += fmt.Sprintf(", relative to the tool's reference by mode %s", e.Reference)

@@ -8,7 +8,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// Examples are the windows that Run learns from, relative to the reference, without the columns
+// examples are the windows that Run learns from, relative to the reference, without the columns
 // that are excluded.
 func TestExamplesOf(t *testing.T) {
 	j := latheJob(t)

@@ -29,8 +29,8 @@ type FeatureFile struct {
 	Relative, Judged bool
 }
 
-// FeatureCount says what became of the windows that were written.
-type FeatureCount struct {
+// featureCount says what became of the windows that were written.
+type featureCount struct {
 	Rows, Columns, Tools int
 	Status               map[string]int // by table.Statuses
 	Labelled             int
@@ -91,16 +91,16 @@ type featureWriter struct {
 	features *table.RowFile
 	level    bool // of windows is known
 	relate   model.ReferenceSpec
-	count    FeatureCount
+	count    featureCount
 }
 
 // WriteFeatures writes a table with a row for each window of the job's recordings, with its
 // features, its label and what a model would make of it: whether the machine cuts, whether
 // the window makes the reference of its tool. Features wait on disk until all is known.
-func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (FeatureCount, error) {
+func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (featureCount, error) {
 	job.prepare()
 	if err := job.Config.Check(); err != nil {
-		return FeatureCount{}, fmt.Errorf("train: %w", err)
+		return featureCount{}, fmt.Errorf("train: %w", err)
 	}
 	w := &featureWriter{job: &job, file: file}
 	gaps, err := w.read(ctx)
@@ -111,7 +111,7 @@ func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (FeatureCount
 		err = w.settle(ctx)
 	}
 	if err != nil {
-		return FeatureCount{}, fmt.Errorf("train: %w", err)
+		return featureCount{}, fmt.Errorf("train: %w", err)
 	}
 	judge := w.model.NewJudge()
 	h := table.Head{Columns: judge.FeatureNames(), Detailed: true, Named: true}
@@ -119,17 +119,17 @@ func WriteFeatures(ctx context.Context, job Job, file FeatureFile) (FeatureCount
 	if !file.Relative && !file.Judged {
 		sum := table.NewHash(h.Columns)
 		if err := w.each(ctx, func(r table.Row) error { sum.Add(r); return nil }); err != nil {
-			return FeatureCount{}, fmt.Errorf("train: %w", err)
+			return featureCount{}, fmt.Errorf("train: %w", err)
 		}
 		s := sum.Sum()
 		meta.SHA256 = hex.EncodeToString(s[:])
 	}
 	text, err := json.Marshal(meta)
 	if err != nil {
-		return FeatureCount{}, fmt.Errorf("train: %w", err)
+		return featureCount{}, fmt.Errorf("train: %w", err)
 	}
 	h.Meta = string(text)
-	w.count = FeatureCount{Columns: len(h.Columns), Status: make(map[string]int)}
+	w.count = featureCount{Columns: len(h.Columns), Status: make(map[string]int)}
 	tools, total := make(map[string]bool), 0
 	for _, os := range w.found {
 		total += len(os)

@@ -44,7 +44,7 @@ type labeller struct {
 	taken    []takenReference
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
-	unjudged map[string]*Unjudged
+	unjudged map[string]*unjudged
 	watch    func(group string, start time.Time, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
@@ -58,7 +58,7 @@ func newLabeller(m *model.Model, rule wear.Rule, join *wear.Join, counts *card.T
 		judge: m.NewJudge(), rule: rule, join: join, length: m.Window.Length, takes: m.Reference.Windows, counts: counts, machines: severalMachines,
 		used: make(map[string]bool), bare: make(map[string]bool), names: make(map[string]string), refs: make(map[string]*model.Reference), memories: make(map[string]*model.Memory),
 		mostUM: make(map[string]float64), clock: clock{last: make(map[string]time.Time)},
-		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*Unjudged),
+		states: make(map[string]int), settled: make(map[string]bool), taking: make(map[string]int), healthy: make(map[string]bool), unjudged: make(map[string]*unjudged),
 	}
 }
 
@@ -70,6 +70,22 @@ type labelled struct {
 	group    string
 	class    int // or table.NoClass
 	vbMaxUM  float64
+}
+
+// judges counts a window, and reports whether it is one to judge.
+func (l *labeller) judges(name string, outcome model.Outcome) bool {
+	switch outcome {
+	case model.NotCutting:
+		l.counts.NotCutting++
+		return false
+	case model.SensorFault:
+		l.counts.SensorFault++
+		return false
+	}
+	if l.cutting[name]++; outcome == model.Learning {
+		l.counts.Learning++
+	}
+	return outcome != model.Learning
 }
 
 // row returns the row of a window, or false if it is not one to judge. Of a window
@@ -110,17 +126,10 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	} else if l.watch != nil {
 		l.watch(name, o.Start, l.judge.Cutting())
 	}
-	switch v.Outcome {
-	case model.NotCutting:
-		l.counts.NotCutting++
-		return labelled{}, false, nil
-	case model.SensorFault:
-		l.counts.SensorFault++
-		return labelled{}, false, nil
-	}
-	if l.cutting[name]++; v.Outcome == model.Learning {
-		l.counts.Learning++
-		l.watchReference(name, o, ref)
+	if !l.judges(name, v.Outcome) {
+		if v.Outcome == model.Learning {
+			l.watchReference(name, o, ref)
+		}
 		return labelled{}, false, nil
 	}
 	class, um, ok, err := label(o, l.length, l.rule, l.join)

@@ -37,7 +37,7 @@ type rowTable struct {
 
 	// unjudged are the tools with windows that are faulty by their label and were not
 	// judged.
-	unjudged []Unjudged
+	unjudged []unjudged
 
 	// starts are the references of the tools, in the order in which they were settled.
 	starts [][]float32

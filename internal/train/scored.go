@@ -22,7 +22,7 @@ type Scored struct {
 	// Unknown says of each why the verdict is unknown; empty: it is not.
 	Unknown []model.UnknownReason
 
-	Unjudged []Unjudged // tools with windows that are faulty by their label and were not judged
+	Unjudged []unjudged // tools with windows that are faulty by their label and were not judged
 	Time     windowTime
 
 	Networks int    // trained for this, each without the tools it scores; 0: the scores are the model's own

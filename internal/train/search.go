@@ -51,8 +51,8 @@ type trial struct {
 	Picked  int           `json:"picked"` // by how many of the outer folds
 }
 
-// SearchReport says what a search tried and found.
-type SearchReport struct {
+// searchReport says what a search tried and found.
+type searchReport struct {
 	Split      string        `json:"split"`
 	Trials     []trial       `json:"trials"`
 	Best       int           `json:"best"`              // index into Trials
@@ -71,7 +71,7 @@ type SearchReport struct {
 
 // Run searches. Equal searches give equal reports, with any number of
 // workers.
-func (s Search) Run(ctx context.Context) (*SearchReport, error) {
+func (s Search) Run(ctx context.Context) (*searchReport, error) {
 	if s.Trials < 2 {
 		return nil, fmt.Errorf("train: search: %d trials: try 2 or more, for example 20", s.Trials)
 	}
@@ -92,7 +92,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 			return nil, fmt.Errorf("train: search: %w: only %d tools have %s windows: a choice within tools that are left when others are held out needs 3 such tools", errData, len(tools), name)
 		}
 	}
-	r := &SearchReport{Windows: counts, Balance: rows.balance(), Warnings: append(rows.warnings(), rows.copyWarnings()...)}
+	r := &searchReport{Windows: counts, Balance: rows.balance(), Warnings: append(rows.warnings(), rows.copyWarnings()...)}
 	if several(rows.classes) {
 		r.Classes = rows.classes
 	}
@@ -131,7 +131,7 @@ func (s Search) Run(ctx context.Context) (*SearchReport, error) {
 
 // nested judges the tools of each outer fold by the network that is chosen without them, and
 // by the configured one.
-func (s Search) nested(ctx context.Context, r *SearchReport, rows rowTable, outer []classify.Fold, networks []networkConfig, step func()) (chosen, configured *verdicts, err error) {
+func (s Search) nested(ctx context.Context, r *searchReport, rows rowTable, outer []classify.Fold, networks []networkConfig, step func()) (chosen, configured *verdicts, err error) {
 	lessons := rows.lessons(s.Config.Reference.Windows)
 	k := len(rows.classes)
 	chosen, configured = newVerdicts(len(rows.Class), k), newVerdicts(len(rows.Class), k)
@@ -285,7 +285,7 @@ func (v *verdicts) interval(rows rowTable) *card.ToolInterval {
 
 // Text returns the report for a terminal, with the network to put into
 // train.yaml.
-func (r *SearchReport) Text() string {
+func (r *searchReport) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "windows  %s\n", r.Balance)
 	fmt.Fprintf(&b, "split    %s\n\n", r.Split)
@@ -350,7 +350,7 @@ func rate(v float64) string {
 }
 
 // JSON returns the report for programs.
-func (r *SearchReport) JSON() ([]byte, error) {
+func (r *searchReport) JSON() ([]byte, error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)

@@ -217,10 +217,10 @@ func TestWornToolsThatAreNotJudged(t *testing.T) {
 		t.Errorf("no %q in\n%s", want, r.Text())
 	}
 	s, err := Score(t.Context(), e, false)
-	if err != nil || !slices.Equal(s.Unjudged, []Unjudged{{Tool: "R", Learning: 3}}) || slices.Contains(s.Tool, "R") {
+	if err != nil || !slices.Equal(s.Unjudged, []unjudged{{Tool: "R", Learning: 3}}) || slices.Contains(s.Tool, "R") {
 		t.Errorf("%v, %+v", err, s)
 	}
-	if got, want := (Unjudged{Tool: "R", Learning: 1, NotCutting: 2, SensorFault: 3}).Words(), "1 make its reference, 2 not cutting and 3 with sensor faults"; got != want {
+	if got, want := (unjudged{Tool: "R", Learning: 1, NotCutting: 2, SensorFault: 3}).Words(), "1 make its reference, 2 not cutting and 3 with sensor faults"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

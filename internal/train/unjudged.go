@@ -10,17 +10,17 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// Unjudged are the windows of a tool that are faulty by their label and were not judged.
-type Unjudged struct {
+// unjudged are the windows of a tool that are faulty by their label and were not judged.
+type unjudged struct {
 	Tool                              string
 	Learning, NotCutting, SensorFault int
 }
 
 // Windows returns how many there are.
-func (u Unjudged) Windows() int { return u.Learning + u.NotCutting + u.SensorFault }
+func (u unjudged) Windows() int { return u.Learning + u.NotCutting + u.SensorFault }
 
 // Words says what became of them.
-func (u Unjudged) Words() string {
+func (u unjudged) Words() string {
 	var words []string
 	for _, w := range []struct {
 		n    int
@@ -46,7 +46,7 @@ func (l *labeller) passOver(group string, o *observed, outcome model.Outcome) {
 	}
 	u := l.unjudged[group]
 	if u == nil {
-		u = &Unjudged{Tool: group}
+		u = &unjudged{Tool: group}
 		l.unjudged[group] = u
 	}
 	switch outcome {
@@ -60,11 +60,11 @@ func (l *labeller) passOver(group string, o *observed, outcome model.Outcome) {
 }
 
 // passed returns the tools with faulty windows that were not judged, by their names.
-func (l *labeller) passed() []Unjudged {
-	var out []Unjudged
+func (l *labeller) passed() []unjudged {
+	var out []unjudged
 	for _, u := range l.unjudged {
 		out = append(out, *u)
 	}
-	slices.SortFunc(out, func(a, b Unjudged) int { return card.CompareNames(a.Tool, b.Tool) })
+	slices.SortFunc(out, func(a, b unjudged) int { return card.CompareNames(a.Tool, b.Tool) })
 	return out
 }

@@ -32,13 +32,9 @@ func (t *rowTable) byWear(held map[string]bool) bool {
 		}
 		tools[g] = true
 	}
-	measured := make(map[string]bool)
-	for _, g := range t.wear.Tool {
-		if !held[g] {
-			measured[g] = true
-		}
-	}
-	return lives < stability.LeastTools && len(measured) >= 2
+	first := slices.IndexFunc(t.wear.Tool, func(g string) bool { return !held[g] })
+	return lives < stability.LeastTools && first >= 0 &&
+		slices.ContainsFunc(t.wear.Tool[first:], func(g string) bool { return !held[g] && g != t.wear.Tool[first] }) // two were measured
 }
 
 // wearRows returns the rows that wear is learnt from for a model with a reference, or

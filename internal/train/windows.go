@@ -99,6 +99,18 @@ func (r *WindowReader) Read(row table.Row, w *window.Features) error {
 	return err
 }
 
+// readFrames returns the frames of a window, nil if the table has none.
+func (r *WindowReader) readFrames(d *table.Details) ([]float32, error) {
+	if r.frames == 0 {
+		return nil, nil
+	}
+	frames, err := parseFrames(d.Frames)
+	if err == nil && len(frames) != r.frames {
+		err = fmt.Errorf("has %d numbers, expected %d", len(frames), r.frames)
+	}
+	return frames, err
+}
+
 func (r *WindowReader) read(row table.Row, w *window.Features) (err error) {
 	d := row.Details
 	if d == nil {
@@ -114,15 +126,9 @@ func (r *WindowReader) read(row table.Row, w *window.Features) (err error) {
 	if err != nil {
 		return fmt.Errorf("column \"window.quality\": %w", err)
 	}
-	var frames []float32
-	if r.frames > 0 {
-		frames, err = parseFrames(d.Frames)
-		if err == nil && len(frames) != r.frames {
-			err = fmt.Errorf("has %d numbers, expected %d", len(frames), r.frames)
-		}
-		if err != nil {
-			return fmt.Errorf("column \"window.frames\" %w: %s", err, writeAgain)
-		}
+	frames, err := r.readFrames(d)
+	if err != nil {
+		return fmt.Errorf("column \"window.frames\" %w: %s", err, writeAgain)
 	}
 	*w = window.Features{Form: r.form, Frames: frames, Values: w.Values[:0]}
 	if w.Level = d.Level; !r.level {

@@ -223,18 +223,23 @@ func timeOf(q url.Values, name string, byDefault time.Time) (time.Time, *apiErro
 	return t, nil
 }
 
+// autoStep returns the least step with which a history of that length has few points.
+func autoStep(span time.Duration) (step time.Duration) {
+	for _, step = range autoSteps {
+		if span/step <= autoPoints {
+			break
+		}
+	}
+	return step
+}
+
 // stepOf returns the step of a history of that length.
 func stepOf(text string, span time.Duration) (time.Duration, *apiError) {
 	const allowed = "step is auto, minute, hour, hole, or a whole number of minutes in seconds such as 300s"
 	var step time.Duration
 	switch text {
 	case "", "auto":
-		for _, step = range autoSteps {
-			if span/step <= autoPoints {
-				return step, nil
-			}
-		}
-		return step, nil
+		return autoStep(span), nil
 	case "hole":
 		return summary.ByHole, nil
 	case "minute":
@@ -279,15 +284,23 @@ func (x *server) getTools(r *http.Request) (any, *apiError) {
 		return nil, notKept("the list of tools")
 	}
 	all, err := x.past.tools(name, limit)
-	switch {
-	case errors.Is(err, summary.ErrNoMachine):
-		if !x.hub.holds(name) {
-			return nil, unknownMachine(name)
-		}
-	case err != nil:
-		return nil, failed("the list of tools", err)
+	if bad := x.unread(name, "the list of tools", err); bad != nil {
+		return nil, bad
 	}
 	return map[string]any{"tools": list(all)}, nil
+}
+
+// unread returns why nothing of a machine's past was read, nil if the machine only has none.
+func (x *server) unread(name, what string, err error) *apiError {
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, summary.ErrNoMachine):
+		return failed(what, err)
+	case !x.hub.holds(name):
+		return unknownMachine(name)
+	}
+	return nil
 }
 
 // usualJSON is the answer of /api/machines/{m}/usual.
@@ -322,33 +335,33 @@ func (x *server) getUsual(r *http.Request) (any, *apiError) {
 	return j, nil
 }
 
-func (x *server) getAlarms(r *http.Request) (any, *apiError) {
-	q := r.URL.Query()
-	filter := summary.AlarmFilter{Machine: q.Get("machine")}
-	var bad *apiError
+// alarmsOf reads which alarms a query asks for.
+func alarmsOf(q url.Values) (filter summary.AlarmFilter, bad *apiError) {
+	filter.Machine = q.Get("machine")
 	if filter.From, bad = timeOf(q, "from", time.Time{}); bad != nil {
-		return nil, bad
+		return filter, bad
 	}
 	if filter.To, bad = timeOf(q, "to", time.Time{}); bad != nil {
-		return nil, bad
+		return filter, bad
 	}
 	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
-		return nil, badRequest("from is not before to", "choose an earlier from or a later to")
+		return filter, badRequest("from is not before to", "choose an earlier from or a later to")
 	}
-	if filter.Limit, bad = limitOf(q, 100, summary.MaxAlarms); bad != nil {
+	filter.Limit, bad = limitOf(q, 100, summary.MaxAlarms)
+	return filter, bad
+}
+
+func (x *server) getAlarms(r *http.Request) (any, *apiError) {
+	filter, bad := alarmsOf(r.URL.Query())
+	switch {
+	case bad != nil:
 		return nil, bad
-	}
-	if x.past.alarms == nil {
+	case x.past.alarms == nil:
 		return nil, notKept("the list of alarms")
 	}
 	all, err := x.past.alarms(filter)
-	switch {
-	case errors.Is(err, summary.ErrNoMachine):
-		if !x.hub.holds(filter.Machine) {
-			return nil, unknownMachine(filter.Machine)
-		}
-	case err != nil:
-		return nil, failed("the list of alarms", err)
+	if bad := x.unread(filter.Machine, "the list of alarms", err); bad != nil {
+		return nil, bad
 	}
 	x.hub.mu.Lock()
 	defer x.hub.mu.Unlock()

@@ -150,23 +150,11 @@ func (h *Hub) makeFrame(now time.Time) {
 	if f.last > 0 && now.Sub(f.at) < framePause {
 		return
 	}
-	f.at = now
-	if f.last == 0 {
-		f.last = 1 // pages start with 0 and get a snapshot
-	}
+	f.at, f.last = now, max(f.last, 1) // pages start with 0 and get a snapshot
 	if h.removed > f.events {
 		f.forget()
 	}
-	j := frameJSON{Now: now.UTC()}
-	for _, m := range h.machines {
-		if m.event > f.events || m.sent == nil {
-			t := m.tile(now)
-			if data := patchOf(m.sent, t); data != nil {
-				j.Machines = append(j.Machines, data)
-			}
-			m.sent = t
-		}
-	}
+	j := frameJSON{Now: now.UTC(), Machines: h.patches(now)}
 	f.events = h.events
 	if h.alarms != f.alarms {
 		f.alarms, j.Alarms = h.alarms, ptr(h.alarms)
@@ -181,8 +169,22 @@ func (h *Hub) makeFrame(now time.Time) {
 	if j.Machines == nil && j.Alarms == nil && j.Crowded == nil && j.Status == nil {
 		return
 	}
-	slices.SortFunc(j.Machines, func(a, b json.RawMessage) int { return slices.Compare(a, b) })
 	f.add(encode(j))
+}
+
+// patches returns what has changed of tiles since the last frame, in order.
+func (h *Hub) patches(now time.Time) (all []json.RawMessage) {
+	for _, m := range h.machines {
+		if m.event > h.frames.events || m.sent == nil {
+			t := m.tile(now)
+			if data := patchOf(m.sent, t); data != nil {
+				all = append(all, data)
+			}
+			m.sent = t
+		}
+	}
+	slices.SortFunc(all, func(a, b json.RawMessage) int { return slices.Compare(a, b) })
+	return all
 }
 
 // add keeps the data of the next frame.
@@ -232,8 +234,7 @@ func patchOf(was, t *Tile) []byte {
 	if !follows(was, t, more) {
 		p.time("verdict_at", was.VerdictAt, t.VerdictAt)
 	}
-	old := t.WindowAge != nil && *t.WindowAge > framePause.Seconds() // Kafka may bring results late
-	if more > 0 && old || more == 0 && !t.seen.Equal(was.seen) {
+	if unexpected(was, t, more) {
 		p.number("window_age", nil, t.WindowAge)
 	}
 	p.number("score", was.Score, t.Score)
@@ -254,6 +255,14 @@ func patchOf(was, t *Tile) []byte {
 		return nil
 	}
 	return append(p.buf, '}')
+}
+
+// unexpected reports whether the last window did not come just now, with a verdict: Kafka may bring results late.
+func unexpected(was, t *Tile, more uint64) bool {
+	if more > 0 {
+		return t.WindowAge != nil && *t.WindowAge > framePause.Seconds()
+	}
+	return !t.seen.Equal(was.seen)
 }
 
 // follows reports whether the end of the last window is where a page expects it, which knows

@@ -346,11 +346,17 @@ func (m *machine) alert(a event.Alert, at time.Time) bool {
 			m.raised = &a
 		}
 	case event.ToolIsNew:
-		if r := m.lastResult; r == nil || r.Tool == a.Tool && !(r.Epoch == a.Epoch && r.Seq > a.Seq) { // an older one is read again after a restart
+		if !m.passed(&a) {
 			m.lastWear, m.wearUnknown = nil, false
 		}
 	}
 	return true
+}
+
+// passed reports whether the last result came after a or is of another tool: older alerts are read again after a restart.
+func (m *machine) passed(a *event.Alert) bool {
+	r := m.lastResult
+	return r != nil && (r.Tool != a.Tool || r.Epoch == a.Epoch && r.Seq > a.Seq)
 }
 
 // isBefore reports whether a was sent before b for sure: they are of one epoch. Their times do

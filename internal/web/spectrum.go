@@ -74,7 +74,7 @@ func (s *spectra) take(w *Window, watched bool) {
 // first windows make it. That takes some milliseconds for each channel, so it happens apart from
 // the caller, for one machine at a time: a window that comes meanwhile is left out.
 func (h *Hub) learn(w *Window) {
-	if !w.Learning || !w.hasSamples() || !h.wantsToLearn(w) || !h.learning.TryLock() {
+	if !h.wantsToLearn(w) || !h.learning.TryLock() {
 		return
 	}
 	samples, channels, machine, tool := clone(w.Samples), w.Layout.Channels(), w.Machine, w.Tool
@@ -145,6 +145,9 @@ func (h *Hub) recallUsual(name string) {
 
 // wantsToLearn reports whether the usual spectrum of the tool in a window needs more windows.
 func (h *Hub) wantsToLearn(w *Window) bool {
+	if !w.Learning || !w.hasSamples() {
+		return false
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.machines[w.Machine]

@@ -143,11 +143,8 @@ func (m *machine) tile(now time.Time) *Tile {
 		}
 	}
 	t.Wear, t.Left = m.wornTile()
-	if m.facts.Threshold > 0 {
-		t.Threshold = ptr(m.facts.Threshold)
-	}
-	if m.lastResult != nil && m.lastResult.Threshold > 0 {
-		t.Threshold = ptr(m.lastResult.Threshold)
+	if threshold := m.threshold(); threshold > 0 {
+		t.Threshold = ptr(threshold)
 	}
 	t.Advisories = m.openAdvisories()
 	if n := len(t.Advisories); n > tileAdvisories {
@@ -156,6 +153,14 @@ func (m *machine) tile(now time.Time) *Tile {
 	t.Rank = m.rank(t)
 	t.Instruction = m.instruction(t)
 	return t
+}
+
+// threshold returns the one of the last result, or else of its model; 0 if neither says.
+func (m *machine) threshold() float64 {
+	if m.lastResult == nil {
+		return m.facts.Threshold
+	}
+	return cmp.Or(max(m.lastResult.Threshold, 0), m.facts.Threshold)
 }
 
 // wornTile returns the wear of the tool that is in, and what is left of its life: of the
@@ -301,7 +306,11 @@ func (m *machine) instruction(t *Tile) *wording {
 	if len(t.Advisories) == 0 {
 		return nil
 	}
-	a := t.Advisories[0]
+	return m.heed(t.Advisories[0])
+}
+
+// heed returns what a person should do about an advisory.
+func (m *machine) heed(a tileAdvisory) *wording {
 	key, ok := advisoryKeys[a.Kind]
 	switch {
 	case !ok:
@@ -315,7 +324,7 @@ func (m *machine) instruction(t *Tile) *wording {
 	}
 	if _, command, ok := strings.Cut(strings.TrimSuffix(a.Text, "`"), ": `"); ok && a.Kind == event.RefusedAdvisory {
 		s.Key = "no_model" // the one cause that a command ends
-		s.add("command", strings.ReplaceAll(command, "MACHINE", t.Name))
+		s.add("command", strings.ReplaceAll(command, "MACHINE", m.name))
 	}
 	return s
 }

@@ -177,6 +177,17 @@ func (x *server) resume(id string) (cursor, bool) {
 	return c, err == nil
 }
 
+// beyond reports whether no page can have come to c.
+func (c cursor) beyond(total cursor) bool {
+	return c.windows > total.windows || c.results > total.results || c.alerts > total.alerts || c.advised > total.advised || c.kept > total.kept ||
+		c.event > total.event || c.changes > total.changes
+}
+
+// forgot reports whether the machine lacks some of what came after c, or had another layout then.
+func (m *machine) forgot(c cursor) bool {
+	return c.windows < m.layoutFrom || c.results < m.results.first() || c.alerts < m.alerts.first() || c.advised < m.advised.first() || c.kept < m.kept.first()
+}
+
 // since returns what is new of a machine after c, and the cursor that follows it. It reports
 // false if some of it is forgotten, if c is of another machine or layout, or if no page can
 // have come to c; the page must then start from a snapshot.
@@ -184,10 +195,7 @@ func (x *server) since(c cursor, name string) (machineUpdate, cursor, bool) {
 	x.hub.mu.Lock()
 	defer x.hub.mu.Unlock()
 	m, total := x.hub.at(name)
-	beyond := c.windows > total.windows || c.results > total.results || c.alerts > total.alerts || c.advised > total.advised || c.kept > total.kept ||
-		c.event > total.event || c.changes > total.changes
-	forgotten := c.results < m.results.first() || c.alerts < m.alerts.first() || c.advised < m.advised.first() || c.kept < m.kept.first()
-	if c.machine != total.machine || c.windows < m.layoutFrom || beyond || forgotten {
+	if c.machine != total.machine || c.beyond(total) || m.forgot(c) {
 		return machineUpdate{}, c, false
 	}
 	now := x.hub.now()

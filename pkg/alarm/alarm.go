@@ -60,25 +60,28 @@ const (
 // Check reports what is wrong with s.
 func (s Settings) Check() error {
 	switch {
-	case s.N < 1 || s.N > 64:
+	case outside(s.N, 1, 64):
 		return fmt.Errorf("alarm: n is %d: look at 1 to 64 windows, for example 8", s.N)
-	case s.K < 1 || s.K > s.N:
+	case outside(s.K, 1, s.N):
 		return fmt.Errorf("alarm: k is %d: must be between 1 and n, which is %d", s.K, s.N)
-	case s.Clear < 0 || s.Clear >= s.K:
+	case outside(s.Clear, 0, s.K-1):
 		return fmt.Errorf("alarm: clear is %d: must be between 0 and k-1, which is %d", s.Clear, s.K-1)
-	case s.OnHold < 0 || s.OnHold > maxHold:
+	case outside(s.OnHold, 0, maxHold):
 		return fmt.Errorf("alarm: on_hold is %v: must be between 0s and %v", s.OnHold, maxHold)
-	case s.OffHold < 0 || s.OffHold > maxHold:
+	case outside(s.OffHold, 0, maxHold):
 		return fmt.Errorf("alarm: off_hold is %v: must be between 0s and %v", s.OffHold, maxHold)
-	case s.MaxShelf < 0 || s.MaxShelf > maxShelf:
+	case outside(s.MaxShelf, 0, maxShelf):
 		return fmt.Errorf("alarm: max_shelf is %v: must be between 0s, for %v, and %v", s.MaxShelf, Default.MaxShelf, maxShelf)
-	case s.ReAlarm < 0 || s.ReAlarm > maxReAlarm:
+	case outside(s.ReAlarm, 0, maxReAlarm):
 		return fmt.Errorf("alarm: re_alarm is %v: must be between 0s, for %v, and %v", s.ReAlarm, Default.ReAlarm, maxReAlarm)
-	case !(s.Threshold >= 0 && s.Threshold <= 1):
+	case outside(s.Threshold, 0, 1):
 		return fmt.Errorf("alarm: threshold is %v: must be between 0 and 1; %v is the model's own decision", s.Threshold, Default.Threshold)
 	}
 	return nil
 }
+
+// outside reports whether v is not from low to high.
+func outside[T cmp.Ordered](v, low, high T) bool { return !(v >= low && v <= high) }
 
 // Complete returns s with Default's values where 0 means them. It reports what is wrong with s.
 // The other functions of this package want settings that are complete.
@@ -130,28 +133,17 @@ func (s *State) Unknowns(set Settings) int {
 // sensors' clock and came at now by Kafka's. It is faulty as set.IsFaulty says. Quiet: the tool is not in the
 // spindle, or a mask is on. It returns the change to announce, or None.
 func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.Time) Change {
-	s.Recent, s.Unknown = s.Recent<<1, s.Unknown<<1
-	if s.Judged < 64 {
-		s.Judged++
-	}
-	if faulty {
-		s.Recent |= 1
-	}
+	s.Recent, s.Unknown, s.Judged = s.Recent<<1|bit(faulty), s.Unknown<<1, min(s.Judged+1, 64)
 	count, _ := s.Count(set)
 	if faulty && count == 1 {
 		s.Onset = start
 	}
-	from := start
-	if s.Last.After(start) && s.Last.Before(end) {
-		from = s.Last // windows that overlap do not cut twice
-	}
-	s.Last = end
 	standing := s.Raised && !s.Returned
 	due, hold := count >= set.K, set.OnHold
 	if standing {
 		due, hold = count <= set.Clear, set.OffHold
 	}
-	if s.Held += end.Sub(from); !due {
+	if s.Held += observed(&s.Last, start, end); !due {
 		s.Held = 0
 	}
 	switch {
@@ -161,6 +153,11 @@ func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.T
 		return None
 	}
 	s.Held = 0
+	return s.turn(set, quiet, end, now)
+}
+
+// turn turns an alarm whose condition has come, or has ended, and has been so for long enough.
+func (s *State) turn(set Settings, quiet bool, end, now time.Time) Change {
 	switch {
 	case s.Returned:
 		s.Returned = false
@@ -169,7 +166,7 @@ func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.T
 		}
 		s.Called = now
 		return Reactivated
-	case !standing:
+	case !s.Raised:
 		s.Raised, s.Since, s.At = true, s.Onset, end
 		if quiet {
 			return None
@@ -184,6 +181,23 @@ func (s *State) Observe(set Settings, quiet, faulty bool, start, end, now time.T
 		return Returned
 	}
 	return s.clear()
+}
+
+// bit is 1 for true.
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// observed returns how long a window lasted, without what overlaps with the one that ended last. It ends last now.
+func observed(last *time.Time, start, end time.Time) time.Duration {
+	if last.After(start) && last.Before(end) {
+		start = *last
+	}
+	*last = end
+	return end.Sub(start)
 }
 
 // Waits reports whether the alarm would call, and was not announced.

@@ -14,6 +14,9 @@ type Mask struct {
 	Until  time.Time `json:"until,omitzero"` // of a shelf only: the others last until they are taken off
 }
 
+// ends reports whether there is no mask, or one that ends.
+func (m *Mask) ends() bool { return m == nil || !m.Until.IsZero() }
+
 // Masks are the masks of a tool's alarm, or of all alarms of a machine, which cannot be shelved. The
 // masks are never changed, only replaced.
 type Masks struct {

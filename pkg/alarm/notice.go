@@ -2,6 +2,7 @@ package alarm
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 )
 
@@ -38,40 +39,28 @@ type Notice struct {
 // Observe takes the next observation, which lasted from start to end, and returns
 // Raised, Cleared or None. It panics if h breaks the bounds of Hysteresis.
 func (n *Notice) Observe(bad bool, start, end time.Time, h Hysteresis) Change {
-	if h.K < 1 || h.K > h.N || h.N > 64 || h.Hold < 0 {
+	if outside(h.K, 1, h.N) || h.N > 64 || h.Hold < 0 {
 		panic(fmt.Sprintf("alarm: Observe: hysteresis %+v", h))
 	}
-	from := start
-	if n.Last.After(start) && n.Last.Before(end) {
-		from = n.Last // overlapping time counts once
-	}
-	n.Last = end
-	n.Recent <<= 1
-	if bad {
-		n.Recent |= 1
-	}
-	n.Recent &= ^uint64(0) >> (64 - h.N)
+	lasted := observed(&n.Last, start, end)
+	n.Recent = (n.Recent<<1 | bit(bad)) & (^uint64(0) >> (64 - h.N))
 	if n.Raised {
 		if bad {
 			n.Held = 0
 			return None
 		}
-		if n.Held += end.Sub(from); n.Held < h.Hold {
+		if n.Held += lasted; n.Held < h.Hold {
 			return None
 		}
 		return n.Clear()
 	}
-	count := 0
-	for i := range h.N {
-		count += int(n.Recent >> i & 1)
-	}
-	switch {
-	case count == 0:
+	switch n.Recent {
+	case 0:
 		*n = Notice{}
-	case bad && count == 1:
+	case 1:
 		n.Since = start
 	}
-	if count < h.K {
+	if bits.OnesCount64(n.Recent) < h.K {
 		return None
 	}
 	return n.Raise(n.Since, end)

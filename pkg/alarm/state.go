@@ -33,13 +33,13 @@ var errState = errors.New("alarm: impossible state")
 // Check reports a state that no alarm can have.
 func (s *State) Check() error {
 	switch {
-	case s.Judged < 0 || s.Judged > 64 || s.Judged < 64 && (s.Recent|s.Unknown)>>s.Judged != 0:
+	case outside(s.Judged, 0, 64) || (s.Recent|s.Unknown)>>s.Judged != 0:
 		return fmt.Errorf("%w: %d windows judged, recent %b, unknown %b", errState, s.Judged, s.Recent, s.Unknown)
 	case s.Held < 0:
 		return fmt.Errorf("%w: held for %v", errState, s.Held)
-	case s.Returned && (!s.Raised || s.Acked), s.Announced && !s.Raised, s.Acked && !s.Raised:
+	case s.Returned && s.Acked, !s.Raised && (s.Returned || s.Announced || s.Acked):
 		return fmt.Errorf("%w: raised %t, acknowledged %t, returned %t, announced %t", errState, s.Raised, s.Acked, s.Returned, s.Announced)
-	case s.Shelf != nil && s.Shelf.Until.IsZero():
+	case !s.Shelf.ends():
 		return fmt.Errorf("%w: shelved for ever", errState)
 	}
 	return nil

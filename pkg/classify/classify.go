@@ -269,30 +269,27 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
+// when returns err if something is wrong. cmp.Or takes the first of several.
+func when(is bool, err error) error {
+	if !is {
+		return nil
+	}
+	return err
+}
+
 // check reports the first setting that cannot be used, but for those that checkFor
 // looks at. Defaults are in place.
 func (s Settings) check() error {
-	switch {
-	case s.Balance != -1 && !(s.Balance >= 0 && s.Balance <= 1):
-		return wrong("network.fine_tune.balance", "%v: must be from 0, all rows count alike, to 1, all classes do, or -1 for 0", s.Balance)
-	case s.Balance > 0 && s.Network.ClassWeights != nil:
-		return wrong("network.class_weights", "there is a balance of %v too: give one of them", s.Balance)
-	case s.Encoding == Committee && s.Network.Visible != "":
-		return wrong("network.visible", "%q: the members of a committee need different ones, leave them to it", s.Network.Visible)
-	case !s.Encoding.known():
-		return wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)
-	case s.Stability != stabilityAuto && s.Stability != StabilityOff:
-		return wrong("stability", "%q: must be %q or %q", s.Stability, stabilityAuto, StabilityOff)
-	case s.Guard != GuardOff && s.Guard != GuardVote && s.Guard != GuardVoteAndGains:
-		return wrong("guard", "%q: must be %q, %q or %q", s.Guard, GuardVoteAndGains, GuardVote, GuardOff)
-	case s.Bins < 1 || s.Bins > maxBins:
-		return wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)
-	case s.Workers < 1:
-		return wrong("workers", "%d: must be positive", s.Workers)
-	case s.Network.Pretrain.Validation.Rows > 0 || s.Network.FineTune.Validation.Rows > 0:
-		return wrong("network.validation", "folds encode their own rows: leave them empty and ask for EarlyStop")
-	}
-	return nil
+	return cmp.Or(
+		when(s.Balance != -1 && !(s.Balance >= 0 && s.Balance <= 1), wrong("network.fine_tune.balance", "%v: must be from 0, all rows count alike, to 1, all classes do, or -1 for 0", s.Balance)),
+		when(s.Balance > 0 && s.Network.ClassWeights != nil, wrong("network.class_weights", "there is a balance of %v too: give one of them", s.Balance)),
+		when(s.Encoding == Committee && s.Network.Visible != "", wrong("network.visible", "%q: the members of a committee need different ones, leave them to it", s.Network.Visible)),
+		when(!s.Encoding.known(), wrong("network.encoding", "%q: must be one of %v", s.Encoding, encodings)),
+		when(s.Stability != stabilityAuto && s.Stability != StabilityOff, wrong("stability", "%q: must be %q or %q", s.Stability, stabilityAuto, StabilityOff)),
+		when(s.Guard != GuardOff && s.Guard != GuardVote && s.Guard != GuardVoteAndGains, wrong("guard", "%q: must be %q, %q or %q", s.Guard, GuardVoteAndGains, GuardVote, GuardOff)),
+		when(s.Bins < 1 || s.Bins > maxBins, wrong("network.bins", "%d: must be from 1 to %d", s.Bins, maxBins)),
+		when(s.Workers < 1, wrong("workers", "%d: must be positive", s.Workers)),
+		when(s.Network.Pretrain.Validation.Rows > 0 || s.Network.FineTune.Validation.Rows > 0, wrong("network.validation", "folds encode their own rows: leave them empty and ask for EarlyStop")))
 }
 
 // Classifier decides which class a row belongs to. It never changes once
@@ -392,27 +389,30 @@ func (s *Scorer) bounded(network, row []float32) []float64 {
 func checkData(x dbn.Rows, y []int, groups []string) (int, error) {
 	rows, cols := x.Shape()
 	m, inMemory := x.(dbn.Matrix)
-	switch {
-	case rows < 1 || cols < 1:
-		return 0, fmt.Errorf("classify: %d rows of %d features: %w: there is nothing to fit", rows, cols, ErrSize)
-	case inMemory && len(m.Data) != rows*cols:
-		return 0, fmt.Errorf("classify: %d values for %d rows of %d features: %w", len(m.Data), rows, cols, ErrSize)
-	case len(y) != rows:
-		return 0, fmt.Errorf("classify: %d labels for %d rows: %w: give each row one", len(y), rows, ErrSize)
-	case groups != nil && len(groups) != rows:
-		return 0, fmt.Errorf("classify: %d groups for %d rows: %w: give each row one, or none at all", len(groups), rows, ErrSize)
+	err := cmp.Or(
+		when(rows < 1 || cols < 1, fmt.Errorf("classify: %d rows of %d features: %w: there is nothing to fit", rows, cols, ErrSize)),
+		when(inMemory && len(m.Data) != rows*cols, fmt.Errorf("classify: %d values for %d rows of %d features: %w", len(m.Data), rows, cols, ErrSize)),
+		when(len(y) != rows, fmt.Errorf("classify: %d labels for %d rows: %w: give each row one", len(y), rows, ErrSize)),
+		when(groups != nil && len(groups) != rows, fmt.Errorf("classify: %d groups for %d rows: %w: give each row one, or none at all", len(groups), rows, ErrSize)))
+	if err == nil {
+		err = checkValues(x)
 	}
-	if err := checkValues(x); err != nil {
+	if err != nil {
 		return 0, err
 	}
+	return checkLabels(y)
+}
+
+// checkLabels reports labels that do not number two classes or more without gaps. It returns how many there are.
+func checkLabels(y []int) (int, error) {
 	for i, label := range y {
 		if label < 0 || label >= maxClasses {
 			return 0, fmt.Errorf("classify: row %d: label %d: %w: number them from 0 to at most %d", i, label, errClasses, maxClasses-1)
 		}
 	}
 	counts := countClasses(y)
-	if last := len(counts) - 1; counts[last] == rows {
-		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", rows, last, errClasses)
+	if last := len(counts) - 1; counts[last] == len(y) {
+		return 0, fmt.Errorf("classify: all %d rows are of class %d: %w: add rows of another, or check the rule that labels them", len(y), last, errClasses)
 	}
 	for j, n := range counts {
 		if n == 0 {

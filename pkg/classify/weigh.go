@@ -63,13 +63,7 @@ func (d subset) weigh(s Settings, labelled, unlabelled sample) ([]float64, *Weig
 		return weights, w, nil
 	}
 	lives := d.lives(labelled, unlabelled)
-	ended := d.ended()
-	for _, l := range lives {
-		if ended(l.Tool) {
-			w.Ended++
-		}
-	}
-	if w.Ended < stability.LeastTools {
+	if w.Ended = d.countEnded(lives); w.Ended < stability.LeastTools {
 		w.Off = fmt.Sprintf("%d of the tools went on to the end of their life, and it takes %d", w.Ended, stability.LeastTools)
 		return weights, w, nil
 	}
@@ -148,4 +142,15 @@ func scaleOf(weights []float64, visible dbn.Unit) float64 {
 		}
 	}
 	return math.Sqrt(counted / square)
+}
+
+// countEnded returns how many tools went on to the end of their life.
+func (d subset) countEnded(lives []stability.Life) (n int) {
+	ended := d.ended()
+	for _, l := range lives {
+		if ended(l.Tool) {
+			n++
+		}
+	}
+	return n
 }

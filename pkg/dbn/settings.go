@@ -162,6 +162,18 @@ func (s Settings) Check(classes int) error {
 	return nil
 }
 
+func (s Settings) checkWeights(classes int) error {
+	if s.ClassWeights != nil && len(s.ClassWeights) != classes {
+		return wrong("class_weights", "%d weights for %d classes: give each class one", len(s.ClassWeights), classes)
+	}
+	for j, w := range s.ClassWeights {
+		if !(w >= 0) || math.IsInf(w, 0) {
+			return wrong("class_weights", "class %d: %v: must be zero or positive", j, w)
+		}
+	}
+	return nil
+}
+
 // check reports the first setting that cannot be used for the given number of
 // classes. Defaults are in place.
 func (s Settings) check(classes int) error {
@@ -176,13 +188,8 @@ func (s Settings) check(classes int) error {
 	if s.Visible != Bernoulli && s.Visible != Gaussian {
 		return wrong("visible", "%q: must be %q or %q", s.Visible, Bernoulli, Gaussian)
 	}
-	if s.ClassWeights != nil && len(s.ClassWeights) != classes {
-		return wrong("class_weights", "%d weights for %d classes: give each class one", len(s.ClassWeights), classes)
-	}
-	for j, w := range s.ClassWeights {
-		if !(w >= 0) || math.IsInf(w, 0) {
-			return wrong("class_weights", "class %d: %v: must be zero or positive", j, w)
-		}
+	if err := s.checkWeights(classes); err != nil {
+		return err
 	}
 	if s.Workers < 1 {
 		return wrong("workers", "%d: must be positive", s.Workers)

@@ -50,11 +50,11 @@ func (d *Drift) check(features int) error {
 	if len(d.Center) != features || len(d.Scale) != features {
 		return fmt.Errorf("drift: %d means and %d deviations, expected %d of each", len(d.Center), len(d.Scale), features)
 	}
-	if d.Tools < 2 || !(d.Clear >= 0 && d.Clear <= d.Raise) || !finite(d.Raise) || !(d.Degrees >= 1) || !finite(d.Degrees) {
+	if d.Tools < 2 || !(min(d.Clear, d.Raise-d.Clear, d.Degrees-1) >= 0) || !finite(d.Raise+d.Degrees) {
 		return errors.New("drift: a number makes no sense")
 	}
 	for j := range d.Center {
-		if !finite(d.Center[j]) || !finite(d.Scale[j]) || d.Scale[j] < 0 {
+		if !finite(d.Center[j]) || !(d.Scale[j] >= 0 && d.Scale[j] <= math.MaxFloat64) {
 			return fmt.Errorf("drift: feature %d: mean %v, deviation %v", j, d.Center[j], d.Scale[j])
 		}
 	}
@@ -170,6 +170,15 @@ func (m *DriftMemory) MarshalJSON() ([]byte, error) {
 	return json.Marshal(driftJSON{m.Tools, m.F, m.Drifted, m.weight, m.squares, packFloats(m.mean)})
 }
 
+// sound reports whether Observe can have made m.
+func (m *DriftMemory) sound() bool {
+	far := func(v float32) bool { return !(math.Abs(float64(v)) <= driftClip) }
+	if m.Tools < 0 || (m.Tools > 0) != (len(m.mean) > 0) || m.Tools > 0 && !(min(m.weight, m.squares) >= 1) {
+		return false
+	}
+	return m.F >= 0 && finite(m.F) && finite(m.weight) && finite(m.squares) && !slices.ContainsFunc(m.mean, far)
+}
+
 // UnmarshalJSON restores a memory. It refuses one that Observe cannot have made.
 func (m *DriftMemory) UnmarshalJSON(text []byte) error {
 	var j driftJSON
@@ -181,17 +190,10 @@ func (m *DriftMemory) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("model: drift: %w", err)
 	}
 	read := DriftMemory{Tools: j.Tools, F: j.F, Drifted: j.Drifted, weight: j.Weight, squares: j.Squares}
-	sound := whole && j.Tools >= 0 && (j.Tools > 0) == (len(mean) > 0) && j.F >= 0 && finite(j.F) && finite(j.Weight) && finite(j.Squares)
-	if j.Tools > 0 {
-		sound = sound && j.Weight >= 1 && j.Squares >= 1
-	}
-	for _, v := range mean {
-		sound = sound && math.Abs(float64(v)) <= driftClip
-	}
 	if len(mean) > 0 {
 		read.mean = mean
 	}
-	if !sound {
+	if !whole || !read.sound() {
 		return errors.New("model: drift: damaged")
 	}
 	*m = read

@@ -136,6 +136,31 @@ func (m *Model) manifest(names []string) ([]byte, error) {
 	return json.MarshalIndent(f, "", " ")
 }
 
+func (m *Model) writeGoldenWear(w *sectionWriter, features int) {
+	if m.Wear.Reference {
+		features *= 2
+	}
+	var rows []Golden
+	for _, g := range m.GoldenWear {
+		rows = append(rows, Golden{slices.Concat(g.Features, g.Reference), []float64{g.Root}})
+	}
+	w.add(sectionGoldenWear, appendGolden(nil, rows, features, 1))
+}
+
+func (m *Model) writeNovelty(w *sectionWriter) error {
+	b, err := m.Novelty.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	w.add(sectionNovelty, b)
+	b = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
+	for _, d := range m.Distances {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(d))
+	}
+	w.add(sectionDistances, b)
+	return nil
+}
+
 // writeOptional writes the sections of what m has beyond the classifier.
 func (m *Model) writeOptional(w *sectionWriter, features int) error {
 	if m.Wear != nil {
@@ -146,15 +171,7 @@ func (m *Model) writeOptional(w *sectionWriter, features int) error {
 		w.add(sectionWear, text)
 	}
 	if len(m.GoldenWear) > 0 {
-		numbers := features
-		if m.Wear.Reference {
-			numbers *= 2
-		}
-		var rows []Golden
-		for _, g := range m.GoldenWear {
-			rows = append(rows, Golden{slices.Concat(g.Features, g.Reference), []float64{g.Root}})
-		}
-		w.add(sectionGoldenWear, appendGolden(nil, rows, numbers, 1))
+		m.writeGoldenWear(w, features)
 	}
 	if m.Conformal != nil {
 		b, err := m.Conformal.AppendBinary(nil)
@@ -164,16 +181,9 @@ func (m *Model) writeOptional(w *sectionWriter, features int) error {
 		w.add(sectionConformal, b)
 	}
 	if m.Novelty != nil {
-		b, err := m.Novelty.AppendBinary(nil)
-		if err != nil {
+		if err := m.writeNovelty(w); err != nil {
 			return err
 		}
-		w.add(sectionNovelty, b)
-		b = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
-		for _, d := range m.Distances {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(d))
-		}
-		w.add(sectionDistances, b)
 	}
 	if m.Drift != nil {
 		text, err := json.Marshal(m.Drift)

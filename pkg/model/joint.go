@@ -60,11 +60,7 @@ func jointForm(models []*Model) (*window.Form, error) {
 	var also signal.FeatureSpec
 	cutting := window.CuttingOf(first.Layout, first.SamplesPerChannel())
 	for _, m := range models {
-		for _, family := range m.Features.Set {
-			if !slices.Contains(also.Set, family) {
-				also.Set = append(also.Set, family)
-			}
-		}
+		also.Set = union(also.Set, m.Features.Set)
 		if m.Gate != nil {
 			cutting.Gate = m.Gate.Channel
 		}
@@ -85,4 +81,14 @@ func jointForm(models []*Model) (*window.Form, error) {
 		}
 	}
 	return form, nil
+}
+
+// union returns a with the elements of b that it lacks.
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
 }

@@ -76,7 +76,7 @@ type Judge struct {
 	model     *Model
 	extractor *signal.Extractor
 	scorer    *classify.Scorer
-	watch     *Watch                 // nil: the model has no guard
+	watch     *watch                 // nil: the model has no guard
 	alone     vote.Memory            // of a window that stands alone
 	sensors   [][]int                // by sensor of the guard: its channels
 	found     []signal.Quality       // see Verdict.Found

@@ -115,35 +115,31 @@ func (m *Model) check() error {
 		return err
 	}
 	features := len(x.Names())
-	if err := m.checkClassifier(features); err != nil {
-		return err
-	}
-	if m.Cycle != nil {
-		if err := m.Cycle.Check(m.Layout); err != nil {
+	for _, check := range []func(features int) error{
+		m.checkClassifier, m.checkCycle, m.checkWear, m.checkByWear, m.checkUnknown, m.Provenance.Sketch.check, m.checkDrift, m.Reference.checkFor,
+	} {
+		if err := check(features); err != nil {
 			return err
 		}
 	}
-	if err := m.checkWear(features); err != nil {
-		return err
+	return nil
+}
+
+func (m *Model) checkCycle(int) error {
+	if m.Cycle == nil {
+		return nil
 	}
-	if err := m.checkByWear(); err != nil {
-		return err
+	return m.Cycle.Check(m.Layout)
+}
+
+func (m *Model) checkDrift(features int) error {
+	switch {
+	case m.Drift == nil:
+		return nil
+	case m.Reference.Mode == ReferenceOff:
+		return errors.New("drift: it is looked for in references, and the model takes none")
 	}
-	if err := m.checkUnknown(features); err != nil {
-		return err
-	}
-	if err := m.Provenance.Sketch.check(features); err != nil {
-		return err
-	}
-	if m.Drift != nil {
-		if m.Reference.Mode == ReferenceOff {
-			return errors.New("drift: it is looked for in references, and the model takes none")
-		}
-		if err := m.Drift.check(features); err != nil {
-			return err
-		}
-	}
-	return m.Reference.checkFor(features)
+	return m.Drift.check(features)
 }
 
 // checkClassifier checks the channels, the gate, the classifier and its labels.
@@ -243,6 +239,11 @@ func (m *Model) verify() error {
 			}
 		}
 	}
+	return m.verifyWear()
+}
+
+// verifyWear recomputes the golden vectors of wear.
+func (m *Model) verifyWear() error {
 	for i, g := range m.GoldenWear {
 		want := 0 // features of the reference
 		if m.Wear.Reference {

@@ -393,6 +393,18 @@ func (r *Reference) MarshalJSON() ([]byte, error) {
 
 var errDamaged = errors.New("model: reference: damaged")
 
+// sound reports whether a reference can have these values.
+func (j *referenceJSON) sound(values []float32) bool {
+	switch {
+	case j.Windows < 0 || j.Windows > maxReferenceWindows || (j.Windows > 0) != (len(values) > 0),
+		slices.ContainsFunc(values, func(v float32) bool { return math.IsInf(float64(v), 0) }):
+		return false
+	case j.Settled:
+		return j.Windows > 0
+	}
+	return j.Windows == 0 || len(values)%j.Windows == 0
+}
+
 // UnmarshalJSON restores a reference.
 func (r *Reference) UnmarshalJSON(text []byte) error {
 	var j referenceJSON
@@ -403,22 +415,13 @@ func (r *Reference) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("model: reference: %w", err)
 	}
-	for _, v := range values {
-		if math.IsInf(float64(v), 0) {
-			return errDamaged
-		}
-	}
 	read := Reference{Tool: j.Tool, Windows: j.Windows}
 	switch {
-	case !whole || j.Windows < 0 || j.Windows > maxReferenceWindows,
-		(j.Windows > 0) != (len(values) > 0), j.Windows == 0 && j.Settled:
+	case !whole || !j.sound(values):
 		return errDamaged
 	case j.Settled:
 		read.center = values
 	case j.Windows > 0:
-		if len(values)%j.Windows != 0 {
-			return errDamaged
-		}
 		read.learnt = values
 	}
 	*r = read

@@ -62,24 +62,40 @@ func (s *Sketch) check(features int) error {
 	if n == 0 || n > SketchColumns || len(s.Tolerance) != n {
 		return fmt.Errorf("sketch: %d columns and %d tolerances", n, len(s.Tolerance))
 	}
-	for i, c := range s.Columns {
-		if c < 0 || c >= features || i > 0 && c <= s.Columns[i-1] {
-			return fmt.Errorf("sketch: column %d of %d features", c, features)
-		}
-		if !(s.Tolerance[i] >= 0) {
-			return errors.New("sketch: a tolerance is negative")
-		}
+	if err := s.checkColumns(features); err != nil {
+		return err
 	}
 	if len(s.Tools) > SketchTools {
 		return fmt.Errorf("sketch: %d tools, more than %d", len(s.Tools), SketchTools)
 	}
 	for _, t := range s.Tools {
-		if len(t.Rows) > 4*n*SketchRows {
-			return fmt.Errorf("sketch: tool %q has more than %d rows", t.Name, SketchRows)
+		if err := t.check(n); err != nil {
+			return err
 		}
-		if len(t.Rows) == 0 || len(t.Rows)%(4*n) != 0 {
-			return fmt.Errorf("sketch: the rows of tool %q are cut off", t.Name)
+	}
+	return nil
+}
+
+func (s *Sketch) checkColumns(features int) error {
+	last := -1
+	for i, c := range s.Columns {
+		if c <= last || c >= features {
+			return fmt.Errorf("sketch: column %d of %d features", c, features)
 		}
+		if last = c; !(s.Tolerance[i] >= 0) {
+			return errors.New("sketch: a tolerance is negative")
+		}
+	}
+	return nil
+}
+
+// check reports rows that are not of so many columns.
+func (t SketchTool) check(columns int) error {
+	switch n := len(t.Rows); {
+	case n > 4*columns*SketchRows:
+		return fmt.Errorf("sketch: tool %q has more than %d rows", t.Name, SketchRows)
+	case n == 0 || n%(4*columns) != 0:
+		return fmt.Errorf("sketch: the rows of tool %q are cut off", t.Name)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func (m Memory) Clone() Memory {
 	return m
 }
 
-// Watch takes sensors that have failed, and steps of their gains, out of the features of windows. It is not safe for concurrent use.
-type Watch struct {
+// watch takes sensors that have failed, and steps of their gains, out of the features of windows. It is not safe for concurrent use.
+type watch struct {
 	guard   *vote.Guard
 	columns [][]column // by sensor of the guard: all features that are computed from it
 	sensors []vote.Sensed
@@ -44,8 +44,8 @@ type column struct {
 }
 
 // NewWatch returns a watch of the sensors that a guard knows, given which sensor each feature comes from.
-func NewWatch(g *vote.Guard, origins []signal.FeatureOrigin) *Watch {
-	w := &Watch{guard: g}
+func NewWatch(g *vote.Guard, origins []signal.FeatureOrigin) *watch {
+	w := &watch{guard: g}
 	for _, name := range g.Sensors() {
 		var columns []column
 		for j, o := range origins {
@@ -65,7 +65,7 @@ func NewWatch(g *vote.Guard, origins []signal.FeatureOrigin) *Watch {
 // Mend makes the features of each sensor that has failed missing (NaN) in the next window of a tool, given
 // before the reference, and takes the steps of its gain out of the others, see vote.Guard.Watch. It returns a flag for each sensor of the guard, valid until
 // the next call: Dropout if the sensor delivers nothing, Flatline if it reads zero or is stuck.
-func (w *Watch) Mend(m *vote.Memory, raw []float32, settled bool) []signal.Quality {
+func (w *watch) Mend(m *vote.Memory, raw []float32, settled bool) []signal.Quality {
 	w.guard.Watch(m, raw, settled, w.sensors)
 	for k, columns := range w.columns {
 		w.flags[k] = 0

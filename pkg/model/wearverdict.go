@@ -23,7 +23,7 @@ type WearVerdict struct {
 }
 
 // checkByWear reports a verdict by wear that cannot be.
-func (m *Model) checkByWear() error {
+func (m *Model) checkByWear(int) error {
 	v := m.ByWear
 	switch {
 	case v == nil:

@@ -23,6 +23,15 @@ func OperatingPoints(score []float64, positive []bool) []OperatingPoint {
 	return slices.Collect(OperatingPointSeq(score, positive))
 }
 
+// below returns how many ascending scores are left without those at the end that are not below a threshold, with a NaN too.
+func below(scores []float64, threshold float64) int {
+	n := len(scores)
+	for n > 0 && !(scores[n-1] < threshold) {
+		n--
+	}
+	return n
+}
+
 // OperatingPointSeq is OperatingPoints one after the other, for scores of very
 // many rows: it holds these once, sorted, and no point. It keeps neither slice.
 func OperatingPointSeq(score []float64, positive []bool) iter.Seq[OperatingPoint] {
@@ -41,12 +50,7 @@ func OperatingPointSeq(score []float64, positive []bool) iter.Seq[OperatingPoint
 			} else {
 				at.Threshold = no[j-1]
 			}
-			for i > 0 && !(yes[i-1] < at.Threshold) { // ends with a NaN too
-				i--
-			}
-			for j > 0 && !(no[j-1] < at.Threshold) {
-				j--
-			}
+			i, j = below(yes[:i], at.Threshold), below(no[:j], at.Threshold)
 			at.TP, at.FP = len(yes)-i, len(no)-j
 			if !yield(at) {
 				return

@@ -181,6 +181,14 @@ func AUC(score []float64, positive []bool) float64 {
 	return areaUnder(sortedByKind(score, positive))
 }
 
+// equal returns how many of the scores, from the first on, are v.
+func equal(scores []float64, v float64) (n int) {
+	for n < len(scores) && scores[n] == v {
+		n++
+	}
+	return n
+}
+
 // areaUnder is AUC of the ascending scores of positive rows and of others.
 func areaUnder(yes, no []float64) float64 {
 	var ranks float64 // sum over positive rows of their rank, from 1
@@ -201,14 +209,8 @@ func areaUnder(yes, no []float64) float64 {
 			}
 			continue
 		}
-		hits := i
-		for i < len(yes) && yes[i] == v {
-			i++
-		}
-		hits = i - hits
-		for j < len(no) && no[j] == v {
-			j++
-		}
+		hits := equal(yes[i:], v)
+		i, j = i+hits, j+equal(no[j:], v)
 		ranks += float64(hits) * float64(below+1+i+j) / 2
 		n += hits
 	}

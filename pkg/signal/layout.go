@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -77,19 +78,12 @@ func (l *Layout) WithLimits(limits Limits) (*Layout, error) {
 func (l *Layout) Limits() Limits { return l.limits }
 
 func (c Channel) check() error {
-	switch {
-	case c.Name == "":
-		return errors.New("has no name")
-	case strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' }):
-		return fmt.Errorf("name %q holds a control character", c.Name)
-	case !slices.Contains(kinds, c.Kind):
-		return fmt.Errorf("%s: kind %q is not one of %v", c.Name, c.Kind, kinds)
-	case !(c.Rate > 0) || c.Rate > 1e9:
-		return fmt.Errorf("%s: rate %v Hz: must be positive", c.Name, c.Rate)
-	case !(c.Range >= 0) || math.IsInf(c.Range, 0):
-		return fmt.Errorf("%s: range %v: must be zero (not known) or positive", c.Name, c.Range)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(c.Name == "", "has no name"),
+		config.Wrong(strings.ContainsFunc(c.Name, func(r rune) bool { return r < ' ' }), "name %q holds a control character", c.Name),
+		config.Wrong(!slices.Contains(kinds, c.Kind), "%s: kind %q is not one of %v", c.Name, c.Kind, kinds),
+		config.Wrong(!(c.Rate > 0) || c.Rate > 1e9, "%s: rate %v Hz: must be positive", c.Name, c.Rate),
+		config.Wrong(!(c.Range >= 0) || math.IsInf(c.Range, 0), "%s: range %v: must be zero (not known) or positive", c.Name, c.Range))
 }
 
 // fingerprint covers everything that changes what a value means. Fields are
@@ -192,6 +186,26 @@ type layoutFile struct {
 	Recording Recording      `yaml:"recording"`
 }
 
+// channels returns the channels, and adds to the recording where each is.
+func (f *layoutFile) channels(file string) (cs []Channel, err error) {
+	for i, c := range f.Channels {
+		names := c.Names
+		if c.Name != "" {
+			names = append([]string{c.Name}, names...)
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("signal: layout %s: entry %d under `channels` has neither `name` nor `names`", file, i+1)
+		}
+		if err := c.origins(names, &f.Recording); err != nil {
+			return nil, fmt.Errorf("signal: layout %s: entry %d under `channels`: %w", file, i+1, err)
+		}
+		for _, n := range names {
+			cs = append(cs, Channel{Name: n, Kind: c.Kind, Unit: c.Unit, Rate: c.Rate, Range: c.Range, Sensor: c.Sensor})
+		}
+	}
+	return cs, nil
+}
+
 // ReadLayout reads a layout from YAML; file names it in errors. The grammar is
 // in schemas/layout.md. Unknown keys are errors.
 func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
@@ -203,21 +217,9 @@ func ReadLayout(r io.Reader, file string) (*Layout, Recording, error) {
 	if err := config.Decode(text, file, &f); err != nil {
 		return nil, Recording{}, fmt.Errorf("signal: layout: %w", err)
 	}
-	var cs []Channel
-	for i, c := range f.Channels {
-		names := c.Names
-		if c.Name != "" {
-			names = append([]string{c.Name}, names...)
-		}
-		if len(names) == 0 {
-			return nil, Recording{}, fmt.Errorf("signal: layout %s: entry %d under `channels` has neither `name` nor `names`", file, i+1)
-		}
-		if err := c.origins(names, &f.Recording); err != nil {
-			return nil, Recording{}, fmt.Errorf("signal: layout %s: entry %d under `channels`: %w", file, i+1, err)
-		}
-		for _, n := range names {
-			cs = append(cs, Channel{Name: n, Kind: c.Kind, Unit: c.Unit, Rate: c.Rate, Range: c.Range, Sensor: c.Sensor})
-		}
+	cs, err := f.channels(file)
+	if err != nil {
+		return nil, Recording{}, err
 	}
 	l, err := NewLayout(f.Name, cs)
 	if err == nil {

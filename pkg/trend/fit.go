@@ -130,7 +130,7 @@ type Settings struct {
 	Seed    uint64  // of the trees
 
 	// Shared, if not nil, has what was fitted to the same rows before. It never changes a result.
-	Shared *Shared
+	Shared *sharedRows
 }
 
 // Choice says how a model was chosen.

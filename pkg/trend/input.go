@@ -81,4 +81,6 @@ func (in *Input) check(features int, reference bool) error {
 	return nil
 }
 
+func endless(v float64) bool { return !finite(v) }
+
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -190,28 +191,31 @@ func (s *Score) sum(rows *Rows, tools [][]int, limitUM float64) {
 	mean(&s.LifeCoverage, s.LifeKnown)
 }
 
+// at returns where the windows of a tool are: in holes, or in windows if there are none.
+func (r *Rows) at(held []int) []int {
+	at := make([]int, len(held))
+	holes, last := 0, ""
+	for n, i := range held {
+		if h := r.hole(i); h != "" && h != last {
+			holes, last = holes+1, h
+		}
+		at[n] = holes
+	}
+	if holes == 0 {
+		for n := range at {
+			at[n] = n + 1
+		}
+	}
+	return at
+}
+
 // lives adds what became of the holes or windows left of a tool that reached the limit.
 func (s *Score) lives(rows *Rows, held []int, limitUM float64) {
 	if limitUM == 0 {
 		return
 	}
-	at := make([]int, len(held)) // in holes, or windows if there are none
-	holes, last := 0, ""
-	for n, i := range held {
-		if h := rows.hole(i); h != "" && h != last {
-			holes, last = holes+1, h
-		}
-		at[n] = holes
-	}
-	end := -1
-	for n, i := range held {
-		if holes == 0 {
-			at[n] = n + 1
-		}
-		if end < 0 && rows.WearUM[i] >= limitUM {
-			end = n
-		}
-	}
+	at := rows.at(held)
+	end := slices.IndexFunc(held, func(i int) bool { return rows.WearUM[i] >= limitUM })
 	for n := range max(end, 0) {
 		s.Life++
 		e, left := s.Estimates[held[n]], float64(at[end]-at[n])

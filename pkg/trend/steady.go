@@ -26,17 +26,17 @@ type steady struct {
 	forest  []Tree
 }
 
-// Shared has the weighted regressions and the trees that were fitted to some of the tools, so that each is fitted once: leaving
+// sharedRows has the weighted regressions and the trees that were fitted to some of the tools, so that each is fitted once: leaving
 // out tool a, and then tool b to choose what the model is made of, leaves the tools that leaving out b and then a does. It is
 // for one table of rows and one Settings, and safe for concurrent use.
-type Shared struct {
+type sharedRows struct {
 	mu    sync.Mutex
 	known map[string]func() *steady
 	ranks stability.Known
 }
 
-// NewShared returns a Shared that has nothing.
-func NewShared() *Shared { return &Shared{known: make(map[string]func() *steady)} }
+// NewShared returns one that has nothing.
+func NewShared() *sharedRows { return &sharedRows{known: make(map[string]func() *steady)} }
 
 // steady fits the weighted regression and the trees on all tools but those held, unless s has them. It
 // returns nil if no column follows the life of every tool.

@@ -152,19 +152,22 @@ func (t *Tool) until(m *Model, offset float64, now int) float64 {
 	return left
 }
 
+func badRoot(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
+
 // Check reports a state that no tool can have.
 func (t *Tool) Check() error {
-	bad := func(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
 	switch {
-	case len(t.Recent) > mostMedian || slices.ContainsFunc(t.Recent, bad) || bad(t.Root):
+	case len(t.Recent) > mostMedian || slices.ContainsFunc(t.Recent, badRoot) || badRoot(t.Root):
 		return errors.New("trend: tool: impossible roots")
-	case t.Windows < 0 || t.Holes < 0 || t.Stride < 0 || len(t.Points) >= mostPoints:
+	case min(t.Windows, t.Holes, t.Stride) < 0 || len(t.Points) >= mostPoints:
 		return errors.New("trend: tool: impossible counts")
 	}
-	for i, p := range t.Points {
-		if bad(p.Root) || p.At < 0 || i > 0 && (p.At <= t.Points[i-1].At || p.Root < t.Points[i-1].Root) {
+	at, root := -1, 0.
+	for _, p := range t.Points {
+		if p.At <= at || p.Root < root || badRoot(p.Root) {
 			return errors.New("trend: tool: points out of order")
 		}
+		at, root = p.At, p.Root
 	}
 	return nil
 }

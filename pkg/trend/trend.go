@@ -19,6 +19,7 @@
 package trend
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -91,30 +92,25 @@ func (m *Model) Check(features int) error {
 	case len(m.Weights) != n || len(m.Center) != n || len(m.Scale) != n:
 		return fmt.Errorf("trend: %d weights, %d centers and %d scales, expected %d of each for %d features",
 			len(m.Weights), len(m.Center), len(m.Scale), n, features)
-	case m.Median < 1 || m.Median > mostMedian || m.Median%2 == 0:
+	case m.Median%2 != 1 || m.Median > mostMedian:
 		return fmt.Errorf("trend: median of %d windows: must be odd, from 1 to %d", m.Median, mostMedian)
 	case !(m.Low <= m.High):
 		return fmt.Errorf("trend: interval from %v to %v: must not end before it begins", m.Low, m.High)
-	case !(m.MostUM >= 0) || !(m.Distance >= 0) || !(m.LimitUM >= 0):
+	case !(min(m.MostUM, m.Distance, m.LimitUM) >= 0):
 		return errors.New("trend: a bound is negative or not a number")
 	case slices.ContainsFunc(m.Scale, func(s float64) bool { return !(s > 0) }):
 		return errors.New("trend: a scale is not positive")
+	case slices.ContainsFunc(slices.Concat(m.Weights, m.Center, m.Scale, []float64{m.Bias, m.Low, m.High, m.MostUM, m.Distance, m.LimitUM, m.Offset}), endless):
+		return errors.New("trend: a number is not finite")
 	}
-	for _, vs := range [][]float64{m.Weights, m.Center, m.Scale, {m.Bias, m.Low, m.High, m.MostUM, m.Distance, m.LimitUM, m.Offset}} {
-		for _, v := range vs {
-			if !finite(v) {
-				return errors.New("trend: a number is not finite")
-			}
-		}
-	}
-	return m.checkParts(features)
+	return cmp.Or(m.checkParts(), m.checkFitted(features))
 }
 
 // checkParts reports what is wrong with the parts of a mean.
-func (m *Model) checkParts(features int) error {
+func (m *Model) checkParts() error {
 	for i, p := range m.Parts {
 		switch {
-		case p != Ridge && p != Weighted && p != Trees:
+		case !slices.Contains([]Part{Ridge, Weighted, Trees}, p):
 			return fmt.Errorf("trend: part %q is not one of %q, %q, %q", p, Ridge, Weighted, Trees)
 		case slices.Contains(m.Parts[:i], p):
 			return fmt.Errorf("trend: part %q comes twice", p)
@@ -122,10 +118,17 @@ func (m *Model) checkParts(features int) error {
 			return fmt.Errorf("trend: part %q lacks its numbers", p)
 		}
 	}
-	for i, c := range m.Excluded {
-		if c < 0 || c >= features || i > 0 && c <= m.Excluded[i-1] {
+	return nil
+}
+
+// checkFitted reports what is wrong with the columns, the regressions or the trees.
+func (m *Model) checkFitted(features int) error {
+	last := -1
+	for _, c := range m.Excluded {
+		if c <= last || c >= features {
 			return fmt.Errorf("trend: column %d is excluded: must be ascending and below %d", c, features)
 		}
+		last = c
 	}
 	if len(m.Inputs) > 2*features {
 		return fmt.Errorf("trend: %d inputs of %d features, expected %d at most", len(m.Inputs), features, 2*features)

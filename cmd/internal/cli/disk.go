@@ -136,6 +136,20 @@ type diskSum struct {
 	forever           bool  // nothing is ever removed
 }
 
+// sum returns what one topic takes, to which so many machines write.
+func (u diskUse) sum(s bus.TopicStatus, machines int) diskSum {
+	one := diskSum{machines: u.machines}
+	switch {
+	case u.most != bus.Unlimited:
+		one.most = u.most
+	case s.Retain.Time < 0:
+		one.forever = true
+	case machines > 0:
+		one.each = u.machines / int64(machines)
+	}
+	return one
+}
+
 // String says what any number of machines take.
 func (s diskSum) String() string {
 	var parts []string
@@ -178,15 +192,7 @@ func PrintDisk(w io.Writer, status []bus.TopicStatus, machines []Written) error 
 		if s.Compacted {
 			kept = "the last message of each key"
 		}
-		one := diskSum{machines: u.machines}
-		switch {
-		case u.most != bus.Unlimited:
-			one.most = u.most
-		case s.Retain.Time < 0:
-			one.forever = true
-		case len(machines) > 0:
-			one.each = u.machines / int64(len(machines))
-		}
+		one := u.sum(s, len(machines))
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", kept, amount(one.machines), one)
 		all.machines, all.most, all.each, all.forever = all.machines+one.machines, all.most+one.most, all.each+one.each, all.forever || one.forever
 	}
@@ -196,12 +202,16 @@ func PrintDisk(w io.Writer, status []bus.TopicStatus, machines []Written) error 
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	printNotes(w, status)
+	return nil
+}
+
+func printNotes(w io.Writer, status []bus.TopicStatus) {
 	for _, s := range status {
 		for _, note := range s.Notes {
 			fmt.Fprintf(w, "%s: %s\n", s.Name, note)
 		}
 	}
-	return nil
 }
 
 func amount(n int64) string {

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
@@ -27,6 +25,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/rs/zerolog"
 )
 
 // Flags name the data that a command works on.
@@ -266,24 +265,16 @@ func suggestLayout(open func() (source.Source, error)) func() (source.Source, er
 // check reports data that are not named, or named in two ways. Where a model or a file says the layout,
 // recordings need no configuration.
 func (f Flags) check(flag, file string, layout bool) error {
-	switch {
-	case f.Kafka.Named() && len(f.Data)+len(f.Table) > 0:
-		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once")
-	case f.Kafka.Named():
-	case len(f.From)+len(f.To) > 0:
-		return errors.New("--since and --until go with --kafka, which names the broker")
-	case len(f.Keep) > 0 && len(f.Table) == 0:
-		return errors.New("--keep goes with tables: recordings have the channels of their layout")
-	case len(f.Ignore) > 0 && len(f.Table) == 0:
-		return errors.New("--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml")
-	case len(f.Data) > 0 && len(f.Table) > 0:
-		return errors.New("--data and --table: learn from recordings or from tables, not from both at once")
-	case len(f.Data)+len(f.Table) == 0:
-		return errors.New("no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)")
-	case len(f.Data) > 0 && file == "" && !layout:
-		return fmt.Errorf("%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one (or name a layout file with --layout)", flag)
+	if f.Kafka.Named() {
+		return config.Wrong(len(f.Data)+len(f.Table) > 0, "--kafka: learn from windows on Kafka or from files, not from both at once")
 	}
-	return nil
+	return cmp.Or(
+		config.Wrong(len(f.From)+len(f.To) > 0, "--since and --until go with --kafka, which names the broker"),
+		config.Wrong(len(f.Keep) > 0 && len(f.Table) == 0, "--keep goes with tables: recordings have the channels of their layout"),
+		config.Wrong(len(f.Ignore) > 0 && len(f.Table) == 0, "--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml"),
+		config.Wrong(len(f.Data) > 0 && len(f.Table) > 0, "--data and --table: learn from recordings or from tables, not from both at once"),
+		config.Wrong(len(f.Data)+len(f.Table) == 0, "no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)"),
+		config.Wrong(len(f.Data) > 0 && file == "" && !layout, "%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one (or name a layout file with --layout)", flag))
 }
 
 // loadWear returns the measurements of the wear file at path, nil if that is empty.

@@ -12,14 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
+	"github.com/rs/zerolog"
 )
 
 // Kafka names windows on Kafka.
@@ -137,6 +136,10 @@ func (r *topicReader) checkFound(m *model.Model) error {
 	return nil
 }
 
+func (r *topicReader) wants(at time.Time) bool {
+	return !(!r.from.IsZero() && at.Before(r.from)) && !(!r.to.IsZero() && !at.Before(r.to))
+}
+
 // take visits the window in a message, unless it is out of bounds or was visited.
 func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
 	if envelope.IsLedger(msg) {
@@ -148,7 +151,7 @@ func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message,
 		}
 		return nil
 	}
-	if !r.from.IsZero() && w.Start.Before(r.from) || !r.to.IsZero() && !w.Start.Before(r.to) {
+	if !r.wants(w.Start) {
 		return nil
 	}
 	id := string(msg.Header("ce_id"))

@@ -3,6 +3,7 @@
 package pages
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -10,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-
-	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
@@ -21,6 +20,7 @@ import (
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/rs/zerolog"
 )
 
 // Config says where the page is served, and who may use it. In a configuration it is a
@@ -71,35 +71,43 @@ func (p Config) Resolve(file string) Config {
 // read, as a config.KeyError that begins at `page`. token is the one that people share, if
 // there is one.
 func (p Config) Check(token credential.Secret) error {
-	key := func(name, format string, args ...any) error {
-		return &config.KeyError{Key: "page." + name, Err: fmt.Errorf(format, args...)}
+	if p.Listen == "" {
+		return nil
 	}
 	login := p.People != "" || !token.IsZero()
-	switch {
-	case p.Listen == "":
+	return cmp.Or(
+		wrong(p.People != "" && !token.IsZero(), "people", "with it each person has a token of their own: remove `page_token`"),
+		wrong(p.Read != ReadOpen && p.Read != readToken, "read", "%q: must be %s or %s", p.Read, ReadOpen, readToken),
+		wrong(p.Read == readToken && !login, "read", "no one could log in: name `people`, see `monitor people add`"),
+		wrong((p.TLS.Cert == "") != (p.TLS.Key == ""), "tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`"),
+		p.checkHosts(),
+		config.Under("page.notice", p.checkNotice(login)),
+		p.checkListen(login))
+}
+
+// wrong returns a config.KeyError if a setting is wrong.
+func wrong(is bool, name, format string, args ...any) error {
+	if !is {
 		return nil
-	case p.People != "" && !token.IsZero():
-		return key("people", "with it each person has a token of their own: remove `page_token`")
-	case p.Read != ReadOpen && p.Read != readToken:
-		return key("read", "%q: must be %s or %s", p.Read, ReadOpen, readToken)
-	case p.Read == readToken && !login:
-		return key("read", "no one could log in: name `people`, see `monitor people add`")
-	case (p.TLS.Cert == "") != (p.TLS.Key == ""):
-		return key("tls", "a certificate needs its key, and a key its certificate: name `cert` and `key`")
 	}
+	return &config.KeyError{Key: "page." + name, Err: fmt.Errorf(format, args...)}
+}
+
+func (p Config) checkHosts() error {
 	for _, h := range p.Hosts {
 		if _, _, err := net.SplitHostPort(h); h == "" || err == nil {
-			return key("hosts", "%q: must be a name without a port, such as flank.plant.example", h)
+			return wrong(true, "hosts", "%q: must be a name without a port, such as flank.plant.example", h)
 		}
 	}
-	if err := p.checkNotice(login); err != nil {
-		return config.Under("page.notice", err)
-	}
-	if host, _, err := net.SplitHostPort(p.Listen); err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure {
-		return key("listen", "%q is reached from other computers, and tokens would travel for everyone to read: name `tls: {cert: FILE, key: FILE}`, "+
-			"or listen on 127.0.0.1 behind a proxy with TLS, or accept that with `insecure: true`", p.Listen)
-	}
 	return nil
+}
+
+// checkListen reports an address at which tokens would travel for all to read.
+func (p Config) checkListen(login bool) error {
+	host, _, err := net.SplitHostPort(p.Listen)
+	return wrong(err == nil && login && !credential.IsLocal(host) && p.TLS.Cert == "" && !p.Insecure, "listen",
+		"%q is reached from other computers, and tokens would travel for everyone to read: name `tls: {cert: FILE, key: FILE}`, "+
+			"or listen on 127.0.0.1 behind a proxy with TLS, or accept that with `insecure: true`", p.Listen)
 }
 
 // checkNotice reports a text for people before they log in that no one would see, or that cannot be shown.

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
@@ -194,7 +195,7 @@ func IsLocal(host string) bool {
 // except on this machine. The address of a broker of MQTT has no path.
 func CheckURL(text, plain, secure string, secret bool) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != plain && u.Scheme != secure || plain == "mqtt" && u.Path != "" {
+	if err != nil || u.Host == "" || !slices.Contains([]string{plain, secure}, u.Scheme) || plain == "mqtt" && u.Path != "" {
 		return fmt.Errorf("write a URL as in %s://%s.example", secure, map[string]string{"https": "receiver", "mqtts": "broker"}[secure])
 	}
 	if u.User != nil {

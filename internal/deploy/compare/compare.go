@@ -138,19 +138,27 @@ func (c *Comparison) Alert(s modelSide, a *event.Alert, wearUM float64) {
 	g := c.machine(a.Machine)
 	known := g.by[s][a.Incident]
 	switch {
-	case a.State == event.Raised && known == nil:
-		n := &Alarm{Incident: a.Incident, Tool: a.Tool, Hole: a.Hole, Raised: a.At, Score: a.Score, Unannounced: !announces(a)}
-		n.setWear(wearUM)
-		g.add(s, n)
-	case a.State == event.Raised && known.Unannounced && known.Raised.Equal(a.At) && announces(a):
-		known.Hole, known.Score, known.Unannounced = a.Hole, a.Score, false
-		known.setWear(wearUM)
-	case a.State == event.Raised: // its tool is back
-		known.Cleared = time.Time{}
+	case a.State == event.Raised:
+		g.raised(s, known, a, wearUM)
 	case a.State == event.Cleared && known != nil:
 		known.Cleared = a.At
 	case a.State == event.Cleared && a.Incident != "": // it stood before
 		g.add(s, &Alarm{Incident: a.Incident, Tool: a.Tool, Raised: a.Since, Cleared: a.At, Unannounced: true})
+	}
+}
+
+// raised takes an alert that says that an alarm is raised, which may be known.
+func (g *gathered) raised(s modelSide, known *Alarm, a *event.Alert, wearUM float64) {
+	switch {
+	case known == nil:
+		n := &Alarm{Incident: a.Incident, Tool: a.Tool, Hole: a.Hole, Raised: a.At, Score: a.Score, Unannounced: !announces(a)}
+		n.setWear(wearUM)
+		g.add(s, n)
+	case known.Unannounced && known.Raised.Equal(a.At) && announces(a):
+		known.Hole, known.Score, known.Unannounced = a.Hole, a.Score, false
+		known.setWear(wearUM)
+	default: // its tool is back
+		known.Cleared = time.Time{}
 	}
 }
 

@@ -193,16 +193,22 @@ func (w *Writer) lose(n int, why error) {
 	w.lostSaid, w.lostOf = now, all
 }
 
+// batch returns what waits, at most as much as is sent at once.
+func (w *Writer) batch(first event.Audit) []event.Audit {
+	batch := []event.Audit{first}
+	for len(batch) < atOnce && len(w.queue) > 0 {
+		batch = append(batch, <-w.queue)
+	}
+	return batch
+}
+
 // send sends what is recorded until the queue is closed and empty, or ctx ends.
 func (w *Writer) send(ctx context.Context) {
 	defer close(w.ended)
 	refusing := false
 	var until time.Time // after a refusal of Kafka nothing is sent before
 	for first := range w.queue {
-		batch := []event.Audit{first}
-		for len(batch) < atOnce && len(w.queue) > 0 {
-			batch = append(batch, <-w.queue)
-		}
+		batch := w.batch(first)
 		if refusing && w.now().Before(until) {
 			w.lost.Add(uint64(len(batch)))
 			continue
@@ -243,28 +249,28 @@ func (w *Writer) Close() {
 	w.out.Close()
 }
 
-// Stats counts what a Writer did.
-type Stats struct {
+// stats counts what a Writer did.
+type stats struct {
 	Accepted, Refused uint64 // actions
 	Unrecorded        uint64 // of the refused ones, those without a record of their own
 	Lost              uint64 // records that are in the log and not on the topic
 }
 
-// Stats returns the counts. A nil Writer has none.
-func (w *Writer) Stats() Stats {
+// stats returns the counts. A nil Writer has none.
+func (w *Writer) Stats() stats {
 	if w == nil {
-		return Stats{}
+		return stats{}
 	}
-	return Stats{w.accepted.Load(), w.refused.Load(), w.unrecorded.Load(), w.lost.Load()}
+	return stats{w.accepted.Load(), w.refused.Load(), w.unrecorded.Load(), w.lost.Load()}
 }
 
 // Metrics returns the metrics of a writer, see docs/how-to/audit.md.
 func (w *Writer) Metrics() metric.Collector {
-	return metric.Of(w.Stats, []metric.Metric[Stats]{
-		metric.Counter("tcm_audit_accepted_total", "Actions of people that were accepted.", func(s Stats) uint64 { return s.Accepted }),
-		metric.Counter("tcm_audit_refused_total", "Actions of people that were refused.", func(s Stats) uint64 { return s.Refused }),
-		metric.Counter("tcm_audit_unrecorded_total", "Refused actions without an audit record of their own: they came too fast.", func(s Stats) uint64 { return s.Unrecorded }),
-		metric.Counter("tcm_audit_lost_total", "Audit records that are in the log and not on the topic.", func(s Stats) uint64 { return s.Lost }),
+	return metric.Of(w.Stats, []metric.Metric[stats]{
+		metric.Counter("tcm_audit_accepted_total", "Actions of people that were accepted.", func(s stats) uint64 { return s.Accepted }),
+		metric.Counter("tcm_audit_refused_total", "Actions of people that were refused.", func(s stats) uint64 { return s.Refused }),
+		metric.Counter("tcm_audit_unrecorded_total", "Refused actions without an audit record of their own: they came too fast.", func(s stats) uint64 { return s.Unrecorded }),
+		metric.Counter("tcm_audit_lost_total", "Audit records that are in the log and not on the topic.", func(s stats) uint64 { return s.Lost }),
 	})
 }
 

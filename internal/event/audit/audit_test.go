@@ -126,13 +126,13 @@ func TestRecord(t *testing.T) {
 			t.Errorf("the log lacks %s\n%s", want, log.String())
 		}
 	}
-	if s := w.Stats(); s != (Stats{Accepted: 1, Refused: 1}) {
+	if s := w.Stats(); s != (stats{Accepted: 1, Refused: 1}) {
 		t.Errorf("%+v", s)
 	}
 	var none *Writer
 	none.Record(ack("kim"))
 	none.Close()
-	if none.Stats() != (Stats{}) {
+	if none.Stats() != (stats{}) {
 		t.Error("a nil writer has counted")
 	}
 }
@@ -257,7 +257,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	c.pass(refusalEvery)
 	w.Record(wrong)
 	w.Close()
-	if s := w.Stats(); s != (Stats{Accepted: 100, Refused: 101, Unrecorded: 80}) {
+	if s := w.Stats(); s != (stats{Accepted: 100, Refused: 101, Unrecorded: 80}) {
 		t.Errorf("%+v", s)
 	}
 	if last := k.got[len(k.got)-1]; len(k.got) != 20+100+1 || last.Action != event.Login || last.More != 80 {

@@ -70,7 +70,7 @@ type Band struct {
 	Channel string  `json:"-"`
 	LowHz   float64 `json:"low_hz"`
 	HighHz  float64 `json:"high_hz"`
-	DB      float64 `json:"db"` // mean density, as levels of Spectra
+	DB      float64 `json:"db"` // mean density, as levels of spectra
 }
 
 // Kept is what was kept.
@@ -137,16 +137,10 @@ func (s *Store) Write(name string, codec *window.Codec, f Facts, each func(add f
 		size := new(counter)
 		out := codec.NewFileWriter(io.MultiWriter(w, sum, size), f.metadata()...)
 		err := each(func(w *window.Window) error {
-			if !w.End().After(f.From) || !w.Start.Before(f.To) {
+			if !f.has(w) {
 				return nil
 			}
-			if gap := w.Start.Sub(covered); gap > w.Length/20 { // sensor clocks are not exact
-				k.Missing += gap
-			}
-			if w.End().After(covered) {
-				covered = w.End()
-			}
-			k.Windows++
+			covered = k.cover(covered, w)
 			view.add(w)
 			return out.Write(w)
 		})
@@ -232,3 +226,18 @@ func (s *Store) prune() error {
 	}
 	return nil
 }
+
+// cover counts a window, and what is missing before it. It returns until when windows are there.
+func (k *Kept) cover(covered time.Time, w *window.Window) time.Time {
+	k.Windows++
+	if gap := w.Start.Sub(covered); gap > w.Length/20 { // sensor clocks are not exact
+		k.Missing += gap
+	}
+	if w.End().After(covered) {
+		return w.End()
+	}
+	return covered
+}
+
+// has reports whether a part of the window is in the span.
+func (f *Facts) has(w *window.Window) bool { return w.End().After(f.From) && w.Start.Before(f.To) }

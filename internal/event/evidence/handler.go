@@ -15,7 +15,7 @@ import (
 //
 //	GET /evidence/NAME.arrow   the windows, as schemas/evidence.arrow.md says
 //	GET /api/evidence/NAME     the Envelope
-//	GET /api/evidence/NAME/spectra?channel=CHANNEL   the Spectra of a channel
+//	GET /api/evidence/NAME/spectra?channel=CHANNEL   the spectra of a channel
 //
 // Nothing else can be read by it, for any path.
 func (s *Store) Handler() http.Handler {

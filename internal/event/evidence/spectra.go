@@ -29,10 +29,10 @@ const (
 // spectrum.
 var ErrNoSpectrum = errors.New("evidence: the channel has too few samples a window for a spectrum")
 
-// Spectra is what a plot of the spectra of one channel needs. Levels are spectral
+// spectra is what a plot of the spectra of one channel needs. Levels are spectral
 // densities in dB: 10·log10 of the mean square of a bin divided by its width, of the
 // channel's unit squared per Hz. A level is nil, null in JSON, where it is not known.
-type Spectra struct {
+type spectra struct {
 	Channel string    `json:"channel"`
 	Unit    string    `json:"unit"`
 	Rate    float64   `json:"rate"` // samples a second
@@ -49,9 +49,9 @@ type Spectra struct {
 	Columns [][]*int `json:"columns"` // equal stretches of the span from From to To; row i is at (i+1)·RowHz; nil: no samples
 }
 
-// Spectra returns the spectra of a channel of the evidence that has a name. It returns
+// spectra returns the spectra of a channel of the evidence that has a name. It returns
 // [window.ErrNoChannel], [ErrNoSpectrum], or the error of opening the file.
-func (s *Store) Spectra(name, channel string) (*Spectra, error) {
+func (s *Store) Spectra(name, channel string) (*spectra, error) {
 	e, err := s.span(name, channel)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (s *Store) Spectra(name, channel string) (*Spectra, error) {
 		return nil, fmt.Errorf("evidence: %s.arrow: %w: %w: delete it with %s.json", name, err, window.ErrCorrupt, name)
 	}
 	defer func() { _ = r.Close() }() // it only drops what it holds
-	out := &Spectra{Channel: channel, From: e.From, To: e.To, At: e.At, Usual: e.Channels.bands}
+	out := &spectra{Channel: channel, From: e.From, To: e.To, At: e.At, Usual: e.Channels.bands}
 	var span []float32 // all samples from From to To, NaN where none is there
 	frame := 0         // samples of a window
 	err = window.ReadChannel(r, channel, func(c signal.Channel, start time.Time, x []float32) error {
@@ -132,7 +132,7 @@ func decibel(density float64) *float64 {
 
 // columns sets the spectrogram of all samples of the span. A frame is about as long as a
 // column, and no longer than a window.
-func (s *Spectra) columns(span []float32, ofWindow int) {
+func (s *spectra) columns(span []float32, ofWindow int) {
 	count := min(maxColumns, max(1, 4*len(span)/min(ofWindow, minFrame)))
 	frame := minFrame
 	for frame < min(maxFrame, len(span)/count) {

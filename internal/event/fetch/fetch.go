@@ -73,6 +73,17 @@ type asking struct {
 	failed  chan error
 }
 
+// wants reports whether a message is of the machine, and a copy for this command or an answer.
+func (a *asking) wants(m *bus.Message) bool {
+	switch {
+	case m.Key != a.command.Machine:
+		return false
+	case m.Topic == bus.TopicFeatures:
+		return IsAnswer(m)
+	}
+	return string(m.Header(envelope.Copied)) == a.command.ID
+}
+
 // follow reads what comes to the machine's partition of a topic from now on, until ctx
 // ends.
 func (a *asking) follow(ctx context.Context, to bus.Config, topic string) error {
@@ -87,7 +98,7 @@ func (a *asking) follow(ctx context.Context, to bus.Config, topic string) error 
 	}
 	go func() {
 		err := bus.ReadFrom(ctx, to, topic, partition, end, true, func(m bus.Message) error {
-			if m.Key != a.command.Machine || topic == bus.TopicWindows && string(m.Header(envelope.Copied)) != a.command.ID || topic == bus.TopicFeatures && !IsAnswer(&m) {
+			if !a.wants(&m) {
 				return nil
 			}
 			select {

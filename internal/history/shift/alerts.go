@@ -11,8 +11,8 @@ type incident struct {
 	at           time.Time // when it was raised; zero: no open alarm
 	acknowledged bool
 	over         bool
-	row          *Row // nil if it was raised before the report
-	index        int  // of raised, if there is a row
+	row          *toolRow // nil if it was raised before the report
+	index        int      // of raised, if there is a row
 	before, last time.Time
 }
 
@@ -21,7 +21,7 @@ func (i incident) open() bool { return !i.at.IsZero() && !i.acknowledged && !i.o
 // raised is an alarm of the report.
 type raised struct {
 	alert  event.Alert
-	row    *Row
+	row    *toolRow
 	marked bool // by a person: as false
 }
 
@@ -45,7 +45,11 @@ func (r *Report) Alert(a event.Alert) {
 		return
 	}
 	r.seen[a.ID] = true
-	m := r.machine(a.Machine)
+	r.change(r.machine(a.Machine), a)
+}
+
+// change takes what an alert says of the alarm of a machine.
+func (r *Report) change(m *machineShift, a event.Alert) {
 	i := &m.alarm
 	switch a.State {
 	case event.Raised:
@@ -71,21 +75,30 @@ func (r *Report) Alert(a event.Alert) {
 	case "acknowledged":
 		r.acknowledged(i, a)
 	case "shelved", "suppressed", "out_of_service":
-		if since, there := m.masks[a.State]; !there || since.After(a.At) {
-			m.masks[a.State] = a.At
-		}
+		m.mask(a)
 	case "unshelved", "unsuppressed", "in_service":
-		what := masks[a.State]
-		if since, there := m.masks[what]; there {
-			r.mask(m, what, since, a.At)
-			delete(m.masks, what)
-		}
+		r.unmask(m, masks[a.State], a.At)
+	}
+}
+
+// mask notes since when the alarm is masked.
+func (m *machineShift) mask(a event.Alert) {
+	if since, there := m.masks[a.State]; !there || since.After(a.At) {
+		m.masks[a.State] = a.At
+	}
+}
+
+// unmask counts a mask that is over.
+func (r *Report) unmask(m *machineShift, what event.AlertState, at time.Time) {
+	if since, there := m.masks[what]; there {
+		r.mask(m, what, since, at)
+		delete(m.masks, what)
 	}
 }
 
 // ofTool counts an alarm of the tool that is, or was, in then. Results may come
 // before alerts or after: without them no tool is known.
-func (r *Report) ofTool(m *Machine, a event.Alert) {
+func (r *Report) ofTool(m *machineShift, a event.Alert) {
 	for _, t := range m.Tools {
 		if t.Tool == a.Tool && !a.At.Before(t.From) && !a.At.After(t.To) {
 			t.Alarms++
@@ -130,7 +143,7 @@ func (a *raised) mark(yes bool) {
 }
 
 // transition counts a change of the alarm by itself.
-func (r *Report) transition(m *Machine, at time.Time) {
+func (r *Report) transition(m *machineShift, at time.Time) {
 	i := &m.alarm
 	if !i.before.IsZero() && at.Sub(i.before) < time.Minute && r.within(at) {
 		r.row(m, at).Chattering++
@@ -138,8 +151,8 @@ func (r *Report) transition(m *Machine, at time.Time) {
 	i.before, i.last = i.last, at
 }
 
-func (r *Report) mask(m *Machine, what event.AlertState, from, to time.Time) {
-	r.span(m, from, to, func(row *Row, d time.Duration) {
+func (r *Report) mask(m *machineShift, what event.AlertState, from, to time.Time) {
+	r.span(m, from, to, func(row *toolRow, d time.Duration) {
 		s := seconds(d.Seconds())
 		switch what {
 		case "shelved":

@@ -116,4 +116,4 @@ func (p Plan) Week(s string, now time.Time) (since, until time.Time, err error) 
 }
 
 // compareShifts orders by time.
-func compareShifts(a, b *Row) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) }
+func compareShifts(a, b *toolRow) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) }

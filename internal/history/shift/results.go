@@ -17,12 +17,12 @@ type sequence struct {
 // hole is windows that have not come, from one to another.
 type hole struct {
 	from, to uint64
-	row      *Row // that counts them
+	row      *toolRow // that counts them
 }
 
 // take notes that a window came, whose row is at hand. It reports false for one that
 // came before, or that lies before the first.
-func (s *sequence) take(seq uint64, row *Row) bool {
+func (s *sequence) take(seq uint64, row *toolRow) bool {
 	if seq > s.last {
 		if seq > s.last+1 {
 			s.holes = append(s.holes, hole{s.last + 1, seq - 1, row})
@@ -70,18 +70,7 @@ func (r *Report) Result(e event.Result) {
 	if e.Late {
 		return
 	}
-	if m.tool == nil || m.tool.Tool != e.Tool {
-		whole := m.tool != nil
-		if whole {
-			m.tool.Changed = true
-		}
-		if whole && r.cfg.NewTool != nil {
-			r.cfg.NewTool(e.Machine, e.Tool, e.Start)
-		}
-		m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
-		m.Tools = append(m.Tools, m.tool)
-	}
-	t := m.tool
+	t := r.tool(m, &e)
 	t.To = e.End
 	t.Cutting += cutting
 	if e.Wear != nil {
@@ -90,8 +79,25 @@ func (r *Report) Result(e event.Result) {
 	}
 }
 
+// tool returns the tool that is in by a result.
+func (r *Report) tool(m *machineShift, e *event.Result) *tool {
+	if m.tool != nil && m.tool.Tool == e.Tool {
+		return m.tool
+	}
+	whole := m.tool != nil
+	if whole {
+		m.tool.Changed = true
+	}
+	if whole && r.cfg.NewTool != nil {
+		r.cfg.NewTool(e.Machine, e.Tool, e.Start)
+	}
+	m.tool = &tool{Tool: e.Tool, From: e.Start, Whole: whole}
+	m.Tools = append(m.Tools, m.tool)
+	return m.tool
+}
+
 // cutting returns the cutting time that a window adds.
-func (r *Report) cutting(m *Machine, e *event.Result) seconds {
+func (r *Report) cutting(m *machineShift, e *event.Result) seconds {
 	switch e.Verdict {
 	case event.Healthy, event.Faulty, event.Unknown, event.Learning:
 	default:
@@ -108,7 +114,7 @@ func (r *Report) cutting(m *Machine, e *event.Result) seconds {
 }
 
 // span calls fn for each part of a time within the report that lies in one shift.
-func (r *Report) span(m *Machine, from, to time.Time, fn func(*Row, time.Duration)) {
+func (r *Report) span(m *machineShift, from, to time.Time, fn func(*toolRow, time.Duration)) {
 	if from.Before(r.cfg.Since) {
 		from = r.cfg.Since
 	}

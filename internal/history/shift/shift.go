@@ -31,8 +31,8 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Row is what happened to one machine in one shift.
-type Row struct {
+// toolRow is what happened to one machine in one shift.
+type toolRow struct {
 	Shift string    `json:"shift"` // in words
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
@@ -76,14 +76,14 @@ type tool struct {
 	Changed bool      `json:"changed"` // and another followed
 }
 
-// Machine is all that happened to one.
-type Machine struct {
-	Machine string  `json:"machine"`
-	Rows    []*Row  `json:"shifts"` // in their order
-	Tools   []*tool `json:"tools"`
-	Open    int     `json:"open_alarms"` // raised and not acknowledged, nor over, at the end
+// machineShift is all that happened to one.
+type machineShift struct {
+	Machine string     `json:"machine"`
+	Rows    []*toolRow `json:"shifts"` // in their order
+	Tools   []*tool    `json:"tools"`
+	Open    int        `json:"open_alarms"` // raised and not acknowledged, nor over, at the end
 
-	rows   map[int64]*Row // by start
+	rows   map[int64]*toolRow // by start
 	epochs map[string]*sequence
 	tool   *tool
 	cut    time.Time // up to which cutting time was counted
@@ -108,20 +108,20 @@ type Config struct {
 // order of machines, each in the order of its own topic; then comes Finish.
 type Report struct {
 	cfg      Config
-	machines map[string]*Machine
+	machines map[string]*machineShift
 	seen     map[string]bool // ids of alerts and advisories
 	raised   []raised
 }
 
 // New returns a report of nothing.
 func New(cfg Config) *Report {
-	return &Report{cfg: cfg, machines: make(map[string]*Machine), seen: make(map[string]bool)}
+	return &Report{cfg: cfg, machines: make(map[string]*machineShift), seen: make(map[string]bool)}
 }
 
-func (r *Report) machine(name string) *Machine {
+func (r *Report) machine(name string) *machineShift {
 	m := r.machines[name]
 	if m == nil {
-		m = &Machine{Machine: name, rows: make(map[int64]*Row), epochs: make(map[string]*sequence), masks: make(map[event.AlertState]time.Time)}
+		m = &machineShift{Machine: name, rows: make(map[int64]*toolRow), epochs: make(map[string]*sequence), masks: make(map[event.AlertState]time.Time)}
 		r.machines[name] = m
 	}
 	return m
@@ -131,7 +131,7 @@ func (r *Report) machine(name string) *Machine {
 func (r *Report) within(t time.Time) bool { return !t.Before(r.cfg.Since) && t.Before(r.cfg.Until) }
 
 // row returns the row of the shift that t is in.
-func (r *Report) row(m *Machine, t time.Time) *Row {
+func (r *Report) row(m *machineShift, t time.Time) *toolRow {
 	if n := len(m.Rows); n > 0 { // mostly the one before
 		if last := m.Rows[n-1]; !t.Before(last.Start) && t.Before(last.End) {
 			return last
@@ -140,7 +140,7 @@ func (r *Report) row(m *Machine, t time.Time) *Row {
 	start, end := r.cfg.Plan.Around(t)
 	row := m.rows[start.UnixNano()]
 	if row == nil {
-		row = &Row{Shift: r.cfg.Plan.name(start, end), Start: start, End: end, Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
+		row = &toolRow{Shift: r.cfg.Plan.name(start, end), Start: start, End: end, Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
 		m.rows[start.UnixNano()] = row
 		m.Rows = append(m.Rows, row)
 	}
@@ -149,8 +149,8 @@ func (r *Report) row(m *Machine, t time.Time) *Row {
 
 // Finish ends the report: nothing is to come. It returns the machines by name, with
 // a row for each shift in which there was something to tell.
-func (r *Report) Finish() []*Machine {
-	var all []*Machine
+func (r *Report) Finish() []*machineShift {
+	var all []*machineShift
 	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
 		m := r.machines[name]
 		for state, since := range m.masks {
@@ -164,6 +164,15 @@ func (r *Report) Finish() []*Machine {
 		}
 		all = append(all, m)
 	}
+	r.label()
+	for _, m := range all {
+		slices.SortFunc(m.Rows, compareShifts)
+	}
+	return all
+}
+
+// label counts alarms that were false by the wear measured, where no one has marked them.
+func (r *Report) label() {
 	for _, a := range r.raised {
 		if a.marked || r.cfg.Healthy == nil {
 			continue
@@ -174,8 +183,4 @@ func (r *Report) Finish() []*Machine {
 			}
 		}
 	}
-	for _, m := range all {
-		slices.SortFunc(m.Rows, compareShifts)
-	}
-	return all
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Add adds what happened in another row.
-func (r *Row) Add(o *Row) {
+func (r *toolRow) Add(o *toolRow) {
 	r.Windows += o.Windows
 	r.Missing += o.Missing
 	r.Cutting += o.Cutting
@@ -44,8 +44,8 @@ func (r *Row) Add(o *Row) {
 }
 
 // Total returns the sum of all shifts.
-func (m *Machine) Total() *Row {
-	t := &Row{Shift: "all", Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
+func (m *machineShift) Total() *toolRow {
+	t := &toolRow{Shift: "all", Verdicts: make(map[event.Verdict]int), Advisories: make(map[string]int)}
 	for i, r := range m.Rows {
 		if i == 0 {
 			t.Start = r.Start
@@ -108,7 +108,7 @@ func (s sheet) markdown() string {
 }
 
 // shifts is the table of a machine's shifts.
-func (m *Machine) shifts() sheet {
+func (m *machineShift) shifts() sheet {
 	s := sheet{left: 1, rows: [][]string{{"shift", "windows", "missing", "cutting", "alarms", "false", "chattering", "acknowledged", "after", "at most", "masked", "sensor", "other"}}}
 	for _, r := range append(slices.Clone(m.Rows), m.Total()) {
 		mean := "–"
@@ -131,7 +131,7 @@ func (m *Machine) shifts() sheet {
 }
 
 // tools is the table of a machine's tools.
-func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
+func (m *machineShift) tools(limit float64, zone *time.Location, safe func(string) string) sheet {
 	s := sheet{left: 3, rows: [][]string{{"tool", "seen from", "to", "cutting", "wear", "of limit", "alarms", ""}}}
 	for _, t := range m.Tools {
 		um, of := "–", "–"
@@ -158,65 +158,55 @@ func (m *Machine) tools(limit float64, zone *time.Location, safe func(string) st
 }
 
 // words are sentences on what the tables do not hold.
-func (m *Machine) words(limit float64, safe func(string) string) (out []string) {
+func (m *machineShift) words(limit float64, safe func(string) string) (out []string) {
 	t := m.Total()
+	say := func(what bool, format string, a ...any) {
+		if what {
+			out = append(out, fmt.Sprintf(format, a...))
+		}
+	}
 	var shares []string
 	for _, v := range event.Verdicts {
 		if n := t.Verdicts[v]; n > 0 {
 			shares = append(shares, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(v), "_", " ")))
 		}
 	}
-	if len(shares) > 0 {
-		out = append(out, "Windows: "+strings.Join(shares, ", ")+".")
-	}
+	say(len(shares) > 0, "Windows: %s.", strings.Join(shares, ", "))
 	if h := t.Cutting.Duration().Hours(); h > 0 {
 		low, high := tune.RateInterval(t.False, h)
-		out = append(out, fmt.Sprintf("False alarms per cutting hour: %.2f (95 %%: %.2f to %.2f). Measured wear says of %d of %d alarms whether they were false; the others count as false if a person said so.",
-			float64(t.False)/h, low, high, t.Labelled, t.Alarms))
+		say(true, "False alarms per cutting hour: %.2f (95 %%: %.2f to %.2f). Measured wear says of %d of %d alarms whether they were false; the others count as false if a person said so.",
+			float64(t.False)/h, low, high, t.Labelled, t.Alarms)
 	}
-	if t.Chattering > 0 {
-		out = append(out, fmt.Sprintf("CHATTERING: %d times a third transition within a minute. Lengthen alarm.off_hold; with 60s it cannot be.", t.Chattering))
+	say(t.Chattering > 0, "CHATTERING: %d times a third transition within a minute. Lengthen alarm.off_hold; with 60s it cannot be.", t.Chattering)
+	say(m.Open > 0, "An alarm is still raised, and no one has acknowledged it.")
+	say(t.Missing > 0, "%d windows are missing: look at the gateway's spool, and at the monitor's log for why.", t.Missing)
+	say(t.Shelved+t.Suppressed+t.OutOfService > 0, "The alarm was kept from calling: shelved %s, suppressed %s, out of service %s.", lasted(t.Shelved), lasted(t.Suppressed), lasted(t.OutOfService))
+	var kinds, models []string
+	for _, k := range slices.Sorted(maps.Keys(t.Advisories)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", t.Advisories[k], safe(k)))
 	}
-	if m.Open > 0 {
-		out = append(out, "An alarm is still raised, and no one has acknowledged it.")
+	say(len(kinds) > 0, "Advisories: %s.", strings.Join(kinds, ", "))
+	changed, unnoticed := m.changed(limit, safe)
+	say(len(m.Tools) > 0, "Tools changed: %d. Wear is the model's estimate after the last window of each.", changed)
+	say(len(unnoticed) > 0, "Beyond the limit by the estimate, and no alarm: %s. Look at these tools: were they missed, or is the estimate wrong?", strings.Join(unnoticed, ", "))
+	for _, id := range t.Models {
+		models = append(models, safe(id))
 	}
-	if t.Missing > 0 {
-		out = append(out, fmt.Sprintf("%d windows are missing: look at the gateway's spool, and at the monitor's log for why.", t.Missing))
-	}
-	if mask := t.Shelved + t.Suppressed + t.OutOfService; mask > 0 {
-		out = append(out, fmt.Sprintf("The alarm was kept from calling: shelved %s, suppressed %s, out of service %s.", lasted(t.Shelved), lasted(t.Suppressed), lasted(t.OutOfService)))
-	}
-	if len(t.Advisories) > 0 {
-		var kinds []string
-		for _, k := range slices.Sorted(maps.Keys(t.Advisories)) {
-			kinds = append(kinds, fmt.Sprintf("%d %s", t.Advisories[k], safe(k)))
-		}
-		out = append(out, "Advisories: "+strings.Join(kinds, ", ")+".")
-	}
-	changed := 0
-	var unnoticed []string
-	for _, tool := range m.Tools {
-		if tool.Changed {
-			changed++
-			if limit > 0 && tool.WearUM != nil && *tool.WearUM >= limit && tool.Alarms == 0 {
-				unnoticed = append(unnoticed, safe(tool.Tool))
-			}
-		}
-	}
-	if len(m.Tools) > 0 {
-		out = append(out, fmt.Sprintf("Tools changed: %d. Wear is the model's estimate after the last window of each.", changed))
-	}
-	if len(unnoticed) > 0 {
-		out = append(out, fmt.Sprintf("Beyond the limit by the estimate, and no alarm: %s. Look at these tools: were they missed, or is the estimate wrong?", strings.Join(unnoticed, ", ")))
-	}
-	if len(t.Models) > 0 {
-		models := make([]string, len(t.Models))
-		for i, id := range t.Models {
-			models[i] = safe(id)
-		}
-		out = append(out, "Judged by "+strings.Join(models, ", ")+".")
-	}
+	say(len(models) > 0, "Judged by %s.", strings.Join(models, ", "))
 	return out
+}
+
+// changed returns how many tools were changed, and those beyond the limit of wear that had no alarm.
+func (m *machineShift) changed(limit float64, safe func(string) string) (n int, unnoticed []string) {
+	for _, tool := range m.Tools {
+		if !tool.Changed {
+			continue
+		}
+		if n++; limit > 0 && tool.WearUM != nil && *tool.WearUM >= limit && tool.Alarms == 0 {
+			unnoticed = append(unnoticed, safe(tool.Tool))
+		}
+	}
+	return n, unnoticed
 }
 
 func (c Config) title() string {
@@ -226,18 +216,18 @@ func (c Config) title() string {
 const nothing = "Nothing happened: no result, alert or advisory of that time is on Kafka.\n"
 
 // Text returns the report of some machines for a terminal.
-func Text(c Config, all []*Machine) string {
+func Text(c Config, all []*machineShift) string {
 	return c.document(all, [3]string{}, sheet.text, plain.Text)
 }
 
 // Markdown returns the same as a document.
-func Markdown(c Config, all []*Machine) string {
+func Markdown(c Config, all []*machineShift) string {
 	return c.document(all, [3]string{"# ", "## ", "- "}, sheet.markdown, plain.Markdown)
 }
 
 // document returns the report with the given marks before its title, before the machines'
 // names and before the facts about them. Names pass through safe.
-func (c Config) document(all []*Machine, marks [3]string, text func(sheet) string, safe func(string) string) string {
+func (c Config) document(all []*machineShift, marks [3]string, text func(sheet) string, safe func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", marks[0], c.title())
 	if len(all) == 0 {
@@ -257,16 +247,16 @@ func (c Config) document(all []*Machine, marks [3]string, text func(sheet) strin
 }
 
 // JSON returns it for programs. A key that is there stays.
-func JSON(c Config, all []*Machine) []byte {
+func JSON(c Config, all []*machineShift) []byte {
 	if all == nil {
-		all = []*Machine{}
+		all = []*machineShift{}
 	}
 	text, err := json.MarshalIndent(struct {
-		Since    time.Time  `json:"since"`
-		Until    time.Time  `json:"until"`
-		Shifts   string     `json:"shifts"`
-		LimitUM  float64    `json:"wear_limit_um,omitempty"`
-		Machines []*Machine `json:"machines"`
+		Since    time.Time       `json:"since"`
+		Until    time.Time       `json:"until"`
+		Shifts   string          `json:"shifts"`
+		LimitUM  float64         `json:"wear_limit_um,omitempty"`
+		Machines []*machineShift `json:"machines"`
 	}{c.Since, c.Until, c.Plan.String(), c.LimitUM, all}, "", "  ")
 	if err != nil {
 		panic("shift: " + err.Error()) // plain data

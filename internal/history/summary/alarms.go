@@ -71,6 +71,10 @@ func (all ToolAlarms) index(tool string) int {
 	return slices.IndexFunc(all, func(t ToolAlarm) bool { return t.Tool == tool })
 }
 
+func (t ToolAlarm) same(as ToolAlarm) bool {
+	return t.Incident == as.Incident && t.Alarm == as.Alarm && t.Since.Equal(as.Since)
+}
+
 // put takes how the alarm of a tool is, unless something later is known of it.
 func (all *ToolAlarms) put(is ToolAlarm) {
 	i := all.index(is.Tool)
@@ -82,7 +86,7 @@ func (all *ToolAlarms) put(is ToolAlarm) {
 		if is.Incident == was.Incident && is.Since.IsZero() {
 			is.Since = was.Since
 		}
-		if is.Incident == was.Incident && is.Alarm == was.Alarm && is.Since.Equal(was.Since) {
+		if is.same(was) {
 			(*all)[i].At = is.At
 			return
 		}
@@ -92,7 +96,5 @@ func (all *ToolAlarms) put(is ToolAlarm) {
 		is.Alarm, is.Since = "", time.Time{}
 	}
 	*all = append(*all, is)
-	if len(*all) > maxToolAlarms {
-		*all = slices.Delete(*all, 0, 1)
-	}
+	*all = slices.Delete(*all, 0, max(0, len(*all)-maxToolAlarms))
 }

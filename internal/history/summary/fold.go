@@ -53,10 +53,15 @@ func (s *Store) Fold(p Position, next int64, msgs []Message) error {
 		}
 	}
 	s.move(p, next)
-	if s.results >= flushResults || len(s.events) >= flushEvents || s.rows >= flushRows || s.now().Sub(s.since) >= flushEvery {
+	if s.due() {
 		return s.flush()
 	}
 	return nil
+}
+
+// due reports whether so much waits, or for so long, that it is to be written.
+func (s *Store) due() bool {
+	return s.results >= flushResults || len(s.events) >= flushEvents || s.rows >= flushRows || s.now().Sub(s.since) >= flushEvery
 }
 
 func (s *Store) move(p Position, next int64) {
@@ -217,27 +222,31 @@ func (e *heldEvent) writeAlert(tx *bbolt.Tx, b *bbolt.Bucket) error {
 	if err != nil {
 		return err
 	}
-	var alarm Alarm
-	names := tx.Bucket(inByName)
-	key := append([]byte(nil), names.Get([]byte(a.Incident))...)
-	if len(key) > 8 && string(key[:8]) == string(idKey(e.id)) {
-		key = key[8:]
-		if err := json.Unmarshal(in.Get(key), &alarm); err != nil {
-			return fmt.Errorf("%w: record of alarm %s: %w", ErrDamaged, a.Incident, err)
-		}
-	} else {
-		key = append(timeKey(a.At.UnixMilli()), a.Incident...)
-		alarm = Alarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since, Raised: a.At}
-		id := idKey(e.id)
-		if err := names.Put([]byte(a.Incident), append(id, key...)); err != nil {
-			return err
-		}
-		if err := tx.Bucket(inByTime).Put(key, idKey(e.id)); err != nil {
-			return err
-		}
+	key, alarm, err := e.alarm(tx, in)
+	if err != nil {
+		return err
 	}
 	alarm.apply(a)
 	return in.Put(key, event.JSON(alarm))
+}
+
+// alarm returns the key and the record of the alarm that an alert is of, which may be new.
+func (e *heldEvent) alarm(tx *bbolt.Tx, in *bbolt.Bucket) (key []byte, alarm Alarm, err error) {
+	a, names := e.Alert, tx.Bucket(inByName)
+	key = append(key, names.Get([]byte(a.Incident))...)
+	if len(key) > 8 && string(key[:8]) == string(idKey(e.id)) {
+		key = key[8:]
+		if err := json.Unmarshal(in.Get(key), &alarm); err != nil {
+			return nil, alarm, fmt.Errorf("%w: record of alarm %s: %w", ErrDamaged, a.Incident, err)
+		}
+		return key, alarm, nil
+	}
+	key = append(timeKey(a.At.UnixMilli()), a.Incident...)
+	if err := names.Put([]byte(a.Incident), append(idKey(e.id), key...)); err != nil {
+		return nil, alarm, err
+	}
+	alarm = Alarm{Incident: a.Incident, Tool: a.Tool, Since: a.Since, Raised: a.At}
+	return key, alarm, tx.Bucket(inByTime).Put(key, idKey(e.id))
 }
 
 const maxChanges = 32

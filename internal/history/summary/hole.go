@@ -82,6 +82,8 @@ func holeName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), maxHoleName)], "")
 }
 
+func (o *holeRef) same(as *holeRef) bool { return o.Life == as.Life && o.Name == as.Name }
+
 // openHole returns the index of the open hole that a window belongs to whose own hole would be
 // ref; -1 if there is none. That is the hole before its start or the one after it.
 func (m *machine) openHole(ref *holeRef) int {
@@ -95,7 +97,7 @@ func (m *machine) openHole(ref *holeRef) int {
 		}
 	}
 	for _, i := range [...]int{before, after} {
-		if i >= 0 && m.head.Holes[i].Life == ref.Life && m.head.Holes[i].Name == ref.Name {
+		if i >= 0 && m.head.Holes[i].same(ref) {
 			return i
 		}
 	}

@@ -212,17 +212,21 @@ func (l *limits) removeLives(b *bbolt.Bucket, most int) (n int, err error) {
 			}
 		}
 	}
-	for _, k := range gone {
-		if err := lives.Delete(k); err != nil {
-			return 0, err
-		}
-		for _, name := range [][]byte{inUsual, inCalled} {
-			if in := b.Bucket(name); in != nil {
-				if err := in.Delete(k); err != nil {
-					return 0, err
-				}
+	for _, name := range [][]byte{inLives, inUsual, inCalled} {
+		if in := b.Bucket(name); in != nil {
+			if err := deleteAll(in, gone); err != nil {
+				return 0, err
 			}
 		}
 	}
 	return len(gone), nil
+}
+
+func deleteAll(in *bbolt.Bucket, keys [][]byte) error {
+	for _, k := range keys {
+		if err := in.Delete(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }

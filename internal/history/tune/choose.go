@@ -16,7 +16,7 @@ type Job struct {
 	Lives        []Life
 	Length, Step time.Duration  // of windows; a step of 0 is the length
 	Alarm        alarm.Settings // now: clear, hold times and the rest stay as they are
-	Budget       Budget
+	Budget       budget
 
 	// NoHours, if not empty, says why it is not known how long a window lasts, and what to
 	// do about it. Then Length only serves the alarm's hold times, a budget is of false
@@ -61,7 +61,7 @@ func (f figures) Interval() (low, high float64) { return RateInterval(f.False, f
 
 // Choice is the best settings within a budget, with all that it is compared to.
 type Choice struct {
-	Budget Budget
+	Budget budget
 	Now    figures   // of the settings that there are
 	Best   figures   // of the settings chosen
 	Within bool      // Best is within the budget; if nothing is, it has the fewest false alarms
@@ -71,7 +71,7 @@ type Choice struct {
 	// tools choose. Its Settings are empty. It is nil if less than two tools turn.
 	Others *figures
 
-	Counts   []Count       // of the tools
+	Counts   []count       // of the tools
 	NoHours  string        // as in the job
 	Assumed  time.Duration // length of a window for the alarm's hold times, with NoHours
 	Settings int           // replayed
@@ -89,7 +89,7 @@ func (c *Choice) Tools() (all, turned int) {
 }
 
 // Windows adds up the windows of all tools.
-func (c *Choice) Windows() (all Count) {
+func (c *Choice) Windows() (all count) {
 	for _, t := range c.Counts {
 		all.Healthy, all.UnknownHealthy = all.Healthy+t.Healthy, all.UnknownHealthy+t.UnknownHealthy
 		all.Faulty, all.UnknownFaulty = all.Faulty+t.Faulty, all.UnknownFaulty+t.UnknownFaulty
@@ -272,7 +272,7 @@ func better(a, b figures) int {
 }
 
 // allows reports whether the false alarms are within the budget.
-func (b Budget) allows(f figures) bool {
+func (b budget) allows(f figures) bool {
 	if b.Per == 0 {
 		return float64(f.False) <= b.Alarms
 	}

@@ -109,7 +109,7 @@ func parseCurve(text []byte) (*Curve, error) {
 		return nil, fmt.Errorf("not the curve of an alarm's settings: %w", err)
 	}
 	for i, p := range append([]Point{c.Now, c.Chosen}, c.Points...) {
-		if p.K < 1 || p.N < p.K || !(p.Threshold > 0 && p.Threshold <= 1) || p.False < 0 || p.Found < 0 || p.Missed < 0 || !positive(p.PerHour) || !positive(p.Delay) || c.Hours && p.PerHour == nil {
+		if !p.sound() || c.Hours && p.PerHour == nil {
 			return nil, fmt.Errorf("not the curve of an alarm's settings: point %d of it cannot be", i)
 		}
 	}
@@ -117,6 +117,11 @@ func parseCurve(text []byte) (*Curve, error) {
 		c.Points = []Point{}
 	}
 	return c, nil
+}
+
+// sound reports whether tuning can have found the point.
+func (p *Point) sound() bool {
+	return p.K >= 1 && p.N >= p.K && p.Threshold > 0 && p.Threshold <= 1 && min(p.False, p.Found, p.Missed) >= 0 && positive(p.PerHour) && positive(p.Delay)
 }
 
 func positive(v *float64) bool { return v == nil || *v >= 0 && !math.IsInf(*v, 0) }

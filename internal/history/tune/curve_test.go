@@ -16,7 +16,7 @@ import (
 // A curve comes out of its file as it went in, and only for its own model.
 func TestCurve(t *testing.T) {
 	lives := []Life{life("0000900090|9999"), life("00000000|0999"), life("000000")}
-	j := Job{Lives: lives, Length: time.Second, Alarm: alarm.Settings{K: 2, N: 3, Clear: 1, Latch: true}, Budget: Budget{Alarms: 1, Per: time.Hour}}
+	j := Job{Lives: lives, Length: time.Second, Alarm: alarm.Settings{K: 2, N: 3, Clear: 1, Latch: true}, Budget: budget{Alarms: 1, Per: time.Hour}}
 	for _, noHours := range []string{"", "no one said"} {
 		if j.NoHours = noHours; noHours != "" {
 			j.Budget.Per = 0

@@ -26,7 +26,7 @@
 //	                time are chattering, and settings with which it happens are not
 //	                chosen
 //
-// The least delay within a [Budget] of false alarms is best. What is chosen on some
+// The least delay within a [budget] of false alarms is best. What is chosen on some
 // tools flatters on these, so a [Choice] also says what becomes of each tool under
 // the settings that the others would have chosen.
 package tune
@@ -69,7 +69,7 @@ func (l Life) turn() int {
 func (l Life) unknown(w int) bool { return l.Unknown != nil && l.Unknown[w] }
 
 // count returns the judged windows of the life, healthy and faulty by their labels.
-func (l Life) count() (c Count) {
+func (l Life) count() (c count) {
 	c.Tool, c.Unjudged, c.Why = l.Tool, l.Unjudged, l.Why
 	for w, faulty := range l.Faulty {
 		n, unknown := &c.Healthy, &c.UnknownHealthy
@@ -84,9 +84,9 @@ func (l Life) count() (c Count) {
 	return c
 }
 
-// Count says how many windows of a tool were judged, by their labels, and of how many of
+// count says how many windows of a tool were judged, by their labels, and of how many of
 // these are out of distribution.
-type Count struct {
+type count struct {
 	Tool                    string
 	Healthy, UnknownHealthy int
 	Faulty, UnknownFaulty   int
@@ -95,12 +95,12 @@ type Count struct {
 }
 
 // Windows returns how many windows were judged, and how many no alarm counts.
-func (c Count) Windows() (judged, unknown int) {
+func (c count) Windows() (judged, unknown int) {
 	return c.Healthy + c.Faulty, c.UnknownHealthy + c.UnknownFaulty
 }
 
 // Turns reports whether the tool turned faulty.
-func (c Count) Turns() bool { return c.Faulty+c.Unjudged > 0 }
+func (c count) Turns() bool { return c.Faulty+c.Unjudged > 0 }
 
 // outcome is what became of one tool under some settings.
 type outcome struct {

@@ -129,7 +129,7 @@ func TestChoiceIsTheBest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lives := drawLives(t)
 		set := alarm.Settings{K: 5, N: 8, OffHold: time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "off")) * time.Second, Latch: true}
-		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: Budget{float64(rapid.IntRange(0, 400).Draw(t, "budget")), time.Hour}, Workers: 1}
+		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: budget{float64(rapid.IntRange(0, 400).Draw(t, "budget")), time.Hour}, Workers: 1}
 		c, err := Choose(t.Context(), j)
 		if err != nil {
 			if !errors.Is(err, errData) || slices.ContainsFunc(lives, func(l Life) bool { return slices.Contains(l.Faulty, true) }) {
@@ -200,7 +200,7 @@ func TestMissedToolNeverHelps(t *testing.T) {
 		for _, s := range grid(set) {
 			worse(sum(more, s), sum(lives, s))
 		}
-		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: Budget{Alarms: float64(rapid.IntRange(0, 3).Draw(t, "budget"))}, Workers: 1}
+		j := Job{Lives: lives, Length: time.Second, Alarm: set, Budget: budget{Alarms: float64(rapid.IntRange(0, 3).Draw(t, "budget"))}, Workers: 1}
 		without, err := Choose(t.Context(), j)
 		if errors.Is(err, errData) {
 			return // no tool turns
@@ -219,14 +219,14 @@ func TestMissedToolNeverHelps(t *testing.T) {
 
 // Without the length of a window there are counts, and no hours.
 func TestNoHours(t *testing.T) {
-	j := Job{Lives: shop(), Length: time.Second, Alarm: alarm.Default, Budget: Budget{Alarms: 1}, NoHours: "say window.length"}
+	j := Job{Lives: shop(), Length: time.Second, Alarm: alarm.Default, Budget: budget{Alarms: 1}, NoHours: "say window.length"}
 	c, err := Choose(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "counts.txt", c.Text())
 	golden.Check(t, "counts.svg", c.Plot().SVG())
-	j.Budget = Budget{1, 8 * time.Hour}
+	j.Budget = budget{1, 8 * time.Hour}
 	if _, err := Choose(t.Context(), j); err == nil || err.Error() != `budget 1 per 8h: there are no hours to count false alarms in: say window.length; or write a number of false alarms in all of these data, such as "1"` {
 		t.Error(err)
 	}
@@ -245,7 +245,7 @@ func shop() []Life {
 // enough. Without the tool that rings the others choose less, and it rings; without
 // the one of 0.7 they choose the middle of more, and miss it.
 func TestChoose(t *testing.T) {
-	j := Job{Lives: shop(), Length: time.Second, Alarm: alarm.Default, Budget: Budget{1, 8 * time.Hour}}
+	j := Job{Lives: shop(), Length: time.Second, Alarm: alarm.Default, Budget: budget{1, 8 * time.Hour}}
 	c, err := Choose(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
@@ -265,20 +265,20 @@ func TestNotes(t *testing.T) {
 	loud := life(strings.Repeat("9", 100))
 	for name, tc := range map[string]struct {
 		lives  []Life
-		budget Budget
+		budget budget
 		want   []string
 	}{
-		"nothing within":  {append(shop(), life(strings.Repeat("x", 100))), Budget{0, time.Hour}, []string{"NOTHING IS WITHIN THE BUDGET: the fewest false alarms are 1 "}},
-		"one tool turns":  {[]Life{shop()[1], loud}, Budget{100, time.Hour}, []string{"only one tool turns faulty"}},
-		"missed":          {[]Life{life("000|000000"), life("000|999")}, Budget{1, time.Hour}, []string{"1 of 2 tools that turn faulty are missed"}},
-		"too few hours":   {shop(), Budget{1, 8 * time.Hour}, []string{"there must be none in 24 h"}},
-		"no hours at all": {[]Life{life("|999"), life("|999")}, Budget{1, time.Hour}, []string{"at most ∞ an hour"}},
-		"in all":          {shop(), Budget{Alarms: 1}, []string{"budget   1: so many false alarms in all of these windows", "\nchosen           1 ", "say that there are at most "}},
-		"worn and unknown": {[]Life{life("000|999"), life("0000|????")}, Budget{1, time.Hour}, []string{
+		"nothing within":  {append(shop(), life(strings.Repeat("x", 100))), budget{0, time.Hour}, []string{"NOTHING IS WITHIN THE BUDGET: the fewest false alarms are 1 "}},
+		"one tool turns":  {[]Life{shop()[1], loud}, budget{100, time.Hour}, []string{"only one tool turns faulty"}},
+		"missed":          {[]Life{life("000|000000"), life("000|999")}, budget{1, time.Hour}, []string{"1 of 2 tools that turn faulty are missed"}},
+		"too few hours":   {shop(), budget{1, 8 * time.Hour}, []string{"there must be none in 24 h"}},
+		"no hours at all": {[]Life{life("|999"), life("|999")}, budget{1, time.Hour}, []string{"at most ∞ an hour"}},
+		"in all":          {shop(), budget{Alarms: 1}, []string{"budget   1: so many false alarms in all of these windows", "\nchosen           1 ", "say that there are at most "}},
+		"worn and unknown": {[]Life{life("000|999"), life("0000|????")}, budget{1, time.Hour}, []string{
 			"tools    2, of which 2 turn faulty by their labels; 14 windows judged", "\nunknown  28.6 % of 14 windows: 0.0 % of 7 healthy, 57.1 % of 7 faulty",
 			"half or more of T0000|???? (50.0 %)", "1 of 2 tools that turn faulty are missed", "the verdict is unknown in each of their faulty windows: T0000|???? (4): ",
 		}},
-		"worn and never judged": {[]Life{life("000|999"), unjudged("", 20)}, Budget{1, time.Hour}, []string{
+		"worn and never judged": {[]Life{life("000|999"), unjudged("", 20)}, budget{1, time.Hour}, []string{
 			"tools    2, of which 2 turn faulty by their labels", "1 of 2 tools that turn faulty are missed", "none of their faulty windows is judged: T (20 make its reference): record tools from their first cut on",
 		}},
 	} {
@@ -329,7 +329,7 @@ func TestParseBudget(t *testing.T) {
 			t.Errorf("%q: %v an hour, %v", s, b.Rate(), err)
 		}
 	}
-	for s, want := range map[string]Budget{"1": {Alarms: 1}, " 0 ": {}, "2.5": {Alarms: 2.5}} {
+	for s, want := range map[string]budget{"1": {Alarms: 1}, " 0 ": {}, "2.5": {Alarms: 2.5}} {
 		if b, err := ParseBudget(s); err != nil || b != want {
 			t.Errorf("%q: %+v, %v", s, b, err)
 		}

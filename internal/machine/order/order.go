@@ -61,8 +61,8 @@ func (o *Order) Leader() *Epoch {
 	return &o.Epochs[len(o.Epochs)-1]
 }
 
-// Seen is where a window was placed.
-type Seen struct {
+// seen is where a window was placed.
+type seen struct {
 	Place
 	Missing uint64 // sequence numbers before it, of its epoch, that have not come
 	Slow    bool   // epochs that do not lead have changed
@@ -70,14 +70,14 @@ type Seen struct {
 
 // Put places a window that Kafka got at a time, and notes it. Same: it names the tool and the life in the
 // spindle. Most is how many epochs are remembered.
-func (o *Order) Put(id string, seq uint64, at time.Time, same bool, most int) (s Seen) {
+func (o *Order) Put(id string, seq uint64, at time.Time, same bool, most int) (s seen) {
 	i := slices.IndexFunc(o.Epochs, func(e Epoch) bool { return e.ID == id })
 	if i < 0 {
 		i = o.add(id, most)
 	}
 	e := &o.Epochs[i]
 	if e.Judged.Has(seq) {
-		return Seen{Place: Repeat}
+		return seen{Place: Repeat}
 	}
 	last, any := e.Judged.Last()
 	if any && seq > last {

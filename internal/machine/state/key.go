@@ -12,15 +12,15 @@ import (
 // Keys name the group, since two groups judge for themselves.
 const keySeparator = "\x1f"
 
-// Part says which record of a machine a key is of: a machine is kept in several, so that a window only writes what it changes.
-type Part string
+// part says which record of a machine a key is of: a machine is kept in several, so that a window only writes what it changes.
+type part string
 
 // The records of a machine.
 const (
-	Head    Part = ""        // of the machine itself: what changes with every window
-	Slow    Part = "slow"    // what changes with an epoch or an alarm
-	OfTool  Part = "tool"    // one for each tool
-	OfModel Part = "judging" // one for what each model knows of a tool
+	Head    part = ""        // of the machine itself: what changes with every window
+	Slow    part = "slow"    // what changes with an epoch or an alarm
+	OfTool  part = "tool"    // one for each tool
+	OfModel part = "judging" // one for what each model knows of a tool
 )
 
 // Version is the version of the records that this program writes and reads.
@@ -30,7 +30,7 @@ const Version = 3
 type Key struct {
 	Group   string
 	Machine string
-	Part    Part
+	Part    part
 	Tool    string // of OfTool and OfModel
 	Model   string // id; of OfModel
 }

@@ -86,21 +86,20 @@ func finite(v float64) *float64 {
 // behind a blank; nothing where neither is known.
 func because(a *event.Alert) string {
 	var b strings.Builder
-	if a.Reasons != nil && len(a.Reasons.Channels) > 0 {
-		b.WriteString(" Reasons: ")
-		for i, c := range a.Reasons.Channels {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprintf(&b, "%s %.0f %%", c.Channel, 100*c.Share)
-			if c.Words != "" {
+	if r := a.Reasons; r != nil {
+		before := " Reasons: "
+		for _, c := range r.Channels {
+			fmt.Fprintf(&b, "%s%s %.0f %%", before, c.Channel, 100*c.Share)
+			if before = ", "; c.Words != "" {
 				fmt.Fprintf(&b, " (%s)", c.Words)
 			}
 		}
-		b.WriteByte('.')
-	}
-	if a.Reasons != nil && len(a.Reasons.Doubted) > 0 {
-		fmt.Fprintf(&b, " In doubt: %s.", strings.Join(a.Reasons.Doubted, ", "))
+		if len(r.Channels) > 0 {
+			b.WriteByte('.')
+		}
+		if len(r.Doubted) > 0 {
+			fmt.Fprintf(&b, " In doubt: %s.", strings.Join(r.Doubted, ", "))
+		}
 	}
 	if w := a.Wear; w != nil {
 		if w.HolesLeft != nil {

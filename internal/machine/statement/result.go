@@ -65,6 +65,23 @@ func Wear(e trend.Estimate) *event.Wear {
 	return w
 }
 
+// bounds returns between which values a channel was, by its features or by the one sample of the window.
+func bounds(value func(feature string) float32, single bool) (low, high float32) {
+	low, high = value(".min"), value(".max")
+	self, mean, half, peak := value(""), value(".mean"), value(".peak_to_peak")/2, value(".peak")
+	switch {
+	case low == low && high == high: // they are known
+		return low, high
+	case self == self: // the channel is a feature
+		return self, self
+	case single:
+		return mean, mean
+	case mean == mean && half == half:
+		return mean - half, mean + half
+	}
+	return -peak, peak
+}
+
 // Ranges returns between which values the channels of a window were, as far as its features
 // say that. It leaves out channels of which they do not, and those that cannot be trusted.
 func Ranges(f *window.Form, values []float32, faults []signal.Quality) (all []event.Range) {
@@ -82,19 +99,8 @@ func Ranges(f *window.Form, values []float32, faults []signal.Quality) (all []ev
 			}
 			return float32(math.NaN())
 		}
-		r := event.Range{Channel: c.Name, Low: value(".min"), High: value(".max")}
-		self, mean, half, peak := value(""), value(".mean"), value(".peak_to_peak")/2, value(".peak")
-		switch {
-		case r.Low == r.Low && r.High == r.High: // they are known
-		case self == self: // the channel is a feature
-			r.Low, r.High = self, self
-		case c.Rate*f.Length().Length.Seconds() < 1.5: // one sample
-			r.Low, r.High = mean, mean
-		case mean == mean && half == half:
-			r.Low, r.High = mean-half, mean+half
-		default:
-			r.Low, r.High = -peak, peak
-		}
+		r := event.Range{Channel: c.Name}
+		r.Low, r.High = bounds(value, c.Rate*f.Length().Length.Seconds() < 1.5)
 		if d := r.High - r.Low; d >= 0 && d <= math.MaxFloat32 { // else they are not known, or not finite
 			all = append(all, r)
 		}

@@ -26,12 +26,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcua/opcua/ua"
-	"github.com/gopcua/opcua/uapolicy"
-
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/gopcua/opcua/ua"
+	"github.com/gopcua/opcua/uapolicy"
 )
 
 // Config says which server to talk to, and how.
@@ -51,38 +50,51 @@ type Config struct {
 // in the clear, which insecure allows to another computer. What cannot be read or used is a config.KeyError of
 // endpoint, user, password or tls.
 func Load(endpoint string, login credential.Login, files *credential.TLS, insecure bool) (cfg Config, err error) {
-	key := func(name, text string) error { return &config.KeyError{Key: name, Err: errors.New(text)} }
 	cfg = Config{Endpoint: endpoint, User: login.User}
+	host := hostOf(endpoint)
+	if host == "" {
+		return cfg, wrong(true, "endpoint", "write the server's address, such as opc.tcp://plc.example:4840, without user and query; a password does not belong in a URL: name `user` and `password_file`")
+	}
+	if files == nil && !credential.IsLocal(host) {
+		err = cmp.Or(
+			wrong(!insecure, "endpoint", "without certificates anyone on the way could change what is read and write as this program does: name `tls` with ca, cert and key, or write `insecure: true`"),
+			wrong(login.User != "", "user", "without certificates anyone on the way could read the password: name `tls`, or remove the user"))
+	}
+	if err == nil && !login.IsZero() {
+		err = login.Check()
+	}
+	if err == nil && !login.IsZero() {
+		cfg.Password, err = login.Password()
+	}
+	if err == nil && files != nil {
+		cfg.Security, err = security(files)
+	}
+	return cfg, err
+}
+
+// wrong returns a config.KeyError if something is wrong.
+func wrong(is bool, key, text string) error { return config.Under(key, config.Wrong(is, "%s", text)) }
+
+// hostOf returns the host of a server's URL that has neither user nor query, "" of anything else.
+func hostOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "opc.tcp" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(endpoint) > 4096 {
-		return cfg, key("endpoint", "write the server's address, such as opc.tcp://plc.example:4840, without user and query; a password does not belong in a URL: name `user` and `password_file`")
+	if err != nil || u.Scheme != "opc.tcp" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || len(endpoint) > 4096 {
+		return ""
 	}
-	if clear := files == nil && !credential.IsLocal(u.Hostname()); clear && !insecure {
-		return cfg, key("endpoint", "without certificates anyone on the way could change what is read and write as this program does: name `tls` with ca, cert and key, or write `insecure: true`")
-	} else if clear && login.User != "" {
-		return cfg, key("user", "without certificates anyone on the way could read the password: name `tls`, or remove the user")
-	}
-	if !login.IsZero() {
-		if err := login.Check(); err != nil {
-			return cfg, err
-		}
-		if cfg.Password, err = login.Password(); err != nil {
-			return cfg, err
-		}
-	}
-	if files == nil {
-		return cfg, nil
-	}
+	return u.Hostname()
+}
+
+// security reads certificates and the key.
+func security(files *credential.TLS) (*tls.Config, error) {
 	if files.CA == "" || files.Cert == "" || files.Key == "" {
-		return cfg, key("tls", "OPC UA needs all of `ca`, `cert` and `key`: name the server's certificate or its signer, and this program's RSA certificate and key")
+		return nil, wrong(true, "tls", "OPC UA needs all of `ca`, `cert` and `key`: name the server's certificate or its signer, and this program's RSA certificate and key")
 	}
-	if cfg.Security, err = files.Client(); err != nil {
-		return cfg, config.Under("tls", err)
+	c, err := files.Client()
+	if err != nil {
+		return nil, config.Under("tls", err)
 	}
-	if k, ok := cfg.Security.Certificates[0].PrivateKey.(*rsa.PrivateKey); !ok || k.N.BitLen() < 2048 || k.N.BitLen() > 4096 {
-		return cfg, key("tls.key", files.Key+": OPC UA needs an RSA key of 2048 to 4096 bits: make a new one")
-	}
-	return cfg, nil
+	k, ok := c.Certificates[0].PrivateKey.(*rsa.PrivateKey)
+	return c, wrong(!ok || k.N.BitLen() < 2048 || k.N.BitLen() > 4096, "tls.key", files.Key+": OPC UA needs an RSA key of 2048 to 4096 bits: make a new one")
 }
 
 // Bounds of what is taken from a server.

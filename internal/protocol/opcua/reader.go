@@ -208,52 +208,38 @@ func (r *reader) variant() (ua.TypeID, any) {
 }
 
 func (r *reader) scalar(t ua.TypeID) (ua.TypeID, any) {
-	switch t {
-	case ua.TypeIDNull:
-		return t, nil
-	case ua.TypeIDBoolean:
-		return t, r.u8() != 0
-	case ua.TypeIDSByte:
-		return t, int8(r.u8())
-	case ua.TypeIDByte:
-		return t, r.u8()
-	case ua.TypeIDInt16:
-		return t, int16(r.u16())
-	case ua.TypeIDUint16:
-		return t, r.u16()
-	case ua.TypeIDInt32:
-		return t, int32(r.u32())
-	case ua.TypeIDUint32, ua.TypeIDStatusCode:
-		return t, r.u32()
-	case ua.TypeIDInt64:
-		return t, int64(r.u64())
-	case ua.TypeIDUint64:
-		return t, r.u64()
-	case ua.TypeIDFloat:
-		return t, math.Float32frombits(r.u32())
-	case ua.TypeIDDouble:
-		return t, math.Float64frombits(r.u64())
-	case ua.TypeIDString:
-		return t, r.text()
-	case ua.TypeIDDateTime:
-		return t, clock(r.u64())
-	case ua.TypeIDGUID:
-		r.skip(16)
-	case ua.TypeIDByteString, ua.TypeIDXMLElement:
-		r.bytes()
-	case ua.TypeIDNodeID:
-		return t, r.nodeID()
-	case ua.TypeIDQualifiedName:
-		r.skip(2)
-		r.text()
-	case ua.TypeIDLocalizedText:
-		r.localizedText()
-	case ua.TypeIDExtensionObject:
-		r.extension()
-	default:
+	read, ok := scalars[t]
+	if !ok {
 		r.err = errors.New("not an answer of OPC UA: a value of unknown type")
+		return t, nil
 	}
-	return t, nil
+	return t, read(r)
+}
+
+// scalars are how values of each type are read; nil is returned for those that are passed over.
+var scalars = map[ua.TypeID]func(*reader) any{
+	ua.TypeIDNull:            func(*reader) any { return nil },
+	ua.TypeIDBoolean:         func(r *reader) any { return r.u8() != 0 },
+	ua.TypeIDSByte:           func(r *reader) any { return int8(r.u8()) },
+	ua.TypeIDByte:            func(r *reader) any { return r.u8() },
+	ua.TypeIDInt16:           func(r *reader) any { return int16(r.u16()) },
+	ua.TypeIDUint16:          func(r *reader) any { return r.u16() },
+	ua.TypeIDInt32:           func(r *reader) any { return int32(r.u32()) },
+	ua.TypeIDUint32:          func(r *reader) any { return r.u32() },
+	ua.TypeIDStatusCode:      func(r *reader) any { return r.u32() },
+	ua.TypeIDInt64:           func(r *reader) any { return int64(r.u64()) },
+	ua.TypeIDUint64:          func(r *reader) any { return r.u64() },
+	ua.TypeIDFloat:           func(r *reader) any { return math.Float32frombits(r.u32()) },
+	ua.TypeIDDouble:          func(r *reader) any { return math.Float64frombits(r.u64()) },
+	ua.TypeIDString:          func(r *reader) any { return r.text() },
+	ua.TypeIDDateTime:        func(r *reader) any { return clock(r.u64()) },
+	ua.TypeIDGUID:            func(r *reader) any { r.skip(16); return nil },
+	ua.TypeIDByteString:      func(r *reader) any { r.bytes(); return nil },
+	ua.TypeIDXMLElement:      func(r *reader) any { r.bytes(); return nil },
+	ua.TypeIDNodeID:          func(r *reader) any { return r.nodeID() },
+	ua.TypeIDQualifiedName:   func(r *reader) any { r.skip(2); r.text(); return nil },
+	ua.TypeIDLocalizedText:   func(r *reader) any { r.localizedText(); return nil },
+	ua.TypeIDExtensionObject: func(r *reader) any { r.extension(); return nil },
 }
 
 // clock returns the time of a count of 100 ns since 1601, zero for a null time.

@@ -53,36 +53,45 @@ func CheckArrow(in io.ReaderAt, size int64) error {
 	})
 }
 
-func checkArrow(in io.ReaderAt, size int64, column func(field *flatbuffers.Table, name string) error) (err error) {
+// readFooter returns the bytes of the footer.
+func readFooter(in io.ReaderAt, size int64) ([]byte, error) {
 	const magic = "ARROW1"
+	var head, tail [4 + len(magic)]byte
+	end := size - int64(len(tail))
+	if end < int64(len(magic)+2) {
+		return nil, errors.New("it does not begin and end with ARROW1")
+	}
+	if _, err := in.ReadAt(head[:], 0); err != nil {
+		return nil, err
+	}
+	if _, err := in.ReadAt(tail[:], end); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if string(head[:len(magic)]) != magic || string(tail[4:]) != magic {
+		return nil, errors.New("it does not begin and end with ARROW1")
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	switch {
+	case n < 8 || n > end:
+		return nil, fmt.Errorf("its footer has %d bytes, the file %d", n, size)
+	case n > maxFooter:
+		return nil, fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger record batches", n, maxFooter)
+	}
+	raw := make([]byte, n)
+	if _, err := in.ReadAt(raw, end-n); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+func checkArrow(in io.ReaderAt, size int64, column func(field *flatbuffers.Table, name string) error) (err error) {
 	defer func() { // offsets inside the footer may be damaged too
 		if r := recover(); r != nil {
 			err = fmt.Errorf("its footer is damaged: %v", r)
 		}
 	}()
-	var head, tail [4 + len(magic)]byte
-	end := size - int64(len(tail))
-	if end < int64(len(magic)+2) {
-		return errors.New("it does not begin and end with ARROW1")
-	}
-	if _, err := in.ReadAt(head[:], 0); err != nil {
-		return err
-	}
-	if _, err := in.ReadAt(tail[:], end); err != nil && err != io.EOF {
-		return err
-	}
-	if string(head[:len(magic)]) != magic || string(tail[4:]) != magic {
-		return errors.New("it does not begin and end with ARROW1")
-	}
-	n := int64(binary.LittleEndian.Uint32(tail[:]))
-	switch {
-	case n < 8 || n > end:
-		return fmt.Errorf("its footer has %d bytes, the file %d", n, size)
-	case n > maxFooter:
-		return fmt.Errorf("its footer has %d bytes, and at most %d are read: write fewer columns or larger record batches", n, maxFooter)
-	}
-	raw := make([]byte, n)
-	if _, err := in.ReadAt(raw, end-n); err != nil {
+	raw, err := readFooter(in, size)
+	if err != nil {
 		return err
 	}
 	footer := flatbuffers.Table{Bytes: raw, Pos: flatbuffers.GetUOffsetT(raw)}

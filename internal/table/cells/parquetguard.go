@@ -2,6 +2,7 @@ package cells
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -104,11 +105,8 @@ type pageCheck struct {
 
 // column returns what the largest page of a column takes together with its dictionary.
 func (p *pageCheck) column(c *parquet.Column, md *format.ColumnMetaData) (largest pageSize, err error) {
-	at := md.DataPageOffset
-	if md.DictionaryPageOffset != 0 {
-		at = md.DictionaryPageOffset
-	}
-	if at < 0 || md.TotalCompressedSize < 0 || at > p.size || md.TotalCompressedSize > p.size-at {
+	at := cmp.Or(md.DictionaryPageOffset, md.DataPageOffset)
+	if min(at, md.TotalCompressedSize) < 0 || at > p.size || md.TotalCompressedSize > p.size-at {
 		return largest, errors.New("its pages lie beyond the end of the file")
 	}
 	var dictionary pageSize
@@ -119,7 +117,7 @@ func (p *pageCheck) column(c *parquet.Column, md *format.ColumnMetaData) (larges
 		}
 		at += n
 		packed := int64(header.CompressedPageSize)
-		if packed < 0 || packed > end-at || packed > maxPage || header.UncompressedPageSize < 0 || header.UncompressedPageSize > maxPage {
+		if unpacked := int64(header.UncompressedPageSize); min(packed, unpacked) < 0 || packed > end-at || max(packed, unpacked) > maxPage {
 			return largest, errPage
 		}
 		p.packed = grow(p.packed, packed)
@@ -230,6 +228,21 @@ func (p *pageCheck) page(c *parquet.Column, codec format.CompressionCodec, h *fo
 // plainDictionary is how files of Parquet 1.0 name format.RLEDictionary.
 const plainDictionary = format.Encoding(2)
 
+// checkDeltas reports more deltas than values.
+func checkDeltas(data []byte, values int64) error {
+	for range 2 { // size of a block, number of parts
+		_, n := binary.Uvarint(data)
+		if n <= 0 {
+			return nil
+		}
+		data = data[n:]
+	}
+	if count, n := binary.Uvarint(data); n > 0 && count > uint64(values) {
+		return errPage
+	}
+	return nil
+}
+
 // checkValues reports values of a page that would become more of them than its head says.
 func checkValues(encoding format.Encoding, data []byte, values int64) error {
 	switch encoding {
@@ -244,16 +257,7 @@ func checkValues(encoding format.Encoding, data []byte, values int64) error {
 		}
 		return checkRuns(data[4:], 1, values)
 	case format.DeltaBinaryPacked, format.DeltaLengthByteArray:
-		for range 2 { // size of a block, number of parts
-			_, n := binary.Uvarint(data)
-			if n <= 0 {
-				return nil
-			}
-			data = data[n:]
-		}
-		if count, n := binary.Uvarint(data); n > 0 && count > uint64(values) {
-			return errPage
-		}
+		return checkDeltas(data, values)
 	case format.DeltaByteArray:
 		return errors.New("its values are encoded as DELTA_BYTE_ARRAY, which is not supported: write them plain or with a dictionary")
 	}
@@ -284,9 +288,21 @@ func checkRuns(data []byte, width, values int64) error {
 	return nil
 }
 
+func (p *pageCheck) unzstd(packed []byte, most int64) (_ []byte, err error) {
+	if p.zstd == nil {
+		if p.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage)); err != nil {
+			return nil, err
+		}
+	}
+	p.plain, err = p.zstd.DecodeAll(packed, p.plain[:0])
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || err == nil && int64(len(p.plain)) > most {
+		err = errPage
+	}
+	return p.plain, err
+}
+
 // unpack returns the bytes of a page, at most most of them. They are valid until the next call.
 func (p *pageCheck) unpack(codec format.CompressionCodec, packed []byte, most int64) ([]byte, error) {
-	var err error
 	switch codec {
 	case format.Uncompressed:
 		return packed, nil
@@ -301,16 +317,7 @@ func (p *pageCheck) unpack(codec format.CompressionCodec, packed []byte, most in
 		p.plain, err = snappy.Decode(p.plain[:cap(p.plain)], packed)
 		return p.plain, err
 	case format.Zstd:
-		if p.zstd == nil {
-			if p.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage)); err != nil {
-				return nil, err
-			}
-		}
-		p.plain, err = p.zstd.DecodeAll(packed, p.plain[:0])
-		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || err == nil && int64(len(p.plain)) > most {
-			err = errPage
-		}
-		return p.plain, err
+		return p.unzstd(packed, most)
 	case format.Gzip:
 		r, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {

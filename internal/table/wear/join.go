@@ -1,6 +1,7 @@
 package wear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -60,12 +61,12 @@ var reasonWords = [numReasons]string{
 // String returns the reason in words.
 func (r Reason) String() string { return reasonWords[r] }
 
-// Tally counts the windows that a Join was asked about by Reason: how many found a
+// tally counts the windows that a Join was asked about by Reason: how many found a
 // label, and why the others did not.
-type Tally [numReasons]int
+type tally [numReasons]int
 
 // Unlabelled returns how many windows found no label.
-func (t Tally) Unlabelled() int {
+func (t tally) Unlabelled() int {
 	n := 0
 	for _, k := range t[noTool:] {
 		n += k
@@ -74,7 +75,7 @@ func (t Tally) Unlabelled() int {
 }
 
 // String returns the tally in words, leaving out what did not occur.
-func (t Tally) String() string {
+func (t tally) String() string {
 	var why []string
 	for r := noTool; r < numReasons; r++ {
 		if t[r] > 0 {
@@ -99,7 +100,7 @@ type Join struct {
 	toolOrder []toolKey               // of tools, as they were first seen
 	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
 	order     []subject               // of begun, as they were first seen
-	tally     Tally
+	tally     tally
 
 	settled bool
 	err     error
@@ -170,7 +171,7 @@ type curve struct {
 // carry, if the rows of a tool are not all of one kind, if a tool was measured
 // twice at once, or if two intervals of a tool overlap.
 func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
-	if mode != Auto && mode != HoleEnd && mode != Interpolate {
+	if !slices.Contains([]Mode{Auto, HoleEnd, Interpolate}, mode) {
 		return nil, fmt.Errorf("wear: join %q is not one of %q, %q, %q", mode, Auto, Interpolate, HoleEnd)
 	}
 	j := &Join{
@@ -199,10 +200,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 		h.rows = append(h.rows, m)
 	}
 	for _, h := range j.all {
-		if err := j.addStem(h); err != nil {
-			return nil, err
-		}
-		if err := h.arrange(time.Time{}); err != nil {
+		if err := cmp.Or(j.addStem(h), h.arrange(time.Time{})); err != nil {
 			return nil, err
 		}
 	}
@@ -444,8 +442,8 @@ func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
 		at(m), m.subject(), len(names), names[0], byClock)
 }
 
-// Tally returns the count of the calls of At so far.
-func (j *Join) Tally() Tally { return j.tally }
+// tally returns the count of the calls of At so far.
+func (j *Join) Tally() tally { return j.tally }
 
 // Peek is At for a window that is not labelled, so that it is not counted.
 func (j *Join) Peek(w Window) (m Measurement, why Reason) {
@@ -480,21 +478,23 @@ func (j *Join) find(w Window) *history {
 	if l := &j.last; j.found != nil && l.Tool == w.Tool && l.Machine == w.Machine && l.Recording == w.Recording {
 		return j.found
 	}
-	j.last, j.found = w, nil
+	j.last, j.found = w, j.search(w)
+	return j.found
+}
+
+func (j *Join) search(w Window) *history {
 	for _, machine := range []string{w.Machine, ""} {
 		if j.recording && w.Recording != "" {
 			for _, tool := range []string{w.Tool, ""} {
 				key := subject{machine, tool, w.Recording}
 				for _, of := range []map[subject]*history{j.subjects, j.stems} {
 					if h := of[key]; h != nil {
-						j.found = h
 						return h
 					}
 				}
 			}
 		}
 		if h := j.subjects[subject{machine, w.Tool, ""}]; h != nil && w.Tool != "" {
-			j.found = h
 			return h
 		}
 	}
@@ -517,27 +517,38 @@ func (h *history) at(w Window, tool *toolSeen) (Measurement, Reason) {
 		return unknown, noClock
 	}
 	if h.form == intervals {
-		middle := w.Start.Add(w.Length / 2)
-		i := sort.Search(len(h.intervals), func(i int) bool { return h.intervals[i].End.After(middle) }) // the first that ends later
-		if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
-			return unknown, outside
-		}
-		h.used[i] = true
-		return h.intervals[i], hasLabel
+		return h.interval(w)
 	}
 	return h.between(w, tool)
+}
+
+// interval returns the wear of the interval that has the middle of a window.
+func (h *history) interval(w Window) (Measurement, Reason) {
+	middle := w.Start.Add(w.Length / 2)
+	i := sort.Search(len(h.intervals), func(i int) bool { return h.intervals[i].End.After(middle) }) // the first that ends later
+	if i == len(h.intervals) || middle.Before(h.intervals[i].Time) {
+		return unknown, outside
+	}
+	h.used[i] = true
+	return h.intervals[i], hasLabel
+}
+
+// started reports whether it is known when the tool was new.
+func (h *history) started(w Window, tool *toolSeen) bool {
+	switch {
+	case tool == nil || h.recording != "" && tool.first != w.Recording:
+		return false
+	case len(tool.recordings) > 1 && !signal.HasClock(tool.start):
+		return false // without clocks all recordings begin at second 0, so the first of them is not known
+	}
+	// a line from the new tool to a measurement far behind its windows would say that it hardly wore
+	return !(h.matched && h.until.After(tool.start) && h.moments[0].Time.After(h.until.Add(h.until.Sub(tool.start))))
 }
 
 // between returns the wear in a window between two moments.
 func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	t := w.Start
-	started := tool != nil && (h.recording == "" || tool.first == w.Recording)
-	if started && len(tool.recordings) > 1 && !signal.HasClock(tool.start) {
-		started = false // without clocks all recordings begin at second 0, so the first of them is not known
-	}
-	if started && h.matched && h.until.After(tool.start) && h.moments[0].Time.After(h.until.Add(h.until.Sub(tool.start))) {
-		started = false // a line from the new tool to a measurement far behind its windows would say that it hardly wore
-	}
+	started := h.started(w, tool)
 	var start time.Time
 	if started {
 		start = tool.start

@@ -48,7 +48,7 @@ func TestJoinHoleEnd(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if want := (Tally{hasLabel: 3, noTool: 2, noHole: 3}); j.Tally() != want {
+	if want := (tally{hasLabel: 3, noTool: 2, noHole: 3}); j.Tally() != want {
 		t.Errorf("tally %+v, want %+v", j.Tally(), want)
 	}
 	if got, want := j.Tally().String(), "3 labelled, 5 not: 2 tool not measured, 3 hole not measured"; got != want {
@@ -115,7 +115,7 @@ func TestJoinInterpolate(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
 		}
 	}
-	if want := (Tally{hasLabel: 14, noTool: 1, beforeFirst: 4, afterLast: 2, between: 1}); j.Tally() != want {
+	if want := (tally{hasLabel: 14, noTool: 1, beforeFirst: 4, afterLast: 2, between: 1}); j.Tally() != want {
 		t.Errorf("tally %+v, want %+v", j.Tally(), want)
 	}
 }

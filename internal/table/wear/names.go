@@ -160,9 +160,19 @@ func (j *Join) guess(h *history) string {
 	return ""
 }
 
+// bareHoles returns the holes of windows that no row is of.
+func (h *history) bareHoles() (bare []string) {
+	for _, hole := range h.holeOrder {
+		if _, ok := h.holes[hole]; !ok && hole != "" {
+			bare = append(bare, hole)
+		}
+	}
+	return bare
+}
+
 // holesOf compares the holes that rows name with the holes that windows name.
 func (j *Join) holesOf(h *history) string {
-	var lost, bare []string // holes of rows without windows, of windows without rows
+	var lost []string // holes of rows without windows
 	var first string
 	for _, m := range h.rows {
 		if !h.holesSeen[m.Hole] && !slices.Contains(lost, m.Hole) {
@@ -170,11 +180,7 @@ func (j *Join) holesOf(h *history) string {
 			first = firstOf(first, at(m))
 		}
 	}
-	for _, hole := range h.holeOrder {
-		if _, ok := h.holes[hole]; !ok && hole != "" {
-			bare = append(bare, hole)
-		}
-	}
+	bare := h.bareHoles()
 	switch {
 	case len(lost) == 0:
 		return ""

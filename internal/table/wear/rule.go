@@ -1,6 +1,7 @@
 package wear
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -89,15 +90,8 @@ func (e *RuleError) Unwrap() error { return e.Err }
 
 // Check reports why r cannot be used, as a *RuleError.
 func (r Rule) Check() error {
-	if err := checkStates("healthy_states", r.HealthyStates); err != nil {
+	if err := cmp.Or(checkStates("healthy_states", r.HealthyStates), r.checkHealthy()); err != nil {
 		return err
-	}
-	for _, s := range r.HealthyStates {
-		for _, c := range r.conditions() {
-			if slices.ContainsFunc(c.States, func(o string) bool { return strings.EqualFold(o, s) }) {
-				return &RuleError{"healthy_states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, c.Name)}
-			}
-		}
 	}
 	if len(r.Classes) == 0 {
 		if err := r.faulty().check(""); err != nil {
@@ -119,6 +113,23 @@ func (r Rule) Check() error {
 	if len(r.Classes) < 2 {
 		return &RuleError{"classes", fmt.Errorf("there is only %q: name two or more, the best first", r.Classes[0].Name)}
 	}
+	return r.checkClasses()
+}
+
+// checkHealthy reports states of healthy tools that a class has too.
+func (r Rule) checkHealthy() error {
+	for _, s := range r.HealthyStates {
+		for _, c := range r.conditions() {
+			if slices.ContainsFunc(c.States, func(o string) bool { return strings.EqualFold(o, s) }) {
+				return &RuleError{"healthy_states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, c.Name)}
+			}
+		}
+	}
+	return nil
+}
+
+// checkClasses reports classes that cannot be told apart.
+func (r Rule) checkClasses() error {
 	var last Class // with the greatest limits so far
 	states := make(map[string]string)
 	for i, c := range r.Classes {

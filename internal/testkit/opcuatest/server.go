@@ -119,22 +119,30 @@ func (s *Server) accept() {
 	}
 }
 
+// readChunk reads the kind and the rest of a chunk, "" if there is none.
+func readChunk(c net.Conn) (kind string, b []byte) {
+	head := make([]byte, 8)
+	if _, err := io.ReadFull(c, head); err != nil {
+		return "", nil
+	}
+	n := binary.LittleEndian.Uint32(head[4:])
+	if n < 8 || n > 65535 {
+		return "", nil
+	}
+	b = make([]byte, n-8)
+	if _, err := io.ReadFull(c, b); err != nil {
+		return "", nil
+	}
+	return string(head[:3]), b
+}
+
 func (s *Server) serve(c net.Conn) {
 	sequence := uint32(0)
 	for {
-		head := make([]byte, 8)
-		if _, err := io.ReadFull(c, head); err != nil {
+		kind, b := readChunk(c)
+		switch kind {
+		case "":
 			return
-		}
-		n := binary.LittleEndian.Uint32(head[4:])
-		if n < 8 || n > 65535 {
-			return
-		}
-		b := make([]byte, n-8)
-		if _, err := io.ReadFull(c, b); err != nil {
-			return
-		}
-		switch string(head[:3]) {
 		case "HEL":
 			if _, err := c.Write(Acknowledge(65535)); err != nil {
 				return
@@ -153,7 +161,7 @@ func (s *Server) serve(c net.Conn) {
 			return
 		}
 		sequence++
-		if _, err := c.Write(Answer(string(head[:3]), sequence, request, s.answer(req))); err != nil {
+		if _, err := c.Write(Answer(kind, sequence, request, s.answer(req))); err != nil {
 			return
 		}
 	}
@@ -202,6 +210,13 @@ func header(status ua.StatusCode) *ua.ResponseHeader {
 	return &ua.ResponseHeader{Timestamp: time.Now(), ServiceResult: status, ServiceDiagnostics: &ua.DiagnosticInfo{}, AdditionalHeader: ua.NewExtensionObject(nil)}
 }
 
+func each[A, B any](all []A, of func(A) B) (out []B) {
+	for _, a := range all {
+		out = append(out, of(a))
+	}
+	return out
+}
+
 // answer returns the response to a request.
 func (s *Server) answer(req any) any {
 	s.mu.Lock()
@@ -219,16 +234,9 @@ func (s *Server) answer(req any) any {
 	case *ua.CloseSessionRequest:
 		return &ua.CloseSessionResponse{ResponseHeader: header(ua.StatusOK)}
 	case *ua.ReadRequest:
-		res := &ua.ReadResponse{ResponseHeader: header(ua.StatusOK)}
-		for _, n := range r.NodesToRead {
-			res.Results = append(res.Results, s.read(n))
-		}
-		return res
+		return &ua.ReadResponse{ResponseHeader: header(ua.StatusOK), Results: each(r.NodesToRead, s.read)}
 	case *ua.WriteRequest:
-		res := &ua.WriteResponse{ResponseHeader: header(ua.StatusOK)}
-		for _, n := range r.NodesToWrite {
-			res.Results = append(res.Results, s.write(n))
-		}
+		res := &ua.WriteResponse{ResponseHeader: header(ua.StatusOK), Results: each(r.NodesToWrite, s.write)}
 		if s.writes++; s.onWrite != nil {
 			s.onWrite(s.variables)
 		}

@@ -14,7 +14,7 @@ type condition struct {
 	over time.Duration // observed time without it, since it was there last
 }
 
-func (m *Machine) raise(kind string) *condition {
+func (m *answers) raise(kind string) *condition {
 	if m.open[kind] == nil {
 		m.open[kind] = &condition{}
 		m.out.Advisories = append(m.out.Advisories, Advisory{kind, "raised"})
@@ -22,7 +22,7 @@ func (m *Machine) raise(kind string) *condition {
 	return m.open[kind]
 }
 
-func (m *Machine) clear(kind string) {
+func (m *answers) clear(kind string) {
 	if m.open[kind] != nil {
 		delete(m.open, kind)
 		m.out.Advisories = append(m.out.Advisories, Advisory{kind, "cleared"})
@@ -31,14 +31,14 @@ func (m *Machine) clear(kind string) {
 
 // ingesters takes what a window says of the number of ingesters. It says nothing if it is late. The
 // sensors' time counts.
-func (m *Machine) ingesters(w *Window, p Place) {
+func (m *answers) ingesters(w *Window, p Place) {
 	if p != Late {
 		m.says(TwoIngesters, p == Rival, w)
 	}
 }
 
 // says takes whether a window says that a condition is there. A minute of windows that say it is not ends it.
-func (m *Machine) says(kind string, there bool, w *Window) {
+func (m *answers) says(kind string, there bool, w *Window) {
 	switch c := m.open[kind]; {
 	case there:
 		c = m.raise(kind)
@@ -93,13 +93,13 @@ func (m *Machine) unknown(t *tool, w *Window, r *Result, d *Deployment) {
 }
 
 // refuse notes that no model judges a window that moved the machine.
-func (m *Machine) refuse(at time.Time) {
+func (m *answers) refuse(at time.Time) {
 	c := m.raise(Refused)
 	c.last, c.over = at, 0
 }
 
 // accept notes that a window was judged.
-func (m *Machine) accept(at time.Time) {
+func (m *answers) accept(at time.Time) {
 	c := m.open[Refused]
 	if c == nil {
 		return
@@ -135,7 +135,7 @@ type sensor struct {
 }
 
 // sense takes what a window that moved the machine, and was judged, says of its sensors.
-func (m *Machine) sense(w *Window) {
+func (m *answers) sense(w *Window) {
 	if len(m.sensors) == 0 && !slices.ContainsFunc(w.Sensors, func(s Sensor) bool { return s.Fault || s.Clock }) {
 		return // most windows
 	}
@@ -172,7 +172,7 @@ func (m *Machine) sense(w *Window) {
 
 // observe takes whether a window has a fault, and reports whether the condition is there: from the k-th of five windows on, until a
 // minute of windows without. Another advisory may cover it.
-func (m *Machine) observe(of string, bad bool, k int, w *Window, covered bool) bool {
+func (m *answers) observe(of string, bad bool, k int, w *Window, covered bool) bool {
 	s := m.sensors[of]
 	switch {
 	case s == nil && !bad:

@@ -35,11 +35,11 @@ func (a *alarm) waits() bool { return (a.state == "raised" || a.state == "return
 func (a *alarm) renamed() { a.announced, a.called = false, time.Time{} }
 
 // count counts a judged window, and moves the alarm. An ambiguous or implausible one counts as its score says.
-func (m *Machine) count(t *tool, a *alarm, w *Window, v Verdict) {
+func (m *alarmBook) count(t *tool, a *alarm, w *Window, v Verdict) {
 	if v.Outcome != "healthy" && v.Outcome != "faulty" && v.Reason != "ambiguous" && v.Reason != "implausible" {
 		return
 	}
-	c := counted{faulty: v.Score >= m.settings().Threshold, cut: w.End.Sub(w.Start), to: w.End}
+	c := counted{faulty: v.Score >= m.set().Threshold, cut: w.End.Sub(w.Start), to: w.End}
 	if n := len(a.counted); n > 0 {
 		if last := a.counted[n-1].to; last.After(w.Start) && last.Before(w.End) {
 			c.cut = w.End.Sub(last) // windows that overlap do not cut twice
@@ -49,21 +49,21 @@ func (m *Machine) count(t *tool, a *alarm, w *Window, v Verdict) {
 	if c.faulty {
 		faulty++
 	}
-	for i, n := len(a.counted)-1, 1; i >= 0 && n < m.settings().N; i, n = i-1, n+1 {
+	for i, n := len(a.counted)-1, 1; i >= 0 && n < m.set().N; i, n = i-1, n+1 {
 		if a.counted[i].faulty {
 			faulty++
 		}
 	}
-	c.on, c.off = faulty >= m.settings().K, faulty <= m.settings().Clear
+	c.on, c.off = faulty >= m.set().K, faulty <= m.set().Clear
 	a.counted = append(a.counted, c)
-	if a.state == "returned" && !m.settings().Latch { // alarms were latched before
+	if a.state == "returned" && !m.set().Latch { // alarms were latched before
 		m.end(t, a, "recovered")
 		return
 	}
-	is, hold := func(c counted) bool { return c.on }, m.settings().OnHold
+	is, hold := func(c counted) bool { return c.on }, m.set().OnHold
 	by := "on"
 	if a.state == "raised" || a.state == "acknowledged" {
-		is, hold = func(c counted) bool { return c.off }, m.settings().OffHold
+		is, hold = func(c counted) bool { return c.off }, m.set().OffHold
 		by = "off"
 	}
 	lasted := time.Duration(0)
@@ -77,12 +77,12 @@ func (m *Machine) count(t *tool, a *alarm, w *Window, v Verdict) {
 }
 
 // move is the columns "on" and "off" of the table of states in alarms.md.
-func (m *Machine) move(t *tool, a *alarm, by string, now time.Time) {
+func (m *alarmBook) move(t *tool, a *alarm, by string, now time.Time) {
 	calls := m.mayCall(t, a)
 	switch a.word() + " " + by {
 	case "normal on":
-		m.alarms++
-		a.state, a.incident, a.called = "raised", m.alarms, time.Time{}
+		m.numbered++
+		a.state, a.incident, a.called = "raised", m.numbered, time.Time{}
 		if calls {
 			m.call(t, a, now, "", time.Time{})
 		}
@@ -93,7 +93,7 @@ func (m *Machine) move(t *tool, a *alarm, by string, now time.Time) {
 			m.say("reactivated", "", t, a, time.Time{})
 		}
 	case "raised off":
-		if !m.settings().Latch {
+		if !m.set().Latch {
 			m.end(t, a, "recovered")
 			return
 		}
@@ -107,7 +107,7 @@ func (m *Machine) move(t *tool, a *alarm, by string, now time.Time) {
 }
 
 // end makes an alarm normal.
-func (m *Machine) end(t *tool, a *alarm, reason string) {
+func (m *alarmBook) end(t *tool, a *alarm, reason string) {
 	was := a.announced
 	a.state, a.announced, a.called = "", false, time.Time{}
 	if was {
@@ -118,7 +118,7 @@ func (m *Machine) end(t *tool, a *alarm, reason string) {
 
 // call publishes that an alarm is there which people do not know of. At is not zero if that
 // happens by itself, at a time.
-func (m *Machine) call(t *tool, a *alarm, now time.Time, reason string, at time.Time) {
+func (m *alarmBook) call(t *tool, a *alarm, now time.Time, reason string, at time.Time) {
 	a.announced, a.called = true, now
 	if a.shadow == "" {
 		m.remember(pastAlarm{incident: a.incident, tool: t.name})
@@ -130,16 +130,16 @@ func (m *Machine) call(t *tool, a *alarm, now time.Time, reason string, at time.
 }
 
 // announce calls for alarms of the tool in the spindle that wait for that.
-func (m *Machine) announce(now time.Time, reason string) {
+func (m *alarmBook) announce(now time.Time, reason string) {
 	if len(m.tools) > 0 {
 		m.announceAt(m.spindle().alarms(), now, reason, time.Time{})
 	}
 }
 
-func (m *Machine) announceAt(all []*alarm, now time.Time, reason string, at time.Time) {
+func (m *alarmBook) announceAt(all []*alarm, now time.Time, reason string, at time.Time) {
 	t := m.spindle()
 	for _, a := range all {
-		if a.waits() && m.mayCall(t, a) && (a.called.IsZero() || !now.Before(a.called.Add(m.settings().ReAlarm))) {
+		if a.waits() && m.mayCall(t, a) && (a.called.IsZero() || !now.Before(a.called.Add(m.set().ReAlarm))) {
 			m.call(t, a, now, reason, at)
 		}
 	}
@@ -147,13 +147,13 @@ func (m *Machine) announceAt(all []*alarm, now time.Time, reason string, at time
 
 // firstToCall returns the alarm whose silence after a call is over first, and when; nil if none is
 // over by now.
-func (m *Machine) firstToCall(now time.Time) (first *alarm, at time.Time) {
+func (m *alarmBook) firstToCall(now time.Time) (first *alarm, at time.Time) {
 	if len(m.tools) == 0 {
 		return nil, at
 	}
 	t := m.spindle()
 	for _, a := range t.alarms() {
-		over := a.called.Add(m.settings().ReAlarm)
+		over := a.called.Add(m.set().ReAlarm)
 		if !a.called.IsZero() && a.waits() && m.mayCall(t, a) && !now.Before(over) && (first == nil || over.Before(at)) {
 			first, at = a, over
 		}
@@ -174,13 +174,13 @@ func (t *tool) alarms() []*alarm {
 
 // mayCall reports whether an alarm of a tool may call: its tool is in the spindle, and no mask
 // hides it. Masks do not hide what shadows would do.
-func (m *Machine) mayCall(t *tool, a *alarm) bool {
+func (m *alarmBook) mayCall(t *tool, a *alarm) bool {
 	return t == m.spindle() && (a.shadow != "" || !t.masks.on() && !m.masks.on())
 }
 
 // word returns the state of a tool's alarm in the words of results: the lowest mask of the table in
 // alarms.md, or the state beneath.
-func (m *Machine) word(t *tool) string {
+func (m *alarmBook) word(t *tool) string {
 	switch {
 	case m.masks.outOfService || t.masks.outOfService:
 		return "out_of_service"
@@ -193,9 +193,9 @@ func (m *Machine) word(t *tool) string {
 }
 
 // empty returns the state of the machine's alarm without a tool.
-func (m *Machine) empty() string { return m.word(&tool{}) }
+func (m *alarmBook) empty() string { return m.word(&tool{}) }
 
-func (m *Machine) emptyFor(a *alarm) string {
+func (m *alarmBook) emptyFor(a *alarm) string {
 	if a.shadow != "" {
 		return "normal"
 	}
@@ -203,7 +203,7 @@ func (m *Machine) emptyFor(a *alarm) string {
 }
 
 // say publishes a change of an alarm.
-func (m *Machine) say(state, reason string, t *tool, a *alarm, at time.Time) {
+func (m *alarmBook) say(state, reason string, t *tool, a *alarm, at time.Time) {
 	out := Alert{State: state, Reason: reason, Tool: t.name, Severity: "info", Alarm: m.word(t), Incident: a.incident, At: at, Shadow: a.shadow}
 	if a.shadow != "" {
 		out.Alarm = a.word()
@@ -216,7 +216,7 @@ func (m *Machine) say(state, reason string, t *tool, a *alarm, at time.Time) {
 
 // mask puts a mask on an alarm of a tool, or of the machine if t is nil, and reports false if
 // it is on already. A new shelf replaces an earlier one.
-func (m *Machine) mask(t *tool, mask string, until time.Time) bool {
+func (m *alarmBook) mask(t *tool, mask string, until time.Time) bool {
 	k := m.masksOf(t)
 	switch mask {
 	case "shelved":
@@ -241,7 +241,7 @@ func (m *Machine) mask(t *tool, mask string, until time.Time) bool {
 
 // unmask takes a mask off, and reports false if it is not on. The alarm beneath calls if no one
 // knows of it. At is not zero if the mask ends by itself.
-func (m *Machine) unmask(t *tool, mask, reason string, at time.Time) bool {
+func (m *alarmBook) unmask(t *tool, mask, reason string, at time.Time) bool {
 	k := m.masksOf(t)
 	var says string
 	switch {
@@ -272,7 +272,7 @@ func (m *Machine) unmask(t *tool, mask, reason string, at time.Time) bool {
 	return true
 }
 
-func (m *Machine) masksOf(t *tool) *masks {
+func (m *alarmBook) masksOf(t *tool) *masks {
 	if t == nil {
 		return &m.masks
 	}

@@ -43,7 +43,7 @@ type pastAlarm struct {
 // keptPast is how many of them may be marked as false.
 const keptPast = 50
 
-func (m *Machine) remember(a pastAlarm) {
+func (m *alarmBook) remember(a pastAlarm) {
 	if m.pastAlarm(a.incident) != nil {
 		return // its tool has come back
 	}
@@ -51,7 +51,7 @@ func (m *Machine) remember(a pastAlarm) {
 	m.past = m.past[max(0, len(m.past)-keptPast):]
 }
 
-func (m *Machine) pastAlarm(incident int) *pastAlarm {
+func (m *alarmBook) pastAlarm(incident int) *pastAlarm {
 	i := slices.IndexFunc(m.past, func(a pastAlarm) bool { return a.incident == incident })
 	if i < 0 {
 		return nil
@@ -137,7 +137,7 @@ func (m *Machine) carryOut(c Command) bool {
 }
 
 // withAlarm returns the tool with an open alarm of that number; nil if there is none.
-func (m *Machine) withAlarm(incident int) *tool {
+func (m *magazine) withAlarm(incident int) *tool {
 	for _, t := range m.tools {
 		if t.alarm.state != "" && t.alarm.incident == incident {
 			return t
@@ -146,7 +146,7 @@ func (m *Machine) withAlarm(incident int) *tool {
 	return nil
 }
 
-func (m *Machine) acknowledge(c Command) bool {
+func (m *alarmBook) acknowledge(c Command) bool {
 	t := m.withAlarm(c.Incident)
 	if t == nil || t.alarm.state == "acknowledged" {
 		return false
@@ -168,7 +168,7 @@ func (m *Machine) acknowledge(c Command) bool {
 }
 
 // mark says that an alarm was false, or withdraws that.
-func (m *Machine) mark(c Command) bool {
+func (m *alarmBook) mark(c Command) bool {
 	p, yes := m.pastAlarm(c.Incident), c.Action == "mark_false"
 	if p == nil || p.isFalse == yes {
 		return false
@@ -201,7 +201,7 @@ func (m *Machine) declareNew(name string) bool {
 }
 
 // sayNew says that a tool was declared new. It is not the one that was forgotten.
-func (m *Machine) sayNew(name string) {
+func (m *alarmBook) sayNew(name string) {
 	m.dropForgotten(name)
 	m.alert(Alert{State: "tool_is_new", Tool: name, Severity: "info", Alarm: m.Alarm()})
 }

@@ -202,7 +202,7 @@ func (t *tool) pick(w *Window, d *Deployment, entered bool) *judging {
 }
 
 // judgeable reports whether a window of a tool gets a result.
-func (m *Machine) judgeable(t *tool, w *Window, d *Deployment) bool {
+func (t *tool) judgeable(w *Window, d *Deployment) bool {
 	return d != nil && (d.Champion.covers(w) || len(t.candidates(w, d)) > 0)
 }
 
@@ -218,7 +218,7 @@ func without(by *Model, w *Window, reason string) Verdict {
 // judge judges a window that moves a tool, and moves the alarm by it. It returns nil if no model
 // can.
 func (m *Machine) judge(t *tool, w *Window, d *Deployment, entered bool) *Result {
-	if !m.judgeable(t, w, d) {
+	if !t.judgeable(w, d) {
 		return nil
 	}
 	t.begin(d.Champion, w, d, alarm{})
@@ -240,7 +240,7 @@ func (m *Machine) judge(t *tool, w *Window, d *Deployment, entered bool) *Result
 			m.try(t, s.Model, w, d)
 		}
 	}
-	m.endTrials(t, w, d)
+	t.endTrials(w, d)
 	return m.out.Result
 }
 
@@ -263,7 +263,7 @@ func (d *Deployment) shadows(by *Model, at time.Time) bool {
 }
 
 // endTrials lets go of what shadows know that could judge a window and do not any more.
-func (m *Machine) endTrials(t *tool, w *Window, d *Deployment) {
+func (t *tool) endTrials(w *Window, d *Deployment) {
 	t.judgings = slices.DeleteFunc(t.judgings, func(j *judging) bool {
 		if j.trial.shadow == "" || !j.model.covers(w) || d.shadows(j.model, w.At) {
 			return false
@@ -276,7 +276,7 @@ func (m *Machine) endTrials(t *tool, w *Window, d *Deployment) {
 // look judges a window that moves nothing.
 func (m *Machine) look(w *Window, d *Deployment) {
 	t := m.toolOf(w)
-	if !m.judgeable(t, w, d) {
+	if !t.judgeable(w, d) {
 		return
 	}
 	known := slices.Contains(m.tools, t) && len(t.windows) > 0
@@ -293,7 +293,7 @@ func (m *Machine) look(w *Window, d *Deployment) {
 }
 
 // lookTrials lets shadows look at a window that moves nothing.
-func (m *Machine) lookTrials(t *tool, w *Window, d *Deployment, verdict func(*judging) Verdict) {
+func (m *answers) lookTrials(t *tool, w *Window, d *Deployment, verdict func(*judging) Verdict) {
 	r := m.out.Result
 	for _, s := range d.Shadows {
 		if s.over(w.At) || s.ID == r.Model {
@@ -310,7 +310,7 @@ func (m *Machine) lookTrials(t *tool, w *Window, d *Deployment, verdict func(*ju
 
 // modelAdvisories says whether the tool in the spindle waits for a model that has seen its past, or is
 // judged by one that has not seen it new.
-func (m *Machine) modelAdvisories(t *tool, w *Window, d *Deployment) {
+func (m *answers) modelAdvisories(t *tool, w *Window, d *Deployment) {
 	r := m.out.Result
 	if r == nil {
 		return
@@ -326,7 +326,7 @@ func (m *Machine) modelAdvisories(t *tool, w *Window, d *Deployment) {
 }
 
 // when raises an advisory if a condition is there, and clears it if it is over.
-func (m *Machine) when(kind string, there bool) {
+func (m *answers) when(kind string, there bool) {
 	if there {
 		m.raise(kind)
 	} else {
@@ -433,7 +433,7 @@ func (m *Machine) deploymentOf(by *Model, seen []*Window) *Deployment {
 }
 
 // Windows returns the windows that moved a tool; nil if it is not remembered.
-func (m *Machine) Windows(tool string) []*Window {
+func (m *magazine) Windows(tool string) []*Window {
 	if t := m.named(tool); t != nil {
 		return t.windows
 	}

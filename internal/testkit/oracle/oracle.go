@@ -23,31 +23,47 @@ type Machine struct {
 	Limits   Limits
 	Deployed map[string]*Deployment // by Window.Layout; empty layout: for every other one
 
-	epochs      []*epoch  // the leading one last
-	tools       []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
-	masks       masks     // of all its tools
-	known       bool      // a window came since it was new
-	judged      bool      // and one was judged
-	layout      string    // of the last window in order
-	newest      time.Time // end of the last window in order
-	untoldSince time.Time // when the windows in order began that name no tool, behind the last one of the tool in the spindle; zero: there are none
-	open        map[string]*condition
-	sensors     map[string]*sensor // by subject
-	ids         map[string]bool    // of commands that came
-	past        []pastAlarm
-	alarms      int // that there were
-	waiting     time.Time
+	epochs  []*epoch        // the leading one last
+	known   bool            // a window came since it was new
+	judged  bool            // and one was judged
+	layout  string          // of the last window in order
+	newest  time.Time       // end of the last window in order
+	ids     map[string]bool // of commands that came
+	waiting time.Time
 
 	unjudged int // windows in order since the last one with a verdict
 
 	counts *Settings // by which windows are counted; nil: the present ones
 
-	forgotten []*tool // for room, the last one last
-
 	drift map[string]*drifting // by the id of a model
 
-	out *Outcome  // of the present event
-	now time.Time // its time
+	now time.Time // of the present event
+
+	alarmBook
+}
+
+// magazine has the tools of a machine.
+type magazine struct {
+	tools       []*tool   // those in the magazine, in the order in which they left the spindle; then the one in the spindle
+	forgotten   []*tool   // for room, the last one last
+	untoldSince time.Time // when the windows in order began that name no tool, behind the last one of the tool in the spindle; zero: there are none
+}
+
+// answers has what a machine says, and what it has said and still holds.
+type answers struct {
+	out     *Outcome // of the present event
+	open    map[string]*condition
+	sensors map[string]*sensor // by subject
+}
+
+// alarmBook has the alarms of a machine's tools.
+type alarmBook struct {
+	magazine
+	answers
+	masks    masks            // of all its tools
+	numbered int              // how many alarms there were
+	past     []pastAlarm      // that were called
+	set      func() *Settings // the present ones
 }
 
 // Settings are the settings of alarms.md.
@@ -197,7 +213,7 @@ func (m *Machine) Window(w Window) Outcome {
 			m.announce(w.At, "tool_back")
 		}
 	case out.Place == Provisional:
-		if t := m.toolOf(&w); m.judgeable(t, &w, d) {
+		if t := m.toolOf(&w); t.judgeable(&w, d) {
 			m.keep(t)
 			t.windows = append(t.windows, &w)
 			m.judge(t, &w, d, false)
@@ -260,7 +276,7 @@ func (m *Machine) Overdue(now time.Time) bool {
 }
 
 // Alarm returns the state of the machine's alarm, as results have it.
-func (m *Machine) Alarm() string {
+func (m *alarmBook) Alarm() string {
 	if len(m.tools) == 0 {
 		return m.empty()
 	}
@@ -274,12 +290,12 @@ func (m *Machine) Known() bool { return m.known }
 func (m *Machine) Came(id string) bool { return m.ids[id] }
 
 // Open reports whether an advisory is open.
-func (m *Machine) Open(kind string) bool { return m.open[kind] != nil }
+func (m *answers) Open(kind string) bool { return m.open[kind] != nil }
 
 // begin begins an event. Shelves and silences that its time ends come first, in the order of time: an event
 // that is handled late has the outcome of one that is handled at once.
 func (m *Machine) begin(now time.Time) *Outcome {
-	m.out, m.now = &Outcome{}, now
+	m.out, m.now, m.set = &Outcome{}, now, m.settings
 	if m.open == nil {
 		m.forget()
 		m.ids, m.waiting = make(map[string]bool), now
@@ -338,8 +354,10 @@ func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 	m := &Machine{
 		layout:   old.layout,
 		Settings: old.Settings, Silence: old.Silence, Limits: old.Limits, Deployed: old.Deployed,
-		known: old.known, judged: len(old.tools) > 0, open: make(map[string]*condition), sensors: make(map[string]*sensor), ids: map[string]bool{id: true}, past: slices.Clone(old.past), alarms: old.alarms, masks: old.masks, waiting: now, forgotten: slices.Clone(old.forgotten), drift: make(map[string]*drifting),
+		known: old.known, judged: len(old.tools) > 0, ids: map[string]bool{id: true}, waiting: now, drift: make(map[string]*drifting),
 	}
+	m.open, m.sensors = make(map[string]*condition), make(map[string]*sensor)
+	m.past, m.numbered, m.masks, m.forgotten = slices.Clone(old.past), old.numbered, old.masks, slices.Clone(old.forgotten)
 	for _, t := range old.tools {
 		m.tools = append(m.tools, t.renamed())
 	}
@@ -361,7 +379,7 @@ func Rename(old *Machine, id string, at, now time.Time) (*Machine, Outcome) {
 }
 
 // spindle returns the tool in the spindle. There is one as soon as a window was judged.
-func (m *Machine) spindle() *tool { return m.tools[len(m.tools)-1] }
+func (m *magazine) spindle() *tool { return m.tools[len(m.tools)-1] }
 
 func (m *Machine) deployment(layout string) *Deployment {
 	if d := m.Deployed[layout]; d != nil {
@@ -383,4 +401,4 @@ func (m *Machine) settings() *Settings {
 	return &m.Settings
 }
 
-func (m *Machine) alert(a Alert) { m.out.Alerts = append(m.out.Alerts, a) }
+func (m *answers) alert(a Alert) { m.out.Alerts = append(m.out.Alerts, a) }

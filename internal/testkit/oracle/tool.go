@@ -31,7 +31,7 @@ func (k masks) on() bool { return !k.shelf.IsZero() || k.suppressed || k.outOfSe
 // is reports whether a window is of the tool.
 func (t *tool) is(w *Window) bool { return t.name == w.Tool && (w.Life == "" || w.Life == t.life) }
 
-func (m *Machine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
+func (m *magazine) inSpindle(w *Window) bool { return len(m.tools) > 0 && m.spindle().is(w) }
 
 // untold reports whether a window names no tool within the first minute of such windows behind a window of the tool in the spindle: the
 // control has forgotten it for a moment, and the window counts for none.
@@ -57,7 +57,7 @@ func (m *Machine) passOver(w *Window, d *Deployment) {
 			m.untoldSince = time.Time{}
 		}
 	}
-	if !m.judgeable(t, w, d) {
+	if !t.judgeable(w, d) {
 		if m.out.Place == InOrder {
 			m.refuse(w.At)
 		}
@@ -72,7 +72,7 @@ func (m *Machine) passOver(w *Window, d *Deployment) {
 }
 
 // named returns the tool of a name; nil if none is remembered.
-func (m *Machine) named(name string) *tool {
+func (m *magazine) named(name string) *tool {
 	for _, t := range m.tools {
 		if t.name == name {
 			return t
@@ -82,7 +82,7 @@ func (m *Machine) named(name string) *tool {
 }
 
 // toolOf returns the tool of a window: the one that is remembered, or a new one.
-func (m *Machine) toolOf(w *Window) *tool {
+func (m *magazine) toolOf(w *Window) *tool {
 	if t := m.named(w.Tool); t != nil && t.is(w) {
 		return t
 	}
@@ -97,7 +97,7 @@ func (m *Machine) toolOf(w *Window) *tool {
 const keptNames = 1000
 
 // forgottenTool returns the tool of a name that was forgotten for room; nil if none was.
-func (m *Machine) forgottenTool(name string) *tool {
+func (m *magazine) forgottenTool(name string) *tool {
 	for _, t := range m.forgotten {
 		if t.name == name {
 			return t
@@ -106,7 +106,7 @@ func (m *Machine) forgottenTool(name string) *tool {
 	return nil
 }
 
-func (m *Machine) dropForgotten(name string) {
+func (m *magazine) dropForgotten(name string) {
 	m.forgotten = slices.DeleteFunc(m.forgotten, func(t *tool) bool { return t.name == name })
 }
 
@@ -118,7 +118,7 @@ func (m *Machine) keep(t *tool) {
 	}
 }
 
-func (m *Machine) drop(name string) {
+func (m *magazine) drop(name string) {
 	m.tools = slices.DeleteFunc(m.tools, func(t *tool) bool { return t.name == name })
 }
 
@@ -183,7 +183,7 @@ func (m *Machine) takeOut(next *tool, reason string) {
 
 // silence clears an alarm of a tool that leaves the spindle, for those who read alerts. The alarm
 // itself goes on.
-func (m *Machine) silence(t *tool, a *alarm, reason string) {
+func (m *alarmBook) silence(t *tool, a *alarm, reason string) {
 	if a.announced {
 		a.announced = false
 		m.alert(Alert{State: "cleared", Reason: reason, Tool: t.name, Severity: "info", Alarm: m.emptyFor(a), Incident: a.incident, Shadow: a.shadow})

@@ -443,37 +443,21 @@ func tellAlert(a *event.Alert) string {
 func (x *following) alerts(f *follower, p *published, s *step, out *oracle.Outcome) {
 	for _, want := range out.Alerts {
 		says := fmt.Sprintf("alert %s(%s) %s %s alarm %s", want.State, want.Tool, want.Reason, want.Severity, want.Alarm)
-		of := &p.alerts
+		of, said, whose, i := &p.alerts, &s.says, "", 0
 		if want.Shadow != "" {
-			of = &p.shadows
-			says = "shadow " + want.Shadow + " " + says
+			of, said, whose = &p.shadows, &s.trials, "shadow "+want.Shadow+" "
+			i = slices.IndexFunc(*of, func(a *event.Alert) bool { return a.Model == want.Shadow })
 		}
-		if len(*of) == 0 {
+		says = whose + says
+		if i < 0 || i >= len(*of) {
 			x.fail(f.name, "expected %s", says)
 			return
 		}
-		a := (*of)[0]
-		if want.Shadow != "" {
-			i := slices.IndexFunc(*of, func(a *event.Alert) bool { return a.Model == want.Shadow })
-			if i < 0 {
-				x.fail(f.name, "expected %s", says)
-				return
-			}
-			a = (*of)[i]
-			*of = slices.Delete(slices.Clone(*of), i, i+1)
-		} else {
-			*of = (*of)[1:]
-		}
-		got := tellAlert(a)
-		if want.Shadow != "" {
-			got = "shadow " + a.Model + " " + got
-		}
+		a := (*of)[i]
+		*of = slices.Delete(slices.Clone(*of), i, i+1)
+		got := whose + tellAlert(a)
 		if got != says || !want.At.IsZero() && !a.At.Equal(want.At) {
 			x.fail(f.name, "%s at %v, expected %s at %v", got, a.At, says, cmp.Or(want.At, a.At))
-		}
-		said := &s.says
-		if want.Shadow != "" {
-			said = &s.trials
 		}
 		x.incident(f, said, got, want.Incident, a.Incident)
 	}
@@ -485,11 +469,10 @@ func (x *following) answer(f *follower, p *published, s *step, out *oracle.Outco
 		return
 	}
 	got := oracle.Done
-	for _, l := range x.t.batch.Letters {
-		if l.Log == machine.CommandLog && l.Offset == s.offset {
-			if got = oracle.Again; l.Unknown {
-				got = oracle.Unknown
-			}
+	letters := x.t.batch.Letters
+	if i := slices.IndexFunc(letters, func(l machine.Letter) bool { return l.Log == machine.CommandLog && l.Offset == s.offset }); i >= 0 {
+		if got = oracle.Again; letters[i].Unknown {
+			got = oracle.Unknown
 		}
 	}
 	if len(p.alerts) > 0 && p.alerts[0].State == event.Refused && p.alerts[0].Command == s.command.ID {

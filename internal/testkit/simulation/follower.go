@@ -119,20 +119,25 @@ func (f *follower) giveUp() {
 	}
 }
 
+func (f *follower) window(s *step) oracle.Outcome {
+	out := f.m.Window(*s.window)
+	if f.given && out.Result != nil && out.Result.Verdict.Outcome == "" {
+		out.Result = nil // no model has judged it
+	}
+	return out
+}
+
 func (f *follower) do(s *step) oracle.Outcome {
 	f.deploy(s)
 	switch {
 	case s.window != nil:
-		out := f.m.Window(*s.window)
-		if f.given && out.Result != nil && out.Result.Verdict.Outcome == "" {
-			out.Result = nil // no model has judged it
-		}
-		return out
+		return f.window(s)
 	case s.other != nil:
 		return f.m.Unreadable(s.at, s.now)
-	case s.command != nil && s.command.Action == event.Rename && !f.m.Known() && !f.m.Came(s.command.ID) && f.command(s).Timely():
-		return f.renames(s)
 	case s.command != nil:
+		if s.command.Action == event.Rename && !f.m.Known() && !f.m.Came(s.command.ID) && f.command(s).Timely() {
+			return f.renames(s)
+		}
 		return f.m.Command(f.command(s))
 	case s.built != nil:
 		return f.build(s)

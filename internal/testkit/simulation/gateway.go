@@ -63,6 +63,25 @@ func newGateway(w *world, i int, models *Models) *gateway {
 
 func (g *gateway) done() bool { return len(g.cut) >= g.w.Windows && g.next == len(g.cut) }
 
+// takeTool puts another tool in.
+func (g *gateway) takeTool() {
+	w := g.w
+	g.tool, g.left = fmt.Sprintf("T%d", w.rng.IntN(4)), 8+w.rng.IntN(30)
+	if w.fault(0.08, "unnamed tool of ", g.machine) {
+		g.tool = ""
+	}
+	if w.fault(0.15, "brief tools of ", g.machine) {
+		g.left = 1 + w.rng.IntN(4)
+	}
+	if w.rng.IntN(6) == 0 { // a fresh insert under the old number
+		g.lives[g.tool] = fmt.Sprintf("life %d", len(g.cut))
+		g.wear[g.tool] = 0
+	}
+	if g.wear[g.tool] == 0 {
+		g.level[g.tool] = 8 + 8*w.rng.Float32()
+	}
+}
+
 // tick cuts a window.
 func (g *gateway) tick() {
 	if len(g.cut) >= g.w.Windows {
@@ -78,20 +97,7 @@ func (g *gateway) tick() {
 		return
 	}
 	if g.left == 0 {
-		g.tool, g.left = fmt.Sprintf("T%d", w.rng.IntN(4)), 8+w.rng.IntN(30)
-		if w.fault(0.08, "unnamed tool of ", g.machine) {
-			g.tool = ""
-		}
-		if w.fault(0.15, "brief tools of ", g.machine) {
-			g.left = 1 + w.rng.IntN(4)
-		}
-		if w.rng.IntN(6) == 0 { // a fresh insert under the old number
-			g.lives[g.tool] = fmt.Sprintf("life %d", len(g.cut))
-			g.wear[g.tool] = 0
-		}
-		if g.wear[g.tool] == 0 {
-			g.level[g.tool] = 8 + 8*w.rng.Float32()
-		}
+		g.takeTool()
 	}
 	g.left--
 	g.wear[g.tool] += 0.015 + 0.02*w.rng.Float64()
@@ -233,14 +239,19 @@ func (g *gateway) store() bool {
 		}
 		return false
 	}
-	for i, n := g.next, 1+w.rng.IntN(8); i < len(g.cut) && n > 0; i, n = i+1, n-1 { // a segment
+	g.giveUp(1 + w.rng.IntN(8)) // a segment
+	return true
+}
+
+// giveUp gives up the oldest n windows that were not delivered.
+func (g *gateway) giveUp(n int) {
+	for i := g.next; i < min(len(g.cut), g.next+n); i++ {
 		if !g.dropped[i] {
 			g.dropped[i] = true
 			g.told++
-			w.say("the spool of %s gives up window %d", g.machine, g.cut[i].Seq)
+			g.w.say("the spool of %s gives up window %d", g.machine, g.cut[i].Seq)
 		}
 	}
-	return true
 }
 
 // window makes a window of a tool, of one of the layouts: a worn one reads twice of what it reads when it is new.

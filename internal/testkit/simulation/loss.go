@@ -88,6 +88,19 @@ func (p *part) hidden(log int, g *group, offset int) bool {
 	})
 }
 
+// fenceLost aborts what an owner has open, and fences it if it has lost something.
+func (b *broker) fenceLost(o *producer, lost bool) {
+	if o == nil {
+		return
+	}
+	if o.open != nil {
+		o.open.aborted, o.open, lost = true, nil, true
+	}
+	if lost && b.w.Bug != SurvivesLoss {
+		o.epoch++
+	}
+}
+
 // loseState takes from a group what it wrote to the state of a partition after that time.
 // Others says that other logs have lost messages of monitors.
 func (b *broker) loseState(g *group, i int, at int64, others bool) {
@@ -95,15 +108,7 @@ func (b *broker) loseState(g *group, i int, at int64, others bool) {
 	keeps := func(t *txn) bool { return t.group != g || t.committed && t.ended <= at }
 	before := len(p.state)
 	p.state = slices.DeleteFunc(p.state, func(r stateRecord) bool { return !keeps(r.txn) })
-	var open bool
-	if o := b.owned[transactionalID(g, i)]; o != nil {
-		if open = o.open != nil; open {
-			o.open.aborted, o.open = true, nil
-		}
-		if (open || others || len(p.state) < before) && b.w.Bug != SurvivesLoss {
-			o.epoch++
-		}
-	}
+	b.fenceLost(b.owned[transactionalID(g, i)], others || len(p.state) < before)
 	for _, t := range slices.Backward(g.log[i]) {
 		if keeps(t) || t.stateLost {
 			continue

@@ -207,7 +207,7 @@ func (c CSV) worn(rows *csvRows) (y []int, rare string, err error) {
 	n, most := 0, math.Inf(-1)
 	for i, text := range rows.labels {
 		um, err := strconv.ParseFloat(text, 64)
-		if err != nil || math.IsNaN(um) || math.IsInf(um, 0) || um < 0 {
+		if err != nil || !(um >= 0 && um <= math.MaxFloat64) {
 			return nil, "", fmt.Errorf("%s:%d: %s %q is not a wear in µm: correct it, or leave the row out", c.Path, rows.lines[i], c.Label, text)
 		}
 		if most = max(most, um); um >= c.LimitUM {
@@ -278,13 +278,18 @@ func (c CSV) classes(labels []string) (y []int, rare string, err error) {
 			rare = l
 		}
 	}
-	y = make([]int, len(labels))
+	return equal(labels, rare), c.Label + "=" + rare, nil
+}
+
+// equal returns 1 for each label that is a certain one.
+func equal(labels []string, one string) []int {
+	y := make([]int, len(labels))
 	for i, l := range labels {
-		if l == rare {
+		if l == one {
 			y[i] = 1
 		}
 	}
-	return y, c.Label + "=" + rare, nil
+	return y
 }
 
 // column returns the numbers of a column, or one for each of its words. Rows are in

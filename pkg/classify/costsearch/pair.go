@@ -93,13 +93,7 @@ func (p *Pair) Best(limit float64) (low, high float64, product int) {
 		if now < max(product, 1) {
 			continue
 		}
-		next := greatest
-		if i < len(a) {
-			next = min(next, a[i])
-		}
-		if j < len(b) {
-			next = min(next, b[j])
-		}
+		next := upTo(a, i, upTo(b, j, greatest))
 		keep(math.Float64frombits(min(x, y)), next, now)
 	}
 	// When either class is used up, what follows is less and less, but what came
@@ -111,6 +105,14 @@ func (p *Pair) Best(limit float64) (low, high float64, product int) {
 		return -limit, limit, 0
 	}
 	return math.Log(from), math.Log(to), product
+}
+
+// upTo returns the value at i, if there is one that is below the greatest.
+func upTo(odds []float64, i int, greatest float64) float64 {
+	if i < len(odds) {
+		return min(greatest, odds[i])
+	}
+	return greatest
 }
 
 // BestOf is Best for any other value of the numbers of rows of class 0 and of
@@ -127,13 +129,7 @@ func (p *Pair) BestOf(limit float64, value func(right0, right1 int) float64) (lo
 		for j < len(b) && b[j] <= cut {
 			j++
 		}
-		next := greatest
-		if i < len(a) {
-			next = min(next, a[i])
-		}
-		if j < len(b) {
-			next = min(next, b[j])
-		}
+		next := upTo(a, i, upTo(b, j, greatest))
 		if now := value(i, len(b)-j); now > most || now == most && next*low > high*cut {
 			low, high, most = cut, next, now
 		}

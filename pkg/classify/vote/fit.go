@@ -171,41 +171,64 @@ func Fit(ctx context.Context, t Table, s Settings) (*Guard, *Report, error) {
 	return g, f.report, nil
 }
 
-// check reports a table that cannot be fitted to.
-func (t *Table) check() error {
-	n, p := t.X.Rows, t.X.Cols
-	switch {
-	case n < 1 || p < 1 || len(t.X.Data) != n*p:
-		return fmt.Errorf("vote: %d values for %d rows of %d columns: %w", len(t.X.Data), n, p, ErrSize)
-	case len(t.Y) != n || len(t.Groups) != n:
-		return fmt.Errorf("vote: %d rows, %d labels and %d tools: %w", n, len(t.Y), len(t.Groups), ErrSize)
-	case t.Wear != nil && len(t.Wear) != n:
-		return fmt.Errorf("vote: %d rows, the wear of %d: %w", n, len(t.Wear), ErrSize)
-	case t.Log != nil && len(t.Log) != p:
-		return fmt.Errorf("vote: %d columns, of %d of which is known whether they are logarithms: %w", p, len(t.Log), ErrSize)
+// when returns err if something is wrong. cmp.Or takes the first of several.
+func when(is bool, err error) error {
+	if !is {
+		return nil
 	}
-	if t.Whole != nil {
-		for _, l := range t.Whole.Lives {
-			for _, i := range l.Rows {
-				if n := len(t.Whole.Row(i)); n != p {
-					return fmt.Errorf("vote: a row of tool %q has %d columns, of %d: %w", l.Tool, n, p, ErrSize)
-				}
+	return err
+}
+
+// checkSizes reports parts of the table that differ in length.
+func (t *Table) checkSizes() error {
+	n, p := t.X.Rows, t.X.Cols
+	return cmp.Or(
+		when(n < 1 || p < 1 || len(t.X.Data) != n*p, fmt.Errorf("vote: %d values for %d rows of %d columns: %w", len(t.X.Data), n, p, ErrSize)),
+		when(len(t.Y) != n || len(t.Groups) != n, fmt.Errorf("vote: %d rows, %d labels and %d tools: %w", n, len(t.Y), len(t.Groups), ErrSize)),
+		when(t.Wear != nil && len(t.Wear) != n, fmt.Errorf("vote: %d rows, the wear of %d: %w", n, len(t.Wear), ErrSize)),
+		when(t.Log != nil && len(t.Log) != p, fmt.Errorf("vote: %d columns, of %d of which is known whether they are logarithms: %w", p, len(t.Log), ErrSize)))
+}
+
+// checkWhole reports rows of whole lives that have other columns.
+func (t *Table) checkWhole() error {
+	if t.Whole == nil {
+		return nil
+	}
+	for _, l := range t.Whole.Lives {
+		for _, i := range l.Rows {
+			if n, p := len(t.Whole.Row(i)), t.X.Cols; n != p {
+				return fmt.Errorf("vote: a row of tool %q has %d columns, of %d: %w", l.Tool, n, p, ErrSize)
 			}
 		}
 	}
+	return nil
+}
+
+// checkSensors reports columns that are not there, or of two sensors.
+func (t *Table) checkSensors() error {
 	of := make(map[int]string)
 	for _, s := range t.Sensors {
 		if len(s.Columns) != len(s.Kinds) {
 			return fmt.Errorf("vote: sensor %q: %d columns of %d kinds: %w", s.Name, len(s.Columns), len(s.Kinds), ErrSize)
 		}
 		for _, j := range s.Columns {
-			if j < 0 || j >= p {
-				return fmt.Errorf("vote: sensor %q: column %d of %d: %w", s.Name, j, p, ErrSensors)
+			if j < 0 || j >= t.X.Cols {
+				return fmt.Errorf("vote: sensor %q: column %d of %d: %w", s.Name, j, t.X.Cols, ErrSensors)
 			}
 			if other, taken := of[j]; taken {
 				return fmt.Errorf("vote: sensors %q and %q both have column %d: %w", other, s.Name, j, ErrSensors)
 			}
 			of[j] = s.Name
+		}
+	}
+	return nil
+}
+
+// check reports a table that cannot be fitted to.
+func (t *Table) check() error {
+	for _, check := range []func() error{t.checkSizes, t.checkWhole, t.checkSensors} {
+		if err := check(); err != nil {
+			return err
 		}
 	}
 	for i, class := range t.Y {
@@ -215,7 +238,7 @@ func (t *Table) check() error {
 	}
 	for i, v := range t.X.Data {
 		if math.IsInf(float64(v), 0) {
-			return fmt.Errorf("vote: row %d, column %d: %v: %w", i/p, i%p, v, ErrNotFinite)
+			return fmt.Errorf("vote: row %d, column %d: %v: %w", i/t.X.Cols, i%t.X.Cols, v, ErrNotFinite)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -35,10 +36,8 @@ func Check(x dbn.Matrix, y []int) error {
 	if n := counts(y); n[0] == 0 || n[1] == 0 {
 		return fmt.Errorf("%d rows of class 0 and %d of class 1: %w", n[0], n[1], ErrOneClass)
 	}
-	for i, v := range x.Data {
-		if v != v || math.IsInf(float64(v), 0) {
-			return fmt.Errorf("row %d, column %d: %v: %w", i/x.Cols, i%x.Cols, v, ErrNotFinite)
-		}
+	if i := slices.IndexFunc(x.Data, func(v float32) bool { return v != v || math.IsInf(float64(v), 0) }); i >= 0 {
+		return fmt.Errorf("row %d, column %d: %v: %w", i/x.Cols, i%x.Cols, x.Data[i], ErrNotFinite)
 	}
 	return nil
 }

@@ -207,14 +207,8 @@ func (m *Model) Check(layout *signal.Layout) error {
 		return fmt.Errorf("cycle: %d frames, %d inputs, %d parts: all must be there, and at most %d frames", m.Frames, len(m.Inputs), len(m.Parts), most)
 	}
 	for _, in := range m.Inputs {
-		if layout.Index(in.Channel) < 0 {
-			return fmt.Errorf("cycle: channel %q is not in the layout", in.Channel)
-		}
-		if in.Measure != Mean && in.Measure != rms {
-			return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, rms)
-		}
-		if !in.ok() {
-			return fmt.Errorf("cycle: channel %q: %+v is not an input", in.Channel, in)
+		if err := in.check(layout); err != nil {
+			return err
 		}
 	}
 	drills := false
@@ -226,6 +220,19 @@ func (m *Model) Check(layout *signal.Layout) error {
 	}
 	if !drills {
 		return errors.New("cycle: no part is drilling")
+	}
+	return nil
+}
+
+// check reports what is wrong with an input for windows of the layout.
+func (in Input) check(layout *signal.Layout) error {
+	switch {
+	case layout.Index(in.Channel) < 0:
+		return fmt.Errorf("cycle: channel %q is not in the layout", in.Channel)
+	case in.Measure != Mean && in.Measure != rms:
+		return fmt.Errorf("cycle: channel %q: measure %q is not %s or %s", in.Channel, in.Measure, Mean, rms)
+	case !in.ok():
+		return fmt.Errorf("cycle: channel %q: %+v is not an input", in.Channel, in)
 	}
 	return nil
 }
