@@ -184,7 +184,7 @@ func TestWindowsInMemoryAreTheSpools(t *testing.T) {
 	}
 }
 
-// Features of a window in memory are those of the window that its message carries, whatever the window holds.
+// A window in memory has the features of the window that its message carries, also if the control says nonsense.
 func TestFreshFeatures(t *testing.T) {
 	layout := signal.GunDrill()
 	codec, err := window.NewCodec(layout, window.DefaultSpec)

@@ -678,7 +678,7 @@ func TestKeepInMemory(t *testing.T) {
 	expect("in a new epoch", "first of the new epoch")
 }
 
-// Pieces of a payload are one record, whatever their lengths. Long ones are not copied.
+// Pieces of a payload of any lengths are one record. Long ones are not copied.
 func TestPieces(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := mustOpen(t, dir, Settings{fsync: noSync})
