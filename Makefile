@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-signal-bench peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency processor-time page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -124,12 +124,13 @@ prepared-model-check: ## it is what training gives today
 # to docs/figures/performance.md: some ten minutes, and 3 GB for the peers the first time.
 SPEED ?= $(CURDIR)/bench/speed/.venv
 
-peers-bench: $(SPEED)/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
+peers-bench: $(SPEED)/ready bench/peers/signal/.venv/ready ## speed compared with OpenBLAS, PyTorch and others: docs/figures/performance.md
 	set -e; python=$(SPEED)/bin/python; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	library() { $$python -c "import scipy_openblas32 as s; print(s.get_$$1_dir())"; }; \
 	$(CC) -O2 -I"$$(library include)" -o $$tmp/openblas bench/speed/openblas/peer.c "$$(library lib)/libscipy_openblas.so" -Wl,-rpath,"$$(library lib)"; \
 	$(GO) build -C bench -o $$tmp/speed ./speed; \
-	$$tmp/speed -script bench/speed/peer.py -openblas $$tmp/openblas -python $$python $(BENCHFLAGS) > $$tmp/performance.md; \
+	$$tmp/speed -script bench/speed/peer.py -openblas $$tmp/openblas -python $$python \
+	  -features bench/peers/signal/fast.py -signal bench/peers/signal/.venv/bin/python $(BENCHFLAGS) > $$tmp/performance.md; \
 	cp $$tmp/performance.md docs/figures/performance.md
 
 $(SPEED)/ready: bench/speed/requirements.lock
@@ -354,11 +355,8 @@ bench/peers/signal/.venv/ready: bench/peers/signal/requirements.lock
 # Features by NumPy, SciPy and PyWavelets: the reference values anew, then Flank's.
 peers-signal: bench/peers/signal/.venv/ready ## features, computed by NumPy, SciPy and PyWavelets
 	bench/peers/signal/.venv/bin/python bench/peers/signal/features.py check pkg/signal/testdata/features-scipy.json
+	bench/peers/signal/.venv/bin/python bench/peers/signal/fast.py check
 	$(GO) test -count 1 -run 'SciPy|PanelAgainstTwin' -v ./pkg/signal
-
-peers-signal-bench: bench/peers/signal/.venv/ready ## speed of features compared with NumPy and SciPy
-	dir=$$(mktemp -d) && $(GO) test -c -o $$dir/signal.test ./pkg/signal && \
-	  bench/peers/signal/.venv/bin/python bench/peers/signal/bench.py $$dir/signal.test; rm -r $$dir
 
 # The real client code, broker, gateways and monitors under virtual time and seeded faults,
 # in a Go runtime that runs the same way every time: a few seconds a seed. SEED is the

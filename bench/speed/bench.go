@@ -21,7 +21,7 @@ type bench struct {
 
 	best, avx2, portable      *peer // this program, by kernel family
 	blas, blasTwo, blasNarrow *peer // OpenBLAS on one thread, on two, and on one with its Haswell kernels
-	python                    *peer
+	python, signal            *peer
 	versions                  []string
 
 	goals  []goal
@@ -34,8 +34,8 @@ type goal struct {
 	held            bool
 }
 
-// start starts all peers and asks for their versions.
-func (b *bench) start(openblas, python, script string) error {
+// start starts the peers whose programs are named, and asks for their versions.
+func (b *bench) start(openblas, python, script, signal, features string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -54,7 +54,11 @@ func (b *bench) start(openblas, python, script string) error {
 		{&b.blasTwo, "OpenBLAS, 2 threads", []string{"OPENBLAS_NUM_THREADS=2"}, []string{openblas}},
 		{&b.blasNarrow, "OpenBLAS, Haswell", []string{"OPENBLAS_NUM_THREADS=1", "OPENBLAS_CORETYPE=Haswell"}, []string{openblas}},
 		{&b.python, "Python", []string{"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=2"}, []string{python, script}},
+		{&b.signal, "Python, features", nil, []string{signal, features}},
 	} {
+		if p.command[0] == "" {
+			continue
+		}
 		if *p.to, err = start(p.name, p.env, p.command...); err != nil {
 			return err
 		}
@@ -68,7 +72,7 @@ func (b *bench) start(openblas, python, script string) error {
 }
 
 func (b *bench) stop() {
-	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python} {
+	for _, p := range []*peer{b.best, b.avx2, b.portable, b.blas, b.blasTwo, b.blasNarrow, b.python, b.signal} {
 		if p != nil {
 			p.stop()
 		}
@@ -107,11 +111,7 @@ func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, form
 func (b *bench) write(w io.Writer) error {
 	var d strings.Builder
 	d.WriteString("# Performance\n\nWritten by `make peers-bench`; do not edit. " + method + "\n\n")
-	fmt.Fprintf(&d, "%s, %d CPUs (%s), Go %s, %s/%s.\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		fmt.Fprintf(&d, "Programs that wanted a CPU at the end of the run, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little.\n\n",
-			strings.Join(strings.Fields(string(text))[:3], ", "))
-	}
+	fmt.Fprintf(&d, "%s.\n\n", machine())
 	for _, v := range b.versions {
 		fmt.Fprintf(&d, "- %s\n", v)
 	}
@@ -126,6 +126,15 @@ func (b *bench) write(w io.Writer) error {
 	d.WriteString("\n" + b.tables.String() + notes)
 	_, err := io.WriteString(w, d.String())
 	return err
+}
+
+// machine returns the day, and what this computer is and does.
+func machine() string {
+	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		text += fmt.Sprintf("; programs that wanted a CPU, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little", strings.Join(strings.Fields(string(load))[:3], ", "))
+	}
+	return text
 }
 
 // processor returns the name that Linux has for it.

@@ -22,12 +22,13 @@ import (
 // that a request made again finds its data.
 func work(in io.Reader, out io.Writer) error {
 	makers := map[string]func(words []string) (task, error){
-		"gemm":   newGemm,
-		"gonum":  newGonum,
-		"train":  newTraining,
-		"pair":   newPairSearch,
-		"scan":   newScan,
-		"online": newOnline,
+		"gemm":     newGemm,
+		"gonum":    newGonum,
+		"train":    newTraining,
+		"pair":     newPairSearch,
+		"scan":     newScan,
+		"online":   newOnline,
+		"features": newFeatures,
 	}
 	made := map[string]task{}
 	lines := bufio.NewScanner(in)

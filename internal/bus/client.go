@@ -46,9 +46,12 @@ func newClient(cfg Config) (*client, error) {
 	return &client{cfg: cfg, t: t, kc: &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Timeout: callTimeout, Transport: t}}, nil
 }
 
+// dial is the operating system's network.
+var dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+
 // network returns how to reach brokers, and the times.
 func (c Config) network() Network {
-	n := Network{Dial: (&net.Dialer{Timeout: dialTimeout}).DialContext}
+	n := Network{Dial: dial}
 	if c.Network != nil {
 		n = *c.Network
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type cluster struct {
 	protocol.Cluster                        // topics that can be used
 	refused          map[string]kafka.Error // why other topics cannot be
 	ids              map[string]topicID
+	addrs            map[int32]string // of brokers
 	at               time.Time
 }
 
@@ -128,10 +130,11 @@ func metadataRequest(topics []string) *kmsg.MetadataRequest {
 // does not change it back: the messages of a key would go from one partition to another and back, and
 // readers would get later ones first. A topic that was made again has another id.
 func clusterOf(res *kmsg.MetadataResponse, before *cluster) *cluster {
-	c := &cluster{refused: make(map[string]kafka.Error), ids: make(map[string]topicID), at: time.Now()}
+	c := &cluster{refused: make(map[string]kafka.Error), ids: make(map[string]topicID), addrs: make(map[int32]string), at: time.Now()}
 	c.Controller, c.Brokers, c.Topics = res.ControllerID, make(map[int32]protocol.Broker), make(map[string]protocol.Topic)
 	for _, b := range res.Brokers {
 		c.Brokers[b.NodeID] = protocol.Broker{ID: b.NodeID, Host: b.Host, Port: b.Port}
+		c.addrs[b.NodeID] = net.JoinHostPort(b.Host, fmt.Sprint(b.Port))
 	}
 	for _, topic := range res.Topics {
 		name := ""
@@ -289,6 +292,9 @@ func (t *transport) askID(ctx context.Context, topic string) topicID {
 	return now.ids[topic]
 }
 
+// errOldBroker says that a broker does not speak record batches of version 2.
+var errOldBroker = fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
+
 // rawRequest is a request that the client library does not know, or whose answer it would
 // trust to have the lengths that it says.
 type rawRequest struct {
@@ -320,7 +326,7 @@ func (r *rawRequest) Required(map[protocol.ApiKey]int16) bool { return true }
 func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if r.ApiKey() == protocol.Fetch {
 		if r.GetVersion() < 4 {
-			return nil, fmt.Errorf("bus: the broker is older than Kafka 0.11: %w", kafka.UnsupportedVersion)
+			return nil, errOldBroker
 		}
 		body, err := r.exchange(rw, maxResponse)
 		return &rawResponse{r.ResponseKind(), body}, err
@@ -330,12 +336,16 @@ func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, err
 	}
 	defer giveBody(body)
+	return decodeAnswer(body, r.ResponseKind())
+}
+
+// decodeAnswer decodes an answer without its length. Any bytes are safe to try.
+func decodeAnswer(body []byte, res kmsg.Response) (protocol.Message, error) {
 	d := decoder{left: body}
 	d.int32() // number of the request
-	if r.IsFlexible() {
+	if res.IsFlexible() {
 		d.bytes(1) // no tags
 	}
-	res := r.ResponseKind()
 	if err := errors.Join(d.answer(), res.ReadFrom(d.left)); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
@@ -348,6 +358,11 @@ func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) ([]byte, error) {
 	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
 		return nil, err
 	}
+	return readAnswer(rw, most)
+}
+
+// readAnswer returns an answer of at most so many bytes, without the four bytes of its length.
+func readAnswer(rw io.Reader, most uint32) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(rw, length[:]); err != nil {
 		return nil, err

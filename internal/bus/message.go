@@ -23,7 +23,10 @@ import (
 const messageVersion = 1
 
 // AppendBinary appends the binary form of m to b.
-func (m *Message) AppendBinary(b []byte) []byte {
+func (m *Message) AppendBinary(b []byte) []byte { return append(m.AppendHead(b), m.Value...) }
+
+// AppendHead appends what precedes the value in the binary form of m.
+func (m *Message) AppendHead(b []byte) []byte {
 	b = append(b, messageVersion)
 	b = appendString(b, m.Topic)
 	b = appendString(b, m.Key)
@@ -34,20 +37,21 @@ func (m *Message) AppendBinary(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(m.Headers)))
 	for _, h := range m.Headers {
 		b = appendString(b, h.Key)
-		b = appendBytes(b, h.Value)
+		b = append(appendLength(b, h.Value), h.Value...)
 	}
-	return appendBytes(b, m.Value)
+	return appendLength(b, m.Value)
 }
 
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func appendBytes(b, v []byte) []byte {
+// appendLength appends what precedes v.
+func appendLength(b, v []byte) []byte {
 	if v == nil {
-		return binary.AppendUvarint(b, 0)
+		return append(b, 0)
 	}
-	return append(binary.AppendUvarint(b, uint64(len(v))+1), v...)
+	return binary.AppendUvarint(b, uint64(len(v))+1)
 }
 
 // UnmarshalBinary sets m to the message whose binary form is b. It keeps no part of b.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -168,19 +167,6 @@ func tooLarge(m *Message) error {
 		ErrTooLarge, m.Size(), m.Key, m.Topic)
 }
 
-func (c *client) produceOnce(ctx context.Context, to place, msgs []*Message) error {
-	res, err := c.kc.Produce(ctx, &kafka.ProduceRequest{
-		Topic: to.topic, Partition: to.partition, RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records(msgs)...), Compression: compressionOf(to.topic),
-	})
-	if err != nil {
-		return err
-	}
-	if res.Error != nil {
-		return fmt.Errorf("bus: topic %s partition %d: %w", to.topic, to.partition, res.Error)
-	}
-	return nil
-}
-
 // compressionOf returns how batches of a topic are compressed. Half a message of features is
 // the same in all of them: schema, lengths and headers. Snappy takes a fifth off a message that
 // is sent alone and two fifths off a batch of them, in some 10 µs. The samples of windows do
@@ -190,17 +176,4 @@ func compressionOf(topic string) kafka.Compression {
 		return kafka.Snappy
 	}
 	return 0
-}
-
-// records returns messages as the client library takes them.
-func records(msgs []*Message) []kafka.Record {
-	now := time.Now()
-	out := make([]kafka.Record, len(msgs))
-	for i, m := range msgs {
-		out[i] = kafka.Record{Time: now, Key: kafka.NewBytes([]byte(m.Key)), Value: kafka.NewBytes(m.Value)}
-		for _, h := range m.Headers {
-			out[i].Headers = append(out[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
-		}
-	}
-	return out
 }

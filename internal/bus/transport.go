@@ -15,7 +15,6 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/apiversions"
-	"github.com/segmentio/kafka-go/protocol/produce"
 	"github.com/segmentio/kafka-go/protocol/saslauthenticate"
 	"github.com/segmentio/kafka-go/protocol/saslhandshake"
 	"github.com/segmentio/kafka-go/sasl"
@@ -160,8 +159,11 @@ func (t *transport) peer(addr string) *peer {
 
 // exchange sends a request to the broker at an address and returns its answer, within callTimeout.
 func (t *transport) exchange(ctx context.Context, addr string, req protocol.Message) (protocol.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) > callTimeout {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
 	p := t.peer(addr)
 	select {
 	case p.places <- struct{}{}:
@@ -331,13 +333,7 @@ func (c *conn) login(ctx context.Context, m sasl.Mechanism) error {
 
 // RoundTrip implements kafka.RoundTripper: it finds the broker for a request.
 func (t *transport) RoundTrip(ctx context.Context, _ net.Addr, req kafka.Request) (kafka.Response, error) {
-	var topics []string
-	if p, ok := req.(*produce.Request); ok {
-		for _, topic := range p.Topics {
-			topics = append(topics, topic.Topic)
-		}
-	}
-	now, err := t.know(ctx, false, topics...)
+	now, err := t.know(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -370,15 +366,13 @@ func (t *transport) toNode(ctx context.Context, node int32, req protocol.Message
 	if err != nil {
 		return nil, err
 	}
-	b, ok := now.Brokers[node]
+	addr, ok := now.addrs[node]
 	if !ok {
 		t.expire()
 		return nil, kafka.BrokerNotAvailable
 	}
-	return t.exchange(ctx, addressOf(b), req)
+	return t.exchange(ctx, addr, req)
 }
-
-func addressOf(b protocol.Broker) string { return net.JoinHostPort(b.Host, fmt.Sprint(b.Port)) }
 
 // anyone sends a request that every broker answers in the same way. It begins with the broker
 // that answered last and goes on until one answers.
@@ -412,8 +406,8 @@ func (t *transport) addresses() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	addrs := slices.Clone(t.cfg.Brokers)
-	for _, id := range t.cluster.BrokerIDs() {
-		addrs = append(addrs, addressOf(t.cluster.Brokers[id]))
+	for _, addr := range t.cluster.addrs {
+		addrs = append(addrs, addr)
 	}
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)

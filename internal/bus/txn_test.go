@@ -1,8 +1,8 @@
 package bus
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -640,21 +641,22 @@ func TestFenceLeavesOthersAlone(t *testing.T) {
 // A batch has the producer fields at the places of the protocol, and a valid checksum.
 func TestEncodeBatch(t *testing.T) {
 	msgs := []*Message{{Topic: "t", Key: "a", Value: []byte("1"), Headers: []Header{{"h", []byte("v")}}}, {Topic: "t", Key: "b"}}
-	raw, err := encodeBatch(msgs, 1<<40+5, 7, 1<<30+3)
+	encoded, err := encodeBatch(place{topic: "t"}, msgs, producing{protocol.Transactional, 1<<40 + 5, 7, 1<<30 + 3})
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw := bytes.Join(encoded.parts, nil)
 	var b kmsg.RecordBatch
-	if err := b.ReadFrom(raw[4:]); err != nil {
+	if err := b.ReadFrom(raw); err != nil {
 		t.Fatal(err)
 	}
 	if b.ProducerID != 1<<40+5 || b.ProducerEpoch != 7 || b.FirstSequence != 1<<30+3 || b.NumRecords != 2 || b.Attributes != 1<<4 {
 		t.Errorf("%+v", b)
 	}
-	if len(raw)-4 != int(b.Length)+12 || binary.BigEndian.Uint32(raw) != uint32(len(raw)-4) {
-		t.Errorf("%d bytes, the batch says %d", len(raw)-4, b.Length+12)
+	if len(raw) != int(b.Length)+12 || encoded.size != len(raw) {
+		t.Errorf("%d bytes, the batch says %d", len(raw), b.Length+12)
 	}
-	if sum := crc32.Checksum(raw[4+21:], crc32.MakeTable(crc32.Castagnoli)); uint32(b.CRC) != sum {
+	if sum := crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)); uint32(b.CRC) != sum {
 		t.Errorf("checksum %08x, want %08x", uint32(b.CRC), sum)
 	}
 }
@@ -665,15 +667,16 @@ func TestFeaturesAreCompressed(t *testing.T) {
 	for i := range 8 {
 		msgs = append(msgs, &Message{Topic: TopicFeatures, Key: "m", Value: slices.Repeat([]byte{1, 2, 3, byte(i)}, 1000)})
 	}
-	raw, err := encodeBatch(msgs, 5, 7, 3)
+	encoded, err := encodeBatch(place{topic: TopicFeatures}, msgs, producing{protocol.Transactional, 5, 7, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
+	raw := bytes.Join(encoded.parts, nil)
 	var b kmsg.RecordBatch
-	if err := b.ReadFrom(raw[4:]); err != nil {
+	if err := b.ReadFrom(raw); err != nil {
 		t.Fatal(err)
 	}
-	if sum := crc32.Checksum(raw[4+21:], crc32.MakeTable(crc32.Castagnoli)); len(raw) > 8*1000 || b.Attributes != 1<<4|int16(kafka.Snappy) || uint32(b.CRC) != sum {
+	if sum := crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)); len(raw) > 8*1000 || b.Attributes != 1<<4|int16(kafka.Snappy) || uint32(b.CRC) != sum {
 		t.Errorf("%d bytes, attributes %b, checksum %08x, want %08x", len(raw), b.Attributes, uint32(b.CRC), sum)
 	}
 	cfg := anyBroker(t)

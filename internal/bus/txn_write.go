@@ -1,18 +1,13 @@
 package bus
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"slices"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/protocol/produce"
-	"github.com/segmentio/kafka-go/protocol/rawproduce"
 )
 
 // outgoing holds the messages that a transaction still has to write to one partition.
@@ -20,7 +15,7 @@ type outgoing struct {
 	at       place
 	left     [][]*Message // batches, in order
 	sequence int32        // of the first message of the first batch
-	raw      []byte       // the encoded first batch, the same bytes in each attempt; nil: not yet encoded
+	raw      *batch       // the encoded first batch, the same bytes in each attempt; nil: not yet encoded
 	unknown  bool         // raw was sent, and no answer says whether it was written
 }
 
@@ -90,9 +85,11 @@ func (t *Txn) byLeader(ctx context.Context, outs []*outgoing) (map[int32][]*outg
 			return nil, t.missing(ctx, o.at, err)
 		}
 		if o.raw == nil {
-			if o.raw, err = encodeBatch(o.left[0], t.producer, t.epoch, o.sequence); err != nil {
+			raw, err := encodeBatch(o.at, o.left[0], producing{protocol.Transactional, t.producer, t.epoch, o.sequence})
+			if err != nil {
 				return nil, err
 			}
+			o.raw = &raw
 		}
 		found[leader] = append(found[leader], o)
 	}
@@ -101,18 +98,16 @@ func (t *Txn) byLeader(ctx context.Context, outs []*outgoing) (map[int32][]*outg
 
 // produceTo sends one request to a leader and notes the answer for each partition.
 func (t *Txn) produceTo(ctx context.Context, leader int32, outs []*outgoing) error {
-	req := &rawproduce.Request{TransactionalID: t.id, Acks: -1, Timeout: int32(txnCall.Milliseconds())}
+	req := &produceRequest{transaction: t.id, timeout: txnCall}
 	for _, o := range outs {
 		o.unknown = true
-		req.Topics = append(req.Topics, rawproduce.RequestTopic{Topic: o.at.topic, Partitions: []rawproduce.RequestPartition{
-			{Partition: int32(o.at.partition), RecordSet: protocol.RawRecordSet{Reader: bytes.NewReader(o.raw)}},
-		}})
+		req.batches = append(req.batches, *o.raw)
 	}
-	res, err := t.c.t.toNode(ctx, leader, req)
+	res, err := t.c.t.produce(ctx, leader, req)
 	if err != nil {
 		return err
 	}
-	for _, topic := range res.(*produce.Response).Topics {
+	for _, topic := range res.Topics {
 		for _, p := range topic.Partitions {
 			at := place{topic.Topic, int(p.Partition)}
 			i := slices.IndexFunc(outs, func(o *outgoing) bool { return o.at == at })
@@ -148,25 +143,6 @@ func (t *Txn) produced(ctx context.Context, o *outgoing, code kafka.Error) error
 	}
 	o.raw, o.unknown = nil, false
 	return nil
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// encodeBatch returns the size of a batch of one transaction, in four bytes, and the batch.
-// The client library does not set the producer fields, so encodeBatch sets them at their
-// places in a record batch of version 2.
-func encodeBatch(msgs []*Message, producer int64, epoch int16, sequence int32) ([]byte, error) {
-	set := protocol.RecordSet{Version: 2, Attributes: protocol.Transactional | protocol.Attributes(compressionOf(msgs[0].Topic)), Records: kafka.NewRecordReader(records(msgs)...)}
-	var buf bytes.Buffer
-	if _, err := set.WriteTo(&buf); err != nil {
-		return nil, fmt.Errorf("bus: topic %s: encode %d messages: %w", msgs[0].Topic, len(msgs), err)
-	}
-	batch := buf.Bytes()[4:]
-	binary.BigEndian.PutUint64(batch[43:], uint64(producer))
-	binary.BigEndian.PutUint16(batch[51:], uint16(epoch))
-	binary.BigEndian.PutUint32(batch[53:], uint32(sequence))
-	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], castagnoli))
-	return buf.Bytes(), nil
 }
 
 // worse returns the graver of two errors, the first one of equals.

@@ -136,14 +136,20 @@ func ShortName(machine string) string { return machine[strings.LastIndexByte(mac
 
 // WindowID returns the id of a window's message. A result's id is it with the group appended.
 func WindowID(machine, epoch string, seq uint64) string {
-	return machine + "/" + epoch + "/" + strconv.FormatUint(seq, 10)
+	var id [256]byte
+	return string(appendWindowID(id[:0], machine, epoch, seq))
+}
+
+func appendWindowID(b []byte, machine, epoch string, seq uint64) []byte {
+	b = append(append(append(append(b, machine...), '/'), epoch...), '/')
+	return strconv.AppendUint(b, seq, 10)
 }
 
 // Attributes returns the CloudEvents attributes of a message as Kafka headers
 // of the binary mode spell them, in fixed order. Source is the machine.
 // (CloudEvents Kafka protocol binding 1.0.2, §3.2.)
-func Attributes(id, machine, typ string, at time.Time, contentType string) [][2]string {
-	return [][2]string{
+func Attributes(id, machine, typ string, at time.Time, contentType string) [7][2]string {
+	return [7][2]string{
 		{"ce_specversion", "1.0"},
 		{"ce_id", id},
 		{"ce_source", "/" + machine},

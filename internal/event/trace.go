@@ -13,14 +13,19 @@ const TraceHeader = "traceparent"
 // SplitWindowID returns what the id of a window's message, or an id that begins with one, such as
 // a result's or an alert's, says of its window. ok is false for other ids.
 func SplitWindowID(id string) (machine, epoch string, seq uint64, ok bool) {
-	parts := strings.Split(id, "/")
-	for i := 1; i+1 < len(parts); i++ { // the first place that can be one: groups come later
-		n, err := strconv.ParseUint(parts[i+1], 10, 64)
-		if err == nil && isEpoch(parts[i]) {
-			return strings.Join(parts[:i], "/"), parts[i], n, true
+	for at := 0; ; { // the first place that can be one: groups come later
+		i := strings.IndexByte(id[at:], '/')
+		at += i + 1
+		epoch, rest, more := strings.Cut(id[at:], "/")
+		if i < 0 || !more {
+			return "", "", 0, false
+		}
+		if number, _, _ := strings.Cut(rest, "/"); isEpoch(epoch) {
+			if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+				return id[:at-1], epoch, n, true
+			}
 		}
 	}
-	return "", "", 0, false
 }
 
 func isEpoch(s string) bool {
@@ -32,8 +37,13 @@ func isEpoch(s string) bool {
 // that it is the same when the window is sent again, read from a spool of an older release, or
 // judged anywhere.
 func TraceID(machine, epoch string, seq uint64) string {
-	sum := sha256.Sum256([]byte(WindowID(machine, epoch, seq)))
-	return hex.EncodeToString(sum[:16])
+	return string(appendTraceID(nil, machine, epoch, seq))
+}
+
+func appendTraceID(b []byte, machine, epoch string, seq uint64) []byte {
+	var id [256]byte
+	sum := sha256.Sum256(appendWindowID(id[:0], machine, epoch, seq))
+	return hex.AppendEncode(b, sum[:16])
 }
 
 // TraceParent returns the header of W3C Trace Context, level 1, of the message with a type and an
@@ -45,6 +55,8 @@ func TraceParent(typ, id string) string {
 	if !ok {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(typ + "/" + id))
-	return "00-" + TraceID(machine, epoch, seq) + "-" + hex.EncodeToString(sum[:8]) + "-01"
+	var text [256]byte
+	sum := sha256.Sum256(append(append(append(text[:0], typ...), '/'), id...))
+	b := appendTraceID(append(text[:0], "00-"...), machine, epoch, seq)
+	return string(append(hex.AppendEncode(append(b, '-'), sum[:8]), "-01"...))
 }

@@ -127,12 +127,15 @@ func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) 
 // Seal returns w in an envelope of its own memory. It panics if w does not
 // have the shape of the codec's layout and spec, and reports texts that are too
 // long.
-func (c *Codec) Seal(w *Window) (Envelope, error) {
+func (c *Codec) Seal(w *Window) (Envelope, error) { return c.SealIn(nil, w) }
+
+// SealIn is Seal with a value that begins where memory begins, if memory has room for it.
+func (c *Codec) SealIn(memory []byte, w *Window) (Envelope, error) {
 	cells, err := c.cells(w)
 	if err != nil {
 		return Envelope{}, err
 	}
-	value, err := c.seal(cells, w)
+	value, err := c.seal(memory, cells, w)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal seq %d: %w", w.Seq, err)
 	}

@@ -348,6 +348,7 @@ func TestCodecMakesFewObjects(t *testing.T) {
 	features, err2 := f.Seal(&x)
 	var into Window
 	var intoFeatures Features
+	memory := make([]byte, len(sealed.Value))
 	if err := errors.Join(err, err2, c.Open(sealed, &into), f.Open(features, &intoFeatures)); err != nil {
 		t.Fatal(err)
 	}
@@ -355,10 +356,11 @@ func TestCodecMakesFewObjects(t *testing.T) {
 		do   func() error
 		most float64
 	}{
-		"open a window": {func() error { return c.Open(sealed, &into) }, 0},
-		"open features": {func() error { return f.Open(features, &intoFeatures) }, 0},
-		"seal a window": {func() error { _, err := c.Seal(w); return err }, 5},
-		"seal features": {func() error { _, err := f.Seal(&x); return err }, 5},
+		"open a window":  {func() error { return c.Open(sealed, &into) }, 0},
+		"open features":  {func() error { return f.Open(features, &intoFeatures) }, 0},
+		"seal a window":  {func() error { _, err := c.Seal(w); return err }, 5},
+		"seal in memory": {func() error { _, err := c.SealIn(memory, w); return err }, 4},
+		"seal features":  {func() error { _, err := f.Seal(&x); return err }, 5},
 	} {
 		if n := testing.AllocsPerRun(20, func() {
 			if err := one.do(); err != nil {
@@ -366,6 +368,27 @@ func TestCodecMakesFewObjects(t *testing.T) {
 			}
 		}); n > one.most {
 			t.Errorf("to %s makes %v objects, at most %v may be", name, n, one.most)
+		}
+	}
+}
+
+// SealIn makes the bytes of Seal, in the memory that it is given if there is room.
+func TestSealIn(t *testing.T) {
+	l := signal.GunDrill()
+	c := newCodec(t, l, DefaultSpec)
+	w := example(l, DefaultSpec)
+	want, err := c.Seal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room, used := range map[int]bool{0: false, len(want.Value) - 1: false, len(want.Value): true, 2 * len(want.Value): true} {
+		memory := bytes.Repeat([]byte{0xff}, room) // of another window
+		got, err := c.SealIn(memory, w)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("with room for %d bytes: %d bytes, %v", room, len(got.Value), err)
+		}
+		if in := room > 0 && &got.Value[0] == &memory[0]; in != used {
+			t.Errorf("with room for %d bytes: in that memory: %v, want %v", room, in, used)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func (f *Form) Seal(x *Features) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, err
 	}
-	value, err := f.seal(cells, &x.Window)
+	value, err := f.seal(nil, cells, &x.Window)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("window: seal features of seq %d: %w", x.Seq, err)
 	}

@@ -117,9 +117,9 @@ func writeStream(schema *arrow.Schema, rec arrow.Record) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// seal returns a stream of the cells in its own memory: the bytes that the Arrow library writes, and behind them as metadata of
+// seal returns a stream of the cells, in memory if there is room: the bytes that the Arrow library writes, and behind them as metadata of
 // the record batch what the context and the rates of w say. The numbers are copied once.
-func (s *wire) seal(cells []cell, w *Window) ([]byte, error) {
+func (s *wire) seal(memory []byte, cells []cell, w *Window) ([]byte, error) {
 	keys, err := contextKeys(&w.Context)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,10 @@ func (s *wire) seal(cells []cell, w *Window) ([]byte, error) {
 	if len(keys) > 0 {
 		header = messageWith(header, keys)
 	}
-	value := make([]byte, 0, len(s.prefix)+8+len(header)+size+len(endOfStream))
+	value := memory[:0]
+	if n := len(s.prefix) + 8 + len(header) + size + len(endOfStream); cap(value) < n {
+		value = make([]byte, 0, n)
+	}
 	value = append(append(value, s.prefix...), 0xff, 0xff, 0xff, 0xff)
 	value = append(binary.LittleEndian.AppendUint32(value, uint32(len(header))), header...)
 	body := len(value)

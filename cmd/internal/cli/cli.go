@@ -29,6 +29,7 @@ type common struct {
 	Completion completionFlag `hidden:"" placeholder:"SHELL" help:"Print a script that completes commands and flags: bash, zsh or fish."`
 	Man        manualFlag     `hidden:"" help:"Print the manual page."`
 	Health     healthFlag     `hidden:"" placeholder:"URL" help:"Ask a running program for its health, such as http://127.0.0.1:9102/livez; the exit code is 1 if it is not well."`
+	Pprof      string         `hidden:"" placeholder:"ADDR" help:"Answer with profiles of this program at an address of this computer, such as 127.0.0.1:6060."`
 }
 
 // Parser returns the parser of a program. It takes the configuration of a command from TCM_CONFIG if
@@ -108,6 +109,11 @@ func Run(ctx context.Context, flags any, name, description string, args []string
 	if k == nil {
 		return err
 	}
+	stop, err := profiling(k, stderr)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	k.BindTo(ctx, (*context.Context)(nil))
 	return k.Run(Output{plain.NewWriter(stdout), stderr})
 }

@@ -3,6 +3,8 @@
 package envelope
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -99,24 +101,36 @@ func Event(topic, id, machine, typ string, at time.Time, body []byte) bus.Messag
 	return cloudEvent(topic, id, machine, typ, at, body, "application/json")
 }
 
-func cloudEvent(topic, id, machine, typ string, at time.Time, body []byte, contentType string) bus.Message {
-	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body}
-	for _, a := range event.Attributes(id, machine, typ, at, contentType) {
-		add(&m, a[0], a[1])
-	}
+func cloudEvent(topic, id, machine, typ string, at time.Time, body []byte, contentType string, more ...[2]string) bus.Message {
+	attributes := event.Attributes(id, machine, typ, at, contentType)
+	all := append(make([][2]string, 0, mostHeaders), attributes[:]...)
 	if trace := event.TraceParent(typ, id); trace != "" {
-		add(&m, event.TraceHeader, trace)
+		all = append(all, [2]string{event.TraceHeader, trace})
+	}
+	all = append(all, more...)
+	size := 0
+	for _, a := range all {
+		size += len(a[1])
+	}
+	m := bus.Message{Topic: topic, Key: machine, Time: at, Value: body, Headers: make([]bus.Header, 0, mostHeaders)}
+	values := make([]byte, 0, size) // in one piece of memory
+	for _, a := range all {
+		from := len(values)
+		values = append(values, a[1]...)
+		m.Headers = append(m.Headers, bus.Header{Key: a[0], Value: values[from:len(values):len(values)]})
 	}
 	return m
 }
 
+// mostHeaders is how many headers a message has room for.
+const mostHeaders = 16
+
 func message(topic, typ string, e window.Envelope) bus.Message {
 	epoch := window.FormatEpoch(e.Epoch)
-	m := cloudEvent(topic, event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, e.Value, window.ContentType)
-	add(&m, "layout", e.Layout)
-	add(&m, "epoch", epoch)
-	add(&m, "seq", strconv.FormatUint(e.Seq, 10))
-	add(&m, "crc32c", fmt.Sprintf("%08x", e.CRC))
+	var digits [8]byte
+	sum := hex.AppendEncode(digits[:0], binary.BigEndian.AppendUint32(nil, e.CRC))
+	m := cloudEvent(topic, event.WindowID(e.Machine, epoch, e.Seq), e.Machine, typ, e.Time, e.Value, window.ContentType,
+		[2]string{"layout", e.Layout}, [2]string{"epoch", epoch}, [2]string{"seq", strconv.FormatUint(e.Seq, 10)}, [2]string{"crc32c", string(sum)})
 	if e.ToolLife != "" {
 		add(&m, ToolLife, e.ToolLife)
 	}

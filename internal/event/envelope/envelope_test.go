@@ -151,3 +151,18 @@ func TestAcquired(t *testing.T) {
 		t.Errorf("acquired at %v", at)
 	}
 }
+
+// The message of a window takes few objects: a gateway makes one for each.
+func TestMessageMakesFewObjects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func()
+		most float64
+	}{
+		"window":   {func() { Window(sealed) }, 12},
+		"features": {func() { m := Features(sealed, Gateway, 0); SetAcquired(&m, sealed.Time) }, 16},
+	} {
+		if n := testing.AllocsPerRun(100, tc.do); n > tc.most {
+			t.Errorf("%s: %v objects, at most %v may be", name, n, tc.most)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
@@ -21,8 +22,9 @@ type Edge struct {
 // sampled is why one window in so many is sent next to its features.
 const sampled = "sample"
 
-// extraction makes features of windows on delivery. One goroutine at a time may use it.
+// extraction makes features of windows: of those that are acquired and at once delivered, and of others on delivery.
 type extraction struct {
+	mu        sync.Mutex
 	form      *window.Form
 	extractor *window.FeatureExtractor
 	window    window.Window
@@ -42,13 +44,27 @@ func newExtraction(layout *signal.Layout, spec window.Spec, e Edge) (*extraction
 	return &extraction{form: form, extractor: form.NewExtractor(), sample: e.Sample}, nil
 }
 
-// features returns the message of a window's features: the same bytes whenever it is
+// message returns the message of a window's features: the same bytes whenever it is
 // called.
 func (x *extraction) message(codec *window.Codec, m *bus.Message) (bus.Message, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if err := openMessage(codec, m, &x.window); err != nil {
 		return bus.Message{}, err
 	}
-	x.extractor.Extract(&x.window, &x.features)
+	return x.seal(&x.window, m)
+}
+
+// fresh is message for a window that is still in memory.
+func (x *extraction) fresh(w *window.Window, m *bus.Message) (bus.Message, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.seal(w, m)
+}
+
+// seal returns the message of the features of w, whose message is m. It needs mu.
+func (x *extraction) seal(w *window.Window, m *bus.Message) (bus.Message, error) {
+	x.extractor.Extract(w, &x.features)
 	e, err := x.form.Seal(&x.features)
 	if err != nil {
 		return bus.Message{}, err
@@ -68,7 +84,10 @@ func (g *Gateway) outgoing(msgs []bus.Message, r record) []bus.Message {
 	if x == nil {
 		return append(msgs, r.msg)
 	}
-	f, err := x.message(g.codec, &r.msg)
+	f, err := r.features, error(nil)
+	if f.Topic == "" {
+		f, err = x.message(g.codec, &r.msg)
+	}
 	if err != nil {
 		if !x.refused {
 			g.cfg.Log.Warn().Err(err).Uint64("seq", r.seq).Msg("no features can be made of a window in the spool: it is sent whole; was the layout or the window length changed?")

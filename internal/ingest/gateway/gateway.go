@@ -114,8 +114,9 @@ type Gateway struct {
 	next          uint64 // seq of the window that is cut next
 	skip          uint64 // windows still to come that were sent before the recording grew
 
-	held   [][]byte // windows that are not durable yet
-	heldTo uint64   // seq after the last of them
+	memory memory
+	held   []*held // windows that are not durable yet
+	heldTo uint64  // seq after the last of them
 
 	before  time.Time // end of the last window of a live source before the start
 	apart   bool      // the clocks differ in the current session, and the log says so
@@ -195,9 +196,8 @@ func New(cfg Config) (*Gateway, error) {
 			Msg("the spool holds windows from before the start: they are delivered first")
 	}
 	g.progress.Sending = g.cfg.Clock.Now()
-	if cfg.SyncEvery == 0 {
-		g.cfg.SyncEvery = 1
-	}
+	g.cfg.SyncEvery = max(cfg.SyncEvery, 1)
+	g.memory.most = g.cfg.SyncEvery + 2 // being stored, handed over, and sent
 	return g, nil
 }
 
@@ -444,22 +444,26 @@ func (g *Gateway) gap(c source.Cut) {
 
 // keep adds w to the held windows. Every SyncEvery windows they become durable.
 func (g *Gateway) keep(ctx context.Context, w *window.Window) error {
-	e, err := g.codec.Seal(w)
+	h, err := g.hold(w)
 	if err != nil {
 		return err
 	}
-	m := envelope.Window(e)
-	envelope.SetAcquired(&m, g.cfg.Clock.Now())
-	g.held = append(g.held, m.AppendBinary(nil))
+	if g.extraction != nil && g.cfg.SyncEvery == 1 {
+		h.ready = make(chan struct{})
+	}
+	g.held = append(g.held, h)
 	g.heldTo = w.Seq + 1
 	if len(g.held) < g.cfg.SyncEvery {
 		return nil
 	}
-	if err := g.store(ctx); err != nil {
-		return err
+	err = g.store(ctx)
+	if err == nil {
+		g.reportOnDisk(w)
 	}
-	g.reportOnDisk(w)
-	return nil
+	if h.ready != nil {
+		g.extract(h, w, err)
+	}
+	return err
 }
 
 // deliver sends what the spool holds, in order, until ctx ends.
@@ -468,8 +472,7 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	const batch = 16
-	records := make(chan record, batch)
+	records := make(chan record, mostInBatch)
 	read := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() { // the spool has one reader: this one must be gone before the next
@@ -481,43 +484,69 @@ func (g *Gateway) deliver(ctx context.Context) error {
 		defer close(records)
 		read <- g.read(ctx, records)
 	}()
-	var acquired []time.Time // of the windows of a batch
-	unrecorded := false      // the spool's cursor is behind what was delivered
+	var b batch
+	unrecorded := false // the spool's cursor is behind what was delivered
 	for first := range records {
-		last, n := first.seq, 1
-		acquired = append(acquired[:0], envelope.AcquiredAt(&first.msg))
-		g.sending(acquired[0])
-		msgs := g.outgoing(make([]bus.Message, 0, batch), first)
-		for more := true; more && n < batch; {
-			select {
-			case r, ok := <-records:
-				if more = ok; ok {
-					msgs, last = g.outgoing(msgs, r), r.seq
-					acquired = append(acquired, envelope.AcquiredAt(&r.msg))
-					n++
-				}
-			default:
-				more = false
-			}
-		}
-		if err := g.out.Send(ctx, msgs); err != nil {
+		g.fill(&b, first, records)
+		if err := g.out.Send(ctx, b.msgs); err != nil {
 			return err
 		}
-		if err := g.spool.Ack(last); err == nil {
+		if err := g.spool.Ack(b.last); err == nil {
 			unrecorded = false
 		} else if !unrecorded {
 			unrecorded = true // logged once: on a full disk every batch fails
 			g.cfg.Log.Warn().Err(err).Msg("cannot record the delivery position: after a crash, delivered windows are sent again; check the disk")
 		}
-		g.delivered.Add(uint64(n))
-		g.sent(acquired)
+		g.delivered.Add(uint64(len(b.acquired)))
+		g.sent(b.acquired)
+		for _, h := range b.held {
+			g.memory.give(h)
+		}
 	}
 	return <-read
 }
 
+// mostInBatch is how many windows are sent together at most.
+const mostInBatch = 16
+
+// batch is windows that are sent together.
+type batch struct {
+	msgs     []bus.Message
+	last     uint64      // seq
+	acquired []time.Time // each window
+	held     []*held     // those that are in memory
+}
+
+// fill makes b of the first record and of those that are there already.
+func (g *Gateway) fill(b *batch, first record, records <-chan record) {
+	clear(b.msgs)
+	b.msgs, b.acquired, b.held = b.msgs[:0], b.acquired[:0], b.held[:0]
+	add := func(r record) {
+		b.last, b.acquired = r.seq, append(b.acquired, envelope.AcquiredAt(&r.msg))
+		if r.held != nil {
+			b.held = append(b.held, r.held)
+		}
+		b.msgs = g.outgoing(b.msgs, r)
+	}
+	g.sending(envelope.AcquiredAt(&first.msg))
+	for r, more := first, true; more; {
+		if add(r); len(b.acquired) == mostInBatch {
+			return
+		}
+		select {
+		case r, more = <-records:
+		default:
+			more = false
+		}
+	}
+}
+
+// record is a window that the spool has. One that it has handed over shares the memory of held.
 type record struct {
-	seq uint64
-	msg bus.Message
+	seq      uint64
+	msg      bus.Message
+	features bus.Message // without a topic: they are to be made
+	held     *held       // nil: the window was read
 }
 
 // read hands the records of the spool on.
@@ -541,9 +570,9 @@ func (g *Gateway) read(ctx context.Context, out chan<- record) error {
 			return err
 		}
 		full = false
-		rec := record{seq: r.Seq}
-		if err := rec.msg.UnmarshalBinary(r.Payload); err != nil {
-			return fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)
+		rec, err := recordOf(ctx, r)
+		if err != nil {
+			return err
 		}
 		select {
 		case out <- rec:
@@ -551,4 +580,25 @@ func (g *Gateway) read(ctx context.Context, out chan<- record) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// recordOf returns a record of the spool.
+func recordOf(ctx context.Context, r spool.Record) (record, error) {
+	rec := record{seq: r.Seq}
+	h, kept := r.Kept.(*held)
+	if !kept {
+		if err := rec.msg.UnmarshalBinary(r.Payload); err != nil {
+			return rec, fmt.Errorf("gateway: spool record %d: %w", r.Seq, err)
+		}
+		return rec, nil
+	}
+	if h.ready != nil {
+		select {
+		case <-h.ready:
+		case <-ctx.Done():
+			return rec, ctx.Err()
+		}
+	}
+	rec.msg, rec.features, rec.held = h.msg, h.features, h
+	return rec, nil
 }

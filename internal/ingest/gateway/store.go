@@ -57,12 +57,20 @@ func (g *Gateway) storeOnce() error {
 		if next < first || next > g.heldTo {
 			panic(fmt.Sprintf("gateway: spool is at %d, windows %d to %d are to be kept", next, first, g.heldTo))
 		}
-		if _, err := g.spool.Append(g.held[next-first]); err != nil {
+		h := g.held[next-first]
+		seq, err := g.spool.Append(h.head, h.msg.Value)
+		if err != nil {
 			return err
 		}
+		h.kept = !g.cfg.SpoolOnly && g.spool.Keep(seq, h)
 	}
 	if err := g.spool.Sync(); err != nil {
 		return err
+	}
+	for _, h := range g.held {
+		if !h.kept {
+			g.memory.give(h)
+		}
 	}
 	g.held = g.held[:0]
 	return nil

@@ -41,7 +41,7 @@ func TestAgainstModel(t *testing.T) {
 		return filepath.Join(root, fmt.Sprint(dirs))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		set := Settings{SegmentBytes: int64(rapid.IntRange(100, 2000).Draw(t, "segment")), fsync: noSync}
+		set := Settings{SegmentBytes: int64(rapid.IntRange(100, 2000).Draw(t, "segment")), fsync: noSync, direct: 200}
 		if rapid.Bool().Draw(t, "ring") { // it takes nothing that was not delivered
 			set.Ring, set.RingBytes = time.Hour, int64(rapid.IntRange(0, 4000).Draw(t, "ring bytes"))
 		}
@@ -70,9 +70,13 @@ func TestAgainstModel(t *testing.T) {
 				n := rapid.SampledFrom([]int{0, 1, 30, 300, 3000}).Draw(t, "size")
 				m.count++
 				p := fmt.Sprintf("%d:%0*d", m.count, n, m.count)
-				seq, err := s.Append([]byte(p))
+				cut := rapid.IntRange(0, min(len(p), 40)).Draw(t, "cut")
+				seq, err := s.Append([]byte(p[:cut]), []byte(p[cut:]))
 				if err != nil || seq != uint64(m.next()) {
 					t.Fatalf("Append: %d, %v; want %d", seq, err, m.next())
+				}
+				if near := m.next() < m.acked+mostKept; rapid.Bool().Draw(t, "keep") && s.Keep(seq, p) != near {
+					t.Fatalf("Keep of %d with %d acknowledged: %v", seq, m.acked, !near)
 				}
 				m.unsynced = append(m.unsynced, p)
 				if got := int(s.Stats().Pending) + m.acked; got > len(m.synced) { // a full segment was synced

@@ -14,6 +14,7 @@ type Record struct {
 	Epoch   uint64
 	Seq     uint64
 	Payload []byte // valid until the next call of Next
+	Kept    any    // what Keep was given for the record; nil: it is read from the disk
 }
 
 // Next returns the next durable record that was not yet read, and waits for it
@@ -77,6 +78,7 @@ func (r *reader) open(d Disk, g *segment) error {
 
 // place is a segment that holds the record to be read next, as it was a moment ago.
 type place struct {
+	kept  any // what Keep was given; nil: it is to be read
 	seg   *segment
 	end   uint64
 	size  int64
@@ -103,7 +105,7 @@ func (s *Spool) locate() (p place, ok bool, err error) {
 		return place{}, false, nil
 	}
 	g := s.segs.find(r.seq)
-	return place{g, g.end, g.size, s.epoch}, true, nil
+	return place{s.kept.take(r.seq), g, g.end, g.size, s.epoch}, true, nil
 }
 
 // read returns the next record. ok is false if there is none now. It needs reading.
@@ -114,6 +116,10 @@ func (s *Spool) read() (rec Record, ok bool, err error) {
 		p, ok, err := s.locate()
 		if err != nil || !ok {
 			return Record{}, false, err
+		}
+		if p.kept != nil {
+			r.seq++
+			return Record{Epoch: p.epoch, Seq: r.seq - 1, Kept: p.kept}, true, nil
 		}
 		if r.seg != p.seg || r.at > r.seq {
 			if err := r.open(s.disk, p.seg); errors.Is(err, fs.ErrNotExist) && s.gone(p.seg) {

@@ -96,7 +96,7 @@ func newLife(seed uint64) *life {
 	disk := newMemDisk(rng)
 	l := &life{
 		rng: rng, disk: disk, counts: map[string]int{}, tried: map[int][]string{}, broken: map[int]string{},
-		set: Settings{SegmentBytes: 100 + rng.Int64N([]int64{1500, 6000}[rng.IntN(2)]), Keep: -1, Disk: disk},
+		set: Settings{SegmentBytes: 100 + rng.Int64N([]int64{1500, 6000}[rng.IntN(2)]), Keep: -1, Disk: disk, direct: 200},
 	}
 	if rng.IntN(2) == 0 {
 		l.set.Keep = 0
@@ -180,9 +180,13 @@ func (l *life) append() error {
 	}
 	l.tried[at] = append(l.tried[at], p) // also where Append fails: it may have been written
 	before, refused := l.s.Stats(), l.s.refused != nil
-	seq, err := l.s.Append([]byte(p))
+	cut := l.rng.IntN(len(p) + 1)
+	seq, err := l.s.Append([]byte(p[:cut]), []byte(p[cut:]))
 	l.note("append %d: %v", at, err)
 	if err == nil {
+		if l.rng.IntN(2) == 0 && l.s.Keep(seq, p) {
+			l.counts["kept in memory"]++
+		}
 		if seq != uint64(at) {
 			return fmt.Errorf("seq %d, want %d", seq, at)
 		}
@@ -303,7 +307,7 @@ func (l *life) deliver(n int) error {
 			l.acked = max(l.acked, int(l.s.Stats().Acked)) // lost ones at the front are passed
 			return l.counted()
 		}
-		got := string(rec.Payload)
+		got := payloadOf(rec)
 		if want := l.synced[at]; want != got && (want != "" || !slices.Contains(l.tried[at], got)) {
 			return fmt.Errorf("record %d is %.40q, want %.40q", at, got, want)
 		}
@@ -352,6 +356,9 @@ func (l *life) flip() {
 	}
 	g, _ := parseSegmentName(name)
 	at := l.rng.IntN(len(f.data))
+	if l.unfinished(g, f, at) {
+		return
+	}
 	l.damage(g, f, at, "flips")
 	f.flip(at, l.rng.IntN(8))
 	l.counts["flip"]++
@@ -369,6 +376,9 @@ func (l *life) spoil() {
 	}
 	sector := l.rng.IntN(len(f.data)) / SectorSize
 	if g, ok := parseSegmentName(name); ok {
+		if l.unfinished(g, f, min(len(f.data), (sector+1)*SectorSize)-1) {
+			return
+		}
 		for at := sector * SectorSize; at < min(len(f.data), (sector+1)*SectorSize); at++ {
 			l.damage(g, f, at, "bad sectors")
 		}
@@ -389,6 +399,14 @@ func (l *life) someFile(suffix string) (string, *memFile) {
 	}
 	name := names[l.rng.IntN(len(names))]
 	return name, l.disk.seen[name]
+}
+
+// unfinished reports whether byte at may be of a record of which the spool has written a part so far: no one can say yet which
+// record is broken.
+func (l *life) unfinished(g *segment, f *memFile, at int) bool {
+	_, ok := recordAt(g, f.data, int64(at))
+	i := slices.IndexFunc(l.s.segs, func(s *segment) bool { return s.name() == g.name() })
+	return !ok && i >= 0 && int64(at) >= l.s.segs[i].size
 }
 
 // damage notes that the record which holds byte at is broken.

@@ -45,6 +45,7 @@ var (
 
 const (
 	bufferSize = 1 << 20     // bytes appended before they are handed to the system
+	mostKept   = 4           // records behind the delivered ones that Keep takes
 	cursorAcks = 10_000      // the cursor is written after as many acknowledged records
 	cursorAge  = time.Second // or after this time, whichever is first
 )
@@ -82,7 +83,8 @@ type Settings struct {
 	Disk      Disk
 	MintEpoch func() uint64
 
-	fsync func(*os.File) error // tests replace it by one that is cheap or fails
+	fsync  func(*os.File) error // tests replace it by one that is cheap or fails
+	direct int                  // a piece of a payload from this length on is handed to the system without a copy; 0 means 64 KiB
 }
 
 func (s Settings) withDefaults() Settings {
@@ -94,7 +96,7 @@ func (s Settings) withDefaults() Settings {
 		s.SegmentBytes = min(s.SegmentBytes, max(s.RingBytes/8, 1))
 	}
 	s.Keep = cmp.Or(s.Keep, 10*time.Minute)
-	s.MaxRecord = cmp.Or(s.MaxRecord, 16<<20)
+	s.MaxRecord, s.direct = cmp.Or(s.MaxRecord, 16<<20), cmp.Or(s.direct, 64<<10)
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -147,10 +149,8 @@ type Spool struct {
 	set  Settings
 	lock *flock.Flock
 
-	write sync.Mutex // one writer at a time; taken before mu
-	file  File       // the active segment, nil before the first append after a failure
-	wrote int64      // bytes in file
-	buf   []byte     // encoded records not yet written to file
+	write  sync.Mutex // one writer at a time; taken before mu
+	output            // needs write
 
 	refused error // why records that waited for a Sync were withdrawn, for the next Append or Sync to say
 
@@ -164,6 +164,7 @@ type Spool struct {
 	acked        uint64 // records below were delivered
 	holes        []span // lost records the reader came by, in order
 	rewind       bool   // the reader starts again at acked
+	kept         kept   // what Keep was given
 	dropped      uint64
 	quarantined  uint64
 	damagedBytes int64
@@ -213,8 +214,8 @@ func (s *Spool) Stats() Stats {
 // pending needs mu.
 func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
 
-// Append puts a copy of payload behind the other records and returns its seq. The
-// record is durable, and seen by Next, after the next Sync. If the disk refuses,
+// Append puts a payload, whose pieces follow one another, behind the other records and returns its seq. It keeps no
+// part of payload. The record is durable, and seen by Next, after the next Sync. If the disk refuses,
 // the error says so, and all records since the last Sync are withdrawn: NextSeq
 // is the seq of the first of them again, and they may be appended once more. A
 // payload larger than Settings.MaxRecord or MaxBytes gives ErrTooLarge and
@@ -225,15 +226,19 @@ func (s *Spool) pending() uint64 { return s.synced - min(s.acked, s.synced) }
 // ErrFull: it withdraws nothing if MaxBytes is the limit, and what any failure
 // withdraws if the disk is. Append again once records were acknowledged, or once
 // another program made room.
-func (s *Spool) Append(payload []byte) (seq uint64, err error) {
-	if len(payload) > s.set.MaxRecord {
-		return 0, fmt.Errorf("spool: %d bytes, at most %d are taken: %w", len(payload), s.set.MaxRecord, ErrTooLarge)
+func (s *Spool) Append(payload ...[]byte) (seq uint64, err error) {
+	length, sum := 0, uint32(0)
+	for _, p := range payload {
+		length, sum = length+len(p), crc32.Update(sum, castagnoli, p)
+	}
+	if length > s.set.MaxRecord {
+		return 0, fmt.Errorf("spool: %d bytes, at most %d are taken: %w", length, s.set.MaxRecord, ErrTooLarge)
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	size := headerSize + int64(len(payload))
+	size := headerSize + int64(length)
 	if s.set.MaxBytes > 0 && size > s.set.MaxBytes {
-		return 0, fmt.Errorf("spool: %d bytes, all of it may hold %d: %w", len(payload), s.set.MaxBytes, ErrTooLarge)
+		return 0, fmt.Errorf("spool: %d bytes, all of it may hold %d: %w", length, s.set.MaxBytes, ErrTooLarge)
 	}
 	if s.isClosed() {
 		return 0, fmt.Errorf("spool: %w", ErrClosed)
@@ -251,14 +256,47 @@ func (s *Spool) Append(payload []byte) (seq uint64, err error) {
 	seq, epoch := s.next, s.epoch
 	s.next++
 	s.mu.Unlock()
-	h := header{seq: seq, length: uint32(len(payload)), sum: crc32.Checksum(payload, castagnoli)}
-	s.buf = append(h.append(s.buf, epoch), payload...)
-	if len(s.buf) >= bufferSize {
-		if err := s.flush(); err != nil {
-			return 0, s.full(s.withdraw(err))
-		}
+	s.buf = header{seq: seq, length: uint32(length), sum: sum}.append(s.buf, epoch)
+	if err := s.put(payload, s.set.direct); err != nil {
+		return 0, s.full(s.withdraw(err))
 	}
 	return seq, nil
+}
+
+// Keep takes what a record is in memory, and Next hands it over as Record.Kept in place of the payload, without reading the
+// disk, once the record is durable. Call it after Append and before Sync. It reports false where it does not take it: all but
+// the first mostKept records behind the delivered ones are read from the disk, so that memory does not grow with the backlog.
+func (s *Spool) Keep(seq uint64, as any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seq < s.synced || seq >= s.next || seq >= s.acked+mostKept {
+		return false
+	}
+	s.kept[seq%mostKept].seq, s.kept[seq%mostKept].as = seq, as
+	return true
+}
+
+// kept is what the first records behind the delivered ones are in memory, each at the rest of its seq by mostKept.
+type kept [mostKept]struct {
+	seq uint64
+	as  any // nil: it is read from the disk
+}
+
+// take returns what a record is in memory, once; nil is nothing.
+func (k *kept) take(seq uint64) (as any) {
+	if r := &k[seq%mostKept]; r.seq == seq {
+		as, r.as = r.as, nil
+	}
+	return as
+}
+
+// forget forgets the records from a seq on.
+func (k *kept) forget(from uint64) {
+	for i := range k {
+		if k[i].seq >= from {
+			k[i].as = nil
+		}
+	}
 }
 
 // Sync makes everything appended so far durable, with one fsync, and shows it to
@@ -304,6 +342,7 @@ func (s *Spool) NewEpoch(epoch uint64) (uint64, error) {
 	s.segs, s.holes = []*segment{g}, nil
 	s.ordinal, s.epoch = g.ordinal, g.epoch
 	s.next, s.synced, s.acked = 0, 0, 0
+	s.kept.forget(0)
 	s.rewind = true
 	s.mu.Unlock()
 	s.reap()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,8 +57,16 @@ func drain(t fataler, s *Spool) (payloads []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payloads = append(payloads, string(rec.Payload))
+		payloads = append(payloads, payloadOf(rec))
 	}
+}
+
+// payloadOf returns the payload of a record, which these tests give to Keep as a string.
+func payloadOf(rec Record) string {
+	if p, ok := rec.Kept.(string); ok {
+		return p
+	}
+	return string(rec.Payload)
 }
 
 // fataler is what testing.T and rapid.T have in common.
@@ -150,7 +159,7 @@ func TestNextWaits(t *testing.T) {
 	if p := <-got; !strings.Contains(p, ErrClosed.Error()) {
 		t.Errorf("Next of a closed spool: %s", p)
 	}
-	if _, err := s.Append(nil); !errors.Is(err, ErrClosed) {
+	if _, err := s.Append(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Append to a closed spool: %v", err)
 	}
 }
@@ -577,4 +586,125 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%+v", st)
 		}
 	})
+}
+
+// What Keep was given comes out of Next once the record is durable, and once. All else is read from the disk, also after a
+// restart, a Rewind and a failed Sync.
+func TestKeepInMemory(t *testing.T) {
+	var refuse error
+	set := Settings{fsync: func(*os.File) error { return refuse }}
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, set)
+	add := func(keep string, payloads ...string) (taken string) {
+		t.Helper()
+		for i, p := range payloads {
+			seq, err := s.Append([]byte(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keep[i] == 'k' {
+				taken += map[bool]string{true: "k", false: "-"}[s.Keep(seq, "kept "+p)]
+			}
+		}
+		return taken
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		sameStrings(t, what, drain(t, s), want)
+	}
+	sync := func() {
+		t.Helper()
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if add("k", "0") != "k" || s.Keep(1, "not there yet") {
+		t.Error("the first record")
+	}
+	expect("before Sync")
+	sync()
+	if s.Keep(0, "too late") {
+		t.Error("Keep after Sync")
+	}
+	expect("after Sync", "kept 0")
+	s.Rewind()
+	expect("after Rewind", "0")
+
+	if got := add("k-kkk", "1", "2", "3", "4", "5"); got != "kk--" { // 0 is not acknowledged
+		t.Errorf("taken %q", got)
+	}
+	sync()
+	expect("a few", "kept 1", "2", "kept 3", "4", "5")
+	if err := s.Ack(5); err != nil {
+		t.Fatal(err)
+	}
+	if got := add("k", "withdrawn"); got != "k" {
+		t.Errorf("taken %q", got)
+	}
+	refuse = errors.New("the disk is ill")
+	if err := s.Sync(); err == nil {
+		t.Error("Sync on a disk that is ill")
+	}
+	refuse = nil
+	add("-", "6")
+	sync()
+	expect("after a failed Sync", "6")
+
+	if err := s.Ack(6); err != nil {
+		t.Fatal(err)
+	}
+	if got := add("kk", "7", "8"); got != "kk" {
+		t.Errorf("taken %q", got)
+	}
+	sync()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = mustOpen(t, dir, set)
+	expect("after a restart", "7", "8")
+	if err := s.Ack(8); err != nil {
+		t.Fatal(err)
+	}
+	add("k", "9")
+	sync()
+	if err := s.Ack(9); err != nil { // before it was read
+		t.Fatal(err)
+	}
+	if _, err := s.NewEpoch(0); err != nil {
+		t.Fatal(err)
+	}
+	add("-", "first of the new epoch")
+	sync()
+	expect("in a new epoch", "first of the new epoch")
+}
+
+// Pieces of a payload of any lengths are one record. Long ones are not copied.
+func TestPieces(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := mustOpen(t, dir, Settings{fsync: noSync})
+	var want []string
+	for _, lengths := range [][]int{{}, {0}, {3, 0, 4}, {10, 64<<10 - 1, 10}, {10, 64 << 10, 10}, {1 << 20}, {64 << 10, 64 << 10, 1}, {1 << 20, 1 << 20}} {
+		var pieces [][]byte
+		all := ""
+		for i, n := range lengths {
+			p := strings.Repeat(string(rune('a'+i)), n)
+			pieces, all = append(pieces, []byte(p)), all+p
+		}
+		if _, err := s.Append(pieces...); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, all)
+	}
+	if n := cap(s.buf); n > 256<<10 {
+		t.Errorf("%d bytes wait in memory", n)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if got := drain(t, s); !slices.Equal(got, want) {
+		t.Errorf("%d records, want %d", len(got), len(want))
+	}
+	if _, err := s.Append(make([]byte, 9<<20), make([]byte, 9<<20)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("together they are too large: %v", err)
+	}
 }

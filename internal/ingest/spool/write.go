@@ -60,11 +60,47 @@ func createSegment(d Disk, g *segment) (File, error) {
 	return f, nil
 }
 
-// flush hands the buffer to the system. It needs write.
-func (s *Spool) flush() error {
-	n, err := s.file.WriteAt(s.buf, s.wrote)
-	s.wrote += int64(n)
-	s.buf = s.buf[:0]
+// output is the active segment.
+type output struct {
+	file  File   // nil before the first append after a failure
+	wrote int64  // bytes in file
+	buf   []byte // encoded records not yet written to file
+}
+
+// put hands pieces of a payload from a length on to the system, and others once bufferSize of them wait.
+func (o *output) put(payload [][]byte, direct int) error {
+	for _, p := range payload {
+		if len(p) < direct {
+			o.buf = append(o.buf, p...)
+			continue
+		}
+		if err := o.flush(); err != nil {
+			return err
+		}
+		if err := o.writeOut(p); err != nil {
+			return err
+		}
+	}
+	if len(o.buf) >= bufferSize {
+		return o.flush()
+	}
+	return nil
+}
+
+// flush hands the buffer to the system.
+func (o *output) flush() error {
+	err := o.writeOut(o.buf)
+	o.buf = o.buf[:0]
+	return err
+}
+
+// writeOut hands bytes to the system.
+func (o *output) writeOut(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	n, err := o.file.WriteAt(b, o.wrote)
+	o.wrote += int64(n)
 	return err
 }
 
@@ -111,6 +147,7 @@ func (s *Spool) withdraw(cause error) error {
 	g := s.segs[len(s.segs)-1]
 	lost := s.next - s.synced
 	s.next = s.synced
+	s.kept.forget(s.synced)
 	size := g.size
 	s.mu.Unlock()
 	_ = s.file.Truncate(size) // if it fails, readers stop at g.end all the same
