@@ -274,6 +274,9 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 		r.err = fmt.Errorf("source: %s: %w", r.t.path, err)
 		return 0, true, r.err
 	}
+	if r.err != nil { // the rows have ended, and the file is closed
+		return 0, true, nil
+	}
 	info, err := r.file.Stat()
 	if err != nil {
 		return fail(err)
@@ -286,7 +289,7 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 	switch {
 	case !r.t.direct:
 		return r.rows * (info.Size() - at) / max(at, 1), false, nil
-	case to <= at || r.err != nil:
+	case to <= at:
 		return 0, true, nil
 	}
 	head := make([]byte, readAhead)
