@@ -10,7 +10,7 @@ import (
 // shortest is how many values a fact of a recording has at most, and how many times as many its longest track has at least.
 const shortest = 10
 
-// LeaveShort leaves out the tracks of a listing that are facts and no channels, such as a rate or a speed, and of series the same ones. Notes
+// LeaveShort leaves out the tracks of a listing that are facts, not channels, such as a rate or a speed, and of series the same ones. Notes
 // name them, and what may be the rate. The column is of a track.
 func LeaveShort[S any](l *Listing, series []S, column func(track int) (Column, error)) (kept []S, err error) {
 	var longest int64
@@ -38,7 +38,7 @@ func LeaveShort[S any](l *Listing, series []S, column func(track int) (Column, e
 	if more := len(names) - 5; more > 0 {
 		names = append(names[:5], fmt.Sprintf("and %d more", more))
 	}
-	l.Remark("arrays of at most %d values are facts and no channels, and are left out: %s", shortest, strings.Join(names, ", "))
+	l.Remark("arrays of at most %d values are facts, not channels, and are left out: %s", shortest, strings.Join(names, ", "))
 	if rate != "" {
 		l.Remark("%s", rate)
 	}

@@ -21,7 +21,7 @@ func (v value) Read(dst Values) (int, error) {
 
 // Arrays that are far shorter than the longest one are facts; the rate is named if one of them says it.
 func TestLeaveShort(t *testing.T) {
-	const left = "arrays of at most 10 values are facts and no channels, and are left out: "
+	const left = "arrays of at most 10 values are facts, not channels, and are left out: "
 	for name, tc := range map[string]struct {
 		tracks string // names and lengths
 		value  float64
