@@ -71,6 +71,11 @@ func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Re
 	if w.parts, err = w.findParts(from); err != nil {
 		return nil, err
 	}
+	var names []string
+	for _, i := range w.parts[0].tracks {
+		names = append(names, w.infos[i].Name)
+	}
+	warnOfUnits(name, layout, rec, names, opt.Warn)
 	return w, nil
 }
 
