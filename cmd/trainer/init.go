@@ -47,6 +47,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	s, p, err := f.look(ctx, files[0])
 	if err != nil {
+		printNotes(s, out.Stdout)
 		return err
 	}
 	layout, err := p.layout(s.Path)
@@ -75,9 +76,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if len(files) > 1 {
 		fmt.Fprintf(out.Stdout, "looked    into %s, the first of %d recordings\n", s.Path, len(files))
 	}
-	for _, note := range s.Notes {
-		fmt.Fprintf(out.Stdout, "note      %s\n", plain.Text(note))
-	}
+	printNotes(s, out.Stdout)
 	if read := s.Read(); read != "" {
 		fmt.Fprintln(out.Stdout, read)
 	}
@@ -85,6 +84,24 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 		fmt.Fprintln(out.Stdout, s.Clock)
 	}
 	return f.report(p, s.Path, layoutFile, configFile, out.Stdout)
+}
+
+// printNotes prints what is odd about a recording, if it could be opened.
+func printNotes(s *inspect.Summary, w io.Writer) {
+	for i := 0; s != nil && i < len(s.Notes); i++ {
+		fmt.Fprintf(w, "note      %s\n", plain.Text(s.Notes[i]))
+	}
+}
+
+// withoutOther takes the channels of another rate out of a summary, and returns why.
+func withoutOther(s *inspect.Summary) (left [][2]string) {
+	s.Channels = slices.DeleteFunc(s.Channels, func(c inspect.Channel) bool {
+		if c.Other != "" {
+			left = append(left, [2]string{c.Name, c.Other})
+		}
+		return c.Other != ""
+	})
+	return left
 }
 
 // look looks into the recording. Of several columns that may name the tool it takes the first one that does not make many short tools of it.
@@ -97,9 +114,13 @@ func (f *initCommand) look(ctx context.Context, path string) (*inspect.Summary, 
 			return nil, nil, err
 		}
 		if s.Err != nil {
-			return nil, nil, s.Err
+			return s, nil, s.Err
 		}
+		left := withoutOther(s)
 		p, err := propose(s, f.Rate, cmp.Or(f.Tool, s.ToolColumn), f.Keep)
+		if err == nil {
+			p.left = append(p.left, left...)
+		}
 		if err == nil && f.Tool == "" {
 			err = p.checkTools(s, train.DefaultConfig().Reference.Windows)
 		}
@@ -112,7 +133,7 @@ func (f *initCommand) look(ctx context.Context, path string) (*inspect.Summary, 
 		columns := inspect.Roles[0].Columns(s)
 		next := slices.Index(columns, s.ToolColumn) + 1
 		if next == len(columns) {
-			return nil, nil, refused
+			return s, nil, refused
 		}
 		tool = columns[next]
 	}

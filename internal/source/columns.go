@@ -24,6 +24,7 @@ func (t *tableSource) findColumns(rec signal.Recording) error {
 		used[i] = true
 		return i, nil
 	}
+	var names []string
 	for _, ch := range t.layout.Channels() {
 		origin := rec.Origin(ch.Name)
 		what := "a channel"
@@ -37,8 +38,10 @@ func (t *tableSource) findColumns(rec signal.Recording) error {
 		if err := checkUnit(ch, origin, header[i]); err != nil {
 			return fmt.Errorf("source: %s: %w", t.name, err)
 		}
+		names = append(names, header[i])
 		t.columns = append(t.columns, tableColumn{i, calibration{origin.Gain, origin.Offset, missingOf(rec.Missing)}})
 	}
+	warnOfUnits(t.name, t.layout, rec, names, t.opt.Warn)
 	for _, f := range []factColumn{
 		{"time", rec.Time, &t.rec.time},
 		{"date", rec.Date, &t.rec.date},

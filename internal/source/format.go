@@ -125,7 +125,11 @@ func openTracks(file track.File, path string, layout *signal.Layout, rec signal.
 	if err := checkTable(path, layout); err != nil {
 		return nil, err
 	}
-	t, err := newTable(newTrackRows(file, path), path, layout, rec, opt)
+	rows := newTrackRows(file, path)
+	t, err := newTable(rows, path, layout, rec, opt)
+	if err == nil {
+		err = checkLengths(path, rows.infos, rows.tracks, opt.Warn)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ type lvmFile struct {
 	heading map[string][]string
 	parts   []lvmPart
 	uneven  string // where x values are that are not as Delta_X says; empty if there are none
+	undated string // a date and time that is not read; empty if there is none
 	track.Joined
 }
 
@@ -50,6 +51,7 @@ type lvmFile struct {
 type lvmHeading struct {
 	line  int
 	cells map[string][]string
+	step  int       // from the cell of a channel to the next one's
 	names []string  // of the channels
 	steps []float64 // s between values of each channel
 	rows  int64
@@ -194,7 +196,7 @@ func (f *lvmFile) readParts(lines *lvmLines) error {
 
 // readHeading reads the heading of a segment, and the names of its columns.
 func (f *lvmFile) readHeading(lines *lvmLines, line []byte) (h *lvmHeading, err error) {
-	h = &lvmHeading{line: lines.line, cells: make(map[string][]string)}
+	h = &lvmHeading{line: lines.line, cells: make(map[string][]string), step: f.column(1) - f.column(0)}
 	for ; err == nil && !bytes.HasPrefix(line, []byte(endOfHeader)); line, err = lines.next() {
 		if lines.line-h.line > maxHeading {
 			return nil, fmt.Errorf("line %d: the heading has no %s in %d lines: copy it again", h.line, endOfHeader, maxHeading)
@@ -258,8 +260,8 @@ func (f *lvmFile) x(channel int) int {
 
 // cell returns what the heading says of a channel.
 func (h *lvmHeading) cell(key string, channel int) string {
-	if cells := h.cells[key]; channel < len(cells) {
-		return cells[channel]
+	if cells := h.cells[key]; channel*h.step < len(cells) {
+		return cells[channel*h.step]
 	}
 	return ""
 }
@@ -344,6 +346,12 @@ func (f *lvmFile) addRow(h *lvmHeading, cells [][]byte, at int64, line int, insi
 	return nil
 }
 
+// lvmAbsolute is from which value on x counts seconds from 1904, and by how much the local time of Date may be off that.
+const (
+	lvmAbsolute = 1e8
+	lvmZone     = 15 * time.Hour
+)
+
 // start returns when x values of a channel are 0, if the heading says it.
 func (f *lvmFile) start(p *lvmPart, channel int) (at time.Time, ok bool) {
 	day, clock := p.cell("Date", channel), p.cell("Time", channel)
@@ -351,8 +359,24 @@ func (f *lvmFile) start(p *lvmPart, channel int) (at time.Time, ok bool) {
 		file := lvmHeading{cells: f.heading}
 		day, clock = file.cell("Date", 0), file.cell("Time", 0)
 	}
-	at, err := time.Parse("2006/01/02 15:04:05", day+" "+clock)
-	return at, err == nil && math.Abs(p.first[channel]) < 1e8 // absolute x values count from 1904
+	text := strings.TrimSpace(day + " " + clock)
+	if half, err := time.Parse("3:04:05 PM", clock); err == nil {
+		clock = half.Format("15:04:05.999999999")
+	}
+	m, ok := stamp(day + " " + clock)
+	x0, err := f.number(p.cell("X0", channel))
+	if err != nil || x0 != x0 || math.Abs(p.first[channel]) < lvmAbsolute {
+		x0 = 0
+	}
+	from1904 := time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC).Add(seconds(x0))
+	switch {
+	case !ok && text != "":
+		f.undated = fmt.Sprintf("its date and time %q are not read", text)
+	case !ok:
+	case math.Abs(p.first[channel]-x0) >= lvmAbsolute || x0 != 0 && m.at.Sub(from1904).Abs() > lvmZone:
+		ok, f.undated = false, fmt.Sprintf("its date and time %q and x, which begins at %.12g s after 1904, do not agree", text, p.first[channel])
+	}
+	return m.at.Add(-seconds(x0)), ok
 }
 
 // join makes channels of the parts.
@@ -385,6 +409,9 @@ func (f *lvmFile) join() error {
 	f.Join(pieces)
 	if f.uneven != "" {
 		f.Remark("%s: the column X_Value says when rows are", f.uneven)
+	}
+	if f.undated != "" {
+		f.Remark("%s: its start is not known; name it by --start", f.undated)
 	}
 	return nil
 }

@@ -30,6 +30,12 @@ const (
 	xab       = "X_Value\ta\tb"
 )
 
+// multi is a segment of two channels that have x values of their own: each key is above these, and b begins 1 s after a.
+func multi(step, rows string) string {
+	return "Channels\t2\t\t\t\t\nSamples\t3\t\t2\t\t\nDate\t2026/11/02\t\t2026/11/02\t\t\nTime\t06:00:00.5\t\t06:00:01.5\t\t\nY_Unit_Label\tg\t\tN\t\t\nX_Dimension\tTime\t\tTime\t\t\nX0\t0.0\t\t0.0\t\t\n" +
+		step + "***End_of_Header***\t\t\t\t\t\nX_Value\ta\tX_Value\tb\tComment\n" + rows
+}
+
 // comma is text with a decimal comma.
 func comma(text string) string { return strings.ReplaceAll(text, ".", ",") }
 
@@ -40,8 +46,8 @@ var measurements = map[string]struct{ file, want string }{
 	"dec":  {comma(measurement("Decimal_Separator\t.\nX_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows))), "a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000\n"},
 	"sep":  {strings.ReplaceAll(strings.Replace(measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows)), "Separator\tTab", "Separator\tComma", 1), "\t", ","), "a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000\n"},
 	"crlf": {strings.ReplaceAll(measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows)), "\n", "\r\n"), "a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000\n"},
-	"multi": {measurement("X_Columns\tMulti\n", strings.Replace(segment("06:00:00.5", "0.001", "X_Value\ta\tX_Value\tb", "0.000\t1\t0.000\t5\n0.001\t2\t0.010\t6\n0.002\t3\t\t\n"), "Delta_X\t0.001\t0.001", "Delta_X\t0.001\t0.01", 1)),
-		"a [g] 1000 Hz 06:00:00.5: 1 2 3\nb [N] 100 Hz 06:00:00.5: 5 6\n"},
+	"multi": {measurement("X_Columns\tMulti\n", multi("Delta_X\t0.001\t\t0.01\t\t\n", "0.000\t1\t0.000\t5\n0.001\t2\t0.010\t6\n0.002\t3\t\t\n")),
+		"a [g] 1000 Hz 06:00:00.5: 1 2 3\nb [N] 100 Hz 06:00:01.5: 5 6\n"},
 	"goes-on": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows), segment("06:00:00.503", "0.001", xab, threeRows)),
 		"a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000 -2 NaN 4000\n"},
 	"goes-on-x": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows), segment("06:00:00.5", "0.001", xab, "0.003\t1\t2\n0.004\t1\t2\n0.005\t1\t2\n")),
@@ -62,6 +68,18 @@ var measurements = map[string]struct{ file, want string }{
 	"half": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", xab, threeRows+"0.003\t1\t7")),
 		"a [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 06:00:00.5: -2 NaN 4000\nthe last line, 24, has no line end and may be half written: dropped; end the line if it is whole\n"},
 	"same-names": {measurement("X_Columns\tOne\n", segment("06:00:00.5", "0.001", "X_Value\t\xb5m\t\xb5m", threeRows)), "µm [g] 1000 Hz 06:00:00.5: 1.5 2.5 3.5\nµm 2 [N] 1000 Hz 06:00:00.5: -2 NaN 4000\n"},
+	"german":     {measurement("X_Columns\tOne\n", dated("05.11.2026", "06:00:00,5", "0.0", threeRows)), "a [g] 1000 Hz 2026-11-05 06:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 2026-11-05 06:00:00.5: -2 NaN 4000\n"},
+	"afternoon":  {measurement("X_Columns\tNo\n", dated("2026/11/05", "06:00:00.5 PM", "0.0", noTimes)), "a [g] 1000 Hz 2026-11-05 18:00:00.5: 1.5 2.5 3.5\nb [N] 1000 Hz 2026-11-05 18:00:00.5: -2 NaN 4000\n"},
+	"since-1904": {measurement("X_Columns\tOne\n", dated("2026/11/05", "06:00:00.5", "3.8767032005E+9", "3876703200.500\t1\t2\n3876703200.501\t3\t4\n3876703200.502\t5\t6\n")), "a [g] 1000 Hz 2026-11-05 06:00:00.5: 1 3 5\nb [N] 1000 Hz 2026-11-05 06:00:00.5: 2 4 6\n"},
+	"other-1904": {measurement("X_Columns\tOne\n", dated("2025/11/05", "06:00:00.5", "3.8767032005E+9", "3876703200.500\t1\t2\n3876703200.501\t3\t4\n3876703200.502\t5\t6\n")),
+		"a [g] 1000 Hz : 1 3 5\nb [N] 1000 Hz : 2 4 6\nits date and time \"2025/11/05 06:00:00.5\" and x, which begins at 3876703200.5 s after 1904, do not agree: its start is not known; name it by --start\n"},
+	"slashes": {measurement("X_Columns\tOne\n", dated("05/11/2026", "06:00:00", "0.0", threeRows)),
+		"a [g] 1000 Hz : 1.5 2.5 3.5\nb [N] 1000 Hz : -2 NaN 4000\nits date and time \"05/11/2026 06:00:00\" are not read: its start is not known; name it by --start\n"},
+}
+
+// dated is a segment whose heading says when it was taken, and at which x.
+func dated(day, at, x0, rows string) string {
+	return strings.NewReplacer("2026/11/02", day, "X0\t0.0\t0.0", "X0\t"+x0+"\t"+x0).Replace(segment(at, "0.001", xab, rows))
 }
 
 func openLVM(text string) (track.Contents, error) {
@@ -83,7 +101,7 @@ func TestLVM(t *testing.T) {
 			}
 			start := ""
 			if !info.Start.IsZero() {
-				start = info.Start.Format("15:04:05.999")
+				start = strings.TrimPrefix(info.Start.Format("2006-01-02 15:04:05.999"), "2026-11-02 ")
 			}
 			fmt.Fprintf(&got, "%s [%s] %v Hz %s:", info.Path(), info.Unit, info.Rate, start)
 			for _, v := range x {

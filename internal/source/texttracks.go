@@ -275,6 +275,9 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 		r.err = fmt.Errorf("source: %s: %w", r.t.path, err)
 		return 0, true, r.err
 	}
+	if r.err != nil { // the rows have ended, and the file is closed
+		return 0, true, nil
+	}
 	info, err := r.file.Stat()
 	if err != nil {
 		return fail(err)
@@ -287,7 +290,7 @@ func (r *textReader) Jump(share float64) (left int64, ok bool, err error) {
 	switch {
 	case !r.t.direct:
 		return -1, false, nil // packed bytes do not say how many rows they hold
-	case to <= at || r.err != nil:
+	case to <= at:
 		return 0, true, nil
 	}
 	head := make([]byte, readAhead)

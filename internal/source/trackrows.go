@@ -18,6 +18,7 @@ type trackRows struct {
 	infos  []track.Info
 
 	at     []int // position in values of each track, -1 if it is not read
+	tracks []int // that are read
 	reader track.Reader
 	values []track.Values
 	i, n   int
@@ -63,15 +64,14 @@ func (r *trackRows) want(cols []int) error {
 	for i := range r.at {
 		r.at[i] = -1
 	}
-	var tracks []int
 	for _, c := range cols {
 		if c >= 0 && r.at[c] < 0 {
-			r.at[c] = len(tracks)
-			tracks = append(tracks, c)
+			r.at[c] = len(r.tracks)
+			r.tracks = append(r.tracks, c)
 		}
 	}
 	var err error
-	r.reader, err = r.file.Open(tracks)
+	r.reader, err = r.file.Open(r.tracks)
 	return err
 }
 

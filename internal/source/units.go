@@ -81,6 +81,20 @@ func checkUnit(ch signal.Channel, o signal.Origin, column string) error {
 		column, unit, ch.Unit, ch.Name, column, ch.Unit, unit)
 }
 
+// warnOfUnits warns of columns, one for each channel, that end in a unit where the layout has none: another recording may be in another unit.
+func warnOfUnits(path string, layout *signal.Layout, rec signal.Recording, columns []string, warn func(text string)) {
+	var stated []string
+	for i, ch := range layout.Channels() {
+		o := rec.Origin(ch.Name)
+		if name, _, ok := csvfile.SplitUnit(columns[i]); ok && name == o.From && ch.Unit == "" && o.Gain == 1 && o.Offset == 0 {
+			stated = append(stated, columns[i])
+		}
+	}
+	if len(stated) > 0 && warn != nil {
+		warn(fmt.Sprintf("%s: columns state a unit, and the layout none: %s: check that all recordings are in it, and write it as `unit` of the channel, so that others are refused", path, listed(stated, 3)))
+	}
+}
+
 // factUnits are the units that columns of facts are read in.
 var factUnits = map[string]string{"vb_mean_um": "µm", "vb_max_um": "µm", "vb_mean_mm": "mm", "vb_max_mm": "mm", "speed": "rev/min"}
 

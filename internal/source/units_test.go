@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,6 +36,46 @@ func TestUnitKey(t *testing.T) {
 	for _, two := range [][2]string{{"mV", "MV"}, {"g", "m/s²"}, {"mm", "µm"}, {"N", "kN"}, {"s", "ms"}} {
 		if csvfile.UnitKey(two[0]) == csvfile.UnitKey(two[1]) {
 			t.Errorf("%s and %s are one unit", two[0], two[1])
+		}
+	}
+}
+
+// Columns that state a unit where the layout has none are named once for each file, in tables and other formats.
+func TestUnitsThatTheLayoutLacks(t *testing.T) {
+	const says = `f.csv: columns state a unit, and the layout none: "ax [mg]"%s: check that all recordings are in it, and write it as ` + "`unit` of the channel, so that others are refused"
+	for name, tc := range map[string]struct {
+		header string
+		unit   string // of the layout
+		from   signal.Origin
+		want   string
+	}{
+		"none":            {"ax,ay", "", signal.Origin{From: "ax", Gain: 1}, ""},
+		"one":             {"ax [mg],ay", "", signal.Origin{From: "ax", Gain: 1}, fmt.Sprintf(says, "")},
+		"both":            {"ax [mg],ay (N)", "", signal.Origin{From: "ax", Gain: 1}, fmt.Sprintf(says, `, "ay (N)"`)},
+		"in the layout":   {"ax [mg],ay [mg]", "mg", signal.Origin{From: "ax", Gain: 1}, ""},
+		"with a gain":     {"ax [mg],ay", "", signal.Origin{From: "ax", Gain: 0.001}, ""},
+		"the name has it": {"ax [mg],ay", "", signal.Origin{From: "ax [mg]", Gain: 1}, ""},
+	} {
+		l, err := signal.NewLayout("l", []signal.Channel{{Name: "ax", Kind: signal.Vibration, Rate: 1000, Unit: tc.unit}, {Name: "ay", Kind: signal.Vibration, Rate: 1000, Unit: tc.unit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m memory
+		for _, column := range strings.Split(tc.header, ",") {
+			m.add(track.Info{Name: column}, 1, 2)
+		}
+		rec := signal.Recording{Origins: map[string]signal.Origin{"ax": tc.from}}
+		var said []string
+		opt := tableOptions{Warn: func(text string) { said = append(said, text) }}
+		if _, err := newText(strings.NewReader(tc.header+"\n1,2\n"), "f.csv", l, rec, opt); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := openTracks(&m, "f.csv", l, rec, opt); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := strings.Trim(tc.want+"\n"+tc.want, "\n")
+		if got := strings.Join(said, "\n"); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

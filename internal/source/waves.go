@@ -71,6 +71,11 @@ func newWaves(file track.File, name string, layout *signal.Layout, rec signal.Re
 	if w.parts, err = w.findParts(from); err != nil {
 		return nil, err
 	}
+	var names []string
+	for _, i := range w.parts[0].tracks {
+		names = append(names, w.infos[i].Name)
+	}
+	warnOfUnits(name, layout, rec, names, opt.Warn)
 	return w, nil
 }
 
@@ -249,7 +254,10 @@ func (w *waves) openPart() error {
 		if at := w.infos[tracks[0]].Start; !at.IsZero() {
 			g.next = int64(math.Round(at.Sub(w.start).Seconds() * g.rate))
 		}
-		var err error
+		err := checkLengths(w.name, w.infos, tracks, w.opt.Warn)
+		if err != nil {
+			return err
+		}
 		if g.reader, err = w.file.Open(tracks); err != nil {
 			return err
 		}
@@ -260,6 +268,34 @@ func (w *waves) openPart() error {
 		if w.part > 0 {
 			w.start = w.ended // as a machine drills one hole after another
 		}
+	}
+	return nil
+}
+
+// IsShort reports whether n values are too few for a track at the rate of one of most values: a recorder that is stopped loses a few.
+func IsShort(n, most int64) bool { return float64(n) < 0.99*float64(most) }
+
+// checkLengths reports tracks that are read side by side, so that they end with the shortest one. If nothing says their rates, a far shorter
+// one is of another rate.
+func checkLengths(path string, infos []track.Info, tracks []int, warn func(text string)) error {
+	short, long := infos[tracks[0]], infos[tracks[0]]
+	for _, i := range tracks {
+		if infos[i].Len < short.Len {
+			short = infos[i]
+		}
+		if infos[i].Len > long.Len {
+			long = infos[i]
+		}
+	}
+	if short.Len < 0 || short.Len == long.Len {
+		return nil
+	}
+	text := fmt.Sprintf("%s: channel %q has %d values and %q %d, and the layout gives both one rate", path, short.Path(), short.Len, long.Path(), long.Len)
+	if short.Rate == 0 && IsShort(short.Len, long.Len) {
+		return fmt.Errorf("source: %s: correct `rate` of the former, or take it out of the layout", text)
+	}
+	if warn != nil {
+		warn(text + ": what follows the last value of the former is not read")
 	}
 	return nil
 }

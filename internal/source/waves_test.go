@@ -138,7 +138,7 @@ func TestWavesErrors(t *testing.T) {
 		return i
 	}
 	huge := m(ay, f)
-	huge.add(ax, 1, 1e39)
+	huge.add(ax, 1, 1e39, 3)
 	text := m(ay, f)
 	text.addText("ax", "a")
 	var out strings.Builder
@@ -168,6 +168,41 @@ func TestWavesErrors(t *testing.T) {
 		fmt.Fprintf(&out, "# %s\n%v\n\n", tc.name, err)
 	}
 	golden.Check(t, "waves-errors.golden", out.String())
+}
+
+// Tracks that are read side by side end with the shortest one, which is an error or a warning with both lengths.
+func TestUnequalLengths(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ax, ay, rate int
+		columns      signal.Recording
+		fails, warns string
+	}{
+		"equal":                 {200, 200, 0, signal.Recording{}, "", ""},
+		"a few are missing":     {200, 199, 0, signal.Recording{}, "", "f.mat: channel \"ay\" has 199 values and \"ax\" 200, and the layout gives both one rate: what follows the last value of the former is not read"},
+		"another rate":          {200, 20, 0, signal.Recording{}, "source: f.mat: channel \"ay\" has 20 values and \"ax\" 200, and the layout gives both one rate: correct `rate` of the former, or take it out of the layout", ""},
+		"the rate is known":     {20, 200, 1000, signal.Recording{}, "", "f.mat: channel \"ax\" has 20 values and \"ay\" 200, and the layout gives both one rate: what follows the last value of the former is not read"},
+		"columns":               {200, 200, 0, signal.Recording{Tool: "ay"}, "", ""},
+		"a column is too short": {200, 20, 0, signal.Recording{Tool: "ay"}, "source: f.mat: channel \"ay\" has 20 values and \"ax\" 200, and the layout gives both one rate: correct `rate` of the former, or take it out of the layout", ""},
+	} {
+		var m memory
+		m.add(track.Info{Name: "ax", Rate: float64(tc.rate)}, ramp(0, tc.ax)...)
+		m.add(track.Info{Name: "ay", Rate: float64(tc.rate)}, ramp(0, tc.ay)...)
+		l, err := signal.NewLayout("l", []signal.Channel{{Name: "ax", Kind: signal.Vibration, Rate: 1000}, {Name: "ay", Kind: signal.Vibration, Rate: 1000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var warned []string
+		src, err := openTracks(&m, "f.mat", l, tc.columns, tableOptions{Warn: func(text string) { warned = append(warned, text) }})
+		for err == nil {
+			_, err = src.Next(t.Context())
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		if got := strings.Join(warned, "; "); (err == nil) != (tc.fails == "") || err != nil && err.Error() != tc.fails || got != tc.warns {
+			t.Errorf("%s: %v, %q", name, err, got)
+		}
+	}
 }
 
 // TestTracksAsTable reads a file of columns, some of which are facts.

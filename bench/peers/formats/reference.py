@@ -150,8 +150,8 @@ def write(folder):
         w.write_segment([ChannelObject("g", "PXI1Slot2/ai0", x[:7, 0])])
     for compress in (False, True):
         savemat(folder / f"peer-{compress}.mat", {
-            "x": x, "y": (100 * x[:, 0]).astype("i2"), "wide": x.T, "name": "tool 8", "flag": x[:9] > 0, "small": x[:1, :1],
-            "s": {"a": x[:, 1].astype("f4"), "inner": {"b": np.arange(5, dtype="u8"), "t": "text"}}, "c": x[:5] + 1j,
+            "x": x, "y": (100 * x[:, 0]).astype("i2"), "wide": x.T, "name": "tool 8", "flag": x[:90] > 0, "small": x[:11, :1],
+            "s": {"a": x[:, 1].astype("f4"), "inner": {"b": np.arange(50, dtype="u8"), "t": "text"}}, "c": x[:5] + 1j,
             "cell": np.array([1, "a"], dtype=object),
         }, do_compression=compress)
     wavfile.write(folder / "peer.wav", 48000, (20000 * np.tanh(x)).astype("i2"))

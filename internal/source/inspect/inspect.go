@@ -68,6 +68,7 @@ type Channel struct {
 	word     string   // of the row before
 	Envelope envelope
 	Leak     csvfile.Leak // whether it is a measurement
+	Other    string       // why its rate is not that of the others, by its length; empty: it may be
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.
@@ -161,9 +162,27 @@ func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error
 	}
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	s.fromClock(opt.Rate)
+	s.findOther(f.Tracks())
 	s.noteDates()
 	s.noteMissing()
 	return s.beginAt(opt.Start)
+}
+
+// findOther finds channels whose rate nothing says, and that are shorter than the longest one of their group: they are of another rate.
+func (s *Summary) findOther(infos []track.Info) {
+	longest := make(map[string]int)
+	for i, info := range infos {
+		if k, ok := longest[info.Group]; !info.Text && (!ok || info.Len > infos[k].Len) {
+			longest[info.Group] = i
+		}
+	}
+	for i, info := range infos {
+		k := longest[info.Group]
+		if c, most := &s.Channels[i], infos[k].Len; info.Rate == 0 && !info.Text && info.Len >= 0 && source.IsShort(info.Len, most) {
+			c.Rate = 0
+			c.Other = fmt.Sprintf("it has %d values and %q %d, so it is of another rate, which nothing says: name it in the layout with its `rate`", info.Len, s.Channels[k].Name, most)
+		}
+	}
 }
 
 // noteDates names columns that look like dates and are not read.

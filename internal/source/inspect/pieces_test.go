@@ -55,6 +55,7 @@ func TestPieces(t *testing.T) {
 		"with a layout":           {"a.csv", seconds.String(), Options{Layout: layout, Columns: columns}, 1, 0, "gaps      none in what was read"},
 		"all":                     {"a.csv", seconds.String(), Options{All: true}, 0, rows, "gaps      none\n"},
 		"all, with a layout":      {"a.csv", seconds.String(), Options{Layout: layout, Columns: columns, All: true}, 0, rows, "gaps      none\n"},
+		"the beginning is all":    {"a.csv", "ax,n\n" + strings.Repeat("1,2\n", 45_030), Options{Rate: 100}, 0, 45_030, "gaps      not known"},
 		"short":                   {"a.csv", seconds.String()[:10_000], Options{}, 0, 0, "gaps      none\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,6 +70,8 @@ func (c *Channel) print(t io.Writer, widest int) {
 	}
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", number(c.Min), number(c.Mean()), number(c.Max), number(c.Deviation()), number(c.RMS()))
 	switch why := c.Leak.Why(); {
+	case c.Other != "":
+		fmt.Fprintf(t, " %s", plain.Text(c.Other))
 	case c.Constant():
 		fmt.Fprint(t, " constant")
 	case why != "" && !NamesTime(c.Name):

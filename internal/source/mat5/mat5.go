@@ -91,7 +91,8 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 		}
 		return nil, fmt.Errorf("mat5: %s: holds no array of numbers: save one", name)
 	}
-	return f, nil
+	f.series, err = track.LeaveShort(&f.Listing, f.series, f.column)
+	return f, err
 }
 
 // readVariables reads the tags of all variables, and what each one holds.

@@ -169,6 +169,20 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
+// Arrays that are far shorter than the others are no channels; the others keep their values.
+func TestFacts(t *testing.T) {
+	x := []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	b := new(build).header()
+	b.out.Write(b.compressed(b.structure("s", 1, []string{"RPM", "dt", "x"}, b.numbers("", 1, 1, kindUint8, x[:1]), b.numbers("", 1, 1, kindFloat64, []float64{0.0025}), b.numbers("", 10, 1, kindUint8, x))))
+	f, err := newFile(bytes.NewReader(b.out.Bytes()), int64(b.out.Len()), "f.mat")
+	if err != nil || len(f.Tracks()) != 1 || len(f.Notes()) != 2 || f.Notes()[1] != "s.dt is 0.0025: give --rate 400, if that is the samples a second" {
+		t.Fatalf("%v, %+v", err, f)
+	}
+	if got, err := tracktest.Read(f, 0); err != nil || len(got) != 10 || got[9] != 9 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	file := func(elements ...[]byte) []byte {
 		b := new(build).header()

@@ -113,7 +113,8 @@ func (f *file) readArchive(in io.ReaderAt, size int64) error {
 	if len(f.series) == 0 {
 		return fmt.Errorf("npy: %s: holds no array of real numbers: save one", f.name)
 	}
-	return nil
+	f.series, err = track.LeaveShort(&f.Listing, f.series, f.column)
+	return err
 }
 
 // add lists the tracks of an array.

@@ -108,6 +108,19 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
+// Arrays that are far shorter than the others are no channels; the others keep their values.
+func TestFacts(t *testing.T) {
+	x := []int16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	file := npz(zip.Deflate, member{"fs.npy", npy(1, "<f8", false, "", []float64{12000})}, member{"x.npy", npy(1, "<i2", false, "10,", x)})
+	f, err := newFile(bytes.NewReader(file), int64(len(file)), "f.npz")
+	if err != nil || len(f.Tracks()) != 1 || len(f.Notes()) != 2 || f.Notes()[1] != "fs is 12000: give --rate 12000, if that is the samples a second" {
+		t.Fatalf("%v, %+v", err, f)
+	}
+	if got, err := tracktest.Read(f, 0); err != nil || fmt.Sprint(got) != fmt.Sprint(x) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	one := npy(1, "<f8", false, "3,", []float64{1, 2, 3})
 	var out strings.Builder

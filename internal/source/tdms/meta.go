@@ -176,12 +176,22 @@ func (m *meta) properties(o *object) error {
 		if o.properties == nil {
 			o.properties = make(map[string]value)
 		}
+		if name == "wf_increment" {
+			o.checkRate(o.properties[name].number, v.number)
+		}
 		o.properties[name] = v
 		if name == "wf_start_time" && o.start.time.IsZero() {
 			o.start = v // a later one belongs to data appended to the file
 		}
 	}
 	return nil
+}
+
+// checkRate leaves a channel out whose later values are so many seconds apart, and not as before.
+func (o *object) checkRate(before, after float64) {
+	if o.values > 0 && before > 0 && after > 0 && math.Abs(after/before-1) > 1e-3 {
+		o.left = fmt.Sprintf("it has %.7g Hz up to value %d and %.7g Hz behind: export each rate as a file of its own", 1/before, o.values, 1/after)
+	}
 }
 
 // isKept reports whether a property says what values are.

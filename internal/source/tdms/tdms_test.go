@@ -124,6 +124,31 @@ func TestUnusedProperties(t *testing.T) {
 	}
 }
 
+// A channel whose rate changes between segments is left out, with both rates: its values are not at one rate.
+func TestRateChanges(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, second float64
+		note          string
+	}{
+		"same":           {1e-3, 1e-3, ""},
+		"rounded":        {1e-3, 1.0001e-3, ""},
+		"not known":      {0, 1e-3, ""},
+		"twice as fast":  {1e-3, 5e-4, "channel g/a is left out: it has 1000 Hz up to value 1 and 2000 Hz behind: export each rate as a file of its own"},
+		"not known then": {1e-3, 0, ""},
+	} {
+		w := new(build)
+		w.segment(tocNewList, []obj{{path: "/'g'/'a'", index: w.values(kindInt8, 1), props: []prop{{"wf_increment", tc.first}}}, {path: "/'g'/'b'", index: w.values(kindInt8, 1)}}, []byte{1, 2})
+		w.segment(0, []obj{{path: "/'g'/'a'", index: w.same(), props: []prop{{"wf_increment", tc.second}}}}, []byte{3, 4})
+		f, err := newFile(bytes.NewReader(w.out.Bytes()), int64(w.out.Len()), "f.tdms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(f.Notes(), "; "); got != tc.note || len(f.Tracks()) != map[bool]int{true: 2, false: 1}[got == ""] {
+			t.Errorf("%s: %q, %d channels", name, got, len(f.Tracks()))
+		}
+	}
+}
+
 // TestErrors keeps the errors of damaged files, to be read as a person at the
 // machine reads it.
 func TestErrors(t *testing.T) {

@@ -312,7 +312,7 @@ func point(entity string, node, direction int) string {
 
 // pieces returns the numbers of all data sets as pieces of channels. A complex value is two channels.
 func (f *File) pieces() (pieces []track.Piece) {
-	names := f.names()
+	names, undated := f.names(), false
 	for i, d := range f.sets {
 		info := track.Info{Name: names[i], Unit: d.unit, Rate: 1 / d.step, Len: d.count}
 		if whole := math.Round(info.Rate); math.Abs(whole*d.step-1) < 5e-6 { // the step is written with six digits
@@ -320,6 +320,9 @@ func (f *File) pieces() (pieces []track.Piece) {
 		}
 		if at, ok := date(d.date); ok && math.Abs(d.begin) < 1e9 {
 			info.Start = at.Add(time.Duration(d.begin * 1e9))
+		} else if !ok && !undated && digits.MatchString(d.date) {
+			undated = true
+			f.Remark("the date %q of data set %d at %s is not as the standard writes it, 02-NOV-26 06:00:00, and is not read: name the start by --start", d.date, d.number, d.where)
 		}
 		for part := range d.parts {
 			if d.parts == 2 {
@@ -331,6 +334,9 @@ func (f *File) pieces() (pieces []track.Piece) {
 	}
 	return pieces
 }
+
+// digits tell a date in an ID line from words.
+var digits = regexp.MustCompile(`\d[/.:-]\d`)
 
 // date returns the date and time in an ID line.
 func date(text string) (time.Time, bool) {

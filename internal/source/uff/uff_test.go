@@ -115,6 +115,7 @@ func fixtures() []fixture {
 	x, y := time1(point10("", 12, 1), values...), time1(point10("", 12, -2), values[:3]...)
 	single := func(d *function) { d.kind = 2 }
 	at := func(begin string) func(*function) { return func(d *function) { d.begin = begin } }
+	dated := func(date string) func(*function) { return func(d *function) { d.date = date } }
 	rate := func(d *function) { d.step = "1.00000e-01" }
 	both := [][]float64{values, values[:3]}
 	complexes := [][]float64{{1, 3, 4096}, {-2.5, 0, -6}}
@@ -130,6 +131,10 @@ func fixtures() []fixture {
 		{"text-complex", join(imaginary), "1+Z (re) m/s2 1000; 1+Z (im) m/s2 1000", complexes, nil},
 		{"little-complex", join(with(imaginary, order(binary.LittleEndian))), "1+Z (re) m/s2 1000; 1+Z (im) m/s2 1000", complexes, nil},
 		{"half-the-bytes", join(with(with(imaginary, order(binary.LittleEndian)), half)), "1+Z (re) m/s2 1000; 1+Z (im) m/s2 1000", complexes, nil},
+		{"date", join(with(x, dated("02-Nov-26 06:00:00")), with(y, dated("by M2 10/B"))), "12+X m/s2 1000; 12-Y m/s2 1000", both, nil},
+		{"other-date", join(with(x, dated("05/03/26 06:00:00")), with(y, dated("05/03/26 06:00:00"))), "12+X m/s2 1000; 12-Y m/s2 1000", both, []string{
+			`the date "05/03/26 06:00:00" of data set 1 at line 1 is not as the standard writes it, 02-NOV-26 06:00:00, and is not read: name the start by --start`,
+		}},
 		{"two-rates", join(x, with(y, rate)), "12+X m/s2 1000; 12-Y m/s2 10", both, nil},
 		{"entities", join(time1(point10("spindle", 3, 4), 1), time1(point10("table", 0, 0), 2)), "spindle:3+RX m/s2 1000; table m/s2 1000", [][]float64{{1}, {2}}, nil},
 		{"by-id", join(with(x, func(d *function) { d.id = "thrust" }), with(x, func(d *function) { d.id = "torque \xb5" })), "thrust m/s2 1000; torque µ m/s2 1000", [][]float64{values, values}, nil},

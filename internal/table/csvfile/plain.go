@@ -210,6 +210,9 @@ func Foreign(head []byte) (what, remedy string) {
 			return f.what, f.remedy
 		}
 	}
+	if len(head) > 262 && string(head[256:262]) == "\x00ustar" {
+		return "a tar archive", "unpack it: tar -xf FILE"
+	}
 	first := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
 	switch {
 	case arff.Match(head):

@@ -78,6 +78,7 @@ func TestPlain(t *testing.T) {
 func TestForeign(t *testing.T) {
 	for head, want := range map[string]string{
 		"PK\x03\x04\x14\x00": "a ZIP archive", "PK\x03\x04\x14\x00\x00\x00\x08\x00[Content_Types].xml": "a workbook", "PK\x03\x04\x14\x00\x00\x00docProps/app.xml": "a workbook", "PK\x03\x04mimetypeapplication/vnd.oasis.opendocument.spreadsheet": "a workbook", "Rar!\x1a\x07\x01": "a RAR archive", "7z\xbc\xaf\x27\x1c": "a 7z archive", "\x89HDF\r\n\x1a\n": "HDF5", "% made by X\n\n@RELATION drill\n": "ARFF", " {\"a\": [1]}": "JSON", "[[1,2],[3,4]]": "JSON", "[\n  {": "JSON", "[0.5, 1]": "JSON", "\xef\xbb\xbf{": "JSON", "BZh91AY": "bzip2", "\x28\xb5\x2f\xfd\x00": "zstd",
+		"x.csv" + strings.Repeat("\x00", 252) + "ustar\x0000": "a tar archive", "x.csv" + strings.Repeat("\x00", 252) + "ustar  \x00": "a tar archive", strings.Repeat("1,2\n", 64) + "\nustar,3\n": "",
 		"time,ax\n": "", "[s],[g]\n0,1\n": "", "% time ax\n0 1\n": "", "": "",
 	} {
 		what, remedy := Foreign([]byte(head))
