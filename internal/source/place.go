@@ -94,7 +94,7 @@ func (t *tableSource) end() {
 		t.opt.Warn(fmt.Sprintf("rows that name no tool, which count as of a tool that is named after the file: %d, the first is %s: name the tool", n.count, n.first))
 	}
 	if n := t.still.count; n > 0 && t.opt.Warn != nil {
-		t.opt.Warn(fmt.Sprintf("%s: rows without a time, or with that of the row before, placed behind it: %d, the first is %s", t.name, n, t.still.first))
+		t.opt.Warn(fmt.Sprintf("%s: rows without a time, or with the time of the row before, placed behind it: %d, the first is %s", t.name, n, t.still.first))
 	}
 }
 

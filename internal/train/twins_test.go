@@ -414,7 +414,7 @@ func madeFinder() *twinFinder {
 	return newTwinFinder(names, origins)
 }
 
-// Tools of one programme are not copies, at whatever part of it they begin; copies of them are, whatever was done to them.
+// Tools of one programme are not copies, at any part of it that they begin; their copies are, with any change.
 func TestTwinsOfOneProgramme(t *testing.T) {
 	all := func(int) bool { return true }
 	swapped := func(x [][]float64) (out [][]float64) {
@@ -461,7 +461,7 @@ func TestTwinsOfOneProgramme(t *testing.T) {
 				tools = append(tools, m.tool(m.rng.IntN(4*30)))
 			}
 			if got := add().twins(); len(got) > 0 {
-				t.Errorf("%s, %d: %v are no copies", name, seed, got)
+				t.Errorf("%s, %d: %v are not copies", name, seed, got)
 			}
 			first := tools[1]
 			for what, forge := range map[string]func(f *twinFinder){

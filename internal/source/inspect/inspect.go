@@ -68,7 +68,7 @@ type Channel struct {
 	word     string   // of the row before
 	Envelope envelope
 	Leak     csvfile.Leak // whether it is a measurement
-	Other    string       // why its rate is not that of the others, by its length; empty: it may be
+	Other    string       // why its rate differs from the others' rate, by its length; empty: it may be
 }
 
 // Duration returns how long the channel lasts, 0 if its rate is not known.

@@ -169,7 +169,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// Arrays that are far shorter than the others are no channels; the others keep their values.
+// Arrays that are far shorter than the others are not taken as channels; the others keep their values.
 func TestFacts(t *testing.T) {
 	x := []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	b := new(build).header()

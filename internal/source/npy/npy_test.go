@@ -108,7 +108,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// Arrays that are far shorter than the others are no channels; the others keep their values.
+// Arrays that are far shorter than the others are not taken as channels; the others keep their values.
 func TestFacts(t *testing.T) {
 	x := []int16{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	file := npz(zip.Deflate, member{"fs.npy", npy(1, "<f8", false, "", []float64{12000})}, member{"x.npy", npy(1, "<i2", false, "10,", x)})

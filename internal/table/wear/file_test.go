@@ -217,7 +217,7 @@ func TestReadOtherSeparators(t *testing.T) {
 	}
 }
 
-// What people and programs write above a table, and beside its names, reads as what Write writes.
+// What people and programs write above a table, and next to its names, reads as what Write writes.
 func TestReadHeadersOfStrangers(t *testing.T) {
 	want, _, err := readMeasurements(strings.NewReader("tool,time,vb_mean_um,vb_max_um\nT1,0.5,,120\nT2,1,80,310.5\n"), "wear.csv")
 	if err != nil {
