@@ -284,8 +284,8 @@ func (p *proposal) whyNot(c *inspect.Channel, names []string) string {
 		return "it is text"
 	case c.Leak.Why() != "":
 		return c.Leak.Why() + ": give --keep COLUMN if it is a channel"
-	case inspect.SaysLabel(c.Name, names) != "":
-		return fmt.Sprintf("its name says %s, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel", inspect.SaysLabel(c.Name, names))
+	case source.SaysLabel(c.Name, names) != "":
+		return fmt.Sprintf("its name says %s, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel", source.SaysLabel(c.Name, names))
 	case c.Constant():
 		return fmt.Sprintf("it is %v in every row", c.Min)
 	case temperature.MatchString(strings.ToLower(c.Name)) || slices.Contains([]string{"°C", "°F", "degC", "degF", "C", "F", "K"}, c.Unit):

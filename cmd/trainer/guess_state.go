@@ -23,7 +23,7 @@ func (p *proposal) findState(s *inspect.Summary, names []string) {
 	}
 	for i := range s.Channels {
 		c := &s.Channels[i]
-		if _, both := statesOf(c); both && ofState(inspect.SaysLabel(c.Name, names)) {
+		if _, both := statesOf(c); both && ofState(source.SaysLabel(c.Name, names)) {
 			p.roles["state"] = c.Name
 			return
 		}
@@ -31,7 +31,7 @@ func (p *proposal) findState(s *inspect.Summary, names []string) {
 }
 
 // ofState reports whether a name that says so may be of the state of a tool: lives and predictions are not.
-func ofState(says string) bool { return says == inspect.SaysState || says == inspect.SaysQuality }
+func ofState(says string) bool { return says == source.SaysState || says == source.SaysQuality }
 
 // statesOf reports whether all words of a column of text are common ones for the state of a tool, and whether some are of healthy tools and
 // some of others.
@@ -52,7 +52,7 @@ func statesOf(c *inspect.Channel) (all, both bool) {
 
 // whyText says why a column of text has no role, and what to do if it holds the labels.
 func (p *proposal) whyText(c *inspect.Channel, names []string) string {
-	says := inspect.SaysLabel(c.Name, names)
+	says := source.SaysLabel(c.Name, names)
 	words := c.Words[:min(len(c.Words), 3)]
 	why := fmt.Sprintf("its words, such as %q, may be states of the tool", words)
 	switch all, both := statesOf(c); {

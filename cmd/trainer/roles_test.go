@@ -133,6 +133,38 @@ func TestLeaksOfTables(t *testing.T) {
 	}
 }
 
+// Columns whose names say a label are left out of tables, with a reason and a way to take them in.
+func TestLabelsOfTables(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("tool,rms,peak,VB,y,tool_life_used,class\n")
+	for i := range 200 {
+		row := i % 20
+		fmt.Fprintf(&b, "T%d,%.3f,%.3f,%.3f,%d,%.3f,%d\n", i/20, float64(i*7%17)+float64(row), float64(i*11%13)+float64(row), float64(row*15+i*7%11)/1000, row/10, float64(row+i*3%4)/20, row/10)
+	}
+	bench(t, "data.csv", b.String(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\nreference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n")
+	const left = `the column is left out: its name says `
+	for _, tc := range []struct {
+		args string
+		says []string
+		not  string
+	}{
+		{"fit --config fit.yaml --table data.csv --model m.flank --quiet", []string{`"column":"VB"`, `"column":"y"`, left + "the wear or the state", left + "how much of the tool's life"}, `"column":"rms"`},
+		{"evaluate --model m.flank --table data.csv", []string{`"column":"y"`}, `"column":"rms"`},
+		{"fit --config fit.yaml --table data.csv --model k.flank --quiet --keep y --keep VB", []string{`"column":"tool_life_used"`}, `"column":"y"`},
+		{"evaluate --model k.flank --table data.csv", []string{`"column":"tool_life_used"`}, `"column":"y"`},
+		{"study --data data.csv --label class --group tool --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak.", "VB, since its name says the wear or the state of the tool; y, since", "tool_life_used, since its name says how much"}, ""},
+		{"study --data data.csv --label class --group tool --keep y --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak, y."}, ""},
+	} {
+		out, log, err := trainer(t, tc.args)
+		all := fmt.Sprint(out, log, err)
+		for _, says := range tc.says {
+			if !strings.Contains(all, says) || tc.not != "" && strings.Contains(all, tc.not) {
+				t.Errorf("%s: no %q, or %q, in\n%s", tc.args, says, tc.not, all)
+			}
+		}
+	}
+}
+
 // A column that makes many tools that are shorter than a reference is not the tool: the next best name is, or a person names it.
 func TestInitRefusesShortTools(t *testing.T) {
 	var b strings.Builder

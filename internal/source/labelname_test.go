@@ -1,4 +1,4 @@
-package inspect
+package source
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 func TestNamesThatSayLabels(t *testing.T) {
 	for says, names := range map[string]string{
 		"the wear or the state of the tool": "VB,VB_um,VBmax [µm],flank_wear_mm,wear_rate,Tool Wear,磨损,KT,KT [µm],flute_1,VB_flute_2,flank,usure,desgaste mm,is_worn,worn,label,label_healthy,worn_label,y_true," +
-			"target,class,Klasse,Zustand,etat_outil,état,estado,状態,состояние,anomaly,anomaly_score,outlier_score,health_index,HI,healthState,degradation,damage_index,failure,Machine failure,TWF,HDF,broken,defekt,stumpf,severity,fault,RUL,grade,nok,tool_ok,y",
+			"target,class,Klasse,Zustand,etat_outil,état,estado,状態,состояние,anomaly,anomaly_score,outlier_score,health_index,HI,healthState,degradation,damage_index,failure,Machine failure,TWF,HDF,broken,defekt,stumpf,severity,fault,RUL,RUL_s,rul_est,grade,nok,tool_ok,y",
 		"how much of the tool's life is used or left": "life_pct,life [%],tool_life_used,remaining_useful_life,Remaining Life (min),Standzeit_rest,Reststandzeit,Standzeit,Einsatzzeit,Standweg",
 		"what a model predicts":                       "VB_pred,prediction,pred,proba,proba_1,y_hat,predicted class,class_pred,prob_worn,pred_rul",
 		"how good the part is":                        "Ra,Ra [µm],roughness,surface_roughness,roughness_Ra_um,Rauheit,quality,part_quality,Qualität,OK_NOK,ok/ng,Gut,Ausschuss,judge",
