@@ -150,7 +150,7 @@ func TestLabelsOfTables(t *testing.T) {
 	}{
 		{"fit --config fit.yaml --table data.csv --model m.flank --quiet", []string{`"column":"VB"`, `"column":"y"`, left + "the wear or the state", left + "how much of the tool's life"}, `"column":"rms"`},
 		{"evaluate --model m.flank --table data.csv", []string{`"column":"y"`}, `"column":"rms"`},
-		{"fit --config fit.yaml --table data.csv --model k.flank --quiet --keep y --keep VB", []string{`"column":"tool_life_used"`}, `"column":"y"`},
+		{"fit --config fit.yaml --table data.csv --model k.flank --quiet --keep y --keep VB", []string{`"column":"tool_life_used"`, `each of 2 columns alone, VB, y, decides the class in `}, `"column":"y"`},
 		{"evaluate --model k.flank --table data.csv", []string{`"column":"tool_life_used"`}, `"column":"y"`},
 		{"study --data data.csv --label class --group tool --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak.", "VB, since its name says the wear or the state of the tool; y, since", "tool_life_used, since its name says how much"}, ""},
 		{"study --data data.csv --label class --group tool --keep y --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak, y."}, ""},
@@ -162,6 +162,13 @@ func TestLabelsOfTables(t *testing.T) {
 				t.Errorf("%s: no %q, or %q, in\n%s", tc.args, says, tc.not, all)
 			}
 		}
+	}
+	if card, err := os.ReadFile("k.report.json"); err != nil || !strings.Contains(string(card), "each of 2 columns alone, VB, y, decides") {
+		t.Errorf("%v: the report does not say which columns decide:\n%.2000s", err, card)
+	}
+	scanned(t)
+	if _, log, err := trainer(t, "fit --config fit.yaml --table data.csv --model d.flank --quiet --keep y --keep VB"); err != nil || !strings.Contains(log, "each of 2 columns alone, VB, y, decides") {
+		t.Errorf("on disk: %v\n%s", err, log)
 	}
 }
 

@@ -116,7 +116,7 @@ const leakRows = 1 << 20
 // errEnough ends a scan before the end of a table.
 var errEnough = errors.New("enough rows")
 
-// leaveOut leaves out columns whose name says a label, and those of which csvfile.Leak says why, in all tables together, and says so.
+// leaveOut leaves out columns whose name says a label, and columns of which csvfile.Leak says why, in all tables together, and says so.
 func (t *tables) leaveOut(paths []string) error {
 	var names []string
 	columns := make(map[string]*csvfile.Leak)

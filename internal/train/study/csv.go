@@ -114,7 +114,7 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	return s, c.fold(s)
 }
 
-// leakOf says why a column seems to be no measurement, by its name among those of all columns, and by its numbers unless it is of words; empty if it may be one.
+// leakOf says why a column seems to be no measurement, by its name among all names, and by its numbers unless it is of words; empty if it may be one.
 func leakOf(name string, names []string, columns [][]float32, groups []string) string {
 	if says := source.SaysLabel(name, names); says != "" {
 		return "its name says " + says
