@@ -30,7 +30,8 @@ type proposal struct {
 	clocked  bool   // a column of times says the rate
 	counts   string // what the size of the numbers in the column of times says that they count; empty: nothing
 	notes    []string
-	label    string // key of the column with labels; empty: none
+	label    string   // key of the column with labels; empty: none
+	maybe    []string // columns of text that may be the label
 }
 
 type proposedChannel struct {
@@ -58,6 +59,7 @@ func (p *proposal) rank(s *inspect.Summary, names []string, tool string) error {
 	if tool != "" {
 		p.roles["tool"] = tool
 	}
+	p.findState(s, names)
 	return nil
 }
 
@@ -213,7 +215,7 @@ func (p *proposal) column(c *inspect.Channel, names []string) {
 	if p.role(c) {
 		return
 	}
-	if why := p.whyNot(c); why != "" {
+	if why := p.whyNot(c, names); why != "" {
 		p.leave(c.Name, why)
 		return
 	}
@@ -260,8 +262,8 @@ func (p *proposal) role(c *inspect.Channel) bool {
 	return true
 }
 
-// whyNot says why a column cannot be a channel, nothing if it can.
-func (p *proposal) whyNot(c *inspect.Channel) string {
+// whyNot says why a column cannot be a channel, nothing if it can. Names are the names of all columns.
+func (p *proposal) whyNot(c *inspect.Channel, names []string) string {
 	kept, plain := slices.Contains(p.keep, c.Name), source.PlainName(c.Name)
 	switch {
 	case kept && !c.Text:
@@ -273,14 +275,17 @@ func (p *proposal) whyNot(c *inspect.Channel) string {
 	case slices.Contains(indexNames, plain), inspect.NamesTime(c.Name):
 		return "it seems to count rows or time"
 	case c.Text:
+		if why := p.whyText(c, names); why != "" {
+			return why
+		}
 		if i := slices.IndexFunc(c.Words, func(w string) bool { _, err := strconv.ParseFloat(w, 64); return err != nil }); i >= 0 {
 			return fmt.Sprintf("it is text, such as %q", c.Words[i])
 		}
 		return "it is text"
 	case c.Leak.Why() != "":
 		return c.Leak.Why() + ": give --keep COLUMN if it is a channel"
-	case inspect.SaysLabel(c.Name):
-		return "its name says the wear or the state of the tool, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel"
+	case source.SaysLabel(c.Name, names) != "":
+		return fmt.Sprintf("its name says %s, which is a label and no measurement: write states as words, such as healthy and worn, or give --keep COLUMN if it is a channel", source.SaysLabel(c.Name, names))
 	case c.Constant():
 		return fmt.Sprintf("it is %v in every row", c.Min)
 	case temperature.MatchString(strings.ToLower(c.Name)) || slices.Contains([]string{"°C", "°F", "degC", "degF", "C", "F", "K"}, c.Unit):

@@ -184,7 +184,11 @@ func (f *initCommand) report(p *proposal, path, layoutFile, configFile string, w
 		if p.rec.Tool == "" {
 			tool = layoutName(path)
 		}
-		fmt.Fprintf(w, "\nNo column has labels. Write a wear file, wear.csv, with a row for each tool, such as (docs/how-to/labels.md):\n\n  tool,state\n  %s,worn\n\n", tool)
+		fmt.Fprint(w, "\nNo column has labels")
+		if len(p.maybe) > 0 {
+			fmt.Fprintf(w, ", but %q may, see above", p.maybe)
+		}
+		fmt.Fprintf(w, ". Write a wear file, wear.csv, with a row for each tool, such as (docs/how-to/labels.md):\n\n  tool,state\n  %s,worn\n\n", tool)
 		fit += " --wear wear.csv"
 	}
 	check := strings.Replace(fit, "fit", "labels check", 1)

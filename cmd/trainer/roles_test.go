@@ -133,6 +133,45 @@ func TestLeaksOfTables(t *testing.T) {
 	}
 }
 
+// Columns whose names say a label are left out of tables, with a reason and a way to take them in.
+func TestLabelsOfTables(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("tool,rms,peak,VB,y,tool_life_used,class\n")
+	for i := range 200 {
+		row := i % 20
+		fmt.Fprintf(&b, "T%d,%.3f,%.3f,%.3f,%d,%.3f,%d\n", i/20, float64(i*7%17)+float64(row), float64(i*11%13)+float64(row), float64(row*15+i*7%11)/1000, row/10, float64(row+i*3%4)/20, row/10)
+	}
+	bench(t, "data.csv", b.String(), "fit.yaml", "wear: \"\"\nwindow: {length: 1s}\nreference: {windows: 2, mode: \"off\"}\nfeatures: {set: [rms]}\nnetwork: {encoding: standard, hidden: [3], pretrain: {epochs: 1}, fine_tune: {epochs: 5}}\ncosts: {folds: 2}\nunknown: {error_rate: 0, novelty: 0}\nstability: \"off\"\nevaluate: {by_tool: \"off\", random_split: false}\n")
+	const left = `the column is left out: its name says `
+	for _, tc := range []struct {
+		args string
+		says []string
+		not  string
+	}{
+		{"fit --config fit.yaml --table data.csv --model m.flank --quiet", []string{`"column":"VB"`, `"column":"y"`, left + "the wear or the state", left + "how much of the tool's life"}, `"column":"rms"`},
+		{"evaluate --model m.flank --table data.csv", []string{`"column":"y"`}, `"column":"rms"`},
+		{"fit --config fit.yaml --table data.csv --model k.flank --quiet --keep y --keep VB", []string{`"column":"tool_life_used"`, `each of 2 columns alone, VB, y, decides the class in `}, `"column":"y"`},
+		{"evaluate --model k.flank --table data.csv", []string{`"column":"tool_life_used"`}, `"column":"y"`},
+		{"study --data data.csv --label class --group tool --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak.", "VB, since its name says the wear or the state of the tool; y, since", "tool_life_used, since its name says how much"}, ""},
+		{"study --data data.csv --label class --group tool --keep y --methods logistic --trials 1 --quiet", []string{"Columns: rms, peak, y."}, ""},
+	} {
+		out, log, err := trainer(t, tc.args)
+		all := fmt.Sprint(out, log, err)
+		for _, says := range tc.says {
+			if !strings.Contains(all, says) || tc.not != "" && strings.Contains(all, tc.not) {
+				t.Errorf("%s: no %q, or %q, in\n%s", tc.args, says, tc.not, all)
+			}
+		}
+	}
+	if card, err := os.ReadFile("k.report.json"); err != nil || !strings.Contains(string(card), "each of 2 columns alone, VB, y, decides") {
+		t.Errorf("%v: the report does not say which columns decide:\n%.2000s", err, card)
+	}
+	scanned(t)
+	if _, log, err := trainer(t, "fit --config fit.yaml --table data.csv --model d.flank --quiet --keep y --keep VB"); err != nil || !strings.Contains(log, "each of 2 columns alone, VB, y, decides") {
+		t.Errorf("on disk: %v\n%s", err, log)
+	}
+}
+
 // A column that makes many tools that are shorter than a reference is not the tool: the next best name is, or a person names it.
 func TestInitRefusesShortTools(t *testing.T) {
 	var b strings.Builder
@@ -152,5 +191,33 @@ func TestInitRefusesShortTools(t *testing.T) {
 		if all := fmt.Sprint(out, err); !strings.Contains(all, want) {
 			t.Errorf("%s: no %q in\n%s", args, want, all)
 		}
+	}
+}
+
+// A column of text is the label if its name says so and its words are common ones. Others are named, with what to do.
+func TestInitFindsStates(t *testing.T) {
+	for name, tc := range map[string]struct{ column, words, args, says, not string }{
+		"OK and NG":              {"judge", "OK NG", "", `column    "judge" is state`, "may"},
+		"worn in words":          {"worn", "healthy worn", "", `column    "worn" is state`, "may"},
+		"the better name":        {"tool_state", "new dull", "", `column    "tool_state" is state`, "may"},
+		"yes and no":             {"worn", "no yes", "", `but not all of its words, such as ["no" "yes"], are known: if it is the label, write words such as healthy and worn, or name it as ` + "`state`", "is state"},
+		"named where labels are": {"is_worn", "False True", "", `No column has labels, but ["is_worn"] may, see above`, "is state"},
+		"no name of a label":     {"remark", "good worn-out", "", `left out  "remark": its words, such as ["good" "worn-out"], may be states of the tool`, "is state"},
+		"trust of a logger":      {"ax_quality", "Good Bad", "", `left out  "ax_quality": it is text, such as "Good"`, "may"},
+		"what a model said":      {"prediction", "healthy worn", "", `left out  "prediction": it is text`, "may"},
+		"wear in words":          {"wear", "slight severe", "", `left out  "wear": its name says the wear or the state of the tool, but not all of its words`, "vb_max_um"},
+		"by number":              {"OK_NOK", "0 1", "", `left out  "OK_NOK": its name says how good the part is, which is a label and no measurement`, "is state"},
+		"kept":                   {"HI", "0.8 0.3", " --keep HI", `2 channels`, `left out  "HI"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			words := strings.Fields(tc.words)
+			bench(t, "data.csv", rowsOf(400, "tool;"+tc.column+";ax\n", func(i int) string {
+				return fmt.Sprintf("T%d;%s;%g", i/100, words[i/50%2], float64(i*7%11)/3)
+			}))
+			out, _, err := trainer(t, "init --rate 20 --data data.csv --out o"+tc.args)
+			if err != nil || !strings.Contains(out, tc.says) || strings.Contains(out, tc.not) {
+				t.Errorf("%v: no %q, or %q, in\n%s", err, tc.says, tc.not, out)
+			}
+		})
 	}
 }

@@ -239,7 +239,7 @@ func (d *reader) readText(to *string, col int, s string) error {
 
 func (d *reader) readNumber(to *float64, col int) error {
 	v, ok := csvfile.ParseNumber(d.Row[col], 64)
-	*to = v
+	*to = v * d.header.scale[col]
 	if !ok {
 		return d.number(col, 64)
 	}

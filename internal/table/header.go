@@ -40,18 +40,26 @@ const (
 // header says which column of a file is which of a table.
 type header struct {
 	names    []string
-	fact     []int // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
-	feature  []int // by column: index into the features; 0 for others
-	n        int   // number of features
-	detailed bool  // there is a column of details
-	windows  bool  // there is one that begins with "window."
+	fact     []int     // by column: index into facts, firstDetail and an index into details, isFeature or isIgnored
+	feature  []int     // by column: index into the features; 0 for others
+	scale    []float64 // by column: what its numbers are multiplied with
+	n        int       // number of features
+	detailed bool      // there is a column of details
+	windows  bool      // there is one that begins with "window."
 }
 
 // newHeader returns the header of a file with the given columns. Its errors do
 // not name the file.
 func newHeader(names []string, ignore *Ignore) (header, error) {
-	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names))}
+	h := header{names: names, fact: make([]int, len(names)), feature: make([]int, len(names)), scale: make([]float64, len(names))}
 	for i, name := range names {
+		h.scale[i] = 1
+		if um := inUM(name); um != name {
+			if slices.Contains(names, um) {
+				return header{}, fmt.Errorf("columns %q and %q are the same wear: remove one", um, name)
+			}
+			h.scale[i] = 1000
+		}
 		if !utf8.ValidString(name) {
 			return header{}, fmt.Errorf("the name of column %d, %q, is not valid UTF-8: save the file as UTF-8", i+1, name)
 		}
@@ -90,6 +98,7 @@ func (h header) checkTool() error {
 
 // factOf returns what a column of a name is: a fact, a detail or a feature.
 func factOf(name string) int {
+	name = inUM(name)
 	if f := slices.Index(facts, name); f >= 0 {
 		return f
 	}
@@ -97,6 +106,15 @@ func factOf(name string) int {
 		return firstDetail + d
 	}
 	return isFeature
+}
+
+// inUM returns the column of a table that holds wear which a file has in mm by the name of its column; of others the name.
+func inUM(name string) string {
+	switch name {
+	case "vb_max_mm", "vb_mean_mm":
+		return strings.TrimSuffix(name, "mm") + "um"
+	}
+	return name
 }
 
 // checkTypes reports features of which the file says that they are not numbers.
@@ -207,6 +225,7 @@ func (h header) set(r *Row, col int, v value) error {
 
 // store stores a value that is there. The remedy is empty if it can be stored.
 func (h header) store(r *Row, col int, v value) (remedy string) {
+	v.number *= h.scale[col]
 	switch fact := h.fact[col]; fact {
 	case factMachine:
 		r.Machine, remedy = v.name()
@@ -303,10 +322,11 @@ func parseClass(s string) (class int, label string, ok bool) {
 	if s == "" {
 		return NoClass, "", true
 	}
-	if class, err := strconv.ParseInt(s, 10, 32); err == nil {
-		return int(class), "", class >= 0
+	number, err := strconv.ParseFloat(s, 64) // programs write classes as 1.0 where some are missing
+	if err == nil && number == math.Trunc(number) && math.Abs(number) <= math.MaxInt32 {
+		return int(number), "", number >= 0
 	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) || strings.TrimSpace(s) != s || plain.Check(s) != nil {
+	if err == nil || errors.Is(err, strconv.ErrRange) || strings.TrimSpace(s) != s || plain.Check(s) != nil {
 		return NoClass, "", false
 	}
 	return NoClass, s, true

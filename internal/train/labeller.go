@@ -45,6 +45,7 @@ type labeller struct {
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
 	unjudged map[string]*unjudged
+	tell     *telltales                                              // of windows with a label; nil: not asked for
 	watch    func(group string, start time.Time, features []float32) // of each window that is judged, before the reference; may be nil
 }
 
@@ -149,6 +150,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	}
 	l.healthy[name] = l.healthy[name] || class == classify.Healthy
 	l.causes[class][l.rule.Cause(class, truth.State)] = true
+	l.tell.add(class, l.um, r.plain)
 	return r, true, nil
 }
 

@@ -65,7 +65,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		return rowTable{}, counts, err
 	}
 	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
-	l.watch = j.watch
+	l.watch, l.tell = j.watch, newTelltales(m.Layout, l.judge.FeatureNames())
 	t, err := j.keepRows(ctx, m, l)
 	if err == nil {
 		err = l.finish(t.Rows())
@@ -139,7 +139,7 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 	l.counts.Missing, t.starts = t.stats.missing, l.starts
 	t.ordered, t.mostUM = !l.clock.back, l.mostUM
 	t.limitUM, _ = l.rule.Limit()
-	t.states, t.findings = l.states, l.findings()
+	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
 	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f == nil {
 			continue

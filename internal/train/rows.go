@@ -53,6 +53,7 @@ type rowTable struct {
 
 	findings []string // see model.LabelRule
 
+	tell     *telltales        // what columns say of the label, see telltales.warnings
 	twins    []twin            // tools that are copies of others
 	together map[string]string // by such a tool: see classify.Table
 

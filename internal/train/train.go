@@ -84,7 +84,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	m.Label.Findings, m.Provenance.Labels = rows.findings, labelSum(&rows)
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.tell.warnings(rows.exclude, tables(job.Inputs)), rows.copyWarnings(), counts.Warnings()) {
 		job.warn(r, w)
 	}
 	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
@@ -416,6 +416,9 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, start time.Time, features []float32)) (rowTable, *labeller, error) {
 	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
 	l.watch = watch
+	if watch != nil && plain.Classifier == nil {
+		l.tell = newTelltales(plain.Layout, l.judge.FeatureNames())
+	}
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel, t.sensors = &relative{relations: l.judge.Relations(), least: l.least}, sensorsOf(t.Columns, l.judge.Origins())
@@ -438,7 +441,7 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
 	t.unjudged = l.passed()
 	t.limitUM, _ = l.rule.Limit()
-	t.states, t.findings = l.states, l.findings()
+	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
 	return t, l, nil
 }
 

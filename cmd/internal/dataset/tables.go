@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/internal/train"
@@ -115,7 +116,7 @@ const leakRows = 1 << 20
 // errEnough ends a scan before the end of a table.
 var errEnough = errors.New("enough rows")
 
-// leaveOut leaves out columns of which csvfile.Leak says why, in all tables together, and says so.
+// leaveOut leaves out columns whose name says a label, and columns of which csvfile.Leak says why, in all tables together, and says so.
 func (t *tables) leaveOut(paths []string) error {
 	var names []string
 	columns := make(map[string]*csvfile.Leak)
@@ -154,7 +155,11 @@ func (t *tables) leaveOut(paths []string) error {
 	}
 	left := 0
 	for _, name := range names {
-		if why := columns[name].Why(); why != "" && !slices.Contains(t.keep, name) && !slices.Contains(t.features, name) {
+		why := columns[name].Why()
+		if says := source.SaysLabel(name, names); says != "" {
+			why = fmt.Sprintf("its name says %s, which is a label and no measurement", says)
+		}
+		if why != "" && !slices.Contains(t.keep, name) && !slices.Contains(t.features, name) {
 			t.ignore.Add(name)
 			left++
 			t.log.Warn().Str("column", name).Msg("the column is left out: " + why + "; if it is a feature, give --keep with its name")

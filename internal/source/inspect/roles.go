@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/source"
@@ -30,9 +31,15 @@ var Roles = []role{
 	{"machine", []string{"machine", "machineid", "machinename", "maschine"}, true},
 }
 
-// Fits reports whether a column may have the role by its name.
+// Fits reports whether a column may have the role by its name. Wear is numbers, also if the cells between them are words.
 func (r role) Fits(c *Channel) bool {
-	return r.rank(c.Name) >= 0 && (c.Text || !r.text)
+	words := c.Text && strings.HasPrefix(r.Key, "vb_") && len(c.Words) > 0 && !slices.ContainsFunc(c.Words, isNumber)
+	return r.rank(c.Name) >= 0 && (c.Text || !r.text) && !words
+}
+
+func isNumber(word string) bool {
+	_, err := strconv.ParseFloat(strings.Replace(word, ",", ".", 1), 64)
+	return err == nil
 }
 
 // rank returns the position of a column's name among the names of the role, -1 if it is none. Wear may have its unit behind it, as VB_mm.
@@ -46,12 +53,6 @@ func (r role) rank(column string) int {
 
 // wearUnit is a unit of wear at the end of a name.
 var wearUnit = regexp.MustCompile("([uµμ]m|mm|microns?)$")
-
-// SaysLabel reports whether a name says that a column is wear or a state, and so a label, also if it has no role.
-func SaysLabel(column string) bool { return saysLabel.MatchString(source.PlainName(column)) }
-
-var saysLabel = regexp.MustCompile(`wear|verschlei|^vb(max|mean|avg)|^vb[abcn]?([uµμ]m|mm)$|` +
-	`^(tool|is|y|werkzeug)?(state|status|condition|label|class|target|zustand|klasse|worn|faulty|fault|defect|broken|damaged|anomaly|chatter|ok|nok|healthy|rul|grade)s?(id|no|code)?$`)
 
 // Columns returns the columns that may have the role, the best name first.
 func (r role) Columns(s *Summary) (names []string) {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -25,7 +26,7 @@ type CSV struct {
 	Label  string   // the column of the class, which has two values
 	Group  string   // the column of what rows have in common, such as the tool; empty: folds are by row
 	Ignore []string // columns that are not features; * stands for any characters
-	Keep   []string // columns that are, also if csvfile.Leak says why not
+	Keep   []string // columns that are, also if their name or csvfile.Leak says why not
 
 	// LimitUM, if not 0, turns the column of the label, which holds wear, into the class: 1 from
 	// this wear on.
@@ -94,7 +95,7 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if why := leakOf(more, rows.groups); why != "" && !slices.Contains(c.Keep, columns.names[j]) {
+		if why := leakOf(columns.names[j], columns.names, more, rows.groups); why != "" && !slices.Contains(c.Keep, columns.names[j]) {
 			s.Left = append(s.Left, fmt.Sprintf("%s, since %s", columns.names[j], why))
 			continue
 		}
@@ -113,8 +114,11 @@ func (c CSV) read(r io.Reader) (*Set, error) {
 	return s, c.fold(s)
 }
 
-// leakOf says why a column of numbers seems to be no measurement; empty if it may be one, or is of words.
-func leakOf(columns [][]float32, groups []string) string {
+// leakOf says why a column seems to be no measurement, by its name among all names, and by its numbers unless it is of words; empty if it may be one.
+func leakOf(name string, names []string, columns [][]float32, groups []string) string {
+	if says := source.SaysLabel(name, names); says != "" {
+		return "its name says " + says
+	}
 	if len(columns) != 1 {
 		return ""
 	}

@@ -1,0 +1,49 @@
+package table
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Wear in mm is wear in µm, and a class may be written with a decimal point.
+func TestWearInMM(t *testing.T) {
+	type row struct {
+		Tool  string  `parquet:"tool"`
+		Class float64 `parquet:"class"`
+		Max   float64 `parquet:"vb_max_mm"`
+		Mean  float64 `parquet:"vb_mean_mm"`
+		RMS   float64 `parquet:"rms"`
+	}
+	var p bytes.Buffer
+	if err := parquet.Write(&p, []row{{"T1", 0, 0.125, 0.0625, 1}, {"T1", 1, 0.5, 0.25, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, scan := range map[string]func(sink) error{
+		"csv": func(s sink) error {
+			return scanCSV(strings.NewReader("tool,class,vb_max_mm,vb_mean_mm,rms\nT1,0.0,0.125,0.0625,1\nT1,1.0,0.5,0.25,2\n"), "f.csv", nil, s)
+		},
+		"parquet": func(s sink) error { return scanParquet(bytes.NewReader(p.Bytes()), int64(p.Len()), "f", nil, s) },
+	} {
+		got, err := gather(scan)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !slices.Equal(got.VBMaxUM, []float64{125, 500}) || got.Details[0].VBMeanUM != 62.5 || !slices.Equal(got.Columns, []string{"rms"}) || !slices.Equal(got.Class, []int{0, 1}) {
+			t.Errorf("%s: read\n%s", name, text(got))
+		}
+	}
+	for in, want := range map[string]string{
+		"tool,vb_max_um,vb_max_mm\nT1,1,1\n": `columns "vb_max_um" and "vb_max_mm" are the same wear: remove one`,
+		"tool,class,rms\nT1,0.5,1\n":         "is not a class",
+		"tool,class,rms\nT1,-1.0,1\n":        "is not a class",
+		"tool,class,rms\nT1,3e9,1\n":         "is not a class",
+	} {
+		if _, err := gather(func(s sink) error { return scanCSV(strings.NewReader(in), "f.csv", nil, s) }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", in, err, want)
+		}
+	}
+}
