@@ -21,10 +21,10 @@ const (
 
 // commonWords are the common words for the condition of a tool, in English and German, as fold returns them.
 var commonWords = [isUnknown][]string{
-	isGood:   {"healthy", "new", "good", "ok", "okay", "normal", "fresh", "sharp", "unworn", "intact", "pass", "passed", "gesund", "neu", "gut", "io", "inordnung", "scharf", "intakt", "unverschlissen"},
-	isWorn:   {"worn", "wear", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf"},
-	isBroken: {broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen"},
-	isFaulty: {"faulty", "fault", "bad", "nok", "notok", "ng", "notgood", "unhealthy", "defect", "defective", "damaged", "fail", "failed", "failure", "nio", "nichtio", "nichtok", "nichtinordnung", "defekt", "schlecht", "beschädigt", "kaputt"},
+	isGood:   {"healthy", "new", "good", "ok", "okay", "normal", "fresh", "sharp", "unworn", "intact", "pass", "passed", "gesund", "neu", "gut", "io", "inordnung", "scharf", "intakt", "unverschlissen", "nichtverschlissen", "notworn", "nowear", "undamaged", "unbroken", "neuf", "neuve", "nonusé", "nuevo", "nueva", "nuovo", "nuova", "новый", "正常"},
+	isWorn:   {"worn", "wear", "wornout", "dull", "blunt", "verschlissen", "verschleiß", "verschleiss", "abgenutzt", "stumpf", "usé", "usée", "desgastado", "desgastada", "usurato", "usurata", "изношен", "磨损"},
+	isBroken: {broken, Chipped, "breakage", "fractured", "cracked", "chipping", "gebrochen", "bruch", "ausgebrochen", "ausbruch", "gerissen", "cassé", "cassée", "roto", "rota", "rotto", "rotta"},
+	isFaulty: {"faulty", "fault", "bad", "nok", "notok", "ng", "notgood", "nogood", "unhealthy", "defect", "defective", "damaged", "fail", "failed", "failure", "nio", "nichtio", "nichtok", "nichtinordnung", "defekt", "schlecht", "beschädigt", "kaputt"},
 }
 
 // fold returns the letters and digits of a word in lower case, so that "N.i.O." is "nio".

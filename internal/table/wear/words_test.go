@@ -15,8 +15,8 @@ func TestStateClass(t *testing.T) {
 		words string
 		class int
 	}{
-		{DefaultRule(), "faulty worn Verschlissen defekt NOK n.i.O. N.I.O gebrochen chipped Broken failed bad beschädigt stumpf wear-out", Faulty},
-		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal", healthy},
+		{DefaultRule(), "faulty worn Verschlissen defekt NOK n.i.O. N.I.O gebrochen chipped Broken failed bad beschädigt stumpf wear-out usé desgastado 磨损 roto No-good", Faulty},
+		{DefaultRule(), "healthy new OK ok. i.O. neu gut sharp normal not_worn No-wear undamaged neuf nuevo 正常 новый", healthy},
 		{DefaultRule(), "purple built-up 1 half", -1},
 		{mapped, "ok built-up Built-Up broken", Faulty},
 		{mapped, "worn WORN run-in new", healthy},
