@@ -198,8 +198,12 @@ func TestInitStrangeFiles(t *testing.T) {
 		"wear of too few µm":   {text: rowsOf(n, "time,VB [µm],ax\n", func(i int) string { return fmt.Sprintf("%.2f,%.3f,%s", float64(i)/20, float64(i)/1200, ax(i)) }), says: `column "VB [µm]" has a wear of at most 0.333 µm: is it in mm?`, seconds: 20},
 		"a row without a time": {text: strings.Replace(seconds, "\n10.00,", "\n,", 1), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
 		"a temperature":        {text: rowsOf(n, "time,T spindle [°C],ax\n", func(i int) string { return fmt.Sprintf("%.2f,%.1f,%s", float64(i)/20, 20+float64(i*7%50)/10, ax(i)) }), says: `left out  "T spindle [°C]": it seems to be a temperature`, seconds: 20},
-		"HTML":                 {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
-		"rows and no rate":     {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
+		"a tool in its first row only": {text: rowsOf(n, "time,tool,ax\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, []string{"T1", ""}[min(i%200, 1)], ax(i))
+		}), says: `column "tool", which names the tool, is empty in 398 rows of 400`, seconds: 20},
+		"tool 0":           {text: rowsOf(n, "time,tool,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%d,%s", float64(i)/20, i/100%3, ax(i)) }), says: `column "tool", which names the tool, is 0 in some rows`, seconds: 20},
+		"HTML":             {text: "<html><table><tr><td>1</td></tr></table></html>\n", fails: "is HTML or XML"},
+		"rows and no rate": {text: rowsOf(n, "ax,ay\n", func(i int) string { return ax(i) + "," + ax(i+3) }), fails: "give --rate HZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

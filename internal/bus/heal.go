@@ -16,12 +16,6 @@ const (
 	healLooks = 10
 )
 
-// healIfStuck closes this partition's last transaction if a broker that was killed left
-// it open. When Apache Kafka stops in the middle of a commit, it may say afterwards that
-// the commit is done although the partitions do not have it. Then readers see neither
-// the transaction nor any message behind it. Committing an empty transaction on the same
-// partitions closes it.
-//
 // commitEmpty commits a transaction of these partitions that writes nothing.
 func (t *Txn) commitEmpty(ctx context.Context, to []place) error {
 	if err := t.addPartitions(ctx, to); err != nil {
@@ -43,7 +37,13 @@ func (t *Txn) sayHealed(stuck, left map[place]int64) {
 	}
 }
 
-// healIfStuck looks at the topics that a monitor writes, in the partition with this
+// healIfStuck closes this partition's last transaction if a broker that was killed left
+// it open. When Apache Kafka stops in the middle of a commit, it may say afterwards that
+// the commit is done although the partitions do not have it. Then readers see neither
+// the transaction nor any message behind it. Committing an empty transaction on the same
+// partitions closes it.
+//
+// It looks at the topics that a monitor writes, in the partition with this
 // number. If a transaction writes to other partitions, its own commit closes them.
 func (t *Txn) healIfStuck(ctx context.Context) error {
 	stuck, err := t.stuck(ctx, nil)

@@ -165,6 +165,7 @@ func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error
 	s.findOther(f.Tracks())
 	s.noteDates()
 	s.noteMissing()
+	s.noteTools()
 	return s.beginAt(opt.Start)
 }
 

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -111,6 +112,20 @@ func (s *Summary) findTools(name string) {
 	s.tools.column = slices.IndexFunc(s.Channels, func(c Channel) bool { return name != "" && c.Name == name })
 	if s.tools.column >= 0 {
 		s.ToolColumn = name
+	}
+}
+
+// noteTools says which rows may be of no tool.
+func (s *Summary) noteTools() {
+	if s.tools.column < 0 {
+		return
+	}
+	c := &s.Channels[s.tools.column]
+	if c.Missing > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("column %q, which names the tool, is empty in %d rows of %d: they count as of a tool that is named after the file; fill the cells in, unless no tool was in", c.Name, c.Missing, c.Count))
+	}
+	if !c.Text && c.Min == 0 && c.Max > 0 || c.Text && slices.Contains(c.Words, "0") {
+		s.Notes = append(s.Notes, fmt.Sprintf("column %q, which names the tool, is 0 in some rows, which counts as a tool of its own: leave these cells empty if no tool was in", c.Name))
 	}
 }
 
