@@ -88,8 +88,11 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 
 // printNotes prints what is odd about a recording, if it could be opened.
 func printNotes(s *inspect.Summary, w io.Writer) {
-	for i := 0; s != nil && i < len(s.Notes); i++ {
-		fmt.Fprintf(w, "note      %s\n", plain.Text(s.Notes[i]))
+	if s == nil {
+		return
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(w, "note      %s\n", plain.Text(note))
 	}
 }
 

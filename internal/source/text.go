@@ -441,12 +441,8 @@ func (c *cellReader) number(col, bits int) (float64, error) {
 	case "", "NaN", "nan", "NA":
 		return math.NaN(), nil
 	}
-	if c.dialect.missing.word(cell) {
-		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
-		return math.NaN(), nil
-	}
 	v, err := c.parse(cell, bits)
-	if (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) || math.Abs(math.Abs(v)/9.905e37-1) < 1e-3 || c.dialect.missing.number(v) { // 9.9e37 and 9.91e37 of SCPI: infinity and not a number
+	if c.dialect.missing.word(cell) || (err != nil || math.IsInf(v, 0)) && isMissingNumber(cell) || math.Abs(math.Abs(v)/9.905e37-1) < 1e-3 || c.dialect.missing.number(v) { // 9.9e37 and 9.91e37 of SCPI: infinity and not a number
 		c.words.add("line %d, column %q: %q", c.line, c.header[col], shorten(cell))
 		return math.NaN(), nil
 	}
