@@ -222,6 +222,18 @@ func (f *fed) send(t *testing.T, session int64, tool string) {
 	f.next += int64(cmp.Or(f.rows, 10))
 }
 
+// delivered waits until the gateway has cut n windows, and until none waits.
+func (f *fed) delivered(t *testing.T, n int) {
+	t.Helper()
+	await.Right(t, func() string {
+		cut, wait := scrape(t, f.metrics, "tcm_windows_cut_total"), scrape(t, f.metrics, "tcm_windows_pending")
+		if cut != float64(n) || wait != 0 {
+			return fmt.Sprintf("%v windows of %d are cut, %v wait", cut, n, wait)
+		}
+		return ""
+	})
+}
+
 // ahead sends ten rows of two days ahead, of which there is an advisory.
 func (f *fed) ahead(t *testing.T) {
 	t.Helper()
@@ -273,9 +285,11 @@ func copiedSpool(t *testing.T, g *ground) {
 		}
 		second := g.feed(t, of, "second-"+name, "")
 		second.next, second.later = 10, 400*time.Millisecond
-		for range 4 {
+		for i := range 4 { // in turn, so that each comes after the other on the topic
 			second.send(t, 2, "T8")
+			second.delivered(t, 10*i+10)
 			first.send(t, 1, "T7")
+			first.delivered(t, 10*i+20)
 		}
 		g.advised(t, of, event.RivalAdvisory, "TWO INGESTERS")
 		if host == "" {
@@ -312,12 +326,7 @@ func othersSpool(t *testing.T, g *ground) {
 	}
 	f = g.feed(t, one, "shared", "")
 	g.judged(t, one, 10)
-	await.Right(t, func() string {
-		if n := scrape(t, f.metrics, "tcm_windows_pending"); n != 0 {
-			return fmt.Sprintf("%v windows wait", n)
-		}
-		return ""
-	})
+	f.delivered(t, 0)
 	f.interrupt(t)
 	f = g.feed(t, other, "shared", "")
 	f.send(t, 1, "T7")
