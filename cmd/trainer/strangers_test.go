@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ type strange struct {
 	says, lays string // printed, and in layout.yaml
 	dated      bool   // windows have dates
 	seconds    float64
+	channels   int    // 0: one
 	fails      string // of init
 }
 
@@ -174,16 +176,28 @@ func TestInitStrangeFiles(t *testing.T) {
 		"a minus of typesetters":                 {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,−%s", float64(i)/20, ax(i)) }), lays: "name: ax", seconds: 20},
 		"thousands with a point, among hundreds": {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), fails: `has numbers such as 1.250, and numbers from 100 to 999 without a point: give `},
 		"thousands with a point, by --decimal":   {text: rowsOf(n, "t;ax\n", func(i int) string { return fmt.Sprintf("%d ms;%s", 50*i, []string{"1.250", "980"}[i%2]) }), args: "--decimal comma", lays: "decimal: comma", seconds: 20},
-		"thousands next to decimal commas":       {text: rowsOf(n, "t;p;ax\n", func(i int) string { return fmt.Sprintf("%d ms;1.%03d;%s", 50*i, i, axComma(i)) }), fails: "give `trainer init` --decimal comma if it divides thousands"},
-		"Milliseconds in words":                  {text: rowsOf(n, "Time (Milliseconds),ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), says: `"Time (Milliseconds)" is time`, lays: "rate: 20 ", seconds: 20},
-		"MS":                                     {text: rowsOf(n, "Time [MS],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
-		"millis":                                 {text: rowsOf(n, "millis,ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
-		"Zeit in ms":                             {text: rowsOf(n, "Zeit in ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
-		"a unit that is not known":               {text: rowsOf(n, "time [ticks],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), fails: `column "time [ticks]": its unit, "ticks", is not known: give --rate HZ`},
-		"hhmmss":                                 {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("150405,") + ax(i) }), fails: "seem to be times written as hhmmss"},
-		"yyyymmddhhmmss":                         {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("20060102150405,") + ax(i) }), args: "--rate 1", says: `left out  "time": --rate says the rate`, seconds: 400},
-		"each tenth row lost":                    {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), fails: "either rows are lost of 20 a second, or rows come 18 times a second and have coarse times: give --rate HZ"},
-		"each tenth row lost, by --rate":         {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), args: "--rate 20", lays: "time: time", seconds: 20},
+		"quality by OPC UA": {text: rowsOf(n, "time,ax,ax_Quality\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, ax(i), []string{"Good", "BadNoCommunication"}[i%90/89])
+		}), says: `column "ax_Quality" says that some values are bad: they count as measured; empty their cells`, seconds: 20},
+		"quality by OPC DA": {text: rowsOf(n, "time,ax,quality\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%d", float64(i)/20, ax(i), []int{192, 0}[i%90/89])
+		}), says: `column "quality" says that some values are bad`, seconds: 20},
+		"a row of sensitivities": {text: rowsOf(n, "time,ax,ay,az\n0,100.2,98.7,101.5\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s,%s", float64(i+1)/20, ax(i), ax(i+3), ax(i+5))
+		}), says: "line 2 has other numbers than all rows below it, and is the first sample: remove the line if it has sensitivities", seconds: 20.05, channels: 3},
+		"a row of numbers of channels": {text: rowsOf(n, "a,b,c\n1,2,3\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%.2f,%.2f", 4*math.Sin(float64(i)), 4*math.Cos(float64(i)), 4*math.Sin(float64(2*i)))
+		}), args: "--rate 20", says: "line 2 has other numbers than all rows below it, and is the first sample", seconds: 20.05, channels: 3},
+		"thousands next to decimal commas": {text: rowsOf(n, "t;p;ax\n", func(i int) string { return fmt.Sprintf("%d ms;1.%03d;%s", 50*i, i, axComma(i)) }), fails: "give `trainer init` --decimal comma if it divides thousands"},
+		"Milliseconds in words":            {text: rowsOf(n, "Time (Milliseconds),ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), says: `"Time (Milliseconds)" is time`, lays: "rate: 20 ", seconds: 20},
+		"MS":                               {text: rowsOf(n, "Time [MS],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"millis":                           {text: rowsOf(n, "millis,ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"Zeit in ms":                       {text: rowsOf(n, "Zeit in ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%s", 50*i, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"a unit that is not known":         {text: rowsOf(n, "time [ticks],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 50*i, ax(i)) }), fails: `column "time [ticks]": its unit, "ticks", is not known: give --rate HZ`},
+		"hhmmss":                           {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("150405,") + ax(i) }), fails: "seem to be times written as hhmmss"},
+		"yyyymmddhhmmss":                   {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*i).Format("20060102150405,") + ax(i) }), args: "--rate 1", says: `left out  "time": --rate says the rate`, seconds: 400},
+		"each tenth row lost":              {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), fails: "either rows are lost of 20 a second, or rows come 18 times a second and have coarse times: give --rate HZ"},
+		"each tenth row lost, by --rate":   {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i+i/9)/20, ax(i)) }), args: "--rate 20", lays: "time: time", seconds: 20},
 		"a row for each value": {text: rowsOf(n, "ts,name,value\n", func(i int) string {
 			return at(i/4).Format("2006-01-02 15:04:05.000,") + fmt.Sprintf("s%d,%s", i%4, ax(i))
 		}), fails: `column "name" seems to name the sensor of each row`},
@@ -219,7 +233,7 @@ func TestInitStrangeFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, err := inspect.Inspect(t.Context(), "f.csv", inspect.Options{Layout: layout, Columns: rec})
-			if err != nil || s.Err != nil || len(s.Channels) != 1 {
+			if err != nil || s.Err != nil || len(s.Channels) != max(tc.channels, 1) {
 				t.Fatalf("%v, %+v", err, s)
 			}
 			if d := s.Channels[0].Duration().Seconds(); d < tc.seconds*0.999 || d > tc.seconds*1.001 || signal.HasClock(s.Start) != tc.dated || strings.Contains(out, "dates     none") == tc.dated {

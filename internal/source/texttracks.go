@@ -69,6 +69,9 @@ func openText(path string, rec signal.Recording) (track.File, error) {
 		}
 		t.settle(i, f)
 	}
+	if t.dialect.guess && apart(columns) {
+		t.notes = append(t.notes, fmt.Sprintf("line %d has other numbers than all rows below it, and is the first sample: remove the line if it has sensitivities or numbers of channels", columns[0].at))
+	}
 	t.describe()
 	return t, nil
 }
@@ -80,15 +83,26 @@ type firstCells struct {
 	example            string   // of the former
 	words              []string // different ones, which are not numbers
 	count, line        int      // of these cells, and of the first
+
+	first, low, high float64 // the first number, and the bounds of those in other rows
+	at               int     // the line of the first row
 }
 
 func (f *firstCells) add(cells *cellReader, col int) {
 	cell := cells.cell(col)
+	if f.at == 0 {
+		f.at = cells.line
+	}
 	if isMissingNumber(cell) || cells.dialect.missing.word(cell) {
 		return
 	}
-	if _, err := cells.parse(cell, 64); err == nil {
-		f.numbers++
+	if x, err := cells.parse(cell, 64); err == nil {
+		switch f.numbers++; f.numbers {
+		case 1:
+			f.first, f.low, f.high = x, math.Inf(1), math.Inf(-1)
+		default:
+			f.low, f.high = min(f.low, x), max(f.high, x)
+		}
 		switch digits := strings.TrimLeft(cell, "+-"); {
 		case strings.ContainsAny(cell, ".,"):
 			if f.fractions++; grouped.MatchString(cell) {
@@ -105,6 +119,26 @@ func (f *firstCells) add(cells *cellReader, col int) {
 	if !slices.Contains(f.words, cell) {
 		f.words = append(f.words, strings.Clone(cell))
 	}
+}
+
+// apart reports whether the first row is far from all others in every column of numbers that change, but for one that may count
+// time, or numbers the columns.
+func apart(columns []firstCells) bool {
+	far, near, counts, fractions := 0, 0, len(columns) > 2, 0
+	for i := range columns {
+		f := &columns[i]
+		counts = counts && f.first == columns[0].first+float64(i) && (f.first == 0 || i > 0 || f.first == 1)
+		fractions += f.fractions
+		span := f.high - f.low
+		switch {
+		case f.numbers < 20 || span == 0:
+		case f.first < f.low-5*span || f.first > f.high+5*span:
+			far++
+		default:
+			near++
+		}
+	}
+	return far > 1 && near < 2 || counts && fractions > 0
 }
 
 // manyWords is how many different words a column of numbers has for values that are missing, at most.

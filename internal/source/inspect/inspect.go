@@ -166,6 +166,7 @@ func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error
 	s.noteDates()
 	s.noteMissing()
 	s.noteTools()
+	s.noteQuality()
 	return s.beginAt(opt.Start)
 }
 

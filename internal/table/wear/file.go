@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,6 +205,11 @@ func readMeasurements(r io.Reader, file string) (ms []Measurement, warnings []st
 		}
 		ms = append(ms, m)
 	}
+	for _, g := range d.grouped {
+		if g.err != nil && g.hundreds && !g.fractions {
+			return nil, nil, g.err
+		}
+	}
 	if err := checkTwice(ms); err != nil {
 		return nil, nil, err
 	}
@@ -227,10 +233,20 @@ type reader struct {
 
 	// The line of the first number with a decimal point, and with a decimal comma.
 	point, comma int
+	grouped      [numColumns]groups
 
 	held    bool // the row was read ahead
 	heldErr error
 }
+
+// groups are the numbers of a column of wear in µm whose mark may divide thousands.
+type groups struct {
+	err       error // of the first one, such as 1.350
+	hundreds  bool  // a number from 100 on has no mark
+	fractions bool  // a number has other decimals
+}
+
+var group = regexp.MustCompile(`^[1-9]\d{0,2}[.,]\d{3}$`)
 
 // next reads the next row.
 func (d *reader) next() error {
@@ -522,6 +538,8 @@ func (d *reader) readWear(m *Measurement) error {
 				return d.errorf(k, "is not a wear in mm: correct it")
 			}
 			v = math.Round(v*1e6) / 1e3 // to the nm, so that 0.57 mm are 570 µm
+		} else {
+			d.noteGroup(k, cell, v)
 		}
 		*to = v
 	}
@@ -529,6 +547,19 @@ func (d *reader) readWear(m *Measurement) error {
 		return d.errorf(colVBMean, "is above %s, %v, but a mean is at most the maximum: correct the row; are the columns exchanged?", d.name[colVBMax], m.VBMaxUM)
 	}
 	return nil
+}
+
+// noteGroup notes whether the mark of a wear in µm may divide thousands.
+func (d *reader) noteGroup(k int, cell string, v float64) {
+	switch g := &d.grouped[k]; {
+	case !strings.ContainsAny(cell, ".,"):
+		g.hundreds = g.hundreds || v >= 100
+	case !group.MatchString(cell):
+		g.fractions = true
+	case g.err == nil:
+		whole := strings.NewReplacer(".", "", ",", "").Replace(cell)
+		g.err = d.errorf(k, "may be %s or %v µm, because other numbers from 100 on have no mark: write it as one of them", whole, v)
+	}
 }
 
 // decimal returns a number's cell with a decimal point, where it may have a comma.

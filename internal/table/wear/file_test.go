@@ -66,6 +66,8 @@ func TestReadErrors(t *testing.T) {
 		{name: "thousands", text: "tool;vb_um\nT1;1.203,5\n"},
 		{name: "point after commas", text: "tool;vb_um\nT1;0,5\nT2;1.203\n"},
 		{name: "comma after points", text: "tool\tvb_um\nT1\t0.5\nT2\t1,203\n"},
+		{name: "a point between thousands", text: "tool;vb_um\nT1;95\nT1;845\nT1;1.350\nT2;2.010\n"},
+		{name: "a comma between thousands", text: "tool;vb_um\nT1;1,350\nT1;120\n"},
 		{name: "too few cells", text: "tool;state;note\nT1;worn\n"},
 		{name: "whole tool twice", text: "tool,state\nT1,new\nT2,new\nT1,worn\n"},
 		{name: "no tool in a row", text: "tool,vb_max_um\nT1,3\n,4\n"},
@@ -253,6 +255,21 @@ func TestReadHeadersOfStrangers(t *testing.T) {
 	} {
 		if _, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Three decimals are decimals where other numbers have some too, or none is above 100.
+func TestReadThreeDecimals(t *testing.T) {
+	for text, want := range map[string]float64{
+		"tool,vb_um\nT1,1.350\nT2,120\nT3,80.5\n":  1.35,
+		"tool,vb_um\nT1,1.350\nT2,80\n":            1.35,
+		"tool,vb_um\nT1,101.350\nT2,120.000\n":     101.35,
+		"tool;vb_mm\nT1;1,350\nT2;120\n":           1350,
+		"tool,vb_um,state\nT1,12.350,\nT2,,worn\n": 12.35,
+	} {
+		if ms, _, err := readMeasurements(strings.NewReader(text), "wear.csv"); err != nil || ms[0].VBMaxUM != want {
+			t.Errorf("%q: %+v, %v", text, ms, err)
 		}
 	}
 }
