@@ -445,6 +445,9 @@ func (e *Evidence) baselines() Reason {
 	}
 	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.Ours))
 	if r.Level == SwitchOn {
+		if lead := float64(best.GMean) - float64(e.Ours); lead > 0 {
+			r.Because += fmt.Sprintf(": %s is %.3f ahead, less than the %v that count here", best.Method, lead, someBetter)
+		}
 		return r
 	}
 	if best.GMean != best.GMean {

@@ -117,6 +117,7 @@ func TestVerdict(t *testing.T) {
 		{"one tool is judged wrong", func(e *Evidence) { e.Alarms.Tools[3].Right = 300 }, Shadow, "least sure tool"},
 		{"a line does far better", func(e *Evidence) { e.Ours, e.Random = 0.8, nan(); e.Baselines[0].GMean = 0.99 }, NotYet, "other methods"},
 		{"a line does better", func(e *Evidence) { e.Ours, e.Random = 0.9, nan(); e.Baselines[0].GMean = 0.97 }, Shadow, "other methods"},
+		{"a line is a little ahead", func(e *Evidence) { e.Baselines[0].GMean = 0.99 }, SwitchOn, ""},
 		{"not compared", func(e *Evidence) { e.Baselines = nil }, SwitchOn, ""},
 		{"sensors may read wrong", func(e *Evidence) {
 			e.Robustness = tried(trial(Gain, 1.1, 0.96, 0, "F_c"), trial(Dead, 0, 0.9, 0, "F_c"))

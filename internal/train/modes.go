@@ -74,14 +74,14 @@ func (j *Job) scoreModes(ctx context.Context, t *rowTable) (modesScored, error) 
 	}
 	folds := j.folds(*rows, rand.New(rand.NewPCG(j.Config.Seed, foldSeed)))
 	s := j.settings(*rows)
-	s.Progress = j.phase("scoring modes of the reference")
 	lessons := rows.lessons(j.referenceWindows())
 	encodings := []classify.Encoding{j.encoding()}
 	if rows.work() <= mostCommitteeWork && encodings[0] != classify.Committee {
 		encodings = append(encodings, classify.Committee)
 	}
 	var out modesScored
-	for _, s.Encoding = range encodings {
+	for i, encoding := range encodings {
+		s.Encoding, s.Progress = encoding, j.phase([]string{"scoring modes of the reference", "scoring modes with committees"}[i])
 		scores, err := classify.ScoreViews(ctx, lessons, s, folds)
 		if errors.Is(err, classify.ErrTooFew) {
 			return modesScored{}, nil

@@ -200,7 +200,7 @@ func (j *Job) sayView(fit *classify.Report) {
 	for i, v := range fit.Views {
 		words[i] = fmt.Sprintf("%s %.3f", v.Name, v.Loss)
 	}
-	j.Log.Info().Msgf("features are taken relative to the tool's reference by mode %s (loss on tools held out: %s)", fit.View, strings.Join(words, ", "))
+	j.Log.Info().Msgf("features are taken relative to the tool's reference by mode %s (chosen by the cross-entropy at its best temperature: %s)", fit.View, strings.Join(words, ", "))
 }
 
 // phase returns a progress callback that shows one name for all phases of the

@@ -374,3 +374,30 @@ func TestRunStops(t *testing.T) {
 		}
 	}
 }
+
+// Each phase of a training comes once, goes up, and ends at its total, so that no work is without progress.
+func TestProgress(t *testing.T) {
+	j := latheJob(t)
+	var phases []string
+	at, end := 0.0, 0.0
+	j.Progress = func(phase string, done, total int) {
+		if len(phases) == 0 || phases[len(phases)-1] != phase {
+			if at < end {
+				t.Errorf("%s ends at %v", phases[len(phases)-1], at)
+			}
+			phases, at, end = append(phases, phase), 0, 1
+		}
+		if now := float64(done) / float64(max(total, 1)); now < at {
+			t.Errorf("%s goes back from %v to %v", phase, at, now)
+		} else {
+			at = now
+		}
+	}
+	if _, _, err := Run(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(phases)
+	if slices.Sort(phases); len(slices.Compact(phases)) != len(phases) {
+		t.Errorf("phases come again: %v", phases)
+	}
+}

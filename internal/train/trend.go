@@ -41,6 +41,9 @@ func (j *Job) trend(ctx context.Context, t *rowTable, m *model.Model, r *card.Re
 	}
 	set := j.wearSettings(*t)
 	set.Shared = trend.NewShared()
+	const estimating = "estimating wear of tools held out"
+	set.Progress = func(done, total int) { j.Progress(estimating, done, total) }
+	j.Progress(estimating, 0, 1)
 	fitted, choice, err := trend.Fit(ctx, rows, set)
 	if errors.Is(err, trend.ErrTooFew) {
 		j.Log.Info().Err(err).Msg("wear will not be estimated")

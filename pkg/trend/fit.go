@@ -131,6 +131,9 @@ type Settings struct {
 
 	// Shared, if not nil, has what was fitted to the same rows before. It never changes a result.
 	Shared *sharedRows
+
+	// Progress, if not nil, is called by CrossValidate as parts of the tools have been held out, by one goroutine at a time.
+	Progress func(done, total int)
 }
 
 // Choice says how a model was chosen.

@@ -58,10 +58,18 @@ func CrossValidate(ctx context.Context, rows *Rows, set Settings, workers int) (
 	failed := make([]error, len(folds))
 	jobs := make(chan int)
 	var wg sync.WaitGroup
+	var mu sync.Mutex
+	done := 0
 	for range max(min(workers, len(folds)), 1) {
 		wg.Go(func() {
 			for f := range jobs {
 				failed[f] = s.holdOut(ctx, rows, tools, folds[f], set)
+				if set.Progress != nil {
+					mu.Lock()
+					done++
+					set.Progress(done, len(folds))
+					mu.Unlock()
+				}
 			}
 		})
 	}
