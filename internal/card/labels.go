@@ -67,6 +67,27 @@ func (l *Labels) Labelled() (labelled, all int) {
 	return labelled, all
 }
 
+// ShortOfAlarm says which worn tools have too few windows of the last class for an alarm, which takes k; nothing if none has.
+func (l *Labels) ShortOfAlarm(k int) string {
+	short, worn, first := 0, 0, ""
+	for _, t := range l.Tools {
+		of, _ := t.Count(len(l.Classes))
+		n := of[len(of)-1]
+		if n > 0 {
+			worn++
+		}
+		if n > 0 && n < k {
+			if short++; first == "" {
+				first = fmt.Sprintf("%s with %d", t.Name, n)
+			}
+		}
+	}
+	if short == 0 {
+		return ""
+	}
+	return fmt.Sprintf("tools with fewer %s windows than the %d that raise an alarm: %d of %d, such as %s: shorten `window: length`, or record on after the limit", l.Classes[len(l.Classes)-1], k, short, worn, first)
+}
+
 // sort brings the tools in the order in which people count.
 func (l *Labels) sort() {
 	slices.SortStableFunc(l.Tools, func(a, b LabelledTool) int { return CompareNames(a.Name, b.Name) })

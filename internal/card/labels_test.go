@@ -2,6 +2,7 @@ package card
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,4 +89,18 @@ func TestLabelsOfAnything(t *testing.T) {
 			t.Fatal(l.Text())
 		}
 	})
+}
+
+// Worn tools whose windows cannot raise an alarm are named.
+func TestShortOfAlarm(t *testing.T) {
+	l := Labels{Classes: []string{"healthy", "faulty"}}
+	for name, worn := range map[string]int{"T1": 0, "T2": 5, "T3": 8} {
+		l.Tools = append(l.Tools, LabelledTool{Name: name, Windows: slices.Repeat([]LabelledWindow{{Class: 1}}, worn)})
+	}
+	if text := l.ShortOfAlarm(5); text != "" {
+		t.Error(text)
+	}
+	if text := l.ShortOfAlarm(6); !strings.HasPrefix(text, "tools with fewer faulty windows than the 6 that raise an alarm: 1 of 2, such as T2 with 5: ") {
+		t.Error(text)
+	}
 }

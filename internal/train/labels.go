@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -72,6 +73,9 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 		out.Warnings = []string{text}
 	}
 	if text := l.contradictions(); text != "" {
+		out.Warnings = append(out.Warnings, text)
+	}
+	if text := out.ShortOfAlarm(alarm.Default.K); text != "" {
 		out.Warnings = append(out.Warnings, text)
 	}
 	return out, nil
