@@ -139,6 +139,9 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 	for _, c := range s.Channels {
 		seconds = max(seconds, c.Duration().Seconds())
 	}
+	if runs := slices.Sorted(slices.Values(s.Runs)); len(runs) > 1 && p.rec.Tool != "" { // of its tools
+		seconds = min(seconds, float64(runs[len(runs)/2])/p.channels[0].Rate)
+	}
 	return p, p.choose(s.Path, seconds)
 }
 
@@ -400,7 +403,7 @@ const (
 )
 
 // choose makes rows that come once a second or more seldom features, and chooses the
-// length of windows. The recording lasts so many seconds.
+// length of windows. The recording, or most of its tools, lasts so many seconds.
 func (p *proposal) choose(path string, seconds float64) error {
 	slowest := slices.MinFunc(p.channels, func(a, b proposedChannel) int { return int(math.Copysign(1, a.Rate-b.Rate)) }).Rate
 	var lengths []time.Duration

@@ -129,6 +129,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"IEC 61131-3":                {text: stamped("time;ax\n", ";", "DT#2006-01-02-15:04:05.000"), lays: "rate: 20 ", dated: true, seconds: 20},
 		"Windows of three a second":  {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.3f,%s", 0.003*float64(i), ax(i)) }), lays: "rate: 333.3333333333333 ", says: "windows of 48ms", seconds: 1.2},
 		"rows out of order":          {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*5%11-5)/100, ax(i)) }), says: "time goes back or stands still", lays: "rate: 20 ", seconds: 20},
+		"short lives of tools":       {text: rowsOf(68_000, "tool,ax\n", func(i int) string { return fmt.Sprintf("T%d,%s", i/17_000, ax(i)) }), args: "--rate 2000", says: "windows of 200ms", seconds: 34},
 		"a row a minute":             {text: rowsOf(n, "time [s],ax\n", func(i int) string { return fmt.Sprintf("%d,%s", 60*i, ax(i)) }), lays: "rate: 0.016666666666666666 ", says: "windows of 1m0s", seconds: 24000},
 		"bursts":                     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.6f,%s", float64(i/8*8)/20+float64(i%8)*1e-5, ax(i)) }), fails: "rows seem to come in bursts"},
 		"day and month, over the 12th": {text: rowsOf(n, "t;ax\n", func(i int) string {
