@@ -62,7 +62,12 @@ type process struct {
 }
 
 func start(t *testing.T, name string, args ...string) *process {
-	p := &process{cmd: exec.Command(filepath.Join(bin, name), args...)}
+	return startCommand(t, filepath.Join(bin, name), args...)
+}
+
+// startCommand starts a program of any kind, which ends with the test.
+func startCommand(t *testing.T, path string, args ...string) *process {
+	p := &process{cmd: exec.Command(path, args...)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -193,8 +193,11 @@ func (s *latencySide) follow(t *testing.T, cfg bus.Config, topic string, see fun
 }
 
 // cpu returns the processor time that a running process has used.
-func (p *process) cpu(t *testing.T) time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+func (p *process) cpu(t *testing.T) time.Duration { return cpuOf(t, p.cmd.Process.Pid) }
+
+// cpuOf returns the processor time that a process has taken.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		t.Error(err)
 		return 0

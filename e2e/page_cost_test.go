@@ -47,7 +47,7 @@ func TestPageCost(t *testing.T) {
 	}
 	life := drilledFeatures(t, m)
 	before := load()
-	_, _, extracting := modeTime(t, "raw", path)
+	extracting := extractingCost(t, path)
 	plain := judgingCost(t, m, path, life, false)
 	paged := judgingCost(t, m, path, life, true)
 	after := load()
@@ -61,6 +61,24 @@ func TestPageCost(t *testing.T) {
 	fmt.Fprintf(&b, "| what the page adds | %s | |\n", ms(added))
 	t.Logf("\n%s Load %.1f before, %.1f after. %d machines, %d s.\n\n%s\nThe page adds %.0f %% to judging features, and %.1f %% to extracting and judging. A viewer of the fleet got %.1f kB/s.\n", machineLine(), before, after,
 		*pageMachines, *pageSeconds, &b, 100*float64(added)/float64(plain.window), 100*float64(added)/float64(extracting), paged.viewed/1000)
+}
+
+// extractingCost returns the processor time of a monitor for a window that it extracts the features of, while windows come as fast as they can be made.
+func extractingCost(t *testing.T, path string) time.Duration {
+	t.Helper()
+	b, cfg := startServer(t, 4)
+	defer b.Kill()
+	dir, windows := t.TempDir(), 0
+	p := start(t, "ingest", "run", "--config", write(t, dir, "ingest.yaml", fmt.Sprintf("machine: %s\nkafka: {brokers: [%q]}\nspool: spool\nsource: {kind: simulate, speed: 0, tools: 1, tool_life: %v}\n", machine, b.Addr(), processorLife)))
+	p.wait(t)
+	if _, err := fmt.Sscanf(p.stdout.String(), "%d windows cut", &windows); err != nil {
+		t.Fatalf("%v\n%s", err, &p.stdout)
+	}
+	results := follow(t, cfg, bus.TopicResults)
+	m := start(t, "monitor", "run", "--config", write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: %s\npage: \"\"\n", b.Addr(), path)))
+	results.until(t, windows, "results")
+	defer m.kill()
+	return m.cpu(t) / time.Duration(windows)
 }
 
 // drilledFeatures returns the features of the windows of a simulated drill.

@@ -187,9 +187,17 @@ def extract_slow(x, rate):
     }
 
 
+def opened(value):
+    """The record batch of a window, from the value of its message."""
+    return pa.ipc.open_stream(pa.py_buffer(value)).read_next_batch()
+
+
 def features_of(value):
-    """Names and values of the features of a window, from the value of its message."""
-    batch = pa.ipc.open_stream(pa.py_buffer(value)).read_next_batch()
+    return features_in(opened(value))
+
+
+def features_in(batch):
+    """Names and values of the features of a window."""
     schema = batch.schema
     rpm = batch.column(schema.get_field_index("spindle_speed"))[0].as_py()
     groups = {}

@@ -1,0 +1,269 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/testkit/await"
+	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
+)
+
+var (
+	pipelineReport = flag.String("pipeline.report", "", "run TestPipeline, and write its page to this file")
+	pipelinePython = flag.String("pipeline.python", "", "Python of bench/peers/signal for the peer; without it there is no peer")
+	pipelineWindow = flag.Int("pipeline.windows", 480, "windows of each row")
+)
+
+// processorLife is the life of a simulated tool whose windows come as fast as they can be made.
+const processorLife = 300 * time.Second
+
+var nan = math.NaN()
+
+// pipelineSettle is how many windows come before it is measured: connections and references are there, and buffers have their size.
+const pipelineSettle = 120
+
+// burden is a load on the pipeline.
+type burden struct {
+	mode     string
+	machines int
+	speed    int // of the source
+}
+
+// taken is what a program has taken since it began.
+type taken struct {
+	processor      time.Duration
+	objects, bytes float64 // allocated; NaN if not known
+	memory         float64 // resident, in MB
+}
+
+// TestPipeline measures what ingest, broker and monitor take for a window of the gun drill, as processes of their own, and next
+// to them a consumer in Python that reads the same windows at the same time. What the simulated drill itself
+// takes is measured apart and subtracted. It writes a page and has no limit of time.
+func TestPipeline(t *testing.T) {
+	if *pipelineReport == "" {
+		t.Skip("-pipeline.report is not set: use make bench-pipeline")
+	}
+	measured, before := commit(), load()
+	data := filepath.Join(t.TempDir(), "data")
+	run(t, "standalone", "--once", "--speed", "0", "--data-dir", data, "--page", "off", "--broker", "127.0.0.1:0")
+	drill, seconds := simulatorTook(t)
+	var b strings.Builder
+	fmt.Fprintf(&b, "| broker | mode | machines | windows a second | program | ms of processor | objects | kB allocated | MB resident |\n|---|---|---:|---:|---|---:|---:|---:|---:|\n")
+	brokers := []string{"embedded"}
+	if kafkatest.Version() != "" {
+		brokers = append(brokers, "Apache Kafka "+kafkatest.Version())
+	}
+	for _, name := range brokers {
+		for _, l := range []burden{{"raw", 1, 8}, {"raw", 8, 1}, {"edge", 1, 8}, {"edge", 8, 1}, {"edge", 32, 1}} {
+			measurePipeline(t, &b, name, l, filepath.Join(data, "model.flank"), drill.of(seconds))
+		}
+	}
+	page := fmt.Sprintf(pipelinePage, time.Now().Format(time.DateOnly), measured, machineLine(), before, load(), *pipelineWindow, &b,
+		1e3*drill.processor.Seconds()/float64(seconds), drill.objects/float64(seconds))
+	if err := os.WriteFile(*pipelineReport, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const pipelinePage = `# The pipeline, program by program
+
+Written by ` + "`make bench-pipeline`" + `; do not edit. Each program is a process of its own. Figures are for one window of the gun drill, of 14 channels and 968 kB, while windows come steadily: connections and references are there before.
+
+%s, %s. %s Load %.1f before, %.1f after. %d windows a row.
+
+%s
+What the simulated drill takes is not ingest's, and is subtracted: %.1f ms and %.0f objects a window, measured alone. Of the peer, a consumer in Python ([consumer.py](../../bench/peers/signal/consumer.py)), Flank's default features are those of [fast.py](../../bench/peers/signal/fast.py). It reads the windows while the monitor does, and writes its results in a transaction for each fetch.
+`
+
+// of returns what was taken for each of so many.
+func (a taken) of(n int) taken {
+	return taken{a.processor / time.Duration(n), a.objects / float64(n), a.bytes / float64(n), a.memory}
+}
+
+// less returns what was taken since another moment.
+func (a taken) less(b taken) taken {
+	return taken{a.processor - b.processor, a.objects - b.objects, a.bytes - b.bytes, a.memory}
+}
+
+func (a taken) row(program string) string {
+	cell := func(v float64) string {
+		if v != v {
+			return "–"
+		}
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return fmt.Sprintf("%s | %.2f | %s | %s | %s |", program, 1e3*a.processor.Seconds(), cell(a.objects), cell(a.bytes/1e3), cell(a.memory))
+}
+
+// measurePipeline writes the rows of a load.
+func measurePipeline(t *testing.T, b *strings.Builder, broker string, l burden, model string, drill taken) {
+	t.Helper()
+	dir, profile := t.TempDir(), [3]string{freeAddr(t), freeAddr(t), ""}
+	var addr string
+	var host int
+	if broker == "embedded" {
+		profile[2] = freeAddr(t)
+		p := start(t, "standalone", "--broker-only", "--broker", freeAddr(t), "--data-dir", filepath.Join(dir, "data"), "--pprof", profile[2])
+		addr, host = p.cmd.Args[3], p.cmd.Process.Pid
+		t.Cleanup(p.kill)
+	} else {
+		addr = kafkatest.Start(t).Addr
+		host = javaChild(t)
+	}
+	awaitTCP(t, addr)
+	cfg := bus.Config{Brokers: []string{addr}, ClientID: "pipeline"}
+	if _, err := bus.Apply(t.Context(), cfg, 8, 1); err != nil {
+		t.Fatal(err)
+	}
+	results := follow(t, cfg, bus.TopicResults) // metrics would cost the monitor what they are asked for
+	m := start(t, "monitor", "run", "--pprof", profile[1], "--config", write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: %s\npage: \"\"\n", addr, model)))
+	var peer *process
+	if *pipelinePython != "" && l.mode == "raw" {
+		peer = startPeer(t, addr, pipelineSettle, *pipelineWindow)
+	}
+	config := fmt.Sprintf("kafka: {brokers: [%q]}\nmode: %s\nmachines:\n", addr, l.mode)
+	for i := range l.machines {
+		config += fmt.Sprintf("  - {machine: acme/spore/bay9/line1/drill%d, spool: spool%d, source: {kind: simulate, seed: %d, speed: %d}}\n", i, i, i, l.speed)
+	}
+	p := start(t, "ingest", "run", "--pprof", profile[0], "--config", write(t, dir, "ingest.yaml", config))
+	ids := [3]int{p.cmd.Process.Pid, m.cmd.Process.Pid, host}
+	at := func(least int) (n int, of [3]taken) {
+		await.Until(t, fmt.Sprintf("%d windows judged", least), func() bool { n = results.distinct(); return n >= least })
+		for i := range ids {
+			of[i] = takenBy(t, ids[i], profile[i])
+		}
+		return n, of
+	}
+	from, begun := at(pipelineSettle)
+	clock := time.Now()
+	to, ended := at(from + *pipelineWindow)
+	rate := float64(to-from) / time.Since(clock).Seconds()
+	head := fmt.Sprintf("| %s | %s | %d | %.1f | ", broker, l.mode, l.machines, rate)
+	for i, program := range []string{"ingest", "monitor", "broker"} {
+		took := ended[i].less(begun[i]).of(to - from)
+		if i == 0 {
+			took = took.less(drill)
+			took.memory = ended[i].memory
+		}
+		b.WriteString(head + took.row(program) + "\n")
+	}
+	if peer != nil {
+		peer.wait(t)
+		var out struct {
+			Milliseconds float64
+			MB           float64
+		}
+		if err := json.Unmarshal(peer.stdout.Bytes(), &out); err != nil {
+			t.Fatalf("%v\n%s", err, &peer.stdout)
+		}
+		b.WriteString(head + taken{time.Duration(out.Milliseconds * float64(time.Millisecond)), nan, nan, out.MB}.row("peer in Python") + "\n")
+	}
+	p.kill()
+	m.kill()
+	t.Log(b.String())
+}
+
+// takenBy returns what a process has taken, of a Go program with its profiles at an address.
+func takenBy(t *testing.T, pid int, profiles string) taken {
+	t.Helper()
+	a := taken{processor: cpuOf(t, pid), objects: nan, bytes: nan}
+	kb, err := strconv.ParseFloat(strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", pid), "VmRSS"), " kB"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.memory = kb / 1e3
+	if profiles == "" {
+		return a
+	}
+	res, err := http.Get("http://" + profiles + "/debug/pprof/heap?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]*float64{"\n# Mallocs = ": &a.objects, "\n# TotalAlloc = ": &a.bytes} {
+		_, after, _ := bytes.Cut(text, []byte(name))
+		line, _, _ := bytes.Cut(after, []byte("\n"))
+		if *to, err = strconv.ParseFloat(string(line), 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// startPeer starts the consumer in Python, which measures itself from the windows settle to settle and n.
+func startPeer(t *testing.T, addr string, settle, n int) *process {
+	t.Helper()
+	return startCommand(t, *pipelinePython, "../bench/peers/signal/consumer.py", addr, strconv.Itoa(settle), strconv.Itoa(n))
+}
+
+// javaChild returns the process of the broker that this process started last.
+func javaChild(t *testing.T) (pid int) {
+	t.Helper()
+	await.Until(t, "a broker runs", func() bool {
+		paths, _ := filepath.Glob("/proc/[0-9]*/status")
+		for _, path := range paths {
+			id, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			if field(path, "Name") == "java" && field(path, "PPid") == strconv.Itoa(os.Getpid()) && field(path, "State")[0] != 'Z' {
+				pid = max(pid, id)
+			}
+		}
+		return pid > 0
+	})
+	return pid
+}
+
+// simulatorTook returns what a simulated drill takes for so many seconds.
+func simulatorTook(t *testing.T) (took taken, seconds int) {
+	t.Helper()
+	src, err := gateway.Simulated(gateway.Simulation{Machine: machine, Start: time.Now(), Seed: 1, Life: processorLife, Tools: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := ownTaken(t)
+	for {
+		b, err := src.Next(t.Context())
+		if errors.Is(err, io.EOF) {
+			return ownTaken(t).less(from), seconds
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Group == 0 {
+			seconds++
+		}
+	}
+}
+
+// ownTaken returns what this process has taken.
+func ownTaken(t *testing.T) taken {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return taken{processor: time.Duration(u.Utime.Nano() + u.Stime.Nano()), objects: float64(m.Mallocs), bytes: float64(m.TotalAlloc)}
+}
