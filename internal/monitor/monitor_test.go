@@ -501,7 +501,7 @@ func TestBadMessages(t *testing.T) {
 	if st := p.standing(drill); st.Incident == "" || st.Alarm != "raised" || st.Tools != 1 {
 		t.Errorf("standing %+v", st)
 	}
-	if st := mon.Stats(); st != (stats{Judged: 13, Repeats: 12, Features: 13, Dead: uint64(len(bad)), Alerts: 1}) {
+	if st := mon.Stats(); st != (Stats{Judged: 13, Repeats: 12, Features: 13, Dead: uint64(len(bad)), Alerts: 1}) {
 		t.Errorf("stats %+v", st)
 	}
 	checkContract(t, p)

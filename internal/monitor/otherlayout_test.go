@@ -68,7 +68,7 @@ func TestOtherLayoutMovesTheTool(t *testing.T) {
 			if st := p.standing(machinetest.Drill); st.Tool != "t1" || st.Alarm != "normal" || st.Unwatched() == "" {
 				t.Errorf("%s is in the spindle, alarm %s, not watched: %s", st.Tool, st.Alarm, st.Unwatched())
 			}
-			mon.untilStats(t, func(s stats) bool { return s.Alike == 1 })
+			mon.untilStats(t, func(s Stats) bool { return s.Alike == 1 })
 		})
 	}
 }

@@ -21,9 +21,9 @@ import (
 )
 
 // untilStats waits until the counts satisfy done.
-func (m *monitoring) untilStats(t *testing.T, done func(stats) bool) stats {
+func (m *monitoring) untilStats(t *testing.T, done func(Stats) bool) Stats {
 	t.Helper()
-	var s stats
+	var s Stats
 	await.Right(t, func() string {
 		if s = m.Stats(); done(s) {
 			return ""
@@ -41,7 +41,7 @@ func TestSeqGaps(t *testing.T) {
 	for _, seq := range []uint64{40, 41, 45, 46, 50} { // what was before the first is not known
 		p.send(p.message(at(seq, "T1", false)))
 	}
-	s := mon.untilStats(t, func(s stats) bool { return s.Judged == 5 && s.Missing == 6 })
+	s := mon.untilStats(t, func(s Stats) bool { return s.Judged == 5 && s.Missing == 6 })
 	if s.SeqGaps != 2 || s.Missed != 6 || s.Late != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -55,11 +55,11 @@ func TestSeqGaps(t *testing.T) {
 		t.Errorf("%d windows are missing of machines that others have", s.Missing)
 	}
 	mon = p.monitor()
-	mon.untilStats(t, func(s stats) bool { return s.Missing == 6 })
+	mon.untilStats(t, func(s Stats) bool { return s.Missing == 6 })
 	for _, seq := range []uint64{43, 44, 43, 51} {
 		p.send(p.message(at(seq, "T1", false)))
 	}
-	s = mon.untilStats(t, func(s stats) bool { return s.Judged == 3 && s.Missing == 4 })
+	s = mon.untilStats(t, func(s Stats) bool { return s.Judged == 3 && s.Missing == 4 })
 	if s.Late != 2 || s.Repeats != 1 || s.SeqGaps != 0 || s.Missed != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -105,7 +105,7 @@ func TestMachineMetrics(t *testing.T) {
 	for seq := range uint64(3) {
 		p.send(p.message(at(seq, "T1", false)))
 	}
-	mon.untilStats(t, func(s stats) bool { return s.Judged == 3 })
+	mon.untilStats(t, func(s Stats) bool { return s.Judged == 3 })
 	var text string
 	wants := []string{
 		`tcm_machine_windows_total{machine="` + drill + `",verdict="learning"} 2`, `tcm_machine_alarm_state{machine="` + drill + `",state="normal"} 1`,

@@ -117,7 +117,7 @@ func TestDefectStopsOneMachine(t *testing.T) {
 			}
 		}
 	}
-	s := mon.untilStats(t, func(s stats) bool { return s.Features == 8 && s.Judged == 6 && s.Dead == 1 })
+	s := mon.untilStats(t, func(s Stats) bool { return s.Features == 8 && s.Judged == 6 && s.Dead == 1 })
 	if s.Judged != 6 || s.Panics != 1 || s.Unwatched != 1 || s.Dead != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -132,7 +132,7 @@ func TestDefectStopsOneMachine(t *testing.T) {
 	mon = p.monitor(broken)
 	p.send(p.messages(on(drill, 4), on(otherMachine, 4), on(drill, 5), on(otherMachine, 5))...)
 	p.untilResults(8)
-	s = mon.untilStats(t, func(s stats) bool { return s.Features == 4 && s.Judged == 2 && s.Dead == 1 })
+	s = mon.untilStats(t, func(s Stats) bool { return s.Features == 4 && s.Judged == 2 && s.Dead == 1 })
 	if s.Judged != 2 || s.Panics != 1 || s.Unwatched != 1 || s.Dead != 1 {
 		t.Errorf("after a restart: %+v", s)
 	}
@@ -144,7 +144,7 @@ func TestDefectStopsOneMachine(t *testing.T) {
 	mon = p.monitor() // with a release, or a model, that is mended
 	p.send(p.messages(on(drill, 6), on(otherMachine, 6))...)
 	p.untilResults(10)
-	mon.untilStats(t, func(s stats) bool { return s.Advisories == 1 })
+	mon.untilStats(t, func(s Stats) bool { return s.Advisories == 1 })
 	if st := p.standing(drill); st.Unwatched() != "" {
 		t.Errorf("in the end: %+v", st)
 	}
@@ -167,7 +167,7 @@ func TestDefectWhileModelIsBuilt(t *testing.T) {
 	}
 	p.untilResults(8)
 	deployOn(t, drill, &machine.Deployment{Champion: defective(t)})(mon.Monitor)
-	mon.untilStats(t, func(s stats) bool { return s.Panics == 1 })
+	mon.untilStats(t, func(s Stats) bool { return s.Panics == 1 })
 	p.send(p.messages(on(drill, 4), on(otherMachine, 4))...)
 	p.untilResults(10)
 	time.Sleep(3 * jobEvery) // it is not tried over and over
@@ -177,7 +177,7 @@ func TestDefectWhileModelIsBuilt(t *testing.T) {
 	for seq := range uint64(6) {
 		p.send(p.messages(at(5+seq, "T2", false))...)
 	}
-	mon.untilStats(t, func(s stats) bool { return s.Panics == 2 })
+	mon.untilStats(t, func(s Stats) bool { return s.Panics == 2 })
 	judged := len(p.results())
 	p.send(p.messages(on(otherMachine, 5))...)
 	p.untilResults(judged + 1)
@@ -211,7 +211,7 @@ func TestModelOfAnotherLengthIsDeployed(t *testing.T) {
 	p.send(p.messages(at(5, "T1", true))...)
 	p.untilResults(6)
 	p.send(p.messages(at(6, "T2", true), at(7, "T2", true))...)
-	if s := mon.untilStats(t, func(s stats) bool { return s.Unwatched == 2 }); s.Judged != 6 {
+	if s := mon.untilStats(t, func(s Stats) bool { return s.Unwatched == 2 }); s.Judged != 6 {
 		t.Errorf("%+v", s)
 	}
 	if err := mon.stop(); err != nil {
@@ -220,7 +220,7 @@ func TestModelOfAnotherLengthIsDeployed(t *testing.T) {
 	mon = p.monitor(deployed)
 	p.send(p.messages(at(8, "T2", true), at(9, "T3", true), on(otherMachine, 0))...)
 	p.untilResults(7)
-	if s := mon.untilStats(t, func(s stats) bool { return s.Unwatched == 2 }); s.Panics != 0 || s.Dead != 0 || s.Judged != 1 {
+	if s := mon.untilStats(t, func(s Stats) bool { return s.Unwatched == 2 }); s.Panics != 0 || s.Dead != 0 || s.Judged != 1 {
 		t.Errorf("%+v", s)
 	}
 	if st := p.standing(drill); st.Unwatched() != "windows refused" || st.Alarm != "normal" || st.Incident != "" || st.Tool != "T3" || st.Tools != 3 {
