@@ -13,6 +13,14 @@ import (
 	"strings"
 )
 
+// Number writes a cell: v with so many digits behind the point, nothing for NaN.
+func Number(v float64, digits int) string {
+	if v != v {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
 // File is a CSV file with a header.
 type File struct {
 	Header []string

@@ -8,8 +8,9 @@ import (
 	"io"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
@@ -108,21 +109,20 @@ func (s cuttingStudy) job(seed uint64, by train.Schedule) train.Job {
 func (s cuttingStudy) row(ctx context.Context, m *model.Model, judged train.Schedule) (cuttingRow, error) {
 	r := cuttingRow{Judged: judged}
 	j := s.job(s.Seed+1, judged)
-	rows, errs := make([]cuttingRow, len(j.Inputs)), make([]error, len(j.Inputs))
-	places := make(chan struct{}, j.Workers)
-	var wg sync.WaitGroup
+	rows := make([]cuttingRow, len(j.Inputs))
+	var tools errgroup.Group
+	tools.SetLimit(j.Workers)
 	for i, in := range j.Inputs {
-		places <- struct{}{}
-		wg.Go(func() {
-			rows[i], errs[i] = follow(ctx, m, in)
-			<-places
+		tools.Go(func() (err error) {
+			rows[i], err = follow(ctx, m, in)
+			return err
 		})
 	}
-	wg.Wait()
+	err := tools.Wait()
 	for i := range rows {
 		r.add(&rows[i])
 	}
-	return r, errors.Join(errs...)
+	return r, err
 }
 
 // follow finds the states of a tool's life by m.

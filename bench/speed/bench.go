@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"runtime"
 	"strings"
+	"text/template"
 	"time"
 )
 
@@ -30,8 +32,8 @@ type bench struct {
 
 // goal is a figure with what it should be.
 type goal struct {
-	what, want, got string
-	held            bool
+	What, Want, Got string
+	Held            bool
 }
 
 // start starts the peers whose programs are named, and asks for their versions.
@@ -107,25 +109,12 @@ func (b *bench) atLeast(what string, limit, got float64) {
 
 func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, format, args...) }
 
+//go:embed performance.md.tmpl
+var document string
+
 // write writes the document.
 func (b *bench) write(w io.Writer) error {
-	var d strings.Builder
-	d.WriteString("# Performance\n\nWritten by `make peers-bench`; do not edit. " + method + "\n\n")
-	fmt.Fprintf(&d, "%s.\n\n", machine())
-	for _, v := range b.versions {
-		fmt.Fprintf(&d, "- %s\n", v)
-	}
-	d.WriteString("\n## Goals\n\n| figure | goal | measured | |\n|---|---|---|---|\n")
-	for _, g := range b.goals {
-		verdict := "held"
-		if !g.held {
-			verdict = "**not held**"
-		}
-		fmt.Fprintf(&d, "| %s | %s | %s | %s |\n", g.what, g.want, g.got, verdict)
-	}
-	d.WriteString("\n" + b.tables.String() + notes)
-	_, err := io.WriteString(w, d.String())
-	return err
+	return template.Must(template.New("").Parse(document)).Execute(w, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()})
 }
 
 // machine returns the day, and what this computer is and does.
