@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/flank-tcm/flank v0.0.0
 	github.com/gofrs/flock v0.13.2
+	github.com/klauspost/cpuid/v2 v2.2.5
 	github.com/rs/zerolog v1.35.1
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
@@ -19,7 +20,6 @@ require (
 	github.com/google/flatbuffers v25.12.19+incompatible // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/klauspost/cpuid/v2 v2.2.5 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/parquet-go/bitpack v1.0.0 // indirect

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/template"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -89,12 +91,7 @@ func (r result) lead(other result) (float64, bootstrap.Interval) {
 	})[0]
 }
 
-func mean(x []float64) (sum float64) {
-	for _, v := range x {
-		sum += v / float64(len(x))
-	}
-	return sum
-}
+func mean(x []float64) float64 { return stat.Mean(x, nil) }
 
 // adds says what the interval of a lead, as it is printed, says of the part that is missing.
 func adds(i bootstrap.Interval) string {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/klauspost/cpuid/v2"
 )
 
 // bench is a run: its peers and what it found.
@@ -119,23 +121,9 @@ func (b *bench) write(w io.Writer) error {
 
 // machine returns the day, and what this computer is and does.
 func machine() string {
-	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuid.CPU.BrandName, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		text += fmt.Sprintf("; programs that wanted a CPU, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little", strings.Join(strings.Fields(string(load))[:3], ", "))
 	}
 	return text
-}
-
-// processor returns the name that Linux has for it.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.Trim(name, " \t:\n")
-		}
-	}
-	return "unknown"
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/bench/imbalance"
 )
 
@@ -129,13 +131,12 @@ func newScore(cells []imbalance.Cell) score {
 			s.mean[m] += t[m]
 		}
 		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
-		sum := 0.
+		var of []float64
 		for _, t := range trials {
-			sum += (t[m] - s.mean[m]) * (t[m] - s.mean[m])
+			of = append(of, t[m])
 		}
-		s.spread[m] = math.NaN()
-		if len(trials) > 1 {
-			s.spread[m] = math.Sqrt(sum / float64(len(trials)-1))
+		if s.spread[m] = math.NaN(); len(of) > 1 {
+			s.spread[m] = stat.StdDev(of, nil)
 		}
 	}
 	return s
@@ -204,10 +205,4 @@ func (b *board) gaps(sets []string) []string {
 	return lines
 }
 
-func mean(v []float64) float64 {
-	sum := 0.
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
+func mean(v []float64) float64 { return stat.Mean(v, nil) }

@@ -154,9 +154,9 @@ func (p *pages) mean(method string, m Metric) float64 {
 func (p *pages) spread(method string, m Metric) float64 {
 	sum := 0.
 	for _, set := range p.Sets {
-		sum += p.scores[pair{method, set}].spread[m]
+		sum += p.scores[pair{method, set}].spread[m] / float64(len(p.Sets))
 	}
-	return sum / float64(len(p.Sets))
+	return sum
 }
 
 // number writes a score with three digits, – for none.

@@ -186,7 +186,7 @@ func (p *pages) Settings() string {
 	}
 	for _, m := range p.methods {
 		if isPeer(m) {
-			rows = append(rows, []string{title(m), "`" + m + "`", peers[m][1]})
+			rows = append(rows, []string{title(m), "`" + m + "`", names[m].peer})
 		}
 	}
 	text := table([]string{"method", "in the cells", "what it is"}, rows)

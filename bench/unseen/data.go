@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/table"
@@ -178,24 +180,13 @@ func readUniwear(_ context.Context, folder string) (*set, error) {
 		}
 		var x []float32
 		for _, v := range values {
-			mean, sd := meanSD(v)
+			mean, sd := stat.PopMeanStdDev(v, nil)
 			x = append(x, float32(mean), float32(sd), float32(slices.Min(v)), float32(slices.Max(v)))
 		}
 		s.add(tool, um, x)
 		n, um = 0, 0
 		return nil
 	})
-}
-
-// meanSD returns the mean and the population standard deviation of x.
-func meanSD(x []float64) (mean, sd float64) {
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	for _, v := range x {
-		sd += (v - mean) * (v - mean) / float64(len(x))
-	}
-	return mean, math.Sqrt(sd)
 }
 
 // drillSeeds are the seeds of the simulated drill; each is an experiment of 20 tools.
