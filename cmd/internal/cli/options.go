@@ -98,6 +98,11 @@ type Span struct {
 	Until time.Time `placeholder:"TIME" help:"Leave out what began then or later (default: now)."`
 }
 
+// Machines is the flag that chooses machines.
+type Machines struct {
+	For string `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+}
+
 // WearFile is the flag of the wear that alarms and signals are compared with.
 type WearFile struct {
 	Wear string `placeholder:"FILE" help:"Wear file: the output says at which wear alarms were raised, and which were false; a plot shows what was measured."`
