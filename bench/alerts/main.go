@@ -24,7 +24,6 @@ import (
 
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -93,15 +92,15 @@ func (s *study) run(ctx context.Context, stderr io.Writer) (*results, error) {
 	machines, ctx := errgroup.WithContext(ctx)
 	machines.SetLimit(runtime.GOMAXPROCS(0))
 	watch := func(plans []*plan) func() *findings {
-		all := make([]*findings, len(plans))
+		all := make([]*record, len(plans))
 		for i, p := range plans { // in order: the shift takes longest
 			machines.Go(func() error {
 				rec, err := follow(ctx, p, s.model)
 				if err != nil {
 					return err
 				}
-				all[i] = rec.measure()
-				fmt.Fprintf(stderr, "%s: %s\n", p.name, all[i])
+				all[i] = rec
+				fmt.Fprintf(stderr, "%s: %s\n", p.name, rec.measure())
 				if p == s.shift[0] {
 					r.shift = rec
 				}
@@ -109,9 +108,9 @@ func (s *study) run(ctx context.Context, stderr io.Writer) (*results, error) {
 			})
 		}
 		return func() *findings {
-			sum := &findings{verdicts: make(map[event.Verdict]int)}
-			for _, f := range all {
-				sum.add(f)
+			sum := &findings{}
+			for _, rec := range all {
+				sum.add(rec)
 			}
 			return sum
 		}

@@ -132,12 +132,11 @@ func cellOf(r *columns.Row) (c Cell, err error) {
 
 // LoadCells reads the file of cells at path.
 func LoadCells(path string) ([]Cell, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readCells(f, path)
+	return readCells(bytes.NewReader(text), path)
 }
 
 // sortCells puts cells in order of set, method, trial and fold.

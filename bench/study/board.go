@@ -36,26 +36,7 @@ func (m Metric) String() string {
 }
 
 func (m Metric) of(c *imbalance.Cell) float64 {
-	switch m {
-	case Accuracy:
-		return c.Accuracy
-	case GMean:
-		return c.GMean
-	case AUC:
-		return c.AUC
-	case F1:
-		return c.F1
-	case MCC:
-		return c.MCC
-	case Balanced:
-		return c.BalancedAccuracy
-	case Precision:
-		return c.Precision
-	case Recall:
-		return c.Recall
-	default:
-		return c.Seconds
-	}
+	return [metrics]float64{c.Accuracy, c.GMean, c.AUC, c.F1, c.MCC, c.BalancedAccuracy, c.Precision, c.Recall, c.Seconds}[m]
 }
 
 // folds is how many folds a set has.

@@ -205,13 +205,7 @@ func (p *pages) PaperAverages() string {
 		row := []string{column}
 		for _, m := range []Metric{GMean, Accuracy} {
 			row = append(row, number(mean(p.Paper.Column(column, m))))
-			for _, of := range []string{name, name + "-paper"} {
-				if slices.Contains(p.methods, of) {
-					row = append(row, number(p.mean(of, m)))
-				} else {
-					row = append(row, "–")
-				}
-			}
+			row = append(row, p.ours(name, func(of string) string { return number(p.mean(of, m)) })...)
 			row = append(row, fmt.Sprintf("%.2f", ranks[m][i]))
 			if c, ok := p.seven[m]; ok && slices.Contains(c.methods, name) {
 				row = append(row, fmt.Sprintf("%.2f", c.rank(name)))
@@ -222,6 +216,17 @@ func (p *pages) PaperAverages() string {
 		rows = append(rows, row)
 	}
 	return table([]string{"", "G-mean, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours", "accuracy, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours"}, rows)
+}
+
+// ours returns a cell of the study's method of a name, and one of the method with the paper's settings, – where there is none.
+func (p *pages) ours(name string, cell func(method string) string) []string {
+	row := []string{"–", "–"}
+	for i, of := range []string{name, name + "-paper"} {
+		if slices.Contains(p.methods, of) {
+			row[i] = cell(of)
+		}
+	}
+	return row
 }
 
 // PaperTests are the p-values that the paper's row "Holm" prints, from its own
@@ -274,13 +279,7 @@ func (p *pages) Agreement() string {
 			for i, set := range sets {
 				printed[i] = p.Paper.printed[paperKey{column, set, m}].mean
 			}
-			for _, of := range []string{name, name + "-paper"} {
-				if slices.Contains(p.methods, of) {
-					row = append(row, correlation(stat.Spearman(printed, p.column(of, m, sets))))
-				} else {
-					row = append(row, "–")
-				}
-			}
+			row = append(row, p.ours(name, func(of string) string { return correlation(stat.Spearman(printed, p.column(of, m, sets))) })...)
 		}
 		rows = append(rows, row)
 	}

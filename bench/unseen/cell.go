@@ -115,7 +115,6 @@ func readCells(path string) ([]cell, error) {
 		return nil, err
 	}
 	if !slices.Equal(f.Header, cellHeader) && !slices.Equal(f.Header, ownHeader) {
-		f.Close()
 		return nil, fmt.Errorf("%s:1: these are not the columns of a file of cells: take the file away and make it again", path)
 	}
 	var out []cell

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -391,15 +390,7 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 		if made {
 			continue
 		}
-		protocols := make(map[string]int)
-		for _, p := range s.Splits {
-			protocols[p.Protocol]++
-		}
-		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; splits:", s.Name, s.table.Rows(), len(s.Columns), s.faulty(), len(s.lives()))
-		for _, p := range slices.Sorted(maps.Keys(protocols)) {
-			fmt.Fprintf(log, " %d %s", protocols[p], p)
-		}
-		fmt.Fprintln(log)
+		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; %d splits\n", s.Name, s.table.Rows(), len(s.Columns), s.faulty(), len(s.lives()), len(s.Splits))
 	}
 	return nil
 }

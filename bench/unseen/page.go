@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -254,8 +255,8 @@ func (p *page) bestAUC(prefix string) (best *tally, name string) {
 	return best, name
 }
 
-// looked are the protocols that Flank's own tables look at.
-var looked = []struct{ data, protocol, title string }{
+// protocols are those that Flank's own tables look at.
+var protocols = []struct{ data, protocol, title string }{
 	{"turning", sixOfNine, "turning, six of nine"},
 	{"turning", leaveOneOut, "turning, one left out"},
 	{"turning", few + "1", "turning, one labelled"},
@@ -268,18 +269,25 @@ var looked = []struct{ data, protocol, title string }{
 	{"uniwear", leaveOneOut, "Uniwear"},
 }
 
-func (p *page) Unknown() string {
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
+// looked returns Flank's result by each of these protocols that it was judged by, with the title.
+func (p *page) looked() iter.Seq2[string, *result] {
+	return func(yield func(string, *result) bool) {
+		for _, l := range protocols {
+			if r := p.ours(l.data, l.protocol); r != nil && !yield(l.title, r) {
+				return
+			}
 		}
+	}
+}
+
+func (p *page) Unknown() string {
+	for title, r := range p.looked() {
 		var all, unknown counts
 		for _, c := range r.flank {
 			all.add(c.counts, 1)
 			unknown.add(c.flank.Unknown, 1)
 		}
-		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", l.title, r.GMean, r.tally.figures(nil, true).GMean,
+		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", title, r.GMean, r.tally.figures(nil, true).GMean,
 			one(100*(unknown.TN+unknown.FP)/(all.TN+all.FP)), one(100*(unknown.TP+unknown.FN)/(all.TP+all.FN)))
 	}
 	return ""
@@ -311,11 +319,7 @@ func (c *coverage) mae() float64     { return c.off / c.known }
 func (c *coverage) inside() float64  { return c.inner / c.known }
 
 func (p *page) Coverage() string {
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
-		}
+	for title, r := range p.looked() {
 		var all coverage
 		byTool := make(map[string]*coverage)
 		for _, c := range r.flank {
@@ -334,22 +338,18 @@ func (p *page) Coverage() string {
 				faulty = v
 			}
 		}
-		p.row("| %s | %s | %s | %s | %s |", l.title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
+		p.row("| %s | %s | %s | %s | %s |", title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
 	}
 	return ""
 }
 
 func (p *page) Wear() string {
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
-		}
+	for title, r := range p.looked() {
 		var c coverage
 		for _, k := range r.flank {
 			c.add(k)
 		}
-		p.row("| %s | %.0f | %.0f | %s | %s |", l.title, c.windows, c.known, one(c.mae()), three(c.inside()))
+		p.row("| %s | %.0f | %.0f | %s | %s |", title, c.windows, c.known, one(c.mae()), three(c.inside()))
 	}
 	return ""
 }
