@@ -87,9 +87,13 @@ func newPage(cells []cell) *page {
 //go:embed page.md.tmpl
 var pageText string
 
-// markdown returns the page. Parts of it that depend on cells write to it when the template calls them, and return nothing.
-func (p *page) markdown() string {
-	if err := template.Must(template.New("").Parse(pageText)).Execute(p, p); err != nil {
+// markdown returns the page.
+func (p *page) markdown() string { return p.fill(pageText) }
+
+// fill returns a text with its parts. Parts that are tables write to the page when the text calls them, and return nothing.
+func (p *page) fill(text string) string {
+	p.Reset()
+	if err := template.Must(template.New("").Parse(text)).Execute(p, p); err != nil {
 		panic("unseen: " + err.Error()) // the parts have no errors
 	}
 	return p.String()
