@@ -22,8 +22,8 @@ type shadowCommand struct {
 
 type shadowReportCommand struct {
 	cli.Machines
-	Since time.Time `placeholder:"TIME" help:"Leave out windows that began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
-	Group string    `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
+	cli.Beginning
+	Group string `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
 	cli.Broker
 	cli.WearFile
 	cli.Listing

@@ -92,9 +92,14 @@ func (f QuietFlag) Progress(w io.Writer) *Progress {
 	return NewProgress(w)
 }
 
+// Beginning is the flag of when a stretch of time begins.
+type Beginning struct {
+	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+}
+
 // Span is the flags of a stretch of time.
 type Span struct {
-	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+	Beginning
 	Until time.Time `placeholder:"TIME" help:"Leave out what began then or later (default: now)."`
 }
 
