@@ -16,44 +16,40 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
+	"io"
 	"os"
-	"os/signal"
 	"runtime"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
-	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("alerts: ")
-	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
-	plot := flag.String("plot", "", "`file` to draw the shift in, as SVG")
-	small := flag.Bool("quick", false, "the same in small: one hour, tools that wear fast")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func main() { command.Main("alerts", run) }
+
+// seed is of the training; the machines are of others.
+const seed = 1
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("alerts", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("o", "", "document whose table is replaced, instead of printing it")
+	plot := flags.String("plot", "", "`file` to draw the shift in, as SVG")
+	small := flags.Bool("quick", false, "the same in small: one hour, tools that wear fast")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	z := full
 	if *small {
 		z = quick
 	}
 	m, _, err := train.Run(ctx, train.SimulatedHistory("acme/spore/bay2/line1/history", seed))
-	if err == nil {
-		err = run(ctx, m, z, *file, *plot)
-	}
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-}
-
-// seed is of the training; the machines are of others.
-const seed = 1
-
-func run(ctx context.Context, m *model.Model, z size, file, plot string) error {
 	s := study{model: m, shift: []*plan{shift(seed+1, z)}}
 	const machines = 4
 	for i := range machines {
@@ -63,21 +59,17 @@ func run(ctx context.Context, m *model.Model, z size, file, plot string) error {
 		s.failingTools = append(s.failingTools, failingTools(fmt.Sprint("tools/", i), seed+1000, i*z.failingTools/machines, (i+1)*z.failingTools/machines, z))
 		s.failingSensors = append(s.failingSensors, failingSensors(fmt.Sprint("sensors/", i), seed+2000+uint64(i), z.failingSensors/machines, z))
 	}
-	r, err := s.run(ctx)
+	r, err := s.run(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	r.small = z.shift < full.shift
-	if plot != "" {
-		if err := os.WriteFile(plot, r.shift.draw(), 0o644); err != nil {
+	if *plot != "" {
+		if err := os.WriteFile(*plot, r.shift.draw(), 0o644); err != nil {
 			return err
 		}
 	}
-	if file == "" {
-		fmt.Print(r.markdown())
-		return nil
-	}
-	return document.Replace(file, "shift", r.markdown())
+	return document.Put(stdout, *file, "shift", r.markdown())
 }
 
 // study is what is simulated, each group for one question.
@@ -95,41 +87,36 @@ type results struct {
 }
 
 // run follows all machines, as many at a time as there are processors.
-func (s *study) run(ctx context.Context) (*results, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+func (s *study) run(ctx context.Context, stderr io.Writer) (*results, error) {
 	r := &results{model: s.model}
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
+	machines, ctx := errgroup.WithContext(ctx)
+	machines.SetLimit(runtime.GOMAXPROCS(0))
 	watch := func(plans []*plan) func() *findings {
-		all := make([]*findings, len(plans))
-		for i, p := range plans {
-			places <- struct{}{} // in order: the shift takes longest
-			wg.Go(func() {
-				defer func() { <-places }()
+		all := make([]*record, len(plans))
+		for i, p := range plans { // in order: the shift takes longest
+			machines.Go(func() error {
 				rec, err := follow(ctx, p, s.model)
 				if err != nil {
-					cancel(err)
-					return
+					return err
 				}
-				all[i] = rec.measure()
-				fmt.Fprintf(os.Stderr, "%s: %s\n", p.name, all[i])
+				all[i] = rec
+				fmt.Fprintf(stderr, "%s: %s\n", p.name, rec.measure())
 				if p == s.shift[0] {
 					r.shift = rec
 				}
+				return nil
 			})
 		}
 		return func() *findings {
-			sum := &findings{verdicts: make(map[event.Verdict]int)}
-			for _, f := range all {
-				sum.add(f)
+			sum := &findings{}
+			for _, rec := range all {
+				sum.add(rec)
 			}
 			return sum
 		}
 	}
 	ofShift, ofFailingTools, ofFailingSensors, ofHealthyTools := watch(s.shift), watch(s.failingTools), watch(s.failingSensors), watch(s.healthyTools)
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := machines.Wait(); err != nil {
 		return nil, err
 	}
 	r.ofShift, r.ofHealthyTools, r.ofFailingTools, r.ofFailingSensors = ofShift(), ofHealthyTools(), ofFailingTools(), ofFailingSensors()

@@ -49,14 +49,20 @@ type findings struct {
 	spurious  int           // advisories of sensors that were well
 	unsure    int           // advisories of what the model does not know, and of drift
 	chatter   int           // times that an alarm or an advisory changed three times within a minute
-	verdicts  map[event.Verdict]int
-	wrong     int // windows that were judged and not as their label says
-	judgement int // windows judged
+	wrong     int           // windows that were judged and not as their label says
+	judgement int           // windows judged
 }
 
 // measure compares what the monitor reported about a machine with what was true.
 func (r *record) measure() *findings {
-	f := &findings{tools: len(r.plan.stays), verdicts: make(map[event.Verdict]int)}
+	f := &findings{}
+	f.add(r)
+	return f
+}
+
+// add adds what becomes of another machine.
+func (f *findings) add(r *record) {
+	f.tools += len(r.plan.stays)
 	labels := make(map[int]time.Time) // of stays
 	wear := func(at time.Time) float64 {
 		i, _ := slices.BinarySearchFunc(r.moments, at, func(m moment, t time.Time) int { return m.end.Compare(t) })
@@ -65,7 +71,6 @@ func (r *record) measure() *findings {
 	last := ""
 	for _, m := range r.moments {
 		f.machine += time.Second
-		f.verdicts[m.verdict]++
 		if m.phase == sim.Drilling || m.phase == sim.Entry {
 			f.cutting += time.Second
 		}
@@ -85,8 +90,7 @@ func (r *record) measure() *findings {
 	}
 	r.measureAlarms(f, labels, wear)
 	r.measureSensors(f)
-	f.chatter = r.chatter()
-	return f
+	f.chatter += r.chatter()
 }
 
 // measureAlarms compares the alarms with the tools' failures. labels has when the tool of a
@@ -180,26 +184,6 @@ func (r *record) chatter() (n int) {
 func (f *findings) String() string {
 	return fmt.Sprintf("%.1f h, %.1f h of cutting, %d tools, %d of %d failures found, %d alarms, %d false, %d of %d sensor faults shown, %d without one, %d advisories of the model's",
 		f.machine.Hours(), f.cutting.Hours(), f.tools, f.found(), len(f.failures), f.alarms, len(f.falsely), f.shown(), len(f.sensors), f.spurious, f.unsure)
-}
-
-// add adds the findings of another machine.
-func (f *findings) add(g *findings) {
-	f.machine += g.machine
-	f.cutting += g.cutting
-	f.tools += g.tools
-	f.retracts += g.retracts
-	f.failures = append(f.failures, g.failures...)
-	f.alarms += g.alarms
-	f.falsely = append(f.falsely, g.falsely...)
-	f.sensors = append(f.sensors, g.sensors...)
-	f.spurious += g.spurious
-	f.unsure += g.unsure
-	f.chatter += g.chatter
-	f.wrong += g.wrong
-	f.judgement += g.judgement
-	for v, n := range g.verdicts {
-		f.verdicts[v] += n
-	}
 }
 
 // found counts the failures that were found in time.

@@ -25,7 +25,6 @@ type moment struct {
 	wear    float64 // maximum flank wear in µm
 	phase   string
 	verdict event.Verdict
-	state   string // as the monitor sees it
 	score   float64
 	alarm   string
 }
@@ -36,7 +35,6 @@ type record struct {
 	moments    []moment
 	alerts     []event.Alert
 	advisories []event.Advisory
-	gaps       int
 }
 
 // follow lets a model watch a machine from its first to its last tool.
@@ -72,7 +70,6 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		case c.Gap != nil:
-			r.gaps++
 			continue
 		}
 		w := c.Window
@@ -82,7 +79,7 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		class, known := rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State)
 		r.moments = append(r.moments, moment{
 			end: w.End(), tool: stayOf[w.Tool], faulty: known && class > 0, wear: c.Truth.VBMaxUM, phase: c.Truth.Phase,
-			verdict: d.Result.Verdict, state: d.Result.CuttingState, score: d.Result.Score, alarm: d.Result.Alarm,
+			verdict: d.Result.Verdict, score: d.Result.Score, alarm: d.Result.Alarm,
 		})
 		r.alerts = append(r.alerts, d.Alerts...)
 		r.advisories = append(r.advisories, d.Advisories...)

@@ -2,6 +2,7 @@
 package columns
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -13,6 +14,14 @@ import (
 	"strings"
 )
 
+// Number writes a cell: v with so many digits behind the point, nothing for NaN.
+func Number(v float64, digits int) string {
+	if v != v {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
 // File is a CSV file with a header.
 type File struct {
 	Header []string
@@ -20,25 +29,18 @@ type File struct {
 	name  string
 	lines *csv.Reader
 	at    map[string]int // of a column
-	file  *os.File       // nil if it is the caller's
 }
 
-// Open opens the file at path, which must have the columns that are needed. Each or Close closes it.
+// Open reads the file at path, which must have the columns that are needed.
 func Open(path string, needed ...string) (*File, error) {
-	in, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := Read(in, path, needed...)
-	if err != nil {
-		in.Close()
-		return nil, err
-	}
-	f.file = in
-	return f, nil
+	return Read(bytes.NewReader(text), path, needed...)
 }
 
-// Read is Open of what in holds, which the caller closes. Name names it in errors.
+// Read is Open of what in holds. Name names it in errors.
 func Read(in io.Reader, name string, needed ...string) (*File, error) {
 	f := &File{name: name, lines: csv.NewReader(in), at: make(map[string]int)}
 	var err error
@@ -56,22 +58,14 @@ func Read(in io.Reader, name string, needed ...string) (*File, error) {
 	return f, nil
 }
 
-// Close closes what Open opened.
-func (f *File) Close() {
-	if f.file != nil {
-		f.file.Close()
-	}
-}
-
 // Except returns the names of the columns but for some.
 func (f *File) Except(some ...string) []string {
 	return slices.DeleteFunc(slices.Clone(f.Header), func(name string) bool { return slices.Contains(some, name) })
 }
 
-// Each calls do with every row and closes the file. It ends at the first error of do, or of a cell that do could
+// Each calls do with every row. It ends at the first error of do, or of a cell that do could
 // not use. Errors name file and line.
 func (f *File) Each(do func(*Row) error) error {
-	defer f.Close()
 	for {
 		cells, err := f.lines.Read()
 		if errors.Is(err, io.EOF) {

@@ -4,8 +4,18 @@ package document
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 )
+
+// Put replaces a part of a file, or prints the text if no file is named.
+func Put(stdout io.Writer, file, name, text string) error {
+	if file == "" {
+		_, err := io.WriteString(stdout, text)
+		return err
+	}
+	return Replace(file, name, text)
+}
 
 // Replace puts text between the lines of a file that name it:
 //

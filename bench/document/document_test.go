@@ -3,6 +3,7 @@ package document
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -29,5 +30,23 @@ func TestReplace(t *testing.T) {
 		if string(got) != tc.want {
 			t.Errorf("%s: %q", tc.name, got)
 		}
+	}
+}
+
+// Without a file the text is printed.
+func TestPut(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(file, []byte("<!-- x: begin -->\n<!-- x: end -->\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, name := range []string{"", file} {
+		if err := Put(&out, name, "x", "new\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || out.String() != "new\n" || string(text) != "<!-- x: begin -->\nnew\n<!-- x: end -->\n" {
+		t.Errorf("printed %q, written %q: %v", out.String(), text, err)
 	}
 }

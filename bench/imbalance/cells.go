@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/flank-tcm/flank/bench/columns"
@@ -80,26 +79,14 @@ func newCell(k Key, y []int, groups []string, a methodAnswer) Cell {
 
 // line returns the cell as a line of a file.
 func (c Cell) line() string {
-	number := func(v float64, digits int) string {
-		if math.IsNaN(v) {
-			return ""
-		}
-		return strconv.FormatFloat(v, 'f', digits, 64)
-	}
-	fields := []string{c.Dataset, c.Method, strconv.Itoa(c.Trial), strconv.Itoa(c.Fold)}
-	for _, v := range []float64{c.Accuracy, c.GMean, c.AUC, c.Precision, c.Recall, c.F1} {
-		fields = append(fields, number(v, 6))
-	}
-	fields = append(fields, number(c.Seconds, 4), number(c.MCC, 6), number(c.BalancedAccuracy, 6))
-	for _, n := range []int{c.TP, c.FN, c.FP, c.TN} {
-		fields = append(fields, strconv.Itoa(n))
-	}
+	number := columns.Number
 	var byGroup []string // tp/fn/fp/tn
 	for _, m := range c.Groups {
 		byGroup = append(byGroup, fmt.Sprintf("%d/%d/%d/%d", m[1][1], m[1][0], m[0][1], m[0][0]))
 	}
-	fields = append(fields, number(c.Micros, 3), strings.Join(byGroup, " "))
-	return strings.Join(fields, ",") + "\n"
+	return fmt.Sprintf("%s,%s,%d,%d,%s,%s,%s,%s,%s,%s,%s,%s,%s,%d,%d,%d,%d,%s,%s\n", c.Dataset, c.Method, c.Trial, c.Fold,
+		number(c.Accuracy, 6), number(c.GMean, 6), number(c.AUC, 6), number(c.Precision, 6), number(c.Recall, 6), number(c.F1, 6), number(c.Seconds, 4),
+		number(c.MCC, 6), number(c.BalancedAccuracy, 6), c.TP, c.FN, c.FP, c.TN, number(c.Micros, 3), strings.Join(byGroup, " "))
 }
 
 // readCells reads the cells of a file. Columns are found by name; MCC and the
@@ -145,12 +132,11 @@ func cellOf(r *columns.Row) (c Cell, err error) {
 
 // LoadCells reads the file of cells at path.
 func LoadCells(path string) ([]Cell, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return readCells(f, path)
+	return readCells(bytes.NewReader(text), path)
 }
 
 // sortCells puts cells in order of set, method, trial and fold.

@@ -2,6 +2,7 @@ package imbalance
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -29,39 +30,8 @@ var paperDrills = map[string][2]float64{
 	"eco-ensemble":          {0.9895, 0.9713},
 }
 
-const drillIntroduction = `# Gun drills
-
-The paper's experiment on gun drills, on simulated ones: 20 tools until the end of their life. A row is one reading of the 14 channels at 20 kHz. It is of the
-positive class, faulty, if the tool is chipped, broken, or worn by 300 µm or more. ` + "`make study-drill`" + ` wrote this page.
-
-- *drill-random* parts the rows 70 to 30 at random, as the paper does: readings a twenty-thousandth of a second apart are on both sides, so it tells nothing about
-  a tool that is new.
-- *drill-tools* holds out six of the tools, then six others, then the other eight. Only every tenth row of a tool is trained on; all rows of the tools held out
-  are judged, as they were read.
-- *drill-tools-gains* holds out the same tools and trains on the same rows, and on four copies of them. In each copy each tool has a gain of its own by column: the
-  column is multiplied by exp(*z*), where *z* is drawn from N(0, *σ*²). *σ* is the standard deviation between the tools trained on of the logarithm of a tool's
-  level; this is the root mean square of its healthy rows. The tools held out do not count. Every method gets the same copies. A copy is held out with its tool where
-  costs or settings are chosen. The rows of the tools held out have no copies and no gains. With copies, networks take five times as many steps.
-- *drill-tools-reference* holds out the same tools. Each column is divided by its root mean square over the first 12 s of the row's own tool, for every method
-  alike. This is what a monitor sees: it knows when a tool was changed, and a new tool is healthy. It needs no label.
-- *-full* are the same with as many rows as the paper had, drill-tools with the first six tools held out only.
-
-Figures are means over folds and trials, followed by the least and the greatest G-mean of a fold. Trials differ in what methods draw at random and in the gains of
-copies. Which tools are held out matters more than the method, so the sets with three trials show differences in G-mean instead of places. An interval in brackets
-is of 95 %: 20 tools are drawn 2,000 times with replacement, each with its decisions in the one part that holds it out. It does not cover which tools were trained
-on. One in 20 intervals misses 0 by chance. ` + "`by_group` in `cells.csv`" + ` has tp/fn/fp/tn of each tool of the test part, in the order in which tools were used.
-
-The study's networks, of all methods but those ending in -paper, are trained for fewer epochs than on KEEL's sets: above 50,000 rows, and on the 14,000 of drill-tools,
-5 of pre-training and 60 of fine-tuning in batches of 64, above a million 1 and 2 in batches of 256. Up to a million rows without groups, as in drill-random, they have
-two hidden layers of 60 and 30 units instead of one of 30, a rate of 0.01 instead of 0.005 and a decay of 1/rows, and costs are chosen on 5 folds instead of 10. [How
-this was chosen](../defaults.md#gun-drills), on other simulated tools, says why.
-
-Seconds to train and microseconds to judge a row are of one processor, from raw values to decisions. A dash: judging was not measured when the cell was made.
-
-The paper's recordings are not public. What it prints for them is in the last two columns; compare it with drill-random if at all. Its AUC is of decisions,
-and its precision and F1 are of the larger class; here they are of the faulty one.
-
-`
+//go:embed drill.md.tmpl
+var drillIntroduction string
 
 // DrillPage returns cells of a Drill as a page in Markdown: the paper's table, for
 // each set, the best G-mean first.

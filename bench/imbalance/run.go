@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Plan says what to compare.
@@ -119,48 +121,32 @@ func (p Plan) jobs(picked []family, wanted map[string]bool, has map[Key]bool) []
 
 // make does the jobs and stores their cells.
 func (p Plan) make(ctx context.Context, cells *store, jobs []*job) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+	workers, ctx := errgroup.WithContext(ctx)
+	workers.SetLimit(max(1, p.Workers))
 	var mu sync.Mutex
 	var total, done float64
 	for _, j := range jobs {
 		total += j.effort()
 	}
-	report := func() {
-		if p.Progress != nil && len(jobs) > 0 {
-			p.Progress("cells", int(1e6*done/total), 1e6)
-		}
-	}
-	queue := make(chan *job)
-	var wg sync.WaitGroup
-	for range max(1, p.Workers) {
-		wg.Go(func() {
-			for j := range queue {
-				made, err := j.do(ctx)
-				mu.Lock()
-				if err == nil {
-					err = cells.add(made)
-				}
-				if err != nil {
-					stop(err)
-				}
-				done += j.effort()
-				report()
-				mu.Unlock()
+	for _, j := range jobs {
+		workers.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
+			made, err := j.do(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				return err
+			}
+			done += j.effort()
+			if p.Progress != nil {
+				p.Progress("cells", int(1e6*done/total), 1e6)
+			}
+			return cells.add(made)
 		})
 	}
-	for _, j := range jobs {
-		select {
-		case queue <- j:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(queue)
-	wg.Wait()
-	return context.Cause(ctx)
+	return workers.Wait()
 }
 
 // do returns the job's cells that are wanted.

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/train/study"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
 )
@@ -135,25 +136,11 @@ func (s *Set) TaskOf(trial, f int) Task { return s.Task(f, seedOf(s.Name, trial,
 
 // Check reports a set that cannot be studied.
 func (s *Set) Check() error {
-	if s.X.Rows != len(s.Y) || s.Groups != nil && len(s.Groups) != len(s.Y) {
-		panic(fmt.Sprintf("imbalance: set %s: %d rows, %d labels, %d groups", s.Name, s.X.Rows, len(s.Y), len(s.Groups)))
-	}
+	of := study.Set{Name: s.Name, X: s.X, Y: s.Y, Groups: s.Groups}
 	for f, fold := range s.Folds {
-		var n [2]int
-		for _, i := range s.trained(f) {
-			n[s.Y[i]]++
-		}
-		if n[0] < 2 || n[1] < 2 {
-			held := fmt.Sprintf("fold %d", f+1)
-			if s.Groups != nil {
-				groups := pick(s.Groups, fold.Test)
-				slices.Sort(groups)
-				held += fmt.Sprintf(", which holds out %s,", strings.Join(slices.Compact(groups), ", "))
-			}
-			return fmt.Errorf("set %s: %s leaves %d rows of the frequent and %d of the rare class to train on: two of each are the least; add rows, or groups, that have the class", s.Name, held, n[0], n[1])
-		}
+		of.Folds = append(of.Folds, classify.Fold{Train: s.trained(f), Test: fold.Test})
 	}
-	return nil
+	return of.Check()
 }
 
 // describe tells the set from others of its name: what it is in numbers, and a

@@ -1,6 +1,7 @@
 package keel
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -90,12 +91,11 @@ func path(dir, name string, fold int, part string) string {
 }
 
 func load(path string) (*file, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return read(f, path)
+	return read(bytes.NewReader(text), path)
 }
 
 // declaresAs reports whether f has the attributes of g.

@@ -11,21 +11,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
-	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
 )
 
@@ -35,24 +35,23 @@ const (
 	kept       = "mutants/scores.json"
 )
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("mutants: ")
-	only := flag.String("only", "", "numbers of mutants, with commas between them; none: all")
-	rooms := flag.Bool("rooms", false, "run the tests of each mutant's room")
-	seeds := flag.Int("simulation", 0, "run so many `seeds` of the simulation")
-	workers := flag.Int("j", 1, "how many mutants at a time")
-	report := flag.String("report", "", "`file` of the page whose tables are replaced, instead of printing them")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func main() { command.Main("mutants", start) }
+
+func start(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("only", "", "numbers of mutants, with commas between them; none: all")
+	rooms := flags.Bool("rooms", false, "run the tests of each mutant's room")
+	seeds := flags.Int("simulation", 0, "run so many `seeds` of the simulation")
+	report := flags.String("report", "", "`file` of the page whose tables are replaced, instead of printing them")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	all, err := read(patches)
-	if err == nil {
-		err = run(ctx, all, *only, *rooms, *seeds, *workers, *report)
-	}
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
+	return run(ctx, all, command.List(*only), *rooms, *seeds, *report, stdout)
 }
 
 // score is what became of a mutant. An empty string: not measured; "-": it lives; else what found it.
@@ -73,14 +72,10 @@ func (s score) survivor() bool {
 	return s.Room == lives && !killed(s.Oracle) && s.Simulation == lives
 }
 
-func run(ctx context.Context, all []*mutant, only string, rooms bool, seeds, workers int, report string) error {
-	chosen := all
-	if only != "" {
-		numbers := strings.Split(only, ",")
-		chosen = slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool { return !slices.Contains(numbers, m.number()) })
-		if len(chosen) < len(numbers) {
-			return fmt.Errorf("-only %s: there are %d of these", only, len(chosen))
-		}
+func run(ctx context.Context, all []*mutant, only []string, rooms bool, seeds int, report string, stdout io.Writer) error {
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool { return len(only) > 0 && !slices.Contains(only, m.number()) })
+	if len(chosen) < len(only) {
+		return fmt.Errorf("-only %s: there are %d of these", only, len(chosen))
 	}
 	for _, m := range all {
 		if _, err := m.apply(repository); err != nil {
@@ -92,14 +87,11 @@ func run(ctx context.Context, all []*mutant, only string, rooms bool, seeds, wor
 		return err
 	}
 	if rooms || seeds > 0 {
-		if err := measure(ctx, chosen, scores, rooms, seeds, workers); err != nil {
+		if err := measure(ctx, chosen, scores, rooms, seeds); err != nil {
 			return err
 		}
 	}
-	text := tables(all, scores)
-	if report == "" {
-		fmt.Print(text)
-	} else if err := document.Replace(report, "mutants", text); err != nil {
+	if err := document.Put(stdout, report, "mutants", tables(all, scores)); err != nil {
 		return err
 	}
 	var alive []string
@@ -115,7 +107,7 @@ func run(ctx context.Context, all []*mutant, only string, rooms bool, seeds, wor
 }
 
 // measure asks the rooms and the simulation about each mutant, and keeps the scores as they come.
-func measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool, seeds, workers int) error {
+func measure(ctx context.Context, chosen []*mutant, scores map[string]score, rooms bool, seeds int) error {
 	tmp, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -125,43 +117,18 @@ func measure(ctx context.Context, chosen []*mutant, scores map[string]score, roo
 	if err := l.unchanged(ctx, chosen, rooms); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	next := make(chan *mutant)
-	done := 0
-	for range max(workers, 1) {
-		all.Go(func() {
-			for m := range next {
-				mu.Lock()
-				s := scores[m.Name]
-				mu.Unlock()
-				began := time.Now()
-				err := l.judge(ctx, m, rooms, &s)
-				mu.Lock()
-				if err == nil {
-					done++
-					fmt.Fprintf(os.Stderr, "%d of %d, %s: room %s, oracle %s, simulation %s (%v)\n", done, len(chosen), m.Name, say(s.Room), say(s.Oracle), say(s.Simulation), time.Since(began).Round(time.Second))
-					scores[m.Name] = s
-					err = writeScores(scores)
-				}
-				mu.Unlock()
-				if err != nil {
-					cancel(fmt.Errorf("%s: %w", m.Name, err))
-				}
-			}
-		})
-	}
-	for _, m := range chosen {
-		select {
-		case next <- m:
-		case <-ctx.Done():
+	for i, m := range chosen {
+		s, began := scores[m.Name], time.Now()
+		if err := l.judge(ctx, m, rooms, &s); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%d of %d, %s: room %s, oracle %s, simulation %s (%v)\n", i+1, len(chosen), m.Name, say(s.Room, "not asked"), say(s.Oracle, "not asked"), say(s.Simulation, "not asked"), time.Since(began).Round(time.Second))
+		scores[m.Name] = s
+		if err := writeScores(scores); err != nil {
+			return err
 		}
 	}
-	close(next)
-	all.Wait()
-	return context.Cause(ctx)
+	return nil
 }
 
 func readScores() (map[string]score, error) {
@@ -185,14 +152,11 @@ func writeScores(scores map[string]score) error {
 }
 
 // say returns an answer of a score in words.
-func say(by string) string {
-	switch by {
-	case "":
-		return "not asked"
-	case lives:
-		return "LIVES"
+func say(by, none string) string {
+	if by == lives {
+		return "**lives**"
 	}
-	return by
+	return cmp.Or(by, none)
 }
 
 // tables returns the generated part of the page.
@@ -224,23 +188,12 @@ func tables(all []*mutant, scores map[string]score) string {
 	b.WriteString("| mutant | breaks | law | test of the room | oracle | simulation |\n|---|---|---|---|---|---|\n")
 	for _, m := range all {
 		s := scores[m.Name]
-		sim := cell(s.Simulation)
+		sim := say(s.Simulation, "")
 		if why, no := strings.CutPrefix(m.Simulation, "no: "); no && !killed(s.Simulation) {
 			sim = "cannot: " + why
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", m.Name, m.Breaks, m.Law, cell(s.Room), cell(s.Oracle), sim)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", m.Name, m.Breaks, m.Law, say(s.Room, ""), say(s.Oracle, ""), sim)
 	}
 	b.WriteString("\n")
 	return b.String()
-}
-
-// cell returns an answer of a score for the page.
-func cell(by string) string {
-	switch by {
-	case "":
-		return ""
-	case lives:
-		return "**lives**"
-	}
-	return by
 }

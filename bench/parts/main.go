@@ -17,13 +17,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	ossignal "os/signal"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -35,14 +35,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-func main() {
-	ctx, stop := ossignal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "parts:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("parts", run) }
 
 // cell is what one variant decides on tools that it has not seen.
 type cell struct {
@@ -52,7 +45,7 @@ type cell struct {
 	Tools   map[string]score.Confusion `json:"tools"`
 }
 
-func run(ctx context.Context, args []string, stderr io.Writer) error {
+func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	flags := flag.NewFlagSet("parts", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	data := flags.String("data", os.Getenv("FLANK_DATA"), "`folder` of the recordings; only for cells that are not there")

@@ -172,7 +172,7 @@ func TestBadFlags(t *testing.T) {
 		"--data":               {"--cells", none},
 		"turning_wear_dev.csv": {"--cells", none, "--data", t.TempDir(), "--layout", "../../examples/turning/layout.yaml"},
 	} {
-		if err := run(t.Context(), args, &stderr); err == nil || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), args, &stderr, &stderr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -1,11 +1,15 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"text/template"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -87,12 +91,7 @@ func (r result) lead(other result) (float64, bootstrap.Interval) {
 	})[0]
 }
 
-func mean(x []float64) (sum float64) {
-	for _, v := range x {
-		sum += v / float64(len(x))
-	}
-	return sum
-}
+func mean(x []float64) float64 { return stat.Mean(x, nil) }
 
 // adds says what the interval of a lead, as it is printed, says of the part that is missing.
 func adds(i bootstrap.Interval) string {
@@ -138,50 +137,26 @@ func table(of map[string]result) string {
 	return b.String()
 }
 
-// page is docs/figures/parts.md.
+//go:embed page.md.tmpl
+var text string
+
+// page is docs/figures/parts.md. A test holds what its sentences presume against the cells.
 func page(cells []cell) string {
 	two, three := resultsOf(cells, 2), resultsOf(cells, 3)
 	g := three[ecsDBN].gmeans(nil)
-	return fmt.Sprintf(`# What each part adds
-
-Written by `+"`make parts`"+`. The data are %d turning tools. Each tool is held out in turn and judged by classifiers that have not seen it.
-In each row one part of the ECS-DBN is missing. No guard bounds the network. All else is the default, and the same in all rows: the trainer weighs features, and takes them relative to each tool's reference in mode `+"`log`"+`.
-
-- The G-mean is the geometric mean of the recalls of all classes. It counts the windows of all tools together, and is averaged over %d seeds; the next column has the least and the greatest.
-- A tool's G-mean is over the classes that the tool has. The name of the worst tool is in brackets.
-- The default's lead is its G-mean less the row's. The interval holds 95 of 100 draws of whole tools, as in [unseen.md](unseen.md).
-- A part adds if its interval lies above 0, and takes away if it lies below 0. Otherwise these tools cannot tell. One interval in twenty leaves 0 out by chance.
-- Logistic regression is the method that `+"`trainer fit`"+` [compares a network with](../how-to/compare-methods.md). It has the same windows and the same weights of features. Each limit of wear has a regression with costs of its own, which the trainer's rule for two classes chooses. Its posteriors are not calibrated.
-- The trainer's settings and the penalty of the regressions were chosen on these tools with two classes, so both flatter there.
-
-## Two classes
-
-A window is faulty from 300 µm on. The costs kept are half-way from what a sweep finds to the inverse prior. What JADE finds is only reported.
-
-%s
-Pre-training and the second layer each add a little to the network, and costs add much more.
-The network as a whole adds nothing that shows to logistic regression, and the search for costs nothing to the inverse prior.
-
-## Three classes
-
-A window is worn from 150 µm on, and faulty from 300 µm on. The costs kept are JADE's own, or half-way from them to the inverse prior if JADE's own give less on tools held out from the choice.
-
-%s
-No part adds anything that these tools can tell. Seeds alone move the default's G-mean by %.2f.
-
-## When is it worth it?
-
-%s`, len(two[ecsDBN][0].Tools), len(two[ecsDBN]), table(two), table(three), slices.Max(g)-slices.Min(g), conclusion(two, three))
-}
-
-// conclusion says when a network is worth it. A test holds what it presumes against the cells.
-func conclusion(two, three map[string]result) string {
 	best, least := bestRegression(three)
 	lead, _ := three[ecsDBN].lead(best)
 	_, _, worst := three[ecsDBN].tools()
-	return fmt.Sprintf(`An ECS-DBN is worth trying with three classes if every tool counts: its worst tool has %.3f and the worst tool of each regression at most %.3f, though these tools cannot tell its lead over the best regression, %s, from none.
-With two classes logistic regression does as well, %.3f compared with %.3f, if it has the same features and the same rule for costs: with equal costs it has %.3f.
-`, worst, least, bootstrap.Signed(lead), mean(two[regressions].gmeans(nil)), mean(two[ecsDBN].gmeans(nil)), mean(two[regressions+", argmax"].gmeans(nil)))
+	number := func(v float64) string { return fmt.Sprintf("%.3f", v) }
+	of := func(variant string) string { return number(mean(two[variant].gmeans(nil))) }
+	var b strings.Builder
+	if err := template.Must(template.New("").Parse(text)).Execute(&b, map[string]any{
+		"Tools": len(two[ecsDBN][0].Tools), "Seeds": len(two[ecsDBN]), "Two": table(two), "Three": table(three), "Spread": fmt.Sprintf("%.2f", slices.Max(g)-slices.Min(g)),
+		"Worst": number(worst), "Least": number(least), "Lead": bootstrap.Signed(lead), "Regression": of(regressions), "Default": of(ecsDBN), "EqualCosts": of(regressions + ", argmax"),
+	}); err != nil {
+		panic("parts: " + err.Error()) // a builder takes everything
+	}
+	return b.String()
 }
 
 // bestRegression returns the regressions whose costs give the greatest G-mean, and the greatest G-mean that any

@@ -18,22 +18,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flank-tcm/flank/bench/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("scale", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "write" && args[0] != "measure" {
@@ -57,27 +52,18 @@ func write(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	jobs := make(chan int)
-	errs := make([]error, parts)
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for part := range jobs {
-				path := filepath.Join(dir, partName(part))
-				if _, err := os.Stat(path); err != nil {
-					errs[part] = rowsOf(part).Save(path)
-				}
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for part := range parts {
+		all.Go(func() error {
+			path := filepath.Join(dir, partName(part))
+			if _, err := os.Stat(path); err == nil || ctx.Err() != nil {
+				return ctx.Err()
 			}
+			return rowsOf(part).Save(path)
 		})
 	}
-	for part := range parts {
-		if ctx.Err() == nil {
-			jobs <- part
-		}
-	}
-	close(jobs)
-	wg.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return all.Wait()
 }
 
 // settings is one epoch of each kind, and costs from two folds: three networks.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
@@ -108,77 +110,53 @@ func (s cuttingStudy) job(seed uint64, by train.Schedule) train.Job {
 func (s cuttingStudy) row(ctx context.Context, m *model.Model, judged train.Schedule) (cuttingRow, error) {
 	r := cuttingRow{Judged: judged}
 	j := s.job(s.Seed+1, judged)
-	rows, errs := make([]cuttingRow, len(j.Inputs)), make([]error, len(j.Inputs))
-	places := make(chan struct{}, j.Workers)
-	var wg sync.WaitGroup
-	for i, in := range j.Inputs {
-		places <- struct{}{}
-		wg.Go(func() {
-			rows[i], errs[i] = follow(ctx, m, in)
-			<-places
-		})
+	var mu sync.Mutex
+	var tools errgroup.Group
+	tools.SetLimit(j.Workers)
+	for _, in := range j.Inputs {
+		tools.Go(func() error { return r.follow(ctx, &mu, m, in) })
 	}
-	wg.Wait()
-	for i := range rows {
-		r.add(&rows[i])
-	}
-	return r, errors.Join(errs...)
+	err := tools.Wait()
+	return r, err
 }
 
-// follow finds the states of a tool's life by m.
-func follow(ctx context.Context, m *model.Model, in train.Input) (r cuttingRow, err error) {
+// follow finds the states of a tool's life by m, and adds what comes of it under the lock.
+func (r *cuttingRow) follow(ctx context.Context, mu *sync.Mutex, m *model.Model, in train.Input) error {
 	src, err := in.Open()
 	if err != nil {
-		return r, err
+		return err
 	}
 	cut, err := source.NewCutter(src, m.Window)
 	if err != nil {
-		return r, err
+		return err
 	}
 	judge := m.NewJudge()
 	var o model.Observation
 	var ref model.Reference
 	var memory model.Memory
 	var truth, found []cycle.State
+	var gate []bool
 	for {
 		c, err := cut.Next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
-			r.compare(truth, found)
-			return r, nil
+			mu.Lock()
+			defer mu.Unlock()
+			r.compare(truth, found, gate)
+			return nil
 		case err != nil:
-			return r, err
+			return err
 		case c.Gap != nil:
 			continue
 		}
 		var state cycle.State
 		if err := state.UnmarshalText([]byte(c.Truth.Phase)); err != nil {
-			return r, err
+			return err
 		}
 		judge.Observe(c.Window, &o)
 		_, v := judge.Row(&o, &ref, &memory)
-		truth, found = append(truth, state), append(found, v.State)
-		r.States.count(v.State == cycle.Drilling, state == cycle.Drilling)
-		r.Gate.count(o.Level >= m.Gate.Threshold, state == cycle.Drilling)
+		truth, found, gate = append(truth, state), append(found, v.State), append(gate, o.Level >= m.Gate.Threshold)
 	}
-}
-
-// add adds the windows of another tool.
-func (r *cuttingRow) add(o *cuttingRow) {
-	r.Windows += o.Windows
-	r.Right += o.Right
-	r.Changes += o.Changes
-	for i, n := range o.Within {
-		r.Within[i] += n
-	}
-	r.Missed += o.Missed
-	r.States.add(o.States)
-	r.Gate.add(o.Gate)
-}
-
-func (s *sorting) add(o sorting) {
-	s.Wrongly += o.Wrongly
-	s.Lost += o.Lost
 }
 
 func (s *sorting) count(judged, drilling bool) {
@@ -190,10 +168,12 @@ func (s *sorting) count(judged, drilling bool) {
 	}
 }
 
-// compare counts the windows and changes of one tool's life.
-func (r *cuttingRow) compare(truth, found []cycle.State) {
+// compare counts the windows and changes of one tool's life, and what the gate says of the windows.
+func (r *cuttingRow) compare(truth, found []cycle.State, gate []bool) {
 	r.Windows += len(truth)
 	for i, state := range truth {
+		r.States.count(found[i] == cycle.Drilling, state == cycle.Drilling)
+		r.Gate.count(gate[i], state == cycle.Drilling)
 		if found[i] == state {
 			r.Right++
 		}

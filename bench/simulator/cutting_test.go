@@ -57,7 +57,7 @@ func TestCompareStates(t *testing.T) {
 		"lost":              {[]cycle.State{i, i, i, i, i, i, i, i, i, i, i, i}, 5, [3]int{0, 0, 0}, 4},
 	} {
 		var row cuttingRow
-		row.compare(truth, tc.found)
+		row.compare(truth, tc.found, make([]bool, len(truth)))
 		if row.Windows != 12 || row.Changes != 4 || row.Right != tc.right || row.Within != tc.within || row.Missed != tc.missed {
 			t.Errorf("%s: %+v, want %d right, %v, %d missed", why, row, tc.right, tc.within, tc.missed)
 		}

@@ -13,52 +13,42 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log"
-	"os"
-	"os/signal"
+	"io"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
 )
 
 // studied is how many of the experiment's tools are followed.
 const studied = 20
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("simulator: ")
-	cutting := flag.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
-	file := flag.String("o", "", "document whose table is replaced, instead of printing it")
-	compare := flag.Uint64("compare", 0, "compare ways to take features relative to the reference on so many seeds instead")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+func main() { command.Main("simulator", run) }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("simulator", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	cutting := flags.Bool("cutting", false, "tell the states of the machine's cycle, not wear")
+	file := flags.String("o", "", "document whose table is replaced, instead of printing it")
+	compare := flags.Uint64("compare", 0, "compare ways to take features relative to the reference on so many seeds instead")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	if *compare > 0 {
 		trials, err := compareFeatures(ctx, *compare)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Print(featureTable(trials))
-		return
-	}
-	name, report := "wear", func() (markdowner, error) {
-		return wearStudy{Seed: 1, Life: time.Minute, Tools: studied}.Run(ctx)
+		fmt.Fprint(stdout, featureTable(trials))
+		return err
 	}
 	if *cutting {
-		name, report = "cutting", func() (markdowner, error) { return cuttingStudy{Seed: 1, Tools: studied}.Run(ctx) }
+		r, err := cuttingStudy{Seed: 1, Tools: studied}.Run(ctx)
+		if err != nil {
+			return err
+		}
+		return document.Put(stdout, *file, "cutting", r.Markdown())
 	}
-	r, err := report()
+	r, err := wearStudy{Seed: 1, Life: time.Minute, Tools: studied}.Run(ctx)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	text := r.Markdown()
-	if *file == "" {
-		fmt.Print(text)
-		return
-	}
-	if err := document.Replace(*file, name, text); err != nil {
-		log.Fatal(err)
-	}
+	return document.Put(stdout, *file, "wear", r.Markdown())
 }
-
-type markdowner interface{ Markdown() string }

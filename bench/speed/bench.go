@@ -4,13 +4,17 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"runtime"
 	"strings"
+	"text/template"
 	"time"
+
+	"github.com/klauspost/cpuid/v2"
 )
 
 // bench is a run: its peers and what it found.
@@ -30,8 +34,8 @@ type bench struct {
 
 // goal is a figure with what it should be.
 type goal struct {
-	what, want, got string
-	held            bool
+	What, Want, Got string
+	Held            bool
 }
 
 // start starts the peers whose programs are named, and asks for their versions.
@@ -107,46 +111,19 @@ func (b *bench) atLeast(what string, limit, got float64) {
 
 func (b *bench) printf(format string, args ...any) { fmt.Fprintf(&b.tables, format, args...) }
 
+//go:embed performance.md.tmpl
+var document string
+
 // write writes the document.
 func (b *bench) write(w io.Writer) error {
-	var d strings.Builder
-	d.WriteString("# Performance\n\nWritten by `make peers-bench`; do not edit. " + method + "\n\n")
-	fmt.Fprintf(&d, "%s.\n\n", machine())
-	for _, v := range b.versions {
-		fmt.Fprintf(&d, "- %s\n", v)
-	}
-	d.WriteString("\n## Goals\n\n| figure | goal | measured | |\n|---|---|---|---|\n")
-	for _, g := range b.goals {
-		verdict := "held"
-		if !g.held {
-			verdict = "**not held**"
-		}
-		fmt.Fprintf(&d, "| %s | %s | %s | %s |\n", g.what, g.want, g.got, verdict)
-	}
-	d.WriteString("\n" + b.tables.String() + notes)
-	_, err := io.WriteString(w, d.String())
-	return err
+	return template.Must(template.New("").Parse(document)).Execute(w, map[string]any{"Machine": machine(), "Versions": b.versions, "Goals": b.goals, "Tables": b.tables.String()})
 }
 
 // machine returns the day, and what this computer is and does.
 func machine() string {
-	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor(), strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("%s, %d CPUs (%s), Go %s, %s/%s", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), cpuid.CPU.BrandName, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		text += fmt.Sprintf("; programs that wanted a CPU, mean of 1, 5 and 15 minutes: %s. Where that is well above 1, figures by the clock say little", strings.Join(strings.Fields(string(load))[:3], ", "))
 	}
 	return text
-}
-
-// processor returns the name that Linux has for it.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.Trim(name, " \t:\n")
-		}
-	}
-	return "unknown"
 }

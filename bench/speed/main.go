@@ -15,18 +15,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
+
+	"github.com/flank-tcm/flank/bench/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "speed:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("speed", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if slices.Equal(args, []string{"worker"}) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -31,37 +32,34 @@ func work(in io.Reader, out io.Writer) error {
 		"features": newFeatures,
 	}
 	made := map[string]task{}
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		request := lines.Text()
+	answer := func(request string) (any, error) {
 		if request == "version" {
-			fmt.Fprintln(out, "kernel family "+kernel.Family())
-			continue
+			return "kernel family " + kernel.Family(), nil
 		}
-		words := strings.Fields(request)
-		run := made[request]
-		if run == nil {
+		if made[request] == nil {
+			words := strings.Fields(request)
 			maker := makers[words[0]]
 			if maker == nil {
-				fmt.Fprintf(out, "error: unknown request\n")
-				continue
+				return nil, errors.New("unknown request")
 			}
-			var err error
-			if run, err = maker(words[1:]); err == nil {
+			run, err := maker(words[1:])
+			if err == nil {
 				_, err = run()
 			}
 			if err != nil {
-				fmt.Fprintf(out, "error: %v\n", err)
-				continue
+				return nil, err
 			}
 			made[request] = run
 		}
-		answer, err := run()
+		return made[request]()
+	}
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		text, err := answer(lines.Text())
 		if err != nil {
-			fmt.Fprintf(out, "error: %v\n", err)
-			continue
+			text = fmt.Sprintf("error: %v", err)
 		}
-		fmt.Fprintln(out, answer)
+		fmt.Fprintln(out, text)
 	}
 	return lines.Err()
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/bench/imbalance"
 )
 
@@ -34,26 +36,7 @@ func (m Metric) String() string {
 }
 
 func (m Metric) of(c *imbalance.Cell) float64 {
-	switch m {
-	case Accuracy:
-		return c.Accuracy
-	case GMean:
-		return c.GMean
-	case AUC:
-		return c.AUC
-	case F1:
-		return c.F1
-	case MCC:
-		return c.MCC
-	case Balanced:
-		return c.BalancedAccuracy
-	case Precision:
-		return c.Precision
-	case Recall:
-		return c.Recall
-	default:
-		return c.Seconds
-	}
+	return [metrics]float64{c.Accuracy, c.GMean, c.AUC, c.F1, c.MCC, c.BalancedAccuracy, c.Precision, c.Recall, c.Seconds}[m]
 }
 
 // folds is how many folds a set has.
@@ -129,13 +112,12 @@ func newScore(cells []imbalance.Cell) score {
 			s.mean[m] += t[m]
 		}
 		s.mean[m] = imbalance.Exact(s.mean[m] / float64(len(trials)))
-		sum := 0.
+		var of []float64
 		for _, t := range trials {
-			sum += (t[m] - s.mean[m]) * (t[m] - s.mean[m])
+			of = append(of, t[m])
 		}
-		s.spread[m] = math.NaN()
-		if len(trials) > 1 {
-			s.spread[m] = math.Sqrt(sum / float64(len(trials)-1))
+		if s.spread[m] = math.NaN(); len(of) > 1 {
+			s.spread[m] = stat.StdDev(of, nil)
 		}
 	}
 	return s
@@ -204,10 +186,4 @@ func (b *board) gaps(sets []string) []string {
 	return lines
 }
 
-func mean(v []float64) float64 {
-	sum := 0.
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
+func mean(v []float64) float64 { return stat.Mean(v, nil) }

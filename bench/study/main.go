@@ -20,44 +20,35 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
-	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/imbalance"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
-func main() {
-	log.SetFlags(0)
-	log.SetPrefix("study: ")
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { command.Main("study", run) }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
 		args = []string{"-h"}
 	}
 	flags := flag.NewFlagSet("study cells|drill|report", flag.ContinueOnError)
 	keel := flags.String("keel", "", "`folder` of KEEL's data sets, with the paper's tables")
 	dir := flags.String("o", "../docs/figures/study", "`folder` of the cells and the pages")
-	methods := list(flags, "methods", "`names` of methods; none: all")
-	redo := list(flags, "redo", "`names` of methods whose cells, of all sets, are made again, after a change")
+	methods := flags.String("methods", "", "`names` of methods; none: all")
+	redo := flags.String("redo", "", "`names` of methods whose cells, of all sets, are made again, after a change")
 	rows := flags.Int("rows", 200_000, "rows of the drill that are kept")
 	cutting := flags.Duration("cutting", 2443*time.Second, "cutting time of all tools of the drill: the paper's")
 	full := flags.Bool("full", false, "fit dbn and ecs-dbn to as many rows of the drill as the paper had too; they stay on disk, 1.1 GB")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	plan := imbalance.Plan{Methods: *methods, Dir: *dir, Redo: *redo, Workers: 2, Progress: progress()}
+	plan := imbalance.Plan{Methods: command.List(*methods), Dir: *dir, Redo: command.List(*redo), Workers: 2, Progress: progress(stderr)}
 	var err error
 	switch args[0] {
 	case "cells":
@@ -67,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	case "drill":
 		err = drill(ctx, imbalance.Drill{Seed: 1, Cutting: *cutting, Rows: *rows, Progress: plan.Progress}, plan, *full)
 	case "report":
-		err = write(*keel, *dir)
+		err = write(*keel, *dir, stderr)
 	default:
 		flags.Usage()
 		err = fmt.Errorf("%q: name cells, drill or report", args[0])
@@ -78,23 +69,13 @@ func run(ctx context.Context, args []string) error {
 	return err
 }
 
-// list is a flag of words with commas between them.
-func list(flags *flag.FlagSet, name, usage string) *[]string {
-	var words []string
-	flags.Func(name, usage, func(text string) error {
-		words = strings.Split(text, ",")
-		return nil
-	})
-	return &words
-}
-
 // progress prints how far a phase is, in tenths.
-func progress() func(phase string, done, total int) {
+func progress(stderr io.Writer) func(phase string, done, total int) {
 	last := ""
 	return func(phase string, done, total int) {
 		if now := fmt.Sprintf("%s: %d of 10", phase, 10*done/max(total, 1)); now != last {
 			last = now
-			log.Print(now)
+			fmt.Fprintln(stderr, "study:", now)
 		}
 	}
 }
@@ -117,7 +98,7 @@ func drill(ctx context.Context, d imbalance.Drill, plan imbalance.Plan, full boo
 }
 
 // write writes the pages of the cells in dir.
-func write(keel, dir string) error {
+func write(keel, dir string, stderr io.Writer) error {
 	if keel == "" {
 		return errors.New("-keel names the folder of KEEL's data sets")
 	}
@@ -131,7 +112,7 @@ func write(keel, dir string) error {
 	}
 	peers, err := imbalance.LoadCells(filepath.Join(dir, "peers.csv"))
 	if errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(os.Stderr, "no %s: Python's classifiers are left out\n", filepath.Join(dir, "peers.csv"))
+		fmt.Fprintf(stderr, "no %s: Python's classifiers are left out\n", filepath.Join(dir, "peers.csv"))
 	} else if err != nil {
 		return err
 	}

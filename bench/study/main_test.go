@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,10 +12,10 @@ import (
 func TestCommand(t *testing.T) {
 	const keel = "testdata/keel"
 	dir := t.TempDir()
-	if err := write("", dir); err == nil || !strings.Contains(err.Error(), "-keel") {
+	if err := write("", dir, io.Discard); err == nil || !strings.Contains(err.Error(), "-keel") {
 		t.Errorf("without -keel: %v", err)
 	}
-	if err := write(keel, dir); err == nil || !strings.Contains(err.Error(), "cells.csv") {
+	if err := write(keel, dir, io.Discard); err == nil || !strings.Contains(err.Error(), "cells.csv") {
 		t.Errorf("without cells: %v", err)
 	}
 	text, err := os.ReadFile("testdata/cells.csv")
@@ -36,7 +37,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	page := func() string {
-		if err := write(keel, dir); err != nil {
+		if err := write(keel, dir, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "README.md"))
@@ -64,7 +65,7 @@ func TestCommand(t *testing.T) {
 func TestDrill(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"drill", "-cutting", "30s", "-rows", "1000", "-methods", "dbn-paper", "-o", dir}
-	if err := run(t.Context(), args); err != nil {
+	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "drill.md"))
@@ -75,11 +76,11 @@ func TestDrill(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(stopped, args); err == nil || !strings.Contains(err.Error(), "goes on with what is in") {
+	if err := run(stopped, args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "goes on with what is in") {
 		t.Errorf("stopped: %v", err)
 	}
 	for _, args := range [][]string{{"cells", "-keel", dir}, {"pages"}, {"drill", "-methods", "x", "-rows", "1000", "-cutting", "30s", "-o", dir}} {
-		if err := run(t.Context(), args); err == nil {
+		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}
 	}

@@ -1,67 +1,42 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	_ "embed"
 	"slices"
 	"strings"
+
+	"github.com/flank-tcm/flank/bench/columns"
 )
 
-// ours are the names of methods whose title is not their name in capitals.
-var ours = map[string]string{
-	"ecs-dbn":               "ECS-DBN",
-	"ecs-dbn-paper":         "ECS-DBN, paper's settings",
-	"dbn":                   "DBN",
-	"dbn-paper":             "DBN, paper's settings",
-	"csdbn":                 "CSDBN, random costs",
-	"grid-dbn":              "DBN, grid of costs",
-	"threshold-dbn":         "DBN, exact threshold",
-	"smote-dbn":             "SMOTE-DBN",
-	"adasyn-dbn":            "ADASYN-DBN",
-	"smote-borderline1-dbn": "SMOTE-borderline1-DBN",
-	"smote-borderline2-dbn": "SMOTE-borderline2-DBN",
-	"smote-svm-dbn":         "SMOTE-SVM-DBN",
-	"welm-w1":               "WELM, W1",
-	"welm-w2":               "WELM, W2",
-	"eco-ensemble":          "ECO-style ensemble",
-}
+//go:embed names.csv
+var namesFile []byte
 
-// peers are Python's classifiers: title and what it is.
-var peers = map[string][2]string{
-	"svm":               {"SVM", "SVC, RBF kernel; defaults, standardised"},
-	"mlp":               {"MLP", "MLPClassifier; defaults, standardised"},
-	"knn":               {"KNN", "KNeighborsClassifier; defaults, standardised"},
-	"gb":                {"gradient boosting", "GradientBoostingClassifier; defaults"},
-	"logistic":          {"logistic regression", "LogisticRegression; defaults, standardised"},
-	"adaboost":          {"AdaBoost", "AdaBoostClassifier; defaults"},
-	"lasso":             {"Lasso", "LogisticRegression with an L1 penalty, C = 1, standardised"},
-	"sgd":               {"SGD", "SGDClassifier; defaults, standardised"},
-	"logistic-balanced": {"logistic regression, balanced", "LogisticRegression with balanced class weights, standardised"},
-	"extratrees-tuned":  {"extra trees, tuned", "ExtraTreesClassifier of 300, threshold tuned"},
-	"rf-tuned":          {"random forest, tuned", "RandomForestClassifier of 300, threshold tuned"},
-	"mlp-tuned":         {"MLP (30, 30), tuned", "MLPClassifier (30, 30), 500 epochs, standardised, threshold tuned"},
-	"hgb-tuned":         {"histogram boosting, tuned", "HistGradientBoostingClassifier, threshold tuned"},
-	"balanced-rf":       {"BalancedRandomForest", "imbalanced-learn, 300 trees"},
-	"easy-ensemble":     {"EasyEnsemble", "imbalanced-learn; defaults"},
-	"balanced-bagging":  {"BalancedBagging", "imbalanced-learn, 50 trees"},
-	"rusboost":          {"RUSBoost", "imbalanced-learn; defaults"},
-	"lightgbm-balanced": {"LightGBM, balanced", "LGBMClassifier with balanced class weights"},
-	"lightgbm-tuned":    {"LightGBM, tuned", "LGBMClassifier, threshold tuned"},
+// name is a method's title, and what it is if it is one of Python's classifiers.
+type name struct{ title, peer string }
+
+var names = readNames()
+
+func readNames() map[string]name {
+	all := make(map[string]name)
+	f, err := columns.Read(bytes.NewReader(namesFile), "names.csv", "method", "title", "peer")
+	if err == nil {
+		err = f.Each(func(r *columns.Row) error {
+			all[r.Text("method")] = name{r.Text("title"), r.Text("peer")}
+			return nil
+		})
+	}
+	if err != nil {
+		panic("study: " + err.Error()) // it is a part of the program
+	}
+	return all
 }
 
 // title returns what pages call a method.
-func title(method string) string {
-	if t, ok := ours[method]; ok {
-		return t
-	}
-	if p, ok := peers[method]; ok {
-		return p[0]
-	}
-	return method
-}
+func title(method string) string { return cmp.Or(names[method].title, method) }
 
-func isPeer(method string) bool {
-	_, ok := peers[method]
-	return ok
-}
+func isPeer(method string) bool { return names[method].peer != "" }
 
 // ofPaper returns our method for a column of the paper's tables, with the
 // study's settings.

@@ -47,7 +47,7 @@ func Files(in Input) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := p.plots()
-	pages, err := template.New("").Funcs(template.FuncMap{"title": title}).ParseFS(templates, "*.tmpl")
+	pages, err := template.New("").Funcs(template.FuncMap{"title": title, "peer": func(method string) string { return names[method].peer }, "join": strings.Join, "gmean": func() Metric { return GMean }}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ type pages struct {
 	all      map[Metric]comparison
 	seven    map[Metric]comparison // the paper's columns, with the study's settings
 	first    *comparison           // all by the G-mean of trial 1 alone; nil if trial 1 is the only one, or some method lacks it
-	bestPeer string                // by mean rank of G-mean; empty: there is none
+	BestPeer string                // by mean rank of G-mean; empty: there is none
 }
 
 func newPages(in Input) (*pages, error) {
@@ -138,7 +138,7 @@ func newPages(in Input) (*pages, error) {
 	}
 	for _, m := range p.all[GMean].methods {
 		if isPeer(m) {
-			p.bestPeer = m
+			p.BestPeer = m
 			break
 		}
 	}
@@ -154,9 +154,9 @@ func (p *pages) mean(method string, m Metric) float64 {
 func (p *pages) spread(method string, m Metric) float64 {
 	sum := 0.
 	for _, set := range p.Sets {
-		sum += p.scores[pair{method, set}].spread[m]
+		sum += p.scores[pair{method, set}].spread[m] / float64(len(p.Sets))
 	}
-	return sum / float64(len(p.Sets))
+	return sum
 }
 
 // number writes a score with three digits, – for none.

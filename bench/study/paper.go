@@ -101,6 +101,11 @@ func (p *Paper) Impossible(method string) []string {
 	return sets
 }
 
+// Printed returns the accuracy and the G-mean that the paper prints.
+func (p *Paper) Printed(method, set string) string {
+	return fmt.Sprintf("%.3f, %.3f", p.printed[paperKey{method, set, Accuracy}].mean, p.printed[paperKey{method, set, GMean}].mean)
+}
+
 // possible reports whether means over folds of accuracy and G-mean can go
 // together, with 0.01 to spare, if a share of the rows is positive. Accuracy is
 // share·TPR + (1−share)·TNR, so that

@@ -20,7 +20,7 @@ func (p *pages) plots() map[string][]byte {
 		files["ranks-"+name+".svg"] = report.Ranks(fmt.Sprintf("Mean rank of %s over %d sets", metric, len(p.Sets)), c.test.CriticalDifference(level), ranks)
 		files["boxes-"+name+".svg"] = report.Boxes(fmt.Sprintf("%s on %d sets", capital(metric), len(p.Sets)),
 			fmt.Sprintf("One box for each of %d methods, the best mean rank first; its values are the sets.", len(boxes)), fmt.Sprint(metric), boxes)
-		for _, other := range []struct{ method, file string }{{p.bestPeer, "peer"}, {"dbn", "dbn"}} {
+		for _, other := range []struct{ method, file string }{{p.BestPeer, "peer"}, {"dbn", "dbn"}} {
 			if _, ok := c.against[other.method]; ok {
 				files["scatter-"+other.file+"-"+name+".svg"] = p.scatter(other.method, metric)
 			}

@@ -20,8 +20,8 @@ func (p *pages) Summary() []string {
 		lines = append(lines, fmt.Sprintf("A mean of many trials is less a matter of luck than one trial. By the first trial of every method alone: mean G-mean %s, mean rank %.2f, place %d.",
 			number(mean(f.values)), f.rank(Control), slices.Index(f.methods, Control)+1))
 	}
-	if p.bestPeer != "" {
-		peer, top := p.bestPeer, p.bestPeer
+	if p.BestPeer != "" {
+		peer, top := p.BestPeer, p.BestPeer
 		for _, m := range g.methods {
 			if isPeer(m) && p.mean(m, GMean) > p.mean(top, GMean) {
 				top = m
@@ -176,23 +176,6 @@ func (c *comparison) holm() string {
 	return table(header, rows)
 }
 
-// Settings is the table of what each method is.
-func (p *pages) Settings() string {
-	var rows [][]string
-	for _, m := range p.Methods {
-		if slices.Contains(p.methods, m.Name) {
-			rows = append(rows, []string{title(m.Name), "`" + m.Name + "`", m.Settings})
-		}
-	}
-	for _, m := range p.methods {
-		if isPeer(m) {
-			rows = append(rows, []string{title(m), "`" + m + "`", peers[m][1]})
-		}
-	}
-	text := table([]string{"method", "in the cells", "what it is"}, rows)
-	return strings.Replace(text, "---:|---:|", "---|---|", 1)
-}
-
 // PaperAverages sets the paper's means and ranks next to ours.
 func (p *pages) PaperAverages() string {
 	var rows [][]string
@@ -205,13 +188,7 @@ func (p *pages) PaperAverages() string {
 		row := []string{column}
 		for _, m := range []Metric{GMean, Accuracy} {
 			row = append(row, number(mean(p.Paper.Column(column, m))))
-			for _, of := range []string{name, name + "-paper"} {
-				if slices.Contains(p.methods, of) {
-					row = append(row, number(p.mean(of, m)))
-				} else {
-					row = append(row, "–")
-				}
-			}
+			row = append(row, p.ours(name, func(of string) string { return number(p.mean(of, m)) })...)
 			row = append(row, fmt.Sprintf("%.2f", ranks[m][i]))
 			if c, ok := p.seven[m]; ok && slices.Contains(c.methods, name) {
 				row = append(row, fmt.Sprintf("%.2f", c.rank(name)))
@@ -224,38 +201,30 @@ func (p *pages) PaperAverages() string {
 	return table([]string{"", "G-mean, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours", "accuracy, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours"}, rows)
 }
 
-// PaperTests are the p-values that the paper's row "Holm" prints, from its own
-// means, and the p-values of a true Holm procedure.
-func (p *pages) PaperTests() string {
-	var rows [][]string
+// ours returns a cell of the study's method of a name, and one of the method with the paper's settings, – where there is none.
+func (p *pages) ours(name string, cell func(method string) string) []string {
+	row := []string{"–", "–"}
+	for i, of := range []string{name, name + "-paper"} {
+		if slices.Contains(p.methods, of) {
+			row[i] = cell(of)
+		}
+	}
+	return row
+}
+
+// PaperTests are, for each of the paper's other methods, the p-values that its row "Holm" prints, from its own
+// means, and the p-values of a true Holm procedure: by G-mean, then by accuracy.
+func (p *pages) PaperTests() (rows [][]string) {
 	control := p.Paper.Methods[0]
-	for _, column := range p.Paper.Methods[1:] {
+	for i, column := range p.Paper.Methods[1:] {
 		row := []string{column}
 		for _, m := range []Metric{GMean, Accuracy} {
-			mine, theirs := p.Paper.Column(control, m), p.Paper.Column(column, m)
-			row = append(row, fmt.Sprintf("%.5e", stat.SignedRankSplit(mine, theirs, stat.Greater).P), probability(p.Paper.holm(m)[slices.Index(p.Paper.Methods, column)]))
+			split := stat.SignedRankSplit(p.Paper.Column(control, m), p.Paper.Column(column, m), stat.Greater)
+			row = append(row, fmt.Sprintf("%.5e", split.P), probability(p.Paper.holm(m)[i+1]))
 		}
 		rows = append(rows, row)
 	}
-	return table([]string{control + " against", "G-mean: one-sided signed ranks", "ranks, Holm", "accuracy: one-sided signed ranks", "ranks, Holm"}, rows)
-}
-
-// Impossible lists, for each of the paper's methods, the sets whose printed pair
-// cannot be.
-func (p *pages) Impossible() string {
-	var rows [][]string
-	for _, column := range p.Paper.Methods {
-		sets := p.Paper.Impossible(column)
-		if len(sets) == 0 {
-			continue
-		}
-		var words []string
-		for _, set := range sets {
-			words = append(words, fmt.Sprintf("%s (%.3f, %.3f)", set, p.Paper.printed[paperKey{column, set, Accuracy}].mean, p.Paper.printed[paperKey{column, set, GMean}].mean))
-		}
-		rows = append(rows, []string{column, fmt.Sprintf("%d of %d", len(sets), len(p.Paper.Sets)), strings.Join(words, ", ")})
-	}
-	return strings.Replace(table([]string{"column", "impossible", "sets (accuracy, G-mean)"}, rows), "---:|---:|", "---:|---|", 1)
+	return rows
 }
 
 // Agreement is Spearman's correlation over the sets of the paper's G-mean of a
@@ -274,13 +243,7 @@ func (p *pages) Agreement() string {
 			for i, set := range sets {
 				printed[i] = p.Paper.printed[paperKey{column, set, m}].mean
 			}
-			for _, of := range []string{name, name + "-paper"} {
-				if slices.Contains(p.methods, of) {
-					row = append(row, correlation(stat.Spearman(printed, p.column(of, m, sets))))
-				} else {
-					row = append(row, "–")
-				}
-			}
+			row = append(row, p.ours(name, func(of string) string { return correlation(stat.Spearman(printed, p.column(of, m, sets))) })...)
 		}
 		rows = append(rows, row)
 	}
@@ -316,45 +279,21 @@ func (p *pages) Majority() float64 {
 // TestCount is how many p-values the paper's two tables print.
 func (p *pages) TestCount() int { return 2 * (len(p.Paper.Methods) - 1) }
 
-// Repeated, SpreadIsMean and Bests count oddities of the paper's G-means.
-func (p *pages) Repeated() int     { return p.Paper.Repeated("ECS-DBN") }
-func (p *pages) SpreadIsMean() int { return p.Paper.SpreadIsMean("DBN") }
-func (p *pages) Bests() int        { return p.Paper.Bests("ECS-DBN", GMean) }
-
 // ControlSeconds is the mean time of one fit of the control.
 func (p *pages) ControlSeconds() string { return fmt.Sprintf("%.2g", p.mean(Control, Seconds)) }
 
-// Drawings are the scatters by set.
-func (p *pages) Drawings() string {
-	var b strings.Builder
-	for _, m := range []struct{ method, file string }{{p.bestPeer, "peer"}, {"dbn", "dbn"}} {
-		if slices.Contains(p.methods, m.method) {
-			fmt.Fprintf(&b, "![G-mean: ECS-DBN and %[1]s](scatter-%[2]s-gmean.svg) ![Accuracy: ECS-DBN and %[1]s](scatter-%[2]s-accuracy.svg)\n\n", title(m.method), m.file)
-		}
-	}
-	return b.String()
+// Has reports whether there are cells of a method.
+func (p *pages) Has(method string) bool { return slices.Contains(p.methods, method) }
+
+// Peers are the methods of Python's that there are cells of.
+func (p *pages) Peers() []string {
+	return slices.DeleteFunc(slices.Clone(p.methods), func(m string) bool { return !isPeer(m) })
 }
 
-// Meaning tells what costs are worth to a network trained as the paper states and
-// to one trained well; empty unless both were run.
-func (p *pages) Meaning() string {
-	for _, m := range []string{"dbn", "dbn-paper", "ecs-dbn-paper"} {
-		if !slices.Contains(p.methods, m) {
-			return ""
-		}
-	}
-	const collapsed = 0.1
-	low := func(method string) int {
-		n := 0
-		for _, v := range p.column(method, GMean, p.Sets) {
-			if v < collapsed {
-				n++
-			}
-		}
-		return n
-	}
-	return fmt.Sprintf(`With the settings that the paper states, the plain DBN has a G-mean below %v on %d of %d sets: it has hardly learnt, and decides for the larger class. Costs
-lift its mean G-mean from %s to %s. With the study's settings the plain DBN is below %v on %d sets, and costs lift its mean from %s to %s.`,
-		collapsed, low("dbn-paper"), len(p.Sets), number(p.mean("dbn-paper", GMean)), number(p.mean("ecs-dbn-paper", GMean)),
-		collapsed, low("dbn"), number(p.mean("dbn", GMean)), number(p.mean(Control, GMean)))
+// MeanGMean is a method's mean G-mean.
+func (p *pages) MeanGMean(method string) string { return number(p.mean(method, GMean)) }
+
+// Collapsed counts the sets on which a method's G-mean is below a limit.
+func (p *pages) Collapsed(method string, limit float64) int {
+	return len(slices.DeleteFunc(p.column(method, GMean, p.Sets), func(v float64) bool { return v >= limit }))
 }

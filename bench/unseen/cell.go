@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
@@ -78,7 +77,7 @@ func (c cell) line() []string {
 	for _, v := range []float64{c.TP, c.FN, c.TN, c.FP} {
 		line = append(line, number(v, 64))
 	}
-	line = append(line, rounded(c.AUC, 4))
+	line = append(line, columns.Number(c.AUC, 4))
 	o := c.flank
 	if o == nil {
 		return line
@@ -86,14 +85,7 @@ func (c cell) line() []string {
 	for _, v := range []float64{o.Unknown.TP, o.Unknown.FN, o.Unknown.TN, o.Unknown.FP, o.SetHealthy, o.SetFaulty, o.Wear, o.Known} {
 		line = append(line, number(v, 64))
 	}
-	return append(line, rounded(o.Error, 1), number(o.Inside, 64), rounded(o.Worst, 1), rounded(o.AlarmUM, 1))
-}
-
-func rounded(v float64, digits int) string {
-	if v != v {
-		return ""
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64)
+	return append(line, columns.Number(o.Error, 1), number(o.Inside, 64), columns.Number(o.Worst, 1), columns.Number(o.AlarmUM, 1))
 }
 
 // loadCells reads the cells of a folder.
@@ -123,7 +115,6 @@ func readCells(path string) ([]cell, error) {
 		return nil, err
 	}
 	if !slices.Equal(f.Header, cellHeader) && !slices.Equal(f.Header, ownHeader) {
-		f.Close()
 		return nil, fmt.Errorf("%s:1: these are not the columns of a file of cells: take the file away and make it again", path)
 	}
 	var out []cell

@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
@@ -178,24 +179,13 @@ func readUniwear(_ context.Context, folder string) (*set, error) {
 		}
 		var x []float32
 		for _, v := range values {
-			mean, sd := meanSD(v)
+			mean, sd := stat.PopMeanStdDev(v, nil)
 			x = append(x, float32(mean), float32(sd), float32(slices.Min(v)), float32(slices.Max(v)))
 		}
 		s.add(tool, um, x)
 		n, um = 0, 0
 		return nil
 	})
-}
-
-// meanSD returns the mean and the population standard deviation of x.
-func meanSD(x []float64) (mean, sd float64) {
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	for _, v := range x {
-		sd += (v - mean) * (v - mean) / float64(len(x))
-	}
-	return mean, math.Sqrt(sd)
 }
 
 // drillSeeds are the seeds of the simulated drill; each is an experiment of 20 tools.
@@ -400,15 +390,7 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 		if made {
 			continue
 		}
-		protocols := make(map[string]int)
-		for _, p := range s.Splits {
-			protocols[p.Protocol]++
-		}
-		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; splits:", s.Name, s.table.Rows(), len(s.Columns), s.faulty(), len(s.lives()))
-		for _, p := range slices.Sorted(maps.Keys(protocols)) {
-			fmt.Fprintf(log, " %d %s", protocols[p], p)
-		}
-		fmt.Fprintln(log)
+		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; %d splits\n", s.Name, s.table.Rows(), len(s.Columns), s.faulty(), len(s.lives()), len(s.Splits))
 	}
 	return nil
 }

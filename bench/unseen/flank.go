@@ -155,14 +155,19 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 		}
 		out = append(out, cl)
 	}
+	setAUC(out, scores, faulty)
+	return out, nil
+}
+
+// setAUC gives the cells of a split the AUC of all its windows, NaN if one class is missing.
+func setAUC(cs []cell, scores []float64, faulty []bool) {
 	auc := math.NaN()
 	if slices.Contains(faulty, true) && slices.Contains(faulty, false) {
 		auc = score.AUC(scores, faulty)
 	}
-	for i := range out {
-		out[i].AUC = auc
+	for i := range cs {
+		cs[i].AUC = auc
 	}
-	return out, nil
 }
 
 // follow judges the life of a tool as the monitor would, and appends the score and the

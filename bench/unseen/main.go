@@ -20,24 +20,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
 
+	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/bench/document"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "unseen:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("unseen", run) }
 
-func run(ctx context.Context, args []string, stderr io.Writer) error {
+func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("say tables, flank, simple, robust or page")
 	}
@@ -54,15 +46,15 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	names := strings.Split(*sets, ",")
+	names := command.List(*sets)
 	switch args[0] {
 	case "flank":
-		log, err := openLog(filepath.Join(*cells, "cells.csv"), list(*redo))
+		log, err := openLog(filepath.Join(*cells, "cells.csv"), command.List(*redo))
 		if err != nil {
 			return err
 		}
 		defer log.file.Close()
-		return judgeAll(ctx, *tables, names, list(*protocols), log, stderr)
+		return judgeAll(ctx, *tables, names, command.List(*protocols), log, stderr)
 	case "robust":
 		turning, rest, err := robust(ctx, *tables, stderr)
 		if err != nil {
@@ -85,12 +77,4 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
 	return fmt.Errorf("%q: say tables, flank, simple, robust or page", args[0])
-}
-
-// list returns the parts of a comma list, none of an empty one.
-func list(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
 )
@@ -81,51 +84,18 @@ func newPage(cells []cell) *page {
 	return &page{cells: cells, known: make(map[[2]string][]*result)}
 }
 
+//go:embed page.md.tmpl
+var pageText string
+
 // markdown returns the page.
-func (p *page) markdown() string {
-	p.WriteString(`# Tools never seen
+func (p *page) markdown() string { return p.fill(pageText) }
 
-How well tools are judged that nothing was learnt of: by Flank with its default settings, by the simpler methods that ` + "`trainer fit`" + ` compares it
-with, and by classifiers of scikit-learn as people use them and with Flank's aids. ` + "`make unseen`" + ` measures it and writes this page from the cells in ` + "`docs/figures/unseen`" + `.
-
-- A window counts as faulty from the wear that a data set names as its limit. A tool's first windows, its reference, are not counted.
-- Every decision counts, also of windows whose verdict is *unknown*. A table below says what changes if those are left out.
-- The G-mean is the root of recall times specificity. It is taken over all windows of the tools that a split judges, and averaged over splits;
-  the median and the worst split stand next to the mean. Where one tool is left out at a time, the windows of all tools are counted together
-  first, and there is neither.
-- Intervals hold 95 of 100 draws of a bootstrap over whole tools: splits overlap and windows of one tool are near copies, but tools are
-  independent. Fewer than five tools have no interval.
-- A lead is Flank's G-mean less the method's, on the same splits and the same draws of tools.
-- Flank's own settings, such as the formula of the stability weights and the decay with few worn tools, were chosen on splits of the nine turning
-  tools and of the PHM 2010 cutters, and the rows where wear jumps over the limit on drills with few labels. So these tables say how the settings do
-  where they were made, and not what to expect of other machines. The penalties of the simpler methods were chosen on the nine turning tools as well.
-- Within a split nothing is chosen on tools that are judged. The peers' columns, penalties and thresholds come from tools left out of the training part.
-
-`)
-	p.goals()
-	p.protocol("turning", sixOfNine, "Turning, six of nine tools", `Nine tools, one window a second, 152 features, faulty from 300 µm on. Of the 84 ways to learn from six tools and judge three, 74 judge
-faulty windows of another tool than tool 13 alone, which has three.`)
-	p.protocol("turning", leaveOneOut, "Turning, one tool left out", "The same tools; each is judged by what the other eight teach.")
-	for n, word := range []string{"one", "two", "three"} {
-		p.protocol("turning", fmt.Sprintf("%s%d%s", few, n+1, atHand), fmt.Sprintf("Turning, %s labelled worn %s, the others at hand", word, plural(n+1, "tool")), fmt.Sprintf(`Every choice of %s of the five worn tools. The other tools were recorded to the end of their life, are learnt from without
-their labels, and are judged: a plant that labels a few of its recordings.`, word))
-		p.protocol("turning", fmt.Sprintf("%s%d", few, n+1), fmt.Sprintf("Turning, %s labelled worn %s", word, plural(n+1, "tool")), fmt.Sprintf(`Every choice of %s of the five worn tools. A third of the other tools is judged at a time; the rest was recorded to the end of its life
-and has no labels. Peers as people use them learn from the labelled tools alone.`, word))
+// fill returns a text with its parts. Parts that are tables write to the page when the text calls them, and return nothing.
+func (p *page) fill(text string) string {
+	p.Reset()
+	if err := template.Must(template.New("").Parse(text)).Execute(p, p); err != nil {
+		panic("unseen: " + err.Error()) // the parts have no errors
 	}
-	p.protocol("phm2010", leaveOneOut, "PHM 2010, one cutter left out", "Three cutters of 315 cuts, 70 features, faulty from 150 µm on. Two cutters are learnt from: no interval can be given.")
-	p.protocol("drill", fiveFold, "Simulated gun drill", "Twenty tools for each of three seeds of the simulator, raw signals at 20 kHz, 671 features. A fifth of a seed's tools is judged at a time.")
-	for _, n := range []int{1, 3} {
-		p.protocol("drill", fmt.Sprintf("%s%d", few, n), fmt.Sprintf("Simulated gun drill, %d labelled %s of twenty", n, plural(n, "tool")),
-			"Five choices for each seed; the other tools have no labels; the next seed's twenty tools are judged.")
-	}
-	p.protocol("uniwear", leaveOneOut, "Uniwear, one experiment left out", "Eight experiments of two processes at 2 Hz, windows of 10 s with four statistics of three channels, faulty from 150 µm on.")
-	p.protocol("lmas", leaveOneOut, "LMAS milling, one tool left out", "Two tools of raw acceleration at 1 kHz, windows of 0.2 s of cutting, faulty from a wear of 68.5 of 100 on.")
-	p.limits()
-	p.unknown()
-	p.coverage()
-	p.wear()
-	p.alarms()
-	p.columns()
 	return p.String()
 }
 
@@ -139,9 +109,8 @@ func plural(n int, word string) string {
 // row writes a row of a table.
 func (p *page) row(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) }
 
-// goals writes what is to be reached, and whether it is.
-func (p *page) goals() {
-	p.WriteString("## Goals\n\n| goal | measured | |\n|---|---|---|\n")
+// Goals writes what is to be reached, and whether it is.
+func (p *page) Goals() string {
 	line := func(goal string, held, known bool, measured string) {
 		word := "**not held**"
 		if held {
@@ -152,7 +121,6 @@ func (p *page) goals() {
 		}
 		p.row("| %s | %s | %s |", goal, measured, word)
 	}
-	defer p.WriteString("\nTools that no setting was ever developed on, and the cost of a window online, are not measured here.\n")
 	least := func(what, data, protocol string, goal float64) {
 		r := p.ours(data, protocol)
 		if r == nil {
@@ -181,6 +149,7 @@ func (p *page) goals() {
 	least("simulated drill, one labelled tool", "drill", few+"1", 0.95)
 	least("simulated drill, three", "drill", few+"3", 0.975)
 	p.leaveOneOutGoals(line)
+	return ""
 }
 
 // leaveOneOutGoals writes the goals for unknown windows, wear and alarms of the turning tools,
@@ -224,11 +193,11 @@ func (p *page) leaveOneOutGoals(line func(goal string, held, known bool, measure
 		fmt.Sprintf("%d worn tools: %s to %s µm, %d missed; %d alarms on other tools", worn, one(low), one(high), missed, early))
 }
 
-// protocol writes the table of all methods on a data set.
-func (p *page) protocol(data, protocol, title, text string) {
+// Protocol writes the table of all methods on a data set.
+func (p *page) Protocol(data, protocol, title, text string) string {
 	rs := p.results(data, protocol)
 	if len(rs) == 0 {
-		return
+		return ""
 	}
 	fmt.Fprintf(p, "\n## %s\n\n%s\n\n", title, text)
 	p.WriteString("| method | variant | G-mean | median | worst | 95 % of draws | recall | specificity | AUC | Flank's lead | 95 % of draws |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
@@ -242,6 +211,7 @@ func (p *page) protocol(data, protocol, title, text string) {
 	}
 	n := rs[0].Units
 	fmt.Fprintf(p, "\n%d %s with both classes, %d tools.\n", n, plural(n, "unit"), len(rs[0].tools))
+	return ""
 }
 
 // spread returns the median and the worst of the G-means of several units.
@@ -252,9 +222,8 @@ func (r *result) spread() (median, worst string) {
 	return three(r.Median), three(r.Least)
 }
 
-// limits says what cannot be learnt from the data, or cannot be measured.
-func (p *page) limits() {
-	p.WriteString("\n## What cannot be learnt\n\n")
+// Uniwear says what cannot be learnt from it.
+func (p *page) Uniwear() string {
 	if n := len(p.results("uniwear", leaveOneOut)); n > 0 {
 		best, name := p.bestAUC("W")
 		within := best.aucBounds()
@@ -269,15 +238,7 @@ func (p *page) limits() {
 		}
 		p.WriteString(" The G-mean over all says little, since some\n  experiments are worn nearly throughout.\n")
 	}
-	p.WriteString(`- **LMAS: it cannot be measured.** Of 29 tools two can be had. One was recorded over its whole life, in eight cuts of 0.2 to 0.7 s; of the other
-  there are two cuts. Nothing can be left out to choose a threshold, columns cannot be screened, and no interval can be given. Its table says
-  that programs run, not how good they are.
-- **PHM 2010: no interval.** Three cutters say which method fits these three.
-- **Turning, five labelled worn tools:** there are five. None is left to be judged.
-- **The drill is simulated.** A method that does well on it has learnt the simulator.
-- Tools that settings were developed on flatter. The turning tools are such tools: Flank's defaults and the peers' number of columns were
-  found on them, though never on the tools that a split judges. Tools of your own are the only full answer: ` + "`trainer evaluate`" + `.
-`)
+	return ""
 }
 
 // bestAUC returns the AUCs of the method that is best on Uniwear's experiments of that
@@ -298,8 +259,8 @@ func (p *page) bestAUC(prefix string) (best *tally, name string) {
 	return best, name
 }
 
-// looked are the protocols that Flank's own tables look at.
-var looked = []struct{ data, protocol, title string }{
+// protocols are those that Flank's own tables look at.
+var protocols = []struct{ data, protocol, title string }{
 	{"turning", sixOfNine, "turning, six of nine"},
 	{"turning", leaveOneOut, "turning, one left out"},
 	{"turning", few + "1", "turning, one labelled"},
@@ -312,22 +273,28 @@ var looked = []struct{ data, protocol, title string }{
 	{"uniwear", leaveOneOut, "Uniwear"},
 }
 
-func (p *page) unknown() {
-	p.WriteString("\n## Windows that are unknown\n\nFlank, default settings. The verdict *unknown* takes a decision back. Left out: the figures of the windows that are not unknown.\n\n" +
-		"| | G-mean, all decisions | unknown left out | healthy windows unknown | faulty windows unknown |\n|---|---:|---:|---:|---:|\n")
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
+// looked returns Flank's result by each of these protocols that it was judged by, with the title.
+func (p *page) looked() iter.Seq2[string, *result] {
+	return func(yield func(string, *result) bool) {
+		for _, l := range protocols {
+			if r := p.ours(l.data, l.protocol); r != nil && !yield(l.title, r) {
+				return
+			}
 		}
+	}
+}
+
+func (p *page) Unknown() string {
+	for title, r := range p.looked() {
 		var all, unknown counts
 		for _, c := range r.flank {
 			all.add(c.counts, 1)
 			unknown.add(c.flank.Unknown, 1)
 		}
-		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", l.title, r.GMean, r.tally.figures(nil, true).GMean,
+		p.row("| %s | %.3f | %.3f | %s %% | %s %% |", title, r.GMean, r.tally.figures(nil, true).GMean,
 			one(100*(unknown.TN+unknown.FP)/(all.TN+all.FP)), one(100*(unknown.TP+unknown.FN)/(all.TP+all.FN)))
 	}
+	return ""
 }
 
 // coverage sums what Flank promises of windows.
@@ -355,14 +322,8 @@ func (c *coverage) faulty() float64  { return c.setFaulty / (c.TP + c.FN) }
 func (c *coverage) mae() float64     { return c.off / c.known }
 func (c *coverage) inside() float64  { return c.inner / c.known }
 
-func (p *page) coverage() {
-	p.WriteString("\n## Conformal sets\n\nFlank, default settings: how many windows have their class in the conformal set, which promises 0.95 of either class; by tool the least.\n" +
-		"A dash: the models have no sets.\n\n| | healthy | least tool | faulty | least tool |\n|---|---:|---:|---:|---:|\n")
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
-		}
+func (p *page) Coverage() string {
+	for title, r := range p.looked() {
 		var all coverage
 		byTool := make(map[string]*coverage)
 		for _, c := range r.flank {
@@ -381,31 +342,26 @@ func (p *page) coverage() {
 				faulty = v
 			}
 		}
-		p.row("| %s | %s | %s | %s | %s |", l.title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
+		p.row("| %s | %s | %s | %s | %s |", title, three(all.healthy()), three(healthy), three(all.faulty()), three(faulty))
 	}
+	return ""
 }
 
-func (p *page) wear() {
-	p.WriteString("\n## Wear\n\nFlank, default settings: the mean absolute error of the wear of tools never seen, and how often the measured wear lies in the 80 % interval. All windows\n" +
-		"with an estimate count, also in the reference. A dash: wear is not estimated, because too few tools were measured.\n\n" +
-		"| | windows | with an estimate | error, µm | inside the interval |\n|---|---:|---:|---:|---:|\n")
-	for _, l := range looked {
-		r := p.ours(l.data, l.protocol)
-		if r == nil {
-			continue
-		}
+func (p *page) Wear() string {
+	for title, r := range p.looked() {
 		var c coverage
 		for _, k := range r.flank {
 			c.add(k)
 		}
-		p.row("| %s | %.0f | %.0f | %s | %s |", l.title, c.windows, c.known, one(c.mae()), three(c.inside()))
+		p.row("| %s | %.0f | %.0f | %s | %s |", title, c.windows, c.known, one(c.mae()), three(c.inside()))
 	}
+	return ""
 }
 
-func (p *page) alarms() {
+func (p *page) Alarms() string {
 	r := p.ours("turning", leaveOneOut)
 	if r == nil {
-		return
+		return ""
 	}
 	p.WriteString("\n## First alarms\n\nFlank, default settings and default alarm, turning with one tool left out: the wear that was measured when the alarm was first raised.\n\n" +
 		"| tool | worn to, µm | windows | faulty | recall | specificity | first alarm at, µm |\n|---|---:|---:|---:|---:|---:|---:|\n")
@@ -416,44 +372,7 @@ func (p *page) alarms() {
 		}
 		p.row("| %s | %.0f | %.0f | %.0f | %s | %s | %s |", c.Tool, c.flank.Worst, c.TP+c.FN+c.TN+c.FP, c.TP+c.FN, three(c.recall()), three(c.specificity()), at)
 	}
-}
-
-func (p *page) columns() {
-	p.WriteString(`
-## Methods and cells
-
-Flank runs with the settings of an empty ` + "`train.yaml`" + `; a data set adds its limit and the number of windows of its reference. The other
-peers are scikit-learn's, pinned in ` + "`bench/peers/unseen/requirements.txt`" + `: forests of 200 trees, the others with their defaults; ` + "`bench/peers/unseen/peers.py`" + ` says how each
-variant works.
-
-- *all aids*, of simpler methods: the windows that Flank's network is fine-tuned on, by its rules for few tools too, with its weights of features
-  and its rule for the threshold, as ` + "`trainer fit`" + ` compares them ([compare methods](../how-to/compare-methods.md)); relative to the reference in the first mode
-  that Flank tries. The one column of a threshold is the one with the greatest weight in the training part. Logistic regressions have
-  a C of 3, or on several columns 0.1 with two worn tools or fewer; they have no temperature, and with two worn tools or fewer the inverse prior.
-- *plain*: features as a ratio to the tool's first windows; the threshold is the best on tools left out, or, of one labelled worn tool, on windows
-  left out.
-- *aided*: logarithms of ratios where features are positive, screening by stability, tools without labels, rows where wear jumps over the limit, and Flank's rule for
-  the threshold.
-- *aided-raw*: the same without calibration by a temperature; there is none anyway with two worn tools or fewer.
-- *default*, of Flank: the settings of an empty ` + "`train.yaml`" + `. *log*, *ratio*: with that reference instead of the choice of *auto*; *log-unweighted*: without
-  stability weights; *log-no-pretraining*: without restricted Boltzmann machines. These and *no-guard*: with ` + "`guard: off`" + `.
-- *before*, of Flank: the release before features were weighed by stability. Its cells are kept; today's code cannot make them.
-- *aided-wear*: aided, learning the root of the wear instead of the class. Ridge regression learns the wear in either variant.
-
-A line of ` + "`cells.csv`, `simple.csv` and `peers.csv` in `docs/figures/unseen`" + ` is what one method made of one tool in one split:
-
-| column | |
-|---|---|
-| data, protocol, split | data set, kind of split, name of the split |
-| unit | splits that are counted together before the G-mean is taken |
-| method, variant, tool | tool: the one that is judged |
-| tp, fn, tn, fp | its windows: faulty ones called faulty or missed, healthy ones called healthy or faulty |
-| auc | of all windows of the split; empty if one class is missing |
-| unknown_tp, unknown_fn, unknown_tn, unknown_fp | how many of those counted above have the verdict unknown |
-| set_healthy, set_faulty | windows whose conformal set has their class; empty without sets |
-| wear, wear_known, wear_error, wear_inside | windows that wear was estimated on, those with an estimate, the sum of their absolute errors in µm, those inside the interval |
-| worst_um, alarm_um | greatest wear of the tool, and its wear at the first alarm; empty if there was none |
-`)
+	return ""
 }
 
 // bounds returns an interval in brackets, nothing if there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -8,40 +9,27 @@ import (
 	"github.com/flank-tcm/flank/internal/train/baseline"
 )
 
-// readmeRows are the rows of the table in README.md.
-var readmeRows = []struct{ data, protocol, title string }{
-	{"turning", sixOfNine, "turning, learning from six of nine tools"},
-	{"turning", few + "1", "turning, one labelled worn tool, others recorded without labels"},
-	{"phm2010", leaveOneOut, "PHM 2010 milling, one of three cutters left out"},
-	{"drill", fiveFold, "simulated gun drill, a fifth of the tools left out"},
-	{"drill", few + "1", "simulated gun drill, one labelled tool of twenty"},
-}
+//go:embed readme.md.tmpl
+var readmeText string
 
 // readme returns the generated part of README.md: the table, and when a network is worth it.
-func (p *page) readme() string {
-	var b strings.Builder
-	b.WriteString("| data | Flank | threshold on one feature | logistic regression | best of scikit-learn with Flank's features, screening and thresholds | best as people use it |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, r := range readmeRows {
-		plain := p.best(r.data, r.protocol, func(variant string) bool { return variant == "plain" })
-		aided := p.best(r.data, r.protocol, func(variant string) bool { return strings.HasPrefix(variant, "aided") })
-		fmt.Fprintf(&b, "| %s | **%s** | %s | %s | %s | %s |\n", r.title, p.ours(r.data, r.protocol).short(),
-			p.simple(r.data, r.protocol, baseline.OneColumn).short(), p.simple(r.data, r.protocol, baseline.LogisticRegression).short(), aided.named(), plain.named())
+func (p *page) readme() string { return p.fill(readmeText) }
+
+// Row is a row of the table.
+func (p *page) Row(data, protocol, title string) string {
+	plain := p.best(data, protocol, func(variant string) bool { return variant == "plain" })
+	aided := p.best(data, protocol, func(variant string) bool { return strings.HasPrefix(variant, "aided") })
+	return fmt.Sprintf("| %s | **%s** | %s | %s | %s | %s |", title, p.ours(data, protocol).short(),
+		p.simple(data, protocol, baseline.OneColumn).short(), p.simple(data, protocol, baseline.LogisticRegression).short(), aided.named(), plain.named())
+}
+
+// Lead is Flank's lead over a simple method.
+func (p *page) Lead(data, protocol string, m baseline.Method) string {
+	r := p.simple(data, protocol, m)
+	if r == nil {
+		return "–"
 	}
-	lead := func(data, protocol string, m baseline.Method) string {
-		r := p.simple(data, protocol, m)
-		if r == nil {
-			return "–"
-		}
-		return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
-	}
-	fmt.Fprintf(&b, `
-With one labelled tool and others that were recorded without labels, ECS-DBN is ahead of logistic regression by %s on turning if the tools that are judged were
-among those recorded, by %s if they were not, and by %s on the simulated drills: an interval above 0 shows a lead. With labels from six turning tools the
-lead is %s: a linear model does as well. Over a threshold on one feature, where one follows the wear, it is %s on turning with one labelled tool, and on the drills, where none does, %s. So a network is worth it where few tools have labels
-and no single feature follows the wear.
-`, lead("turning", few+"1"+atHand, baseline.LogisticRegression), lead("turning", few+"1", baseline.LogisticRegression), lead("drill", few+"1", baseline.LogisticRegression),
-		lead("turning", sixOfNine, baseline.LogisticRegression), lead("turning", few+"1", baseline.OneColumn), lead("drill", few+"1", baseline.OneColumn))
-	return b.String()
+	return bootstrap.Signed(r.ahead) + " (" + r.lead.Signed() + ")"
 }
 
 // simple returns the result of a simple method, nil if there is none.

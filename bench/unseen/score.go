@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/study/stat"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -113,11 +115,7 @@ func (t *tally) figures(times []float64, judged bool) figures {
 
 // auc returns the mean over splits, NaN if none has one.
 func (t *tally) auc() float64 {
-	var sum float64
-	for _, a := range t.aucs {
-		sum += a
-	}
-	return sum / float64(len(t.aucs))
+	return gonum.Mean(t.aucs, nil)
 }
 
 // aucBounds returns where the mean of auc lies if splits are drawn with replacement,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // simpleMethods are the methods of `trainer fit` that are judged here too.
@@ -98,7 +96,7 @@ func (s *set) cells(p split, m baseline.Method, a *baseline.Answer, rows *table.
 	test := rowsOf(rows, p.Test)
 	called, faulty := a.Decide(), make([]bool, len(test))
 	for _, tool := range p.Test {
-		c := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: string(m), Variant: simpleVariant, Tool: tool, AUC: math.NaN()}
+		c := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: string(m), Variant: simpleVariant, Tool: tool}
 		for n, i := range test {
 			if rows.Tool[i] == tool {
 				faulty[n] = rows.Class[i] != classify.Healthy
@@ -107,11 +105,6 @@ func (s *set) cells(p split, m baseline.Method, a *baseline.Answer, rows *table.
 		}
 		out = append(out, c)
 	}
-	if slices.Contains(faulty, true) && slices.Contains(faulty, false) {
-		auc := score.AUC(a.Scores(), faulty)
-		for k := range out {
-			out[k].AUC = auc
-		}
-	}
+	setAUC(out, a.Scores(), faulty)
 	return out
 }

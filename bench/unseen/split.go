@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat/combin"
 )
 
 // split says which tools are learnt from and which are judged. No label of a tool that
@@ -67,7 +69,7 @@ const alone = "13"
 // 74 of 84.
 func sixThree(ls []life) []split {
 	var out []split
-	for _, test := range choices(len(ls), 3) {
+	for _, test := range combin.Combinations(len(ls), 3) {
 		worn := 0
 		s := split{Protocol: sixOfNine}
 		for k, l := range ls {
@@ -123,7 +125,7 @@ func fewLabelled(ls []life, n int) []split {
 		}
 	}
 	var out []split
-	for _, choice := range choices(len(worn), n) {
+	for _, choice := range combin.Combinations(len(worn), n) {
 		var labelled []string
 		var others []int
 		for i, k := range worn {
@@ -213,22 +215,5 @@ func spread(n, choice, places int) []int {
 	for i := range n {
 		out = append(out, (choice*3+i*7)%places)
 	}
-	return out
-}
-
-// choices returns all ways to choose k of n, each ascending, in lexical order.
-func choices(n, k int) [][]int {
-	var out [][]int
-	var walk func(from int, chosen []int)
-	walk = func(from int, chosen []int) {
-		if len(chosen) == k {
-			out = append(out, slices.Clone(chosen))
-			return
-		}
-		for i := from; i < n; i++ {
-			walk(i+1, append(chosen, i))
-		}
-	}
-	walk(0, nil)
 	return out
 }

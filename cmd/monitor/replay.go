@@ -23,7 +23,7 @@ type replayCommand struct {
 	cli.ConfigFile
 	Models []string `required:"" sep:"," placeholder:"A,B" help:"The two models: files, or ids of models on tcm.models.v1. A is what judges today."`
 	cli.Span
-	For   string   `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
+	cli.Machines
 	Table []string `sep:"none" placeholder:"FILE" help:"Table of 'trainer features' to replay instead of features on Kafka: .parquet, .arrow or .csv, or a folder of them; repeat it or quote a pattern."`
 	cli.WearFile
 	Format string `enum:"text,json,html" default:"text" help:"text, json or html (default: text)."`

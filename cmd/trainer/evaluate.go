@@ -18,7 +18,6 @@ import (
 
 type evaluateCommand struct {
 	examFlags
-	Model string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
 	Alarm string `default:"k=5,n=8,threshold=0.5" placeholder:"KEY=VALUE,…" help:"When an alarm is raised: at k faulty windows of the last n that were judged, where a window is faulty from the score threshold on (default: k=5,n=8,threshold=0.5)."`
 	cli.Listing
 	cli.QuietFlag
@@ -72,7 +71,6 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 
 type costsCommand struct {
 	examFlags
-	Model string `required:"" placeholder:"FILE" help:"Model whose costs to study."`
 	cli.Listing
 	cli.QuietFlag
 }
@@ -86,7 +84,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.Named() {
-		e := evaluateCommand{examFlags: f.examFlags, Model: f.Model, Alarm: "k=5", QuietFlag: f.QuietFlag}
+		e := evaluateCommand{examFlags: f.examFlags, Alarm: "k=5", QuietFlag: f.QuietFlag}
 		if m, r, err = e.examine(ctx, out.Stderr); err != nil {
 			return err
 		}

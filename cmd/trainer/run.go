@@ -95,11 +95,12 @@ func (f dataFlags) load(log zerolog.Logger) (*dataset.Data, error) {
 	return f.Load("--config", f.Config, f.Layout, log)
 }
 
-// examFlags name the data that a model is examined on.
+// examFlags name a model, and the data that it is examined on.
 type examFlags struct {
 	trainConfig
 	dataset.Flags
 	dataset.ModelFlags
+	Model string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
 }
 
 func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {

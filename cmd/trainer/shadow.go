@@ -21,9 +21,9 @@ type shadowCommand struct {
 }
 
 type shadowReportCommand struct {
-	For   string    `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
-	Since time.Time `placeholder:"TIME" help:"Leave out windows that began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
-	Group string    `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
+	cli.Machines
+	cli.Beginning
+	Group string `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
 	cli.Broker
 	cli.WearFile
 	cli.Listing

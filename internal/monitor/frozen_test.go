@@ -21,7 +21,7 @@ import (
 )
 
 // frozen is a plant as the formats of November 2026 leave it on its disks. After the first release it is never made
-// again: later releases must read it. A release that changes a form adds a plant of its own next to it (docs/reference/compatibility.md).
+// again: later releases must read it. A release that changes a form adds a plant of its own next to it (docs/figures/held.md#frozen-plants).
 const frozen = "release-2026-11"
 
 // TestMakeFrozen makes the plant in the folder that FIXTURE names.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // WinLoseDraw counts pairs in which x is above y, below it, and within tolerance.
@@ -44,18 +46,9 @@ func Cliff(x, y []float64) float64 {
 // Spearman is the correlation of the ranks of x and y; NaN if one of them is
 // constant. It panics if the lengths differ.
 func Spearman(x, y []float64) float64 {
-	if len(x) != len(y) {
-		panic("stat: pairs of different length")
-	}
 	rx, _ := midRanks(x)
 	ry, _ := midRanks(y)
-	middle := float64(len(x)+1) / 2
-	var xy, xx, yy float64
-	for i := range rx {
-		a, b := rx[i]-middle, ry[i]-middle
-		xy, xx, yy = xy+a*b, xx+a*a, yy+b*b
-	}
-	return xy / math.Sqrt(xx*yy)
+	return stat.Correlation(rx, ry, nil)
 }
 
 // Median returns the middle one of x, or the mean of the two in the middle; NaN of none.

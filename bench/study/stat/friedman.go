@@ -3,7 +3,9 @@ package stat
 import (
 	"math"
 
+	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // AverageRanks returns the mean rank of each column over the rows of the table;
@@ -113,19 +115,9 @@ func rangeQuantile(k int, p float64) float64 {
 	return (low + high) / 2
 }
 
-// rangeProbability returns k ∫ φ(x) (Φ(x) − Φ(x−q))^(k−1) dx by Simpson's rule.
+// rangeProbability returns k ∫ φ(x) (Φ(x) − Φ(x−q))^(k−1) dx.
 func rangeProbability(k int, q float64) float64 {
-	const from, to, steps = -9., 9., 1800
-	h := (to - from) / steps
-	sum := 0.
-	for i := range steps + 1 {
-		x := from + h*float64(i)
-		weight := 2 + 2*float64(i%2)
-		if i == 0 || i == steps {
-			weight = 1
-		}
-		density := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
-		sum += weight * density * math.Pow(normalTail(-x)-normalTail(q-x), float64(k-1))
-	}
-	return float64(k) * sum * h / 3
+	return float64(k) * quad.Fixed(func(x float64) float64 {
+		return distuv.UnitNormal.Prob(x) * math.Pow(normalTail(-x)-normalTail(q-x), float64(k-1))
+	}, -9, 9, 300, nil, 0)
 }

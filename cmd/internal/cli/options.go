@@ -92,10 +92,20 @@ func (f QuietFlag) Progress(w io.Writer) *Progress {
 	return NewProgress(w)
 }
 
+// Beginning is the flag of when a stretch of time begins.
+type Beginning struct {
+	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+}
+
 // Span is the flags of a stretch of time.
 type Span struct {
-	Since time.Time `placeholder:"TIME" help:"Leave out what began before, as 2026-11-16T06:00:00Z (default: all that Kafka has)."`
+	Beginning
 	Until time.Time `placeholder:"TIME" help:"Leave out what began then or later (default: now)."`
+}
+
+// Machines is the flag that chooses machines.
+type Machines struct {
+	For string `default:"**" placeholder:"GLOB" help:"Machines, such as acme/spore/bay2/** (default: all)."`
 }
 
 // WearFile is the flag of the wear that alarms and signals are compared with.
