@@ -420,6 +420,21 @@ func (e *Evidence) leastSureTool() Reason {
 	return r
 }
 
+// bestBaseline returns the best of the other methods, one whose G-mean is not known, if there is one, and all in words.
+func (e *Evidence) bestBaseline() (best, unknown baselineFigure, words []string) {
+	best.GMean = -1
+	for _, b := range e.Baselines {
+		words = append(words, b.Method+" is "+Figure(b.GMean))
+		switch {
+		case b.GMean != b.GMean:
+			unknown = b
+		case b.GMean > best.GMean:
+			best = b
+		}
+	}
+	return best, unknown, words
+}
+
 func (e *Evidence) baselines() Reason {
 	r := Reason{About: "other methods", Level: SwitchOn}
 	if len(e.Baselines) == 0 {
@@ -429,25 +444,16 @@ func (e *Evidence) baselines() Reason {
 		}
 		return r
 	}
-	best, words, unknown := baselineFigure{GMean: -1}, make([]string, len(e.Baselines)), baselineFigure{}
-	for i, b := range e.Baselines {
-		words[i] = b.Method + " is " + Figure(b.GMean)
-		switch {
-		case b.GMean != b.GMean:
-			unknown = b
-		case b.GMean > best.GMean:
-			best = b
-		}
-	}
+	best, unknown, words := e.bestBaseline()
 	r.Level = atMost(float64(best.GMean)-float64(e.Ours), someBetter, mostBetter)
 	if unknown.Method != "" && r.Level > Shadow {
 		best, r.Level = unknown, Shadow
 	}
 	r.Because = fmt.Sprintf("on the same folds the G-mean of %s; this model's is %s", Listed(words), Figure(e.Ours))
+	if lead := float64(best.GMean) - float64(e.Ours); r.Level == SwitchOn && lead > 0 {
+		r.Because += fmt.Sprintf(": %s is %.3f ahead, less than the %v that count here", best.Method, lead, someBetter)
+	}
 	if r.Level == SwitchOn {
-		if lead := float64(best.GMean) - float64(e.Ours); lead > 0 {
-			r.Because += fmt.Sprintf(": %s is %.3f ahead, less than the %v that count here", best.Method, lead, someBetter)
-		}
 		return r
 	}
 	if best.GMean != best.GMean {

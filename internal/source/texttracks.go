@@ -97,20 +97,7 @@ func (f *firstCells) add(cells *cellReader, col int) {
 		return
 	}
 	if x, err := cells.parse(cell, 64); err == nil {
-		switch f.numbers++; f.numbers {
-		case 1:
-			f.first, f.low, f.high = x, math.Inf(1), math.Inf(-1)
-		default:
-			f.low, f.high = min(f.low, x), max(f.high, x)
-		}
-		switch digits := strings.TrimLeft(cell, "+-"); {
-		case strings.ContainsAny(cell, ".,"):
-			if f.fractions++; grouped.MatchString(cell) {
-				f.grouped, f.example = f.grouped+1, strings.Clone(cell)
-			}
-		case len(digits) == 3 && digits[0] != '0':
-			f.hundreds++
-		}
+		f.number(x, cell)
 		return
 	}
 	if f.count++; f.count == 1 {
@@ -121,23 +108,45 @@ func (f *firstCells) add(cells *cellReader, col int) {
 	}
 }
 
+func (f *firstCells) number(x float64, cell string) {
+	if f.numbers++; f.numbers == 1 {
+		f.first, f.low, f.high = x, math.Inf(1), math.Inf(-1)
+	} else {
+		f.low, f.high = min(f.low, x), max(f.high, x)
+	}
+	switch digits := strings.TrimLeft(cell, "+-"); {
+	case strings.ContainsAny(cell, ".,"):
+		if f.fractions++; grouped.MatchString(cell) {
+			f.grouped, f.example = f.grouped+1, strings.Clone(cell)
+		}
+	case len(digits) == 3 && digits[0] != '0':
+		f.hundreds++
+	}
+}
+
+// varies reports whether the numbers of the rows below the first one differ, and far whether that one is far from all of them.
+func (f *firstCells) varies() bool { return f.numbers >= 20 && f.high > f.low }
+func (f *firstCells) far() bool {
+	span := 5 * (f.high - f.low)
+	return f.first < f.low-span || f.first > f.high+span
+}
+
 // apart reports whether the first row is far from all others in every column of numbers that change, but for one that may count
 // time, or numbers the columns.
 func apart(columns []firstCells) bool {
 	far, near, counts, fractions := 0, 0, len(columns) > 2, 0
+	from := columns[0].first
 	for i := range columns {
 		f := &columns[i]
-		counts = counts && f.first == columns[0].first+float64(i) && (f.first == 0 || i > 0 || f.first == 1)
+		counts = counts && f.first == from+float64(i)
 		fractions += f.fractions
-		span := f.high - f.low
-		switch {
-		case f.numbers < 20 || span == 0:
-		case f.first < f.low-5*span || f.first > f.high+5*span:
+		if f.varies() && f.far() {
 			far++
-		default:
+		} else if f.varies() {
 			near++
 		}
 	}
+	counts = counts && (from == 0 || from == 1)
 	return far > 1 && near < 2 || counts && fractions > 0
 }
 
