@@ -36,6 +36,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer fit --table features.parquet --model features.flank
   trainer features --config examples/turning/train.yaml --data turning.csv --out turning.parquet
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank
+  trainer fit --kafka 10.0.0.5:9092 --from features --wear wear.csv --since 2026-09-01T00:00:00Z
   trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv

@@ -43,9 +43,10 @@ type Input struct {
 	Gaps     int       // of the recording, if Observed
 
 	// Cut calls visit with windows that are cut already, instead of Open: windows of
-	// the model's layout, in any order, none of them twice. They are only lent. It
-	// returns what SHA256 and Offsets become.
-	Cut func(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, offsets []model.OffsetRange, err error)
+	// the model's layout, in any order, none of them twice. They are only lent. Where Form is not nil
+	// they are features, of a form that covers the model, and have no samples: the model becomes the
+	// same. It returns what Name, SHA256 and Offsets become.
+	Cut func(ctx context.Context, m *model.Model, visit func(*window.Features) error) (model.DataSet, error)
 
 	// Scan reads the rows of a table that is too large for Table, instead of it.
 	Scan func(begin func(columns []string) error, each func(table.Row) error) error
@@ -55,6 +56,7 @@ type Input struct {
 type observed struct {
 	model.Observation
 	machine, hole string
+	epoch, seq    uint64    // of the window, if it was cut already
 	recording     string    // its name; empty if the window is of none
 	began         time.Time // first sample of the recording; zero if not known
 	truth         source.Truth
@@ -152,16 +154,7 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 		return err
 	}
 	if in.Cut != nil {
-		in.SHA256, in.Offsets, err = in.Cut(ctx, m, func(w *window.Window) error {
-			o := observe(judge, w, in.Name)
-			err := take(&o)
-			*out = append(*out, o)
-			return err
-		})
-		slices.SortStableFunc(*out, func(a, b observed) int {
-			return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start))
-		})
-		return err
+		return observeCut(ctx, m, judge, in, out, take)
 	}
 	src, err := in.Open()
 	if err != nil {
@@ -189,13 +182,38 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 			gaps.Add(1)
 			continue
 		}
-		o := observe(judge, c.Window, in.Name)
+		o, err := observe(judge, &window.Features{Window: *c.Window}, in.Name)
+		if err != nil {
+			return err
+		}
 		o.truth, o.recording, o.began = c.Truth, in.Name, first.at
 		if err := take(&o); err != nil {
 			return err
 		}
 		*out = append(*out, o)
 	}
+}
+
+// observeCut is observeAll of windows that are cut already. The order does not depend on how they came.
+func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, take func(*observed) error) error {
+	from, err := in.Cut(ctx, m, func(f *window.Features) error {
+		o, err := observe(judge, f, in.Name)
+		if err != nil {
+			return err
+		}
+		o.epoch, o.seq = f.Epoch, f.Seq
+		err = take(&o)
+		*out = append(*out, o)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	in.Name, in.SHA256, in.Offsets = from.Name, from.SHA256, from.Offsets
+	slices.SortFunc(*out, func(a, b observed) int {
+		return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
+	})
+	return nil
 }
 
 // firstSample notes when the first sample of a source was taken, of any rate.
@@ -216,11 +234,15 @@ func (f *firstSample) Next(ctx context.Context) (*source.Block, error) {
 	return b, err
 }
 
-// observe returns what is observed in a window of a recording of that name: without a judge
-// only when it was, and of what. Its wear is not known.
-func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
+// observe returns what is observed in a window of a recording of that name, by its features or, if it has no form, by its
+// samples: without a judge only when it was, and of what. Its wear is not known.
+func observe(judge *model.Judge, w *window.Features, name string) (o observed, err error) {
 	if judge != nil {
-		judge.Observe(w, &o.Observation)
+		if w.Form == nil {
+			judge.Observe(&w.Window, &o.Observation)
+		} else if err := judge.Take(w, &o.Observation); err != nil {
+			return o, err
+		}
 		for i, v := range o.Features {
 			if v != v {
 				o.Features[i] = float32(math.NaN()) // the one that a table is read with
@@ -234,7 +256,7 @@ func observe(judge *model.Judge, w *window.Window, name string) (o observed) {
 	if o.Tool == "" {
 		o.Tool = name
 	}
-	return o
+	return o, nil
 }
 
 // label returns the class of a window and the maximum flank wear behind it: the

@@ -144,7 +144,9 @@ type CardMachine struct {
 
 // CardOffsets says where windows are in a partition of Kafka: from the first one's offset to below To.
 type CardOffsets struct {
-	Partition int   `json:"partition"`
-	From      int64 `json:"from"`
-	To        int64 `json:"to"`
+	Topic     string `json:"topic,omitempty"`
+	Partition int    `json:"partition"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	Windows   int    `json:"windows"` // that were taken from there; 0 of models of older releases, which do not say it
 }

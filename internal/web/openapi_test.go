@@ -185,7 +185,7 @@ func fullHub() *Hub {
 				Card: &ModelCard{
 					Verdict: "shadow", Reasons: []CardReason{{"worn tools", "shadow", "few", "add tools"}}, Tools: 2, Split: "by tool", GMean: &CardInterval{0, ptr(0.0), ptr(0.0)},
 					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Labels: "ef",
-					Data: []CardData{{"a.csv", 1, "cd", []CardMachine{{testMachine, []string{"T07"}}}, 2, &t0, &t0, []CardOffsets{{3, 10, 19}}}, {Name: "b.csv"}}, WindowSeconds: 1, Reference: "kind", Threshold: ptr(0.0),
+					Data: []CardData{{"a.csv", 1, "cd", []CardMachine{{testMachine, []string{"T07"}}}, 2, &t0, &t0, []CardOffsets{{"tcm.windows.v1", 3, 10, 19, 9}}}, {Name: "b.csv"}}, WindowSeconds: 1, Reference: "kind", Threshold: ptr(0.0),
 				},
 			}, nil
 		},
@@ -308,7 +308,7 @@ func TestAnswersOfContract(t *testing.T) {
 		{"empty", "/api/models", 404, "Error", "not kept"},
 		{"full", "/api/models/m1", 200, "Model", `"unknown_rate":{"t":[1772331221],"share":[0.25],"windows":[4]}`},
 		{"full", "/api/models/m1", 200, "Model", `"machines":[{"machine":"acme/spore/bay2/line1/usk25","tools":["T07"]}],"more_tools":2,"from":"2026-`},
-		{"full", "/api/models/m1", 200, "Model", `"offsets":[{"partition":3,"from":10,"to":19}]},{"name":"b.csv","windows":0,"machines":[],"more_tools":0,"offsets":[]}],`},
+		{"full", "/api/models/m1", 200, "Model", `"offsets":[{"topic":"tcm.windows.v1","partition":3,"from":10,"to":19,"windows":9}]},{"name":"b.csv","windows":0,"machines":[],"more_tools":0,"offsets":[]}],`},
 		{"full", "/api/models/m9", 404, "Error", "m9"},
 		{"full", "/api/system", 200, "System", `"command":"ingest check"`},
 		{"full", "/api/system", 200, "System", `"received":9,"in_windows":6,"unused":[{"reason":"gap","samples":3}]}]`},

@@ -11,14 +11,14 @@ import (
 // Models of older releases know the name, the checksum and the number of windows alone.
 type DataSet struct {
 	Name    string `json:"name"`
-	SHA256  string `json:"sha256"` // of the file; of the ids and checksums of windows on Kafka; of the simulator's settings
+	SHA256  string `json:"sha256"` // of the file; of the ids and checksums of messages of Kafka; of the simulator's settings
 	Windows int    `json:"windows"`
 
 	Machines  []MachineTools `json:"machines,omitempty"`   // in the order of their names
 	MoreTools int            `json:"more_tools,omitempty"` // that Machines does not name, because there are so many
 	From      time.Time      `json:"from,omitzero"`        // start of the first window in UTC; zero if the windows have no clock
 	To        time.Time      `json:"to,omitzero"`          // end of the last window
-	Offsets   []OffsetRange  `json:"offsets,omitempty"`    // of windows on Kafka, by partition
+	Offsets   []OffsetRange  `json:"offsets,omitempty"`    // of windows on Kafka, by topic and partition
 }
 
 // MachineTools are the tools of one machine that windows are of.
@@ -29,9 +29,11 @@ type MachineTools struct {
 
 // OffsetRange says where in a partition of Kafka windows are: from the first one's offset to below To.
 type OffsetRange struct {
-	Partition int   `json:"partition"`
-	From      int64 `json:"from"`
-	To        int64 `json:"to"`
+	Topic     string `json:"topic,omitempty"` // empty in models of older releases, which took windows from tcm.windows.v1 alone
+	Partition int    `json:"partition"`
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	Windows   int    `json:"windows,omitempty"` // that were taken from there; 0 in models of older releases
 }
 
 // Tools returns the tools that the model was trained on, as MACHINE/TOOL, in the order of their names, and how many more
@@ -81,11 +83,32 @@ func (d DataSet) Of() string {
 	if !d.From.IsZero() {
 		words = append(words, d.From.UTC().Format(time.RFC3339)+" to "+d.To.UTC().Format(time.RFC3339))
 	}
+	topics := d.Topics()
+	if len(topics) > 1 {
+		for _, t := range topics {
+			words = append(words, fmt.Sprintf("%d from %s", t.Windows, t.Topic))
+		}
+	}
 	if n := len(d.Offsets); n > mostPartitions {
 		return strings.Join(append(words, fmt.Sprintf("offsets of %d partitions", n)), ", ")
 	}
 	for _, o := range d.Offsets {
-		words = append(words, fmt.Sprintf("offsets %d to %d of partition %d", o.From, o.To-1, o.Partition))
+		place := fmt.Sprintf("offsets %d to %d of partition %d", o.From, o.To-1, o.Partition)
+		if len(topics) > 1 {
+			place += " of " + o.Topic
+		}
+		words = append(words, place)
 	}
 	return strings.Join(words, ", ")
+}
+
+// Topics returns how many windows came from each topic of Kafka, in the order of Offsets, as ranges without places.
+func (d DataSet) Topics() (topics []OffsetRange) {
+	for _, o := range d.Offsets {
+		if n := len(topics); n == 0 || topics[n-1].Topic != o.Topic {
+			topics = append(topics, OffsetRange{Topic: o.Topic})
+		}
+		topics[len(topics)-1].Windows += o.Windows
+	}
+	return topics
 }

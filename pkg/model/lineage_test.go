@@ -20,6 +20,10 @@ func TestLineage(t *testing.T) {
 			"a, 5 windows, SHA-256 01…, 9 tools of m, 2026-11-02T06:00:00Z to 2026-11-02T06:00:05Z", []string{"m/T1", "m/T2"}},
 		`{"name":"a","sha256":"01","windows":5,"machines":[{"machine":"m","tools":["T2"]},{"machine":"k","tools":["T1","T2"]}],"offsets":[{"partition":3,"from":10,"to":15}]}`: {
 			"a, 5 windows, SHA-256 01…, 3 tools of 2 machines, offsets 10 to 14 of partition 3", []string{"k/T1", "k/T2", "m/T2"}},
+		`{"name":"f","sha256":"01","windows":5,"offsets":[{"topic":"f","partition":3,"from":10,"to":15,"windows":5}]}`: {
+			"f, 5 windows, SHA-256 01…, offsets 10 to 14 of partition 3", nil},
+		`{"name":"w, f","sha256":"01","windows":9,"offsets":[{"topic":"w","partition":3,"from":10,"to":15,"windows":2},{"topic":"f","partition":2,"from":0,"to":8,"windows":3},{"topic":"f","partition":3,"from":10,"to":15,"windows":4}]}`: {
+			"w, f, 9 windows, SHA-256 01…, 2 from w, 7 from f, offsets 10 to 14 of partition 3 of w, offsets 0 to 7 of partition 2 of f, offsets 10 to 14 of partition 3 of f", nil},
 	} {
 		var d DataSet
 		if err := json.Unmarshal([]byte(text), &d); err != nil || d.String() != want.words {

@@ -295,11 +295,22 @@ func (f *Form) cells(x *Features) ([]cell, error) {
 // MaxSize returns the greatest length in bytes that the Value of an Envelope can have.
 func (f *Form) MaxSize() int { return f.limit }
 
+// otherForm names what differs between the form of e and f, as far as a message says it.
+func (f *Form) otherForm(e Envelope) error {
+	if ours := f.layout.Fingerprint(); e.Layout != ours {
+		return &Mismatch{OtherLayout, fmt.Sprintf("features of layout %.32q, expected layout %s", e.Layout, ours)}
+	}
+	if w, err := FactsOf(e); err == nil && w.Length != f.spec.Length {
+		return &Mismatch{OtherLength, fmt.Sprintf("features of windows of %v, expected windows of %v", w.Length, f.spec.Length)}
+	}
+	return &Mismatch{OtherFeatures, fmt.Sprintf("features of form %.32q, expected %s: other features, or of another version than %d", e.Features, f.fingerprint, f.list.Version)}
+}
+
 // Open checks e and stores the features in x, reusing x's memory, as Codec.Open does with
 // windows. Errors wrap ErrCorrupt, or are a *Mismatch; x is then undefined.
 func (f *Form) Open(e Envelope, x *Features) (err error) {
 	if e.Features != f.fingerprint {
-		return &Mismatch{OtherFeatures, fmt.Sprintf("features of form %.32q, expected %s", e.Features, f.fingerprint)}
+		return f.otherForm(e)
 	}
 	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC || len(e.Value) > f.limit {
 		return fmt.Errorf("window: features: %d bytes with checksum %08x, header says %08x, and at most %d are sent: %w", len(e.Value), got, e.CRC, f.limit, ErrCorrupt)

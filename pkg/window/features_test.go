@@ -259,6 +259,15 @@ func TestOpenFeaturesRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	few := newForm(t, l, Spec{Length: f.Length().Length}, signal.FeatureSpec{Set: []string{"rms"}}, nil)
+	var z Features
+	few.NewExtractor().Extract(example(l, f.Length()), &z)
+	fewer, err := few.Seal(&z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := fewer
+	elsewhere.Layout = "0123456789abcdef"
 	wrongSpan := x
 	wrongSpan.Length = 2 * time.Second
 	span, err := f.Seal(&wrongSpan)
@@ -271,7 +280,9 @@ func TestOpenFeaturesRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		"another form":       {other, ErrForeign, "expected " + f.Fingerprint()},
+		"another list":       {fewer, ErrForeign, "expected " + f.Fingerprint() + ": other features, or of another version than 2"},
+		"of another layout":  {elsewhere, ErrForeign, "features of layout \"0123456789abcdef\", expected layout " + l.Fingerprint()},
+		"of longer windows":  {other, ErrForeign, "features of windows of 2s, expected windows of 1s"},
 		"another length":     {span, ErrForeign, "windows of 2s, expected windows of 1s"},
 		"a window":           {func() Envelope { e := good; e.Features = ""; return e }(), ErrForeign, "expected " + f.Fingerprint()},
 		"truncated":          {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},

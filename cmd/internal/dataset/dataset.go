@@ -270,6 +270,7 @@ func (f Flags) check(flag, file string, layout bool) error {
 	}
 	return cmp.Or(
 		config.Wrong(len(f.From)+len(f.To) > 0, "--since and --until go with --kafka, which names the broker"),
+		config.Wrong(f.Source != "" && f.Source != fromAuto, "--from goes with --kafka, which names the broker"),
 		config.Wrong(len(f.Keep) > 0 && len(f.Table) == 0, "--keep goes with tables: recordings have the channels of their layout"),
 		config.Wrong(len(f.Ignore) > 0 && len(f.Table) == 0, "--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml"),
 		config.Wrong(len(f.Data) > 0 && len(f.Table) > 0, "--data and --table: learn from recordings or from tables, not from both at once"),

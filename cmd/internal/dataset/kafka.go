@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +15,12 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/rs/zerolog"
 )
@@ -24,9 +28,17 @@ import (
 // Kafka names windows on Kafka.
 type Kafka struct {
 	cli.Broker
-	From string `name:"since" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset (default: the oldest that Kafka has)."`
-	To   string `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
+	Source string `name:"from" enum:"auto,windows,features" default:"auto" placeholder:"KIND" help:"What to read on Kafka: windows, which are kept for days; features, which are kept for months, and are all that a gateway in mode edge sends; or auto: windows where they are, and features of all other windows (default: auto). All three give the same model. Features are read much faster. Name --since: features of months may not fit in memory."`
+	From   string `name:"since" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset, with --from windows or features (default: the oldest that Kafka has)."`
+	To     string `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
+
+// What Kafka.Source may be.
+const (
+	fromAuto     = "auto"
+	fromWindows  = "windows"
+	fromFeatures = "features"
+)
 
 // clockMargin is how far the clock of a gateway may be ahead of Kafka's.
 const clockMargin = time.Hour
@@ -45,42 +57,78 @@ func bound(flag, s string) (at time.Time, offset int64, err error) {
 	return time.Time{}, 0, fmt.Errorf("%s %s: neither a time nor an offset: write 2026-11-02T06:00:00Z, or a number", flag, s)
 }
 
-// topicReader reads the windows of a topic once.
+// topicReader reads the windows of topics once: the windows themselves, or their features.
 type topicReader struct {
 	cfg      bus.Config
-	flag     string // that names the configuration
+	flag     string   // that names the configuration
+	topics   []string // in the order in which they are read
 	part     bus.Range
 	from, to time.Time // of windows; zero: no bound
 	log      zerolog.Logger
 
-	seen    map[string]bool // ids of windows
-	ids     []string        // with checksums
+	codec *window.Codec
+	form  *window.Form // of features that the model takes
+	ours  bool         // the form is the one that gateways and monitors extract
+
+	seen    map[windowKey]string // by window, the topic that it came from
+	raw     map[string]bool      // machines that have sent windows
+	ids     []string             // with checksums
 	offsets []model.OffsetRange
-	refused int
-	reason  error // why the first was refused
+	refused []refusal
+}
+
+// windowKey says which window it is.
+type windowKey struct {
+	machine    string
+	epoch, seq uint64
+}
+
+// refusal is why messages of a topic are left out.
+type refusal struct {
+	topic, what string
+	messages    int
+	first       error
 }
 
 // input returns the windows as something to learn from.
 func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
-	cfg, err := f.Bus("flank-trainer")
+	r, err := f.reader(flag, log)
 	if err != nil {
 		return train.Input{}, err
 	}
-	r := &topicReader{cfg: cfg, flag: flag, log: log, seen: make(map[string]bool)}
+	return train.Input{Name: r.topics[0], Cut: r.read}, nil
+}
+
+func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
+	r = &topicReader{flag: flag, log: log}
+	if r.cfg, err = f.Bus("flank-trainer"); err != nil {
+		return nil, err
+	}
 	if r.from, r.part.From, err = bound("--since", f.From); err != nil {
-		return train.Input{}, err
+		return nil, err
 	}
 	if r.to, r.part.To, err = bound("--until", f.To); err != nil {
-		return train.Input{}, err
+		return nil, err
 	}
 	if !r.from.IsZero() {
 		r.part.Since = r.from.Add(-clockMargin) // Kafka got no window before it began
 	}
-	return train.Input{Name: bus.TopicWindows, Cut: r.read}, nil
+	switch offsets := r.part.From > 0 || r.part.To > 0; {
+	case f.Source == fromFeatures:
+		r.topics = []string{bus.TopicFeatures}
+	case f.Source == fromWindows || offsets:
+		r.topics = []string{bus.TopicWindows}
+		if f.Source != fromWindows {
+			log.Info().Msgf("an offset is a place in one topic: reads %s alone; write times, or --from features, for features", bus.TopicWindows)
+		}
+	default:
+		r.topics = []string{bus.TopicWindows, bus.TopicFeatures}
+	}
+	return r, nil
 }
 
 // read is the Cut of a train.Input.
-func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Window) error) (sum string, offsets []model.OffsetRange, err error) {
+func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Features) error) (from model.DataSet, err error) {
 	ctx, cancel := cli.WithPatience(ctx, &r.cfg)
 	defer cancel(nil)
 	defer func() {
@@ -88,33 +136,57 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 			err = context.Cause(ctx)
 		}
 	}()
-	if err := r.readPartitions(ctx, m, visit); err != nil {
-		return "", nil, err
+	if err := r.prepare(m); err != nil {
+		return from, err
+	}
+	missing := 0
+	for _, topic := range r.topics {
+		err := r.readTopic(ctx, topic, visit)
+		if errors.Is(err, bus.ErrNoTopic) && missing < len(r.topics)-1 {
+			missing++
+			r.log.Warn().Err(err).Msg("reads the other topic alone")
+		} else if err != nil {
+			return from, err
+		}
 	}
 	if err := r.checkFound(m); err != nil {
-		return "", nil, err
+		return from, err
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
-	return hex.EncodeToString(h[:]), r.offsets, nil
+	from = model.DataSet{SHA256: hex.EncodeToString(h[:]), Offsets: r.offsets}
+	var names []string
+	for _, t := range from.Topics() {
+		names = append(names, t.Topic)
+	}
+	from.Name = strings.Join(names, ", ")
+	r.logFound(from.Topics())
+	return from, nil
 }
 
-// readPartitions visits the windows of all partitions, one after the other.
-func (r *topicReader) readPartitions(ctx context.Context, m *model.Model, visit func(*window.Window) error) error {
-	codec, err := window.NewCodec(m.Layout, m.Window)
+// prepare makes what opens messages for the model, and forgets what was read before.
+func (r *topicReader) prepare(m *model.Model) (err error) {
+	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]bool), nil, nil, nil
+	if r.codec, err = window.NewCodec(m.Layout, m.Window); err != nil {
+		return err
+	}
+	if r.form, err = m.Form(); err != nil {
+		return err
+	}
+	std, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{}, nil)
+	r.ours = err == nil && std.Fingerprint() == r.form.Fingerprint()
+	return err
+}
+
+// readTopic visits the windows of all partitions of a topic, one after the other.
+func (r *topicReader) readTopic(ctx context.Context, topic string, visit func(*window.Features) error) error {
+	partitions, err := bus.Partitions(ctx, r.cfg, topic)
 	if err != nil {
 		return err
 	}
-	partitions, err := bus.Partitions(ctx, r.cfg, bus.TopicWindows)
-	if errors.Is(err, bus.ErrNoTopic) {
-		return fmt.Errorf("%w: `ingest topics apply` makes those that ingesters need", err)
-	}
-	if err != nil {
-		return err
-	}
-	var w window.Window
+	var w window.Features
 	for p := range partitions {
-		err := bus.ReadRange(ctx, r.cfg, bus.TopicWindows, p, r.part, func(msg bus.Message) error { return r.take(p, codec, &msg, &w, visit) })
+		err := bus.ReadRange(ctx, r.cfg, topic, p, r.part, func(msg bus.Message) error { return r.take(p, &msg, &w, visit) })
 		if err != nil {
 			return err
 		}
@@ -122,47 +194,114 @@ func (r *topicReader) readPartitions(ctx context.Context, m *model.Model, visit 
 	return nil
 }
 
-// checkFound reports a topic without a window for the model, and logs messages that were
-// left out.
-func (r *topicReader) checkFound(m *model.Model) error {
-	switch {
-	case len(r.seen) == 0 && r.refused > 0:
-		return fmt.Errorf("none of %d messages is a window of layout %q with windows of %v; %w: name the layout and the window of the ingester in %s", r.refused, m.Layout.Name(), m.Window.Length, r.reason, r.flag)
-	case len(r.seen) == 0:
-		return fmt.Errorf("topic %s has no windows between --since and --until: Kafka keeps them for a limited time", bus.TopicWindows)
-	case r.refused > 0:
-		r.log.Warn().Int("messages", r.refused).AnErr("first", r.reason).Msg("left out messages that are not windows of this layout")
+// open stores the window in a message in w. It has no form if it has samples.
+func (r *topicReader) open(msg *bus.Message, w *window.Features) error {
+	if msg.Topic == bus.TopicFeatures {
+		return envelope.OpenFeatures(r.form, msg, w)
 	}
-	return nil
+	w.Form = nil
+	return envelope.Open(r.codec, msg, &w.Window)
+}
+
+// take visits the window in a message, unless it is out of bounds or was visited.
+func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, visit func(*window.Features) error) error {
+	if envelope.IsLedger(msg) || string(msg.Header("ce_type")) == event.FetchedType {
+		return nil
+	}
+	if e, err := envelope.Unpack(msg); err == nil && msg.Topic == bus.TopicFeatures && r.seen[windowKey{e.Machine, e.Epoch, e.Seq}] == bus.TopicWindows {
+		return nil // features of any form: the window itself is there
+	}
+	if err := r.open(msg, w); err != nil {
+		r.refuse(msg, fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err))
+		return nil
+	}
+	key := windowKey{w.Machine, w.Epoch, w.Seq}
+	if !r.wants(w.Start) || r.seen[key] != "" { // sent again
+		return nil
+	}
+	r.seen[key] = msg.Topic
+	r.raw[w.Machine] = r.raw[w.Machine] || msg.Topic == bus.TopicWindows
+	r.ids = append(r.ids, string(msg.Header("ce_id"))+" "+string(msg.Header("crc32c")))
+	if n := len(r.offsets); n == 0 || r.offsets[n-1].Partition != partition || r.offsets[n-1].Topic != msg.Topic {
+		r.offsets = append(r.offsets, model.OffsetRange{Topic: msg.Topic, Partition: partition, From: msg.Offset})
+	}
+	last := &r.offsets[len(r.offsets)-1]
+	last.To = msg.Offset + 1
+	last.Windows++
+	w.Tool = cmp.Or(w.Tool, bus.TopicWindows) // the name of tools without one, wherever they come from
+	return visit(w)
 }
 
 func (r *topicReader) wants(at time.Time) bool {
 	return !(!r.from.IsZero() && at.Before(r.from)) && !(!r.to.IsZero() && !at.Before(r.to))
 }
 
-// take visits the window in a message, unless it is out of bounds or was visited.
-func (r *topicReader) take(partition int, codec *window.Codec, msg *bus.Message, w *window.Window, visit func(*window.Window) error) error {
-	if envelope.IsLedger(msg) {
-		return nil
+// damaged is the reason of a refusal of a message that cannot be read.
+const damaged = "damaged"
+
+// refuse counts a message that is left out.
+func (r *topicReader) refuse(msg *bus.Message, err error) {
+	what := damaged
+	var other *window.Mismatch
+	if errors.As(err, &other) {
+		what = other.What
 	}
-	if err := envelope.Open(codec, msg, w); err != nil {
-		if r.refused++; r.refused == 1 {
-			r.reason = fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err)
+	i := slices.IndexFunc(r.refused, func(f refusal) bool { return f.topic == msg.Topic && f.what == what })
+	if i < 0 {
+		i, r.refused = len(r.refused), append(r.refused, refusal{topic: msg.Topic, what: what, first: err})
+	}
+	r.refused[i].messages++
+}
+
+// remedy says what to do about messages that are left out.
+func (r *topicReader) remedy(f refusal) string {
+	switch {
+	case f.what == damaged:
+		return "something else than Flank wrote them, or they were damaged"
+	case f.what == window.OtherFeatures && !r.ours:
+		return "gateways and monitors extract the default features, and the model takes others: leave `features.set` out of " + r.flag + ", or read windows with --from windows"
+	case f.topic == bus.TopicFeatures && (f.what == window.OtherFeatures || f.what == window.OtherSchema):
+		return "another release extracted them: train with that release, or on windows with --from windows"
+	}
+	return "name the layout and the window of the ingester in " + r.flag
+}
+
+// checkFound reports topics without a window for the model, and logs messages that were left out.
+func (r *topicReader) checkFound(m *model.Model) error {
+	names := strings.Join(r.topics, " and ")
+	switch {
+	case len(r.seen) > 0:
+		for _, f := range r.refused {
+			r.log.Warn().Str("topic", f.topic).Int("messages", f.messages).Str("because", f.what).AnErr("first", f.first).Msg("left out messages that are not windows of this layout")
 		}
 		return nil
+	case len(r.refused) == 0:
+		return fmt.Errorf("%s: no windows between --since and --until: Kafka keeps windows for days and features for months, which --from auto reads too", names)
 	}
-	if !r.wants(w.Start) {
-		return nil
+	all, why := 0, make([]string, len(r.refused))
+	most := slices.MaxFunc(r.refused, func(a, b refusal) int { return cmp.Compare(a.messages, b.messages) })
+	for i, f := range r.refused {
+		all, why[i] = all+f.messages, fmt.Sprintf("%d of %s: %s", f.messages, f.topic, f.what)
 	}
-	id := string(msg.Header("ce_id"))
-	if r.seen[id] {
-		return nil // sent again
+	return fmt.Errorf("none of %d messages is a window of layout %q with windows of %v (%s); the first is at %w: %s", all, m.Layout.Name(), m.Window.Length, strings.Join(why, ", "), most.first, r.remedy(most))
+}
+
+// logFound says how many windows came from where. Where both topics were read, it names the machines of which windows
+// are gone, and those of which there were none.
+func (r *topicReader) logFound(topics []model.OffsetRange) {
+	gone, none := make(map[string]bool), make(map[string]bool)
+	for k, topic := range r.seen {
+		if topic == bus.TopicFeatures && r.raw[k.machine] {
+			gone[k.machine] = true
+		} else if topic == bus.TopicFeatures {
+			none[k.machine] = true
+		}
 	}
-	r.seen[id] = true
-	r.ids = append(r.ids, id+" "+string(msg.Header("crc32c")))
-	if n := len(r.offsets); n == 0 || r.offsets[n-1].Partition != partition {
-		r.offsets = append(r.offsets, model.OffsetRange{Partition: partition, From: msg.Offset})
+	for _, t := range topics {
+		line := r.log.Info().Str("topic", t.Topic).Int("windows", t.Windows)
+		if t.Topic == bus.TopicFeatures && len(r.topics) > 1 {
+			line = line.Str("some_windows_gone", card.Some(slices.Sorted(maps.Keys(gone)))).Str("no_windows", card.Some(slices.Sorted(maps.Keys(none))))
+		}
+		line.Msg("read windows on Kafka")
 	}
-	r.offsets[len(r.offsets)-1].To = msg.Offset + 1
-	return visit(w)
 }

@@ -28,6 +28,18 @@ func Open(codec *window.Codec, m *bus.Message, w *window.Window) error {
 	return CheckFacts(m, w)
 }
 
+// OpenFeatures does likewise with a message of features of a form.
+func OpenFeatures(form *window.Form, m *bus.Message, x *window.Features) error {
+	e, err := Unpack(m)
+	if err != nil {
+		return err
+	}
+	if err := form.Open(e, x); err != nil {
+		return err
+	}
+	return CheckFacts(m, &x.Window)
+}
+
 // Unpack is Of for a message as it came from Kafka, which may be damaged.
 func Unpack(m *bus.Message) (window.Envelope, error) {
 	if m.Damage != nil {

@@ -60,7 +60,7 @@ const Sum = ({ text }) => (text ? html`<code title=${text}>${text.slice(0, 16)}�
 // Lineage lists the recordings that a model was trained on.
 function Lineage({ card }) {
   const tools = (d) => [...d.machines.map((m) => html`<div><span title=${m.machine}>${short(m.machine)}</span> ${m.tools.join(", ")}</div>`), d.more_tools > 0 && t("tile.more", { n: d.more_tools })];
-  const offsets = (d) => d.offsets.map((o) => html`<div>${t("model.data_offsets", { partition: o.partition, from: o.from, to: o.to - 1 })}</div>`);
+  const offsets = (d) => d.offsets.map((o) => html`<div>${o.topic && o.topic !== d.name ? o.topic + ": " : ""}${t("model.data_offsets", { partition: o.partition, from: o.from, to: o.to - 1 })}</div>`);
   const rows = card.data.map((d) => [d.name, number(d.windows), d.machines.length || d.more_tools ? tools(d) : "–", d.from ? t("model.data_span", { from: full(d.from), to: full(d.to) }) : "–", d.offsets.length ? offsets(d) : "–", html`<${Sum} text=${d.sha256} />`]);
   return html`<details><summary>${t("model.data", { n: card.data_count, windows: number(card.data_windows) })}</summary>
     <${Table} heads=${["data_name", "data_windows", "data_tools", "data_when", "data_where", "data_sum"].map((k) => t(`model.${k}`))} rows=${rows} />${card.data_count > card.data.length && html`<p class="says">…</p>`}</details>`;
