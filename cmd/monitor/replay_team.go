@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -127,7 +126,7 @@ func replayKafka(ctx context.Context, to bus.Config, models [2]*model.Model, spa
 	}
 	began := span.from
 	end := cmp.Or(span.to, time.Now())
-	err = history.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
+	err = bus.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
 		if !span.machines.Match(m.Key) {
 			return nil
 		}

@@ -28,9 +28,6 @@ type Kafka struct {
 	To   string `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
-// clockMargin is how far the clock of a gateway may be ahead of Kafka's.
-const clockMargin = time.Hour
-
 // bound reads a time or an offset.
 func bound(flag, s string) (at time.Time, offset int64, err error) {
 	if s == "" {
@@ -74,7 +71,7 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 		return train.Input{}, err
 	}
 	if !r.from.IsZero() {
-		r.part.Since = r.from.Add(-clockMargin) // Kafka got no window before it began
+		r.part.Since = r.from.Add(-bus.ClockMargin) // Kafka got no window before it began
 	}
 	return train.Input{Name: bus.TopicWindows, Cut: r.read}, nil
 }
