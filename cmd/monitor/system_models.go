@@ -16,7 +16,6 @@ import (
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // listModels returns the models of tcm.models.v1 and of the file, and the deployments.
@@ -165,12 +164,11 @@ func cardOf(m *model.Model) *web.ModelCard {
 	}
 	if s := cmp.Or(h.Pooled, h.OutOfFold); s != nil {
 		c.Windows, c.Faulty = s.Rows, s.Positive
-		none := [2]score.Figure{score.Figure(math.NaN()), score.Figure(math.NaN())}
-		gmean, recall, specificity := none, none, none
+		c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean), intervalOf(s.Recall), intervalOf(s.Specificity)
 		if v := h.Interval; v != nil {
-			c.Tools, gmean, recall, specificity = v.Tools, v.GMean, v.Recall, v.Specificity
+			c.Tools = v.Tools
+			c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean, v.GMean[:]...), intervalOf(s.Recall, v.Recall[:]...), intervalOf(s.Specificity, v.Specificity[:]...)
 		}
-		c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean, gmean), intervalOf(s.Recall, recall), intervalOf(s.Specificity, specificity)
 	}
 	if v := h.Verdict; v != nil {
 		c.Verdict = levelOf(v.Level)
@@ -216,17 +214,16 @@ func levelOf(l card.Level) string {
 	return string(text)
 }
 
-// intervalOf returns a score and its interval; nil if the score is not known.
-func intervalOf(f score.Figure, of [2]score.Figure) *web.CardInterval {
-	known := func(f score.Figure) *float64 {
-		v := float64(f)
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil
+// intervalOf returns a score and the two ends of its interval, if there is one; nil if the score is not known.
+func intervalOf[F ~float64](f F, ends ...F) *web.CardInterval {
+	all := [3]*float64{}
+	for i, f := range append([]F{f}, ends...) {
+		if v := float64(f); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			all[i] = &v
 		}
-		return &v
 	}
-	if known(f) == nil {
+	if all[0] == nil {
 		return nil
 	}
-	return &web.CardInterval{Value: float64(f), Low: known(of[0]), High: known(of[1])}
+	return &web.CardInterval{Value: *all[0], Low: all[1], High: all[2]}
 }
