@@ -10,7 +10,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/web"
@@ -103,7 +102,7 @@ func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error)
 // folder of the history.
 func (s *system) curveFiles(id string) (all []string) {
 	if s.c.Model != "" {
-		all = append(all, tune.CurveFile(config.ResolvePath(s.c.file, s.c.Model)))
+		all = append(all, alarm.CurveFile(config.ResolvePath(s.c.file, s.c.Model)))
 	}
 	if s.c.History.Dir != "" && id == filepath.Base(id) {
 		all = append(all, filepath.Join(config.ResolvePath(s.c.file, s.c.History.Dir), id+".tune.json"))
@@ -113,14 +112,14 @@ func (s *system) curveFiles(id string) (all []string) {
 
 // curve returns the curve of a model, from a file here or as it was published; nil if there is none that
 // can be used. One that is damaged keeps nothing else from the page: the command that makes it again is there.
-func (s *system) curve(id string) *tune.Curve {
+func (s *system) curve(id string) *alarm.Curve {
 	for _, path := range s.curveFiles(id) {
-		if c, err := tune.LoadCurve(path, id); c != nil && err == nil {
+		if c, err := alarm.LoadCurve(path, id); c != nil && err == nil {
 			return c
 		}
 	}
 	if text := s.models.get(s.readModels).curves[id]; text != nil {
-		if c, err := tune.ParseCurve(text, id); err == nil {
+		if c, err := alarm.ParseCurve(text, id); err == nil {
 			return c
 		}
 	}
