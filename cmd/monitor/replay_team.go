@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -57,7 +57,7 @@ type job func(*member)
 
 // member of a team replays its machines.
 type member struct {
-	*compare.Replay[*machine.Replayed]
+	*compare.Replay[*monitor.Replayed]
 	features window.Features // of the window at hand
 	jobs     chan job
 }
@@ -73,7 +73,7 @@ const waitingJobs = 256
 
 func newReplayTeam(n int, models [2]*model.Model, s alarm.Settings, labels *compare.Labels) *replayTeam {
 	t := &replayTeam{}
-	judging := func(m *model.Model) func(string) *machine.Replayed { return machine.Replays(m, s) }
+	judging := func(m *model.Model) func(string) *monitor.Replayed { return monitor.Replays(m, s) }
 	for range n {
 		t.members = append(t.members, &member{Replay: compare.NewReplay(models, judging, labels), jobs: make(chan job, waitingJobs)})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -20,7 +21,7 @@ import (
 )
 
 // replays is how a model judges in a replay under the default settings.
-func replays(m *model.Model) func(string) *machine.Replayed { return machine.Replays(m, alarm.Default) }
+func replays(m *model.Model) func(string) *monitor.Replayed { return monitor.Replays(m, alarm.Default) }
 
 // published returns the results and alerts that a monitor publishes of windows.
 func published(m *model.Model, ws []*window.Window) (lines []string) {
