@@ -42,7 +42,7 @@ func ServeMetrics(listen string, ready func() error, logger zerolog.Logger, coll
 	}, nil
 }
 
-// Metrics answers with metrics of Go, the process and the build, and those of the collectors.
+// Metrics answers with what the collectors have, and metrics of Go, the process and the build.
 func Metrics(collectors []metric.Collector) http.Handler {
 	return metric.Handler(append(metric.Runtime(), collectors...)...)
 }
