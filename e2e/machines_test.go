@@ -27,8 +27,8 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	past "github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -801,10 +801,10 @@ func shopModel(_ context.Context, id string) (*web.ModelDetail, error) {
 			Unknown: []string{"no novelty: fewer than 5 tools"}, Data: slices.Clone(shopData), DataCount: 3, DataWindows: 4210, Labels: strings.Repeat("ef", 32),
 			Classes: []string{"healthy", "faulty"}, Label: "faulty from VBmax 300 µm on", WindowSeconds: 1, FeatureVersion: 3, Reference: "kind, of a tool's first 10 windows", Threshold: ref(0.31), Program: "trainer 1.0.0", Seed: 1,
 		},
-		Curve: &tune.Curve{
+		Curve: &alarm.Curve{
 			Model: id, Budget: "1 per 8h", Within: true, Tools: 6, Turned: 4, Settings: 6417, Hours: true,
 			Now: tunePoint(5, 8, 0.5, 3, 0.33, 4.1), Chosen: tunePoint(6, 10, 0.55, 1, 0.11, 5.2),
-			Points: []tune.Point{tunePoint(10, 12, 0.6, 0, 0, 9.5), tunePoint(6, 10, 0.55, 1, 0.11, 5.2), tunePoint(5, 8, 0.5, 3, 0.33, 4.1), tunePoint(2, 3, 0.4, 9, 0.98, 1.4)},
+			Points: []alarm.Point{tunePoint(10, 12, 0.6, 0, 0, 9.5), tunePoint(6, 10, 0.55, 1, 0.11, 5.2), tunePoint(5, 8, 0.5, 3, 0.33, 4.1), tunePoint(2, 3, 0.4, 9, 0.98, 1.4)},
 		},
 	}
 	return m, nil
@@ -820,8 +820,8 @@ var shopData = []web.CardData{
 	{Name: "older.csv", Windows: 100},
 }
 
-func tunePoint(k, n int, threshold float64, alarms int, perHour, delay float64) tune.Point {
-	return tune.Point{K: k, N: n, Threshold: threshold, False: alarms, PerHour: &perHour, Found: 4, Delay: &delay}
+func tunePoint(k, n int, threshold float64, alarms int, perHour, delay float64) alarm.Point {
+	return alarm.Point{K: k, N: n, Threshold: threshold, False: alarms, PerHour: &perHour, Found: 4, Delay: &delay}
 }
 
 // shopUse is what two models made of two days.

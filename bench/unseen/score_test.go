@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // toy is five tools of one unit: each has a faulty window that is found and a healthy
@@ -94,7 +94,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The weights that bench/peers/unseen/peers.py screens columns by are pkg/classify/stability's.
+// The weights that bench/peers/unseen/peers.py screens columns by are pkg/score/stability's.
 func TestPeersScreenAlike(t *testing.T) {
 	text, err := os.ReadFile("testdata/stability.json")
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
-	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -173,9 +172,9 @@ func (f *renameCommand) Run(ctx context.Context, m *machinesCommand, out cli.Out
 		return fmt.Errorf("command: %w", err)
 	}
 	text := event.JSON(c)
-	if len(text) > machine.MaxRename {
+	if len(text) > event.MaxRename {
 		return fmt.Errorf("what %d groups of monitors remember of %s has %.1f MB, and a command at most %d MB: declare tools new that are not in use, which forgets them (`monitor machines new-tool`)",
-			len(all), st.Machine, float64(len(text))/(1<<20), machine.MaxRename>>20)
+			len(all), st.Machine, float64(len(text))/(1<<20), event.MaxRename>>20)
 	}
 	file, err := writeRecords(text)
 	if err != nil {

@@ -52,10 +52,7 @@ func (f *replayCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return fmt.Errorf("--wear: %w", err)
 	}
-	team, err := newReplayTeam(runtime.GOMAXPROCS(0), models, c.Alarm, labels)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.file, err)
-	}
+	team := newReplayTeam(runtime.GOMAXPROCS(0), models, c.Alarm, labels)
 	p := f.Progress(out.Stderr)
 	defer p.Close()
 	began := time.Now()

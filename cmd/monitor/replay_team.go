@@ -19,7 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event/envelope"
-	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
@@ -57,7 +57,7 @@ type job func(*member)
 
 // member of a team replays its machines.
 type member struct {
-	*compare.Replay
+	*compare.Replay[*monitor.Replayed]
 	features window.Features // of the window at hand
 	jobs     chan job
 }
@@ -71,15 +71,11 @@ type replayTeam struct {
 // waitingJobs is how many jobs may wait for a member.
 const waitingJobs = 256
 
-func newReplayTeam(n int, models [2]*model.Model, s alarm.Settings, labels *compare.Labels) (*replayTeam, error) {
+func newReplayTeam(n int, models [2]*model.Model, s alarm.Settings, labels *compare.Labels) *replayTeam {
 	t := &replayTeam{}
+	judging := func(m *model.Model) func(string) *monitor.Replayed { return monitor.Replays(m, s) }
 	for range n {
-		r, err := compare.NewReplay(models, s, labels)
-		if err != nil {
-			return nil, err
-		}
-		m := &member{Replay: r, jobs: make(chan job, waitingJobs)}
-		t.members = append(t.members, m)
+		t.members = append(t.members, &member{Replay: compare.NewReplay(models, judging, labels), jobs: make(chan job, waitingJobs)})
 	}
 	for _, m := range t.members {
 		t.wg.Go(func() {
@@ -88,7 +84,7 @@ func newReplayTeam(n int, models [2]*model.Model, s alarm.Settings, labels *comp
 			}
 		})
 	}
-	return t, nil
+	return t
 }
 
 // do gives a job to the member that has a machine.
@@ -127,7 +123,7 @@ func replayKafka(ctx context.Context, to bus.Config, models [2]*model.Model, spa
 	}
 	began := span.from
 	end := cmp.Or(span.to, time.Now())
-	err = history.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
+	err = bus.ReadMerged(ctx, to, bus.TopicFeatures, span.from, span.beyond, func(m bus.Message) error {
 		if !span.machines.Match(m.Key) {
 			return nil
 		}

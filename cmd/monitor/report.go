@@ -203,10 +203,6 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 // startOf returns when the window began that decided an alert.
 func startOf(a event.Alert, spec window.Spec) time.Time { return a.At.Add(-spec.Length) }
 
-// clockMargin is how far the clock of a sensor may be ahead of Kafka's, which keeps a
-// result under the end of its window, or under its own time if that is sooner.
-const clockMargin = time.Hour
-
 // readResults calls fn for the results of a group in the report's time, and perhaps others. A
 // result that cannot be read is skipped, and skipped counts them.
 func readResults(ctx context.Context, to bus.Config, group string, cfg shift.Config, p *cli.Progress, fn func(event.Result)) (skipped int, err error) {
@@ -217,7 +213,7 @@ func readResults(ctx context.Context, to bus.Config, group string, cfg shift.Con
 	}
 	whole := cfg.Until.Sub(cfg.Since)
 	for i := range partitions {
-		err := bus.ReadRange(ctx, to, bus.TopicResults, i, bus.Range{Since: cfg.Since.Add(-clockMargin)}, func(m bus.Message) error {
+		err := bus.ReadRange(ctx, to, bus.TopicResults, i, bus.Range{Since: cfg.Since.Add(-bus.ClockMargin)}, func(m bus.Message) error {
 			ok := read(&m, group, func(r event.Result) {
 				fn(r)
 				done := int(steps * float64(r.Start.Sub(cfg.Since)) / float64(whole))

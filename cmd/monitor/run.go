@@ -15,7 +15,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus/buslog"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event/audit"
-	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/route"
 	"github.com/flank-tcm/flank/internal/web"
@@ -308,7 +307,7 @@ func (p *page) serve(mon *monitor.Monitor, routes []*route.Route, cfg monitor.Co
 		pages.Handle("GET /readyz", cli.Readyz(mon.Ready))
 	}
 	if p.metrics == "" {
-		pages.Handle("/metrics", metric.Handler(append(metric.Runtime(), collectors...)...))
+		pages.Handle("/metrics", cli.Metrics(collectors))
 	}
 	_, stop, err := p.Serve(p.guard, pages, cfg.Log)
 	if err != nil {

@@ -10,13 +10,11 @@ import (
 
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // listModels returns the models of tcm.models.v1 and of the file, and the deployments.
@@ -104,7 +102,7 @@ func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error)
 // folder of the history.
 func (s *system) curveFiles(id string) (all []string) {
 	if s.c.Model != "" {
-		all = append(all, tune.CurveFile(config.ResolvePath(s.c.file, s.c.Model)))
+		all = append(all, alarm.CurveFile(config.ResolvePath(s.c.file, s.c.Model)))
 	}
 	if s.c.History.Dir != "" && id == filepath.Base(id) {
 		all = append(all, filepath.Join(config.ResolvePath(s.c.file, s.c.History.Dir), id+".tune.json"))
@@ -114,14 +112,14 @@ func (s *system) curveFiles(id string) (all []string) {
 
 // curve returns the curve of a model, from a file here or as it was published; nil if there is none that
 // can be used. One that is damaged keeps nothing else from the page: the command that makes it again is there.
-func (s *system) curve(id string) *tune.Curve {
+func (s *system) curve(id string) *alarm.Curve {
 	for _, path := range s.curveFiles(id) {
-		if c, err := tune.LoadCurve(path, id); c != nil && err == nil {
+		if c, err := alarm.LoadCurve(path, id); c != nil && err == nil {
 			return c
 		}
 	}
 	if text := s.models.get(s.readModels).curves[id]; text != nil {
-		if c, err := tune.ParseCurve(text, id); err == nil {
+		if c, err := alarm.ParseCurve(text, id); err == nil {
 			return c
 		}
 	}
@@ -165,12 +163,11 @@ func cardOf(m *model.Model) *web.ModelCard {
 	}
 	if s := cmp.Or(h.Pooled, h.OutOfFold); s != nil {
 		c.Windows, c.Faulty = s.Rows, s.Positive
-		none := [2]score.Figure{score.Figure(math.NaN()), score.Figure(math.NaN())}
-		gmean, recall, specificity := none, none, none
+		c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean), intervalOf(s.Recall), intervalOf(s.Specificity)
 		if v := h.Interval; v != nil {
-			c.Tools, gmean, recall, specificity = v.Tools, v.GMean, v.Recall, v.Specificity
+			c.Tools = v.Tools
+			c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean, v.GMean[:]...), intervalOf(s.Recall, v.Recall[:]...), intervalOf(s.Specificity, v.Specificity[:]...)
 		}
-		c.GMean, c.Recall, c.Specificity = intervalOf(s.GMean, gmean), intervalOf(s.Recall, recall), intervalOf(s.Specificity, specificity)
 	}
 	if v := h.Verdict; v != nil {
 		c.Verdict = levelOf(v.Level)
@@ -216,17 +213,16 @@ func levelOf(l card.Level) string {
 	return string(text)
 }
 
-// intervalOf returns a score and its interval; nil if the score is not known.
-func intervalOf(f score.Figure, of [2]score.Figure) *web.CardInterval {
-	known := func(f score.Figure) *float64 {
-		v := float64(f)
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil
+// intervalOf returns a score and the two ends of its interval, if there is one; nil if the score is not known.
+func intervalOf[F ~float64](f F, ends ...F) *web.CardInterval {
+	all := [3]*float64{}
+	for i, f := range append([]F{f}, ends...) {
+		if v := float64(f); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			all[i] = &v
 		}
-		return &v
 	}
-	if known(f) == nil {
+	if all[0] == nil {
 		return nil
 	}
-	return &web.CardInterval{Value: float64(f), Low: known(of[0]), High: known(of[1])}
+	return &web.CardInterval{Value: *all[0], Low: all[1], High: all[2]}
 }

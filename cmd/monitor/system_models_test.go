@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/web"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 )
@@ -94,10 +94,10 @@ func TestCurveOfModel(t *testing.T) {
 	dir := t.TempDir()
 	s := &system{c: defaults(filepath.Join(dir, "monitor.yaml"))}
 	s.bus.Brokers = []string{"kafka1:9092"}
-	point := tune.Point{K: 2, N: 3, Threshold: 0.5}
+	point := alarm.Point{K: 2, N: 3, Threshold: 0.5}
 	text := func(id string) []byte {
 		t.Helper()
-		text, err := json.Marshal(tune.Curve{Model: id, Now: point, Chosen: point})
+		text, err := json.Marshal(alarm.Curve{Model: id, Now: point, Chosen: point})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -143,7 +142,7 @@ func livesOf(s *train.Scored) []tune.Life {
 	}
 	for i, tool := range s.Tool {
 		l := of(tool)
-		l.Score, l.Faulty, l.Unknown = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != classify.Healthy), append(l.Unknown, !s.Unknown[i].Counts())
+		l.Score, l.Faulty, l.Unknown = append(l.Score, s.Score[i]), append(l.Faulty, s.Class[i] != 0), append(l.Unknown, !s.Unknown[i].Counts())
 	}
 	for _, u := range s.Unjudged {
 		l := of(u.Tool)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
@@ -70,7 +71,7 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	if src, err = sim.WithFaults(src, p.faults); err != nil {
 		return job{}, fmt.Errorf("--fault: %w", err)
 	}
-	return job{source: src, speed: speed, rule: train.RuleOf(p.model)}, nil
+	return job{source: src, speed: speed, classOf: train.RuleOf(p.model).Class}, nil
 }
 
 // modelPath returns where the model of the simulated drill is kept.
@@ -116,7 +117,7 @@ func (p *plant) train(ctx context.Context) error {
 		return err
 	}
 	bar.Close()
-	if err := report.Save(filepath.Join(p.DataDir, "model.report")); err != nil {
+	if err := report.Save(filepath.Join(p.DataDir, "model.report"), atomicfile.Write); err != nil {
 		return err
 	}
 	if err := m.Save(p.modelPath()); err != nil {

@@ -41,7 +41,7 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	return job{source: src, recording: id, speed: p.Speed, rule: train.RuleOf(p.model)}, nil
+	return job{source: src, recording: id, speed: p.Speed, classOf: train.RuleOf(p.model).Class}, nil
 }
 
 // warn prints what a person should know of the recording.

@@ -23,11 +23,9 @@ import (
 	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
-	"github.com/flank-tcm/flank/internal/metric"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/sim"
-	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -141,8 +139,8 @@ type plant struct {
 // job is what is fed to the gateway.
 type job struct {
 	source    source.Source
-	recording string // identity of a recording, see gateway.Config
-	rule      wear.Rule
+	recording string                                                            // identity of a recording, see gateway.Config
+	classOf   func(meanUM, maxUM float64, state string) (class int, known bool) // by the rule of the model's labels
 	speed     float64
 }
 
@@ -214,7 +212,6 @@ type line struct {
 	monitor *monitor.Monitor
 	results *history.Collector
 	status  *status
-	send    metric.Histogram
 	newest  atomic.Pointer[time.Time] // end of the newest window
 }
 
@@ -222,10 +219,10 @@ type line struct {
 // or ctx ends, and prints the summary.
 func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	fmt.Fprintf(p.stderr, "model    %s\n", p.model)
-	l := &line{plant: p, job: j, send: ingest.NewSend()}
+	l, send := &line{plant: p, job: j}, ingest.NewSend()
 	if l.gateway, err = gateway.New(gateway.Config{
 		Source: j.source, Speed: j.speed, Window: p.model.Window, SpoolDir: filepath.Join(p.DataDir, "spool"),
-		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteCut, OnSent: ingest.ObserveSent(l.send), Log: p.log,
+		Bus: p.bus, Recording: j.recording, SyncEvery: syncEvery(j.speed), OnCut: l.noteCut, OnSent: ingest.ObserveSent(send), Log: p.log,
 	}); err != nil {
 		return err
 	}
@@ -251,7 +248,7 @@ func (p *plant) monitor(ctx context.Context, j job) (err error) {
 	if p.Metrics != "" {
 		newest := func() time.Time { return *cmp.Or(l.newest.Load(), new(time.Time)) }
 		stop, err := cli.ServeMetrics(p.Metrics, l.monitor.Ready, p.log,
-			slices.Concat(l.monitor.Metrics(), []metric.Collector{p.audit.Metrics()}, ingest.GatewayMetrics(p.Machine, l.gateway, l.send, newest))...)
+			append(append(l.monitor.Metrics(), p.audit.Metrics()), ingest.GatewayMetrics(p.Machine, l.gateway, send, newest)...)...)
 		if err != nil {
 			return fmt.Errorf("--%w", err)
 		}
@@ -278,8 +275,8 @@ func (l *line) noteCut(c source.Cut) {
 	}
 	end := c.Window.End()
 	l.newest.Store(&end)
-	if class, ok := l.rule.Class(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
-		l.results.Truth(c.Window.Seq, min(class, wear.Faulty))
+	if class, ok := l.classOf(c.Truth.VBMeanUM, c.Truth.VBMaxUM, c.Truth.State); ok {
+		l.results.Truth(c.Window.Seq, min(class, 1))
 	}
 }
 

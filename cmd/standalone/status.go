@@ -15,8 +15,6 @@ import (
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/web"
-	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -146,17 +144,7 @@ type jobSummary struct {
 	Repeats    uint64                   `json:"repeats"`    // results that came again under the same id and were dropped
 	Verdicts   map[event.Verdict]uint64 `json:"verdicts"`
 	Model      string                   `json:"model"`
-	Confusion  *confusion               `json:"confusion,omitempty"`
-	GMean      *score.Figure            `json:"gmean,omitempty"`
-}
-
-// confusion counts the windows judged healthy or faulty whose truth is known,
-// with faulty as the positive class.
-type confusion struct {
-	TP int `json:"tp"`
-	FN int `json:"fn"`
-	FP int `json:"fp"`
-	TN int `json:"tn"`
+	history.Scores
 }
 
 // check reports that a recording which was sent to its end was not judged so.
@@ -178,15 +166,7 @@ func (p *plant) summarize(gw *gateway.Gateway, results *history.Collector) (*job
 		Windows: g.Windows, Results: r.Results, Faulty: r.Verdicts[event.Faulty], Alerts: r.Alerts,
 		Lost: g.Windows - min(r.Results, g.Windows), Duplicated: r.Duplicated,
 		Seconds: float64(time.Since(p.started).Milliseconds()) / 1000,
-		Gaps:    g.Gaps, Repeats: r.Repeats, Verdicts: r.Verdicts, Model: p.model.ID(),
-	}
-	if m, ok := results.Confusion(); ok {
-		s.Confusion = &confusion{
-			TP: m[classify.Faulty][classify.Faulty], FN: m[classify.Faulty][classify.Healthy],
-			FP: m[classify.Healthy][classify.Faulty], TN: m[classify.Healthy][classify.Healthy],
-		}
-		gmean := m.Summary().GMean
-		s.GMean = &gmean
+		Gaps:    g.Gaps, Repeats: r.Repeats, Verdicts: r.Verdicts, Model: p.model.ID(), Scores: results.Scores(),
 	}
 	text, err := json.Marshal(s)
 	if err != nil {

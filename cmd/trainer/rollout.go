@@ -18,7 +18,6 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -202,8 +201,8 @@ func (f *publishCommand) Run(ctx context.Context, out cli.Output) error {
 // curve returns the curve that `monitor tune` has put next to the model's file, as it is published; nil if there
 // is none of this model. A curve that cannot be used does not keep the model back.
 func (f *publishCommand) curve(id string) ([]byte, error) {
-	path := tune.CurveFile(f.Model)
-	c, err := tune.LoadCurve(path, id)
+	path := alarm.CurveFile(f.Model)
+	c, err := alarm.LoadCurve(path, id)
 	if c == nil || err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -118,10 +118,10 @@ func TestPublishCurve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	point := tune.Point{K: 2, N: 3, Threshold: 0.5}
+	point := alarm.Point{K: 2, N: 3, Threshold: 0.5}
 	write := func(name, id string, points int) {
 		t.Helper()
-		c := tune.Curve{Model: id, Now: point, Chosen: point}
+		c := alarm.Curve{Model: id, Now: point, Chosen: point}
 		for range points {
 			c.Points = append(c.Points, point)
 		}
@@ -159,7 +159,7 @@ func TestPublishCurve(t *testing.T) {
 	if _, err := topic.CatchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := tune.ParseCurve(topic.Book().Curve(m.ID()), m.ID())
+	c, err := alarm.ParseCurve(topic.Book().Curve(m.ID()), m.ID())
 	if err != nil || c == nil || len(c.Points) != 2 {
 		t.Errorf("%v, %+v", err, c)
 	}

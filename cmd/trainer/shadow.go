@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history"
 )
 
 type shadowCommand struct {
@@ -113,7 +112,7 @@ func (r *shadowReader) topic(ctx context.Context, topic string, since time.Time,
 	began := time.Now()
 	first := since
 	all := func(bus.Message) bool { return false }
-	err := history.ReadMerged(ctx, r.to, topic, since, all, func(m bus.Message) error {
+	err := bus.ReadMerged(ctx, r.to, topic, since, all, func(m bus.Message) error {
 		if !r.machines.Match(m.Key) {
 			return nil
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 )
 
@@ -86,11 +85,11 @@ func shadowsOnKafka(t *testing.T) string {
 		msgs = append(msgs, judgedBy(bus.TopicResults, group, old, name, 200)...)
 		msgs = append(msgs, judgedBy(bus.TopicResults, "other", old, name, 20)...)
 		if i < 2 {
-			msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup(group, fresh), fresh, name, 190+100*i)...)
-			msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup("other", fresh), fresh, name, 0)...)
+			msgs = append(msgs, judgedBy(bus.TopicShadow, event.ShadowGroup(group, fresh), fresh, name, 190+100*i)...)
+			msgs = append(msgs, judgedBy(bus.TopicShadow, event.ShadowGroup("other", fresh), fresh, name, 0)...)
 		}
 	}
-	msgs = append(msgs, judgedBy(bus.TopicShadow, state.ShadowGroup(group, third), third, "acme/bay1/line1/drill", 1000)...)
+	msgs = append(msgs, judgedBy(bus.TopicShadow, event.ShadowGroup(group, third), third, "acme/bay1/line1/drill", 1000)...)
 	msgs = append(msgs, msgs[:400]...) // again
 	broken := msgs[0]
 	broken.Value = []byte("{")

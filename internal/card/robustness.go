@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // FaultKind is what may be wrong with a sensor.

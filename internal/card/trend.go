@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/report"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 

@@ -42,6 +42,9 @@ const (
 // Fetch asks the machine's gateway, not the monitor, for raw windows.
 const Fetch Action = "fetch"
 
+// MaxRename is the longest command that renames a machine, in bytes: it carries the machine's records.
+const MaxRename = 4 << 20
+
 // Actions lists every action.
 var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename, Fetch}
 

@@ -61,6 +61,12 @@ func (r *Result) Between() bool {
 	return r.Tool == "" && (r.Unknown == NoTool || r.Verdict == NotCutting || r.Verdict == SensorFault)
 }
 
+// ShadowSeparator is between the group and the model in the group of a shadow.
+const ShadowSeparator = "~"
+
+// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes.
+func ShadowGroup(group, id string) string { return group + ShadowSeparator + id }
+
 // Result is the verdict on one window. ID is the same whenever the same window
 // is judged again, so readers drop repeats by it.
 type Result struct {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/score"
 )
 
@@ -61,7 +60,7 @@ func NewCollector(group, machine, epoch string, from uint64, out io.Writer) *Col
 	return c
 }
 
-// Truth sets the true class of a window, for the confusion. It may be called before
+// Truth sets the true class of a window, 0 for healthy and 1 for faulty, for the scores. It may be called before
 // or after the window's result is read.
 func (c *Collector) Truth(seq uint64, class int) {
 	c.mu.Lock()
@@ -213,23 +212,37 @@ func (c *Collector) Summary() summaryReply {
 	return s
 }
 
-// Confusion compares the windows judged healthy or faulty with the truth. It
-// returns false if no window's true class is known.
-func (c *Collector) Confusion() (score.Confusion, bool) {
+// Scores compare the windows judged healthy or faulty with the truth. They are nil if no window's true class is known.
+type Scores struct {
+	Confusion *confusion    `json:"confusion,omitempty"`
+	GMean     *score.Figure `json:"gmean,omitempty"`
+}
+
+// confusion counts the windows judged healthy or faulty whose truth is known,
+// with faulty as the positive class.
+type confusion struct {
+	TP int `json:"tp"`
+	FN int `json:"fn"`
+	FP int `json:"fp"`
+	TN int `json:"tn"`
+}
+
+// Scores returns the scores so far.
+func (c *Collector) Scores() (s Scores) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := score.NewConfusion(2)
+	m, classes := score.NewConfusion(2), map[event.Verdict]int{event.Healthy: 0, event.Faulty: 1}
 	for seq, r := range c.seen {
-		class, known := c.truth[seq]
-		switch {
-		case !known:
-		case r.verdict == event.Healthy:
-			m.Add(class, classify.Healthy)
-		case r.verdict == event.Faulty:
-			m.Add(class, classify.Faulty)
+		truth, known := c.truth[seq]
+		if class, decided := classes[r.verdict]; known && decided {
+			m.Add(truth, class)
 		}
 	}
-	return m, m.Rows() > 0
+	if m.Rows() > 0 {
+		gmean := m.Summary().GMean
+		s = Scores{&confusion{TP: m[1][1], FN: m[1][0], FP: m[0][1], TN: m[0][0]}, &gmean}
+	}
+	return s
 }
 
 // Flush writes what is buffered to the results file.

@@ -105,8 +105,8 @@ func TestCollector(t *testing.T) {
 // known, whichever of both came first.
 func TestCollectorConfusion(t *testing.T) {
 	c := NewCollector(group, drill, window.FormatEpoch(1), 0, nil)
-	if _, known := c.Confusion(); known {
-		t.Error("a confusion of nothing")
+	if s := c.Scores(); s.Confusion != nil || s.GMean != nil {
+		t.Error("scores of nothing")
 	}
 	seq := uint64(0)
 	add := func(n, truth int, v event.Verdict) {
@@ -127,13 +127,12 @@ func TestCollectorConfusion(t *testing.T) {
 	add(5, classify.Faulty, event.Unknown)          // not judged
 	collect(t, c, resultMessage(seq, event.Faulty)) // truth not known
 	c.Truth(seq+1, classify.Faulty)                 // no result
-	m, known := c.Confusion()
-	if !known || m[classify.Faulty][classify.Faulty] != 6 || m[classify.Faulty][classify.Healthy] != 2 ||
-		m[classify.Healthy][classify.Faulty] != 3 || m[classify.Healthy][classify.Healthy] != 9 {
-		t.Errorf("confusion %v, %v", m, known)
+	s := c.Scores()
+	if s.Confusion == nil || *s.Confusion != (confusion{TP: 6, FN: 2, FP: 3, TN: 9}) {
+		t.Fatalf("confusion %v", s.Confusion)
 	}
 	// √(6/8 · 9/12) = 0.75, by hand.
-	if g := float64(m.Summary().GMean); math.Abs(g-0.75) > 1e-12 {
+	if g := float64(*s.GMean); math.Abs(g-0.75) > 1e-12 {
 		t.Errorf("G-mean %v, want 0.75", g)
 	}
 	if err := c.Flush(); err != nil {

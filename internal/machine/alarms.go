@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -27,7 +26,7 @@ func (x *alarms) of(t *Tool) bell {
 
 // trial returns what the alarm of a tool would be under a shadow. No one masks it.
 func (x *alarms) trial(t *Tool, j *Judging) bell {
-	return bell{of: x, alarm: j.Trial, tool: t, group: state.ShadowGroup(x.group, j.Model), inSpindle: t == x.state.inSpindle(), shadow: j.Model}
+	return bell{of: x, alarm: j.Trial, tool: t, group: event.ShadowGroup(x.group, j.Model), inSpindle: t == x.state.inSpindle(), shadow: j.Model}
 }
 
 // all returns the alarm of a tool, and what it would be under each shadow.

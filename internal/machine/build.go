@@ -7,7 +7,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/order"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -97,7 +96,7 @@ func (x *judges) startBuild(now time.Time) *Build {
 		}
 		s := *x.settings
 		s.Silence, s.Evidence = 0, false
-		s.Group = state.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
+		s.Group = event.ShadowGroup(s.Group, by.ID()) // names alarms as a shadow that was there from the beginning
 		s.Alarm = x.alarms.set
 		x.retained = x.retained[:0]
 		x.build = &Build{job: BuildJob{x.state.Machine, t.Name, t.Life, t.First, by.ID()}, by: by, form: x.form, t: &Tool{Name: t.Name, Life: t.Life}, moved: t.Moved.Clone()}

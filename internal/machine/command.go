@@ -29,9 +29,6 @@ const (
 	maxCommands  = 1000
 )
 
-// MaxRename is the longest command that renames a machine, in bytes: it carries the machine's records.
-const MaxRename = 4 << 20
-
 // Command is a message of the commands topic. Each one gets one outcome: an alert that
 // answers it, or a dead letter. Each id is carried out at most once. A command that is set
 // aside because nothing is known of its machine leaves no id behind: a later message may
@@ -77,8 +74,8 @@ var errRepeated = errors.New("a command of this id came before: give a command t
 
 // read returns the command in a message. It reports what is not one.
 func (c Command) read() (*event.Command, error) {
-	if len(c.Value) > MaxRename {
-		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), MaxRename)
+	if len(c.Value) > event.MaxRename {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), event.MaxRename)
 	}
 	var e event.Command
 	err := json.Unmarshal(c.Value, &e)

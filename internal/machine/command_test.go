@@ -297,7 +297,7 @@ func TestCommandSizes(t *testing.T) {
 		command event.Command
 		size    int
 		refused bool
-	}{{mark, maxCommand, false}, {mark, maxCommand + 1, true}, {rename, MaxRename, false}, {rename, MaxRename + 1, true}} {
+	}{{mark, maxCommand, false}, {mark, maxCommand + 1, true}, {rename, event.MaxRename, false}, {rename, event.MaxRename + 1, true}} {
 		if err := padded(tc.command, tc.size); (err != nil) != tc.refused {
 			t.Errorf("%s of %d bytes: %v", tc.command.Action, tc.size, err)
 		}

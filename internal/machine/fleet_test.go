@@ -418,7 +418,7 @@ func TestShadow(t *testing.T) {
 	next(6, "T2")
 	p.restart()
 	next(9, "T1")
-	of := state.ShadowGroup(group, b.ID())
+	of := event.ShadowGroup(group, b.ID())
 	got := p.shadows[of]
 	want := q.results[len(q.results)-len(got):]
 	if len(got) < 20 {

@@ -85,7 +85,7 @@ func TestKeptRecords(t *testing.T) {
 	next("T2", event.Faulty, "raised", "raised tool_back")
 	next("T1", event.Faulty, "acknowledged", "cleared tool_change")
 	next("T3", event.Faulty, "shelved")
-	if n := len(p.shadows[state.ShadowGroup(group, b.ID())]); n != 5 {
+	if n := len(p.shadows[event.ShadowGroup(group, b.ID())]); n != 5 {
 		t.Errorf("%d results of the shadow", n)
 	}
 }

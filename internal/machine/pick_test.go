@@ -99,7 +99,7 @@ func TestStrayWindowOfAnotherLayout(t *testing.T) {
 		if r := p.last(); r.Verdict != event.Healthy || r.Model != a.ID() {
 			t.Errorf("%s", event.JSON(r))
 		}
-		if n := len(p.shadows[state.ShadowGroup(group, shadow.ID())]); n != 9 {
+		if n := len(p.shadows[event.ShadowGroup(group, shadow.ID())]); n != 9 {
 			t.Errorf("%d results of the shadow, want 9", n)
 		}
 		wantStrings(t, "advisories", kinds(p.advised), nil)

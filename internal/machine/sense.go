@@ -11,7 +11,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/statement"
 	"github.com/flank-tcm/flank/pkg/alarm"
-	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -50,7 +49,7 @@ type byFeatures struct {
 }
 
 // namedRule is of what the guard says of a sensor.
-var namedRule = alarm.Hysteresis{K: vote.NamedIn, N: vote.NamedOf, Hold: time.Minute}
+var namedRule = alarm.Hysteresis{K: model.NamedIn, N: model.NamedOf, Hold: time.Minute}
 
 // sensorsOf returns the sensors that the guard of a judge's model knows, of which a window says nothing yet. One of a single
 // channel goes by its name; a strange model may know some without a channel.

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
@@ -27,7 +26,7 @@ func TestShadowHasTheAlarmOfTheChampion(t *testing.T) {
 	seq = p.run(seq, 8, "T1", false)
 	p.restart()
 	p.run(seq, 8, "T1", true)
-	says := p.shadows[state.ShadowGroup(group, same.ID())]
+	says := p.shadows[event.ShadowGroup(group, same.ID())]
 	if len(says) != len(p.results) {
 		t.Fatalf("%d results of the shadow, want %d", len(says), len(p.results))
 	}

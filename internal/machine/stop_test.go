@@ -59,9 +59,9 @@ func TestModelThatPanics(t *testing.T) {
 			}
 			p.o.models.used = nil // which mends it
 			p.deploy(fleetOf(d, a, b))
-			n := len(p.shadows[state.ShadowGroup(group, b.ID())])
+			n := len(p.shadows[event.ShadowGroup(group, b.ID())])
 			p.run(seq, 2, "T3", false)
-			if len(p.shadows[state.ShadowGroup(group, b.ID())]) != n+2 {
+			if len(p.shadows[event.ShadowGroup(group, b.ID())]) != n+2 {
 				t.Error("the shadow is not asked again")
 			}
 		})

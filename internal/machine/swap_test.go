@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -192,7 +191,7 @@ func TestShadowOfResentWindows(t *testing.T) {
 	p.window(of(1, 1, "T1"))
 	p.window(of(1, 4, "T2"))
 	var seqs []uint64
-	for _, r := range p.shadows[state.ShadowGroup(group, b.ID())] {
+	for _, r := range p.shadows[event.ShadowGroup(group, b.ID())] {
 		seqs = append(seqs, r.Seq)
 	}
 	if fmt.Sprint(seqs) != "[2 3 4]" {
@@ -268,7 +267,7 @@ func TestShadowAgainWithinBatch(t *testing.T) {
 	p.window(of(1, 3, "T2"))
 	p.build()
 	p.window(of(1, 4, "T2"))
-	all := p.shadows[state.ShadowGroup(group, b.ID())]
+	all := p.shadows[event.ShadowGroup(group, b.ID())]
 	for _, r := range all {
 		if r.Model != b.ID() {
 			t.Errorf("a result of a shadow is of model %q", r.Model)
@@ -344,7 +343,7 @@ func TestShadowBeginsWithItsAlarm(t *testing.T) {
 	for p.build() {
 	}
 	trial := p.o.Machine(drill).inSpindle().judging(a.ID())
-	if trial == nil || trial.Trial == nil || !trial.Trial.Raised || !strings.Contains(p.order, state.ShadowGroup(group, a.ID())) {
+	if trial == nil || trial.Trial == nil || !trial.Trial.Raised || !strings.Contains(p.order, event.ShadowGroup(group, a.ID())) {
 		t.Errorf("%+v, alerts of %q", trial, p.order)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/web"
@@ -112,7 +111,7 @@ func TestDeployments(t *testing.T) {
 		if err := json.Unmarshal(msg.Value, &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Model != first.ID() || r.Group != state.ShadowGroup(DefaultGroup, first.ID()) || r.Verdict == event.Learning {
+		if r.Model != first.ID() || r.Group != event.ShadowGroup(DefaultGroup, first.ID()) || r.Verdict == event.Learning {
 			t.Errorf("shadow: window %d %s by %s in %s", r.Seq, r.Verdict, r.Model, r.Group)
 		}
 	}

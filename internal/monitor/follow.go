@@ -15,7 +15,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/web"
 )
 
@@ -345,7 +344,7 @@ func (f *feed) open(msgs []bus.Message) []summary.Message {
 // championGroup returns the group of the monitors in whose name a shadow judges, which is the
 // result's without the model.
 func championGroup(r *event.Result) string {
-	group, _ := strings.CutSuffix(r.Group, state.ShadowGroup("", r.Model))
+	group, _ := strings.CutSuffix(r.Group, event.ShadowGroup("", r.Model))
 	return group
 }
 

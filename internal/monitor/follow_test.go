@@ -21,7 +21,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/web"
 )
@@ -202,8 +201,8 @@ func TestFollowShadows(t *testing.T) {
 	}
 	store := p.store(dir)
 	stop := p.follow(web.NewHub(web.Config{}), store)
-	send(state.ShadowGroup("other", "new"), 0, 7)
-	send(state.ShadowGroup(DefaultGroup, "new"), 0, 5)
+	send(event.ShadowGroup("other", "new"), 0, 7)
+	send(event.ShadowGroup(DefaultGroup, "new"), 0, 5)
 	p.eventually("five windows", func() bool { return compared(store) == 5 })
 	stop()
 	if err := store.Close(); err != nil {
@@ -211,7 +210,7 @@ func TestFollowShadows(t *testing.T) {
 	}
 	store = p.store(dir)
 	p.follow(web.NewHub(web.Config{}), store)
-	send(state.ShadowGroup(DefaultGroup, "new"), 5, 2)
+	send(event.ShadowGroup(DefaultGroup, "new"), 5, 2)
 	p.eventually("seven windows", func() bool { return compared(store) == 7 })
 	if log := p.log.String(); log != "" {
 		t.Errorf("log:\n%s", log)

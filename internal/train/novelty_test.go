@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // disturbances change a value v of a feature, the n-th of those that are disturbed. Its standard

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 	"github.com/flank-tcm/flank/pkg/trend"
 )
 

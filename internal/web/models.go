@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/history/tune"
+	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
 // Deployed is the answer of /api/models.
@@ -61,9 +61,9 @@ type ModelDetail struct {
 	Machines    []string     `json:"machines"`    // whose last result is of this model
 	Card        *ModelCard   `json:"card,omitempty"`
 
-	DefaultAlarm *AlarmRule  `json:"default_alarm,omitempty"` // of machines whose deployment has none
-	Curve        *tune.Curve `json:"curve,omitempty"`
-	CurveCommand string      `json:"curve_command,omitempty"` // that makes a curve; empty if there is one
+	DefaultAlarm *AlarmRule   `json:"default_alarm,omitempty"` // of machines whose deployment has none
+	Curve        *alarm.Curve `json:"curve,omitempty"`
+	CurveCommand string       `json:"curve_command,omitempty"` // that makes a curve; empty if there is one
 
 	// unknownRate is the share of windows that the model did not know, of those that it judged,
 	// by hour, of all machines, in the last four weeks.

@@ -25,7 +25,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history/summary"
-	"github.com/flank-tcm/flank/internal/history/tune"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/schemas"
 )
 
@@ -116,7 +116,7 @@ const testIncident = "A-K3ZQ7M2P"
 
 // fullHub holds machines and a past of which everything is known.
 func fullHub() *Hub {
-	alarm := summary.Alarm{
+	stood := summary.Alarm{
 		Incident: testIncident, Machine: testMachine, Tool: "T07", Since: t0, Raised: t0, State: "raised", Faulty: 6, Of: 8, WearUM: ptr(0.0),
 		Changes: []summary.Change{{At: t0, State: event.Raised, By: "jk"}}, Severity: "warning",
 	}
@@ -138,7 +138,7 @@ func fullHub() *Hub {
 					ScoreMean: numbers, ScoreMax: numbers, Threshold: numbers, Wear: summary.Numbers{float64(nan)}, WearLow: numbers, WearHigh: numbers,
 				},
 				Tools:  []summary.ToolSpan{{Tool: "T07", From: from, To: to, CuttingSeconds: 0, WearUM: ptr(0.0)}},
-				Alarms: []summary.Alarm{alarm}, Advisories: []summary.AdvisorySpan{{Kind: event.SensorAdvisory, Subject: "ch01", From: from, To: to}},
+				Alarms: []summary.Alarm{stood}, Advisories: []summary.AdvisorySpan{{Kind: event.SensorAdvisory, Subject: "ch01", From: from, To: to}},
 			}
 			if step == summary.ByHole {
 				all.Step, all.Each, all.Points.End, all.Points.Hole = 0, 1, []int64{t0.Unix() + 9}, []string{"H1"}
@@ -164,13 +164,13 @@ func fullHub() *Hub {
 			if f.Machine == "broken" {
 				return nil, errors.New("the disk is gone")
 			}
-			return []summary.Alarm{alarm, {Incident: "A-K3ZQ7M2Q", Machine: testMachine, State: "normal"}}, nil
+			return []summary.Alarm{stood, {Incident: "A-K3ZQ7M2Q", Machine: testMachine, State: "normal"}}, nil
 		},
 		Alarm: func(incident string) (summary.AlarmDetail, error) {
 			if incident != testIncident {
 				return summary.AlarmDetail{}, summary.ErrNoAlarm
 			}
-			return summary.AlarmDetail{Machine: testMachine, Alarm: alarm, Alerts: []event.Alert{testAlert(1)}, Previous: "A-K3ZQ7M2A", Next: "A-K3ZQ7M2B"}, nil
+			return summary.AlarmDetail{Machine: testMachine, Alarm: stood, Alerts: []event.Alert{testAlert(1)}, Previous: "A-K3ZQ7M2A", Next: "A-K3ZQ7M2B"}, nil
 		},
 		ListModels: func(context.Context) (Deployed, error) {
 			return Deployed{[]ModelFacts{facts}, []Deployment{deployment}}, nil
@@ -179,9 +179,9 @@ func fullHub() *Hub {
 			if id != "m1" {
 				return nil, nil
 			}
-			point := tune.Point{K: 5, N: 8, Threshold: 0.5, PerHour: ptr(0.0), Delay: ptr(0.0)}
+			point := alarm.Point{K: 5, N: 8, Threshold: 0.5, PerHour: ptr(0.0), Delay: ptr(0.0)}
 			return &ModelDetail{
-				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &tune.Curve{Model: "m1", Now: point, Chosen: point, Points: []tune.Point{point}}, CurveCommand: "monitor tune",
+				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &alarm.Curve{Model: "m1", Now: point, Chosen: point, Points: []alarm.Point{point}}, CurveCommand: "monitor tune",
 				Card: &ModelCard{
 					Verdict: "shadow", Reasons: []CardReason{{"worn tools", "shadow", "few", "add tools"}}, Tools: 2, Split: "by tool", GMean: &CardInterval{0, ptr(0.0), ptr(0.0)},
 					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Labels: "ef",

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // memberReport is one network of a [Committee], as its Report names it.

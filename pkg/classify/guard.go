@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // guard gives c, which has its costs, a guard that learns from l, in which the given columns are logarithms, and lets the guard

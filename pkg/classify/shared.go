@@ -7,8 +7,8 @@ import (
 	"hash/fnv"
 	"sync"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // Shared has networks that were trained, and what comes before them, so that fits of the same rows train each of them once: leaving out tool a and then, to

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // Stability says whether columns count by how steadily they follow the lives of

@@ -143,6 +143,9 @@ func (j *Judge) Sensors() []string {
 	return j.watch.guard.Sensors()
 }
 
+// A sensor is to be reported if Verdict.Disagrees names it in NamedIn of any NamedOf windows in a row.
+const NamedIn, NamedOf = vote.NamedIn, vote.NamedOf
+
 // SensorChannels returns the channels of the layout that sensor k of Sensors measures, ascending.
 func (j *Judge) SensorChannels(k int) []int { return j.sensors[k] }
 

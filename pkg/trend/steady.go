@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 )

@@ -23,7 +23,7 @@ func ServeMetrics(listen string, ready func() error, logger zerolog.Logger, coll
 		return nil, fmt.Errorf("metrics: %w: choose another address, or stop the program that uses it", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", metric.Handler(append(metric.Runtime(), collectors...)...))
+	mux.Handle("/metrics", Metrics(collectors))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", Readyz(ready))
 	srv := &http.Server{
@@ -40,6 +40,11 @@ func ServeMetrics(listen string, ready func() error, logger zerolog.Logger, coll
 		srv.Close()
 		l.Close() // a server that does not serve yet leaves it open
 	}, nil
+}
+
+// Metrics answers with what the collectors have, and metrics of Go, the process and the build.
+func Metrics(collectors []metric.Collector) http.Handler {
+	return metric.Handler(append(metric.Runtime(), collectors...)...)
 }
 
 // Readyz answers 200 while ready returns nil, and otherwise 503 with the reason.

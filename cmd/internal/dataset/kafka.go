@@ -40,9 +40,6 @@ const (
 	fromFeatures = "features"
 )
 
-// clockMargin is how far the clock of a gateway may be ahead of Kafka's.
-const clockMargin = time.Hour
-
 // bound reads a time or an offset.
 func bound(flag, s string) (at time.Time, offset int64, err error) {
 	if s == "" {
@@ -111,7 +108,7 @@ func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err erro
 		return nil, err
 	}
 	if !r.from.IsZero() {
-		r.part.Since = r.from.Add(-clockMargin) // Kafka got no window before it began
+		r.part.Since = r.from.Add(-bus.ClockMargin) // Kafka got no window before it began
 	}
 	switch offsets := r.part.From > 0 || r.part.To > 0; {
 	case f.Source == fromFeatures:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -18,6 +19,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 	"pgregory.net/rapid"
 )
+
+// replays is how a model judges in a replay under the default settings.
+func replays(m *model.Model) func(string) *monitor.Replayed { return monitor.Replays(m, alarm.Default) }
 
 // published returns the results and alerts that a monitor publishes of windows.
 func published(m *model.Model, ws []*window.Window) (lines []string) {
@@ -83,10 +87,7 @@ func TestReplayIsWhatAMonitorPublished(t *testing.T) {
 	one, three := machinetest.OneValue(t), machinetest.OfThree(t)
 	rapid.Check(t, func(t *rapid.T) {
 		ws := shuffled(t)
-		r, err := NewReplay([2]*model.Model{one, three}, alarm.Default, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReplay([2]*model.Model{one, three}, replays, nil)
 		var got [2][]string
 		for _, w := range ws {
 			f := machinetest.Features(one, w)
@@ -94,12 +95,13 @@ func TestReplayIsWhatAMonitorPublished(t *testing.T) {
 			if m == nil {
 				m = r.meet(f)
 			}
-			for s, d := range r.judge(m, f, w.End()) {
-				if d.Result == nil {
+			for s, one := range m {
+				result, alerts, _ := one.Judge(f, w.End())
+				if result == nil {
 					continue
 				}
-				got[s] = append(got[s], string(event.JSON(d.Result)))
-				for _, a := range d.Alerts {
+				got[s] = append(got[s], string(event.JSON(result)))
+				for _, a := range alerts {
 					got[s] = append(got[s], string(event.JSON(a)))
 				}
 			}
@@ -117,10 +119,7 @@ func TestReplayIsWhatAMonitorPublished(t *testing.T) {
 // were raised.
 func TestReplay(t *testing.T) {
 	one := machinetest.OneValue(t)
-	r, err := NewReplay([2]*model.Model{one, one}, alarm.Default, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewReplay([2]*model.Model{one, one}, replays, nil)
 	for i := range uint64(100) {
 		w := machinetest.At(i+5, "T1", i >= 50)
 		r.Observe(machinetest.Features(one, w), w.End(), float64(i))
@@ -161,16 +160,13 @@ func foreign(t *testing.T) *window.Features {
 func TestReplayStaysFlat(t *testing.T) {
 	one := machinetest.OneValue(t)
 	size := func(n uint64) int {
-		r, err := NewReplay([2]*model.Model{one, one}, alarm.Default, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReplay([2]*model.Model{one, one}, replays, nil)
 		for i := range n {
 			w := machinetest.At(i, "T1", false)
 			r.Observe(machinetest.Features(one, w), w.End(), nan)
 		}
 		bytes := 0
-		for _, one := range r.machines[machinetest.Drill].sides {
+		for _, one := range r.machines[machinetest.Drill] {
 			for _, record := range one.Records() {
 				bytes += len(record.Value)
 			}
@@ -203,10 +199,7 @@ func TestLabels(t *testing.T) {
 		t.Errorf("%q", warnings)
 	}
 	one := machinetest.OneValue(t)
-	r, err := NewReplay([2]*model.Model{one, one}, alarm.Default, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewReplay([2]*model.Model{one, one}, replays, labels)
 	for i := range uint64(100) {
 		w := machinetest.At(i, "T1", i >= 50)
 		r.Observe(machinetest.Features(one, w), w.End(), nan)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/machine/state"
 )
 
 // Trials compares the shadows of a group of monitors with its champions, by what they published
@@ -57,7 +56,7 @@ func (t *trial) has(machine, epoch string, seq uint64) bool {
 
 // ShadowResult takes a result of the topic of shadows.
 func (ts *Trials) ShadowResult(r *event.Result) {
-	if r.Group != state.ShadowGroup(ts.group, r.Model) || r.Start.Before(ts.since) {
+	if r.Group != event.ShadowGroup(ts.group, r.Model) || r.Start.Before(ts.since) {
 		return
 	}
 	t := ts.byShadow[r.Model]
@@ -74,7 +73,7 @@ func (ts *Trials) ShadowResult(r *event.Result) {
 // ShadowAlert takes an alert of the topic of shadows, after the result of its window.
 func (ts *Trials) ShadowAlert(a *event.Alert) {
 	t := ts.byShadow[a.Model]
-	if t != nil && a.Group == state.ShadowGroup(ts.group, a.Model) && t.has(a.Machine, a.Epoch, a.Seq) {
+	if t != nil && a.Group == event.ShadowGroup(ts.group, a.Model) && t.has(a.Machine, a.Epoch, a.Seq) {
 		t.Alert(sideB, a, nan)
 	}
 }

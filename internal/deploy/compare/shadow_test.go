@@ -7,7 +7,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
-	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 	"pgregory.net/rapid"
@@ -60,10 +59,7 @@ func TestTrialsAreAsAReplay(t *testing.T) {
 		}
 		ts := NewTrials("g", time.Time{}, nil)
 		ts.take(outputs("g", onTrial(one, three), ws))
-		r, err := NewReplay([2]*model.Model{one, three}, alarm.Default, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReplay([2]*model.Model{one, three}, replays, nil)
 		for _, w := range ws {
 			r.Observe(machinetest.Features(one, w), w.End(), nan)
 		}

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"encoding/json"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -40,43 +39,21 @@ func TestCurve(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := LoadCurve(path, "m1")
+		got, err := alarm.LoadCurve(path, "m1")
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 		}
-		if got, err := LoadCurve(path, "m2"); got != nil || err != nil {
+		if got, err := alarm.LoadCurve(path, "m2"); got != nil || err != nil {
 			t.Errorf("of another model: %+v, %v", got, err)
 		}
-		if got, err := LoadCurve(path+".no", "m1"); got != nil || err != nil {
+		if got, err := alarm.LoadCurve(path+".no", "m1"); got != nil || err != nil {
 			t.Errorf("no file: %+v, %v", got, err)
 		}
 		if err := os.WriteFile(path, text[:len(text)-2], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := LoadCurve(path, "m1"); err == nil || !strings.Contains(err.Error(), "make it again") {
+		if _, err := alarm.LoadCurve(path, "m1"); err == nil || !strings.Contains(err.Error(), "make it again") {
 			t.Errorf("cut short: %v", err)
 		}
 	}
-}
-
-// What parseCurve accepts can be shown: every point can be, and JSON holds it.
-func FuzzCurve(f *testing.F) {
-	f.Add([]byte(`{"model":"m","now":{"k":2,"n":3,"threshold":0.5},"chosen":{"k":2,"n":3,"threshold":0.5,"per_hour":0.1,"delay":2}}`))
-	f.Add([]byte(`{"now":{"k":5,"n":3,"threshold":0.5},"chosen":{"k":2,"n":3,"threshold":-1}}`))
-	f.Add([]byte(`{"hours":true,"now":{"k":2,"n":3,"threshold":0.5},"chosen":{"k":2,"n":3,"threshold":0.5}}`))
-	f.Add([]byte(`[]`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := parseCurve(text)
-		if err != nil {
-			return
-		}
-		if _, err := json.Marshal(c); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range append(c.Points, c.Now, c.Chosen) {
-			if p.K > p.N || math.IsNaN(p.Threshold) || p.Delay != nil && *p.Delay < 0 || c.Hours && p.PerHour == nil {
-				t.Fatalf("%+v", p)
-			}
-		}
-	})
 }

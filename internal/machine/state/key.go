@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Keys name the group, since two groups judge for themselves.
@@ -76,19 +78,13 @@ type Record struct {
 	Offset int64 // of one that was read
 }
 
-// shadowSeparator is between the group and the model in the group of a shadow's records.
-const shadowSeparator = "~"
-
 // CheckGroup reports a name that no group may have: its records could not be told from a shadow's, or not be read back.
 func CheckGroup(group string) error {
-	if strings.Contains(group, shadowSeparator) || strings.Contains(group, keySeparator) {
-		return fmt.Errorf("group %q: write its name without %q, which is between a group and the model of one of its shadows", group, shadowSeparator)
+	if strings.Contains(group, event.ShadowSeparator) || strings.Contains(group, keySeparator) {
+		return fmt.Errorf("group %q: write its name without %q, which is between a group and the model of one of its shadows", group, event.ShadowSeparator)
 	}
 	return nil
 }
-
-// ShadowGroup returns the group in whose name a shadow of a monitor's group publishes.
-func ShadowGroup(group, id string) string { return group + shadowSeparator + id }
 
 // Models returns the ids of the models that know tools of the machines of these records.
 func Models(records []Record) (ids []string) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
-	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -119,7 +118,7 @@ func (c *checker) shadowResult(s *seen, t *txn, r *event.Result) {
 
 // ofShadow checks in whose name a shadow publishes.
 func (c *checker) ofShadow(t *txn, group, of, id string) {
-	if group != state.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
+	if group != event.ShadowGroup(t.group.name, id) || !c.w.fleet.shadow[of+" "+id] {
 		c.w.fail("%s: a shadow of %s publishes for group %s and model %s, which was never a shadow there", t.group.name, of, group, id)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/pkg/classify/costsearch"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/dbn/logistic"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // Table is what a guard is fitted to. Nothing of it is kept or changed. Of very many rows some,

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flank-tcm/flank/pkg/classify/stability"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // stepNoise is the standard deviation of a step for a mean absolute difference of 1 from one window to the next, of

@@ -15,10 +15,10 @@ import (
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/internal/train/baseline"
 	"github.com/flank-tcm/flank/pkg/classify"
-	"github.com/flank-tcm/flank/pkg/classify/stability"
 	"github.com/flank-tcm/flank/pkg/classify/vote"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/score"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 const (

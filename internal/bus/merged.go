@@ -1,4 +1,4 @@
-package history
+package bus
 
 import (
 	"cmp"
@@ -7,12 +7,10 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/flank-tcm/flank/internal/bus"
 )
 
-// clockMargin is how far the clock of a sensor may be ahead of Kafka's.
-const clockMargin = time.Hour
+// ClockMargin is how far the clock of a sensor or a gateway may be ahead of Kafka's.
+const ClockMargin = time.Hour
 
 // aheadOfMerge is how many messages of a partition wait to be merged.
 const aheadOfMerge = 128
@@ -23,8 +21,8 @@ const aheadOfMerge = 128
 // ReadMerged began. Messages come by the time at which Kafka got them, and in the order of their
 // partition. So messages of a machine come in order, also if the topic has grown in between.
 // ReadMerged ends at the first error of fn, which it returns.
-func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Time, beyond func(bus.Message) bool, fn func(bus.Message) error) error {
-	n, err := bus.Partitions(ctx, cfg, topic)
+func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, beyond func(Message) bool, fn func(Message) error) error {
+	n, err := Partitions(ctx, cfg, topic)
 	if err != nil {
 		return err
 	}
@@ -33,17 +31,17 @@ func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Ti
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	within := bus.Range{}
+	within := Range{}
 	if !since.IsZero() {
-		within.Since = since.Add(-clockMargin)
+		within.Since = since.Add(-ClockMargin)
 	}
 	var readers []*partitionReader
 	for p := range n {
-		r := &partitionReader{partition: p, messages: make(chan bus.Message, aheadOfMerge)}
+		r := &partitionReader{partition: p, messages: make(chan Message, aheadOfMerge)}
 		readers = append(readers, r)
 		wg.Go(func() {
 			defer close(r.messages)
-			r.err = bus.ReadRange(ctx, cfg, topic, p, within, func(m bus.Message) error {
+			r.err = ReadRange(ctx, cfg, topic, p, within, func(m Message) error {
 				if beyond(m) {
 					return errBeyond
 				}
@@ -71,7 +69,7 @@ func ReadMerged(ctx context.Context, cfg bus.Config, topic string, since time.Ti
 }
 
 // put waits until a message is asked for.
-func (r *partitionReader) put(ctx context.Context, m bus.Message) error {
+func (r *partitionReader) put(ctx context.Context, m Message) error {
 	select {
 	case r.messages <- m:
 		return nil
@@ -86,8 +84,8 @@ var errBeyond = errors.New("beyond the time that was asked for")
 // partitionReader reads ahead in a partition.
 type partitionReader struct {
 	partition int
-	messages  chan bus.Message
-	head      bus.Message
+	messages  chan Message
+	head      Message
 	err       error // once messages is closed
 }
 

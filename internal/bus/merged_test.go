@@ -1,4 +1,4 @@
-package history
+package bus
 
 import (
 	"errors"
@@ -6,32 +6,18 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/flank-tcm/flank/internal/broker"
-	"github.com/flank-tcm/flank/internal/bus"
 )
 
 // fiveMachines sends 400 messages of each of five machines.
-func fiveMachines(t *testing.T) (cfg bus.Config, sent int) {
+func fiveMachines(t *testing.T) (cfg Config, sent int) {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	cfg = b.Config("test")
-	if _, err := bus.Apply(t.Context(), cfg, 3, 1); err != nil {
-		t.Fatal(err)
-	}
-	out, err := bus.NewProducer(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	var msgs []bus.Message
+	_, cfg = startBroker(t)
+	apply(t, cfg, 3)
+	out := newProducer(t, cfg)
+	var msgs []Message
 	for i := range 400 {
 		for m := range 5 {
-			msgs = append(msgs, bus.Message{Topic: bus.TopicFeatures, Key: fmt.Sprintf("m%d", m), Value: []byte(fmt.Sprint(i))})
+			msgs = append(msgs, Message{Topic: TopicFeatures, Key: fmt.Sprintf("m%d", m), Value: []byte(fmt.Sprint(i))})
 		}
 	}
 	for some := range slices.Chunk(msgs, 500) {
@@ -46,9 +32,9 @@ func fiveMachines(t *testing.T) (cfg bus.Config, sent int) {
 // own order, also where that is another one.
 func TestReadMerged(t *testing.T) {
 	cfg, sent := fiveMachines(t)
-	read := func(since time.Time, beyond func(bus.Message) bool, most int) (times []time.Time, err error) {
+	read := func(since time.Time, beyond func(Message) bool, most int) (times []time.Time, err error) {
 		next := make(map[string]string)
-		err = ReadMerged(t.Context(), cfg, bus.TopicFeatures, since, beyond, func(m bus.Message) error {
+		err = ReadMerged(t.Context(), cfg, TopicFeatures, since, beyond, func(m Message) error {
 			if want, ok := next[m.Key]; ok && want != string(m.Value) {
 				t.Fatalf("%s: message %s, want %s", m.Key, m.Value, want)
 			}
@@ -62,21 +48,21 @@ func TestReadMerged(t *testing.T) {
 		})
 		return times, err
 	}
-	all := func(bus.Message) bool { return false }
+	all := func(Message) bool { return false }
 	times, err := read(time.Time{}, all, 0)
 	if err != nil || len(times) != sent || !slices.IsSortedFunc(times, time.Time.Compare) {
 		t.Errorf("%d messages, %v", len(times), err)
 	}
 	now := time.Now() // when the broker got them
-	tenth := func(m bus.Message) bool { return string(m.Value) == "10" }
+	tenth := func(m Message) bool { return string(m.Value) == "10" }
 	for name, tc := range map[string]struct {
 		since  time.Time
-		beyond func(bus.Message) bool
+		beyond func(Message) bool
 		want   int
 	}{
 		"since before":         {now.Add(-time.Minute), all, sent},
-		"within the margin":    {now.Add(clockMargin - time.Minute), all, sent},
-		"since a time to come": {now.Add(clockMargin + time.Minute), all, 0},
+		"within the margin":    {now.Add(ClockMargin - time.Minute), all, sent},
+		"since a time to come": {now.Add(ClockMargin + time.Minute), all, 0},
 		"up to a message":      {time.Time{}, tenth, 10 * 5},
 	} {
 		if times, err := read(tc.since, tc.beyond, 0); err != nil || len(times) != tc.want {
