@@ -166,7 +166,14 @@ func (c *Codec) cells(w *Window) ([]cell, error) {
 // Open checks e and stores the window in w, reusing w's memory. Nothing
 // is read before size, checksum, schema bytes and every length
 // are checked. Errors wrap ErrCorrupt, or are a *Mismatch; w is then undefined.
-func (c *Codec) Open(e Envelope, w *Window) error {
+func (c *Codec) Open(e Envelope, w *Window) error { return c.read(e, w, columns.floats) }
+
+// View is Open without a copy of the samples: those of w are parts of e.Value where the processor can use them as they lie. W is
+// valid as long as the value is, and only View may use it again: Open would write into the value.
+func (c *Codec) View(e Envelope, w *Window) error { return c.read(e, w, columns.view) }
+
+// read opens e with one of the methods of columns that return samples.
+func (c *Codec) read(e Envelope, w *Window, samples func(columns, []float32, int, int) []float32) error {
 	if e.Layout != c.layout.Fingerprint() {
 		return c.otherLayout(e)
 	}
@@ -191,7 +198,7 @@ func (c *Codec) Open(e Envelope, w *Window) error {
 		w.Samples = make([][]float32, len(c.samples))
 	}
 	for i, n := range c.samples {
-		w.Samples[i] = cols.floats(w.Samples[i], bufBehind+3*i, n)
+		w.Samples[i] = samples(cols, w.Samples[i], bufBehind+3*i, n)
 	}
 	return nil
 }
