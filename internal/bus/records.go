@@ -251,8 +251,9 @@ func (r *rawRecord) check() error {
 	return nil
 }
 
-// message copies the record into m.
-func (r *rawRecord) message(m *Message) error {
+// message copies the record into m, but for a long value of which m has a loan. It takes texts from the message before, if they
+// are the same.
+func (r *rawRecord) message(m *Message, before *texts) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -261,10 +262,25 @@ func (r *rawRecord) message(m *Message) error {
 	}
 	d := decoder{left: bytes.Clone(r.headers)}
 	for i := range m.Headers {
-		m.Headers[i] = Header{Key: string(d.nullable()), Value: d.nullable()}
+		key, same := d.nullable(), ""
+		if i < len(before.headers) {
+			same = before.headers[i].Key
+		}
+		m.Headers[i] = Header{Key: textOf(key, same), Value: d.nullable()}
 	}
-	m.Key, m.Value = string(r.key), bytes.Clone(r.value)
+	m.Key = textOf(r.key, before.key)
+	if m.Value = r.value; m.loan == nil || len(r.value) < lentFrom {
+		m.loan, m.Value = nil, bytes.Clone(r.value)
+	}
 	return nil
+}
+
+// textOf returns b as a text: same, if that is it.
+func textOf(b []byte, same string) string {
+	if string(b) == same {
+		return same
+	}
+	return string(b)
 }
 
 // aborted is an aborted transaction in a broker's answer.
@@ -278,6 +294,12 @@ type decoded struct {
 	memory int        // bytes that the messages take
 }
 
+// texts are texts of the last message: those of the next one are mostly the same.
+type texts struct {
+	key     string
+	headers []Header
+}
+
 // recordReader turns record batches into messages.
 type recordReader struct {
 	topic     string
@@ -285,12 +307,14 @@ type recordReader struct {
 	committed bool      // leave out messages of aborted transactions
 	aborted   []aborted // the aborted transactions in the broker's answer
 	tolerant  bool      // a batch with a wrong checksum is Damage, not an error
+	before    texts
+	loan      *Loan // that the batches are a part of, and long values may be; nil: they are copied
 }
 
 // read decodes record batches from offset next on. A message with Damage stands for each
 // stretch of offsets that cannot be read. Read stops early when the messages take too much
-// memory; the caller fetches the rest again. The result shares no memory with b. The error
-// is errChecksum.
+// memory; the caller fetches the rest again. The result shares no memory with b but for values
+// with a loan. The error is errChecksum.
 func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 	out.next = next
 	pending := slices.SortedFunc(slices.Values(r.aborted), func(x, y aborted) int { return cmp.Compare(x.first, y.first) })
@@ -399,11 +423,14 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		}
 		out.gap(offset)
 		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: batch.timeOf(raw.time)}
-		if err := raw.message(&m); err != nil {
+		if batch.attributes.Compression() == compress.None {
+			m.loan = r.loan
+		}
+		if err := raw.message(&m, &r.before); err != nil {
 			r.damage(out, offset, offset, err)
 			continue
 		}
-		out.msgs = append(out.msgs, m)
+		out.msgs, r.before = append(out.msgs, m), texts{m.Key, m.Headers}
 		out.memory += memory
 		out.next = offset + 1
 	}
