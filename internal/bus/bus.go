@@ -164,7 +164,9 @@ type Message struct {
 	// Partition.Fetch returns such messages.
 	Damage error
 
-	loan *Loan // that Value is a part of; nil: Value is the message's own
+	sum    uint32 // of Value, if summed
+	summed bool
+	loan   *Loan // that Value is a part of; nil: Value is the message's own
 }
 
 // Header returns the value of the first header called key, or nil.

@@ -3,10 +3,15 @@ package bus
 import (
 	"bytes"
 	"context"
+	"hash/crc32"
 	"io"
+	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"pgregory.net/rapid"
 )
 
 // Memory for answers is found again by its size, and is at most a quarter larger than was asked for.
@@ -182,4 +187,100 @@ func craftedHeaders(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return r.headers
+}
+
+// The checksum of a batch is the same if those of its long values are computed on the way, and these are right. A value of
+// which it is not known has none.
+func TestSums(t *testing.T) {
+	const long = lentFrom
+	for name, tc := range map[string]struct {
+		values []int
+		known  string // of each message: y its sum is known
+	}{
+		"one":               {[]int{long}, "y"},
+		"the least too few": {[]int{long - 1}, "n"},
+		"odd lengths":       {[]int{long + 1, 3*long + 7, long + 3}, "yyy"},
+		"with short ones":   {[]int{5 * long, 3, long - 1, long}, "ynny"},
+		"mostly short":      {[]int{2 * long, 3, 4}, "nnn"},
+		"more than noted":   {[]int{long, long, long, long, long, long}, "yyyynn"},
+		"none":              {nil, ""},
+		"an empty one":      {[]int{0}, "n"},
+	} {
+		var values []string
+		for i, n := range tc.values {
+			values = append(values, strings.Repeat(string(rune('a'+i))+"xyz", n/4+1)[:n])
+		}
+		b := craftBatch(5, int32(len(values)), 0, noProducer, craftRecords(values...))
+		r := recordReader{topic: "t"}
+		out, err := r.read(b, 5)
+		if err != nil || len(out.msgs) != len(values) {
+			t.Fatalf("%s: %d messages, %v", name, len(out.msgs), err)
+		}
+		for i, m := range out.msgs {
+			if m.Damage != nil || string(m.Value) != values[i] {
+				t.Errorf("%s: message %d: %v, or another value", name, i, m.Damage)
+			}
+			if sum, ok := m.Sum(); ok != (tc.known[i] == 'y') || ok && sum != crc32.Checksum(m.Value, castagnoli) {
+				t.Errorf("%s: message %d: sum %08x, known %v", name, i, sum, ok)
+			}
+		}
+		for at := 21; at < len(b); at += 1 + len(b)/50 { // each wrong byte is found
+			b[at] ^= 4
+			if _, _, err := nextBatch(b); err != errChecksum {
+				t.Fatalf("%s: byte %d is wrong: %v", name, at, err)
+			}
+			b[at] ^= 4
+		}
+		if len(values) > 1 { // from the second message on
+			out, err := r.read(b, 6)
+			if err != nil || len(out.msgs) != len(values)-1 {
+				t.Fatalf("%s: %d messages, %v", name, len(out.msgs), err)
+			}
+			if sum, ok := out.msgs[0].Sum(); ok && sum != crc32.Checksum(out.msgs[0].Value, castagnoli) {
+				t.Errorf("%s: the second message has the sum of another", name)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.SliceOf(rapid.Byte()).Draw(t, "a"), rapid.SliceOf(rapid.Byte()).Draw(t, "b")
+		sums := func(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+		if got, want := sums(b)^timesBytes(sums(a), len(b)), sums(append(a, b...)); got != want {
+			t.Fatalf("%08x, want %08x", got, want)
+		}
+	})
+}
+
+// A long message of an answer makes no copy of its value, and few objects.
+func TestReadMakesFewObjects(t *testing.T) {
+	record := craftedRecord{key: []byte("acme/line1/drill"), value: make([]byte, 968_000)}
+	for _, name := range []string{"ce_id", "ce_source", "ce_type", "layout", "epoch", "seq", "crc32c"} {
+		record.headers = append(record.headers, [2]string{name, "a value of a header"})
+	}
+	b := craftBatch(0, 1, 0, noProducer, record.encode())
+	l := takeBody(len(b))
+	copy(l.bytes, b)
+	r := recordReader{topic: TopicWindows, loan: l}
+	read := func() {
+		out, err := r.read(l.bytes, 0)
+		if err != nil || len(out.msgs) != 1 {
+			t.Fatal(out, err)
+		}
+		l.lend(out.msgs)
+		out.msgs[0].TakeLoan().Return()
+	}
+	read()
+	objects, size := testing.AllocsPerRun(20, read), math.Inf(1)
+	for range 3 { // the least: of another test a goroutine may be left
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 20 {
+			read()
+		}
+		runtime.ReadMemStats(&after)
+		size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/20)
+	}
+	if objects > 6 || size > 2000 {
+		t.Errorf("%v objects of %.0f bytes, at most 6 of 2,000 may be", objects, size)
+	}
+	t.Logf("%v objects of %.0f bytes", objects, size)
 }

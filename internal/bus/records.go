@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -61,6 +60,8 @@ type recordBatch struct {
 	producer    int64
 	count       int32
 	payload     []byte // the records, perhaps compressed
+	sums        [4]uint32
+	summed      int // how many of its long values, from the first on, have their checksum in sums
 }
 
 const (
@@ -96,7 +97,7 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	batch.producer = int64(binary.BigEndian.Uint64(b[43:]))
 	batch.count = int32(binary.BigEndian.Uint32(b[57:]))
 	batch.payload = b[batchHead:]
-	if sum := crc32.Checksum(b[21:], castagnoli); sum != binary.BigEndian.Uint32(b[17:]) {
+	if sum := batch.checksum(b[21:]); sum != binary.BigEndian.Uint32(b[17:]) {
 		return batch, rest, errChecksum
 	}
 	return batch, rest, nil
@@ -210,6 +211,7 @@ type rawRecord struct {
 	headers      []byte // in encoded form
 	headerCount  int64
 	size         int
+	behind       int // bytes behind the value
 }
 
 var errRecord = fmt.Errorf("%w: a length in it is wrong", errDamage)
@@ -224,6 +226,7 @@ func (d *decoder) record() (r rawRecord, err error) {
 	body.bytes(1) // attributes; none are in use
 	r.time, r.offset = body.varint(), body.varint()
 	r.key, r.value = body.nullable(), body.nullable()
+	r.behind = len(body.left)
 	r.headerCount = body.varint()
 	r.headers, r.size = body.left, int(size)
 	if d.failed || body.failed || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes at least two bytes
@@ -403,7 +406,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		r.damage(out, max(out.next, batch.first), batch.last, err)
 		return false
 	}
-	d := decoder{left: records}
+	d, long := decoder{left: records}, 0
 	for range batch.count {
 		if len(d.left) == 0 {
 			return false
@@ -414,6 +417,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 			r.damage(out, max(out.next, batch.first), batch.last, err)
 			return false
 		}
+		sum, summed := batch.sumOf(raw.value, &long)
 		if offset < out.next {
 			continue // a batch may begin before the offset of the request
 		}
@@ -423,6 +427,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		}
 		out.gap(offset)
 		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: batch.timeOf(raw.time)}
+		m.sum, m.summed = sum, summed
 		if batch.attributes.Compression() == compress.None {
 			m.loan = r.loan
 		}

@@ -24,12 +24,22 @@ type Envelope struct {
 	Time     time.Time // end of the window
 	Layout   string    // fingerprint of the layout
 	Features string    // of features: the fingerprint of their form; empty of windows
-	CRC      uint32    // CRC-32C of Value
-	Value    []byte    // one Arrow IPC stream: schema, one record batch, end
+	CRC      uint32    // CRC-32C of Value, as its producer says
+	Sum      uint32    // CRC-32C of Value as it has arrived, if Summed: then it is not computed again
+	Summed   bool
+	Value    []byte // one Arrow IPC stream: schema, one record batch, end
 
 	// ToolLife comes from the window's Context. It is not in Value, whose schema is
 	// the same for all windows of a layout.
 	ToolLife string
+}
+
+// sum returns the CRC-32C of Value.
+func (e *Envelope) sum() uint32 {
+	if e.Summed {
+		return e.Sum
+	}
+	return crc32.Checksum(e.Value, castagnoli)
 }
 
 // The facts of a window that are columns, in this order, before the channels.
@@ -180,7 +190,7 @@ func (c *Codec) read(e Envelope, w *Window, samples func(columns, []float32, int
 	if ours := bytes.HasPrefix(e.Value, c.prefix); ours && len(e.Value) > c.limit {
 		return fmt.Errorf("window: %d bytes, a window of this layout has at most %d: %w", len(e.Value), c.limit, ErrCorrupt)
 	}
-	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
+	if got := e.sum(); got != e.CRC {
 		return fmt.Errorf("window: checksum %08x, header says %08x: %w", got, e.CRC, ErrCorrupt)
 	}
 	if len(e.ToolLife) > signal.MaxToolLife {

@@ -156,20 +156,21 @@ func TestOpenRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		"another layout":     {func() Envelope { e := good; e.Layout = "0123456789abcdef"; return e }(), ErrForeign, "0123456789abcdef"},
-		"another length":     {other, ErrForeign, "windows of 2s, expected windows of 1s"},
-		"truncated":          {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},
-		"one bit flipped":    {value(func(p []byte) []byte { p[len(p)-20] ^= 1; return p }), ErrCorrupt, "checksum"},
-		"truncated, new sum": {resum(value(func(p []byte) []byte { return p[:meta/2] })), ErrForeign, "schema"},
-		"no end":             {resum(value(func(p []byte) []byte { return p[:len(p)-8] })), ErrCorrupt, "body of"},
-		"empty":              {resum(value(func([]byte) []byte { return nil })), ErrForeign, "schema"},
-		"schema only":        {resum(value(func(p []byte) []byte { return p[:meta] })), ErrCorrupt, "no record batch"},
-		"huge":               {resum(value(func(p []byte) []byte { return append(p, make([]byte, 1<<20)...) })), ErrCorrupt, "at most"},
-		"schema changed":     {resum(value(func(p []byte) []byte { p[40] ^= 1; return p })), ErrForeign, "schema"},
-		"metadata of 2 GiB":  {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31-1); return p })), ErrCorrupt, "metadata of"},
-		"negative metadata":  {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31); return p })), ErrCorrupt, "metadata of"},
-		"headers of another": {func() Envelope { e := good; e.Seq++; return e }(), ErrCorrupt, "headers say"},
-		"machine of another": {func() Envelope { e := good; e.Machine = "b"; return e }(), ErrCorrupt, "headers say"},
+		"another layout":      {func() Envelope { e := good; e.Layout = "0123456789abcdef"; return e }(), ErrForeign, "0123456789abcdef"},
+		"another length":      {other, ErrForeign, "windows of 2s, expected windows of 1s"},
+		"truncated":           {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},
+		"one bit flipped":     {value(func(p []byte) []byte { p[len(p)-20] ^= 1; return p }), ErrCorrupt, "checksum"},
+		"truncated, new sum":  {resum(value(func(p []byte) []byte { return p[:meta/2] })), ErrForeign, "schema"},
+		"no end":              {resum(value(func(p []byte) []byte { return p[:len(p)-8] })), ErrCorrupt, "body of"},
+		"empty":               {resum(value(func([]byte) []byte { return nil })), ErrForeign, "schema"},
+		"schema only":         {resum(value(func(p []byte) []byte { return p[:meta] })), ErrCorrupt, "no record batch"},
+		"a sum that is known": {func() Envelope { e := good; e.Sum, e.Summed = e.CRC^1, true; return e }(), ErrCorrupt, fmt.Sprintf("checksum %08x", good.CRC^1)},
+		"huge":                {resum(value(func(p []byte) []byte { return append(p, make([]byte, 1<<20)...) })), ErrCorrupt, "at most"},
+		"schema changed":      {resum(value(func(p []byte) []byte { p[40] ^= 1; return p })), ErrForeign, "schema"},
+		"metadata of 2 GiB":   {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31-1); return p })), ErrCorrupt, "metadata of"},
+		"negative metadata":   {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31); return p })), ErrCorrupt, "metadata of"},
+		"headers of another":  {func() Envelope { e := good; e.Seq++; return e }(), ErrCorrupt, "headers say"},
+		"machine of another":  {func() Envelope { e := good; e.Machine = "b"; return e }(), ErrCorrupt, "headers say"},
 		"trailing second batch": {resum(value(func(p []byte) []byte {
 			return append(p[:len(p)-8:len(p)-8], p[meta:]...)
 		})), ErrCorrupt, "body of"},
@@ -178,6 +179,24 @@ func TestOpenRefuses(t *testing.T) {
 		err := c.Open(tc.e, &w)
 		if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.text) {
 			t.Errorf("%s: got %v, want %v with %q", name, err, tc.kind, tc.text)
+		}
+	}
+}
+
+// A checksum that the carrier has computed is not computed again.
+func TestSumIsTakenOver(t *testing.T) {
+	l := twoRates(t)
+	c := newCodec(t, l, DefaultSpec)
+	e, err := c.Seal(example(l, DefaultSpec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Value[len(e.Value)-20] ^= 1
+	e.Sum = e.CRC
+	for summed, want := range map[bool]error{false: ErrCorrupt, true: nil} {
+		var w Window
+		if e.Summed = summed; !errors.Is(c.Open(e, &w), want) || !errors.Is(c.View(e, &w), want) {
+			t.Errorf("summed %v: want %v", summed, want)
 		}
 	}
 }
