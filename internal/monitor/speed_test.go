@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if as == "" {
 		os.Exit(m.Run())
 	}
-	err := error(nil)
+	var err error
 	if addr, sends := strings.CutPrefix(as, "send to "); sends {
 		err = sendDrills(addr)
 	} else {
