@@ -6,8 +6,8 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// checksum returns the CRC-32C of behind, which is what follows the checksum of the batch. On the way it notes those of the
-// first long values, so that no one computes them again.
+// checksum returns the CRC-32C of behind, which is what follows the checksum of the batch. On the way it notes the
+// CRC-32C of each of the first long values, so that no one computes it again.
 func (b *recordBatch) checksum(behind []byte) (sum uint32) {
 	done, d := 0, decoder{left: b.payload}
 	mostlyLong := len(b.payload)/lentFrom >= int(b.count) && b.attributes.Compression() == compress.None
@@ -43,8 +43,8 @@ func (b *recordBatch) sumOf(value []byte, long *int) (sum uint32, ok bool) {
 // Sum returns the CRC-32C of the value of a message that was read, if it is known already.
 func (m *Message) Sum() (sum uint32, ok bool) { return m.sum, m.summed }
 
-// CRCs are polynomials over GF(2) modulo crc32.Castagnoli, the coefficient of 1 in the highest bit. The CRC of two texts is that of the first
-// times x to the power of the bits of the second, plus that of the second. (crc32_combine of zlib)
+// A CRC is a polynomial over GF(2) modulo crc32.Castagnoli, with the coefficient of 1 in the highest bit. Two texts in a row have the CRC of the
+// first times x to the power of the second's bits, plus the CRC of the second. (crc32_combine of zlib)
 
 // times returns the product of a and b.
 func times(a, b uint32) (product uint32) {

@@ -114,7 +114,7 @@ func TestGroupLends(t *testing.T) {
 				n++
 				l := got[i].TakeLoan()
 				if l == nil {
-					t.Errorf("message %d is no loan", n)
+					t.Errorf("message %d has not got a loan", n)
 				}
 				loans[l]++
 			}
@@ -147,7 +147,7 @@ func TestAnswerBreaksOff(t *testing.T) {
 	}
 }
 
-// A message whose texts are those of the one before it makes no others.
+// A message with the texts of the message before it makes no other texts.
 func TestTextsOfTheMessageBefore(t *testing.T) {
 	var payload []byte
 	keys := []string{"k", "k", "another"}
@@ -189,7 +189,7 @@ func craftedHeaders(t *testing.T) []byte {
 	return r.headers
 }
 
-// The checksum of a batch is the same if those of its long values are computed on the way, and these are right. A value of
+// The checksum of a batch is the same if checksums of its long values are computed on the way, and these are right. A value of
 // which it is not known has none.
 func TestSums(t *testing.T) {
 	const long = lentFrom

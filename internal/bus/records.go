@@ -297,7 +297,7 @@ type decoded struct {
 	memory int        // bytes that the messages take
 }
 
-// texts are texts of the last message: those of the next one are mostly the same.
+// texts are the key and headers of the last message. The next message mostly has the same texts.
 type texts struct {
 	key     string
 	headers []Header

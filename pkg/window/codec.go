@@ -178,7 +178,7 @@ func (c *Codec) cells(w *Window) ([]cell, error) {
 // are checked. Errors wrap ErrCorrupt, or are a *Mismatch; w is then undefined.
 func (c *Codec) Open(e Envelope, w *Window) error { return c.read(e, w, columns.floats) }
 
-// View is Open without a copy of the samples: those of w are parts of e.Value where the processor can use them as they lie. W is
+// View is Open without a copy of the samples: the samples of w are parts of e.Value where the processor can use them as they lie. W is
 // valid as long as the value is, and only View may use it again: Open would write into the value.
 func (c *Codec) View(e Envelope, w *Window) error { return c.read(e, w, columns.view) }
 
