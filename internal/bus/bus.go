@@ -163,6 +163,10 @@ type Message struct {
 	// could not be read. It wraps errDamage. Key, headers and value are empty then. Only
 	// Partition.Fetch returns such messages.
 	Damage error
+
+	sum    uint32 // of Value, if summed
+	summed bool
+	loan   *Loan // that Value is a part of; nil: Value is the message's own
 }
 
 // Header returns the value of the first header called key, or nil.

@@ -305,7 +305,7 @@ type rawRequest struct {
 // rawResponse is the answer to a rawRequest.
 type rawResponse struct {
 	kmsg.Response
-	body []byte // of the answer to a fetch, which is not decoded yet: several readers do that
+	body *Loan // of the answer to a fetch, which is not decoded yet: several readers do that
 }
 
 func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
@@ -329,14 +329,17 @@ func (r *rawRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 			return nil, errOldBroker
 		}
 		body, err := r.exchange(rw, maxResponse)
-		return &rawResponse{r.ResponseKind(), body}, err
+		if err != nil {
+			return nil, err
+		}
+		return &rawResponse{r.ResponseKind(), body}, nil
 	}
 	body, err := r.exchange(rw, maxRaw)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBody(body)
-	return decodeAnswer(body, r.ResponseKind())
+	defer body.Return()
+	return decodeAnswer(body.bytes, r.ResponseKind())
 }
 
 // decodeAnswer decodes an answer without its length. Any bytes are safe to try.
@@ -354,7 +357,7 @@ func decodeAnswer(body []byte, res kmsg.Response) (protocol.Message, error) {
 
 // exchange sends the request and returns its answer, of at most so many bytes, without the four
 // bytes of its length.
-func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) ([]byte, error) {
+func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) (*Loan, error) {
 	if _, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(r.clientID)).AppendRequest(nil, r.Request, 1)); err != nil {
 		return nil, err
 	}
@@ -362,7 +365,7 @@ func (r *rawRequest) exchange(rw io.ReadWriter, most uint32) ([]byte, error) {
 }
 
 // readAnswer returns an answer of at most so many bytes, without the four bytes of its length.
-func readAnswer(rw io.Reader, most uint32) ([]byte, error) {
+func readAnswer(rw io.Reader, most uint32) (*Loan, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(rw, length[:]); err != nil {
 		return nil, err
@@ -372,8 +375,11 @@ func readAnswer(rw io.Reader, most uint32) ([]byte, error) {
 		return nil, errNotKafka
 	}
 	body := takeBody(int(n))
-	_, err := io.ReadFull(rw, body)
-	return body, err
+	if _, err := io.ReadFull(rw, body.bytes); err != nil {
+		body.Return()
+		return nil, err
+	}
+	return body, nil
 }
 
 // raw sends a request that the client library does not know to the broker with a number, or to

@@ -31,6 +31,8 @@ type fetcher struct {
 	asks    *demand // the last one; nil: none
 	corrupt int     // fetches in a row whose first batch had a wrong checksum
 	read    bool    // a fetch has succeeded
+	before  texts   // of the last message
+	lends   bool    // long values are parts of an answer, see Message.TakeLoan
 	whole   bool    // report missing offsets: the topic is not compacted
 	stall   stallWatch
 }
@@ -94,24 +96,28 @@ func (f *fetcher) fetchOnce(ctx context.Context, wait time.Duration) ([]Message,
 	if err != nil {
 		return nil, err
 	}
-	defer got.body.done()
+	defer got.body.Return()
 	if got.code != 0 {
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, got.code)
 	}
 	f.c.allowed.Store(true)
 	f.high = got.end(f.topic)
 	r := recordReader{topic: f.topic, partition: f.partition, committed: committedOnly(f.topic), aborted: got.aborted, tolerant: f.corrupt >= checksumsTried}
+	if r.before = f.before; f.lends {
+		r.loan = got.body
+	}
 	out, err := r.read(got.records, f.next)
 	if err != nil {
 		f.corrupt++
 		return nil, fmt.Errorf("bus: topic %s partition %d offset %d: %w", f.topic, f.partition, f.next, err)
 	}
-	f.corrupt, f.read, f.next = 0, true, out.next
+	f.corrupt, f.read, f.next, f.before = 0, true, out.next, r.before
 	f.came = len(got.records) > 0
 	f.busy = len(got.records) > quietFetch(f.topic)/2
 	for _, g := range out.gaps {
 		f.sayGap(Gap{Topic: f.topic, Partition: f.partition, From: g[0], To: g[1]})
 	}
+	got.body.lend(out.msgs)
 	return out.msgs, nil
 }
 

@@ -233,7 +233,7 @@ func (r *groupRun) start(gen *kafka.Generation, a kafka.PartitionAssignment) *ho
 	h := newHolding(r.ctx, gen, r.sticky != nil)
 	p := &Partition{
 		holding: h, group: r.group.name,
-		f: fetcher{c: r.c, id: r.id, place: place{r.group.topic, a.ID}, next: a.Offset, whole: true, budget: r.budget, busy: true},
+		f: fetcher{c: r.c, id: r.id, place: place{r.group.topic, a.ID}, next: a.Offset, lends: true, whole: true, budget: r.budget, busy: true},
 	}
 	before := r.ended[a.ID]
 	r.ended[a.ID] = h.done
@@ -382,7 +382,7 @@ func (p *Partition) ID() int { return p.f.partition }
 // waits for the first until ctx ends, and for more no longer than wait. A message that
 // cannot be read has Damage. After a failed Commit or Publish Fetch returns ErrLost.
 //
-// The messages are the caller's. They count against the memory of the group's partitions
+// The messages are the caller's; long values are loans that it may return, see Message.TakeLoan. They count against the memory of the group's partitions
 // until the next call of Fetch, even if the caller still holds them.
 func (p *Partition) Fetch(ctx context.Context, most int, wait time.Duration) ([]Message, error) {
 	p.f.done(p.given)

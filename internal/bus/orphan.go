@@ -71,7 +71,7 @@ func (t *transport) orphans(ctx context.Context, in place) ([]int64, error) {
 		}
 		before := at
 		at = max(at, closeMarked(open, part.records))
-		part.body.done()
+		part.body.Return()
 		if at == before {
 			at++
 		}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -40,21 +39,8 @@ type demand struct {
 // answer is what a broker said to a demand.
 type answer struct {
 	fetched
-	body *body
+	body *Loan
 	err  error
-}
-
-// body is the bytes of an answer, which several readers decode.
-type body struct {
-	bytes   []byte
-	readers atomic.Int32
-}
-
-// done says that a reader has no part of the bytes any more.
-func (b *body) done() {
-	if b != nil && b.readers.Add(-1) == 0 {
-		giveBody(b.bytes)
-	}
 }
 
 // poller fetches from one broker for all partitions that the broker leads. Each reader asks for
@@ -81,7 +67,7 @@ type pollerKey struct {
 	committed bool // leave out what is behind an open transaction
 }
 
-// fetch returns the leader's answer to what a reader wants. If it holds records, call done of its
+// fetch returns the leader's answer to what a reader wants. If it holds records, return its
 // body. Last is the reader's last demand, or nil; fetch returns the present one.
 func (t *transport) fetch(ctx context.Context, last *demand, want demand) (answer, *demand, error) {
 	now, err := t.know(ctx, false, want.topic)
@@ -110,7 +96,7 @@ func (t *transport) fetch(ctx context.Context, last *demand, want demand) (answe
 	d.listed = false
 	select {
 	case a := <-d.answer:
-		a.body.done()
+		a.body.Return()
 	default:
 	}
 	return answer{}, nil, ctx.Err()
@@ -218,7 +204,7 @@ func (p *poller) ask(batch []*demand, last bool) {
 			continue
 		case full && !failed:
 			a.body, moved = whole, true
-			whole.readers.Add(1)
+			whole.users.Add(1)
 		}
 		d.answer <- a
 		if d.asked = false; failed || full || behind || d.wait < 2*busyWait {
@@ -228,7 +214,7 @@ func (p *poller) ask(batch []*demand, last bool) {
 		d.until = p.t.tick(now, d.wait)
 		rest = append(rest, d)
 	}
-	whole.done()
+	whole.Return()
 	p.waiting = slices.Concat(first, rest, p.waiting)
 	if moved || p.asking == 0 {
 		p.serve()
@@ -237,8 +223,8 @@ func (p *poller) ask(batch []*demand, last bool) {
 	}
 }
 
-// exchange sends one request. The body has one reader, the caller.
-func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[place]fetched, *body, error) {
+// exchange sends one request. The body has one user, the caller.
+func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[place]fetched, *Loan, error) {
 	wait := busyWait
 	if !last {
 		wait = time.Hour
@@ -265,8 +251,7 @@ func (p *poller) exchange(ctx context.Context, batch []*demand, last bool) (map[
 	if err != nil {
 		return nil, nil, err
 	}
-	whole := &body{bytes: res.(*rawResponse).body}
-	whole.readers.Store(1)
+	whole := res.(*rawResponse).body
 	got, err := parseFetch(res.(*rawResponse).GetVersion(), whole.bytes)
 	return got, whole, err
 }

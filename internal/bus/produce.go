@@ -171,10 +171,10 @@ func (r *produceRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBody(body)
+	defer body.Return()
 	res := kmsg.NewPtrProduceResponse()
 	res.Version = r.version
-	return decodeAnswer(body, res)
+	return decodeAnswer(body.bytes, res)
 }
 
 // write sends the request.

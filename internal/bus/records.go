@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 	"sync"
@@ -61,6 +60,8 @@ type recordBatch struct {
 	producer    int64
 	count       int32
 	payload     []byte // the records, perhaps compressed
+	sums        [4]uint32
+	summed      int // how many of its long values, from the first on, have their checksum in sums
 }
 
 const (
@@ -96,7 +97,7 @@ func nextBatch(b []byte) (batch recordBatch, rest []byte, err error) {
 	batch.producer = int64(binary.BigEndian.Uint64(b[43:]))
 	batch.count = int32(binary.BigEndian.Uint32(b[57:]))
 	batch.payload = b[batchHead:]
-	if sum := crc32.Checksum(b[21:], castagnoli); sum != binary.BigEndian.Uint32(b[17:]) {
+	if sum := batch.checksum(b[21:]); sum != binary.BigEndian.Uint32(b[17:]) {
 		return batch, rest, errChecksum
 	}
 	return batch, rest, nil
@@ -210,6 +211,7 @@ type rawRecord struct {
 	headers      []byte // in encoded form
 	headerCount  int64
 	size         int
+	behind       int // bytes behind the value
 }
 
 var errRecord = fmt.Errorf("%w: a length in it is wrong", errDamage)
@@ -224,6 +226,7 @@ func (d *decoder) record() (r rawRecord, err error) {
 	body.bytes(1) // attributes; none are in use
 	r.time, r.offset = body.varint(), body.varint()
 	r.key, r.value = body.nullable(), body.nullable()
+	r.behind = len(body.left)
 	r.headerCount = body.varint()
 	r.headers, r.size = body.left, int(size)
 	if d.failed || body.failed || r.headerCount < 0 || r.headerCount > int64(len(r.headers))/2 { // a header takes at least two bytes
@@ -251,8 +254,9 @@ func (r *rawRecord) check() error {
 	return nil
 }
 
-// message copies the record into m.
-func (r *rawRecord) message(m *Message) error {
+// message copies the record into m, but for a long value of which m has a loan. It takes texts from the message before, if they
+// are the same.
+func (r *rawRecord) message(m *Message, before *texts) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -261,10 +265,25 @@ func (r *rawRecord) message(m *Message) error {
 	}
 	d := decoder{left: bytes.Clone(r.headers)}
 	for i := range m.Headers {
-		m.Headers[i] = Header{Key: string(d.nullable()), Value: d.nullable()}
+		key, same := d.nullable(), ""
+		if i < len(before.headers) {
+			same = before.headers[i].Key
+		}
+		m.Headers[i] = Header{Key: textOf(key, same), Value: d.nullable()}
 	}
-	m.Key, m.Value = string(r.key), bytes.Clone(r.value)
+	m.Key = textOf(r.key, before.key)
+	if m.Value = r.value; m.loan == nil || len(r.value) < lentFrom {
+		m.loan, m.Value = nil, bytes.Clone(r.value)
+	}
 	return nil
+}
+
+// textOf returns b as a text: same, if that is it.
+func textOf(b []byte, same string) string {
+	if string(b) == same {
+		return same
+	}
+	return string(b)
 }
 
 // aborted is an aborted transaction in a broker's answer.
@@ -278,6 +297,12 @@ type decoded struct {
 	memory int        // bytes that the messages take
 }
 
+// texts are the key and headers of the last message. The next message mostly has the same texts.
+type texts struct {
+	key     string
+	headers []Header
+}
+
 // recordReader turns record batches into messages.
 type recordReader struct {
 	topic     string
@@ -285,12 +310,14 @@ type recordReader struct {
 	committed bool      // leave out messages of aborted transactions
 	aborted   []aborted // the aborted transactions in the broker's answer
 	tolerant  bool      // a batch with a wrong checksum is Damage, not an error
+	before    texts
+	loan      *Loan // that the batches are a part of, and long values may be; nil: they are copied
 }
 
 // read decodes record batches from offset next on. A message with Damage stands for each
 // stretch of offsets that cannot be read. Read stops early when the messages take too much
-// memory; the caller fetches the rest again. The result shares no memory with b. The error
-// is errChecksum.
+// memory; the caller fetches the rest again. The result shares no memory with b but for values
+// with a loan. The error is errChecksum.
 func (r *recordReader) read(b []byte, next int64) (out decoded, err error) {
 	out.next = next
 	pending := slices.SortedFunc(slices.Values(r.aborted), func(x, y aborted) int { return cmp.Compare(x.first, y.first) })
@@ -379,7 +406,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		r.damage(out, max(out.next, batch.first), batch.last, err)
 		return false
 	}
-	d := decoder{left: records}
+	d, long := decoder{left: records}, 0
 	for range batch.count {
 		if len(d.left) == 0 {
 			return false
@@ -390,6 +417,7 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 			r.damage(out, max(out.next, batch.first), batch.last, err)
 			return false
 		}
+		sum, summed := batch.sumOf(raw.value, &long)
 		if offset < out.next {
 			continue // a batch may begin before the offset of the request
 		}
@@ -399,11 +427,15 @@ func (r *recordReader) batch(out *decoded, batch *recordBatch) (full bool) {
 		}
 		out.gap(offset)
 		m := Message{Topic: r.topic, Partition: r.partition, Offset: offset, Time: batch.timeOf(raw.time)}
-		if err := raw.message(&m); err != nil {
+		m.sum, m.summed = sum, summed
+		if batch.attributes.Compression() == compress.None {
+			m.loan = r.loan
+		}
+		if err := raw.message(&m, &r.before); err != nil {
 			r.damage(out, offset, offset, err)
 			continue
 		}
-		out.msgs = append(out.msgs, m)
+		out.msgs, r.before = append(out.msgs, m), texts{m.Key, m.Headers}
 		out.memory += memory
 		out.next = offset + 1
 	}

@@ -495,6 +495,9 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("offset %d after %d, next %d", m.Offset, last, out.next)
 			}
 			last = m.Offset
+			if sum, ok := m.Sum(); ok && sum != crc32.Checksum(m.Value, castagnoli) {
+				t.Fatalf("offset %d: sum %08x", m.Offset, sum)
+			}
 		}
 	})
 }

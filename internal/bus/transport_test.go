@@ -184,7 +184,7 @@ func TestFetchWhileAnotherWaits(t *testing.T) {
 			if err != nil || len(a.records) == 0 || a.high != 1 {
 				t.Fatalf("%s %d: %d bytes, high %d: %v", topic, p, len(a.records), a.high, err)
 			}
-			a.body.done()
+			a.body.Return()
 		}
 	}
 	giveUp()
@@ -230,7 +230,7 @@ func TestFetchLargeMessages(t *testing.T) {
 				}
 				r := recordReader{topic: TopicWindows, partition: p}
 				out, err := r.read(a.records, next)
-				a.body.done()
+				a.body.Return()
 				if err != nil || len(out.msgs) == 0 {
 					t.Errorf("partition %d from %d: %d messages: %v", p, next, len(out.msgs), err)
 					return

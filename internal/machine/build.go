@@ -164,7 +164,7 @@ func (r *Build) show(w Window) {
 	*r.m.decision = Decision{}
 	o := r.m.judges.take(r.t, candidate{r.j, by}, w)
 	b := r.m.alarms.of(r.t)
-	b.observe(o, &event.Result{ID: resultID(&w.Window, b.group), Machine: w.Machine, Epoch: epoch, Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End()}, by, w.At)
+	b.observe(o, &event.Result{ID: resultID(&w.Window, epoch, b.group), Machine: w.Machine, Epoch: epoch, Seq: w.Seq, Tool: w.Tool, Start: w.Start, End: w.End()}, by, w.At)
 }
 
 // retain keeps a window for the build that runs.

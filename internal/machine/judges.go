@@ -218,7 +218,7 @@ func (x *judges) shadow(t *Tool, of *model.Model, w Window, p order.Place, made 
 	b := x.alarms.trial(t, c.Judging)
 	r := *made
 	r.Group, r.Model, r.Champion = b.group, c.Model, nil
-	r.ID = resultID(&w.Window, b.group)
+	r.ID = resultID(&w.Window, r.Epoch, b.group)
 	if made.Verdict != "" {
 		r.Champion = &event.Champion{Model: made.Model, Verdict: made.Verdict, Incident: t.Alarm.Incident}
 	}

@@ -32,9 +32,10 @@ func (w Window) apply(m *Machine) {
 	m.alarms.expire(w.At)
 	t := m.inSpindle()
 	w.between = m.betweenTools(w)
-	s := m.Put(w.EpochString(), w.Seq, w.At, w.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
+	epoch := w.EpochString()
+	s := m.Put(epoch, w.Seq, w.At, w.between || t != nil && t.is(w.Tool, w.ToolLife), m.settings.keptEpochs())
 	r := &event.Result{
-		ID: resultID(&w.Window, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: w.EpochString(), Seq: w.Seq,
+		ID: resultID(&w.Window, epoch, m.settings.Group), Group: m.settings.Group, Machine: m.Machine, Epoch: epoch, Seq: w.Seq,
 		Tool: w.Tool, Hole: w.Hole, FeedRate: w.FeedRate, Programme: w.Programme, Material: w.Material, Start: w.Start, End: w.End(), Model: m.Model, Late: !s.Moves(),
 	}
 	if s.Place == order.Repeat {
@@ -226,8 +227,8 @@ func (m *Machine) refuseUnjudged(w Window, d *Deployment) {
 
 // resultID names the result of a window. It differs from the window's own id, since both
 // are events of one source, and names the group, since another one judges for itself.
-func resultID(w *window.Window, group string) string {
-	return event.WindowID(w.Machine, w.EpochString(), w.Seq) + "/" + group
+func resultID(w *window.Window, epoch, group string) string {
+	return event.WindowID(w.Machine, epoch, w.Seq) + "/" + group
 }
 
 // noteOpinion puts what a model says of a window into its result.

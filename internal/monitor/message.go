@@ -23,7 +23,7 @@ type unreadable struct {
 func (e *unreadable) Error() string { return e.cause.Error() }
 func (e *unreadable) Unwrap() error { return e.cause }
 
-// openWindow checks a message of any layout and stores its window in w, reusing w's memory. It
+// openWindow checks a message of any layout and stores its window in w, whose samples are parts of the message's value. It
 // returns the window's format. An error knows the key, and the machine if the window is whole
 // and cannot be judged.
 func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) {
@@ -33,7 +33,7 @@ func (l *layouts) openWindow(m *bus.Message, w *window.Window) (*format, error) 
 	}
 	f, err := l.of(e)
 	if err == nil {
-		err = f.codec.Open(e, w)
+		err = f.codec.View(e, w)
 	}
 	if err == nil {
 		err = envelope.CheckFacts(m, w)

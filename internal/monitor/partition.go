@@ -42,7 +42,8 @@ type partition struct {
 	owner      *machine.Owner
 
 	homes      homes
-	window     window.Window // that is being judged, with its samples
+	window     window.Window // that is being judged, with its samples, which are parts of its message
+	loans      []*bus.Loan   // of the messages that were judged since the last batch was published, which may hold letters of them
 	format     *format       // of it; nil: only the features of what is being judged are there
 	offset     int64         // of it in the windows topic
 	opened     time.Time     // when judging it began
@@ -329,6 +330,9 @@ func (s *partition) readWindows(ctx context.Context) error {
 // extract stores the features of the window in a message that its machine is judged by.
 func (s *partition) extract(m *bus.Message, into *window.Features) error {
 	s.opened = s.mon.now()
+	if l := m.TakeLoan(); l != nil {
+		s.loans = append(s.loans, l)
+	}
 	f, err := s.mon.layouts.openWindow(m, &s.window)
 	if err != nil {
 		return err

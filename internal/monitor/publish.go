@@ -56,6 +56,7 @@ func (s *partition) publish(ctx context.Context, b *machine.Batch) error {
 	s.published(b)
 	s.auditCommands(b)
 	s.forgetRaw(b.Position)
+	s.returnLoans()
 	return nil
 }
 
@@ -171,6 +172,15 @@ func (s *partition) forgetRaw(at machine.Position) {
 			delete(s.raw, k)
 		}
 	}
+}
+
+// returnLoans gives the memory of windows back whose letters and features are published.
+func (s *partition) returnLoans() {
+	for i, l := range s.loans {
+		l.Return()
+		s.loans[i] = nil
+	}
+	s.loans = s.loans[:0]
 }
 
 // published counts, logs and shows what readers can see now.

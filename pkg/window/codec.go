@@ -24,12 +24,22 @@ type Envelope struct {
 	Time     time.Time // end of the window
 	Layout   string    // fingerprint of the layout
 	Features string    // of features: the fingerprint of their form; empty of windows
-	CRC      uint32    // CRC-32C of Value
-	Value    []byte    // one Arrow IPC stream: schema, one record batch, end
+	CRC      uint32    // CRC-32C of Value, as its producer says
+	Sum      uint32    // CRC-32C of Value as it has arrived, if Summed: then it is not computed again
+	Summed   bool
+	Value    []byte // one Arrow IPC stream: schema, one record batch, end
 
 	// ToolLife comes from the window's Context. It is not in Value, whose schema is
 	// the same for all windows of a layout.
 	ToolLife string
+}
+
+// sum returns the CRC-32C of Value.
+func (e *Envelope) sum() uint32 {
+	if e.Summed {
+		return e.Sum
+	}
+	return crc32.Checksum(e.Value, castagnoli)
 }
 
 // The facts of a window that are columns, in this order, before the channels.
@@ -166,14 +176,21 @@ func (c *Codec) cells(w *Window) ([]cell, error) {
 // Open checks e and stores the window in w, reusing w's memory. Nothing
 // is read before size, checksum, schema bytes and every length
 // are checked. Errors wrap ErrCorrupt, or are a *Mismatch; w is then undefined.
-func (c *Codec) Open(e Envelope, w *Window) error {
+func (c *Codec) Open(e Envelope, w *Window) error { return c.read(e, w, columns.floats) }
+
+// View is Open without a copy of the samples: the samples of w are parts of e.Value where the processor can use them as they lie. W is
+// valid as long as the value is, and only View may use it again: Open would write into the value.
+func (c *Codec) View(e Envelope, w *Window) error { return c.read(e, w, columns.view) }
+
+// read opens e with one of the methods of columns that return samples.
+func (c *Codec) read(e Envelope, w *Window, samples func(columns, []float32, int, int) []float32) error {
 	if e.Layout != c.layout.Fingerprint() {
 		return c.otherLayout(e)
 	}
 	if ours := bytes.HasPrefix(e.Value, c.prefix); ours && len(e.Value) > c.limit {
 		return fmt.Errorf("window: %d bytes, a window of this layout has at most %d: %w", len(e.Value), c.limit, ErrCorrupt)
 	}
-	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
+	if got := e.sum(); got != e.CRC {
 		return fmt.Errorf("window: checksum %08x, header says %08x: %w", got, e.CRC, ErrCorrupt)
 	}
 	if len(e.ToolLife) > signal.MaxToolLife {
@@ -191,7 +208,7 @@ func (c *Codec) Open(e Envelope, w *Window) error {
 		w.Samples = make([][]float32, len(c.samples))
 	}
 	for i, n := range c.samples {
-		w.Samples[i] = cols.floats(w.Samples[i], bufBehind+3*i, n)
+		w.Samples[i] = samples(cols, w.Samples[i], bufBehind+3*i, n)
 	}
 	return nil
 }

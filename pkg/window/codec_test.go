@@ -156,20 +156,21 @@ func TestOpenRefuses(t *testing.T) {
 		kind error
 		text string
 	}{
-		"another layout":     {func() Envelope { e := good; e.Layout = "0123456789abcdef"; return e }(), ErrForeign, "0123456789abcdef"},
-		"another length":     {other, ErrForeign, "windows of 2s, expected windows of 1s"},
-		"truncated":          {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},
-		"one bit flipped":    {value(func(p []byte) []byte { p[len(p)-20] ^= 1; return p }), ErrCorrupt, "checksum"},
-		"truncated, new sum": {resum(value(func(p []byte) []byte { return p[:meta/2] })), ErrForeign, "schema"},
-		"no end":             {resum(value(func(p []byte) []byte { return p[:len(p)-8] })), ErrCorrupt, "body of"},
-		"empty":              {resum(value(func([]byte) []byte { return nil })), ErrForeign, "schema"},
-		"schema only":        {resum(value(func(p []byte) []byte { return p[:meta] })), ErrCorrupt, "no record batch"},
-		"huge":               {resum(value(func(p []byte) []byte { return append(p, make([]byte, 1<<20)...) })), ErrCorrupt, "at most"},
-		"schema changed":     {resum(value(func(p []byte) []byte { p[40] ^= 1; return p })), ErrForeign, "schema"},
-		"metadata of 2 GiB":  {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31-1); return p })), ErrCorrupt, "metadata of"},
-		"negative metadata":  {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31); return p })), ErrCorrupt, "metadata of"},
-		"headers of another": {func() Envelope { e := good; e.Seq++; return e }(), ErrCorrupt, "headers say"},
-		"machine of another": {func() Envelope { e := good; e.Machine = "b"; return e }(), ErrCorrupt, "headers say"},
+		"another layout":      {func() Envelope { e := good; e.Layout = "0123456789abcdef"; return e }(), ErrForeign, "0123456789abcdef"},
+		"another length":      {other, ErrForeign, "windows of 2s, expected windows of 1s"},
+		"truncated":           {value(func(p []byte) []byte { return p[:len(p)/2] }), ErrCorrupt, "checksum"},
+		"one bit flipped":     {value(func(p []byte) []byte { p[len(p)-20] ^= 1; return p }), ErrCorrupt, "checksum"},
+		"truncated, new sum":  {resum(value(func(p []byte) []byte { return p[:meta/2] })), ErrForeign, "schema"},
+		"no end":              {resum(value(func(p []byte) []byte { return p[:len(p)-8] })), ErrCorrupt, "body of"},
+		"empty":               {resum(value(func([]byte) []byte { return nil })), ErrForeign, "schema"},
+		"schema only":         {resum(value(func(p []byte) []byte { return p[:meta] })), ErrCorrupt, "no record batch"},
+		"a sum that is known": {func() Envelope { e := good; e.Sum, e.Summed = e.CRC^1, true; return e }(), ErrCorrupt, fmt.Sprintf("checksum %08x", good.CRC^1)},
+		"huge":                {resum(value(func(p []byte) []byte { return append(p, make([]byte, 1<<20)...) })), ErrCorrupt, "at most"},
+		"schema changed":      {resum(value(func(p []byte) []byte { p[40] ^= 1; return p })), ErrForeign, "schema"},
+		"metadata of 2 GiB":   {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31-1); return p })), ErrCorrupt, "metadata of"},
+		"negative metadata":   {resum(value(func(p []byte) []byte { binary.LittleEndian.PutUint32(p[meta+4:], 1<<31); return p })), ErrCorrupt, "metadata of"},
+		"headers of another":  {func() Envelope { e := good; e.Seq++; return e }(), ErrCorrupt, "headers say"},
+		"machine of another":  {func() Envelope { e := good; e.Machine = "b"; return e }(), ErrCorrupt, "headers say"},
 		"trailing second batch": {resum(value(func(p []byte) []byte {
 			return append(p[:len(p)-8:len(p)-8], p[meta:]...)
 		})), ErrCorrupt, "body of"},
@@ -178,6 +179,24 @@ func TestOpenRefuses(t *testing.T) {
 		err := c.Open(tc.e, &w)
 		if !errors.Is(err, tc.kind) || !strings.Contains(fmt.Sprint(err), tc.text) {
 			t.Errorf("%s: got %v, want %v with %q", name, err, tc.kind, tc.text)
+		}
+	}
+}
+
+// A checksum that the carrier has computed is not computed again.
+func TestSumIsTakenOver(t *testing.T) {
+	l := twoRates(t)
+	c := newCodec(t, l, DefaultSpec)
+	e, err := c.Seal(example(l, DefaultSpec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Value[len(e.Value)-20] ^= 1
+	e.Sum = e.CRC
+	for summed, want := range map[bool]error{false: ErrCorrupt, true: nil} {
+		var w Window
+		if e.Summed = summed; !errors.Is(c.Open(e, &w), want) || !errors.Is(c.View(e, &w), want) {
+			t.Errorf("summed %v: want %v", summed, want)
 		}
 	}
 }
@@ -233,7 +252,7 @@ func TestOpenSurvivesMutants(t *testing.T) {
 	c := newCodec(t, l, DefaultSpec)
 	seeds := sealedTwice(t, c.Seal, l)
 	rng := rand.New(rand.NewPCG(1, 2))
-	var w Window
+	var w, v Window
 	refused := 0
 	for i := range 40_000 {
 		good := seeds[i%2]
@@ -245,7 +264,11 @@ func TestOpenSurvivesMutants(t *testing.T) {
 			e.Value[at] = byte(rng.UintN(256))
 		}
 		e.CRC = crc32.Checksum(e.Value, castagnoli)
-		if c.Open(e, &w) != nil {
+		opened, viewed := c.Open(e, &w), c.View(e, &v)
+		if (opened == nil) != (viewed == nil) || opened != nil && opened.Error() != viewed.Error() || opened == nil && !equal(&w, &v) {
+			t.Fatalf("mutant %d: Open %v, View %v", i, opened, viewed)
+		}
+		if opened != nil {
 			refused++
 		}
 	}
@@ -346,10 +369,10 @@ func TestCodecMakesFewObjects(t *testing.T) {
 	f.NewExtractor().Extract(w, &x)
 	sealed, err := c.Seal(w)
 	features, err2 := f.Seal(&x)
-	var into Window
+	var into, view Window
 	var intoFeatures Features
 	memory := make([]byte, len(sealed.Value))
-	if err := errors.Join(err, err2, c.Open(sealed, &into), f.Open(features, &intoFeatures)); err != nil {
+	if err := errors.Join(err, err2, c.Open(sealed, &into), c.View(sealed, &view), f.Open(features, &intoFeatures)); err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range map[string]struct {
@@ -357,6 +380,7 @@ func TestCodecMakesFewObjects(t *testing.T) {
 		most float64
 	}{
 		"open a window":  {func() error { return c.Open(sealed, &into) }, 0},
+		"view a window":  {func() error { return c.View(sealed, &view) }, 0},
 		"open features":  {func() error { return f.Open(features, &intoFeatures) }, 0},
 		"seal a window":  {func() error { _, err := c.Seal(w); return err }, 5},
 		"seal in memory": {func() error { _, err := c.SealIn(memory, w); return err }, 4},
@@ -368,6 +392,52 @@ func TestCodecMakesFewObjects(t *testing.T) {
 			}
 		}); n > one.most {
 			t.Errorf("to %s makes %v objects, at most %v may be", name, n, one.most)
+		}
+	}
+}
+
+// View says what Open does, wherever the value lies, in the value's own memory. Features of both are the same bits.
+func TestView(t *testing.T) {
+	form, w := drillWindow(t)
+	w.Samples[3][5], w.Quality[3] = float32(math.NaN()), signal.Dropout
+	c := newCodec(t, form.Layout(), DefaultSpec)
+	e, err := c.Seal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := form.NewExtractor()
+	var want, got Features
+	x.Extract(w, &want)
+	bits := func(f *Features) (all []uint32) {
+		for _, v := range slices.Concat(f.Values, f.Frames, []float32{float32(f.Level)}) {
+			all = append(all, math.Float32bits(v))
+		}
+		return all
+	}
+	var view Window
+	memory := make([]byte, 8+len(e.Value))
+	for at := range 8 {
+		e.Value = append(memory[at:at], e.Value...)
+		if err := c.View(e, &view); err != nil || !equal(&view, w) {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		if x.Extract(&view, &got); !slices.Equal(bits(&got), bits(&want)) {
+			t.Errorf("at %d: other features", at)
+		}
+		var opened Window
+		if err := c.Open(e, &opened); err != nil {
+			t.Fatal(err)
+		}
+		last := len(view.Samples) - 1
+		kept, kept2 := view.Samples[last][0], opened.Samples[last][0]
+		for i := range e.Value {
+			e.Value[i] ^= 0xff
+		}
+		if (view.Samples[last][0] != kept) != anyAddress || opened.Samples[last][0] != kept2 {
+			t.Errorf("at %d: the value changes, the samples of View from %v to %v, of Open from %v to %v", at, kept, view.Samples[last][0], kept2, opened.Samples[last][0])
+		}
+		for i := range e.Value {
+			e.Value[i] ^= 0xff
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	flatbuffers "github.com/google/flatbuffers/go"
 
@@ -44,7 +43,7 @@ func FactsOf(e Envelope) (w Window, err error) {
 			w, err = Window{}, fmt.Errorf("window: facts of features: %w: %w", err, ErrCorrupt)
 		}
 	}()
-	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
+	if got := e.sum(); got != e.CRC {
 		return w, fmt.Errorf("checksum %08x, header says %08x", got, e.CRC)
 	}
 	if len(e.Value) < 8 || binary.LittleEndian.Uint32(e.Value) != 0xffffffff {

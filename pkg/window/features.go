@@ -312,7 +312,7 @@ func (f *Form) Open(e Envelope, x *Features) (err error) {
 	if e.Features != f.fingerprint {
 		return f.otherForm(e)
 	}
-	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC || len(e.Value) > f.limit {
+	if got := e.sum(); got != e.CRC || len(e.Value) > f.limit {
 		return fmt.Errorf("window: features: %d bytes with checksum %08x, header says %08x, and at most %d are sent: %w", len(e.Value), got, e.CRC, f.limit, ErrCorrupt)
 	}
 	if !bytes.HasPrefix(e.Value, f.prefix) {

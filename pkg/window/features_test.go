@@ -387,7 +387,7 @@ func TestFeaturesSize(t *testing.T) {
 }
 
 // drillWindow is a window of the gun drill with noise in it.
-func drillWindow(b *testing.B) (*Form, *Window) {
+func drillWindow(b testing.TB) (*Form, *Window) {
 	l := signal.GunDrill()
 	w := example(l, DefaultSpec)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -3,7 +3,6 @@ package window
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"math"
 	"slices"
@@ -123,7 +122,7 @@ func differences(ours *signal.Layout, theirs []wireChannel) string {
 // another checksum than the envelope, and a schema that is not of windows or not of the
 // envelope's layout; the errors wrap ErrCorrupt.
 func LayoutOf(e Envelope) (*signal.Layout, Spec, error) {
-	if got := crc32.Checksum(e.Value, castagnoli); got != e.CRC {
+	if got := e.sum(); got != e.CRC {
 		return nil, Spec{}, fmt.Errorf("window: checksum %08x, header says %08x: %w", got, e.CRC, ErrCorrupt)
 	}
 	bad := func(why any) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"time"
 
@@ -239,6 +240,17 @@ func (c columns) floats(dst []float32, i, n int) []float32 {
 	dst = slices.Grow(dst[:0], n)[:n]
 	copy(arrow.Float32Traits.CastToBytes(dst), c.buffer(i+2, 4*int64(n)))
 	return dst
+}
+
+// anyAddress says that numbers of a value can be used as they lie: the processor has their byte order, and reads them at any address.
+const anyAddress = runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
+
+// view returns what floats does, as a part of the body. It does not use dst, which may be a part of another one.
+func (c columns) view(_ []float32, i, n int) []float32 {
+	if !anyAddress {
+		return c.floats(nil, i, n)
+	}
+	return arrow.Float32Traits.CastFromBytes(c.buffer(i+2, 4*int64(n))[: 4*n : 4*n])
 }
 
 // facts stores in w what every stream says of its window; all but what its message says as metadata.

@@ -146,13 +146,14 @@ func Of(m *bus.Message) (window.Envelope, error) {
 		r.what, typ = "features", event.FeaturesType
 	}
 	e := window.Envelope{Value: m.Value, Time: m.Time, ToolLife: string(m.Header(ToolLife))}
-	if got := r.text("ce_type"); r.err == nil && got != typ {
+	e.Sum, e.Summed = m.Sum()
+	if got := r.text("ce_type", typ); r.err == nil && got != typ {
 		return e, fmt.Errorf("header ce_type is %.64q, expected %q", got, typ)
 	}
-	e.Machine = r.text("ce_partitionkey")
-	e.Layout = r.text("layout")
+	e.Machine = r.text("ce_partitionkey", m.Key)
+	e.Layout = r.text("layout", "")
 	if m.Topic == bus.TopicFeatures {
-		if e.Features = r.text(features); r.err == nil && e.Features == "" {
+		if e.Features = r.text(features, ""); r.err == nil && e.Features == "" {
 			r.err = errors.New("header features is empty: expected the fingerprint of a form")
 		}
 	}
@@ -167,7 +168,7 @@ func Of(m *bus.Message) (window.Envelope, error) {
 func Origin(m *bus.Message) (by Extractor, offset int64, err error) {
 	r := reader{m: m, what: "features"}
 	offset = -1
-	switch by = Extractor(r.text(extracted)); {
+	switch by = Extractor(r.text(extracted, string(Monitor))); {
 	case r.err != nil:
 	case by == Monitor:
 		offset = int64(r.number(offsetOf, 10, 62))
@@ -184,17 +185,26 @@ type reader struct {
 	err  error
 }
 
-func (r *reader) text(name string) string {
+func (r *reader) bytes(name string) []byte {
 	v := r.m.Header(name)
 	if v == nil && r.err == nil {
 		r.err = fmt.Errorf("no header %q: not %s that Flank sent", name, r.what)
+	}
+	return v
+}
+
+// text returns a header as a text: usual, if that is it.
+func (r *reader) text(name, usual string) string {
+	v := r.bytes(name)
+	if string(v) == usual {
+		return usual
 	}
 	return string(v)
 }
 
 func (r *reader) number(name string, base, bits int) uint64 {
-	text := r.text(name)
-	n, bad := strconv.ParseUint(text, base, bits)
+	text := r.bytes(name)
+	n, bad := strconv.ParseUint(string(text), base, bits)
 	if bad != nil && r.err == nil {
 		r.err = fmt.Errorf("header %s is %.32q: not a number of %d bits in base %d", name, text, bits, base)
 	}
