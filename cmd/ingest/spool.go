@@ -58,7 +58,7 @@ func eachSpool(file, machine string, notes io.Writer, fn func(c ingest.Config, d
 	for _, m := range ms {
 		dir := m.SpoolDir()
 		l, err := spool.List(spool.Dir(dir))
-		if errors.Is(err, fs.ErrNotExist) && machine == "" && len(ms) > 1 {
+		if errors.Is(err, fs.ErrNotExist) && len(ms) > 1 {
 			fmt.Fprintf(notes, "note: %s has no spool yet: %s\n", m.Path, dir)
 			continue
 		}

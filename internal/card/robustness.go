@@ -63,17 +63,18 @@ func (f Fault) Words() string {
 
 // class returns what kind of fault f is in the summary.
 func (f Fault) class() string {
+	gain := "20 % less to 25 % more"
+	if f.Factor > 1.25 {
+		gain = more(f.Factor)
+	}
+	several := len(f.Sensors) > 1
 	switch {
-	case len(f.Sensors) > 1 && f.Kind == Noise:
+	case several && f.Kind == Noise:
 		return "all have 5 or 10 % noise"
-	case len(f.Sensors) > 1 && f.Factor > 1.25:
-		return "several read " + more(f.Factor)
-	case len(f.Sensors) > 1:
-		return "several read 20 % less to 25 % more"
-	case f.Kind == Gain && f.Factor > 1.25:
-		return "reads " + more(f.Factor)
+	case several:
+		return "several read " + gain
 	case f.Kind == Gain:
-		return "reads 20 % less to 25 % more"
+		return "reads " + gain
 	case f.Kind == Drift:
 		return "drifts that far over a life"
 	case f.Kind == Noise:

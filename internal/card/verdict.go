@@ -226,7 +226,7 @@ func (a *Alarms) moment(t toolAlarm) moment {
 		return late
 	case t.Alarm >= t.Worn || ratio >= inTimeFrom:
 		return inTime
-	case known && ratio < tooEarlyBelow:
+	case ratio < tooEarlyBelow:
 		return farTooEarly
 	}
 	return early

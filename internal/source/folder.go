@@ -277,16 +277,13 @@ func (f *Folder) Done(path string, windows uint64, problem error) error {
 	if !f.line.End.IsZero() {
 		f.done[endEntry] = taken{Changed: f.line.End}
 	}
-	for old := range f.done {
-		if old == endEntry {
-			continue
+	maps.DeleteFunc(f.done, func(old string, _ taken) bool {
+		if _, err := os.Stat(filepath.Join(f.dir, old)); !errors.Is(err, fs.ErrNotExist) || old == name || old == endEntry {
+			return false
 		}
-		if _, err := os.Stat(filepath.Join(f.dir, old)); errors.Is(err, fs.ErrNotExist) && old != name {
-			if _, err := os.Stat(f.dir); err == nil {
-				delete(f.done, old)
-			}
-		}
-	}
+		_, err := os.Stat(f.dir) // after the file: without the folder all files seem to be gone
+		return err == nil
+	})
 	text, err := json.MarshalIndent(f.done, "", " ")
 	if err != nil {
 		return fmt.Errorf("source: folder: %w", err)

@@ -140,9 +140,11 @@ func apart(columns []firstCells) bool {
 		f := &columns[i]
 		counts = counts && f.first == from+float64(i)
 		fractions += f.fractions
-		if f.varies() && f.far() {
+		switch {
+		case !f.varies():
+		case f.far():
 			far++
-		} else if f.varies() {
+		default:
 			near++
 		}
 	}

@@ -263,12 +263,7 @@ func (b *robust) scores(f card.Fault, seed uint64) []float64 {
 		}
 	}
 	for _, p := range b.parts {
-		var rows []int
-		for _, i := range p.rows {
-			if b.has(f, i) {
-				rows = append(rows, i)
-			}
-		}
+		rows := slices.DeleteFunc(slices.Clone(p.rows), func(i int) bool { return !b.has(f, i) })
 		plain, relative := dbn.NewMatrix(len(rows), b.columns), dbn.NewMatrix(len(rows), b.columns)
 		centers := make([][]float32, len(rows))
 		mend := b.mending(p.guard)

@@ -170,25 +170,7 @@ func (f *twinFinder) view(k int) *twinView {
 		return v
 	}
 	for i, tool := range f.tools {
-		of := f.rows[tool]
-		at := of.places(most)
-		s := series{columns: make([][]float64, len(of.rows[k][0])), mixture: make([]float64, at[len(at)-1])}
-		signs := uint32(0x9e3779b9) // arbitrary
-		for c := range s.columns {
-			x := slices.Repeat([]float64{math.NaN()}, at[len(at)-1]+1)
-			for j, place := range at {
-				x[place] = float64(of.rows[k][j][c])
-			}
-			s.columns[c] = steady(x)
-			sign := 1 - 2*float64(signs>>(c%32)&1)
-			for j, y := range clipped(s.columns[c]) {
-				s.mixture[j] += sign * y
-			}
-		}
-		s.squares = make([]float64, len(s.mixture)+1)
-		for j, y := range s.mixture {
-			s.squares[j+1] = s.squares[j] + y*y
-		}
+		s := f.rows[tool].series(k, most)
 		v.tools[i] = s
 		for j, o := range v.tools[:i] {
 			if m, ok := o.match(s, o.quickLook(s)); ok {
@@ -197,6 +179,29 @@ func (f *twinFinder) view(k int) *twinView {
 		}
 	}
 	return v
+}
+
+// series returns what the features of a tool do, or their sums over sensors if k is 1, up to so many places.
+func (t *twinTool) series(k, most int) series {
+	at := t.places(most)
+	s := series{columns: make([][]float64, len(t.rows[k][0])), mixture: make([]float64, at[len(at)-1])}
+	signs := uint32(0x9e3779b9) // arbitrary
+	for c := range s.columns {
+		x := slices.Repeat([]float64{math.NaN()}, at[len(at)-1]+1)
+		for j, place := range at {
+			x[place] = float64(t.rows[k][j][c])
+		}
+		s.columns[c] = steady(x)
+		sign := 1 - 2*float64(signs>>(c%32)&1)
+		for j, y := range clipped(s.columns[c]) {
+			s.mixture[j] += sign * y
+		}
+	}
+	s.squares = make([]float64, len(s.mixture)+1)
+	for j, y := range s.mixture {
+		s.squares[j+1] = s.squares[j] + y*y
+	}
+	return s
 }
 
 // steady returns the means of two windows that follow each other, which a copy has nearly alike that begins a part of a window later, without what is slow: tools

@@ -89,17 +89,22 @@ func (d DataSet) Of() string {
 			words = append(words, fmt.Sprintf("%d from %s", t.Windows, t.Topic))
 		}
 	}
+	return strings.Join(append(words, d.places(len(topics) > 1)...), ", ")
+}
+
+// places returns in words which offsets were read, with their topics or without.
+func (d DataSet) places(topics bool) (words []string) {
 	if n := len(d.Offsets); n > mostPartitions {
-		return strings.Join(append(words, fmt.Sprintf("offsets of %d partitions", n)), ", ")
+		return []string{fmt.Sprintf("offsets of %d partitions", n)}
 	}
 	for _, o := range d.Offsets {
 		place := fmt.Sprintf("offsets %d to %d of partition %d", o.From, o.To-1, o.Partition)
-		if len(topics) > 1 {
+		if topics {
 			place += " of " + o.Topic
 		}
 		words = append(words, place)
 	}
-	return strings.Join(words, ", ")
+	return words
 }
 
 // Topics returns how many windows came from each topic of Kafka, in the order of Offsets, as ranges without places.

@@ -130,7 +130,7 @@ var registry = []entry{
 		value: one(func(m *measures) float64 { return m.summary.flatness })},
 	{name: "entropy", words: "spectral entropy", byDefault: waves | fast, unit: "1", formula: "−Σ p·ln p/ln(N/2), p = P/Σ P", source: "T. Inouye et al., Quantification of EEG irregularity, Electroenceph. Clin. Neurophysiol. 79 (1991)",
 		needs: needs{spectrum: true}, value: one(func(m *measures) float64 { return m.summary.entropy })},
-	{name: "harmonics", words: "spindle harmonic", byDefault: waves | fast, unit: "log10 U²", formula: "log10 of P[k−1] + P[k] + P[k+1], k the bin nearest to harmonic h of the spindle; missing if the speed is not known",
+	{name: "harmonics", words: "spindle harmonic", byDefault: waves | fast, unit: "log10 U²", formula: "log10 of P[k−1] + P[k] + P[k+1], k the bin nearest to harmonic h of the spindle",
 		source: randall, needs: needs{spectrum: true}, several: count(6), suffix: "harmonic",
 		value: func(m *measures, i int) float64 { return log10(around(m.power, float64(i+1)*m.spindle, m.hz, 1)) }},
 
@@ -144,7 +144,7 @@ var registry = []entry{
 			}
 			return first / m.modulation() * m.hz
 		})},
-	{name: "envelope_harmonics", words: "envelope, spindle harmonic", byDefault: waves, unit: "log10 1", formula: "log10(10⁻⁶ + (E[q−1] + E[q] + E[q+1])/E[0]), q the bin nearest to harmonic h of the spindle; missing if the speed is not known, or below 4 bins",
+	{name: "envelope_harmonics", words: "envelope, spindle harmonic", byDefault: waves, unit: "log10 1", formula: "log10(10⁻⁶ + (E[q−1] + E[q] + E[q+1])/E[0]), q the bin nearest to harmonic h of the spindle; missing below 4 bins",
 		source: randall, needs: needs{envelope: true}, several: count(4), suffix: "envelope",
 		value: func(m *measures, i int) float64 {
 			return log10(leastModulation + around(m.envelope, float64(i+1)*m.spindle, m.hz, minEnvelope)/m.envelope[0])
@@ -152,7 +152,7 @@ var registry = []entry{
 	{name: "packets", byDefault: waves | fast, unit: "log10 U²", formula: "log10 of the mean square of x − x̄ in a wavelet packet of level 4, packet01 the lowest in frequency, each rate/32 wide",
 		source: "M. V. Wickerhauser, Adapted Wavelet Analysis, AK Peters 1994, ch. 7", needs: needs{packets: true}, several: count(packetCount), suffix: "packet",
 		value: func(m *measures, i int) float64 { return log10(m.packets[i]) }},
-	{name: "coherence", words: "coherence with the channel before", byDefault: waves, unit: "1", formula: "mean over harmonics h = 1 … 4 of the spindle of |Σ_s X_s·Y_s*|²/(Σ_s |X_s|²·Σ_s |Y_s|²), Y the channel before of the same rate; missing if the speed is not known. The first channel of a rate has none",
+	{name: "coherence", words: "coherence with the channel before", byDefault: waves, unit: "1", formula: "mean over harmonics h = 1 … 4 of the spindle of |Σ_s X_s·Y_s*|²/(Σ_s |X_s|²·Σ_s |Y_s|²), Y the channel before of the same rate. The first channel of a rate has none",
 		source: "J. S. Bendat, A. G. Piersol, Random Data, Wiley 2010, §5.2.4", needs: needs{lines: true}, pair: true,
 		value: one(func(m *measures) float64 { return m.coherence })},
 }

@@ -73,10 +73,9 @@ func ReadSigningKey(file string) (ed25519.PrivateKey, error) {
 		return nil, fmt.Errorf("%s holds a public key: name the private one", file)
 	}
 	if p != nil && p.Type == privateBlock {
-		if key, err := x509.ParsePKCS8PrivateKey(p.Bytes); err == nil {
-			if private, ok := key.(ed25519.PrivateKey); ok {
-				return private, nil
-			}
+		key, _ := x509.ParsePKCS8PrivateKey(p.Bytes) // nil if it cannot be parsed
+		if private, ok := key.(ed25519.PrivateKey); ok {
+			return private, nil
 		}
 	}
 	return nil, fmt.Errorf("%s holds no private key for signing (Ed25519, PEM): make one with `trainer keys new`", file)

@@ -157,17 +157,9 @@ func placeRows(s segment, data []member) ([]piece, []*object, error) {
 // chunk.
 func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) {
 	widths := data[0].index.widths
-	rows := make([]int64, len(widths))
-	for _, e := range data {
-		if e.index.daqmx == nil {
-			return nil, nil, fmt.Errorf("DAQmx data and other data are mixed")
-		}
-		if !slices.Equal(e.index.widths, widths) {
-			return nil, nil, fmt.Errorf("channels disagree on the DAQmx buffers, which have %d and %d bytes a row", widths, e.index.widths)
-		}
-		for _, sc := range e.index.daqmx {
-			rows[sc.buffer] = max(rows[sc.buffer], e.index.count)
-		}
+	rows, err := daqmxRows(data, widths)
+	if err != nil {
+		return nil, nil, err
 	}
 	bases := make([]int64, len(widths))
 	var chunk int64
@@ -194,4 +186,21 @@ func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) 
 		pieces, objects = append(pieces, p), append(objects, e.object)
 	}
 	return pieces, objects, nil
+}
+
+// daqmxRows returns the rows of each buffer, which all members share.
+func daqmxRows(data []member, widths []int64) ([]int64, error) {
+	rows := make([]int64, len(widths))
+	for _, e := range data {
+		if e.index.daqmx == nil {
+			return nil, fmt.Errorf("DAQmx data and other data are mixed")
+		}
+		if !slices.Equal(e.index.widths, widths) {
+			return nil, fmt.Errorf("channels disagree on the DAQmx buffers, which have %d and %d bytes a row", widths, e.index.widths)
+		}
+		for _, sc := range e.index.daqmx {
+			rows[sc.buffer] = max(rows[sc.buffer], e.index.count)
+		}
+	}
+	return rows, nil
 }

@@ -211,14 +211,12 @@ func (m *Model) Check(layout *signal.Layout) error {
 			return err
 		}
 	}
-	drills := false
 	for i := range m.Parts {
 		if err := m.checkPart(i); err != nil {
 			return err
 		}
-		drills = drills || m.Parts[i].State == Drilling
 	}
-	if !drills {
+	if !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.State == Drilling }) {
 		return errors.New("cycle: no part is drilling")
 	}
 	return nil
