@@ -181,7 +181,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	writeWear(t, "wear.csv", wear)
 	writeWear(t, "early.csv", wear[:early])
 
-	// What no one can take: of another form, of another layout, damaged, and what is no features at all.
+	// What no one can take: of another form, of another layout, damaged, and an answer to a command.
 	other, foreign, broken := all1[0], all1[1], all1[2]
 	other.Headers, foreign.Headers = slices.Clone(other.Headers), slices.Clone(foreign.Headers)
 	set := func(m *bus.Message, key, value string) {

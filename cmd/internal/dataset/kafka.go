@@ -284,7 +284,7 @@ func (r *topicReader) checkFound(m *model.Model) error {
 }
 
 // logFound says how many windows came from where. Where both topics were read, it names the machines of which windows
-// are gone, and those of which there were none.
+// are gone, and the machines that sent none.
 func (r *topicReader) logFound(topics []model.OffsetRange) {
 	gone, none := make(map[string]bool), make(map[string]bool)
 	for k, topic := range r.seen {
