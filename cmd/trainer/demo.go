@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -44,7 +43,7 @@ func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	bar.Close()
 	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
-	if err := report.Save(base+".report", atomicfile.Write); err != nil {
+	if err := report.Save(base + ".report"); err != nil {
 		return err
 	}
 	if err := m.Save(f.Model); err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -42,21 +41,13 @@ type plant struct {
 
 func newPlant(t testing.TB) *plant {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
+	cfg := startBroker(t, 2)
+	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Close() })
-	cfg := b.Config("test")
-	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
-		t.Fatal(err)
-	}
-	p := &plant{addr: cfg.Brokers[0]}
-	if p.out, err = bus.NewProducer(cfg); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.out.Close() })
-	return p
+	t.Cleanup(func() { out.Close() })
+	return &plant{addr: cfg.Brokers[0], out: out}
 }
 
 func (p *plant) send(t testing.TB, msgs ...bus.Message) {

@@ -69,13 +69,16 @@ var errTools = errors.New("name the column of the tool with --tool COLUMN, or gi
 // manyTools is from how many tools on a person is asked if they are short.
 const manyTools = 5
 
+// usualRun returns the median of how many rows name one tool.
+func usualRun(runs []int64) int64 { return slices.Sorted(slices.Values(runs))[len(runs)/2] }
+
 // checkTools refuses a guess of the tool's column that makes many short tools. Windows is how many the reference of a tool takes.
 func (p *proposal) checkTools(s *inspect.Summary, windows int) error {
-	runs := slices.Sorted(slices.Values(s.Runs))
+	runs := s.Runs
 	if len(runs) < manyTools || s.Pieces > 0 {
 		return nil
 	}
-	most := runs[len(runs)/2]
+	most := usualRun(runs)
 	switch {
 	case most == 1:
 		return fmt.Errorf("%s: column %q, which may name the tool, is another one in each of %d rows: %w", s.Path, p.rec.Tool, len(runs), errTools)
@@ -139,8 +142,8 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 	for _, c := range s.Channels {
 		seconds = max(seconds, c.Duration().Seconds())
 	}
-	if runs := slices.Sorted(slices.Values(s.Runs)); len(runs) > 1 && p.rec.Tool != "" { // of its tools
-		seconds = min(seconds, float64(runs[len(runs)/2])/p.channels[0].Rate)
+	if len(s.Runs) > 1 && p.rec.Tool != "" { // of its tools
+		seconds = min(seconds, float64(usualRun(s.Runs))/p.channels[0].Rate)
 	}
 	return p, p.choose(s.Path, seconds)
 }

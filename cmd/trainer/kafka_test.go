@@ -24,20 +24,27 @@ import (
 
 var shift = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
 
-// onKafka sends the windows of the recording to a broker, a tool after the other,
-// and writes a wear file. It returns the broker's address.
-func onKafka(t *testing.T) string {
+// startBroker starts a broker that has the topics, with so many partitions.
+func startBroker(t testing.TB, partitions int) bus.Config {
 	t.Helper()
-	bench(t, "train.yaml", trainYAML+"join: interpolate\n")
 	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
 	cfg := b.Config("test")
-	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
+	if _, err := bus.Apply(t.Context(), cfg, partitions, 1); err != nil {
 		t.Fatal(err)
 	}
+	return cfg
+}
+
+// onKafka sends the windows of the recording to a broker, a tool after the other,
+// and writes a wear file. It returns the broker's address.
+func onKafka(t *testing.T) string {
+	t.Helper()
+	bench(t, "train.yaml", trainYAML+"join: interpolate\n")
+	cfg := startBroker(t, 2)
 	layout, _, err := signal.LoadLayout("layout.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -34,15 +33,7 @@ func rollout(t *testing.T) (addr string) {
 			t.Fatal(err)
 		}
 	}
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	if _, err := bus.Apply(t.Context(), b.Config("test"), 2, 1); err != nil {
-		t.Fatal(err)
-	}
-	return b.Addr()
+	return startBroker(t, 2).Brokers[0]
 }
 
 // The whole way of a model, as one reads it on the terminal.

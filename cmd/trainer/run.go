@@ -15,7 +15,6 @@ import (
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/card"
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -178,7 +177,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 	if n := point.Resumed(); n > 0 {
 		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained or begun")
 	}
-	if err := report.Save(base+".report", atomicfile.Write); err != nil {
+	if err := report.Save(base + ".report"); err != nil {
 		return nil, err
 	}
 	if err := m.Save(f.Model); err != nil {

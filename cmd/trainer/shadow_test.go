@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
 	"github.com/flank-tcm/flank/internal/event"
@@ -64,15 +63,7 @@ func judgedBy(topic, group, model, name string, faulty int) (msgs []bus.Message)
 // champion on all, one shadow on two of them and one on one. It returns its address.
 func shadowsOnKafka(t *testing.T) string {
 	t.Helper()
-	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.Close() })
-	cfg := b.Config("test")
-	if _, err := bus.Apply(t.Context(), cfg, 3, 1); err != nil {
-		t.Fatal(err)
-	}
+	cfg := startBroker(t, 3)
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -220,9 +221,8 @@ func (r *Report) summaryOfClasses() string {
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }
 
-// Save writes base.html, the model card for people, and base.json, the report for programs, by a function that
-// writes files.
-func (r *Report) Save(base string, write func(path string, text []byte) error) error {
+// Save writes base.html, the model card for people, and base.json, the report for programs.
+func (r *Report) Save(base string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -231,10 +231,10 @@ func (r *Report) Save(base string, write func(path string, text []byte) error) e
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := write(base+".json", append(text, '\n')); err != nil {
+	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := write(base+".html", page); err != nil {
+	if err := atomicfile.Write(base+".html", page); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

@@ -200,12 +200,18 @@ func (r *topicReader) open(msg *bus.Message, w *window.Features) error {
 	return envelope.Open(r.codec, msg, &w.Window)
 }
 
+// hasWindow reports whether the window that the message has features of was read itself.
+func (r *topicReader) hasWindow(msg *bus.Message) bool {
+	e, err := envelope.Unpack(msg)
+	return err == nil && r.seen[windowKey{e.Machine, e.Epoch, e.Seq}] == bus.TopicWindows
+}
+
 // take visits the window in a message, unless it is out of bounds or was visited.
 func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, visit func(*window.Features) error) error {
 	if envelope.IsLedger(msg) || string(msg.Header("ce_type")) == event.FetchedType {
 		return nil
 	}
-	if e, err := envelope.Unpack(msg); err == nil && msg.Topic == bus.TopicFeatures && r.seen[windowKey{e.Machine, e.Epoch, e.Seq}] == bus.TopicWindows {
+	if msg.Topic == bus.TopicFeatures && r.hasWindow(msg) {
 		return nil // features of any form: the window itself is there
 	}
 	if err := r.open(msg, w); err != nil {

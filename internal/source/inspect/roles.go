@@ -131,10 +131,10 @@ func (s *Summary) noteTools() {
 
 // noteQuality names the columns that say, as OPC does, that values next to them are bad.
 func (s *Summary) noteQuality() {
+	bad := func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "bad") }
+	good := func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "good") }
 	for i := range s.Channels {
 		c := &s.Channels[i]
-		bad := func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "bad") }
-		good := func(word string) bool { return strings.HasPrefix(strings.ToLower(word), "good") }
 		named := strings.Contains(source.PlainName(c.Name), "qualit")
 		if c.Text && slices.ContainsFunc(c.Words, bad) && (named || slices.ContainsFunc(c.Words, good)) || !c.Text && named && c.Max == goodOPC && c.Min < goodOPC {
 			s.Notes = append(s.Notes, fmt.Sprintf("column %q says that some values are bad: they count as measured; empty their cells if they are not", c.Name))
