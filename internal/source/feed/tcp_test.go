@@ -121,9 +121,12 @@ func TestTCP(t *testing.T) {
 	}
 	f.Acked(1, 80)
 	expect(t, r, "ok 2\n")
-	if want := (Stats{Frames: 5, Senders: 1, Samples: 260}); f.Stats() != want {
-		t.Errorf("%+v, want %+v", f.Stats(), want)
-	}
+	await.Right(t, func() string { // a frame counts once it is handed on
+		if want := (Stats{Frames: 5, Senders: 1, Samples: 260}); f.Stats() != want {
+			return fmt.Sprintf("%+v, want %+v", f.Stats(), want)
+		}
+		return ""
+	})
 }
 
 // A client hears what it got wrong; the next one is served.
@@ -181,7 +184,8 @@ func TestTCPRefusesNames(t *testing.T) {
 		of := f.Layout().Groups()[g]
 		second, taken = second+uint64(of.Rate)*uint64(len(of.Channels)), taken+n*uint64(len(of.Channels))
 	}
-	if s := f.Stats(); s.Refused[Malformed] != 2 || s.Frames != 2 || s.Unused[Malformed] != 2*second || s.Samples != 2*second+taken {
+	await.Until(t, "both frames are handed on", func() bool { return f.Stats().Frames == 2 })
+	if s := f.Stats(); s.Refused[Malformed] != 2 || s.Unused[Malformed] != 2*second || s.Samples != 2*second+taken {
 		t.Errorf("%+v, want %d samples for a frame", s, second)
 	}
 	send(t, c, framed(fmt.Appendf(nil, `{"session": 1, "first": 50, "time_ns": %d, "tool": "T\u200b1", "channels": {"c": [1, 2]}}`, origin.UnixNano())))
