@@ -46,7 +46,7 @@ func TestConsumers(t *testing.T) {
 		want []string
 		args []string
 	}{
-		{"franz-go", example, []string{"go", "run", "./franz-go", addr}},
+		{"franz-go", example, []string{built(t, "./franz-go"), addr}},
 		{"confluent-kafka for Python", example, []string{python, "python/consumer.py", addr}},
 		{"kafkajs", example, []string{"node", filepath.Join(node, "consumer.mjs"), addr}},
 		{"Kafka's own for Java", example, []string{"java", "-cp", jars, "java/Alerts.java", addr}},
@@ -139,6 +139,16 @@ func createTopic(t *testing.T, b *kafkatest.Broker) {
 	}
 }
 
+// built returns the program of a folder: `go run` would end before it.
+func built(t *testing.T, folder string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), filepath.Base(folder))
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, folder).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
 // printed returns the lines that a program prints until one ends with "cleared", and ends it.
 func printed(t *testing.T, args []string) (lines []string) {
 	t.Helper()
@@ -151,7 +161,6 @@ func printed(t *testing.T, args []string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.WaitDelay = time.Second // `go run` leaves its program the pipe
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
