@@ -173,7 +173,7 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := sentLately(t.Context(), bus.Config{Brokers: []string{broker}, ClientID: "test"})
+	all, _, _ := sentLately(t.Context(), bus.Config{Brokers: []string{broker}, ClientID: "test"})
 	if s, err := suitsOf(m, all, func(string) bool { return true }); err != nil || !slices.Equal(s.can, []string{"acme/lathe"}) {
 		t.Errorf("it suits %+v: %v", s, err)
 	}

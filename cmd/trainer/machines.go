@@ -18,50 +18,72 @@ import (
 // How a command looks at what machines send and what is judged.
 const (
 	lately       = 15 * time.Minute
-	mostResults  = 100 // of each partition
+	mostResults  = 100 // of each partition at a time
 	mostFeatures = 200
-	mostWindows  = 2 // they are large
+	mostWindows  = 2  // they are large
+	deepest      = 50 // times
 	lookers      = 8
 )
 
 // lookFor bounds how long a person waits for the names of machines. Tests raise it.
 var lookFor = 3 * time.Second
 
-// newest calls fn for the newest messages of a topic, at most so many of each partition and none
-// that is older than lately, one at a time. What cannot be read quickly is left out.
-func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn func(bus.Message)) error {
+// newest calls fn for the newest messages of each key of a topic that are not older than lately, one at a time. It goes back so many
+// messages of each partition at a time, and then calls fn only for keys that it has not met. What cannot be read quickly is left out:
+// whole is false then.
+func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn func(bus.Message)) (whole bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	cfg.OnRetry = nil
 	n, err := bus.Partitions(ctx, cfg, topic)
 	if err != nil {
-		return err
+		return false, err
 	}
+	whole = true
 	var (
 		mu   sync.Mutex
 		errs error
 		wg   sync.WaitGroup
 		next = make(chan int)
 	)
-	one := func(p int) error {
-		_, end, err := bus.Bounds(ctx, cfg, topic, p)
+	one := func(p int) (ended bool, err error) {
+		first, end, err := bus.Bounds(ctx, cfg, topic, p)
 		if err != nil {
-			return err
+			return false, err
 		}
-		within := bus.Range{From: max(0, end-most), Since: time.Now().Add(-lately)}
-		return bus.ReadRange(ctx, cfg, topic, p, within, func(m bus.Message) error {
-			mu.Lock()
-			defer mu.Unlock()
-			fn(m)
-			return nil
-		})
+		met, since := make(map[string]bool), time.Now().Add(-lately)
+		for range deepest {
+			from, now := max(first, end-most), make(map[string]bool)
+			if from == end {
+				return true, nil
+			}
+			err := bus.ReadRange(ctx, cfg, topic, p, bus.Range{From: from, To: end, Since: since}, func(m bus.Message) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if now[m.Key] = true; !met[m.Key] {
+					fn(m)
+				}
+				return nil
+			})
+			switch {
+			case err != nil && len(met) == 0:
+				return false, err
+			case err != nil: // no time is left
+				return false, nil
+			case len(now) == 0: // all are older
+				return true, nil
+			}
+			maps.Copy(met, now)
+			end = from
+		}
+		return false, nil
 	}
 	for range lookers {
 		wg.Go(func() {
 			for p := range next {
-				err := one(p)
+				ended, err := one(p)
 				mu.Lock()
-				errs = errors.Join(errs, err)
+				whole, errs = whole && ended, errors.Join(errs, err)
 				mu.Unlock()
 			}
 		})
@@ -71,14 +93,14 @@ func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn fu
 	}
 	close(next)
 	wg.Wait()
-	return errs
+	return whole, errs
 }
 
 // machinesNow returns the machines for which want holds and that had results lately; none if
 // that cannot be found out quickly.
 func machinesNow(ctx context.Context, cfg bus.Config, want func(machine string) bool) []string {
 	names := make(map[string]bool)
-	_ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) { // what is found by then is shown
+	_, _ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) { // what is found by then is shown
 		var r event.Result
 		if json.Unmarshal(m.Value, &r) == nil && want(r.Machine) {
 			names[r.Machine] = true
@@ -115,8 +137,8 @@ func (s *sent) hop() time.Duration { return slices.Min(s.apart[:]).Round(time.Mi
 
 // sentLately returns what machines have sent lately, by their names: the features that gateways and
 // monitors have extracted, or the windows if no monitor extracts. Known is false if that cannot be
-// read.
-func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, known bool) {
+// read, and whole if machines may be missing.
+func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, known, whole bool) {
 	all = make(map[string]*sent)
 	of := func(m *bus.Message, e window.Envelope) *sent {
 		end, err := time.Parse(time.RFC3339Nano, string(m.Header("ce_time")))
@@ -129,7 +151,7 @@ func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, know
 		all[e.Machine].window(e, end)
 		return all[e.Machine]
 	}
-	err := newest(ctx, cfg, bus.TopicFeatures, mostFeatures, func(m bus.Message) {
+	whole, err := newest(ctx, cfg, bus.TopicFeatures, mostFeatures, func(m bus.Message) {
 		e, err := envelope.Of(&m)
 		if by, _, bad := envelope.Origin(&m); m.Damage == nil && err == nil && bad == nil {
 			if s := of(&m, e); s != nil {
@@ -138,18 +160,18 @@ func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, know
 		}
 	})
 	if err != nil {
-		return all, false
+		return all, false, false
 	}
-	_ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) {
+	_, _ = newest(ctx, cfg, bus.TopicResults, mostResults, func(m bus.Message) {
 		var r event.Result
 		if json.Unmarshal(m.Value, &r) == nil && all[r.Machine] != nil {
 			all[r.Machine].length = r.End.Sub(r.Start)
 		}
 	})
 	if len(all) > 0 {
-		return all, true
+		return all, true, whole
 	}
-	err = newest(ctx, cfg, bus.TopicWindows, mostWindows, func(m bus.Message) {
+	whole, err = newest(ctx, cfg, bus.TopicWindows, mostWindows, func(m bus.Message) {
 		e, err := envelope.Of(&m)
 		if m.Damage != nil || err != nil || m.Header(envelope.Copied) != nil {
 			return
@@ -160,5 +182,5 @@ func sentLately(ctx context.Context, cfg bus.Config) (all map[string]*sent, know
 			}
 		}
 	})
-	return all, err == nil
+	return all, err == nil, whole
 }

@@ -27,6 +27,7 @@ type suits struct {
 	cannot map[string][]string // machines by what is wrong and what to do about it
 	other  []string            // they send other layouts
 	known  bool                // what machines send could be read
+	whole  bool                // all of it
 }
 
 // suitsOf returns which of the machines for which want holds a model suits.
@@ -96,6 +97,8 @@ func (s *suits) notes(w io.Writer, m *model.Model, glob string) {
 	case !s.known || len(lines) > 0 || len(s.can) > 0:
 	case len(s.other) > 0:
 		lines = append(lines, fmt.Sprintf("no machine of %s sends windows of layout %s (%s), which the model judges: %s send other ones", glob, m.Layout.Name(), m.Layout.Fingerprint(), plain.Text(card.Some(s.other))))
+	case !s.whole:
+		lines = append(lines, fmt.Sprintf("what was sent in the last %v was too much to look at all of it, and no machine of %s was met: whether the model suits them is not known", lately, glob))
 	default:
 		lines = append(lines, fmt.Sprintf("no machine of %s has sent windows in the last %v: is the glob right?", glob, lately))
 	}
@@ -125,7 +128,7 @@ func suitsFor(ctx context.Context, cfg bus.Config, t *deploy.Topic, m *model.Mod
 		return suits{}, err
 	}
 	layout := m.Layout.Fingerprint()
-	all, known := sentLately(ctx, cfg)
+	all, known, whole := sentLately(ctx, cfg)
 	s, err := suitsOf(m, all, func(machine string) bool {
 		if !g.Match(machine) {
 			return false
@@ -133,7 +136,7 @@ func suitsFor(ctx context.Context, cfg bus.Config, t *deploy.Topic, m *model.Mod
 		d, ok := set.Resolve(machine, layout)
 		return !ok || d.For.Compare(g) <= 0
 	})
-	s.known = known
+	s.known, s.whole = known, whole
 	return s, err
 }
 

@@ -51,6 +51,7 @@ func TestSuits(t *testing.T) {
 		m       *model.Model
 		sent    map[string]*sent
 		unread  bool
+		part    bool   // of what was sent was looked at
 		notes   string // a part; empty: none
 		refusal string // likewise
 		all     bool
@@ -75,6 +76,7 @@ func TestSuits(t *testing.T) {
 		"another layout":    {m: plain, sent: map[string]*sent{"a/x": {layout: "0123456789abcdef"}}, notes: "no machine of a/** sends windows of layout force (" + ours + "), which the model judges: a/x send other ones"},
 		"one of the layout": {m: plain, sent: map[string]*sent{"a/x": {layout: "0123456789abcdef"}, "a/y": edge}},
 		"nothing":           {m: plain, sent: map[string]*sent{"b/x": raw}, notes: "no machine of a/** has sent windows in the last 15m0s: is the glob right?"},
+		"nothing met":       {m: plain, part: true, notes: "note: what was sent in the last 15m0s was too much to look at all of it, and no machine of a/** was met"},
 		"no right to read":  {m: plain, unread: true},
 		"many": {m: plain, sent: map[string]*sent{"a/1": {layout: ours, length: h}, "a/2": {layout: ours, length: h}, "a/3": {layout: ours, length: h}, "a/4": {layout: ours, length: h}, "a/5": {layout: ours, length: h},
 			"a/6": {layout: ours, length: h}, "a/7": {layout: ours, length: 2 * s}}, notes: "a/1, a/2, a/3, a/4, a/5 and 1 more: they send windows of 500ms", refusal: " cannot judge a/7: they send windows of 2s"},
@@ -83,7 +85,7 @@ func TestSuits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got.known = !tc.unread
+		got.known, got.whole = !tc.unread, !tc.part
 		var text bytes.Buffer
 		got.notes(&text, tc.m, "a/**")
 		if !strings.Contains(text.String(), tc.notes) || tc.notes == "" && text.Len() > 0 {
@@ -222,18 +224,34 @@ func TestSentLately(t *testing.T) {
 	stray.Key = "acme/line1/stray"
 	send(stray)
 	send(bus.Message{Topic: bus.TopicFeatures, Key: "acme/line1/text", Value: []byte("no features")})
-	all, known := sentLately(t.Context(), cfg)
+	all, known, _ := sentLately(t.Context(), cfg)
 	if s := all[machinetest.Drill]; !known || len(all) != 1 || s == nil || s.length != time.Second || s.layout != m.Layout.Fingerprint() || s.form != "" || s.edge || s.hop() != 0 {
 		t.Errorf("%t, %d machines, %+v", known, len(all), all[machinetest.Drill])
 	}
 	e.Features = formOf(t, m.Layout, time.Second)
 	send(envelope.Features(e, envelope.Gateway, 0))
-	all, known = sentLately(t.Context(), cfg)
+	all, known, _ = sentLately(t.Context(), cfg)
 	if s := all[machinetest.Drill]; !known || len(all) != 1 || s == nil || s.length != 0 || s.form != e.Features || !s.edge {
 		t.Errorf("%t, %d machines, %+v", known, len(all), all[machinetest.Drill])
 	}
+	busy := e
+	busy.Machine = "acme/line1/busy"
+	var many []bus.Message
+	for seq := range uint64(2*mostFeatures + 10) { // in the same partition
+		busy.Seq = seq
+		m := envelope.Features(busy, envelope.Gateway, 0)
+		m.Time = time.Now()
+		many = append(many, m)
+	}
+	if err := out.Send(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	all, known, whole := sentLately(t.Context(), cfg)
+	if s := all[machinetest.Drill]; !known || !whole || len(all) != 2 || s == nil || s.form != e.Features || all[busy.Machine].seq != 2*mostFeatures+9 {
+		t.Errorf("behind many messages of another machine: %t, %t, %+v", known, whole, all)
+	}
 	lookFor = 100 * time.Millisecond
-	if all, known := sentLately(t.Context(), bus.Config{Brokers: []string{"127.0.0.1:1"}, ClientID: "test"}); known || len(all) != 0 {
+	if all, known, _ := sentLately(t.Context(), bus.Config{Brokers: []string{"127.0.0.1:1"}, ClientID: "test"}); known || len(all) != 0 {
 		t.Errorf("without a broker: %+v", all)
 	}
 }
