@@ -362,3 +362,19 @@ func BenchmarkFollow(b *testing.B) {
 		f.Follow(&k, "T1", began.Add(time.Duration(i)*time.Second), frames, sound)
 	}
 }
+
+// The numbers of a memory are written into one piece of memory, however long they are.
+func TestNumbersInOnePiece(t *testing.T) {
+	for name, n := range map[string][]float64{
+		"none":     {},
+		"short":    {0, 1, 2},
+		"unknown":  {math.NaN(), math.NaN()},
+		"longest":  {-math.MaxFloat64, -2.2250738585072014e-308, -1.2345678901234567e-300},
+		"thousand": slices.Repeat([]float64{-math.MaxFloat64}, 1000),
+	} {
+		k := cycle.Memory{Belief: n}
+		if objects := testing.AllocsPerRun(10, func() { _, _ = k.Belief.MarshalJSON() }); objects != 1 {
+			t.Errorf("%s: %v objects", name, objects)
+		}
+	}
+}

@@ -31,9 +31,12 @@ func (m Memory) Clone() Memory {
 // numbers are NaN where null stands in JSON.
 type numbers []float64
 
+// numberSize is how long a number is at most in JSON, with its comma.
+const numberSize = 25
+
 // MarshalJSON writes numbers so that UnmarshalJSON restores every bit of them.
 func (n numbers) MarshalJSON() ([]byte, error) {
-	b := []byte{'['}
+	b := append(make([]byte, 0, 2+numberSize*len(n)), '[')
 	for i, v := range n {
 		if i > 0 {
 			b = append(b, ',')
