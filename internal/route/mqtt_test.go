@@ -509,6 +509,9 @@ func TestSparkplugOneBirth(t *testing.T) {
 	}
 	_, first := metrics(t, e.all()[0].payload)
 	to.close()
+	await.Until(t, "the first life has ended", func() bool { // a broker may publish a death behind the next birth
+		return slices.Contains(e.topics(), "spBv1.0/acme/NDEATH/hall1")
+	})
 	later := newMQTT(to.cfg, r.Route)
 	later.now = func() time.Time { return r.clock.Add(time.Minute) }
 	defer later.close()
@@ -523,10 +526,7 @@ func TestSparkplugOneBirth(t *testing.T) {
 		}
 		return all
 	}
-	// The broker may publish the death of the first life behind the second birth: hosts know it by its bdSeq.
-	await.Until(t, "it died and is born again", func() bool {
-		return len(births()) == 2 && slices.ContainsFunc(e.topics(), func(topic string) bool { return strings.Contains(topic, "/NDEATH/") })
-	})
+	await.Until(t, "it is born again", func() bool { return len(births()) == 2 })
 	if _, again := metrics(t, births()[1]); again["bdSeq"] == first["bdSeq"] {
 		t.Errorf("both lives have bdSeq %s", first["bdSeq"])
 	}
