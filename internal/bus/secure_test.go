@@ -170,14 +170,14 @@ func TestKafkaSecured(t *testing.T) {
 	}
 
 	// A running program goes on when its certificate and password change.
-	liveCert, liveKey := k.Issue(t, "ingest", time.Now().Add(3*time.Second)).WriteFiles(t, dir, "live")
+	liveCert, liveKey := k.Issue(t, "ingest", time.Now().Add(time.Hour)).WriteFiles(t, dir, "live")
 	cert, login := newProducer(t, mtls(liveCert, liveKey)), newProducer(t, as("ingest"))
 	send(t, cert, windows("cert", 0, 5))
 	send(t, login, windows("login", 0, 5))
+	k.Issue(t, "ingest", time.Now().Add(-time.Minute)).WriteFiles(t, dir, "live") // the certificate expires
 	k.User(t, "ingest", "another")
 	cert.c.t.reset() // as after a broker's restart
 	login.c.t.reset()
-	time.Sleep(3 * time.Second) // the certificate expires
 	done := make(chan error, 2)
 	go func() { done <- cert.Send(testContext(t), windows("cert", 5, 10)) }()
 	go func() { done <- login.Send(testContext(t), windows("login", 5, 10)) }()

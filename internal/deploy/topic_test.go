@@ -20,6 +20,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
@@ -31,7 +32,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(kafkatest.Main(m)) }
 
 func testContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -114,7 +115,7 @@ func follow(t testing.TB, cfg bus.Config, keys func() (Keys, error)) *following 
 // until returns the first view for which ok holds.
 func (f *following) until(what string, ok func(View) bool) View {
 	f.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(await.Patience)
 	var last View
 	for {
 		select {

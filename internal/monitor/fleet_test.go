@@ -65,13 +65,7 @@ func TestDeployments(t *testing.T) {
 	}
 	logged := func(text string, n int) {
 		t.Helper()
-		for range 2000 {
-			if strings.Count(p.log.String(), text) >= n {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatalf("the log has %q less than %d times:\n%s", text, n, p.log.String())
+		p.eventually("the log has "+text, func() bool { return strings.Count(p.log.String(), text) >= n })
 	}
 	logged(`"monitoring"`, 0)
 	p.send(p.messages(at(seq, "T1", false))...)

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -109,13 +110,16 @@ func TestDefectStopsOneMachine(t *testing.T) {
 		if st := p.standing(otherMachine); st.Unwatched() != "" {
 			t.Errorf("the other one stands so: %+v", st)
 		}
-		mon.untilReady(t) // other machines are judged
-		text := scrape(mon.Metrics())
-		for _, want := range []string{"tcm_machine_panics_total 1", `tcm_machine_stopped{machine="` + drill + `"} 1`, `tcm_machine_stopped{machine="` + otherMachine + `"} 0`} {
-			if !strings.Contains(text, "\n"+want+"\n") {
-				t.Errorf("no %q in\n%s", want, text)
+		mon.untilReady(t)              // other machines are judged
+		await.Right(t, func() string { // the log has it before they are counted
+			text := scrape(mon.Metrics())
+			for _, want := range []string{"tcm_machine_panics_total 1", `tcm_machine_stopped{machine="` + drill + `"} 1`, `tcm_machine_stopped{machine="` + otherMachine + `"} 0`} {
+				if !strings.Contains(text, "\n"+want+"\n") {
+					return fmt.Sprintf("no %q in\n%s", want, text)
+				}
 			}
-		}
+			return ""
+		})
 	}
 	s := mon.untilStats(t, func(s Stats) bool { return s.Features == 8 && s.Judged == 6 && s.Dead == 1 })
 	if s.Judged != 6 || s.Panics != 1 || s.Unwatched != 1 || s.Dead != 1 {

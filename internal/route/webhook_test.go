@@ -209,7 +209,7 @@ func TestWebhookTrouble(t *testing.T) {
 	})
 	defer close(release)
 	b := newBench(t, Config{Timeout: 50 * time.Millisecond, Receivers: Receivers{Webhook: &Webhook{URL: s.URL}}}, nil)
-	b.timeout = 2 * time.Second
+	b.timeout = time.Minute
 	ask := b.to.(*webhookReceiver)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

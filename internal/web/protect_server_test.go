@@ -10,14 +10,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // long is far more than any of these tests takes.
-const long = time.Minute
+const long = await.Patience
 
 // listen serves next behind the guard of s, and returns the address. The guard waits for as
 // long as patient says.
@@ -27,6 +29,13 @@ func (s *site) listen(t *testing.T, next http.Handler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.serve(t, l, next)
+	return l.Addr().String()
+}
+
+// serve serves next behind the guard of s until the test ends.
+func (s *site) serve(t *testing.T, l net.Listener, next http.Handler) {
+	t.Helper()
 	srv := s.Server(s.Handler(next))
 	srv.ErrorLog = log.New(io.Discard, "", 0)
 	done := make(chan error, 1)
@@ -41,7 +50,54 @@ func (s *site) listen(t *testing.T, next http.Handler) string {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String()
+}
+
+// pipes is a listener for servers under virtual time. Its clients come from 127.0.0.1.
+type pipes struct {
+	conns, closed chan net.Conn
+	once          sync.Once
+}
+
+// pipes serves next behind the guard of s in memory.
+func (s *site) pipes(t *testing.T, next http.Handler) *pipes {
+	t.Helper()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan net.Conn)}
+	t.Cleanup(func() { time.Sleep(time.Second) }) // after its last answer a server keeps a connection for half of that
+	s.serve(t, p, next)
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+type pipeEnd struct {
+	net.Conn
+	from net.Addr
+}
+
+func (e pipeEnd) RemoteAddr() net.Addr { return e.from }
+
+// dial connects, and sends text while the test goes on.
+func (p *pipes) dial(t *testing.T, text string) net.Conn {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
+	p.conns <- pipeEnd{theirs, p.Addr()}
+	go func() { _, _ = io.WriteString(ours, text) }()
+	return ours
 }
 
 // dial connects from an address of this computer, and sends text.
@@ -120,38 +176,44 @@ func TestManyConnections(t *testing.T) {
 // A client that sends its request byte by byte, or that keeps a connection for nothing, is
 // let go.
 func TestSlowClients(t *testing.T) {
-	s := newSite(Protection{})
-	s.patient.header, s.patient.idle = 50*time.Millisecond, 50*time.Millisecond
-	address := s.listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
-	drip := dial(t, "127.0.0.1", address, "")
-	go func() {
-		for i := 0; ; i++ {
-			if _, err := io.WriteString(drip, askAlive[i%20:i%20+1]); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(Protection{})
+		server := s.pipes(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
+		began := time.Now()
+		drip := server.dial(t, "")
+		go func() {
+			for i := 0; ; i++ {
+				if _, err := io.WriteString(drip, askAlive[i%20:i%20+1]); err != nil {
+					return
+				}
+				time.Sleep(s.patient.header / 10)
 			}
-			time.Sleep(5 * time.Millisecond)
+		}()
+		if _, err := io.Copy(io.Discard, drip); err != nil || time.Since(began) != s.patient.header {
+			t.Errorf("the slow client stayed for %v: %v", time.Since(began), err)
 		}
-	}()
-	if _, err := io.Copy(io.Discard, drip); errors.Is(err, context.DeadlineExceeded) {
-		t.Error("the slow client stayed")
-	}
-	idle := dial(t, "127.0.0.1", address, askAlive)
-	r := bufio.NewReader(idle)
-	res, err := http.ReadResponse(r, nil)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, res.Body); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.ReadByte(); err != io.EOF {
-		t.Errorf("the idle connection: %v", err)
-	}
-	await.Until(t, "free places", func() bool { return s.limits.connections() == 0 })
-	big := dial(t, "127.0.0.1", address, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
-	if code := answerOf(big); code != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a header of 64 KiB: %d", code)
-	}
+		idle := server.dial(t, askAlive)
+		r := bufio.NewReader(idle)
+		res, err := http.ReadResponse(r, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		began = time.Now()
+		if _, err := r.ReadByte(); err != io.EOF || time.Since(began) != s.patient.idle {
+			t.Errorf("the idle connection stayed for %v: %v", time.Since(began), err)
+		}
+		synctest.Wait()
+		if n := s.limits.connections(); n != 0 {
+			t.Errorf("%d connections are held", n)
+		}
+		big := server.dial(t, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
+		if code := answerOf(big); code != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("a header of 64 KiB: %d", code)
+		}
+	})
 }
 
 // A body that does not come is not waited for, of a request that changes something and of
@@ -164,14 +226,19 @@ func TestStalledBody(t *testing.T) {
 		"GET /api/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"POST /api/logout HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
 	} {
-		s := newSite(Protection{})
-		s.patient.body = 50 * time.Millisecond
-		address := s.listen(t, http.NotFoundHandler())
-		c := dial(t, "127.0.0.1", address, request)
-		if code := answerOf(c); code < 200 || code >= 500 || code == http.StatusOK {
-			t.Errorf("%.30s: %d", request, code)
-		}
-		await.Until(t, "a free place", func() bool { return s.limits.connections() == 0 })
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(Protection{})
+			c := s.pipes(t, http.NotFoundHandler()).dial(t, request)
+			if code := answerOf(c); code < 200 || code >= 500 || code == http.StatusOK {
+				t.Errorf("%.30s: %d", request, code)
+			}
+			go func() { _, _ = io.Copy(io.Discard, c) }() // the rest of the answer
+			time.Sleep(s.patient.body + time.Second)
+			synctest.Wait()
+			if n := s.limits.connections(); n != 0 {
+				t.Errorf("%.30s: %d connections are held", request, n)
+			}
+		})
 	}
 }
 
@@ -191,18 +258,23 @@ func events(patient time.Duration, more func(r *http.Request, n int) bool) http.
 
 // A page that takes no events loses its place, also if its connection stays.
 func TestSlowReader(t *testing.T) {
-	s := newSite(Protection{})
-	s.patient.stream = 50 * time.Millisecond
-	address := s.listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for {
-			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(Protection{})
+		s.pipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
 			}
+		})).dial(t, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		for _, want := range []int{1, 0} {
+			synctest.Wait()
+			if streams, n := s.limits.openStreams(), s.limits.connections(); streams != want || n != want {
+				t.Errorf("%d streams and %d connections, want %d", streams, n, want)
+			}
+			time.Sleep(s.patient.stream)
 		}
-	}))
-	dial(t, "127.0.0.1", address, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	await.Until(t, "the stream", func() bool { return s.limits.connections() == 1 })
-	await.Until(t, "the stream's end", func() bool { return s.limits.openStreams() == 0 && s.limits.connections() == 0 })
+	})
 }
 
 // Event streams of an address are bounded. Their places come back.
@@ -242,37 +314,38 @@ func TestStreamEndsWithItsPerson(t *testing.T) {
 		"removed":    func(s *site, _ []string) { s.set("token-of-vera", Person{}) },
 		"logged out": func(s *site, cookie []string) { s.ask("POST", "/api/logout", "", cookie...) },
 	} {
-		s := newSite(Protection{ReadsNeedToken: true})
-		s.recheck = time.Millisecond
-		cookie := s.login(t, "token-of-vera", "Host", "127.0.0.1")
-		over := make(chan bool)
-		s.h = s.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-r.Context().Done():
-			case <-time.After(long):
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(Protection{ReadsNeedToken: true})
+			cookie := s.login(t, "token-of-vera", "Host", "127.0.0.1")
+			over := false
+			s.h = s.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				over = true
+			}))
+			go s.ask("GET", "/api/events", "", cookie...)
+			synctest.Wait()
+			s.breakFile(true)
+			time.Sleep(3 * s.recheck)
+			synctest.Wait()
+			if over || s.limits.openStreams() != 1 {
+				t.Fatalf("%s: ended by a damaged file", why)
 			}
-			over <- true
-		}))
-		go s.ask("GET", "/api/events", "", cookie...)
-		await.Until(t, "the stream", func() bool { return s.limits.openStreams() == 1 })
-		s.mu.Lock()
-		s.broken = true
-		s.mu.Unlock()
-		select {
-		case <-over:
-			t.Fatalf("%s: ended by a damaged file", why)
-		case <-time.After(30 * time.Millisecond):
-		}
-		s.mu.Lock()
-		s.broken = false
-		s.mu.Unlock()
-		end(s, cookie)
-		select {
-		case <-over:
-		case <-time.After(long):
-			t.Fatalf("%s: the stream goes on", why)
-		}
+			s.breakFile(false)
+			end(s, cookie)
+			time.Sleep(s.recheck)
+			synctest.Wait()
+			if !over {
+				t.Fatalf("%s: the stream goes on", why)
+			}
+		})
 	}
+}
+
+// breakFile damages the file of tokens, or mends it.
+func (s *site) breakFile(broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = broken
 }
 
 // Over TLS the page speaks HTTP/2, where a stream lives on however long it is silent, and
@@ -280,41 +353,47 @@ func TestStreamEndsWithItsPerson(t *testing.T) {
 func TestTLS(t *testing.T) {
 	certified := httptest.NewUnstartedServer(http.NotFoundHandler())
 	certified.StartTLS() // for its certificate, of example.com
-	defer certified.Close()
-	tlsConfig := certified.TLS.Clone()
-	tlsConfig.NextProtos = nil
-	s := newSite(Protection{TLS: tlsConfig, ReadsNeedToken: true})
-	s.patient.stream, s.patient.answer = time.Second, time.Second // enough for the login
-	address := s.listen(t, events(s.patient.stream, func(r *http.Request, n int) bool {
-		time.Sleep(time.Duration(n) * 1200 * time.Millisecond)
-		return n < 3
-	}))
-	transport := certified.Client().Transport.(*http.Transport).Clone()
-	transport.ForceAttemptHTTP2 = true
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: long}
-	res, err := client.Post("https://"+address+"/api/login", "application/json", strings.NewReader(`{"token":"token-of-vera"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res.Body.Close()
-	c := res.Cookies()
-	if len(c) != 1 || !c[0].Secure || !strings.HasPrefix(c[0].Name, "__Host-") || res.ProtoMajor != 2 {
-		t.Fatalf("%s, %d, %+v", res.Proto, res.StatusCode, c)
-	}
-	r, err := http.NewRequest(http.MethodGet, "https://"+address+"/api/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.AddCookie(c[0])
-	if res, err = client.Do(r); err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if b, err := io.ReadAll(res.Body); err != nil || strings.Count(string(b), "data: ") != 3 {
-		t.Errorf("%d events, %v", strings.Count(string(b), "data: "), err)
-	}
-	if res, err := http.Get("http://" + address + "/livez"); err == nil && res.StatusCode == http.StatusOK {
-		t.Error("it answers without TLS")
-	}
+	certified.Close()
+	synctest.Test(t, func(t *testing.T) {
+		tlsConfig := certified.TLS.Clone()
+		tlsConfig.NextProtos = nil
+		s := newSite(Protection{TLS: tlsConfig, ReadsNeedToken: true})
+		server := s.pipes(t, events(s.patient.stream, func(r *http.Request, n int) bool {
+			time.Sleep(time.Duration(n) * 2 * s.patient.answer)
+			return n < 3
+		}))
+		transport := certified.Client().Transport.(*http.Transport).Clone()
+		transport.ForceAttemptHTTP2 = true
+		transport.DialContext = func(context.Context, string, string) (net.Conn, error) { return server.dial(t, ""), nil }
+		defer transport.CloseIdleConnections()
+		client := &http.Client{Transport: transport}
+		const address = "127.0.0.1"
+		res, err := client.Post("https://"+address+"/api/login", "application/json", strings.NewReader(`{"token":"token-of-vera"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		c := res.Cookies()
+		if len(c) != 1 || !c[0].Secure || !strings.HasPrefix(c[0].Name, "__Host-") || res.ProtoMajor != 2 {
+			t.Fatalf("%s, %d, %+v", res.Proto, res.StatusCode, c)
+		}
+		r, err := http.NewRequest(http.MethodGet, "https://"+address+"/api/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.AddCookie(c[0])
+		if res, err = client.Do(r); err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if b, err := io.ReadAll(res.Body); err != nil || strings.Count(string(b), "data: ") != 3 {
+			t.Errorf("%d events, %v", strings.Count(string(b), "data: "), err)
+		}
+		if res, err := client.Get("http://" + address + "/livez"); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				t.Error("it answers without TLS")
+			}
+		}
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // systemd makes the socket that systemd would, and returns what reads the next message of the program there.
@@ -26,7 +28,7 @@ func systemd(t *testing.T) (next func() string) {
 	return func() string {
 		t.Helper()
 		b := make([]byte, 1000)
-		if err := l.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		if err := l.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		n, err := l.Read(b)

@@ -13,12 +13,13 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/schemas"
 )
 
 const (
 	lathe    = "acme/spore/bay2/line1/lathe"
-	patience = 30 * time.Second
+	patience = await.Patience
 )
 
 var at = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)

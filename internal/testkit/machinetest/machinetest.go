@@ -27,6 +27,28 @@ type TB interface {
 	Helper()
 }
 
+// A process fits each of these once: with the race detector a fit takes half a second.
+var twoClasses, twoColumns, threeClasses = fitted(1, 3, []int{0, 0, 1}, 60), fitted(2, 3, []int{0, 0, 1}, 60), fitted(1, 6, []int{0, 1, 2}, 100)
+
+// fitted returns what fits a classifier, whose rows read their class in every column.
+func fitted(columns, hidden int, classes []int, epochs int) func() (*classify.Classifier, error) {
+	return sync.OnceValues(func() (*classify.Classifier, error) {
+		x := dbn.NewMatrix(30*(classes[2]+1), columns)
+		y := make([]int, x.Rows)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for i := range y {
+			y[i] = classes[i%3]
+			for k := range x.Row(i) {
+				x.Row(i)[k] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
+			}
+		}
+		c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
+			Network: dbn.Settings{Hidden: []int{hidden}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: epochs}}, Seed: 1,
+		})
+		return c, err
+	})
+}
+
 // OneValue returns a model of a single feature that is faulty when the feature
 // is well above what it was in the tool's first two windows.
 func OneValue(t TB) *model.Model {
@@ -34,16 +56,7 @@ func OneValue(t TB) *model.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := dbn.NewMatrix(60, 1)
-	y := make([]int, x.Rows)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range y {
-		y[i] = i % 3 / 2
-		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
-	}
-	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
-		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
-	})
+	c, err := twoClasses()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,18 +80,7 @@ func TwoValues(t TB) *model.Model {
 		t.Fatal(err)
 	}
 	m := OneValue(t)
-	x := dbn.NewMatrix(60, 2)
-	y := make([]int, x.Rows)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range y {
-		y[i] = i % 3 / 2
-		for k := range x.Row(i) {
-			x.Row(i)[k] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
-		}
-	}
-	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
-		Network: dbn.Settings{Hidden: []int{3}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 60}}, Seed: 1,
-	})
+	c, err := twoColumns()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,16 +95,7 @@ func TwoValues(t TB) *model.Model {
 // times the reference.
 func OfThree(t TB) *model.Model {
 	m := OneValue(t)
-	x := dbn.NewMatrix(90, 1)
-	y := make([]int, x.Rows)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range y {
-		y[i] = i % 3
-		x.Row(i)[0] = float32(y[i]) + 0.1*float32(rng.NormFloat64())
-	}
-	c, _, err := classify.Fit(context.Background(), x, y, nil, classify.Settings{
-		Network: dbn.Settings{Hidden: []int{6}, Pretrain: dbn.PretrainSettings{Epochs: 2}, FineTune: dbn.FineTuneSettings{Epochs: 100}}, Seed: 1,
-	})
+	c, err := threeClasses()
 	if err != nil {
 		t.Fatal(err)
 	}
