@@ -261,6 +261,9 @@ func (p *proposal) role(c *inspect.Channel) bool {
 	case strings.HasPrefix(key, "vb_") && unit == "mm" && c.Max > 20:
 		p.notes = append(p.notes, fmt.Sprintf("column %q has a wear of up to %.4g mm: is it in µm? Then correct its name", c.Name, c.Max))
 	}
+	if key == "state" {
+		p.noteStates(c)
+	}
 	*p.columnOf(key) = c.Name
 	if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
 		p.label = key

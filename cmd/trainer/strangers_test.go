@@ -146,7 +146,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"a damaged number":           {text: strings.Replace(seconds, "\n15.00,", "\n15.00,x", 1), fails: "is not a number: correct it"},
 		"labels as numbers": {text: rowsOf(n, "time,faulty,tool_state,RUL,ax\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%d,%d,%d,%s", float64(i)/20, i/200, i/100%2, (n-i)*7%100, ax(i))
-		}), says: `left out  "faulty": its name says the wear or the state`, seconds: 20},
+		}), says: `left out  "tool_state": its name says the wear or the state`, seconds: 20},
 		"three decimals with a comma": {text: rowsOf(n, "Zeit_ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%d,%03d", 50*i, 20+i%7, i*7%1000) }), says: "decimal comma", lays: "decimal: comma", seconds: 20},
 		"thousands with a point": {text: rowsOf(n, "t;ax\n", func(i int) string {
 			return strings.Replace(fmt.Sprintf("%.2f", float64(i)/20), ".", ",", 1) + fmt.Sprintf(";%d.%03d,50", 1+i%7, i*7%1000)

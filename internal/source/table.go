@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -104,6 +105,7 @@ type tableSource struct {
 	coarse   time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
 	blocks   bool          // rows of a block have one stamp, although it is finer than rows
 	repeats  int           // rows with this stamp
+	cell     string        // of the state, in the row before
 	still    skipped       // rows with the time of the one before, although stamps are fine
 
 	block Block
@@ -425,8 +427,12 @@ func (t *tableSource) readTruth() error {
 		}
 		*f.to = v
 	}
+	truth.State = state
 	s, err := t.rows.text(t.rec.state)
-	truth.State = keep(state, s)
+	if s != t.cell {
+		t.cell = strings.Clone(s)
+		truth.State = wear.Stated(t.rows.names()[t.rec.state], t.cell)
+	}
 	return err
 }
 

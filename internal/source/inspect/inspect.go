@@ -553,6 +553,11 @@ func (s *stats) RMS() float64 { return math.Hypot(s.Mean(), s.Deviation()) }
 // Constant reports whether all numbers are the same and there are several.
 func (s *stats) Constant() bool { return s.finite > 1 && s.Min == s.Max }
 
+// Binary reports whether all numbers are 0 or 1, and there are both.
+func (s *stats) Binary() bool {
+	return s.Min == 0 && s.Max == 1 && s.Infinite == 0 && math.Abs(s.RMS()*s.RMS()-s.mean) < 1e-9
+}
+
 // String lists the words of a column of text.
 func (c *Channel) words8() string {
 	text := fmt.Sprintf("%q", c.Words)
