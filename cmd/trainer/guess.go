@@ -198,7 +198,7 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		p.leave(c.Column, c.Disorder()+"; the rate is taken from all of them")
 	default:
 		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
-		if p.counts != "" {
+		if p.counts != "" && signal.HasClock(c.Start) {
 			p.counts += c.Start.Format(", from 2006-01-02 on")
 			if c.Step >= 1 && c.Unit == 1 {
 				p.counts += "; if it is an uptime in milliseconds, give --rate"
@@ -301,6 +301,8 @@ func (p *proposal) whyNot(c *inspect.Channel, names []string) string {
 		return "it seems to be a temperature, which follows time more than wear: give --keep COLUMN if it is a channel"
 	case c.Count > 0 && c.Missing == c.Count:
 		return "it has no values"
+	case c.Slower != "":
+		return c.Slower
 	}
 	return ""
 }

@@ -95,7 +95,7 @@ type tableSource struct {
 	named    bool          // the column has no unit that is not known
 	shift    time.Duration // of times of a tool with which the time column started again
 	zero     time.Time     // time of the first row
-	leap     time.Duration // of dates and times after a leap second
+	leap     time.Duration // of dates and times after a leap second, or after daylight saving time ended
 	rises    rises
 	grid     Grid
 	even     evenRows
@@ -237,7 +237,7 @@ func (t *tableSource) readTimes(rec signal.Recording) (err error) {
 	case isDays:
 		t.epoch = days
 	case rec.TimeUnit != "":
-		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
+		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), day (parts of a day), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
 	case t.rec.time >= 0:
 		t.epoch.Unit, t.named = UnitOfTime(t.rows.names()[t.rec.time])
 		t.found = t.epoch.Unit != 1
