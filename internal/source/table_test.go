@@ -529,9 +529,9 @@ func TestDaylightSavingBegins(t *testing.T) {
 // After an hour that local time repeats, times count an hour more: there is no gap, and a warning says so. A second jump of an hour is read in the same way.
 func TestDaylightSavingEnds(t *testing.T) {
 	for text, warnings := range map[string]int{
-		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 02:00:00.1,1\n":                           1,
+		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 02:00:00.1,1\n":                                                    1,
 		"t,ax\n" + strings.Repeat("2026-10-25 02:59:59,1\n", 10) + strings.Repeat("2026-10-25 02:00:00,1\n", 10) + "2026-10-25 02:00:01,1\n": 1,
-		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 01:00:00.1,1\n":                           2,
+		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 01:00:00.1,1\n":                                                    2,
 	} {
 		var warned []string
 		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, tableOptions{Warn: func(text string) { warned = append(warned, text) }})
