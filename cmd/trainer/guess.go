@@ -127,6 +127,9 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 		}
 		return nil, fmt.Errorf("%s: no column of numbers can be a channel: give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md%s", s.Path, why)
 	}
+	if rows := s.Channels[0].Samples(); len(p.channels) > 50 && rows*10 < int64(len(p.channels)) {
+		return nil, fmt.Errorf("%s: it has %d columns of numbers and %d rows: it seems that each row is a channel: turn the table, so that each column is one", s.Path, len(p.channels), rows)
+	}
 	for _, c := range p.channels {
 		if i := slices.Index(names, c.Name); i >= 0 && slices.Contains(names[i+1:], c.Name) {
 			return nil, fmt.Errorf("%s: two columns are named %q: give one another name in the header, or remove it", s.Path, c.Name)
@@ -377,6 +380,7 @@ var nameKinds = []struct {
 	pattern *regexp.Regexp
 	kind    signal.Kind
 }{
+	{regexp.MustCompile(`current[_ ]?(feed|speed|veloc|rpm)`), signal.Velocity}, // the present one
 	{regexp.MustCompile(`vib|acc(el)?(_|\b|[xyz0-9])|acceleration|^a[xyz]\d*(_|\b)|bearing`), signal.Vibration},
 	{regexp.MustCompile(`torque|moment|^m[xyz](_|\b)`), signal.Torque},
 	{regexp.MustCompile(`force|thrust|^f_?[xyzcfp]?\d*(_|\b)`), signal.Force},

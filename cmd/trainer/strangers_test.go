@@ -91,10 +91,20 @@ func TestInitStrangeFiles(t *testing.T) {
 		"daylight saving time ends, to the second": {text: rowsOf(n, "time,ax\n", func(i int) string {
 			return time.Date(2026, 10, 25, 2, 59, 50, 0, time.UTC).Add(time.Duration(i)*50*time.Millisecond-time.Duration(i/200)*time.Hour).Format(time.DateTime) + "," + ax(i)
 		}), says: "later times count an hour more", lays: "time: time", dated: true, seconds: 20},
-		"parts of a day":       {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", 0.25+float64(i)/20/86400, ax(i)) }), says: "parts of a day", lays: "time_unit: day", seconds: 20},
-		"parts of a day, slow": {text: rowsOf(n, "Zeit;ax\n", func(i int) string { return fmt.Sprintf("%.9f;%s", 0.25+float64(i)*10/86400, ax(i)) }), lays: "rate: 0.1 ", seconds: 4000},
-		"parts of a first day": {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", float64(i)/20/86400, ax(i)) }), fails: "it may count seconds, or parts of a day as spreadsheets do, 0.05 s apart"},
-		"seconds below one":    {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.12f,%s", 0.25+float64(i)/102400, ax(i)) }), lays: "rate: 102400 ", seconds: 400. / 102400},
+		"parts of a day":        {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", 0.25+float64(i)/20/86400, ax(i)) }), says: "parts of a day", lays: "time_unit: day", seconds: 20},
+		"parts of a day, slow":  {text: rowsOf(n, "Zeit;ax\n", func(i int) string { return fmt.Sprintf("%.9f;%s", 0.25+float64(i)*10/86400, ax(i)) }), lays: "rate: 0.1 ", seconds: 4000},
+		"parts of a first day":  {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", float64(i)/20/86400, ax(i)) }), fails: "it may count seconds, or parts of a day as spreadsheets do, 0.05 s apart"},
+		"a historian's dates":   {text: stamped("Timestamp,ax\n", ",", "02-Jan-06 15:04:05.000"), lays: "rate: 20 ", dated: true, seconds: 20},
+		"minutes and seconds":   {text: stamped("time,ax\n", ",", "04:05.000"), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
+		"hours and minutes":     {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*60*i).Format("15:04,") + ax(i) }), fails: `column "time", such as "06:00", is not read as times`},
+		"a time behind a group": {text: strings.Replace(seconds, "time", "Untitled/Time", 1), says: `"Untitled/Time" is time`, lays: "rate: 20 ", seconds: 20},
+		"catman": {text: "HBM catmanEasy\nZeit  1 - Standardmessrate\tax\ns\tN\n" + rowsOf(n, "", func(i int) string {
+			return strings.Replace(fmt.Sprintf("%.2f\t", float64(i)/20), ".", ",", 1) + axComma(i)
+		}), lays: "rate: 20 ", seconds: 20},
+		"an uptime":             {text: rowsOf(n, "uptime_s,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", 1234567+float64(i)/20, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"each row is a channel": {text: strings.Repeat(strings.Repeat("0.5,1.5,", 300)+"2\n", 3) + strings.Repeat("0.7,1.1,", 300) + "3\n", args: "--rate 20", fails: "it seems that each row is a channel: turn the table"},
+		"the current feed":      {text: rowsOf(n, "time,CURRENT_FEEDRATE\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "kind: velocity", seconds: 20},
+		"seconds below one":     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.12f,%s", 0.25+float64(i)/102400, ax(i)) }), lays: "rate: 102400 ", seconds: 400. / 102400},
 		"each tenth row": {text: rowsOf(n, "time,ax,spindle load\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, ax(i), map[bool]string{true: ax(i + 1)}[i%10 == 0])
 		}), says: `left out  "spindle load": it has a value in 40 rows of 400, so it is of another rate`, lays: "name: ax", seconds: 20},

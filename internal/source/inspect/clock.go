@@ -82,7 +82,7 @@ type hole struct{ at, rows int64 }
 const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, as bareName has them.
-var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "seconds", "sekunden", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
+var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "seconds", "sekunden", "zeitpunkt", "xvalue", "elapsedtime", "uptime", "zeit1standardmessrate", "time1defaultsamplerate", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
 	"localtime", "timestring", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
 
 // dateNames are likewise the names of columns of dates.
@@ -92,6 +92,7 @@ var dateNames = []string{"date", "datum", "day", "tag", "fecha", "data"}
 // behind it was left out, as in time_ms. T_min is the least temperature.
 func bareName(column string) (name string, unit bool) {
 	name, word := source.SplitTimeUnit(column)
+	name = name[strings.LastIndexByte(name, '/')+1:] // behind a group, as in TDMS
 	return strings.TrimRight(source.PlainName(name), "0123456789"), word != ""
 }
 
