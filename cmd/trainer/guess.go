@@ -127,6 +127,9 @@ func propose(s *inspect.Summary, rate float64, tool string, keep []string) (*pro
 		}
 		return nil, fmt.Errorf("%s: no column of numbers can be a channel: give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md%s", s.Path, why)
 	}
+	if rows := s.Channels[0].Samples(); len(p.channels) > 50 && rows*10 < int64(len(p.channels)) {
+		return nil, fmt.Errorf("%s: it has %d columns of numbers and %d rows: it seems that each row is a channel: turn the table, so that each column is one", s.Path, len(p.channels), rows)
+	}
 	for _, c := range p.channels {
 		if i := slices.Index(names, c.Name); i >= 0 && slices.Contains(names[i+1:], c.Name) {
 			return nil, fmt.Errorf("%s: two columns are named %q: give one another name in the header, or remove it", s.Path, c.Name)
@@ -198,7 +201,7 @@ func (p *proposal) readClock(c *inspect.Clock, rate float64) error {
 		p.leave(c.Column, c.Disorder()+"; the rate is taken from all of them")
 	default:
 		p.rec.Time, p.rec.Date, p.rec.TimeUnit, p.rec.TimeFormat, p.counts = c.Column, c.Date, c.Days, c.Format, c.Counts
-		if p.counts != "" {
+		if p.counts != "" && signal.HasClock(c.Start) {
 			p.counts += c.Start.Format(", from 2006-01-02 on")
 			if c.Step >= 1 && c.Unit == 1 {
 				p.counts += "; if it is an uptime in milliseconds, give --rate"
@@ -261,6 +264,9 @@ func (p *proposal) role(c *inspect.Channel) bool {
 	case strings.HasPrefix(key, "vb_") && unit == "mm" && c.Max > 20:
 		p.notes = append(p.notes, fmt.Sprintf("column %q has a wear of up to %.4g mm: is it in µm? Then correct its name", c.Name, c.Max))
 	}
+	if key == "state" {
+		p.noteStates(c)
+	}
 	*p.columnOf(key) = c.Name
 	if strings.HasPrefix(key, "vb_") || key == "state" && p.label == "" {
 		p.label = key
@@ -298,6 +304,8 @@ func (p *proposal) whyNot(c *inspect.Channel, names []string) string {
 		return "it seems to be a temperature, which follows time more than wear: give --keep COLUMN if it is a channel"
 	case c.Count > 0 && c.Missing == c.Count:
 		return "it has no values"
+	case c.Slower != "":
+		return c.Slower
 	}
 	return ""
 }
@@ -372,6 +380,7 @@ var nameKinds = []struct {
 	pattern *regexp.Regexp
 	kind    signal.Kind
 }{
+	{regexp.MustCompile(`current[_ ]?(feed|speed|veloc|rpm)`), signal.Velocity}, // the present one
 	{regexp.MustCompile(`vib|acc(el)?(_|\b|[xyz0-9])|acceleration|^a[xyz]\d*(_|\b)|bearing`), signal.Vibration},
 	{regexp.MustCompile(`torque|moment|^m[xyz](_|\b)`), signal.Torque},
 	{regexp.MustCompile(`force|thrust|^f_?[xyzcfp]?\d*(_|\b)`), signal.Force},

@@ -197,26 +197,40 @@ func TestInitRefusesShortTools(t *testing.T) {
 // A column of text is the label if its name says so and its words are common ones. Others are named, with what to do.
 func TestInitFindsStates(t *testing.T) {
 	for name, tc := range map[string]struct{ column, words, args, says, not string }{
-		"OK and NG":              {"judge", "OK NG", "", `column    "judge" is state`, "may"},
-		"worn in words":          {"worn", "healthy worn", "", `column    "worn" is state`, "may"},
-		"the better name":        {"tool_state", "new dull", "", `column    "tool_state" is state`, "may"},
-		"yes and no":             {"worn", "no yes", "", `but not all of its words, such as ["no" "yes"], are known: if it is the label, write words such as healthy and worn, or name it as ` + "`state`", "is state"},
-		"named where labels are": {"is_worn", "False True", "", `No column has labels, but ["is_worn"] may, see above`, "is state"},
-		"no name of a label":     {"remark", "good worn-out", "", `left out  "remark": its words, such as ["good" "worn-out"], may be states of the tool`, "is state"},
-		"trust of a logger":      {"ax_quality", "Good Bad", "", `left out  "ax_quality": it is text, such as "Good"`, "may"},
-		"what a model said":      {"prediction", "healthy worn", "", `left out  "prediction": it is text`, "may"},
-		"wear in words":          {"wear", "slight severe", "", `left out  "wear": its name says the wear or the state of the tool, but not all of its words`, "vb_max_um"},
-		"by number":              {"OK_NOK", "0 1", "", `left out  "OK_NOK": its name says how good the part is, which is a label and no measurement`, "is state"},
-		"kept":                   {"HI", "0.8 0.3", " --keep HI", `2 channels`, `left out  "HI"`},
+		"OK and NG":          {"judge", "OK NG", "", `column    "judge" is state`, "may"},
+		"worn in words":      {"worn", "healthy worn", "", `column    "worn" is state`, "may"},
+		"the better name":    {"tool_state", "new dull", "", `column    "tool_state" is state`, "may"},
+		"yes and no":         {"worn", "no yes", "", `["no"] is taken for healthy`, "may"},
+		"True and False":     {"is_worn", "False True", "", `column    "is_worn" is state`, "may"},
+		"0 and 1":            {"is_worn", "0 1", "", `["1"] is taken for faulty`, "may"},
+		"1 is good":          {"ok", "0 1", "", `["0"] is taken for faulty`, "may"},
+		"N and Y":            {"broken", "N Y", "", `["Y"] is taken for faulty`, "may"},
+		"OK and NOK":         {"status", "OK NOK", "", `["NOK"] is taken for faulty`, "may"},
+		"unworn":             {"tool_condition", "unworn worn", "", `["unworn"] is taken for healthy`, "may"},
+		"0, 1 and 2":         {"is_worn", "0 1 2", "", `left out  "is_worn": its name says`, "is state"},
+		"yes, no and maybe":  {"worn", "no yes maybe", "", `but not all of its words, such as ["no" "yes" "maybe"], are known: if it is the label, write words such as healthy and worn, or name it as ` + "`state`", "is state"},
+		"what yes means":     {"chatter", "False True", "", `No column has labels, but ["chatter"] may, see above`, "is state"},
+		"no name of a label": {"remark", "good worn-out", "", `left out  "remark": its words, such as ["good" "worn-out"], may be states of the tool`, "is state"},
+		"trust of a logger":  {"ax_quality", "Good Bad", "", `left out  "ax_quality": it is text, such as "Good"`, "may"},
+		"what a model said":  {"prediction", "healthy worn", "", `left out  "prediction": it is text`, "may"},
+		"wear in words":      {"wear", "slight severe", "", `left out  "wear": its name says the wear or the state of the tool, but not all of its words`, "vb_max_um"},
+		"by number":          {"OK_NOK", "0 1", "", `left out  "OK_NOK": its name says how good the part is, which is a label and no measurement`, "is state"},
+		"kept":               {"HI", "0.8 0.3", " --keep HI", `2 channels`, `left out  "HI"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := strings.Fields(tc.words)
 			bench(t, "data.csv", rowsOf(400, "tool;"+tc.column+";ax\n", func(i int) string {
-				return fmt.Sprintf("T%d;%s;%g", i/100, words[i/50%2], float64(i*7%11)/3)
+				return fmt.Sprintf("T%d;%s;%g", i/100, words[i/20%len(words)], float64(i*7%11)/3)
 			}))
 			out, _, err := trainer(t, "init --rate 20 --data data.csv --out o"+tc.args)
 			if err != nil || !strings.Contains(out, tc.says) || strings.Contains(out, tc.not) {
 				t.Errorf("%v: no %q, or %q, in\n%s", err, tc.says, tc.not, out)
+			}
+			if !strings.Contains(out, "is state") {
+				return
+			}
+			if out, _, err := trainer(t, "labels check --config o/train.yaml --data data.csv"); err != nil || !strings.Contains(out, "10 healthy, 10 faulty") {
+				t.Errorf("%v:\n%s", err, out)
 			}
 		})
 	}

@@ -82,12 +82,47 @@ func TestInitStrangeFiles(t *testing.T) {
 		"ns since 1970 and a sweep": {text: rowsOf(n, "RawTime;ax\n", func(i int) string {
 			return fmt.Sprintf("%d;%.3f", start.UnixNano()+int64(i)*5e7+int64(i%3), float64(i*7%1000)/1000)
 		}), says: "nanoseconds since 1970", lays: "name: ax", dated: true, seconds: 20},
-		"only counters":                          {text: rowsOf(n, "a,b\n", func(i int) string { return fmt.Sprintf("%d,%d", i, 2*i) }), args: "--rate 20", fails: `give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md; "a": it seems to count rows`},
-		"ms by the name":                         {text: counted("t_ms,ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
-		"ms in brackets":                         {text: counted("Time (ms),ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
-		"stamps to the second":                   {text: stamped("time,ax\n", ",", time.DateTime), says: `"time" is time`, lays: "rate: 20 ", dated: true, seconds: 20},
-		"jitter":                                 {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*7%11-5)/500, ax(i)) }), lays: "rate: 20 ", seconds: 20},
-		"daylight saving time ends":              {text: local(time.Date(2026, 10, 25, 2, 59, 50, 0, time.UTC), 200, -time.Hour), says: "daylight saving time ended", lays: "rate: 20 ", seconds: 20},
+		"only counters":             {text: rowsOf(n, "a,b\n", func(i int) string { return fmt.Sprintf("%d,%d", i, 2*i) }), args: "--rate 20", fails: `give --keep COLUMN for those that are, or write the layout by hand, see schemas/layout.md; "a": it seems to count rows`},
+		"ms by the name":            {text: counted("t_ms,ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
+		"ms in brackets":            {text: counted("Time (ms),ax\n", 1e-3, 0), lays: "rate: 20 ", seconds: 20},
+		"stamps to the second":      {text: stamped("time,ax\n", ",", time.DateTime), says: `"time" is time`, lays: "rate: 20 ", dated: true, seconds: 20},
+		"jitter":                    {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.4f,%s", float64(i)/20+float64(i*7%11-5)/500, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"daylight saving time ends": {text: local(time.Date(2026, 10, 25, 2, 59, 50, 0, time.UTC), 200, -time.Hour), says: "daylight saving time ended", lays: "time: time", dated: true, seconds: 20},
+		"daylight saving time ends, to the second": {text: rowsOf(n, "time,ax\n", func(i int) string {
+			return time.Date(2026, 10, 25, 2, 59, 50, 0, time.UTC).Add(time.Duration(i)*50*time.Millisecond-time.Duration(i/200)*time.Hour).Format(time.DateTime) + "," + ax(i)
+		}), says: "later times count an hour more", lays: "time: time", dated: true, seconds: 20},
+		"parts of a day":        {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", 0.25+float64(i)/20/86400, ax(i)) }), says: "parts of a day", lays: "time_unit: day", seconds: 20},
+		"parts of a day, slow":  {text: rowsOf(n, "Zeit;ax\n", func(i int) string { return fmt.Sprintf("%.9f;%s", 0.25+float64(i)*10/86400, ax(i)) }), lays: "rate: 0.1 ", seconds: 4000},
+		"parts of a first day":  {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.10f,%s", float64(i)/20/86400, ax(i)) }), fails: "it may count seconds, or parts of a day as spreadsheets do, 0.05 s apart"},
+		"a historian's dates":   {text: stamped("Timestamp,ax\n", ",", "02-Jan-06 15:04:05.000"), lays: "rate: 20 ", dated: true, seconds: 20},
+		"minutes and seconds":   {text: stamped("time,ax\n", ",", "04:05.000"), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
+		"hours and minutes":     {text: rowsOf(n, "time,ax\n", func(i int) string { return at(20*60*i).Format("15:04,") + ax(i) }), fails: `column "time", such as "06:00", is not read as times`},
+		"a time behind a group": {text: strings.Replace(seconds, "time", "Untitled/Time", 1), says: `"Untitled/Time" is time`, lays: "rate: 20 ", seconds: 20},
+		"catman": {text: "HBM catmanEasy\nZeit  1 - Standardmessrate\tax\ns\tN\n" + rowsOf(n, "", func(i int) string {
+			return strings.Replace(fmt.Sprintf("%.2f\t", float64(i)/20), ".", ",", 1) + axComma(i)
+		}), lays: "rate: 20 ", seconds: 20},
+		"an uptime":             {text: rowsOf(n, "uptime_s,ax\n", func(i int) string { return fmt.Sprintf("%.2f,%s", 1234567+float64(i)/20, ax(i)) }), lays: "rate: 20 ", seconds: 20},
+		"each row is a channel": {text: strings.Repeat(strings.Repeat("0.5,1.5,", 300)+"2\n", 3) + strings.Repeat("0.7,1.1,", 300) + "3\n", args: "--rate 20", fails: "it seems that each row is a channel: turn the table"},
+		"the current feed":      {text: rowsOf(n, "time,CURRENT_FEEDRATE\n", func(i int) string { return fmt.Sprintf("%.2f,%s", float64(i)/20, ax(i)) }), lays: "kind: velocity", seconds: 20},
+		"seconds below one":     {text: rowsOf(n, "time,ax\n", func(i int) string { return fmt.Sprintf("%.12f,%s", 0.25+float64(i)/102400, ax(i)) }), lays: "rate: 102400 ", seconds: 400. / 102400},
+		"each tenth row": {text: rowsOf(n, "time,ax,spindle load\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, ax(i), map[bool]string{true: ax(i + 1)}[i%10 == 0])
+		}), says: `left out  "spindle load": it has a value in 40 rows of 400, so it is of another rate`, lays: "name: ax", seconds: 20},
+		"each tenth row, kept": {text: rowsOf(n, "time,ax,load\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, ax(i), map[bool]string{true: ax(i + 1)}[i%10 == 0])
+		}), args: "--keep load", says: "2 channels", lays: "name: load", seconds: 20, channels: 2},
+		"wear now and then": {text: rowsOf(n, "time,ax,VB\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%s", float64(i)/20, ax(i), map[bool]string{true: fmt.Sprint(10 + i)}[i%10 == 0])
+		}), says: `"VB" is vb_max_um`, lays: "name: ax", seconds: 20},
+		"two rates in pairs": {text: rowsOf(n, "time1,a,time2,b\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,", float64(i)/20, ax(i)) + map[bool]string{true: fmt.Sprintf("%.3f,%s", float64(i)/12, ax(i+2)), false: ","}[i < 240]
+		}), says: `left out  "b": its times are in "time2"`, lays: "name: a", seconds: 20},
+		"the slower pair first": {text: rowsOf(n, "time1,a,time2,b\n", func(i int) string {
+			return map[bool]string{true: fmt.Sprintf("%.2f,%s", float64(i)/2, ax(i+2)), false: ","}[i < 40] + fmt.Sprintf(",%.2f,%s", float64(i)/20, ax(i))
+		}), says: `left out  "a": its times are in "time1", 0.5 s apart, and those in "time2" are 0.05 s apart`, lays: "time: time2", seconds: 20},
+		"pairs of one rate": {text: rowsOf(n, "time1,a,time2,b\n", func(i int) string {
+			return fmt.Sprintf("%.2f,%s,%.2f,%s", float64(i)/20, ax(i), float64(i)/20+0.01, ax(i+3))
+		}), says: "2 channels", lays: "time: time1", seconds: 20, channels: 2},
 		"daylight saving begins":                 {text: local(time.Date(2026, 3, 29, 1, 59, 50, 0, time.UTC), 200, time.Hour), says: "daylight saving time began", lays: "rate: 20 ", dated: true, seconds: 20},
 		"seconds of each tool":                   {text: rowsOf(n, "tool,time,ax\n", func(i int) string { return fmt.Sprintf("T%d,%.2f,%s", i/200, float64(i%200)/20, ax(i)) }), says: `"time" is time`, lays: "rate: 20 ", seconds: 20},
 		"a date that is not read":                {text: rowsOf(n, "when,ax\n", func(i int) string { return at(i).Format("\"Jan 2, 2006 15h04m05.000\",") + ax(i) }), args: "--rate 20", says: `column "when" looks like dates or times, such as "Nov 2, 2026 06h00m00.000", and is not read: name it as`, seconds: 20},
@@ -146,7 +181,7 @@ func TestInitStrangeFiles(t *testing.T) {
 		"a damaged number":           {text: strings.Replace(seconds, "\n15.00,", "\n15.00,x", 1), fails: "is not a number: correct it"},
 		"labels as numbers": {text: rowsOf(n, "time,faulty,tool_state,RUL,ax\n", func(i int) string {
 			return fmt.Sprintf("%.2f,%d,%d,%d,%s", float64(i)/20, i/200, i/100%2, (n-i)*7%100, ax(i))
-		}), says: `left out  "faulty": its name says the wear or the state`, seconds: 20},
+		}), says: `left out  "tool_state": its name says the wear or the state`, seconds: 20},
 		"three decimals with a comma": {text: rowsOf(n, "Zeit_ms;ax\n", func(i int) string { return fmt.Sprintf("%d;%d,%03d", 50*i, 20+i%7, i*7%1000) }), says: "decimal comma", lays: "decimal: comma", seconds: 20},
 		"thousands with a point": {text: rowsOf(n, "t;ax\n", func(i int) string {
 			return strings.Replace(fmt.Sprintf("%.2f", float64(i)/20), ".", ",", 1) + fmt.Sprintf(";%d.%03d,50", 1+i%7, i*7%1000)

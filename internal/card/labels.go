@@ -109,6 +109,7 @@ func (l *Labels) Text() string {
 	_, all := l.Labelled()
 	fmt.Fprintf(&b, "labels   %s: %s\n", l.Source, l.Rule)
 	fmt.Fprintf(&b, "windows  %d of %s: %s\n", all, tools(len(l.Tools)), l.census(total, none))
+	b.WriteString("pauses   count here: trainer fit leaves out windows without cutting, and those that make a reference\n")
 	if l.States != "" {
 		fmt.Fprintf(&b, "states   %s\n", l.States)
 	}

@@ -317,6 +317,9 @@ func (e *Evidence) robustness() Reason {
 	worst := broken[0]
 	r.Level = Shadow
 	r.Because = fmt.Sprintf("if %s, the G-mean is %s instead of %s", worst.Words(), Figure(worst.GMean), Figure(b.Clean.GMean))
+	if worst.GMean >= b.Clean.GMean {
+		r.Because = fmt.Sprintf("if %s, the G-mean does not fall (%s, without it %s)", worst.Words(), Figure(worst.GMean), Figure(b.Clean.GMean))
+	}
 	if worst.Missed > 0 {
 		r.Because += fmt.Sprintf(", and of %s %d %s missed (%s)", count(b.alarmed, "alarm", "alarms"), worst.Missed, isAre(worst.Missed), Some(worst.MissedTools))
 	}

@@ -113,6 +113,21 @@ func TestNotRobust(t *testing.T) {
 	}
 }
 
+// A fault that loses an alarm and lowers no G-mean is not said to lower it.
+func TestAlarmIsLostAlone(t *testing.T) {
+	for gmean, want := range map[float64]string{
+		0.8:  "if ax reads 20 % less, the G-mean is 0.800 instead of 0.878, and of 6 alarms 1 is missed (T1)",
+		0.89: "if ax reads 20 % less, the G-mean does not fall (0.890, without it 0.878), and of 6 alarms 1 is missed (T1)",
+	} {
+		e := perfect()
+		e.Robustness = &Robustness{Tools: 6, Worn: 6, Clean: Effect{GMean: 0.878}, alarmed: 6, Trials: []Trial{
+			{Fault: Fault{Kind: Gain, Factor: 0.8, Sensors: []string{"ax"}}, Effect: Effect{GMean: score.Figure(gmean), Missed: 1}, MissedTools: []string{"T1"}}}}
+		if got := e.robustness().Because; !strings.HasPrefix(got, want) {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
+
 // The worst and the mean are of all trials with one sensor, and of each kind.
 func TestSumsOfTrials(t *testing.T) {
 	r := tried(trial(Gain, 0.8, 0.9, 1, "a"), trial(Gain, 1.1, 0.8, 0, "b"), trial(Missing, 0, 0.5, 2, "a"), trial(Gain, 0.8, 0.1, 3, "a", "b"))

@@ -34,7 +34,7 @@ const (
 // stampLayouts are how loggers write a date and time, without the fraction of a second, which may follow a point or a comma. Where day
 // and month may change places, see [dayFirst].
 var stampLayouts = []string{
-	time.DateTime, "2006-01-02T15:04:05", "2006/1/2 15:04:05", "2.1.2006 15:04:05", "1/2/2006 3:04:05 PM", slashed, "2-Jan-2006 15:04:05", "2 Jan 2006 15:04:05",
+	time.DateTime, "2006-01-02T15:04:05", "2006/1/2 15:04:05", "2.1.2006 15:04:05", "1/2/2006 3:04:05 PM", slashed, "2-Jan-2006 15:04:05", "2 Jan 2006 15:04:05", "2-Jan-06 15:04:05",
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02T15:04:05Z0700", // programs that write a zone
 	"2006-01-02-15:04:05", // of PLCs by IEC 61131-3, behind DT#
 	"2006-01-02 15:04", "2.1.2006 15:04", "1/2/2006 3:04 PM", "20060102 15:04:05", "20060102T150405", "2.1.06 15:04:05",
@@ -151,9 +151,15 @@ func isDate(cell string) bool {
 	return false
 }
 
-// ofDay returns the seconds since midnight of a time of the day, such as 06:00:00,250.
+// minutes is a time of minutes and seconds with a fraction, as spreadsheets write it: 06:00 may be hours.
+var minutes = regexp.MustCompile(`^[0-5]\d:[0-5]\d[.,]\d+$`)
+
+// ofDay returns the seconds since midnight of a time of the day, such as 06:00:00,250, or of minutes and seconds, such as 00:06.2.
 func ofDay(cell string) (seconds float64, ok bool) {
-	if strings.Count(cell, ":") != 2 {
+	switch n := strings.Count(cell, ":"); {
+	case n == 1 && minutes.MatchString(cell):
+		cell = "00:" + cell
+	case n != 2:
 		return 0, false
 	}
 	at, err := time.Parse(time.TimeOnly, cell)

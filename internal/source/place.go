@@ -23,6 +23,11 @@ func (t *tableSource) readTime(changed bool, tool string) (skipped int64, err er
 	if t.row.time, err = t.parseTime(first); err != nil {
 		return 0, err
 	}
+	if !first && !changed && t.row.form == local && ClockWentBack(t.row.time.Sub(before), seconds(1/t.rate)) {
+		t.leap += clockChange
+		t.row.time = t.row.time.Add(clockChange)
+		t.warn("is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour: it and later times of this recording count an hour more; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset")
+	}
 	stated := t.row.time
 	defer func() {
 		if t.repeats++; !stated.Equal(t.stamp) {
@@ -245,8 +250,6 @@ func (t *tableSource) notLater(before time.Time, changed bool, tool string) erro
 	switch {
 	case changed:
 		return t.rows.errorf(t.rec.time, "is not later than the row before, at which the tool changes from %q to %q: sort the rows by time, or make a file of each tool", tool, t.row.Tool)
-	case form == local && ClockWentBack(at.Sub(before), period):
-		return t.rows.errorf(t.rec.time, "is about an hour earlier than the row before: it seems that daylight saving time ended, when local time repeats an hour; record UTC, as 2026-01-31T14:05:09Z, or local time with its offset, as 2026-01-31T15:05:09+01:00")
 	case form == counted && !t.counts() && !at.After(t.zero.Add(2*period)) && before.Sub(t.zero) > 2*period:
 		return t.rows.errorf(t.rec.time, "starts again, after %s: if another recording begins here, name the column that tells them apart as `tool` under the layout's `recording`, or make a file of each",
 			strconv.FormatFloat(before.Sub(t.opt.Start.Add(t.shift)).Seconds()/t.epoch.Unit, 'g', -1, 64))

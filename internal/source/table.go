@@ -11,6 +11,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -94,7 +95,7 @@ type tableSource struct {
 	named    bool          // the column has no unit that is not known
 	shift    time.Duration // of times of a tool with which the time column started again
 	zero     time.Time     // time of the first row
-	leap     time.Duration // of dates and times after a leap second
+	leap     time.Duration // of dates and times after a leap second, or after daylight saving time ended
 	rises    rises
 	grid     Grid
 	even     evenRows
@@ -104,6 +105,7 @@ type tableSource struct {
 	coarse   time.Duration // what stamps are whole numbers of, or the time between them, if rows repeat them; 0: they do not
 	blocks   bool          // rows of a block have one stamp, although it is finer than rows
 	repeats  int           // rows with this stamp
+	cell     string        // of the state, in the row before
 	still    skipped       // rows with the time of the one before, although stamps are fine
 
 	block Block
@@ -235,7 +237,7 @@ func (t *tableSource) readTimes(rec signal.Recording) (err error) {
 	case isDays:
 		t.epoch = days
 	case rec.TimeUnit != "":
-		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
+		return fmt.Errorf("`recording: time_unit`: %q: write s, ms, us, ns, min, h, labview (seconds since 1904), day (parts of a day), excel (days since 1900), matlab (days since the year 0) or julian (days)", rec.TimeUnit)
 	case t.rec.time >= 0:
 		t.epoch.Unit, t.named = UnitOfTime(t.rows.names()[t.rec.time])
 		t.found = t.epoch.Unit != 1
@@ -425,8 +427,12 @@ func (t *tableSource) readTruth() error {
 		}
 		*f.to = v
 	}
+	truth.State = state
 	s, err := t.rows.text(t.rec.state)
-	truth.State = keep(state, s)
+	if s != t.cell {
+		t.cell = strings.Clone(s)
+		truth.State = wear.Stated(t.rows.names()[t.rec.state], t.cell)
+	}
 	return err
 }
 

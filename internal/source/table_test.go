@@ -149,7 +149,6 @@ func TestTableErrors(t *testing.T) {
 		{"time goes back at a tool change", "t,tool,ax,ay\n2026-01-31T14:00:00Z,1,1,2\n2026-01-31T13:00:00Z,2,1,2\n", one, rec},
 		{"Unix seconds go back at a tool change", "t,tool,ax,ay\n1769868000.2,1,1,2\n1769868000,2,1,2\n", one, rec},
 		{"time starts again", "t,ax,ay\n5,1,2\n5.1,1,2\n5.2,1,2\n5.3,1,2\n5,1,2\n", one, signal.Recording{Time: "t"}},
-		{"daylight saving time ends", "t,ax,ay\n2026-10-25 02:59:59.9,1,2\n2026-10-25 02:00:00,1,2\n", one, signal.Recording{Time: "t"}},
 		{"an hour back, with zones", "t,ax,ay\n2026-10-25T02:59:59.9Z,1,2\n2026-10-25T02:00:00Z,1,2\n", one, signal.Recording{Time: "t"}},
 		{"local time goes back by minutes", "t,ax,ay\n2026-10-25 02:59:59.9,1,2\n2026-10-25 02:30:00,1,2\n", one, signal.Recording{Time: "t"}},
 		{"milliseconds that say nothing", "t,ax,ay\n" + numbered(12, ",1,2\n", 100), one, signal.Recording{Time: "t"}},
@@ -523,6 +522,28 @@ func TestDaylightSavingBegins(t *testing.T) {
 		}
 		if got := len(warnings) == 1 && strings.Contains(warnings[0], "f.csv:3: column \"t\"") && strings.Contains(warnings[0], "daylight saving time began"); got != warned || len(warnings) > 1 {
 			t.Errorf("%q: warnings %q", text, warnings)
+		}
+	}
+}
+
+// After an hour that local time repeats, times count an hour more: there is no gap, and a warning says so. A second jump of an hour is read in the same way.
+func TestDaylightSavingEnds(t *testing.T) {
+	for text, warnings := range map[string]int{
+		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 02:00:00.1,1\n":                                                    1,
+		"t,ax\n" + strings.Repeat("2026-10-25 02:59:59,1\n", 10) + strings.Repeat("2026-10-25 02:00:00,1\n", 10) + "2026-10-25 02:00:01,1\n": 1,
+		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 01:00:00.1,1\n":                                                    2,
+	} {
+		var warned []string
+		c, err := newText(strings.NewReader(text), "f.csv", layout(t, 10, "ax"), signal.Recording{Time: "t"}, tableOptions{Warn: func(text string) { warned = append(warned, text) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := c.Next(t.Context())
+		if err != nil || b.Len() != strings.Count(text, "\n")-1 {
+			t.Errorf("%q: %d rows, %v", text, b.Len(), err)
+		}
+		if len(warned) != warnings || !strings.Contains(warned[0], "count an hour more") {
+			t.Errorf("%q: %q", text, warned)
 		}
 	}
 }

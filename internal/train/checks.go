@@ -103,13 +103,14 @@ func (t rowTable) columnWarnings() []string {
 	for _, w := range []struct {
 		names []string
 		text  string
+		do    string
 	}{
-		{empty, "have no value in any window and say nothing"},
-		{constant, "have the same value in all windows and say nothing"},
-		{huge, fmt.Sprintf("have values of %.0g and more: is that how something missing is written? leave such cells empty", hugeValue)},
+		{empty, "have no value in any window and say nothing", "; check that their sensors record, or leave them out of the layout or the table"},
+		{constant, "have the same value in all windows and say nothing", "; check their sensors, or leave them out if that is right"},
+		{huge, fmt.Sprintf("have values of %.0g and more: is that how something missing is written? leave such cells empty", hugeValue), ""},
 	} {
 		if len(w.names) > 0 {
-			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), len(t.Columns), w.text, card.Some(w.names)))
+			out = append(out, fmt.Sprintf("%d of %d features %s: %s", len(w.names), len(t.Columns), w.text, card.Some(w.names))+w.do)
 		}
 	}
 	return out

@@ -42,8 +42,8 @@ func TestChecksInWords(t *testing.T) {
 	}
 	got := strings.Join(append(rows.columnWarnings(), rows.copyWarnings()...), "\n")
 	for _, want := range []string{
-		"1 of 4 features have no value in any window and say nothing: c",
-		"1 of 4 features have the same value in all windows and say nothing: b",
+		"1 of 4 features have no value in any window and say nothing: c; check that their sensors record, or leave them out of the layout or the table",
+		"1 of 4 features have the same value in all windows and say nothing: b; check their sensors, or leave",
 		"1 of 4 features have values of 1e+15 and more", "leave such cells empty: d",
 		"1 windows are exact copies of windows of another tool (first: T1 and T2)",
 		"1 windows are exact copies of others with the other label (first: of T1 and T2)",

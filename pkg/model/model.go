@@ -9,6 +9,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -266,9 +267,9 @@ func (m *Model) Cutting() string {
 	case m.Cycle != nil:
 		var states []string
 		for _, s := range m.Cycle.States() {
-			states = append(states, s.String())
+			states = append(states, cmp.Or(map[cycle.State]string{cycle.Drilling: "cutting"}[s], s.String()))
 		}
-		return fmt.Sprintf("while it is drilling; %s are told apart by %s", list(states), list(m.Cycle.Channels()))
+		return fmt.Sprintf("while the tool cuts; %s are told apart by %s", list(states), list(m.Cycle.Channels()))
 	case m.Gate != nil:
 		return fmt.Sprintf("while the level of %s is at %.4g or more", m.Gate.Channel, m.Gate.Threshold)
 	}

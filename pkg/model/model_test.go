@@ -24,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
 	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -813,4 +814,12 @@ func FuzzReference(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The machine of a cycle may mill: its tool cuts.
+func TestCuttingInWords(t *testing.T) {
+	m := &Model{Cycle: &cycle.Model{Inputs: []cycle.Input{{Channel: "force"}}, Parts: []cycle.Part{{State: cycle.Idle}, {State: cycle.Drilling}}}}
+	if got, want := m.Cutting(), "while the tool cuts; idle and cutting are told apart by force"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }

@@ -19,7 +19,7 @@ type Recording struct {
 	Decimal   string `yaml:"decimal"`   // point or comma; empty: point
 
 	TimeFormat string `yaml:"time_format"` // of dates and times, such as DD.MM.YYYY hh:mm:ss; empty: found by itself
-	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, labview, excel, matlab or julian; empty: found by itself
+	TimeUnit   string `yaml:"time_unit"`   // of numbers in the column of times: s, ms, us, ns, min, h, day, labview, excel, matlab or julian; empty: found by itself
 
 	// Cells that say that a value is missing, besides the words that are known. In other formats than text the numbers among them.
 	Missing []string `yaml:"missing"`

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 
 	"github.com/flank-tcm/flank/internal/source/track"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
@@ -206,6 +207,33 @@ func TestValues(t *testing.T) {
 			if info.Name == "ax" && strings.HasPrefix(name, "arrow") && (info.Unit != "g" || info.Rate != 20) {
 				t.Errorf("%s: %+v", name, info)
 			}
+		}
+	}
+}
+
+// Times as Spark writes them, in 96 bits, are times, and times of the day are seconds since midnight.
+func TestParquetTimes(t *testing.T) {
+	type row struct {
+		At    deprecated.Int96 `parquet:"at"`
+		Milli int32            `parquet:"milli,time(millisecond)"`
+		Micro int64            `parquet:"micro,time(microsecond)"`
+	}
+	const nanos = 21_600_250_000_000 // 06:00:00.25
+	var out bytes.Buffer
+	if err := parquet.Write(&out, []row{{deprecated.Int96{nanos & math.MaxUint32, nanos >> 32, 2440588 + 20454}, 21_600_250, 21_600_250_000}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openParquet(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := readAll(f)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i, want := range []float64{20454*86400 + 21600.25, 21600.25, 21600.25} {
+		if math.Abs(got[i].Numbers[0]-want) > 1e-6 {
+			t.Errorf("%s: %v, want %v", f.Tracks()[i].Name, got[i].Numbers, want)
 		}
 	}
 }

@@ -60,11 +60,12 @@ type Clock struct {
 	longest int64   // rows that are missing in one of them, at most
 	usual   float64 // median of the first steps forwards
 	changes []string
-	period  float64 // the last step forwards that was not much longer than the one before
-	jumped  bool    // the next row is of another piece
-	pieces  int     // behind the first one
-	ended   bool    // the last row of them is the recording's
-	head    tick    // last row of the first piece, if there are several
+	back    time.Duration // by which later times count more, since daylight saving time ended
+	period  float64       // the last step forwards that was not much longer than the one before
+	jumped  bool          // the next row is of another piece
+	pieces  int           // behind the first one
+	ended   bool          // the last row of them is the recording's
+	head    tick          // last row of the first piece, if there are several
 }
 
 // tick is the time of a row.
@@ -81,7 +82,7 @@ type hole struct{ at, rows int64 }
 const clockSample = 1000
 
 // clockNames are the names of columns that are taken for times, as bareName has them.
-var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "seconds", "sekunden", "zeitpunkt", "xvalue", "elapsedtime", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
+var clockNames = []string{"time", "timestamp", "zeit", "rawtime", "datetime", "datumzeit", "datumuhrzeit", "zeitstempel", "uhrzeit", "messzeit", "seconds", "sekunden", "zeitpunkt", "xvalue", "elapsedtime", "uptime", "zeit1standardmessrate", "time1defaultsamplerate", "abstime", "sampletime", "ts", "epoch", "unixtime", "utc",
 	"localtime", "timestring", "temps", "heure", "horodatage", "tiempo", "hora", "fechahora", "tempo", "ora", "dataora", "tijd", "tijdstip"}
 
 // dateNames are likewise the names of columns of dates.
@@ -91,6 +92,7 @@ var dateNames = []string{"date", "datum", "day", "tag", "fecha", "data"}
 // behind it was left out, as in time_ms. T_min is the least temperature.
 func bareName(column string) (name string, unit bool) {
 	name, word := source.SplitTimeUnit(column)
+	name = name[strings.LastIndexByte(name, '/')+1:] // behind a group, as in TDMS
 	return strings.TrimRight(source.PlainName(name), "0123456789"), word != ""
 }
 
@@ -251,7 +253,9 @@ func (c *Clock) settleDays() {
 	}
 	c.epoch, c.Days = csvfile.Day[word], word
 	c.Unit, c.Counts = c.epoch.Unit, c.epoch.Name
-	c.startAt(c.number0)
+	if c.epoch.Dated() {
+		c.startAt(c.number0)
+	}
 	for i := range c.first {
 		c.first[i].seconds = c.epoch.Seconds(c.first[i].seconds)
 	}
@@ -272,6 +276,12 @@ func (c *Clock) jump() {
 
 func (c *Clock) tick(now tick) {
 	before := c.last
+	if c.seen && !now.at.IsZero() {
+		now.at, now.seconds = now.at.Add(c.back), now.seconds+c.back.Seconds()
+		if c.wentBack(before, now) {
+			c.back, now.at, now.seconds = c.back+time.Hour, now.at.Add(time.Hour), now.seconds+3600
+		}
+	}
 	d := now.seconds - before.seconds
 	c.last = now
 	c.rows++
@@ -301,6 +311,16 @@ func (c *Clock) tick(now tick) {
 	c.follow(now)
 }
 
+// wentBack reports whether local time repeats an hour as it does when daylight saving time ends, and notes it.
+func (c *Clock) wentBack(before, now tick) bool {
+	if before.at.IsZero() || c.period == 0 || c.jumped || !source.ClockWentBack(now.at.Sub(before.at), time.Duration(c.period*float64(time.Second))) {
+		return false
+	}
+	c.changes = append(c.changes, fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, time goes back by about an hour: it seems that daylight saving time ended, when local time repeats an hour: later times count an hour more; record UTC, or local time with its offset",
+		c.Column, now.row, before.at.Format(time.DateTime), now.row+1, now.at.Format(time.DateTime)))
+	return true
+}
+
 // checkLocal notes where local time jumps as it does when daylight saving time begins or
 // ends.
 func (c *Clock) checkLocal(before, now tick, at int64) {
@@ -310,8 +330,6 @@ func (c *Clock) checkLocal(before, now tick, at int64) {
 	period := time.Duration(c.period * float64(time.Second))
 	where := fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, ", c.Column, at, before.at.Format(time.DateTime), at+1, now.at.Format(time.DateTime))
 	switch {
-	case source.ClockWentBack(now.at.Sub(before.at), period):
-		c.changes = append(c.changes, where+"time goes back by about an hour: it seems that daylight saving time ended, when local time repeats an hour; record UTC, or local time with its offset")
 	case source.ClockWentOn(before.at, now.at, period):
 		c.changes = append(c.changes, where+"an hour is missing: it seems that daylight saving time began, when local time leaves out an hour; record UTC, or local time with its offset")
 	}
@@ -374,6 +392,8 @@ func (c *Clock) doubtOfNumbers() string {
 	case c.Stamps || c.Unit != 0:
 	case c.unit != "":
 		return fmt.Sprintf("its unit, %q, is not known", c.unit)
+	case c.number0 >= 0 && c.number0 <= 1000*c.Step && c.last.seconds < 1 && csvfile.PartsOfDay(c.Step):
+		return fmt.Sprintf("rows are %.6g apart: it may count seconds, or parts of a day as spreadsheets do, %.6g s apart", c.Step, c.Step*86400)
 	case c.digits.clock && c.digits.last-c.digits.first >= 100 && c.digits.last < 240000, c.digits.clock && c.digits.first > 19000101000000 && c.digits.last < 21000101000000:
 		return "its numbers seem to be times written as hhmmss, with a date or without, which are not read"
 	}

@@ -68,6 +68,7 @@ type Channel struct {
 	word     string   // of the row before
 	Envelope envelope
 	Leak     csvfile.Leak // whether it is a measurement
+	Slower   string       // of a table: why it seems to be of another rate; empty: it does not
 	Other    string       // why its rate differs from the others' rate, by its length; empty: it may be
 }
 
@@ -131,6 +132,8 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 			timeFormat = c.stamps.Order() // the first dates can be read now
 		case len(s.Idle) > len(idle) && s.mayTell():
 			idle = s.Idle // another column says more
+		case s.hasLonger():
+			idle = append(idle, c.Column) // a slower column's
 		default:
 			return s, err
 		}
@@ -163,6 +166,7 @@ func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error
 	s.Notes = append(slices.Clone(f.Notes()), s.Notes...)
 	s.fromClock(opt.Rate)
 	s.findOther(f.Tracks())
+	s.findSlower()
 	s.noteDates()
 	s.noteMissing()
 	s.noteTools()
@@ -185,6 +189,50 @@ func (s *Summary) findOther(infos []track.Info) {
 			c.Other = fmt.Sprintf("it has %d values and %q %d, so it is of another rate, which nothing says: name it in the layout with its `rate`", info.Len, s.Channels[k].Name, most)
 		}
 	}
+}
+
+// findSlower finds channels of a table that have cells without a value because they are of another rate: more than half of them, or with a column of times of their own.
+func (s *Summary) findSlower() {
+	var times *Channel // of the columns behind it
+	for i := range s.Channels {
+		c := &s.Channels[i]
+		values := c.Count - c.Missing
+		switch {
+		case c.Text:
+		case s.isPair(c) && c.Name != s.Clock.Column:
+			times = c
+		case NamesTime(c.Name):
+			times = nil
+		case times != nil && math.Abs(times.pace()/s.Clock.Step-1) > 0.02:
+			c.Slower = fmt.Sprintf("its times are in %q, %.6g s apart, and those in %q are %.6g s apart: a table has one rate: make a file of it, with its times", times.Name, times.pace(), s.Clock.Column, s.Clock.Step)
+		case values > 1 && 2*values <= c.Count:
+			c.Slower = fmt.Sprintf("it has a value in %d rows of %d, so it is of another rate, which a table has not: make a file of it without the empty cells, or give --keep COLUMN", values, c.Count)
+		}
+	}
+}
+
+// isPair reports whether a column of numbers and the clock's both hold times, under names that differ in their number, as time1 and time2.
+func (s *Summary) isPair(c *Channel) bool {
+	if s.Clock == nil || s.Clock.Stamps || c.Text || c.Constant() {
+		return false
+	}
+	name, _ := bareName(c.Name)
+	other, _ := bareName(s.Clock.Column)
+	return NamesTime(c.Name) && name == other
+}
+
+// pace returns the mean step of times.
+func (c *Channel) pace() float64 { return (c.Max - c.Min) / float64(max(c.finite-1, 1)) }
+
+// hasLonger reports whether another column of times has more of them than the clock.
+func (s *Summary) hasLonger() bool {
+	if s.Clock == nil {
+		return false
+	}
+	clock := &s.Channels[s.Clock.channel]
+	return slices.ContainsFunc(s.Channels, func(c Channel) bool {
+		return s.isPair(&c) && !slices.Contains(s.Idle, c.Name) && c.finite > clock.finite+clock.finite/50
+	})
 }
 
 // noteDates names columns that look like dates and are not read.
@@ -552,6 +600,11 @@ func (s *stats) RMS() float64 { return math.Hypot(s.Mean(), s.Deviation()) }
 
 // Constant reports whether all numbers are the same and there are several.
 func (s *stats) Constant() bool { return s.finite > 1 && s.Min == s.Max }
+
+// Binary reports whether all numbers are 0 or 1, and there are both.
+func (s *stats) Binary() bool {
+	return s.Min == 0 && s.Max == 1 && s.Infinite == 0 && math.Abs(s.RMS()*s.RMS()-s.mean) < 1e-9
+}
 
 // String lists the words of a column of text.
 func (c *Channel) words8() string {

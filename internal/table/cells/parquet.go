@@ -69,7 +69,7 @@ func checkParquet(in io.ReaderAt, size int64) error {
 }
 
 // OfParquet returns what reads the cells of a column. It is false for types that
-// are not numbers, text or timestamps.
+// are not numbers, text or timestamps. A time of the day is seconds since midnight.
 func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
 	cells := Column[parquet.Value]{Null: func(v parquet.Value) bool { return v.IsNull() }}
 	if !c.Leaf() || c.Repeated() {
@@ -79,10 +79,22 @@ func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
 	if l := c.Type().LogicalType(); l != nil {
 		logical = l.Value
 	}
+	kind := c.Type().Kind()
+	if of, ok := logical.(*format.TimeType); ok && of.Unit.Value != nil {
+		ticks, second := parquetNumber(kind, false), float64(time.Second/of.Unit.Value.Duration())
+		cells.Number = func(v parquet.Value) float64 { return ticks(v) / second }
+		return cells, ticks != nil
+	}
 	if isUnusual(logical) {
 		return cells, false
 	}
-	kind := c.Type().Kind()
+	if kind == parquet.Int96 { // as Spark and Hive write times: nanoseconds of a Julian day
+		cells.Kind, cells.Unit, cells.Ticks = Time, time.Nanosecond, func(v parquet.Value) int64 {
+			of := v.Int96()
+			return (int64(of[2])-julian1970)*int64(24*time.Hour) + int64(of[1])<<32 + int64(of[0])
+		}
+		return cells, true
+	}
 	if stamp, ok := logical.(*format.TimestampType); ok && kind == parquet.Int64 {
 		cells.Kind, cells.Ticks, cells.Unit = Time, func(v parquet.Value) int64 { return v.Int64() }, time.Nanosecond
 		if stamp.Unit.Value != nil {
@@ -101,6 +113,9 @@ func OfParquet(c *parquet.Column) (Column[parquet.Value], bool) {
 	cells.Number = parquetNumber(kind, integer != nil && !integer.IsSigned)
 	return cells, cells.Number != nil
 }
+
+// julian1970 is the Julian day of the beginning of 1970.
+const julian1970 = 2440588
 
 // parquetNumber returns what makes a number of a value, nil if it is not a number.
 func parquetNumber(kind parquet.Kind, unsigned bool) func(parquet.Value) float64 {
@@ -127,7 +142,7 @@ func parquetNumber(kind parquet.Kind, unsigned bool) func(parquet.Value) float64
 // type says.
 func isUnusual(t format.LogicalTypeValue) bool {
 	switch t.(type) {
-	case *format.DecimalType, *format.DateType, *format.TimeType, *format.JsonType, *format.BsonType, *format.VariantType, *format.GeometryType, *format.GeographyType:
+	case *format.DecimalType, *format.DateType, *format.JsonType, *format.BsonType, *format.VariantType, *format.GeometryType, *format.GeographyType:
 		return true
 	}
 	return false

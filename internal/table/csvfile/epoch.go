@@ -33,6 +33,7 @@ var Day = map[string]Epoch{
 	"excel":  {86400, 0, Since1899, "days since 1900, as Excel counts"},
 	"matlab": {86400, 719529, Since1970, "days since the year 0, as MATLAB counts"},
 	"julian": {86400, 2440587.5, Since1970, "Julian days"},
+	"day":    {Unit: 86400, Name: "parts of a day, as spreadsheets write times"},
 }
 
 // Numbers of seconds since 1970 that a recording may have: from the beginning of 2000 to the end of 2099.
@@ -71,16 +72,29 @@ func EpochOf(v float64, now time.Time) (e Epoch, ok bool) {
 	return Epoch{}, false
 }
 
+// PartsOfDay reports whether steps are parts of a day: they would be an odd rate as seconds, and as parts of a day are a round number of seconds, or a round rate.
+func PartsOfDay(step float64) bool {
+	return step > 0 && step*86400 < 61 && (round(step*86400) || round(1/step/86400)) && !round(1/step)
+}
+
+// round reports whether a number has at most two digits.
+func round(x float64) bool {
+	digits := x / math.Pow(10, math.Floor(math.Log10(x))-1)
+	return math.Abs(digits-math.Round(digits)) < 1e-3*digits
+}
+
 // DaysOf returns the word of [Day] that the numbers of a column fit whose first one is v, and which are a step apart: they are dates of this century, and rows come a
 // usual number of seconds apart, at most 20, or more often. It is empty for others. Numbers of seconds since midnight are as large as Excel's days: what would be a round rate of
 // these is none.
 func DaysOf(v, step float64) (word string) {
+	if v < 1 && v > 1000*step && PartsOfDay(step) {
+		return "day"
+	}
 	between := step * 86400
 	if !(step > 0) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
 		return ""
 	}
-	digits := 1 / step / math.Pow(10, math.Floor(math.Log10(1/step))-1) // the first two, of the rate as seconds
-	if math.Abs(digits-math.Round(digits)) < 1e-3*digits {
+	if round(1 / step) {
 		return ""
 	}
 	for _, word := range []string{"excel", "matlab", "julian"} {

@@ -308,7 +308,7 @@ func isHeader(line string, sep rune) bool {
 	for cell := range strings.SplitSeq(line, string(sep)) {
 		k, _ := columnOf(strings.Trim(strings.TrimSpace(cell), `"`))
 		subject = subject || k == colTool || k == colRecording
-		wear = wear || k >= colVBMean
+		wear = wear || k >= colVBMean || Asked(cell) != ""
 	}
 	return subject && wear
 }
@@ -363,6 +363,9 @@ func (d *reader) readHeader() error {
 			}
 		}
 	}
+	if err := d.takeAsked(); err != nil {
+		return err
+	}
 	header, line := slices.Clone(d.Row), d.Line
 	if err := d.readUnits(); err != nil {
 		return err
@@ -381,6 +384,22 @@ func (d *reader) take(k, i int, name, unit string) error {
 		return fmt.Errorf("%s:%d: columns %d, %q, and %d, %q, mean the same: remove one", d.where, d.Line, d.cell[k]+1, d.name[k], i+1, name)
 	}
 	d.cell[k], d.name[k], d.unit[k] = i, strings.Clone(name), unit
+	return nil
+}
+
+// takeAsked lets a column such as is_worn be the state, if no other one is a state or a class.
+func (d *reader) takeAsked() error {
+	if d.cell[colState] >= 0 || d.cell[colClass] >= 0 {
+		return nil
+	}
+	for i, cell := range d.Row {
+		if Asked(cell) == "" {
+			continue
+		}
+		if err := d.take(colState, i, strings.ToLower(strings.TrimSpace(cell)), ""); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -462,7 +481,9 @@ func (d *reader) readRow() (Measurement, error) {
 		if plain.Check(cell) != nil {
 			return m, d.errorf(k, "has a line end, another control character, or one that turns the direction of writing: remove it")
 		}
-		*to = strings.Clone(cell)
+		if *to = strings.Clone(cell); k == colState {
+			*to = Stated(d.name[k], *to)
+		}
 	}
 	name, err := plain.Name(m.Tool)
 	if err != nil {

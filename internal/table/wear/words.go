@@ -37,22 +37,86 @@ func fold(word string) string {
 	}, word)
 }
 
-// conditionOf returns what a word commonly says, or isUnknown.
+// conditionOf returns what a word, or what [Stated] returns, commonly says, or isUnknown.
 func conditionOf(word string) condition {
-	f := fold(word)
+	f := fold(inWords(word))
 	for c, words := range commonWords {
 		if slices.Contains(words, f) {
 			return condition(c)
 		}
 	}
+	if not, ok := strings.CutPrefix(f, "not"); ok {
+		switch conditionOf(not) {
+		case isWorn, isBroken, isFaulty:
+			return isGood
+		case isGood:
+			return isFaulty
+		}
+	}
 	return isUnknown
+}
+
+// answers are the cells, in lower case, of a column whose name is a question: whether it is so.
+var answers = map[string]bool{"yes": true, "y": true, "true": true, "t": true, "1": true, "1.0": true, "ja": true, "j": true, "wahr": true, "oui": true, "si": true, "sí": true,
+	"no": false, "n": false, "false": false, "f": false, "0": false, "0.0": false, "nein": false, "falsch": false, "non": false}
+
+// Stated returns the state that a cell of a column says: the cell, but of a column whose name is a condition, such as is_worn, and that holds yes or no, or 1 or
+// 0, the condition and the cell, as "worn=yes".
+func Stated(column, cell string) string {
+	if _, ok := answers[strings.ToLower(cell)]; !ok {
+		return cell
+	}
+	if word := Asked(column); word != "" {
+		return word + "=" + cell
+	}
+	return cell
+}
+
+// Asked returns the condition that the name of a column asks for, such as worn for is_worn; empty: none. Wear is a number.
+func Asked(column string) string {
+	name := fold(column)
+	if conditionOf(name) != isUnknown && !slices.Contains([]string{"wear", "verschleiß", "verschleiss"}, name) {
+		return name
+	}
+	for _, part := range []string{"is", "ist", "has", "was", "tool", "werkzeug", "machine"} {
+		if rest, ok := strings.CutPrefix(name, part); ok && Asked(rest) != "" {
+			return Asked(rest)
+		}
+	}
+	if rest, ok := strings.CutSuffix(name, "flag"); ok {
+		return Asked(rest)
+	}
+	return ""
+}
+
+// split divides what [Stated] returns; it is false of a word.
+func split(state string) (word, cell string, yes, ok bool) {
+	word, cell, ok = strings.Cut(state, "=")
+	yes, known := answers[strings.ToLower(cell)]
+	return word, cell, yes, ok && known
+}
+
+// inWords returns a state without yes and no: of "worn=yes" worn, of "worn=no" not worn.
+func inWords(state string) string {
+	switch word, _, yes, ok := split(state); {
+	case !ok:
+		return state
+	case yes:
+		return word
+	default:
+		return "not " + word
+	}
 }
 
 // StateClass returns the class of a state: what the rule says of the word, else the class of that name, else what the
 // word commonly means. Of several classes that is the one whose name or states mean the same, or faulty for
 // what is worn or broken. It reports false for a word that means no class, or any of several.
 func (r Rule) StateClass(state string) (class int, ok bool) {
-	same := func(s string) bool { return strings.EqualFold(s, state) }
+	_, cell, _, _ := split(state)
+	words := []string{state, cell, inWords(state)}
+	same := func(s string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return w != "" && strings.EqualFold(s, w) })
+	}
 	classes := r.conditions()
 	for k, c := range classes {
 		if k > 0 && slices.ContainsFunc(c.States, same) {
@@ -108,11 +172,15 @@ func (r Rule) CheckState(state string) error {
 	for k, name := range names {
 		lists = append(lists, fmt.Sprintf("%s are %s", name, strings.Join(known[k], ", ")))
 	}
+	remedy := "correct it"
+	if _, ok := answers[strings.ToLower(state)]; ok {
+		remedy = "write yes and no in a column that is named for what yes means, such as worn"
+	}
 	bad := fmt.Sprintf("`states: [%s]`", state)
 	if len(r.Classes) > 0 {
 		bad += " in its class"
 	}
-	return fmt.Errorf("state %q means none of the classes: %s: correct it, or say under `label` in train.yaml what it means: %s, or `healthy_states: [%s]` if the tool is healthy", state, strings.Join(lists, "; "), bad, state)
+	return fmt.Errorf("state %q means none of the classes: %s: %s, or say under `label` in train.yaml what it means: %s, or `healthy_states: [%s]` if the tool is healthy", state, strings.Join(lists, "; "), remedy, bad, state)
 }
 
 // vocabulary returns the words that may have a class: of the rule, its names, and common ones.
@@ -129,7 +197,7 @@ func (r Rule) Cause(class int, state string) string {
 	c := r.conditions()[class]
 	switch k, ok := r.StateClass(state); {
 	case ok && k == class && state != "":
-		return strings.ToLower(state)
+		return strings.ToLower(inWords(state))
 	case c.VBMaxUM > 0 || c.VBMeanUM > 0:
 		return "worn"
 	}
