@@ -63,8 +63,7 @@ type Report struct {
 type run struct {
 	Config
 	Report
-	reader   *reader
-	firstBad error
+	reader *reader
 }
 
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if

@@ -315,7 +315,7 @@ func TestMergedDaysDoNotDependOnRuns(t *testing.T) {
 	}
 }
 
-// What a partition no longer has is said; the rest is archived, and a batch that was begun gets the names that it had.
+// A run reports what a partition no longer has; the rest is archived, and a batch that was begun gets the names that it had.
 func TestExpiredBeginning(t *testing.T) {
 	p := newPlant(t)
 	p.days(t)

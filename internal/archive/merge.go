@@ -162,7 +162,7 @@ func (r *run) retain() error {
 	slices.SortStableFunc(old, func(a, b []name) int { return cmp.Compare(a[0].day, b[0].day) })
 	for _, files := range old {
 		day, _ := time.Parse(dayForm, files[0].day) // it was parsed with the name
-		why := ""
+		var why string
 		switch {
 		case r.Keep > 0 && r.Now().Sub(day.AddDate(0, 0, 1)) > r.Keep:
 			why = "older than --keep"

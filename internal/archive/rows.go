@@ -67,7 +67,7 @@ var facts = []cells.SheetColumn{
 
 // kind is what the rows of a file have in common.
 type kind struct {
-	fingerprint string // of the columns; of features that of their form
+	fingerprint string // of the columns; of features the fingerprint of their form
 	columns     []cells.SheetColumn
 	form        *window.Form // nil: not features
 	features    *form        // what a file says of it
