@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features peers-formats peers-signal peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -342,6 +342,12 @@ peers-features: bench/peers/features/.venv/ready ## tables of features, read by 
 	printf 'layout: drill/layout.yaml\nwear: drill/wear.csv\n' > $$dir/train.yaml; \
 	for f in parquet arrow csv; do $$dir/trainer features --quiet --config $$dir/train.yaml --data "$$dir/drill/*.tdms" --out $$dir/features.$$f; done; \
 	bench/peers/features/.venv/bin/python bench/peers/features/check.py docs/how-to/features-in-python.md $$dir
+
+# The SQL and the Python of docs/how-to/archive.md on an archive whose counts are known.
+archive-queries: bench/peers/features/.venv/ready ## the archive, read by DuckDB and pandas
+	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(GO) test -count 1 -run TestForPeers ./internal/archive -peers $$dir; \
+	bench/peers/features/.venv/bin/python bench/peers/features/archive.py docs/how-to/archive.md $$dir
 
 bench/peers/features/.venv/ready: bench/peers/features/requirements.lock
 	$(PYTHON) -m venv bench/peers/features/.venv

@@ -37,6 +37,8 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer features --config examples/turning/train.yaml --data turning.csv --out turning.parquet
   trainer fit --kafka 10.0.0.5:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank
   trainer fit --kafka 10.0.0.5:9092 --from features --wear wear.csv --since 2026-09-01T00:00:00Z
+  trainer archive --kafka 10.0.0.5:9092 --layout layout.yaml --out /srv/archive --keep 5y
+  trainer fit --config train.yaml --table '/srv/archive/features/**/*.parquet' --wear wear.csv
   trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
@@ -66,6 +68,7 @@ type flags struct {
 	Shadow       shadowCommand       `cmd:"" help:"Look at models on trial."`
 	Costs        costsCommand        `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters." example:"trainer costs --model turning.flank"`
 	Features     featuresCommand     `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table." example:"trainer features --config train.yaml --data turning.csv --out turning.parquet"`
+	Archive      archiveCommand      `cmd:"" help:"Keep features, results and alerts of Kafka for years, as Parquet files in a folder." example:"trainer archive --kafka kafka1:9092 --layout layout.yaml --out /srv/archive --keep 5y; trainer fit --table '/srv/archive/features/**/machine=acme%2Fbay2%2Flathe/**/*.parquet' --wear wear.csv --config train.yaml"`
 	FeatureNames featureNamesCommand `cmd:"" help:"Print the names of the features that messages of tcm.features.v1 have of a layout, one a line." example:"trainer feature-names layout.yaml"`
 	Search       searchCommand       `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains." example:"trainer search --config train.yaml --data turning.csv --trials 20"`
 	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one." example:"trainer study --data my.csv --label faulty --group tool"`

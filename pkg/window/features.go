@@ -211,6 +211,9 @@ type FeatureExtractor struct {
 	follower *cycle.Follower // nil: no frames
 }
 
+// Frames returns how many numbers the frames of features have.
+func (f *Form) Frames() int { return f.frames }
+
 // NewExtractor returns an extractor of features of the form.
 func (f *Form) NewExtractor() *FeatureExtractor {
 	x, err := signal.NewExtractor(f.layout, f.samples, f.list, f.also...)

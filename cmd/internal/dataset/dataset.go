@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/archive"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
@@ -118,15 +119,20 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		return nil, err
 	}
 	d.Config.Ignore = append(d.Config.Ignore, f.Ignore...)
-	if err := d.findLayout(file, layout, m, len(f.Table) > 0); err != nil {
+	kept, ofArchive, err := f.archived(flag, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.findLayout(file, layout, m, len(f.Table) > 0 && !ofArchive); err != nil {
 		return nil, err
 	}
 	asTrained := m != nil && file == "" && layout == ""
 	if asTrained && f.Wear != "" { // the labels are there, and need no columns
 		d.Columns.VBMean, d.Columns.VBMax, d.Columns.VBMeanMM, d.Columns.VBMaxMM, d.Columns.State = "", "", "", "", ""
 	}
-	var err error
 	switch {
+	case ofArchive:
+		d.Inputs = []train.Input{kept}
 	case len(f.Table) > 0:
 		err = f.loadTables(d, m, log)
 	case f.Kafka.Named():
@@ -153,6 +159,23 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		return nil, err
 	}
 	return d, d.checkNames()
+}
+
+// archived returns the tables as windows if they are files of an archive.
+func (f Flags) archived(flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
+	var paths []string
+	for _, arg := range f.Table {
+		some, err := Match("--table", arg)
+		if err != nil {
+			return in, false, err
+		}
+		paths = append(paths, some...)
+	}
+	slices.Sort(paths)
+	if paths = slices.Compact(paths); len(paths) == 0 {
+		return in, false, nil
+	}
+	return archived(paths, flag, log)
 }
 
 // checkNames reports recordings of one name that a wear file may speak of.
@@ -295,7 +318,7 @@ func loadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 
 // Match returns the files that an argument names, a file or a pattern.
 func Match(flag, arg string) ([]string, error) {
-	paths, err := filepath.Glob(arg)
+	paths, err := archive.Matches(arg)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, arg, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/archive"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/event"
@@ -62,6 +63,7 @@ type topicReader struct {
 	part     bus.Range
 	from, to time.Time // of windows; zero: no bound
 	log      zerolog.Logger
+	files    []string // of an archive, instead of Kafka
 
 	codec *window.Codec
 	form  *window.Form // of features that the model takes
@@ -175,8 +177,11 @@ func (r *topicReader) prepare(m *model.Model) (err error) {
 	return err
 }
 
-// readTopic visits the windows of all partitions of a topic, one after the other.
+// readTopic visits the windows of all partitions of a topic, one after the other, or of the files.
 func (r *topicReader) readTopic(ctx context.Context, topic string, visit func(*window.Features) error) error {
+	if len(r.files) > 0 {
+		return r.readFiles(ctx, visit)
+	}
 	partitions, err := bus.Partitions(ctx, r.cfg, topic)
 	if err != nil {
 		return err
@@ -189,6 +194,40 @@ func (r *topicReader) readTopic(ctx context.Context, topic string, visit func(*w
 		}
 	}
 	return nil
+}
+
+func (r *topicReader) readFiles(ctx context.Context, visit func(*window.Features) error) error {
+	var w window.Features
+	for _, path := range r.files {
+		err := archive.ReadFeatures(path, func(msg bus.Message) error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return r.take(msg.Partition, &msg, &w, visit)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archived returns files of an archive as something to learn from. It is false if the first is of something else.
+func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
+	for i, path := range paths {
+		has, err := archive.HasFeatures(path)
+		if err != nil {
+			return in, false, fmt.Errorf("--table %w", err)
+		}
+		if i == 0 {
+			ok = has
+		}
+		if has != ok {
+			return in, false, fmt.Errorf("--table: one of %s and %s is of an archive, and the other is not: name files of one kind", paths[0], path)
+		}
+	}
+	r := &topicReader{flag: flag, topics: []string{bus.TopicFeatures}, files: paths, log: log}
+	return train.Input{Name: bus.TopicFeatures, Cut: r.read}, ok, nil
 }
 
 // open stores the window in a message in w. It has no form if it has samples.

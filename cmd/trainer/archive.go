@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/archive"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+type archiveCommand struct {
+	Brokers     []string      `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker of Kafka."`
+	KafkaConfig string        `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
+	Out         string        `required:"" placeholder:"FOLDER" help:"Where the archive is. It is made if it is not there. Its files say where to go on."`
+	Layout      []string      `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
+	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it the command ends there, so that they are not lost."`
+	Keep        string        `placeholder:"TIME" help:"Remove days of machines that ended longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
+	KeepBytes   string        `placeholder:"SIZE" help:"Remove the oldest days of machines while the archive is larger, such as 500GB or 2TB (default: keep all)."`
+	Follow      bool          `help:"Go on until a signal comes. Without it the command ends when it has caught up, for cron."`
+	Every       time.Duration `default:"10m" placeholder:"TIME" help:"With --follow: how long to wait between two looks at Kafka (default: 10m). Shorter times make more and smaller files until a day is over."`
+	cli.QuietFlag
+}
+
+// Run archives what Kafka has.
+func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {
+	cfg := archive.Config{Dir: a.Out, SkipUnknown: a.SkipUnknown, Now: time.Now, Layouts: []*signal.Layout{signal.GunDrill()}, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
+	if cfg.Keep, err = parseAge(a.Keep); err != nil {
+		return err
+	}
+	if cfg.KeepBytes, err = parseSize(a.KeepBytes); err != nil {
+		return err
+	}
+	if a.Follow {
+		if cfg.Follow = a.Every; cfg.Follow <= 0 {
+			return fmt.Errorf("--every %v: must be positive, such as 10m", a.Every)
+		}
+	}
+	for _, file := range a.Layout {
+		l, _, err := signal.LoadLayout(file)
+		if err != nil {
+			return fmt.Errorf("--layout: %w", err)
+		}
+		cfg.Layouts = append(cfg.Layouts, l)
+	}
+	if cfg.Bus, err = (cli.Broker{Brokers: a.Brokers, KafkaConfig: a.KafkaConfig}).Bus("flank-archive"); err != nil {
+		return err
+	}
+	p := a.Progress(out.Stderr)
+	defer p.Close()
+	cfg.Progress = p.Report
+	patient := ctx
+	if !a.Follow { // which waits for a broker that is away
+		var cancel context.CancelCauseFunc
+		patient, cancel = cli.WithPatience(ctx, &cfg.Bus)
+		defer cancel(nil)
+	}
+	r, err := archive.Run(patient, cfg)
+	p.Close()
+	printArchived(out, r)
+	switch {
+	case err != nil && a.Follow && ctx.Err() != nil:
+		return nil
+	case err != nil && patient.Err() != nil:
+		return context.Cause(patient)
+	}
+	return err
+}
+
+func printArchived(out cli.Output, r archive.Report) {
+	for _, topic := range slices.Sorted(maps.Keys(r.Rows)) {
+		fmt.Fprintf(out.Stdout, "%-9s %d rows\n", topic, r.Rows[topic])
+	}
+	fmt.Fprintf(out.Stdout, "files     %d written, %s; %d days of machines merged, %d removed\n", r.Files, bus.FormatBytes(r.Bytes), r.Merged, r.Removed)
+	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
+		fmt.Fprintf(out.Stdout, "left out  %d messages: %s\n", r.LeftOut[why], why)
+	}
+	if r.Lost > 0 {
+		fmt.Fprintf(out.Stdout, "lost      %d offsets that Kafka removed before they were archived\n", r.Lost)
+	}
+}
+
+const day = 24 * time.Hour
+
+// ages are the units of --keep that time.ParseDuration does not have.
+var ages = []struct {
+	unit string
+	is   time.Duration
+}{{"mo", 30 * day}, {"y", 365 * day}, {"w", 7 * day}, {"d", day}}
+
+func parseAge(s string) (age time.Duration, err error) {
+	if s == "" {
+		return 0, nil
+	}
+	age, err = time.ParseDuration(s)
+	for _, u := range ages {
+		if digits, ok := strings.CutSuffix(s, u.unit); ok {
+			var n int
+			if n, err = strconv.Atoi(digits); err == nil && n > 200*365 {
+				err = errors.New("too long")
+			}
+			age = time.Duration(n) * u.is
+			break
+		}
+	}
+	if err != nil || age <= 0 {
+		return 0, fmt.Errorf("--keep %s: write a positive number and a unit, such as 5y, 18mo, 90d or 36h", s)
+	}
+	return age, nil
+}
+
+// sizes are the units of --keep-bytes.
+var sizes = []struct {
+	unit string
+	is   int64
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"", 1}}
+
+func parseSize(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	for _, u := range sizes {
+		if digits, ok := strings.CutSuffix(s, u.unit); ok {
+			if n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64); err == nil && n > 0 && n < 1e18/u.is {
+				return n * u.is, nil
+			}
+			break
+		}
+	}
+	return 0, fmt.Errorf("--keep-bytes %s: write a positive whole number and a unit, such as 500GB or 2TB", s)
+}
