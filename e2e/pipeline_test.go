@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +31,7 @@ var (
 	pipelineReport = flag.String("pipeline.report", "", "run TestPipeline, and write its page to this file")
 	pipelinePython = flag.String("pipeline.python", "", "Python of bench/peers/signal for the peer; without it there is no peer")
 	pipelineWindow = flag.Int("pipeline.windows", 480, "windows of each row")
+	growthReport   = flag.String("growth.report", "", "run TestGrowth, and write its page to this file")
 )
 
 // processorLife is the life of a simulated tool whose windows come as fast as they can be made.
@@ -45,6 +47,13 @@ type burden struct {
 	mode     string
 	machines int
 	speed    int // of the source
+	monitors int
+}
+
+// share is what a program has taken for a window; of the monitors all together.
+type share struct {
+	program string
+	taken
 }
 
 // taken is what a program has taken since it began.
@@ -62,9 +71,7 @@ func TestPipeline(t *testing.T) {
 		t.Skip("-pipeline.report is not set: use make bench-pipeline")
 	}
 	measured, before := commit(), load()
-	data := filepath.Join(t.TempDir(), "data")
-	run(t, "standalone", "--once", "--speed", "0", "--data-dir", data, "--page", "off", "--broker", "127.0.0.1:0")
-	drill, seconds := simulatorTook(t)
+	model, drill := pipelineModel(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "| broker | mode | machines | windows a second | program | ms of processor | objects | kB allocated | MB resident |\n|---|---|---:|---:|---|---:|---:|---:|---:|\n")
 	brokers := []string{"embedded"}
@@ -72,15 +79,28 @@ func TestPipeline(t *testing.T) {
 		brokers = append(brokers, "Apache Kafka "+kafkatest.Version())
 	}
 	for _, name := range brokers {
-		for _, l := range []burden{{"raw", 1, 8}, {"raw", 8, 1}, {"edge", 1, 8}, {"edge", 8, 1}, {"edge", 32, 1}} {
-			measurePipeline(t, &b, name, l, filepath.Join(data, "model.flank"), drill.of(seconds))
+		for _, l := range []burden{{"raw", 1, 8, 1}, {"raw", 8, 1, 1}, {"edge", 1, 8, 1}, {"edge", 8, 1, 1}, {"edge", 32, 1, 1}} {
+			rate, took := measurePipeline(t, name, l, model, drill)
+			for _, s := range took {
+				fmt.Fprintf(&b, "| %s | %s | %d | %.1f | %s\n", name, l.mode, l.machines, rate, s.row(s.program))
+			}
+			t.Log(b.String())
 		}
 	}
 	page := fmt.Sprintf(pipelinePage, time.Now().Format(time.DateOnly), measured, machineLine(), before, load(), *pipelineWindow, &b,
-		1e3*drill.processor.Seconds()/float64(seconds), drill.objects/float64(seconds))
+		1e3*drill.processor.Seconds(), drill.objects)
 	if err := os.WriteFile(*pipelineReport, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// pipelineModel returns the file of a model for the simulated drill, and what a window of that drill takes to make.
+func pipelineModel(t *testing.T) (file string, drill taken) {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	run(t, "standalone", "--once", "--speed", "0", "--data-dir", data, "--page", "off", "--broker", "127.0.0.1:0")
+	took, seconds := simulatorTook(t)
+	return filepath.Join(data, "model.flank"), took.of(seconds)
 }
 
 const pipelinePage = `# The pipeline, program by program
@@ -103,6 +123,11 @@ func (a taken) less(b taken) taken {
 	return taken{a.processor - b.processor, a.objects - b.objects, a.bytes - b.bytes, a.memory}
 }
 
+// plus returns what two processes have taken together.
+func (a taken) plus(b taken) taken {
+	return taken{a.processor + b.processor, a.objects + b.objects, a.bytes + b.bytes, a.memory + b.memory}
+}
+
 func (a taken) row(program string) string {
 	cell := func(v float64) string {
 		if v != v {
@@ -113,15 +138,22 @@ func (a taken) row(program string) string {
 	return fmt.Sprintf("%s | %.2f | %s | %s | %s |", program, 1e3*a.processor.Seconds(), cell(a.objects), cell(a.bytes/1e3), cell(a.memory))
 }
 
-// measurePipeline writes the rows of a load.
-func measurePipeline(t *testing.T, b *strings.Builder, broker string, l burden, model string, drill taken) {
+// measurePipeline returns the windows a second under a load, and what each program takes for one: ingest, monitors, broker, peer.
+func measurePipeline(t *testing.T, broker string, l burden, model string, drill taken) (rate float64, took []share) {
 	t.Helper()
-	dir, profile := t.TempDir(), [3]string{freeAddr(t), freeAddr(t), ""}
+	if !t.Run(fmt.Sprint(broker, l), func(t *testing.T) { rate, took = pipelineUnder(t, broker, l, model, drill) }) {
+		t.FailNow()
+	}
+	return rate, took
+}
+
+func pipelineUnder(t *testing.T, broker string, l burden, model string, drill taken) (rate float64, took []share) {
+	dir, hostProfile := t.TempDir(), ""
 	var addr string
 	var host int
 	if broker == "embedded" {
-		profile[2] = freeAddr(t)
-		p := start(t, "standalone", "--broker-only", "--broker", freeAddr(t), "--data-dir", filepath.Join(dir, "data"), "--pprof", profile[2])
+		hostProfile = freeAddr(t)
+		p := start(t, "standalone", "--broker-only", "--broker", freeAddr(t), "--data-dir", filepath.Join(dir, "data"), "--pprof", hostProfile)
 		addr, host = p.cmd.Args[3], p.cmd.Process.Pid
 		t.Cleanup(p.kill)
 	} else {
@@ -130,11 +162,20 @@ func measurePipeline(t *testing.T, b *strings.Builder, broker string, l burden, 
 	}
 	awaitTCP(t, addr)
 	cfg := bus.Config{Brokers: []string{addr}, ClientID: "pipeline"}
-	if _, err := bus.Apply(t.Context(), cfg, 8, 1); err != nil {
+	if _, err := bus.Apply(t.Context(), cfg, max(8, l.machines/4), 1); err != nil {
 		t.Fatal(err)
 	}
 	results := follow(t, cfg, bus.TopicResults) // metrics would cost the monitor what they are asked for
-	m := start(t, "monitor", "run", "--pprof", profile[1], "--config", write(t, dir, "monitor.yaml", fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: %s\npage: \"\"\n", addr, model)))
+	programs := []part{{program: "broker", pid: host, profile: hostProfile}}
+	begin := func(program, file, config string) {
+		profile := freeAddr(t)
+		p := start(t, program, "run", "--pprof", profile, "--config", write(t, dir, file, config))
+		t.Cleanup(p.kill)
+		programs = append(programs, part{program, p.cmd.Process.Pid, profile})
+	}
+	for i := range l.monitors {
+		begin("monitor", fmt.Sprintf("monitor%d.yaml", i), fmt.Sprintf("kafka: {brokers: [%q]}\nmodel: %s\npage: \"\"\n", addr, model))
+	}
 	var peer *process
 	if *pipelinePython != "" && l.mode == "raw" {
 		peer = startPeer(t, addr, pipelineSettle, *pipelineWindow)
@@ -143,27 +184,29 @@ func measurePipeline(t *testing.T, b *strings.Builder, broker string, l burden, 
 	for i := range l.machines {
 		config += fmt.Sprintf("  - {machine: acme/spore/bay9/line1/drill%d, spool: spool%d, source: {kind: simulate, seed: %d, speed: %d}}\n", i, i, i, l.speed)
 	}
-	p := start(t, "ingest", "run", "--pprof", profile[0], "--config", write(t, dir, "ingest.yaml", config))
-	ids := [3]int{p.cmd.Process.Pid, m.cmd.Process.Pid, host}
-	at := func(least int) (n int, of [3]taken) {
+	begin("ingest", "ingest.yaml", config)
+	slices.Reverse(programs)
+	at := func(least int) (n int, of []taken) {
 		await.Until(t, fmt.Sprintf("%d windows judged", least), func() bool { n = results.distinct(); return n >= least })
-		for i := range ids {
-			of[i] = takenBy(t, ids[i], profile[i])
+		for _, p := range programs {
+			of = append(of, takenBy(t, p.pid, p.profile))
 		}
 		return n, of
 	}
-	from, begun := at(pipelineSettle)
+	from, begun := at(max(pipelineSettle, 2*l.machines))
 	clock := time.Now()
 	to, ended := at(from + *pipelineWindow)
-	rate := float64(to-from) / time.Since(clock).Seconds()
-	head := fmt.Sprintf("| %s | %s | %d | %.1f | ", broker, l.mode, l.machines, rate)
-	for i, program := range []string{"ingest", "monitor", "broker"} {
-		took := ended[i].less(begun[i]).of(to - from)
-		if i == 0 {
-			took = took.less(drill)
-			took.memory = ended[i].memory
+	rate = float64(to-from) / time.Since(clock).Seconds()
+	for i, p := range programs {
+		a := ended[i].less(begun[i]).of(to - from)
+		if p.program == "ingest" {
+			a = a.less(drill)
 		}
-		b.WriteString(head + took.row(program) + "\n")
+		if last := len(took) - 1; last >= 0 && took[last].program == p.program {
+			took[last].taken = took[last].plus(a)
+		} else {
+			took = append(took, share{p.program, a})
+		}
 	}
 	if peer != nil {
 		peer.wait(t)
@@ -174,11 +217,16 @@ func measurePipeline(t *testing.T, b *strings.Builder, broker string, l burden, 
 		if err := json.Unmarshal(peer.stdout.Bytes(), &out); err != nil {
 			t.Fatalf("%v\n%s", err, &peer.stdout)
 		}
-		b.WriteString(head + taken{time.Duration(out.Milliseconds * float64(time.Millisecond)), nan, nan, out.MB}.row("peer in Python") + "\n")
+		took = append(took, share{"peer in Python", taken{time.Duration(out.Milliseconds * float64(time.Millisecond)), nan, nan, out.MB}})
 	}
-	p.kill()
-	m.kill()
-	t.Log(b.String())
+	return rate, took
+}
+
+// part is a process of the pipeline.
+type part struct {
+	program string
+	pid     int
+	profile string // where its profiles are; "" if it has none
 }
 
 // takenBy returns what a process has taken, of a Go program with its profiles at an address.
