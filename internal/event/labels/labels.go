@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,41 @@ func Count(all []event.Label) []event.Label {
 	return slices.DeleteFunc(slices.Clone(all), func(l event.Label) bool { return l.Revoked != nil })
 }
 
+// Measurements returns labels as training joins them to windows. An answer to an alarm counts where its tool has no other label. A state from a
+// time until another one is two moments, between which it holds, so that it goes with moments.
+func Measurements(floor, answers []event.Label) (ms []wear.Measurement) {
+	type tool struct{ machine, name string }
+	known := make(map[tool]bool)
+	add := func(l event.Label, source wear.Source) {
+		m := wear.Measurement{
+			Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Hole: l.Hole, Time: l.At, End: l.Until, VBMeanUM: number(l.WearMeanUM), VBMaxUM: number(l.WearUM),
+			State: l.State, Where: "label " + l.ID, Source: source,
+		}
+		if until := m; !l.Until.IsZero() && l.WearUM == nil && l.WearMeanUM == nil {
+			until.Time, m.End, until.End = l.Until, time.Time{}, time.Time{}
+			ms = append(ms, until)
+		}
+		ms = append(ms, m)
+	}
+	for _, l := range Count(floor) {
+		known[tool{l.Machine, wear.ToolOf(l.Tool, l.ToolLife)}] = true
+		add(l, wear.Floor)
+	}
+	for _, l := range answers {
+		if !known[tool{l.Machine, wear.ToolOf(l.Tool, l.ToolLife)}] {
+			add(l, wear.Alarms)
+		}
+	}
+	return ms
+}
+
+func number(um *float64) float64 {
+	if um == nil {
+		return math.NaN()
+	}
+	return *um
+}
+
 // near is how close to each other two moments are about the same time.
 const near = time.Minute
 
@@ -98,7 +134,7 @@ func when(l event.Label) string {
 // conflict says why two labels of one tool cannot both be right.
 func conflict(a, b event.Label) string {
 	if a.At.IsZero() != b.At.IsZero() {
-		return ""
+		return "one of them has a time, the other only a hole or none, and training joins labels of a tool in one way"
 	}
 	if b.At.Before(a.At) {
 		a, b = b, a
