@@ -100,7 +100,7 @@ func ParseWear(text string) (um float64, err error) {
 // maxWearUM is more flank wear, in µm, than a tool has that still cuts.
 const maxWearUM = 10_000
 
-// Check reports what is wrong with a label, whatever it is of.
+// Check reports what is wrong with a label, of any kind.
 func (l Label) Check() error {
 	if err := l.checkTexts(); err != nil {
 		return err

@@ -42,13 +42,17 @@ func (o order) label(now time.Time) (event.Label, error) {
 
 // addLabel answers an order to add a label. What may be a mistake is asked about: code 409, with the question.
 func (c *Control) addLabel(ctx context.Context, w http.ResponseWriter, r *http.Request, o order) {
+	tools := c.tools(o.Machine)
+	if o.Until.IsZero() { // of the tool as it is now
+		o.ToolLife = cmp.Or(o.ToolLife, tools[o.Tool])
+	}
 	l, err := o.label(time.Now())
 	if err != nil {
 		auditCommand(r, o, "", errors.New("a field cannot be used"))
 		text(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	doubts, err := c.Label(ctx, l, c.tools(l.Machine), o.Anyway)
+	doubts, err := c.Label(ctx, l, tools, o.Anyway)
 	switch {
 	case err != nil:
 		auditCommand(r, o, "", errors.New("it could not be sent"))

@@ -25,7 +25,7 @@ func TestLabel(t *testing.T) {
 		label string
 	}{
 		"wear":                {tool + `"wear":"0,34 mm"}`, credential.Operator, 202, `{"id":"L-`, "340 µm measured 0s"},
-		"worn":                {tool + `"state":"worn"}`, credential.Operator, 202, `{"id":"L-`, "worn eye 0s"},
+		"worn":                {strings.Replace(tool, `"tool_life":"2",`, "", 1) + `"state":"worn"}`, credential.Operator, 202, `{"id":"L-`, "worn eye 0s"},
 		"worn since an alarm": {tool + `"state":"worn","incident":"A-K3ZQ7M2P","since":"2026-11-02T06:00:00Z","until":"2026-11-02T06:05:00Z"}`, credential.Engineer, 202, `{"id":"L-`, "worn eye 5m0s"},
 		"wear of an alarm":    {tool + `"wear":"340um","since":"2026-11-02T06:00:00Z","until":"2026-11-02T06:05:00Z"}`, credential.Operator, 202, `{"id":"L-`, "340 µm measured 0s"},
 		"a mistake":           {tool + `"state":"doubtful"}`, credential.Operator, 409, "wear falls", ""},
