@@ -80,6 +80,7 @@ func TestTopics(t *testing.T) {
 		{bus.TopicCommands, "delete"},
 		{bus.TopicDead, "delete"},
 		{bus.TopicFeatures, "delete"},
+		{bus.TopicLabels, "compact,delete"},
 		{bus.TopicModels, "compact"},
 		{bus.TopicResults, "delete"},
 		{bus.TopicState, "compact"},
@@ -196,6 +197,7 @@ func TestHeaders(t *testing.T) {
 		"ledger":  {event.LedgerType, "application/json", nil},
 		"fetched": {event.FetchedType, "application/json", nil},
 		"audit":   {event.AuditType, "application/json", nil},
+		"label":   {event.LabelType, "application/json", nil},
 	} {
 		m, ok := a.Components.Messages[name]
 		if !ok {

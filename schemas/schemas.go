@@ -2,7 +2,7 @@
 //
 //   - asyncapi.yaml has the topics and headers;
 //   - openapi.yaml has the HTTP API of the page;
-//   - *.schema.json have the JSON of results, alerts, evidence, advisories, audit records, states of
+//   - *.schema.json have the JSON of results, alerts, evidence, advisories, audit records, labels, states of
 //     machines, manifests of models, deployments, live samples and context;
 //   - *.md describe the Arrow forms of a window, of features, of evidence and of a frame of
 //     live samples, the layout file and the model file.
@@ -28,6 +28,8 @@ var (
 	advisoryJSON []byte // JSON Schema 2020-12 of event.Advisory
 	//go:embed audit.schema.json
 	auditJSON []byte // JSON Schema 2020-12 of event.Audit
+	//go:embed label.schema.json
+	labelJSON []byte // JSON Schema 2020-12 of event.Label
 	//go:embed context.schema.json
 	contextJSON []byte // JSON Schema 2020-12 of a machine's context, see feed.Change
 	//go:embed frame.schema.json
@@ -70,4 +72,5 @@ const (
 	Deployment    = "deployment"
 
 	Audit = "audit"
+	Label = "label"
 )

@@ -401,6 +401,32 @@ func TestAuditIsValid(t *testing.T) {
 	})
 }
 
+// A label agrees with its schema exactly if its own check finds nothing wrong with what a schema can say.
+func TestLabelIsValid(t *testing.T) {
+	um, more := 340.0, -1.0
+	some := event.Label{Machine: "acme/usk25", Tool: "T8", At: at, WearUM: &um, By: "kim", Given: at}
+	for name, change := range map[string]func(*event.Label){
+		"":                         func(*event.Label) {},
+		"state":                    func(l *event.Label) { l.State, l.WearUM, l.Incident, l.Method = "worn", nil, "A-K3ZQ7M2P", "eye" },
+		"revoked":                  func(l *event.Label) { l.Revoked = &event.Revoked{By: "kim", Reason: "another tool", At: at} },
+		"not: nothing known":       func(l *event.Label) { l.WearUM = nil },
+		"not: negative":            func(l *event.Label) { l.WearUM = &more },
+		"not: no tool":             func(l *event.Label) { l.Tool = "" },
+		"not: no machine":          func(l *event.Label) { l.Machine = "" },
+		"not: by no one":           func(l *event.Label) { l.By = "" },
+		"not: an alarm":            func(l *event.Label) { l.Incident = "A-1" },
+		"not: revoked for nothing": func(l *event.Label) { l.Revoked = &event.Revoked{By: "kim", At: at} },
+	} {
+		l := some
+		change(&l)
+		l.ID = l.NewLabelID()
+		valid, good := Validate(Label, event.JSON(l)), l.Check()
+		if bad := strings.HasPrefix(name, "not"); bad != (valid != nil) || bad != (good != nil) {
+			t.Errorf("%s: by the schema %v, by the code %v", name, valid, good)
+		}
+	}
+}
+
 func TestFetchedIsValid(t *testing.T) {
 	none := event.Fetched{ID: "c/fetched", Command: "c", Machine: "acme/usk25", At: at, Gone: true, Text: "sent no window; the spool is empty"}
 	some := none
@@ -418,7 +444,7 @@ func TestFetchedIsValid(t *testing.T) {
 
 // Additions of a later version of v1 must not stop today's readers.
 func TestPublishedSchemasAreOpen(t *testing.T) {
-	for _, text := range [][]byte{resultJSON, alertJSON, evidenceJSON, advisoryJSON, commandJSON, fetchedJSON, ledgerJSON, auditJSON, MachineStateJSON, MonitorStatusJSON, manifestJSON, deploymentJSON} {
+	for _, text := range [][]byte{resultJSON, alertJSON, evidenceJSON, advisoryJSON, commandJSON, fetchedJSON, ledgerJSON, auditJSON, labelJSON, MachineStateJSON, MonitorStatusJSON, manifestJSON, deploymentJSON} {
 		if s := string(text); strings.Contains(s, "additionalProperties") || strings.Contains(s, "unevaluatedProperties") {
 			t.Errorf("a reader of %.80s… would refuse additions", s)
 		}
@@ -466,6 +492,8 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Command](): read(commandJSON),
 		reflect.TypeFor[event.Audit]():   read(auditJSON),
 		reflect.TypeFor[event.Actor]():   read(auditJSON).Defs["actor"],
+		reflect.TypeFor[event.Label]():    read(labelJSON),
+		reflect.TypeFor[event.Revoked]():  read(labelJSON).Defs["revoked"],
 
 		reflect.TypeFor[deploy.Manifest]():       read(manifestJSON),
 		reflect.TypeFor[deploy.ManifestLayout](): read(manifestJSON).Defs["layout"],

@@ -32,7 +32,7 @@ var compiled = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	schemas := make(map[string]*jsonschema.Schema)
 	for name, text := range map[string][]byte{
 		Result: resultJSON, Alert: alertJSON, Evidence: evidenceJSON, Advisory: advisoryJSON, Context: contextJSON, Frame: FrameJSON, Command: commandJSON, Fetched: fetchedJSON, Ledger: ledgerJSON,
-		Audit: auditJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: manifestJSON, Deployment: deploymentJSON,
+		Audit: auditJSON, Label: labelJSON, MachineState: MachineStateJSON, MonitorStatus: MonitorStatusJSON, Manifest: manifestJSON, Deployment: deploymentJSON,
 	} {
 		s, err := compile(text)
 		if err != nil {

@@ -132,7 +132,7 @@ func bare(t *testing.T, path string) ([]byte, model.DataSet) {
 		t.Fatalf("%v: %+v", err, m)
 	}
 	d := m.Provenance.Data[0]
-	m.Provenance.Data = nil
+	m.Provenance.Data, m.Provenance.LabelsFrom = nil, nil
 	b, err := m.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +272,59 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	whole, _ := os.ReadFile("mixed.flank")
 	if got, err := os.ReadFile("table.flank"); err != nil || !bytes.Equal(got, whole) {
 		t.Errorf("another model from the table of features on Kafka: %v", err)
+	}
+
+	// Labels that people give, with the windows or after they have gone, are worth as much as the file.
+	var models [2][]byte
+	for i, tc := range []struct {
+		plant *plant
+		files []string
+		name  string
+	}{{all, []string{"wear.csv"}, "at-once.flank"}, {late, []string{"early.csv", "wear.csv"}, "after.flank"}} {
+		for _, file := range tc.files {
+			if _, _, err := trainer(t, "labels import --anyway "+file+" --kafka "+tc.plant.addr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, log, err := trainer(t, "fit --config drill.yaml --labels floor --from features --model "+tc.name+" --kafka "+tc.plant.addr)
+		if err != nil {
+			t.Fatalf("%v\n%s%s", err, out, log)
+		}
+		got, _ := bare(t, tc.name)
+		card, _ := os.ReadFile(strings.Replace(tc.name, "flank", "report.html", 1))
+		from := fmt.Sprintf("%d from the floor", len(wear))
+		if shown, _, err := trainer(t, "models diff "+tc.name+" windows.flank"); !bytes.Equal(got, want) || !strings.Contains(string(card), from) {
+			t.Errorf("%s: another model than with the file, or %q is not on its card: %v %s", tc.name, from, err, shown)
+		}
+		m, err := model.Load(tc.name)
+		if err != nil || m.Provenance.LabelsFrom["floor"] != len(wear) {
+			t.Fatalf("%v, labels from %v", err, m)
+		}
+		m.Provenance.Data = nil
+		if models[i], err = m.Encode(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(models[0], models[1]) {
+		t.Error("labels that came after the windows had gone give another model")
+	}
+	for args, says := range map[string]string{
+		"labels check --quiet --config drill.yaml --labels floor --kafka " + late.addr:                                       fmt.Sprintf("labels   %d from the floor", len(wear)),
+		"labels check --quiet --config drill.yaml --table f.csv --labels floor --kafka " + late.addr:                         "from the floor",
+		"evaluate --quiet --model windows.flank --labels floor --kafka " + late.addr:                                         "the model was trained on these tools",
+		"labels check --quiet --config drill.yaml --labels all --wear wear.csv --kafka " + newPlant(t).addr + " --data none": "!--data none",
+		"labels check --quiet --config drill.yaml --labels all --kafka " + newPlant(t).addr:                                  "!there are none on Kafka",
+		"labels check --quiet --config drill.yaml --labels floor --table f.parquet":                                          "!they are on Kafka, name the broker",
+	} {
+		if strings.Contains(args, "f.csv") {
+			if _, _, err := trainer(t, "features --quiet --config drill.yaml --out f.csv --kafka "+mixed.addr); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, _, err := trainer(t, args)
+		if fails, bad := strings.CutPrefix(says, "!"); bad != (err != nil) || bad && !strings.Contains(err.Error(), fails) || !bad && !strings.Contains(out, says) {
+			t.Errorf("%s: %v, want %q\n%s", args, err, says, out)
+		}
 	}
 
 	// They may be read twice, as monitor tune does.

@@ -15,6 +15,11 @@ import (
 
 type labelsCommand struct {
 	Check labelsCheckCommand `cmd:"" help:"Show which windows have a label, by tool on a time line, which have none, and why. Nothing is trained." example:"trainer labels check --config train.yaml --data 'runs/*.csv' --wear wear.csv"`
+
+	Add    labelsAddCommand    `cmd:"" help:"Say on Kafka how worn a tool was." example:"trainer labels add --kafka kafka1:9092 --machine acme/spore/bay2/usk25 --tool T08 --wear 0.34mm --method microscope --by kim; trainer labels add --kafka kafka1:9092 --machine acme/spore/bay2/usk25 --tool T08 --state worn"`
+	Import labelsImportCommand `cmd:"" help:"Put the rows of a wear file on Kafka. To import it again changes nothing." example:"trainer labels import wear.csv --kafka kafka1:9092 --machine acme/spore/bay2/usk25"`
+	Ls     labelsListCommand   `cmd:"" help:"List the labels on Kafka." example:"trainer labels ls --kafka kafka1:9092; trainer labels ls --kafka kafka1:9092 --all -o json"`
+	Revoke labelsRevokeCommand `cmd:"" help:"Take a label back. It stays visible with 'ls --all'." example:"trainer labels revoke L-K3ZQ7M2PABCD --kafka kafka1:9092 --reason 'another tool'"`
 }
 
 type labelsCheckCommand struct {

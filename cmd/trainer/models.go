@@ -233,7 +233,7 @@ func facts(m *model.Model) []fact {
 		tools += fmt.Sprintf(" and %d more", more)
 	}
 	if m.Provenance.Labels != "" {
-		labels = fmt.Sprintf("SHA-256 %.16s…", m.Provenance.Labels)
+		labels = strings.TrimPrefix(model.LabelsFrom(m.Provenance.LabelsFrom)+", ", ", ") + fmt.Sprintf("SHA-256 %.16s…", m.Provenance.Labels)
 	}
 	unknown, wear := card.Notes(m)
 	return []fact{

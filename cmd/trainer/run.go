@@ -64,7 +64,7 @@ type flags struct {
 	Init         initCommand         `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it." example:"trainer init --data turning.csv --rate 1"`
 	Fit          fitCommand          `cmd:"" help:"Train a model and score it on tools it has not seen." example:"trainer fit --config train.yaml --data turning.csv --model turning.flank; trainer fit --kafka kafka1:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank"`
 	Evaluate     evaluateCommand     `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool." example:"trainer evaluate --model turning.flank --data new-tools.csv; trainer evaluate --model turning.flank --table features.parquet --format json"`
-	Labels       labelsCommand       `cmd:"" help:"Look at labels before training."`
+	Labels       labelsCommand       `cmd:"" help:"Give labels, and look at them before training."`
 	Shadow       shadowCommand       `cmd:"" help:"Look at models on trial."`
 	Costs        costsCommand        `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters." example:"trainer costs --model turning.flank"`
 	Features     featuresCommand     `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table." example:"trainer features --config train.yaml --data turning.csv --out turning.parquet"`

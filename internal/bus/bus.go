@@ -44,6 +44,7 @@ const (
 	TopicShadow   = "tcm.shadow.v1"
 	TopicModels   = "tcm.models.v1" // compacted
 	TopicAudit    = "tcm.audit.v1"
+	TopicLabels   = "tcm.labels.v1" // compacted
 	TopicDead     = "tcm.dlq.v1"
 )
 

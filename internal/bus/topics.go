@@ -72,7 +72,7 @@ func (s TopicStatus) Most() int64 {
 type topicPlan struct {
 	name    string
 	compact bool
-	retain  Retain // for topics that are not compacted; Bytes 0: as the broker has it
+	retain  Retain // Bytes 0: as the broker has it. Of compacted topics only Time, 0: without end
 	max     int    // largest batch of messages
 	single  bool   // one partition for any number of machines
 }
@@ -92,6 +92,7 @@ func plan(cfg Config) []topicPlan {
 		{name: TopicState, compact: true, max: MaxMessage},
 		{name: TopicCommands, retain: Retain{Time: 7 * day}, max: MaxMessage},
 		{name: TopicModels, compact: true, max: MaxMessage, single: true},
+		{name: TopicLabels, compact: true, retain: Retain{Time: 3650 * day}, max: MaxMessage, single: true},
 		{name: TopicAudit, retain: Retain{400 * day, 500e6}, max: MaxMessage, single: true},
 		{name: TopicDead, retain: Retain{30 * day, 10e9}, max: MaxMessage + deadOverhead, single: true},
 	}
@@ -155,7 +156,7 @@ func (p topicPlan) settings(replication int) map[string]string {
 	s := p.retain.settings()
 	s["cleanup.policy"] = "delete"
 	if p.compact {
-		s["cleanup.policy"] = "compact"
+		s["cleanup.policy"] = p.policy()
 		s["segment.bytes"] = strconv.Itoa(minSegment)
 	}
 	s["max.message.bytes"] = strconv.Itoa(p.max)
@@ -165,6 +166,14 @@ func (p topicPlan) settings(replication int) map[string]string {
 		s["min.insync.replicas"] = "2"
 	}
 	return s
+}
+
+// policy returns how Kafka removes messages of a compacted topic.
+func (p topicPlan) policy() string {
+	if p.retain.Time > 0 {
+		return "compact,delete"
+	}
+	return "compact"
 }
 
 // Apply creates the topics that are missing, with the given number of replicas of
@@ -365,7 +374,7 @@ func (s *TopicStatus) read(name, value string) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
 	case name == "cleanup.policy":
-		s.Compacted = value == "compact"
+		s.Compacted = strings.Contains(value, "compact")
 	case err != nil:
 	case name == "retention.ms":
 		s.Retain.Time = time.Duration(min(n, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
@@ -499,8 +508,8 @@ func (p topicPlan) note(name, value string) string {
 			return "message.timestamp.type is " + value + ": Kafka may remove or refuse messages of a sender with a wrong clock; set it to LogAppendTime"
 		}
 	case "cleanup.policy":
-		if p.compact && value != "compact" {
-			return fmt.Sprintf("cleanup.policy is %s: Kafka will delete messages by age that must stay; set it to compact", value)
+		if p.compact && value != p.policy() {
+			return fmt.Sprintf("cleanup.policy is %s: Kafka will delete messages that must stay; set it to %s", value, p.policy())
 		}
 	}
 	return ""

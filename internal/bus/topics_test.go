@@ -37,14 +37,14 @@ func mustApply(t *testing.T, cfg Config, partitions int) []TopicStatus {
 func TestApply(t *testing.T) {
 	cfg := anyBroker(t)
 	createTopic(t, cfg, TopicState, 2, "max.message.bytes", "1000")
-	for round, created := range []int{9, 0} {
+	for round, created := range []int{10, 0} {
 		status := mustApply(t, cfg, 4)
 		n := 0
 		for _, s := range status {
 			if s.Created {
 				n++
 			}
-			want := map[string]int{TopicState: 2, TopicModels: 1, TopicAudit: 1, TopicDead: 1}[s.Name]
+			want := map[string]int{TopicState: 2, TopicModels: 1, TopicLabels: 1, TopicAudit: 1, TopicDead: 1}[s.Name]
 			if want == 0 {
 				want = 4
 			}
@@ -67,8 +67,8 @@ func TestApply(t *testing.T) {
 				}
 			}
 		}
-		if len(status) != 10 || n != created {
-			t.Errorf("round %d: %d topics, %d created, want 10 and %d", round, len(status), n, created)
+		if len(status) != 11 || n != created {
+			t.Errorf("round %d: %d topics, %d created, want 11 and %d", round, len(status), n, created)
 		}
 	}
 	for _, bad := range [][2]int{{-1, 1}, {1, 0}} {
@@ -83,7 +83,7 @@ func TestApplyDefaultPartitions(t *testing.T) {
 	cfg := anyBroker(t)
 	for _, s := range mustApply(t, cfg, 0) {
 		want := defaultPartitions
-		if s.Name == TopicModels || s.Name == TopicAudit || s.Name == TopicDead {
+		if s.Name == TopicModels || s.Name == TopicLabels || s.Name == TopicAudit || s.Name == TopicDead {
 			want = 1
 		}
 		if s.Partitions != want {

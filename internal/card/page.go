@@ -344,7 +344,10 @@ func (r *Report) data(p *page) {
 		}
 	}
 	if w.Join != "" {
-		p.text("Of the windows that are fit for judging, the wear file makes %s.", w.Join)
+		p.text("Of the windows that are fit for judging, measurements make %s.", w.Join)
+		if from := model.LabelsFrom(w.LabelsFrom); from != "" {
+			p.text("Labels of these tools: %s.", from)
+		}
 	}
 	p.text("The machine counts as cutting %s.", r.Cutting)
 	if r.Reference.Mode != model.ReferenceOff {

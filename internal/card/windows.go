@@ -20,6 +20,8 @@ type Tally struct {
 	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
 	Join   string   `json:"join,omitempty"`             // what the join of measurements to windows says, in words
 
+	LabelsFrom map[string]int `json:"labels_from,omitempty"` // see model.Provenance
+
 	States string `json:"states,omitempty"` // which states of tools became which class, with the windows of each, in words
 
 	Mismatches []string `json:"mismatches,omitempty"` // names and times that should agree in wear file and recordings

@@ -51,7 +51,8 @@ type Alert struct {
 	Group    string     `json:"group"` // consumer group of the monitor
 	Machine  string     `json:"machine"`
 	Tool     string     `json:"tool,omitempty"`
-	Magazine bool       `json:"magazine,omitempty"` // the tool is not in the spindle: Alarm is how its own alarm is, and the machine's has not changed
+	ToolLife string     `json:"tool_life,omitempty"` // of the tool whose alarm it is, as in a result
+	Magazine bool       `json:"magazine,omitempty"`  // the tool is not in the spindle: Alarm is how its own alarm is, and the machine's has not changed
 	Hole     string     `json:"hole,omitempty"`
 	State    AlertState `json:"state"`
 	Alarm    string     `json:"alarm,omitempty"`    // state of the alarm after the change, in the words of a result

@@ -25,6 +25,8 @@ const (
 	RollbackTo   Action = "rollback"      // trainer rollback
 	RetireModel  Action = "retire_model"  // trainer retire
 	RemoveModel  Action = "remove_model"  // trainer models rm
+	AddLabel     Action = "add_label"     // trainer labels add and import, and on a page
+	RevokeLabel  Action = "revoke_label"  // trainer labels revoke
 	AddPerson    Action = "add_person"    // monitor people add
 	RemovePerson Action = "remove_person" // monitor people rm
 	Redrive      Action = "redrive"       // monitor dlq redrive
@@ -36,7 +38,7 @@ const (
 
 // AuditActions lists every action of audit records, in the order of schemas/audit.schema.json.
 var AuditActions = slices.Concat([]Action{Login, Logout, Access, UnreadAction}, Actions, []Action{
-	PublishModel, PromoteModel, RollbackTo, RetireModel, RemoveModel, AddPerson, RemovePerson, Redrive, SetContext, ApplyTopics, GrowTopics, Reload,
+	PublishModel, PromoteModel, RollbackTo, RetireModel, RemoveModel, AddLabel, RevokeLabel, AddPerson, RemovePerson, Redrive, SetContext, ApplyTopics, GrowTopics, Reload,
 })
 
 // Identified says how it is known who acted.

@@ -54,7 +54,7 @@ func (x *alarms) mark(c *event.Command, why cause) (event.Alert, error) {
 	}
 	b := x.inSpindle()
 	a := b.alert(alarm.Change(state), b.alarm.State, why)
-	a.Incident, a.Tool, a.Since, a.Severity = r.Incident, r.Tool, r.Since, "info"
+	a.Incident, a.Tool, a.ToolLife, a.Since, a.Severity = r.Incident, r.Tool, "", r.Since, "info"
 	name := event.ShortName(x.state.Machine)
 	if r.Tool != "" {
 		name += " tool " + r.Tool

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -201,9 +202,27 @@ func readEvent[E event.Published](m bus.Message, group string, e *pastEvent, sho
 	return err == nil
 }
 
-// Control lets pages send commands through out.
-func Control(out *bus.Producer) *web.Control {
-	return &web.Control{Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) }}
+// Control lets pages send commands and labels through out.
+func Control(cfg bus.Config, out *bus.Producer) *web.Control {
+	return &web.Control{
+		Send: func(ctx context.Context, c event.Command) error { return SendCommand(ctx, out, c) },
+		Label: func(ctx context.Context, l event.Label, tools map[string]string, anyway bool) ([]string, error) {
+			if !anyway {
+				all, _, err := labels.Read(ctx, cfg)
+				if err != nil {
+					return nil, err
+				}
+				seen := make(labels.Seen)
+				if tools != nil {
+					seen[l.Machine] = tools
+				}
+				if doubts := labels.Doubts(all, seen, l); len(doubts) > 0 {
+					return doubts, nil
+				}
+			}
+			return nil, out.Send(ctx, []bus.Message{labels.Message(l)})
+		},
+	}
 }
 
 // faults returns what is wrong with each channel beyond what the model has

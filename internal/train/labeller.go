@@ -243,7 +243,7 @@ func (l *labeller) finish(rows int) error {
 	c := l.counts
 	c.Used, c.States, c.Contradictions = rows, l.rule.StatesByClass(l.states), l.contradictions()
 	if l.join != nil {
-		c.Join, c.Mismatches = l.join.Tally().String(), l.join.Mismatches()
+		c.Join, c.Mismatches, c.LabelsFrom = l.join.Tally().String(), l.join.Mismatches(), l.join.Sources()
 	}
 	if c.Used == 0 {
 		return fmt.Errorf("train: %w: %s%s", errData, c.Words(), c.Remedy())

@@ -69,6 +69,9 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	out.States = rule.StatesByClass(l.states)
 	if join != nil {
 		out.Mismatches = join.Mismatches()
+		if from := model.LabelsFrom(join.Sources()); from != "" {
+			out.Source = from
+		}
 	} else if text := wear.UnitDoubt(most); text != "" {
 		out.Warnings = []string{text}
 	}

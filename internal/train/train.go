@@ -81,7 +81,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	if err := rows.check(job.Config.Label); err != nil {
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	m.Label.Findings, m.Provenance.Labels = rows.findings, labelSum(&rows)
+	m.Label.Findings, m.Provenance.Labels, m.Provenance.LabelsFrom = rows.findings, labelSum(&rows), counts.LabelsFrom
 	r := newReport(&job, m, rows, counts)
 	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
 	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.tell.warnings(rows.exclude, tables(job.Inputs)), rows.copyWarnings(), counts.Warnings()) {

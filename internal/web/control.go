@@ -18,6 +18,12 @@ import (
 type Control struct {
 	// Send passes a command on.
 	Send func(context.Context, event.Command) error
+
+	// Label keeps a label of a tool, given the tools that were seen at its machine, with their lives. Unless it is to be kept
+	// anyway, it returns why it may be a mistake, and keeps nothing.
+	Label func(ctx context.Context, l event.Label, tools map[string]string, anyway bool) (doubts []string, err error)
+
+	tools func(machine string) map[string]string // see Hub.toolsOf
 }
 
 // Bounds of a request that changes something.
@@ -35,6 +41,7 @@ type order struct {
 	By       string       `json:"by"`   // counts only where people share a token
 	Note     string       `json:"note"`
 	Minutes  float64      `json:"minutes"` // to shelve for
+	labelOrder
 }
 
 // handler answers POST /api/commands.
@@ -60,14 +67,18 @@ func (c *Control) serve(w http.ResponseWriter, r *http.Request) {
 		text(w, http.StatusForbidden, fmt.Sprintf("the role %s may not ask for %s: someone with another role can", person.Role, o.Action))
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), orderWait)
+	defer cancel()
+	if o.Action == event.AddLabel {
+		c.addLabel(ctx, w, r, o)
+		return
+	}
 	command, err := o.command(time.Now())
 	if err != nil {
 		auditCommand(r, o, "", errors.New("a field cannot be used"))
 		text(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), orderWait)
-	defer cancel()
 	if err := c.Send(ctx, command); err != nil {
 		auditCommand(r, o, command.ID, errors.New("it could not be sent"))
 		text(w, http.StatusBadGateway, "the command could not be sent: "+err.Error())

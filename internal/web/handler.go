@@ -66,7 +66,9 @@ func (x *server) routes() map[string]http.Handler {
 		all[pattern] = a
 	}
 	if x.control != nil {
-		all["POST /api/commands"] = x.control.handler()
+		control := *x.control
+		control.tools = x.hub.toolsOf
+		all["POST /api/commands"] = control.handler()
 	}
 	if x.evidence != nil {
 		all["GET /evidence/"], all["GET /api/evidence/"] = x.evidence, x.evidence

@@ -40,7 +40,7 @@ func refused(r *http.Request, why reason, detail string) {
 
 // The actions that a page may ask for, by the least role that may.
 var actions = map[credential.Role][]event.Action{
-	credential.Operator: {event.Acknowledge, event.Shelve, event.Unshelve, event.MarkFalse, event.UnmarkFalse, event.NewTool},
+	credential.Operator: {event.Acknowledge, event.Shelve, event.Unshelve, event.MarkFalse, event.UnmarkFalse, event.NewTool, event.AddLabel},
 	credential.Engineer: {event.Suppress, event.Unsuppress, event.OutOfService, event.InService},
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,15 @@ func (p *Provenance) Tools() (names []string, more int) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), more
+}
+
+// LabelsFrom says in words how many labels came from where; empty if there are none.
+func LabelsFrom(of map[string]int) string {
+	var words []string
+	for _, where := range slices.Sorted(maps.Keys(of)) {
+		words = append(words, fmt.Sprintf("%d from %s", of[where], map[string]string{"file": "a file", "floor": "the floor", "alarms": "answers to alarms"}[where]))
+	}
+	return strings.Join(words, ", ")
 }
 
 // mostPartitions is how many partitions a line names.

@@ -27,11 +27,12 @@ import (
 // Provenance says where a model comes from. It does not hold when it was trained, so that equal
 // data and seeds give equal files.
 type Provenance struct {
-	Program string          `json:"program"` // that trained it, with its version
-	Data    []DataSet       `json:"data"`
-	Labels  string          `json:"labels_sha256,omitempty"` // of tool and class of the windows that it learnt from
-	Seed    uint64          `json:"seed"`
-	Config  json.RawMessage `json:"config,omitempty"` // of the training run
+	Program    string          `json:"program"` // that trained it, with its version
+	Data       []DataSet       `json:"data"`
+	Labels     string          `json:"labels_sha256,omitempty"` // of tool and class of the windows that it learnt from
+	LabelsFrom map[string]int  `json:"labels_from,omitempty"`   // how many labels came from where: file, floor, alarms; nil if all came from files
+	Seed       uint64          `json:"seed"`
+	Config     json.RawMessage `json:"config,omitempty"` // of the training run
 
 	// LengthKnown says that windows are as long as Model.Window has it: they were cut from
 	// recordings, or the configuration said so of the rows of a table.

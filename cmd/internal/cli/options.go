@@ -1,16 +1,21 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source"
+
+	"golang.org/x/term"
 )
 
 // ConfigFile is the flag of the configuration that the program runs with.
@@ -67,6 +72,33 @@ type RateFlag struct {
 // Person is the flag of who acts.
 type Person struct {
 	By string `default:"${user}" placeholder:"NAME" help:"Your name. Default: the name of the user."`
+}
+
+// Doubted is the flag of a command that asks before it does what may be a mistake.
+type Doubted struct {
+	Anyway bool `help:"Do it also if it may be a mistake, without a question."`
+}
+
+// answers is where a person answers questions. Tests replace it.
+var answers io.Reader = os.Stdin
+
+// Ask asks a person in a terminal whether to go on despite these doubts. Without a terminal they are an error that says what to do.
+func (f Doubted) Ask(doubts []string, out Output) error {
+	if f.Anyway || len(doubts) == 0 {
+		return nil
+	}
+	if file, ok := answers.(*os.File); ok && !term.IsTerminal(int(file.Fd())) {
+		return fmt.Errorf("%s: nothing is done: correct it, or give --anyway", strings.Join(doubts, "; "))
+	}
+	for _, d := range doubts {
+		fmt.Fprintln(out.Stderr, plain.Text(d))
+	}
+	fmt.Fprint(out.Stderr, "Go on anyway? [y/N] ")
+	line, _ := bufio.NewReader(answers).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New("nothing is done")
+	}
+	return nil
 }
 
 // Remark is the flag of a note.

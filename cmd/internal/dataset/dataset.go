@@ -19,6 +19,8 @@ import (
 	"github.com/flank-tcm/flank/internal/archive"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -37,6 +39,7 @@ type Flags struct {
 	Ignore []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	cli.KeptColumns
 	Wear    string `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
+	Labels  string `enum:"none,floor,all" default:"none" placeholder:"KIND" help:"Labels on Kafka, in addition to those of --wear: floor, what people said of tools; all, their answers to alarms too, of tools without another label; or none (default: none). With files, --kafka has the labels alone."`
 	Machine string `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	cli.Moment
 	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
@@ -127,7 +130,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		return nil, err
 	}
 	asTrained := m != nil && file == "" && layout == ""
-	if asTrained && f.Wear != "" { // the labels are there, and need no columns
+	if asTrained && (f.Wear != "" || f.ofKafka()) { // the labels are there, and need no columns
 		d.Columns.VBMean, d.Columns.VBMax, d.Columns.VBMeanMM, d.Columns.VBMaxMM, d.Columns.State = "", "", "", "", ""
 	}
 	switch {
@@ -135,7 +138,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		d.Inputs = []train.Input{kept}
 	case len(f.Table) > 0:
 		err = f.loadTables(d, m, log)
-	case f.Kafka.Named():
+	case f.Kafka.Named() && len(f.Data) == 0:
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
@@ -151,12 +154,17 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	}
 	path := cmp.Or(f.Wear, config.ResolvePath(file, d.Config.Wear))
 	if d.meta != nil {
-		if err := d.applyMeta(m, path != ""); err != nil {
+		if err := d.applyMeta(m, path != "" || f.ofKafka()); err != nil {
 			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
 	if d.Wear, err = loadWear(path, log); err != nil {
 		return nil, err
+	}
+	if f.ofKafka() {
+		if err := d.addLabels(f, log); err != nil {
+			return nil, err
+		}
 	}
 	return d, d.checkNames()
 }
@@ -288,8 +296,14 @@ func suggestLayout(open func() (source.Source, error)) func() (source.Source, er
 // check reports data that are not named, or named in two ways. Where a model or a file says the layout,
 // recordings need no configuration.
 func (f Flags) check(flag, file string, layout bool) error {
-	if f.Kafka.Named() {
-		return config.Wrong(len(f.Data)+len(f.Table) > 0, "--kafka: learn from windows on Kafka or from files, not from both at once")
+	files := len(f.Data)+len(f.Table) > 0
+	switch {
+	case f.Kafka.Named() && files && !f.ofKafka():
+		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once; files may have --labels on Kafka")
+	case f.Kafka.Named() && !files:
+		return nil
+	case f.ofKafka() && !f.Kafka.Named():
+		return errors.New("--labels: they are on Kafka, name the broker with --kafka")
 	}
 	return cmp.Or(
 		config.Wrong(len(f.From)+len(f.To) > 0, "--since and --until go with --kafka, which names the broker"),
@@ -297,8 +311,45 @@ func (f Flags) check(flag, file string, layout bool) error {
 		config.Wrong(len(f.Keep) > 0 && len(f.Table) == 0, "--keep goes with tables: recordings have the channels of their layout"),
 		config.Wrong(len(f.Ignore) > 0 && len(f.Table) == 0, "--ignore leaves out columns of tables: recordings have the channels of their layout; name features that shall not count under `exclude` in train.yaml"),
 		config.Wrong(len(f.Data) > 0 && len(f.Table) > 0, "--data and --table: learn from recordings or from tables, not from both at once"),
-		config.Wrong(len(f.Data)+len(f.Table) == 0, "no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)"),
+		config.Wrong(!files, "no data: name labelled recordings with --data, tables of features with --table, or windows on Kafka with --kafka (see --help)"),
 		config.Wrong(len(f.Data) > 0 && file == "" && !layout, "%s is missing: the layout that it names says which columns of a recording are channels; examples/turning/train.yaml is one (or name a layout file with --layout)", flag))
+}
+
+// ofKafka reports whether labels on Kafka count.
+func (f Flags) ofKafka() bool { return f.Labels == labelsFloor || f.Labels == labelsAll }
+
+// What Flags.Labels may be, but for none.
+const (
+	labelsFloor = "floor"
+	labelsAll   = "all"
+)
+
+// addLabels adds the labels on Kafka to those of the wear file.
+func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
+	cfg, err := f.Bus("flank-trainer")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := cli.WithPatience(context.Background(), &cfg)
+	defer cancel(nil)
+	floor, _, err := labels.Read(ctx, cfg)
+	var answers []event.Label
+	if err == nil && f.Labels == labelsAll {
+		answers, err = labels.Answers(ctx, cfg)
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("--labels: %w", err)
+	}
+	ms := labels.Measurements(floor, answers)
+	if len(ms)+len(d.Wear) == 0 {
+		return fmt.Errorf("--labels: there are none on Kafka: give some with 'trainer labels add', or name a wear file with --wear")
+	}
+	log.Info().Int("labels", len(ms)).Msg("read labels on Kafka")
+	d.Wear = append(d.Wear, ms...)
+	return nil
 }
 
 // loadWear returns the measurements of the wear file at path, nil if that is empty.

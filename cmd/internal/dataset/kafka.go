@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -270,7 +271,7 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 	last := &r.offsets[len(r.offsets)-1]
 	last.To = msg.Offset + 1
 	last.Windows++
-	w.Tool = cmp.Or(w.Tool, bus.TopicWindows) // the name of tools without one, wherever they come from
+	w.Tool = cmp.Or(wear.ToolOf(w.Tool, w.ToolLife), bus.TopicWindows) // the name of tools without one, wherever they come from
 	return visit(w)
 }
 

@@ -217,5 +217,5 @@ func Control(to bus.Config) (control *web.Control, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return monitor.Control(out), out.Close, nil
+	return monitor.Control(to, out), out.Close, nil
 }

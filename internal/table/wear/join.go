@@ -442,6 +442,24 @@ func (j *Join) beginning(h *history, m Measurement) (time.Time, error) {
 		at(m), m.subject(), len(names), names[0], byClock)
 }
 
+// Sources returns how many labels are of tools that windows were seen of, by where they come from; nil if all are of files.
+func (j *Join) Sources() map[string]int {
+	of := make(map[string]int)
+	seen := make(map[string]bool)
+	for _, h := range j.all {
+		for _, m := range h.rows {
+			if h.matched && (m.Where == "" || !seen[m.Where]) {
+				of[cmp.Or(string(m.Source), "file")]++
+				seen[m.Where] = true
+			}
+		}
+	}
+	if of["file"] > 0 && len(of) == 1 {
+		return nil
+	}
+	return of
+}
+
 // tally returns the count of the calls of At so far.
 func (j *Join) Tally() tally { return j.tally }
 
@@ -494,8 +512,11 @@ func (j *Join) search(w Window) *history {
 				}
 			}
 		}
-		if h := j.subjects[subject{machine, w.Tool, ""}]; h != nil && w.Tool != "" {
-			return h
+		name, _, _ := strings.Cut(w.Tool, ofLife)
+		for _, tool := range []string{w.Tool, name} {
+			if h := j.subjects[subject{machine, tool, ""}]; h != nil && tool != "" {
+				return h
+			}
 		}
 	}
 	return nil
@@ -557,7 +578,7 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 		Machine: w.Machine, Tool: w.Tool, Recording: w.Recording, Hole: w.Hole, Time: t,
 		VBMeanUM: h.mean.value(t, start, started),
 		VBMaxUM:  h.max.value(t, start, started),
-		State:    h.state(t),
+		State:    h.state(t, started && !t.Before(start)),
 		Class:    h.word(t, func(m Measurement) string { return m.Class }),
 	}
 	switch {
@@ -603,8 +624,11 @@ func (h *history) next(t time.Time) int {
 	return sort.Search(len(h.moments), func(i int) bool { return h.moments[i].Time.After(t) })
 }
 
-// state returns the state of the tool at t, empty if it is not known.
-func (h *history) state(t time.Time) string {
+// state returns the state of the tool at t, empty if it is not known. A tool that was healthy was so since it was new.
+func (h *history) state(t time.Time, isNew bool) string {
+	if first := h.moments[0].State; isNew && h.next(t) == 0 && conditionOf(first) == isGood {
+		return first
+	}
 	for k := h.next(t) - 1; k >= 0; k-- {
 		if s := h.moments[k].State; conditionOf(s) == isBroken {
 			h.used[k] = true

@@ -81,8 +81,8 @@ func TestJoinInterpolate(t *testing.T) {
 		minute    float64
 		want      string
 	}{
-		{"start of a new tool", "T1", 0, "0 0 "},
-		{"on the way to the first measurement", "T1", 5, "25 50 "},
+		{"start of a new tool", "T1", 0, "0 0 new"},
+		{"on the way to the first measurement", "T1", 5, "25 50 new"},
 		{"before the start", "T1", -1, ""},
 		{"at a measurement", "T1", 10, "50 100 new"},
 		{"half-way; the mean skips a measurement that lacks it", "T1", 20, "100 200 "},

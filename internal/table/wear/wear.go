@@ -31,7 +31,29 @@ type Measurement struct {
 	VBMaxUM   float64   // maximum flank wear in µm; NaN if not measured
 	State     string    // a word such as "worn", "chipped" or "broken"; empty if not known
 	Class     string    // name or number of a class of the Rule; empty if not known
-	Where     string    // file and line that it was read from; empty if it was not
+	Where     string    // file and line that it was read from, or which label it is; empty if neither
+	Source    Source    // empty: a file, or the caller
+}
+
+// Source says who measured.
+type Source string
+
+// The sources of labels on Kafka.
+const (
+	Floor  Source = "floor"  // people at the machine
+	Alarms Source = "alarms" // people's answers to alarms
+)
+
+// ofLife is between the name of a tool and its life.
+const ofLife = " · life "
+
+// ToolOf names a tool that was declared new, so that it is another one than the tool before it under that name. Measurements of the name alone
+// go for each of its lives.
+func ToolOf(tool, life string) string {
+	if life == "" {
+		return tool
+	}
+	return tool + ofLife + life
 }
 
 // Known reports whether m says anything of the tool.

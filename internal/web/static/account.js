@@ -30,7 +30,7 @@ async function logout() {
 }
 
 const ranks = { viewer: 1, operator: 2, engineer: 3 };
-const needs = { acknowledge: "operator", shelve: "operator", unshelve: "operator", mark_false: "operator", unmark_false: "operator", new_tool: "operator", suppress: "engineer", unsuppress: "engineer", out_of_service: "engineer", in_service: "engineer" };
+const needs = { acknowledge: "operator", shelve: "operator", unshelve: "operator", mark_false: "operator", unmark_false: "operator", new_tool: "operator", add_label: "operator", suppress: "engineer", unsuppress: "engineer", out_of_service: "engineer", in_service: "engineer" };
 
 // mayNot says why a person cannot give a command here; "" means that they can, or can once
 // they have logged in.

@@ -98,7 +98,7 @@ const shapes = { raised: "raised", reactivated: "raised", acknowledged: "acknowl
 
 function Summary({ s, incident, name, offline }) {
   const { cause, word, over, waits } = s, loud = !over && !waits && isLoud({ alarm: word });
-  const tile = { name, alarm: over ? "" : word, incident, tool: cause.tool };
+  const tile = { name, alarm: over ? "" : word, incident, tool: cause.tool, life: cause.tool_life ?? "", since: cause.since, until: over ? s.cleared.at : undefined };
   const wear = cause.wear && { um: cause.wear.wear_um, low_um: cause.wear.wear_low_um, high_um: cause.wear.wear_high_um };
   const left = cause.wear && leftOf(cause.wear);
   const facts = [
@@ -118,7 +118,8 @@ function Summary({ s, incident, name, offline }) {
     <h1>${[short(name), cause.tool && `${t("tool")} ${cause.tool}`, cause.hole && `${t("hole")} ${cause.hole}`, incident].filter(Boolean).join(" · ")}</h1>
     <p class="does">${waits ? t("alarm.waits", { tool: waits.tool }) : over ? wordsOf(s.cleared) : wordsOf(cause)}</p>
     ${(over || waits) && html`<p class="was">${t("alarm.was", { since: clock(cause.since), faulty: cause.faulty, of: cause.of, score: (cause.score ?? 0).toFixed(2) })}</p>`}
-    ${!over && html`<${Buttons} tile=${tile} only=${[...(waits ? answersAside : answers), ...(s.falseAlarm ? [] : ["mark_false"])]} />`}
+    ${!over && html`<${Buttons} tile=${tile} only=${[...(waits ? answersAside : answers), "add_label", ...(s.falseAlarm ? [] : ["mark_false"])]} />`}
+    ${over && cause.tool && html`<${Buttons} tile=${tile} only=${["add_label"]} />`}
     ${(over || s.falseAlarm) && html`<p class="acts"><${Button} action=${s.falseAlarm ? "unmark_false" : "mark_false"} machine=${name} incident=${incident} /></p>`}
     <dl class="facts">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
   </section>`;

@@ -39,6 +39,7 @@ export function offered(tile, role) {
     mask.includes(word) && "shelve",
     word === "shelved" && "unshelve",
     tile.incident && "mark_false",
+    tile.tool && "add_label",
     tile.tool && "new_tool",
     engineer && [...mask, "shelved"].includes(word) && "suppress",
     engineer && word === "suppressed" && "unsuppress",
@@ -49,14 +50,17 @@ export function offered(tile, role) {
 
 // Button opens the dialog of one action. If the person or the program may not, it says why
 // and does nothing.
-export function Button({ action, machine, incident = "", tool = "", main }) {
+export function Button({ action, machine, incident = "", tool = "", main, label }) {
   useShared(me);
   useShared(head);
   const why = mayNot(action);
-  const press = () => { if (!why) open({ action, machine, incident, tool: action === "new_tool" ? tool : "" }); };
+  const press = () => { if (!why) open({ action, machine, incident, tool: ["new_tool", "add_label"].includes(action) ? tool : "", ...(action === "add_label" ? label : {}) }); };
   return html`<button type="button" class=${main ? "main act" : "act"} value=${action} data-machine=${machine} data-incident=${incident}
     aria-disabled=${why ? "true" : undefined} title=${why || undefined} aria-description=${why || undefined} onClick=${press}>${t(`action.${action}`)}</button>`;
 }
+
+// labelOf returns what a label has of a machine in this state: the tool's life, and since and until when its alarm was open.
+const labelOf = (tile) => ({ life: tile.life ?? tile.results?.findLast((r) => r.tool === tile.tool)?.tool_life, since: tile.incident ? tile.since : undefined, until: tile.until });
 
 // Buttons draws what can be said of a machine, and once why nothing can.
 export function Buttons({ tile, only }) {
@@ -66,7 +70,7 @@ export function Buttons({ tile, only }) {
   const why = actions.map((a) => mayNot(a)).find(Boolean);
   if (!actions.length) return null;
   return html`<div class="buttons">
-    <p class="acts">${actions.map((action, i) => html`<${Button} key=${action} action=${action} machine=${tile.name} incident=${tile.incident} tool=${tile.tool} main=${i === 0 && hasAlarm(tile)} />`)}</p>
+    <p class="acts">${actions.map((action, i) => html`<${Button} key=${action} action=${action} machine=${tile.name} incident=${tile.incident} tool=${tile.tool} label=${labelOf(tile)} main=${i === 0 && hasAlarm(tile)} />`)}</p>
     ${why && html`<p class="why">${why}</p>`}
   </div>`;
 }
@@ -80,15 +84,15 @@ export function Commands() {
 const close = () => asked.set(undefined);
 
 function Dialog({ order }) {
-  const dialog = useRef(), who = useShared(me);
-  const [text, say] = useState(""), [busy, setBusy] = useState(false), [sent, setSent] = useState("");
+  const dialog = useRef(), tap = useRef(""), who = useShared(me);
+  const [doubted, doubt] = useState(""), [text, say] = useState(""), [busy, setBusy] = useState(false), [sent, setSent] = useState("");
   useShared(answered);
   useLayoutEffect(() => {
     const opener = document.activeElement, d = dialog.current;
     d.showModal();
     const { by, note } = d.querySelector("form").elements;
     if (by) by.value = lastName();
-    (by && !by.value ? by : note).focus();
+    (by && !by.value ? by : d.querySelector(".taps button") ?? note).focus();
     return () => opener?.isConnected && opener.focus();
   }, []);
   const answer = answers.get(sent);
@@ -106,6 +110,7 @@ function Dialog({ order }) {
 
   const send = async (e) => {
     e.preventDefault();
+    const tapped = tap.current; // before anything is awaited
     const form = new FormData(e.target), get = (k) => (form.get(k) ?? "").trim();
     if (get("by")) keepName(get("by"));
     say("");
@@ -115,10 +120,16 @@ function Dialog({ order }) {
       const body = { machine: order.machine, action: order.action, incident: order.incident, by: me.get()?.name || get("by"), note: get("note") };
       if (order.action === "shelve") body.minutes = Number(get("minutes"));
       if (order.tool) body.tool = order.tool;
+      if (order.action === "add_label") {
+        Object.assign(body, { tool_life: order.life || undefined, until: order.until, anyway: doubted === (tapped || get("wear")) && doubted !== "" });
+        Object.assign(body, tapped ? { state: tapped, since: order.since } : { wear: get("wear") && `${get("wear")} mm` });
+      }
       const { id } = await request("/api/commands", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-      setSent(id);
+      if (order.action === "add_label") close();
+      else setSent(id);
     } catch (x) {
-      say(x.status ? x.message : t("offline.unreachable"));
+      doubt(x.status === 409 ? tapped || get("wear") : "");
+      say(x.status === 409 ? `${x.message}\n${t("label.again")}` : x.status ? x.message : t("offline.unreachable"));
       setBusy(false);
       if (x.status === 401) ask(); // the session may be over
     }
@@ -134,6 +145,8 @@ function Dialog({ order }) {
         ${who?.role && html`<div><dt>${t("ask.by")}</dt><dd>${[who.name, roleName(who.role)].filter(Boolean).join(" · ")}</dd></div>`}
       </dl>
       <p class="says">${t(`ask.${action}.says`)}</p>
+      ${action === "add_label" && html`<div class="taps">${["worn", "healthy"].map((s) => html`<button type="button" value=${s} disabled=${busy} onClick=${(e) => { tap.current = s; e.currentTarget.form.requestSubmit(); tap.current = ""; }}>${t(`label.${s}`)}</button>`)}</div>
+        <label class="wear">${t("label.wear")}<span><input name="wear" inputmode="decimal" pattern="[0-9]+([.,][0-9]+)?" placeholder=${t("label.example")} autocomplete="off" /> mm</span></label>`}
       ${!who?.name && html`<label>${t(who?.role ? "ask.name" : "ask.name_shared")}<input name="by" required=${Boolean(who?.role)} maxlength="100" autocomplete="username" /></label>`}
       <label>${t(reasoned.includes(action) ? "ask.reason" : "ask.note")}<input name="note" maxlength="1000" autocomplete="off" required=${reasoned.includes(action)} /></label>
       ${action === "shelve" && html`<label>${t("ask.for")}<select name="minutes">${[30, 60, 120, 240, 480].map((m) => html`<option value=${m} selected=${m === 120}>${m < 60 ? t("time.minutes", { n: m }) : t("time.hours", { n: m / 60 })}</option>`)}</select></label>`}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/labels"
+	"github.com/flank-tcm/flank/internal/machine/state"
+	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/wear"
+)
+
+// floorFlags say who gives labels, and how.
+type floorFlags struct {
+	cli.Broker
+	cli.Person
+	cli.Doubted
+	Method string `placeholder:"TEXT" help:"How it was measured, such as microscope or eye."`
+}
+
+// give puts labels on Kafka, once any doubts are answered, and records that.
+func (f floorFlags) give(ctx context.Context, out cli.Output, made func(labels.Seen) ([]event.Label, error)) error {
+	ctx, cfg, err := f.topic(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := seenTools(ctx, cfg)
+	if err != nil && !errors.Is(err, bus.ErrNoTopic) {
+		return because(ctx, err)
+	}
+	there, _, err := labels.Read(ctx, cfg)
+	if err != nil {
+		return because(ctx, err)
+	}
+	all, err := made(seen)
+	if err != nil {
+		return err
+	}
+	var doubts []string
+	for i := range all {
+		all[i].By, all[i].Method, all[i].Given = f.By, f.Method, time.Now().UTC()
+		all[i].ID = all[i].NewLabelID()
+		if err := all[i].Check(); err != nil {
+			return fmt.Errorf("label of tool %.40q: %w", all[i].Tool, err)
+		}
+		doubts = append(doubts, labels.Doubts(there, seen, all[i])...)
+		there = append(there, all[i])
+	}
+	slices.Sort(doubts)
+	if err := f.Ask(slices.Compact(doubts), out); err != nil {
+		return err
+	}
+	err = labels.Write(ctx, cfg, all)
+	record := event.Audit{Action: event.AddLabel, Object: fmt.Sprintf("%d labels", len(all))}
+	if len(all) == 1 {
+		record.Machine, record.Object = all[0].Machine, all[0].Tool+": "+all[0].Known()
+	}
+	recordLabels(ctx, cfg, f.By, out, record, err)
+	if err != nil {
+		return because(ctx, err)
+	}
+	return printLabels(all, out)
+}
+
+// seenTools returns the tools that monitors of any group remember. A partition that machines have left has records without a value.
+func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
+	seen := make(labels.Seen)
+	err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
+		var tool struct {
+			Life string `json:"life"`
+		}
+		k, ok := state.ParseKey(m.Key)
+		if !ok || k.Part != state.OfTool || m.Damage != nil || json.Unmarshal(m.Value, &tool) != nil {
+			return nil
+		}
+		if seen[k.Machine] == nil {
+			seen[k.Machine] = make(map[string]string)
+		}
+		seen[k.Machine][k.Tool] = tool.Life
+		return nil
+	})
+	return seen, err
+}
+
+// recordLabels puts what a person did to labels on the topic of the audit.
+func recordLabels(ctx context.Context, cfg bus.Config, by string, out cli.Output, record event.Audit, err error) {
+	cfg.OnRetry = nil // it ends the command's own context
+	cli.AuditCommand(ctx, cfg, program, by, out.Stderr, record, because(ctx, err))
+}
+
+func (f floorFlags) topic(ctx context.Context) (context.Context, bus.Config, error) {
+	return topicFlags{Broker: f.Broker}.bus(ctx)
+}
+
+type labelsAddCommand struct {
+	Machine string    `required:"" placeholder:"PATH" help:"Machine by its path."`
+	Tool    string    `required:"" placeholder:"NAME" help:"Tool by the name that its windows have."`
+	Life    string    `placeholder:"ID" help:"tool_life of a tool that was declared new, as results have it (default: the tool of that name that monitors saw last)."`
+	Wear    string    `placeholder:"LENGTH" help:"Maximum flank wear with its unit: 0.34mm or 340um."`
+	Mean    string    `placeholder:"LENGTH" help:"Mean flank wear with its unit."`
+	State   string    `placeholder:"WORD" help:"State of the tool, such as worn or healthy."`
+	At      time.Time `placeholder:"TIME" help:"When it was that worn, as 2026-11-02T06:00:00Z (default: now, unless --hole is given)."`
+	Hole    string    `placeholder:"NAME" help:"Hole that the tool had just ended."`
+	cli.Remark
+	floorFlags
+}
+
+// Run adds a label.
+func (f *labelsAddCommand) Run(ctx context.Context, out cli.Output) error {
+	return f.give(ctx, out, func(seen labels.Seen) ([]event.Label, error) {
+		name, err := plain.Name(f.Tool)
+		if err != nil {
+			return nil, fmt.Errorf("--tool: %w", err)
+		}
+		l := event.Label{Machine: f.Machine, Tool: name, ToolLife: cmp.Or(f.Life, seen[f.Machine][name]), State: f.State, At: f.At.UTC(), Hole: f.Hole, Note: f.Note}
+		if l.At.IsZero() && l.Hole == "" {
+			l.At = time.Now().UTC().Truncate(time.Second)
+		}
+		for _, w := range []struct {
+			flag, text string
+			to         **float64
+		}{{"--wear", f.Wear, &l.WearUM}, {"--mean", f.Mean, &l.WearMeanUM}} {
+			if w.text == "" {
+				continue
+			}
+			um, err := event.ParseWear(w.text)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.flag, err)
+			}
+			*w.to = &um
+		}
+		return []event.Label{l}, nil
+	})
+}
+
+type labelsImportCommand struct {
+	File    string `arg:"" help:"Wear file, as --wear takes it."`
+	Machine string `placeholder:"PATH" help:"Machine of the rows that name none, by its path."`
+	floorFlags
+}
+
+// Run adds the rows of a wear file. To import it again changes nothing.
+func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
+	ms, warnings, err := wear.Load(f.File)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(out.Stderr, "note: %s\n", plain.Text(w))
+	}
+	return f.give(ctx, out, func(labels.Seen) (all []event.Label, err error) {
+		for _, m := range ms {
+			if !m.Known() {
+				continue
+			}
+			l, err := labels.Of(m, f.Machine)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, l)
+		}
+		return all, nil
+	})
+}
+
+type labelsListCommand struct {
+	cli.Broker
+	Machine string `placeholder:"PATH" help:"Only this machine, by its path."`
+	All     bool   `help:"Revoked labels too."`
+	cli.Listing
+}
+
+// Run lists labels.
+func (f *labelsListCommand) Run(ctx context.Context, out cli.Output) error {
+	ctx, cfg, err := topicFlags{Broker: f.Broker}.bus(ctx)
+	if err != nil {
+		return err
+	}
+	all, skipped, err := labels.Read(ctx, cfg)
+	if err != nil {
+		return because(ctx, err)
+	}
+	if skipped > 0 {
+		fmt.Fprintf(out.Stderr, "note: %d messages of %s are not labels\n", skipped, bus.TopicLabels)
+	}
+	all = slices.DeleteFunc(all, func(l event.Label) bool {
+		return l.Revoked != nil && !f.All || f.Machine != "" && l.Machine != f.Machine
+	})
+	if f.IsJSON() {
+		return cli.PrintJSON(out.Stdout, append([]event.Label{}, all...))
+	}
+	return printLabels(all, out)
+}
+
+// printLabels prints a table of labels.
+func printLabels(all []event.Label, out cli.Output) error {
+	w := tabwriter.NewWriter(out.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "id\tmachine\ttool\tlife\twhen\tlabel\tmeasured\tby\tnote")
+	for _, l := range all {
+		note := l.Note
+		if r := l.Revoked; r != nil {
+			note = fmt.Sprintf("revoked by %s: %s", r.By, r.Reason)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, plain.Short(l.Machine, 100), plain.Short(l.Tool, 60), cmp.Or(plain.Short(l.ToolLife, 40), "-"), plain.Short(whenOf(l), 60),
+			plain.Short(l.Known(), 60), cmp.Or(plain.Short(l.Method, 40), "-"), plain.Short(l.By, 60), cmp.Or(plain.Short(note, 200), "-"))
+	}
+	return w.Flush()
+}
+
+// whenOf says of what part of the tool's life a label is.
+func whenOf(l event.Label) string {
+	switch {
+	case !l.Until.IsZero():
+		return clock(l.At) + " to " + clock(l.Until)
+	case !l.At.IsZero():
+		return clock(l.At)
+	}
+	return cmp.Or(l.Hole, "all its life")
+}
+
+type labelsRevokeCommand struct {
+	ID     string `arg:"" help:"Id of a label, as 'trainer labels ls' prints it."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why it does not count."`
+	cli.Broker
+	cli.Person
+}
+
+// Run revokes a label, which stays visible.
+func (f *labelsRevokeCommand) Run(ctx context.Context, out cli.Output) error {
+	ctx, cfg, err := topicFlags{Broker: f.Broker}.bus(ctx)
+	if err != nil {
+		return err
+	}
+	all, _, err := labels.Read(ctx, cfg)
+	if err != nil {
+		return because(ctx, err)
+	}
+	i := slices.IndexFunc(all, func(l event.Label) bool { return l.ID == f.ID })
+	switch {
+	case i < 0:
+		return fmt.Errorf("%s is not a label: 'trainer labels ls' prints the ids", plain.Short(f.ID, 40))
+	case all[i].Revoked != nil:
+		return fmt.Errorf("%s was revoked by %s before: %s", f.ID, plain.Text(all[i].Revoked.By), plain.Text(all[i].Revoked.Reason))
+	}
+	l := all[i]
+	l.Revoked = &event.Revoked{By: f.By, Reason: f.Reason, At: time.Now().UTC()}
+	err = labels.Write(ctx, cfg, []event.Label{l})
+	recordLabels(ctx, cfg, f.By, out, event.Audit{Action: event.RevokeLabel, Machine: l.Machine, Object: l.ID}, err)
+	if err != nil {
+		return because(ctx, err)
+	}
+	return printLabels([]event.Label{l}, out)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/audit"
+	"github.com/flank-tcm/flank/internal/event/labels"
+	"github.com/flank-tcm/flank/internal/machine/state"
+)
+
+// remember lets a monitor's group remember a tool of a machine.
+func (p *plant) remember(t *testing.T, machine, tool, life string) {
+	t.Helper()
+	key := state.Key{Group: "tcm-monitor", Machine: machine, Part: state.OfTool, Tool: tool}
+	p.send(t, bus.Message{Topic: bus.TopicState, Key: key.String(), Value: event.JSON(map[string]string{"tool": tool, "life": life})})
+}
+
+// Labels are given, listed, corrected and revoked; what may be a mistake is refused without --anyway; and the audit has it all.
+func TestLabelsOnKafka(t *testing.T) {
+	bench(t, "wear.csv", "tool,hole,vb_mm,state\nT8,H1,0.1,\nT8,H2,0.2,worn\n")
+	p := newPlant(t)
+	p.remember(t, "acme/usk25", "T8", "2026")
+	p.send(t, bus.Message{Topic: bus.TopicLabels, Key: "x", Value: []byte("{}")})
+	add := "labels add --by kim --machine acme/usk25 --tool T8 --kafka " + p.addr + " "
+	var id string
+	for _, tc := range []struct{ args, says, fails string }{
+		{add + "--wear 0,34mm --at 2026-11-02T06:00:00Z --method microscope", "340 µm", ""},
+		{add + "--wear 350um --at 2026-11-02T06:00:00Z", "350 µm", ""}, // a correction
+		{add + "--state worn --at 2026-11-02T07:00:00Z", "worn", ""},
+		{add + "--wear 100um --at 2026-11-02T08:00:00Z", "", "wear falls from 350 µm to 100 µm"},
+		{add + "--state healthy --at 2026-11-02T07:00:30Z", "", "a tool that is worn is not healthy later"},
+		{add + "--state healthy --at 2026-11-02T06:59:30Z --anyway", "healthy", ""},
+		{add + "--state worn --at 2026-11-02T06:59:31Z", "", "it is healthy and worn at about the same time"},
+		{add + "--wear 0.34", "", "say the unit, as in 0.34 mm or 340 µm"},
+		{add + "--wear 340mm", "", "expected 0 to 10 mm"},
+		{add + "--wear 0.34um --at 2026-11-02T05:00:00Z", "", "is it in mm?"},
+		{add, "", "say how worn the tool was"},
+		{add + "--state worn --tool T9", "", "no monitor remembers tool T9 of acme/usk25; it has T8"},
+		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25"},
+		{add + "--state worn --machine acme/drill --anyway", "acme/drill", ""},
+		{"labels import wear.csv --kafka " + p.addr, "", "wear.csv:2: the row names no machine"},
+		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
+		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
+		{"labels revoke L-222222222222 --reason x --kafka " + p.addr, "", "is not a label"},
+		{"labels revoke ID --by lee --reason another --kafka " + p.addr, "revoked by lee: another", ""},
+		{"labels revoke ID --by lee --reason again --kafka " + p.addr, "", "was revoked by lee before: another"},
+	} {
+		out, _, err := trainer(t, strings.Replace(tc.args, "ID", id, 1))
+		if (err != nil) != (tc.fails != "") || err != nil && !strings.Contains(err.Error(), tc.fails) || !strings.Contains(out, tc.says) {
+			t.Fatalf("%s: %v, want %q; want %q in\n%s", tc.args, err, tc.fails, tc.says, out)
+		}
+		if strings.Contains(out, "350 µm") {
+			id = strings.Fields(strings.SplitN(out, "\n", 2)[1])[0]
+		}
+	}
+	for args, want := range map[string]int{"": 5, "--all": 6, "--machine acme/usk25": 4} {
+		out, stderr, err := trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
+		var all []event.Label
+		if err != nil || json.Unmarshal([]byte(out), &all) != nil || len(all) != want || !strings.Contains(stderr, "1 messages of tcm.labels.v1 are not labels") {
+			t.Fatalf("%s: %v, %d labels, want %d: %s%s", args, err, len(all), want, out, stderr)
+		}
+		for _, l := range all {
+			if l.Machine == "acme/usk25" && l.Hole == "" && l.ToolLife != "2026" {
+				t.Errorf("%+v is not of the tool that monitors saw last", l)
+			}
+		}
+	}
+	var done []string
+	cfg := bus.Config{Brokers: []string{p.addr}, ClientID: "test"}
+	if _, err := audit.Read(t.Context(), cfg, shift, func(a event.Audit) error {
+		done = append(done, string(a.Action)+" "+a.Actor.Name+" "+a.Object)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(done, "; "); len(done) != 8 || !strings.HasPrefix(got, "add_label kim T8: 340 µm; ") || !strings.HasSuffix(got, "add_label kim 2 labels; revoke_label lee "+id) {
+		t.Errorf("the audit has %s", got)
+	}
+	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 5 {
+		t.Errorf("%d labels, %v", len(all), err)
+	}
+}

@@ -1,0 +1,153 @@
+package labels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/internal/broker"
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/table/wear"
+)
+
+var start = time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+
+func minute(n float64) time.Time { return start.Add(time.Duration(n * float64(time.Minute))) }
+
+func um(v float64) *float64 { return &v }
+
+func label(l event.Label) event.Label {
+	l.Machine, l.Tool, l.By, l.Given = "acme/usk25", "T8", "kim", start
+	l.ID = l.NewLabelID()
+	return l
+}
+
+func TestContradictions(t *testing.T) {
+	worn := label(event.Label{At: minute(10), WearUM: um(300), State: "worn"})
+	other := worn
+	other.ToolLife = "2"
+	revoked := worn
+	revoked.Revoked = &event.Revoked{By: "kim", Reason: "x", At: start}
+	span := label(event.Label{At: minute(10), Until: minute(20), State: "worn"})
+	hole := label(event.Label{Hole: "H1", State: "worn"})
+	for name, tc := range map[string]struct {
+		before, new event.Label
+		want        string
+	}{
+		"a correction":             {worn, label(event.Label{At: minute(10), State: "healthy"}), ""},
+		"healthy before":           {worn, label(event.Label{At: minute(5), State: "healthy"}), ""},
+		"healthy just before":      {worn, label(event.Label{At: minute(9.5), State: "new"}), "it is new and worn at about the same time"},
+		"healthy later":            {worn, label(event.Label{At: minute(60), State: "i.O."}), "a tool that is worn is not i.O. later"},
+		"healthy within a span":    {span, label(event.Label{At: minute(15), State: "healthy"}), "not healthy later"},
+		"more wear later":          {worn, label(event.Label{At: minute(60), WearUM: um(310)}), ""},
+		"less wear later":          {worn, label(event.Label{At: minute(60), WearUM: um(290)}), "wear falls from 300 µm, worn to 290 µm"},
+		"more wear before":         {worn, label(event.Label{At: minute(1), WearUM: um(310)}), "wear falls from 310 µm to 300 µm, worn"},
+		"less, of a tool like new": {other, label(event.Label{At: minute(60), WearUM: um(10)}), ""},
+		"less, of a revoked label": {revoked, label(event.Label{At: minute(60), WearUM: um(10)}), ""},
+		"a word without a class":   {worn, label(event.Label{At: minute(60), State: "chatter"}), ""},
+		"another hole":             {hole, label(event.Label{Hole: "H2", State: "healthy"}), ""},
+		"a hole and a time":        {hole, worn, "one of them has a time"},
+	} {
+		got := contradiction([]event.Label{tc.before}, tc.new)
+		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) || got != "" && !strings.HasPrefix(got, "label "+tc.before.ID) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Labels are joined to the life of the tool that they are of, answers only where there is no label.
+func TestMeasurements(t *testing.T) {
+	a := label(event.Label{At: minute(10), WearUM: um(100)})
+	b := a
+	b.ToolLife, b.WearUM = "2", um(50)
+	b.ID = b.NewLabelID()
+	gone := a
+	gone.Revoked = &event.Revoked{}
+	weak := label(event.Label{At: minute(3), Until: minute(5), State: "worn"})
+	third := weak
+	third.ToolLife = "3"
+	ms := Measurements([]event.Label{a, b, gone}, []event.Label{weak, third})
+	j, err := wear.NewJoin(ms, wear.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	window := func(life string, at float64) wear.Window {
+		return wear.Window{Machine: "acme/usk25", Tool: wear.ToolOf("T8", life), Start: minute(at), Length: time.Second}
+	}
+	for _, life := range []string{"", "2", "3", "4"} {
+		j.See(window(life, 0))
+		j.See(window(life, 10))
+	}
+	for _, tc := range []struct {
+		life string
+		at   float64
+		want string
+	}{
+		{"", 5, "50 "}, {"2", 5, "25 "}, {"3", 4, "NaN worn"}, {"3", 2, "NaN "}, {"3", 6, "NaN "}, {"4", 5, "50 "},
+	} {
+		m, _ := j.Peek(window(tc.life, tc.at))
+		if got := fmt.Sprint(m.VBMaxUM, " ", m.State); got != tc.want {
+			t.Errorf("life %s at %v: %q, want %q", tc.life, tc.at, got, tc.want)
+		}
+	}
+	if got := fmt.Sprint(j.Sources()); got != "map[alarms:1 floor:2]" {
+		t.Errorf("labels from %s", got)
+	}
+}
+
+// A false alarm and a confirmed one are labels; an alarm that no one answered, a mark that was withdrawn, and a tool that came back are none.
+func TestAnswers(t *testing.T) {
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	cfg := b.Config("test")
+	if all, err := Answers(t.Context(), cfg); err != nil || len(all) != 0 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	raised := event.Alert{State: event.Raised, Since: minute(1), At: minute(2), ToolLife: "2"}
+	acked := event.Alert{State: event.Acknowledged, Since: minute(1), At: minute(3), By: "kim", Note: "dull"}
+	changed := event.Alert{State: event.Cleared, Since: minute(1), At: minute(9), Reason: "tool_change"}
+	marked := event.Alert{State: event.MarkedFalse, Since: minute(1), At: minute(30), By: "lee"}
+	falseAck, recovered, unmarked := acked, changed, marked
+	falseAck.FalseAlarm, recovered.Reason, unmarked.State = true, "recovered", event.UnmarkedFalse
+	var msgs []bus.Message
+	for incident, alerts := range map[string][]event.Alert{
+		"A-22222222": {raised, acked, changed}, "A-33333333": {raised, changed, marked}, "A-44444444": {raised, falseAck, recovered},
+		"A-55555555": {raised, changed}, "A-66666666": {raised, acked, recovered}, "A-77777777": {raised, changed, marked, unmarked},
+		"A-AAAAAAAA": {marked},
+	} {
+		for _, group := range []string{"tcm-a", "tcm-b"} {
+			for _, a := range alerts {
+				a.Group, a.Machine, a.Tool, a.Incident = group, "acme/usk25", "T"+incident[2:], incident
+				msgs = append(msgs, envelope.Event(bus.TopicAlerts, "x", a.Machine, event.AlertType, a.At, event.JSON(a)))
+			}
+		}
+	}
+	out, err := bus.NewProducer(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := out.Send(t.Context(), msgs); err != nil {
+		t.Fatal(err)
+	}
+	all, err := Answers(t.Context(), cfg)
+	var got []string
+	for _, l := range all {
+		got = append(got, fmt.Sprintf("%s %s %s %s %v", l.Incident[2:4], l.ToolLife, l.State, l.By, max(0, l.Until.Sub(l.At))))
+	}
+	slices.Sort(got)
+	want := []string{"22 2 worn kim 8m0s", "33 2 healthy lee 8m0s", "44 2 healthy kim 8m0s", "AA  healthy lee 0s"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
