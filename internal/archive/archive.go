@@ -1,4 +1,4 @@
-// Package archive keeps what Kafka forgets: features, results and alerts as Parquet files in a folder,
+// Package archive keeps what Kafka forgets: features, results, alerts and labels as Parquet files in a folder,
 // topic/machine=…/day=…, for as long as its owner wants.
 //
 // Messages of a partition become batches, whose bounds depend on the messages alone. A batch is one file for each machine

@@ -12,6 +12,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/event/labels"
 )
 
 var peers = flag.String("peers", "", "folder to write an archive and expected.json into, for bench/peers/features/archive.py")
@@ -58,6 +59,9 @@ func TestForPeers(t *testing.T) {
 				a := event.Alert{ID: fmt.Sprintf("%s/7/%d/%s", machine, tool, state), Machine: machine, Tool: name, State: state, Incident: machine + name, At: at, Since: at}
 				msgs = append(msgs, envelope.Event(bus.TopicAlerts, a.ID, machine, event.AlertType, at, event.JSON(a)))
 			}
+			label := event.Label{Machine: machine, Tool: name, At: began.Add(40 * time.Minute), State: "worn", By: "anna", Given: began.Add(time.Hour)}
+			label.ID = label.NewLabelID()
+			msgs = append(msgs, labels.Message(label))
 			wear, minutes = append(wear, []any{machine, name, 195}), append(minutes, []any{machine, name, 10})
 			share = append(share, []any{machine, began.Format(dayForm), float64(unknown) / 40})
 		}
@@ -66,7 +70,7 @@ func TestForPeers(t *testing.T) {
 	}
 	p.send(t, msgs...)
 	r := run1(t, p.config(filepath.Join(dir, "archive")))
-	if r.Rows["features"] != 800 || r.Rows["results"] != 820 || r.Merged == 0 {
+	if r.Rows["features"] != 800 || r.Rows["results"] != 820 || r.Rows["labels"] != 20 || r.Merged == 0 {
 		t.Errorf("%+v", r)
 	}
 	text, err := json.Marshal(map[string]any{"queries": [][][]any{weeks, wear, falses, share, minutes}, "features": 800})

@@ -49,6 +49,11 @@ var topics = []topic{
 		{Name: "severity", Kind: text}, {Name: "since", Kind: at}, {Name: "at", Kind: at}, {Name: "score", Kind: number}, {Name: "model", Kind: text}, {Name: "reason", Kind: text},
 		{Name: "by", Kind: text}, {Name: "note", Kind: text}, {Name: "text", Kind: unique},
 	}},
+	{"labels", bus.TopicLabels, []cells.SheetColumn{
+		{Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text}, {Name: "at", Kind: at}, {Name: "until", Kind: at}, {Name: "wear_um", Kind: number},
+		{Name: "wear_mean_um", Kind: number}, {Name: "state", Kind: text}, {Name: "method", Kind: text}, {Name: "incident", Kind: text}, {Name: "by", Kind: text}, {Name: "note", Kind: text},
+		{Name: "given", Kind: at},
+	}},
 }
 
 // common are the columns before the others of every topic.
@@ -113,7 +118,8 @@ func (r *reader) read(m *bus.Message) (row, error) {
 	if t, err := time.Parse(time.RFC3339Nano, string(m.Header("ce_time"))); err == nil {
 		happened = t
 	}
-	w := row{machine: m.Key, day: happened.UTC().Format(dayForm), offset: m.Offset}
+	machine, _, _ := strings.Cut(m.Key, "\x1f") // a label's key goes on with its tool
+	w := row{machine: machine, day: happened.UTC().Format(dayForm), offset: m.Offset}
 	switch {
 	case w.machine == "":
 		return w, errors.New("it names no machine")
