@@ -129,7 +129,7 @@ func (s *system) curve(id string) *alarm.Curve {
 // curveCommand returns the command that makes the curve of a model, and puts it where curve
 // looks: on every monitor, where models come from tcm.models.v1.
 func (s *system) curveCommand() string {
-	tune := "monitor tune --config " + s.c.file
+	tune := "trainer tune --config " + s.c.file
 	if s.c.Model != "" {
 		return tune + ` --data DATA --budget "1 per 8h"`
 	}

@@ -274,7 +274,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		t.Errorf("another model from the table of features on Kafka: %v", err)
 	}
 
-	// They may be read twice, as monitor tune does.
+	// They may be read twice, as trainer tune does.
 	d, err := dataset.Flags{Kafka: dataset.Kafka{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.Load("--config", "drill.yaml", "", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package dataset finds the labelled data that flags name: recordings, tables of
-// features, and windows on Kafka. Trainer and `monitor tune` share it.
+// features, and windows on Kafka.
 package dataset
 
 import (
