@@ -103,7 +103,7 @@ func save(out cli.Output, path string, m *model.Model, scored *train.Scored, cho
 	if err := atomicfile.Write(base+".json", append(figures, '\n')); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored))
+	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), card.RuleOf(m), scored.Windows, originOf(scored))
 	if scored.Time.Words != "" {
 		fmt.Fprintf(out.Stdout, "time     %s\n", scored.Time.Words)
 	}
