@@ -7,11 +7,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine"
 	"github.com/flank-tcm/flank/internal/machine/state"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -56,7 +56,7 @@ func follow(ctx context.Context, p *plan, m *model.Model) (*record, error) {
 		return nil, err
 	}
 	extractor, features := form.NewExtractor(), new(window.Features)
-	rule := train.RuleOf(m)
+	rule := card.RuleOf(m)
 	r := &record{plan: p}
 	stayOf := make(map[string]int)
 	for i, s := range p.stays {

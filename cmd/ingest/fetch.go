@@ -16,7 +16,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/fetch"
 	"github.com/flank-tcm/flank/internal/ingest"
-	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -50,7 +49,7 @@ func (f *fetchCommand) Run(ctx context.Context, out cli.Output) error {
 		}
 		path = m.Path
 	}
-	if err := gateway.CheckMachine(path); err != nil {
+	if err := event.CheckMachine(path); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
 	command, err := f.command(path, time.Now())

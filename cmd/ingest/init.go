@@ -9,8 +9,8 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest"
-	"github.com/flank-tcm/flank/internal/ingest/gateway"
 )
 
 type initCommand struct {
@@ -53,7 +53,7 @@ mqtt:
 
 // Run writes a configuration that can be used as it is, but for the lines marked CHANGE.
 func (f *initCommand) Run(out cli.Output) error {
-	if err := gateway.CheckMachine(f.Machine); err != nil {
+	if err := event.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
 	if host, port, err := net.SplitHostPort(f.Kafka); err != nil || host == "" || port == "" {

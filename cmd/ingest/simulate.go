@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/record"
 	"github.com/flank-tcm/flank/internal/source/sim"
@@ -38,7 +38,7 @@ var simulatedStart = time.Date(2026, 1, 5, 6, 0, 0, 0, time.UTC)
 // Run writes recordings of the simulated drill, and what a microscope saw of its
 // tools.
 func (f *simulateCommand) Run(ctx context.Context, out cli.Output) error {
-	if err := gateway.CheckMachine(f.Machine); err != nil {
+	if err := event.CheckMachine(f.Machine); err != nil {
 		return fmt.Errorf("--machine: %w", err)
 	}
 	faults, err := sim.ParseFaults(f.Fault)

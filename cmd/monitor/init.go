@@ -19,7 +19,7 @@ kafka:
 model: model.flank      # from ` + "`trainer fit --model model.flank`" + `
 alarm:
   k: 5                  # faulty windows ...
-  n: 8                  # ... of this many judged ones raise the alarm: ` + "`monitor tune`" + ` chooses them
+  n: 8                  # ... of this many judged ones raise the alarm: ` + "`trainer tune`" + ` chooses them
   latch: true           # an alarm stays until acknowledged, even if the condition is over
 silence: 60s            # time without a window after which a machine is reported as silent
 evidence:

@@ -18,7 +18,6 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
-	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -212,7 +211,7 @@ func fullName(name, was string) string {
 
 // isFree reports a new name that no ingester can have, and one under which a group of monitors has judged windows.
 func (f *renameCommand) isFree(ctx context.Context, cfg bus.Config) error {
-	if err := gateway.CheckMachine(f.To); err != nil {
+	if err := event.CheckMachine(f.To); err != nil {
 		return err
 	}
 	taken, err := history.RecordsOf(ctx, cfg, f.To)

@@ -21,7 +21,6 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/table"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -199,7 +198,7 @@ func replayTables(ctx context.Context, args []string, span replaySpan, team *rep
 	if err != nil {
 		return err
 	}
-	reader := train.NewWindowReader()
+	reader := compare.NewWindowReader()
 	for i, path := range paths {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -212,16 +211,18 @@ func replayTables(ctx context.Context, args []string, span replaySpan, team *rep
 	return nil
 }
 
-func replayTable(ctx context.Context, path string, span replaySpan, team *replayTeam, reader *train.WindowReader) error {
+func replayTable(ctx context.Context, path string, span replaySpan, team *replayTeam, reader *compare.WindowReader) error {
 	text, err := table.Meta(path)
 	if err != nil {
 		return err
 	}
-	meta, err := train.ParseFeatureMeta(text)
-	if err != nil {
+	origin := new(table.Origin)
+	if there, err := origin.Parse(text, origin); err != nil {
 		return err
+	} else if !there {
+		origin = nil
 	}
-	begin := func(columns []string) error { return reader.Table(meta, columns) }
+	begin := func(columns []string) error { return reader.Table(origin, columns) }
 	return table.Scan(path, begin, func(row table.Row) error {
 		row.Machine = cmp.Or(row.Machine, tableMachine)
 		if !span.machines.Match(row.Machine) {
@@ -234,8 +235,8 @@ func replayTable(ctx context.Context, path string, span replaySpan, team *replay
 		w := new(window.Features) // its member judges it while the next row is read
 		err := reader.Read(row, w)
 		switch {
-		case errors.Is(err, train.ErrOrder):
-			team.do(row.Machine, func(by *member) { by.Refuse(row.Machine, train.ErrOrder.Error()) })
+		case errors.Is(err, compare.ErrOrder):
+			team.do(row.Machine, func(by *member) { by.Refuse(row.Machine, compare.ErrOrder.Error()) })
 		case err != nil:
 			return err
 		case span.has(w.Start):

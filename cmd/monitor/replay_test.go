@@ -20,7 +20,6 @@ import (
 	"github.com/flank-tcm/flank/internal/testkit/deploytest"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -208,7 +207,7 @@ func TestReplayTable(t *testing.T) {
 	}
 	p.write("monitor.yaml", "kafka:\n  brokers: [127.0.0.1:1]\n")
 	layout := machinetest.OneValue(t).Layout
-	meta := new(train.FeatureMeta)
+	meta := new(table.Origin)
 	meta.Format, meta.Layout.Name, meta.Layout.Channels, meta.Window.LengthNS = 1, layout.Name(), layout.Channels(), time.Second
 	meta.Features.Version = signal.FeatureVersion
 	text, err := json.Marshal(meta)

@@ -11,12 +11,12 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/history"
 	"github.com/flank-tcm/flank/internal/history/shift"
 	"github.com/flank-tcm/flank/internal/table/wear"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -126,7 +126,7 @@ func (f *reportCommand) config(c settings, now time.Time, log zerolog.Logger) (c
 	m, err := model.Load(config.ResolvePath(c.file, c.Model))
 	switch {
 	case err == nil:
-		cfg.LimitUM = cmp.Or(train.RuleOf(m).VBMaxUM, limitUM)
+		cfg.LimitUM = cmp.Or(card.RuleOf(m).VBMaxUM, limitUM)
 	case f.Wear != "":
 		return cfg, fmt.Errorf("--wear needs the label rule of the model: %w", err)
 	}
@@ -182,7 +182,7 @@ func labels(cfg *shift.Config, m *model.Model, path string, log zerolog.Logger) 
 	if err != nil {
 		return fmt.Errorf("--wear %s: %w", path, err)
 	}
-	rule, spec := train.RuleOf(m), m.Window
+	rule, spec := card.RuleOf(m), m.Window
 	if err := rule.CheckClasses(ms); err != nil {
 		return fmt.Errorf("--wear %s: %w", path, err)
 	}

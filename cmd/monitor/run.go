@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,7 +34,6 @@ Commands of people come on tcm.commands.v1.
 
   monitor run --config examples/gun-drill/monitor.yaml
   monitor alerts ls --config examples/gun-drill/monitor.yaml
-  monitor tune --config monitor.yaml --data turning.csv --budget "1 per 8h"
 
 The model comes from ` + "`trainer fit`" + `, the topics from ` + "`ingest topics apply`" + `.`
 
@@ -43,7 +43,6 @@ type flags struct {
 	Check    checkCommand    `cmd:"" help:"Try every step between this computer, the broker, the model and the state, and name the one that fails. Exit codes: 3 dns, 4 tcp, 5 tls, 6 sasl, 7 topics, 8 acl, 9 clock, 10 model, 11 state, 12 disk, 13 and up the routes." example:"monitor check --config monitor.yaml"`
 	Alerts   alertsCommand   `cmd:"" help:"List alarms, show their history, and act on them."`
 	Machines machinesCommand `cmd:"" help:"List the machines that the monitor remembers, take one off, rename one, or declare a tool new."`
-	Tune     tuneCommand     `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools." example:"monitor tune --config monitor.yaml --data turning.csv --budget '1 per 8h'"`
 	Report   reportCommand   `cmd:"" help:"Report each shift: alarms, false alarms, chattering, time to acknowledge, tools, sensors." example:"monitor report --config monitor.yaml --week; monitor report --config monitor.yaml --since 2026-11-16T06:00:00Z --format markdown"`
 	Replay   replayCommand   `cmd:"" help:"Let two models judge features of the past, and say how they differ." example:"monitor replay --config monitor.yaml --models today.flank,new.flank --since 2026-11-02T06:00:00Z --format html"`
 	Trace    traceCommand    `cmd:"" help:"Say where a window was, and when: in the spool, on the topics, among the dead letters." example:"monitor trace --config monitor.yaml acme/spore/bay2/line1/usk25/1a2b3c4d5e6f7081/42"`
@@ -57,6 +56,9 @@ type flags struct {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "tune" {
+		return &cli.Exit{Code: 2, Err: errors.New("tune: the command is `trainer tune` now, with the same flags: use that program")}
+	}
 	return cli.Run(ctx, new(flags), program, description, args, stdout, stderr)
 }
 

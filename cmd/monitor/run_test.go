@@ -327,6 +327,7 @@ func TestExitCode(t *testing.T) {
 		stderr string
 	}{
 		"--help":                   {0, ""},
+		"tune --help":              {2, "monitor: tune: the command is `trainer tune` now, with the same flags: use that program\n"},
 		"run --config absent.yaml": {1, "monitor: configuration: open absent.yaml: no such file or directory: name another file, or begin with one of the examples\n"},
 	} {
 		cmd := exec.Command(os.Args[0], strings.Fields(args)...)

@@ -11,7 +11,6 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/monitor"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -129,7 +128,7 @@ func (s *system) curve(id string) *alarm.Curve {
 // curveCommand returns the command that makes the curve of a model, and puts it where curve
 // looks: on every monitor, where models come from tcm.models.v1.
 func (s *system) curveCommand() string {
-	tune := "monitor tune --config " + s.c.file
+	tune := "trainer tune --config " + s.c.file
 	if s.c.Model != "" {
 		return tune + ` --data DATA --budget "1 per 8h"`
 	}
@@ -147,7 +146,7 @@ const mostData, mostTools = 50, 200
 func cardOf(m *model.Model) *web.ModelCard {
 	h := card.HeadlineOf(m)
 	c := &web.ModelCard{
-		HeldOut: h.Pooled != nil, Split: h.Split, DataCount: len(m.Provenance.Data), Classes: m.ClassNames(), Label: train.RuleOf(m).String(),
+		HeldOut: h.Pooled != nil, Split: h.Split, DataCount: len(m.Provenance.Data), Classes: m.ClassNames(), Label: card.RuleOf(m).String(),
 		WindowSeconds: m.Window.Length.Seconds(), FeatureVersion: m.Features.Version, Program: m.Provenance.Program, Seed: m.Provenance.Seed,
 	}
 	if m.Reference.Mode != model.ReferenceOff {

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/history"
-	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/plain"
 )
 
@@ -63,13 +66,22 @@ func (f *traceCommand) Run(ctx context.Context, out cli.Output) error {
 
 // inSpool returns what a spool says of a window.
 func inSpool(dir, id, epoch string, seq uint64) ([]history.Step, error) {
-	found, err := gateway.FindWindow(dir, epoch, seq)
+	start, err := strconv.ParseUint(epoch, 16, 64)
+	if err != nil { // no gateway has such a one
+		return nil, nil
+	}
+	found, err := spool.Find(dir, start, seq)
 	if err != nil || found == nil {
 		return nil, err
 	}
-	s := history.Step{At: found.Acquired, Acquired: found.Acquired, Where: filepath.Join(dir, found.Segment), Offset: int64(seq), ID: id, Trace: found.Trace, What: "the window, kept in the spool; Kafka does not have it yet"}
+	var m bus.Message
+	if err := m.UnmarshalBinary(found.Payload); err != nil {
+		return nil, fmt.Errorf("record %d: %w", seq, err)
+	}
+	acquired := envelope.AcquiredAt(&m) // zero if an older release acquired it
+	s := history.Step{At: acquired, Acquired: acquired, Where: filepath.Join(dir, found.Segment), Offset: int64(seq), ID: id, Trace: string(m.Header(event.TraceHeader)), What: "the window, kept in the spool; Kafka does not have it yet"}
 	if s.At.IsZero() {
-		s.At = found.End
+		s.At = m.Time
 	}
 	if found.Delivered {
 		s.What = "the window, kept in the spool; Kafka has it"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/internal/train"
@@ -70,7 +71,7 @@ func (p *plant) drill(ctx context.Context) (job, error) {
 	if src, err = sim.WithFaults(src, p.faults); err != nil {
 		return job{}, fmt.Errorf("--fault: %w", err)
 	}
-	return job{source: src, speed: speed, classOf: train.RuleOf(p.model).Class}, nil
+	return job{source: src, speed: speed, classOf: card.RuleOf(p.model).Class}, nil
 }
 
 // modelPath returns where the model of the simulated drill is kept.

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -41,7 +41,7 @@ func (p *plant) replay(r *source.Recording) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	return job{source: src, recording: id, speed: p.Speed, classOf: train.RuleOf(p.model).Class}, nil
+	return job{source: src, recording: id, speed: p.Speed, classOf: card.RuleOf(p.model).Class}, nil
 }
 
 // warn prints what a person should know of the recording.

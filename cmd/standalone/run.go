@@ -17,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/audit"
 	"github.com/flank-tcm/flank/internal/event/evidence"
 	"github.com/flank-tcm/flank/internal/history"
@@ -96,7 +97,7 @@ func (f *flags) check() (faults []sim.Fault, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := gateway.CheckMachine(f.Machine); err != nil {
+	if err := event.CheckMachine(f.Machine); err != nil {
 		return nil, fmt.Errorf("--machine: %w", err)
 	}
 	if faults, err = sim.ParseFaults(f.Fault); err == nil {

@@ -327,7 +327,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		}
 	}
 
-	// They may be read twice, as monitor tune does.
+	// They may be read twice, as trainer tune does.
 	d, err := dataset.Flags{Kafka: dataset.Kafka{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.Load("--config", "drill.yaml", "", zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

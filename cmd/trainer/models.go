@@ -18,7 +18,6 @@ import (
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -243,7 +242,7 @@ func facts(m *model.Model) []fact {
 		says("features", fmt.Sprintf("%d of version %d", m.Classifier.Columns(), m.Features.Version)),
 		says("reference", reference),
 		says("cutting", m.Cutting()),
-		says("label", train.RuleOf(m).String()),
+		says("label", card.RuleOf(m).String()),
 		says("network", card.Shape(m)),
 		says("costs", costsFact(m)),
 		says("guard", guardFact(m)),

@@ -187,18 +187,18 @@ func (f *publishCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	switch {
 	case problem != nil:
-		fmt.Fprintf(out.Stderr, "note: the page of the model gets no curve of `monitor tune`: %s\n", plain.Text(problem.Error()))
+		fmt.Fprintf(out.Stderr, "note: the page of the model gets no curve of `trainer tune`: %s\n", plain.Text(problem.Error()))
 	case same:
-		fmt.Fprintln(out.Stdout, "curve     of monitor tune, published already")
+		fmt.Fprintln(out.Stdout, "curve     of trainer tune, published already")
 	case curve != nil:
-		fmt.Fprintln(out.Stdout, "curve     of monitor tune, for the page of the model")
+		fmt.Fprintln(out.Stdout, "curve     of trainer tune, for the page of the model")
 	}
 	noteFeatures(out.Stderr, m)
 	fmt.Fprintf(out.Stdout, "It judges nothing yet. On trial next to the present model, or instead of it:\n  trainer promote %s --for 'acme/spore/bay2/**' --shadow 48h\n  trainer promote %s --for 'acme/spore/bay2/**'\n", mf.ID, mf.ID)
 	return nil
 }
 
-// curve returns the curve that `monitor tune` has put next to the model's file, as it is published; nil if there
+// curve returns the curve that `trainer tune` has put next to the model's file, as it is published; nil if there
 // is none of this model. A curve that cannot be used does not keep the model back.
 func (f *publishCommand) curve(id string) ([]byte, error) {
 	path := alarm.CurveFile(f.Model)

@@ -96,7 +96,7 @@ func TestRollout(t *testing.T) {
 	}
 }
 
-// The curve that `monitor tune` has put next to a model is published with it, also later. One of another
+// The curve that `trainer tune` has put next to a model is published with it, also later. One of another
 // model, or a damaged one, does not keep the model back.
 func TestPublishCurve(t *testing.T) {
 	addr := rollout(t)
@@ -127,8 +127,8 @@ func TestPublishCurve(t *testing.T) {
 	write("a.tune.json", m.ID(), 1)
 	write("b.tune.json", m.ID(), 1)
 	for _, step := range []struct{ line, want string }{
-		{"publish a.flank", "curve     of monitor tune, for the page of the model"},
-		{"publish a.flank", "curve     of monitor tune, published already"},
+		{"publish a.flank", "curve     of trainer tune, for the page of the model"},
+		{"publish a.flank", "curve     of trainer tune, published already"},
 		{"publish b.flank", "published ecs-dbn-"},
 	} {
 		if said := told.do(step.line); !strings.Contains(said, step.want) || strings.HasPrefix(step.line, "publish b") && strings.Contains(said, "curve") {

@@ -43,6 +43,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
+  trainer tune --config monitor.yaml --data turning.csv --budget "1 per 8h"
   trainer export onnx turning.flank
   trainer study --data my.csv --label faulty --group tool
   trainer search --config examples/turning/train.yaml --data turning.csv --trials 20
@@ -72,6 +73,7 @@ type flags struct {
 	FeatureNames featureNamesCommand `cmd:"" help:"Print the names of the features that messages of tcm.features.v1 have of a layout, one a line." example:"trainer feature-names layout.yaml"`
 	Search       searchCommand       `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains." example:"trainer search --config train.yaml --data turning.csv --trials 20"`
 	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one." example:"trainer study --data my.csv --label faulty --group tool"`
+	Tune         tuneCommand         `cmd:"" help:"Choose k, n and the threshold of the alarm for a budget of false alarms, by replaying labelled tools." example:"trainer tune --config monitor.yaml --data turning.csv --budget '1 per 8h'; trainer tune --config monitor.yaml --model MODEL.flank --data DATA --budget '1 per 8h'"`
 	Inspect      inspectCommand      `cmd:"" help:"Print what is in a model file, and check it." example:"trainer inspect turning.flank; trainer inspect turning.flank --format json"`
 	Export       exportCommand       `cmd:"" help:"Write the classifier of a model in a form that other programs read."`
 	Keys         keysCommand         `cmd:"" help:"Make the keys that models and deployments are signed with."`

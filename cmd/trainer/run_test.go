@@ -56,7 +56,13 @@ func recording() string {
 func bench(t *testing.T, files ...string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	for files = append([]string{"layout.yaml", layoutYAML, "train.yaml", trainYAML, "tools.csv", recording()}, files...); len(files) > 0; files = files[2:] {
+	writeFiles(t, append([]string{"layout.yaml", layoutYAML, "train.yaml", trainYAML, "tools.csv", recording()}, files...)...)
+}
+
+// writeFiles writes pairs of a file's name and its text.
+func writeFiles(t *testing.T, files ...string) {
+	t.Helper()
+	for ; len(files) > 0; files = files[2:] {
 		if err := os.MkdirAll(filepath.Dir(files[0]), 0o750); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -334,4 +336,14 @@ func shortName(name string) string {
 		return "…" + string(r[len(r)-most+1:])
 	}
 	return cmp.Or(name, "(no name)")
+}
+
+// RuleOf returns the rule that a model was labelled by.
+func RuleOf(m *model.Model) wear.Rule {
+	l := m.Label
+	r := wear.Rule{VBMaxUM: l.VBMaxUM, VBMeanUM: l.VBMeanUM, States: l.States, HealthyStates: l.HealthyStates}
+	for _, c := range l.Classes {
+		r.Classes = append(r.Classes, wear.Class(c))
+	}
+	return r
 }

@@ -262,10 +262,10 @@ func (e *Evidence) alarms() Reason {
 		words string
 		do    string
 	}{
-		{tools[missed], "missed", "look at their lives on the card: where the score rises too late, choose k, n and threshold with `monitor tune`; where it does not rise, record more worn tools of that kind; where the record ends too soon, record on"},
+		{tools[missed], "missed", "look at their lives on the card: where the score rises too late, choose k, n and threshold with `trainer tune`; where it does not rise, record more worn tools of that kind; where the record ends too soon, record on"},
 		{tools[farTooEarly], "far too early, before half of the limit", ""},
 		{tools[early], "early", ""},
-		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `monitor tune`"},
+		{tools[late], "late, past one and a half times the limit", "choose a lower threshold or k with `trainer tune`"},
 		{tools[inTimeOrLate], fmt.Sprintf("in time or late, as the wear at the alarm is not known, so that %d to %d are in time", len(tools[inTime]), len(tools[inTime])+len(tools[inTimeOrLate])), "measure the wear of tools that are taken out"},
 	} {
 		if len(part.of) == 0 {
@@ -276,7 +276,7 @@ func (e *Evidence) alarms() Reason {
 		}
 	}
 	if share(early, farTooEarly) > 0 {
-		do = append(do, "an early alarm throws a good tool away: choose a higher threshold or k with `monitor tune`, or a lower limit if such tools ought to be changed")
+		do = append(do, "an early alarm throws a good tool away: choose a higher threshold or k with `trainer tune`, or a lower limit if such tools ought to be changed")
 	}
 	if r.Level < SwitchOn {
 		r.Do = strings.Join(do, "; ")
@@ -328,7 +328,7 @@ func (e *Evidence) falseAlarms() Reason {
 		r.Level = min(Shadow, atMost(float64(rang)/float64(max(1, len(e.Alarms.Tools))), mostTools, mostTools))
 		r.Because = fmt.Sprintf("%s, at %d of %s; in how many hours is not known, as the length of the windows is not", words, rang, count(len(e.Alarms.Tools), "tool", "tools"))
 		if r.Do = "write window.length of the table into train.yaml"; r.Level == NotYet {
-			r.Do += "; choose k, n and threshold with `monitor tune`"
+			r.Do += "; choose k, n and threshold with `trainer tune`"
 		}
 		return r
 	}
@@ -338,7 +338,7 @@ func (e *Evidence) falseAlarms() Reason {
 	case low*shift > 1:
 		r.Level = NotYet
 		r.Because += fmt.Sprintf(": more than one in a shift of %d h, at least %s (95 %%)", shift, rateWords(low*shift))
-		r.Do = "look at the lives on the card where they rang, choose k, n and threshold with `monitor tune`, and record more tools"
+		r.Do = "look at the lives on the card where they rang, choose k, n and threshold with `trainer tune`, and record more tools"
 	case high*shift > 1:
 		r.Level = Shadow
 		if math.IsInf(high, 1) {

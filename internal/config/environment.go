@@ -56,9 +56,8 @@ func variables(t reflect.Type, path []string, add func(name string, path []strin
 		if of.Kind() == reflect.Pointer {
 			of = of.Elem()
 		}
-		if rest == "inline" {
+		if rest == "inline" && of.Kind() == reflect.Struct { // and not a map of the keys of another program
 			variables(of, path, add)
-			continue
 		}
 		if key == "" || key == "-" || !f.IsExported() {
 			continue

@@ -121,3 +121,17 @@ func FuzzEnvironment(f *testing.F) {
 		}
 	})
 }
+
+// A program that reads a part of another program's file keeps the other keys in a map, which has no variables.
+func TestOtherKeys(t *testing.T) {
+	var c struct {
+		Spool string         `yaml:"spool"`
+		Rest  map[string]any `yaml:",inline"`
+	}
+	if err := Decode([]byte("spool: a\nsilence: 1m\n"), "plant.yaml", &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := environment(&c, []string{"TCM_SPOOL=b", "TCM_SILENCE=2m"}); err != nil || c.Spool != "b" || c.Rest["silence"] != "1m" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}

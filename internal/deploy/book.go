@@ -148,7 +148,7 @@ func (b *Book) putCurve(id string, m bus.Message) {
 	}
 }
 
-// Curve returns the trade-off of alarm settings that was published for a model, as `monitor tune` wrote it;
+// Curve returns the trade-off of alarm settings that was published for a model, as `trainer tune` wrote it;
 // nil if there is none. It was signed as models are, and nothing else of it was checked. The caller must
 // not change it.
 func (b *Book) Curve(id string) []byte { return b.curves[id].Value }

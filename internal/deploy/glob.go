@@ -82,7 +82,7 @@ func wrongLevel(l string) string {
 	return ""
 }
 
-// nameRune reports whether a machine may have r in its name, see gateway.CheckMachine.
+// nameRune reports whether a machine may have r in its name, see event.CheckMachine.
 func nameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
-	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -245,7 +245,7 @@ func (c Config) checkMachines() error {
 func (m Machine) clientID() string { return "flank-ingest-" + strings.ReplaceAll(m.Path, "/", "-") }
 
 func (m Machine) check() error {
-	if err := gateway.CheckMachine(m.Path); err != nil {
+	if err := event.CheckMachine(m.Path); err != nil {
 		return fmt.Errorf("machine: %w", err)
 	}
 	switch {
@@ -328,7 +328,7 @@ func (s sourceConfig) checkRecordings() error {
 }
 
 // start returns when recordings began.
-func (s sourceConfig) start() (at source.Start, err error) {
+func (s sourceConfig) start() (at signal.Start, err error) {
 	if err = at.UnmarshalText([]byte(s.Start)); err != nil {
 		err = fmt.Errorf("start: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 func TestFolder(t *testing.T) {
@@ -254,7 +256,7 @@ func TestFolderTimes(t *testing.T) {
 			changed = changed.Add(time.Second)
 		}
 		changed = changed.Add(-2 * time.Second)
-		r := Recording{Path: path, Layout: layout(t, 10, "ax"), Start: Start{FileTime: true}}
+		r := Recording{Path: path, Layout: layout(t, 10, "ax"), Start: signal.Start{FileTime: true}}
 		late, err := f.Place(t.Context(), &r)
 		if err != nil || late != tc.late {
 			t.Errorf("file %d is late by %v, %v; want %v", i, late, err, tc.late)

@@ -24,7 +24,7 @@ type Recording struct {
 
 	// Start says when the recording began if the file does not say it. Of several
 	// recordings a Timeline says it before they are opened.
-	Start Start
+	Start signal.Start
 
 	// Warn is called with what a person should know of the file, each time that it is
 	// read; it may be nil.

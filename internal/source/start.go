@@ -11,60 +11,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Start says when recordings began that do not say it themselves. The zero value
-// leaves it open: their times count from 1970, so that they are seconds from the
-// start.
-type Start struct {
-	// FileTime takes a file's time of change as the end of its recording, since
-	// recorders write a file until the recording ends. At is zero then.
-	FileTime bool
-	At       time.Time // of the first sample of the first recording
-}
-
-// fileTime is how FileTime is written.
-const fileTime = "file-time"
-
-// parseStart reads a start as people write it: RFC 3339, or "file-time".
-func parseStart(text string) (Start, error) {
-	if text == fileTime {
-		return Start{FileTime: true}, nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return Start{}, fmt.Errorf("%q: write a date, time and zone, as 2026-11-02T06:00:00Z or 2026-11-02T07:00:00+01:00, or file-time, for which each recording ended when its file was last changed", text)
-	}
-	if at = at.UTC(); !signal.HasClock(at) || at.Year() > 9999 {
-		return Start{}, fmt.Errorf("%q: write a time after September 2001: earlier ones count as seconds from the start of a recording", text)
-	}
-	return Start{At: at}, nil
-}
-
-// UnmarshalText reads what parseStart does. An empty text is the zero Start.
-func (s *Start) UnmarshalText(text []byte) (err error) {
-	*s = Start{}
-	if len(text) > 0 {
-		*s, err = parseStart(string(text))
-	}
-	return err
-}
-
-// MarshalText writes what UnmarshalText reads.
-func (s Start) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// String returns the start as parseStart reads it, or nothing for the zero Start.
-func (s Start) String() string {
-	switch {
-	case s.FileTime:
-		return fileTime
-	case s.At.IsZero():
-		return ""
-	}
-	return s.At.UTC().Format(time.RFC3339Nano)
-}
-
-// IsZero reports whether s leaves the start open.
-func (s Start) IsZero() bool { return !s.FileTime && s.At.IsZero() }
-
 // Timeline gives the recordings of a machine their times, one after another. A machine
 // records one thing at a time, so none begins before the one before it ended: windows
 // of a tool that is in several of them never overlap.
@@ -100,7 +46,7 @@ func (l *Timeline) Place(ctx context.Context, r *Recording) (late time.Duration,
 	}
 	if !signal.HasClock(begin) {
 		return 0, fmt.Errorf("source: %s: the file was last changed on %s, which cannot be the end of a recording of %v: write its start as a date and time, not as %s",
-			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly), end.Sub(first).Round(time.Second), fileTime)
+			r.Path, begin.Add(end.Sub(first)).Format(time.DateOnly), end.Sub(first).Round(time.Second), r.Start)
 	}
 	if r.Start.FileTime && begin.Add(end.Sub(first)).After(time.Now().Add(aheadMost)) { // it would push all that follow
 		return 0, fmt.Errorf("source: %s: it would end on %s, in the future: correct the time of the file, or the clock of this computer, or write its start as a date and time",

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/flank-tcm/flank/internal/config"
-	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // LoadConfig reads the configuration at path over the defaults and checks it.
@@ -54,7 +54,7 @@ func (c *Config) Check() error {
 		return config.Wrong(!(r >= 0 && r < 0.5), "%v: choose a rate below 0.5, such as 0.05, or 0 to leave it out", r)
 	}
 	return cmp.Or(
-		config.Under("start", new(source.Start).UnmarshalText([]byte(c.Start))),
+		config.Under("start", new(signal.Start).UnmarshalText([]byte(c.Start))),
 		config.Under("gate", config.Wrong(c.Gate != "auto" && c.Gate != "off", "%q: choose auto or off", c.Gate)),
 		config.Under("join", config.Wrong(!slices.Contains([]wear.Mode{wear.Auto, wear.Interpolate, wear.HoleEnd}, c.Join), "%q: choose %s, %s or %s", c.Join, wear.Auto, wear.Interpolate, wear.HoleEnd)),
 		config.Under("unknown.error_rate", rate(c.Unknown.ErrorRate)),

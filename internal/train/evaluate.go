@@ -74,7 +74,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	r := &examined{Evaluation: &card.Evaluation{Model: m.ID(), Label: RuleOf(m).String(), Warnings: []string{}}}
+	r := &examined{Evaluation: &card.Evaluation{Model: m.ID(), Label: card.RuleOf(m).String(), Warnings: []string{}}}
 	counts := card.Tally{Gaps: gaps}
 	for i, os := range found {
 		counts.Windows += len(os)
@@ -86,7 +86,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		finder.add(tool, row)
 		copies.add(tool, start, row)
 	}
-	j := Job{Config: Config{Label: RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: watch}
+	j := Job{Config: Config{Label: card.RuleOf(m), Join: e.Join, Window: windowConfig{Length: m.Window.Length}}, Wear: e.Wear, Inputs: e.Inputs, watch: watch}
 	if err := j.checkWear(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -172,7 +172,7 @@ func (r *examined) scoreWear(m *model.Model, rows rowTable) {
 
 // alarms replays every tool's life through an alarm.
 func (r *examined) alarms(s alarm.Settings, m *model.Model, rows rowTable) {
-	limit, _ := RuleOf(m).Limit()
+	limit, _ := card.RuleOf(m).Limit()
 	r.Alarms = card.Replay(rows.lives(r.score, r.judged.Unknown), s, r.timing(), limit)
 }
 
@@ -188,7 +188,7 @@ func (r *examined) timing() card.Timing {
 // was trained with or, if it decides by wear, all.
 func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, error) {
 	m := e.Model
-	limit, _ := RuleOf(m).Limit()
+	limit, _ := card.RuleOf(m).Limit()
 	out := card.NewRobustness(r.rows.lives(r.score, nil), e.Alarm, r.timing(), limit)
 	if out.Note != "" {
 		return out, nil

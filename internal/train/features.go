@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/table"
@@ -39,25 +38,11 @@ type featureCount struct {
 // writing is the phase of a run in which features are written.
 const writing = "writing features"
 
-// featuresFormat is the version of FeatureMeta.
-const featuresFormat = 1
-
 // FeatureMeta is what goes with a table that WriteFeatures wrote: all that it takes, with the
 // rows, to train the model that the recordings would give.
 type FeatureMeta struct {
-	Format int `json:"format"`
-	Layout struct {
-		Name     string           `json:"name"`
-		Channels []signal.Channel `json:"channels"`
-	} `json:"layout"`
-	Window struct {
-		LengthNS time.Duration `json:"length_ns"`
-		HopNS    time.Duration `json:"hop_ns"`
-	} `json:"window"`
-	Features   signal.FeatureSpec `json:"features"`              // that were computed, with their version
-	Relative   model.Mode         `json:"relative,omitempty"`    // how features are relative to references; empty: they are not
-	JudgedOnly bool               `json:"judged_only,omitempty"` // rows that are not judged are left out
-	Recording  signal.Recording   `json:"recording"`             // how recordings were read
+	table.Origin
+	Recording  signal.Recording   `json:"recording"` // how recordings were read
 	Config     featureConfig      `json:"config"`
 	Gaps       int                `json:"gaps"`
 	Recordings []featureRecording `json:"recordings"`       // in the order in which they were named
@@ -317,7 +302,7 @@ func (w *featureWriter) row(o *observed, d *table.Details) (table.Row, error) {
 func (w *featureWriter) details(input, i int, o *observed, v model.Verdict) *table.Details {
 	d := &table.Details{
 		Recording: w.job.Inputs[input].Name, Sequence: float64(i), LengthS: w.model.Window.Length.Seconds(),
-		Level: math.NaN(), Quality: formatQuality(o.Quality, w.model.Layout.Channels()), Frames: formatFrames(o.Frames),
+		Level: math.NaN(), Quality: table.FormatQuality(o.Quality, w.model.Layout.Channels()), Frames: table.FormatFrames(o.Frames),
 	}
 	switch {
 	case !signal.HasClock(o.Start):
@@ -350,9 +335,9 @@ func (w *featureWriter) details(input, i int, o *observed, v model.Verdict) *tab
 func (w *featureWriter) meta(gaps int) *FeatureMeta {
 	m, c := w.model, &w.job.Config
 	f := &FeatureMeta{
-		Format: featuresFormat, Features: m.Features, Relative: w.relate.Mode, JudgedOnly: w.file.Judged, Gaps: gaps,
-		Recording: w.job.Columns,
-		Config:    featureConfig{Layout: c.Layout, Wear: c.Wear, Start: c.Start, Join: c.Join, Features: c.Features},
+		Origin: table.Origin{Format: table.OriginFormat, Features: m.Features, Relative: string(w.relate.Mode), JudgedOnly: w.file.Judged},
+		Gaps:   gaps, Recording: w.job.Columns,
+		Config: featureConfig{Layout: c.Layout, Wear: c.Wear, Start: c.Start, Join: c.Join, Features: c.Features},
 	}
 	f.Layout.Name, f.Layout.Channels = m.Layout.Name(), m.Layout.Channels()
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
@@ -375,16 +360,9 @@ func (w *featureWriter) meta(gaps int) *FeatureMeta {
 // ParseFeatureMeta reads what goes with a table that WriteFeatures wrote. It returns nil if
 // text is empty.
 func ParseFeatureMeta(text string) (*FeatureMeta, error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
 	f := new(FeatureMeta)
-	err := json.Unmarshal([]byte(text), f)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("what says how the table was made is damaged: %w: %s", err, writeAgain)
-	case f.Format != featuresFormat:
-		return nil, fmt.Errorf("it was written by another release of Flank (format %d, this one reads %d): %s", f.Format, featuresFormat, writeAgain)
+	if there, err := f.Parse(text, f); !there {
+		return nil, err
 	}
 	return f, nil
 }
@@ -412,23 +390,6 @@ func (f *FeatureMeta) Inputs(t *table.Table, sha256 string) ([]Input, bool) {
 	}
 	ins[0].Gaps = f.Gaps // of all together
 	return ins, true
-}
-
-// OnlyToLookAt returns the flag by which the table is not one to train the model of the
-// recordings on; empty if it is.
-func (f *FeatureMeta) OnlyToLookAt() string {
-	switch {
-	case f.Relative != "":
-		return "--relative"
-	case f.JudgedOnly:
-		return "--judged"
-	}
-	return ""
-}
-
-// ReadLayout returns the layout of the recordings.
-func (f *FeatureMeta) ReadLayout() (*signal.Layout, error) {
-	return signal.NewLayout(f.Layout.Name, f.Layout.Channels)
 }
 
 // Spec returns how windows were cut.
@@ -464,7 +425,7 @@ func (f *FeatureMeta) Fits(m *model.Model) error {
 		return err
 	}
 	if !sameFeatures(m.Features, f.Features) {
-		return fmt.Errorf("%w: the table has other features than the model: %s with a configuration that has the model's `features`", model.ErrUnfit, writeAgain)
+		return fmt.Errorf("%w: the table has other features than the model: %s with a configuration that has the model's `features`", model.ErrUnfit, table.WriteAgain)
 	}
 	return nil
 }

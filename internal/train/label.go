@@ -10,17 +10,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
-// RuleOf returns the rule that a model was labelled by.
-func RuleOf(m *model.Model) wear.Rule { return ruleOf(m.Label) }
-
-func ruleOf(l model.LabelRule) wear.Rule {
-	r := wear.Rule{VBMaxUM: l.VBMaxUM, VBMeanUM: l.VBMeanUM, States: l.States, HealthyStates: l.HealthyStates}
-	for _, c := range l.Classes {
-		r.Classes = append(r.Classes, wear.Class(c))
-	}
-	return r
-}
-
 func labelRule(r wear.Rule) model.LabelRule {
 	l := model.LabelRule{VBMaxUM: r.VBMaxUM, VBMeanUM: r.VBMeanUM, States: r.States, HealthyStates: r.HealthyStates}
 	for _, c := range r.Classes {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // A window of a recording without a clock starts when it did.
@@ -43,41 +41,7 @@ func TestRestoreStart(t *testing.T) {
 	})
 }
 
-// Flags and frames of windows are read from the text that was written of them.
-func TestRestoreText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9 .µ-]{1,4}`), 1, 5, rapid.ID[string]).Draw(t, "channels")
-		var channels []signal.Channel
-		var quality []signal.Quality
-		for _, name := range names {
-			channels = append(channels, signal.Channel{Name: name})
-			quality = append(quality, signal.Quality(rapid.IntRange(0, 63).Draw(t, "flags")))
-		}
-		text := formatQuality(quality, channels)
-		if got, err := parseQuality(text, channels); err != nil || !slices.Equal(got, quality) {
-			t.Fatalf("%q: %v, %v; want %v", text, got, err, quality)
-		}
-		frames := rapid.SliceOf(rapid.Float32()).Draw(t, "frames")
-		text = formatFrames(frames)
-		if got, err := parseFrames(text); err != nil || !slices.Equal(got, frames) {
-			t.Fatalf("%q: %v, %v; want %v", text, got, err, frames)
-		}
-	})
-	if got, err := parseFrames(formatFrames([]float32{1, nan32})); err != nil || len(got) != 2 || got[1] == got[1] {
-		t.Errorf("a frame without samples: %v, %v", got, err)
-	}
-}
-
 func TestRestoreErrors(t *testing.T) {
-	channels := []signal.Channel{{Name: "a"}, {Name: "b"}}
-	for _, s := range []string{"a", "a=", "a=loud", "c=dropout", "b=dropout; a=dropout", "a=dropout; ; b=dropout", "a=dropout+"} {
-		if q, err := parseQuality(s, channels); err == nil || !strings.Contains(err.Error(), writeAgain) {
-			t.Errorf("quality %q: %v, %v", s, q, err)
-		}
-	}
-	if x, err := parseFrames("1 2 three"); err == nil {
-		t.Errorf("frames: %v", x)
-	}
 	for text, want := range map[string]string{"{": "is damaged", "{}": "another release of Flank (format 0", `{"format": 2}`: "format 2"} {
 		if _, err := ParseFeatureMeta(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("description %q: %v", text, err)
@@ -121,21 +85,6 @@ func FuzzFeatureMeta(f *testing.F) {
 			t.Fatal("a layout without channels")
 		}
 		_ = m.Same(m)
-	})
-}
-
-func FuzzParseQuality(f *testing.F) {
-	channels := []signal.Channel{{Name: "a"}, {Name: "b c"}}
-	f.Add("a=dropout+clipped; b c=flatline")
-	f.Fuzz(func(t *testing.T, s string) {
-		q, err := parseQuality(s, channels)
-		if err != nil {
-			return
-		}
-		again, err := parseQuality(formatQuality(q, channels), channels)
-		if err != nil || !slices.Equal(again, q) {
-			t.Fatalf("%q: %v, then %v, %v", s, q, again, err)
-		}
 	})
 }
 

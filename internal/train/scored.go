@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -135,7 +136,7 @@ func configOf(m *model.Model) (Config, error) {
 	if err := config.Decode(m.Provenance.Config, "the configuration in "+m.ID(), &c); err != nil {
 		return c, fmt.Errorf("train: %w", err)
 	}
-	c.Label = RuleOf(m)             // as it is, without defaults
+	c.Label = card.RuleOf(m)        // as it is, without defaults
 	c.Evaluate.Transductive = false // what is held out stays so
 	c.Reference.Windows, c.ReferenceSaid = m.Reference.Windows, true
 	if c.Reference.Mode != model.ReferenceAuto { // else each fold chooses for itself

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -101,7 +102,7 @@ func newRowReader(m *model.Model, judge *model.Judge, name string, columns []str
 		column[name] = c
 	}
 	names := judge.FeatureNames()
-	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), rule: RuleOf(m), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
+	r := &rowReader{model: m, from: make([]int, len(names)), classes: m.ClassNames(), rule: card.RuleOf(m), ended: make(map[tool]bool), current: make(map[string]string), name: name, began: make(map[tool]time.Time)}
 	for i, name := range names {
 		c, ok := column[name]
 		if !ok {

@@ -181,7 +181,7 @@ func fullHub() *Hub {
 			}
 			point := alarm.Point{K: 5, N: 8, Threshold: 0.5, PerHour: ptr(0.0), Delay: ptr(0.0)}
 			return &ModelDetail{
-				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &alarm.Curve{Model: "m1", Now: point, Chosen: point, Points: []alarm.Point{point}}, CurveCommand: "monitor tune",
+				ModelFacts: facts, Deployments: []Deployment{deployment}, DefaultAlarm: &AlarmRule{5, 8, 0.5}, Curve: &alarm.Curve{Model: "m1", Now: point, Chosen: point, Points: []alarm.Point{point}}, CurveCommand: "trainer tune",
 				Card: &ModelCard{
 					Verdict: "shadow", Reasons: []CardReason{{"worn tools", "shadow", "few", "add tools"}}, Tools: 2, Split: "by tool", GMean: &CardInterval{0, ptr(0.0), ptr(0.0)},
 					Recall: &CardInterval{Value: 0}, Specificity: &CardInterval{Value: 1}, Labels: "ef",

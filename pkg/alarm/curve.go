@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Curve says which settings `monitor tune` chose for a model, and from which: as pages show it, and as a file next to
+// Curve says which settings `trainer tune` chose for a model, and from which: as pages show it, and as a file next to
 // the model keeps it.
 type Curve struct {
 	Model    string  `json:"model"`    // id of the model that the settings are for
@@ -58,12 +58,12 @@ func LoadCurve(path, model string) (*Curve, error) {
 	}
 	c, err := ParseCurve(text, model)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: make it again with `monitor tune`", path, err)
+		return nil, fmt.Errorf("%s: %w: make it again with `trainer tune`", path, err)
 	}
 	return c, nil
 }
 
-// CurveFile returns where `monitor tune` puts the curve of a model's file, unless it was given another place.
+// CurveFile returns where `trainer tune` puts the curve of a model's file, unless it was given another place.
 func CurveFile(model string) string {
 	return strings.TrimSuffix(model, filepath.Ext(model)) + ".tune.json"
 }

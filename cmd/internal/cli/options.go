@@ -13,7 +13,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
-	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
 
 	"golang.org/x/term"
 )
@@ -51,7 +51,7 @@ type Drill struct {
 
 // Moment is the flag of when recordings began.
 type Moment struct {
-	Start source.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
+	Start signal.Start `placeholder:"TIME" help:"When the first recording began, as 2026-11-02T06:00:00Z, where recordings do not say it: each follows the one before. Or file-time: each ended when its file was last changed. Goes before a configuration."`
 }
 
 // LongRecording is the flag of how much of a long recording is read.

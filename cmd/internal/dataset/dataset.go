@@ -1,5 +1,5 @@
 // Package dataset finds the labelled data that flags name: recordings, tables of
-// features, and windows on Kafka. Trainer and `monitor tune` share it.
+// features, and windows on Kafka.
 package dataset
 
 import (
@@ -446,7 +446,7 @@ const overlap = 10 * time.Second
 
 // place gives recordings without a clock their start, in the order given, or in which
 // their files were changed.
-func place(recs []*source.Recording, start source.Start, warn func(string)) error {
+func place(recs []*source.Recording, start signal.Start, warn func(string)) error {
 	if start.IsZero() {
 		return nil
 	}

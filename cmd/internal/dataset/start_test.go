@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/source"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // Recordings follow each other as people count them, or as their files were changed. The
@@ -87,7 +87,7 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %d warnings: %s", name, n, log.String())
 		}
 	}
-	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: source.Start{FileTime: true}}}
+	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: signal.Start{FileTime: true}}}
 	if _, err := f.Load("--config", plain, "", zerolog.Nop()); err == nil {
 		t.Error("an absent file has a start")
 	}

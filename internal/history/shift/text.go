@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Add adds what happened in another row.
@@ -173,7 +173,7 @@ func (m *machineShift) words(limit float64, safe func(string) string) (out []str
 	}
 	say(len(shares) > 0, "Windows: %s.", strings.Join(shares, ", "))
 	if h := t.Cutting.Duration().Hours(); h > 0 {
-		low, high := tune.RateInterval(t.False, h)
+		low, high := score.RateInterval(t.False, h)
 		say(true, "False alarms per cutting hour: %.2f (95 %%: %.2f to %.2f). Measured wear says of %d of %d alarms whether they were false; the others count as false if a person said so.",
 			float64(t.False)/h, low, high, t.Labelled, t.Alarms)
 	}

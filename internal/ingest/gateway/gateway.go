@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/source"
@@ -352,7 +352,7 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 		}
 		w := c.Window
 		if w.Machine != machine { // a recording may name it
-			if err := CheckMachine(w.Machine); err != nil {
+			if err := event.CheckMachine(w.Machine); err != nil {
 				return fmt.Errorf("gateway: machine of a window: %w", err)
 			}
 			machine = w.Machine
@@ -373,21 +373,6 @@ func (g *Gateway) cutAndKeep(ctx context.Context) error {
 		}
 		g.windows.Add(1)
 	}
-}
-
-// CheckMachine reports a machine that is not an ISA-95 path. The path is the key of
-// messages and a part of every id.
-func CheckMachine(path string) error {
-	parts := strings.Split(path, "/")
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}
-	for _, p := range parts {
-		if p == "" || strings.ContainsFunc(p, bad) || len(parts) != 5 {
-			return fmt.Errorf("%.200q: write enterprise/site/area/line/machine in a-z, 0-9, - and _, for example acme/spore/bay2/line1/usk25", path)
-		}
-	}
-	return nil
 }
 
 // watchClocks logs once in a session that the clocks of the rates differ. Windows are cut

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/broker"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/testkit/logtest"
@@ -414,8 +415,8 @@ func TestRecordingID(t *testing.T) {
 		"other machine": id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: "m"}, window.DefaultSpec),
 		"other channel": id(source.Recording{Path: r.Path, Layout: layout("power"), Machine: r.Machine}, window.DefaultSpec),
 		"other columns": id(tooled, window.DefaultSpec),
-		"a start":       id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: source.Start{FileTime: true}}, window.DefaultSpec),
-		"other start":   id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: source.Start{At: time.Unix(1_800_000_000, 0)}}, window.DefaultSpec),
+		"a start":       id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: signal.Start{FileTime: true}}, window.DefaultSpec),
+		"other start":   id(source.Recording{Path: r.Path, Layout: r.Layout, Machine: r.Machine, Start: signal.Start{At: time.Unix(1_800_000_000, 0)}}, window.DefaultSpec),
 		"another file, after which the tool is named": id(p.record("night.csv", 0, 3), window.DefaultSpec),
 	} {
 		if other, same := seen[got]; same {
@@ -798,24 +799,29 @@ func TestFindWindow(t *testing.T) {
 	p := newPlant(t)
 	began := time.Now().Truncate(time.Second)
 	g := p.replay(p.record("day.csv", 0, 20))
-	dir, epoch := g.cfg.SpoolDir, window.FormatEpoch(g.spool.Epoch())
-	found, err := FindWindow(dir, epoch, 7)
+	dir, epoch := g.cfg.SpoolDir, g.spool.Epoch()
+	found, err := spool.Find(dir, epoch, 7)
 	if err != nil || found == nil {
 		t.Fatal(found, err)
 	}
-	if !found.Delivered || found.Acquired.Before(began) || found.Segment == "" || found.End.IsZero() || found.Trace != event.TraceParent(event.WindowType, event.WindowID(lathe, epoch, 7)) {
+	var m bus.Message
+	if err := m.UnmarshalBinary(found.Payload); err != nil {
+		t.Fatal(err)
+	}
+	trace := event.TraceParent(event.WindowType, event.WindowID(lathe, window.FormatEpoch(epoch), 7))
+	if !found.Delivered || envelope.AcquiredAt(&m).Before(began) || found.Segment == "" || m.Time.IsZero() || string(m.Header(event.TraceHeader)) != trace {
 		t.Errorf("%+v", found)
 	}
 	for _, tc := range []struct {
-		dir, epoch string
-		seq        uint64
-	}{{dir, epoch, 20}, {dir, "0123456789abcdef", 7}} {
-		if found, err := FindWindow(tc.dir, tc.epoch, tc.seq); found != nil || err != nil {
+		dir        string
+		epoch, seq uint64
+	}{{dir, epoch, 20}, {dir, 0x0123456789abcdef, 7}} {
+		if found, err := spool.Find(tc.dir, tc.epoch, tc.seq); found != nil || err != nil {
 			t.Errorf("%+v: %+v, %v", tc, found, err)
 		}
 	}
 	for _, other := range []string{dir + "-gone", filepath.Dir(dir)} {
-		if _, err := FindWindow(other, epoch, 7); err == nil || !strings.Contains(err.Error(), "name the folder of the machine") {
+		if _, err := spool.Find(other, epoch, 7); err == nil || !strings.Contains(err.Error(), "name the folder of the machine") {
 			t.Errorf("%s: %v", other, err)
 		}
 	}

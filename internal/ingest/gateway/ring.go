@@ -10,7 +10,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
-	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -195,35 +194,4 @@ func (r *ring) forget(segments []spool.SegmentInfo) {
 		}
 	}
 	r.times = now
-}
-
-// spooled is a window that a spool has.
-type spooled struct {
-	Acquired  time.Time // zero if an older release acquired it
-	End       time.Time // of the window
-	Segment   string    // file of the spool
-	Delivered bool      // Kafka has it
-	Trace     string    // its header traceparent; empty if an older release acquired it
-}
-
-// FindWindow looks for a window in the folder of a machine's spool. It only reads files. It
-// returns nil if the spool does not have the window, and an error if the folder has no spool.
-func FindWindow(dir, epoch string, seq uint64) (*spooled, error) {
-	disk := spool.Dir(dir)
-	listing, err := spool.List(disk)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(listing.Segments) == 0 {
-		return nil, errors.New("it has no files of a spool: name the folder of the machine, as ingest.yaml has it under spool")
-	}
-	if err != nil {
-		return nil, err
-	}
-	var found *spooled
-	_, err = newRing(disk, 0).each(event.Wanted{Epoch: epoch, First: seq, Last: seq}, place{}, func(k kept) error {
-		found = &spooled{
-			Acquired: envelope.AcquiredAt(&k.msg), End: k.msg.Time, Segment: k.Segment, Trace: string(k.msg.Header(event.TraceHeader)),
-			Delivered: k.epoch != listing.Epoch || k.Seq < listing.Acked,
-		}
-		return nil
-	})
-	return found, err
 }

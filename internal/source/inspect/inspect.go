@@ -29,7 +29,7 @@ type Options struct {
 	Layout  *signal.Layout   // channels to look at, in their units and rates; nil: all that there is
 	Columns signal.Recording // of the layout: how the recording is written
 	Rate    float64          // samples per second where neither layout nor recording state it; 0 if not known
-	Start   source.Start     // when it began, where it does not state it
+	Start   signal.Start     // when it began, where it does not state it
 	All     bool             // read all of it, however long
 	Tool    string           // column of the tool; empty: the one whose name says so best. A name that no column has stands for none
 }
@@ -260,7 +260,7 @@ func (s *Summary) begin(infos []track.Info) {
 }
 
 // beginAt takes the start of a recording that does not state it.
-func (s *Summary) beginAt(start source.Start) error {
+func (s *Summary) beginAt(start signal.Start) error {
 	if start.IsZero() || signal.HasClock(s.Start) {
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/testkit/golden"
 	"github.com/flank-tcm/flank/internal/testkit/recorded"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -79,14 +78,14 @@ func TestPrint(t *testing.T) {
 	see("no header", Options{}, write(t, "raw", "2016-05-26 21:15:16\n1 2\n3 4\n2016-05-26 21:15:17\n5 6\n"))
 	see("decimal comma", Options{}, write(t, "komma.csv", "Zeit;ax\n0,1;2,5\n0,2;3\n"))
 	see("damaged further on", Options{}, write(t, "bad.csv", "ax,ay\n"+strings.Repeat("1,2.5\n", 200)+"1,2x5\n"))
-	see("with a start", Options{Layout: l, Columns: rec, Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
-	see("with a start, without a layout", Options{Start: source.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
+	see("with a start", Options{Layout: l, Columns: rec, Start: signal.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
+	see("with a start, without a layout", Options{Start: signal.Start{At: time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)}}, path)
 	old := write(t, "old.csv", "t [ms];Fx (N)\n0;1,5\n100;2\n200;3\n")
 	changed := time.Date(2026, 11, 2, 7, 0, 0, 0, time.UTC)
 	if err := os.Chtimes(old, changed, changed); err != nil {
 		t.Fatal(err)
 	}
-	see("units, and the time of the file", Options{Start: source.Start{FileTime: true}}, old)
+	see("units, and the time of the file", Options{Start: signal.Start{FileTime: true}}, old)
 	see("seconds or milliseconds", Options{}, write(t, "ms.csv", "Time,ax\n0,1\n1,2\n2,3\n"))
 	see("Unix seconds", Options{}, write(t, "unix.csv", "t,ax\n1769868000.25,1\n1769868000.35,2\n1769868000.45,3\n"))
 	zone := func(from, to string) string {

@@ -1,5 +1,5 @@
 // One model: its card, where it judges, what it and its shadows disagree on, how often it met
-// windows that it did not know, and the alarm's settings on the curve of monitor tune.
+// windows that it did not know, and the alarm's settings on the curve of trainer tune.
 
 import { html, useEffect, useMemo, useRef } from "./vendor/htm-preact-standalone.mjs";
 import { api, useFetch, useLive } from "./store.js";

@@ -357,7 +357,7 @@ export default {
   "model.curve.now": "beim Einstellen",
   "model.curve.chosen": "gewählt",
   "model.curve.in_force": "in Kraft",
-  "model.curve.unseen": "In Kraft und nicht auf der Kurve: {rules}. Wo sie liegen, zeigt ein neuer Lauf von „monitor tune“.",
+  "model.curve.unseen": "In Kraft und nicht auf der Kurve: {rules}. Wo sie liegen, zeigt ein neuer Lauf von „trainer tune“.",
   "machine.flag.nonfinite": "keine Zahl",
   "machine.title.alarm": "ALARM",
   "machine.none": "Von dieser Maschine kam noch nichts. Mit ihrem ersten Fenster erscheint sie hier.",

@@ -357,7 +357,7 @@ export default {
   "model.curve.now": "when it was tuned",
   "model.curve.chosen": "chosen",
   "model.curve.in_force": "in force",
-  "model.curve.unseen": "In force and not on the curve: {rules}. Run “monitor tune” again to see where they are.",
+  "model.curve.unseen": "In force and not on the curve: {rules}. Run “trainer tune” again to see where they are.",
   "machine.flag.nonfinite": "not a number",
   "machine.title.alarm": "ALARM",
   "machine.none": "Nothing has come from this machine yet. It appears here with its first window.",

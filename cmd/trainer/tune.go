@@ -17,14 +17,22 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
-	"github.com/flank-tcm/flank/internal/history/tune"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/train/tune"
+	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
+// monitorConfig is what tuning takes of monitor.yaml. The monitor checks the other keys.
+type monitorConfig struct {
+	Model string         `yaml:"model"`
+	Alarm alarm.Settings `yaml:"alarm"`
+	Rest  map[string]any `yaml:",inline"`
+}
+
 type tuneCommand struct {
-	cli.ConfigFile
+	Config string `required:"" placeholder:"FILE" help:"Configuration of the monitor: its keys 'alarm' and 'model'."`
 	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h', or in all of the data, such as '1'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
 	Train  string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
@@ -36,8 +44,8 @@ type tuneCommand struct {
 
 // Run chooses settings of the alarm and prints them.
 func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
-	c, err := load(f.Config)
-	if err != nil {
+	c := monitorConfig{Alarm: alarm.Default}
+	if err := config.Load(f.Config, &c); err != nil {
 		return err
 	}
 	budget, err := tune.ParseBudget(f.Budget)
@@ -45,11 +53,11 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 		return fmt.Errorf("--%w", err)
 	}
 	if err := c.Alarm.Check(); err != nil {
-		return fmt.Errorf("%s: %w", c.file, err)
+		return fmt.Errorf("%s: %w", f.Config, err)
 	}
-	path, err := f.modelFile(c)
-	if err != nil {
-		return err
+	path := cmp.Or(f.Model, config.ResolvePath(f.Config, c.Model))
+	if path == "" {
+		return fmt.Errorf("%s: model: it names no model file: name one with --model", f.Config)
 	}
 	m, err := model.Load(path)
 	if err != nil {
@@ -90,12 +98,12 @@ func save(out cli.Output, path string, m *model.Model, scored *train.Scored, cho
 	}
 	figures, err := json.MarshalIndent(choice.Saved(m.ID()), "", "  ")
 	if err != nil {
-		panic("monitor tune: " + err.Error()) // figures are finite
+		panic("trainer tune: " + err.Error()) // figures are finite
 	}
 	if err := atomicfile.Write(base+".json", append(figures, '\n')); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), train.RuleOf(m), scored.Windows, originOf(scored))
+	fmt.Fprintf(out.Stdout, "model    %s, %v\nwindows  %s\nscores   %s\n", m.ID(), card.RuleOf(m), scored.Windows, originOf(scored))
 	if scored.Time.Words != "" {
 		fmt.Fprintf(out.Stdout, "time     %s\n", scored.Time.Words)
 	}
@@ -105,15 +113,6 @@ func save(out cli.Output, path string, m *model.Model, scored *train.Scored, cho
 	}
 	_, err = fmt.Fprintf(out.Stderr, "plot     %s.svg\n", base)
 	return err
-}
-
-// modelFile returns the file of the model.
-func (f *tuneCommand) modelFile(c settings) (string, error) {
-	path := cmp.Or(f.Model, config.ResolvePath(c.file, c.Model))
-	if path == "" {
-		return "", c.errNoModel()
-	}
-	return path, nil
 }
 
 // originOf says which networks gave the scores.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // budget is how many false alarms people put up with in some cutting time, or in all of
@@ -69,9 +67,6 @@ func short(d time.Duration) string {
 
 // confidence is the level of all intervals, as of score.RateInterval.
 const confidence = 0.95
-
-// RateInterval returns the exact interval of 95 % for a rate, see score.RateInterval.
-func RateInterval(n int, hours float64) (low, high float64) { return score.RateInterval(n, hours) }
 
 // hoursFor returns the cutting hours without a single false alarm after which a
 // rate is known to be at most the given one, with 95 %.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
 	"github.com/flank-tcm/flank/internal/testkit/golden"
@@ -296,31 +295,6 @@ func TestNotes(t *testing.T) {
 	if _, err := Choose(t.Context(), Job{Lives: []Life{loud}, Length: time.Second, Alarm: alarm.Default}); !errors.Is(err, errData) {
 		t.Errorf("no tool turns: %v", err)
 	}
-}
-
-func TestRateInterval(t *testing.T) {
-	for _, tc := range []struct {
-		n                int
-		hours, low, high float64
-	}{
-		// Table of exact 95 % limits for a Poisson count: K. Ulm, Am. J. Epidemiology
-		// 131, 1990; for none, the rule of three.
-		{0, 1, 0, 2.9957}, {1, 1, 0.0253, 5.5716}, {2, 1, 0.2422, 7.2247}, {5, 1, 1.6235, 11.6683}, {10, 1, 4.7954, 18.3904},
-		{1, 8, 0.0253 / 8, 5.5716 / 8}, {3, 0, 0, math.Inf(1)},
-	} {
-		low, high := RateInterval(tc.n, tc.hours)
-		if math.Abs(low-tc.low) > 1e-4 || high != tc.high && math.Abs(high-tc.high) > 1e-4 {
-			t.Errorf("%d in %v h: %v to %v, want %v to %v", tc.n, tc.hours, low, high, tc.low, tc.high)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) { // the definition: as few, or as many, are seen with 2.5 %
-		n := rapid.IntRange(1, 300).Draw(t, "n")
-		low, high := RateInterval(n, 1)
-		few, many := distuv.Poisson{Lambda: high}.CDF(float64(n)), 1-distuv.Poisson{Lambda: low}.CDF(float64(n-1))
-		if math.Abs(few-0.025) > 1e-6 || math.Abs(many-0.025) > 1e-6 {
-			t.Fatalf("%d: %v at %v, %v at %v", n, few, high, many, low)
-		}
-	})
 }
 
 func TestParseBudget(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/score"
 )
 
 // Job is what to choose, and from what.
@@ -56,8 +57,8 @@ func (f figures) Rate() float64 {
 	return float64(f.False) / f.Hours
 }
 
-// Interval returns the interval of 95 % for the rate, see RateInterval.
-func (f figures) Interval() (low, high float64) { return RateInterval(f.False, f.Hours) }
+// Interval returns the interval of 95 % for the rate, see score.RateInterval.
+func (f figures) Interval() (low, high float64) { return score.RateInterval(f.False, f.Hours) }
 
 // Choice is the best settings within a budget, with all that it is compared to.
 type Choice struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/internal/testkit/golden"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -29,11 +30,26 @@ func tunedTable(tools ...string) string {
 	return b.String()
 }
 
+// tuneYAML is a configuration of a monitor, with keys that only the monitor reads.
+const tuneYAML = "kafka:\n  brokers: [kafka1:9092]\nmodel: m.flank\npage: \"\"\nalarm:\n  k: 2\n  n: 3\n"
+
+// tuneBench makes a working directory with a model, a configuration and a table of tools.
+func tuneBench(t *testing.T, tools string) {
+	t.Helper()
+	t.Setenv("TCM_GROUP", "elsewhere") // a key of the monitor alone
+	m := machinetest.OneValue(t)
+	m.Label = model.LabelRule{VBMaxUM: 300}
+	bench(t, "tools.csv", tools, "monitor.yaml", tuneYAML)
+	if err := m.Save("m.flank"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tune judges a table by the model, says what it chose and on what, draws the
 // curve, and prints settings that monitor.yaml takes.
 func TestTune(t *testing.T) {
 	h, f := strings.Repeat("h", 60), strings.Repeat("F", 12)
-	bench(t, "tools.csv", tunedTable(h+f, h+h, h+f))
+	tuneBench(t, tunedTable(h+f, h+h, h+f))
 	tune := func(args ...string) (string, error) {
 		var stdout, stderr bytes.Buffer
 		err := run(t.Context(), append([]string{"tune", "--config", "monitor.yaml", "--quiet"}, args...), &stdout, &stderr)
@@ -51,8 +67,7 @@ func TestTune(t *testing.T) {
 	if svg, err := os.ReadFile("m.tune.svg"); err != nil || !bytes.Contains(svg, []byte("chosen: 2 of 2")) {
 		t.Errorf("plot: %v\n%s", err, svg)
 	}
-	yaml := monitorYAML(nowhere, "")
-	yaml = yaml[:strings.Index(yaml, "alarm:")] + out[strings.Index(out, "alarm:\n"):]
+	yaml := tuneYAML[:strings.Index(tuneYAML, "alarm:")] + out[strings.Index(out, "alarm:\n"):]
 	if err := os.WriteFile("monitor.yaml", []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +75,7 @@ func TestTune(t *testing.T) {
 	if err != nil || again[strings.Index(again, "alarm:\n"):] != out[strings.Index(out, "alarm:\n"):] {
 		t.Errorf("with what was chosen: %v\n%s", err, again)
 	}
+	writeFiles(t, "healthy.csv", tunedTable(h), "kafka.yaml", "kafka: {brokers: [kafka1:9092]}\n", "wrong.yaml", "alarm: {m: 3}\n", "bad.yaml", "alarm: {n: 99}\n")
 	for _, tc := range []struct{ args, want string }{
 		{"--table tools.csv --budget 1_per_8h", "--budget 1 per 8h: there are no hours to count false alarms in: nothing says how long a row of the table lasts: give `window: {length: 2s}` in train.yaml, or the flag --window-length 2s, or a column `start` in the table; or write a number of false alarms in all of these data, such as \"1\""},
 		{"--table tools.csv --budget 1/8h", "--budget \"1/8h\": expected three words"},
@@ -71,10 +87,11 @@ func TestTune(t *testing.T) {
 		{"--table tools.csv --budget 1_per_8h --window-length=-1s", "--window-length -1s: must be positive"},
 		{"--budget 1_per_8h", "no data: name"},
 		{"--table tools.csv --budget 1_per_8h --model no.flank", "no.flank"},
+		{"--table tools.csv --budget 1_per_8h --config no.yaml", "open no.yaml"},
+		{"--table tools.csv --budget 1_per_8h --config kafka.yaml", "kafka.yaml: model: it names no model file: name one with --model"},
+		{"--table tools.csv --budget 1_per_8h --config wrong.yaml", "wrong.yaml:1: unknown key `m`: remove it or correct its spelling"},
+		{"--table tools.csv --budget 1_per_8h --config bad.yaml", "bad.yaml: alarm: n is 99"},
 	} {
-		if err := os.WriteFile("healthy.csv", []byte(tunedTable(h)), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		args := strings.Fields(tc.args)
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "_", " ")
@@ -97,7 +114,7 @@ func TestTuneCountsWindowsBetweenClasses(t *testing.T) {
 
 func TestTuneCounts(t *testing.T) {
 	h, f := strings.Repeat("h", 60), strings.Repeat("F", 12)
-	bench(t, "tools.csv", tunedTable(h+f, h+h, "FF"))
+	tuneBench(t, tunedTable(h+f, h+h, "FF"))
 	var stdout, stderr bytes.Buffer
 	if err := run(t.Context(), []string{"tune", "--config", "monitor.yaml", "--quiet", "--table", "tools.csv", "--budget", "0"}, &stdout, &stderr); err != nil {
 		t.Fatal(err)

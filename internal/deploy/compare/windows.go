@@ -1,4 +1,4 @@
-package train
+package compare
 
 import (
 	"errors"
@@ -17,9 +17,10 @@ import (
 var ErrOrder = errors.New("rows begin before the row before them, or with it: a part of a table came twice, or tables are not in the order of time")
 
 // WindowReader makes features of windows, as a monitor judges them, of the rows of tables that
-// WriteFeatures wrote. Rows of a machine come in the order of time.
+// `trainer features` wrote. Rows of a machine come in the order of time.
 type WindowReader struct {
-	meta     *FeatureMeta
+	meta     *table.Origin
+	spec     window.Spec
 	layout   *signal.Layout
 	columns  []string
 	from     []int // by feature of the form: its column
@@ -44,21 +45,22 @@ type machineRows struct {
 func NewWindowReader() *WindowReader { return &WindowReader{machines: make(map[string]*machineRows)} }
 
 // Table says that the rows that follow are of a table with features in these columns.
-func (r *WindowReader) Table(f *FeatureMeta, columns []string) (err error) {
+func (r *WindowReader) Table(f *table.Origin, columns []string) (err error) {
 	if f == nil {
-		return fmt.Errorf("nothing in the table says which layout and windows its rows are of: %s", writeAgain)
+		return fmt.Errorf("nothing in the table says which layout and windows its rows are of: %s", table.WriteAgain)
 	}
 	if how := f.OnlyToLookAt(); how != "" {
 		return fmt.Errorf("it was written with %s, to look at: write the table without it", how)
 	}
 	r.meta, r.columns, r.form, r.rows = f, columns, nil, 0
+	r.spec = window.Spec{Length: f.Window.LengthNS, Hop: f.Window.HopNS}
 	r.layout, err = f.ReadLayout()
 	return err
 }
 
 // begin makes the form of which the rows are, by the first of them.
 func (r *WindowReader) begin(d *table.Details) error {
-	spec := r.meta.Spec()
+	spec := r.spec
 	var samples []int
 	for _, c := range r.layout.Channels() {
 		samples = append(samples, spec.Samples(c.Rate))
@@ -80,7 +82,7 @@ func (r *WindowReader) begin(d *table.Details) error {
 	for _, name := range form.Names() {
 		c := slices.Index(r.columns, name)
 		if c < 0 {
-			return fmt.Errorf("no column %q: %s", name, writeAgain)
+			return fmt.Errorf("no column %q: %s", name, table.WriteAgain)
 		}
 		r.from = append(r.from, c)
 	}
@@ -104,7 +106,7 @@ func (r *WindowReader) readFrames(d *table.Details) ([]float32, error) {
 	if r.frames == 0 {
 		return nil, nil
 	}
-	frames, err := parseFrames(d.Frames)
+	frames, err := table.ParseFrames(d.Frames)
 	if err == nil && len(frames) != r.frames {
 		err = fmt.Errorf("has %d numbers, expected %d", len(frames), r.frames)
 	}
@@ -114,7 +116,7 @@ func (r *WindowReader) readFrames(d *table.Details) ([]float32, error) {
 func (r *WindowReader) read(row table.Row, w *window.Features) (err error) {
 	d := row.Details
 	if d == nil {
-		return fmt.Errorf("no columns that begin with window.: %s", writeAgain)
+		return fmt.Errorf("no columns that begin with window.: %s", table.WriteAgain)
 	}
 	if r.form == nil {
 		if err := r.begin(d); err != nil {
@@ -122,22 +124,22 @@ func (r *WindowReader) read(row table.Row, w *window.Features) (err error) {
 		}
 	}
 	channels := r.layout.Channels()
-	quality, err := parseQuality(d.Quality, channels)
+	quality, err := table.ParseQuality(d.Quality, channels)
 	if err != nil {
 		return fmt.Errorf("column \"window.quality\": %w", err)
 	}
 	frames, err := r.readFrames(d)
 	if err != nil {
-		return fmt.Errorf("column \"window.frames\" %w: %s", err, writeAgain)
+		return fmt.Errorf("column \"window.frames\" %w: %s", err, table.WriteAgain)
 	}
 	*w = window.Features{Form: r.form, Frames: frames, Values: w.Values[:0]}
 	if w.Level = d.Level; !r.level {
 		w.Level = 0
 	} else if !(d.Level >= 0) || math.IsInf(d.Level, 0) {
-		return fmt.Errorf("column \"window.level\" is %v: %s", d.Level, writeAgain)
+		return fmt.Errorf("column \"window.level\" is %v: %s", d.Level, table.WriteAgain)
 	}
 	w.Context = signal.Context{Machine: row.Machine, Tool: row.Tool, Hole: row.Hole}
-	w.Quality, w.Length, w.Epoch = quality, r.meta.Spec().Length, 1
+	w.Quality, w.Length, w.Epoch = quality, r.spec.Length, 1
 	for _, c := range r.from {
 		w.Values = append(w.Values, row.Features[c])
 	}
@@ -155,7 +157,7 @@ func (r *WindowReader) place(row table.Row, w *window.Features) error {
 	at, d := row.Start, row.Details
 	if at.IsZero() {
 		if !(math.Abs(d.StartS) < 1e9) {
-			return fmt.Errorf("no column \"start\", and column \"window.start_s\" is %v: %s", d.StartS, writeAgain)
+			return fmt.Errorf("no column \"start\", and column \"window.start_s\" is %v: %s", d.StartS, table.WriteAgain)
 		}
 		at = time.Unix(0, int64(math.Round(d.StartS*1e9))).UTC()
 	}
