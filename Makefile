@@ -213,7 +213,7 @@ bench-pipeline: bench/peers/signal/.venv/ready ## what each program takes for a 
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestPipeline -v ./e2e \
 	  -pipeline.report $(CURDIR)/docs/figures/pipeline.md -pipeline.python $(CURDIR)/bench/peers/signal/.venv/bin/python
 
-bench-growth: ## what a window takes with 1 to 64 machines and 1 to 4 monitors, on Apache Kafka, and what larger plants need: docs/figures/growth.md (5 minutes)
+bench-growth: ## what a window takes with 1 to 64 machines and 1 to 4 monitors, on Apache Kafka, and what larger plants need: docs/figures/growth.md (a quarter of an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestGrowth -v ./e2e -growth.report $(CURDIR)/docs/figures/growth.md
 
@@ -350,7 +350,7 @@ peers-features: bench/peers/features/.venv/ready ## tables of features, read by 
 # The SQL and the Python of docs/how-to/archive.md on an archive whose counts are known.
 archive-queries: bench/peers/features/.venv/ready ## the archive, read by DuckDB and pandas
 	set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	$(GO) test -count 1 -run TestForPeers ./internal/archive -peers $$dir; \
+	$(GO) test -count 1 -run TestForPeers ./internal/train/archive -peers $$dir; \
 	bench/peers/features/.venv/bin/python bench/peers/features/archive.py docs/how-to/archive.md $$dir
 
 bench/peers/features/.venv/ready: bench/peers/features/requirements.lock

@@ -39,15 +39,14 @@ const processorLife = 300 * time.Second
 
 var nan = math.NaN()
 
-// pipelineSettle is how many windows come before it is measured: connections and references are there, and buffers have their size.
-const pipelineSettle = 120
-
 // burden is a load on the pipeline.
 type burden struct {
 	mode     string
 	machines int
 	speed    int // of the source
 	monitors int
+	settle   int // windows that come before it is measured: connections and references are there, and buffers have their size
+	windows  int // that are measured
 }
 
 // share is what a program has taken for a window; of the monitors all together.
@@ -79,7 +78,8 @@ func TestPipeline(t *testing.T) {
 		brokers = append(brokers, "Apache Kafka "+kafkatest.Version())
 	}
 	for _, name := range brokers {
-		for _, l := range []burden{{"raw", 1, 8, 1}, {"raw", 8, 1, 1}, {"edge", 1, 8, 1}, {"edge", 8, 1, 1}, {"edge", 32, 1, 1}} {
+		for _, l := range []burden{{mode: "raw", machines: 1, speed: 8, monitors: 1}, {mode: "raw", machines: 8, speed: 1, monitors: 1}, {mode: "edge", machines: 1, speed: 8, monitors: 1}, {mode: "edge", machines: 8, speed: 1, monitors: 1}, {mode: "edge", machines: 32, speed: 1, monitors: 1}} {
+			l.settle, l.windows = 120, *pipelineWindow
 			rate, took := measurePipeline(t, name, l, model, drill)
 			for _, s := range took {
 				fmt.Fprintf(&b, "| %s | %s | %d | %.1f | %s\n", name, l.mode, l.machines, rate, s.row(s.program))
@@ -178,7 +178,7 @@ func pipelineUnder(t *testing.T, broker string, l burden, model string, drill ta
 	}
 	var peer *process
 	if *pipelinePython != "" && l.mode == "raw" {
-		peer = startPeer(t, addr, pipelineSettle, *pipelineWindow)
+		peer = startPeer(t, addr, l.settle, l.windows)
 	}
 	config := fmt.Sprintf("kafka: {brokers: [%q]}\nmode: %s\nmachines:\n", addr, l.mode)
 	for i := range l.machines {
@@ -193,9 +193,9 @@ func pipelineUnder(t *testing.T, broker string, l burden, model string, drill ta
 		}
 		return n, of
 	}
-	from, begun := at(max(pipelineSettle, 2*l.machines))
+	from, begun := at(l.settle)
 	clock := time.Now()
-	to, ended := at(from + *pipelineWindow)
+	to, ended := at(from + l.windows)
 	rate = float64(to-from) / time.Since(clock).Seconds()
 	for i, p := range programs {
 		a := ended[i].less(begun[i]).of(to - from)

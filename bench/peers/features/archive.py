@@ -3,7 +3,7 @@ with pandas.
 
     archive.py PAGE FOLDER
 
-The folder has archive/ and expected.json, which `go test ./internal/archive -run TestForPeers -peers FOLDER` writes.
+The folder has archive/ and expected.json, which `go test ./internal/train/archive -run TestForPeers -peers FOLDER` writes.
 """
 
 import json

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/internal/archive"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
@@ -25,6 +24,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/internal/train/archive"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
