@@ -46,42 +46,15 @@ func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn fu
 		wg   sync.WaitGroup
 		next = make(chan int)
 	)
-	one := func(p int) (ended bool, err error) {
-		first, end, err := bus.Bounds(ctx, cfg, topic, p)
-		if err != nil {
-			return false, err
-		}
-		met, since := make(map[string]bool), time.Now().Add(-lately)
-		for range deepest {
-			from, now := max(first, end-most), make(map[string]bool)
-			if from == end {
-				return true, nil
-			}
-			err := bus.ReadRange(ctx, cfg, topic, p, bus.Range{From: from, To: end, Since: since}, func(m bus.Message) error {
-				mu.Lock()
-				defer mu.Unlock()
-				if now[m.Key] = true; !met[m.Key] {
-					fn(m)
-				}
-				return nil
-			})
-			switch {
-			case err != nil && len(met) == 0:
-				return false, err
-			case err != nil: // no time is left
-				return false, nil
-			case len(now) == 0: // all are older
-				return true, nil
-			}
-			maps.Copy(met, now)
-			end = from
-		}
-		return false, nil
+	one := func(m bus.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		fn(m)
 	}
 	for range lookers {
 		wg.Go(func() {
 			for p := range next {
-				ended, err := one(p)
+				ended, err := newestOf(ctx, cfg, topic, p, most, one)
 				mu.Lock()
 				whole, errs = whole && ended, errors.Join(errs, err)
 				mu.Unlock()
@@ -94,6 +67,38 @@ func newest(ctx context.Context, cfg bus.Config, topic string, most int64, fn fu
 	close(next)
 	wg.Wait()
 	return whole, errs
+}
+
+// newestOf is newest for a partition. It reports whether it came to a message that is older than lately.
+func newestOf(ctx context.Context, cfg bus.Config, topic string, p int, most int64, fn func(bus.Message)) (ended bool, err error) {
+	first, end, err := bus.Bounds(ctx, cfg, topic, p)
+	if err != nil {
+		return false, err
+	}
+	met, since := make(map[string]bool), time.Now().Add(-lately)
+	for range deepest {
+		from, now := max(first, end-most), make(map[string]bool)
+		if from == end {
+			return true, nil
+		}
+		err := bus.ReadRange(ctx, cfg, topic, p, bus.Range{From: from, To: end, Since: since}, func(m bus.Message) error {
+			if now[m.Key] = true; !met[m.Key] {
+				fn(m)
+			}
+			return nil
+		})
+		switch {
+		case err != nil && len(met) == 0:
+			return false, err
+		case err != nil: // no time is left
+			return false, nil
+		case len(now) == 0: // all are older
+			return true, nil
+		}
+		maps.Copy(met, now)
+		end = from
+	}
+	return false, nil
 }
 
 // machinesNow returns the machines for which want holds and that had results lately; none if

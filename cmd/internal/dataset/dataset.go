@@ -133,18 +133,9 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	if asTrained && (f.Wear != "" || f.ofKafka()) { // the labels are there, and need no columns
 		d.Columns.VBMean, d.Columns.VBMax, d.Columns.VBMeanMM, d.Columns.VBMaxMM, d.Columns.State = "", "", "", "", ""
 	}
-	switch {
-	case ofArchive:
+	if ofArchive {
 		d.Inputs = []train.Input{kept}
-	case len(f.Table) > 0:
-		err = f.loadTables(d, m, log)
-	case f.Kafka.Named() && len(f.Data) == 0:
-		d.Inputs = make([]train.Input, 1)
-		d.Inputs[0], err = f.input(flag, log)
-	default:
-		d.Inputs, err = f.recordings(d, d.Columns, log)
-	}
-	if err != nil {
+	} else if err := f.open(d, flag, m, log); err != nil {
 		return nil, err
 	}
 	if asTrained {
@@ -167,6 +158,20 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 		}
 	}
 	return d, d.checkNames()
+}
+
+// open finds what is learnt from, which is not an archive.
+func (f Flags) open(d *Data, flag string, m *model.Model, log zerolog.Logger) (err error) {
+	switch {
+	case len(f.Table) > 0:
+		return f.loadTables(d, m, log)
+	case f.Kafka.Named() && len(f.Data) == 0:
+		d.Inputs = make([]train.Input, 1)
+		d.Inputs[0], err = f.input(flag, log)
+	default:
+		d.Inputs, err = f.recordings(d, d.Columns, log)
+	}
+	return err
 }
 
 // archived returns the tables as windows if they are files of an archive.

@@ -34,7 +34,7 @@ type Config struct {
 	Bus         bus.Config
 	Dir         string           // it is made if it is not there
 	Layouts     []*signal.Layout // of machines whose features are archived
-	SkipUnknown bool             // leave out features of other layouts; else Run returns an *UnknownLayout
+	SkipUnknown bool             // leave out features of other layouts; else Run ends with an error that names the layout
 	Keep        time.Duration    // days that ended longer ago are removed; 0: none
 	KeepBytes   int64            // the oldest days are removed beyond it; 0: none
 	Follow      time.Duration    // go on, and ask after each such time; 0: end when caught up
@@ -210,7 +210,7 @@ func (r *run) batches(ctx context.Context, t topic, p int, of bus.Range, files i
 	if files > 0 {
 		b.last = of.To - 1 // the name that it had, also if Kafka has lost its end
 	}
-	var unknown *UnknownLayout
+	var unknown *unknownLayout
 	if err == nil || errors.As(err, &unknown) { // what came before it is kept
 		err = errors.Join(r.write(b), err)
 	}
@@ -220,7 +220,7 @@ func (r *run) batches(ctx context.Context, t topic, p int, of bus.Range, files i
 // add adds the row of a message to a batch, or counts the message if it is left out.
 func (r *run) add(b *rows, m *bus.Message) error {
 	w, err := r.reader.read(m)
-	var unknown *UnknownLayout
+	var unknown *unknownLayout
 	switch {
 	case err == nil:
 		b.add(w)

@@ -421,7 +421,7 @@ func TestUnknownLayout(t *testing.T) {
 	dir := t.TempDir()
 	cfg := p.config(dir)
 	cfg.Layouts = []*signal.Layout{known}
-	var unknown *UnknownLayout
+	var unknown *unknownLayout
 	if _, err := Run(t.Context(), cfg); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "--layout") {
 		t.Errorf("%v", err)
 	}

@@ -94,10 +94,10 @@ type reader struct {
 	json    *kind
 }
 
-// UnknownLayout is returned for features of which no layout is known.
-type UnknownLayout struct{ Machine, Layout, Why string }
+// unknownLayout is returned for features of which no layout is known.
+type unknownLayout struct{ Machine, Layout, Why string }
 
-func (u *UnknownLayout) Error() string {
+func (u *unknownLayout) Error() string {
 	return fmt.Sprintf("features of machine %s, layout %.32q: %s: name the machine's layout file with --layout, so that columns have names, or leave such messages out with --skip-unknown", u.Machine, u.Layout, u.Why)
 }
 
@@ -239,9 +239,9 @@ func (r *reader) kindOf(e window.Envelope) (*kind, error) {
 				return kindOfForm(form), nil
 			}
 		}
-		return nil, &UnknownLayout{e.Machine, e.Layout, "another release extracted them, or other features than the default ones"}
+		return nil, &unknownLayout{e.Machine, e.Layout, "another release extracted them, or other features than the default ones"}
 	}
-	return nil, &UnknownLayout{e.Machine, e.Layout, "no layout that is named has this fingerprint"}
+	return nil, &unknownLayout{e.Machine, e.Layout, "no layout that is named has this fingerprint"}
 }
 
 func kindOfForm(f *window.Form) *kind {
