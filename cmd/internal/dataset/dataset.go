@@ -39,7 +39,7 @@ type Flags struct {
 	Ignore []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	cli.KeptColumns
 	Wear    string `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
-	Labels  string `enum:"none,floor,all" default:"none" placeholder:"KIND" help:"Labels on Kafka, in addition to those of --wear: floor, what people said of tools; all, their answers to alarms too, of tools without another label; or none (default: none). With files, --kafka has the labels alone."`
+	Labels  string `enum:"none,floor,all" default:"none" placeholder:"KIND" help:"Labels on Kafka, in addition to the labels of --wear: floor, what people said of tools; all, their answers to alarms too, of tools without another label; or none (default: none). With files, --kafka has the labels alone."`
 	Machine string `default:"local/site/area/line/machine" help:"ISA-95 path of the machine, where the recordings do not name it."`
 	cli.Moment
 	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
