@@ -245,7 +245,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		return fail(err)
 	}
 	j.hop = medianHop(found)
-	counts := card.Tally{Gaps: gaps}
+	counts := card.Tally{Gaps: gaps, LeftOut: leftOut(j.Inputs)}
 	for i, os := range found {
 		counts.Windows += len(os)
 		m.Provenance.Data = append(m.Provenance.Data, dataSetOf(&j.Inputs[i], os, m.Window.Length))

@@ -68,6 +68,8 @@ type topicReader struct {
 	ours  bool         // the form is the one that gateways and monitors extract
 
 	seen    map[windowKey]string // by window, the topic that it came from
+	names   map[string]string    // of machines and tools
+	places  []located            // of all windows that could be read
 	raw     map[string]bool      // machines that have sent windows
 	ids     []string             // with checksums
 	offsets []model.OffsetRange
@@ -84,6 +86,7 @@ type windowKey struct {
 type refusal struct {
 	topic, what string
 	messages    int
+	machines    map[string]bool
 	first       error
 }
 
@@ -125,7 +128,7 @@ func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err erro
 }
 
 // read is the Cut of a train.Input.
-func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Features) error) (from model.DataSet, err error) {
+func (r *topicReader) read(ctx context.Context, m *model.Model, _ func(done, total int), visit func(*window.Features) error) (from model.DataSet, err error) {
 	ctx, cancel := cli.WithPatience(ctx, &r.cfg)
 	defer cancel(nil)
 	defer func() {
@@ -151,7 +154,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
-	from = model.DataSet{SHA256: hex.EncodeToString(h[:]), Offsets: r.offsets}
+	from = model.DataSet{SHA256: hex.EncodeToString(h[:]), Offsets: r.offsets, CutOff: r.cutOff()}
 	var names []string
 	for _, t := range from.Topics() {
 		names = append(names, t.Topic)
@@ -164,6 +167,7 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 // prepare makes what opens messages for the model, and forgets what was read before.
 func (r *topicReader) prepare(m *model.Model) (err error) {
 	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]bool), nil, nil, nil
+	r.names, r.places = make(map[string]string), nil
 	if r.codec, err = window.NewCodec(m.Layout, m.Window); err != nil {
 		return err
 	}
@@ -219,10 +223,16 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 		return nil
 	}
 	key := windowKey{w.Machine, w.Epoch, w.Seq}
-	if !r.wants(w.Start) || r.seen[key] != "" { // sent again
+	in := r.wants(w.Start)
+	r.note(w, in)
+	if !in || r.seen[key] != "" { // sent again
 		return nil
 	}
 	r.seen[key] = msg.Topic
+	if w.Tool == "" {
+		r.refuse(msg, &window.Mismatch{What: toolless, Text: fmt.Sprintf("offset %d of partition %d: the window names no tool", msg.Offset, partition)})
+		return nil
+	}
 	r.raw[w.Machine] = r.raw[w.Machine] || msg.Topic == bus.TopicWindows
 	r.ids = append(r.ids, string(msg.Header("ce_id"))+" "+string(msg.Header("crc32c")))
 	if n := len(r.offsets); n == 0 || r.offsets[n-1].Partition != partition || r.offsets[n-1].Topic != msg.Topic {
@@ -231,7 +241,6 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 	last := &r.offsets[len(r.offsets)-1]
 	last.To = msg.Offset + 1
 	last.Windows++
-	w.Tool = cmp.Or(w.Tool, bus.TopicWindows) // the name of tools without one, wherever they come from
 	return visit(w)
 }
 
@@ -239,8 +248,11 @@ func (r *topicReader) wants(at time.Time) bool {
 	return !(!r.from.IsZero() && at.Before(r.from)) && !(!r.to.IsZero() && !at.Before(r.to))
 }
 
-// damaged is the reason of a refusal of a message that cannot be read.
-const damaged = "damaged"
+// Reasons of refusals, next to those of window.Mismatch.
+const (
+	damaged  = "damaged" // the message cannot be read
+	toolless = "no tool" // nothing tells the tools of its machine apart
+)
 
 // refuse counts a message that is left out.
 func (r *topicReader) refuse(msg *bus.Message, err error) {
@@ -251,9 +263,10 @@ func (r *topicReader) refuse(msg *bus.Message, err error) {
 	}
 	i := slices.IndexFunc(r.refused, func(f refusal) bool { return f.topic == msg.Topic && f.what == what })
 	if i < 0 {
-		i, r.refused = len(r.refused), append(r.refused, refusal{topic: msg.Topic, what: what, first: err})
+		i, r.refused = len(r.refused), append(r.refused, refusal{topic: msg.Topic, what: what, machines: make(map[string]bool), first: err})
 	}
 	r.refused[i].messages++
+	r.refused[i].machines[msg.Key] = true
 }
 
 // remedy says what to do about messages that are left out.
@@ -261,6 +274,8 @@ func (r *topicReader) remedy(f refusal) string {
 	switch {
 	case f.what == damaged:
 		return "something else than Flank wrote them, or they were damaged"
+	case f.what == toolless:
+		return "without a name all tools of a machine would count as one: let its control or a person tell the ingester which tool is in (`context` in ingest.yaml)"
 	case f.what == window.OtherFeatures && !r.ours:
 		return "gateways and monitors extract the default features, and the model takes others: leave `features.set` out of " + r.flag + ", or read windows with --from windows"
 	case f.topic == bus.TopicFeatures && (f.what == window.OtherFeatures || f.what == window.OtherSchema):
@@ -273,9 +288,9 @@ func (r *topicReader) remedy(f refusal) string {
 func (r *topicReader) checkFound(m *model.Model) error {
 	names := strings.Join(r.topics, " and ")
 	switch {
-	case len(r.seen) > 0:
+	case len(r.ids) > 0:
 		for _, f := range r.refused {
-			r.log.Warn().Str("topic", f.topic).Int("messages", f.messages).Str("because", f.what).AnErr("first", f.first).Msg("left out messages that are not windows of this layout")
+			r.log.Warn().Str("topic", f.topic).Int("messages", f.messages).Str("because", f.what).Str("machines", card.Some(slices.Sorted(maps.Keys(f.machines)))).AnErr("first", f.first).Msg("left out messages: " + r.remedy(f))
 		}
 		return nil
 	case len(r.refused) == 0:

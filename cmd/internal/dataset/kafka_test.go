@@ -35,7 +35,7 @@ func TestMissingTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &window.Window{Context: signal.Context{Machine: "m"}, Start: time.Unix(1.7e9, 0), Length: time.Second, Quality: make([]signal.Quality, 14)}
+	w := &window.Window{Context: signal.Context{Machine: "m", Tool: "T"}, Start: time.Unix(1.7e9, 0), Length: time.Second, Quality: make([]signal.Quality, 14)}
 	for _, c := range m.Layout.Channels() {
 		w.Samples = append(w.Samples, make([]float32, int(c.Rate)))
 	}
@@ -67,7 +67,7 @@ func TestMissingTopics(t *testing.T) {
 		var log bytes.Buffer
 		r := &topicReader{cfg: cfg, topics: tc.topics, log: zerolog.New(&log)}
 		n := 0
-		from, err := r.read(t.Context(), m, func(*window.Features) error { n++; return nil })
+		from, err := r.read(t.Context(), m, nil, func(*window.Features) error { n++; return nil })
 		switch {
 		case tc.fails:
 			if !errors.Is(err, bus.ErrNoTopic) {
