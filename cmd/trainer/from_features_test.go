@@ -285,7 +285,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	}
 	for range 2 {
 		n := 0
-		if _, err := d.Inputs[0].Cut(t.Context(), m, nil, func(*window.Features) error { n++; return nil }); err != nil || n != count {
+		if _, err := d.Inputs[0].Cut(t.Context(), m, func(int, int) {}, func(*window.Features) error { n++; return nil }); err != nil || n != count {
 			t.Errorf("read %d windows, %v, want %d", n, err, count)
 		}
 	}
@@ -294,8 +294,9 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
+		"fit --quiet --config own.yaml --from features --wear wear.csv --kafka " + late.addr:  "`features.set` cannot be had from features on Kafka",
 		"fit --quiet --config drill.yaml --from windows --wear wear.csv --kafka " + late.addr: "no windows between --since and --until",
-		"fit --quiet --config own.yaml --wear wear.csv --kafka " + late.addr:                  "leave `features.set` out of --config",
+		"fit --quiet --config own.yaml --wear wear.csv --kafka " + late.addr:                  "of machines acme/edge, acme/raw; the first",
 		"fit --quiet --config drill.yaml --from rows --wear wear.csv --kafka " + late.addr:    "--from",
 		"fit --quiet --config train.yaml --wear wear.csv --kafka " + late.addr:                "name the layout and the window of the ingester in --config",
 		"fit --quiet --config train.yaml --data tools.csv --from features":                    "--from goes with --kafka",

@@ -120,7 +120,7 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	}
 	far := func(int, int) {} // of one input: how far its reading is
 	if len(inputs) == 1 {
-		far = func(done, total int) { progress(min(done, total-1), total) }
+		far = func(done, total int) { progress(max(0, min(done, total-1)), total) }
 	}
 	window := func(o *observed) error {
 		mu.Lock()

@@ -69,6 +69,9 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if len(e.Inputs) == 0 {
 		return nil, fmt.Errorf("train: %w: no recordings: name some with --data", errNothing)
 	}
+	if err := checkLabelled(e.Inputs, e.Wear); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	m := e.Model
 	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
 	if err != nil {

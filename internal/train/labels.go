@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -22,7 +23,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if err := j.Config.Check(); err != nil {
 		return fail(err)
 	}
-	if err := j.checkWear(); err != nil {
+	if err := cmp.Or(j.checkWear(), checkLabelled(j.Inputs, j.Wear)); err != nil {
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -103,7 +104,7 @@ func (j *Job) places(ctx context.Context, m *model.Model) ([][]observed, error) 
 				*out = append(*out, place)
 				return nil
 			})
-		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func(done, total int) { j.Progress(Reading, min(done, total-1), total) }, keepAll); err != nil {
+		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func(done, total int) { j.Progress(Reading, max(0, min(done, total-1)), total) }, keepAll); err != nil {
 			err = fmt.Errorf("%s: %w", in.Name, err)
 		}
 		if err != nil {
