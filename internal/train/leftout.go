@@ -48,7 +48,7 @@ func (in *Input) leaveOut(os []observed, m *model.Model, learns bool) []observed
 	return os
 }
 
-// drop returns windows without those of some indices, whose tools or machines are named.
+// drop returns windows without some of them, by index, whose tools or machines are named.
 func (in *Input) drop(os []observed, because string, which map[int]string, warning string) []observed {
 	if len(which) == 0 {
 		return os

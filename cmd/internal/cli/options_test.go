@@ -8,7 +8,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 )
 
-// The remedy is said once, whether or not the error says it.
+// An error that names the remedy gets no second one.
 func TestPatienceSaysTheRemedyOnce(t *testing.T) {
 	for cause, want := range map[string]string{
 		"closed": "no answer from Kafka at a:1: closed: check the address and the network",

@@ -329,7 +329,7 @@ func (r *topicReader) wants(at time.Time) bool {
 	return !(!r.from.IsZero() && at.Before(r.from)) && !(!r.to.IsZero() && !at.Before(r.to))
 }
 
-// Reasons of refusals, next to those of window.Mismatch.
+// Reasons of refusals, in addition to what a window.Mismatch names.
 const (
 	damaged  = "damaged" // the message cannot be read
 	toolless = "no tool" // nothing tells the tools of its machine apart
