@@ -134,3 +134,25 @@ func TestWearOfToolsWithoutTheirBeginning(t *testing.T) {
 		}
 	}
 }
+
+// The reading of windows on Kafka reports how far it is, and the run reports its end.
+func TestProgressOfWindowsThatAreCut(t *testing.T) {
+	j := drillJob(t, "", nil)
+	m, err := j.blank()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var far []string
+	in := Input{Cut: func(_ context.Context, _ *model.Model, progress func(done, total int), _ func(*window.Features) error) (model.DataSet, error) {
+		for done := range 3 {
+			progress(done+1, 3)
+		}
+		return model.DataSet{}, nil
+	}}
+	if _, _, err := collect(t.Context(), m, []Input{in}, 1, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(far, " "); got != "0/1 1/3 2/3 2/3 1/1" {
+		t.Errorf("progress %s", got)
+	}
+}
