@@ -492,8 +492,8 @@ func TestSchemasMatchStructs(t *testing.T) {
 		reflect.TypeFor[event.Command](): read(commandJSON),
 		reflect.TypeFor[event.Audit]():   read(auditJSON),
 		reflect.TypeFor[event.Actor]():   read(auditJSON).Defs["actor"],
-		reflect.TypeFor[event.Label]():    read(labelJSON),
-		reflect.TypeFor[event.Revoked]():  read(labelJSON).Defs["revoked"],
+		reflect.TypeFor[event.Label]():   read(labelJSON),
+		reflect.TypeFor[event.Revoked](): read(labelJSON).Defs["revoked"],
 
 		reflect.TypeFor[deploy.Manifest]():       read(manifestJSON),
 		reflect.TypeFor[deploy.ManifestLayout](): read(manifestJSON).Defs["layout"],

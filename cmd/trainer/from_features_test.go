@@ -195,11 +195,11 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		}
 		return out, log
 	}
-	count := len(all1)
+	count := len(all1) - 2 // each machine sent a window without a tool
 	says := fmt.Sprintf("%d windows cut", count)
-	out, _ := fit(all, "windows.flank", "wear.csv", "--from windows")
-	if !strings.Contains(out, says) {
-		t.Errorf("windows: %s, want %s", out, says)
+	out, log := fit(all, "windows.flank", "wear.csv", "--from windows")
+	if !strings.Contains(out, says) || !strings.Contains(log, `"messages":2,"because":"no tool","machines":"acme/edge, acme/raw"`) || !strings.Contains(log, "`context` in ingest.yaml") {
+		t.Errorf("windows: %s, want %s\n%s", out, says, log)
 	}
 	want, from := bare(t, "windows.flank")
 	machines := from.Machines
@@ -338,7 +338,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	}
 	for range 2 {
 		n := 0
-		if _, err := d.Inputs[0].Cut(t.Context(), m, func(*window.Features) error { n++; return nil }); err != nil || n != count {
+		if _, err := d.Inputs[0].Cut(t.Context(), m, func(int, int) {}, func(*window.Features) error { n++; return nil }); err != nil || n != count {
 			t.Errorf("read %d windows, %v, want %d", n, err, count)
 		}
 	}
@@ -347,8 +347,9 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
+		"fit --quiet --config own.yaml --from features --wear wear.csv --kafka " + late.addr:  "`features.set` cannot be had from features on Kafka",
 		"fit --quiet --config drill.yaml --from windows --wear wear.csv --kafka " + late.addr: "no windows between --since and --until",
-		"fit --quiet --config own.yaml --wear wear.csv --kafka " + late.addr:                  "leave `features.set` out of --config",
+		"fit --quiet --config own.yaml --wear wear.csv --kafka " + late.addr:                  "of machines acme/edge, acme/raw; the first",
 		"fit --quiet --config drill.yaml --from rows --wear wear.csv --kafka " + late.addr:    "--from",
 		"fit --quiet --config train.yaml --wear wear.csv --kafka " + late.addr:                "name the layout and the window of the ingester in --config",
 		"fit --quiet --config train.yaml --data tools.csv --from features":                    "--from goes with --kafka",

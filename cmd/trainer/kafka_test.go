@@ -100,7 +100,7 @@ func TestFitWindowsOnKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out, "120 windows cut, 104 used, 16 make the references") || !strings.Contains(log, "left out messages that are not windows") {
+	if !strings.Contains(out, "120 windows cut, 104 used, 16 make the references") || !strings.Contains(log, "left out messages: something else") {
 		t.Errorf("%s%s", out, log)
 	}
 	if _, _, err := trainer(t, "fit --quiet --config train.yaml --data tools.csv --model file.flank"); err != nil {
@@ -206,19 +206,21 @@ func TestPartsOfATopic(t *testing.T) {
 		t.Errorf("--kafka-config: %v\n%s", err, out)
 	}
 	for args, want := range map[string]string{
-		fit + "--kafka " + broker + " --since yesterday":                    "--since yesterday: neither a time nor an offset",
-		fit + "--kafka " + broker + " --since 2030-01-01T00:00:00Z":         "no windows between --since and --until",
-		fit + "--kafka " + broker + " --data tools.csv":                     "not from both at once",
-		fit + "--kafka-config kafka.yaml --data tools.csv":                  "not from both at once",
-		fit + "--kafka-config kafka.yaml --kafka " + broker:                 "give one of them",
-		fit + "--kafka-config open.yaml":                                    "without `tls`",
-		fit + "--kafka-config absent.yaml":                                  "absent.yaml",
-		fit + "--data tools.csv --since 3":                                  "--since and --until go with --kafka",
-		"fit --quiet --wear wear.csv --kafka " + broker:                     "is a window of layout",
-		"fit --quiet --config train.yaml --kafka " + broker:                 "give a wear file",
-		"fit --quiet --config train.yaml --kafka nowhere:x --since 1":       "nowhere:x",
-		"evaluate --quiet --model absent.flank --kafka 127.0.0.1:1":         "absent.flank",
-		"fit --quiet --config train.yaml --kafka " + broker + " --until=-1": "--until -1",
+		fit + "--kafka " + broker + " --since yesterday":                                         "--since yesterday: neither a time nor an offset",
+		fit + "--kafka " + broker + " --since 2030-01-01T00:00:00Z":                              "no windows between --since and --until: Kafka has windows from 2026-11-02T06:00:01Z to 2026-11-02T06:02:00Z",
+		fit + "--kafka " + broker + " --since 2026-11-02T06:01:00Z --until 2026-11-02T06:00:30Z": "Kafka has windows from 2026-11-02T06:00:01Z",
+		"labels check --quiet --config train.yaml --kafka " + broker:                             "--wear FILE",
+		fit + "--kafka " + broker + " --data tools.csv":                                          "not from both at once",
+		fit + "--kafka-config kafka.yaml --data tools.csv":                                       "not from both at once",
+		fit + "--kafka-config kafka.yaml --kafka " + broker:                                      "give one of them",
+		fit + "--kafka-config open.yaml":                                                         "without `tls`",
+		fit + "--kafka-config absent.yaml":                                                       "absent.yaml",
+		fit + "--data tools.csv --since 3":                                                       "--since and --until go with --kafka",
+		"fit --quiet --wear wear.csv --kafka " + broker:                                          "is a window of layout",
+		"fit --quiet --config train.yaml --kafka " + broker:                                      "--wear FILE",
+		fit + "--kafka nowhere:x --since 1":                                                      "nowhere:x",
+		"evaluate --quiet --model absent.flank --kafka 127.0.0.1:1":                              "absent.flank",
+		"fit --quiet --config train.yaml --kafka " + broker + " --until=-1":                      "--until -1",
 	} {
 		if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

@@ -34,7 +34,24 @@ type Tally struct {
 	ReferenceWindows, Fitting int      `json:"-"`
 	ReferenceFit              string   `json:"-"`
 
+	LeftOut []LeftOut `json:"left_out,omitempty"` // before anything was learnt; not among Windows
+
 	UsedTools string `json:"-"` // whose reference was not taken on a new and healthy tool, in words
+}
+
+// LeftOut says which windows were left out, and why.
+type LeftOut struct {
+	Windows int    `json:"windows"` // 0: it is only a warning
+	Because string `json:"because,omitempty"`
+	Warning string `json:"warning"` // with names and the remedy
+}
+
+// Losses says in words what was left out.
+func (t Tally) Losses() (ws []string) {
+	for _, l := range t.LeftOut {
+		ws = append(ws, l.Warning)
+	}
+	return ws
 }
 
 // Words says what became of the windows, leaving out what did not occur.
@@ -49,6 +66,11 @@ func (t Tally) Words() string {
 	} {
 		if left.n > 0 {
 			s += fmt.Sprintf(", %d %s", left.n, left.what)
+		}
+	}
+	for _, l := range t.LeftOut {
+		if l.Windows > 0 {
+			s += fmt.Sprintf("; left out: %d %s", l.Windows, l.Because)
 		}
 	}
 	return s
@@ -82,7 +104,7 @@ func (t Tally) short() string {
 
 // Warnings says in words what a person should know before trusting a score.
 func (t Tally) Warnings() []string {
-	var ws []string
+	ws := t.Losses()
 	if t.ReferenceFit != "" {
 		ws = append(ws, t.ReferenceFit)
 	}

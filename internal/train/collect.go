@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -45,8 +46,12 @@ type Input struct {
 	// Cut calls visit with windows that are cut already, instead of Open: windows of
 	// the model's layout, in any order, none of them twice. They are only lent. Where Form is not nil
 	// they are features, of a form that covers the model, and have no samples: the model becomes the
-	// same. It returns what Name, SHA256 and Offsets become.
-	Cut func(ctx context.Context, m *model.Model, visit func(*window.Features) error) (model.DataSet, error)
+	// same. Progress is called with how far the reading is. It returns what Name, SHA256, Offsets and CutOff become.
+	Cut func(ctx context.Context, m *model.Model, progress func(done, total int), visit func(*window.Features) error) (model.DataSet, error)
+
+	// Of windows that were cut already, once they are read: tools whose beginning is missing, and windows that were left out.
+	CutOff  []model.CutTool
+	LeftOut []card.LeftOut
 
 	// Scan reads the rows of a table that is too large for Table, instead of it.
 	Scan func(begin func(columns []string) error, each func(table.Row) error) error
@@ -60,9 +65,11 @@ type observed struct {
 	recording     string    // its name; empty if the window is of none
 	began         time.Time // first sample of the recording; zero if not known
 	truth         source.Truth
-	class         int // that a table or a wear file has for it, or table.NoClass
-	at            int // row of its features on disk, if they are not in memory
-	row           int // of its table, from 1; 0 if it was cut from a recording
+	class         int    // that a table or a wear file has for it, or table.NoClass
+	cutOff        bool   // windows from the beginning of its tool were not read
+	sum           uint64 // of its features, if it was cut already and they are known
+	at            int    // row of its features on disk, if they are not in memory
+	row           int    // of its table, from 1; 0 if it was cut from a recording
 }
 
 // where says of which tool a window is, and where it is in its recording or table.
@@ -76,7 +83,7 @@ func (o *observed) where() string {
 
 // window returns what a join of labels has to know of o.
 func (o *observed) window(length time.Duration) wear.Window {
-	return wear.Window{Machine: o.machine, Tool: o.Tool, Hole: o.hole, Recording: o.recording, Began: o.began, Start: o.Start, Length: length}
+	return wear.Window{Machine: o.machine, Tool: o.Tool, Hole: o.hole, Recording: o.recording, Began: o.began, Start: o.Start, Length: length, CutOff: o.cutOff}
 }
 
 // collect observes all windows of all inputs, several inputs at a time. The
@@ -111,6 +118,10 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 		done++
 		progress(done, max(total, done))
 	}
+	far := func(int, int) {} // of one input: how far its reading is
+	if len(inputs) == 1 {
+		far = func(done, total int) { progress(max(0, min(done, total-1)), total) }
+	}
 	window := func(o *observed) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -126,7 +137,7 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 		wg.Go(func() {
 			judge := m.NewJudge()
 			for i := range jobs {
-				if err := observeAll(ctx, m, judge, &inputs[i], &found[i], &gaps, window); err != nil {
+				if err := observeAll(ctx, m, judge, &inputs[i], &found[i], &gaps, far, window); err != nil {
 					cancel(fmt.Errorf("%s: %w", inputs[i].Name, err))
 				} else if byInput {
 					mu.Lock()
@@ -147,14 +158,14 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	return found, int(gaps.Load()), context.Cause(ctx)
 }
 
-func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, take func(*observed) error) (err error) {
+func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, far func(done, total int), take func(*observed) error) (err error) {
 	if in.Table != nil {
 		gaps.Add(int64(in.Gaps))
 		*out, err = observeTable(m, judge, in)
 		return err
 	}
 	if in.Cut != nil {
-		return observeCut(ctx, m, judge, in, out, take)
+		return observeCut(ctx, m, judge, in, out, far, take)
 	}
 	src, err := in.Open()
 	if err != nil {
@@ -195,13 +206,13 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 }
 
 // observeCut is observeAll of windows that are cut already. The order does not depend on how they came.
-func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, take func(*observed) error) error {
-	from, err := in.Cut(ctx, m, func(f *window.Features) error {
+func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, far func(done, total int), take func(*observed) error) error {
+	from, err := in.Cut(ctx, m, far, func(f *window.Features) error {
 		o, err := observe(judge, f, in.Name)
 		if err != nil {
 			return err
 		}
-		o.epoch, o.seq = f.Epoch, f.Seq
+		o.epoch, o.seq, o.sum = f.Epoch, f.Seq, sumOf(o.Features)
 		err = take(&o)
 		*out = append(*out, o)
 		return err
@@ -209,10 +220,13 @@ func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	if err != nil {
 		return err
 	}
-	in.Name, in.SHA256, in.Offsets = from.Name, from.SHA256, from.Offsets
+	in.Name, in.SHA256, in.Offsets, in.CutOff = from.Name, from.SHA256, from.Offsets, from.CutOff
 	slices.SortFunc(*out, func(a, b observed) int {
 		return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
 	})
+	if *out = in.leaveOut(*out, m, judge != nil); len(*out) == 0 && len(in.LeftOut) > 0 {
+		return fmt.Errorf("%w: no window is left: %s", errData, in.LeftOut[len(in.LeftOut)-1].Warning)
+	}
 	return nil
 }
 

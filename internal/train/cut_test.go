@@ -59,7 +59,7 @@ func TestWindowsThatAreCutComeInAnyOrder(t *testing.T) {
 		}
 	}
 	observe := func(order, features []int) string {
-		in := Input{Name: "cut", Cut: func(_ context.Context, _ *model.Model, visit func(*window.Features) error) (model.DataSet, error) {
+		in := Input{Name: "cut", Cut: func(_ context.Context, _ *model.Model, _ func(int, int), visit func(*window.Features) error) (model.DataSet, error) {
 			for _, i := range order {
 				if err := visit(cut[2*i+features[i]]); err != nil {
 					return model.DataSet{}, err
@@ -93,7 +93,7 @@ func TestWindowsThatAreCutComeInAnyOrder(t *testing.T) {
 	}
 	var f window.Features
 	few.NewExtractor().Extract(&cut[0].Window, &f)
-	in := Input{Cut: func(_ context.Context, _ *model.Model, visit func(*window.Features) error) (model.DataSet, error) {
+	in := Input{Cut: func(_ context.Context, _ *model.Model, _ func(int, int), visit func(*window.Features) error) (model.DataSet, error) {
 		return model.DataSet{}, visit(&f)
 	}}
 	if _, _, err := collect(t.Context(), m, []Input{in}, 1, func(int, int) {}); !errors.Is(err, model.ErrUnfit) {

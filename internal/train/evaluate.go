@@ -69,13 +69,16 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if len(e.Inputs) == 0 {
 		return nil, fmt.Errorf("train: %w: no recordings: name some with --data", errNothing)
 	}
+	if err := checkLabelled(e.Inputs, e.Wear); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
 	m := e.Model
 	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	r := &examined{Evaluation: &card.Evaluation{Model: m.ID(), Label: card.RuleOf(m).String(), Warnings: []string{}}}
-	counts := card.Tally{Gaps: gaps}
+	counts := card.Tally{Gaps: gaps, LeftOut: leftOut(e.Inputs)}
 	for i, os := range found {
 		counts.Windows += len(os)
 		r.Data = append(r.Data, dataSetOf(&e.Inputs[i], os, m.Window.Length))
@@ -110,7 +113,7 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	r.alarms(e.Alarm, m, rows)
 	r.Seen = finder.seen()
 	r.warn(m, rows)
-	r.Warnings = append(r.Warnings, counts.Mismatches...)
+	r.Warnings = append(append(r.Warnings, counts.Losses()...), counts.Mismatches...)
 	if counts.Contradictions != "" {
 		r.Warnings = append(r.Warnings, counts.Contradictions)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -169,6 +170,9 @@ func (w *featureWriter) read(ctx context.Context) (gaps int, err error) {
 	w.found, gaps, err = collectTo(ctx, m, j.Inputs, j.Workers, keep, func(done, total int) { j.Progress(Reading, done, total) })
 	if err != nil {
 		return 0, err
+	}
+	for _, w := range (card.Tally{LeftOut: leftOut(j.Inputs)}).Losses() {
+		j.Log.Warn().Msg(w)
 	}
 	if rows == 0 {
 		return 0, fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length)
@@ -379,7 +383,7 @@ func (f *FeatureMeta) Inputs(t *table.Table, sha256 string) ([]Input, bool) {
 		if r.FirstRow < 0 || r.Windows < 0 || r.FirstRow > t.Rows()-r.Windows {
 			return nil, false
 		}
-		in := Input{Name: r.Name, SHA256: r.SHA256, Offsets: r.Offsets, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
+		in := Input{Name: r.Name, SHA256: r.SHA256, Offsets: r.Offsets, CutOff: r.CutOff, Windows: r.Windows, Table: t.Part(r.FirstRow, r.FirstRow+r.Windows), Observed: true}
 		if r.BeganNS != nil {
 			in.Began = time.Unix(0, *r.BeganNS).UTC()
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -22,7 +23,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if err := j.Config.Check(); err != nil {
 		return fail(err)
 	}
-	if err := j.checkWear(); err != nil {
+	if err := cmp.Or(j.checkWear(), checkLabelled(j.Inputs, j.Wear)); err != nil {
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -43,6 +44,9 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 		out.Source = "wear file"
 	}
 	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: severalMachines(found), states: make(map[string]int)}
+	if m.Reference.Mode != model.ReferenceOff {
+		l.takes = m.Reference.Windows
+	}
 	most, index := math.NaN(), make(map[string]int)
 	for _, os := range inOrder(found) {
 		for i := range os {
@@ -75,6 +79,7 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	} else if text := wear.UnitDoubt(most); text != "" {
 		out.Warnings = []string{text}
 	}
+	out.Warnings = append(out.Warnings, card.Tally{LeftOut: leftOut(j.Inputs)}.Losses()...)
 	if text := l.contradictions(); text != "" {
 		out.Warnings = append(out.Warnings, text)
 	}
@@ -102,7 +107,7 @@ func (j *Job) places(ctx context.Context, m *model.Model) ([][]observed, error) 
 				*out = append(*out, place)
 				return nil
 			})
-		} else if err = observeAll(ctx, m, nil, in, out, &gaps, keepAll); err != nil {
+		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func(done, total int) { j.Progress(Reading, max(0, min(done, total-1)), total) }, keepAll); err != nil {
 			err = fmt.Errorf("%s: %w", in.Name, err)
 		}
 		if err != nil {
@@ -125,6 +130,9 @@ func (l *labeller) explain(o *observed) (card.LabelledWindow, error) {
 	switch {
 	case err != nil:
 		return w, fmt.Errorf("train: %w", err)
+	case o.cutOff && l.takes > 0:
+		w.Why = "the beginning of its tool was not read"
+		return w, nil
 	case ok:
 		w.Class = class
 		if truth.State != "" {

@@ -53,7 +53,7 @@ func (l *lineage) add(o *observed) {
 // dataSet returns what was added, of an input that is read.
 func (l *lineage) dataSet(in *Input) model.DataSet {
 	d := l.set
-	d.Name, d.SHA256, d.Offsets = in.Name, in.SHA256, in.Offsets
+	d.Name, d.SHA256, d.Offsets, d.CutOff = in.Name, in.SHA256, in.Offsets, in.CutOff
 	all := slices.SortedFunc(maps.Keys(l.tools), func(a, b tool) int {
 		return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.name, b.name))
 	})

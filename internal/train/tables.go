@@ -69,6 +69,7 @@ func observeTable(m *model.Model, judge *model.Judge, in *Input) ([]observed, er
 		if err != nil {
 			return nil, err
 		}
+		o.cutOff = slices.ContainsFunc(in.CutOff, func(c model.CutTool) bool { return c.Machine == o.machine && c.Tool == o.Tool })
 		os = append(os, o)
 	}
 	return os, nil

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -218,7 +219,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", errData))
 	}
-	if err := j.checkWear(); err != nil { // before hours of reading
+	if err := cmp.Or(j.checkWear(), checkLabelled(j.Inputs, j.Wear)); err != nil { // before hours of reading
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -245,7 +246,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		return fail(err)
 	}
 	j.hop = medianHop(found)
-	counts := card.Tally{Gaps: gaps}
+	counts := card.Tally{Gaps: gaps, LeftOut: leftOut(j.Inputs)}
 	for i, os := range found {
 		counts.Windows += len(os)
 		m.Provenance.Data = append(m.Provenance.Data, dataSetOf(&j.Inputs[i], os, m.Window.Length))
@@ -344,6 +345,14 @@ func (j *Job) checkWear() error {
 		return err
 	}
 	return j.Config.Label.CheckClasses(j.Wear)
+}
+
+// checkLabelled reports windows on Kafka, which have no labels of their own, that come without any.
+func checkLabelled(inputs []Input, ms []wear.Measurement) error {
+	if ms == nil && len(inputs) > 0 && !slices.ContainsFunc(inputs, func(in Input) bool { return in.Cut == nil || in.Wear != nil }) {
+		return fmt.Errorf("%w: windows on Kafka have no labels: name a file with the wear of their tools, --wear FILE", errData)
+	}
+	return nil
 }
 
 // join returns the join of all measurements, which knows when each tool was

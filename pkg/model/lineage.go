@@ -20,6 +20,14 @@ type DataSet struct {
 	From      time.Time      `json:"from,omitzero"`        // start of the first window in UTC; zero if the windows have no clock
 	To        time.Time      `json:"to,omitzero"`          // end of the last window
 	Offsets   []OffsetRange  `json:"offsets,omitempty"`    // of windows on Kafka, by topic and partition
+	CutOff    []CutTool      `json:"cut_off,omitempty"`    // tools whose beginning Kafka no longer had, or that lies before what was read
+}
+
+// CutTool is a tool of which windows from its beginning were not read.
+type CutTool struct {
+	Machine string `json:"machine"`
+	Tool    string `json:"tool"`
+	Missing int    `json:"missing"` // windows, at most
 }
 
 // MachineTools are the tools of one machine that windows are of.
@@ -98,6 +106,9 @@ func (d DataSet) Of() string {
 		for _, t := range topics {
 			words = append(words, fmt.Sprintf("%d from %s", t.Windows, t.Topic))
 		}
+	}
+	if n := len(d.CutOff); n > 0 {
+		words = append(words, fmt.Sprintf("%d tools without their beginning", n))
 	}
 	return strings.Join(append(words, d.places(len(topics) > 1)...), ", ")
 }

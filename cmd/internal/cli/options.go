@@ -186,7 +186,11 @@ func WithPatience(ctx context.Context, cfg *bus.Config) (context.Context, contex
 	ctx, cancel := context.WithCancelCause(ctx)
 	cfg.OnRetry = func(err error, since time.Duration) {
 		if err != nil && since >= KafkaPatience {
-			cancel(fmt.Errorf("no answer from Kafka at %s: %w: check the address and the network", strings.Join(cfg.Brokers, ", "), err))
+			hint := ": check the address and the network"
+			if strings.HasSuffix(err.Error(), "the network") { // it says so itself
+				hint = ""
+			}
+			cancel(fmt.Errorf("no answer from Kafka at %s: %w%s", strings.Join(cfg.Brokers, ", "), err, hint))
 		}
 	}
 	return ctx, cancel

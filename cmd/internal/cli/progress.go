@@ -60,7 +60,7 @@ func (p *Progress) draw(done, total int) {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(fmt.Sprintf("%-28s", p.phase)),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetWidth(30))
+			progressbar.OptionSetWidth(30), progressbar.OptionShowCount())
 	}
 	p.bar.ChangeMax(total)
 	_ = p.bar.Set(done) // work continues without a bar

@@ -329,7 +329,7 @@ const (
 	labelsAll   = "all"
 )
 
-// addLabels adds the labels on Kafka to those of the wear file.
+// addLabels adds the labels on Kafka to the labels of the wear file.
 func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
 	cfg, err := f.Bus("flank-trainer")
 	if err != nil {

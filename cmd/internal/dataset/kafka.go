@@ -71,7 +71,10 @@ type topicReader struct {
 	ours  bool         // the form is the one that gateways and monitors extract
 
 	seen    map[windowKey]string // by window, the topic that it came from
-	raw     map[string]bool      // machines that have sent windows
+	names   map[string]string    // of machines and tools
+	places  []located            // of all windows that could be read
+	raw     map[string]time.Time // start of the newest window, by machine
+	judged  map[string]time.Time // of features that a monitor made of windows that were not read, the oldest
 	ids     []string             // with checksums
 	offsets []model.OffsetRange
 	refused []refusal
@@ -87,6 +90,7 @@ type windowKey struct {
 type refusal struct {
 	topic, what string
 	messages    int
+	machines    map[string]bool
 	first       error
 }
 
@@ -96,7 +100,7 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 	if err != nil {
 		return train.Input{}, err
 	}
-	return train.Input{Name: r.topics[0], Cut: r.read}, nil
+	return train.Input{Name: strings.Join(r.topics, " and "), Cut: r.read}, nil
 }
 
 func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
@@ -128,7 +132,7 @@ func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err erro
 }
 
 // read is the Cut of a train.Input.
-func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*window.Features) error) (from model.DataSet, err error) {
+func (r *topicReader) read(ctx context.Context, m *model.Model, progress func(done, total int), visit func(*window.Features) error) (from model.DataSet, err error) {
 	ctx, cancel := cli.WithPatience(ctx, &r.cfg)
 	defer cancel(nil)
 	defer func() {
@@ -139,22 +143,15 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	if err := r.prepare(m); err != nil {
 		return from, err
 	}
-	missing := 0
-	for _, topic := range r.topics {
-		err := r.readTopic(ctx, topic, visit)
-		if errors.Is(err, bus.ErrNoTopic) && missing < len(r.topics)-1 {
-			missing++
-			r.log.Warn().Err(err).Msg("reads the other topic alone")
-		} else if err != nil {
-			return from, err
-		}
+	if err := r.visitAll(ctx, progress, visit); err != nil {
+		return from, err
 	}
 	if err := r.checkFound(m); err != nil {
 		return from, err
 	}
 	slices.SortFunc(r.ids, cmp.Compare)
 	h := sha256.Sum256([]byte(strings.Join(r.ids, "\n")))
-	from = model.DataSet{SHA256: hex.EncodeToString(h[:]), Offsets: r.offsets}
+	from = model.DataSet{SHA256: hex.EncodeToString(h[:]), Offsets: r.offsets, CutOff: r.cutOff()}
 	var names []string
 	for _, t := range from.Topics() {
 		names = append(names, t.Topic)
@@ -164,9 +161,31 @@ func (r *topicReader) read(ctx context.Context, m *model.Model, visit func(*wind
 	return from, nil
 }
 
+// visitAll visits the windows of the topics, or of the files. It reports that there are none.
+func (r *topicReader) visitAll(ctx context.Context, progress func(done, total int), visit func(*window.Features) error) error {
+	if len(r.files) > 0 {
+		if err := r.readFiles(ctx, progress, visit); err != nil || len(r.ids)+len(r.refused) > 0 {
+			return err
+		}
+		return fmt.Errorf("%d files of an archive have no windows: name other machines or days with --table", len(r.files))
+	}
+	parts, err := r.parts(ctx)
+	if err != nil {
+		return err
+	}
+	if !r.from.IsZero() && !r.to.IsZero() && !r.from.Before(r.to) {
+		return r.nothing(ctx, parts)
+	}
+	if err := r.readParts(ctx, parts, progress, visit); err != nil || len(r.ids)+len(r.refused) > 0 {
+		return err
+	}
+	return r.nothing(ctx, parts)
+}
+
 // prepare makes what opens messages for the model, and forgets what was read before.
 func (r *topicReader) prepare(m *model.Model) (err error) {
-	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]bool), nil, nil, nil
+	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]time.Time), nil, nil, nil
+	r.names, r.places, r.judged = make(map[string]string), nil, make(map[string]time.Time)
 	if r.codec, err = window.NewCodec(m.Layout, m.Window); err != nil {
 		return err
 	}
@@ -175,31 +194,65 @@ func (r *topicReader) prepare(m *model.Model) (err error) {
 	}
 	std, err := window.NewForm(m.Layout, m.Window, signal.FeatureSpec{}, nil)
 	r.ours = err == nil && std.Fingerprint() == r.form.Fingerprint()
+	if err == nil && !r.ours && len(m.Features.Set) > 0 && !slices.Contains(r.topics, bus.TopicWindows) {
+		return errors.New(noSet(r.flag))
+	}
 	return err
 }
 
-// readTopic visits the windows of all partitions of a topic, one after the other, or of the files.
-func (r *topicReader) readTopic(ctx context.Context, topic string, visit func(*window.Features) error) error {
-	if len(r.files) > 0 {
-		return r.readFiles(ctx, visit)
+// part is a partition of a topic, with the offsets of its first message and behind its last one.
+type part struct {
+	topic      string
+	partition  int
+	first, end int64
+}
+
+// parts returns the partitions of the topics that there are.
+func (r *topicReader) parts(ctx context.Context) (all []part, err error) {
+	missing := 0
+	for _, topic := range r.topics {
+		n, err := bus.Partitions(ctx, r.cfg, topic)
+		if errors.Is(err, bus.ErrNoTopic) && missing < len(r.topics)-1 {
+			missing++
+			r.log.Warn().Err(err).Msg("reads the other topic alone")
+		} else if err != nil {
+			return nil, err
+		}
+		for p := range n {
+			part := part{topic: topic, partition: p}
+			part.first, part.end, _ = bus.Bounds(ctx, r.cfg, topic, p) // for people: who reads asks again
+			all = append(all, part)
+		}
 	}
-	partitions, err := bus.Partitions(ctx, r.cfg, topic)
-	if err != nil {
-		return err
-	}
+	return all, nil
+}
+
+// readParts visits the windows of partitions, one after the other, and says how many offsets of all it has read.
+func (r *topicReader) readParts(ctx context.Context, parts []part, progress func(done, total int), visit func(*window.Features) error) error {
 	var w window.Features
-	for p := range partitions {
-		err := bus.ReadRange(ctx, r.cfg, topic, p, r.part, func(msg bus.Message) error { return r.take(p, &msg, &w, visit) })
+	done, total := 0, 0
+	for _, p := range parts {
+		total += int(p.end - p.first)
+	}
+	for _, p := range parts {
+		err := bus.ReadRange(ctx, r.cfg, p.topic, p.partition, r.part, func(msg bus.Message) error {
+			progress(min(done+int(msg.Offset+1-p.first), total), total)
+			return r.take(p.partition, &msg, &w, visit)
+		})
 		if err != nil {
 			return err
 		}
+		done += int(p.end - p.first)
+		progress(done, total)
 	}
 	return nil
 }
 
-func (r *topicReader) readFiles(ctx context.Context, visit func(*window.Features) error) error {
+// readFiles visits the windows of the files of an archive.
+func (r *topicReader) readFiles(ctx context.Context, progress func(done, total int), visit func(*window.Features) error) error {
 	var w window.Features
-	for _, path := range r.files {
+	for i, path := range r.files {
+		progress(i, len(r.files))
 		err := archive.ReadFeatures(path, func(msg bus.Message) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -231,6 +284,40 @@ func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, 
 	return train.Input{Name: bus.TopicFeatures, Cut: r.read}, ok, nil
 }
 
+// lastOffsets is how many offsets in front of the end of a partition are looked at: some are of transactions, and no messages.
+const lastOffsets = 10
+
+// nothing says that there are no windows within the bounds, and when the messages are of that Kafka has.
+func (r *topicReader) nothing(ctx context.Context, parts []part) error {
+	var oldest, newest time.Time
+	for _, p := range parts {
+		for _, at := range []bus.Range{{From: p.first, To: min(p.first+lastOffsets, p.end)}, {From: max(p.first, p.end-lastOffsets), To: p.end}} {
+			if p.first >= p.end {
+				continue
+			}
+			err := bus.ReadRange(ctx, r.cfg, p.topic, p.partition, at, func(msg bus.Message) error {
+				at, err := time.Parse(time.RFC3339Nano, string(msg.Header("ce_time")))
+				if err == nil && (oldest.IsZero() || at.Before(oldest)) {
+					oldest = at
+				}
+				if err == nil && at.After(newest) {
+					newest = at
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	const text = "no windows between --since and --until: "
+	if oldest.IsZero() {
+		return errors.New(text + "Kafka has none at all; it keeps windows for days and features for months, which --from auto reads too")
+	}
+	return fmt.Errorf(text+"Kafka has windows from %s to %s; name a --since before a --until in that time; features are kept for longer than windows, and --from auto reads both",
+		oldest.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339))
+}
+
 // open stores the window in a message in w. It has no form if it has samples.
 func (r *topicReader) open(msg *bus.Message, w *window.Features) error {
 	if msg.Topic == bus.TopicFeatures {
@@ -258,12 +345,29 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 		r.refuse(msg, fmt.Errorf("offset %d of partition %d: %w", msg.Offset, partition, err))
 		return nil
 	}
+	if w.Tool != "" {
+		w.Tool = wear.ToolOf(w.Tool, w.ToolLife)
+	}
 	key := windowKey{w.Machine, w.Epoch, w.Seq}
-	if !r.wants(w.Start) || r.seen[key] != "" { // sent again
+	in := r.wants(w.Start)
+	r.note(w, in)
+	if !in || r.seen[key] != "" { // sent again
 		return nil
 	}
 	r.seen[key] = msg.Topic
-	r.raw[w.Machine] = r.raw[w.Machine] || msg.Topic == bus.TopicWindows
+	if w.Tool == "" {
+		r.refuse(msg, &window.Mismatch{What: toolless, Text: fmt.Sprintf("offset %d of partition %d: the window names no tool", msg.Offset, partition)})
+		return nil
+	}
+	if msg.Topic == bus.TopicWindows {
+		if w.Start.After(r.raw[w.Machine]) {
+			r.raw[w.Machine] = w.Start
+		}
+	} else if by, _, err := envelope.Origin(msg); err == nil && by == envelope.Monitor {
+		if at, known := r.judged[w.Machine]; !known || w.Start.Before(at) {
+			r.judged[w.Machine] = w.Start
+		}
+	}
 	r.ids = append(r.ids, string(msg.Header("ce_id"))+" "+string(msg.Header("crc32c")))
 	if n := len(r.offsets); n == 0 || r.offsets[n-1].Partition != partition || r.offsets[n-1].Topic != msg.Topic {
 		r.offsets = append(r.offsets, model.OffsetRange{Topic: msg.Topic, Partition: partition, From: msg.Offset})
@@ -271,7 +375,6 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 	last := &r.offsets[len(r.offsets)-1]
 	last.To = msg.Offset + 1
 	last.Windows++
-	w.Tool = cmp.Or(wear.ToolOf(w.Tool, w.ToolLife), bus.TopicWindows) // the name of tools without one, wherever they come from
 	return visit(w)
 }
 
@@ -279,8 +382,11 @@ func (r *topicReader) wants(at time.Time) bool {
 	return !(!r.from.IsZero() && at.Before(r.from)) && !(!r.to.IsZero() && !at.Before(r.to))
 }
 
-// damaged is the reason of a refusal of a message that cannot be read.
-const damaged = "damaged"
+// Reasons of refusals, in addition to what a window.Mismatch names.
+const (
+	damaged  = "damaged" // the message cannot be read
+	toolless = "no tool" // nothing tells the tools of its machine apart
+)
 
 // refuse counts a message that is left out.
 func (r *topicReader) refuse(msg *bus.Message, err error) {
@@ -291,9 +397,10 @@ func (r *topicReader) refuse(msg *bus.Message, err error) {
 	}
 	i := slices.IndexFunc(r.refused, func(f refusal) bool { return f.topic == msg.Topic && f.what == what })
 	if i < 0 {
-		i, r.refused = len(r.refused), append(r.refused, refusal{topic: msg.Topic, what: what, first: err})
+		i, r.refused = len(r.refused), append(r.refused, refusal{topic: msg.Topic, what: what, machines: make(map[string]bool), first: err})
 	}
 	r.refused[i].messages++
+	r.refused[i].machines[msg.Key] = true
 }
 
 // remedy says what to do about messages that are left out.
@@ -301,32 +408,39 @@ func (r *topicReader) remedy(f refusal) string {
 	switch {
 	case f.what == damaged:
 		return "something else than Flank wrote them, or they were damaged"
+	case f.what == toolless:
+		return "without a name all tools of a machine would count as one: let its control or a person tell the ingester which tool is in (`context` in ingest.yaml)"
 	case f.what == window.OtherFeatures && !r.ours:
-		return "gateways and monitors extract the default features, and the model takes others: leave `features.set` out of " + r.flag + ", or read windows with --from windows"
+		return noSet(r.flag)
 	case f.topic == bus.TopicFeatures && (f.what == window.OtherFeatures || f.what == window.OtherSchema):
 		return "another release extracted them: train with that release, or on windows with --from windows"
 	}
 	return "name the layout and the window of the ingester in " + r.flag
 }
 
+// noSet says what to do about features that the model takes and Kafka has windows of alone.
+func noSet(flag string) string {
+	return "`features.set` cannot be had from features on Kafka, which are the default ones: remove it from " + flag + ", or read windows alone with --from windows"
+}
+
 // checkFound reports topics without a window for the model, and logs messages that were left out.
 func (r *topicReader) checkFound(m *model.Model) error {
-	names := strings.Join(r.topics, " and ")
-	switch {
-	case len(r.seen) > 0:
+	if len(r.ids) > 0 {
 		for _, f := range r.refused {
-			r.log.Warn().Str("topic", f.topic).Int("messages", f.messages).Str("because", f.what).AnErr("first", f.first).Msg("left out messages that are not windows of this layout")
+			r.log.Warn().Str("topic", f.topic).Int("messages", f.messages).Str("because", f.what).Str("machines", card.Some(slices.Sorted(maps.Keys(f.machines)))).AnErr("first", f.first).Msg("left out messages: " + r.remedy(f))
 		}
 		return nil
-	case len(r.refused) == 0:
-		return fmt.Errorf("%s: no windows between --since and --until: Kafka keeps windows for days and features for months, which --from auto reads too", names)
 	}
 	all, why := 0, make([]string, len(r.refused))
 	most := slices.MaxFunc(r.refused, func(a, b refusal) int { return cmp.Compare(a.messages, b.messages) })
 	for i, f := range r.refused {
 		all, why[i] = all+f.messages, fmt.Sprintf("%d of %s: %s", f.messages, f.topic, f.what)
 	}
-	return fmt.Errorf("none of %d messages is a window of layout %q with windows of %v (%s); the first is at %w: %s", all, m.Layout.Name(), m.Window.Length, strings.Join(why, ", "), most.first, r.remedy(most))
+	what := "can be learnt from"
+	if most.what == window.OtherLayout || most.what == window.OtherLength {
+		what = fmt.Sprintf("is a window of layout %q with windows of %v", m.Layout.Name(), m.Window.Length)
+	}
+	return fmt.Errorf("none of %d messages %s (%s), of machines %s; the first is at %w: %s", all, what, strings.Join(why, ", "), card.Some(slices.Sorted(maps.Keys(most.machines))), most.first, r.remedy(most))
 }
 
 // logFound says how many windows came from where. Where both topics were read, it names the machines of which windows
@@ -334,12 +448,14 @@ func (r *topicReader) checkFound(m *model.Model) error {
 func (r *topicReader) logFound(topics []model.OffsetRange) {
 	gone, none := make(map[string]bool), make(map[string]bool)
 	for k, topic := range r.seen {
-		if topic == bus.TopicFeatures && r.raw[k.machine] {
-			gone[k.machine] = true
-		} else if topic == bus.TopicFeatures {
+		if topic == bus.TopicFeatures && r.raw[k.machine].IsZero() {
 			none[k.machine] = true
 		}
 	}
+	for machine, at := range r.judged {
+		gone[machine] = at.Before(r.raw[machine])
+	}
+	maps.DeleteFunc(gone, func(_ string, is bool) bool { return !is })
 	for _, t := range topics {
 		line := r.log.Info().Str("topic", t.Topic).Int("windows", t.Windows)
 		if t.Topic == bus.TopicFeatures && len(r.topics) > 1 {

@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func TestMissingTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &window.Window{Context: signal.Context{Machine: "m"}, Start: time.Unix(1.7e9, 0), Length: time.Second, Quality: make([]signal.Quality, 14)}
+	w := &window.Window{Context: signal.Context{Machine: "m", Tool: "T"}, Start: time.Unix(1.7e9, 0), Length: time.Second, Quality: make([]signal.Quality, 14)}
 	for _, c := range m.Layout.Channels() {
 		w.Samples = append(w.Samples, make([]float32, int(c.Rate)))
 	}
@@ -67,13 +69,14 @@ func TestMissingTopics(t *testing.T) {
 		var log bytes.Buffer
 		r := &topicReader{cfg: cfg, topics: tc.topics, log: zerolog.New(&log)}
 		n := 0
-		from, err := r.read(t.Context(), m, func(*window.Features) error { n++; return nil })
+		var far []string
+		from, err := r.read(t.Context(), m, func(done, total int) { far = append(far, fmt.Sprintf("%d/%d", done, total)) }, func(*window.Features) error { n++; return nil })
 		switch {
 		case tc.fails:
 			if !errors.Is(err, bus.ErrNoTopic) {
 				t.Errorf("%s: %v", name, err)
 			}
-		case err != nil || n != 1 || from.Name != bus.TopicFeatures || !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "alone"):
+		case err != nil || n != 1 || !slices.Contains(far, "0/1") && !slices.Contains(far, "1/1") || far[len(far)-1] != "1/1" || from.Name != bus.TopicFeatures || !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "alone"):
 			t.Errorf("%s: %d windows of %q, %v\n%s", name, n, from.Name, err, &log)
 		}
 	}
@@ -96,6 +99,54 @@ func TestTopicsToRead(t *testing.T) {
 			if said := strings.Contains(log.String(), "reads tcm.windows.v1 alone"); said != (want == bus.TopicWindows && f.Source != fromWindows) {
 				t.Errorf("%+v: log %s", f, &log)
 			}
+		}
+	}
+}
+
+// Windows of a machine are gone where Kafka lacks some that are older than others that it has. Features of windows that
+// came while it was read, and of gateways that send no windows, are of nothing that is gone.
+func TestMachinesOfWhichWindowsAreGone(t *testing.T) {
+	const topics = 2
+	form, err := window.NewForm(signal.GunDrill(), window.DefaultSpec, signal.FeatureSpec{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := func(by envelope.Extractor, second int) bus.Message {
+		f := &window.Features{Window: window.Window{Context: signal.Context{Machine: "m", Tool: "T"}, Seq: uint64(second), Start: time.Unix(1.7e9+int64(second), 0), Length: time.Second, Quality: make([]signal.Quality, 14)}}
+		f.Form, f.Values, f.Frames = form, make([]float32, len(form.Names())), make([]float32, 30)
+		e, err := form.Seal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return envelope.Features(e, by, int64(second))
+	}
+	for name, tc := range map[string]struct {
+		by     envelope.Extractor
+		second int
+		raw    bool
+		gone   string
+		none   string
+	}{
+		"older than a window":    {envelope.Monitor, 5, true, "m", ""},
+		"newer than all windows": {envelope.Monitor, 15, true, "", ""},
+		"of a gateway":           {envelope.Gateway, 5, true, "", ""},
+		"without any window":     {envelope.Monitor, 5, false, "", "m"},
+	} {
+		var log bytes.Buffer
+		r := &topicReader{topics: make([]string, topics), log: zerolog.New(&log)}
+		if err := r.prepare(&model.Model{Layout: signal.GunDrill(), Window: window.DefaultSpec}); err != nil {
+			t.Fatal(err)
+		}
+		if tc.raw {
+			r.raw["m"] = time.Unix(1.7e9+10, 0)
+		}
+		msg := sent(tc.by, tc.second)
+		if err := r.take(0, &msg, new(window.Features), func(*window.Features) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		r.logFound([]model.OffsetRange{{Topic: bus.TopicFeatures, Windows: 1}})
+		if want := fmt.Sprintf(`"some_windows_gone":%q,"no_windows":%q`, tc.gone, tc.none); !strings.Contains(log.String(), want) {
+			t.Errorf("%s: %s, want %s", name, &log, want)
 		}
 	}
 }

@@ -119,6 +119,7 @@ type toolSeen struct {
 	start      time.Time // of its first window
 	first      string    // the recording of that window
 	recordings []string
+	cutOff     bool // see Window
 }
 
 // history is what is known of one subject.
@@ -347,6 +348,7 @@ func (j *Join) See(w Window) {
 		t = &toolSeen{start: w.Start, first: w.Recording}
 		j.tools[key], j.toolOrder = t, append(j.toolOrder, key)
 	}
+	t.cutOff = t.cutOff || w.CutOff
 	if w.Start.Before(t.start) {
 		t.start, t.first = w.Start, w.Recording
 	}
@@ -557,7 +559,7 @@ func (h *history) interval(w Window) (Measurement, Reason) {
 // started reports whether it is known when the tool was new.
 func (h *history) started(w Window, tool *toolSeen) bool {
 	switch {
-	case tool == nil || h.recording != "" && tool.first != w.Recording:
+	case tool == nil || tool.cutOff || h.recording != "" && tool.first != w.Recording:
 		return false
 	case len(tool.recordings) > 1 && !signal.HasClock(tool.start):
 		return false // without clocks all recordings begin at second 0, so the first of them is not known

@@ -75,6 +75,7 @@ type Window struct {
 	Began     time.Time     // the recording's first sample; zero if not known
 	Start     time.Time     // the window's first sample; zero if not known
 	Length    time.Duration // of the window
+	CutOff    bool          // windows from the beginning of its tool are not there, so it was not new at the first of them
 }
 
 // States from which a tool does not come back.

@@ -1,0 +1,81 @@
+package dataset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// located is what is known of a window on Kafka, also of one that is out of bounds.
+type located struct {
+	windowKey
+	tool  string
+	start time.Time
+	in    bool // it is within the bounds
+}
+
+// lostShare is the share of a tool's windows that may be missing in front of it: a few that were lost while tools were changed
+// move its start by less than wear can be measured.
+const lostShare = 1. / 20
+
+// note remembers where a window is. Equal names share their memory.
+func (r *topicReader) note(w *window.Features, in bool) {
+	name := func(s string) string {
+		if _, known := r.names[s]; !known {
+			r.names[s] = s
+		}
+		return r.names[s]
+	}
+	r.places = append(r.places, located{windowKey{name(w.Machine), w.Epoch, w.Seq}, name(w.Tool), w.Start, in})
+}
+
+// cutOff returns the tools of which windows from their beginning were not read. The windows of a machine are in the order of its epochs and, in
+// an epoch, of their numbers: a tool was new at its first window if the window of the number before was of another tool, or the epoch begins there.
+func (r *topicReader) cutOff() (cut []model.CutTool) {
+	type stream struct {
+		machine string
+		epoch   uint64
+	}
+	began := make(map[stream]time.Time)
+	for _, p := range r.places {
+		at := stream{p.machine, p.epoch}
+		if t, known := began[at]; !known || p.start.Before(t) {
+			began[at] = p.start
+		}
+	}
+	slices.SortFunc(r.places, func(a, b located) int {
+		return cmp.Or(cmp.Compare(a.machine, b.machine), began[stream{a.machine, a.epoch}].Compare(began[stream{b.machine, b.epoch}]), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
+	})
+	r.places = slices.CompactFunc(r.places, func(a, b located) bool { return a.windowKey == b.windowKey })
+	type life struct{ missing, before, windows int }
+	type tool struct{ machine, name string }
+	lives := make(map[tool]*life)
+	for i, p := range r.places {
+		next := uint64(0) // number of the window behind the last one
+		if i > 0 && r.places[i-1].machine == p.machine && r.places[i-1].epoch == p.epoch {
+			next = r.places[i-1].seq + 1
+		}
+		at := tool{p.machine, p.tool}
+		l := lives[at]
+		if l == nil {
+			l = &life{missing: int(p.seq - next)}
+			lives[at] = l
+		}
+		if p.in {
+			l.windows++
+		} else if l.windows == 0 {
+			l.before++
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(lives), func(a, b tool) int { return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.name, b.name)) }) {
+		l := lives[at]
+		if at.name != "" && l.windows > 0 && (l.before > 0 || float64(l.missing) > lostShare*float64(l.windows)) {
+			cut = append(cut, model.CutTool{Machine: at.machine, Tool: at.name, Missing: l.missing + l.before})
+		}
+	}
+	return cut
+}

@@ -1,0 +1,59 @@
+package dataset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flank-tcm/flank/pkg/signal"
+	"github.com/flank-tcm/flank/pkg/window"
+)
+
+// Epochs, numbers and windows before the bound tell of which tools the beginning is missing.
+func TestToolsWithoutTheirBeginning(t *testing.T) {
+	type part struct {
+		tool      string
+		epoch     uint64
+		from, to  uint64 // numbers
+		at        int    // seconds
+		in        bool
+		backwards bool // they come in the other order
+	}
+	for name, tc := range map[string]struct {
+		parts []part
+		want  string
+	}{
+		"from the first":                      {[]part{{"T1", 1, 0, 100, 0, true, false}, {"T2", 1, 100, 200, 100, true, true}}, ""},
+		"after a tool before the bound":       {[]part{{"T1", 1, 40, 100, 0, false, false}, {"T2", 1, 100, 200, 100, true, false}}, ""},
+		"it was in before the bound":          {[]part{{"T1", 1, 0, 60, 0, false, false}, {"T1", 1, 60, 100, 60, true, false}, {"T2", 1, 100, 200, 100, true, false}}, "T1 60"},
+		"nothing is left from before":         {[]part{{"T1", 1, 60, 100, 60, true, false}, {"T2", 1, 100, 200, 100, true, false}}, "T1 60"},
+		"a spool that was lost":               {[]part{{"T1", 1, 0, 60, 0, false, false}, {"T1", 2, 0, 40, 60, true, false}}, "T1 60"},
+		"another epoch is new":                {[]part{{"T1", 9, 0, 60, 0, true, false}, {"T2", 2, 0, 40, 60, true, false}}, ""},
+		"a few were lost at the change":       {[]part{{"T1", 1, 0, 95, 0, true, false}, {"T2", 1, 100, 200, 100, true, false}}, ""},
+		"many were lost at the change":        {[]part{{"T1", 1, 0, 90, 0, true, false}, {"T2", 1, 100, 200, 100, true, false}}, "T2 10"},
+		"windows without a tool were between": {[]part{{"T1", 1, 0, 90, 0, true, false}, {"", 1, 90, 100, 90, true, false}, {"T2", 1, 100, 200, 100, true, false}}, ""},
+		"only before the bound":               {[]part{{"T1", 1, 50, 90, 0, false, false}, {"T2", 1, 90, 190, 90, true, false}}, ""},
+		"without clocks":                      {[]part{{"T1", 1, 0, 90, 0, true, false}, {"T2", 1, 90, 190, 0, true, false}}, ""},
+		"behind the other bound":              {[]part{{"T1", 1, 0, 90, 0, true, false}, {"T1", 1, 90, 190, 90, false, false}}, ""},
+	} {
+		r := &topicReader{names: make(map[string]string)}
+		for _, p := range tc.parts {
+			for i := range p.to - p.from {
+				if p.backwards {
+					i = p.to - p.from - 1 - i
+				}
+				w := &window.Features{Window: window.Window{Context: signal.Context{Machine: "m", Tool: p.tool}, Epoch: p.epoch, Seq: p.from + i, Start: time.Unix(int64(p.at)+int64(i), 0)}}
+				r.note(w, p.in)
+				r.note(w, p.in) // its features
+			}
+		}
+		var got []string
+		for _, c := range r.cutOff() {
+			got = append(got, fmt.Sprintf("%s %d", c.Tool, c.Missing))
+		}
+		if s := strings.Join(got, ", "); s != tc.want {
+			t.Errorf("%s: %q, want %q", name, s, tc.want)
+		}
+	}
+}
