@@ -69,7 +69,7 @@ type flags struct {
 	Shadow       shadowCommand       `cmd:"" help:"Look at models on trial."`
 	Costs        costsCommand        `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters." example:"trainer costs --model turning.flank"`
 	Features     featuresCommand     `cmd:"" help:"Write what a model sees of recordings as a table, for pandas, DuckDB, R and --table." example:"trainer features --config train.yaml --data turning.csv --out turning.parquet"`
-	Archive      archiveCommand      `cmd:"" help:"Keep features, results, alerts and labels of Kafka for years, as Parquet files in a folder." example:"trainer archive --kafka kafka1:9092 --layout layout.yaml --out /srv/archive --keep 5y; trainer fit --table '/srv/archive/features/**/machine=acme%2Fbay2%2Flathe/**/*.parquet' --wear wear.csv --config train.yaml"`
+	Archive      archiveCommand      `cmd:"" help:"Keep features, results, alerts and labels of Kafka for years, as Parquet files in a folder." example:"trainer archive --kafka kafka1:9092 --layout layout.yaml --out /srv/archive --keep 5y; trainer archive --kafka kafka1:9092 --layout layout.yaml --out /srv/archive --follow"`
 	FeatureNames featureNamesCommand `cmd:"" help:"Print the names of the features that messages of tcm.features.v1 have of a layout, one a line." example:"trainer feature-names layout.yaml"`
 	Search       searchCommand       `cmd:"" help:"Try other hidden layers, rates and decay, and say honestly what that gains." example:"trainer search --config train.yaml --data turning.csv --trials 20"`
 	Study        studyCommand        `cmd:"" help:"Say which method to deploy for your data, ECS-DBN or a simpler one." example:"trainer study --data my.csv --label faulty --group tool"`

@@ -461,6 +461,6 @@ func (r *topicReader) logFound(topics []model.OffsetRange) {
 		if t.Topic == bus.TopicFeatures && len(r.topics) > 1 {
 			line = line.Str("some_windows_gone", card.Some(slices.Sorted(maps.Keys(gone)))).Str("no_windows", card.Some(slices.Sorted(maps.Keys(none))))
 		}
-		line.Msg("read windows on Kafka")
+		line.Msgf("read windows %s", map[bool]string{false: "on Kafka", true: "of an archive"}[len(r.files) > 0])
 	}
 }
