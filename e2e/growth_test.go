@@ -90,13 +90,11 @@ func planRow(mode string, n, bytes float64, took []share) string {
 
 // amount writes bytes in a unit that suits them.
 func amount(v float64, of string) string {
-	for _, unit := range []string{"B", "kB", "MB", "GB", "TB"} {
-		if v < 1000 {
-			return fmt.Sprintf("%.3g %s%s", v, unit, of)
-		}
+	unit := 0
+	for ; v >= 1000 && unit < 5; unit++ {
 		v /= 1000
 	}
-	return fmt.Sprintf("%.0f PB%s", v, of)
+	return fmt.Sprintf("%.3g %s%s", v, [...]string{"B", "kB", "MB", "GB", "TB", "PB"}[unit], of)
 }
 
 const growthPage = `# Growth: more machines, more monitors
@@ -108,7 +106,7 @@ Written by ` + "`make bench-growth`" + `; do not edit. Each machine is a simulat
 | mode | machines | monitors | windows a second | ingest, ms | monitors, ms | broker, ms | all, ms | of 8 machines' | monitors, MB resident | broker, MB |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 %s
-What the simulated drills take is measured alone and subtracted from ingest. Fewer windows a second than machines say that the two processors are full.
+What the simulated drills take is measured alone and subtracted from ingest; among other programs they take less, so that a figure may be negative. Fewer windows a second than machines say that the two processors are full. What the broker does without windows is in each row.
 
 ## What larger plants need
 
