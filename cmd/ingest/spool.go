@@ -165,6 +165,10 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 	damaged := false
 	for _, s := range l.Segments {
 		c, err := spool.Walk(spool.Dir(dir), s, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintln(stdout, removed(s))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -190,7 +194,7 @@ func readSpool(dir string, l spool.Listing, stdout io.Writer) error {
 func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
 	sent := 0
 	err := eachSpool(f.Config, f.Machine, out.Stderr, func(c ingest.Config, dir string, l spool.Listing) error {
-		n, err := sendAgain(ctx, f.Config, c, dir, l, time.Now().Add(-f.Since))
+		n, err := sendAgain(ctx, f.Config, c, dir, l, time.Now().Add(-f.Since), out.Stderr)
 		sent += n
 		return err
 	})
@@ -204,8 +208,9 @@ func (f *resendCommand) Run(ctx context.Context, out cli.Output) error {
 	return err
 }
 
-// sendAgain sends the records of the segments that were written after cutoff.
-func sendAgain(ctx context.Context, file string, c ingest.Config, dir string, l spool.Listing, cutoff time.Time) (sent int, err error) {
+// sendAgain sends the records of the segments that were written after cutoff. It notes what it cannot send: `ingest run` may remove
+// segments meanwhile, and records may be damaged.
+func sendAgain(ctx context.Context, file string, c ingest.Config, dir string, l spool.Listing, cutoff time.Time, notes io.Writer) (sent int, err error) {
 	to, err := c.Bus("flank-resend")
 	if err != nil {
 		return 0, err
@@ -220,12 +225,23 @@ func sendAgain(ctx context.Context, file string, c ingest.Config, dir string, l 
 		if s.Written.Before(cutoff) {
 			continue
 		}
-		if _, err := spool.Walk(spool.Dir(dir), s, func(r spool.Record) error { return b.add(s.Name, r) }); err != nil {
+		check, err := spool.Walk(spool.Dir(dir), s, func(r spool.Record) error { return b.add(s.Name, r) })
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			fmt.Fprintf(notes, "note: %s: %s\n", dir, removed(s))
+		case err != nil:
 			return b.sent, err
+		case check.Lost > 0:
+			fmt.Fprintf(notes, "note: %s: %s: %d damaged windows are not sent: ingest spool verify says where\n", dir, s.Name, check.Lost)
 		}
 	}
 	err = b.flush()
 	return b.sent, err
+}
+
+// removed says that a segment was there when the spool was listed.
+func removed(s spool.SegmentInfo) string {
+	return fmt.Sprintf("%s, written until %s, was removed meanwhile: ingest run removes the oldest windows when the spool is full", s.Name, s.Written.Format(time.DateTime))
 }
 
 // resend sends records in batches.

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/ingest"
 	"github.com/flank-tcm/flank/internal/ingest/spool"
 )
 
@@ -56,6 +58,28 @@ func TestSpoolCommands(t *testing.T) {
 		t.Errorf("sent again: %q, %v", seqs, err)
 	}
 
+	// A segment that `ingest run` removes meanwhile is noted, and the others are sent.
+	cfg, err := ingest.Load("ingest.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := spool.List(spool.Dir("spool"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := listed.Segments[0]
+	gone := kept
+	gone.Name = "0" + gone.Name[1:len(gone.Name)-5] + "f.seg"
+	listed.Segments[0] = gone
+	var notes, whole strings.Builder
+	listed.Segments = append(listed.Segments, kept)
+	if n, err := sendAgain(t.Context(), "ingest.yaml", cfg, "spool", listed, time.Time{}, &notes); err != nil || n != 4 || !strings.Contains(notes.String(), "note: spool: "+gone.Name+", written until ") {
+		t.Errorf("%d sent without a segment, %v, notes %q", n, err, &notes)
+	}
+	if err := readSpool("spool", listed, &whole); err != nil || !strings.Contains(whole.String(), gone.Name+", written until ") || !strings.HasSuffix(whole.String(), "spool: 4 records whole, 0 lost\n") {
+		t.Errorf("verify without a segment: %v\n%s", err, &whole)
+	}
+
 	segments, _ := filepath.Glob("spool/*.seg")
 	newest := segments[len(segments)-1]
 	text, err := os.ReadFile(newest)
@@ -67,6 +91,10 @@ func TestSpoolCommands(t *testing.T) {
 	out, _, err = ingestRun(t, t.Context(), "spool verify --config ingest.yaml")
 	if err == nil || !strings.Contains(out, "damaged at byte 0: 3 records whole, 1 lost with ") {
 		t.Errorf("verify of a damaged spool: %v\n%s", err, out)
+	}
+	out, log, err := ingestRun(t, t.Context(), "spool resend --since 1h --config ingest.yaml")
+	if err != nil || !strings.HasPrefix(out, "3 windows sent again") || !strings.Contains(log, "1 damaged windows are not sent") {
+		t.Errorf("resend of a damaged spool: %v\n%s%s", err, out, log)
 	}
 }
 
