@@ -59,6 +59,30 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// What is probably a mistake is asked about.
+func TestDoubts(t *testing.T) {
+	seen := Seen{"acme/usk25": {"T8": ""}}
+	for name, tc := range map[string]struct {
+		seen Seen
+		l    event.Label
+		want string
+	}{
+		"all right":          {seen, event.Label{At: start, WearUM: um(120)}, ""},
+		"an unseen machine":  {Seen{"acme/other": nil}, event.Label{State: "worn"}, "no monitor has seen machine acme/usk25; monitors know acme/other"},
+		"an unseen tool":     {Seen{"acme/usk25": {"T9": ""}}, event.Label{State: "worn"}, "no monitor remembers tool T8 of acme/usk25; it has T9"},
+		"in mm":              {seen, event.Label{WearUM: um(0.34)}, "0.34 µm is less than anyone can measure: is it in mm?"},
+		"a misspelt state":   {seen, event.Label{State: "wrn"}, `state "wrn" is no word for worn or healthy`},
+		"a word in German":   {seen, event.Label{State: "verschlissen"}, ""},
+		"tomorrow":           {seen, event.Label{At: minute(24 * 60), State: "worn"}, "2026-11-03T06:00:00Z is in the future"},
+		"until tomorrow":     {seen, event.Label{At: start, Until: minute(24 * 60), State: "worn"}, "2026-11-03T06:00:00Z is in the future"},
+		"by another's clock": {seen, event.Label{At: minute(0.5), State: "worn"}, ""},
+	} {
+		if got := strings.Join(Doubts(nil, tc.seen, label(tc.l)), "; "); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // Labels are joined to the life of the tool that they are of, answers only where there is no label.
 func TestMeasurements(t *testing.T) {
 	a := label(event.Label{At: minute(10), WearUM: um(100)})
