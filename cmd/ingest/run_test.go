@@ -103,7 +103,7 @@ func TestFirstDay(t *testing.T) {
 		t.Errorf("without topics: %v, want the remedy", err)
 	}
 	out, _, err := ingestRun(t, t.Context(), "topics apply --config ingest.yaml --partitions 2")
-	if err != nil || strings.Count(out, "\n") != 14 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
+	if err != nil || strings.Count(out, "\n") != 15 || !strings.Contains(out, "tcm.windows.v1   2 (new) ") {
 		t.Errorf("topics apply: %v\n%s", err, out)
 	}
 	out, _, err = ingestRun(t, t.Context(), "topics apply --config ingest.yaml")

@@ -72,7 +72,7 @@ func (s TopicStatus) Most() int64 {
 type topicPlan struct {
 	name    string
 	compact bool
-	retain  Retain // Bytes 0: as the broker has it. Of compacted topics only Time, 0: without end
+	retain  Retain // Bytes 0: as the broker has it. Of compacted topics Time 0: without end
 	max     int    // largest batch of messages
 	single  bool   // one partition for any number of machines
 }
@@ -92,7 +92,7 @@ func plan(cfg Config) []topicPlan {
 		{name: TopicState, compact: true, max: MaxMessage},
 		{name: TopicCommands, retain: Retain{Time: 7 * day}, max: MaxMessage},
 		{name: TopicModels, compact: true, max: MaxMessage, single: true},
-		{name: TopicLabels, compact: true, retain: Retain{Time: 3650 * day}, max: MaxMessage, single: true},
+		{name: TopicLabels, compact: true, retain: Retain{3650 * day, -1}, max: MaxMessage, single: true},
 		{name: TopicAudit, retain: Retain{400 * day, 500e6}, max: MaxMessage, single: true},
 		{name: TopicDead, retain: Retain{30 * day, 10e9}, max: MaxMessage + deadOverhead, single: true},
 	}

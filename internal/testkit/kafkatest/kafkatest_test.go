@@ -47,9 +47,9 @@ func TestDocumented(t *testing.T) {
 	}
 	for principal, want := range map[string]string{
 		"ingest":  "tcm.windows.v1 Write, tcm.windows.v1 DescribeConfigs, tcm.audit.v1 Write",
-		"trainer": "tcm.windows.v1 Read, tcm.features.v1 Read, tcm.models.v1 Read, tcm.models.v1 Write, tcm.results.v1 Read, tcm.audit.v1 Write",
+		"trainer": "tcm.windows.v1 Read, tcm.features.v1 Read, tcm.alerts.v1 Read, tcm.models.v1 Read, tcm.models.v1 Write, tcm.labels.v1 Read, tcm.labels.v1 Write, tcm.state.v1 Read, tcm.results.v1 Read, tcm.audit.v1 Write",
 		"monitor": "group tcm-* Read, transactional id tcm-* Write, tcm.windows.v1 Read, tcm.features.v1 Read, tcm.state.v1 Read, tcm.commands.v1 Read, tcm.models.v1 Read, " +
-			"tcm.features.v1 Write, tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.shadow.v1 Write, tcm.dlq.v1 Write, tcm.commands.v1 Write, tcm.audit.v1 Write",
+			"tcm.features.v1 Write, tcm.state.v1 Write, tcm.results.v1 Write, tcm.alerts.v1 Write, tcm.shadow.v1 Write, tcm.dlq.v1 Write, tcm.commands.v1 Write, tcm.labels.v1 Read, tcm.labels.v1 Write, tcm.audit.v1 Write",
 		"monitor` with a page": "tcm.results.v1 Read, tcm.alerts.v1 Read, tcm.shadow.v1 Read",
 		"operator":             "tcm.commands.v1 Write, tcm.alerts.v1 Read, tcm.state.v1 Read, tcm.results.v1 Read, tcm.windows.v1 Read, tcm.features.v1 Read, tcm.audit.v1 Write",
 		"the administrator": "tcm.* Create, tcm.* Describe, tcm.* DescribeConfigs, tcm.* AlterConfigs, tcm.* Alter, tcm.models.v1 Read, tcm.models.v1 Write, tcm.state.v1 Read, " +
