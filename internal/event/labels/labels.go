@@ -183,7 +183,7 @@ func Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
 		why = append(why, fmt.Sprintf("%.3g µm is less than anyone can measure: is it in mm?", *um))
 	}
 	if _, known := (wear.Rule{}).StateClass(l.State); !known && l.State != "" {
-		why = append(why, fmt.Sprintf("state %.40q is no word for worn or healthy: training takes it only if its configuration says what it means", l.State))
+		why = append(why, fmt.Sprintf("state %.40q says neither worn nor healthy: training takes it only if its configuration says what it means", l.State))
 	}
 	if last := later(l.At, l.Until); last.Sub(l.Given) > near {
 		why = append(why, fmt.Sprintf("%s is in the future", last.UTC().Format(time.RFC3339)))

@@ -71,7 +71,7 @@ func TestDoubts(t *testing.T) {
 		"an unseen machine":  {Seen{"acme/other": nil}, event.Label{State: "worn"}, "no monitor has seen machine acme/usk25; monitors know acme/other"},
 		"an unseen tool":     {Seen{"acme/usk25": {"T9": ""}}, event.Label{State: "worn"}, "no monitor remembers tool T8 of acme/usk25; it has T9"},
 		"in mm":              {seen, event.Label{WearUM: um(0.34)}, "0.34 µm is less than anyone can measure: is it in mm?"},
-		"a misspelt state":   {seen, event.Label{State: "wrn"}, `state "wrn" is no word for worn or healthy`},
+		"a misspelt state":   {seen, event.Label{State: "wrn"}, `state "wrn" says neither worn nor healthy`},
 		"a word in German":   {seen, event.Label{State: "verschlissen"}, ""},
 		"tomorrow":           {seen, event.Label{At: minute(24 * 60), State: "worn"}, "2026-11-03T06:00:00Z is in the future"},
 		"until tomorrow":     {seen, event.Label{At: start, Until: minute(24 * 60), State: "worn"}, "2026-11-03T06:00:00Z is in the future"},
