@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -44,19 +43,8 @@ func TestPageLabel(t *testing.T) {
 		ID: event.WindowID(machine, "00000000000000a1", 1), Machine: machine, Tool: "T1", ToolLife: "2", Epoch: "00000000000000a1", Seq: 1, Start: time.Now(), End: time.Now(),
 		Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Model: "m", Alarm: "normal",
 	})
-	guard := web.NewGuard(web.Protection{Find: people.Find, ReadsNeedToken: true})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := guard.Server(guard.Handler(hub.Handler()))
-	go func() { _ = server.Serve(guard.Listener(l)) }()
-	t.Cleanup(func() { server.Close() })
-
-	b := openBrowser(t, "http://"+l.Addr().String()+"/#/m/"+machine)
-	b.until(`document.querySelector('dialog[open] input[name=token]')`)
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('dialog[open] input[name=token]').value = "` + token + `"`))
-	b.press("dialog[open] [type=submit]")
+	b := openBrowser(t, guarded(t, hub, web.Protection{Find: people.Find, ReadsNeedToken: true})+"/#/m/"+machine)
+	b.giveToken(token)
 	const button, open = "button[value=add_label]", "#ask .taps button"
 	b.until(`document.querySelector('` + button + `')`)
 	expect := func(want string) {

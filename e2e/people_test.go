@@ -19,6 +19,28 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
+// guarded serves the page of a hub to people, and returns its address.
+func guarded(t *testing.T, hub *web.Hub, p web.Protection) (address string) {
+	t.Helper()
+	guard := web.NewGuard(p)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := guard.Server(guard.Handler(hub.Handler()))
+	go func() { _ = server.Serve(guard.Listener(l)) }()
+	t.Cleanup(func() { server.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// giveToken gives the page a token when it asks by itself.
+func (b *browser) giveToken(token string) {
+	b.t.Helper()
+	b.until(`document.querySelector('dialog[open] input[name=token]')`)
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('dialog[open] input[name=token]').value = %q", token)))
+	b.press("dialog[open] [type=submit]")
+}
+
 // A page that shows itself only to people of a file, in a browser: a wrong token shows
 // nothing, the right one everything, also after a reload, and a person who is removed is out.
 // A viewer cannot send commands, also not by hand.
@@ -43,24 +65,9 @@ func TestPageOfPeople(t *testing.T) {
 		ID: event.WindowID(machine, "00000000000000a1", 1), Machine: machine, Tool: "T1", Epoch: "00000000000000a1", Seq: 1, Start: time.Now(), End: time.Now(),
 		Verdict: event.Healthy, Posterior: []float64{0.9, 0.1}, Score: 0.1, Model: "m", Alarm: "normal",
 	})
-	guard := web.NewGuard(web.Protection{Find: people.Find, ReadsNeedToken: true, Notice: "Only for employees of Acme.\n<b>The program</b> records logins and commands."})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := guard.Server(guard.Handler(hub.Handler()))
-	go func() { _ = server.Serve(guard.Listener(l)) }()
-	t.Cleanup(func() { server.Close() })
-
-	b := openBrowser(t, "http://"+l.Addr().String())
-	login := func(token string) {
-		t.Helper()
-		b.until(`document.querySelector('dialog[open] input[name=token]')`)
-		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('dialog[open] input[name=token]').value = %q", token)))
-		b.press("dialog[open] [type=submit]")
-	}
+	b := openBrowser(t, guarded(t, hub, web.Protection{Find: people.Find, ReadsNeedToken: true, Notice: "Only for employees of Acme.\n<b>The program</b> records logins and commands."}))
 	const shown = `document.querySelector('main').textContent.includes('lathe') && !document.querySelector('dialog[open]')`
-	login("correct-horse-battery")
+	b.giveToken("correct-horse-battery")
 	b.until(`document.querySelector('dialog[open] .error').textContent.includes('not the token')`)
 	if js[bool](b, `document.body.textContent.includes('lathe')`) {
 		t.Error("the page shows a machine to someone who has not logged in")
@@ -69,7 +76,7 @@ func TestPageOfPeople(t *testing.T) {
 		t.Errorf("the notice before a login: %q", text)
 	}
 	b.fits("login")
-	login(tokens["kim"])
+	b.giveToken(tokens["kim"])
 	b.until(shown)
 	b.until(`document.querySelector('.who').textContent.includes('kim')`)
 	b.do(chromedp.Reload())
@@ -89,7 +96,7 @@ func TestPageOfPeople(t *testing.T) {
 	if err := credential.RemovePerson(file, "kim"); err != nil {
 		t.Fatal(err)
 	}
-	login(tokens["vera"]) // the page asks by itself
+	b.giveToken(tokens["vera"]) // the page asks by itself
 	b.until(shown)
 	b.until(`document.querySelector('.who').textContent.includes('vera')`)
 	if code := command(); code != http.StatusForbidden {

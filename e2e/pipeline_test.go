@@ -13,11 +13,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/testkit/await"
 	"github.com/flank-tcm/flank/internal/testkit/kafkatest"
+	"github.com/flank-tcm/flank/internal/testkit/spent"
 )
 
 var (
@@ -289,11 +288,11 @@ func simulatorTook(t *testing.T) (took taken, seconds int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := ownTaken(t)
+	from := ownTaken()
 	for {
 		b, err := src.Next(t.Context())
 		if errors.Is(err, io.EOF) {
-			return ownTaken(t).less(from), seconds
+			return ownTaken().less(from), seconds
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -305,13 +304,7 @@ func simulatorTook(t *testing.T) (took taken, seconds int) {
 }
 
 // ownTaken returns what this process has taken.
-func ownTaken(t *testing.T) taken {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return taken{processor: time.Duration(u.Utime.Nano() + u.Stime.Nano()), objects: float64(m.Mallocs), bytes: float64(m.TotalAlloc)}
+func ownTaken() (a taken) {
+	a.processor, a.objects, a.bytes = spent.Now()
+	return a
 }

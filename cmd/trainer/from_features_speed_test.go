@@ -4,23 +4,14 @@ package main
 
 import (
 	"io"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/testkit/spent"
 )
-
-// processorTime is what this process has taken, the broker in it included.
-func processorTime(t testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // BenchmarkKafka reads the windows of a simulated tool, and their features.
 func BenchmarkKafka(b *testing.B) {
@@ -34,13 +25,14 @@ func BenchmarkKafka(b *testing.B) {
 	})
 	for _, from := range []string{"windows", "features"} {
 		b.Run(from, func(b *testing.B) {
-			began := processorTime(b)
+			began, _, _ := spent.Now()
 			for b.Loop() {
 				if err := run(b.Context(), []string{"features", "--quiet", "--out", "f.parquet", "--kafka", p.addr, "--from", from}, io.Discard, io.Discard); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(b.N*count), "cpu-µs/window")
+			ended, _, _ := spent.Now()
+			b.ReportMetric(float64((ended-began).Microseconds())/float64(b.N*count), "cpu-µs/window")
 			b.ReportMetric(float64(size[from])/float64(count), "bytes/window")
 		})
 	}

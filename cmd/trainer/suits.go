@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
@@ -58,24 +57,18 @@ func suitsOf(m *model.Model, all map[string]*sent, want func(machine string) boo
 // cannotJudge says why a model cannot judge what a machine of its layout sends, and what to do; empty
 // if it can. form is the layout's own features in windows that the model is trained on.
 func cannotJudge(m *model.Model, from *sent, form *window.Form) string {
+	_, otherHop := m.Window.Follow(from.hop())
 	switch known := from.form == form.Fingerprint(); {
 	case !known && from.length != 0 && from.length != m.Window.Length:
 		return fmt.Sprintf("windows of %v, and it is trained on windows of %v: set window.length to %v in their ingest.yaml, or train on windows of %v", from.length, m.Window.Length, m.Window.Length, from.length)
 	case !known && from.form != "":
 		return fmt.Sprintf("features of windows of another length than %v, or of another release: look at window.length in their ingest.yaml, or install this release of ingest there", m.Window.Length)
-	case otherHop(from.hop(), m.Window):
+	case from.hop() != 0 && otherHop:
 		return fmt.Sprintf("a window every %v, and it is trained on one every %v: set window.hop to %v in their ingest.yaml, or train with a hop of %v", from.hop(), m.Window.Step(), m.Window.Step(), from.hop())
 	case !known || !from.edge || m.Covers(form) == nil:
 		return ""
 	}
 	return "the default features, since their gateways extract (mode: edge), and it takes others: train without features.set, or let them send windows (mode: raw)"
-}
-
-// otherHop reports whether windows that begin so far from each other are not cut as a model wants
-// them. The clocks of sensors are a little off, and windows behind a gap are farther away.
-func otherHop(hop time.Duration, spec window.Spec) bool {
-	off := hop - spec.Step()
-	return hop != 0 && hop <= spec.Length+spec.Length/100 && max(off, -off) > spec.Step()/100
 }
 
 // all reports whether the model can judge what every machine sends, so far as machines have sent

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
 // Bounds of a glob. A machine has five levels.
@@ -76,15 +78,10 @@ func wrongLevel(l string) string {
 		return "** must be a level of its own"
 	case len(l) > mostLevel:
 		return fmt.Sprintf("a level has %d characters, at most %d", len(l), mostLevel)
-	case strings.ContainsFunc(l, func(r rune) bool { return r != '*' && !nameRune(r) }):
+	case strings.ContainsFunc(l, func(r rune) bool { return r != '*' && !event.MachineRune(r) }):
 		return "machines are named in a-z, 0-9, - and _"
 	}
 	return ""
-}
-
-// nameRune reports whether a machine may have r in its name, see event.CheckMachine.
-func nameRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
 // String returns the text of the glob.

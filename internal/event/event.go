@@ -177,13 +177,16 @@ func JSON(v any) []byte {
 	return b
 }
 
+// MachineRune reports whether a level of a machine's path may have r.
+func MachineRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'
+}
+
 // CheckMachine reports a machine that is not an ISA-95 path. The path is the key of
 // messages and a part of every id.
 func CheckMachine(path string) error {
 	parts := strings.Split(path, "/")
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}
+	bad := func(r rune) bool { return !MachineRune(r) }
 	for _, p := range parts {
 		if p == "" || strings.ContainsFunc(p, bad) || len(parts) != 5 {
 			return fmt.Errorf("%.200q: write enterprise/site/area/line/machine in a-z, 0-9, - and _, for example acme/spore/bay2/line1/usk25", path)

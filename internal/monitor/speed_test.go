@@ -9,9 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/testkit/spent"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -118,13 +117,8 @@ func (c costs) report(b *testing.B, of string) {
 }
 
 func costsNow() costs {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return costs{time.Duration(u.Utime.Nano() + u.Stime.Nano()), float64(m.TotalAlloc), float64(m.Mallocs)}
+	processor, objects, bytes := spent.Now()
+	return costs{processor, bytes, objects}
 }
 
 // process is another process of this program. It answers each line that it is given with one.

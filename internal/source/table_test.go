@@ -526,7 +526,7 @@ func TestDaylightSavingBegins(t *testing.T) {
 	}
 }
 
-// After an hour that local time repeats, times count an hour more: there is no gap, and a warning says so. A second jump of an hour is read in the same way.
+// When local time repeats an hour, all later times are taken an hour later. So there is no gap, and a warning says it. A second jump of an hour is read in the same way.
 func TestDaylightSavingEnds(t *testing.T) {
 	for text, warnings := range map[string]int{
 		"t,ax\n2026-10-25 02:59:59.9,1\n2026-10-25 02:00:00,1\n2026-10-25 02:00:00.1,1\n":                                                    1,

@@ -120,7 +120,7 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	}
 	far := func(int, int) {} // of one input: how far its reading is
 	if len(inputs) == 1 {
-		far = func(done, total int) { progress(max(0, min(done, total-1)), total) }
+		far = unended(progress)
 	}
 	window := func(o *observed) error {
 		mu.Lock()
@@ -156,6 +156,11 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	close(jobs)
 	wg.Wait()
 	return found, int(gaps.Load()), context.Cause(ctx)
+}
+
+// unended reports how far a reading is, but not that it has ended: the caller says so.
+func unended(progress func(done, total int)) func(done, total int) {
+	return func(done, total int) { progress(max(0, min(done, total-1)), total) }
 }
 
 func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, gaps *atomic.Int64, far func(done, total int), take func(*observed) error) (err error) {

@@ -107,7 +107,7 @@ func (j *Job) places(ctx context.Context, m *model.Model) ([][]observed, error) 
 				*out = append(*out, place)
 				return nil
 			})
-		} else if err = observeAll(ctx, m, nil, in, out, &gaps, func(done, total int) { j.Progress(Reading, max(0, min(done, total-1)), total) }, keepAll); err != nil {
+		} else if err = observeAll(ctx, m, nil, in, out, &gaps, unended(func(done, total int) { j.Progress(Reading, done, total) }), keepAll); err != nil {
 			err = fmt.Errorf("%s: %w", in.Name, err)
 		}
 		if err != nil {

@@ -82,8 +82,7 @@ func sentTwice(os []observed, features bool) map[int]string {
 	return out
 }
 
-// ofAnotherHop returns windows, with their machines, that begin at another distance from their neighbours than windows of a spec do. The clocks of
-// sensors are a little off, and neighbours may be a gap apart.
+// ofAnotherHop returns windows, with their machines, that begin at another distance from their neighbours than windows of a spec do.
 func ofAnotherHop(os []observed, spec window.Spec) map[int]string {
 	type stream struct {
 		machine string
@@ -100,10 +99,10 @@ func ofAnotherHop(os []observed, spec window.Spec) map[int]string {
 			continue
 		}
 		hop := o.Start.Sub(os[k].Start).Round(time.Millisecond)
-		switch off := hop - spec.Step(); {
-		case max(off, -off) <= spec.Step()/100:
+		switch same, other := spec.Follow(hop); {
+		case same:
 			fits[k], fits[i] = true, true
-		case hop <= spec.Length+spec.Length/100:
+		case other:
 			name := fmt.Sprintf("%s (every %v)", o.machine, hop)
 			odd[k], odd[i] = cmp.Or(odd[k], name), name
 		}

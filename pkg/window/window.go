@@ -37,6 +37,14 @@ func (s Spec) Step() time.Duration {
 	return s.Hop
 }
 
+// Follow tells how windows were cut of which one begins so long after another: as s says, or with another hop. It is neither
+// if there is a gap between them. The clocks of sensors are a little off.
+func (s Spec) Follow(hop time.Duration) (same, other bool) {
+	off := hop - s.Step()
+	same = max(off, -off) <= s.Step()/100
+	return same, !same && hop <= s.Length+s.Length/100
+}
+
 // Check reports why windows of s cannot be cut from streams of the layout.
 func (s Spec) Check(layout *signal.Layout) error {
 	if s.Length <= 0 {

@@ -456,11 +456,15 @@ func (r *topicReader) logFound(topics []model.OffsetRange) {
 		gone[machine] = at.Before(r.raw[machine])
 	}
 	maps.DeleteFunc(gone, func(_ string, is bool) bool { return !is })
+	where := "on Kafka"
+	if len(r.files) > 0 {
+		where = "of an archive"
+	}
 	for _, t := range topics {
 		line := r.log.Info().Str("topic", t.Topic).Int("windows", t.Windows)
 		if t.Topic == bus.TopicFeatures && len(r.topics) > 1 {
 			line = line.Str("some_windows_gone", card.Some(slices.Sorted(maps.Keys(gone)))).Str("no_windows", card.Some(slices.Sorted(maps.Keys(none))))
 		}
-		line.Msgf("read windows %s", map[bool]string{false: "on Kafka", true: "of an archive"}[len(r.files) > 0])
+		line.Msg("read windows " + where)
 	}
 }

@@ -83,7 +83,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// Labels are joined to the life of the tool that they are of, answers only where there is no label.
+// A label goes to the life of its tool. Answers count only where there is no label.
 func TestMeasurements(t *testing.T) {
 	a := label(event.Label{At: minute(10), WearUM: um(100)})
 	b := a

@@ -8,9 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/testkit/spent"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -121,15 +120,14 @@ func benchmarkGateway(b *testing.B, addr string, edge bool) {
 		b.Fatal(err)
 	}
 	defer g.Close()
-	var before, after runtime.MemStats
 	var used time.Duration
+	var objects, bytes float64
 	r.ready = func(second int64) {
 		if second > 2 {
 			<-sent
 		}
 		if second == warm {
-			runtime.ReadMemStats(&before)
-			used = processorTime(b)
+			used, objects, bytes = spent.Now()
 			b.ResetTimer()
 		}
 	}
@@ -137,22 +135,12 @@ func benchmarkGateway(b *testing.B, addr string, edge bool) {
 		b.Fatal(err)
 	}
 	b.StopTimer()
-	used = processorTime(b) - used
-	runtime.ReadMemStats(&after)
+	after, made, filled := spent.Now()
 	if n := g.Stats().Delivered; n != uint64(r.windows) {
 		b.Fatalf("%d of %d windows were delivered", n, r.windows)
 	}
 	n := float64(b.N)
-	b.ReportMetric(1e3*used.Seconds()/n, "processor-ms/window")
-	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/window")
-	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "objects/window")
-}
-
-// processorTime returns what this process has used.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	b.ReportMetric(1e3*(after-used).Seconds()/n, "processor-ms/window")
+	b.ReportMetric((filled-bytes)/n, "B/window")
+	b.ReportMetric((made-objects)/n, "objects/window")
 }

@@ -125,15 +125,21 @@ func (r *run) mergeFiles(files []name, stage string) error {
 func readMeta(path string) (m meta, columns []string, err error) {
 	err = cells.ReadSheet(path, metaKey, func(text string, names []string) error {
 		columns = names
-		if err := json.Unmarshal([]byte(text), &m); err != nil || m.Format != format || len(m.Kinds) != len(names) {
-			return fmt.Errorf("it is not a file that trainer archive of this release wrote (format %d): move it away", format)
-		}
-		return nil
+		m, err = parseMeta(text, names)
+		return err
 	}, nil)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return m, columns, err
+}
+
+// parseMeta reads what a file with these columns says of itself.
+func parseMeta(text string, columns []string) (m meta, err error) {
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Format != format || len(m.Kinds) != len(columns) {
+		return m, fmt.Errorf("it is not a file that trainer archive of this release wrote (format %d): move it away", format)
+	}
+	return m, nil
 }
 
 // retain removes the oldest days beyond what is to be kept. It keeps the files of the newest batches, which say where to

@@ -162,8 +162,8 @@ func newest(all []name) map[int]*batch {
 // isOf reports whether the file is one of a batch of its partition.
 func (n name) isOf(b *batch) bool { return b != nil && n.files > 0 && n.last == b.last }
 
-// Matches returns the files that a pattern names, in which ** stands for any folders, in order. A folder that is not of
-// the machines and days that the pattern asks for is not opened.
+// Matches returns the files that a pattern names, in which ** stands for any folders, in order. A folder below which
+// nothing can match is not opened: without ** in front of them, those are the machines and days that the pattern does not ask for.
 func Matches(pattern string) (paths []string, err error) {
 	at := strings.IndexAny(pattern, "*?[")
 	if at < 0 || !strings.Contains(pattern, "**") {

@@ -20,31 +20,38 @@ func HasFeatures(path string) (bool, error) {
 	if !strings.HasSuffix(path, ending) {
 		return false, nil
 	}
-	has := false
-	err := cells.ReadSheet(path, metaKey, func(text string, _ []string) error { has = text != ""; return nil }, nil)
+	has, wrong := false, error(nil)
+	err := cells.ReadSheet(path, metaKey, func(text string, columns []string) error {
+		if has = text != ""; !has {
+			return nil
+		}
+		m, err := parseMeta(text, columns)
+		if wrong = err; err == nil && m.Features == nil {
+			wrong = fmt.Errorf("it has no features but messages of %s: name files below %s/", m.Topic, featuresFolder)
+		}
+		return nil
+	}, nil)
 	if err != nil || !has {
 		return false, nil // it is for the reader of tables to say what is wrong with it
 	}
-	m, _, err := readMeta(path)
-	if err == nil && m.Features == nil {
-		err = fmt.Errorf("%s: it has no features but messages of %s: name files below %s/", path, m.Topic, featuresFolder)
+	if wrong != nil {
+		return false, fmt.Errorf("%s: %w", path, wrong)
 	}
-	return err == nil, err
+	return true, nil
 }
 
 // ReadFeatures calls each with the messages of features that the file at path was written of. Their bytes are the same as
 // they were on Kafka, but for values that are not numbers.
 func ReadFeatures(path string, each func(bus.Message) error) error {
-	m, _, err := readMeta(path)
-	if err != nil {
-		return err
-	}
-	r := restorer{meta: m}
-	if r.form, err = m.Features.open(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
+	var r restorer
 	rows := 0
-	err = cells.ReadSheet(path, metaKey, func(string, []string) error { return nil }, func(row []cells.Cell) error {
+	err := cells.ReadSheet(path, metaKey, func(text string, columns []string) (err error) {
+		m, err := parseMeta(text, columns)
+		if err == nil {
+			r.form, err = m.Features.open()
+		}
+		return err
+	}, func(row []cells.Cell) error {
 		rows++
 		msg, err := r.message(row)
 		if err != nil {
@@ -71,7 +78,6 @@ func (f *form) open() (*window.Form, error) {
 
 // restorer makes messages of rows.
 type restorer struct {
-	meta meta
 	form *window.Form
 	x    window.Features
 }

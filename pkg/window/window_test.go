@@ -1,0 +1,25 @@
+package window
+
+import (
+	"testing"
+	"time"
+)
+
+// A distance is a window's if it is 1 % off at most, of another hop if it is no longer than a window, and else a gap.
+func TestFollow(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		spec        Spec
+		hop         time.Duration
+		same, other bool
+	}{
+		{DefaultSpec, 1000 * ms, true, false}, {DefaultSpec, 1010 * ms, true, false}, {DefaultSpec, 990 * ms, true, false},
+		{DefaultSpec, 989 * ms, false, true}, {DefaultSpec, 500 * ms, false, true}, {DefaultSpec, 1011 * ms, false, false}, {DefaultSpec, 2000 * ms, false, false},
+		{Spec{Length: 1000 * ms, Hop: 500 * ms}, 505 * ms, true, false}, {Spec{Length: 1000 * ms, Hop: 500 * ms}, 1010 * ms, false, true},
+		{Spec{Length: 1000 * ms, Hop: 500 * ms}, 1011 * ms, false, false}, {Spec{Length: 1000 * ms, Hop: 500 * ms}, 0, false, true},
+	} {
+		if same, other := tc.spec.Follow(tc.hop); same != tc.same || other != tc.other {
+			t.Errorf("%v, %v: same %v, other %v", tc.spec, tc.hop, same, other)
+		}
+	}
+}
