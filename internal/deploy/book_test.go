@@ -68,7 +68,7 @@ func loadTrained(id string) (*model.Model, error) {
 
 // promote returns a change that makes a model champion.
 func promote(number uint64, glob string, m *model.Model) Change {
-	return Change{Number: number, Action: Promoted, For: glob, Layout: m.Layout.Fingerprint(), Champion: m.ID(), First: number, At: noon, By: "anna", Since: noon}
+	return Change{Number: number, Action: promoted, For: glob, Layout: m.Layout.Fingerprint(), Champion: m.ID(), First: number, At: noon, By: "anna", Since: noon}
 }
 
 // sealed returns the message of a change.

@@ -34,7 +34,7 @@ func drawChange(t *rapid.T) Change {
 			ReAlarm: time.Duration(rapid.Int64Range(0, int64(24*time.Hour)).Draw(t, "re_alarm")), Threshold: rapid.Float64Range(0, 1).Draw(t, "threshold")})
 	})
 	c := Change{
-		Number: number.Draw(t, "number"), Action: rapid.SampledFrom([]Action{Promoted, Shadowed, Unshadowed, RolledBack, Retired}).Draw(t, "action"),
+		Number: number.Draw(t, "number"), Action: rapid.SampledFrom([]Action{promoted, shadowed, unshadowed, rolledBack, Retired}).Draw(t, "action"),
 		For: drawGlob(t, "for").String(), Layout: rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "layout"),
 		At: times.Draw(t, "at"), By: rapid.StringN(0, 50, 1000).Draw(t, "by"), Note: rapid.StringN(0, 50, 1000).Draw(t, "note"),
 	}

@@ -82,10 +82,10 @@ type Action string
 
 // The actions.
 const (
-	Promoted   Action = "promote"     // a new champion, or other alarm settings
-	Shadowed   Action = "shadow"      // a new shadow
-	Unshadowed Action = "drop-shadow" // a shadow's trial ended early
-	RolledBack Action = "rollback"    // the champion before
+	promoted   Action = "promote"     // a new champion, or other alarm settings
+	shadowed   Action = "shadow"      // a new shadow
+	unshadowed Action = "drop-shadow" // a shadow's trial ended early
+	rolledBack Action = "rollback"    // the champion before
 	Retired    Action = "retire"      // the deployment is over
 )
 

@@ -39,7 +39,7 @@ func TestRights(t *testing.T) {
 	}
 	w := writer(as("trainer"), anna)
 	publish(t, w, all.a)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "**"})
 	follow(t, as("monitor"), trusting(ofAnna)).until("champion", func(v View) bool { return len(v.Set.Deployments()) == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

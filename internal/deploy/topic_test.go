@@ -81,7 +81,7 @@ func publish(t testing.TB, w *Writer, m *model.Model) {
 	}
 }
 
-func promoted(t testing.TB, w *Writer, p Promotion) RecordedChange {
+func promotion(t testing.TB, w *Writer, p Promotion) RecordedChange {
 	t.Helper()
 	c, err := w.Promote(testContext(t), p)
 	if err != nil {
@@ -138,7 +138,7 @@ func TestFollow(t *testing.T) {
 	f.until("nothing", func(v View) bool { return len(v.Set.Deployments()) == 0 && len(v.Refused) == 0 })
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
 	champion := func(m *model.Model) func(View) bool {
 		return func(v View) bool {
 			d, ok := v.Set.Resolve("acme/b", m.Layout.Fingerprint())
@@ -147,12 +147,12 @@ func TestFollow(t *testing.T) {
 	}
 	f.until("a", champion(all.a))
 	publish(t, w, all.b)
-	promoted(t, w, Promotion{Model: all.b.ID(), For: "acme/**", Shadow: time.Hour})
+	promotion(t, w, Promotion{Model: all.b.ID(), For: "acme/**", Shadow: time.Hour})
 	v := f.until("shadow", func(v View) bool { return champion(all.a)(v) && len(v.Set.Deployments()[0].Shadows) == 1 })
 	if d := v.Set.Deployments()[0]; !d.Shadows[0].Until.Equal(noon.Add(time.Hour)) || d.Shadows[0].Model.ID() != all.b.ID() {
 		t.Errorf("%+v", d)
 	}
-	c := promoted(t, w, Promotion{Model: all.b.ID(), For: "acme/**", Now: true, Alarm: func(now *alarm.Settings) (*alarm.Settings, error) {
+	c := promotion(t, w, Promotion{Model: all.b.ID(), For: "acme/**", Now: true, Alarm: func(now *alarm.Settings) (*alarm.Settings, error) {
 		return &alarm.Settings{K: 2, N: 3}, nil
 	}})
 	if len(c.Shadows) != 0 || len(c.Previous) != 1 || c.Number != 3 || c.First != 1 {
@@ -362,8 +362,8 @@ func TestHundredBad(t *testing.T) {
 	publish(t, w, all.a)
 	publish(t, w, all.b)
 	publish(t, w, all.lathe)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acm*/*x"}) // to tie with
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acm*/*x"}) // to tie with
 	f := follow(t, cfg, trusting(ofAnna))
 	before := f.until("champion", func(v View) bool { return len(v.Set.Deployments()) == 2 })
 	bad := spoiling{t: t, number: 10}
@@ -417,13 +417,13 @@ func TestRotation(t *testing.T) {
 	})
 	w := writer(cfg, bob)
 	publish(t, w, all.a)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "**"})
 	f.until("refused", func(v View) bool { return len(v.Refused) == 2 && len(v.Set.Deployments()) == 0 })
 	mu.Lock()
 	keys = NewKeys(false, anna.Public(), bob.Public())
 	mu.Unlock()
 	w = writer(cfg, anna, bob)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
 	f.until("both", func(v View) bool { return len(v.Refused) == 0 && len(v.Set.Deployments()) == 2 })
 	// Who cannot check what is there cannot write.
 	if _, err := writer(cfg, anna).Promote(testContext(t), Promotion{Model: all.a.ID(), For: "b/**"}); err == nil ||
@@ -466,7 +466,7 @@ func TestLargeModel(t *testing.T) {
 	if _, already, err := w.Publish(testContext(t), file); err != nil || !already {
 		t.Errorf("again: %t, %v", already, err)
 	}
-	promoted(t, w, Promotion{Model: m.ID(), For: "**"})
+	promotion(t, w, Promotion{Model: m.ID(), For: "**"})
 	follow(t, cfg, trusting(ofAnna)).until("champion", func(v View) bool { return len(v.Set.Models()) == 1 && v.Set.Models()[0].ID() == m.ID() })
 }
 
@@ -476,7 +476,7 @@ func TestMemory(t *testing.T) {
 	w := writer(cfg, anna)
 	for _, m := range []*model.Model{all.a, all.b, all.c} {
 		publish(t, w, m)
-		promoted(t, w, Promotion{Model: m.ID(), For: "**"})
+		promotion(t, w, Promotion{Model: m.ID(), For: "**"})
 	}
 	topic := NewTopic(cfg, ofAnna)
 	if _, err := topic.CatchUp(testContext(t)); err != nil {

@@ -258,7 +258,7 @@ func (w *Writer) setChampion(c *Change, p Promotion) error {
 	if past.Champion != p.Model {
 		c.Since, c.Now = w.at, false
 	}
-	c.Action, c.Champion, c.Now = Promoted, p.Model, c.Now || p.Now
+	c.Action, c.Champion, c.Now = promoted, p.Model, c.Now || p.Now
 	c.dropOver(w.at)
 	c.Shadows = slices.DeleteFunc(c.Shadows, func(s Trial) bool { return s.Model == p.Model })
 	return nil
@@ -274,7 +274,7 @@ func (w *Writer) addShadow(c *Change, p Promotion) error {
 	case p.Now:
 		return errors.New("--now is for champions: a shadow begins at once in any case")
 	}
-	c.Action = Shadowed
+	c.Action = shadowed
 	c.dropOver(w.at)
 	until := w.at.Add(p.Shadow).Round(time.Second)
 	for i, s := range c.Shadows {
@@ -302,7 +302,7 @@ func (w *Writer) Rollback(ctx context.Context, glob, layout string, now bool) (R
 		if _, err := t.Model(ctx, past.Champion); err != nil {
 			return nil, fmt.Errorf("model %s, the champion before: %w", past.Champion, err)
 		}
-		c.Action, c.Champion, c.Alarm, c.Since, c.Now = RolledBack, past.Champion, past.Alarm, w.at, now
+		c.Action, c.Champion, c.Alarm, c.Since, c.Now = rolledBack, past.Champion, past.Alarm, w.at, now
 		c.Previous = c.Previous[1:]
 		c.dropOver(w.at)
 		c.Shadows = slices.DeleteFunc(c.Shadows, func(s Trial) bool { return s.Model == c.Champion })
@@ -324,7 +324,7 @@ func (w *Writer) Retire(ctx context.Context, glob, layout, shadow string) (Recor
 		if c.Shadows = slices.DeleteFunc(c.Shadows, func(s Trial) bool { return s.Model == shadow }); len(c.Shadows) == n {
 			return nil, fmt.Errorf("%s is not a shadow of %s: see `trainer models ls`", printable(shadow), c.For)
 		}
-		c.Action = Unshadowed
+		c.Action = unshadowed
 		return c, nil
 	})
 }

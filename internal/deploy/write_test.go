@@ -36,7 +36,7 @@ func TestRefusedWhenWritten(t *testing.T) {
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
 	ctx := testContext(t)
 	for _, tc := range []struct {
 		name string
@@ -104,8 +104,8 @@ func TestOtherWindowsAreRefused(t *testing.T) {
 	}
 	long, hop := of(8, window.Spec{Length: 2 * time.Second}), of(9, window.Spec{Length: 2 * time.Second, Hop: time.Second})
 	same := of(10, window.Spec{Length: time.Second, Hop: time.Second})
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
 	const (
 		lengths = " is trained on windows of 2s, and "
 		hops    = " is trained on windows of 2s, one every 1s, and "
@@ -154,7 +154,7 @@ func TestTwoLayouts(t *testing.T) {
 	publish(t, w, all.a)
 	publish(t, w, all.lathe)
 	for _, id := range []string{all.a.ID(), all.lathe.ID()} {
-		promoted(t, w, Promotion{Model: id, For: "**"})
+		promotion(t, w, Promotion{Model: id, For: "**"})
 	}
 	if _, err := w.Retire(testContext(t), "**", "", ""); err == nil || !strings.Contains(err.Error(), "--layout") {
 		t.Error(err)
@@ -174,14 +174,14 @@ func TestRace(t *testing.T) {
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "acme/us*"})
 	other := writer(cfg, anna)
 	asked := 0
 	change := func(forOther, forMe string) error {
 		asked = 0
 		_, err := w.change(testContext(t), func(topic *Topic) (*Change, error) {
 			if asked++; asked == 1 {
-				promoted(t, other, Promotion{Model: all.b.ID(), For: forOther})
+				promotion(t, other, Promotion{Model: all.b.ID(), For: forOther})
 			}
 			c := topic.book.current(target{forMe, all.a.Layout.Fingerprint()})
 			return c, w.setChampion(c, Promotion{Model: all.a.ID()})
@@ -208,7 +208,7 @@ func TestRace(t *testing.T) {
 	}
 	asked = -1000
 	if _, err := w.change(testContext(t), func(topic *Topic) (*Change, error) {
-		promoted(t, other, Promotion{Model: all.b.ID(), For: fmt.Sprintf("again/%d", -asked)})
+		promotion(t, other, Promotion{Model: all.b.ID(), For: fmt.Sprintf("again/%d", -asked)})
 		asked++
 		c := topic.book.current(target{"c/**", all.a.Layout.Fingerprint()})
 		return c, w.setChampion(c, Promotion{Model: all.b.ID()})
@@ -248,9 +248,9 @@ func TestTidy(t *testing.T) {
 	w := writer(cfg, anna)
 	publish(t, w, all.a)
 	publish(t, w, all.b)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "other/**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "other/**"})
 	for i := range keptChanges + 5 {
-		promoted(t, w, Promotion{Model: []string{all.a.ID(), all.b.ID()}[i%2], For: "acme/**"})
+		promotion(t, w, Promotion{Model: []string{all.a.ID(), all.b.ID()}[i%2], For: "acme/**"})
 	}
 	topic, s, refused := view(t, cfg)
 	history := topic.Book().History()
@@ -281,7 +281,7 @@ func TestUnsigned(t *testing.T) {
 	w := writer(cfg, signer{})
 	w.Keys = NewKeys(true)
 	publish(t, w, all.a)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "**"})
 	insecure := follow(t, cfg, trusting(NewKeys(true, anna.Public()))).until("insecure", func(v View) bool { return len(v.Set.Deployments()) == 1 })
 	if !insecure.Set.Deployments()[0].Unsigned {
 		t.Error("it does not say that it is not signed")
@@ -300,7 +300,7 @@ func TestUnsigned(t *testing.T) {
 		}
 	}
 	publish(t, w, all.a)
-	promoted(t, w, Promotion{Model: all.a.ID(), For: "**"})
+	promotion(t, w, Promotion{Model: all.a.ID(), For: "**"})
 	if _, s, refused := view(t, cfg); len(s.Deployments()) != 1 || s.Deployments()[0].Unsigned || len(refused) != 0 {
 		t.Errorf("%v, %v", said(s), refused)
 	}

@@ -37,6 +37,21 @@ var (
 	}
 )
 
+// resourceOf returns an entry of the kind of resource that a cell says, without its name.
+func resourceOf(cell string) kafka.ACLEntry {
+	entry := kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourcePatternType: kafka.PatternTypeLiteral}
+	switch {
+	case strings.Contains(cell, "transactional id"):
+		entry.ResourceType = kafka.ResourceTypeTransactionalID
+	case strings.Contains(cell, "group"):
+		entry.ResourceType = kafka.ResourceTypeGroup
+	}
+	if strings.Contains(cell, "prefix") {
+		entry.ResourcePatternType = kafka.PatternTypePrefixed
+	}
+	return entry
+}
+
 // documented returns the rights of a program from the rows
 //
 //	| `principal` | topic `name`, `name` | Operation, Operation | … |
@@ -57,16 +72,7 @@ func documented(text, principal string) (entries []kafka.ACLEntry, err error) {
 		if current != principal {
 			continue
 		}
-		entry := kafka.ACLEntry{ResourceType: kafka.ResourceTypeTopic, ResourcePatternType: kafka.PatternTypeLiteral}
-		if strings.Contains(cells[2], "group") {
-			entry.ResourceType = kafka.ResourceTypeGroup
-		}
-		if strings.Contains(cells[2], "transactional id") {
-			entry.ResourceType = kafka.ResourceTypeTransactionalID
-		}
-		if strings.Contains(cells[2], "prefix") {
-			entry.ResourcePatternType = kafka.PatternTypePrefixed
-		}
+		entry := resourceOf(cells[2])
 		for _, name := range quoted.FindAllStringSubmatch(cells[2], -1) {
 			entry.ResourceName = name[1]
 			for op := range strings.SplitSeq(cells[3], ",") {

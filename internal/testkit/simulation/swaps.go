@@ -77,13 +77,18 @@ func (c *checker) unwatched(s *seen, t *txn) {
 			c.w.fail("%s: no model judges window %s, and no advisory says so", t.group.name, j.name)
 		}
 	}
-	for name := range results {
+	if uint64(without) != t.batch.Unwatched {
+		c.w.fail("%s: %d windows without a model, %d are counted as unwatched", t.group.name, without, t.batch.Unwatched)
+	}
+	c.untaken(t, took)
+}
+
+// untaken checks that no window has a result that the transaction did not take.
+func (c *checker) untaken(t *txn, took map[string]bool) {
+	for name := range t.results() {
 		if !took[name] {
 			c.w.fail("%s: window %s has a result, and was not taken", t.group.name, name)
 		}
-	}
-	if uint64(without) != t.batch.Unwatched {
-		c.w.fail("%s: %d windows without a model, %d are counted as unwatched", t.group.name, without, t.batch.Unwatched)
 	}
 }
 
