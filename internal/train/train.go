@@ -371,6 +371,7 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	if err != nil {
 		return nil, err
 	}
+	join.Limit(j.Config.Label.Limit())
 	for _, os := range found {
 		for i := range os {
 			join.See(os[i].window(j.Config.Window.Length))

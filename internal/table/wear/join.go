@@ -32,8 +32,9 @@ const (
 	// otherwise, and after the last measurement, wear is not known. A state or a
 	// class is never carried back in time: a window has it if both measurements
 	// around it agree on it. From a measurement that says chipped or broken, or a word for it, on, the
-	// tool is that for good. So the windows between the cut that chipped a tool
-	// and the measurement that found out keep the label of their wear.
+	// tool is that for good. Where the tool chipped or broke between two measurements, or wear
+	// grew by more than twice the limit of [Join.Limit], the line only says where the tool was
+	// healthy: windows that it would call worn have no label.
 	Interpolate Mode = "interpolate"
 )
 
@@ -50,12 +51,14 @@ const (
 	between            // rows of moments: between rows of states that differ, and of no wear
 	outside            // rows of intervals: in none of them
 	noClock            // the window has no time, or one of another kind than the rows
+	leapt              // rows of moments: wear leapt between them, and the line of it is above the limit
 	numReasons
 )
 
 var reasonWords = [numReasons]string{
 	"labelled", "tool not measured", "hole not measured", "before the first measurement", "after the last measurement",
 	"between two states", "in no interval", "without a time that the rows can be compared with",
+	"before a measurement that found the tool broken, or much more worn",
 }
 
 // String returns the reason in words.
@@ -101,6 +104,8 @@ type Join struct {
 	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
 	order     []subject               // of begun, as they were first seen
 	tally     tally
+	limit     float64 // in µm, of the mean wear or of the maximum; 0: none
+	ofMean    bool
 
 	settled bool
 	err     error
@@ -338,6 +343,9 @@ func (c *curve) add(at time.Time, um float64) {
 	}
 }
 
+// Limit tells j from which wear on a tool is worn, in µm, as [Rule.Limit] returns it; without it no line leaps.
+func (j *Join) Limit(um float64, mean bool) { j.limit, j.ofMean = um, mean }
+
 // See says that there is a window, before At is asked about any. The tool was new,
 // with no wear, at the start of the earliest of its windows, and seconds count from
 // the first sample of a window's recording.
@@ -472,8 +480,20 @@ func (j *Join) Peek(w Window) (m Measurement, why Reason) {
 	if h == nil {
 		return unknown, noTool
 	}
-	if m, why = h.at(w, j.tools[toolKey{w.Machine, w.Tool}]); why != hasLabel {
+	tool := j.tools[toolKey{w.Machine, w.Tool}]
+	if m, why = h.at(w, tool); why != hasLabel {
 		return unknown, why
+	}
+	if of, um := &h.max, m.VBMaxUM; h.form == moments && j.limit > 0 {
+		if j.ofMean {
+			of, um = &h.mean, m.VBMeanUM
+		}
+		if h.leaps(of, j.limit, w, tool) {
+			if um >= j.limit {
+				return unknown, leapt
+			}
+			m.VBMeanUM, m.VBMaxUM, m.State = math.NaN(), math.NaN(), healthyName
+		}
 	}
 	return m, hasLabel
 }
@@ -596,24 +616,42 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	return m, between
 }
 
+// leaps reports whether the straight line at a window is none that wear follows: it leads to a measurement that found the tool chipped or broken,
+// or more than twice the limit higher. A tool that was above the limit before is not meant.
+func (h *history) leaps(of *curve, limit float64, w Window, tool *toolSeen) bool {
+	var start time.Time
+	started := h.started(w, tool)
+	if started {
+		start = tool.start
+	}
+	i, _, um0, ok := of.line(w.Start, start, started)
+	if !ok || of.at[i].Equal(w.Start) || um0 >= limit {
+		return false
+	}
+	k := slices.IndexFunc(h.moments, func(m Measurement) bool { return m.Time.Equal(of.at[i]) })
+	return conditionOf(h.moments[k].State) == isBroken || of.um[i]-um0 > 2*limit
+}
+
+// line returns the first measurement at or after t, and where the line to it begins. It is not ok if wear is not known at t.
+func (c *curve) line(t, start time.Time, started bool) (i int, t0 time.Time, um0 float64, ok bool) {
+	i = sort.Search(len(c.at), func(i int) bool { return !c.at[i].Before(t) })
+	switch {
+	case i == len(c.at):
+		return i, t0, 0, false
+	case i > 0:
+		return i, c.at[i-1], c.um[i-1], true
+	}
+	return i, start, 0, started && !t.Before(start) || c.at[i].Equal(t)
+}
+
 // value returns the wear at t, NaN if it is not known.
 func (c *curve) value(t, start time.Time, started bool) float64 {
-	i := sort.Search(len(c.at), func(i int) bool { return !c.at[i].Before(t) }) // first at or after t
-	if i == len(c.at) {
-		return math.NaN()
-	}
-	if c.at[i].Equal(t) {
-		return c.um[i]
-	}
-	var t0 time.Time
-	var um0 float64
+	i, t0, um0, ok := c.line(t, start, started)
 	switch {
-	case i > 0:
-		t0, um0 = c.at[i-1], c.um[i-1]
-	case started && !t.Before(start):
-		t0 = start
-	default:
+	case !ok:
 		return math.NaN()
+	case c.at[i].Equal(t):
+		return c.um[i]
 	}
 	um1 := c.um[i]
 	share := float64(t.Sub(t0)) / float64(c.at[i].Sub(t0))

@@ -249,3 +249,64 @@ func TestJoinMeasurementFarBehind(t *testing.T) {
 		}
 	}
 }
+
+// A line to a tool that broke, or that a single look found far beyond the limit, says where the tool was healthy, and not where it was worn.
+func TestJoinLeap(t *testing.T) {
+	began := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		rows  string
+		limit float64
+		mean  bool
+		want  string // of seconds 5, 15 … 95: - healthy, # worn, . no label
+	}{
+		"worn":                     {"tool,time,vb_um\nT1,100,340\n", 300, false, "---------#"},
+		"broken":                   {"tool,time,vb_um,state\nT1,100,600,broken\n", 300, false, "-----....."},
+		"broken in the common way": {"tool,time,vb_um,state\nT1,50,100,\nT1,100,400,Bruch\n", 300, false, "--------.."},
+		"chipped, and measured on": {"tool,time,vb_um,state\nT1,50,320,chipped\nT1,100,420,chipped\n", 300, false, "-----#####"},
+		"twice the limit":          {"tool,time,vb_um\nT1,100,600\n", 300, false, "-----#####"},
+		"more than twice":          {"tool,time,vb_um\nT1,100,601\n", 300, false, "-----....."},
+		"worn before it broke":     {"tool,time,vb_um,state\nT1,50,310,\nT1,100,700,broken\n", 300, false, "-----#####"},
+		"by the mean":              {"tool,time,vb_mean_um,vb_max_um\nT1,100,250,900\n", 100, true, "----......"},
+		"no limit":                 {"tool,time,vb_um,state\nT1,100,600,broken\n", 0, false, "-----#####"},
+		"the whole tool":           {"tool,vb_um,state\nT1,700,broken\n", 300, false, "##########"},
+	} {
+		ms, _, err := readMeasurements(strings.NewReader(tc.rows), "wear.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := NewJoin(ms, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Limit(tc.limit, tc.mean)
+		window := func(s int) Window {
+			return Window{Machine: "m", Tool: "T1", Recording: "day", Began: began, Start: began.Add(time.Duration(s) * time.Second), Length: time.Second}
+		}
+		for s := range 100 {
+			j.See(window(s))
+		}
+		rule, got, without := Rule{VBMaxUM: 300}, "", 0
+		if tc.mean {
+			rule = Rule{VBMeanUM: tc.limit}
+		}
+		for s := 5; s < 100; s += 10 {
+			m, why := j.At(window(s))
+			class, ok := rule.Class(m.VBMeanUM, m.VBMaxUM, m.State)
+			switch {
+			case !ok:
+				got += "."
+				without++
+				if why != leapt {
+					t.Errorf("%s, second %d: %v, want %v", name, s, why, leapt)
+				}
+			case class > 0:
+				got += "#"
+			default:
+				got += "-"
+			}
+		}
+		if n := j.Tally(); got != tc.want || n[leapt] != without {
+			t.Errorf("%s: %s, %d leapt, want %s", name, got, n[leapt], tc.want)
+		}
+	}
+}
