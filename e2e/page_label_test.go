@@ -16,7 +16,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Two taps say that a tool is worn, or the wear is written with a decimal comma. What may be a mistake is asked about once. Targets are
+// Two taps say that a tool is worn or broken, or the wear is written with a decimal comma. What may be a mistake is asked about once. Targets are
 // large enough for gloves.
 func TestPageLabel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
@@ -67,6 +67,10 @@ func TestPageLabel(t *testing.T) {
 	b.fits("label")
 	b.press(open + "[value=worn]")
 	expect("T1 2 worn kim")
+	b.press(button)
+	b.until(`document.querySelector('` + open + `')`)
+	b.press(open + "[value=broken]")
+	expect("T1 2 broken kim")
 	b.press(button)
 	b.until(`document.querySelector('` + open + `')`)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#ask input[name=wear]').value = "0,34"`))

@@ -145,7 +145,7 @@ function Dialog({ order }) {
         ${who?.role && html`<div><dt>${t("ask.by")}</dt><dd>${[who.name, roleName(who.role)].filter(Boolean).join(" · ")}</dd></div>`}
       </dl>
       <p class="says">${t(`ask.${action}.says`)}</p>
-      ${action === "add_label" && html`<div class="taps">${["worn", "healthy"].map((s) => html`<button type="button" value=${s} disabled=${busy} onClick=${(e) => { tap.current = s; e.currentTarget.form.requestSubmit(); tap.current = ""; }}>${t(`label.${s}`)}</button>`)}</div>
+      ${action === "add_label" && html`<div class="taps">${["worn", "healthy", "broken"].map((s) => html`<button type="button" value=${s} disabled=${busy} onClick=${(e) => { tap.current = s; e.currentTarget.form.requestSubmit(); tap.current = ""; }}>${t(`label.${s}`)}</button>`)}</div>
         <label class="wear">${t("label.wear")}<span><input name="wear" inputmode="decimal" pattern="[0-9]+([.,][0-9]+)?" placeholder=${t("label.example")} autocomplete="off" /> mm</span></label>`}
       ${!who?.name && html`<label>${t(who?.role ? "ask.name" : "ask.name_shared")}<input name="by" required=${Boolean(who?.role)} maxlength="100" autocomplete="username" /></label>`}
       <label>${t(reasoned.includes(action) ? "ask.reason" : "ask.note")}<input name="note" maxlength="1000" autocomplete="off" required=${reasoned.includes(action)} /></label>

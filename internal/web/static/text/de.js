@@ -150,6 +150,7 @@ export default {
   "ask.add_label.says": "Das Training lernt daraus. Tippen Sie auf einen Knopf, oder geben Sie den Freiflächenverschleiß ein.",
   "label.worn": "Verschlissen",
   "label.healthy": "Nicht verschlissen",
+  "label.broken": "Gebrochen",
   "label.wear": "Freiflächenverschleiß, gemessen",
   "label.example": "etwa 0,34",
   "label.again": "Noch einmal senden, um es trotzdem zu speichern.",

@@ -150,6 +150,7 @@ export default {
   "ask.add_label.says": "Training learns from it. Tap a button, or write the flank wear.",
   "label.worn": "Worn",
   "label.healthy": "Not worn",
+  "label.broken": "Broken",
   "label.wear": "Flank wear, measured",
   "label.example": "such as 0.34",
   "label.again": "Send again to keep it anyway.",
