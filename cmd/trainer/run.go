@@ -54,6 +54,7 @@ Models reach the monitors over Kafka, signed (docs/how-to/roll-out-a-model.md):
   trainer publish drill.flank --kafka 10.0.0.5:9092 --key flank.key
   trainer promote ecs-dbn-1f3a9c02d4e5 --for 'acme/spore/bay2/**' --shadow 48h --kafka 10.0.0.5:9092 --key flank.key
   trainer rollback --for 'acme/spore/bay2/**' --kafka 10.0.0.5:9092 --key flank.key
+  trainer watch --once --config train.yaml --labels all --kafka 10.0.0.5:9092
   trainer models ls --kafka 10.0.0.5:9092 --public-key flank.pub
 
 docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.

@@ -28,20 +28,14 @@ import (
 // candidate is what --run did. The file next to the model keeps it, so that a run that is killed goes on, and labels that gave a
 // worse model are not learnt from each day again.
 type candidate struct {
-	Labels   string      `json:"labels_sha256"` // of the labels, the configuration and the champions
-	Model    string      `json:"model"`
-	Contests []contested `json:"compared"`
+	Labels   string         `json:"labels_sha256"` // of the labels, the configuration and the champions
+	Model    string         `json:"model"`
+	Contests []card.Contest `json:"champions"`
 }
 
-// contested is how the candidate compares with one champion.
-type contested struct {
-	For string `json:"for"`
-	*train.Contest
-}
-
-// statePath is where the comparison is kept.
-func (f *watchCommand) statePath() string {
-	return strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + ".watch.json"
+// nextTo returns the name of a file next to the candidate.
+func (f *watchCommand) nextTo(ending string) string {
+	return strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + ending
 }
 
 // retrain trains a candidate for the models that are due, and puts it on trial where it is not worse.
@@ -105,19 +99,24 @@ func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*ask
 		if err != nil {
 			return nil, err
 		}
-		c.Contests = append(c.Contests, contested{m.For, contest})
+		contest.For = m.For
+		c.Contests = append(c.Contests, *contest)
+	}
+	report.Against = c.Contests
+	if err := report.Save(f.nextTo(".report")); err != nil {
+		return nil, err
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	return c, atomicfile.Write(f.statePath(), append(text, '\n'))
+	return c, atomicfile.Write(f.nextTo(".watch.json"), append(text, '\n'))
 }
 
 // before returns what an earlier run made of the same labels, if its file and its model are there; else nil.
 func (f *watchCommand) before(sum string) *candidate {
 	c := new(candidate)
-	text, err := os.ReadFile(f.statePath())
+	text, err := os.ReadFile(f.nextTo(".watch.json"))
 	if err != nil || json.Unmarshal(text, c) != nil || c.Labels != sum {
 		return nil
 	}
@@ -128,7 +127,7 @@ func (f *watchCommand) before(sum string) *candidate {
 }
 
 // compare compares the candidate with a champion on the rows that the candidate was scored on.
-func (f *watchCommand) compare(ctx context.Context, out cli.Output, m *asked, report *card.Report, log zerolog.Logger) (*train.Contest, error) {
+func (f *watchCommand) compare(ctx context.Context, out cli.Output, m *asked, report *card.Report, log zerolog.Logger) (*card.Contest, error) {
 	d, err := f.load(log) // what is on Kafka now: more than the candidate saw is left out
 	if err != nil {
 		return nil, err
@@ -147,8 +146,8 @@ func (f *watchCommand) compare(ctx context.Context, out cli.Output, m *asked, re
 // putOnTrial publishes the candidate and makes it a shadow, where it is not worse and was not on trial before.
 func (f *watchCommand) putOnTrial(ctx context.Context, out cli.Output, d *dataset.Data, due []*asked, c *candidate) error {
 	for _, m := range due {
-		i := slices.IndexFunc(c.Contests, func(x contested) bool { return x.For == m.For })
-		contest := c.Contests[i]
+		i := slices.IndexFunc(c.Contests, func(x card.Contest) bool { return x.For == m.For })
+		contest := &c.Contests[i]
 		fmt.Fprintf(out.Stdout, "%s: %s and champion %s, on the same windows\n%s\n", plain.Text(m.For), c.Model, m.Champion, contest.String())
 		if contest.Worse() {
 			fmt.Fprintf(out.Stdout, "%s is not published: it is worse than the champion, or nothing shows that it is not; label more tools\n", c.Model)

@@ -21,6 +21,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -195,6 +196,10 @@ func TestWatchGathers(t *testing.T) {
 	if _, err := f.wasOnTrial(t.Context(), &asked{For: "acme/spore/bay2/**"}, own); err == nil || !strings.Contains(err.Error(), "was changed during the training") {
 		t.Errorf("changed: %v", err)
 	}
+	w := &watcher{all: []*watched{{figures: train.Figures{Gaps: make(map[train.Why]string)}}}}
+	if err := w.topic(t.Context(), cfg, "tcm.absent.v1", now, nil, train.Unknowns); err != nil || w.all[0].figures.Gaps[train.Unknowns] != "tcm.absent.v1 is not there" {
+		t.Errorf("a topic that is not there: %v, %v", w.all[0].figures.Gaps, err)
+	}
 	told.do("promote " + other + " --for 'acme/spore/bay2/**' --shadow 48h")
 	if a, err := asks(t, ask+" --run --key flank.key"); err != nil || a.Candidate != nil || len(a.Models) != 1 {
 		t.Errorf("nothing to train: %+v, %v", a, err)
@@ -337,6 +342,10 @@ func TestWatchRuns(t *testing.T) {
 	next, err := model.Load("good.flank")
 	if err != nil {
 		t.Fatal(err)
+	}
+	page, err := os.ReadFile("good.report.html")
+	if err != nil || !strings.Contains(string(page), "Compared with the champion") {
+		t.Errorf("the card does not compare: %v", err)
 	}
 	all := models(2)
 	if s := all.Deployments[0].Shadows; len(s) != 1 || s[0].Model != next.ID() || !slices.ContainsFunc(all.Models, func(m listedModel) bool {

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -10,50 +9,6 @@ import (
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/score"
 )
-
-// Contest compares a candidate with the champion on the same windows. The candidate's verdicts are of networks that were trained without
-// the window's tool. The champion's verdicts are its own.
-type Contest struct {
-	Champion string   `json:"champion"`
-	Fresh    Standing `json:"tools_new_to_both"`  // tools whose labels the champion has not learnt from: they decide
-	All      Standing `json:"all_tools"`          // the champion remembers some of them
-	LeftOut  int      `json:"left_out,omitempty"` // windows of another class by the champion's label rule than by the candidate's
-	Reason   string   `json:"not_comparable,omitempty"`
-}
-
-// Standing is how two models stand on the same windows.
-type Standing struct {
-	Windows   int           `json:"windows"`
-	Tools     int           `json:"tools"`
-	Champion  StandingModel `json:"champion"`
-	Candidate StandingModel `json:"candidate"`
-}
-
-// StandingModel are the figures of one of them.
-type StandingModel struct {
-	GMean   score.Figure `json:"gmean"`         // of the classes that windows are of; unknown windows count as wrong
-	Unknown score.Figure `json:"unknown_share"` // of the windows
-}
-
-// Worse reports that the candidate must not replace the champion, not even on trial: it is worse, or nothing shows that it is not.
-func (c *Contest) Worse() bool {
-	return c.Reason != "" || !(c.Fresh.Candidate.GMean >= c.Fresh.Champion.GMean)
-}
-
-// String says the outcome in words.
-func (c *Contest) String() string {
-	if c.Reason != "" {
-		return "not comparable with " + c.Champion + ": " + c.Reason
-	}
-	say := func(s Standing) string {
-		return fmt.Sprintf("%d windows of %d tools: G-mean %.3f, champion %.3f; unknown %.1f %%, champion %.1f %%", s.Windows, s.Tools, s.Candidate.GMean, s.Champion.GMean, 100*s.Candidate.Unknown, 100*s.Champion.Unknown)
-	}
-	text := "new to both, " + say(c.Fresh) + "\nall, of which the champion remembers some, " + say(c.All)
-	if c.LeftOut > 0 {
-		text += fmt.Sprintf("\nleft out: %d windows of another class by the champion's label rule", c.LeftOut)
-	}
-	return text
-}
 
 // seenWindow says which window a row is of.
 type seenWindow struct {
@@ -63,8 +18,8 @@ type seenWindow struct {
 
 // Compare judges the data of an exam with its model, the champion, and compares that with what networks decided of the same windows whose
 // tools were held out in the training of a candidate.
-func (e Exam) Compare(ctx context.Context, candidate card.HeldOut, fresh Fresh) (*Contest, error) {
-	c := &Contest{Champion: e.Model.ID()}
+func (e Exam) Compare(ctx context.Context, candidate card.HeldOut, fresh Fresh) (*card.Contest, error) {
+	c := &card.Contest{Champion: e.Model.ID()}
 	if len(candidate.Start) == 0 {
 		c.Reason = "no tools were held out in the training, or its windows did not fit in memory: the report says why; set evaluate.by_tool, or label more worn tools"
 		return c, nil
@@ -126,8 +81,8 @@ func newDuel(classes int) *duel {
 	return &duel{side(), side(), make(map[string]bool)}
 }
 
-func (d *duel) standing() Standing {
-	return Standing{Windows: d.champion.windows(), Tools: len(d.tools), Champion: d.champion.figures(), Candidate: d.candidate.figures()}
+func (d *duel) standing() card.Standing {
+	return card.Standing{Windows: d.champion.windows(), Tools: len(d.tools), Champion: d.champion.figures(), Candidate: d.candidate.figures()}
 }
 
 // decided counts decisions of a model, and its unknown windows by their class.
@@ -152,7 +107,7 @@ func (d decided) windows() int {
 	return n
 }
 
-func (d decided) figures() StandingModel {
+func (d decided) figures() card.StandingModel {
 	logs, classes := 0., 0
 	for k, unknown := range d.unknown {
 		if all := d.known.RowsOf(k) + unknown; all > 0 {
@@ -161,8 +116,8 @@ func (d decided) figures() StandingModel {
 		}
 	}
 	if classes == 0 {
-		return StandingModel{score.Figure(math.NaN()), score.Figure(math.NaN())}
+		return card.StandingModel{GMean: score.Figure(math.NaN()), Unknown: score.Figure(math.NaN())}
 	}
 	n := d.windows()
-	return StandingModel{score.Figure(math.Exp(logs / float64(classes))), score.Figure(float64(n-d.known.Rows()) / float64(n))}
+	return card.StandingModel{GMean: score.Figure(math.Exp(logs / float64(classes))), Unknown: score.Figure(float64(n-d.known.Rows()) / float64(n))}
 }

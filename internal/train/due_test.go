@@ -117,25 +117,6 @@ func TestFreshTools(t *testing.T) {
 	}
 }
 
-// A candidate that is worse, or that nothing can be said of, loses.
-func TestContestIsLost(t *testing.T) {
-	of := func(candidate, champion float64) Contest {
-		return Contest{Fresh: Standing{Candidate: StandingModel{GMean: score.Figure(candidate)}, Champion: StandingModel{GMean: score.Figure(champion)}}}
-	}
-	unsure := of(1, 0)
-	unsure.Reason = "no row"
-	for name, tc := range map[string]struct {
-		c    Contest
-		want bool
-	}{
-		"better": {of(0.9, 0.8), false}, "as good": {of(0.9, 0.9), false}, "worse": {of(0.8, 0.81), true}, "not known": {of(math.NaN(), math.NaN()), true}, "not comparable": {unsure, true},
-	} {
-		if tc.c.Worse() != tc.want {
-			t.Errorf("%s: worse %v", name, !tc.want)
-		}
-	}
-}
-
 // Figures of both sides are of the same windows: unknown ones count as wrong, and of one class alone its recall counts.
 func TestContestFigures(t *testing.T) {
 	d := newDuel(2)
