@@ -59,7 +59,11 @@ func newWatcher(set deploy.Set, glob deploy.Glob, group string, config train.Con
 		}
 		x.figures.Gaps = make(map[train.Why]string)
 		for _, s := range d.Shadows {
-			x.Waits = append(x.Waits, fmt.Sprintf("%s is on trial until %s", s.Model.ID(), clock(s.Until)))
+			verb := "is"
+			if !now.Before(s.Until) {
+				verb = "was"
+			}
+			x.Waits = append(x.Waits, fmt.Sprintf("%s %s on trial until %s", s.Model.ID(), verb, clock(s.Until)))
 		}
 		w.all = append(w.all, x)
 	}

@@ -204,6 +204,19 @@ func TestWatchGathers(t *testing.T) {
 	if a, err := asks(t, ask+" --run --key flank.key"); err != nil || a.Candidate != nil || len(a.Models) != 1 {
 		t.Errorf("nothing to train: %+v, %v", a, err)
 	}
+	_, topic, err := f.writing().read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, _, err := topic.Set(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, at := range map[string]time.Time{" is on trial until ": now, " was on trial until ": now.Add(49 * time.Hour)} { // a trial that is over waits for a person too
+		if w := newWatcher(set, set.Deployments()[0].For, "tcm-monitor", train.DefaultConfig(), at); len(w.all) != 1 || len(w.all[0].Waits) != 1 || !strings.Contains(w.all[0].Waits[0], verb) {
+			t.Errorf("at %v: %+v", at, w.all)
+		}
+	}
 	if a, err := asks(t, ask); err != nil || len(a.Models[0].Waits) != 1 {
 		t.Errorf("with a shadow: %+v, %v", a, err)
 	}
