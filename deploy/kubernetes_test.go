@@ -109,8 +109,8 @@ func pods(all map[string]object) map[string]map[string]any {
 func TestPods(t *testing.T) {
 	all := resources(t, "base", "gateway")
 	templates := pods(all)
-	if len(templates) != 3 {
-		t.Fatalf("pods of %v: want gateway, judge, trainer", slices.Sorted(maps.Keys(templates)))
+	if len(templates) != 4 {
+		t.Fatalf("pods of %v: want gateway, judge, trainer, watch", slices.Sorted(maps.Keys(templates)))
 	}
 	for name, p := range templates {
 		spec := at[map[string]any](p, "spec")

@@ -73,7 +73,7 @@ for arch in "${arches[@]}"; do
   mkdir -p "$deb/DEBIAN" "$deb/usr/bin" "$deb/lib/systemd/system" "$deb/usr/share/doc/flank"
   cp "$work/bin/$arch"/* "$deb/usr/bin/"
   cp -r "$work/share"/* "$deb/usr/share/"
-  cp "$work/src/deploy/systemd"/*.service "$deb/lib/systemd/system/"
+  cp "$work/src/deploy/systemd"/*.{service,timer} "$deb/lib/systemd/system/"
   cp -r "$work/read"/* "$deb/usr/share/doc/flank/"
   cat "$work/src/LICENSE" "$work/THIRD-PARTY-LICENSES.txt" >"$deb/usr/share/doc/flank/copyright"
   gzip -6n <"$work/src/CHANGELOG.md" >"$deb/usr/share/doc/flank/changelog.gz"

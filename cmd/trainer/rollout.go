@@ -46,6 +46,11 @@ func (f *keysNewCommand) Run(out cli.Output) error {
 // topicFlags say how to reach the topic of models, and whose records count.
 type topicFlags struct {
 	cli.Broker
+	trustFlags
+}
+
+// trustFlags say whose records count.
+type trustFlags struct {
 	PublicKey []string `sep:"none" placeholder:"FILE" help:"Public key of someone whose models and deployments count; repeat it for several."`
 }
 
@@ -82,6 +87,11 @@ func because(ctx context.Context, err error) error {
 // writeFlags say who writes to the topic.
 type writeFlags struct {
 	topicFlags
+	signFlags
+}
+
+// signFlags say how records are signed, and by whom.
+type signFlags struct {
 	Key      string `placeholder:"FILE" help:"Your private key, as 'trainer keys new' writes it. What it signs counts for every monitor that has its public key."`
 	Unsigned bool   `help:"Write without a signature. Only monitors with --insecure-models accept that, and their pages say so."`
 	cli.Person

@@ -54,6 +54,7 @@ Models reach the monitors over Kafka, signed (docs/how-to/roll-out-a-model.md):
   trainer publish drill.flank --kafka 10.0.0.5:9092 --key flank.key
   trainer promote ecs-dbn-1f3a9c02d4e5 --for 'acme/spore/bay2/**' --shadow 48h --kafka 10.0.0.5:9092 --key flank.key
   trainer rollback --for 'acme/spore/bay2/**' --kafka 10.0.0.5:9092 --key flank.key
+  trainer watch --once --config train.yaml --labels all --kafka 10.0.0.5:9092
   trainer models ls --kafka 10.0.0.5:9092 --public-key flank.pub
 
 docs/reference/training.md lists the keys of the configuration: labels, network, early stopping, costs.
@@ -79,6 +80,7 @@ type flags struct {
 	Keys         keysCommand         `cmd:"" help:"Make the keys that models and deployments are signed with."`
 	Publish      publishCommand      `cmd:"" help:"Put a model on Kafka, where monitors find it. It judges nothing yet." example:"trainer publish drill.flank --kafka kafka1:9092 --key flank.key --by anna"`
 	Promote      promoteCommand      `cmd:"" help:"Let a published model judge machines, or run as a shadow on trial." example:"trainer promote ecs-dbn-1f3a9c02d4e5 --for 'acme/spore/bay2/**' --shadow 48h --kafka kafka1:9092 --key flank.key --by anna"`
+	Watch        watchCommand        `cmd:"" help:"Say whether models that judge machines should be trained again, and with --run put a candidate on trial." example:"trainer watch --once --config train.yaml --labels all --kafka kafka1:9092; trainer watch --once --run --config train.yaml --labels all --model next.flank --key flank.key --kafka kafka1:9092"`
 	Rollback     rollbackCommand     `cmd:"" help:"Bring back the model and the alarm settings that machines had before." example:"trainer rollback --for 'acme/spore/bay2/**' --kafka kafka1:9092 --key flank.key --by anna"`
 	Retire       retireCommand       `cmd:"" help:"End a deployment, or the trial of a shadow." example:"trainer retire --for 'acme/spore/bay2/**' --kafka kafka1:9092 --key flank.key --by anna"`
 	Models       modelsCommand       `cmd:"" help:"List, show, compare and remove what is on Kafka; and who changed what."`
@@ -131,14 +133,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cli.Run(ctx, new(flags), program, description, args, stdout, stderr)
 }
 
-// Run trains a model, and writes it with its card, its report, and the metrics of the run.
+// Run trains a model.
 func (f *fitCommand) Run(ctx context.Context, out cli.Output) error {
+	_, err := f.train(ctx, out)
+	return err
+}
+
+// train trains a model, and writes it with its card, its report, and the metrics of the run.
+func (f *fitCommand) train(ctx context.Context, out cli.Output) (*card.Report, error) {
 	if err := f.metricsFlag.check(); err != nil {
-		return err
+		return nil, err
 	}
 	began := time.Now()
 	report, err := f.fit(ctx, out)
-	return errors.Join(err, f.metricsFlag.write(ran{began, time.Now(), report}))
+	return report, errors.Join(err, f.metricsFlag.write(ran{began, time.Now(), report}))
 }
 
 // fit trains a model. The report is nil if no model was written.

@@ -19,10 +19,15 @@ type shadowCommand struct {
 	Report shadowReportCommand `cmd:"" help:"Say how the models on trial differ from those that judge, over the windows that both judged." example:"trainer shadow report --for 'acme/spore/bay2/**' --kafka kafka1:9092 --since 2026-11-16T06:00:00Z"`
 }
 
+// groupFlag names monitors.
+type groupFlag struct {
+	Group string `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
+}
+
 type shadowReportCommand struct {
 	cli.Machines
 	cli.Beginning
-	Group string `default:"tcm-monitor" help:"Consumer group of the monitors (default: tcm-monitor)."`
+	groupFlag
 	cli.Broker
 	cli.WearFile
 	cli.Listing

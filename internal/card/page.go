@@ -146,6 +146,7 @@ func (r *Report) page() *page {
 	p := &page{drawings: r.drawings()}
 	r.limits(p)
 	r.score(p)
+	p.contests(r.Against)
 	r.byTool(p)
 	r.robustness(p)
 	r.followersTo(p)

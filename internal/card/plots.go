@@ -3,6 +3,7 @@ package card
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/report"
 	"github.com/flank-tcm/flank/pkg/classify"
@@ -18,11 +19,26 @@ type HeldOut struct {
 	Score  []float64 // with costs; from 0.5 on the row is called faulty
 	Group  []string
 
+	// Machine and tool of each row, and when its window began; nil if the rows are not in memory.
+	Machine, Tool []string
+	Start         []time.Time
+
 	Unknown []model.UnknownReason // why the verdict is unknown; nil: none is, or that was not measured
 
 	// Of more than two classes only.
 	Posterior []float64 // of all classes, row by row
 	Decision  []int
+}
+
+// Decided returns the class that a row was called, also where the verdict is unknown.
+func (h *HeldOut) Decided(row int) int {
+	switch {
+	case h.Decision != nil:
+		return h.Decision[row]
+	case h.Score[row] >= 0.5:
+		return 1
+	}
+	return 0
 }
 
 // drawing is a plot of the model card.

@@ -43,6 +43,7 @@ type Report struct {
 	Leak           string                   `json:"random_split_note,omitempty"`
 	Baselines      []Baseline               `json:"baselines,omitempty"`      // simpler methods on the same tools held out
 	Settings       *SettingsAlone           `json:"settings_alone,omitempty"` // what they reach without sensors; nil: none is the same in all windows of each tool
+	Against        []Contest                `json:"champions,omitempty"`      // how it compares with them, if `trainer watch` trained it
 	NotCompared    string                   `json:"baselines_note,omitempty"` // why there are none
 	Robustness     *Robustness              `json:"robustness,omitempty"`     // what a sensor that reads wrong does on tools held out
 	Alarms         *Alarms                  `json:"alarms,omitempty"`         // of tools held out; if there are none, of those that costs were chosen on

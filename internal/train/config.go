@@ -55,6 +55,9 @@ type Config struct {
 	Unknown  unknownConfig         `yaml:"unknown" json:"unknown"`
 	Evaluate Evaluate              `yaml:"evaluate" json:"evaluate"`
 	Seed     uint64                `yaml:"seed" json:"seed"`
+
+	// Watch says when the model should be trained again. It does not change the model, which does not name it.
+	Watch WatchConfig `yaml:"watch" json:"-"`
 }
 
 // MarshalJSON writes the configuration with the keys of train.yaml.
@@ -130,6 +133,7 @@ func DefaultConfig() Config {
 		Unknown:   unknownConfig{ErrorRate: 0.05, Novelty: 0.01},
 		Evaluate:  Evaluate{ByTool: "leave-one-out", RandomSplit: true},
 		Seed:      1,
+		Watch:     defaultWatch,
 	}
 }
 

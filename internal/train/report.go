@@ -26,7 +26,7 @@ func newReport(job *Job, m *model.Model, rows rowTable, counts card.Tally) *card
 
 // heldOut returns rows for the plots of the card.
 func heldOut(rows rowTable, posterior []float64, decision []int, score []float64) card.HeldOut {
-	h := card.HeldOut{Class: rows.Class, Faulty: card.FaultyOf(posterior, len(rows.classes)), Score: score, Group: rows.group}
+	h := card.HeldOut{Class: rows.Class, Faulty: card.FaultyOf(posterior, len(rows.classes)), Score: score, Group: rows.group, Machine: rows.Machine, Tool: rows.Tool, Start: rows.Start}
 	if several(rows.classes) {
 		h.Posterior, h.Decision = posterior, decision
 	}

@@ -143,13 +143,13 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
 		}
 	}
-	path := cmp.Or(f.Wear, config.ResolvePath(file, d.Config.Wear))
+	path := f.WearPath(file, d.Config)
 	if d.meta != nil {
 		if err := d.applyMeta(m, path != "" || f.ofKafka()); err != nil {
 			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	if d.Wear, err = loadWear(path, log); err != nil {
+	if d.Wear, err = LoadWear(path, log); err != nil {
 		return nil, err
 	}
 	if f.ofKafka() {
@@ -321,12 +321,13 @@ func (f Flags) check(flag, file string, layout bool) error {
 }
 
 // ofKafka reports whether labels on Kafka count.
-func (f Flags) ofKafka() bool { return f.Labels == labelsFloor || f.Labels == labelsAll }
+func (f Flags) ofKafka() bool { return f.Labels == LabelsFloor || f.Labels == LabelsAll }
 
-// What Flags.Labels may be, but for none.
+// What Flags.Labels may be.
 const (
-	labelsFloor = "floor"
-	labelsAll   = "all"
+	LabelsNone  = "none"
+	LabelsFloor = "floor" // what people said of tools, without their answers to alarms
+	LabelsAll   = "all"
 )
 
 // addLabels adds the labels on Kafka to the labels of the wear file.
@@ -339,7 +340,7 @@ func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
 	defer cancel(nil)
 	floor, _, err := labels.Read(ctx, cfg)
 	var answers []event.Label
-	if err == nil && f.Labels == labelsAll {
+	if err == nil && f.Labels == LabelsAll {
 		answers, err = labels.Answers(ctx, cfg)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -357,8 +358,13 @@ func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
 	return nil
 }
 
-// loadWear returns the measurements of the wear file at path, nil if that is empty.
-func loadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
+// WearPath returns where the wear file is that --wear or the configuration in a file names; empty if there is none.
+func (f Flags) WearPath(file string, c train.Config) string {
+	return cmp.Or(f.Wear, config.ResolvePath(file, c.Wear))
+}
+
+// LoadWear returns the measurements of the wear file at path, nil if that is empty.
+func LoadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 	if path == "" {
 		return nil, nil
 	}

@@ -20,9 +20,10 @@ func (i incident) open() bool { return !i.at.IsZero() && !i.acknowledged && !i.o
 
 // raised is an alarm of the report.
 type raised struct {
-	alert  event.Alert
-	row    *toolRow
-	marked bool // by a person: as false
+	alert    event.Alert
+	row      *toolRow
+	marked   bool // by a person: as false
+	answered bool
 }
 
 // masks are what keeps an alarm from calling, and what ends it.
@@ -113,6 +114,7 @@ func (r *Report) acknowledged(i *incident, a event.Alert) {
 		return
 	}
 	took := seconds(max(a.At.Sub(i.at), 0).Seconds())
+	r.raised[i.index].answer()
 	i.row.Acknowledged++
 	i.row.AckTotal += took
 	i.row.AckMost = max(i.row.AckMost, took)
@@ -125,9 +127,17 @@ func (r *Report) acknowledged(i *incident, a event.Alert) {
 func (r *Report) mark(machine, incident string, yes bool) {
 	for i := range r.raised {
 		if a := &r.raised[i]; a.alert.Machine == machine && a.alert.Incident == incident {
+			a.answer()
 			a.mark(yes)
 			return
 		}
+	}
+}
+
+func (a *raised) answer() {
+	if !a.answered {
+		a.answered = true
+		a.row.Answered++
 	}
 }
 

@@ -47,6 +47,7 @@ type toolRow struct {
 	Labelled     int     `json:"labelled_alarms"` // of which a wear label says whether they were false
 	Chattering   int     `json:"chattering"`
 	Acknowledged int     `json:"acknowledged"`
+	Answered     int     `json:"-"`           // acknowledged, or marked as false or as not false
 	AckTotal     seconds `json:"ack_total_s"` // until they were, in all
 	AckMost      seconds `json:"ack_most_s"`
 

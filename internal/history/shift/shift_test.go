@@ -135,21 +135,22 @@ func play(t *testing.T, script string) (all []event.Alert) {
 // what they say of others does not.
 func TestMarkedFalse(t *testing.T) {
 	for name, tc := range map[string]struct {
-		script string // seconds: state
-		want   int
+		script   string // seconds: state
+		want     int
+		answered int
 	}{
-		"never":                     {"0:raised 9:acknowledged", 0},
-		"after it is over":          {"0:raised 9:cleared 20:marked_false", 1},
-		"after the next is raised":  {"0:raised 9:cleared 10:other 20:marked_false", 1},
-		"after the report":          {"0:raised 9:cleared 700000:marked_false", 1},
-		"taken back":                {"0:raised 20:marked_false 30:unmarked_false", 0},
-		"taken back in a week":      {"0:raised 20:marked_false 700000:unmarked_false", 0},
-		"by mistake taken back":     {"0:raised 20:marked_false 30:unmarked_false 40:marked_false", 1},
-		"acknowledged so":           {"0:raised 9:acknowledged_false", 1},
-		"acknowledged so, and not":  {"0:raised 9:acknowledged_false 20:unmarked_false", 0},
-		"acknowledged so, and said": {"0:raised 9:acknowledged_false 20:marked_false", 1},
-		"of the week before":        {"-60:raised 9:marked_false", 0},
-		"of nothing":                {"9:marked_false", 0},
+		"never":                     {"0:raised 9:acknowledged", 0, 1},
+		"after it is over":          {"0:raised 9:cleared 20:marked_false", 1, 1},
+		"after the next is raised":  {"0:raised 9:cleared 10:other 20:marked_false", 1, 1},
+		"after the report":          {"0:raised 9:cleared 700000:marked_false", 1, 1},
+		"taken back":                {"0:raised 20:marked_false 30:unmarked_false", 0, 1},
+		"taken back in a week":      {"0:raised 20:marked_false 700000:unmarked_false", 0, 1},
+		"by mistake taken back":     {"0:raised 20:marked_false 30:unmarked_false 40:marked_false", 1, 1},
+		"acknowledged so":           {"0:raised 9:acknowledged_false", 1, 1},
+		"acknowledged so, and not":  {"0:raised 9:acknowledged_false 20:unmarked_false", 0, 1},
+		"acknowledged so, and said": {"0:raised 9:acknowledged_false 20:marked_false", 1, 1},
+		"of the week before":        {"-60:raised 9:marked_false", 0, 0},
+		"of nothing":                {"9:marked_false", 0, 0},
 	} {
 		r := New(config(t))
 		for _, a := range play(t, tc.script) {
@@ -168,12 +169,13 @@ func TestMarkedFalse(t *testing.T) {
 				r.Alert(a)
 			}
 		}
-		got := 0
+		got, answered := 0, 0
 		for _, m := range r.Finish() {
 			got += m.Total().False
+			answered += m.Total().Answered
 		}
-		if got != tc.want {
-			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		if got != tc.want || answered != tc.answered {
+			t.Errorf("%s: %d false of %d answered, want %d of %d", name, got, answered, tc.want, tc.answered)
 		}
 	}
 }

@@ -25,6 +25,7 @@ func (r *toolRow) Add(o *toolRow) {
 	r.Labelled += o.Labelled
 	r.Chattering += o.Chattering
 	r.Acknowledged += o.Acknowledged
+	r.Answered += o.Answered
 	r.AckTotal += o.AckTotal
 	r.AckMost = max(r.AckMost, o.AckMost)
 	r.Shelved += o.Shelved
