@@ -33,45 +33,41 @@ func TestSystemdUnits(t *testing.T) {
 	}
 }
 
-// The timer calls trainer watch once, each day, also after a time when the computer was off, and the service has no more rights than the others.
-func TestWatchUnits(t *testing.T) {
-	for name, lines := range map[string][]string{
-		"flank-watch.service": {"Type=oneshot", "EnvironmentFile=-/etc/flank/watch.env", "User=flank", "UMask=0077", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="},
-		"flank-watch.timer":   {"OnCalendar=*-*-* 06:00", "Persistent=true", "WantedBy=timers.target"},
-	} {
-		text, err := os.ReadFile("systemd/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range lines {
-			if !strings.Contains(string(text), "\n"+line+"\n") {
-				t.Errorf("%s: no %s", name, line)
+// The timers call trainer watch and trainer archive, which end, also after a time when the computer was off, and the services have no more rights than the others.
+func TestTimers(t *testing.T) {
+	dir := t.TempDir()
+	for command, when := range map[string]string{"watch": "*-*-* 06:00", "archive": "hourly"} {
+		for name, lines := range map[string][]string{
+			"flank-" + command + ".service": {"Type=oneshot", "EnvironmentFile=-/etc/flank/" + command + ".env", "User=flank", "UMask=0077", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet="},
+			"flank-" + command + ".timer":   {"OnCalendar=" + when, "Persistent=true", "WantedBy=timers.target"},
+		} {
+			text, err := os.ReadFile("systemd/" + name)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(.*) \$WATCH$`).FindStringSubmatch(string(text))
-		if (m == nil) == strings.HasSuffix(name, ".service") {
-			t.Errorf("%s: starts %q", name, m)
-		} else if m != nil {
-			if out, ok := programs(t)(strings.Fields(m[1])); !ok || !strings.HasPrefix(out, "Usage: trainer watch ") {
-				t.Errorf("%s: %s", m[1], out)
+			for _, line := range lines {
+				if !strings.Contains(string(text), "\n"+line+"\n") {
+					t.Errorf("%s: no %s", name, line)
+				}
+			}
+			m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/(.*) \$` + strings.ToUpper(command) + "$").FindStringSubmatch(string(text))
+			if (m == nil) == strings.HasSuffix(name, ".service") {
+				t.Errorf("%s: starts %q", name, m)
+			} else if m != nil {
+				if out, ok := programs(t)(strings.Fields(m[1])); !ok || !strings.HasPrefix(out, "Usage: trainer "+command+" ") {
+					t.Errorf("%s: %s", m[1], out)
+				}
+			}
+			unit := regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(strings.ReplaceAll(string(text), "/usr/bin/trainer", "/bin/true"), "")
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(unit), 0o600); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("no systemd-analyze here")
 	}
-	dir := t.TempDir()
-	for _, name := range []string{"flank-watch.service", "flank-watch.timer"} {
-		text, err := os.ReadFile("systemd/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unit := regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(strings.ReplaceAll(string(text), "/usr/bin/trainer", "/bin/true"), "")
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(unit), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := exec.Command("systemd-analyze", "verify", filepath.Join(dir, "flank-watch.timer")).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.Command("systemd-analyze", "verify", filepath.Join(dir, "flank-watch.timer"), filepath.Join(dir, "flank-archive.timer")).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -81,7 +77,7 @@ func TestSystemdAnalyze(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("no systemd-analyze here")
 	}
-	for _, name := range []string{"flank-ingest.service", "flank-monitor.service", "flank-watch.service"} {
+	for _, name := range []string{"flank-ingest.service", "flank-monitor.service", "flank-watch.service", "flank-archive.service"} {
 		text, err := os.ReadFile("systemd/" + name)
 		if err != nil {
 			t.Fatal(err)
