@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug
 
 all: fmt lint test ## format, lint and test
 
@@ -605,6 +605,9 @@ simulator-report: ## how good the simulated drill is: docs/figures/simulator.md
 # 20 tools and 200 sensors that fail: docs/figures/alerts.md and its picture. A quarter of an hour of processor time.
 shift: ## alarms of simulated drills: docs/figures/alerts.md
 	$(GO) run -C bench ./alerts -o ../docs/figures/alerts.md -plot ../docs/figures/shift.svg
+
+year: ## a simulated fleet's year, with and without training again: docs/figures/year.md (half an hour)
+	$(GO) run -C bench ./year -o ../docs/figures
 
 # Our readers of recordings beside npTDMS, scipy, numpy, pyarrow, pyuff and lvm_read: every value of every channel;
 # and the evidence of alerts, read by pyarrow.

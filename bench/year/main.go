@@ -1,0 +1,249 @@
+// Year follows a simulated fleet for a year, once with the model of the first month and once with
+// a model that is trained again each month, and writes what each finds into docs/figures/year.md:
+//
+//	year -o ../docs/figures
+//
+// Twenty machines wear out tools (internal/source/sim). Gains of sensors drift, one sensor
+// is mounted again, half of the machines get another material in summer, and a third of the tools is
+// reground. One tool in five is measured, once, when it is taken out, and the trainer hears of it a month
+// later. All of it is drawn from a seed: equal seeds, equal bytes. `make year` calls it. With -quick it is
+// three machines and three months.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/bench/command"
+	"github.com/flank-tcm/flank/internal/table"
+	"github.com/flank-tcm/flank/internal/table/wear"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/signal"
+)
+
+func main() { command.Main("year", run) }
+
+// size is how much is simulated.
+type size struct {
+	machines, months, tools int // tools of a machine in a month
+	first                   int // tools of the month before, which the first model learns from
+}
+
+var (
+	full  = size{machines: 20, months: 12, tools: 2, first: 12}
+	quick = size{machines: 3, months: 3, tools: 2, first: 6}
+)
+
+const (
+	seed     = 1
+	measured = 5 // one tool of so many is measured
+	late     = 1 // months until the trainer hears of a measurement
+)
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("year", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	folder := flags.String("o", "", "`folder` for year.md and year.svg, instead of printing the page")
+	small := flags.Bool("quick", false, "three machines and three months")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	z := full
+	if *small {
+		z = quick
+	}
+	y := &year{size: z, log: stderr}
+	if err := y.live(ctx); err != nil {
+		return err
+	}
+	page, plot := y.page()
+	if *folder == "" {
+		_, err := io.WriteString(stdout, page)
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(*folder, "year.svg"), plot, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(*folder, "year.md"), []byte(page), 0o644)
+}
+
+// life is a tool from its first window to its last, and what became of it.
+type life struct {
+	plan  *plan
+	rows  *table.Table // of its windows, with the wear that the simulator knows
+	seen  []wear.Measurement
+	found [2]finding // by frozen, retrained
+}
+
+// The models that are compared.
+const (
+	frozen = iota
+	retrained
+)
+
+// finding is what an alarm came to.
+type finding struct {
+	alarmUM float64 // flank wear at the first alarm; NaN: there was none
+	unknown int     // windows with an unknown verdict
+	windows int     // judged ones
+}
+
+// nearUM is from which flank wear on an alarm is not false.
+const nearUM = 270
+
+func (f finding) caught() bool  { return f.alarmUM >= nearUM }
+func (f finding) falsely() bool { return f.alarmUM < nearUM }
+
+// year is a fleet's year.
+type year struct {
+	size
+	log   io.Writer
+	lives [][]*life // by month; the first are those before the year
+	learn []int     // tools that the model of each month learnt from
+}
+
+// live drills month by month: the tools of a month are judged by the model of the first month and by
+// the one of this month.
+func (y *year) live(ctx context.Context) error {
+	fleet := newFleet(y.size)
+	var models [2]*model.Model
+	for month := range y.months + 1 {
+		began := time.Now()
+		lives, err := drill(ctx, fleet.plans(month))
+		if err != nil {
+			return err
+		}
+		y.lives = append(y.lives, lives)
+		if month == 0 {
+			continue
+		}
+		var known []*life
+		for _, of := range y.lives[:max(1, month-late)] {
+			for _, l := range of {
+				if l.seen != nil {
+					known = append(known, l)
+				}
+			}
+		}
+		y.learn = append(y.learn, len(known))
+		if month == 1 || len(known) > y.learn[month-2] {
+			if models[retrained], err = fit(ctx, known); err != nil {
+				return err
+			}
+		}
+		if month == 1 {
+			models[frozen] = models[retrained]
+		}
+		for of, m := range models {
+			for _, l := range lives {
+				if l.found[of], err = l.judge(m); err != nil {
+					return err
+				}
+			}
+		}
+		fmt.Fprintf(y.log, "month %d: %d tools, learnt from %d: %v; %.0f s\n", month, len(lives), len(known), y.tally(month), time.Since(began).Seconds())
+	}
+	return nil
+}
+
+// drill returns the features of the tools of plans.
+func drill(ctx context.Context, plans []*plan) ([]*life, error) {
+	job := train.SimulatedHistory("", seed)
+	job.Config.Reference.Mode = model.ReferenceOff
+	job.Inputs = nil
+	lives := make([]*life, len(plans))
+	of := make(map[string]*life)
+	for i, p := range plans {
+		lives[i] = &life{plan: p}
+		of[p.tool.Name] = lives[i]
+		job.Inputs = append(job.Inputs, p.input())
+	}
+	all, _, _, err := train.Lessons(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all.Rows() {
+		r := all.Row(i)
+		l := of[r.Tool]
+		if l.rows == nil {
+			l.rows = table.New(all.Columns)
+		}
+		r.Machine = l.plan.machine
+		l.rows.Append(r)
+	}
+	for _, l := range lives {
+		l.seen = l.plan.measurements()
+	}
+	return lives, nil
+}
+
+// fit trains a model on what was measured of tools, as `trainer fit` does.
+func fit(ctx context.Context, lives []*life) (*model.Model, error) {
+	job := train.SimulatedHistory("", seed)
+	all := table.New(lives[0].rows.Columns)
+	for _, l := range lives {
+		for i := range l.rows.Rows() {
+			r := l.rows.Row(i)
+			r.Class, r.Label, r.VBMaxUM = table.NoClass, "", math.NaN()
+			all.Append(r)
+		}
+		job.Wear = append(job.Wear, l.seen...)
+	}
+	job.Config.Gate = "off" // every row is of cutting
+	job.Inputs = []train.Input{{Name: "year", Windows: all.Rows(), Table: all}}
+	job.Layout, job.Program, job.Log = signal.GunDrill(), "year", zerolog.Nop()
+	m, _, err := train.Run(ctx, job)
+	return m, err
+}
+
+// judge follows a tool as the monitor does.
+func (l *life) judge(m *model.Model) (f finding, err error) {
+	f.alarmUM = math.NaN()
+	judge := m.NewJudge()
+	var column []int
+	for _, name := range judge.FeatureNames() {
+		column = append(column, slices.Index(l.rows.Columns, name))
+	}
+	seen := model.Observation{Tool: l.plan.tool.Name, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
+	var ref model.Reference
+	var memory model.Memory
+	var bell alarm.State
+	for i := range l.rows.Rows() {
+		r := l.rows.Row(i)
+		seen.Start = r.Start
+		for k, at := range column {
+			seen.Features[k] = r.Features[at]
+		}
+		row, v := judge.Row(&seen, &ref, &memory)
+		if row == nil {
+			if v.Outcome != model.Learning {
+				return f, fmt.Errorf("tool %s, window %d: %s: every window must be judged", l.plan.tool.Name, i, v.Outcome)
+			}
+			continue
+		}
+		f.windows++
+		v = judge.Decide(row, judge.Cutting(), judge.Center())
+		if v.Outcome == model.Unknown {
+			f.unknown++
+		}
+		if !v.Reason.Counts() {
+			continue // neither for nor against an alarm, as in the monitor
+		}
+		end := r.Start.Add(m.Window.Length)
+		if bell.Observe(alarm.Default, false, alarm.Default.IsFaulty(v.Score), r.Start, end, end) == alarm.Raised && f.alarmUM != f.alarmUM {
+			f.alarmUM = r.VBMaxUM
+		}
+	}
+	return f, nil
+}
