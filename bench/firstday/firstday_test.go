@@ -1,13 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score/firstday"
@@ -166,5 +170,48 @@ func TestPage(t *testing.T) {
 		if err != nil || !strings.Contains(text, c.want) || !strings.Contains(text, "0.80 of worn tools, false alarms in 0.000 of lives | **held** |") || !strings.Contains(text, "up to 0.28") {
 			t.Errorf("%v\n%s", err, text)
 		}
+	}
+}
+
+// Cells of the network become rows by how many tools had labels; a data set without such cells has dashes, and a file that lacks some is refused.
+func TestLabelled(t *testing.T) {
+	f := figures{Warned: 0.8, Worn: 5, Tools: 9}
+	data := map[string]*set{turning: {Name: turning, Limit: 300}, phm: {Name: phm, Limit: 150}, drill: {Name: drill, Limit: 300}}
+	write := func(without string) string {
+		var b strings.Builder
+		b.WriteString("data,protocol,variant,tool,worst_um,alarm_um\n")
+		for _, l := range labelledProtocols {
+			for name, protocol := range l.of {
+				if name+" "+protocol == without {
+					continue
+				}
+				limit := data[name].Limit
+				for _, line := range []struct {
+					tool         string
+					worst, alarm float64
+				}{{"worn", 2, 1.1}, {"late", 2, 1.3}, {"healthy", 0.9, 0.7}, {"quiet", 0.9, math.NaN()}} {
+					fmt.Fprintf(&b, "%s,%s,default,%s,%v,%s\n", name, protocol, line.tool, line.worst*limit, columns.Number(line.alarm*limit, 1))
+				}
+				fmt.Fprintf(&b, "%s,%s,log,worn,%v,\n", name, protocol, 2*limit)
+			}
+		}
+		path := filepath.Join(t.TempDir(), "cells.csv")
+		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	p := &page{Compared: []row{{}, {Of: []figures{f, f, f}}}}
+	if err := p.labelled(write(""), data); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Labelled); n != 1+len(labelledProtocols) {
+		t.Fatalf("%d rows", n)
+	}
+	if one := p.Labelled[1]; one.Of[0].Warned != 0.5 || one.Of[0].False != 0.25 || one.Of[0].Worn != 2 || one.Of[1].Warned == one.Of[1].Warned || one.Of[2].Warned != 0.5 {
+		t.Errorf("%+v", one)
+	}
+	if err := p.labelled(write("drill 5-fold"), data); err == nil || !strings.Contains(err.Error(), "drill, 5-fold") {
+		t.Errorf("no error of cells that are missing: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/flank-tcm/flank/bench/bootstrap"
 	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/pkg/score/firstday"
 )
@@ -24,7 +25,7 @@ type page struct {
 	Compared []row // on all data sets
 	Own      []row // with the settings that are best on the turning tools themselves
 	Lives    []row // by how many healthy lives teach
-	Labelled []row // by how many tools have labels, by the network
+	Labelled []row // by how many tools have labels
 	Tools    []toolRow
 	Nested   []row // by the choice that is best on the other turning tools
 	Goals    []string
@@ -89,7 +90,7 @@ func measure(ctx context.Context, folder, cells string) (*page, error) {
 		p.Nested = append(p.Nested, row{Name: g.name, Of: []figures{sum(nested(data[turning], g.of), true)}})
 	}
 	p.goals()
-	return p, p.labelled(cells, data[turning].Limit)
+	return p, p.labelled(cells, data)
 }
 
 // compare adds the rows of a method, and returns the setting that drills chose.
@@ -155,7 +156,7 @@ func (p *page) lives(data map[string]*set, m *method, t setting) {
 	for n := 1; n <= 5; n++ {
 		r := row{Name: strconv.Itoa(n)}
 		for _, name := range sets {
-			f := figures{Warned: math.NaN(), False: math.NaN(), FalseNine: math.NaN()}
+			f := notMeasured
 			if s := data[name]; n < len(s.lives) {
 				f = sum(judge(s, learn(s, m, s.splits(n)), t), true)
 			}
@@ -214,41 +215,60 @@ func (p *page) goals() {
 	}
 }
 
-// labelledProtocols are the cells in which so many tools have labels.
-var labelledProtocols = []struct{ protocol, words string }{
-	{"few-1", "1, worn"},
-	{"few-2", "2, worn"},
-	{"few-3", "3, worn"},
-	{"6/3", "6, some of them worn"},
-	{"leave-one-out", "8"},
+// labelledProtocols are the protocols of cells in which so many tools have labels, by data set.
+var labelledProtocols = []struct {
+	words string
+	of    map[string]string
+}{
+	{"1, worn", map[string]string{turning: "few-1", drill: "few-1"}},
+	{"2, worn", map[string]string{turning: "few-2", phm: "leave-one-out"}},
+	{"3, worn", map[string]string{turning: "few-3", drill: "few-3"}},
+	{"6, some of them worn", map[string]string{turning: "6/3"}},
+	{"8, some of them worn", map[string]string{turning: "leave-one-out"}},
+	{"16, worn", map[string]string{drill: "5-fold"}},
 }
 
 // labelled adds what the network does once worn tools were measured, of the cells of tools never seen.
-func (p *page) labelled(path string, limit float64) error {
+func (p *page) labelled(path string, data map[string]*set) error {
 	f, err := columns.Open(path, "data", "protocol", "variant", "tool", "worst_um", "alarm_um")
 	if err != nil {
 		return err
 	}
-	of := make(map[string][]outcome)
+	of := make(map[string][]outcome) // by data set and protocol
 	if err := f.Each(func(r *columns.Row) error {
-		if r.Text("data") != turning || r.Text("variant") != "default" {
+		s := data[r.Text("data")]
+		if s == nil || r.Text("variant") != "default" {
 			return nil
 		}
-		o := outcome{tool: r.Text("tool"), worn: r.Number("worst_um") >= limit}
+		o := outcome{tool: r.Text("tool"), worn: r.Number("worst_um") >= s.Limit}
 		if um := r.Maybe("alarm_um"); um == um {
-			w := um / limit
+			w := um / s.Limit
 			o.warned, o.false_, o.false9 = w <= late, w < soon, w < sooner
 		}
-		of[r.Text("protocol")] = append(of[r.Text("protocol")], o)
+		key := s.Name + " " + r.Text("protocol")
+		of[key] = append(of[key], o)
 		return nil
 	}); err != nil {
 		return err
 	}
+	p.Labelled = []row{{Name: "0, three healthy lives; PHM two", Of: p.Compared[1].Of}}
 	for _, l := range labelledProtocols {
-		if len(of[l.protocol]) == 0 {
-			return fmt.Errorf("%s: no cells of %s, %s: make them with `make unseen`", path, turning, l.protocol)
+		r := row{Name: l.words}
+		for _, name := range sets {
+			if l.of[name] == "" {
+				r.Of = append(r.Of, notMeasured)
+				continue
+			}
+			os := of[name+" "+l.of[name]]
+			if len(os) == 0 {
+				return fmt.Errorf("%s: no cells of %s, %s: make them with `make unseen`", path, name, l.of[name])
+			}
+			r.Of = append(r.Of, sum(os, true))
 		}
-		p.Labelled = append(p.Labelled, row{Name: l.words, Of: []figures{sum(of[l.protocol], true)}})
+		p.Labelled = append(p.Labelled, r)
 	}
 	return nil
 }
+
+// notMeasured are the figures of nothing.
+var notMeasured = figures{Warned: math.NaN(), False: math.NaN(), FalseNine: math.NaN(), WarnedIn: bootstrap.None, FalseIn: bootstrap.None}
