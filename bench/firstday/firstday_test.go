@@ -153,6 +153,21 @@ func TestBest(t *testing.T) {
 	}
 }
 
+// Equal outcomes give equal figures, bit for bit: choices go by them.
+func TestSumIsTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var os []outcome
+	for i := range 400 {
+		os = append(os, outcome{tool: string(rune('a' + i%23)), worn: i%23 > 4, warned: rng.IntN(3) == 0, false_: rng.IntN(7) == 0})
+	}
+	want := sum(os, true)
+	for range 50 {
+		if got := sum(os, true); got != want {
+			t.Fatalf("%+v, then %+v", want, got)
+		}
+	}
+}
+
 // The page says what was measured, and whether the bar is held.
 func TestPage(t *testing.T) {
 	f := figures{Warned: 0.8, Worn: 5, Tools: 9}

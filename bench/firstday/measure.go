@@ -114,7 +114,8 @@ func sum(os []outcome, bounds bool) figures {
 		out := make([]float64, 3)
 		for k := range out {
 			var yes, of float64
-			for tool, t := range by {
+			for _, tool := range tools { // in order: sums of the same shares must not differ in their last bit
+				t := by[tool]
 				if n := times[tool]; t[k].of > 0 {
 					yes, of = yes+n*t[k].yes/t[k].of, of+n
 				}
