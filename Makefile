@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug bench-firstday
 
 all: fmt lint test ## format, lint and test
 
@@ -539,6 +539,13 @@ unseen-simple: ## the cells of simpler methods, and the page: two minutes
 	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA))
 	$(GO) run -C bench ./unseen simple
 	$(MAKE) unseen-page
+
+# What can be said before a worn tool was seen, next to one-class methods and limits that are taught in: docs/figures/first-day.md.
+bench-firstday: bench/peers/unseen/.venv/ready ## no worn tool seen yet: docs/figures/first-day.md (five minutes)
+	$(GO) run -C bench ./unseen tables --data $(call absolute,$(DATA)) --sets turning,phm2010,drill
+	$(GO) run -C bench ./firstday splits
+	OMP_NUM_THREADS=1 bench/peers/unseen/.venv/bin/python bench/peers/unseen/firstday.py
+	$(GO) run -C bench ./firstday page
 
 # The page alone, and the table of README.md, of the cells that are there.
 unseen-page: ## the page alone

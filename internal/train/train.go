@@ -80,6 +80,9 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	defer rows.close()
 	if err := rows.check(job.Config.Label); err != nil {
+		if text := rows.firstDay(m); text != "" {
+			err = fmt.Errorf("%w; %s", err, text)
+		}
 		return nil, nil, fmt.Errorf("train: %w", err)
 	}
 	m.Label.Findings, m.Provenance.Labels, m.Provenance.LabelsFrom = rows.findings, labelSum(&rows), counts.LabelsFrom

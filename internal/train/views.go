@@ -147,16 +147,21 @@ func (t *rowTable) settle(mode model.Mode, windows int) model.ReferenceSpec {
 	return s
 }
 
-// sensorsOf groups features by the sensor that they come from, for a guard. Features of two sensors belong to none.
-func sensorsOf(names []string, origins []signal.FeatureOrigin) []vote.Sensor {
+// sensorOfEach returns the sensor of each feature, nothing for a feature of two.
+func sensorOfEach(origins []signal.FeatureOrigin) []string {
 	of := make([]string, len(origins))
 	for j, o := range origins {
 		if of[j] = o.Sensor; o.Other != "" && o.Other != o.Sensor {
 			of[j] = ""
 		}
 	}
+	return of
+}
+
+// sensorsOf groups features by the sensor that they come from, for a guard. Features of two sensors belong to none.
+func sensorsOf(names []string, origins []signal.FeatureOrigin) []vote.Sensor {
 	var out []vote.Sensor
-	for _, s := range stability.Sensors(of) {
+	for _, s := range stability.Sensors(sensorOfEach(origins)) {
 		if s.Name == "" {
 			continue
 		}

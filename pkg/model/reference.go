@@ -279,6 +279,24 @@ func (s ReferenceSpec) Logs(relations []signal.Relation) []bool {
 	return out
 }
 
+// Nepers returns, for each feature relative to the reference, what its unit is in nepers of the amplitude of its sensor: 1 for the
+// logarithm of a level's ratio, ½ of a variance's, ln 10 for the difference of a level in decades. It is 0 where a feature is no
+// amplitude, such as a frequency, or is not taken in logarithms. Relations and origins are the Judge's.
+func (s ReferenceSpec) Nepers(relations []signal.Relation, origins []signal.FeatureOrigin) []float64 {
+	out, logs := make([]float64, len(origins)), s.Logs(relations)
+	for i, o := range origins {
+		byDifference := s.Mode == ReferenceDifference || s.Mode == ReferenceLog && s.Positive[i] == '0' || s.Mode == ReferenceKind && relations[i] == signal.Difference
+		switch {
+		case o.Gain.Power == 0 || o.Other != "" && o.Other != o.Sensor:
+		case o.Gain.Decades && byDifference:
+			out[i] = math.Ln10 / float64(o.Gain.Power)
+		case !o.Gain.Decades && logs != nil && logs[i]:
+			out[i] = 1 / float64(o.Gain.Power)
+		}
+	}
+	return out
+}
+
 // undo returns the feature i that Relate makes x of, with the same center and relations,
 // where x is not at a limit and the feature was not below LogFloor. It is NaN if the
 // reference has never seen the feature.

@@ -416,3 +416,34 @@ func TestLogs(t *testing.T) {
 		}
 	}
 }
+
+// What a doubling of a sensor's amplitude makes of each feature is ln 2 nepers, in each mode that takes it in logarithms or decades.
+func TestNepers(t *testing.T) {
+	level, variance, decades := signal.Gain{Power: 1}, signal.Gain{Power: 2}, signal.Gain{Power: 2, Decades: true}
+	origins := []signal.FeatureOrigin{{Gain: level}, {Gain: variance}, {Gain: decades}, {}, {Sensor: "a", Other: "b", Gain: level}}
+	relations := []signal.Relation{signal.LogRatio, signal.LogRatio, signal.Difference, signal.Ratio, signal.LogRatio}
+	for _, c := range []struct {
+		spec ReferenceSpec
+		want []bool // which features are amplitudes
+	}{
+		{ReferenceSpec{Mode: ReferenceKind}, []bool{true, true, true, false, false}},
+		{ReferenceSpec{Mode: ReferenceLog, Positive: "11011"}, []bool{true, true, true, false, false}},
+		{ReferenceSpec{Mode: ReferenceLog, Positive: "01111"}, []bool{false, true, false, false, false}},
+		{ReferenceSpec{Mode: ReferenceDifference}, []bool{false, false, true, false, false}},
+		{ReferenceSpec{Mode: ReferenceRatio}, make([]bool, 5)},
+		{ReferenceSpec{Mode: ReferenceOff}, make([]bool, 5)},
+	} {
+		before := []float32{3, 5, -1, 7, 9}
+		after := make([]float32, len(before))
+		for i, o := range origins {
+			after[i] = float32(o.Gain.Scale(float64(before[i]), 2))
+		}
+		relative := make([]float32, len(before))
+		c.spec.Relate(relative, after, before, relations)
+		for i, nepers := range c.spec.Nepers(relations, origins) {
+			if got := nepers * float64(relative[i]); nepers != 0 != c.want[i] || c.want[i] && math.Abs(got-math.Ln2) > 1e-5 {
+				t.Errorf("%+v: feature %d: %v nepers a unit, a doubling is %v", c.spec, i, nepers, got)
+			}
+		}
+	}
+}

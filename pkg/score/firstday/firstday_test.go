@@ -1,0 +1,152 @@
+package firstday
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/pkg/score/stability"
+)
+
+var nan = math.NaN()
+
+// The columns of two forces, a frequency and a temperature; what follows lives, and in which direction.
+func followed() (*stability.Columns, []stability.Sensor) {
+	return &stability.Columns{Mean: []float64{0.9, -0.9, 0.8, 0.99, 0.1}, Weight: []float64{0.3, 0.1, 0.2, 0.9, 0}},
+		stability.Sensors([]string{"F_f", "F_f", "F_c", "n", "T"})
+}
+
+func TestLead(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		nepers  []float64
+		sensor  string
+		columns []int
+		weights []float64
+	}{
+		{"a frequency does not count", []float64{1, 1, 1, 0, 1}, "F_f", []int{0, 1}, []float64{0.75, -0.25}},
+		{"a variance is two amplitudes", []float64{0.5, 1, 1, 0, 1}, "F_f", []int{0, 1}, []float64{0.375, -0.25}},
+		{"the sensor that leads has no amplitude", []float64{0, 0, 1, 0, 1}, "F_c", []int{2}, []float64{1}},
+		{"nothing that is an amplitude follows lives", []float64{0, 0, 0, 0, 1}, "", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, ok := lead(c.nepers)
+			if ok != (c.columns != nil) {
+				t.Fatalf("got %+v, %v", l, ok)
+			}
+			if !ok {
+				return
+			}
+			if l.Sensor != c.sensor || !slices.Equal(l.Columns, c.columns) || !slices.EqualFunc(l.Weights, c.weights, near) {
+				t.Errorf("got %+v", l)
+			}
+		})
+	}
+	if l, ok := Lead(&stability.Columns{}, nil, nil); ok {
+		t.Errorf("without columns: %+v", l)
+	}
+}
+
+// lead is Lead of the columns that are followed.
+func lead(nepers []float64) (Level, bool) {
+	of, sensors := followed()
+	return Lead(of, sensors, nepers)
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestLevelOf(t *testing.T) {
+	l := Level{Columns: []int{0, 2}, Weights: []float64{0.75, -0.25}}
+	missing := float32(nan)
+	for _, c := range []struct {
+		name string
+		row  []float32
+		want float64
+	}{
+		{"as when it was new", []float32{0, 9, 0}, 0},
+		{"twice as much", []float32{math.Ln2, 9, -math.Ln2}, math.Ln2},
+		{"one is missing", []float32{missing, 9, -0.5}, 0.5},
+		{"all are missing", []float32{missing, 9, missing}, nan},
+	} {
+		if got := l.Of(c.row); math.Abs(got-c.want) > 1e-6 || got != got && c.want == c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestReach(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		levels []float64
+		k, n   int
+		want   float64
+	}{
+		{"two of three", []float64{1, 9, 2, 3, 1}, 2, 3, 3},
+		{"one window alone", []float64{1, 9, 2, 3, 1}, 1, 1, 9},
+		{"before n windows are there", []float64{5, 4}, 2, 8, 4},
+		{"missing ones are passed over", []float64{5, nan, nan, nan, 4}, 2, 2, 4},
+		{"too short", []float64{5, 4}, 3, 8, math.Inf(-1)},
+	} {
+		if got := Reach(c.levels, c.k, c.n); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	none := math.Inf(-1)
+	for _, c := range []struct {
+		name    string
+		reached []float64
+		want    float64
+	}{
+		{"no life", nil, Least},
+		{"lives that were too short", []float64{none, none}, Least},
+		{"healthy tools stayed below a doubling", []float64{0.1, 0.5}, Least},
+		{"healthy tools went beyond it", []float64{1.5, none, 2.5}, 1.6},
+	} {
+		if got := Limit(c.reached, Share, Least); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Laws: an alarm of k of n above a limit is raised if, and only if, the limit is below what the life reached; a longer life never
+// reaches less; and no order of the lives, nor a further life below the limit, raises the limit.
+func TestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		levels := rapid.SliceOfN(rapid.Float64Range(-1, 3), 0, 30).Draw(t, "levels")
+		n := rapid.IntRange(1, 8).Draw(t, "n")
+		k := rapid.IntRange(1, n).Draw(t, "k")
+		limit := rapid.Float64Range(-1, 3).Draw(t, "limit")
+		raised := false
+		for i := range levels {
+			above := 0
+			for _, v := range levels[max(0, i-n+1) : i+1] {
+				if v > limit {
+					above++
+				}
+			}
+			raised = raised || above >= k
+		}
+		reach := Reach(levels, k, n)
+		if raised != (limit < reach) {
+			t.Fatalf("limit %v, reached %v, raised %v", limit, reach, raised)
+		}
+		if len(levels) > 0 && Reach(levels[:len(levels)-1], k, n) > reach {
+			t.Fatalf("a longer life reached less than %v", reach)
+		}
+		reached := rapid.SliceOfN(rapid.Float64Range(0, 3), 1, 6).Draw(t, "reached")
+		whole := Limit(reached, Share, Least)
+		turned := slices.Clone(reached)
+		slices.Reverse(turned)
+		if got := Limit(turned, Share, Least); math.Abs(got-whole) > 1e-12 || got < Least {
+			t.Fatalf("limit %v, of lives in another order %v", whole, got)
+		}
+		if got := Limit(append(turned, 0), Share, Least); got > whole+1e-12 {
+			t.Fatalf("limit %v, with a life at 0 %v", whole, got)
+		}
+	})
+}

@@ -1,0 +1,3 @@
+package firstday
+
+import _ "github.com/flank-tcm/flank/internal/testkit/seededrapid"
