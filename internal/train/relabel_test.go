@@ -129,7 +129,7 @@ func TestRelabelSameLabels(t *testing.T) {
 	}
 }
 
-// Where tools were worn earlier than it was said, the threshold falls and more windows are faulty; where later, it rises. So does the cut
+// Where tools were worn earlier than the labels of the fit had it, the threshold falls and more windows are faulty; where later, it rises. So does the cut
 // of the guard.
 func TestRelabelMovesTheThreshold(t *testing.T) {
 	m := mustRun(t, measuredJob(t, allGuarded...))
@@ -166,7 +166,7 @@ func TestRelabelMovesTheThreshold(t *testing.T) {
 	}
 }
 
-// A tool that nobody had measured is judged by what the model keeps, but for its beginning, which the network was taught as healthy.
+// A tool that no one had measured is judged by what the model keeps, but for its beginning, which the network was taught as healthy.
 func TestRelabelLateTool(t *testing.T) {
 	m := mustRun(t, measuredJob(t, "T0", "T1", "T2", "T3"))
 	got, r := relabel(t, Relabelling{Model: m, Wear: measured(1, "T4")})
