@@ -71,17 +71,27 @@ func (e Relabelling) Run(ctx context.Context) (*model.Model, *card.Report, error
 	return m, report, nil
 }
 
-// start checks that the model has what it takes.
-func (e Relabelling) start() (*relabelling, error) {
-	const again = "train again with `trainer fit`"
+const again = "train again with `trainer fit`"
+
+// check reports a model that does not have what it takes, and that there are no labels.
+func (e Relabelling) check() error {
 	m := e.Model
 	switch {
 	case m.ByWear != nil:
-		return nil, fmt.Errorf("%w: %s decides by the estimated wear, for which costs count nothing: %s", errNotKept, m.ID(), again)
+		return fmt.Errorf("%w: %s decides by the estimated wear, for which costs count nothing: %s", errNotKept, m.ID(), again)
 	case len(m.HeldOut) == 0:
-		return nil, fmt.Errorf("%w: %s does not keep the posteriors that its costs were chosen on (it is of an earlier release, of more than %d windows, or its costs were chosen on training posteriors): %s", errNotKept, m.ID(), mostHeldRows, again)
+		return fmt.Errorf("%w: %s does not keep the posteriors that its costs were chosen on (it is of an earlier release, of more than %d windows, or its costs were chosen on training posteriors): %s", errNotKept, m.ID(), mostHeldRows, again)
 	case len(e.Wear)+len(e.Inputs) == 0:
-		return nil, fmt.Errorf("%w: no labels: name a wear file with --wear, or labels on Kafka with --labels", errData)
+		return fmt.Errorf("%w: no labels: name a wear file with --wear, or labels on Kafka with --labels", errData)
+	}
+	return nil
+}
+
+// start reads what the model keeps.
+func (e Relabelling) start() (*relabelling, error) {
+	m := e.Model
+	if err := e.check(); err != nil {
+		return nil, err
 	}
 	held, err := model.DecodeHeldOut(m.HeldOut)
 	if err != nil {
@@ -123,15 +133,15 @@ func (r *relabelling) label(ctx context.Context) error {
 	return r.read(ctx)
 }
 
-// joinHeld gives windows that the model keeps the labels of measurements.
-func (r *relabelling) joinHeld() error {
+// join returns the join of the measurements, which has seen the windows that the model keeps.
+func (r *relabelling) join() (*wear.Join, error) {
 	job := Job{Config: r.config, Wear: r.Wear}
 	if err := job.checkWear(); err != nil {
-		return err
+		return nil, err
 	}
 	join, err := wear.NewJoin(r.Wear, r.Join)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	length := r.Model.Window.Length
 	for _, t := range r.held.Tools {
@@ -144,9 +154,16 @@ func (r *relabelling) joinHeld() error {
 		o := observedOf(r.held.Tools[row.Tool], row)
 		join.See(o.window(length))
 	}
-	if err := join.Check(); err != nil {
+	return join, join.Check()
+}
+
+// joinHeld gives windows that the model keeps the labels of measurements.
+func (r *relabelling) joinHeld() error {
+	join, err := r.join()
+	if err != nil {
 		return err
 	}
+	length := r.Model.Window.Length
 	l := &labeller{rule: r.config.Label, join: join, length: length}
 	for i := range r.held.Rows {
 		row := &r.held.Rows[i]
@@ -240,7 +257,6 @@ func (r *relabelling) take(rows *rowTable, inInputs bool) error {
 		kept[of(t, row.Hole, row.Start.UnixNano())] = i
 		known[[2]string{t.Machine, t.Tool}] = true
 	}
-	machines := slices.ContainsFunc(r.held.Tools, func(t model.HeldTool) bool { return t.Machine != r.held.Tools[0].Machine })
 	at := make(map[int]int) // tools of the rows in r.held
 	k, n := r.held.Classes, 0
 	of = keys()
@@ -261,13 +277,8 @@ func (r *relabelling) take(rows *rowTable, inInputs bool) error {
 		default:
 			to, met := at[row.tool]
 			if !met {
-				to = len(r.held.Tools)
+				to = r.addTool(t)
 				at[row.tool] = to
-				if t.Group = t.Tool; machines || len(r.held.Tools) > 0 && t.Machine != r.held.Tools[0].Machine {
-					t.Group = t.Machine + "/" + t.Tool
-				}
-				t.Apart = t.Group
-				r.held.Tools = append(r.held.Tools, t)
 			}
 			h := model.HeldRow{Tool: to, Hole: row.hole, Start: row.start, Was: -1, Class: rows.Class[labelled], Fold: model.Judged}
 			setHeld(&h, posterior[labelled*k:(labelled+1)*k], votes, labelled)
@@ -277,6 +288,16 @@ func (r *relabelling) take(rows *rowTable, inInputs bool) error {
 	}
 	r.counts.JudgedTools = len(at)
 	return nil
+}
+
+// addTool adds a tool that is new to the model, and returns its index. Where there are several machines, the machine is in its name.
+func (r *relabelling) addTool(t model.HeldTool) int {
+	if t.Group = t.Tool; slices.ContainsFunc(r.held.Tools, func(other model.HeldTool) bool { return other.Machine != t.Machine }) {
+		t.Group = t.Machine + "/" + t.Tool
+	}
+	t.Apart = t.Group
+	r.held.Tools = append(r.held.Tools, t)
+	return len(r.held.Tools) - 1
 }
 
 // use finds the rows that costs are chosen on, and counts where they come from.

@@ -76,7 +76,7 @@ func (c *Classifier) JudgeUnlabelled(x dbn.Rows, temperature float64) (posterior
 // errClasses or ErrSettings, or are the cause of ctx.
 func (c *Classifier) Recost(ctx context.Context, h *HeldOut, y, was []int, groups []string, s Settings) (*Classifier, *Report, error) {
 	k := c.Classes()
-	if n := len(y); len(h.Posterior) != n*k || len(h.Fold) != n || len(was) != n || len(groups) != n || c.guard != nil && len(h.Vote) != n {
+	if n := len(y); !c.isOf(h, n) || len(was) != n || len(groups) != n {
 		return nil, nil, fmt.Errorf("classify: %d labels for %d posteriors of %d classes, %d folds, %d groups: %w", n, len(h.Posterior), k, len(h.Fold), len(groups), ErrSize)
 	}
 	counts := countClasses(y)
@@ -112,6 +112,11 @@ func (c *Classifier) Recost(ctx context.Context, h *HeldOut, y, was []int, group
 		r.Held = scoresOf(out.costs, r.Posterior, y)
 	}
 	return out, r, nil
+}
+
+// isOf reports whether h is of n rows and of a classifier like c.
+func (c *Classifier) isOf(h *HeldOut, n int) bool {
+	return len(h.Posterior) == n*c.Classes() && len(h.Fold) == n && (c.guard == nil || len(h.Vote) == n)
 }
 
 // dealt returns the folds; rows that the classifier judged are one more.

@@ -3,7 +3,6 @@ package model
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 )
@@ -107,6 +106,12 @@ func (h *HeldOut) Encode() []byte {
 	for _, s := range holes {
 		text(s)
 	}
+	return h.encodeRows(b, number)
+}
+
+// encodeRows appends the rows; number has the numbers of holes.
+func (h *HeldOut) encodeRows(b []byte, number map[string]int) []byte {
+	le := binary.LittleEndian
 	b = binary.AppendUvarint(b, uint64(len(h.Rows)))
 	last := make([][2]int64, len(h.Tools)) // start of the tool's last row, and the step to it
 	for _, r := range h.Rows {
@@ -183,14 +188,7 @@ func DecodeHeldOut(b []byte) (*HeldOut, error) {
 	flags := r.bytes(1)[0]
 	h := &HeldOut{ByTool: flags&1 != 0, Votes: flags&2 != 0, Folds: r.count(mostFolds), Classes: r.count(mostHeldClasses)}
 	h.Temperature = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
-	for range r.count(len(r.b)) {
-		t := HeldTool{Machine: r.text(), Tool: r.text(), Recording: r.text(), Group: r.text(), Apart: r.text()}
-		t.Began, t.First, t.Last = timeOf(r.signed()), timeOf(r.signed()), timeOf(r.signed())
-		if t.CutOff = r.bytes(1)[0] == 1; r.bad {
-			break
-		}
-		h.Tools = append(h.Tools, t)
-	}
+	h.tools(r)
 	var holes []string
 	for range r.count(len(r.b)) {
 		if holes = append(holes, r.text()); r.bad {
@@ -199,9 +197,21 @@ func DecodeHeldOut(b []byte) (*HeldOut, error) {
 	}
 	h.rows(r, holes)
 	if r.bad || len(r.b) > 0 || h.Classes < 2 || !(h.Temperature > 0) {
-		return nil, fmt.Errorf("%w", errHeldOut)
+		return nil, errHeldOut
 	}
 	return h, nil
+}
+
+// tools reads the tools.
+func (h *HeldOut) tools(r *heldReader) {
+	for range r.count(len(r.b)) {
+		t := HeldTool{Machine: r.text(), Tool: r.text(), Recording: r.text(), Group: r.text(), Apart: r.text()}
+		t.Began, t.First, t.Last = timeOf(r.signed()), timeOf(r.signed()), timeOf(r.signed())
+		if t.CutOff = r.bytes(1)[0] == 1; r.bad {
+			return
+		}
+		h.Tools = append(h.Tools, t)
+	}
 }
 
 // rows reads the rows.

@@ -11,11 +11,15 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
+// namesWindows reports whether flags ask for windows or features, and not for labels alone.
+func (f Flags) namesWindows() bool {
+	return len(f.Data)+len(f.Table)+len(f.More) > 0 || cmp.Or(f.Source, fromAuto) != fromAuto || f.From != "" || f.To != ""
+}
+
 // LoadLabels finds labels that came after m was trained, and what data flags name next to them. Of Kafka it takes labels alone,
 // unless --from, --since or --until says which windows or features to read.
 func (f Flags) LoadLabels(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
-	data := len(f.Data)+len(f.Table)+len(f.More) > 0 || cmp.Or(f.Source, fromAuto) != fromAuto || f.From != "" || f.To != ""
-	if data {
+	if f.namesWindows() {
 		return f.LoadFor(m, flag, file, of, log)
 	}
 	d := &Data{Config: train.DefaultConfig(), Layout: m.Layout}
