@@ -47,7 +47,7 @@ func anyModel(t *testing.T, encoding classify.Encoding) *model.Model {
 			Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn", VBMaxUM: 300, VBMeanUM: 200, States: []string{"broken"}}},
 		},
 		Scores: json.RawMessage(`{"split":"none"}`),
-		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Labels: "01", LabelsFrom: map[string]int{"file": 1, "floor": 2, "alarms": 3}, Data: []model.DataSet{{
+		Provenance: model.Provenance{Program: "test", Seed: 3, Config: json.RawMessage(`{"seed":3}`), Parent: "ecs-dbn-000000000000", Labels: "01", LabelsFrom: map[string]int{"file": 1, "floor": 2, "alarms": 3}, Data: []model.DataSet{{
 			Name: "made up", SHA256: "00", Windows: 60, Machines: []model.MachineTools{{Machine: "m", Tools: []string{"T1"}}}, MoreTools: 1, CutOff: []model.CutTool{{Machine: "m", Tool: "T0", Missing: 3}},
 			From: time.Unix(1.7e9, 0).UTC(), To: time.Unix(1.8e9, 0).UTC(), Offsets: []model.OffsetRange{{Topic: "tcm.windows.v1", Partition: 1, From: 2, To: 3, Windows: 1}},
 		}}},
@@ -469,7 +469,7 @@ func TestModelDocumentNames(t *testing.T) {
 	for _, s := range sections {
 		names = append(names, s[1])
 	}
-	if want := []string{"manifest", "classifier", "golden", "wear", "golden-wear", "conformal", "novelty", "golden-novelty", "drift"}; !slices.Equal(names, want) {
+	if want := []string{"manifest", "classifier", "golden", "wear", "golden-wear", "conformal", "novelty", "golden-novelty", "drift", "held-out"}; !slices.Equal(names, want) {
 		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{

@@ -255,6 +255,7 @@ func facts(m *model.Model) []fact {
 		says("tools", tools),
 		says("labels", labels),
 		says("by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)),
+		says("parent", m.Provenance.Parent),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -89,6 +90,17 @@ func TestRetrainPage(t *testing.T) {
 	m, err := model.Load("new.flank")
 	if err != nil {
 		t.Fatal(err)
+	}
+	do("relabel --quiet --model old.flank --labels floor --from features --out again.flank --kafka " + p.addr)
+	for _, path := range []string{"old.relabelled.flank", "again.flank"} { // published as any other
+		m, err := model.Load(path)
+		if err != nil || m.Provenance.Parent != old.ID() {
+			t.Fatalf("%s: %v, %+v", path, err, m)
+		}
+		if r := card.HeadlineOf(m).Relabelled; r.Rows.LateTools != 1 || r.Rows.Skipped+r.Rows.Changed+r.Rows.Judged != 0 {
+			t.Errorf("%s: %+v", path, r.Rows)
+		}
+		do("publish " + path + " --key anna.key --kafka " + p.addr)
 	}
 	keys, err := deploy.LoadKeys(false, "anna.pub")
 	if err != nil {

@@ -43,6 +43,7 @@ classes (healthy, faulty). Tools, never single windows, are held out for the sco
   trainer inspect turning.flank
   trainer evaluate --model turning.flank --data new-tools.csv
   trainer costs --model turning.flank
+  trainer relabel --model turning.flank --wear wear.csv
   trainer tune --config monitor.yaml --data turning.csv --budget "1 per 8h"
   trainer export onnx turning.flank
   trainer study --data my.csv --label faulty --group tool
@@ -66,6 +67,7 @@ type flags struct {
 	Init         initCommand         `cmd:"" help:"Look into a recording, and write a layout and a training configuration for it." example:"trainer init --data turning.csv --rate 1"`
 	Fit          fitCommand          `cmd:"" help:"Train a model and score it on tools it has not seen." example:"trainer fit --config train.yaml --data turning.csv --model turning.flank; trainer fit --kafka kafka1:9092 --wear wear.csv --since 2026-11-02T06:00:00Z --model drill.flank"`
 	Evaluate     evaluateCommand     `cmd:"" help:"Examine a model on labelled recordings or tables: all figures, pooled and by tool." example:"trainer evaluate --model turning.flank --data new-tools.csv; trainer evaluate --model turning.flank --table features.parquet --format json"`
+	Relabel      relabelCommand      `cmd:"" help:"Choose the costs of a model again for labels that have come since, without training its network." example:"trainer relabel --model drill.flank --wear wear.csv; trainer relabel --model drill.flank --labels all --kafka kafka1:9092"`
 	Labels       labelsCommand       `cmd:"" help:"Give labels, and look at them before training."`
 	Shadow       shadowCommand       `cmd:"" help:"Look at models on trial."`
 	Costs        costsCommand        `cmd:"" help:"Show the costs of a model, what else there was to choose, and how much it matters." example:"trainer costs --model turning.flank"`

@@ -25,11 +25,13 @@ type Headline struct {
 
 	Unknown *UnknownReport `json:"unknown,omitempty"`
 	Trend   *Trend         `json:"wear_trend,omitempty"`
+
+	Relabelled *Relabelled `json:"relabelled,omitempty"` // nil: the network was trained for this model
 }
 
 // Headline returns what a model keeps of the report.
 func (r *Report) Headline() Headline {
-	h := Headline{Verdict: r.Verdict, Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.Landscape, Unknown: r.Unknown, Trend: r.Trend}
+	h := Headline{Verdict: r.Verdict, Split: r.Split, Pooled: r.Pooled, Interval: r.Interval, Costs: &r.Fit.Costs, Landscape: r.Landscape, Unknown: r.Unknown, Trend: r.Trend, Relabelled: r.Relabelled}
 	if r.Pooled == nil {
 		h.Split, h.OutOfFold = "none: these are the out-of-fold rows that the costs were chosen on, which flatters", &r.Fit.Held
 		if r.ByWear {

@@ -145,6 +145,7 @@ func (r *Report) HTML() ([]byte, error) {
 func (r *Report) page() *page {
 	p := &page{drawings: r.drawings()}
 	r.limits(p)
+	r.Relabelled.writeTo(p)
 	r.score(p)
 	p.contests(r.Against)
 	r.byTool(p)

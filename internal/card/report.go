@@ -56,6 +56,7 @@ type Report struct {
 	Trend          *Trend                   `json:"wear_trend,omitempty"`      // if wear was measured of tools enough
 	Unknown        *UnknownReport           `json:"unknown,omitempty"`         // if the model has the third verdict
 	Modes          modeScores               `json:"reference_modes,omitempty"` // what each mode of the reference gives on tools held out, if that was looked at
+	Relabelled     *Relabelled              `json:"relabelled,omitempty"`      // if the network is another model's
 	Job            model.Provenance         `json:"provenance"`
 
 	ByWear    bool                `json:"-"` // the model decides by estimated wear
@@ -164,7 +165,7 @@ const flatters = "\nnote: out of fold are the rows that the costs were chosen on
 
 func (r *Report) notes() string {
 	var b strings.Builder
-	for _, words := range []string{r.simpler(), r.Settings.Words(), r.Robustness.Words(), r.Modes.text(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words()} {
+	for _, words := range []string{r.simpler(), r.Settings.Words(), r.Robustness.Words(), r.Modes.text(), r.followers(), r.guard(), r.unlabelled(), r.between(), r.Unknown.Words(), r.Trend.Words(), r.Relabelled.Words()} {
 		if words != "" {
 			fmt.Fprintf(&b, "\n%s", words)
 		}

@@ -120,9 +120,13 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 	for i, in := range j.Inputs {
 		if err := j.observeRows(ctx, m, in, func(o *observed) error {
 			row, ok, err := l.row(o)
-			if err != nil || !ok {
+			if err != nil {
 				return err
 			}
+			if t.kept.see(o, l.group(o)); !ok {
+				return nil
+			}
+			t.kept.add(o, row.class == table.NoClass)
 			if row.class == table.NoClass {
 				return t.addBare(j.Scratch, row)
 			}

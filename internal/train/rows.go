@@ -44,6 +44,8 @@ type rowTable struct {
 
 	bare bare // windows without a label
 
+	kept keptRows // which windows the rows are of, with and without a label, in their order
+
 	// ordered says that no tool's rows go back in time. Of each group mostUM is the
 	// greatest wear that was measured; limitUM is the label's limit, or 0.
 	ordered bool

@@ -161,6 +161,9 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if err := j.trend(ctx, rows, m, r); err != nil {
 		return err
 	}
+	if err := rows.keepHeldOut(m, r.Fit, j.Log); err != nil {
+		return err
+	}
 	if m.Golden, err = goldenRows(m.Classifier, *rows); err != nil {
 		return err
 	}
@@ -442,11 +445,13 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 			if err != nil {
 				return t, l, err
 			}
+			t.kept.see(o, l.group(o))
 			wear := -1
 			if l.addWear(t.wear, o, plain.Classifier != nil) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {
+				t.kept.add(o, row.class == table.NoClass)
 				t.add(row, o, wear)
 			}
 		}

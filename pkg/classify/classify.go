@@ -118,6 +118,8 @@ type Settings struct {
 	boundWear bool // see settle
 	crossing  bool // put rows where wear jumps over the limit, see settle
 
+	keepsHeldOut bool // in Report.HeldOut
+
 	Costs   CostSettings
 	Seed    uint64 // of every random draw: equal seeds give equal bytes
 	Workers int    // networks trained at the same time; default GOMAXPROCS; never changes a result

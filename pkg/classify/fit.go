@@ -39,6 +39,7 @@ type Report struct {
 	// Posterior, N×K row-major, holds the posteriors that the costs were chosen
 	// on.
 	Posterior []float64 `json:"-"`
+	HeldOut   *HeldOut  `json:"-"` // of FitTable: to choose costs again; nil if they were not chosen on rows held out
 	// Held are the scores of the costs kept on the posteriors they were chosen
 	// on. They are better than on rows never seen, for which there is
 	// CrossValidateTable.
@@ -117,6 +118,7 @@ func FitTable(ctx context.Context, t *Table, s Settings) (*Classifier, *Report, 
 	if err != nil {
 		return nil, nil, err
 	}
+	s.keepsHeldOut = true
 	c, r, err := fit(ctx, t.whole(), k, s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("classify: %w", err)
@@ -202,14 +204,24 @@ func fit(ctx context.Context, d subset, k int, s Settings) (*Classifier, *Report
 		return newJudged(k, p, y), err
 	}
 	s.Costs.JADE.Seed = DeriveSeed(s.Seed, searchSeed)
+	toFloat32(joint)
+	if s.keepsHeldOut && folds.folds > 0 {
+		r.keepHeldOut(joint, folds, d.early())
+	}
 	if c.costs, err = keepCosts(ctx, own, newJudged(k, joint, y), folds, s.Costs, r); err != nil {
 		return nil, nil, err
+	}
+	if r.Costs.Posteriors == string(Training) {
+		r.HeldOut = nil
 	}
 	if r.Costs.Temperature != 1 {
 		c.network = c.network.Temper(r.Costs.Temperature)
 	}
 	if err := l.guard(ctx, c, kept.trained[0].columns, d.log(r.view), s, r); err != nil {
 		return nil, nil, err
+	}
+	if r.HeldOut != nil {
+		r.HeldOut.Temperature = r.Costs.Temperature
 	}
 	if r.Training, err = c.summary(l.x, y, r.ClassCounts); err != nil {
 		return nil, nil, err
@@ -357,6 +369,12 @@ func scoresOf(costs CostVector, posterior []float64, y []int) score.Summary {
 	return scored.Summary()
 }
 
+// Where posteriors that costs are chosen on come from, as CostReport says it.
+const (
+	byGroup = "out-of-fold by group"
+	byRow   = "out-of-fold by row"
+)
+
 // innerFolds returns the folds whose held-out posteriors costs are chosen on:
 // by group if every class lives in two groups or more, and by row otherwise.
 func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) {
@@ -364,12 +382,12 @@ func innerFolds(y []int, groups []string, s Settings, r *Report) (dealt, error) 
 	if groups != nil {
 		class, group := loneClass(y, groups)
 		if class < 0 {
-			r.Costs.Posteriors = "out-of-fold by group"
+			r.Costs.Posteriors = byGroup
 			return dealByGroup(y, groups, s.Costs.Folds, rng), nil
 		}
 		r.warn("class %d occurs in group %q only: costs were chosen on folds by row, which flatter; label another group of that class", class, group)
 	}
-	r.Costs.Posteriors = "out-of-fold by row"
+	r.Costs.Posteriors = byRow
 	class := 0
 	for j, n := range r.ClassCounts {
 		if n < r.ClassCounts[class] {

@@ -46,11 +46,12 @@ func (l lesson) guard(ctx context.Context, c *Classifier, columns *stability.Col
 		return nil
 	}
 	c.guard = g
-	for i := range l.y {
-		p := r.Posterior[2*i : 2*i+2]
-		c.costs.set(p, g.Bounded(report.Held[i], c.Score(p)))
-	}
+	toFloat32(report.Held)
+	c.bound(report.Held, r.Posterior)
 	r.Held = scoresOf(c.costs, r.Posterior, l.y)
+	if r.HeldOut != nil {
+		r.HeldOut.Vote = report.Held
+	}
 	return nil
 }
 

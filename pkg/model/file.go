@@ -48,6 +48,7 @@ const (
 	sectionNovelty    = "novelty"        // unknown.Novelty in its binary form
 	sectionDistances  = "golden-novelty" // rows uint32, then float64
 	sectionDrift      = "drift"          // JSON, Drift
+	sectionHeldOut    = "held-out"       // HeldOut in its binary form
 )
 
 // manifest is the part of a model that people may read.
@@ -192,6 +193,9 @@ func (m *Model) writeOptional(w *sectionWriter, features int) error {
 		}
 		w.add(sectionDrift, text)
 	}
+	if len(m.HeldOut) > 0 {
+		w.add(sectionHeldOut, m.HeldOut)
+	}
 	return nil
 }
 
@@ -323,6 +327,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	if err := m.readUnknown(sections); err != nil {
 		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}
+	m.HeldOut = bytes.Clone(sections[sectionHeldOut]) // and not the bytes of the whole file
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
 	}

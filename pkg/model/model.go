@@ -27,7 +27,8 @@ import (
 // Provenance says where a model comes from. It does not hold when it was trained, so that equal
 // data and seeds give equal files.
 type Provenance struct {
-	Program    string          `json:"program"` // that trained it, with its version
+	Program    string          `json:"program"`          // that trained it, with its version
+	Parent     string          `json:"parent,omitempty"` // id of the model whose network this is, with other costs; empty: the network is its own
 	Data       []DataSet       `json:"data"`
 	Labels     string          `json:"labels_sha256,omitempty"` // of tool and class of the windows that it learnt from
 	LabelsFrom map[string]int  `json:"labels_from,omitempty"`   // how many labels came from where: file, floor, alarms; nil if all came from files
@@ -78,6 +79,7 @@ type Model struct {
 	ByWear     *WearVerdict // nil: the classifier decides
 	Provenance Provenance
 	Scores     json.RawMessage // of the evaluation, as the report has them
+	HeldOut    []byte          // HeldOut in its binary form, which the trainer alone reads; nil: costs cannot be chosen again
 
 	id string // of the file it was read from or written to
 }

@@ -1,0 +1,49 @@
+package dataset
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/config"
+	"github.com/flank-tcm/flank/internal/train"
+	"github.com/flank-tcm/flank/pkg/model"
+)
+
+// namesWindows reports whether flags ask for windows or features, and not for labels alone.
+func (f Flags) namesWindows() bool {
+	return len(f.Data)+len(f.Table)+len(f.More) > 0 || cmp.Or(f.Source, fromAuto) != fromAuto || f.From != "" || f.To != ""
+}
+
+// LoadLabels finds labels that came after m was trained, and what data flags name next to them. Of Kafka it takes labels alone,
+// unless --from, --since or --until says which windows or features to read.
+func (f Flags) LoadLabels(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
+	if f.namesWindows() {
+		return f.LoadFor(m, flag, file, of, log)
+	}
+	d := &Data{Config: train.DefaultConfig(), Layout: m.Layout}
+	if file != "" {
+		var err error
+		if d.Config, err = train.LoadConfig(file); err != nil {
+			return nil, err
+		}
+	} else {
+		d.Config.Join = train.JoinOf(m)
+	}
+	path := cmp.Or(f.Wear, config.ResolvePath(file, d.Config.Wear))
+	switch {
+	case path == "" && !f.ofKafka():
+		return nil, errors.New("no labels: name a wear file with --wear, labels on Kafka with --labels floor or all, or labelled windows with --data, --table or --kafka and --from")
+	case f.ofKafka() && !f.Kafka.Named():
+		return nil, errors.New("--labels: they are on Kafka, name the broker with --kafka")
+	}
+	var err error
+	if d.Wear, err = loadWear(path, log); err != nil {
+		return nil, err
+	}
+	if f.ofKafka() {
+		return d, d.addLabels(f, log)
+	}
+	return d, nil
+}
