@@ -91,17 +91,17 @@ func printArchived(out cli.Output, r archive.Report) {
 
 const day = 24 * time.Hour
 
-// ages are the units of --keep that time.ParseDuration does not have.
+// ages are the units of --keep. It has no minutes: 6m looks like months, and would empty the archive.
 var ages = []struct {
 	unit string
 	is   time.Duration
-}{{"mo", 30 * day}, {"y", 365 * day}, {"w", 7 * day}, {"d", day}}
+}{{"mo", 30 * day}, {"y", 365 * day}, {"w", 7 * day}, {"d", day}, {"h", time.Hour}}
 
 func parseAge(s string) (age time.Duration, err error) {
 	if s == "" {
 		return 0, nil
 	}
-	age, err = time.ParseDuration(s)
+	err = errors.ErrUnsupported
 	for _, u := range ages {
 		if digits, ok := strings.CutSuffix(s, u.unit); ok {
 			var n int
@@ -122,7 +122,7 @@ func parseAge(s string) (age time.Duration, err error) {
 var sizes = []struct {
 	unit string
 	is   int64
-}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"", 1}}
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}
 
 func parseSize(s string) (int64, error) {
 	if s == "" {

@@ -57,6 +57,8 @@ func TestFitArchive(t *testing.T) {
 		"archive --out kept":                                       "name the broker with --kafka",
 		"archive --out kept --keep 5x --kafka " + p.addr:           "such as 5y",
 		"archive --out kept --keep 0d --kafka " + p.addr:           "such as 5y",
+		"archive --out kept --keep 6m --kafka " + p.addr:           "such as 5y",
+		"archive --out kept --keep-bytes 500 --kafka " + p.addr:    "such as 500GB",
 		"archive --out kept --keep-bytes 5q --kafka " + p.addr:     "such as 500GB",
 		"archive --out kept --layout no.yaml --kafka " + p.addr:    "no.yaml",
 		"archive --out kept --follow --every 0s --kafka " + p.addr: "--every 0s",
@@ -69,12 +71,12 @@ func TestFitArchive(t *testing.T) {
 }
 
 func TestParseAge(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 0, "5y": 5 * 365 * day, "18mo": 540 * day, "2w": 14 * day, "90d": 90 * day, "36h": 36 * time.Hour, "90m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{"": 0, "5y": 5 * 365 * day, "18mo": 540 * day, "2w": 14 * day, "90d": 90 * day, "36h": 36 * time.Hour} {
 		if got, err := parseAge(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for text, want := range map[string]int64{"": 0, "500GB": 500e9, "2TB": 2e12, "10": 10, "7 MB": 7e6} {
+	for text, want := range map[string]int64{"": 0, "500GB": 500e9, "2TB": 2e12, "10B": 10, "7 MB": 7e6} {
 		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}

@@ -30,6 +30,7 @@ func TestLabelsOnKafka(t *testing.T) {
 	for _, tc := range []struct{ args, says, fails string }{
 		{add + "--wear 0,34mm --at 2026-11-02T06:00:00Z --method microscope", "340 µm", ""},
 		{add + "--wear 350um --at 2026-11-02T06:00:00Z", "350 µm", ""}, // a correction
+		{add + "--wear 340um --at 2026-11-02T06:00:00Z --by lee", "", "350 µm by kim at 2026-11-02T06:00:00Z, says otherwise: 340 µm would take its place"},
 		{add + "--state worn --at 2026-11-02T07:00:00Z", "worn", ""},
 		{add + "--wear 100um --at 2026-11-02T08:00:00Z", "", "wear falls from 350 µm to 100 µm"},
 		{add + "--state healthy --at 2026-11-02T07:00:30Z", "", "a tool that is worn is not healthy later"},

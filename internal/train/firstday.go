@@ -12,13 +12,13 @@ import (
 	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
-// firstDay says what healthy tools alone tell: which sensor leads, and from where on a tool is different from them. It is empty if the
-// table has rows of another class, or labels that look wrong, or if no sensor follows the lives.
-func (t *rowTable) firstDay(m *model.Model) string {
+// firstDay says, behind a semicolon, what healthy tools alone tell: which sensor leads, and from where on a tool is different from them. It is
+// empty if the table has rows of another class, or labels that look wrong, or if no sensor follows the lives.
+func firstDay(t *rowTable, m *model.Model) string {
 	if m.Reference.Mode == model.ReferenceOff || slices.Max(t.Class) != classify.Healthy || t.suspicion(classify.Faulty) != "" {
 		return ""
 	}
-	level, data, ok := t.leading(m)
+	level, data, ok := leading(t, m)
 	if !ok {
 		return ""
 	}
@@ -36,14 +36,14 @@ func (t *rowTable) firstDay(m *model.Model) string {
 		return ""
 	}
 	times := func(nepers float64) string { return fmt.Sprintf("%.2g", math.Exp(nepers)) }
-	return fmt.Sprintf("no worn tool seen yet, so a tool can be different from before, and no one knows whether it is worn: sensor %s follows the lives of healthy tools most steadily and came to at most %s times its reference in %d of them; "+
+	return fmt.Sprintf("; no worn tool seen yet, so a tool can be different from before, and no one knows whether it is worn: sensor %s follows the lives of healthy tools most steadily and came to at most %s times its reference in %d of them; "+
 		"until worn tools are recorded, look at a tool whose %s comes to %s times its reference",
 		level.Sensor, times(slices.Max(reached)), len(reached), level.Sensor, times(firstday.Limit(reached, firstday.Share, firstday.Least)))
 }
 
 // leading returns the level of the sensor that follows the lives of the rows most steadily, and the rows that it takes; false if
 // there is none, or the rows before the reference are not in memory.
-func (t *rowTable) leading(m *model.Model) (level firstday.Level, row func(i int) []float32, ok bool) {
+func leading(t *rowTable, m *model.Model) (level firstday.Level, row func(i int) []float32, ok bool) {
 	rel, before, p := t.rel, t.Data, len(t.Columns)
 	if rel == nil {
 		rel, before = t.was, t.plain

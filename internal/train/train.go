@@ -80,17 +80,10 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	defer rows.close()
 	if err := rows.check(job.Config.Label); err != nil {
-		if text := rows.firstDay(m); text != "" {
-			err = fmt.Errorf("%w; %s", err, text)
-		}
-		return nil, nil, fmt.Errorf("train: %w", err)
+		return nil, nil, fmt.Errorf("train: %w%s", err, firstDay(&rows, m))
 	}
 	m.Label.Findings, m.Provenance.Labels, m.Provenance.LabelsFrom = rows.findings, labelSum(&rows), counts.LabelsFrom
-	r := newReport(&job, m, rows, counts)
-	job.Log.Info().Msg(r.Balance) // now, because what follows takes minutes
-	for _, w := range slices.Concat(tableWarnings(&job.Config, job.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.tell.warnings(rows.exclude, tables(job.Inputs)), rows.copyWarnings(), counts.Warnings()) {
-		job.warn(r, w)
-	}
+	r := job.begin(m, rows, counts)
 	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
@@ -132,6 +125,16 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	r.Model = m.ID()
 	return m, r, nil
+}
+
+// begin returns the report as it is before minutes of training, and says what it has so far.
+func (j *Job) begin(m *model.Model, rows rowTable, counts card.Tally) *card.Report {
+	r := newReport(j, m, rows, counts)
+	j.Log.Info().Msg(r.Balance)
+	for _, w := range slices.Concat(tableWarnings(&j.Config, j.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.tell.warnings(rows.exclude, tables(j.Inputs)), rows.copyWarnings(), counts.Warnings()) {
+		j.warn(r, w)
+	}
+	return r
 }
 
 // showFit gives the report what its plots show of the posteriors that costs were chosen on.

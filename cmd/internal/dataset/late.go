@@ -39,7 +39,7 @@ func (f Flags) LoadLabels(m *model.Model, flag, file string, of ModelFlags, log 
 		return nil, errors.New("--labels: they are on Kafka, name the broker with --kafka")
 	}
 	var err error
-	if d.Wear, err = loadWear(path, log); err != nil {
+	if d.Wear, err = LoadWear(path, log); err != nil {
 		return nil, err
 	}
 	if f.ofKafka() {

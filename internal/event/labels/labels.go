@@ -108,10 +108,10 @@ func number(um *float64) float64 {
 const near = time.Minute
 
 // contradiction says in words with which of the labels a new one cannot be right: a tool has two states at about the same time, or
-// its wear falls. A label of the same key is corrected. It is empty if there is none.
+// its wear falls. A label of the same key is corrected, which only its author does without a question. It is empty if there is none.
 func contradiction(all []event.Label, l event.Label) string {
 	for _, o := range Count(all) {
-		if o.Machine != l.Machine || o.Tool != l.Tool || o.ToolLife != l.ToolLife || o.ID == l.ID {
+		if o.Machine != l.Machine || o.Tool != l.Tool || o.ToolLife != l.ToolLife || o.ID == l.ID && (o.By == l.By || o.Known() == l.Known()) {
 			continue
 		}
 		if why := conflict(o, l); why != "" {
@@ -133,6 +133,9 @@ func when(l event.Label) string {
 
 // conflict says why two labels of one tool cannot both be right.
 func conflict(a, b event.Label) string {
+	if a.ID == b.ID {
+		return fmt.Sprintf("%s would take its place", b.Known())
+	}
 	if a.At.IsZero() != b.At.IsZero() {
 		return "one of them has a time, the other only a hole or none, and training joins labels of a tool in one way"
 	}
