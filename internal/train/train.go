@@ -83,7 +83,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 		return nil, nil, fmt.Errorf("train: %w%s", err, firstDay(&rows, m))
 	}
 	m.Label.Findings, m.Provenance.Labels, m.Provenance.LabelsFrom = rows.findings, labelSum(&rows), counts.LabelsFrom
-	r := job.begin(m, rows, counts)
+	r := begin(&job, m, rows, counts)
 	rng := rand.New(rand.NewPCG(job.Config.Seed, foldSeed))
 	v, err := job.scoreByTool(ctx, rows, r, rng)
 	if err != nil {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 }
 
 // begin returns the report as it is before minutes of training, and says what it has so far.
-func (j *Job) begin(m *model.Model, rows rowTable, counts card.Tally) *card.Report {
+func begin(j *Job, m *model.Model, rows rowTable, counts card.Tally) *card.Report {
 	r := newReport(j, m, rows, counts)
 	j.Log.Info().Msg(r.Balance)
 	for _, w := range slices.Concat(tableWarnings(&j.Config, j.Inputs, m), rows.warnings(), rows.columnWarnings(), rows.tell.warnings(rows.exclude, tables(j.Inputs)), rows.copyWarnings(), counts.Warnings()) {
