@@ -101,6 +101,7 @@ type Join struct {
 	recording bool                 // rows name recordings
 	tools     map[toolKey]*toolSeen
 	toolOrder []toolKey               // of tools, as they were first seen
+	latest    map[string]*latest      // by machine
 	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
 	order     []subject               // of begun, as they were first seen
 	tally     tally
@@ -124,7 +125,34 @@ type toolSeen struct {
 	start      time.Time // of its first window
 	first      string    // the recording of that window
 	recordings []string
-	cutOff     bool // see Window
+	cutOff     bool      // see Window
+	end        time.Time // of its last window
+	machine    *latest
+}
+
+// latest are the two tools of a machine that were seen last.
+type latest [2]*toolSeen
+
+// see notes that a window of a tool was seen.
+func (l *latest) see(t *toolSeen) {
+	switch {
+	case l[0] == t:
+	case l[0] == nil || t.end.After(l[0].end):
+		l[0], l[1] = t, l[0]
+	case l[1] == nil || t.end.After(l[1].end):
+		l[1] = t
+	}
+	if l[1] != nil && l[1].end.After(l[0].end) {
+		l[0], l[1] = l[1], l[0]
+	}
+}
+
+// ofKafka reports whether the window is of a stream, of which none is missing at the end of a tool, and not of a recording.
+func (w Window) ofKafka() bool { return w.Recording == "" && w.Began.IsZero() }
+
+// takenOut reports whether another tool followed in the machine.
+func (t *toolSeen) takenOut() bool {
+	return signal.HasClock(t.end) && t.machine[0] != t && t.machine[0].end.After(t.end)
 }
 
 // history is what is known of one subject.
@@ -182,7 +210,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 	}
 	j := &Join{
 		subjects: make(map[subject]*history), stems: make(map[subject]*history),
-		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time),
+		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time), latest: make(map[string]*latest),
 	}
 	for _, m := range ms {
 		if !m.Known() {
@@ -353,8 +381,15 @@ func (j *Join) See(w Window) {
 	key := toolKey{w.Machine, w.Tool}
 	t := j.tools[key]
 	if t == nil {
-		t = &toolSeen{start: w.Start, first: w.Recording}
+		if j.latest[w.Machine] == nil {
+			j.latest[w.Machine] = new(latest)
+		}
+		t = &toolSeen{start: w.Start, first: w.Recording, machine: j.latest[w.Machine]}
 		j.tools[key], j.toolOrder = t, append(j.toolOrder, key)
+	}
+	if end := w.Start.Add(w.Length); end.After(t.end) {
+		t.end = end
+		t.machine.see(t)
 	}
 	t.cutOff = t.cutOff || w.CutOff
 	if w.Start.Before(t.start) {
@@ -365,7 +400,7 @@ func (j *Join) See(w Window) {
 		j.settled = false
 	}
 	of := subject{w.Machine, w.Tool, w.Recording}
-	if w.Recording == "" && w.Began.IsZero() && !signal.HasClock(w.Start) { // a window on Kafka: it counts from its recording's start itself
+	if w.ofKafka() && !signal.HasClock(w.Start) { // it counts from its recording's start itself
 		w.Began = time.Unix(0, 0).UTC()
 	}
 	if began := j.begun[of]; !slices.ContainsFunc(began, w.Began.Equal) {
@@ -576,31 +611,47 @@ func (h *history) interval(w Window) (Measurement, Reason) {
 	return h.intervals[i], hasLabel
 }
 
-// started reports whether it is known when the tool was new.
-func (h *history) started(w Window, tool *toolSeen) bool {
-	switch {
-	case tool == nil || tool.cutOff || h.recording != "" && tool.first != w.Recording:
-		return false
-	case len(tool.recordings) > 1 && !signal.HasClock(tool.start):
-		return false // without clocks all recordings begin at second 0, so the first of them is not known
+// span is what is known of when the tool of a window was in.
+type span struct {
+	known bool
+	start time.Time // when it had no wear, if that is known
+	end   time.Time // after which it did not wear, as another tool was in; zero: not known
+}
+
+// at returns when the tool was as worn as it was at t.
+func (s span) at(t time.Time) time.Time {
+	if !s.end.IsZero() && t.After(s.end) {
+		return s.end
 	}
-	// a line from the new tool to a measurement far behind its windows would say that it hardly wore
-	return !(h.matched && h.until.After(tool.start) && h.moments[0].Time.After(h.until.Add(h.until.Sub(tool.start))))
+	return t
+}
+
+func (h *history) span(w Window, tool *toolSeen) (s span) {
+	if tool == nil {
+		return s
+	}
+	if w.ofKafka() && tool.takenOut() && w.Start.Before(tool.end) {
+		s.end = tool.end
+	}
+	switch {
+	case tool.cutOff || h.recording != "" && tool.first != w.Recording:
+	case len(tool.recordings) > 1 && !signal.HasClock(tool.start): // without clocks all recordings begin at second 0, so the first of them is not known
+	case s.end.IsZero() && h.matched && h.until.After(tool.start) && h.moments[0].Time.After(h.until.Add(h.until.Sub(tool.start))):
+		// a line from the new tool to a measurement far behind its windows would say that it hardly wore
+	default:
+		s.known, s.start = true, tool.start
+	}
+	return s
 }
 
 // between returns the wear in a window between two moments.
 func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
-	t := w.Start
-	started := h.started(w, tool)
-	var start time.Time
-	if started {
-		start = tool.start
-	}
+	t, s := w.Start, h.span(w, tool)
 	m := Measurement{
 		Machine: w.Machine, Tool: w.Tool, Recording: w.Recording, Hole: w.Hole, Time: t,
-		VBMeanUM: h.mean.value(t, start, started),
-		VBMaxUM:  h.max.value(t, start, started),
-		State:    h.state(t, started && !t.Before(start)),
+		VBMeanUM: h.mean.value(t, s),
+		VBMaxUM:  h.max.value(t, s),
+		State:    h.state(t, s.knows(t)),
 		Class:    h.word(t, func(m Measurement) string { return m.Class }),
 	}
 	switch {
@@ -616,15 +667,13 @@ func (h *history) between(w Window, tool *toolSeen) (Measurement, Reason) {
 	return m, between
 }
 
+// knows reports whether the tool is known to have been new at or before t.
+func (s span) knows(t time.Time) bool { return s.known && !t.Before(s.start) }
+
 // leaps reports whether the straight line at a window is none that wear follows: it leads to a measurement that found the tool chipped or broken,
 // or more than twice the limit higher. A tool that was above the limit before is not meant.
 func (h *history) leaps(of *curve, limit float64, w Window, tool *toolSeen) bool {
-	var start time.Time
-	started := h.started(w, tool)
-	if started {
-		start = tool.start
-	}
-	i, _, um0, ok := of.line(w.Start, start, started)
+	i, _, um0, ok := of.line(w.Start, h.span(w, tool))
 	if !ok || of.at[i].Equal(w.Start) || um0 >= limit {
 		return false
 	}
@@ -633,7 +682,7 @@ func (h *history) leaps(of *curve, limit float64, w Window, tool *toolSeen) bool
 }
 
 // line returns the first measurement at or after t, and where the line to it begins. It is not ok if wear is not known at t.
-func (c *curve) line(t, start time.Time, started bool) (i int, t0 time.Time, um0 float64, ok bool) {
+func (c *curve) line(t time.Time, s span) (i int, t0 time.Time, um0 float64, ok bool) {
 	i = sort.Search(len(c.at), func(i int) bool { return !c.at[i].Before(t) })
 	switch {
 	case i == len(c.at):
@@ -641,12 +690,12 @@ func (c *curve) line(t, start time.Time, started bool) (i int, t0 time.Time, um0
 	case i > 0:
 		return i, c.at[i-1], c.um[i-1], true
 	}
-	return i, start, 0, started && !t.Before(start) || c.at[i].Equal(t)
+	return i, s.start, 0, s.knows(t) || c.at[i].Equal(t)
 }
 
 // value returns the wear at t, NaN if it is not known.
-func (c *curve) value(t, start time.Time, started bool) float64 {
-	i, t0, um0, ok := c.line(t, start, started)
+func (c *curve) value(t time.Time, s span) float64 {
+	i, t0, um0, ok := c.line(t, s)
 	switch {
 	case !ok:
 		return math.NaN()
@@ -654,7 +703,7 @@ func (c *curve) value(t, start time.Time, started bool) float64 {
 		return c.um[i]
 	}
 	um1 := c.um[i]
-	share := float64(t.Sub(t0)) / float64(c.at[i].Sub(t0))
+	share := float64(t.Sub(t0)) / float64(s.at(c.at[i]).Sub(t0))
 	// Rounding must not carry the wear beyond the measurements around it.
 	return min(max(um0+share*(um1-um0), min(um0, um1)), max(um0, um1))
 }

@@ -2,6 +2,7 @@ package wear
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -307,6 +308,60 @@ func TestJoinLeap(t *testing.T) {
 		}
 		if n := j.Tally(); got != tc.want || n[leapt] != without {
 			t.Errorf("%s: %s, %d leapt, want %s", name, got, n[leapt], tc.want)
+		}
+	}
+}
+
+// A tool does not wear after it was taken out: on a stream its wear counts at its last window, however much later it is measured. Of
+// recordings, which may leave out what came later, it is on a line to then.
+func TestJoinMeasuredAfterTheLastWindow(t *testing.T) {
+	began := time.Date(2026, 11, 2, 6, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		after  time.Duration // the last window of T1 until it is measured
+		then   string        // tool of the windows that follow
+		record string
+		cutOff bool
+		want   string // of T1 in µm after 50, 100 and 190 of 200 s
+		says   bool   // that the line goes on behind the last window
+	}{
+		"still in":                {-time.Second, "", "", false, "85 171 325", false},
+		"taken out, soon":         {time.Minute, "T2", "", false, "85 170 323", false},
+		"taken out, weeks later":  {500 * time.Hour, "T2", "", false, "85 170 323", false},
+		"taken out for a twin":    {time.Hour, "T1 · life 2", "", false, "85 170 323", false},
+		"cut off":                 {time.Hour, "T2", "", true, "NaN NaN NaN", false},
+		"no tool follows, soon":   {time.Minute, "", "", false, "65 131 248", true},
+		"no tool follows, weeks":  {500 * time.Hour, "", "", false, "NaN NaN NaN", false},
+		"a recording, soon":       {time.Minute, "T2", "day1", false, "65 131 248", true},
+		"a recording, much later": {time.Hour, "T2", "day1", false, "NaN NaN NaN", false},
+	} {
+		at := began.Add(200*time.Second + tc.after)
+		j, err := NewJoin([]Measurement{{Tool: "T1", Time: at, VBMaxUM: 340, VBMeanUM: math.NaN()}}, Auto)
+		if err != nil {
+			t.Fatal(err)
+		}
+		window := func(tool string, s int) Window {
+			w := Window{Machine: "m", Tool: tool, Recording: tc.record, Start: began.Add(time.Duration(s) * time.Second), Length: time.Second, CutOff: tc.cutOff}
+			if tc.record != "" {
+				w.Began = began
+			}
+			return w
+		}
+		if tc.then != "" {
+			j.See(window(tc.then, 205)) // windows come in any order
+		}
+		for s := range 200 {
+			j.See(window("T1", s))
+		}
+		var got []string
+		for _, s := range []int{50, 100, 190} {
+			m, _ := j.At(window("T1", s))
+			got = append(got, fmt.Sprintf("%.0f", m.VBMaxUM))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %s, want %s", name, strings.Join(got, " "), tc.want)
+		}
+		if says := strings.Contains(strings.Join(j.Mismatches(), "\n"), "was measured 1m0s after its last window"); says != tc.says {
+			t.Errorf("%s: %q", name, j.Mismatches())
 		}
 	}
 }

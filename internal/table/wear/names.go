@@ -32,9 +32,28 @@ func (j *Join) Mismatches() []string {
 			if text := h.unused(); text != "" {
 				out = append(out, text)
 			}
+			if text := j.late(h); text != "" {
+				out = append(out, text)
+			}
 		}
 	}
 	return out
+}
+
+// late says that a tool was measured so long after its last window that its windows are taken for less worn than they were if it did not cut
+// meanwhile.
+func (j *Join) late(h *history) string {
+	i := slices.IndexFunc(h.moments, func(m Measurement) bool { return m.Time.After(h.until) })
+	if i < 0 || 20*h.moments[i].Time.Sub(h.until) < h.until.Sub(h.from) {
+		return ""
+	}
+	for key, t := range j.tools {
+		if name, _, _ := strings.Cut(key.tool, ofLife); (name == h.tool || key.tool == h.tool) && t.end.Equal(h.until) && t.takenOut() && h.began.IsZero() {
+			return ""
+		}
+	}
+	m := h.moments[i]
+	return fmt.Sprintf("%s: %s was measured %v after its last window, at %s, and its wear is taken to grow until then: if it did not cut meanwhile, write the time of that window", at(m), m.subject(), m.Time.Sub(h.until).Round(time.Second), timeWords(h.until))
 }
 
 // lostTools compares the tools and recordings that rows name with the windows.
