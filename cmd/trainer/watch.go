@@ -103,6 +103,12 @@ func (f *watchCommand) gather(ctx context.Context, out cli.Output) (said answers
 	if err != nil {
 		return said, err
 	}
+	switch {
+	case !c.Watch.Asks():
+		return said, errors.New("all limits under `watch` in the configuration are 0, so that nothing is asked: set one of new_tools, drifting, unknown and false_alarms")
+	case f.Train && c.Evaluate.ByTool == "off":
+		return said, errors.New("--run compares verdicts on tools that were held out, and evaluate.by_tool is \"off\" in the configuration: set it to leave-one-out or 5-fold")
+	}
 	if f.Labels == dataset.LabelsNone && f.Wear == "" && c.Wear == "" {
 		f.Labels = dataset.LabelsAll
 	}
@@ -110,7 +116,7 @@ func (f *watchCommand) gather(ctx context.Context, out cli.Output) (said answers
 	if err != nil {
 		return said, fmt.Errorf("--for %w", err)
 	}
-	ctx, topic, err := f.writing().read(ctx)
+	ctx, topic, err := f.topic(ctx)
 	if err != nil {
 		return said, err
 	}
@@ -137,6 +143,20 @@ func (f *watchCommand) writing() writeFlags {
 	return writeFlags{topicFlags{f.Flags.Kafka.Broker, f.trustFlags}, f.signFlags}
 }
 
+// topic returns the topic of models as it is: for --run as 'trainer promote' will see it after the training, where the own key counts
+// and, without --public-key, no other key.
+func (f *watchCommand) topic(ctx context.Context) (context.Context, *deploy.Topic, error) {
+	if f.Key == "" || !f.Train && len(f.PublicKey) == 0 {
+		return f.writing().read(ctx)
+	}
+	ctx, w, err := f.writing().writer(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	t, err := w.Topic(ctx)
+	return ctx, t, because(ctx, err)
+}
+
 // print says a line for each model, and what people should know.
 func (a *answers) print(out cli.Output) {
 	for _, m := range a.Models {
@@ -161,7 +181,7 @@ func (a *answers) print(out cli.Output) {
 		fmt.Fprintln(out.Stdout, "no champion on Kafka judges these machines, so it is not known whether training is due: promote a model (docs/how-to/roll-out-a-model.md)")
 	}
 	if a.Refused > 0 {
-		fmt.Fprintf(out.Stdout, "%d records of models are refused, and were not asked about: 'trainer models ls' says why, and how to remove them\n", a.Refused)
+		fmt.Fprintf(out.Stdout, "%d records of models are refused, and were not asked about: name with --public-key whose records count; 'trainer models ls' says why, and how to remove them\n", a.Refused)
 	}
 }
 
