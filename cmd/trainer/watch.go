@@ -23,7 +23,7 @@ const (
 )
 
 type watchCommand struct {
-	Once  bool `help:"Ask once. Exit code 0: no model is due, or a candidate is on trial. 3: one is due. 4: none is known to be due, and not all could be read. 1: an error. Without --once it asks once a day until a signal comes."`
+	Once  bool `help:"Ask once. Exit code 0: no model is due, or a candidate is on trial. 3: one is due, or its candidate's trial is over. 4: none is known to be due, and not all could be read. 1: an error. Without --once it asks once a day until a signal comes."`
 	Train bool `name:"run" help:"Train for models that are due, and put a candidate on trial that is not worse than the champion on tools that are new to both. It never promotes a champion. --model is where the candidate is written; --key signs it."`
 	cli.Machines
 	groupFlag
@@ -62,6 +62,7 @@ type asked struct {
 	Notes    []string       `json:"notes,omitempty"`
 
 	deployment deploy.Deployment
+	over       bool        // no shadow of it is on trial any more
 	fresh      train.Fresh // labelled tools that the champion has not learnt from
 }
 
@@ -187,13 +188,16 @@ func (a *answers) print(out cli.Output) {
 
 // exit returns the answer as an exit code; nil is no.
 func (a *answers) exit() error {
-	due, unsure := 0, a.Refused
+	due, over, unsure := 0, 0, a.Refused
 	if len(a.Models) == 0 {
 		unsure++
 	}
 	for _, m := range a.Models {
 		switch {
 		case len(m.Waits) > 0: // a person decides first
+			if m.Due == train.DueNow && m.over {
+				over++
+			}
 		case m.Due == train.DueNow:
 			due++
 		case m.Due == train.DueUnsure:
@@ -203,6 +207,8 @@ func (a *answers) exit() error {
 	switch {
 	case due > 0:
 		return &cli.Exit{Code: codeDue, Err: fmt.Errorf("training is due for %d of %d models", due, len(a.Models))}
+	case over > 0:
+		return &cli.Exit{Code: codeDue, Err: fmt.Errorf("training is due for %d of %d models, whose candidates' trials are over: trainer shadow report says how they did; then trainer promote, or trainer retire --shadow", over, len(a.Models))}
 	case unsure > 0:
 		return &cli.Exit{Code: codeUnsure, Err: errors.New("no model is known to be due, and not all could be read that may say so: see above")}
 	}

@@ -182,7 +182,7 @@ func (f *watchCommand) putOnTrial(ctx context.Context, out cli.Output, d *datase
 // wasOnTrial reports whether a candidate was a shadow of a deployment before, and a person ended that. It is an error if someone has
 // changed the deployment during the training.
 func (f *watchCommand) wasOnTrial(ctx context.Context, m *asked, id string) (bool, error) {
-	ctx, topic, err := f.topic(ctx)
+	_, topic, err := f.topic(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -214,7 +214,7 @@ func TestWatchGathers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, at := range map[string]time.Time{" is on trial until ": now, " was on trial until ": now.Add(49 * time.Hour)} { // a trial that is over waits for a person too
-		if w := newWatcher(set, set.Deployments()[0].For, "tcm-monitor", train.DefaultConfig(), at); len(w.all) != 1 || len(w.all[0].Waits) != 1 || !strings.Contains(w.all[0].Waits[0], verb) {
+		if w := newWatcher(set, set.Deployments()[0].For, "tcm-monitor", train.DefaultConfig(), at); len(w.all) != 1 || len(w.all[0].Waits) != 1 || w.all[0].over != (verb == " was on trial until ") || !strings.Contains(w.all[0].Waits[0], verb) {
 			t.Errorf("at %v: %+v", at, w.all)
 		}
 	}
@@ -439,6 +439,31 @@ func TestSumOfCandidate(t *testing.T) {
 	} {
 		if got := sum(tc.change); (got == same) != tc.same {
 			t.Errorf("%s: the same %v", name, !tc.same)
+		}
+	}
+}
+
+// A trial that is over is a person's turn: of a model that is due the exit code says so.
+func TestWatchExits(t *testing.T) {
+	trial := []string{"m is on trial"}
+	for name, tc := range map[string]struct {
+		m    asked
+		more int // refused records
+		code int
+	}{
+		"not due":                        {asked{Due: train.DueNot}, 0, 0},
+		"not due, with refused records":  {asked{Due: train.DueNot}, 1, codeUnsure},
+		"not known":                      {asked{Due: train.DueUnsure}, 0, codeUnsure},
+		"due":                            {asked{Due: train.DueNow}, 1, codeDue},
+		"due, on trial":                  {asked{Due: train.DueNow, Waits: trial}, 0, 0},
+		"due, on trial, refused records": {asked{Due: train.DueNow, Waits: trial}, 1, codeUnsure},
+		"due, trial over":                {asked{Due: train.DueNow, Waits: trial, over: true}, 0, codeDue},
+		"not due, trial over":            {asked{Due: train.DueNot, Waits: trial, over: true}, 0, 0},
+		"not known, trial over":          {asked{Due: train.DueUnsure, Waits: trial, over: true}, 0, 0},
+	} {
+		a := answers{Models: []*asked{&tc.m}, Refused: tc.more}
+		if err := a.exit(); codeOf(err) != tc.code {
+			t.Errorf("%s: %v, want exit code %d", name, err, tc.code)
 		}
 	}
 }
