@@ -23,7 +23,7 @@ const (
 )
 
 type watchCommand struct {
-	Once  bool `help:"Ask once. Exit code 0: no model is due, or a candidate is on trial. 3: one is due. 4: none is known to be due, and not all could be read. 1: an error. Without --once it asks once a day until a signal comes."`
+	Once  bool `help:"Ask once. Exit code 0: no model is due, or a candidate is on trial. 3: one is due, or its candidate's trial is over. 4: none is known to be due, and not all could be read. 1: an error. Without --once it asks once a day until a signal comes."`
 	Train bool `name:"run" help:"Train for models that are due, and put a candidate on trial that is not worse than the champion on tools that are new to both. It never promotes a champion. --model is where the candidate is written; --key signs it."`
 	cli.Machines
 	groupFlag
@@ -62,6 +62,7 @@ type asked struct {
 	Notes    []string       `json:"notes,omitempty"`
 
 	deployment deploy.Deployment
+	over       bool        // no shadow of it is on trial any more
 	fresh      train.Fresh // labelled tools that the champion has not learnt from
 }
 
@@ -103,6 +104,12 @@ func (f *watchCommand) gather(ctx context.Context, out cli.Output) (said answers
 	if err != nil {
 		return said, err
 	}
+	switch {
+	case !c.Watch.Asks():
+		return said, errors.New("all limits under `watch` in the configuration are 0, so that nothing is asked: set one of new_tools, drifting, unknown and false_alarms")
+	case f.Train && c.Evaluate.ByTool == "off":
+		return said, errors.New("--run compares verdicts on tools that were held out, and evaluate.by_tool is \"off\" in the configuration: set it to leave-one-out or 5-fold")
+	}
 	if f.Labels == dataset.LabelsNone && f.Wear == "" && c.Wear == "" {
 		f.Labels = dataset.LabelsAll
 	}
@@ -110,7 +117,7 @@ func (f *watchCommand) gather(ctx context.Context, out cli.Output) (said answers
 	if err != nil {
 		return said, fmt.Errorf("--for %w", err)
 	}
-	ctx, topic, err := f.writing().read(ctx)
+	ctx, topic, err := f.topic(ctx)
 	if err != nil {
 		return said, err
 	}
@@ -137,6 +144,20 @@ func (f *watchCommand) writing() writeFlags {
 	return writeFlags{topicFlags{f.Flags.Kafka.Broker, f.trustFlags}, f.signFlags}
 }
 
+// topic returns the topic of models as it is: for --run as 'trainer promote' will see it after the training, where the own key counts
+// and, without --public-key, no other key.
+func (f *watchCommand) topic(ctx context.Context) (context.Context, *deploy.Topic, error) {
+	if f.Key == "" || !f.Train && len(f.PublicKey) == 0 {
+		return f.writing().read(ctx)
+	}
+	ctx, w, err := f.writing().writer(ctx)
+	if err != nil {
+		return ctx, nil, err
+	}
+	t, err := w.Topic(ctx)
+	return ctx, t, because(ctx, err)
+}
+
 // print says a line for each model, and what people should know.
 func (a *answers) print(out cli.Output) {
 	for _, m := range a.Models {
@@ -161,19 +182,22 @@ func (a *answers) print(out cli.Output) {
 		fmt.Fprintln(out.Stdout, "no champion on Kafka judges these machines, so it is not known whether training is due: promote a model (docs/how-to/roll-out-a-model.md)")
 	}
 	if a.Refused > 0 {
-		fmt.Fprintf(out.Stdout, "%d records of models are refused, and were not asked about: 'trainer models ls' says why, and how to remove them\n", a.Refused)
+		fmt.Fprintf(out.Stdout, "%d records of models are refused, and were not asked about: name with --public-key whose records count; 'trainer models ls' says why, and how to remove them\n", a.Refused)
 	}
 }
 
 // exit returns the answer as an exit code; nil is no.
 func (a *answers) exit() error {
-	due, unsure := 0, a.Refused
+	due, over, unsure := 0, 0, a.Refused
 	if len(a.Models) == 0 {
 		unsure++
 	}
 	for _, m := range a.Models {
 		switch {
 		case len(m.Waits) > 0: // a person decides first
+			if m.Due == train.DueNow && m.over {
+				over++
+			}
 		case m.Due == train.DueNow:
 			due++
 		case m.Due == train.DueUnsure:
@@ -183,6 +207,8 @@ func (a *answers) exit() error {
 	switch {
 	case due > 0:
 		return &cli.Exit{Code: codeDue, Err: fmt.Errorf("training is due for %d of %d models", due, len(a.Models))}
+	case over > 0:
+		return &cli.Exit{Code: codeDue, Err: fmt.Errorf("training is due for %d of %d models, whose candidates' trials are over: trainer shadow report says how they did; then trainer promote, or trainer retire --shadow", over, len(a.Models))}
 	case unsure > 0:
 		return &cli.Exit{Code: codeUnsure, Err: errors.New("no model is known to be due, and not all could be read that may say so: see above")}
 	}

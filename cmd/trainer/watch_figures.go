@@ -58,7 +58,9 @@ func newWatcher(set deploy.Set, glob deploy.Glob, group string, config train.Con
 			stands: make(map[[2]string]bool), drifted: make(map[string]bool),
 		}
 		x.figures.Gaps = make(map[train.Why]string)
+		x.over = len(d.Shadows) > 0
 		for _, s := range d.Shadows {
+			x.over = x.over && !now.Before(s.Until)
 			verb := "is"
 			if !now.Before(s.Until) {
 				verb = "was"

@@ -23,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // candidate is what --run did. The file next to the model keeps it, so that a run that is killed goes on, and labels that gave a
@@ -66,10 +67,13 @@ func (f *watchCommand) retrain(ctx context.Context, out cli.Output, all []*asked
 
 // trainable returns the champions of the configuration's layout that have labelled tools that they have not learnt from.
 func trainable(due []*asked, d *dataset.Data, w io.Writer) (some []*asked) {
+	spec := window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}
 	for _, m := range due {
-		switch layout := d.Layout.Fingerprint(); {
+		switch layout, own := d.Layout.Fingerprint(), m.deployment.Champion.Window; {
 		case m.Layout != layout:
 			fmt.Fprintf(w, "%s: not trained: its layout is %s, and the configuration's is %s: run watch with the configuration of that layout too\n", plain.Text(m.For), m.Layout, layout)
+		case own.Length != spec.Length || own.Step() != spec.Step():
+			fmt.Fprintf(w, "%s: not trained: %s judges windows of %v every %v, and the configuration's are of %v every %v, so that no window is judged by both: set `window` as the champion has it, or train with fit and promote by hand\n", plain.Text(m.For), m.Champion, own.Length, own.Step(), spec.Length, spec.Step())
 		case len(m.fresh) == 0:
 			fmt.Fprintf(w, "%s: not trained: no labelled tool is new to %s, so that there is nothing to learn: label tools (docs/how-to/labels-from-the-floor.md)\n", plain.Text(m.For), m.Champion)
 		default:
@@ -81,7 +85,7 @@ func trainable(due []*asked, d *dataset.Data, w io.Writer) (some []*asked) {
 
 // candidate returns the model of these labels with its comparisons: the one that is there already, or a new one.
 func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*asked, d *dataset.Data, log zerolog.Logger) (*candidate, error) {
-	sum, err := sumOf(due, d)
+	sum, err := f.sumOf(due, d)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +140,7 @@ func (f *watchCommand) compare(ctx context.Context, out cli.Output, m *asked, re
 	p := f.Progress(out.Stderr)
 	defer p.Close()
 	e.Progress = p.Report
-	c, err := e.Compare(ctx, report.Held, m.fresh)
+	c, err := e.Compare(ctx, report, m.fresh)
 	if err != nil {
 		return nil, fmt.Errorf("comparing with %s, the champion of %s: %w", m.Champion, m.For, err)
 	}
@@ -178,9 +182,9 @@ func (f *watchCommand) putOnTrial(ctx context.Context, out cli.Output, d *datase
 // wasOnTrial reports whether a candidate was a shadow of a deployment before, and a person ended that. It is an error if someone has
 // changed the deployment during the training.
 func (f *watchCommand) wasOnTrial(ctx context.Context, m *asked, id string) (bool, error) {
-	ctx, topic, err := f.writing().read(ctx)
+	_, topic, err := f.topic(ctx)
 	if err != nil {
-		return false, because(ctx, err)
+		return false, err
 	}
 	all := slices.DeleteFunc(topic.Book().History(), func(c deploy.RecordedChange) bool { return c.For != m.For || c.Layout != m.Layout })
 	if len(all) == 0 || all[0].ID != m.deployment.Change {
@@ -191,14 +195,15 @@ func (f *watchCommand) wasOnTrial(ctx context.Context, m *asked, id string) (boo
 	}), nil
 }
 
-// sumOf returns the checksum of what a candidate follows from, but for the windows.
-func sumOf(due []*asked, d *dataset.Data) (string, error) {
+// sumOf returns the checksum of what a candidate follows from, but for the windows that Kafka and files have.
+func (f *watchCommand) sumOf(due []*asked, d *dataset.Data) (string, error) {
 	h := sha256.New()
 	config, err := json.Marshal(&d.Config)
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintf(h, "%s\n%+v\n", config, d.Wear)
+	fmt.Fprintf(h, "%q %q %q %q %q %q %q %q %q %q %v\n", f.Source, f.From, f.To, f.Data, f.Table, f.More, f.Ignore, f.Keep, f.Layout, f.Machine, f.Start)
 	for _, m := range due {
 		fmt.Fprintf(h, "%s %s %s\n", m.For, m.Layout, m.Champion)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
+	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -158,9 +159,9 @@ func TestWatchGathers(t *testing.T) {
 		want string
 	}{
 		// The models of this test name no tools.
-		{"nothing was judged", nil, codeUnsure, "0? 0 –? –"},
-		{"another model, group and machine", slices.Concat(verdicts(other, drill, 1, 150, 150, now), foreign, verdicts(own, "acme/spore/bay3/line1/usk26", 1, 150, 150, now), []bus.Message{broken}), codeUnsure, "0? 0 –? –"},
-		{"before the time that counts", verdicts(own, drill, 2, 150, 150, old), codeUnsure, "0? 0 –? –"},
+		{"nothing was judged", nil, codeUnsure, "0? 0? –? –?"},
+		{"another model, group and machine", slices.Concat(verdicts(other, drill, 1, 150, 150, now), foreign, verdicts(own, "acme/spore/bay3/line1/usk26", 1, 150, 150, now), []bus.Message{broken}), codeUnsure, "0? 0? –? –?"},
+		{"before the time that counts", verdicts(own, drill, 2, 150, 150, old), codeUnsure, "0? 0? –? –?"},
 		{"known windows", verdicts(own, drill, 3, 180, 20, now), codeUnsure, "0? 0 0.111 –"},
 		{"the same ones again", verdicts(own, drill, 3, 180, 20, now), codeUnsure, "0? 0 0.111 –"},
 		{"unknown windows", verdicts(own, drill, 4, 100, 80, now.Add(-time.Hour)), codeDue, "0? 0 0.357! –"},
@@ -184,8 +185,8 @@ func TestWatchGathers(t *testing.T) {
 	if want := "acme/spore/bay2/**  " + own + "  due: tools labelled since 2 (limit 5), not known: the model does not say which tools"; !strings.HasPrefix(text, want) || !strings.Contains(log, `"messages":1`) || strings.Count(text, "DUE") != 3 {
 		t.Errorf("%v\n%s%s", err, text, log)
 	}
-	writeFiles(t, "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
-	for args, code := range map[string]int{"--config off.yaml": codeUnsure, "--config off.yaml --wear wear.csv": codeUnsure, "--for acme/spore/bay3/**": codeUnsure, "--for acme/**": codeDue, "--group other": codeUnsure, "--for a//b": 1, "--config none.yaml": 1, "--run": 1} {
+	writeFiles(t, "tool.yaml", "evaluate: {by_tool: \"off\"}\n", "drift.yaml", "watch: {unknown: 0, false_alarms: 0, new_tools: 0}\n", "none.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 0}\n", "off.yaml", "watch: {unknown: 0, drifting: 0, false_alarms: 0, new_tools: 3}\n", "wear.csv", "machine,tool,time,vb_max_um\n"+drill+",T9,2026-11-02T06:00:00Z,10\n")
+	for args, code := range map[string]int{"--config off.yaml": codeUnsure, "--config off.yaml --wear wear.csv": codeUnsure, "--for acme/spore/bay3/**": codeUnsure, "--for acme/**": codeDue, "--group other": codeUnsure, "--config drift.yaml": codeDue, "--config drift.yaml --group absent": codeUnsure, "--for a//b": 1, "--config absent.yaml": 1, "--config none.yaml": 1, "--run": 1, "--config tool.yaml --run --unsigned": 1} {
 		if a, err := asks(t, ask+" "+args); codeOf(err) != code {
 			t.Errorf("%s: %+v, %v, want exit code %d", args, a, err, code)
 		}
@@ -213,12 +214,23 @@ func TestWatchGathers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, at := range map[string]time.Time{" is on trial until ": now, " was on trial until ": now.Add(49 * time.Hour)} { // a trial that is over waits for a person too
-		if w := newWatcher(set, set.Deployments()[0].For, "tcm-monitor", train.DefaultConfig(), at); len(w.all) != 1 || len(w.all[0].Waits) != 1 || !strings.Contains(w.all[0].Waits[0], verb) {
+		if w := newWatcher(set, set.Deployments()[0].For, "tcm-monitor", train.DefaultConfig(), at); len(w.all) != 1 || len(w.all[0].Waits) != 1 || w.all[0].over != (verb == " was on trial until ") || !strings.Contains(w.all[0].Waits[0], verb) {
 			t.Errorf("at %v: %+v", at, w.all)
 		}
 	}
 	if a, err := asks(t, ask); err != nil || len(a.Models[0].Waits) != 1 {
 		t.Errorf("with a shadow: %+v, %v", a, err)
+	}
+	// A trial that was begun with the watcher's own key counts for it, also if --public-key names the keys of others alone.
+	for _, args := range []string{"keys new --out own", "promote " + other + " --for acme/spore/bay2/** --shadow 49h --key own.key --public-key flank.pub --kafka " + addr} {
+		if _, log, err := trainer(t, args); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, log)
+		}
+	}
+	for args, refused := range map[string]int{" --public-key flank.pub": 1, " --public-key flank.pub --key own.key": 0, " --public-key flank.pub --run --key own.key": 0, " --run --key own.key": 5} { // the last one learns it before hours of training
+		if a, _ := asks(t, ask+args); a.Refused != refused || refused < 5 && (len(a.Models) != 1 || len(a.Models[0].Waits) != 1) || refused == 5 && len(a.Models) != 0 {
+			t.Errorf("%s: %+v", args, a)
+		}
 	}
 }
 
@@ -373,5 +385,85 @@ func TestWatchRuns(t *testing.T) {
 	do(codeDue, good+"--run --config train.yaml", "it is not trained again", "was on trial, and no label is new since")
 	if all := models(2); len(all.Deployments[0].Shadows) != 0 {
 		t.Errorf("%+v", all.Deployments)
+	}
+}
+
+// Only champions that a candidate can be compared with are trained for, before hours of training.
+func TestTrainable(t *testing.T) {
+	layout := signal.GunDrill()
+	champion := func(s window.Spec) deploy.Deployment {
+		return deploy.Deployment{Champion: &model.Model{Window: s}}
+	}
+	for name, tc := range map[string]struct {
+		m    asked
+		says string
+	}{
+		"as it should be":     {asked{Layout: layout.Fingerprint(), deployment: champion(window.DefaultSpec), fresh: train.Fresh{{Tool: "T1"}}}, ""},
+		"the hop is written":  {asked{Layout: layout.Fingerprint(), deployment: champion(window.Spec{Length: time.Second, Hop: time.Second}), fresh: train.Fresh{{Tool: "T1"}}}, ""},
+		"another length":      {asked{Layout: layout.Fingerprint(), deployment: champion(window.Spec{Length: 2 * time.Second}), fresh: train.Fresh{{Tool: "T1"}}}, "windows of 2s every 2s, and the configuration's are of 1s every 1s"},
+		"another hop":         {asked{Layout: layout.Fingerprint(), deployment: champion(window.Spec{Length: time.Second, Hop: time.Second / 2}), fresh: train.Fresh{{Tool: "T1"}}}, "windows of 1s every 500ms"},
+		"another layout":      {asked{Layout: "x", deployment: champion(window.DefaultSpec), fresh: train.Fresh{{Tool: "T1"}}}, "its layout is x"},
+		"no tool that is new": {asked{Layout: layout.Fingerprint(), deployment: champion(window.DefaultSpec)}, "no labelled tool is new"},
+	} {
+		var says strings.Builder
+		some := trainable([]*asked{&tc.m}, &dataset.Data{Config: train.DefaultConfig(), Layout: layout}, &says)
+		if (len(some) == 1) != (tc.says == "") || !strings.Contains(says.String(), tc.says) {
+			t.Errorf("%s: %d, %q", name, len(some), says.String())
+		}
+	}
+}
+
+// What a candidate follows from is its labels, its configuration, its champions, and which windows the flags name.
+func TestSumOfCandidate(t *testing.T) {
+	sum := func(change func(*watchCommand)) string {
+		var f watchCommand
+		change(&f)
+		s, err := f.sumOf([]*asked{{For: "acme/**", Champion: "m"}}, &dataset.Data{Config: train.DefaultConfig()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	same := sum(func(*watchCommand) {})
+	for name, tc := range map[string]struct {
+		change func(*watchCommand)
+		same   bool
+	}{
+		"nothing":    {func(*watchCommand) {}, true},
+		"broker":     {func(f *watchCommand) { f.Brokers = []string{"a:1"} }, true},
+		"an archive": {func(f *watchCommand) { f.Table = []string{"a/**/*.parquet"} }, false},
+		"since":      {func(f *watchCommand) { f.From = "2026-11-02T06:00:00Z" }, false},
+		"until":      {func(f *watchCommand) { f.To = "2026-11-02T06:00:00Z" }, false},
+		"from":       {func(f *watchCommand) { f.Source = "features" }, false},
+		"recordings": {func(f *watchCommand) { f.Data = []string{"a.csv"} }, false},
+	} {
+		if got := sum(tc.change); (got == same) != tc.same {
+			t.Errorf("%s: the same %v", name, !tc.same)
+		}
+	}
+}
+
+// A trial that is over is a person's turn: of a model that is due the exit code says so.
+func TestWatchExits(t *testing.T) {
+	trial := []string{"m is on trial"}
+	for name, tc := range map[string]struct {
+		m    asked
+		more int // refused records
+		code int
+	}{
+		"not due":                        {asked{Due: train.DueNot}, 0, 0},
+		"not due, with refused records":  {asked{Due: train.DueNot}, 1, codeUnsure},
+		"not known":                      {asked{Due: train.DueUnsure}, 0, codeUnsure},
+		"due":                            {asked{Due: train.DueNow}, 1, codeDue},
+		"due, on trial":                  {asked{Due: train.DueNow, Waits: trial}, 0, 0},
+		"due, on trial, refused records": {asked{Due: train.DueNow, Waits: trial}, 1, codeUnsure},
+		"due, trial over":                {asked{Due: train.DueNow, Waits: trial, over: true}, 0, codeDue},
+		"not due, trial over":            {asked{Due: train.DueNot, Waits: trial, over: true}, 0, 0},
+		"not known, trial over":          {asked{Due: train.DueUnsure, Waits: trial, over: true}, 0, 0},
+	} {
+		a := answers{Models: []*asked{&tc.m}, Refused: tc.more}
+		if err := a.exit(); codeOf(err) != tc.code {
+			t.Errorf("%s: %v, want exit code %d", name, err, tc.code)
+		}
 	}
 }

@@ -17,10 +17,10 @@ type seenWindow struct {
 }
 
 // Compare judges the data of an exam with its model, the champion, and compares that with what networks decided of the same windows whose
-// tools were held out in the training of a candidate.
-func (e Exam) Compare(ctx context.Context, candidate card.HeldOut, fresh Fresh) (*card.Contest, error) {
-	c := &card.Contest{Champion: e.Model.ID()}
-	if len(candidate.Start) == 0 {
+// tools were held out in the training of a candidate. Without such a score the report's verdicts flatter, and nothing is compared.
+func (e Exam) Compare(ctx context.Context, report *card.Report, fresh Fresh) (*card.Contest, error) {
+	c, candidate := &card.Contest{Champion: e.Model.ID()}, report.Held
+	if report.Pooled == nil || len(candidate.Start) == 0 {
 		c.Reason = "no tools were held out in the training, or its windows did not fit in memory: the report says why; set evaluate.by_tool, or label more worn tools"
 		return c, nil
 	}

@@ -41,6 +41,11 @@ func (w *WatchConfig) check() error {
 		config.Under("watch.unknown", share(w.Unknown)), config.Under("watch.false_alarms", share(w.FalseAlarms)))
 }
 
+// Asks reports whether a limit is not 0.
+func (w WatchConfig) Asks() bool {
+	return w.NewTools > 0 || w.Drifting > 0 || w.Unknown > 0 || w.FalseAlarms > 0
+}
+
 // Why says which reason for training a model again a figure is.
 type Why string
 
@@ -103,7 +108,7 @@ func (w WatchConfig) Ask(f Figures) (Due, []Reason) {
 	for i := range reasons {
 		r := &reasons[i]
 		r.Gap = f.Gaps[r.Why]
-		if r.Why == Unknowns && f.Judged == 0 {
+		if r.Why != NewTools && f.Judged == 0 { // no monitor of the group says anything of the model
 			r.Gap = cmp.Or(r.Gap, "the model judged no window within "+strings.TrimSuffix(strings.TrimSuffix(w.Within.String(), "0s"), "0m"))
 		}
 		if r.Due = r.Figure != nil && *r.Figure >= r.Limit; r.Due {

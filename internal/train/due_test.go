@@ -37,7 +37,7 @@ func TestAskWhetherDue(t *testing.T) {
 		"two reasons":                    {with(func(f *Figures) { f.NewTools, f.FalseAlarms = 7, 10 }), DueNow, "tools labelled since 7 (limit 5); alarms answered as false 100.0 % of 10 (limit 30 %)"},
 		"all of few alarms are false":    {with(func(f *Figures) { f.Answered, f.FalseAlarms = 4, 4 }), DueNot, ""},
 		"all of few windows are unknown": {with(func(f *Figures) { f.Judged, f.Unknown = 99, 99 }), DueNot, ""},
-		"no window":                      {with(func(f *Figures) { f.Judged, f.Unknown = 0, 0 }), DueUnsure, "windows unknown 0 of 0, too few for a share: 100 are needed, not known: the model judged no window within 336h"},
+		"no window":                      {with(func(f *Figures) { f.Judged, f.Unknown = 0, 0 }), DueUnsure, "machines that drift 0 (limit 1), not known: the model judged no window within 336h; windows unknown 0 of 0, too few for a share: 100 are needed, not known: the model judged no window within 336h; alarms answered as false 20.0 % of 10 (limit 30 %), not known: the model judged no window within 336h"},
 		"alerts are gone":                {with(func(f *Figures) { gap(f, FalseAlarms) }), DueUnsure, "alarms answered as false 20.0 % of 10 (limit 30 %), not known: gone"},
 		"few of what is left, with gap":  {with(func(f *Figures) { f.Answered = 3; gap(f, FalseAlarms) }), DueUnsure, "alarms answered as false 2 of 3, too few for a share: 5 are needed, not known: gone"},
 		"due in spite of a gap":          {with(func(f *Figures) { f.NewTools = 5; gap(f, Drifting) }), DueNow, "tools labelled since 5 (limit 5); machines that drift 0 (limit 1), not known: gone"},
@@ -53,6 +53,10 @@ func TestAskWhetherDue(t *testing.T) {
 		if text := strings.Join(says, "; "); got != tc.want || text != tc.says || len(reasons) != 4 {
 			t.Errorf("%s: %s by %q, want %s by %q", name, got, text, tc.want, tc.says)
 		}
+	}
+	drift := WatchConfig{Within: time.Hour, Drifting: 1}
+	if got, reasons := drift.Ask(Figures{}); got != DueUnsure || len(reasons) != 1 {
+		t.Errorf("no window, and drift alone counts: %s by %v", got, reasons)
 	}
 	off := WatchConfig{Within: time.Hour, Shadow: time.Hour}
 	if got, reasons := off.Ask(Figures{NewTools: 100, Gaps: map[Why]string{NewTools: "gone"}}); got != DueNot || len(reasons) != 0 {
@@ -146,7 +150,7 @@ func TestContest(t *testing.T) {
 	}
 	tool := r.Held.Tool[len(r.Held.Tool)-1]
 	e := Exam{Model: m, Inputs: latheJob(t).Inputs, Wear: j.Wear, Join: j.Config.Join}
-	c, err := e.Compare(t.Context(), r.Held, Fresh{{Tool: tool}})
+	c, err := e.Compare(t.Context(), r, Fresh{{Tool: tool}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,16 +163,19 @@ func TestContest(t *testing.T) {
 	if c.Reason != "" || c.All.Windows != len(r.Held.Class) || c.Fresh.Windows != own || c.Fresh.Tools != 1 || c.LeftOut != 0 || c.All.Candidate.GMean > c.All.Champion.GMean {
 		t.Errorf("%+v", c)
 	}
-	if c, err = e.Compare(t.Context(), r.Held, Fresh{{Tool: "none"}}); err != nil || !c.Worse() || !strings.Contains(c.Reason, "no window of a tool that is new to both") {
+	if c, err = e.Compare(t.Context(), r, Fresh{{Tool: "none"}}); err != nil || !c.Worse() || !strings.Contains(c.Reason, "no window of a tool that is new to both") {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err = e.Compare(t.Context(), card.HeldOut{}, nil); err != nil || !c.Worse() || !strings.Contains(c.String(), "no tools were held out") {
-		t.Errorf("%+v, %v", c, err)
+	nothing, seen, other := *r, *r, *r
+	nothing.Held, seen.Pooled = card.HeldOut{}, nil // of a report without a score by tool, Held is of networks that may have learnt from the tools
+	for name, report := range map[string]*card.Report{"no rows": &nothing, "no score": &seen} {
+		if c, err = e.Compare(t.Context(), report, Fresh{{Tool: tool}}); err != nil || !c.Worse() || !strings.Contains(c.String(), "no tools were held out") {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
 	}
-	other := r.Held
-	other.Class = slices.Clone(other.Class)
-	other.Class[0] = 1 - other.Class[0]
-	if c, err = e.Compare(t.Context(), other, nil); err != nil || c.LeftOut != 1 || c.All.Windows != len(other.Class)-1 {
+	other.Held.Class = slices.Clone(other.Held.Class)
+	other.Held.Class[0] = 1 - other.Held.Class[0]
+	if c, err = e.Compare(t.Context(), &other, nil); err != nil || c.LeftOut != 1 || c.All.Windows != len(other.Held.Class)-1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
