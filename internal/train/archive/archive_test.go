@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -541,5 +542,49 @@ func TestMatches(t *testing.T) {
 	}
 	if _, begins := match(strings.Split("features/machine=a/**/x", "/"), strings.Split("features/machine=b", "/")); begins {
 		t.Error("the folder of another machine is opened")
+	}
+}
+
+// A topic that was made again, and has grown past the archive, ends a run before it writes anything.
+func TestTopicMadeAgain(t *testing.T) {
+	for name, nameless := range map[string]bool{"with an id": false, "a broker without ids": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlant(t)
+			p.days(t)
+			cfg := p.config(t.TempDir())
+			if nameless {
+				cfg.identify = func(ctx context.Context, c bus.Config, topic string) (string, int, error) {
+					_, n, err := bus.Identify(ctx, c, topic)
+					return "", n, err
+				}
+			}
+			run1(t, cfg)
+			if r := run1(t, cfg); r.Files > 0 {
+				t.Errorf("%d files of the same topic", r.Files)
+			}
+			before := files(t, cfg.Dir)
+			cl, err := kgo.NewClient(kgo.SeedBrokers(p.cfg.Brokers...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cl.Close()
+			req := kmsg.NewPtrDeleteTopicsRequest()
+			topic := kmsg.NewDeleteTopicsRequestTopic()
+			topic.Topic = kmsg.StringPtr(bus.TopicResults)
+			req.Topics, req.TopicNames = append(req.Topics, topic), []string{bus.TopicResults}
+			if _, err := cl.Request(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bus.Apply(t.Context(), p.cfg, 2, 1); err != nil {
+				t.Fatal(err)
+			}
+			p.days(t)
+			p.days(t)
+			_, err = Run(t.Context(), cfg)
+			if err == nil || !strings.Contains(err.Error(), bus.TopicResults) || !strings.Contains(err.Error(), "made again") || !strings.Contains(err.Error(), "--out") {
+				t.Errorf("%v", err)
+			}
+			same(t, files(t, cfg.Dir), before)
+		})
 	}
 }

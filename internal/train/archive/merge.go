@@ -108,7 +108,7 @@ func (r *run) mergeFiles(files []name, stage string) error {
 		} else if one.First <= m.Last {
 			return fmt.Errorf("%s begins at offset %d, and the file before it ends at %d: two archives were mixed; move one of them away", n.path(), one.First, m.Last)
 		}
-		m.Last = one.Last
+		m.Last, m.Received, m.TopicID = one.Last, one.Received, one.TopicID
 	}
 	to.first, to.last, to.files = m.First, m.Last, 0
 	return r.save(to, stage, k, m, func(write func([]cells.Cell) error) error {

@@ -82,6 +82,7 @@ type kind struct {
 type row struct {
 	machine, day string
 	offset       int64
+	received     time.Time // by Kafka
 	kind         *kind
 	cells        []cells.Cell
 }
@@ -119,7 +120,7 @@ func (r *reader) read(m *bus.Message) (row, error) {
 		happened = t
 	}
 	machine, _, _ := strings.Cut(m.Key, "\x1f") // a label's key goes on with its tool
-	w := row{machine: machine, day: happened.UTC().Format(dayForm), offset: m.Offset}
+	w := row{machine: machine, day: happened.UTC().Format(dayForm), offset: m.Offset, received: m.Time}
 	switch {
 	case w.machine == "":
 		return w, errors.New("it names no machine")
