@@ -140,12 +140,16 @@ func (r *run) once(ctx context.Context) error {
 		}
 		all = append(all, s)
 	}
+	var failed error // of a topic; Kafka would remove what the others have
 	for _, s := range all {
 		if err := r.topic(ctx, s); err != nil {
-			return fmt.Errorf("archive: %s: %w", s.name, err)
+			failed = errors.Join(failed, fmt.Errorf("archive: %s: %w", s.name, err))
+		}
+		if ctx.Err() != nil {
+			return failed
 		}
 	}
-	return r.retain()
+	return errors.Join(failed, r.retain())
 }
 
 // state is what Kafka and the folder have of a topic before a run changes anything.
@@ -209,13 +213,17 @@ func (r *run) same(ctx context.Context, s *state, p int, last *batch) error {
 
 func (r *run) topic(ctx context.Context, s *state) error {
 	r.reader = newReader(s.topic, r.Layouts)
+	var failed error
 	for p := range s.partitions {
-		if err := r.partition(ctx, s, p); err != nil {
+		var unknown *unknownLayout
+		if err := r.partition(ctx, s, p); errors.As(err, &unknown) {
+			failed = errors.Join(failed, fmt.Errorf("partition %d: %w", p, err))
+		} else if err != nil {
 			return fmt.Errorf("partition %d: %w", p, err)
 		}
 		r.Progress("archiving "+s.folder, p+1, len(s.partitions))
 	}
-	return r.merge(s.topic)
+	return errors.Join(failed, r.merge(s.topic))
 }
 
 // partition archives what is new in a partition, after the newest batch is whole.

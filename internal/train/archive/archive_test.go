@@ -418,7 +418,7 @@ func TestUnknownLayout(t *testing.T) {
 		}
 		p.layout = l
 	}
-	p.send(t, p.features(t, lathe, start))
+	p.send(t, p.features(t, lathe, start), result(lathe, 1, start))
 	dir := t.TempDir()
 	cfg := p.config(dir)
 	cfg.Layouts = []*signal.Layout{known}
@@ -428,6 +428,9 @@ func TestUnknownLayout(t *testing.T) {
 	}
 	if got := messages(t, dir); len(got) != 1 {
 		t.Errorf("%d messages before it", len(got))
+	}
+	if results, _ := filepath.Glob(dir + "/results/*/*/*.parquet"); len(results) != 1 {
+		t.Errorf("%d files of results", len(results))
 	}
 	cfg.SkipUnknown = true
 	if r := run1(t, cfg); r.LeftOut["unknown layout"] != 1 {
