@@ -35,7 +35,7 @@ type Config struct {
 	Dir         string           // it is made if it is not there
 	Layouts     []*signal.Layout // of machines whose features are archived
 	SkipUnknown bool             // leave out features of other layouts; else Run ends with an error that names the layout
-	Keep        time.Duration    // days that ended longer ago are removed; 0: none
+	Keep        time.Duration    // days whose newest message Kafka got longer ago are removed; 0: none
 	KeepBytes   int64            // the oldest days are removed beyond it; 0: none
 	Follow      time.Duration    // go on, and ask after each such time; 0: end when caught up
 	Now         func() time.Time // for Keep
@@ -66,6 +66,7 @@ type run struct {
 	Config
 	Report
 	reader *reader
+	fresh  map[string]bool // folders of days that this look at Kafka wrote into
 }
 
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if
@@ -129,6 +130,7 @@ func (r *run) take() (*flock.Flock, error) {
 // once catches up with all topics, once all of them are those that the folder is of.
 func (r *run) once(ctx context.Context) error {
 	var all []*state
+	r.fresh = make(map[string]bool)
 	for _, t := range topics {
 		s, err := r.examine(ctx, t)
 		if errors.Is(err, bus.ErrNoTopic) && len(topics)-len(all) > 1 {
@@ -356,6 +358,7 @@ func (r *run) write(b *rows) error {
 			return err
 		}
 		r.Rows[b.of.folder] += len(p.rows)
+		r.fresh[p.folder()] = true
 	}
 	return nil
 }

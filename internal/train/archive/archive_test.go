@@ -459,39 +459,62 @@ func TestTwoRuns(t *testing.T) {
 	run1(t, cfg)
 }
 
-// Retention removes the oldest days, and never what says where to go on.
+// Retention removes the days that Kafka got first, and never what says where to go on or what the run itself archived. A
+// machine's clock does not count.
 func TestRetention(t *testing.T) {
 	p := newPlant(t)
-	p.days(t)
+	for _, at := range []time.Time{start, time.Unix(0, 0), start.AddDate(200, 0, 0)} { // the clock of the second is at 1970
+		p.send(t, p.features(t, lathe, at), p.features(t, lathe, at.Add(time.Second)))
+	}
+	p.send(t, p.features(t, lathe, start.AddDate(0, 0, 2)), p.features(t, drill, start.AddDate(0, 0, 2)))
+	all := []string{"1970-01-01", "2026-11-02", "2226-11-02"}
 	for name, tc := range map[string]struct {
 		keep  time.Duration
 		bytes int64
-		now   time.Time
+		after time.Duration // Kafka got the newest message
 		gone  []string
 	}{
-		"nothing is old":  {24 * time.Hour, 0, start, nil},
-		"the first day":   {24 * time.Hour, 0, start.AddDate(0, 0, 2).Add(3 * time.Hour), []string{"2026-11-02"}},
-		"all but the end": {time.Hour, 0, start.AddDate(1, 0, 0), []string{"2026-11-02", "2026-11-03", "2026-11-04"}},
-		"bytes":           {0, 1, start, []string{"2026-11-02", "2026-11-03", "2026-11-04"}},
+		"nothing is old":  {24 * time.Hour, 0, time.Hour, nil},
+		"all but the end": {24 * time.Hour, 0, 48 * time.Hour, all},
+		"bytes":           {0, 1, 0, all},
 	} {
-		dir := t.TempDir()
-		cfg := p.config(dir)
-		run1(t, cfg)
-		cfg.Keep, cfg.KeepBytes, cfg.Now = tc.keep, tc.bytes, func() time.Time { return tc.now }
+		cfg := p.config(t.TempDir())
+		cfg.cells = 1 // a batch a message
+		var log bytes.Buffer
+		cfg.Keep, cfg.KeepBytes, cfg.Log = tc.keep, tc.bytes, zerolog.New(&log)
+		cfg.Now = func() time.Time { return p.received(t).Add(tc.after) }
+		if r := run1(t, cfg); r.Removed > 0 {
+			t.Errorf("%s: the run that archived them removed %d days", name, r.Removed)
+		}
 		r := run1(t, cfg)
-		for path := range files(t, dir) {
-			day := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), dayKey)
-			if slices.Contains(tc.gone, day) && strings.Contains(path, "day-") {
-				t.Errorf("%s: %s is there", name, path)
+		for _, day := range all {
+			if there, _ := filepath.Glob(cfg.Dir + "/features/*/day=" + day); (len(there) == 0) != slices.Contains(tc.gone, day) {
+				t.Errorf("%s: %s: %q", name, day, there)
 			}
 		}
-		if (r.Removed > 0) != (tc.gone != nil) {
-			t.Errorf("%s: %d removed", name, r.Removed)
+		if r.Removed != len(tc.gone) || strings.Contains(log.String(), "check the clock") != (r.Removed > 0) {
+			t.Errorf("%s: %d removed\n%s", name, r.Removed, &log)
 		}
 		if again := run1(t, cfg); again.Files != 0 {
 			t.Errorf("%s: archived %d files again", name, again.Files)
 		}
 	}
+}
+
+// received returns when Kafka got the newest of the features.
+func (p *plant) received(t testing.TB) (newest time.Time) {
+	t.Helper()
+	for part := range 2 {
+		if err := bus.ReadRange(t.Context(), p.cfg, bus.TopicFeatures, part, bus.Range{}, func(m bus.Message) error {
+			if m.Time.After(newest) {
+				newest = m.Time
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newest
 }
 
 func TestNames(t *testing.T) {
