@@ -84,8 +84,8 @@ func printArchived(out cli.Output, r archive.Report) {
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out.Stdout, "left out  %d messages: %s\n", r.LeftOut[why], why)
 	}
-	if r.Lost > 0 {
-		fmt.Fprintf(out.Stdout, "lost      %d offsets that Kafka removed before they were archived\n", r.Lost)
+	for _, where := range slices.Sorted(maps.Keys(r.Lost)) {
+		fmt.Fprintf(out.Stdout, "lost      %d offsets of %s, that Kafka removed before they were archived\n", r.Lost[where], where)
 	}
 }
 

@@ -56,10 +56,10 @@ type Report struct {
 	Rows    map[string]int // by folder of the topic
 	Files   int
 	Bytes   int64
-	LeftOut map[string]int // messages, by reason
-	Lost    int64          // offsets that Kafka removed before they were archived
-	Merged  int            // days of machines
-	Removed int            // days of machines
+	LeftOut map[string]int   // messages, by reason
+	Lost    map[string]int64 // offsets that Kafka removed before they were archived, by topic and partition
+	Merged  int              // days of machines
+	Removed int              // days of machines
 }
 
 type run struct {
@@ -72,7 +72,7 @@ type run struct {
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if
 // it follows.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int)}}
+	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int), Lost: make(map[string]int64)}}
 	r.cells = cmp.Or(r.cells, batchCells)
 	if r.step == nil {
 		r.step = func(string) error { return nil }
@@ -247,12 +247,13 @@ func (r *run) partition(ctx context.Context, s *state, p int) error {
 	return r.batches(ctx, s, p, bus.Range{From: max(first, next)}, 0)
 }
 
-// lost says that Kafka has removed offsets before they were archived, all or some of them.
+// lost says that Kafka has removed offsets before they were archived, all or some of them. What it removes of a compacted
+// topic was corrected later, and is no loss.
 func (r *run) lost(t topic, p int, from, to int64) {
-	if from >= to {
+	if from >= to || t.compacted {
 		return
 	}
-	r.Lost += to - from
+	r.Lost[fmt.Sprintf("%s, partition %d", t.name, p)] += to - from
 	r.Log.Warn().Str("topic", t.name).Int("partition", p).Int64("first", from).Int64("offsets", to-from).
 		Msg("Kafka removed messages before they were archived: run the archive more often, or keep the topic for longer")
 }
