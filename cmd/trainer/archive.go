@@ -23,8 +23,8 @@ type archiveCommand struct {
 	KafkaConfig string        `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
 	Out         string        `required:"" placeholder:"FOLDER" help:"Where the archive is. It is made if it is not there. Its files say where to go on."`
 	Layout      []string      `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
-	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it the command ends there, so that they are not lost."`
-	Keep        string        `placeholder:"TIME" help:"Remove days of machines that ended longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
+	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it they wait on Kafka, and the command ends with an error once the other topics are archived."`
+	Keep        string        `placeholder:"TIME" help:"Remove days of machines whose newest message Kafka got longer ago, such as 5y, 18mo, 90d or 36h (default: keep all)."`
 	KeepBytes   string        `placeholder:"SIZE" help:"Remove the oldest days of machines while the archive is larger, such as 500GB or 2TB (default: keep all)."`
 	Follow      bool          `help:"Go on until a signal comes. Without it the command ends when it has caught up, for cron."`
 	Every       time.Duration `default:"10m" placeholder:"TIME" help:"With --follow: how long to wait between two looks at Kafka (default: 10m). Shorter times make more and smaller files until a day is over."`
@@ -84,8 +84,8 @@ func printArchived(out cli.Output, r archive.Report) {
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out.Stdout, "left out  %d messages: %s\n", r.LeftOut[why], why)
 	}
-	if r.Lost > 0 {
-		fmt.Fprintf(out.Stdout, "lost      %d offsets that Kafka removed before they were archived\n", r.Lost)
+	for _, where := range slices.Sorted(maps.Keys(r.Lost)) {
+		fmt.Fprintf(out.Stdout, "lost      %d offsets of %s, that Kafka removed before they were archived\n", r.Lost[where], where)
 	}
 }
 

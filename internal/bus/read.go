@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -28,6 +29,21 @@ func Partitions(ctx context.Context, cfg Config, topic string) (int, error) {
 		c.close()
 	}
 	return n, err
+}
+
+// Identify returns the id that Kafka gave a topic, which another topic of the same name does not have, and how many
+// partitions it has, or ErrNoTopic. The id is empty if the broker gives none.
+func Identify(ctx context.Context, cfg Config, topic string) (id string, partitions int, err error) {
+	c, n, err := openTopic(ctx, cfg, topic)
+	if err != nil {
+		return "", 0, err
+	}
+	defer c.close()
+	now, err := c.t.know(ctx, false, topic) // as openTopic has just asked
+	if err == nil && now.ids[topic] != (topicID{}) {
+		id = fmt.Sprintf("%x", now.ids[topic])
+	}
+	return id, n, err
 }
 
 // Bounds returns the offset of the first message that a partition holds, and the one

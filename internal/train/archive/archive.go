@@ -35,7 +35,7 @@ type Config struct {
 	Dir         string           // it is made if it is not there
 	Layouts     []*signal.Layout // of machines whose features are archived
 	SkipUnknown bool             // leave out features of other layouts; else Run ends with an error that names the layout
-	Keep        time.Duration    // days that ended longer ago are removed; 0: none
+	Keep        time.Duration    // days whose newest message Kafka got longer ago are removed; 0: none
 	KeepBytes   int64            // the oldest days are removed beyond it; 0: none
 	Follow      time.Duration    // go on, and ask after each such time; 0: end when caught up
 	Now         func() time.Time // for Keep
@@ -44,6 +44,8 @@ type Config struct {
 
 	cells int                // of a batch at most; 0: batchCells
 	step  func(string) error // before each change of a file; tests stop there
+
+	identify func(context.Context, bus.Config, string) (string, int, error) // nil: bus.Identify
 }
 
 // batchCells is how many cells a batch has at most, 24 bytes each in memory.
@@ -54,25 +56,29 @@ type Report struct {
 	Rows    map[string]int // by folder of the topic
 	Files   int
 	Bytes   int64
-	LeftOut map[string]int // messages, by reason
-	Lost    int64          // offsets that Kafka removed before they were archived
-	Merged  int            // days of machines
-	Removed int            // days of machines
+	LeftOut map[string]int   // messages, by reason
+	Lost    map[string]int64 // offsets that Kafka removed before they were archived, by topic and partition
+	Merged  int              // days of machines
+	Removed int              // days of machines
 }
 
 type run struct {
 	Config
 	Report
 	reader *reader
+	fresh  map[string]bool // folders of days that this look at Kafka wrote into
 }
 
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if
 // it follows.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int)}}
+	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int), Lost: make(map[string]int64)}}
 	r.cells = cmp.Or(r.cells, batchCells)
 	if r.step == nil {
 		r.step = func(string) error { return nil }
+	}
+	if r.identify == nil {
+		r.identify = bus.Identify
 	}
 	lock, err := r.take()
 	if err != nil {
@@ -121,80 +127,141 @@ func (r *run) take() (*flock.Flock, error) {
 	return lock, os.RemoveAll(filepath.Join(r.Dir, staging)) // of a run that was killed
 }
 
-// once catches up with all topics.
+// once catches up with all topics, once all of them are those that the folder is of.
 func (r *run) once(ctx context.Context) error {
-	missing := 0
+	var all []*state
+	r.fresh = make(map[string]bool)
 	for _, t := range topics {
-		err := r.topic(ctx, t)
-		if errors.Is(err, bus.ErrNoTopic) && missing < len(topics)-1 {
-			missing++
+		s, err := r.examine(ctx, t)
+		if errors.Is(err, bus.ErrNoTopic) && len(topics)-len(all) > 1 {
 			r.Log.Info().Str("topic", t.name).Msg("Kafka has no such topic: it is not archived")
-		} else if err != nil {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("archive: %s: %w", t.name, err)
 		}
+		all = append(all, s)
 	}
-	return r.retain()
+	var failed error // of a topic; Kafka would remove what the others have
+	for _, s := range all {
+		if err := r.topic(ctx, s); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("archive: %s: %w", s.name, err))
+		}
+		if ctx.Err() != nil {
+			return failed
+		}
+	}
+	return errors.Join(failed, r.retain())
 }
 
-func (r *run) topic(ctx context.Context, t topic) error {
-	partitions, err := bus.Partitions(ctx, r.Bus, t.name)
+// state is what Kafka and the folder have of a topic before a run changes anything.
+type state struct {
+	topic
+	id         string // that Kafka gave it; empty: none
+	partitions []bus.Extent
+	newest     map[int]*batch
+}
+
+// examine finds out where to go on, and that the topic is the one that the folder is of.
+func (r *run) examine(ctx context.Context, t topic) (*state, error) {
+	id, n, err := r.identify(ctx, r.Bus, t.name)
+	if err != nil {
+		return nil, err
+	}
+	files, err := list(r.Dir, t.folder)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{topic: t, id: id, partitions: make([]bus.Extent, n), newest: newest(files)}
+	for p := range n {
+		if s.partitions[p].First, s.partitions[p].End, err = bus.Bounds(ctx, r.Bus, t.name, p); err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, err)
+		}
+	}
+	for p, last := range s.newest {
+		if err := r.same(ctx, s, p, last); err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, err)
+		}
+	}
+	return s, nil
+}
+
+// remedy is what to do if a topic is not the one that the folder is of.
+const remedy = "give the new topic a folder of its own with --out"
+
+// same returns an error if a partition is not the one that a batch is of. A broker that gives topics no id is asked for
+// the last message of the batch instead.
+func (r *run) same(ctx context.Context, s *state, p int, last *batch) error {
+	m, _, err := readMeta(filepath.Join(r.Dir, last.file))
 	if err != nil {
 		return err
 	}
-	all, err := list(r.Dir, t.folder)
-	if err != nil {
-		return err
+	another := fmt.Errorf("the topic was deleted and made again since %s was written: %s", last.file, remedy)
+	switch {
+	case p >= len(s.partitions), m.TopicID != s.id && m.TopicID != "" && s.id != "":
+		return another
+	case last.last >= s.partitions[p].End:
+		return fmt.Errorf("the folder has offset %d, and Kafka only those below %d: the topic was made again, or lost its newest messages: %s", last.last, s.partitions[p].End, remedy)
+	case m.TopicID != "" && s.id != "" || m.Last < s.partitions[p].First:
+		return nil
 	}
-	before := newest(all)
-	r.reader = newReader(t, r.Layouts)
-	for p := range partitions {
-		if err := r.partition(ctx, t, p, before[p]); err != nil {
+	return bus.ReadRange(ctx, r.Bus, s.name, p, bus.Range{From: m.Last, To: m.Last + 1}, func(msg bus.Message) error {
+		if msg.Offset == m.Last && !msg.Time.Equal(m.Received) {
+			return another
+		}
+		return nil
+	})
+}
+
+func (r *run) topic(ctx context.Context, s *state) error {
+	r.reader = newReader(s.topic, r.Layouts)
+	var failed error
+	for p := range s.partitions {
+		var unknown *unknownLayout
+		if err := r.partition(ctx, s, p); errors.As(err, &unknown) {
+			failed = errors.Join(failed, fmt.Errorf("partition %d: %w", p, err))
+		} else if err != nil {
 			return fmt.Errorf("partition %d: %w", p, err)
 		}
-		r.Progress("archiving "+t.folder, p+1, partitions)
+		r.Progress("archiving "+s.folder, p+1, len(s.partitions))
 	}
-	return r.merge(t)
+	return errors.Join(failed, r.merge(s.topic))
 }
 
 // partition archives what is new in a partition, after the newest batch is whole.
-func (r *run) partition(ctx context.Context, t topic, p int, last *batch) error {
-	first, end, err := bus.Bounds(ctx, r.Bus, t.name, p)
-	if err != nil {
-		return err
-	}
+func (r *run) partition(ctx context.Context, s *state, p int) error {
+	first, end, last := s.partitions[p].First, s.partitions[p].End, s.newest[p]
 	next := first
 	if last != nil {
 		if next = last.last + 1; last.found < last.files {
-			r.lost(t, p, last.first, min(first, next))
-			if err := r.batches(ctx, t, p, bus.Range{From: last.first, To: next}, last.files); err != nil {
+			r.lost(s.topic, p, last.first, min(first, next))
+			if err := r.batches(ctx, s, p, bus.Range{From: last.first, To: next}, last.files); err != nil {
 				return err
 			}
 		}
-		if next > end {
-			return fmt.Errorf("the folder has offset %d, and Kafka only those below %d: the topic was made again, or lost its newest messages: give the new topic a folder of its own with --out", next-1, end)
-		}
 	}
-	r.lost(t, p, next, first)
+	r.lost(s.topic, p, next, first)
 	if next == end {
 		return nil
 	}
-	return r.batches(ctx, t, p, bus.Range{From: max(first, next)}, 0)
+	return r.batches(ctx, s, p, bus.Range{From: max(first, next)}, 0)
 }
 
-// lost says that Kafka has removed offsets before they were archived, all or some of them.
+// lost says that Kafka has removed offsets before they were archived, all or some of them. What it removes of a compacted
+// topic was corrected later, and is no loss.
 func (r *run) lost(t topic, p int, from, to int64) {
-	if from >= to {
+	if from >= to || t.compacted {
 		return
 	}
-	r.Lost += to - from
+	r.Lost[fmt.Sprintf("%s, partition %d", t.name, p)] += to - from
 	r.Log.Warn().Str("topic", t.name).Int("partition", p).Int64("first", from).Int64("offsets", to-from).
 		Msg("Kafka removed messages before they were archived: run the archive more often, or keep the topic for longer")
 }
 
 // batches writes the messages of a range. It is one batch of so many files, or, if there are none, any number of batches.
-func (r *run) batches(ctx context.Context, t topic, p int, of bus.Range, files int) error {
-	b := &rows{files: files, of: t, partition: p, first: of.From, last: -1, parts: make(map[string]*part)}
-	err := bus.ReadRange(ctx, r.Bus, t.name, p, of, func(m bus.Message) error {
+func (r *run) batches(ctx context.Context, s *state, p int, of bus.Range, files int) error {
+	b := &rows{files: files, of: s, partition: p, first: of.From, last: -1, parts: make(map[string]*part)}
+	err := bus.ReadRange(ctx, r.Bus, s.name, p, of, func(m bus.Message) error {
 		if err := r.add(b, &m); err != nil {
 			return err
 		}
@@ -203,7 +270,7 @@ func (r *run) batches(ctx context.Context, t topic, p int, of bus.Range, files i
 			if err := r.write(b); err != nil {
 				return err
 			}
-			*b = rows{of: t, partition: p, first: next, last: -1, parts: make(map[string]*part)}
+			*b = rows{of: s, partition: p, first: next, last: -1, parts: make(map[string]*part)}
 		}
 		return nil
 	})
@@ -244,7 +311,7 @@ func (r *run) leaveOut(why string, err error) {
 
 // rows are a batch.
 type rows struct {
-	of          topic
+	of          *state
 	partition   int
 	first, last int64
 	files       int // 0: as many as there are parts
@@ -257,7 +324,8 @@ type part struct {
 	name
 	kind        *kind
 	rows        [][]cells.Cell
-	began, ends int64 // offsets of its rows
+	began, ends int64     // offsets of its rows
+	received    time.Time // when Kafka got the last one
 }
 
 func (b *rows) add(w row) {
@@ -267,7 +335,7 @@ func (b *rows) add(w row) {
 		p = &part{name: name{topic: b.of.folder, machine: w.machine, day: w.day, partition: b.partition, columns: w.kind.fingerprint}, kind: w.kind, began: w.offset}
 		b.parts[key] = p
 	}
-	p.rows, p.ends = append(p.rows, w.cells), w.offset
+	p.rows, p.ends, p.received = append(p.rows, w.cells), w.offset, w.received
 	b.last = w.offset
 	b.cells += len(w.cells)
 }
@@ -280,7 +348,7 @@ func (r *run) write(b *rows) error {
 		if _, err := os.Stat(filepath.Join(r.Dir, p.path())); err == nil {
 			continue // of a run that was cut off
 		}
-		if err := r.save(p.name, r.Dir, p.kind, meta{First: p.began, Last: p.ends}, func(write func([]cells.Cell) error) error {
+		if err := r.save(p.name, r.Dir, p.kind, meta{First: p.began, Last: p.ends, Received: p.received, TopicID: b.of.id}, func(write func([]cells.Cell) error) error {
 			for _, row := range p.rows {
 				if err := write(row); err != nil {
 					return err
@@ -291,6 +359,7 @@ func (r *run) write(b *rows) error {
 			return err
 		}
 		r.Rows[b.of.folder] += len(p.rows)
+		r.fresh[p.folder()] = true
 	}
 	return nil
 }
@@ -300,17 +369,19 @@ const metaKey = "flank.archive"
 
 // meta is what a file says of itself.
 type meta struct {
-	Format    int    `json:"format"`
-	Topic     string `json:"topic"`
-	Machine   string `json:"machine"`
-	Partition int    `json:"partition"`
-	First     int64  `json:"first_offset"` // of a row
-	Last      int64  `json:"last_offset"`
-	Rows      int    `json:"rows"`
-	SHA256    string `json:"sha256"` // of the rows
-	Columns   string `json:"columns"`
-	Kinds     []int  `json:"kinds"` // of the columns, see cells.SheetKind
-	Features  *form  `json:"features,omitempty"`
+	Format    int       `json:"format"`
+	Topic     string    `json:"topic"`
+	Machine   string    `json:"machine"`
+	Partition int       `json:"partition"`
+	First     int64     `json:"first_offset"` // of a row
+	Last      int64     `json:"last_offset"`
+	Received  time.Time `json:"last_kafka_time"`    // of the last row
+	TopicID   string    `json:"topic_id,omitempty"` // that Kafka gave it
+	Rows      int       `json:"rows"`
+	SHA256    string    `json:"sha256"` // of the rows
+	Columns   string    `json:"columns"`
+	Kinds     []int     `json:"kinds"` // of the columns, see cells.SheetKind
+	Features  *form     `json:"features,omitempty"`
 }
 
 // form says what features are.

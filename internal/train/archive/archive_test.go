@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -331,29 +332,53 @@ func TestExpiredBeginning(t *testing.T) {
 	if _, err := Run(t.Context(), cfg); err == nil {
 		t.Fatal("not killed")
 	}
-	request(t, p.cfg, func(part int32) int64 { return 30 })
+	request(t, p.cfg, bus.TopicFeatures, func(part int32) int64 { return 30 })
 	r := run1(t, p.config(dir))
-	if r.Lost == 0 {
+	if len(r.Lost) == 0 {
 		t.Errorf("%+v", r)
 	}
 	late := t.TempDir()
-	if r := run1(t, p.config(late)); r.Lost != 0 || len(messages(t, late)) == 0 {
+	if r := run1(t, p.config(late)); len(r.Lost) != 0 || len(messages(t, late)) == 0 {
 		t.Errorf("a new archive: %+v", r)
 	}
 }
 
-// request removes the messages of the features below an offset of each partition.
-func request(t testing.TB, cfg bus.Config, below func(part int32) int64) {
+// What Kafka removed between two runs is lost, by topic and partition, but for labels, which it removes once they are corrected.
+func TestLost(t *testing.T) {
+	p := newPlant(t)
+	send := func(topic string) {
+		for i := range 4 {
+			p.send(t, bus.Message{Topic: topic, Key: drill, Pinned: true, Value: []byte("{}"), Headers: []bus.Header{{Key: "ce_id", Value: fmt.Append(nil, i)}}})
+		}
+	}
+	for topic, want := range map[string]map[string]int64{bus.TopicResults: {bus.TopicResults + ", partition 0": 3}, bus.TopicLabels: {}} {
+		cfg := p.config(t.TempDir())
+		send(topic)
+		run1(t, cfg)
+		send(topic)
+		request(t, p.cfg, topic, func(int32) int64 { return 7 })
+		if r := run1(t, cfg); !maps.Equal(r.Lost, want) {
+			t.Errorf("%s: %v, want %v", topic, r.Lost, want)
+		}
+	}
+}
+
+// request removes the messages of a topic below an offset of each partition.
+func request(t testing.TB, cfg bus.Config, topic string, below func(part int32) int64) {
 	t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(cfg.Brokers...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	for part := range int32(2) {
+	partitions, err := bus.Partitions(t.Context(), cfg, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range int32(partitions) {
 		req := kmsg.NewPtrDeleteRecordsRequest()
 		req.TimeoutMillis = 1000
-		req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: bus.TopicFeatures, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: part, Offset: below(part)}}}}
+		req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: part, Offset: below(part)}}}}
 		if _, err := cl.Request(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -417,7 +442,7 @@ func TestUnknownLayout(t *testing.T) {
 		}
 		p.layout = l
 	}
-	p.send(t, p.features(t, lathe, start))
+	p.send(t, p.features(t, lathe, start), result(lathe, 1, start))
 	dir := t.TempDir()
 	cfg := p.config(dir)
 	cfg.Layouts = []*signal.Layout{known}
@@ -427,6 +452,9 @@ func TestUnknownLayout(t *testing.T) {
 	}
 	if got := messages(t, dir); len(got) != 1 {
 		t.Errorf("%d messages before it", len(got))
+	}
+	if results, _ := filepath.Glob(dir + "/results/*/*/*.parquet"); len(results) != 1 {
+		t.Errorf("%d files of results", len(results))
 	}
 	cfg.SkipUnknown = true
 	if r := run1(t, cfg); r.LeftOut["unknown layout"] != 1 {
@@ -455,39 +483,62 @@ func TestTwoRuns(t *testing.T) {
 	run1(t, cfg)
 }
 
-// Retention removes the oldest days, and never what says where to go on.
+// Retention removes the days that Kafka got first, and never what says where to go on or what the run itself archived. A
+// machine's clock does not count.
 func TestRetention(t *testing.T) {
 	p := newPlant(t)
-	p.days(t)
+	for _, at := range []time.Time{start, time.Unix(0, 0), start.AddDate(200, 0, 0)} { // the clock of the second is at 1970
+		p.send(t, p.features(t, lathe, at), p.features(t, lathe, at.Add(time.Second)))
+	}
+	p.send(t, p.features(t, lathe, start.AddDate(0, 0, 2)), p.features(t, drill, start.AddDate(0, 0, 2)))
+	all := []string{"1970-01-01", "2026-11-02", "2226-11-02"}
 	for name, tc := range map[string]struct {
 		keep  time.Duration
 		bytes int64
-		now   time.Time
+		after time.Duration // Kafka got the newest message
 		gone  []string
 	}{
-		"nothing is old":  {24 * time.Hour, 0, start, nil},
-		"the first day":   {24 * time.Hour, 0, start.AddDate(0, 0, 2).Add(3 * time.Hour), []string{"2026-11-02"}},
-		"all but the end": {time.Hour, 0, start.AddDate(1, 0, 0), []string{"2026-11-02", "2026-11-03", "2026-11-04"}},
-		"bytes":           {0, 1, start, []string{"2026-11-02", "2026-11-03", "2026-11-04"}},
+		"nothing is old":  {24 * time.Hour, 0, time.Hour, nil},
+		"all but the end": {24 * time.Hour, 0, 48 * time.Hour, all},
+		"bytes":           {0, 1, 0, all},
 	} {
-		dir := t.TempDir()
-		cfg := p.config(dir)
-		run1(t, cfg)
-		cfg.Keep, cfg.KeepBytes, cfg.Now = tc.keep, tc.bytes, func() time.Time { return tc.now }
+		cfg := p.config(t.TempDir())
+		cfg.cells = 1 // a batch a message
+		var log bytes.Buffer
+		cfg.Keep, cfg.KeepBytes, cfg.Log = tc.keep, tc.bytes, zerolog.New(&log)
+		cfg.Now = func() time.Time { return p.received(t).Add(tc.after) }
+		if r := run1(t, cfg); r.Removed > 0 {
+			t.Errorf("%s: the run that archived them removed %d days", name, r.Removed)
+		}
 		r := run1(t, cfg)
-		for path := range files(t, dir) {
-			day := strings.TrimPrefix(filepath.Base(filepath.Dir(path)), dayKey)
-			if slices.Contains(tc.gone, day) && strings.Contains(path, "day-") {
-				t.Errorf("%s: %s is there", name, path)
+		for _, day := range all {
+			if there, _ := filepath.Glob(cfg.Dir + "/features/*/day=" + day); (len(there) == 0) != slices.Contains(tc.gone, day) {
+				t.Errorf("%s: %s: %q", name, day, there)
 			}
 		}
-		if (r.Removed > 0) != (tc.gone != nil) {
-			t.Errorf("%s: %d removed", name, r.Removed)
+		if r.Removed != len(tc.gone) || strings.Contains(log.String(), "check the clock") != (r.Removed > 0) {
+			t.Errorf("%s: %d removed\n%s", name, r.Removed, &log)
 		}
 		if again := run1(t, cfg); again.Files != 0 {
 			t.Errorf("%s: archived %d files again", name, again.Files)
 		}
 	}
+}
+
+// received returns when Kafka got the newest of the features.
+func (p *plant) received(t testing.TB) (newest time.Time) {
+	t.Helper()
+	for part := range 2 {
+		if err := bus.ReadRange(t.Context(), p.cfg, bus.TopicFeatures, part, bus.Range{}, func(m bus.Message) error {
+			if m.Time.After(newest) {
+				newest = m.Time
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newest
 }
 
 func TestNames(t *testing.T) {
@@ -541,5 +592,49 @@ func TestMatches(t *testing.T) {
 	}
 	if _, begins := match(strings.Split("features/machine=a/**/x", "/"), strings.Split("features/machine=b", "/")); begins {
 		t.Error("the folder of another machine is opened")
+	}
+}
+
+// A topic that was made again, and has grown past the archive, ends a run before it writes anything.
+func TestTopicMadeAgain(t *testing.T) {
+	for name, nameless := range map[string]bool{"with an id": false, "a broker without ids": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlant(t)
+			p.days(t)
+			cfg := p.config(t.TempDir())
+			if nameless {
+				cfg.identify = func(ctx context.Context, c bus.Config, topic string) (string, int, error) {
+					_, n, err := bus.Identify(ctx, c, topic)
+					return "", n, err
+				}
+			}
+			run1(t, cfg)
+			if r := run1(t, cfg); r.Files > 0 {
+				t.Errorf("%d files of the same topic", r.Files)
+			}
+			before := files(t, cfg.Dir)
+			cl, err := kgo.NewClient(kgo.SeedBrokers(p.cfg.Brokers...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cl.Close()
+			req := kmsg.NewPtrDeleteTopicsRequest()
+			topic := kmsg.NewDeleteTopicsRequestTopic()
+			topic.Topic = kmsg.StringPtr(bus.TopicResults)
+			req.Topics, req.TopicNames = append(req.Topics, topic), []string{bus.TopicResults}
+			if _, err := cl.Request(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bus.Apply(t.Context(), p.cfg, 2, 1); err != nil {
+				t.Fatal(err)
+			}
+			p.days(t)
+			p.days(t)
+			_, err = Run(t.Context(), cfg)
+			if err == nil || !strings.Contains(err.Error(), bus.TopicResults) || !strings.Contains(err.Error(), "made again") || !strings.Contains(err.Error(), "--out") {
+				t.Errorf("%v", err)
+			}
+			same(t, files(t, cfg.Dir), before)
+		})
 	}
 }

@@ -108,7 +108,7 @@ func (r *run) mergeFiles(files []name, stage string) error {
 		} else if one.First <= m.Last {
 			return fmt.Errorf("%s begins at offset %d, and the file before it ends at %d: two archives were mixed; move one of them away", n.path(), one.First, m.Last)
 		}
-		m.Last = one.Last
+		m.Last, m.Received, m.TopicID = one.Last, one.Received, one.TopicID
 	}
 	to.first, to.last, to.files = m.First, m.Last, 0
 	return r.save(to, stage, k, m, func(write func([]cells.Cell) error) error {
@@ -142,52 +142,81 @@ func parseMeta(text string, columns []string) (m meta, err error) {
 	return m, nil
 }
 
-// retain removes the oldest days beyond what is to be kept. It keeps the files of the newest batches, which say where to
+// aged is a day of a machine that may be removed.
+type aged struct {
+	files    []name
+	size     int64
+	received time.Time // when Kafka got its newest message
+}
+
+// retain removes the oldest days beyond what is to be kept. The clock of a machine may be wrong, so the day's age is that
+// of its newest message on Kafka. It keeps what this run archived, and the files of the newest batches, which say where to
 // go on.
 func (r *run) retain() error {
 	if r.Keep == 0 && r.KeepBytes == 0 {
 		return nil
 	}
-	var old [][]name
-	var size int64
-	for _, t := range topics {
-		all, err := list(r.Dir, t.folder)
-		if err != nil {
-			return err
-		}
-		last := newest(all)
-		for _, files := range byDay(all) {
-			for _, n := range files {
-				size += n.size
-			}
-			if !slices.ContainsFunc(files, func(n name) bool { return n.isOf(last[n.partition]) }) {
-				old = append(old, files)
-			}
-		}
+	old, size, err := r.aged()
+	if err != nil {
+		return err
 	}
-	slices.SortStableFunc(old, func(a, b []name) int { return cmp.Compare(a[0].day, b[0].day) })
-	for _, files := range old {
-		day, _ := time.Parse(dayForm, files[0].day) // it was parsed with the name
+	slices.SortStableFunc(old, func(a, b aged) int { return a.received.Compare(b.received) })
+	for _, d := range old {
 		var why string
 		switch {
-		case r.Keep > 0 && r.Now().Sub(day.AddDate(0, 0, 1)) > r.Keep:
+		case r.Keep > 0 && r.Now().Sub(d.received) > r.Keep:
 			why = "older than --keep"
 		case r.KeepBytes > 0 && size > r.KeepBytes:
 			why = "more bytes than --keep-bytes"
 		default:
 			continue
 		}
-		var n int64
-		for _, f := range files {
-			n += f.size
-		}
-		if err := r.remove(files[0].folder()); err != nil {
+		if err := r.remove(d.files[0].folder()); err != nil {
 			return err
 		}
-		r.Removed, size = r.Removed+1, size-n
-		r.Log.Info().Str("folder", files[0].folder()).Int("files", len(files)).Int64("bytes", n).Str("because", why).Msg("removed a day of a machine")
+		r.Removed, size = r.Removed+1, size-d.size
+		line := r.Log.Info()
+		if day, _ := time.Parse(dayForm, d.files[0].day); d.received.Sub(day).Abs() > oddClock { // it was parsed with the name
+			line = r.Log.Warn().Str("hint", "its day is not the one when Kafka got it: check the clock of the machine")
+		}
+		line.Str("folder", d.files[0].folder()).Int("files", len(d.files)).Int64("bytes", d.size).Time("received", d.received).Str("because", why).Msg("removed a day of a machine")
 	}
 	return nil
+}
+
+// oddClock is how far a day may be from when Kafka got it.
+const oddClock = 4 * 24 * time.Hour
+
+// aged returns the days that may be removed, and how many bytes the archive has.
+func (r *run) aged() (old []aged, size int64, err error) {
+	for _, t := range topics {
+		all, err := list(r.Dir, t.folder)
+		if err != nil {
+			return nil, 0, err
+		}
+		last := newest(all)
+		for _, files := range byDay(all) {
+			d := aged{files: files}
+			for _, n := range files {
+				d.size += n.size
+			}
+			size += d.size
+			if r.fresh[files[0].folder()] || slices.ContainsFunc(files, func(n name) bool { return n.isOf(last[n.partition]) }) {
+				continue
+			}
+			for _, n := range files {
+				m, _, err := readMeta(filepath.Join(r.Dir, n.path()))
+				if err != nil {
+					return nil, 0, err
+				}
+				if m.Received.After(d.received) {
+					d.received = m.Received
+				}
+			}
+			old = append(old, d)
+		}
+	}
+	return old, size, nil
 }
 
 // remove removes a folder, in one step for readers.

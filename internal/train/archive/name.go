@@ -140,6 +140,7 @@ type batch struct {
 	files       int    // that it has
 	found       int    // that are there
 	day         string // its newest
+	file        string // one of them
 }
 
 // newest returns the newest batch of each partition.
@@ -148,7 +149,7 @@ func newest(all []name) map[int]*batch {
 	for _, n := range all {
 		b := of[n.partition]
 		if n.files > 0 && (b == nil || n.last > b.last) {
-			b = &batch{first: n.first, last: n.last, files: n.files}
+			b = &batch{first: n.first, last: n.last, files: n.files, file: n.path()}
 			of[n.partition] = b
 		}
 		if b != nil && n.isOf(b) {

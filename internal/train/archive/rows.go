@@ -23,6 +23,7 @@ import (
 type topic struct {
 	folder, name string
 	columns      []cells.SheetColumn // taken out of a message of JSON; features have their own
+	compacted    bool
 }
 
 const (
@@ -37,19 +38,19 @@ const (
 const featuresFolder = "features"
 
 var topics = []topic{
-	{featuresFolder, bus.TopicFeatures, nil},
-	{"results", bus.TopicResults, []cells.SheetColumn{
+	{folder: featuresFolder, name: bus.TopicFeatures},
+	{folder: "results", name: bus.TopicResults, columns: []cells.SheetColumn{
 		{Name: "group", Kind: text}, {Name: "epoch", Kind: text}, {Name: "seq", Kind: integer}, {Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text},
 		{Name: "programme", Kind: text}, {Name: "material", Kind: text}, {Name: "start", Kind: at}, {Name: "end", Kind: at}, {Name: "verdict", Kind: text}, {Name: "class", Kind: text},
 		{Name: "unknown_reason", Kind: text}, {Name: "cutting_state", Kind: text}, {Name: "score", Kind: number}, {Name: "threshold", Kind: number}, {Name: "novelty", Kind: number},
 		{Name: "model", Kind: text}, {Name: "alarm", Kind: text}, {Name: "incident", Kind: text}, {Name: "wear_um", Kind: number}, {Name: "wear_low_um", Kind: number}, {Name: "wear_high_um", Kind: number},
 	}},
-	{"alerts", bus.TopicAlerts, []cells.SheetColumn{
+	{folder: "alerts", name: bus.TopicAlerts, columns: []cells.SheetColumn{
 		{Name: "group", Kind: text}, {Name: "tool", Kind: text}, {Name: "hole", Kind: text}, {Name: "state", Kind: text}, {Name: "alarm", Kind: text}, {Name: "incident", Kind: text},
 		{Name: "severity", Kind: text}, {Name: "since", Kind: at}, {Name: "at", Kind: at}, {Name: "score", Kind: number}, {Name: "model", Kind: text}, {Name: "reason", Kind: text},
 		{Name: "by", Kind: text}, {Name: "note", Kind: text}, {Name: "text", Kind: unique},
 	}},
-	{"labels", bus.TopicLabels, []cells.SheetColumn{
+	{folder: "labels", name: bus.TopicLabels, compacted: true, columns: []cells.SheetColumn{
 		{Name: "tool", Kind: text}, {Name: "tool_life", Kind: text}, {Name: "hole", Kind: text}, {Name: "at", Kind: at}, {Name: "until", Kind: at}, {Name: "wear_um", Kind: number},
 		{Name: "wear_mean_um", Kind: number}, {Name: "state", Kind: text}, {Name: "method", Kind: text}, {Name: "incident", Kind: text}, {Name: "by", Kind: text}, {Name: "note", Kind: text},
 		{Name: "given", Kind: at},
@@ -82,6 +83,7 @@ type kind struct {
 type row struct {
 	machine, day string
 	offset       int64
+	received     time.Time // by Kafka
 	kind         *kind
 	cells        []cells.Cell
 }
@@ -119,7 +121,7 @@ func (r *reader) read(m *bus.Message) (row, error) {
 		happened = t
 	}
 	machine, _, _ := strings.Cut(m.Key, "\x1f") // a label's key goes on with its tool
-	w := row{machine: machine, day: happened.UTC().Format(dayForm), offset: m.Offset}
+	w := row{machine: machine, day: happened.UTC().Format(dayForm), offset: m.Offset, received: m.Time}
 	switch {
 	case w.machine == "":
 		return w, errors.New("it names no machine")
