@@ -76,7 +76,8 @@ func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
 	seen := make(labels.Seen)
 	err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
 		var tool struct {
-			Life string `json:"life"`
+			Life     string `json:"life"`
+			Declared string `json:"declared"`
 		}
 		k, ok := state.ParseKey(m.Key)
 		if !ok || k.Part != state.OfTool || m.Damage != nil || json.Unmarshal(m.Value, &tool) != nil {
@@ -85,7 +86,7 @@ func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
 		if seen[k.Machine] == nil {
 			seen[k.Machine] = make(map[string]string)
 		}
-		seen[k.Machine][k.Tool] = tool.Life
+		seen[k.Machine][k.Tool] = cmp.Or(tool.Life, tool.Declared)
 		return nil
 	})
 	return seen, err

@@ -16,7 +16,11 @@ import (
 func (p *plant) remember(t *testing.T, machine, tool, life string) {
 	t.Helper()
 	key := state.Key{Group: "tcm-monitor", Machine: machine, Part: state.OfTool, Tool: tool}
-	p.send(t, bus.Message{Topic: bus.TopicState, Key: key.String(), Value: event.JSON(map[string]string{"tool": tool, "life": life})})
+	field := "life"
+	if strings.HasPrefix(life, "c") { // of a command
+		field = "declared"
+	}
+	p.send(t, bus.Message{Topic: bus.TopicState, Key: key.String(), Value: event.JSON(map[string]string{"tool": tool, field: life})})
 }
 
 // Labels are given, listed, corrected and revoked; what may be a mistake is refused without --anyway; and the audit has it all.
@@ -24,6 +28,7 @@ func TestLabelsOnKafka(t *testing.T) {
 	bench(t, "wear.csv", "tool,hole,vb_mm,state\nT8,H1,0.1,\nT8,H2,0.2,worn\n")
 	p := newPlant(t)
 	p.remember(t, "acme/usk25", "T8", "2026")
+	p.remember(t, "acme/usk26", "U1", "c77")
 	p.send(t, bus.Message{Topic: bus.TopicLabels, Key: "x", Value: []byte("{}")})
 	add := "labels add --by kim --machine acme/usk25 --tool T8 --kafka " + p.addr + " "
 	var id string
@@ -41,8 +46,9 @@ func TestLabelsOnKafka(t *testing.T) {
 		{add + "--wear 0.34um --at 2026-11-02T05:00:00Z", "", "is it in mm?"},
 		{add, "", "say how worn the tool was"},
 		{add + "--state worn --tool T9", "", "no monitor remembers tool T9 of acme/usk25; it has T8"},
-		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25"},
+		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25, acme/usk26"},
 		{add + "--state worn --machine acme/drill --anyway", "acme/drill", ""},
+		{add + "--state worn --machine acme/usk26 --tool U1", "c77", ""},
 		{"labels import wear.csv --kafka " + p.addr, "", "wear.csv:2: the row names no machine"},
 		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
 		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
@@ -58,7 +64,7 @@ func TestLabelsOnKafka(t *testing.T) {
 			id = strings.Fields(strings.SplitN(out, "\n", 2)[1])[0]
 		}
 	}
-	for args, want := range map[string]int{"": 5, "--all": 6, "--machine acme/usk25": 4} {
+	for args, want := range map[string]int{"": 6, "--all": 7, "--machine acme/usk25": 4} {
 		out, stderr, err := trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
 		var all []event.Label
 		if err != nil || json.Unmarshal([]byte(out), &all) != nil || len(all) != want || !strings.Contains(stderr, "1 messages of tcm.labels.v1 are not labels") {
@@ -78,10 +84,10 @@ func TestLabelsOnKafka(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(done, "; "); len(done) != 8 || !strings.HasPrefix(got, "add_label kim T8: 340 µm; ") || !strings.HasSuffix(got, "add_label kim 2 labels; revoke_label lee "+id) {
+	if got := strings.Join(done, "; "); len(done) != 9 || !strings.HasPrefix(got, "add_label kim T8: 340 µm; ") || !strings.HasSuffix(got, "add_label kim 2 labels; revoke_label lee "+id) {
 		t.Errorf("the audit has %s", got)
 	}
-	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 5 {
+	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 6 {
 		t.Errorf("%d labels, %v", len(all), err)
 	}
 }

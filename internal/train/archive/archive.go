@@ -25,6 +25,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -64,6 +65,7 @@ type run struct {
 	Config
 	Report
 	reader *reader
+	lives  labels.Lives
 }
 
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if
@@ -122,7 +124,12 @@ func (r *run) take() (*flock.Flock, error) {
 }
 
 // once catches up with all topics.
-func (r *run) once(ctx context.Context) error {
+func (r *run) once(ctx context.Context) (err error) {
+	cfg := r.Bus
+	cfg.OnDamage = func(error) {} // the topic is read again below
+	if r.lives, err = labels.ReadLives(ctx, cfg); err != nil {
+		return fmt.Errorf("archive: %s: %w", bus.TopicAlerts, err)
+	}
 	missing := 0
 	for _, t := range topics {
 		err := r.topic(ctx, t)
@@ -147,6 +154,7 @@ func (r *run) topic(ctx context.Context, t topic) error {
 	}
 	before := newest(all)
 	r.reader = newReader(t, r.Layouts)
+	r.reader.lives = r.lives
 	for p := range partitions {
 		if err := r.partition(ctx, t, p, before[p]); err != nil {
 			return fmt.Errorf("partition %d: %w", p, err)
