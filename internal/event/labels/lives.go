@@ -47,6 +47,9 @@ func livesOf(all []event.Alert) Lives {
 			l.lives[at] = append(l.lives[at], life{a.At, a.ToolLife})
 			continue
 		}
+		if slices.ContainsFunc(l.Renamed, func(b event.Alert) bool { return b.Machine == a.Machine && b.Command == a.Command }) {
+			continue // another group says so too
+		}
 		l.Renamed = append(l.Renamed, a)
 		for of, were := range l.lives {
 			if last := were[len(were)-1]; of[0] == a.Was {

@@ -14,7 +14,8 @@ func TestLivesOfWindows(t *testing.T) {
 		return event.Alert{Machine: machine, Tool: "T1", ToolLife: life, State: event.ToolIsNew, At: minute(n)}
 	}
 	l := livesOf([]event.Alert{
-		isNew("new", "c", 40), {Machine: "new", Was: "old", State: event.Renamed, At: minute(30)},
+		isNew("new", "c", 40), {Machine: "new", Was: "old", State: event.Renamed, At: minute(30), Command: "r"},
+		{Machine: "new", Was: "old", State: event.Renamed, At: minute(31), Command: "r", Group: "b"},
 		isNew("old", "a", 10), isNew("old", "b", 20), isNew("old", "b", 20), // of another group
 	})
 	for _, tc := range []struct {
