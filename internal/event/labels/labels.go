@@ -172,12 +172,18 @@ type Seen map[string]map[string]string
 // Doubts returns why a new label may be a mistake, in words: it names what no monitor has seen, or contradicts a label.
 func Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
 	tools := seen[l.Machine]
-	_, known := tools[l.Tool]
+	life, known := tools[l.Tool]
+	has := "life " + life
+	if life == "" {
+		has = "no life"
+	}
 	switch {
 	case tools == nil:
 		why = append(why, fmt.Sprintf("no monitor has seen machine %s; monitors know %s", l.Machine, named(slices.Sorted(maps.Keys(seen)))))
 	case !known:
 		why = append(why, fmt.Sprintf("no monitor remembers tool %s of %s; it has %s", l.Tool, l.Machine, named(slices.Sorted(maps.Keys(tools)))))
+	case l.ToolLife != "" && l.ToolLife != life && l.Incident == "": // a page knows whose alarm it was
+		why = append(why, fmt.Sprintf("the tool that monitors saw last under the name %s has %s, not %s: training finds windows of %s only if results name it", l.Tool, has, l.ToolLife, l.ToolLife))
 	}
 	if c := contradiction(all, l); c != "" {
 		why = append(why, c)
