@@ -158,11 +158,12 @@ func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
 	for _, w := range warnings {
 		fmt.Fprintf(out.Stderr, "note: %s\n", plain.Text(w))
 	}
+	ms = slices.DeleteFunc(ms, func(m wear.Measurement) bool { return !m.Known() })
+	if len(ms) == 0 {
+		return fmt.Errorf("%s: no row says how worn a tool was: write a row for each measurement below the header, with the tool and its wear or state", f.File)
+	}
 	return f.give(ctx, out, func(labels.Seen) (all []event.Label, err error) {
 		for _, m := range ms {
-			if !m.Known() {
-				continue
-			}
 			l, err := labels.Of(m, f.Machine)
 			if err != nil {
 				return nil, err

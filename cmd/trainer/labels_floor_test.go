@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -89,5 +90,22 @@ func TestLabelsOnKafka(t *testing.T) {
 	}
 	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 6 {
 		t.Errorf("%d labels, %v", len(all), err)
+	}
+}
+
+// Import refuses a file that training could not join, or that has nothing: before, a person learnt of it weeks later.
+func TestLabelsImportChecks(t *testing.T) {
+	bench(t, "floor.csv", "tool,hole,vb_mm,state\n")
+	p := newPlant(t)
+	for name, tc := range map[string]struct{ rows, want string }{
+		"a header alone":  {"tool,hole,vb_mm,state\n", "floor.csv: no row says how worn a tool was: write a row"},
+		"rows of no wear": {"tool,hole,vb_mm,state\nT8,H1,,\n", "floor.csv: no row says"},
+	} {
+		if err := os.WriteFile("floor.csv", []byte(tc.rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := trainer(t, "labels import floor.csv --anyway --machine acme/usk25 --kafka "+p.addr); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
 	}
 }
