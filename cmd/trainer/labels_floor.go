@@ -170,8 +170,21 @@ func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
 			}
 			all = append(all, l)
 		}
-		return all, nil
+		return all, joinable(all)
 	})
+}
+
+// joinable reports rows of a file that training could not join with windows, such as intervals of a tool that overlap.
+func joinable(all []event.Label) error {
+	var ms []wear.Measurement
+	for _, l := range all {
+		for _, m := range labels.Measurements([]event.Label{l}, nil) {
+			m.Where = l.Note // the line
+			ms = append(ms, m)
+		}
+	}
+	_, err := wear.NewJoin(ms, wear.Auto)
+	return err
 }
 
 type labelsListCommand struct {

@@ -98,8 +98,10 @@ func TestLabelsImportChecks(t *testing.T) {
 	bench(t, "floor.csv", "tool,hole,vb_mm,state\n")
 	p := newPlant(t)
 	for name, tc := range map[string]struct{ rows, want string }{
-		"a header alone":  {"tool,hole,vb_mm,state\n", "floor.csv: no row says how worn a tool was: write a row"},
-		"rows of no wear": {"tool,hole,vb_mm,state\nT8,H1,,\n", "floor.csv: no row says"},
+		"a header alone":         {"tool,hole,vb_mm,state\n", "floor.csv: no row says how worn a tool was: write a row"},
+		"intervals that overlap": {"tool,from,to,vb_um\nT8,2026-11-02T06:00:00Z,2026-11-02T07:00:00Z,100\nT9,2026-11-02T06:00:00Z,2026-11-02T07:00:00Z,100\nT8,2026-11-02T06:30:00Z,2026-11-02T08:00:00Z,120\n", "floor.csv:4"},
+		"a hole and a time":      {"tool,hole,time,vb_um\nT8,,2026-11-02T06:00:00Z,100\nT8,H2,,120\n", "floor.csv:3"},
+		"rows of no wear":        {"tool,hole,vb_mm,state\nT8,H1,,\n", "floor.csv: no row says"},
 	} {
 		if err := os.WriteFile("floor.csv", []byte(tc.rows), 0o600); err != nil {
 			t.Fatal(err)
