@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -108,6 +110,29 @@ func TestLabelsImportChecks(t *testing.T) {
 		}
 		if _, _, err := trainer(t, "labels import floor.csv --anyway --machine acme/usk25 --kafka "+p.addr); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// An import of many labels shows how far it is, unless that is not wanted, and finds contradictions within the file.
+func TestLabelsImportOfMany(t *testing.T) {
+	bench(t, "floor.csv", "")
+	p := newPlant(t)
+	text := "tool,time,vb_um\n"
+	for i := range 600 {
+		text += fmt.Sprintf("T%d,%s,%d\n", i/2, shift.Add(time.Duration(i%2)*time.Hour).Format(time.RFC3339), 300-100*(i%2*(i/2)/299))
+	}
+	if err := os.WriteFile("floor.csv", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := "labels import floor.csv --machine acme/usk25 --kafka " + p.addr
+	if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), "wear falls from 300 µm to 200 µm") {
+		t.Errorf("%v", err)
+	}
+	for flag, want := range map[string]bool{"": true, " --quiet": false} {
+		out, log, err := trainer(t, args+" --anyway"+flag)
+		if shown := strings.Contains(log, "looking for mistakes: 100%") && strings.Contains(log, "keeping labels: 100%"); err != nil || shown != want || strings.Count(out, "\n") != 601 {
+			t.Errorf("%s: %v\n%s", flag, err, log)
 		}
 	}
 }
