@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -46,5 +49,23 @@ func TestToolsCutOffAtTheFront(t *testing.T) {
 	}
 	if _, _, err := trainer(t, "fit --config train.yaml"+kafka+" --until "+shift.Add(30*time.Second).Format(time.RFC3339)); err == nil || !strings.Contains(err.Error(), "no window is left") {
 		t.Errorf("nothing left: %v", err)
+	}
+}
+
+// A tool that a person declared new at a monitor is another tool for training, though windows name no life: before, they were one.
+func TestDeclaredNewAtTheMonitor(t *testing.T) {
+	broker := onKafka(t)
+	out, err := bus.NewProducer(bus.Config{Brokers: []string{broker}, ClientID: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	a := event.Alert{ID: "a", Machine: "acme/lathe", Tool: "T1", ToolLife: "c1", State: event.ToolIsNew, At: shift.Add(20 * time.Second)}
+	if err := out.Send(t.Context(), []bus.Message{envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a))}); err != nil {
+		t.Fatal(err)
+	}
+	said, log, err := trainer(t, "features --config train.yaml --out cut.parquet --wear wear.csv --kafka "+broker)
+	if err != nil || !strings.Contains(said+log, "120 windows of 5 tools") {
+		t.Errorf("%v: %s%s", err, said, log)
 	}
 }

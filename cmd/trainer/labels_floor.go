@@ -24,6 +24,7 @@ type floorFlags struct {
 	cli.Broker
 	cli.Person
 	cli.Doubted
+	cli.QuietFlag
 	Method string `placeholder:"TEXT" help:"How it was measured, such as microscope or eye."`
 }
 
@@ -45,21 +46,23 @@ func (f floorFlags) give(ctx context.Context, out cli.Output, made func(labels.S
 	if err != nil {
 		return err
 	}
-	var doubts []string
-	for i := range all {
-		all[i].By, all[i].Method, all[i].Given = f.By, f.Method, time.Now().UTC()
-		all[i].ID = all[i].NewLabelID()
-		if err := all[i].Check(); err != nil {
-			return fmt.Errorf("label of tool %.40q: %w", all[i].Tool, err)
+	bar := f.Progress(out.Stderr)
+	defer bar.Close()
+	report := func(phase string) func(int) {
+		return func(done int) {
+			if len(all) > manyLabels {
+				bar.Report(phase, done, len(all))
+			}
 		}
-		doubts = append(doubts, labels.Doubts(there, seen, all[i])...)
-		there = append(there, all[i])
 	}
-	slices.Sort(doubts)
-	if err := f.Ask(slices.Compact(doubts), out); err != nil {
+	doubts, err := f.sign(all, there, seen, report("looking for mistakes"))
+	if err != nil {
 		return err
 	}
-	err = labels.Write(ctx, cfg, all)
+	if err := f.Ask(doubts, out); err != nil {
+		return err
+	}
+	err = labels.Write(ctx, cfg, all, report("keeping labels"))
 	record := event.Audit{Action: event.AddLabel, Object: fmt.Sprintf("%d labels", len(all))}
 	if len(all) == 1 {
 		record.Machine, record.Object = all[0].Machine, all[0].Tool+": "+all[0].Known()
@@ -71,12 +74,38 @@ func (f floorFlags) give(ctx context.Context, out cli.Output, made func(labels.S
 	return printLabels(all, out)
 }
 
+// manyLabels is from how many labels on progress is shown.
+const manyLabels = 500
+
+// sign says in labels who gave them, and returns what may be a mistake.
+func (f floorFlags) sign(all, there []event.Label, seen labels.Seen, progress func(done int)) (doubts []string, err error) {
+	ofTool := make(map[[2]string][]event.Label)
+	for _, l := range there {
+		ofTool[[2]string{l.Machine, l.Tool}] = append(ofTool[[2]string{l.Machine, l.Tool}], l)
+	}
+	for i := range all {
+		l := &all[i]
+		l.By, l.Method, l.Given = f.By, f.Method, time.Now().UTC()
+		l.ID = l.NewLabelID()
+		if err := l.Check(); err != nil {
+			return nil, fmt.Errorf("label of tool %.40q: %w", l.Tool, err)
+		}
+		of := [2]string{l.Machine, l.Tool}
+		doubts = append(doubts, labels.Doubts(ofTool[of], seen, *l)...)
+		ofTool[of] = append(ofTool[of], *l)
+		progress(i + 1)
+	}
+	slices.Sort(doubts)
+	return slices.Compact(doubts), nil
+}
+
 // seenTools returns the tools that monitors of any group remember. A partition that machines have left has records without a value.
 func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
 	seen := make(labels.Seen)
 	err := bus.ReadTopic(ctx, cfg, bus.TopicState, bus.FirstOffset, false, func(m bus.Message) error {
 		var tool struct {
-			Life string `json:"life"`
+			Life     string `json:"life"`
+			Declared string `json:"declared"`
 		}
 		k, ok := state.ParseKey(m.Key)
 		if !ok || k.Part != state.OfTool || m.Damage != nil || json.Unmarshal(m.Value, &tool) != nil {
@@ -85,7 +114,7 @@ func seenTools(ctx context.Context, cfg bus.Config) (labels.Seen, error) {
 		if seen[k.Machine] == nil {
 			seen[k.Machine] = make(map[string]string)
 		}
-		seen[k.Machine][k.Tool] = tool.Life
+		seen[k.Machine][k.Tool] = cmp.Or(tool.Life, tool.Declared)
 		return nil
 	})
 	return seen, err
@@ -157,19 +186,33 @@ func (f *labelsImportCommand) Run(ctx context.Context, out cli.Output) error {
 	for _, w := range warnings {
 		fmt.Fprintf(out.Stderr, "note: %s\n", plain.Text(w))
 	}
+	ms = slices.DeleteFunc(ms, func(m wear.Measurement) bool { return !m.Known() })
+	if len(ms) == 0 {
+		return fmt.Errorf("%s: no row says how worn a tool was: write a row for each measurement below the header, with the tool and its wear or state", f.File)
+	}
 	return f.give(ctx, out, func(labels.Seen) (all []event.Label, err error) {
 		for _, m := range ms {
-			if !m.Known() {
-				continue
-			}
 			l, err := labels.Of(m, f.Machine)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, l)
 		}
-		return all, nil
+		return all, joinable(all)
 	})
+}
+
+// joinable reports rows of a file that training could not join with windows, such as intervals of a tool that overlap.
+func joinable(all []event.Label) error {
+	var ms []wear.Measurement
+	for _, l := range all {
+		for _, m := range labels.Measurements([]event.Label{l}, nil) {
+			m.Where = l.Note // the line
+			ms = append(ms, m)
+		}
+	}
+	_, err := wear.NewJoin(ms, wear.Auto)
+	return err
 }
 
 type labelsListCommand struct {
@@ -253,7 +296,7 @@ func (f *labelsRevokeCommand) Run(ctx context.Context, out cli.Output) error {
 	}
 	l := all[i]
 	l.Revoked = &event.Revoked{By: f.By, Reason: f.Reason, At: time.Now().UTC()}
-	err = labels.Write(ctx, cfg, []event.Label{l})
+	err = labels.Write(ctx, cfg, []event.Label{l}, func(int) {})
 	recordLabels(ctx, cfg, f.By, out, event.Audit{Action: event.RevokeLabel, Machine: l.Machine, Object: l.ID}, err)
 	if err != nil {
 		return because(ctx, err)

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
@@ -16,7 +19,11 @@ import (
 func (p *plant) remember(t *testing.T, machine, tool, life string) {
 	t.Helper()
 	key := state.Key{Group: "tcm-monitor", Machine: machine, Part: state.OfTool, Tool: tool}
-	p.send(t, bus.Message{Topic: bus.TopicState, Key: key.String(), Value: event.JSON(map[string]string{"tool": tool, "life": life})})
+	field := "life"
+	if strings.HasPrefix(life, "c") { // of a command
+		field = "declared"
+	}
+	p.send(t, bus.Message{Topic: bus.TopicState, Key: key.String(), Value: event.JSON(map[string]string{"tool": tool, field: life})})
 }
 
 // Labels are given, listed, corrected and revoked; what may be a mistake is refused without --anyway; and the audit has it all.
@@ -24,6 +31,7 @@ func TestLabelsOnKafka(t *testing.T) {
 	bench(t, "wear.csv", "tool,hole,vb_mm,state\nT8,H1,0.1,\nT8,H2,0.2,worn\n")
 	p := newPlant(t)
 	p.remember(t, "acme/usk25", "T8", "2026")
+	p.remember(t, "acme/usk26", "U1", "c77")
 	p.send(t, bus.Message{Topic: bus.TopicLabels, Key: "x", Value: []byte("{}")})
 	add := "labels add --by kim --machine acme/usk25 --tool T8 --kafka " + p.addr + " "
 	var id string
@@ -41,8 +49,9 @@ func TestLabelsOnKafka(t *testing.T) {
 		{add + "--wear 0.34um --at 2026-11-02T05:00:00Z", "", "is it in mm?"},
 		{add, "", "say how worn the tool was"},
 		{add + "--state worn --tool T9", "", "no monitor remembers tool T9 of acme/usk25; it has T8"},
-		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25"},
+		{add + "--state worn --machine acme/drill", "", "no monitor has seen machine acme/drill; monitors know acme/usk25, acme/usk26"},
 		{add + "--state worn --machine acme/drill --anyway", "acme/drill", ""},
+		{add + "--state worn --machine acme/usk26 --tool U1", "c77", ""},
 		{"labels import wear.csv --kafka " + p.addr, "", "wear.csv:2: the row names no machine"},
 		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
 		{"labels import wear.csv --by kim --machine acme/usk25 --kafka " + p.addr, "200 µm, worn", ""},
@@ -58,7 +67,7 @@ func TestLabelsOnKafka(t *testing.T) {
 			id = strings.Fields(strings.SplitN(out, "\n", 2)[1])[0]
 		}
 	}
-	for args, want := range map[string]int{"": 5, "--all": 6, "--machine acme/usk25": 4} {
+	for args, want := range map[string]int{"": 6, "--all": 7, "--machine acme/usk25": 4} {
 		out, stderr, err := trainer(t, "labels ls -o json --kafka "+p.addr+" "+args)
 		var all []event.Label
 		if err != nil || json.Unmarshal([]byte(out), &all) != nil || len(all) != want || !strings.Contains(stderr, "1 messages of tcm.labels.v1 are not labels") {
@@ -78,10 +87,52 @@ func TestLabelsOnKafka(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(done, "; "); len(done) != 8 || !strings.HasPrefix(got, "add_label kim T8: 340 µm; ") || !strings.HasSuffix(got, "add_label kim 2 labels; revoke_label lee "+id) {
+	if got := strings.Join(done, "; "); len(done) != 9 || !strings.HasPrefix(got, "add_label kim T8: 340 µm; ") || !strings.HasSuffix(got, "add_label kim 2 labels; revoke_label lee "+id) {
 		t.Errorf("the audit has %s", got)
 	}
-	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 5 {
+	if all, _, err := labels.Read(t.Context(), cfg); err != nil || len(labels.Count(all)) != 6 {
 		t.Errorf("%d labels, %v", len(all), err)
+	}
+}
+
+// Import refuses a file that training could not join, or that has nothing: before, a person learnt of it weeks later.
+func TestLabelsImportChecks(t *testing.T) {
+	bench(t, "floor.csv", "tool,hole,vb_mm,state\n")
+	p := newPlant(t)
+	for name, tc := range map[string]struct{ rows, want string }{
+		"a header alone":         {"tool,hole,vb_mm,state\n", "floor.csv: no row says how worn a tool was: write a row"},
+		"intervals that overlap": {"tool,from,to,vb_um\nT8,2026-11-02T06:00:00Z,2026-11-02T07:00:00Z,100\nT9,2026-11-02T06:00:00Z,2026-11-02T07:00:00Z,100\nT8,2026-11-02T06:30:00Z,2026-11-02T08:00:00Z,120\n", "floor.csv:4"},
+		"a hole and a time":      {"tool,hole,time,vb_um\nT8,,2026-11-02T06:00:00Z,100\nT8,H2,,120\n", "floor.csv:3"},
+		"rows of no wear":        {"tool,hole,vb_mm,state\nT8,H1,,\n", "floor.csv: no row says"},
+	} {
+		if err := os.WriteFile("floor.csv", []byte(tc.rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := trainer(t, "labels import floor.csv --anyway --machine acme/usk25 --kafka "+p.addr); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// An import of many labels shows how far it is, unless that is not wanted, and finds contradictions within the file.
+func TestLabelsImportOfMany(t *testing.T) {
+	bench(t, "floor.csv", "")
+	p := newPlant(t)
+	text := "tool,time,vb_um\n"
+	for i := range 600 {
+		text += fmt.Sprintf("T%d,%s,%d\n", i/2, shift.Add(time.Duration(i%2)*time.Hour).Format(time.RFC3339), 300-100*(i%2*(i/2)/299))
+	}
+	if err := os.WriteFile("floor.csv", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := "labels import floor.csv --machine acme/usk25 --kafka " + p.addr
+	if _, _, err := trainer(t, args); err == nil || !strings.Contains(err.Error(), "wear falls from 300 µm to 200 µm") {
+		t.Errorf("%v", err)
+	}
+	for flag, want := range map[string]bool{"": true, " --quiet": false} {
+		out, log, err := trainer(t, args+" --anyway"+flag)
+		if shown := strings.Contains(log, "looking for mistakes: 100%") && strings.Contains(log, "keeping labels: 100%"); err != nil || shown != want || strings.Count(out, "\n") != 601 {
+			t.Errorf("%s: %v\n%s", flag, err, log)
+		}
 	}
 }

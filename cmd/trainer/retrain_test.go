@@ -62,7 +62,7 @@ func TestRetrainPage(t *testing.T) {
 	}
 	say := func(some []event.Label) {
 		t.Helper()
-		if err := labels.Write(t.Context(), cfg, some); err != nil {
+		if err := labels.Write(t.Context(), cfg, some, func(int) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

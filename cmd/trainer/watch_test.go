@@ -52,7 +52,7 @@ func measured(t *testing.T, cfg bus.Config, given time.Time, ends map[string]tim
 		l.ID = l.NewLabelID()
 		all = append(all, l)
 	}
-	if err := labels.Write(t.Context(), cfg, all); err != nil {
+	if err := labels.Write(t.Context(), cfg, all, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -77,7 +77,7 @@ type Result struct {
 	Epoch        string    `json:"epoch"` // 16 hexadecimal digits
 	Seq          uint64    `json:"seq"`
 	Tool         string    `json:"tool,omitempty"`
-	ToolLife     string    `json:"tool_life,omitempty"` // tells apart tools that had the same name, see signal.Context; empty if the tool was never declared new to its ingester, or the window is not of the one that is known
+	ToolLife     string    `json:"tool_life,omitempty"` // tells apart tools that had the same name, see signal.Context: the one that windows name, or the command that declared it new; empty if it was never declared new, or the window is not of the one that is known
 	Hole         string    `json:"hole,omitempty"`
 	FeedRate     float64   `json:"feed_rate,omitempty"` // mm/min
 	Programme    string    `json:"programme,omitempty"` // of the machine's control

@@ -143,7 +143,7 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 		stood = was
 	}
 	a := event.Alert{
-		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: machine, Tool: b.tool.Name, ToolLife: b.tool.Life, State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
+		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: machine, Tool: b.tool.Name, ToolLife: b.tool.life(), State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
 		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
 		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",

@@ -12,8 +12,9 @@ import (
 
 // How much of the past a machine remembers.
 const (
-	keptTools  = 64 // tools of a machine, those seen last
-	keptRaised = 50 // alarms that are over and may still be marked as false
+	keptTools    = 64  // tools of a machine, those seen last
+	keptDeclared = 100 // tools that were declared new and are not remembered
+	keptRaised   = 50  // alarms that are over and may still be marked as false
 )
 
 // State is everything that is remembered of one machine. It is plain data; [Machine.Records]
@@ -54,14 +55,22 @@ type slowState struct {
 	Raised    []pastAlarm                   `json:"raised,omitempty"`    // that were published as raised, the last one last
 	Commands  commands                      `json:"commands,omitzero"`   // that were carried out or refused
 	Forgotten state.Names                   `json:"forgotten,omitempty"` // tools that were in the spindle and are forgotten for room: under these names no new tool comes
+	Declared  []declaration                 `json:"declared,omitempty"`  // of tools that are not remembered, the last one last
+}
+
+// declaration says that the tool that comes next under a name was declared new.
+type declaration struct {
+	Tool string `json:"tool"`
+	Life string `json:"life"` // see Tool.Declared
 }
 
 // Tool is what is remembered of one life of a tool of a machine. It waits while another tool is
 // in the spindle.
 type Tool struct {
 	Name     string        `json:"tool"`
-	Life     string        `json:"life,omitempty"` // of the tool under this name, see signal.Context; empty: never declared new
-	Seen     int           `json:"seen"`           // orders the tools of a machine: the greater, the later it was in the spindle
+	Life     string        `json:"life,omitempty"`     // of the tool under this name, see signal.Context; empty: never declared new to its ingester
+	Declared string        `json:"declared,omitempty"` // id of the command that declared it new to the monitor, its life if windows name none
+	Seen     int           `json:"seen"`               // orders the tools of a machine: the greater, the later it was in the spindle
 	First    FirstWindow   `json:"first,omitzero"`
 	Drifted  []string      `json:"drift_seen,omitempty"` // ids of the models whose drift has taken its reference into account
 	Used     bool          `json:"used,omitempty"`       // it came back after it was forgotten: First is not the window with which it began

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,29 @@ func (s *State) indexTool(name string) int {
 
 // is reports whether a window's tool and life name the tool. Another life is another tool under the same name.
 func (t *Tool) is(name, life string) bool { return t.Name == name && (life == "" || life == t.Life) }
+
+// life tells the tool apart from others of its name, for people and for training.
+func (t *Tool) life() string { return cmp.Or(t.Life, t.Declared) }
+
+// declared returns the life of a tool that was declared new under a name and is not remembered.
+func (s *State) declared(name string) string {
+	if d := find(s.Declared, func(d declaration) bool { return d.Tool == name }); d != nil {
+		return d.Life
+	}
+	return ""
+}
+
+// declare keeps a life for the tool that comes next under a name, in place of another one; an empty life takes it away.
+func (x *tools) declare(name, life string) {
+	if life == "" && x.state.declared(name) == "" {
+		return
+	}
+	all := slices.DeleteFunc(slices.Clone(x.state.Declared), func(d declaration) bool { return d.Tool == name })
+	if life != "" {
+		all = append(all, declaration{name, life})
+	}
+	x.state.Declared, x.dirty.slow = all[max(0, len(all)-keptDeclared):], true
+}
 
 // tools are the tools of a machine, and which of them is in its spindle.
 type tools struct {
@@ -60,6 +84,7 @@ func (x *tools) forgetOldest() {
 			x.decision.warn("tool_forgotten", "%s tool %s: forgotten, and its alarm (%s): the machine has more than %d tools in turn",
 				event.ShortName(x.state.Machine), statement.Tool(t.Name), strings.TrimSpace(t.Alarm.Incident+" "+word), x.settings.keptTools())
 		}
+		x.declare(t.Name, t.Declared) // it has that life still when it comes back
 		x.forget(0)
 	}
 }
@@ -70,7 +95,7 @@ func (s *State) toolOf(w Window) *Tool {
 		return s.Tools[i]
 	}
 	used := s.Forgotten.Has(w.Tool, w.ToolLife)
-	return &Tool{Name: w.Tool, Life: w.ToolLife, Used: used, PastGone: used}
+	return &Tool{Name: w.Tool, Life: w.ToolLife, Declared: s.declared(w.Tool), Used: used, PastGone: used}
 }
 
 // changeTool puts the tool of a window into the spindle, and reports whether it was not there: the tool before it waits, with all
@@ -118,6 +143,7 @@ func (x *tools) swap(before, next *Tool, c cause) {
 		}
 		x.state.Tools = slices.Delete(x.state.Tools, i, i+1)
 	}
+	x.declare(next.Name, "")
 	next.Seen = x.state.nextSeen()
 	x.state.Tools = append(x.state.Tools, next)
 	x.dirty.tool(next)
@@ -147,12 +173,13 @@ func (x *tools) leave(before, next *Tool, c cause) {
 // before may still come; they are of the old one.
 func (x *tools) declareNew(name string, c cause) {
 	if t := x.state.inSpindle(); t != nil && t.Name == name {
-		x.swap(t, &Tool{Name: name, Life: t.Life}, c) // the life that the ingester names was declared new
+		x.swap(t, &Tool{Name: name, Life: t.Life, Declared: c.action}, c) // the life that the ingester names was declared new
 		return
 	}
 	if i := x.state.indexTool(name); i >= 0 {
 		x.forget(i)
 	}
+	x.declare(name, c.action)
 }
 
 // dismiss clears the advisories of a tool that is taken out. Drift is of the machine.
@@ -177,6 +204,6 @@ func (x *tools) toolIsNew(tool string, why cause) event.Alert {
 	x.state.Forgotten, x.dirty.slow = x.state.Forgotten.Without(tool), true
 	b := x.alarms.inSpindle()
 	a := b.alert(alarm.Change(event.ToolIsNew), b.alarm.State, why)
-	a.Tool, a.ToolLife, a.Incident, a.Text = tool, "", "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
+	a.Tool, a.ToolLife, a.Incident, a.Text = tool, why.action, "", fmt.Sprintf("%s tool %s: declared new by %s; its reference is learnt from its next windows.", event.ShortName(x.state.Machine), tool, statement.By(why.by))
 	return a
 }

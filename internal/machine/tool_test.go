@@ -557,3 +557,51 @@ func TestWindowsBetweenTools(t *testing.T) {
 		}
 	}
 }
+
+// A tool that a command declared new has the command's id for its life, if windows name none: in the spindle, when it is put in, after
+// it was forgotten for room, and after restarts. Late windows may be of the one before.
+func TestCommandsNameTheLife(t *testing.T) {
+	for name, tc := range map[string]struct {
+		steps []string // TOOL, TOOL#LIFE, TOOL- for a late window, !TOOL for a command
+		want  string   // the lives that results name
+	}{
+		"in the spindle":            {[]string{"T1", "!T1", "T1", "T1"}, " 1 1"},
+		"twice":                     {[]string{"T1", "!T1", "T1", "!T1", "T1"}, " 1 3"},
+		"twice before a window":     {[]string{"T1", "!T1", "!T1", "T1"}, " 2"},
+		"in the magazine":           {[]string{"T1", "T2", "!T1", "T2", "T1", "T2", "T1"}, "   2  2"},
+		"a late window":             {[]string{"T1", "T1", "!T1", "T1", "T1-", "T1"}, "  2  2"},
+		"late, before it is put in": {[]string{"T1", "T1", "T2", "!T1", "T1-", "T1"}, "    3"},
+		"its ingester names lives":  {[]string{"T1#a", "!T1", "T1#a", "T1"}, "a a a"},
+		"its ingester begins to":    {[]string{"T1", "!T1", "T1#a", "T1"}, " a a"},
+		"another tool":              {[]string{"T1", "T2", "!T1", "T3", "T1"}, "   2"},
+		"forgotten for room":        {[]string{"T1", "T2", "!T1", "T1", "T3", "T4", "T5", "T1"}, "  2    2"},
+		"new again when forgotten":  {[]string{"T1", "!T1", "T1", "T3", "T4", "T5", "!T1", "T1"}, " 1    6"},
+	} {
+		b := newBench(t, machinetest.OneValue(t), func(s *Settings) { s.Limits.Tools = 3 })
+		var got []string
+		seq := uint64(5)
+		for i, step := range tc.steps {
+			if tool, is := strings.CutPrefix(step, "!"); is {
+				d := b.command(event.Command{ID: fmt.Sprint(i), Action: event.NewTool, Tool: tool}, noon)
+				if a := d.Alerts[len(d.Alerts)-1]; a.State != event.ToolIsNew || a.ToolLife != fmt.Sprint(i) {
+					t.Errorf("%s: %s", name, event.JSON(a))
+				}
+				b.restart()
+				continue
+			}
+			tool, life, _ := strings.Cut(step, "#")
+			tool, late := strings.CutSuffix(tool, "-")
+			w := at(seq, tool, false)
+			if late {
+				w = at(4, tool, false)
+			} else {
+				seq++
+			}
+			got = append(got, b.windowOf(w, life).Result.ToolLife)
+			b.restart()
+		}
+		if s := strings.Join(got, " "); s != tc.want {
+			t.Errorf("%s: %q, want %q", name, s, tc.want)
+		}
+	}
+}

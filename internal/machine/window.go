@@ -98,7 +98,9 @@ func (m *Machine) judge(w Window, p order.Place, d *Deployment, r *event.Result)
 	m.decision.Result = r
 	r.Model = c.by.id()
 	if slices.Contains(m.Tools, t) { // not a tool of the same name that was declared new, or was before
-		r.ToolLife = t.Life
+		if r.ToolLife = t.Life; !r.Late { // a late one may be from before a command
+			r.ToolLife = t.life()
+		}
 	}
 	var o opinion
 	switch {

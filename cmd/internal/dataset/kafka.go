@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/archive"
@@ -78,6 +79,7 @@ type topicReader struct {
 	ids     []string             // with checksums
 	offsets []model.OffsetRange
 	refused []refusal
+	lives   labels.Lives
 }
 
 // windowKey says which window it is.
@@ -172,6 +174,9 @@ func (r *topicReader) visitAll(ctx context.Context, progress func(done, total in
 	parts, err := r.parts(ctx)
 	if err != nil {
 		return err
+	}
+	if r.lives, err = labels.ReadLives(ctx, r.cfg); err != nil && ctx.Err() == nil {
+		r.log.Warn().Err(err).Msgf("cannot read %s: a tool that was declared new at a monitor counts as one with the tool before it, and one that was in when its machine was renamed counts as new: give the trainer Read on that topic", bus.TopicAlerts)
 	}
 	if !r.from.IsZero() && !r.to.IsZero() && !r.from.Before(r.to) {
 		return r.nothing(ctx, parts)
@@ -346,7 +351,7 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 		return nil
 	}
 	if w.Tool != "" {
-		w.Tool = wear.ToolOf(w.Tool, w.ToolLife)
+		w.Tool = wear.ToolOf(w.Tool, r.lives.Of(w.Machine, w.Tool, w.ToolLife, w.Start))
 	}
 	key := windowKey{w.Machine, w.Epoch, w.Seq}
 	in := r.wants(w.Start)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -52,7 +53,7 @@ func (r *topicReader) cutOff() (cut []model.CutTool) {
 	})
 	r.places = slices.CompactFunc(r.places, func(a, b located) bool { return a.windowKey == b.windowKey })
 	type life struct{ missing, before, windows int }
-	type tool struct{ machine, name string }
+	used := r.usedBefore()
 	lives := make(map[tool]*life)
 	for i, p := range r.places {
 		next := uint64(0) // number of the window behind the last one
@@ -73,9 +74,41 @@ func (r *topicReader) cutOff() (cut []model.CutTool) {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(lives), func(a, b tool) int { return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.name, b.name)) }) {
 		l := lives[at]
+		l.before += used[at]
 		if at.name != "" && l.windows > 0 && (l.before > 0 || float64(l.missing) > lostShare*float64(l.windows)) {
 			cut = append(cut, model.CutTool{Machine: at.machine, Tool: at.name, Missing: l.missing + l.before})
 		}
 	}
 	return cut
+}
+
+type tool struct{ machine, name string }
+
+// usedBefore returns how many windows of tools lie under an earlier name of their machine. A monitor goes on with such a tool; its wear and
+// its reference did not begin under the new name.
+func (r *topicReader) usedBefore() map[tool]int {
+	used, there := make(map[tool]int), make(map[tool]bool)
+	for _, p := range r.places {
+		there[tool{p.machine, p.tool}] = true
+	}
+	for _, a := range r.lives.Renamed {
+		var names []string
+		for _, p := range r.places {
+			if p.machine == a.Was && p.tool != "" && p.start.Before(a.At) {
+				if used[tool{a.Machine, p.tool}]++; there[tool{a.Machine, p.tool}] && !slices.Contains(names, p.tool) {
+					names = append(names, p.tool)
+				}
+			}
+		}
+		for of, n := range used {
+			if of.machine == a.Was {
+				used[tool{a.Machine, of.name}] += n
+			}
+		}
+		if len(names) > 0 {
+			slices.Sort(names)
+			r.log.Warn().Str("machine", a.Machine).Str("was", a.Was).Str("tools", card.Some(names)).Msg("the machine was renamed: windows of these tools under the new name are left out, as their wear began under the old one; those under the old name count")
+		}
+	}
+	return used
 }

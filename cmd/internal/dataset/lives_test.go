@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -54,6 +57,45 @@ func TestToolsWithoutTheirBeginning(t *testing.T) {
 		}
 		if s := strings.Join(got, ", "); s != tc.want {
 			t.Errorf("%s: %q, want %q", name, s, tc.want)
+		}
+	}
+}
+
+// A tool that was in before its machine was renamed did not begin under the new name.
+func TestToolsOfRenamedMachines(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	type part struct {
+		machine, tool string
+		at, windows   int
+	}
+	for name, tc := range map[string]struct {
+		parts   []part
+		renamed []event.Alert
+		want    string
+	}{
+		"no rename":           {[]part{{"old", "T1", 0, 5}, {"new", "T1", 10, 5}}, nil, ""},
+		"with the tool in":    {[]part{{"old", "T1", 0, 5}, {"new", "T1", 10, 5}, {"new", "T2", 15, 5}}, []event.Alert{{Machine: "new", Was: "old", At: at(8)}}, "new/T1 5"},
+		"twice":               {[]part{{"old", "T1", 0, 5}, {"mid", "T1", 10, 5}, {"new", "T1", 20, 5}}, []event.Alert{{Machine: "mid", Was: "old", At: at(8)}, {Machine: "new", Was: "mid", At: at(18)}}, "mid/T1 5 new/T1 10"},
+		"the old name begins": {[]part{{"new", "T1", 10, 5}, {"old", "T1", 20, 5}}, []event.Alert{{Machine: "new", Was: "old", At: at(8)}}, ""},
+		"declared new since":  {[]part{{"old", "T1", 0, 5}, {"new", "T1 (life a)", 10, 5}}, []event.Alert{{Machine: "new", Was: "old", At: at(8)}}, ""},
+	} {
+		var log strings.Builder
+		r := &topicReader{names: make(map[string]string), log: zerolog.New(&log)}
+		r.lives.Renamed = tc.renamed
+		seq := make(map[string]uint64)
+		for _, p := range tc.parts {
+			for i := range p.windows {
+				w := &window.Features{Window: window.Window{Context: signal.Context{Machine: p.machine, Tool: p.tool}, Epoch: 1, Seq: seq[p.machine], Start: at(p.at + i)}}
+				r.note(w, true)
+				seq[p.machine]++
+			}
+		}
+		var got []string
+		for _, c := range r.cutOff() {
+			got = append(got, fmt.Sprintf("%s/%s %d", c.Machine, c.Tool, c.Missing))
+		}
+		if s := strings.Join(got, " "); s != tc.want || strings.Contains(log.String(), "was renamed") != (tc.want != "") {
+			t.Errorf("%s: %q, want %q; the log says %s", name, s, tc.want, &log)
 		}
 	}
 }

@@ -30,19 +30,34 @@ func Message(l event.Label) bus.Message {
 	return m
 }
 
-// Write puts labels on the topic, which [event.Label.Check] has found to be right.
-func Write(ctx context.Context, cfg bus.Config, all []event.Label) error {
-	msgs := make([]bus.Message, len(all))
-	for i, l := range all {
-		msgs[i] = Message(l)
-	}
+// Write puts labels on the topic, which [event.Label.Check] has found to be right, and says after each batch how many are there. An
+// error says how many are kept.
+func Write(ctx context.Context, cfg bus.Config, all []event.Label, progress func(done int)) error {
 	out, err := bus.NewProducer(cfg)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	return out.Send(ctx, msgs)
+	done := 0
+	for part := range slices.Chunk(all, writeBatch) {
+		msgs := make([]bus.Message, len(part))
+		for i, l := range part {
+			msgs[i] = Message(l)
+		}
+		if err := out.Send(ctx, msgs); err != nil {
+			if done > 0 {
+				return fmt.Errorf("%d of %d labels are kept, and maybe some more; give them again, which changes nothing of those: %w", done, len(all), err)
+			}
+			return err
+		}
+		done += len(part)
+		progress(done)
+	}
+	return nil
 }
+
+// writeBatch is how many labels Write sends at once.
+const writeBatch = 1000
 
 // Read returns the labels on the topic, also revoked ones, by machine, tool and time. It returns how many messages are
 // not labels.
@@ -110,12 +125,13 @@ const near = time.Minute
 // contradiction says in words with which of the labels a new one cannot be right: a tool has two states at about the same time, or
 // its wear falls. A label of the same key is corrected, which only its author does without a question. It is empty if there is none.
 func contradiction(all []event.Label, l event.Label) string {
-	for _, o := range Count(all) {
-		if o.Machine != l.Machine || o.Tool != l.Tool || o.ToolLife != l.ToolLife || o.ID == l.ID && (o.By == l.By || o.Known() == l.Known()) {
+	for i := range all {
+		o := &all[i]
+		if o.Revoked != nil || o.Machine != l.Machine || o.Tool != l.Tool || o.ToolLife != l.ToolLife || o.ID == l.ID && (o.By == l.By || o.Known() == l.Known()) {
 			continue
 		}
-		if why := conflict(o, l); why != "" {
-			return fmt.Sprintf("label %s, %s by %s%s, says otherwise: %s", o.ID, o.Known(), o.By, when(o), why)
+		if why := conflict(*o, l); why != "" {
+			return fmt.Sprintf("label %s, %s by %s%s, says otherwise: %s", o.ID, o.Known(), o.By, when(*o), why)
 		}
 	}
 	return ""
@@ -172,12 +188,18 @@ type Seen map[string]map[string]string
 // Doubts returns why a new label may be a mistake, in words: it names what no monitor has seen, or contradicts a label.
 func Doubts(all []event.Label, seen Seen, l event.Label) (why []string) {
 	tools := seen[l.Machine]
-	_, known := tools[l.Tool]
+	life, known := tools[l.Tool]
+	has := "life " + life
+	if life == "" {
+		has = "no life"
+	}
 	switch {
 	case tools == nil:
 		why = append(why, fmt.Sprintf("no monitor has seen machine %s; monitors know %s", l.Machine, named(slices.Sorted(maps.Keys(seen)))))
 	case !known:
 		why = append(why, fmt.Sprintf("no monitor remembers tool %s of %s; it has %s", l.Tool, l.Machine, named(slices.Sorted(maps.Keys(tools)))))
+	case l.ToolLife != "" && l.ToolLife != life && l.Incident == "": // a page knows whose alarm it was
+		why = append(why, fmt.Sprintf("the tool that monitors saw last under the name %s has %s, not %s: training finds windows of %s only if results name it", l.Tool, has, l.ToolLife, l.ToolLife))
 	}
 	if c := contradiction(all, l); c != "" {
 		why = append(why, c)

@@ -1,6 +1,8 @@
 package labels
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,6 +72,10 @@ func TestDoubts(t *testing.T) {
 		"all right":          {seen, event.Label{At: start, WearUM: um(120)}, ""},
 		"an unseen machine":  {Seen{"acme/other": nil}, event.Label{State: "worn"}, "no monitor has seen machine acme/usk25; monitors know acme/other"},
 		"an unseen tool":     {Seen{"acme/usk25": {"T9": ""}}, event.Label{State: "worn"}, "no monitor remembers tool T8 of acme/usk25; it has T9"},
+		"another life":       {Seen{"acme/usk25": {"T8": "2"}}, event.Label{ToolLife: "3", State: "worn"}, "the tool that monitors saw last under the name T8 has life 2, not 3"},
+		"a life of no one":   {seen, event.Label{ToolLife: "x", State: "worn"}, "has no life, not x"},
+		"the life":           {Seen{"acme/usk25": {"T8": "2"}}, event.Label{ToolLife: "2", State: "worn"}, ""},
+		"of an alarm":        {seen, event.Label{ToolLife: "x", State: "worn", Incident: "i"}, ""},
 		"in mm":              {seen, event.Label{WearUM: um(0.34)}, "0.34 µm is less than anyone can measure: is it in mm?"},
 		"a misspelt state":   {seen, event.Label{State: "wrn"}, `state "wrn" says neither worn nor healthy`},
 		"a word in German":   {seen, event.Label{State: "verschlissen"}, ""},
@@ -173,5 +179,38 @@ func TestAnswers(t *testing.T) {
 	want := []string{"22 2 worn kim 8m0s", "33 2 healthy lee 8m0s", "44 2 healthy kim 8m0s", "AA  healthy lee 0s"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+// Labels are written in batches. A write that is cut off says how many are kept.
+func TestWriteIsCutOff(t *testing.T) {
+	b, err := broker.Start(t.TempDir(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	cfg := b.Config("test")
+	if _, err := bus.Apply(t.Context(), cfg, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	var given []event.Label
+	for i := range 2*writeBatch + 10 {
+		given = append(given, label(event.Label{At: minute(float64(i)), State: "worn"}))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var done []int
+	err = Write(ctx, cfg, given, func(n int) {
+		done = append(done, n)
+		stop()
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1000 of 2010 labels are kept") || !slices.Equal(done, []int{writeBatch}) {
+		t.Errorf("%v, told %v", err, done)
+	}
+	done = nil
+	if err := Write(t.Context(), cfg, given, func(n int) { done = append(done, n) }); err != nil || !slices.Equal(done, []int{1000, 2000, 2010}) {
+		t.Errorf("%v, told %v", err, done)
+	}
+	if all, _, err := Read(t.Context(), cfg); err != nil || len(all) != len(given) {
+		t.Errorf("%d labels, %v", len(all), err)
 	}
 }

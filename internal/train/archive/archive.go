@@ -25,6 +25,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -66,6 +67,7 @@ type run struct {
 	Config
 	Report
 	reader *reader
+	lives  labels.Lives
 	fresh  map[string]bool // folders of days that this look at Kafka wrote into
 }
 
@@ -128,7 +130,12 @@ func (r *run) take() (*flock.Flock, error) {
 }
 
 // once catches up with all topics, once all of them are those that the folder is of.
-func (r *run) once(ctx context.Context) error {
+func (r *run) once(ctx context.Context) (err error) {
+	cfg := r.Bus
+	cfg.OnDamage = func(error) {} // the topic is read again below
+	if r.lives, err = labels.ReadLives(ctx, cfg); err != nil {
+		return fmt.Errorf("archive: %s: %w", bus.TopicAlerts, err)
+	}
 	var all []*state
 	r.fresh = make(map[string]bool)
 	for _, t := range topics {
@@ -215,6 +222,7 @@ func (r *run) same(ctx context.Context, s *state, p int, last *batch) error {
 
 func (r *run) topic(ctx context.Context, s *state) error {
 	r.reader = newReader(s.topic, r.Layouts)
+	r.reader.lives = r.lives
 	var failed error
 	for p := range s.partitions {
 		var unknown *unknownLayout

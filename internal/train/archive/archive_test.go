@@ -45,6 +45,7 @@ func newLayout(t testing.TB, name string) *signal.Layout {
 
 // plant is a broker with what a plant sent.
 type plant struct {
+	life   string // of its tools
 	cfg    bus.Config
 	out    *bus.Producer
 	layout *signal.Layout
@@ -58,7 +59,7 @@ func newPlant(t testing.TB) *plant {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	p := &plant{cfg: b.Config("test"), layout: newLayout(t, "lathe")}
+	p := &plant{life: "a", cfg: b.Config("test"), layout: newLayout(t, "lathe")}
 	if _, err := bus.Apply(t.Context(), p.cfg, 2, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (p *plant) features(t testing.TB, machine string, at time.Time) bus.Message
 		samples[0][i] = rng.Float32()
 	}
 	w := window.Window{
-		Context: signal.Context{Machine: machine, Tool: fmt.Sprintf("T%d", p.seq/20), Hole: "H1", SpindleSpeed: 900, FeedRate: 40.5, Programme: "O1", Material: "steel", ToolLife: "a"},
+		Context: signal.Context{Machine: machine, Tool: fmt.Sprintf("T%d", p.seq/20), Hole: "H1", SpindleSpeed: 900, FeedRate: 40.5, Programme: "O1", Material: "steel", ToolLife: p.life},
 		Epoch:   7, Seq: p.seq, Start: at, Length: time.Second, Session: 3, First: int64(p.seq) * 20, Samples: samples, Quality: []signal.Quality{0, signal.Clipped}, Rates: []float64{20.001},
 	}
 	if p.seq%5 == 0 {
@@ -636,5 +637,38 @@ func TestTopicMadeAgain(t *testing.T) {
 			}
 			same(t, files(t, cfg.Dir), before)
 		})
+	}
+}
+
+// Features of a tool that was declared new at a monitor get its life, as its results have it.
+func TestLivesOfMonitors(t *testing.T) {
+	p, dir := newPlant(t), t.TempDir()
+	a := event.Alert{ID: "a", Machine: lathe, Tool: "T0", ToolLife: "c1", State: event.ToolIsNew, At: start.Add(2 * time.Hour)}
+	p.life = ""
+	msgs := []bus.Message{envelope.Event(bus.TopicAlerts, a.ID, a.Machine, event.AlertType, a.At, event.JSON(a))}
+	for i := range 4 {
+		msgs = append(msgs, p.features(t, lathe, start.Add(time.Duration(i)*time.Hour)))
+	}
+	p.send(t, msgs...)
+	if _, err := Run(t.Context(), p.config(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for path := range files(t, dir) {
+		if !strings.Contains(path, "features") {
+			continue
+		}
+		err := ReadFeatures(filepath.Join(dir, path), func(m bus.Message) error {
+			e, err := envelope.Unpack(&m)
+			got = append(got, fmt.Sprint(e.Seq, e.ToolLife))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(got)
+	if s := strings.Join(got, " "); s != "1 2 3c1 4c1" {
+		t.Errorf("lives %q", s)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
+	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -94,6 +95,7 @@ type reader struct {
 	layouts []*signal.Layout
 	kinds   map[string]*kind // by fingerprint
 	json    *kind
+	lives   labels.Lives
 }
 
 // unknownLayout is returned for features of which no layout is known.
@@ -212,7 +214,7 @@ func (r *reader) readFeatures(m *bus.Message, w *row) error {
 		rates[i] = strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	w.cells = append(w.cells,
-		cells.TextCell(x.Tool), cells.TextCell(x.ToolLife), cells.TextCell(x.Hole), timeCell(x.Start), cells.TextCell(x.EpochString()), cells.IntegerCell(int64(x.Seq)),
+		cells.TextCell(x.Tool), cells.TextCell(r.lives.Of(x.Machine, x.Tool, x.ToolLife, x.Start)), cells.TextCell(x.Hole), timeCell(x.Start), cells.TextCell(x.EpochString()), cells.IntegerCell(int64(x.Seq)),
 		cells.IntegerCell(x.Session), cells.IntegerCell(x.First), cells.TextCell(strings.Join(rates, " ")), cells.TextCell(hex.EncodeToString(quality)), cells.NumberCell(x.Level),
 		cells.NumberCell(x.SpindleSpeed), cells.NumberCell(x.FeedRate), cells.TextCell(x.Programme), cells.TextCell(x.Material),
 		cells.TextCell(string(by)), cells.IntegerCell(offset))
