@@ -33,7 +33,7 @@ func (r *Report) keepHeldOut(posterior []float64, folds dealt, early rowSet) {
 	r.HeldOut = h
 }
 
-// toFloat32 rounds posteriors of several networks that were joined to what HeldOut keeps; those of one network are so already.
+// toFloat32 rounds posteriors of several networks that were joined to what HeldOut keeps; one network gives such posteriors already.
 func toFloat32(x []float64) {
 	for i, v := range x {
 		x[i] = float64(float32(v))
@@ -96,7 +96,7 @@ func (c *Classifier) Recost(ctx context.Context, h *HeldOut, y, was []int, group
 	s = s.settle(y, groups, k, r)
 	s.Costs.JADE.Seed = DeriveSeed(s.Seed, searchSeed)
 	own := func() (judged, error) {
-		return judged{}, fmt.Errorf("posteriors held out are near constant, and those of training take the rows: %w: train again", ErrTooFew)
+		return judged{}, fmt.Errorf("posteriors held out are near constant, and posteriors of training take the rows: %w: train again", ErrTooFew)
 	}
 	out := &Classifier{encoder: c.encoder, network: c.network, guard: c.guard}
 	var err error

@@ -256,7 +256,7 @@ func (r *run) partition(ctx context.Context, s *state, p int) error {
 }
 
 // lost says that Kafka has removed offsets before they were archived, all or some of them. What it removes of a compacted
-// topic was corrected later, and is no loss.
+// topic was corrected later, and is not lost.
 func (r *run) lost(t topic, p int, from, to int64) {
 	if from >= to || t.compacted {
 		return

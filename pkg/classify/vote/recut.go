@@ -2,7 +2,7 @@ package vote
 
 import "math"
 
-// Recut returns g with its cut where rows are of classes y that were of classes was when Fit chose it. Votes are those of rows
+// Recut returns g with its cut where rows are of classes y that were of classes was when Fit chose it. Votes are of rows
 // held out; NaN of a row on which all experts abstained. A negative class is of a row that had no part in the choice. The cut moves by as
 // much as the rule of Fit moves on these votes, so that equal classes leave it as it is. Experts stay as they are.
 func (g *Guard) Recut(vote []float64, was, y []int) *Guard {
