@@ -4,12 +4,16 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -123,6 +127,9 @@ func Decode(text []byte, path string, into any) error {
 		if dec.Decode(new(any)) != io.EOF {
 			return fmt.Errorf("%s: holds more than one document: remove what follows the line `---`", path)
 		}
+		if line := fraction(text, into); line > 0 {
+			return errors.New(yamlError(path, strings.Split(string(text), "\n"), fmt.Sprintf("line %d: cannot unmarshal !!float into int", line)))
+		}
 		return nil
 	}
 	msgs, typed := strings.CutPrefix(err.Error(), "yaml: unmarshal errors:\n")
@@ -144,6 +151,74 @@ func Decode(text []byte, path string, into any) error {
 		lines = append(lines, yamlError(path, rows, strings.TrimSpace(msg)))
 	}
 	return errors.New(strings.Join(lines, "\n"))
+}
+
+// fraction returns the first line where a whole number is asked for and the text has a fraction, which package yaml would cut off; 0 if there is none.
+func fraction(text []byte, into any) int {
+	var doc yaml.Node
+	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
+		return 0
+	}
+	return fractionIn(doc.Content[0], reflect.TypeOf(into))
+}
+
+func fractionIn(n *yaml.Node, t reflect.Type) int {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.Unmarshaler]()) {
+		return 0 // it reads its own text
+	}
+	if v, err := strconv.ParseFloat(n.Value, 64); err == nil && v != math.Trunc(v) && reflect.Int <= t.Kind() && t.Kind() <= reflect.Uint64 && n.ShortTag() == "!!float" {
+		return n.Line
+	}
+	for part, of := range parts(n, t) {
+		if line := fractionIn(part, of); line > 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// parts returns what a text and the type that it is read into have below them.
+func parts(n *yaml.Node, t reflect.Type) iter.Seq2[*yaml.Node, reflect.Type] {
+	return func(yield func(*yaml.Node, reflect.Type) bool) {
+		for k, c := range n.Content {
+			var of reflect.Type
+			switch {
+			case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice, n.Kind == yaml.MappingNode && t.Kind() == reflect.Map && k%2 == 1:
+				of = t.Elem()
+			case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct && k%2 == 1:
+				if of = fieldOf(t, n.Content[k-1].Value); of == nil {
+					continue
+				}
+			default:
+				continue
+			}
+			if !yield(c, of) {
+				return
+			}
+		}
+	}
+}
+
+// fieldOf returns the type of the field that a key is read into; nil if there is none.
+func fieldOf(t reflect.Type, key string) reflect.Type {
+	for _, f := range reflect.VisibleFields(t) {
+		name, more, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if key == cmp.Or(name, strings.ToLower(f.Name)) {
+			return f.Type
+		}
+		if more == "inline" && f.Type.Kind() == reflect.Struct {
+			if in := fieldOf(f.Type, key); in != nil {
+				return in
+			}
+		}
+	}
+	return nil
 }
 
 // yamlError puts an error of package yaml about one line of a file in words.

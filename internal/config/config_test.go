@@ -59,6 +59,35 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// A whole number may be written as any that has no fraction, and within anything that ours have.
+func TestFraction(t *testing.T) {
+	type inner struct {
+		K int `yaml:"k"`
+	}
+	type all struct {
+		inner  `yaml:",inline"`
+		Named  struct{ M int }  `yaml:",inline"`
+		N      *int             `yaml:"n"`
+		Rate   float64          `yaml:"rate"`
+		Text   string           `yaml:"text"`
+		Inner  inner            `yaml:"inner"`
+		List   []inner          `yaml:"list"`
+		ByName map[string]inner `yaml:"by_name"`
+		Plain  int
+		Any    any `yaml:"any"`
+	}
+	for text, line := range map[string]int{
+		"k: 1e3\nn: 2.0\nrate: 1.5\ntext: 1.5\nany: {k: 1.5}\n": 0, "": 0,
+		"k: 1.5\n": 1, "rate: 1.5\nn: 1.5\n": 2, "inner:\n  k: 1.5\n": 2, "list:\n  - k: 1\n  - k: 1.5\n": 3, "by_name: {a: {k: 1.5}}\n": 1, "plain: .5\n": 1, "m: 1.5\n": 1,
+		"by_name:\n  a: &a {k: 2}\n  b: *a\nlist: [{k: 2.5}]\n": 4,
+	} {
+		err := Decode([]byte(text), "c.yaml", new(all))
+		if want := fmt.Sprintf("c.yaml:%d: ", line); line == 0 && err != nil || line > 0 && (err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "must be a whole number")) {
+			t.Errorf("%q: %v, want line %d", text, err, line)
+		}
+	}
+}
+
 // The golden file holds what each of these is answered.
 func TestLoadErrors(t *testing.T) {
 	home, err := os.Getwd()
@@ -70,6 +99,9 @@ func TestLoadErrors(t *testing.T) {
 		"epoch: 3\n",
 		"machine: m\nwindow:\n  lenght: 1s\n",
 		"epochs: many\n",
+		"epochs: 1.5\n",
+		"seed: 0.5\n",
+		"hidden: [30, 7.5]\n",
 		"epochs: 3\nepochs: 4\n",
 		"window:\n  length: 1 second\n",
 		"window: 1s\n",
