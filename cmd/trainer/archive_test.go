@@ -52,8 +52,21 @@ func TestFitArchive(t *testing.T) {
 			t.Errorf("%s: %v\n%s%s", args, err, out, log)
 		}
 	}
+	all, err := filepath.Glob("kept/features/*/*/*.parquet")
+	if err != nil || len(all) < 2 {
+		t.Fatalf("%q, %v", all, err)
+	}
+	whole, err := os.ReadFile(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("cut.parquet", whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
-		fit + "kept/features/**/machine=acme%2Fnone/*":             "check the path",
+		fit + "kept/features/**/machine=acme%2Fnone/*":         "check the path",
+		fit + "kept/features/**/*.parquet --ignore thrust*":    "under `exclude` in train.yaml",
+		fit + "cut.parquet --table kept/features/**/*.parquet": "cut.parquet: it is damaged",
 		"archive --out kept":                                       "name the broker with --kafka",
 		"archive --out kept --keep 5x --kafka " + p.addr:           "such as 5y",
 		"archive --out kept --keep 0d --kafka " + p.addr:           "such as 5y",

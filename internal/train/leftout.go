@@ -36,7 +36,7 @@ func (in *Input) leaveOut(os []observed, m *model.Model, learns bool) []observed
 			names[cut[i]] = true
 		}
 	}
-	const remedy = "windows from the beginning of these tools were not read: %s: %s; read them with an earlier --since and with --from auto, or leave these tools out"
+	const remedy = "windows from the beginning of these tools were not read: %s: %s; read them with an earlier --since and with --from auto, or with earlier days of an archive, or leave these tools out"
 	if !learns || m.Reference.Mode != model.ReferenceOff {
 		kept := in.drop(os, "of tools without their beginning", cut, fmt.Sprintf(remedy, "%s", "a reference and the line of wear begin with a new tool, so their windows are left out"))
 		if learns {

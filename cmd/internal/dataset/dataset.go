@@ -123,6 +123,9 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 	}
 	d.Config.Ignore = append(d.Config.Ignore, f.Ignore...)
 	kept, ofArchive, err := f.archived(flag, log)
+	if err == nil && ofArchive && len(d.Config.Ignore) > 0 {
+		err = errors.New("--ignore, or `ignore` in the configuration, leaves out columns of tables, and files of an archive have the features of their layout: name features that shall not count under `exclude` in train.yaml")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
+	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/archive"
@@ -282,6 +283,11 @@ func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, 
 			ok = has
 		}
 		if has != ok {
+			for _, of := range []string{paths[0], path} {
+				if _, err := table.Meta(of); err != nil {
+					return in, false, fmt.Errorf("--table %s: it is damaged: %w; bring it back from a backup, or leave it out of the pattern", of, err)
+				}
+			}
 			return in, false, fmt.Errorf("--table: one of %s and %s is of an archive, and the other is not: name files of one kind", paths[0], path)
 		}
 	}
