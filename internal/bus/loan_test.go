@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/testkit/await"
 )
 
 // Memory for answers is found again by its size, and is at most a quarter larger than was asked for.
@@ -126,9 +128,7 @@ func TestGroupLends(t *testing.T) {
 				}
 				l.Return()
 			}
-			if got := l.users.Load(); got != 0 {
-				t.Errorf("%d users are left", got)
-			}
+			await.Until(t, "the reader of the answer lets go of it too", func() bool { return l.users.Load() == 0 })
 		}
 	})
 }

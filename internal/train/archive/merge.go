@@ -209,6 +209,10 @@ func (r *run) aged() (old []aged, size int64, err error) {
 				if err != nil {
 					return nil, 0, err
 				}
+				if m.Received.IsZero() { // of a build before files had it
+					day, _ := time.Parse(dayForm, n.day)
+					m.Received = day.Add(24 * time.Hour)
+				}
 				if m.Received.After(d.received) {
 					d.received = m.Received
 				}
