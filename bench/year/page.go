@@ -43,7 +43,7 @@ func (y *year) page() (text string, plot []byte) {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# A year of a fleet, with and without training again
 
-Written by `+"`make year`"+`; do not edit. %d simulated machines wear out %d tools each in a month. The first model learnt from %d tools of the month before. One tool in %d is measured, once, when it is taken out;
+Written by `+"`make year`"+`; do not edit. %d simulated machines wear out %d tools each in a month. The first model learnt from %d tools of the month before. One tool in %d is measured, once, when it is taken out, and said to be chipped or broken if it is;
 the trainer hears of it a month later, and trains again on all that it knows. Gains of sensors drift by %.0f %% a month. In month %d an accelerometer of each third machine reads half as much.
 From month %d on one tool in %d is reground, and from month %d on half of the machines drill another material at another speed and feed. A tool is found if its first alarm is at %d µm or later; an earlier one is false.
 It is a simulation: it shows what training again is worth there, not what a plant will see.
