@@ -135,11 +135,10 @@ func (r *relabelling) label(ctx context.Context) error {
 
 // join returns the join of the measurements, which has seen the windows that the model keeps.
 func (r *relabelling) join() (*wear.Join, error) {
-	job := Job{Config: r.config, Wear: r.Wear}
-	if err := job.checkWear(); err != nil {
-		return nil, err
+	join, err := r.config.newJoin(r.Wear)
+	if err == nil {
+		err = r.config.Label.CheckClasses(r.Wear)
 	}
-	join, err := wear.NewJoin(r.Wear, r.Join)
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,13 @@ func TestRelabelSameLabels(t *testing.T) {
 		j.Inputs = append(j.Inputs, latheInput(t, j.Layout, "more", "other lathe", latheCSV(lives)))
 		return j
 	}
+	broken := func(t *testing.T) Job { // its wear was not on a line before
+		j := measuredJob(t, allGuarded...)
+		j.Wear[0].State, j.Wear[4].VBMaxUM = wear.Chipped, 900
+		return j
+	}
 	for name, job := range map[string]func(*testing.T) Job{
-		"two classes": func(t *testing.T) Job { return latheJob(t) }, "three classes": func(t *testing.T) Job { return threeJob(t) }, "committee": committee, "two machines": two,
+		"broken tools": broken, "two classes": func(t *testing.T) Job { return latheJob(t) }, "three classes": func(t *testing.T) Job { return threeJob(t) }, "committee": committee, "two machines": two,
 		"guard": func(t *testing.T) Job { return measuredJob(t, allGuarded...) }, "guard, tools without labels": func(t *testing.T) Job { return measuredJob(t, "T0", "T1", "T2", "T3") },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -350,7 +350,7 @@ func (j *Job) checkWear() error {
 	if j.Wear == nil {
 		return nil
 	}
-	if _, err := wear.NewJoin(j.Wear, j.Config.Join); err != nil {
+	if _, err := j.Config.newJoin(j.Wear); err != nil {
 		return err
 	}
 	return j.Config.Label.CheckClasses(j.Wear)
@@ -362,6 +362,15 @@ func checkLabelled(inputs []Input, ms []wear.Measurement) error {
 		return fmt.Errorf("%w: windows on Kafka have no labels: name a file with the wear of their tools, --wear FILE", errData)
 	}
 	return nil
+}
+
+// newJoin returns the join of measurements that labels come from, before it has seen windows.
+func (c *Config) newJoin(ms []wear.Measurement) (*wear.Join, error) {
+	join, err := wear.NewJoin(ms, c.Join)
+	if err == nil {
+		join.Limit(c.Label.Limit())
+	}
+	return join, err
 }
 
 // join returns the join of all measurements, which knows when each tool was
@@ -376,11 +385,10 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	if !any {
 		return nil, nil
 	}
-	join, err := wear.NewJoin(ms, j.Config.Join)
+	join, err := j.Config.newJoin(ms)
 	if err != nil {
 		return nil, err
 	}
-	join.Limit(j.Config.Label.Limit())
 	for _, os := range found {
 		for i := range os {
 			join.See(os[i].window(j.Config.Window.Length))
