@@ -82,7 +82,7 @@ func newDuel(classes int) *duel {
 }
 
 func (d *duel) standing() card.Standing {
-	return card.Standing{Windows: d.champion.windows(), Tools: len(d.tools), Champion: d.champion.figures(), Candidate: d.candidate.figures()}
+	return card.Standing{Windows: d.champion.all().Rows(), Tools: len(d.tools), Champion: d.champion.figures(), Candidate: d.candidate.figures()}
 }
 
 // decided counts decisions of a model, and its unknown windows by their class.
@@ -99,25 +99,14 @@ func (d decided) add(class, decision int, unknown bool) {
 	}
 }
 
-func (d decided) windows() int {
-	n := d.known.Rows()
-	for _, u := range d.unknown {
-		n += u
-	}
-	return n
-}
+// all returns the decisions with unknown windows counted as wrong.
+func (d decided) all() score.Confusion { return d.known.WithWrong(d.unknown) }
 
 func (d decided) figures() card.StandingModel {
-	logs, classes := 0., 0
-	for k, unknown := range d.unknown {
-		if all := d.known.RowsOf(k) + unknown; all > 0 {
-			logs += math.Log(float64(d.known[k][k]) / float64(all))
-			classes++
-		}
-	}
-	if classes == 0 {
+	all := d.all()
+	n := all.Rows()
+	if n == 0 {
 		return card.StandingModel{GMean: score.Figure(math.NaN()), Unknown: score.Figure(math.NaN())}
 	}
-	n := d.windows()
-	return card.StandingModel{GMean: score.Figure(math.Exp(logs / float64(classes))), Unknown: score.Figure(float64(n-d.known.Rows()) / float64(n))}
+	return card.StandingModel{GMean: score.Figure(all.GMean()), Unknown: score.Figure(float64(n-d.known.Rows()) / float64(n))}
 }
