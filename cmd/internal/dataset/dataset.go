@@ -152,15 +152,18 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
 		}
 	}
-	if d.Wear, err = LoadWear(path, log); err != nil {
+	if err := d.measure(f, path, log); err != nil {
 		return nil, err
 	}
-	if f.ofKafka() {
-		if err := d.addLabels(f, log); err != nil {
-			return nil, err
-		}
-	}
 	return d, d.checkNames()
+}
+
+// measure finds what was measured of tools: the wear file at path, if that is not empty, and labels on Kafka.
+func (d *Data) measure(f Flags, path string, log zerolog.Logger) (err error) {
+	if d.Wear, err = LoadWear(path, log); err != nil || !f.ofKafka() {
+		return err
+	}
+	return d.addLabels(f, log)
 }
 
 // open finds what is learnt from, which is not an archive.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -31,19 +30,15 @@ func (f Flags) LoadLabels(m *model.Model, flag, file string, of ModelFlags, log 
 	} else {
 		d.Config.Join = train.JoinOf(m)
 	}
-	path := cmp.Or(f.Wear, config.ResolvePath(file, d.Config.Wear))
+	path := f.WearPath(file, d.Config)
 	switch {
 	case path == "" && !f.ofKafka():
 		return nil, errors.New("no labels: name a wear file with --wear, labels on Kafka with --labels floor or all, or labelled windows with --data, --table or --kafka and --from")
 	case f.ofKafka() && !f.Kafka.Named():
 		return nil, errors.New("--labels: they are on Kafka, name the broker with --kafka")
 	}
-	var err error
-	if d.Wear, err = LoadWear(path, log); err != nil {
+	if err := d.measure(f, path, log); err != nil {
 		return nil, err
-	}
-	if f.ofKafka() {
-		return d, d.addLabels(f, log)
 	}
 	return d, nil
 }
