@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -42,13 +41,9 @@ func (f *demoCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	bar.Close()
-	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
-	if err := report.Save(base + ".report"); err != nil {
+	if err := saveModel(m, report, f.Model); err != nil {
 		return err
 	}
-	if err := m.Save(f.Model); err != nil {
-		return err
-	}
-	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s)\ncard    %s.report.html\n", report.Summary(), f.Model, m.ID(), base)
+	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s)\ncard    %s\n", report.Summary(), f.Model, m.ID(), nextTo(f.Model, ".report.html"))
 	return nil
 }

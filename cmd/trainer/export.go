@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
@@ -48,7 +46,7 @@ func (f *exportFlags) export(ending string, write func(*model.Model) ([]byte, er
 	}
 	path := f.Output
 	if path == "" {
-		path = strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + "." + ending
+		path = nextTo(f.Model, "."+ending)
 	}
 	if err := atomicfile.Write(path, b); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)

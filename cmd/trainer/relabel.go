@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -26,8 +25,7 @@ type relabelCommand struct {
 func (f *relabelCommand) path() (string, error) {
 	out := f.Out
 	if out == "" {
-		ending := filepath.Ext(f.Model)
-		out = strings.TrimSuffix(f.Model, ending) + ".relabelled" + ending
+		out = nextTo(f.Model, ".relabelled"+filepath.Ext(f.Model))
 	}
 	if info, err := os.Stat(filepath.Dir(out)); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("--out %s: no folder %s: make it first", out, filepath.Dir(out))
@@ -69,13 +67,9 @@ func (f *relabelCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	p.Close()
-	base := strings.TrimSuffix(path, filepath.Ext(path))
-	if err := report.Save(base + ".report"); err != nil {
+	if err := saveModel(child, report, path); err != nil {
 		return err
 	}
-	if err := child.Save(path); err != nil {
-		return err
-	}
-	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s, of %s)\ncard    %s.report.html\nreport  %[5]s.report.json\n", report.Summary(), path, child.ID(), m.ID(), base)
+	fmt.Fprintf(out.Stdout, "%s\nmodel   %s (%s, of %s)\ncard    %s\nreport  %s\n", report.Summary(), path, child.ID(), m.ID(), nextTo(path, ".report.html"), nextTo(path, ".report.json"))
 	return nil
 }

@@ -163,13 +163,13 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 		return nil, err
 	}
 	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
-	base := strings.TrimSuffix(f.Model, filepath.Ext(f.Model))
-	for _, path := range []string{f.Model, base + ".report.html", base + ".report.json"} {
+	checkpoint := nextTo(f.Model, ".checkpoint")
+	for _, path := range []string{f.Model, nextTo(f.Model, ".report.html"), nextTo(f.Model, ".report.json")} {
 		if err := train.RemoveUnfinished(path); err != nil {
 			return nil, err
 		}
 	}
-	point, err := train.OpenCheckpoint(base+".checkpoint", f.CheckpointEvery, time.Now)
+	point, err := train.OpenCheckpoint(checkpoint, f.CheckpointEvery, time.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 	job.Progress = p.Report
 	m, report, err := train.Run(ctx, job)
 	if errors.Is(err, context.Canceled) {
-		return nil, fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s.checkpoint", base)
+		return nil, fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s", checkpoint)
 	}
 	if err != nil {
 		return nil, err
@@ -192,10 +192,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 	if n := point.Resumed(); n > 0 {
 		job.Log.Info().Int("networks", n).Msg("went on with networks that an earlier run had trained or begun")
 	}
-	if err := report.Save(base + ".report"); err != nil {
-		return nil, err
-	}
-	if err := m.Save(f.Model); err != nil {
+	if err := saveModel(m, report, f.Model); err != nil {
 		return nil, err
 	}
 	unused, err := point.Remove()
@@ -206,6 +203,17 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
-	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s.report.html\nreport  %s.report.json\n", f.Model, m.ID(), base, base)
+	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s\nreport  %s\n", f.Model, m.ID(), nextTo(f.Model, ".report.html"), nextTo(f.Model, ".report.json"))
 	return report, nil
+}
+
+// nextTo returns the name of a file next to a model, or to another file.
+func nextTo(path, ending string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ending }
+
+// saveModel writes a model to path, with its card and its report next to it.
+func saveModel(m *model.Model, report *card.Report, path string) error {
+	if err := report.Save(nextTo(path, ".report")); err != nil {
+		return err
+	}
+	return m.Save(path)
 }

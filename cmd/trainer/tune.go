@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -92,7 +90,7 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 
 // save writes the curve and the figures next to the file of the model, and prints what was chosen.
 func save(out cli.Output, path string, m *model.Model, scored *train.Scored, choice *tune.Choice) error {
-	base := strings.TrimSuffix(path, filepath.Ext(path)) + ".tune"
+	base := nextTo(path, ".tune")
 	if err := atomicfile.Write(base+".svg", choice.Plot().SVG()); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}

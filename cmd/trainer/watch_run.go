@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rs/zerolog"
 
@@ -32,11 +30,6 @@ type candidate struct {
 	Labels   string         `json:"labels_sha256"` // of the labels, the configuration and the champions
 	Model    string         `json:"model"`
 	Contests []card.Contest `json:"champions"`
-}
-
-// nextTo returns the name of a file next to the candidate.
-func (f *watchCommand) nextTo(ending string) string {
-	return strings.TrimSuffix(f.Model, filepath.Ext(f.Model)) + ending
 }
 
 // retrain trains a candidate for the models that are due, and puts it on trial where it is not worse.
@@ -107,20 +100,20 @@ func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*ask
 		c.Contests = append(c.Contests, *contest)
 	}
 	report.Against = c.Contests
-	if err := report.Save(f.nextTo(".report")); err != nil {
+	if err := report.Save(nextTo(f.Model, ".report")); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	return c, atomicfile.Write(f.nextTo(".watch.json"), append(text, '\n'))
+	return c, atomicfile.Write(nextTo(f.Model, ".watch.json"), append(text, '\n'))
 }
 
 // before returns what an earlier run made of the same labels, if its file and its model are there; else nil.
 func (f *watchCommand) before(sum string) *candidate {
 	c := new(candidate)
-	text, err := os.ReadFile(f.nextTo(".watch.json"))
+	text, err := os.ReadFile(nextTo(f.Model, ".watch.json"))
 	if err != nil || json.Unmarshal(text, c) != nil || c.Labels != sum {
 		return nil
 	}
