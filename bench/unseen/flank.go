@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/bench/replay"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
@@ -179,39 +180,27 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 		o.SetHealthy, o.SetFaulty = math.NaN(), math.NaN()
 	}
 	settings, bell := alarm.Default, alarm.State{}
-	judge := m.NewJudge()
-	column, err := s.columnsOf(judge.FeatureNames())
-	if err != nil {
-		return err
-	}
-	seen := model.Observation{Tool: tool, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
-	var ref model.Reference
-	var memory model.Memory
 	life := trend.Tool{Name: tool}
-	n := 0
-	for i := range s.table.Rows() {
-		r := s.table.Row(i)
-		if r.Tool != tool {
-			continue
+	return replay.Life(m, tool, s.Columns, func(visit func(table.Row) error) error {
+		for i := range s.table.Rows() {
+			r := s.table.Row(i)
+			if r.Start = start(i); r.Tool != tool {
+				continue
+			}
+			if err := visit(r); err != nil {
+				return err
+			}
 		}
-		n++
-		seen.Start = start(i)
-		take(&seen, r.Features, column)
-		row, v := judge.Row(&seen, &ref, &memory)
+		return nil
+	}, func(judge *model.Judge, r table.Row) {
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
 			o.estimate(e, r.VBMaxUM)
 		}
-		if row == nil {
-			if v.Outcome == model.Learning {
-				continue
-			}
-			return fmt.Errorf("tool %s, window %d: %s: every window must be judged", tool, n, v.Outcome)
-		}
+	}, func(n int, r table.Row, v model.Verdict) {
 		if n <= s.Reference { // as with every other method, also where no reference is taken
-			continue
+			return
 		}
-		v = judge.Decide(row, judge.Cutting(), judge.Center())
 		one := decided(r.Class != classify.Healthy, v.Decided != classify.Healthy)
 		c.add(one, 1)
 		if m.Conformal != nil && m.Conformal.In(r.Class, v.Posterior) {
@@ -222,40 +211,13 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 			o.Unknown.add(one, 1)
 		}
 		if !v.Reason.Counts() {
-			continue // neither for nor against an alarm, as in the monitor
+			return // neither for nor against an alarm, as in the monitor
 		}
 		at := time.Time{}.Add(time.Duration(n) * time.Second)
 		if end := at.Add(time.Second); bell.Observe(settings, false, settings.IsFaulty(v.Score), at, end, end) == alarm.Raised && o.AlarmUM != o.AlarmUM {
 			o.AlarmUM = r.VBMaxUM
 		}
-	}
-	return nil
-}
-
-// columnsOf returns which columns the features of a model are.
-func (s *set) columnsOf(features []string) ([]int, error) {
-	column := make([]int, 0, len(features))
-	for _, name := range features {
-		at := slices.Index(s.Columns, name)
-		if at < 0 {
-			return nil, fmt.Errorf("the table has no feature %q", name)
-		}
-		column = append(column, at)
-	}
-	return column, nil
-}
-
-// take stores the features of a row in an observation. Where each feature is a channel, a
-// missing value is a hole in it.
-func take(o *model.Observation, row []float32, column []int) {
-	for k, at := range column {
-		o.Features[k] = row[at]
-		if len(column) == len(o.Quality) {
-			if o.Quality[k] = 0; row[at] != row[at] {
-				o.Quality[k] = signal.Dropout
-			}
-		}
-	}
+	})
 }
 
 // inSet counts a window whose conformal set has its class.

@@ -18,12 +18,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/bench/command"
+	"github.com/flank-tcm/flank/bench/replay"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
@@ -210,40 +210,27 @@ func fit(ctx context.Context, lives []*life) (*model.Model, error) {
 // judge follows a tool as the monitor does.
 func (l *life) judge(m *model.Model) (f finding, err error) {
 	f.alarmUM = math.NaN()
-	judge := m.NewJudge()
-	var column []int
-	for _, name := range judge.FeatureNames() {
-		column = append(column, slices.Index(l.rows.Columns, name))
-	}
-	seen := model.Observation{Tool: l.plan.tool.Name, Level: math.Inf(1), Quality: make([]signal.Quality, len(m.Layout.Channels())), Features: make([]float32, len(column))}
-	var ref model.Reference
-	var memory model.Memory
 	var bell alarm.State
-	for i := range l.rows.Rows() {
-		r := l.rows.Row(i)
-		seen.Start = r.Start
-		for k, at := range column {
-			seen.Features[k] = r.Features[at]
-		}
-		row, v := judge.Row(&seen, &ref, &memory)
-		if row == nil {
-			if v.Outcome != model.Learning {
-				return f, fmt.Errorf("tool %s, window %d: %s: every window must be judged", l.plan.tool.Name, i, v.Outcome)
+	none := func(*model.Judge, table.Row) {}
+	err = replay.Life(m, l.plan.tool.Name, l.rows.Columns, func(visit func(table.Row) error) error {
+		for i := range l.rows.Rows() {
+			if err := visit(l.rows.Row(i)); err != nil {
+				return err
 			}
-			continue
 		}
+		return nil
+	}, none, func(_ int, r table.Row, v model.Verdict) {
 		f.windows++
-		v = judge.Decide(row, judge.Cutting(), judge.Center())
 		if v.Outcome == model.Unknown {
 			f.unknown++
 		}
 		if !v.Reason.Counts() {
-			continue // neither for nor against an alarm, as in the monitor
+			return // neither for nor against an alarm, as in the monitor
 		}
 		end := r.Start.Add(m.Window.Length)
 		if bell.Observe(alarm.Default, false, alarm.Default.IsFaulty(v.Score), r.Start, end, end) == alarm.Raised && f.alarmUM != f.alarmUM {
 			f.alarmUM = r.VBMaxUM
 		}
-	}
-	return f, nil
+	})
+	return f, err
 }
