@@ -69,12 +69,14 @@ type run struct {
 	reader *reader
 	lives  labels.Lives
 	fresh  map[string]bool // folders of days that this look at Kafka wrote into
+
+	receipts map[string]time.Time // of files, see receivedBy
 }
 
 // Run archives what is new, merges days that are over, and removes what is not to be kept. It returns the error of ctx if
 // it follows.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int), Lost: make(map[string]int64)}}
+	r := &run{Config: cfg, Report: Report{Rows: make(map[string]int), LeftOut: make(map[string]int), Lost: make(map[string]int64)}, receipts: make(map[string]time.Time)}
 	r.cells = cmp.Or(r.cells, batchCells)
 	if r.step == nil {
 		r.step = func(string) error { return nil }

@@ -205,22 +205,35 @@ func (r *run) aged() (old []aged, size int64, err error) {
 				continue
 			}
 			for _, n := range files {
-				m, _, err := readMeta(filepath.Join(r.Dir, n.path()))
+				at, err := r.receivedBy(n)
 				if err != nil {
 					return nil, 0, err
 				}
-				if m.Received.IsZero() { // of a build before files had it
-					day, _ := time.Parse(dayForm, n.day)
-					m.Received = day.Add(24 * time.Hour)
-				}
-				if m.Received.After(d.received) {
-					d.received = m.Received
+				if at.After(d.received) {
+					d.received = at
 				}
 			}
 			old = append(old, d)
 		}
 	}
 	return old, size, nil
+}
+
+// receivedBy returns when Kafka got the newest message of a file. A file never changes, so a run that follows opens it once.
+func (r *run) receivedBy(n name) (time.Time, error) {
+	if at, known := r.receipts[n.path()]; known {
+		return at, nil
+	}
+	m, _, err := readMeta(filepath.Join(r.Dir, n.path()))
+	if err != nil {
+		return time.Time{}, err
+	}
+	if m.Received.IsZero() { // of a build before files had it
+		day, _ := time.Parse(dayForm, n.day)
+		m.Received = day.Add(24 * time.Hour)
+	}
+	r.receipts[n.path()] = m.Received
+	return m.Received, nil
 }
 
 // remove removes a folder, in one step for readers.
