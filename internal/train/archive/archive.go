@@ -140,9 +140,9 @@ func (r *run) once(ctx context.Context) (err error) {
 	}
 	var all []*state
 	r.fresh = make(map[string]bool)
-	for _, t := range topics {
+	for i, t := range topics {
 		s, err := r.examine(ctx, t)
-		if errors.Is(err, bus.ErrNoTopic) && len(topics)-len(all) > 1 {
+		if errors.Is(err, bus.ErrNoTopic) && (i < len(topics)-1 || len(all) > 0) { // one of them is there
 			r.Log.Info().Str("topic", t.name).Msg("Kafka has no such topic: it is not archived")
 			continue
 		}

@@ -672,3 +672,20 @@ func TestLivesOfMonitors(t *testing.T) {
 		t.Errorf("lives %q", s)
 	}
 }
+
+// Topics that are not there are passed over, but a broker with none of them is not one of ours.
+func TestTopicsMissing(t *testing.T) {
+	p := newPlant(t)
+	for there, want := range map[string]error{"": bus.ErrNoTopic, bus.TopicFeatures: nil, bus.TopicLabels: nil} {
+		cfg := p.config(t.TempDir())
+		cfg.identify = func(ctx context.Context, c bus.Config, topic string) (string, int, error) {
+			if topic != there {
+				return "", 0, bus.ErrNoTopic
+			}
+			return bus.Identify(ctx, c, topic)
+		}
+		if _, err := Run(t.Context(), cfg); !errors.Is(err, want) {
+			t.Errorf("only %q is there: %v, want %v", there, err, want)
+		}
+	}
+}
