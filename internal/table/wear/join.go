@@ -101,7 +101,7 @@ type Join struct {
 	recording bool                 // rows name recordings
 	tools     map[toolKey]*toolSeen
 	toolOrder []toolKey               // of tools, as they were first seen
-	latest    map[string]*latest      // by machine
+	ends      map[string]*time.Time   // of the last windows, by machine
 	begun     map[subject][]time.Time // of the tools seen in each recording: when it began; more than one if recordings share a name
 	order     []subject               // of begun, as they were first seen
 	tally     tally
@@ -125,35 +125,16 @@ type toolSeen struct {
 	start      time.Time // of its first window
 	first      string    // the recording of that window
 	recordings []string
-	cutOff     bool      // see Window
-	end        time.Time // of its last window
-	machine    *latest
-}
-
-// latest are the two tools of a machine that were seen last.
-type latest [2]*toolSeen
-
-// see notes that a window of a tool was seen.
-func (l *latest) see(t *toolSeen) {
-	switch {
-	case l[0] == t:
-	case l[0] == nil || t.end.After(l[0].end):
-		l[0], l[1] = t, l[0]
-	case l[1] == nil || t.end.After(l[1].end):
-		l[1] = t
-	}
-	if l[1] != nil && l[1].end.After(l[0].end) {
-		l[0], l[1] = l[1], l[0]
-	}
+	cutOff     bool       // see Window
+	end        time.Time  // of its last window
+	machine    *time.Time // when the last window of its machine ends
 }
 
 // ofKafka reports whether the window is of a stream, of which none is missing at the end of a tool, and not of a recording.
 func (w Window) ofKafka() bool { return w.Recording == "" && w.Began.IsZero() }
 
 // takenOut reports whether another tool followed in the machine.
-func (t *toolSeen) takenOut() bool {
-	return signal.HasClock(t.end) && t.machine[0] != t && t.machine[0].end.After(t.end)
-}
+func (t *toolSeen) takenOut() bool { return signal.HasClock(t.end) && t.machine.After(t.end) }
 
 // history is what is known of one subject.
 type history struct {
@@ -210,7 +191,7 @@ func NewJoin(ms []Measurement, mode Mode) (*Join, error) {
 	}
 	j := &Join{
 		subjects: make(map[subject]*history), stems: make(map[subject]*history),
-		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time), latest: make(map[string]*latest),
+		tools: make(map[toolKey]*toolSeen), begun: make(map[subject][]time.Time), ends: make(map[string]*time.Time),
 	}
 	for _, m := range ms {
 		if !m.Known() {
@@ -381,15 +362,16 @@ func (j *Join) See(w Window) {
 	key := toolKey{w.Machine, w.Tool}
 	t := j.tools[key]
 	if t == nil {
-		if j.latest[w.Machine] == nil {
-			j.latest[w.Machine] = new(latest)
+		if j.ends[w.Machine] == nil {
+			j.ends[w.Machine] = new(time.Time)
 		}
-		t = &toolSeen{start: w.Start, first: w.Recording, machine: j.latest[w.Machine]}
+		t = &toolSeen{start: w.Start, first: w.Recording, machine: j.ends[w.Machine]}
 		j.tools[key], j.toolOrder = t, append(j.toolOrder, key)
 	}
 	if end := w.Start.Add(w.Length); end.After(t.end) {
-		t.end = end
-		t.machine.see(t)
+		if t.end = end; end.After(*t.machine) {
+			*t.machine = end
+		}
 	}
 	t.cutOff = t.cutOff || w.CutOff
 	if w.Start.Before(t.start) {
@@ -677,8 +659,8 @@ func (h *history) leaps(of *curve, limit float64, w Window, tool *toolSeen) bool
 	if !ok || of.at[i].Equal(w.Start) || um0 >= limit {
 		return false
 	}
-	k := slices.IndexFunc(h.moments, func(m Measurement) bool { return m.Time.Equal(of.at[i]) })
-	return conditionOf(h.moments[k].State) == isBroken || of.um[i]-um0 > 2*limit
+	found := h.moments[h.next(of.at[i])-1] // at that time
+	return conditionOf(found.State) == isBroken || of.um[i]-um0 > 2*limit
 }
 
 // line returns the first measurement at or after t, and where the line to it begins. It is not ok if wear is not known at t.
