@@ -23,6 +23,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
+	"github.com/flank-tcm/flank/pkg/score/firstday"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -307,8 +308,8 @@ func checkManifest(t *testing.T, text []byte) {
 		keys[path] = true
 	}
 	walk("", manifest)
-	byWear, err := json.Marshal(map[string]any{ // only of models that estimate wear, and of models that were trained on recordings
-		"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}, "recording": map[string]any{"tool": "tool"},
+	byWear, err := json.Marshal(map[string]any{ // only of models that estimate wear, that have seen no worn tool, and of models that were trained on recordings
+		"verdict_by_wear": model.WearVerdict{LimitUM: 300, Spread: 1}, "first_day": model.FirstDay{Level: firstday.Level{Columns: []int{0}, Weights: []float64{1}}, Reached: []float64{1}}, "recording": map[string]any{"tool": "tool"},
 		"provenance": map[string]any{
 			"window_length_known": true, "sketch": model.Sketch{Columns: []int{0}, Tolerance: []float64{1}, Tools: []model.SketchTool{{Name: "T1", Rows: make([]byte, 4)}}},
 		},
@@ -473,7 +474,7 @@ func TestModelDocumentNames(t *testing.T) {
 		t.Errorf("sections %v, want %v", names, want)
 	}
 	for _, want := range []string{
-		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `2` if section `conformal` or `novelty` or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, and one more for each optional one |",
+		"| 8 | `FLANKMDL` |", "| 4 | version of the format, uint32: `3` without section `classifier`, `2` if section `conformal` or `novelty` or `verdict_by_wear` is there, else `1` |", "| 4 | number of sections, uint32: `3`, one more for each optional one, one less without section `classifier` |",
 		"| 4 | `FCLS` |", "0 `standard`, 1 `minmax`, 2 `normalscore`, 3 `bins`, 4 `committee`", "| 4 | `FDBN` |", "`ecs-dbn-`",
 		"more than 1e-5", fmt.Sprintf("within ±%d, and", model.RatioLimit),
 		fmt.Sprintf("`%s`, `%s`, `%s`, `%s` or `%s`", model.ReferenceKind, model.ReferenceLog, model.ReferenceRatio, model.ReferenceDifference, model.ReferenceOff),

@@ -84,7 +84,7 @@ func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error)
 	}
 	used, _ := s.judging.Load().Models()
 	if i := slices.IndexFunc(used, func(m *model.Model) bool { return m.ID() == id }); i >= 0 {
-		d.Features = used[i].Classifier.Columns()
+		d.Features = len(used[i].NewJudge().FeatureNames())
 		for _, c := range used[i].Layout.Channels() {
 			d.Channels = append(d.Channels, c.Name)
 		}
@@ -152,10 +152,11 @@ func cardOf(m *model.Model) *web.ModelCard {
 	if m.Reference.Mode != model.ReferenceOff {
 		c.Reference = fmt.Sprintf("%s, of a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}
-	if costs := m.Classifier.Costs(); len(costs) == 2 {
-		threshold := costs.Threshold()
+	if m.Classifier != nil && m.Classes() == 2 {
+		threshold := m.Classifier.Costs().Threshold()
 		c.Threshold = &threshold
 	}
+	c.FirstDay = card.FirstDayOf(m)
 	c.Data, c.Labels = dataOf(m.Provenance.Data), m.Provenance.Labels
 	for _, d := range m.Provenance.Data {
 		c.DataWindows += d.Windows

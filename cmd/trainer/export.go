@@ -40,6 +40,9 @@ func (f *exportFlags) export(ending string, write func(*model.Model) ([]byte, er
 	if err != nil {
 		return err
 	}
+	if err := m.CheckClassifier(); err != nil {
+		return err
+	}
 	b, err := write(m)
 	if err != nil {
 		return err

@@ -36,6 +36,11 @@ func (f *inspectCommand) Run(out cli.Output) error {
 
 // inspection returns the facts of a model for programs.
 func inspection(m *model.Model) any {
+	var layers []int
+	var costs []float64
+	if m.Classifier != nil {
+		layers, costs = m.Classifier.Network().Layers(), m.Classifier.Costs()
+	}
 	return struct {
 		ID          string              `json:"id"`
 		Layout      string              `json:"layout"`
@@ -47,13 +52,14 @@ func inspection(m *model.Model) any {
 		Gate        *model.Gate         `json:"gate,omitempty"`
 		Label       model.LabelRule     `json:"label"`
 		Classes     []string            `json:"classes"`
-		Layers      []int               `json:"layers"`
-		Costs       []float64           `json:"costs"`
+		Layers      []int               `json:"layers,omitempty"`
+		Costs       []float64           `json:"costs,omitempty"`
+		FirstDay    *model.FirstDay     `json:"first_day,omitempty"`
 		Provenance  model.Provenance    `json:"provenance"`
 		Scores      json.RawMessage     `json:"scores,omitempty"`
 	}{
 		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), m.NewJudge().FeatureNames(), m.Reference, m.Cycle, m.Gate, m.Label, m.ClassNames(),
-		m.Classifier.Network().Layers(), m.Classifier.Costs(), m.Provenance, m.Scores,
+		layers, costs, m.FirstDay, m.Provenance, m.Scores,
 	}
 }
 

@@ -235,17 +235,15 @@ func facts(m *model.Model) []fact {
 		labels = strings.TrimPrefix(model.LabelsFrom(m.Provenance.LabelsFrom)+", ", ", ") + fmt.Sprintf("SHA-256 %.16s…", m.Provenance.Labels)
 	}
 	unknown, wear := card.Notes(m)
-	return []fact{
+	return slices.Concat([]fact{
 		says("model", m.ID()),
 		says("layout", fmt.Sprintf("%s, fingerprint %s, %d channels", m.Layout.Name(), m.Layout.Fingerprint(), len(m.Layout.Channels()))),
 		says("windows", m.Window.Length.String()),
-		says("features", fmt.Sprintf("%d of version %d", m.Classifier.Columns(), m.Features.Version)),
+		says("features", fmt.Sprintf("%d of version %d", len(m.NewJudge().FeatureNames()), m.Features.Version)),
 		says("reference", reference),
 		says("cutting", m.Cutting()),
 		says("label", card.RuleOf(m).String()),
-		says("network", card.Shape(m)),
-		says("costs", costsFact(m)),
-		says("guard", guardFact(m)),
+	}, decides(m), []fact{
 		says("verdict", verdict),
 		scores,
 		says("unknown", strings.TrimPrefix(unknown, "unknown: ")),
@@ -256,7 +254,15 @@ func facts(m *model.Model) []fact {
 		says("labels", labels),
 		says("by", fmt.Sprintf("%s, seed %d", m.Provenance.Program, m.Provenance.Seed)),
 		says("parent", m.Provenance.Parent),
+	})
+}
+
+// decides says what decides.
+func decides(m *model.Model) []fact {
+	if m.Classifier == nil {
+		return []fact{{name: "network"}, {name: "costs"}, {name: "guard"}, {"first day", []string{card.FirstDayOf(m)}}}
 	}
+	return []fact{{"network", []string{card.Shape(m)}}, {"costs", []string{costsFact(m)}}, {"guard", []string{guardFact(m)}}, {name: "first day"}}
 }
 
 func costsFact(m *model.Model) string {

@@ -123,7 +123,8 @@ type fitCommand struct {
 	cli.QuietFlag
 	checkpointFlags
 	metricsFlag
-	Fresh bool `help:"Begin again, even if an earlier run of the same command was cut off and left networks in .checkpoint next to the model."`
+	FirstDay bool `help:"Make a model of tools none of which was worn, which says that a tool is different from before, not that it is worn. Windows without a label are taken for healthy."`
+	Fresh    bool `help:"Begin again, even if an earlier run of the same command was cut off and left networks in .checkpoint next to the model."`
 }
 
 // checkpointFlags say how much work a run that is cut off may lose.
@@ -151,6 +152,25 @@ func (f *fitCommand) train(ctx context.Context, out cli.Output) (*card.Report, e
 	return report, errors.Join(err, f.metricsFlag.write(ran{began, time.Now(), report}))
 }
 
+// fitFirstDay makes a model that has seen no worn tool, and writes it with its card and its report. What it returns has what metrics
+// say of it.
+func (f *fitCommand) fitFirstDay(ctx context.Context, job train.Job, out cli.Output) (*card.Report, error) {
+	m, report, err := train.FirstDay(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(report.Save(nextTo(f.Model, ".report")), m.Save(f.Model)); err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(out.Stdout, report.Summary())
+	f.sayFiles(m, out)
+	return &card.Report{Model: report.Model, Windows: report.Windows}, nil
+}
+
+func (f *fitCommand) sayFiles(m *model.Model, out cli.Output) {
+	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s\nreport  %s\n", f.Model, m.ID(), nextTo(f.Model, ".report.html"), nextTo(f.Model, ".report.json"))
+}
+
 // fit trains a model. The report is nil if no model was written.
 func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, error) {
 	job := train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
@@ -163,6 +183,12 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 		return nil, err
 	}
 	job.Config, job.Layout, job.Columns, job.Inputs, job.Wear = d.Config, d.Layout, d.Columns, d.Inputs, d.Wear
+	p := f.Progress(out.Stderr)
+	defer p.Close()
+	job.Progress, job.Scratch = p.Report, filepath.Dir(f.Model)
+	if f.FirstDay {
+		return f.fitFirstDay(ctx, job, out)
+	}
 	checkpoint := nextTo(f.Model, ".checkpoint")
 	for _, path := range []string{f.Model, nextTo(f.Model, ".report.html"), nextTo(f.Model, ".report.json")} {
 		if err := train.RemoveUnfinished(path); err != nil {
@@ -178,10 +204,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 			return nil, err
 		}
 	}
-	job.Keep, job.Scratch = point, filepath.Dir(f.Model)
-	p := f.Progress(out.Stderr)
-	defer p.Close()
-	job.Progress = p.Report
+	job.Keep = point
 	m, report, err := train.Run(ctx, job)
 	if errors.Is(err, context.Canceled) {
 		return nil, fmt.Errorf("stopped before the model was trained: no model is written; the same command goes on with what is in %s", checkpoint)
@@ -203,7 +226,7 @@ func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, err
 		job.Log.Warn().Int("networks", unused).Msg("an earlier run was cut off that had other data or settings: networks that it left were of no use and are removed")
 	}
 	fmt.Fprintln(out.Stdout, report.Summary())
-	fmt.Fprintf(out.Stdout, "model   %s (%s)\ncard    %s\nreport  %s\n", f.Model, m.ID(), nextTo(f.Model, ".report.html"), nextTo(f.Model, ".report.json"))
+	f.sayFiles(m, out)
 	return report, nil
 }
 

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"slices"
 	"strings"
 
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
@@ -124,21 +126,46 @@ var (
 // HTML returns the model card: the report for people, as one file with its plots, and with
 // the JSON of the report for programs.
 func (r *Report) HTML() ([]byte, error) {
-	text, err := json.MarshalIndent(r, "", "  ") // which escapes <, > and &
+	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("card: %w", err)
 	}
+	return cardHead{r.Model, r.Label, r.Job, r.Verdict}.html(r.page().Sections, text)
+}
+
+// cardHead is what a card begins with.
+type cardHead struct {
+	Model, Label string
+	Job          model.Provenance
+	Verdict      *Verdict // nil: there is none
+}
+
+// html returns a card. Text is the JSON of the report, which has <, > and & escaped.
+func (h cardHead) html(sections []section, text []byte) ([]byte, error) {
 	var b bytes.Buffer
-	err = pageTemplate.Execute(&b, struct {
-		*Report
+	err := pageTemplate.Execute(&b, struct {
+		cardHead
 		Sections []section
 		Style    template.CSS
 		JSON     template.JS
-	}{r, r.page().Sections, template.CSS(pageStyle), template.JS(text)}) //nolint:gosec // of this package, and escaped
+	}{h, sections, template.CSS(pageStyle), template.JS(text)}) //nolint:gosec // of this package, and escaped
 	if err != nil {
 		return nil, fmt.Errorf("card: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// saveCard writes a report for programs to base.json, and its card to base.html.
+func saveCard(base string, r any, h cardHead, sections []section) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	page, err := h.html(sections, text)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return errors.Join(atomicfile.Write(base+".json", append(text, '\n')), atomicfile.Write(base+".html", page))
 }
 
 // page returns what follows the verdict on the card.

@@ -8,13 +8,11 @@ package card
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -225,21 +223,7 @@ func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Wa
 
 // Save writes base.html, the model card for people, and base.json, the report for programs.
 func (r *Report) Save(base string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	page, err := r.HTML()
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	if err := atomicfile.Write(base+".json", append(text, '\n')); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	if err := atomicfile.Write(base+".html", page); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
+	return saveCard(base, r, cardHead{r.Model, r.Label, r.Job, r.Verdict}, r.page().Sections)
 }
 
 const transductiveSplit = ", transductive: networks have learnt from windows without a label of the tools held out"

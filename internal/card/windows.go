@@ -7,14 +7,15 @@ import (
 
 // Tally counts windows by what became of them.
 type Tally struct {
-	Windows     int `json:"windows"`      // cut from the recordings
-	Gaps        int `json:"gaps"`         // spans that no window covers
-	NotCutting  int `json:"not_cutting"`  // left out: the machine was not cutting
-	SensorFault int `json:"sensor_fault"` // left out: too many channels cannot be trusted
-	Learning    int `json:"learning"`     // left out: they make the tool's reference
-	Unlabelled  int `json:"unlabelled"`   // in no score: nothing is known of the wear; networks learn from them without a label
-	Missing     int `json:"missing"`      // feature values that are missing and are imputed
-	Used        int `json:"used"`         // rows with a label, that are learnt from and scored
+	Windows     int `json:"windows"`            // cut from the recordings
+	Gaps        int `json:"gaps"`               // spans that no window covers
+	NotCutting  int `json:"not_cutting"`        // left out: the machine was not cutting
+	SensorFault int `json:"sensor_fault"`       // left out: too many channels cannot be trusted
+	Learning    int `json:"learning"`           // left out: they make the tool's reference
+	Unlabelled  int `json:"unlabelled"`         // in no score: nothing is known of the wear; networks learn from them without a label
+	Missing     int `json:"missing"`            // feature values that are missing and are imputed
+	Used        int `json:"used"`               // rows with a label, that are learnt from and scored
+	Presumed    int `json:"presumed,omitempty"` // of them those without a label that were taken for healthy, as no worn tool was seen
 
 	Unused []string `json:"unused_tools,omitempty"`     // none of whose windows is fit for judging: nothing is learnt from them
 	Bare   []string `json:"unlabelled_tools,omitempty"` // that have windows fit for judging, all of them without a label
@@ -62,7 +63,7 @@ func (t Tally) Words() string {
 		what string
 	}{
 		{t.Learning, "make the references of their tools"}, {t.NotCutting, "not cutting"},
-		{t.SensorFault, "with sensor faults"}, {t.Unlabelled, "without label"},
+		{t.SensorFault, "with sensor faults"}, {t.Unlabelled, "without label"}, {t.Presumed, "of those used without label and taken for healthy"},
 	} {
 		if left.n > 0 {
 			s += fmt.Sprintf(", %d %s", left.n, left.what)

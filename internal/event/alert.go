@@ -75,6 +75,7 @@ type Alert struct {
 	Until    time.Time  `json:"until,omitzero"`    // end of the shelf
 	Command  string     `json:"command,omitempty"` // id of the command that did it
 	Was      string     `json:"was,omitempty"`     // renamed: the machine's old name
+	Class    string     `json:"class,omitempty"`   // of an open alarm: class of the window that raised it, as in its result; "different": the model has seen no worn tool
 	Finding  string     `json:"finding,omitempty"` // of an open alarm: what is to be looked at, in the words of the model's labels; empty if the tool is to be changed
 	Text     string     `json:"text"`              // one line for a person
 

@@ -59,13 +59,14 @@ type Alarm struct {
 	alarm.State
 	Incident string `json:"incident,omitempty"` // empty: it is normal
 	Finding  string `json:"finding,omitempty"`  // see event.Alert.Finding: of the window that raised it last
+	Class    string `json:"class,omitempty"`    // likewise, see event.Alert.Class
 }
 
 // name gives an alarm that is open the name that id makes, unless it has one, and takes it from one that is not.
 func (a *Alarm) name(id string) {
 	switch {
 	case !a.Raised:
-		a.Incident, a.Finding = "", ""
+		a.Incident, a.Finding, a.Class = "", "", ""
 	case a.Incident == "":
 		sum := sha256.Sum256([]byte(id))
 		a.Incident = "A-" + base32.StdEncoding.EncodeToString(sum[:5])
@@ -152,7 +153,7 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 		a.Since = c.at
 	}
 	if change != alarm.Cleared {
-		a.Finding = b.alarm.Finding
+		a.Finding, a.Class = b.alarm.Finding, b.alarm.Class
 	}
 	switch change {
 	case alarm.Raised:
@@ -212,7 +213,7 @@ func (b bell) observe(o opinion, r *event.Result, by *Model, now time.Time) []ev
 		b.alarm.Unknown |= 1
 	}
 	if b.alarm.Raised && !was.Raised || c == alarm.Reactivated {
-		b.alarm.Finding = by.model.Label.Finding(o.Verdict)
+		b.alarm.Class, b.alarm.Finding = by.model.Against(o.Verdict)
 	}
 	if c == alarm.None {
 		b.alarm.name(r.ID)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/testkit/machinetest"
+	"github.com/flank-tcm/flank/pkg/model"
 )
 
 // What an alert carries of the window that decided: the state, the time in the
@@ -86,6 +87,33 @@ func TestAlertFollowsTheStatesWord(t *testing.T) {
 		if cleared[0].State != event.Cleared || cleared[0].Finding != "" {
 			t.Errorf("%q: %s", finding, event.JSON(cleared))
 		}
+	}
+}
+
+// By a model that has seen no worn tool an alarm says that the tool is different, in words of its own, before and after a restart; results
+// say by how much. It is no word of wear.
+func TestAlertOfTheFirstDay(t *testing.T) {
+	b := newBench(t, machinetest.FirstDay(t))
+	var raised []event.Alert
+	for seq := range uint64(9) {
+		d := b.window(at(seq, "T1", seq > 3))
+		if r := d.Result; seq < 2 && r.Level != 0 || seq >= 2 && (r.Level > 1.6) != (r.Class == model.Different) || (r.Verdict == event.Faulty) != (r.Class == model.Different) {
+			t.Errorf("window %d: %s", seq, event.JSON(r))
+		}
+		raised = append(raised, d.Alerts...)
+	}
+	if len(raised) != 1 {
+		t.Fatalf("%d alerts", len(raised))
+	}
+	a := raised[0]
+	if a.Class != event.Different || a.Finding != model.NoWornTool || strings.Contains(a.Text, "FAULTY") || strings.Contains(a.Text, "Change the tool") ||
+		!strings.Contains(a.Text, "DIFFERENT FROM BEFORE since") || !strings.HasSuffix(a.Text, "Look at it before the next part: "+model.NoWornTool+".") {
+		t.Errorf("%s", event.JSON(a))
+	}
+	b.restart()
+	acked := b.command(event.Command{ID: "c", Action: event.Acknowledge, Incident: a.Incident, By: "anna"}, noon).Alerts
+	if len(acked) != 1 || acked[0].Class != model.Different {
+		t.Errorf("%s", event.JSON(acked))
 	}
 }
 

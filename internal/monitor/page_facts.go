@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/deploy"
@@ -21,7 +22,10 @@ func (m *Monitor) Facts(machine, id string) web.Facts {
 	facts := web.Facts{Threshold: m.cfg.Alarm.Threshold}
 	layout := ""
 	if by := m.fleet.known[id]; by != nil {
-		facts.Layout, facts.LimitUM = by.Layout, LimitUM(by)
+		facts.Layout, facts.LimitUM, facts.Borrowed = by.Layout, LimitUM(by), borrowed(by, machine)
+		if f := by.FirstDay; f != nil {
+			facts.FirstDay = &web.FirstDay{Sensor: f.Sensor, Limit: math.Round(100*model.Times(f.Limit)) / 100, Lives: len(f.Reached)}
+		}
 		layout = by.Layout.Fingerprint()
 	}
 	if d := find(m.fleet.deployed, machine, layout); d.Alarm != nil {
@@ -29,6 +33,19 @@ func (m *Monitor) Facts(machine, id string) web.Facts {
 	}
 	facts.Threshold = cmp.Or(facts.Threshold, alarm.Default.Threshold)
 	return facts
+}
+
+// borrowed reports whether a model names the machines that it learnt from, and not this one.
+func borrowed(m *model.Model, machine string) bool {
+	named := false
+	for _, d := range m.Provenance.Data {
+		for _, of := range d.Machines {
+			if named = named || of.Machine != ""; of.Machine == machine {
+				return false
+			}
+		}
+	}
+	return named
 }
 
 // LimitUM returns the wear in µm at which the life of a tool ends, by a model; 0 if it estimates

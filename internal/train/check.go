@@ -62,6 +62,7 @@ func (c *Config) Check() error {
 		config.Under("evaluate.by_tool", config.Wrong(!slices.Contains([]string{"leave-one-out", "5-fold", "off"}, c.Evaluate.ByTool), "%q: choose leave-one-out, 5-fold or off", c.Evaluate.ByTool)),
 		config.Under("window.length", config.Wrong(c.Window.Length <= 0, "%v: must be positive, for example 1s", c.Window.Length)),
 		c.Watch.check(),
+		c.FirstDay.check(),
 		c.checkNetwork())
 }
 

@@ -56,6 +56,8 @@ type Config struct {
 	Evaluate Evaluate              `yaml:"evaluate" json:"evaluate"`
 	Seed     uint64                `yaml:"seed" json:"seed"`
 
+	FirstDay firstDayConfig `yaml:"first_day" json:"first_day,omitzero"`
+
 	// Watch says when the model should be trained again. It does not change the model, which does not name it.
 	Watch WatchConfig `yaml:"watch" json:"-"`
 }

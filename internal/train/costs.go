@@ -14,6 +14,9 @@ import (
 // StudyCosts returns the study of m on the windows of an evaluation of it, or,
 // if e is nil, on those that the costs were chosen on when m was trained.
 func StudyCosts(ctx context.Context, m *model.Model, e *card.Evaluation) (*card.CostStudy, error) {
+	if err := m.CheckClassifier(); err != nil {
+		return nil, err
+	}
 	s := &card.CostStudy{Model: m.ID(), Classes: m.ClassNames(), Costs: m.Classifier.Costs(), Threshold: score.Figure(math.NaN())}
 	if !several(s.Classes) {
 		s.Threshold = score.Figure(s.Costs.Threshold())

@@ -124,7 +124,7 @@ var errNothing = errors.New("nothing to evaluate on")
 
 // judge fills in the scores.
 func (r *examined) judge(m *model.Model, rows rowTable) {
-	k := m.Classifier.Classes()
+	k := m.Classes()
 	judge := m.NewJudge()
 	x := rows.inMemory()
 	r.judged = card.Judged{Tool: rows.group, Class: rows.Class, Classes: k}
@@ -195,6 +195,9 @@ func (r *examined) robustness(ctx context.Context, e Exam) (*card.Robustness, er
 	out := card.NewRobustness(r.rows.lives(r.score, nil), e.Alarm, r.timing(), limit)
 	if out.Note != "" {
 		return out, nil
+	}
+	if m.Classifier == nil {
+		return card.NotRobust(fmt.Sprintf("the model goes by sensor %s alone", m.FirstDay.Sensor), "train one with worn tools"), nil
 	}
 	out.Guarded = m.Classifier.Guard() != nil
 	b, why := newRobust(&r.rows, m.NewJudge().Origins(), r.score, m.Provenance.Seed)

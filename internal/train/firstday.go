@@ -1,10 +1,16 @@
 package train
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -12,56 +18,171 @@ import (
 	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
-// firstDay says, behind a semicolon, what healthy tools alone tell: which sensor leads, and from where on a tool is different from them. It is
-// empty if the table has rows of another class, or labels that look wrong, or if no sensor follows the lives.
-func firstDay(t *rowTable, m *model.Model) string {
-	if m.Reference.Mode == model.ReferenceOff || slices.Max(t.Class) != classify.Healthy || t.suspicion(classify.Faulty) != "" {
-		return ""
-	}
-	level, data, ok := leading(t, m)
-	if !ok {
-		return ""
-	}
-	var reached []float64
-	for _, l := range livesOf(t.group) {
-		var levels []float64
-		for _, i := range l.Rows {
-			levels = append(levels, level.Of(data(i)))
-		}
-		if r := firstday.Reach(levels, alarm.Default.K, alarm.Default.N); !math.IsInf(r, -1) {
-			reached = append(reached, r)
-		}
-	}
-	if len(reached) == 0 {
-		return ""
-	}
-	times := func(nepers float64) string { return fmt.Sprintf("%.2g", math.Exp(nepers)) }
-	return fmt.Sprintf("; no worn tool seen yet, so a tool can be different from before, and no one knows whether it is worn: sensor %s follows the lives of healthy tools most steadily and came to at most %s times its reference in %d of them; "+
-		"until worn tools are recorded, look at a tool whose %s comes to %s times its reference",
-		level.Sensor, times(slices.Max(reached)), len(reached), level.Sensor, times(firstday.Limit(reached, firstday.Share, firstday.Least)))
+// firstDayConfig says which of the tools teach a model that has seen no worn tool: all, or those before a number of lives or of
+// hours of cutting is over, whichever comes first. The others are judged by it.
+type firstDayConfig struct {
+	Lives int     `yaml:"lives" json:"lives,omitempty"`
+	Hours float64 `yaml:"hours" json:"hours,omitempty"`
 }
 
-// leading returns the level of the sensor that follows the lives of the rows most steadily, and the rows that it takes; false if
-// there is none, or the rows before the reference are not in memory.
-func leading(t *rowTable, m *model.Model) (level firstday.Level, row func(i int) []float32, ok bool) {
-	rel, before, p := t.rel, t.Data, len(t.Columns)
-	if rel == nil {
-		rel, before = t.was, t.plain
+func (c firstDayConfig) check() error {
+	if err := config.Under("first_day.lives", config.Wrong(c.Lives < 0, "%d: say how many tools teach, or leave it out", c.Lives)); err != nil {
+		return err
 	}
-	if rel == nil || len(before) == 0 {
-		return level, nil, false
+	return config.Under("first_day.hours", config.Wrong(!(c.Hours >= 0) || math.IsInf(c.Hours, 0), "%v: say how many hours of cutting teach, or leave it out", c.Hours))
+}
+
+// hintFirstDay says, behind a semicolon, what can be had without a worn tool. It is empty if rows are missing of another class, or
+// labels look wrong.
+func hintFirstDay(t *rowTable) string {
+	if len(t.Class) == 0 || slices.Max(t.Class) != classify.Healthy || t.suspicion(classify.Faulty) != "" {
+		return ""
 	}
-	spec := t.referenceSpec(rel, model.ReferenceLog, m.Reference.Windows, places(len(t.group)), places(len(t.bare.group)))
-	data := make([]float32, len(before))
-	for i, k := range rel.tool {
-		spec.Relate(data[i*p:(i+1)*p], before[i*p:(i+1)*p], rel.centers[k], rel.relations)
+	return "; no worn tool seen yet: `trainer fit --first-day` makes a model that says which tools are different from before, until worn ones are recorded"
+}
+
+// FirstDay makes a model of tools none of which was worn: see model.FirstDay. Windows without a label are taken for healthy.
+// Equal jobs give equal models, byte for byte. It is an error if a tool is worn by its label.
+func FirstDay(ctx context.Context, job Job) (*model.Model, *card.FirstDay, error) {
+	job.prepare()
+	if err := job.Config.Check(); err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
 	}
-	row = func(i int) []float32 { return data[i*p : (i+1)*p] }
-	followed := stability.Rank(p, row, livesOf(t.group))
+	if job.Config.Reference.Mode == model.ReferenceOff {
+		return nil, nil, keyError("reference.mode", "off: without a worn tool, a tool is compared with its own first windows: remove it, or set it to log")
+	}
+	if len(job.Config.Label.Classes) > 0 {
+		return nil, nil, keyError("label.classes", "without a worn tool there are no others than healthy and different: remove them until worn tools are recorded")
+	}
+	job.Config.Reference.Mode = model.ReferenceLog // a level is a ratio
+	job.presume = true
+	rows, m, counts, err := job.rows(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.close()
+	if worn := rows.unlike(classify.Faulty); len(worn) > 0 {
+		return nil, nil, fmt.Errorf("train: %w: worn by their labels are %s: leave --first-day out, so that they are learnt from, or leave out their data", errLabels, firstTools(worn))
+	}
+	if rows.rel != nil {
+		m.Reference = rows.settle(model.ReferenceLog, m.Reference.Windows)
+	}
+	m.Provenance.Labels, m.Provenance.LabelsFrom = labelSum(&rows), counts.LabelsFrom
+	r, err := teachFirstDay(&rows, m, job.Config.FirstDay)
+	if err != nil {
+		return nil, nil, fmt.Errorf("train: %w", err)
+	}
+	if _, err := m.Encode(); err != nil { // checks it and gives it its id
+		return nil, nil, err
+	}
+	r.Model, r.Windows, r.Job = m.ID(), counts, m.Provenance
+	for _, w := range slices.Concat(rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+		job.Log.Warn().Msg(w)
+		r.Warnings = append(r.Warnings, w)
+	}
+	return m, r, nil
+}
+
+// teachFirstDay completes a model by the lives of its rows.
+func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDay, error) {
+	buffer, x := make([]float32, len(t.Columns)), t.x()
+	var failed error
+	row := func(i int) []float32 {
+		if err := x.ReadRows(buffer, i); err != nil {
+			failed = cmp.Or(failed, err)
+		}
+		return buffer
+	}
+	lives := livesOf(t.group)
+	hop := t.hop
+	if hop <= 0 {
+		hop = m.Window.Step()
+	}
+	taught := c.taught(lives, hop)
+	followed := stability.Rank(len(t.Columns), row, taught)
 	followed.Exclude(t.exclude)
-	origins := m.NewJudge().Origins()
-	level, ok = firstday.Lead(followed, stability.Sensors(sensorOfEach(origins)), spec.Nepers(rel.relations, origins))
-	return level, row, ok
+	origins, relations := m.NewJudge().Origins(), m.NewJudge().Relations()
+	level, ok := firstday.Lead(followed, stability.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins))
+	if failed != nil {
+		return nil, failed
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: no sensor follows the lives of %d tools: give more tools, each from new until it was taken out", errData, len(taught))
+	}
+	m.FirstDay = &model.FirstDay{Level: level}
+	r := &card.FirstDay{Sensor: level.Sensor, K: alarm.Default.K, N: alarm.Default.N, Cutting: m.Cutting(), Reference: m.Reference.Windows}
+	for k, l := range lives {
+		of := card.FirstDayLife{Tool: l.Tool, Windows: len(l.Rows)}
+		for _, i := range l.Rows {
+			of.Levels = append(of.Levels, level.Of(row(i)))
+		}
+		if k < len(taught) {
+			of.Taught = len(taught[k].Rows)
+			if reached := firstday.Reach(of.Levels[:of.Taught], r.K, r.N); !math.IsInf(reached, -1) {
+				m.FirstDay.Reached = append(m.FirstDay.Reached, reached)
+			}
+		}
+		r.Lives = append(r.Lives, of)
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	if len(m.FirstDay.Reached) == 0 {
+		return nil, fmt.Errorf("%w: no tool has %d windows behind its reference of %d: give tools that lasted longer, or shorten `reference: windows`", errData, r.K, m.Reference.Windows)
+	}
+	m.FirstDay.Limit = firstday.Limit(m.FirstDay.Reached, firstday.Share, firstday.Least)
+	r.Judge(m.FirstDay.Limit)
+	m.Drift = fitDrift(t.starts, weighty(followed.Weight))
+	var err error
+	m.Golden, err = goldenOf(t, m)
+	return r, errors.Join(failed, err)
+}
+
+// taught returns the lives that teach, as far as they do, of windows that begin a hop apart.
+func (c firstDayConfig) taught(lives []stability.Life, hop time.Duration) []stability.Life {
+	if c.Lives > 0 {
+		lives = lives[:min(c.Lives, len(lives))]
+	}
+	if c.Hours == 0 {
+		return lives
+	}
+	left := int(c.Hours * float64(time.Hour) / float64(hop))
+	var out []stability.Life
+	for _, l := range lives {
+		if left == 0 {
+			break
+		}
+		l.Rows = l.Rows[:min(left, len(l.Rows))]
+		left -= len(l.Rows)
+		out = append(out, l)
+	}
+	return out
+}
+
+// goldenOf picks rows for a model without a classifier to be checked by.
+func goldenOf(t *rowTable, m *model.Model) (out []model.Golden, err error) {
+	const most = 8
+	posterior, features := m.Posteriors()
+	n := t.Rows()
+	for k := range min(most, n) {
+		x := make([]float32, features)
+		if err := t.x().ReadRows(x, k*n/min(most, n)); err != nil {
+			return nil, err
+		}
+		if p := posterior(x); p[1] == p[1] { // the sensor has a value
+			out = append(out, model.Golden{Features: x, Posterior: slices.Clone(p)})
+		}
+	}
+	return out, nil
+}
+
+// weighty says which weights are not 0.
+func weighty(weights []float64) []bool {
+	out := make([]bool, len(weights))
+	for j, w := range weights {
+		out[j] = w != 0
+	}
+	return out
 }
 
 // livesOf returns the rows of each group, in the order of the rows.

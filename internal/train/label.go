@@ -27,7 +27,7 @@ func classOf(number int, label string, names []string) (int, error) {
 				return k, nil
 			}
 		}
-		if k, ok := (wear.Rule{}).StateClass(label); ok && slices.Equal(names, wear.Rule{}.Names()) { // worn is faulty
+		if k, ok := (wear.Rule{}).StateClass(label); ok && (slices.Equal(names, wear.Rule{}.Names()) || names[1] == model.Different) { // worn is faulty
 			return k, nil
 		}
 		return 0, fmt.Errorf("class %q is none of %s: name the classes of the table in train.yaml, the best first, as `label: {classes: [{name: healthy}, {name: worn}, {name: broken}]}`",

@@ -45,6 +45,7 @@ type labeller struct {
 	healthy  map[string]bool // by group that has windows with a label: one of them is healthy
 	taking   map[string]int  // by group: the one of taken that learns, or learnt last
 	unjudged map[string]*unjudged
+	presume  bool                                                    // windows without a label are healthy
 	tell     *telltales                                              // of windows with a label; nil: not asked for
 	watch    func(group string, start time.Time, features []float32) // of each window that is judged, before the reference; may be nil
 }
@@ -133,7 +134,7 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 		}
 		return labelled{}, false, nil
 	}
-	class, um, ok, err := label(o, l.length, l.rule, l.join)
+	class, um, ok, err := l.label(o)
 	if err != nil {
 		return labelled{}, false, fmt.Errorf("train: %w", err)
 	}
@@ -152,6 +153,15 @@ func (l *labeller) row(o *observed) (labelled, bool, error) {
 	l.causes[class][l.rule.Cause(class, truth.State)] = true
 	l.tell.add(class, l.um, r.plain)
 	return r, true, nil
+}
+
+// label returns the label of a window that is judged.
+func (l *labeller) label(o *observed) (class int, um float64, ok bool, err error) {
+	if class, um, ok, err = label(o, l.length, l.rule, l.join); err == nil && !ok && l.presume {
+		l.counts.Presumed++
+		return classify.Healthy, um, true, nil
+	}
+	return class, um, ok, err
 }
 
 // findings returns what a model has of the words of its labels, see model.LabelRule.

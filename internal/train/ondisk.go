@@ -65,7 +65,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		return rowTable{}, counts, err
 	}
 	l := newLabeller(m, j.Config.Label, join, &counts, machines > 1)
-	l.watch, l.tell = j.watch, newTelltales(m.Layout, l.judge.FeatureNames())
+	l.presume, l.watch, l.tell = j.presume, j.watch, newTelltales(m.Layout, l.judge.FeatureNames())
 	t, err := j.keepRows(ctx, m, l)
 	if err == nil {
 		err = l.finish(t.Rows())

@@ -77,6 +77,8 @@ const again = "train again with `trainer fit`"
 func (e Relabelling) check() error {
 	m := e.Model
 	switch {
+	case m.Classifier == nil:
+		return m.CheckClassifier()
 	case m.ByWear != nil:
 		return fmt.Errorf("%w: %s decides by the estimated wear, for which costs count nothing: %s", errNotKept, m.ID(), again)
 	case len(m.HeldOut) == 0:

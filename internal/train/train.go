@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +50,7 @@ type Job struct {
 	scoresModes bool                                                    // of the reference, if the rows are few enough: rows for that are made too
 	watch       func(group string, start time.Time, features []float32) // see labeller
 	hop         time.Duration                                           // of the windows, see medianHop
+	presume     bool                                                    // windows without a label are healthy
 }
 
 // Errors that callers test for.
@@ -80,7 +80,7 @@ func Run(ctx context.Context, job Job) (*model.Model, *card.Report, error) {
 	}
 	defer rows.close()
 	if err := rows.check(job.Config.Label); err != nil {
-		return nil, nil, fmt.Errorf("train: %w%s", err, firstDay(&rows, m))
+		return nil, nil, fmt.Errorf("train: %w%s", err, hintFirstDay(&rows))
 	}
 	m.Label.Findings, m.Provenance.Labels, m.Provenance.LabelsFrom = rows.findings, labelSum(&rows), counts.LabelsFrom
 	r := begin(&job, m, rows, counts)
@@ -228,7 +228,10 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if len(j.Inputs) == 0 {
 		return fail(fmt.Errorf("%w: no recordings: name some with --data", errData))
 	}
-	if err := cmp.Or(j.checkWear(), checkLabelled(j.Inputs, j.Wear)); err != nil { // before hours of reading
+	if err := j.checkWear(); err != nil { // before hours of reading
+		return fail(err)
+	}
+	if err := checkLabelled(j.Inputs, j.Wear); err != nil && !j.presume {
 		return fail(err)
 	}
 	m, err := j.blank()
@@ -417,7 +420,7 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 		t.rel.modes = t.rel.modes[:1]
 	}
 	switch mode := t.rel.modes[0]; {
-	case m.Classifier != nil:
+	case m.Decides():
 		if m.ByWear != nil || !large {
 			t.plain, t.was = slices.Clone(t.Data), t.rel
 		}
@@ -442,8 +445,8 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 // nil, is the labeller's.
 func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, start time.Time, features []float32)) (rowTable, *labeller, error) {
 	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
-	l.watch = watch
-	if watch != nil && plain.Classifier == nil {
+	l.watch, l.presume = watch, j.presume
+	if watch != nil && !plain.Decides() {
 		l.tell = newTelltales(plain.Layout, l.judge.FeatureNames())
 	}
 	l.least = make(map[string]lowest)
@@ -458,7 +461,7 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 			}
 			t.kept.see(o, l.group(o))
 			wear := -1
-			if l.addWear(t.wear, o, plain.Classifier != nil) {
+			if l.addWear(t.wear, o, plain.Decides()) {
 				wear = len(t.wear.Tool) - 1
 			}
 			if ok {

@@ -48,7 +48,7 @@ func TestModelKnowsTheStatesWord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := m.Label.Finding(model.Verdict{Decided: 1}); got != want {
+			if _, got := m.Against(model.Verdict{Decided: 1}); got != want {
 				t.Errorf("%s, scanned %v: %q, want %q", state, scan, got, want)
 			}
 		}

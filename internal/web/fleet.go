@@ -245,6 +245,8 @@ func patchOf(was, t *Tile) []byte {
 	}
 	p.wear(was.Wear, t.Wear)
 	p.value("left", was.Left, t.Left)
+	p.value("level", was.Level, t.Level)
+	p.value("borrowed", was.Borrowed, t.Borrowed)
 	p.value("instruction", was.Instruction, t.Instruction)
 	p.value("models", was.Models, t.Models)
 	p.value("magazine", was.Magazine, t.Magazine)

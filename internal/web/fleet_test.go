@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -503,6 +504,12 @@ func TestRankAndInstruction(t *testing.T) {
 	alert("a-chatter", event.Raised, "raised")
 	alert("b-chatter", event.Raised, "raised")
 	alert("b-chatter", event.Acknowledged, "acknowledged")
+	alert("a-different", event.Raised, "raised")
+	alert("b-different", event.Raised, "raised")
+	alert("b-different", event.Acknowledged, "acknowledged")
+	for _, name := range []string{"a-different", "b-different"} {
+		h.machines[name].lastChange.Finding, h.machines[name].lastChange.Class = "different from before", event.Different
+	}
 	for _, name := range []string{"a-chatter", "b-chatter"} {
 		h.machines[name].lastChange.Finding = "chatter"
 	}
@@ -515,11 +522,57 @@ func TestRankAndInstruction(t *testing.T) {
 		got = append(got, fmt.Sprint(tile.Rank, " ", tile.Name, " ", key))
 	}
 	want := []string{
-		"0 a-chatter look_at_finding", "0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-chatter look_at_finding_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
+		"0 a-chatter look_at_finding", "0 a-different look_at_different", "0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-chatter look_at_finding_acknowledged", "1 b-different look_at_different_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
 		"2 c-refused windows_refused", "2 c-silent check_gateway", "2 c-stopped judging_stopped", "2 c-unknown reference_rebuilt", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "5 e-used reference_of_used_tool", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("tiles are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The level of a tile is of the tool that is in: what the last window reads, and after how many more windows it comes to the limit,
+// by the windows of this tool and model alone. It goes when the model is another one.
+func TestLevelOfTile(t *testing.T) {
+	h := newTestHub()
+	first := &FirstDay{Sensor: "F_f", Limit: 2, Lives: 3}
+	h.facts = func(_, model string) Facts {
+		if model != "first" {
+			return Facts{}
+		}
+		return Facts{FirstDay: first, Borrowed: true}
+	}
+	seq := uint64(0)
+	result := func(tool, model string, verdict event.Verdict, times float64) *Tile {
+		seq++
+		r := event.Result{ID: fmt.Sprint(seq), Machine: "m", Epoch: "00000000000000a1", Seq: seq, Tool: tool, Model: model, Verdict: verdict, Start: t0.Add(time.Duration(seq) * time.Second), End: t0.Add(time.Duration(seq+1) * time.Second)}
+		if times > 0 {
+			r.Score, r.Level = times/(times+first.Limit), times
+			r.Posterior = []float64{1 - r.Score, r.Score}
+		}
+		h.Result(r)
+		return h.machines["m"].tile(t0)
+	}
+	for i := range 30 { // a tool before, which fell
+		result("A", "first", event.Healthy, 3-float64(i)/20)
+	}
+	if l := result("B", "first", event.Learning, 0).Level; l == nil || l.Times != nil || l.WindowsLeft != nil || l.FirstDay != *first {
+		t.Errorf("while the reference is learnt: %+v", l)
+	}
+	var tile *Tile
+	for i := range 40 {
+		tile = result("B", "first", event.Healthy, math.Exp(0.01*float64(i))) // ln 2 at 69.3, the median of the last five is at 37
+		if i == 8 && tile.Level.WindowsLeft != nil {
+			t.Errorf("a trend of nine windows: %v", *tile.Level.WindowsLeft)
+		}
+	}
+	if l := tile.Level; l == nil || *l.Times != 1.48 || l.WindowsLeft == nil || *l.WindowsLeft != 33 || !tile.Borrowed {
+		t.Errorf("%s", event.JSON(tile))
+	}
+	if l := result("B", "first", event.SensorFault, 0).Level; l == nil || l.Times != nil {
+		t.Errorf("a window that was not judged: %+v", l)
+	}
+	if tile := result("B", "second", event.Healthy, 0); tile.Level != nil || tile.Borrowed {
+		t.Errorf("another model: %s", event.JSON(tile))
 	}
 }
 

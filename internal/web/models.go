@@ -105,6 +105,7 @@ type ModelCard struct {
 	FeatureVersion int      `json:"feature_version"`     //
 	Reference      string   `json:"reference,omitempty"` // how a tool's first windows count, in words; empty: they do not
 	Threshold      *float64 `json:"threshold,omitempty"` // posterior from which on a window is faulty, of two classes
+	FirstDay       string   `json:"first_day,omitempty"` // of a model that has seen no worn tool: what it goes by, in words
 	Program        string   `json:"program"`             // that trained it
 	Seed           uint64   `json:"seed"`
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/event"
+	"github.com/flank-tcm/flank/pkg/score/firstday"
 )
 
 // Tile is what pages show of one machine at a glance. What is not known is left out.
@@ -34,6 +35,9 @@ type Tile struct {
 
 	Wear *tileWear `json:"wear,omitempty"`
 	Left *tileLeft `json:"left,omitempty"`
+
+	Level    *tileLevel `json:"level,omitempty"`    // by a model that has seen no worn tool
+	Borrowed bool       `json:"borrowed,omitempty"` // the model has learnt from no tool of this machine
 
 	Advisories     []tileAdvisory `json:"advisories,omitempty"` // open ones, warnings first, at most tileAdvisories
 	MoreAdvisories int            `json:"more_advisories"`      // open ones that are not listed
@@ -70,6 +74,13 @@ type tileWear struct {
 type tileLeft struct {
 	Holes   []*float64 `json:"holes,omitempty"`
 	Windows []*float64 `json:"windows,omitempty"` // of cutting
+}
+
+// tileLevel is how much the tool differs from its first windows.
+type tileLevel struct {
+	FirstDay
+	Times       *float64 `json:"times,omitempty"`        // what the sensor reads; nil if the last window was not judged
+	WindowsLeft *float64 `json:"windows_left,omitempty"` // of cutting to the limit, if it goes on rising as in the last windows; nil if it does not rise, or is above the limit
 }
 
 // tileAlarm is an open alarm of a tool in the magazine.
@@ -143,6 +154,7 @@ func (m *machine) tile(now time.Time) *Tile {
 		}
 	}
 	t.Wear, t.Left = m.wornTile()
+	t.Level, t.Borrowed = m.level(), m.facts.Borrowed
 	if threshold := m.threshold(); threshold > 0 {
 		t.Threshold = ptr(threshold)
 	}
@@ -185,6 +197,42 @@ func (m *machine) wornTile() (*tileWear, *tileLeft) {
 		return t, &tileLeft{Windows: leftOf(w.WindowsLeft, w.WindowsLeftLow, w.WindowsLeftHigh)}
 	}
 	return t, nil
+}
+
+// trendWindows is of how many judged windows of the tool the trend of its level is.
+const trendWindows = 60
+
+// level returns how much the tool differs from its first windows, and when it comes to the limit; nil by a model that has seen worn
+// tools.
+func (m *machine) level() *tileLevel {
+	f, last := m.facts.FirstDay, m.lastResult
+	if f == nil {
+		return nil
+	}
+	t := &tileLevel{FirstDay: *f}
+	if last == nil || !(last.Level > 0) {
+		return t
+	}
+	t.Times = ptr(math.Round(100*last.Level) / 100)
+	var levels []float64 // neper above the limit, the newest first
+	for i := m.results.total; i > m.results.first() && len(levels) < trendWindows; i-- {
+		r := m.results.at(i - 1)
+		c := r.of.Value()
+		if c.tool == "" && last.Tool != "" { // between two tools
+			continue
+		}
+		if c.tool != last.Tool || c.model != last.Model || c.verdict == event.Learning {
+			break
+		}
+		if s := float64(r.score); s > 0 && s < 1 && !r.late {
+			levels = append(levels, math.Log(s/(1-s)))
+		}
+	}
+	slices.Reverse(levels)
+	if left, ok := firstday.Left(levels, 0); ok && left < 1e6 {
+		t.WindowsLeft = ptr(math.Ceil(left))
+	}
+	return t
 }
 
 // leftOf rounds what is left for a glance. What is not nothing does not become 0.
@@ -338,6 +386,9 @@ func (m *machine) answer(t *Tile) *wording {
 	}
 	if a.Incident == t.Incident && a.Finding != "" {
 		key, finding = "look_at_finding", a.Finding
+	}
+	if a.Incident == t.Incident && a.Class == event.Different {
+		key, finding = "look_at_different", ""
 	}
 	switch t.Alarm {
 	case "returned":

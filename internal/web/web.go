@@ -154,6 +154,15 @@ type Facts struct {
 	Layout    *signal.Layout // nil: it is not known
 	Threshold float64        // score from which on a window counts as faulty for the alarm; 0: it is not known
 	LimitUM   float64        // wear in µm at which the life of a tool ends; 0: it is not known, or the model estimates no wear
+	FirstDay  *FirstDay      // nil: the model has seen worn tools
+	Borrowed  bool           // the model names the machines that it learnt from, and this one is not among them
+}
+
+// FirstDay is what a model goes by that has seen no worn tool.
+type FirstDay struct {
+	Sensor string  `json:"sensor"`
+	Limit  float64 `json:"limit"` // how many times a tool's first windows it reads from where on the tool is different
+	Lives  int     `json:"lives"` // healthy ones, that taught it
 }
 
 // Models says which models judge a machine, by their ids.

@@ -18,6 +18,9 @@ type Explanation struct {
 // computes for a fraction of a millisecond and is not meant for every window.
 func (j *Judge) Explain(ref *Reference) Explanation {
 	c := j.model.Classifier
+	if c == nil {
+		return j.explanation(ref, j.explainFirstDay(), func(int) float64 { return 0 })
+	}
 	posterior, costs := j.scorer.Posterior(j.row), c.Costs()
 	class := c.Decide(posterior)
 	if m := j.model; m.ByWear != nil { // between two classes; the parts are the classifier's
@@ -32,13 +35,20 @@ func (j *Judge) Explain(ref *Reference) Explanation {
 			}
 		}
 	}
+	return j.explanation(ref, c.Explain(j.row, class), func(i int) float64 {
+		fill, _, _ := c.Encoder().Parts()[0].Column(i) // all parts fill in the same
+		return fill
+	})
+}
+
+// explanation returns what parts of features mean; usual is what is put in for a feature that is missing, relative to the reference.
+func (j *Judge) explanation(ref *Reference, of classify.Explanation, usual func(i int) float64) Explanation {
 	e := Explanation{
-		Explanation: c.Explain(j.row, class), Values: make([]float64, len(j.row)), Usual: make([]float64, len(j.row)),
+		Explanation: of, Values: make([]float64, len(j.row)), Usual: make([]float64, len(j.row)),
 		Channels: make([]float64, len(j.model.Usual)),
 	}
 	for i := range j.row {
-		fill, _, _ := c.Encoder().Parts()[0].Column(i) // all parts fill in the same
-		e.Values[i], e.Usual[i] = float64(j.cutting[i]), j.model.Reference.undo(fill, i, ref.center, j.extractor.Relations())
+		e.Values[i], e.Usual[i] = float64(j.cutting[i]), j.model.Reference.undo(usual(i), i, ref.center, j.extractor.Relations())
 		e.Channels[j.extractor.Channels(i)[0]] += e.Parts[i]
 	}
 	return e

@@ -32,7 +32,7 @@ import (
 // Numbers are little endian. Sections come in a fixed order.
 const (
 	magic        = "FLANKMDL"
-	version      = 2 // of the newest, which is written if there is need of it
+	version      = 3 // of the newest, which is written if there is need of it
 	maxModelSize = 128 << 20
 	maxManifest  = 8 << 20 // bytes of a section of JSON, which takes some ten times as much memory
 	maxGolden    = 4096    // golden vectors; each takes memory of its own
@@ -71,13 +71,18 @@ type manifest struct {
 	Usual        [][]string         `json:"usual_quality"`
 	Label        LabelRule          `json:"label"`
 	ByWear       *WearVerdict       `json:"verdict_by_wear,omitempty"`
+	FirstDay     *FirstDay          `json:"first_day,omitempty"`
 	Provenance   Provenance         `json:"provenance"`
 	Scores       json.RawMessage    `json:"scores,omitempty"`
 }
 
 // version returns the version of the format that m is written in: 2 with conformal sets or
-// novelty, which readers of version 1 would take for damage, or if the verdict is by wear, which they would not notice.
+// novelty, which readers of version 1 would take for damage, or if the verdict is by wear, which they would not notice; 3 without
+// a classifier.
 func (m *Model) version() uint32 {
+	if m.FirstDay != nil {
+		return 3
+	}
 	if m.ByWear != nil || m.Conformal != nil || m.Novelty != nil {
 		return 2
 	}
@@ -105,21 +110,23 @@ func (m *Model) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model: manifest: %w", err)
 	}
-	class, err := m.Classifier.AppendBinary(nil)
-	if err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
 	w := sectionWriter{b: append([]byte(magic), 0, 0, 0, 0, 0, 0, 0, 0)}
 	binary.LittleEndian.PutUint32(w.b[8:], m.version())
 	w.add(sectionManifest, text)
-	w.add(sectionClassifier, class)
-	w.add(sectionGolden, appendGolden(nil, m.Golden, len(names), m.Classifier.Classes()))
+	if m.Classifier != nil {
+		class, err := m.Classifier.AppendBinary(nil)
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		w.add(sectionClassifier, class)
+	}
+	w.add(sectionGolden, appendGolden(nil, m.Golden, len(names), m.Classes()))
 	if err := m.writeOptional(&w, len(names)); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	binary.LittleEndian.PutUint32(w.b[12:], w.sections)
 	sum := sha256.Sum256(w.b)
-	m.id = modelID(sum)
+	m.id = m.idOf(sum)
 	return append(w.b, sum[:]...), nil
 }
 
@@ -130,7 +137,7 @@ func (m *Model) manifest(names []string) ([]byte, error) {
 	f.Recording = toRecordingSection(m.Recording)
 	f.Window.LengthNS, f.Window.HopNS = m.Window.Length, m.Window.Hop
 	f.Features, f.FeatureNames = m.Features, names
-	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.Provenance, m.Scores
+	f.Reference, f.Cycle, f.Gate, f.Label, f.ByWear, f.FirstDay, f.Provenance, f.Scores = m.Reference, m.Cycle, m.Gate, m.Label, m.ByWear, m.FirstDay, m.Provenance, m.Scores
 	for _, q := range m.Usual {
 		f.Usual = append(f.Usual, q.Names())
 	}
@@ -213,7 +220,14 @@ func (w *sectionWriter) add(name string, data []byte) {
 	w.sections++
 }
 
-func modelID(sum [sha256.Size]byte) string { return "ecs-dbn-" + hex.EncodeToString(sum[:6]) }
+// idOf returns the id of a file with the checksum.
+func (m *Model) idOf(sum [sha256.Size]byte) string {
+	kind := "ecs-dbn-"
+	if m.FirstDay != nil {
+		kind = "first-day-"
+	}
+	return kind + hex.EncodeToString(sum[:6])
+}
 
 func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 	for _, n := range []int{len(rows), features, classes} {
@@ -257,7 +271,7 @@ func Decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.id = modelID(sum)
+	m.id = m.idOf(sum)
 	return m, nil
 }
 
@@ -303,7 +317,7 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 	}
 	m := &Model{
 		Layout: layout, Recording: f.Recording.recording(), Window: spec, Features: f.Features, Reference: f.Reference, Cycle: f.Cycle, Gate: f.Gate,
-		Label: f.Label, ByWear: f.ByWear, Provenance: f.Provenance, Scores: f.Scores, Classifier: new(classify.Classifier),
+		Label: f.Label, ByWear: f.ByWear, FirstDay: f.FirstDay, Provenance: f.Provenance, Scores: f.Scores,
 	}
 	for _, names := range f.Usual {
 		q, err := signal.ParseQuality(names)
@@ -312,8 +326,11 @@ func fromSections(sections map[string][]byte) (*Model, error) {
 		}
 		m.Usual = append(m.Usual, q)
 	}
-	if err := m.Classifier.UnmarshalBinary(sections[sectionClassifier]); err != nil {
-		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
+	if b, ok := sections[sectionClassifier]; ok || m.FirstDay == nil {
+		m.Classifier = new(classify.Classifier)
+		if err := m.Classifier.UnmarshalBinary(b); err != nil {
+			return nil, fmt.Errorf("%w: %w", errFileDamaged, err)
+		}
 	}
 	if m.Golden, err = readGolden(sections[sectionGolden]); err != nil {
 		return nil, fmt.Errorf("%w: %w", errFileDamaged, err)

@@ -67,6 +67,7 @@ type Verdict struct {
 	Found     []signal.Quality // per channel: flags that the features say of it, next to Faults; nil if not judged, or without a guard; valid until the next window
 	Gains     []float64        // per sensor of Judge.Sensors: what it reads of what it read when the tool's reference was settled, which is taken out of the features: 1 but for a step of its gain; nil and valid as Found
 	Disagrees int              // index in Judge.Sensors of the sensor that disagrees most with the others; -1: none does, or the window is not judged
+	Level     float64          // neper: what the sensor of a model that has seen no worn tool reads above the tool's first windows; 0 by others
 	Learnt    int              // windows that the tool's reference has, with outcome learning
 }
 
@@ -82,7 +83,7 @@ type Judge struct {
 	found     []signal.Quality       // see Verdict.Found
 	gains     []float64              // see Verdict.Gains
 	novelty   *unknown.NoveltyScorer // nil: nothing is new
-	posterior [2]float64             // of the last window, by wear
+	posterior [2]float64             // of the last window, without a classifier
 	classes   []string
 	follower  *cycle.Follower // nil: the gate tells cutting
 	gate      int             // channel of the gate, or -1
@@ -444,14 +445,23 @@ func (j *Judge) Decide(row, cutting, center []float32) Verdict {
 }
 
 func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
-	m := j.model
-	costs := m.Classifier.Costs()
-	if m.ByWear != nil {
+	m, costs := j.model, equalCosts
+	switch {
+	case m.FirstDay != nil:
+		var score float64
+		if score, v.Level = m.FirstDay.Score(row); score != score {
+			v.Outcome, v.Level = SensorFault, 0 // the sensor that leads says nothing
+			return
+		}
+		j.posterior = [2]float64{1 - score, score}
+		v.Posterior = j.posterior[:]
+	case m.ByWear != nil:
 		faulty := m.faultyByWear(cutting, center)
 		j.posterior = [2]float64{1 - faulty, faulty}
-		v.Posterior, costs = j.posterior[:], equalCosts
-	} else {
+		v.Posterior = j.posterior[:]
+	default:
 		v.Posterior, v.Disagrees = j.scorer.Posterior(row), j.scorer.Disagrees()
+		costs = m.Classifier.Costs()
 	}
 	v.Score = costs.Score(v.Posterior)
 	v.Decided = costs.Decide(v.Posterior)

@@ -23,19 +23,25 @@ type LabelRule struct {
 	Findings []string `json:"findings,omitempty"`
 }
 
-// Finding returns what speaks against a tool by the verdict on a window, judged with a score that an alarm counts; empty if that is
-// wear or breakage, which a new tool ends.
-func (l LabelRule) Finding(v Verdict) string {
-	if len(l.Findings) == 0 {
-		return ""
-	}
-	class := v.Decided
-	for k := 1; class == 0 && k < len(v.Posterior); k++ { // the alarm's threshold may be below the decision's
-		if v.Posterior[k] == slices.Max(v.Posterior[1:]) {
-			class = k
+// Against returns what speaks against a tool by the verdict on a window, judged with a score that an alarm counts: its class, empty
+// if that has the name of the verdict, and what is to be looked at, empty if it is wear or breakage, which a new tool ends.
+func (m *Model) Against(v Verdict) (class, finding string) {
+	k := v.Decided
+	for i := 1; k == 0 && i < len(v.Posterior); i++ { // the alarm's threshold may be below the decision's
+		if v.Posterior[i] == slices.Max(v.Posterior[1:]) {
+			k = i
 		}
 	}
-	return l.Findings[class]
+	if class = m.ClassNames()[k]; class == string(Faulty) || k == 0 {
+		class = ""
+	}
+	switch {
+	case m.FirstDay != nil && k > 0:
+		finding = NoWornTool
+	case len(m.Label.Findings) > 0:
+		finding = m.Label.Findings[k]
+	}
+	return class, finding
 }
 
 // LabelClass is one of several classes, with what made a window one of it.
@@ -83,10 +89,10 @@ func (m *Model) ClassNames() []string {
 		return names
 	}
 	names = []string{string(Healthy), string(Faulty)}
-	if m.Classifier == nil {
-		return names
+	if m.FirstDay != nil {
+		names[1] = Different
 	}
-	for k := 2; k < m.Classifier.Classes(); k++ { // of which no trainer has said anything
+	for k := 2; k < m.Classes(); k++ { // of which no trainer has said anything
 		names = append(names, fmt.Sprintf("faulty %d", k))
 	}
 	return names

@@ -68,7 +68,8 @@ type Model struct {
 	Gate       *Gate            // nil, and no Cycle: every window is judged
 	Usual      []signal.Quality // per channel: flags that the training data had often, and that do not count as faults
 	Label      LabelRule
-	Classifier *classify.Classifier
+	Classifier *classify.Classifier // nil: FirstDay decides
+	FirstDay   *FirstDay            // of a model that has seen no worn tool; nil: it has a classifier
 	Golden     []Golden
 	Conformal  *unknown.Conformal // which decisions are sure enough; nil: all are
 	Novelty    *unknown.Novelty   // of features relative to the reference; nil: no window is new
@@ -84,8 +85,8 @@ type Model struct {
 	id string // of the file it was read from or written to
 }
 
-// ID identifies the file of the model: "ecs-dbn-" and 12 hexadecimal digits of
-// its checksum. It is empty before Encode and after a change.
+// ID identifies the file of the model: "ecs-dbn-", or "first-day-" of a model that has seen no worn tool, and 12 hexadecimal
+// digits of its checksum. It is empty before Encode and after a change.
 func (m *Model) ID() string { return m.id }
 
 // Gate tells cutting from not cutting by the level of one channel. Models with a
@@ -120,7 +121,7 @@ func (m *Model) check() error {
 	}
 	features := len(x.Names())
 	for _, check := range []func(features int) error{
-		m.checkClassifier, m.checkCycle, m.checkWear, m.checkByWear, m.checkUnknown, m.Provenance.Sketch.check, m.checkDrift, m.Reference.checkFor,
+		m.checkClassifier, m.checkCycle, m.checkWear, m.checkByWear, m.checkUnknown, m.Provenance.Sketch.check, m.checkDrift, m.checkFirstDay, m.Reference.checkFor,
 	} {
 		if err := check(features); err != nil {
 			return err
@@ -152,16 +153,16 @@ func (m *Model) checkClassifier(features int) error {
 	switch {
 	case len(m.Usual) != n:
 		return fmt.Errorf("usual quality of %d channels, the layout has %d", len(m.Usual), n)
-	case m.Classifier == nil:
+	case m.Classifier == nil && m.FirstDay == nil:
 		return errors.New("no classifier")
-	case m.Classifier.Columns() != features:
+	case m.Classifier != nil && m.Classifier.Columns() != features:
 		return fmt.Errorf("classifier takes %d features, the list has %d", m.Classifier.Columns(), features)
 	case m.Gate != nil && m.Layout.Index(m.Gate.Channel) < 0:
 		return fmt.Errorf("gate: channel %q is not in the layout", m.Gate.Channel)
 	case m.Gate != nil && !(m.Gate.Threshold >= 0):
 		return fmt.Errorf("gate: threshold %v: must not be negative", m.Gate.Threshold)
 	}
-	return m.Label.check(m.Classifier.Classes())
+	return m.Label.check(m.Classes())
 }
 
 // checkWear checks the estimate of wear.
@@ -184,8 +185,8 @@ func (m *Model) checkWear(features int) error {
 // checkUnknown checks what makes a verdict unknown.
 func (m *Model) checkUnknown(features int) error {
 	switch {
-	case m.Conformal != nil && m.Conformal.Classes() != m.Classifier.Classes():
-		return fmt.Errorf("conformal sets of %d classes, the classifier has %d", m.Conformal.Classes(), m.Classifier.Classes())
+	case m.Conformal != nil && m.Conformal.Classes() != m.Classes():
+		return fmt.Errorf("conformal sets of %d classes, the classifier has %d", m.Conformal.Classes(), m.Classes())
 	case m.Novelty != nil && m.Novelty.Columns() != features:
 		return fmt.Errorf("novelty of %d features, the list has %d", m.Novelty.Columns(), features)
 	case m.Novelty == nil && len(m.Distances) > 0, m.Novelty != nil && len(m.Distances) != len(m.Golden):
@@ -220,12 +221,12 @@ var errGolden = errors.New("golden vectors differ")
 
 // verify recomputes the golden vectors.
 func (m *Model) verify() error {
-	s := m.Classifier.NewScorer()
+	posterior, features := m.Posteriors()
 	for i, g := range m.Golden {
-		if len(g.Features) != m.Classifier.Columns() {
-			return fmt.Errorf("%w: vector %d has %d features, expected %d", errGolden, i, len(g.Features), m.Classifier.Columns())
+		if len(g.Features) != features {
+			return fmt.Errorf("%w: vector %d has %d features, expected %d", errGolden, i, len(g.Features), features)
 		}
-		got := s.Posterior(g.Features)
+		got := posterior(g.Features)
 		if len(got) != len(g.Posterior) {
 			return fmt.Errorf("%w: vector %d has %d classes, expected %d", errGolden, i, len(g.Posterior), len(got))
 		}
@@ -244,6 +245,28 @@ func (m *Model) verify() error {
 		}
 	}
 	return m.verifyWear()
+}
+
+// Posteriors returns what computes the posterior of a row of so many features, valid until the next call. Not for models whose
+// verdict is by wear, which takes more than the row.
+func (m *Model) Posteriors() (posterior func(row []float32) []float64, features int) {
+	if m.Classifier != nil {
+		return m.Classifier.NewScorer().Posterior, m.Classifier.Columns()
+	}
+	var p [2]float64
+	return func(row []float32) []float64 {
+		score, _ := m.FirstDay.Score(row)
+		p = [2]float64{1 - score, score}
+		return p[:]
+	}, len(m.NewJudge().FeatureNames())
+}
+
+// Classes returns how many classes there are, K.
+func (m *Model) Classes() int {
+	if m.Classifier != nil {
+		return m.Classifier.Classes()
+	}
+	return 2
 }
 
 // verifyWear recomputes the golden vectors of wear.
@@ -290,12 +313,16 @@ func list(words []string) string {
 // String describes the model on one line.
 func (m *Model) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, m.Classifier.Columns())
+	_, features := m.Posteriors()
+	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, features)
 	if m.Reference.Mode != ReferenceOff {
 		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}
 	if m.ByWear != nil {
 		fmt.Fprintf(&b, ", faulty from an estimated wear of %.4g µm on", m.ByWear.LimitUM)
+	}
+	if f := m.FirstDay; f != nil {
+		fmt.Fprintf(&b, ", no worn tool seen yet: different from before where %s comes to %.2g times that", f.Sensor, Times(f.Limit))
 	}
 	return b.String()
 }

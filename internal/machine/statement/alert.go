@@ -10,6 +10,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -21,7 +22,10 @@ func Day(t time.Time) string { return signal.FormatTime(t, time.DateTime) }
 
 // Alert returns a change of an alarm in words, behind the name of what it is about. Next is the tool that is put in.
 func Alert(change alarm.Change, a *event.Alert, next string) string {
-	since := Clock(a.Since)
+	since, faulty := Clock(a.Since), "FAULTY"
+	if a.Class == model.Different { // a word of its own: no one knows whether the tool is worn
+		faulty = "DIFFERENT FROM BEFORE"
+	}
 	who := " by " + By(a.By)
 	if a.Note != "" {
 		who += ": " + strings.TrimRight(a.Note, ".")
@@ -29,16 +33,16 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 	switch change {
 	case alarm.Raised:
 		if a.Reason == "tool_back" {
-			return fmt.Sprintf("is back, FAULTY since %s.%s", Day(a.Since), orAcknowledged(a))
+			return fmt.Sprintf("is back, %s since %s.%s", faulty, Day(a.Since), orAcknowledged(a))
 		}
 		if a.Score == 0 {
-			return fmt.Sprintf("FAULTY since %s, not announced while the alarm was masked.%s", since, instruction(a))
+			return fmt.Sprintf("%s since %s, not announced while the alarm was masked.%s", faulty, since, instruction(a))
 		}
-		return fmt.Sprintf("FAULTY since %s, %d of %d cutting windows%s, score %.2f.%s%s", since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a), instruction(a))
+		return fmt.Sprintf("%s since %s, %d of %d cutting windows%s, score %.2f.%s%s", faulty, since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a), instruction(a))
 	case alarm.Reactivated:
-		return fmt.Sprintf("FAULTY again, %d of %d cutting windows%s, score %.2f; the alarm of %s is not acknowledged.%s", a.Faulty, a.Of, ofUnknown(a), a.Score, since, because(a))
+		return fmt.Sprintf("%s again, %d of %d cutting windows%s, score %.2f; the alarm of %s is not acknowledged.%s", faulty, a.Faulty, a.Of, ofUnknown(a), a.Score, since, because(a))
 	case alarm.Returned:
-		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are faulty; it waits to be acknowledged.", since, a.Faulty, a.Of)
+		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are %s; it waits to be acknowledged.", since, a.Faulty, a.Of, strings.ToLower(faulty))
 	case alarm.Cleared:
 		switch a.Reason {
 		case "tool_change":

@@ -23,6 +23,9 @@ func Verdict(r *event.Result, v model.Verdict, layout *signal.Layout) {
 	r.Unknown, r.Novelty = string(v.Reason), v.Novelty
 	r.Posterior = slices.Clone(v.Posterior)
 	r.Score, r.ReferenceLen = v.Score, v.Learnt
+	if v.Posterior != nil && v.Level != 0 {
+		r.Level = digits(model.Times(v.Level), 4)
+	}
 	for i, q := range v.Faults {
 		if v.Found != nil {
 			q |= v.Found[i]

@@ -3,6 +3,7 @@ package machinetest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/dbn"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/model/unknown"
+	"github.com/flank-tcm/flank/pkg/score/firstday"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/signal/cycle"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -64,6 +66,18 @@ func OneValue(t TB) *model.Model {
 		Layout: layout, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
 		Usual: make([]signal.Quality, 1), Classifier: c,
 	}
+	if _, err := m.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// FirstDay returns OneValue of a day without a worn tool: different when the feature is a good half above what it was in the tool's
+// first two windows.
+func FirstDay(t TB) *model.Model {
+	m := OneValue(t)
+	m.Reference = model.ReferenceSpec{Windows: 2, Mode: model.ReferenceLog, Positive: "1"}
+	m.Classifier, m.FirstDay = nil, &model.FirstDay{Level: firstday.Level{Sensor: "force", Columns: []int{0}, Weights: []float64{1}}, Limit: math.Log(1.6), Reached: []float64{0.1}}
 	if _, err := m.Encode(); err != nil {
 		t.Fatal(err)
 	}

@@ -256,7 +256,7 @@ func (f *follower) ask(m *model.Model, judge *judge, learnt, seen []*oracle.Wind
 		ref = f.learnt[these(judge.print, learnt[:n-1], learnt[n-1])]
 	}
 	var memory *model.Memory
-	if seen != nil && (m.Cycle != nil || m.Classifier.Guard() != nil) { // no other judge remembers
+	if seen != nil && (m.Cycle != nil || m.Classifier != nil && m.Classifier.Guard() != nil) { // no other judge remembers
 		memory = new(model.Memory)
 		if n := len(seen); n > 0 {
 			*memory = f.memory[these(m.ID(), seen[:n-1], seen[n-1])].Clone()

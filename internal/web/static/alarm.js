@@ -45,7 +45,8 @@ export function summaryOf(alerts, incident, tile) {
 // kind that this page does not know is shown as its text is.
 export function wordsOf(a) {
   let key = a.state === "cleared" && has(`alarm.did.cleared.${a.reason}`) ? `alarm.did.cleared.${a.reason}` : a.state === "raised" && a.reason === "tool_back" ? "alarm.did.back" : `alarm.did.${a.state}`;
-  if (a.finding && has(`${key}.finding`)) key += ".finding";
+  if (a.class === "different" && has(`${key}.different`)) key += ".different";
+  else if (a.finding && has(`${key}.finding`)) key += ".finding";
   if (!has(key)) return a.text;
   const note = a.note ? ` ${t("alarm.note", { note: a.note })}` : "";
   return t(key, {

@@ -86,16 +86,16 @@ function Head({ name, tile, now, offline }) {
       ${last?.material && html`<div><dt>${t("machine.material")}</dt><dd>${last.material}</dd></div>`}
       ${last?.feed_rate && html`<div><dt>${t("machine.feed_rate")}</dt><dd>${number(last.feed_rate)} mm/min</dd></div>`}
       <div class="last"><dt>${t("machine.last")}</dt><dd><${Last} tile=${tile} now=${now} offline=${offline} /></dd></div>
-      ${tile.models?.now && html`<div class="model"><dt>${t("machine.model")}</dt><dd><a href=${href.model(tile.models.now)}>${tile.models.now}</a>${tile.models.unsigned && html` <span class="unsigned">${t("machine.unsigned")}</span>`}${tile.models.next && html`<small>${t("machine.model.next", { id: tile.models.next })}</small>`}${tile.models.shadows?.length > 0 && html`<small>${t("machine.model.shadow", { ids: tile.models.shadows.join(", ") })}</small>`}</dd></div>`}
+      ${tile.models?.now && html`<div class="model"><dt>${t("machine.model")}</dt><dd><a href=${href.model(tile.models.now)}>${tile.models.now}</a>${tile.models.unsigned && html` <span class="unsigned">${t("machine.unsigned")}</span>`}${tile.borrowed && html`<small class="borrowed">${t("machine.borrowed")}</small>`}${tile.models.next && html`<small>${t("machine.model.next", { id: tile.models.next })}</small>`}${tile.models.shadows?.length > 0 && html`<small>${t("machine.model.shadow", { ids: tile.models.shadows.join(", ") })}</small>`}</dd></div>`}
     </dl>`}
   </header>`;
 }
 
 function Last({ tile, now, offline }) {
-  const old = offline || isSilent(tile, now) || tile.refused_age >= 0, verdict = tile.verdict;
+  const old = offline || isSilent(tile, now) || tile.refused_age >= 0, verdict = tile.verdict, word = wordOf("verdict", tile.level && verdict === "faulty" ? "different" : verdict);
   if (!verdict) return html`<${Chip} shape="waiting">${t("machine.last.none")}<//>`;
   const score = Number.isFinite(tile.score) && ["healthy", "faulty"].includes(verdict) ? t("machine.score", { score: tile.score.toFixed(2), threshold: Number.isFinite(tile.threshold) ? tile.threshold.toFixed(2) : "–" }) : "";
-  return html`<span class="verdict" data-verdict=${old ? "old" : verdict}><${Chip} shape=${old ? "lost" : verdict}>${old ? t("tile.was", { word: wordOf("verdict", verdict) }) : wordOf("verdict", verdict)}<//>${score && !old && html`<small>${score}</small>`}<small class="age">${offline ? "" : ago(age(tile, now))}</small></span>`;
+  return html`<span class="verdict" data-verdict=${old ? "old" : verdict}><${Chip} shape=${old ? "lost" : verdict}>${old ? t("tile.was", { word }) : word}<//>${score && !old && html`<small>${score}</small>`}<small class="age">${offline ? "" : ago(age(tile, now))}</small></span>`;
 }
 
 // Now is the state of the alarm, and what to do.
@@ -113,7 +113,8 @@ function Now({ tile, now, offline }) {
     </section>
     <section class="card life" aria-labelledby="life-title">
       <h2 id="life-title">${t("machine.life")}</h2>
-      ${tile.wear || tile.verdict === "learning" ? html`<${WearBar} tile=${tile} />` : html`<p class="says">${t("machine.life.none")}</p>`}
+      ${tile.level && html`<p class="says first-day">${t("level.says", tile.level)}</p>`}
+      ${tile.level || tile.wear || tile.verdict === "learning" ? html`<${WearBar} tile=${tile} />` : html`<p class="says">${t("machine.life.none")}</p>`}
       ${wear && !left && html`<p class="says">${t("machine.left.unknown")}</p>`}
       <h2>${t("machine.advisories")}</h2>
       ${tile.advisories?.length ? html`<ul class="open-advisories">${tile.advisories.map((a) => html`<li data-kind=${a.kind}><${Icon} shape=${advisoryShape(a)} /><div><strong>${wordOf("advisory", a.kind)}${a.subject ? ` ${a.subject}` : ""}${a.kind === "sensor" && a.status ? ` · ${wordOf("ne107", a.status.replaceAll(" ", "_"))}` : ""}</strong> <span class="says">${t("since", { at: moment(a.since) })}</span>${a.text && html`<${Details} text=${a.text} open=${language() === "en"} />`}</div></li>`)}${tile.more_advisories > 0 && html`<li>${t("tile.more", { n: tile.more_advisories })}</li>`}</ul>` : html`<p class="says">${t("machine.advisories.none")}</p>`}

@@ -72,12 +72,12 @@ function Trained({ card }) {
     [t("model.verdict"), card.verdict && t(`model.verdict.${card.verdict}`)],
     [t("model.gmean"), card.gmean && within(card.gmean)], [t("model.recall"), card.recall && within(card.recall)], [t("model.specificity"), card.specificity && within(card.specificity)],
     [t("model.scored"), card.windows > 0 && (card.held_out ? t("model.scored_held_out", { tools: card.tools || "–", n: number(card.windows), faulty: number(card.faulty) }) : t("model.scored_out_of_fold", { n: number(card.windows) }))],
-    [t("model.split"), card.held_out && card.split], [t("model.label"), card.label], [t("model.classes"), card.classes.join(", ")],
+    [t("model.first_day"), card.first_day], [t("model.split"), card.held_out && card.split], [t("model.label"), !card.first_day && card.label], [t("model.classes"), card.classes.join(", ")],
     [t("model.threshold"), card.threshold !== undefined && card.threshold.toFixed(3)], [t("model.window"), `${number(card.window_s)} s`], [t("model.feature_version"), String(card.feature_version)],
     [t("model.reference"), card.reference], [t("model.program"), card.program], [t("model.labels_sum"), card.labels_sha256 && html`<${Sum} text=${card.labels_sha256} />`],
   ];
   return html`<dl class="facts">${facts.filter(([, v]) => v).map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
-    ${!card.held_out && html`<p class="error">${t("model.not_held_out")}</p>`}
+    ${!card.held_out && !card.first_day && html`<p class="error">${t("model.not_held_out")}</p>`}
     ${card.reasons.length > 0 && html`<h3>${t("model.reasons")}</h3><${Table} heads=${[t("model.about"), t("model.allows"), t("model.because"), t("model.do")]} rows=${card.reasons.map((r) => [r.about, t(`model.verdict.${r.level}`), html`<${Words} text=${r.because} />`, html`<${Words} text=${r.do ?? "–"} />`])} />`}
     ${card.not_known.length > 0 && html`<h3>${t("model.not_known")}</h3><ul class="list">${card.not_known.map((w) => html`<li>${w}</li>`)}</ul>`}
     ${card.data_count > 0 && html`<${Lineage} card=${card} />`}`;

@@ -105,6 +105,7 @@ export function leftText({ unit, n: [mid, low, high] }) {
 
 // WearBar draws wear with its interval against the limit.
 export function WearBar({ tile }) {
+  if (tile.level) return html`<${LevelBar} level=${tile.level} />`;
   const { wear, left } = estimate(tile);
   if (!wear) {
     const why = tile.verdict === "learning" ? "wear.learning" : tile.wear?.unknown ? "wear.unknown" : "";
@@ -120,6 +121,16 @@ export function WearBar({ tile }) {
       ${limit_um > 0 && html`<i class="limit" style=${{ left: at(limit_um) }} />`}
     </div>
     <p class="figures"><span>${wearText(wear)}</span>${left && html`<span>${leftText(left)}</span>`}</p>
+  </div>`;
+}
+
+// LevelBar draws how many times its first windows a tool reads, against the limit of a model that has seen no worn tool.
+function LevelBar({ level: { sensor, times, limit, windows_left: left } }) {
+  if (!Number.isFinite(times)) return html`<p class="wear none">${t("level.unknown")}</p>`;
+  const end = Math.max(1.25 * limit, 1.05 * times), at = (v) => `${(100 * v / end).toFixed(2)}%`, text = t("level.times", { sensor, times: times.toFixed(2), limit: limit.toFixed(2) });
+  return html`<div class=${times >= limit ? "wear level over" : "wear level"}>
+    <div class="bar" role="img" aria-label=${text}><i class="fill" style=${{ width: at(times) }} /><i class="limit" style=${{ left: at(limit) }} /></div>
+    <p class="figures"><span>${text}</span>${left > 0 && html`<span>${t("level.left", { n: left })}</span>`}</p>
   </div>`;
 }
 

@@ -24,9 +24,9 @@ const (
 
 // Level computes the level of rows.
 type Level struct {
-	Sensor  string
-	Columns []int     // of the sensor, that follow lives, the steadiest first
-	Weights []float64 // of Columns: nepers of the level for one unit of the column; below 0 for a column that falls
+	Sensor  string    `json:"sensor"`
+	Columns []int     `json:"columns"` // of the sensor, that follow lives, the steadiest first
+	Weights []float64 `json:"weights"` // of Columns: nepers of the level for one unit of the column; below 0 for a column that falls
 }
 
 // Lead returns the level of the sensor whose columns have the greatest Σw², of equals the first one; false if no column of a
@@ -63,16 +63,36 @@ func Lead(of *stability.Columns, sensors []stability.Sensor, nepers []float64) (
 // Of returns the level of a row of features relative to the tool's reference. A missing value, NaN, is left out, and the others
 // weigh so much more; it is NaN if all are missing.
 func (l Level) Of(row []float32) float64 {
-	var sum, seen, all float64
+	sum, of := 0.0, l.present(row)
 	for k, j := range l.Columns {
-		w := math.Abs(l.Weights[k])
-		all += w
 		if v := float64(row[j]); v == v {
 			sum += l.Weights[k] * v
+		}
+	}
+	return sum * of // 0·∞ is NaN
+}
+
+// Parts returns what each feature of the row adds to its level; those of all features are the level, unless that is NaN.
+func (l Level) Parts(row []float32) []float64 {
+	parts, of := make([]float64, len(row)), l.present(row)
+	for k, j := range l.Columns {
+		if v := float64(row[j]); v == v {
+			parts[j] = l.Weights[k] * v * of
+		}
+	}
+	return parts
+}
+
+// present returns how much more the columns count that a row has: the sum of all weights over the sum of theirs.
+func (l Level) present(row []float32) float64 {
+	var seen, all float64
+	for k, j := range l.Columns {
+		w := math.Abs(l.Weights[k])
+		if all += w; row[j] == row[j] {
 			seen += w
 		}
 	}
-	return sum * all / seen // 0/0 is NaN
+	return all / seen
 }
 
 // Reach returns the greatest level that k of n consecutive levels reached together in a life: an alarm at k of n windows whose
@@ -94,6 +114,60 @@ func Reach(levels []float64, k, n int) float64 {
 		}
 	}
 	return most
+}
+
+// First returns the index of the level with which k of the last n are above the limit for the first time, −1 if that never
+// happens. Levels that are NaN are passed over.
+func First(levels []float64, k, n int, limit float64) int {
+	var last []bool
+	above := 0
+	for i, v := range levels {
+		if v != v {
+			continue
+		}
+		if last = append(last, v > limit); v > limit {
+			above++
+		}
+		if len(last) > n && last[len(last)-1-n] {
+			above--
+		}
+		if above >= k {
+			return i
+		}
+	}
+	return -1
+}
+
+// leastTrend is of how many levels a trend is at least, and rising the least z of Kendall's test of it: 1 %, one-sided.
+const leastTrend, rising = 10, 2.326
+
+// Left returns after how many more levels the limit is reached if they go on rising as these: by the median of the slopes of all
+// pairs, from the median of the last five (P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", JASA 63,
+// 1968, 1379–1389). It is false if they do not rise by Kendall's test, are fewer than ten, or have reached the limit.
+func Left(levels []float64, limit float64) (n float64, ok bool) {
+	if len(levels) < leastTrend {
+		return 0, false
+	}
+	var slopes []float64
+	score := 0.0
+	for i, a := range levels {
+		for k, b := range levels[i+1:] {
+			slopes = append(slopes, (b-a)/float64(k+1))
+			score += float64(cmp.Compare(b, a))
+		}
+	}
+	size := float64(len(levels))
+	slope, now := median(slopes), median(slices.Clone(levels[len(levels)-5:]))
+	if score < rising*math.Sqrt(size*(size-1)*(2*size+5)/18) || !(slope > 0) || now >= limit {
+		return 0, false
+	}
+	return (limit - now) / slope, true
+}
+
+// median sorts x and returns its median.
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // Limit returns the level from which on a tool is different, given what healthy lives reached: a share of their mean, and at least

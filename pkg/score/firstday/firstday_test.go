@@ -95,6 +95,67 @@ func TestReach(t *testing.T) {
 	}
 }
 
+func TestFirst(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		levels []float64
+		want   int
+	}{
+		{"two of three in a row", []float64{1, 0, 1, 1}, 2},
+		{"too far apart", []float64{1, 0, 0, 1, 0, 0, 1}, -1},
+		{"missing ones are passed over", []float64{1, nan, nan, nan, 1}, 4},
+		{"at the limit is not above it", []float64{0.5, 0.5, 0.5}, -1},
+	} {
+		if got := First(c.levels, 2, 3, 0.5); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// The parts of a row's features are its level.
+func TestLevelParts(t *testing.T) {
+	l := Level{Columns: []int{0, 2}, Weights: []float64{0.75, -0.25}}
+	if got := l.Parts([]float32{2, 9, float32(nan), 9}); !slices.Equal(got, []float64{2, 0, 0, 0}) {
+		t.Errorf("got %v", got)
+	}
+	row := []float32{1, 9, -2, 9}
+	sum := 0.0
+	for _, part := range l.Parts(row) {
+		sum += part
+	}
+	if !near(sum, l.Of(row)) || !near(sum, 1.25) {
+		t.Errorf("parts of %v, level %v", sum, l.Of(row))
+	}
+}
+
+func TestLeft(t *testing.T) {
+	line := func(n int, slope, noise float64) (out []float64) {
+		for i := range n {
+			out = append(out, slope*float64(i)+noise*float64(i%3-1))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		levels []float64
+		limit  float64
+		want   float64 // −1: none
+	}{
+		{"a straight line", line(20, 0.1, 0), 3, 13}, // the median of the last five is at 17
+		{"one odd level", append(line(19, 0.1, 0), 40), 3, 13},
+		{"noise about a line", line(60, 0.05, 0.2), 5, 43.5},
+		{"too few", line(9, 0.1, 0), 3, -1},
+		{"falling", line(20, -0.1, 0), 3, -1},
+		{"noise alone", line(60, 0, 0.2), 3, -1},
+		{"at the limit", line(20, 0.1, 0), 1.7, -1},
+	} {
+		n, ok := Left(c.levels, c.limit)
+		if ok != (c.want >= 0) || ok && math.Abs(n-c.want) > 3 {
+			t.Errorf("%s: %v, %v, want %v", c.name, n, ok, c.want)
+		}
+	}
+}
+
 func TestLimit(t *testing.T) {
 	none := math.Inf(-1)
 	for _, c := range []struct {
@@ -132,6 +193,9 @@ func TestLaws(t *testing.T) {
 			raised = raised || above >= k
 		}
 		reach := Reach(levels, k, n)
+		if (First(levels, k, n, limit) >= 0) != raised {
+			t.Fatalf("limit %v: raised %v, first at %d", limit, raised, First(levels, k, n, limit))
+		}
 		if raised != (limit < reach) {
 			t.Fatalf("limit %v, reached %v, raised %v", limit, reach, raised)
 		}

@@ -1,0 +1,151 @@
+package card
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/flank-tcm/flank/internal/report"
+	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score/firstday"
+)
+
+// FirstDay says what a model that has seen no worn tool learnt from, and what it says of each life. Its JSON is part of the
+// contract.
+type FirstDay struct {
+	Model     string           `json:"model"`
+	Sensor    string           `json:"sensor"`
+	Limit     float64          `json:"limit_times"` // how many times its first windows the sensor of a tool reads that is different
+	K         int              `json:"k"`
+	N         int              `json:"n"`
+	Lives     []FirstDayLife   `json:"lives"`             // in the order of their first windows
+	Cutting   string           `json:"cutting"`           // when, in words
+	Reference int              `json:"reference_windows"` // of a tool, that its reference is made of
+	Windows   Tally            `json:"windows"`
+	Warnings  []string         `json:"warnings"`
+	Job       model.Provenance `json:"provenance"`
+}
+
+// FirstDayLife is a life behind its reference.
+type FirstDayLife struct {
+	Tool    string    `json:"tool"`
+	Windows int       `json:"windows"`
+	Taught  int       `json:"taught"`             // the first of them, that the limit comes from; 0: the life was judged only
+	Reached *float64  `json:"reached_times"`      // what k of n windows reached together; null if the life is too short
+	Alarm   int       `json:"alarm_at,omitempty"` // window, from 1, that would raise the alarm; 0: none
+	Levels  []float64 `json:"-"`                  // neper, by window; NaN: the sensor has no value
+}
+
+// Judge fills in the limit, given in nepers, and what it says of the lives.
+func (r *FirstDay) Judge(limit float64) {
+	r.Limit = model.Times(limit)
+	for i := range r.Lives {
+		l := &r.Lives[i]
+		if reached := firstday.Reach(l.Levels, r.K, r.N); !math.IsInf(reached, -1) {
+			times := model.Times(reached)
+			l.Reached = &times
+		}
+		l.Alarm = firstday.First(l.Levels, r.K, r.N, limit) + 1
+	}
+}
+
+// FirstDayOf says in words what a model that has seen no worn tool says of a tool; empty of other models.
+func FirstDayOf(m *model.Model) string {
+	if m.FirstDay == nil {
+		return ""
+	}
+	return different(m.FirstDay.Sensor, model.Times(m.FirstDay.Limit), m.Reference.Windows) + fmt.Sprintf("; %d healthy lives taught it", len(m.FirstDay.Reached))
+}
+
+func different(sensor string, times float64, windows int) string {
+	return fmt.Sprintf("different from before where sensor %s reads %.2g times a tool's first %d windows or more; no worn tool was seen yet, so no one knows whether it is worn", sensor, times, windows)
+}
+
+func (r *FirstDay) meaning() string { return different(r.Sensor, r.Limit, r.Reference) }
+
+// Summary says in lines what the model is and what it says of each life.
+func (r *FirstDay) Summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "a window is %s\n%s", r.meaning(), r.Windows.Words())
+	for _, l := range r.lines() {
+		fmt.Fprintf(&b, "\ntool %s: %s windows, %s, reached %s times, %s", l[0], l[1], l[2], l[3], l[4])
+	}
+	return b.String()
+}
+
+// lines returns the cells of the table of lives.
+func (r *FirstDay) lines() (rows [][]string) {
+	for _, l := range r.Lives {
+		taught, reached, said := "judged only", "–", "no alarm"
+		switch {
+		case l.Taught == l.Windows:
+			taught = "taught"
+		case l.Taught > 0:
+			taught = fmt.Sprintf("the first %d taught", l.Taught)
+		}
+		if l.Reached != nil {
+			reached = fmt.Sprintf("%.2f", *l.Reached)
+		}
+		if l.Alarm > 0 {
+			said = fmt.Sprintf("different from window %d on", l.Alarm)
+		}
+		rows = append(rows, []string{l.Tool, fmt.Sprint(l.Windows), taught, reached, said})
+	}
+	return rows
+}
+
+// Save writes the card to base.html and the report for programs to base.json.
+func (r *FirstDay) Save(base string) error {
+	return saveCard(base, r, cardHead{Model: r.Model, Label: r.meaning(), Job: r.Job}, r.page().Sections)
+}
+
+func (r *FirstDay) page() *page {
+	p := &page{drawings: []drawing{{"levels", r.plot().SVG()}}}
+	p.section("purpose", "What it is for")
+	p.note("No worn tool was seen yet. The model says *different from before*, not *worn*: another material or a sensor that was mounted again differ, too")
+	p.text("It watches a machine until the first worn tool is measured. Then train again, with its label: `trainer fit`. It compares one sensor, %s, with the first %d windows of each tool; what no tool showed from beginning to end is not looked at.", r.Sensor, r.Reference)
+	p.section("lives", "Lives")
+	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, in times of its first windows. The limit is the greater of 2 and what lives that taught reached on average, to the power of %.1f.", r.K, r.N, firstday.Share)
+	p.figures("levels")
+	t := p.table("tool", "windows", "", "reached", "")
+	for _, row := range r.lines() {
+		t.row(row...)
+	}
+	p.section("data", "Data")
+	p.text("%s. Windows count %s.", capital(r.Windows.Words()), r.Cutting)
+	for _, d := range r.Job.Data {
+		p.text("%s.", capital(d.String()))
+	}
+	for _, w := range r.Warnings {
+		p.note(capital(w))
+	}
+	p.section("configuration", "Configuration")
+	p.add(block{Code: string(indent(r.Job.Config))})
+	return p
+}
+
+// plot draws the levels of the first lives over their windows.
+func (r *FirstDay) plot() report.Plot {
+	out := report.Plot{
+		Title: fmt.Sprintf("%s in times of a tool's first windows", r.Sensor), Description: "How many times its first windows the sensor of each tool reads, window by window, and the limit from which on a tool is different.",
+		X: report.Axis{Label: "window of cutting behind the reference"}, Y: report.Axis{Label: "times its first windows"},
+	}
+	most := 1.0
+	colors := []string{report.Blue, report.Green, report.Purple, report.Grey}
+	for k, l := range r.Lives[:min(mostLives, len(r.Lives))] {
+		s := report.Series{Color: colors[k%len(colors)], Width: 1}
+		if k < len(colors) {
+			s.Name = l.Tool
+		}
+		for i, v := range l.Levels {
+			if v == v {
+				s.X, s.Y = append(s.X, float64(i+1)), append(s.Y, model.Times(v))
+			}
+		}
+		if len(s.X) > 0 {
+			most, out.Series = max(most, s.X[len(s.X)-1]), append(out.Series, s)
+		}
+	}
+	out.Series = append(out.Series, report.Series{Name: "limit", X: []float64{1, most}, Y: []float64{r.Limit, r.Limit}, Color: report.Orange, Dashed: true})
+	return out
+}
