@@ -18,6 +18,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/deploy/compare"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/monitor"
 	"github.com/flank-tcm/flank/internal/table"
@@ -189,9 +190,6 @@ func formsOf(models [2]*model.Model) (map[string]*window.Form, error) {
 	return forms, nil
 }
 
-// tableMachine names machines of rows that name none.
-const tableMachine = "local/site/area/line/machine"
-
 // replayTables replays tables in the order of their first rows.
 func replayTables(ctx context.Context, args []string, span replaySpan, team *replayTeam) error {
 	paths, err := tablePaths(args)
@@ -224,7 +222,7 @@ func replayTable(ctx context.Context, path string, span replaySpan, team *replay
 	}
 	begin := func(columns []string) error { return reader.Table(origin, columns) }
 	return table.Scan(path, begin, func(row table.Row) error {
-		row.Machine = cmp.Or(row.Machine, tableMachine)
+		row.Machine = cmp.Or(row.Machine, event.Unnamed)
 		if !span.machines.Match(row.Machine) {
 			return nil
 		}

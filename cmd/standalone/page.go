@@ -107,10 +107,12 @@ func (p *plant) ownToken() (token credential.Secret, login string, err error) {
 }
 
 // facts returns what the page shows of the model that judges, nothing before there is one.
-func (p *plant) facts(string, string) web.Facts {
+func (p *plant) facts(machine, _ string) web.Facts {
 	m := p.shown.Load()
 	if m == nil {
 		return web.Facts{}
 	}
-	return web.Facts{Layout: m.Layout, Threshold: alarm.Default.Threshold, LimitUM: monitor.LimitUM(m)}
+	facts := monitor.FactsOf(m, machine)
+	facts.Threshold = alarm.Default.Threshold
+	return facts
 }

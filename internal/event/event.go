@@ -181,6 +181,9 @@ func JSON(v any) []byte {
 	return b
 }
 
+// Unnamed is the machine of recordings that name none, as trainer's --machine has it by default.
+const Unnamed = "local/site/area/line/machine"
+
 // MachineRune reports whether a level of a machine's path may have r.
 func MachineRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_'

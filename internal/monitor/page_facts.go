@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/deploy"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -19,19 +20,24 @@ import (
 func (m *Monitor) Facts(machine, id string) web.Facts {
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
-	facts := web.Facts{Threshold: m.cfg.Alarm.Threshold}
-	layout := ""
+	facts, layout := web.Facts{}, ""
 	if by := m.fleet.known[id]; by != nil {
-		facts.Layout, facts.LimitUM, facts.Borrowed = by.Layout, LimitUM(by), borrowed(by, machine)
-		if f := by.FirstDay; f != nil {
-			facts.FirstDay = &web.FirstDay{Sensor: f.Sensor, Limit: math.Round(100*model.Times(f.Limit)) / 100, Lives: len(f.Reached)}
-		}
-		layout = by.Layout.Fingerprint()
+		facts, layout = FactsOf(by, machine), by.Layout.Fingerprint()
 	}
+	facts.Threshold = m.cfg.Alarm.Threshold
 	if d := find(m.fleet.deployed, machine, layout); d.Alarm != nil {
 		facts.Threshold = d.Alarm.Threshold
 	}
 	facts.Threshold = cmp.Or(facts.Threshold, alarm.Default.Threshold)
+	return facts
+}
+
+// FactsOf returns what a page shows of a model that judged a machine.
+func FactsOf(m *model.Model, machine string) web.Facts {
+	facts := web.Facts{Layout: m.Layout, LimitUM: LimitUM(m), Borrowed: borrowed(m, machine)}
+	if f := m.FirstDay; f != nil {
+		facts.FirstDay = &web.FirstDay{Sensor: f.Sensor, Limit: math.Round(100*model.Times(f.Limit)) / 100, Lives: len(f.Reached)}
+	}
 	return facts
 }
 
@@ -40,7 +46,7 @@ func borrowed(m *model.Model, machine string) bool {
 	named := false
 	for _, d := range m.Provenance.Data {
 		for _, of := range d.Machines {
-			if named = named || of.Machine != ""; of.Machine == machine {
+			if named = named || of.Machine != event.Unnamed; of.Machine == machine {
 				return false
 			}
 		}

@@ -42,7 +42,7 @@ export default {
   "wear.label": "Freiflächenverschleiß {text}",
   "level.unknown": "Unbekannt, wie sehr sich das Werkzeug von seinen ersten Fenstern unterscheidet",
   "level.times": "{sensor} zeigt das {times}-Fache der ersten Fenster des Werkzeugs, anders ab {limit}",
-  "level.left": "so wie es steigt, in {n} Fenster Schnitt|so wie es steigt, in {n} Fenstern Schnitt",
+  "level.left": "so weit in {n} Fenster Schnitt, wie es jetzt steigt|so weit in {n} Fenstern Schnitt, wie es jetzt steigt",
   "level.says": "Noch kein verschlissenes Werkzeug gesehen: Ein Werkzeug kann anders sein als zuvor, und niemand weiß, ob es verschlissen ist. Sensor {sensor} entscheidet, gelernt an {lives} gesunden Werkzeugen.",
   "wear.learning": "Verschleiß: unbekannt, solange die Referenz des Werkzeugs gelernt wird",
   "wear.unknown": "Verschleiß: unbekannt",
