@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -138,12 +140,24 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 		switch {
 		case !known:
 			at[key], tools = len(tools), append(tools, t)
-		case t.Given.Before(tools[i].Given):
-			tools[i].Given = t.Given
+		default:
+			if tools[i].Worn = tools[i].Worn || t.Worn; t.Given.Before(tools[i].Given) {
+				tools[i].Given = t.Given
+			}
 		}
 	}
+	worn := func(mean, most float64, state string) bool {
+		class, _ := c.Label.Class(mean, most, state)
+		return class > 0
+	}
+	number := func(um *float64) float64 {
+		if um == nil {
+			return math.NaN()
+		}
+		return *um
+	}
 	for _, l := range given {
-		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given})
+		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: worn(number(l.WearMeanUM), number(l.WearUM), l.State)})
 	}
 	file, err := dataset.LoadWear(f.WearPath(f.Config, c), log)
 	if err != nil {
@@ -151,7 +165,7 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 	}
 	for _, m := range file {
 		if m.Known() && !m.OfRecording() {
-			add(train.LabelledTool{Machine: m.Machine, Tool: m.Tool})
+			add(train.LabelledTool{Machine: m.Machine, Tool: m.Tool, Worn: worn(m.VBMeanUM, m.VBMaxUM, cmp.Or(m.State, m.Class))})
 		}
 	}
 	return tools, nil
@@ -192,6 +206,11 @@ func (w *watcher) tools(x *watched, published []deploy.PublishedModel, all []tra
 	}
 	x.fresh, x.figures.Gaps[train.NewTools] = train.FreshTools(&x.deployment.Champion.Provenance, at, own)
 	x.figures.NewTools = len(x.fresh)
+	for _, t := range x.fresh {
+		if x.deployment.Champion.FirstDay != nil && t.Worn {
+			x.figures.FirstWorn++
+		}
+	}
 }
 
 // forgotten notes which champions learnt from windows that Kafka no longer has.

@@ -22,6 +22,7 @@ import (
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
 	"github.com/flank-tcm/flank/internal/source/sim"
+	"github.com/flank-tcm/flank/internal/testkit/machinetest"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -464,6 +465,27 @@ func TestWatchExits(t *testing.T) {
 		a := answers{Models: []*asked{&tc.m}, Refused: tc.more}
 		if err := a.exit(); codeOf(err) != tc.code {
 			t.Errorf("%s: %v, want exit code %d", name, err, tc.code)
+		}
+	}
+}
+
+// For a champion that has seen no worn tool, the first one with a label makes training due.
+func TestWatchFirstWornTool(t *testing.T) {
+	healthy, worn := train.LabelledTool{Tool: "T1"}, train.LabelledTool{Tool: "T2", Worn: true}
+	for _, c := range []struct {
+		m     *model.Model
+		tools []train.LabelledTool
+		want  train.Due
+	}{
+		{machinetest.FirstDay(t), []train.LabelledTool{healthy, worn}, train.DueNow},
+		{machinetest.FirstDay(t), []train.LabelledTool{healthy}, train.DueNot},
+		{machinetest.OneValue(t), []train.LabelledTool{healthy, worn}, train.DueNot},
+	} {
+		c.m.Provenance.Data = []model.DataSet{{Machines: []model.MachineTools{{Machine: drill, Tools: []string{"T0"}}}}}
+		x := &watched{asked: asked{deployment: deploy.Deployment{Champion: c.m}}, figures: train.Figures{Judged: 1000, Answered: 10, Gaps: make(map[train.Why]string)}}
+		new(watcher).tools(x, nil, c.tools)
+		if due, reasons := train.DefaultConfig().Watch.Ask(x.figures); due != c.want {
+			t.Errorf("%s, %d tools: %s, %v", c.m.ID(), len(c.tools), due, reasons)
 		}
 	}
 }

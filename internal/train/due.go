@@ -60,6 +60,7 @@ const (
 // Figures are what is known of a model that judges machines.
 type Figures struct {
 	NewTools              int
+	FirstWorn             int // new tools that are worn, of a model that has seen no worn one
 	Drifting              int
 	Judged, Unknown       int
 	Answered, FalseAlarms int // alarms
@@ -76,7 +77,7 @@ type Reason struct {
 	Of     int      `json:"of,omitempty"`
 	Due    bool     `json:"due"`
 	Gap    string   `json:"gap,omitempty"`  // what could not be read
-	Note   string   `json:"note,omitempty"` // why no figure is needed
+	Note   string   `json:"note,omitempty"` // why there is no figure, or what is special in it
 }
 
 // Due answers whether a model should be trained again.
@@ -102,6 +103,9 @@ func (w WatchConfig) Ask(f Figures) (Due, []Reason) {
 		{Why: Drifting, Limit: float64(w.Drifting), Figure: number(f.Drifting)},
 		share(Unknowns, w.Unknown, f.Unknown, f.Judged, leastJudged),
 		share(FalseAlarms, w.FalseAlarms, f.FalseAlarms, f.Answered, leastAnswered),
+	}
+	if f.FirstWorn > 0 && w.NewTools > 0 {
+		reasons[0].Limit, reasons[0].Note = 1, "the first worn one"
 	}
 	reasons = slices.DeleteFunc(reasons, func(r Reason) bool { return r.Limit == 0 })
 	answer := DueNot
@@ -145,6 +149,9 @@ func (r Reason) String() string {
 		text = fmt.Sprintf("%s %s", r.words(), r.Note)
 	case r.Why == NewTools || r.Why == Drifting:
 		text = fmt.Sprintf("%s %.0f (limit %.0f)", r.words(), *r.Figure, r.Limit)
+		if r.Note != "" {
+			text += ", " + r.Note
+		}
 	default:
 		text = fmt.Sprintf("%s %.1f %% of %d (limit %.4g %%)", r.words(), 100**r.Figure, r.Of, 100*r.Limit)
 	}
@@ -163,6 +170,7 @@ type LabelledTool struct {
 	Machine string    // empty: any
 	Tool    string    // as training names it: of one life, or of all lives of the name
 	Given   time.Time // when its first label was given; zero if it is not known
+	Worn    bool      // a label says so
 }
 
 // is reports whether training named a tool so.

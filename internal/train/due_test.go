@@ -31,6 +31,7 @@ func TestAskWhetherDue(t *testing.T) {
 	}{
 		"nothing reaches its limit":      {quiet, DueNot, ""},
 		"tools":                          {with(func(f *Figures) { f.NewTools = 5 }), DueNow, "tools labelled since 5 (limit 5)"},
+		"the first worn tool":            {with(func(f *Figures) { f.NewTools, f.FirstWorn = 2, 1 }), DueNow, "tools labelled since 2 (limit 1), the first worn one"},
 		"drift":                          {with(func(f *Figures) { f.Drifting = 1 }), DueNow, "machines that drift 1 (limit 1)"},
 		"unknown":                        {with(func(f *Figures) { f.Unknown = 250 }), DueNow, "windows unknown 25.0 % of 1000 (limit 25 %)"},
 		"false alarms":                   {with(func(f *Figures) { f.FalseAlarms = 3 }), DueNow, "alarms answered as false 30.0 % of 10 (limit 30 %)"},
@@ -99,20 +100,20 @@ func TestFreshTools(t *testing.T) {
 		fresh bool
 		gap   string
 	}{
-		"named":                              {names(0), LabelledTool{"acme/a", "T1", before}, false, ""},
-		"named, the label came later":        {names(0), LabelledTool{"acme/a", "T1", after}, true, ""},
-		"named, of a file":                   {names(0), LabelledTool{"acme/a", "T1", time.Time{}}, false, ""},
-		"another tool":                       {names(0), LabelledTool{"acme/a", "T3", before}, true, ""},
-		"a longer name":                      {names(0), LabelledTool{"acme/a", "T", before}, true, ""},
-		"another machine":                    {names(0), LabelledTool{"acme/b", "T1", before}, true, ""},
-		"any machine":                        {names(0), LabelledTool{"", "T1", time.Time{}}, false, ""},
-		"the life that is named":             {names(0), LabelledTool{"acme/a", life("7"), before}, false, ""},
-		"another life":                       {names(0), LabelledTool{"acme/a", life("8"), before}, true, ""},
-		"all lives":                          {names(0), LabelledTool{"acme/a", "T2", before}, false, ""},
-		"lineage without tools":              {new(model.Provenance), LabelledTool{"acme/a", "T1", before}, false, "does not say which tools"},
-		"lineage without tools, later":       {new(model.Provenance), LabelledTool{"acme/a", "T1", after}, true, "does not say which tools"},
-		"more than it names":                 {names(3), LabelledTool{"acme/a", "T3", before}, false, "names 2 of the 5 tools"},
-		"more than it names, labelled later": {names(3), LabelledTool{"acme/a", "T3", after}, true, "names 2 of the 5 tools"},
+		"named":                              {names(0), LabelledTool{"acme/a", "T1", before, false}, false, ""},
+		"named, the label came later":        {names(0), LabelledTool{"acme/a", "T1", after, false}, true, ""},
+		"named, of a file":                   {names(0), LabelledTool{"acme/a", "T1", time.Time{}, false}, false, ""},
+		"another tool":                       {names(0), LabelledTool{"acme/a", "T3", before, false}, true, ""},
+		"a longer name":                      {names(0), LabelledTool{"acme/a", "T", before, false}, true, ""},
+		"another machine":                    {names(0), LabelledTool{"acme/b", "T1", before, false}, true, ""},
+		"any machine":                        {names(0), LabelledTool{"", "T1", time.Time{}, false}, false, ""},
+		"the life that is named":             {names(0), LabelledTool{"acme/a", life("7"), before, false}, false, ""},
+		"another life":                       {names(0), LabelledTool{"acme/a", life("8"), before, false}, true, ""},
+		"all lives":                          {names(0), LabelledTool{"acme/a", "T2", before, false}, false, ""},
+		"lineage without tools":              {new(model.Provenance), LabelledTool{"acme/a", "T1", before, false}, false, "does not say which tools"},
+		"lineage without tools, later":       {new(model.Provenance), LabelledTool{"acme/a", "T1", after, false}, true, "does not say which tools"},
+		"more than it names":                 {names(3), LabelledTool{"acme/a", "T3", before, false}, false, "names 2 of the 5 tools"},
+		"more than it names, labelled later": {names(3), LabelledTool{"acme/a", "T3", after, false}, true, "names 2 of the 5 tools"},
 	} {
 		fresh, gap := FreshTools(tc.p, published, []LabelledTool{tc.tool})
 		if (len(fresh) == 1) != tc.fresh || (gap == "") != (tc.gap == "") || !strings.Contains(gap, tc.gap) {
