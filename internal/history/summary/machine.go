@@ -16,6 +16,7 @@ import (
 
 // Bounds of what the store remembers of a machine.
 const (
+	maxRanges  = 200 // of the numbers of an epoch's windows; where more gaps are open, a window that lies in the oldest counts as a repeat
 	maxEpochs  = 256 // whose windows are known; the one that was used longest ago goes
 	maxRenewed = 256 // declarations of new tools
 	maxWindow  = time.Hour
@@ -38,8 +39,8 @@ type head struct {
 
 // epoch is what the store knows of the windows of an epoch.
 type epoch struct {
-	Seqs seqs  `json:"seqs"`
-	Used int64 `json:"used"` // when Kafka got the last result, Unix milliseconds
+	Seqs event.Seqs `json:"seqs"`
+	Used int64      `json:"used"` // when Kafka got the last result, Unix milliseconds
 }
 
 // stripe is one verdict of the strip.
@@ -200,7 +201,7 @@ func (m *machine) first(in map[string]*epoch, name string, seq uint64, at time.T
 			dropEpoch(in, name)
 		}
 	}
-	if !e.Seqs.add(seq) {
+	if !e.Seqs.Add(seq, maxRanges) {
 		return false
 	}
 	e.Used = max(e.Used, at.UnixMilli())
