@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,4 +48,20 @@ func Layout(name string, features []string) (*signal.Layout, error) {
 		return signal.GunDrill(), nil
 	}
 	return train.TableLayout(name, features, time.Second)
+}
+
+// Lines reads a file with a value as JSON in each line. Errors name file and line.
+func Lines[T any](path string) (all []T, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for line := range bytes.Lines(text) {
+		var one T
+		if err := json.Unmarshal(line, &one); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, len(all)+1, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -182,23 +181,15 @@ type peerLine struct {
 
 // loadPeers reads the scores of the peers, by data set and the tools that taught.
 func loadPeers(folder string) (map[string]peerLine, error) {
-	path := filepath.Join(folder, "firstday-peers.jsonl")
-	f, err := os.Open(path)
+	lines, err := columns.Lines[peerLine](filepath.Join(folder, "firstday-peers.jsonl"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: make it with bench/peers/unseen/firstday.py", err)
 	}
-	defer f.Close()
 	out := make(map[string]peerLine)
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20)
-	for n := 1; lines.Scan(); n++ {
-		var p peerLine
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
+	for _, p := range lines {
 		out[splitKey(p.Data, p.Taught)] = p
 	}
-	return out, lines.Err()
+	return out, nil
 }
 
 func splitKey(data string, taught []string) string { return data + ":" + strings.Join(taught, ",") }

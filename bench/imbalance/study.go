@@ -163,14 +163,8 @@ func (s *Set) describe() string {
 	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
 }
 
-// rowsOf returns a copy of the given rows of x.
-func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
-	m := dbn.NewMatrix(len(rows), x.Cols)
-	for n, i := range rows {
-		copy(m.Row(n), x.Row(i))
-	}
-	return m
-}
+// rowsOf returns the given rows of x, which ascend.
+func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix { return classify.Part(x, rows).(dbn.Matrix) }
 
 // seedOf returns the seed of what the words and numbers name.
 func seedOf(names ...any) uint64 {
