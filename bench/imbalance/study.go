@@ -104,13 +104,7 @@ func families() []family {
 // Task returns the task that fold f of the set is for methods drawing from seed.
 func (s *Set) Task(f int, seed uint64) Task {
 	train := s.trained(f)
-	t := Task{X: rowsOf(s.X, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany}
-	for _, i := range train {
-		t.Y = append(t.Y, s.Y[i])
-		if s.Groups != nil {
-			t.Groups = append(t.Groups, s.Groups[i])
-		}
-	}
+	t := Task{X: rowsOf(s.X, train), Y: pick(s.Y, train), Groups: pick(s.Groups, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany}
 	if s.Copies > 0 {
 		t.addCopies(s.Copies, newRand(seedOf("gains", seed)))
 	}
