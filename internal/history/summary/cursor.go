@@ -27,13 +27,11 @@ func descending(b *bbolt.Bucket, before []byte) iter.Seq2[[]byte, []byte] {
 			return
 		}
 		c := b.Cursor()
-		k, v := c.Seek(before)
-		if k == nil {
-			k, v = c.Last()
-		} else {
-			k, v = c.Prev()
+		last := c.Prev
+		if k, _ := c.Seek(before); k == nil {
+			last = c.Last
 		}
-		for ; k != nil && yield(k, v); k, v = c.Prev() {
+		for k, v := last(); k != nil && yield(k, v); k, v = c.Prev() {
 		}
 	}
 }
