@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -14,9 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/flank-tcm/flank/bench/columns"
-	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
-	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
@@ -55,27 +52,18 @@ type set struct {
 // load reads a set.
 func load(folder, name string) (*set, error) {
 	s := &set{}
-	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
-	if err != nil {
-		return nil, fmt.Errorf("%w: make the tables with `unseen tables`", err)
-	}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s.json: %w", name, err)
-	}
-	f, err := columns.Open(filepath.Join(folder, name+".csv"), "tool", "wear")
+	t, err := columns.Table(folder, name, s)
 	if err != nil {
 		return nil, err
 	}
-	s.columns = f.Except("tool", "faulty", "wear")
-	if err := s.see(); err != nil {
-		return nil, err
-	}
+	s.columns = t.Columns
 	var ref model.Reference
 	spec := model.ReferenceSpec{Mode: model.ReferenceDifference, Windows: s.Reference}
-	return s, f.Each(func(r *columns.Row) error {
-		s.add(r.Text("tool"), r.Number("wear"), r.Numbers(s.columns), &ref, spec)
-		return nil
-	})
+	for i := range t.Rows() {
+		r := t.Row(i)
+		s.add(r.Tool, r.VBMaxUM, r.Features, &ref, spec)
+	}
+	return s, s.see()
 }
 
 // add appends a window; ref is of the tool that the last one was of.
@@ -90,7 +78,7 @@ func (s *set) add(tool string, wear float64, row []float32, ref *model.Reference
 		l.center = ref.Center()
 		return
 	}
-	l.rows, l.wear = append(l.rows, slices.Clone(row)), append(l.wear, wear)
+	l.rows, l.wear = append(l.rows, row), append(l.wear, wear)
 	if wear < s.Limit {
 		l.healthy = len(l.rows)
 	}
@@ -98,12 +86,9 @@ func (s *set) add(tool string, wear float64, row []float32, ref *model.Reference
 
 // see makes the judge, which knows where features come from.
 func (s *set) see() error {
-	layout := signal.GunDrill()
-	if s.Name != drill {
-		var err error
-		if layout, err = train.TableLayout(s.Name, s.columns, time.Second); err != nil {
-			return err
-		}
+	layout, err := columns.Layout(s.Name, s.columns)
+	if err != nil {
+		return err
 	}
 	m := &model.Model{Layout: layout, Window: window.Spec{Length: time.Second}, Reference: model.ReferenceSpec{Mode: model.ReferenceOff}}
 	s.judge = m.NewJudge()
@@ -196,23 +181,15 @@ type peerLine struct {
 
 // loadPeers reads the scores of the peers, by data set and the tools that taught.
 func loadPeers(folder string) (map[string]peerLine, error) {
-	path := filepath.Join(folder, "firstday-peers.jsonl")
-	f, err := os.Open(path)
+	lines, err := columns.Lines[peerLine](filepath.Join(folder, "firstday-peers.jsonl"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: make it with bench/peers/unseen/firstday.py", err)
 	}
-	defer f.Close()
 	out := make(map[string]peerLine)
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20)
-	for n := 1; lines.Scan(); n++ {
-		var p peerLine
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
+	for _, p := range lines {
 		out[splitKey(p.Data, p.Taught)] = p
 	}
-	return out, lines.Err()
+	return out, nil
 }
 
 func splitKey(data string, taught []string) string { return data + ":" + strings.Join(taught, ",") }

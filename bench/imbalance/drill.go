@@ -284,9 +284,7 @@ func (d Drill) runFull(ctx context.Context, dir string, cells *store) (err error
 			return err
 		}
 		train, test := folds[0].Train, folds[0].Test
-		if groups != nil {
-			groups = pick(groups, train)
-		}
+		groups = pick(groups, train)
 		settings := study.DefaultFor(len(train), groups != nil)
 		if d.Progress != nil {
 			settings.Progress = func(_ string, done, total int) { d.Progress(set, done, total) }

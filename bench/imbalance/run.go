@@ -158,10 +158,7 @@ func (j *job) do(ctx context.Context) ([]Cell, error) {
 	}
 	test := j.set.Folds[j.fold].Test
 	y := pick(j.set.Y, test)
-	var groups []string
-	if j.set.Groups != nil {
-		groups = pick(j.set.Groups, test)
-	}
+	groups := pick(j.set.Groups, test)
 	var cells []Cell
 	for i, k := range j.keys {
 		if k != (Key{}) {

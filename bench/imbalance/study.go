@@ -104,13 +104,7 @@ func families() []family {
 // Task returns the task that fold f of the set is for methods drawing from seed.
 func (s *Set) Task(f int, seed uint64) Task {
 	train := s.trained(f)
-	t := Task{X: rowsOf(s.X, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany}
-	for _, i := range train {
-		t.Y = append(t.Y, s.Y[i])
-		if s.Groups != nil {
-			t.Groups = append(t.Groups, s.Groups[i])
-		}
-	}
+	t := Task{X: rowsOf(s.X, train), Y: pick(s.Y, train), Groups: pick(s.Groups, train), Test: rowsOf(s.X, s.Folds[f].Test), Seed: seed, AsMany: s.AsMany}
 	if s.Copies > 0 {
 		t.addCopies(s.Copies, newRand(seedOf("gains", seed)))
 	}
@@ -163,14 +157,8 @@ func (s *Set) describe() string {
 	return fmt.Sprintf("%d rows of %d columns, folds by %s: %d, checksum %016x", s.X.Rows, s.X.Cols, by, len(s.Folds), h.Sum64())
 }
 
-// rowsOf returns a copy of the given rows of x.
-func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
-	m := dbn.NewMatrix(len(rows), x.Cols)
-	for n, i := range rows {
-		copy(m.Row(n), x.Row(i))
-	}
-	return m
-}
+// rowsOf returns the given rows of x, which ascend.
+func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix { return classify.Part(x, rows).(dbn.Matrix) }
 
 // seedOf returns the seed of what the words and numbers name.
 func seedOf(names ...any) uint64 {

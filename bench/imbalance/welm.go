@@ -117,7 +117,11 @@ func pickRows(m *mat.Dense, rows []int) *mat.Dense {
 	return p
 }
 
+// pick returns the given rows of x, nil of nil.
 func pick[E any](x []E, rows []int) []E {
+	if x == nil {
+		return nil
+	}
 	p := make([]E, len(rows))
 	for k, i := range rows {
 		p[k] = x[i]

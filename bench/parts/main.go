@@ -8,7 +8,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/command"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/source"
@@ -56,8 +56,8 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	cells, err := loadCells(*file)
-	if err != nil {
+	cells, err := columns.Lines[cell](*file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, classes := range []int{2, 3} {
@@ -78,21 +78,6 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 		}
 	}
 	return atomicfile.Write(*out, []byte(page(cells)))
-}
-
-func loadCells(file string) (cells []cell, err error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for line := range bytes.Lines(text) {
-		var c cell
-		if err := json.Unmarshal(line, &c); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		cells = append(cells, c)
-	}
-	return cells, err
 }
 
 func saveCells(file string, cells []cell) error {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/flank-tcm/flank/bench/bootstrap"
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/dbn"
@@ -99,7 +102,7 @@ func TestResult(t *testing.T) {
 
 func committed(t *testing.T) []cell {
 	t.Helper()
-	cells, err := loadCells("cells.jsonl")
+	cells, err := columns.Lines[cell]("cells.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,20 +149,20 @@ func TestSentences(t *testing.T) {
 
 func TestCellsAreReadAsWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cells.jsonl")
-	if cells, err := loadCells(file); err != nil || cells != nil {
+	if cells, err := columns.Lines[cell](file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v, %v", cells, err)
 	}
 	if err := saveCells(file, []cell{of("a", 0), of("b", 2)}); err != nil {
 		t.Fatal(err)
 	}
-	cells, err := loadCells(file)
+	cells, err := columns.Lines[cell](file)
 	if err != nil || len(cells) != 2 || cells[1].Variant != "b" || !slices.Equal(cells[1].Tools["b"][1], []int{1, 1}) {
 		t.Errorf("%v, %v", cells, err)
 	}
 	if err := os.WriteFile(file, []byte(`{"classes":2`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadCells(file); err == nil {
+	if _, err := columns.Lines[cell](file); err == nil {
 		t.Error("a line that is cut off is read")
 	}
 }

@@ -5,18 +5,22 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
-// Life judges the windows of a tool, the first one first; columns are the names of their features as they are before the reference. Seen is called with
-// each window once the judge has taken it, decided with its verdict unless it makes the reference; n counts windows from 1. It is an
+// Start is when the window of a row began where rows have an order and no times.
+func Start(row int) time.Time { return time.Unix(1_700_000_000+int64(row), 0).UTC() }
+
+// Life judges the windows of a tool, which are the rows of a table, the first one first, with features as they are before the reference. Seen is
+// called with each window once the judge has taken it, decided with its verdict unless it makes the reference; n counts windows from 1. It is an
 // error if a feature of the model is missing, or a window is of a machine that does not cut.
-func Life(m *model.Model, tool string, columns []string, each func(visit func(table.Row) error) error, seen func(j *model.Judge, r table.Row), decided func(n int, r table.Row, v model.Verdict)) error {
+func Life(m *model.Model, tool string, t *table.Table, seen func(j *model.Judge, r table.Row), decided func(n int, r table.Row, v model.Verdict)) error {
 	judge := m.NewJudge()
-	column, err := columnsOf(columns, judge.FeatureNames())
+	column, err := columnsOf(t.Columns, judge.FeatureNames())
 	if err != nil {
 		return err
 	}
@@ -24,8 +28,14 @@ func Life(m *model.Model, tool string, columns []string, each func(visit func(ta
 	var ref model.Reference
 	var memory model.Memory
 	n := 0
-	return each(func(r table.Row) error {
-		n++
+	for i := range t.Rows() {
+		r := t.Row(i)
+		if r.Tool != tool {
+			continue
+		}
+		if n++; r.Start.IsZero() {
+			r.Start = Start(i)
+		}
 		o.Start = r.Start
 		take(&o, r.Features, column)
 		row, v := judge.Row(&o, &ref, &memory)
@@ -35,8 +45,8 @@ func Life(m *model.Model, tool string, columns []string, each func(visit func(ta
 		} else if v.Outcome != model.Learning {
 			return fmt.Errorf("tool %s, window %d: %s: every window must be judged", tool, n, v.Outcome)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // columnsOf returns which columns the features of a model are.

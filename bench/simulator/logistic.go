@@ -20,10 +20,8 @@ const logisticDecay = 0.01
 func logisticGMean(x dbn.Matrix, y []int, folds []classify.Fold) float64 {
 	m := score.NewConfusion(2)
 	for _, f := range folds {
-		train, classes := dbn.Matrix{Cols: x.Cols}, make([]int, len(f.Train))
+		train, classes := classify.Part(x, f.Train).(dbn.Matrix), make([]int, len(f.Train))
 		for n, i := range f.Train {
-			train.Data = append(train.Data, x.Row(i)...)
-			train.Rows++
 			classes[n] = min(y[i], 1)
 		}
 		scale := imbalance.FitScale(train)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
-	"slices"
 	"strings"
 
 	"github.com/flank-tcm/flank/bench/columns"
@@ -42,9 +41,5 @@ func isPeer(method string) bool { return names[method].peer != "" }
 // study's settings.
 func ofPaper(column string) string { return strings.ToLower(column) }
 
-// atPaperSettings returns the same with the paper's settings, if there is one
-// among methods.
-func atPaperSettings(column string, methods []string) (string, bool) {
-	name := strings.ToLower(column) + "-paper"
-	return name, slices.Contains(methods, name)
-}
+// atPaperSettings returns the same with the paper's settings.
+func atPaperSettings(column string) string { return ofPaper(column) + "-paper" }

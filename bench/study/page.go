@@ -104,7 +104,7 @@ func newPages(in Input) (*pages, error) {
 		return nil, err
 	}
 	p := &pages{Input: in, board: b, all: map[Metric]comparison{}, seven: map[Metric]comparison{}}
-	if !slices.Contains(b.methods, Control) {
+	if !p.Has(Control) {
 		return nil, fmt.Errorf("no cells of %s, with which all others are compared: run the study first", Control)
 	}
 	for _, set := range b.sets {
@@ -118,7 +118,7 @@ func newPages(in Input) (*pages, error) {
 	}
 	var seven []string
 	for _, column := range in.Paper.Methods {
-		if m := ofPaper(column); slices.Contains(b.methods, m) {
+		if m := ofPaper(column); p.Has(m) {
 			seven = append(seven, m)
 		}
 	}

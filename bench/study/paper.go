@@ -81,8 +81,12 @@ func eachRow(path string, needed []string, do func(*columns.Row) error) error {
 
 // Column returns the means that the paper prints for a method, by p.Sets.
 func (p *Paper) Column(method string, metric Metric) []float64 {
-	v := make([]float64, len(p.Sets))
-	for i, set := range p.Sets {
+	return p.column(method, metric, p.Sets)
+}
+
+func (p *Paper) column(method string, metric Metric, sets []string) []float64 {
+	v := make([]float64, len(sets))
+	for i, set := range sets {
 		v[i] = p.printed[paperKey{method, set, metric}].mean
 	}
 	return v
@@ -176,13 +180,9 @@ func (p *Paper) SpreadIsMean(method string) int {
 func (p *Paper) Bests(method string, metric Metric) int {
 	n := 0
 	for _, set := range p.Sets {
-		best := true
-		for _, m := range p.Methods {
-			if m != method && p.printed[paperKey{m, set, metric}].mean >= p.printed[paperKey{method, set, metric}].mean {
-				best = false
-			}
-		}
-		if best {
+		if !slices.ContainsFunc(p.Methods, func(m string) bool {
+			return m != method && p.printed[paperKey{m, set, metric}].mean >= p.printed[paperKey{method, set, metric}].mean
+		}) {
 			n++
 		}
 	}

@@ -26,15 +26,11 @@ func (p *pages) plots() map[string][]byte {
 			}
 		}
 		if sets := p.known(); len(sets) > 0 {
-			printed := make([]float64, len(sets))
-			for i, set := range sets {
-				printed[i] = p.Paper.printed[paperKey{p.Paper.Methods[0], set, metric}].mean
-			}
 			files["scatter-paper-"+name+".svg"] = report.Scatter{
 				Title:       fmt.Sprintf("ECS-DBN: ours against the paper's %s", metric),
 				Description: fmt.Sprintf("A point for each of %d sets: printed by the paper to the right, measured here upwards.", len(sets)),
 				XLabel:      "printed by the paper", YLabel: "measured here",
-				X: printed, Y: p.column(Control, metric, sets), Names: sets, Color: report.Purple,
+				X: p.Paper.column(p.Paper.Methods[0], metric, sets), Y: p.column(Control, metric, sets), Names: sets, Color: report.Purple,
 			}.SVG()
 		}
 	}

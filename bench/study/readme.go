@@ -188,7 +188,7 @@ func (p *pages) PaperAverages() string {
 		row := []string{column}
 		for _, m := range []Metric{GMean, Accuracy} {
 			row = append(row, number(mean(p.Paper.Column(column, m))))
-			row = append(row, p.ours(name, func(of string) string { return number(p.mean(of, m)) })...)
+			row = append(row, p.ours(column, func(of string) string { return number(p.mean(of, m)) })...)
 			row = append(row, fmt.Sprintf("%.2f", ranks[m][i]))
 			if c, ok := p.seven[m]; ok && slices.Contains(c.methods, name) {
 				row = append(row, fmt.Sprintf("%.2f", c.rank(name)))
@@ -201,11 +201,11 @@ func (p *pages) PaperAverages() string {
 	return table([]string{"", "G-mean, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours", "accuracy, paper", "ours", "ours, paper's settings", "rank, paper", "rank, ours"}, rows)
 }
 
-// ours returns a cell of the study's method of a name, and one of the method with the paper's settings, – where there is none.
-func (p *pages) ours(name string, cell func(method string) string) []string {
+// ours returns a cell of the study's method for a column of the paper's, and one of the method with the paper's settings, – where there is none.
+func (p *pages) ours(column string, cell func(method string) string) []string {
 	row := []string{"–", "–"}
-	for i, of := range []string{name, name + "-paper"} {
-		if slices.Contains(p.methods, of) {
+	for i, of := range []string{ofPaper(column), atPaperSettings(column)} {
+		if p.Has(of) {
 			row[i] = cell(of)
 		}
 	}
@@ -233,17 +233,13 @@ func (p *pages) Agreement() string {
 	var rows [][]string
 	sets := p.known()
 	for _, column := range p.Paper.Methods {
-		name := ofPaper(column)
-		if !slices.Contains(p.methods, name) {
+		if !p.Has(ofPaper(column)) {
 			continue
 		}
 		row := []string{column}
 		for _, m := range []Metric{GMean, Accuracy} {
-			printed := make([]float64, len(sets))
-			for i, set := range sets {
-				printed[i] = p.Paper.printed[paperKey{column, set, m}].mean
-			}
-			row = append(row, p.ours(name, func(of string) string { return correlation(stat.Spearman(printed, p.column(of, m, sets))) })...)
+			printed := p.Paper.column(column, m, sets)
+			row = append(row, p.ours(column, func(of string) string { return correlation(stat.Spearman(printed, p.column(of, m, sets))) })...)
 		}
 		rows = append(rows, row)
 	}

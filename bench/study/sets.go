@@ -20,7 +20,7 @@ func (t tablesOf) WithPaper() string {
 	header := []string{"set", "rows", "minority"}
 	var columns []string
 	for _, column := range t.Paper.Methods {
-		if slices.Contains(t.methods, ofPaper(column)) {
+		if t.Has(ofPaper(column)) {
 			columns = append(columns, column)
 			header = append(header, column)
 		}
@@ -63,7 +63,7 @@ func (t tablesOf) AtPaperSettings() string {
 	header := []string{"set"}
 	var columns []string
 	for _, column := range t.Paper.Methods {
-		if _, ok := atPaperSettings(column, t.methods); ok {
+		if t.Has(atPaperSettings(column)) {
 			columns = append(columns, column)
 			header = append(header, column+", paper's settings", column+", default", column+", paper")
 		}
@@ -75,8 +75,7 @@ func (t tablesOf) AtPaperSettings() string {
 	for _, set := range t.known() {
 		row := []string{set}
 		for _, column := range columns {
-			name, _ := atPaperSettings(column, t.methods)
-			theirs, ours := t.scores[pair{name, set}], t.scores[pair{ofPaper(column), set}]
+			theirs, ours := t.scores[pair{atPaperSettings(column), set}], t.scores[pair{ofPaper(column), set}]
 			printed := t.Paper.printed[paperKey{column, set, t.Metric}]
 			row = append(row, spreadOf(theirs.mean[t.Metric], theirs.spread[t.Metric]), spreadOf(ours.mean[t.Metric], ours.spread[t.Metric]),
 				spreadOf(printed.mean, printed.spread))

@@ -29,12 +29,11 @@ import (
 // set is a data set: one row for each window in the order of cutting, all rows of
 // one tool together, with features as they are before a reference is taken.
 type set struct {
-	Name      string   `json:"name"`
-	Reference int      `json:"reference"` // a tool's first windows, which nothing else is learnt from
-	LimitUM   float64  `json:"limit"`     // a window is faulty from this wear on; µm, but for lmas
-	Window    string   `json:"window"`    // what a row covers
-	Splits    []split  `json:"splits"`
-	Columns   []string `json:"-"`
+	Name      string  `json:"name"`
+	Reference int     `json:"reference"` // a tool's first windows, which nothing else is learnt from
+	LimitUM   float64 `json:"limit"`     // a window is faulty from this wear on; µm, but for lmas
+	Window    string  `json:"window"`    // what a row covers
+	Splits    []split `json:"splits"`
 
 	table *table.Table // Class is 0, healthy, or 1, faulty
 }
@@ -86,7 +85,7 @@ const (
 
 // newSet returns a set without rows.
 func newSet(name string, reference int, limit float64, window string, columns []string) *set {
-	return &set{Name: name, Reference: reference, LimitUM: limit, Window: window, Columns: columns, table: table.New(columns)}
+	return &set{Name: name, Reference: reference, LimitUM: limit, Window: window, table: table.New(columns)}
 }
 
 // add appends a window, which is faulty from the limit on.
@@ -308,7 +307,7 @@ func (s *set) write(folder string) error {
 	}
 	err := atomicfile.WriteTo(filepath.Join(folder, s.Name+".csv"), func(out io.Writer) error {
 		w := csv.NewWriter(out)
-		w.Write(append([]string{"tool", "faulty", "wear"}, s.Columns...))
+		w.Write(append([]string{"tool", "faulty", "wear"}, s.table.Columns...))
 		for i := range s.table.Rows() {
 			r := s.table.Row(i)
 			line := []string{r.Tool, strconv.Itoa(r.Class), number(r.VBMaxUM, 64)}
@@ -339,32 +338,10 @@ func number(v float64, bits int) string {
 }
 
 // loadSet reads what write wrote.
-func loadSet(folder, name string) (*set, error) {
-	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: make the tables with `unseen tables`", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &set{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(folder, name+".json"), err)
-	}
-	f, err := columns.Open(filepath.Join(folder, name+".csv"))
-	if err != nil {
-		return nil, err
-	}
-	s.Columns = f.Except("tool", "faulty", "wear")
-	s.table = table.New(s.Columns)
-	return s, f.Each(func(r *columns.Row) error {
-		class := r.Whole("faulty", 0)
-		if class > 1 {
-			return fmt.Errorf("column \"faulty\": %d is neither 0 nor 1", class)
-		}
-		s.table.Append(table.Row{Tool: r.Text("tool"), Class: class, VBMaxUM: r.Maybe("wear"), Features: r.Numbers(s.Columns)})
-		return nil
-	})
+func loadSet(folder, name string) (s *set, err error) {
+	s = &set{}
+	s.table, err = columns.Table(folder, name, s)
+	return s, err
 }
 
 // prepareSets makes the tables of the named sets that a folder does not have yet.
@@ -390,7 +367,7 @@ func prepareSets(ctx context.Context, names []string, data, folder string, log i
 		if made {
 			continue
 		}
-		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; %d splits\n", s.Name, s.table.Rows(), len(s.Columns), s.faulty(), len(s.lives()), len(s.Splits))
+		fmt.Fprintf(log, "%s: %d windows of %d features, %d faulty, %d tools; %d splits\n", s.Name, s.table.Rows(), len(s.table.Columns), s.faulty(), len(s.lives()), len(s.Splits))
 	}
 	return nil
 }

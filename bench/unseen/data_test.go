@@ -30,8 +30,8 @@ func TestRecordedReaders(t *testing.T) {
 				t.Fatal(err)
 			}
 			ls := s.lives()
-			if s.table.Rows() != want.rows || len(s.Columns) != want.columns || s.faulty() != want.faulty || len(ls) != want.tools {
-				t.Errorf("%d rows, %d columns, %d faulty, %d tools: want %+v", s.table.Rows(), len(s.Columns), s.faulty(), len(ls), want)
+			if s.table.Rows() != want.rows || len(s.table.Columns) != want.columns || s.faulty() != want.faulty || len(ls) != want.tools {
+				t.Errorf("%d rows, %d columns, %d faulty, %d tools: want %+v", s.table.Rows(), len(s.table.Columns), s.faulty(), len(ls), want)
 			}
 			if n := len(s.allSplits()); n != want.splits {
 				t.Errorf("%d splits, want %d", n, want.splits)

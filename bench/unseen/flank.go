@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/flank-tcm/flank/bench/columns"
 	"github.com/flank-tcm/flank/bench/replay"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
@@ -102,23 +103,15 @@ func (s *set) config() train.Config {
 }
 
 // layout returns the channels that the features are of.
-func (s *set) layout() (*signal.Layout, error) {
-	if s.Name == "drill" {
-		return signal.GunDrill(), nil
-	}
-	return train.TableLayout(s.Name, s.Columns, time.Second)
-}
-
-// start is when a row's window began: rows have their order, and no times.
-func start(i int) time.Time { return time.Unix(1_700_000_000+int64(i), 0).UTC() }
+func (s *set) layout() (*signal.Layout, error) { return columns.Layout(s.Name, s.table.Columns) }
 
 // part returns the rows that a split learns from; rows of unlabelled tools have
 // neither class nor wear.
 func (s *set) part(p split) *table.Table {
-	t := table.New(s.Columns)
+	t := table.New(s.table.Columns)
 	for i := range s.table.Rows() {
 		r := s.table.Row(i)
-		r.Machine, r.Start = machine, start(i)
+		r.Machine, r.Start = machine, replay.Start(i)
 		switch {
 		case slices.Contains(p.Train, r.Tool):
 		case slices.Contains(p.Unlabelled, r.Tool):
@@ -181,18 +174,7 @@ func (s *set) follow(m *model.Model, tool string, c *cell, score *[]float64, fau
 	}
 	settings, bell := alarm.Default, alarm.State{}
 	life := trend.Tool{Name: tool}
-	return replay.Life(m, tool, s.Columns, func(visit func(table.Row) error) error {
-		for i := range s.table.Rows() {
-			r := s.table.Row(i)
-			if r.Start = start(i); r.Tool != tool {
-				continue
-			}
-			if err := visit(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, func(judge *model.Judge, r table.Row) {
+	return replay.Life(m, tool, s.table, func(judge *model.Judge, r table.Row) {
 		o.Worst = max(o.Worst, r.VBMaxUM)
 		if e, asked := judge.Wear(&life, ""); asked {
 			o.estimate(e, r.VBMaxUM)

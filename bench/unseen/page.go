@@ -42,10 +42,8 @@ func (p *page) results(data, protocol string) []*result {
 	// A run that was stopped leaves a method with a part of the splits.
 	ts = slices.DeleteFunc(ts, func(t *tally) bool { return t.splits < most })
 	var ours *tally
-	for _, t := range ts {
-		if t.method == flankMethod && t.variant == defaultVariant {
-			ours = t
-		}
+	if i := slices.IndexFunc(ts, isOurs); i >= 0 {
+		ours = ts[i]
 	}
 	var rs []*result
 	for _, t := range ts {
@@ -65,15 +63,20 @@ func (p *page) results(data, protocol string) []*result {
 	return rs
 }
 
-// ours returns Flank's result with default settings, nil if there is none.
-func (p *page) ours(data, protocol string) *result {
-	for _, r := range p.results(data, protocol) {
-		if r.method == flankMethod && r.variant == defaultVariant {
-			return r
-		}
+// find returns the best result by a method in some variants, nil if there is none.
+func (p *page) find(data, protocol string, is func(*tally) bool) *result {
+	rs := p.results(data, protocol)
+	if i := slices.IndexFunc(rs, func(r *result) bool { return is(r.tally) }); i >= 0 {
+		return rs[i]
 	}
 	return nil
 }
+
+// isOurs reports whether a tally is of Flank with default settings.
+func isOurs(t *tally) bool { return t.method == flankMethod && t.variant == defaultVariant }
+
+// ours returns Flank's result with default settings, nil if there is none.
+func (p *page) ours(data, protocol string) *result { return p.find(data, protocol, isOurs) }
 
 // peers returns the peers, the best first.
 func (p *page) peers(data, protocol string) []*result {

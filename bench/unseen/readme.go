@@ -34,22 +34,12 @@ func (p *page) Lead(data, protocol string, m baseline.Method) string {
 
 // simple returns the result of a simple method, nil if there is none.
 func (p *page) simple(data, protocol string, m baseline.Method) *result {
-	for _, r := range p.results(data, protocol) {
-		if r.method == string(m) && r.variant == simpleVariant {
-			return r
-		}
-	}
-	return nil
+	return p.find(data, protocol, func(t *tally) bool { return t.method == string(m) && t.variant == simpleVariant })
 }
 
 // best returns the best peer in some variants, nil if there is none.
 func (p *page) best(data, protocol string, in func(variant string) bool) *result {
-	for _, r := range p.peers(data, protocol) {
-		if in(r.variant) {
-			return r
-		}
-	}
-	return nil
+	return p.find(data, protocol, func(t *tally) bool { return t.method != flankMethod && in(t.variant) })
 }
 
 // short returns the mean G-mean with its interval and, of several splits, the median and the worst below it.

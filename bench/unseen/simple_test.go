@@ -72,7 +72,7 @@ func lessonsOf(t *testing.T, change func(r table.Row)) (*table.Table, *classify.
 	t.Helper()
 	s := small()
 	all := split{Train: []string{"a", "b", "c", "d", "e", "f"}}
-	part := table.New(s.Columns)
+	part := table.New(s.table.Columns)
 	from := s.part(all)
 	for i := range from.Rows() {
 		r := from.Row(i)

@@ -212,14 +212,7 @@ func (l *life) judge(m *model.Model) (f finding, err error) {
 	f.alarmUM = math.NaN()
 	var bell alarm.State
 	none := func(*model.Judge, table.Row) {}
-	err = replay.Life(m, l.plan.tool.Name, l.rows.Columns, func(visit func(table.Row) error) error {
-		for i := range l.rows.Rows() {
-			if err := visit(l.rows.Row(i)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, none, func(_ int, r table.Row, v model.Verdict) {
+	err = replay.Life(m, l.plan.tool.Name, l.rows, none, func(_ int, r table.Row, v model.Verdict) {
 		f.windows++
 		if v.Outcome == model.Unknown {
 			f.unknown++

@@ -81,30 +81,20 @@ const (
 	mostErrors = 20      // that are reported together
 )
 
-// checkSize reports a text with more keys and values than a configuration can have. It leaves to
-// the caller what is not YAML.
-func checkSize(text []byte) error {
-	var doc yaml.Node
-	if yaml.Unmarshal(text, &doc) != nil {
-		return nil
+// checkSize reports a text with more keys and values than a configuration can have. It counts them.
+func checkSize(n *yaml.Node, nodes *int) error {
+	if *nodes++; *nodes > mostNodes {
+		return fmt.Errorf("has more than %d keys and values: no configuration of ours is so large, name another file", mostNodes)
 	}
-	nodes := 0
-	var walk func(*yaml.Node) error
-	walk = func(n *yaml.Node) error {
-		if nodes++; nodes > mostNodes {
-			return fmt.Errorf("has more than %d keys and values: no configuration of ours is so large, name another file", mostNodes)
-		}
-		if len(n.Content) > 2*mostKeys {
-			return fmt.Errorf("line %d has more than %d keys or values: no configuration of ours is so large, name another file", n.Line, mostKeys)
-		}
-		for _, c := range n.Content {
-			if err := walk(c); err != nil {
-				return err
-			}
-		}
-		return nil
+	if len(n.Content) > 2*mostKeys {
+		return fmt.Errorf("line %d has more than %d keys or values: no configuration of ours is so large, name another file", n.Line, mostKeys)
 	}
-	return walk(&doc)
+	for _, c := range n.Content {
+		if err := checkSize(c, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Decode reads text into the struct that into points to, which holds the
@@ -114,7 +104,9 @@ func Decode(text []byte, path string, into any) error {
 	if len(text) > maxFile {
 		return fmt.Errorf("%s: %w", path, errFile)
 	}
-	if err := checkSize(text); err != nil {
+	var doc yaml.Node
+	_ = yaml.Unmarshal(text, &doc) // nothing if it is not YAML, which is reported below
+	if err := checkSize(&doc, new(int)); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -127,7 +119,7 @@ func Decode(text []byte, path string, into any) error {
 		if dec.Decode(new(any)) != io.EOF {
 			return fmt.Errorf("%s: holds more than one document: remove what follows the line `---`", path)
 		}
-		if line := fraction(text, into); line > 0 {
+		if line := fraction(&doc, reflect.TypeOf(into)); line > 0 {
 			return errors.New(yamlError(path, strings.Split(string(text), "\n"), fmt.Sprintf("line %d: cannot unmarshal !!float into int", line)))
 		}
 		return nil
@@ -154,15 +146,7 @@ func Decode(text []byte, path string, into any) error {
 }
 
 // fraction returns the first line where a whole number is asked for and the text has a fraction, which package yaml would cut off; 0 if there is none.
-func fraction(text []byte, into any) int {
-	var doc yaml.Node
-	if yaml.Unmarshal(text, &doc) != nil || len(doc.Content) == 0 {
-		return 0
-	}
-	return fractionIn(doc.Content[0], reflect.TypeOf(into))
-}
-
-func fractionIn(n *yaml.Node, t reflect.Type) int {
+func fraction(n *yaml.Node, t reflect.Type) int {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -176,7 +160,7 @@ func fractionIn(n *yaml.Node, t reflect.Type) int {
 		return n.Line
 	}
 	for part, of := range parts(n, t) {
-		if line := fractionIn(part, of); line > 0 {
+		if line := fraction(part, of); line > 0 {
 			return line
 		}
 	}
@@ -189,6 +173,8 @@ func parts(n *yaml.Node, t reflect.Type) iter.Seq2[*yaml.Node, reflect.Type] {
 		for k, c := range n.Content {
 			var of reflect.Type
 			switch {
+			case n.Kind == yaml.DocumentNode:
+				of = t
 			case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice, n.Kind == yaml.MappingNode && t.Kind() == reflect.Map && k%2 == 1:
 				of = t.Elem()
 			case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct && k%2 == 1:

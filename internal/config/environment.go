@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,26 +16,15 @@ const environmentPrefix = "TCM_"
 // colon in a file; a list, or keys with values below a key, are written in brackets. Variables that no key has
 // are left alone: other programs may know them. Every error names the variable.
 func environment(into any, environ []string) error {
-	set := map[string]string{}
+	paths, set := map[string][]string{}, map[string]string{}
+	variables(reflect.TypeOf(into).Elem(), nil, func(name string, path []string) { paths[name] = path })
 	for _, v := range environ {
-		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, environmentPrefix) {
+		if name, value, ok := strings.Cut(v, "="); ok && paths[name] != nil {
 			set[name] = value
 		}
 	}
-	if len(set) == 0 {
-		return nil
-	}
-	paths := map[string][]string{}
-	variables(reflect.TypeOf(into).Elem(), nil, func(name string, path []string) { paths[name] = path })
-	names := make([]string, 0, len(set))
-	for name := range set {
-		if paths[name] != nil {
-			names = append(names, name)
-		}
-	}
 	// A key comes before the keys below it, which may correct a part of it.
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
 		var text strings.Builder
 		for _, key := range paths[name] {
 			fmt.Fprintf(&text, "{%s: ", key)

@@ -326,13 +326,19 @@ func (b *Book) accepted() (good []*changeRecord, refused []Refusal) {
 	return good, refused
 }
 
-// byTarget returns the accepted changes of every deployment, the newest first.
+// byTarget returns changes by their deployment, the newest first.
 func byTarget(good []*changeRecord) map[target][]*changeRecord {
 	targets := make(map[target][]*changeRecord)
 	for _, r := range slices.Backward(good) {
 		targets[r.change.target()] = append(targets[r.change.target()], r)
 	}
 	return targets
+}
+
+// byTarget returns the accepted changes of every deployment, the newest first.
+func (b *Book) byTarget() map[target][]*changeRecord {
+	good, _ := b.accepted()
+	return byTarget(good)
 }
 
 // standing returns the newest change of every deployment that is not retired and ties with

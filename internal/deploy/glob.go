@@ -169,17 +169,7 @@ func (g Glob) Compare(other Glob) int {
 
 // Ties reports whether there may be a machine that both globs name while none is more
 // specific.
-func (g Glob) Ties(other Glob) bool {
-	if g.Compare(other) != 0 {
-		return false
-	}
-	for i, l := range g.levels { // as many as the other has
-		if !meet(l, other.levels[i]) {
-			return false
-		}
-	}
-	return true
-}
+func (g Glob) Ties(other Glob) bool { return g.Compare(other) == 0 && g.Meets(other) }
 
 // Meets reports whether there may be a machine that both globs name.
 func (g Glob) Meets(other Glob) bool {

@@ -1,12 +1,10 @@
 package deploy
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -256,12 +254,8 @@ func decodeJSON(value []byte, into any) error {
 	if len(value) > maxRecord {
 		return fmt.Errorf("%d bytes: a record has at most %d", len(value), maxRecord)
 	}
-	d := json.NewDecoder(bytes.NewReader(value))
-	if err := d.Decode(into); err != nil {
+	if err := json.Unmarshal(value, into); err != nil {
 		return fmt.Errorf("its JSON cannot be read: %w", err)
-	}
-	if d.More() {
-		return errors.New("its JSON cannot be read: there is more behind its end")
 	}
 	return nil
 }

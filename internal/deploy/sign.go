@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -103,10 +104,7 @@ func LoadKeys(insecure bool, files ...string) (Keys, error) {
 
 // with returns k with the public key of a signer.
 func (k Keys) with(s signer) Keys {
-	all := []ed25519.PublicKey{}
-	for _, p := range k.public {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Values(k.public))
 	if p := s.Public(); p != nil {
 		all = append(all, p)
 	}
@@ -115,15 +113,7 @@ func (k Keys) with(s signer) Keys {
 
 // equal reports whether both accept the same records.
 func (k Keys) equal(other Keys) bool {
-	if k.insecure != other.insecure || len(k.public) != len(other.public) {
-		return false
-	}
-	for id := range k.public {
-		if _, ok := other.public[id]; !ok {
-			return false
-		}
-	}
-	return true
+	return k.insecure == other.insecure && maps.EqualFunc(k.public, other.public, func(a, b ed25519.PublicKey) bool { return a.Equal(b) })
 }
 
 // errStranger is the kind of error of a record that may be good: it has no signature, or
@@ -165,12 +155,7 @@ func (k Keys) String() string {
 	if len(k.public) == 0 {
 		return "none"
 	}
-	var ids []string
-	for id := range k.public {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return strings.Join(ids, ", ")
+	return strings.Join(slices.Sorted(maps.Keys(k.public)), ", ")
 }
 
 // printable returns a text from outside for a message: short, and safe for a terminal.

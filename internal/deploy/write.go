@@ -210,8 +210,7 @@ func windowText(s window.Spec) string {
 // judges returns the change that says what judges the machines of a glob now, nil if nothing does:
 // the deployment with this glob, or among less specific ones the most specific.
 func (b *Book) judges(glob Glob, layout string) (now *Change) {
-	good, _ := b.accepted()
-	stand, _ := standing(byTarget(good))
+	stand, _ := standing(b.byTarget())
 	for _, r := range stand {
 		c := r.change
 		g := mustGlob(c.For)
@@ -224,9 +223,8 @@ func (b *Book) judges(glob Glob, layout string) (now *Change) {
 
 // current returns what follows the newest change of a deployment, or a new one.
 func (b *Book) current(at target) *Change {
-	good, _ := b.accepted()
 	c := Change{For: at.glob, Layout: at.layout}
-	if rs := byTarget(good)[at]; len(rs) > 0 && rs[0].change.Action != Retired {
+	if rs := b.byTarget()[at]; len(rs) > 0 && rs[0].change.Action != Retired {
 		c = *rs[0].change
 		c.Shadows, c.Previous = slices.Clone(c.Shadows), slices.Clone(c.Previous)
 	}
@@ -277,13 +275,11 @@ func (w *Writer) addShadow(c *Change, p Promotion) error {
 	c.Action = shadowed
 	c.dropOver(w.at)
 	until := w.at.Add(p.Shadow).Round(time.Second)
-	for i, s := range c.Shadows {
-		if s.Model == p.Model {
-			c.Shadows[i].Until = until
-			return nil
-		}
+	if i := slices.IndexFunc(c.Shadows, func(s Trial) bool { return s.Model == p.Model }); i >= 0 {
+		c.Shadows[i].Until = until
+	} else {
+		c.Shadows = append(c.Shadows, Trial{p.Model, w.at, until})
 	}
-	c.Shadows = append(c.Shadows, Trial{p.Model, w.at, until})
 	return nil
 }
 
@@ -331,9 +327,8 @@ func (w *Writer) Retire(ctx context.Context, glob, layout, shadow string) (Recor
 
 // find returns what follows the newest change of the deployment with that glob.
 func (b *Book) find(glob, layout string) (*Change, error) {
-	good, _ := b.accepted()
 	var found []*Change
-	for _, rs := range byTarget(good) {
+	for _, rs := range b.byTarget() {
 		c := rs[0].change
 		if c.For == glob && (layout == "" || c.Layout == layout) && c.Action != Retired {
 			found = append(found, b.current(c.target()))
@@ -514,8 +509,7 @@ func (w *Writer) RemoveModel(ctx context.Context, id string) error {
 	if r == nil {
 		return fmt.Errorf("model %s is not on %s: see `trainer models ls`", printable(id), bus.TopicModels)
 	}
-	good, _ := t.book.accepted()
-	for _, rs := range byTarget(good) {
+	for _, rs := range t.book.byTarget() {
 		if c := rs[0].change; c.names(id) {
 			return fmt.Errorf("model %s is needed by the deployment for %s, now or for a rollback: promote others first, or retire the deployment", id, c.For)
 		}

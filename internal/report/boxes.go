@@ -34,10 +34,7 @@ func Boxes(title, description, label string, rows []BoxRow) []byte {
 	least = max(0, math.Floor(5*least)/5)
 	toX := func(v float64) float64 { return left + (min(max(v, least), 1)-least)/(1-least)*(width-left-right) }
 	at, digits := ticks(least, 1, 5)
-	for _, v := range at {
-		c.line(toX(v), top-4, toX(v), bottom, grid, 1, false)
-		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
-	}
+	c.columns(at, digits, toX, top-4, bottom)
 	c.text(toX((1+least)/2), bottom+36, middle, soft, 12, false, label)
 	for i, r := range rows {
 		y := top + step*(float64(i)+0.5)

@@ -38,10 +38,7 @@ func Followers(title string, rows []Follower) []byte {
 	high := max(at[len(at)-1], 1e-6)
 	toBar := func(w float64) float64 { return barLeft + min(max(w/high, 0), 1)*(barEnd-barLeft) }
 	toRho := func(r float64) float64 { return rhoLeft + (min(max(r, -1), 1)+1)/2*(rhoEnd-rhoLeft) }
-	for _, v := range at {
-		c.line(toBar(v), top-4, toBar(v), bottom, grid, 1, false)
-		c.text(toBar(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
-	}
+	c.columns(at, digits, toBar, top-4, bottom)
 	for _, v := range []float64{-1, -0.5, 0, 0.5, 1} {
 		color := grid
 		if v == 0 {

@@ -148,6 +148,14 @@ func (c *canvas) path(x, y []float64, color string, width float64, dashed bool) 
 	fmt.Fprintf(&c.b, `<path d="%s" fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round" stroke-linecap="round"%s/>`+"\n", d.String(), color, num(width), dash)
 }
 
+// columns draws a line down from top for each value, and the value below it.
+func (c *canvas) columns(at []float64, digits int, toX func(float64) float64, top, bottom float64) {
+	for _, v := range at {
+		c.line(toX(v), top, toX(v), bottom, grid, 1, false)
+		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
+	}
+}
+
 // ticks returns up to about n round values within [low, high], and how many
 // digits after the point tell them apart.
 func ticks(low, high float64, n int) (at []float64, digits int) {

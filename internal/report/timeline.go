@@ -46,10 +46,7 @@ func (t Timeline) SVG() []byte {
 	}
 	bottom := height - 40
 	at, digits := ticks(0, t.High, 8)
-	for _, v := range at {
-		c.line(toX(v), timeTop, toX(v), bottom, grid, 1, false)
-		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.*f", digits, v))
-	}
+	c.columns(at, digits, toX, timeTop, bottom)
 	c.text(timeLeft+(timeWidth-timeLeft-timeRight)/2, bottom+32, middle, soft, 11, false, t.Label)
 	y := timeTop + laneGap - 6
 	for _, l := range t.Lanes {

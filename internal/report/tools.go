@@ -99,19 +99,16 @@ func Dots(title string, names, colors []string, rows []DotRow) []byte {
 	height := top + step*float64(len(rows)) + 30
 	c := newCanvas(width, height, title, fmt.Sprintf("Figures of %d tools from 0 to 1.", len(rows)))
 	c.text(18, 24, start, ink, 14, true, title)
-	at := 18.0
+	x := 18.0
 	for i, name := range names {
-		c.dot(at+5, 42, 5, colors[i])
-		c.text(at+15, 46, start, soft, 11, false, name)
-		at += 32 + 6.3*float64(len([]rune(name)))
+		c.dot(x+5, 42, 5, colors[i])
+		c.text(x+15, 46, start, soft, 11, false, name)
+		x += 32 + 6.3*float64(len([]rune(name)))
 	}
 	toX := func(v float64) float64 { return left + v*(width-left-right) }
 	bottom := top + step*float64(len(rows))
-	for k := range 6 {
-		v := float64(k) / 5
-		c.line(toX(v), top-4, toX(v), bottom, grid, 1, false)
-		c.text(toX(v), bottom+16, middle, soft, 11, false, fmt.Sprintf("%.1f", v))
-	}
+	at, digits := ticks(0, 1, 5)
+	c.columns(at, digits, toX, top-4, bottom)
 	for i, r := range rows {
 		y := top + step*(float64(i)+0.5)
 		low, high := math.Inf(1), math.Inf(-1)

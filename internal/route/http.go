@@ -95,8 +95,7 @@ func post(client *http.Client, req *http.Request, body []byte, secrets []string,
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	res, err := client.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the URL, which may hold a token
 		}
 		return dialError(err)

@@ -3,11 +3,11 @@ package route
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,11 +164,7 @@ func (o *opcuaConfig) target() string {
 func (o *opcuaConfig) open(r *Route) (receiver, error) {
 	q := &opcuaReceiver{cfg: *o, log: r.log, now: r.time, count: r.count, machineStates: newMachineStates(), machinesAt: make(map[string]*plcMachine)}
 	q.cfg.HandshakeTimeout = cmp.Or(o.HandshakeTimeout, defaultHandshake)
-	q.pause = func(failures int) time.Duration {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return wait(failures, 0, r.rng)
-	}
+	q.pause = func(failures int) time.Duration { return r.wait(failures, 0) }
 	return q, nil
 }
 
@@ -213,10 +209,8 @@ const (
 
 // every says how often again is needed.
 func (q *opcuaReceiver) every() time.Duration {
-	for _, n := range q.cfg.Nodes {
-		if n.Request != "" {
-			return requestEvery
-		}
+	if slices.ContainsFunc(q.cfg.Nodes, func(n opcuaNodes) bool { return n.Request != "" }) {
+		return requestEvery
 	}
 	return aliveEvery
 }
@@ -316,7 +310,7 @@ func (q *opcuaReceiver) learn(ctx context.Context, m *plcMachine) error {
 		} else {
 			v.typ = value.Type
 		}
-		if !has(v.types, v.typ) {
+		if !slices.Contains(v.types, v.typ) {
 			return &refusal{fmt.Errorf("variable %s (`%s`) is of type %s: it must be one of %s", plain.Short(v.id, 120), v.key, typeName(v.typ), typeNames(v.types))}
 		}
 		need, what := byte(2), "written"
@@ -329,15 +323,6 @@ func (q *opcuaReceiver) learn(ctx context.Context, m *plcMachine) error {
 	}
 	m.values = all
 	return nil
-}
-
-func has(all []ua.TypeID, t ua.TypeID) bool {
-	for _, one := range all {
-		if one == t {
-			return true
-		}
-	}
-	return false
 }
 
 func typeName(t ua.TypeID) string {
@@ -481,10 +466,8 @@ func (q *opcuaReceiver) show(ctx context.Context, m *plcMachine, s *standing) er
 
 // named returns the variable of a key, nil if the machine has none.
 func (m *plcMachine) named(key string) *plcVariable {
-	for _, v := range m.values {
-		if v.key == key {
-			return v
-		}
+	if i := slices.IndexFunc(m.values, func(v *plcVariable) bool { return v.key == key }); i >= 0 {
+		return m.values[i]
 	}
 	return nil
 }
@@ -522,8 +505,7 @@ func (q *opcuaReceiver) step(ctx context.Context, m *plcMachine, s *standing) er
 	switch what {
 	case writeAsk:
 		err = q.write(ctx, []*plcVariable{id, request}, []any{want, true})
-		var no *refusal
-		if errors.As(err, &no) { // one of the two may be written: the pair would mean something else
+		if refused(err) { // one of the two may be written: the pair would mean something else
 			_ = q.write(ctx, []*plcVariable{request, id}, []any{false, ""})
 		}
 	case writeTaken:
@@ -583,8 +565,7 @@ func (q *opcuaReceiver) deliver(ctx context.Context, e *Event) error {
 		return err
 	}
 	err := q.show(ctx, m, s)
-	var no *refusal
-	if errors.As(err, &no) {
+	if refused(err) {
 		m.written, m.values = q.now(), nil // again tries later, as someone may have corrected the server
 	}
 	return err
@@ -617,9 +598,8 @@ func (q *opcuaReceiver) again(ctx context.Context, partition int) error {
 		default:
 			continue
 		}
-		var no *refusal
 		switch {
-		case errors.As(err, &no):
+		case refused(err):
 			if text := err.Error(); text != m.trouble {
 				m.trouble = text
 				q.log.Error().Str("event", "variable_refused").Str("machine", s.machine).Err(err).

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -10,6 +11,12 @@ type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
+
+// refused reports whether an error is a refusal.
+func refused(err error) bool {
+	_, ok := errors.AsType[*refusal](err)
+	return ok
+}
 
 // later is the error of a receiver that names the time after which to try again.
 type later struct {
@@ -38,6 +45,13 @@ func wait(failures int, asked time.Duration, rng *rand.Rand) time.Duration {
 	}
 	d -= time.Duration(rng.Int64N(int64(d / 2)))
 	return max(d, min(asked, askedWait))
+}
+
+// wait is wait by the route's own random numbers.
+func (r *Route) wait(failures int, asked time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return wait(failures, asked, r.rng)
 }
 
 // keptIDs is how many events a route remembers to have delivered.

@@ -302,9 +302,7 @@ func (r *Route) showEvery(ctx context.Context, k stateReceiver, partition int, e
 		if err := k.again(one, partition); err != nil && ctx.Err() == nil {
 			failures++
 			r.failed(err)
-			r.mu.Lock()
-			d = max(every, wait(failures, 0, r.rng))
-			r.mu.Unlock()
+			d = max(every, r.wait(failures, 0))
 		} else if err == nil {
 			failures = 0
 			r.succeeded()
@@ -341,9 +339,8 @@ func (r *Route) take(ctx context.Context, p stream, dead sink, m bus.Message) er
 	r.behind(ctx, p, m)
 	defer r.passed(p.ID())
 	err = r.until(ctx, func(ctx context.Context) error { return r.to.deliver(ctx, e) }, func() { r.behind(ctx, p, m) })
-	var no *refusal
 	switch {
-	case errors.As(err, &no):
+	case refused(err):
 		return r.setAside(ctx, dead, m, err)
 	case err != nil:
 		return err
@@ -369,22 +366,18 @@ func (r *Route) until(ctx context.Context, f func(context.Context) error, failed
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var no *refusal
-		if errors.As(err, &no) {
+		if refused(err) {
 			return err
 		}
 		r.failed(err)
 		if failed != nil {
 			failed()
 		}
-		var asked later
-		if l := (*later)(nil); errors.As(err, &l) {
-			asked = *l
+		var asked time.Duration
+		if l, ok := errors.AsType[*later](err); ok {
+			asked = l.after
 		}
-		r.mu.Lock()
-		d := wait(failures, asked.after, r.rng)
-		r.mu.Unlock()
-		if err := r.sleep(ctx, d); err != nil {
+		if err := r.sleep(ctx, r.wait(failures, asked)); err != nil {
 			return err
 		}
 	}
@@ -434,8 +427,7 @@ func (r *Route) Steps(e *Event) []bus.Step {
 			}
 			began := r.now()
 			if err := r.to.deliver(ctx, e); err != nil {
-				var no *refusal
-				if errors.As(err, &no) {
+				if refused(err) {
 					return "", fmt.Errorf("refused permanently: %w: an alert would be set aside on %s", err, bus.TopicDead)
 				}
 				return "", fmt.Errorf("%w: an alert would be retried until the receiver takes it", err)

@@ -119,8 +119,7 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 	var refused error
 	for _, to := range s.to {
 		err := c.Rcpt(to.Address)
-		var code *textproto.Error
-		if errors.As(err, &code) && code.Code/100 == 5 {
+		if permanently(err) {
 			refused = errors.Join(refused, fmt.Errorf("%s: %w", to.Address, err))
 			continue
 		}
@@ -151,11 +150,16 @@ func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {
 
 // answered returns the error of a command: a refusal, or one to retry.
 func answered(command string, err error) error {
-	var code *textproto.Error
-	if errors.As(err, &code) && code.Code/100 == 5 {
+	if permanently(err) {
 		return &refusal{fmt.Errorf("the server refuses %s: %w", command, err)}
 	}
 	return fmt.Errorf("%s: %w", command, err)
+}
+
+// permanently reports whether a server has said that it will never take a command.
+func permanently(err error) bool {
+	code, ok := errors.AsType[*textproto.Error](err)
+	return ok && code.Code/100 == 5
 }
 
 // connect connects and logs in. A refusal before that is not about a mail.

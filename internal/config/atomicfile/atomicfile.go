@@ -11,10 +11,14 @@ import (
 
 // Write replaces the file at path by one that holds b.
 func Write(path string, b []byte) error {
-	return WriteTo(path, func(w io.Writer) error {
+	return WriteTo(path, bytesOf(b))
+}
+
+func bytesOf(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
 		_, err := w.Write(b)
 		return err
-	})
+	}
 }
 
 // WriteTo replaces the file at path by what fill writes: first next to its place, then
@@ -28,11 +32,7 @@ func WriteTo(path string, fill func(io.Writer) error) error {
 // keeps its owner, also if the administrator replaces it. One that only its group may read
 // too keeps that group.
 func WritePrivate(path string, b []byte) error {
-	fill := func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	}
-	return write(path, fill, func(f *os.File) error {
+	return write(path, bytesOf(b), func(f *os.File) error {
 		mode := os.FileMode(0o600)
 		if info, err := os.Stat(path); err == nil {
 			shared := info.Mode()&0o047 == 0o040
@@ -50,10 +50,7 @@ func WritePrivate(path string, b []byte) error {
 // WriteData is Write for a plant's data, such as models and waveforms: only the user of this program
 // may read it.
 func WriteData(path string, b []byte) error {
-	return WriteDataTo(path, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return WriteDataTo(path, bytesOf(b))
 }
 
 // WriteDataTo is WriteTo, with the rights of WriteData.

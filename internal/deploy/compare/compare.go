@@ -220,11 +220,18 @@ func (g *gathered) events() []occasion {
 			if i == 0 || !end.IsZero() && !a.Raised.Before(end) && !a.Raised.Equal(alarms[i-1].Raised) {
 				out, e, end = append(out, occasion{Tool: a.Tool}), e+1, a.Cleared
 			}
-			out[e].Alarms[a.side] = append(out[e].Alarms[a.side], a.Alarm)
+			if of := &out[e]; a.side == sideA {
+				of.A = append(of.A, a.Alarm)
+			} else {
+				of.B = append(of.B, a.Alarm)
+			}
 			if a.Cleared.IsZero() || !end.IsZero() && a.Cleared.After(end) {
 				end = a.Cleared
 			}
 		}
+	}
+	for i := range out {
+		out[i].compare()
 	}
 	slices.SortFunc(out, func(x, y occasion) int { return cmp.Or(x.at().Compare(y.at()), cmp.Compare(x.Tool, y.Tool)) })
 	return out
@@ -233,19 +240,19 @@ func (g *gathered) events() []occasion {
 // occasion is an occasion on which at least one side had an alarm: its alarms of one tool that
 // overlap in time.
 type occasion struct {
-	Tool   string
-	Alarms [2][]*Alarm // by side, oldest first; empty: that side had none
+	Tool   string   `json:"tool"`
+	Kind   kind     `json:"kind"`
+	LaterS *float64 `json:"b_later_s,omitempty"` // as in eventTally
+	A      []*Alarm `json:"a,omitempty"`         // oldest first; empty: that side had none
+	B      []*Alarm `json:"b,omitempty"`
 }
 
 // at returns when the first of the alarms was raised.
-func (e occasion) at() time.Time {
-	var at time.Time
-	for _, alarms := range e.Alarms {
-		if len(alarms) > 0 && (at.IsZero() || alarms[0].Raised.Before(at)) {
-			at = alarms[0].Raised
-		}
+func (e *occasion) at() time.Time {
+	if len(e.A) == 0 || len(e.B) > 0 && e.B[0].Raised.Before(e.A[0].Raised) {
+		return e.B[0].Raised
 	}
-	return at
+	return e.A[0].Raised
 }
 
 // kind says which side raised an alarm.
@@ -261,27 +268,20 @@ const (
 	kindUnknown kind = "unannounced" // of one side it is not known when it would have raised
 )
 
-// Kind returns which side raised, and how much later B did than A if both did.
-func (e occasion) Kind() (k kind, later time.Duration) {
-	for _, alarms := range e.Alarms {
-		if len(alarms) > 0 && alarms[0].Unannounced {
-			return kindUnknown, 0
-		}
-	}
+// compare sets which side raised, and how much later B did than A if both did.
+func (e *occasion) compare() {
+	unannounced := func(alarms []*Alarm) bool { return len(alarms) > 0 && alarms[0].Unannounced }
 	switch {
-	case len(e.Alarms[sideB]) == 0:
-		return kindOnlyA, 0
-	case len(e.Alarms[sideA]) == 0:
-		return kindOnlyB, 0
+	case unannounced(e.A) || unannounced(e.B):
+		e.Kind = kindUnknown
+	case len(e.B) == 0:
+		e.Kind = kindOnlyA
+	case len(e.A) == 0:
+		e.Kind = kindOnlyB
+	default:
+		later := e.B[0].Raised.Sub(e.A[0].Raised)
+		e.Kind, e.LaterS = [...]kind{kindEarlier, kindSame, kindLater}[1+cmp.Compare(later, 0)], new(later.Seconds())
 	}
-	later = e.Alarms[sideB][0].Raised.Sub(e.Alarms[sideA][0].Raised)
-	switch {
-	case later < 0:
-		return kindEarlier, later
-	case later > 0:
-		return kindLater, later
-	}
-	return kindSame, 0
 }
 
 // nan is a wear that is not known.

@@ -62,14 +62,12 @@ func (g *gathered) label(machine string, e occasion) {
 	if g.join == nil {
 		return
 	}
-	for _, alarms := range e.Alarms {
-		for _, a := range alarms {
-			if a.WearUM != nil || a.Unannounced {
-				continue
-			}
-			m, _ := g.join.Peek(wear.Window{Machine: machine, Tool: a.Tool, Hole: a.Hole, Start: a.Raised.Add(-g.length), Length: g.length})
-			a.WearUM = known(VB(m.VBMaxUM, m.VBMeanUM))
+	for _, a := range slices.Concat(e.A, e.B) {
+		if a.WearUM != nil || a.Unannounced {
+			continue
 		}
+		m, _ := g.join.Peek(wear.Window{Machine: machine, Tool: a.Tool, Hole: a.Hole, Start: a.Raised.Add(-g.length), Length: g.length})
+		a.WearUM = known(VB(m.VBMaxUM, m.VBMeanUM))
 	}
 }
 

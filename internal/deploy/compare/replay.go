@@ -88,8 +88,7 @@ func (r *Replay[M]) meet(w *window.Features) *[2]M {
 	m := &[2]M{r.meets[sideA](w.Machine), r.meets[sideB](w.Machine)}
 	r.machines[w.Machine] = m
 	if w.Seq > 0 {
-		r.machine(w.Machine).joined = new(string)
-		*r.machine(w.Machine).joined = w.Tool
+		r.machine(w.Machine).joined = new(w.Tool)
 	}
 	return m
 }

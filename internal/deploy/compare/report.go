@@ -25,7 +25,7 @@ type Report struct {
 	Notes    []string        `json:"notes,omitempty"`
 }
 
-// eventTally counts events, see Event.
+// eventTally counts events, see occasion.
 type eventTally struct {
 	Both        int      `json:"both"`
 	Earlier     int      `json:"b_earlier"`
@@ -44,7 +44,7 @@ type machineReport struct {
 	Alarms  eventTally        `json:"alarms"`
 	Counts  [2]sideCounts     `json:"verdicts"`
 	Tools   []toolReport      `json:"tools"`
-	Events  []reportedEvent   `json:"events,omitempty"`
+	Events  []occasion        `json:"events,omitempty"`
 	LeftOut map[string]uint64 `json:"left_out,omitempty"` // windows that not both could judge, by why
 
 	// Joined is the tool that was in the spindle already when a replay began. Its reference was
@@ -56,15 +56,6 @@ type machineReport struct {
 type toolReport struct {
 	Name   string        `json:"tool"`
 	Counts [2]sideCounts `json:"verdicts"`
-}
-
-// reportedEvent is an Event in a report.
-type reportedEvent struct {
-	Tool   string   `json:"tool"`
-	Kind   kind     `json:"kind"`
-	LaterS *float64 `json:"b_later_s,omitempty"` // as in Tally
-	A      []*Alarm `json:"a,omitempty"`
-	B      []*Alarm `json:"b,omitempty"`
 }
 
 // Report returns what is known so far. Models are the names of the sides.
@@ -85,9 +76,9 @@ func (c *Comparison) Report(models [2]string) *Report {
 		var own sums
 		for _, e := range g.events() {
 			g.label(name, e)
-			m.Events = append(m.Events, e.reported())
 			own.add(e)
 			all.add(e)
+			m.Events = append(m.Events, e)
 		}
 		m.Alarms = own.tally()
 		r.Windows += m.Windows
@@ -115,16 +106,6 @@ func known(v float64) *float64 {
 	return &v
 }
 
-func (e occasion) reported() reportedEvent {
-	k, later := e.Kind()
-	r := reportedEvent{Tool: e.Tool, Kind: k, A: e.Alarms[sideA], B: e.Alarms[sideB]}
-	if k == kindEarlier || k == kindLater || k == kindSame {
-		s := later.Seconds()
-		r.LaterS = &s
-	}
-	return r
-}
-
 // sums gathers events.
 type sums struct {
 	kinds map[kind]int
@@ -133,16 +114,15 @@ type sums struct {
 }
 
 func (s *sums) add(e occasion) {
-	k, later := e.Kind()
 	if s.kinds == nil {
 		s.kinds = make(map[kind]int)
 	}
-	s.kinds[k]++
-	if k == kindEarlier || k == kindLater || k == kindSame {
-		s.later = append(s.later, later.Seconds())
+	s.kinds[e.Kind]++
+	if e.LaterS != nil {
+		s.later = append(s.later, *e.LaterS)
 	}
-	for side, alarms := range e.Alarms {
-		if len(alarms) > 0 && alarms[0].WearUM != nil {
+	for side, alarms := range [2][]*Alarm{e.A, e.B} {
+		if hasWear(alarms) {
 			s.wear[side] = append(s.wear[side], *alarms[0].WearUM)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +25,9 @@ type Trials struct {
 // trial is one shadow on trial.
 type trial struct {
 	*Comparison
-	windows   [2]map[epochKey]*spans // that each side judged
-	champions map[string]time.Time   // models, by when they judged first
-	from      time.Time              // of the first window
+	windows   [2]map[epochKey]*event.Seqs // that each side judged
+	champions map[string]time.Time        // models, by when they judged first
+	from      time.Time                   // of the first window
 }
 
 type epochKey struct{ machine, epoch string }
@@ -42,16 +43,16 @@ func (t *trial) judged(s modelSide, r *event.Result) bool {
 	key := epochKey{r.Machine, r.Epoch}
 	w := t.windows[s][key]
 	if w == nil {
-		w = new(spans)
+		w = new(event.Seqs)
 		t.windows[s][key] = w
 	}
-	return w.add(r.Seq)
+	return w.Add(r.Seq, math.MaxInt)
 }
 
 // has reports whether the shadow has judged a window.
 func (t *trial) has(machine, epoch string, seq uint64) bool {
 	w := t.windows[sideB][epochKey{machine, epoch}]
-	return w != nil && w.has(seq)
+	return w != nil && w.Has(seq)
 }
 
 // ShadowResult takes a result of the topic of shadows.
@@ -61,7 +62,7 @@ func (ts *Trials) ShadowResult(r *event.Result) {
 	}
 	t := ts.byShadow[r.Model]
 	if t == nil {
-		t = &trial{Comparison: New(ts.labels), windows: [2]map[epochKey]*spans{{}, {}}, champions: make(map[string]time.Time), from: r.Start}
+		t = &trial{Comparison: New(ts.labels), windows: [2]map[epochKey]*event.Seqs{{}, {}}, champions: make(map[string]time.Time), from: r.Start}
 		ts.byShadow[r.Model] = t
 	}
 	if t.judged(sideB, r) {
@@ -136,47 +137,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// spans is a set of numbers as ascending intervals that do not touch. Numbers come in order but
-// for a few.
-type spans []struct{ first, last uint64 }
-
-// has reports whether n is in the set.
-func (s spans) has(n uint64) bool {
-	i := s.search(n)
-	return i < len(s) && s[i].first <= n
-}
-
-// search returns the index of the first interval that does not end before n.
-func (s spans) search(n uint64) int {
-	i, _ := slices.BinarySearchFunc(s, n, func(v struct{ first, last uint64 }, n uint64) int {
-		if v.last < n {
-			return -1
-		}
-		return 1
-	})
-	return i
-}
-
-// add puts n into the set and reports whether it was not there.
-func (s *spans) add(n uint64) bool {
-	all := *s
-	i := all.search(n)
-	if i < len(all) && all[i].first <= n {
-		return false
-	}
-	left, right := i > 0 && all[i-1].last+1 == n, i < len(all) && all[i].first == n+1
-	switch {
-	case left && right:
-		all[i-1].last = all[i].last
-		*s = slices.Delete(all, i, i+1)
-	case left:
-		all[i-1].last = n
-	case right:
-		all[i].first = n
-	default:
-		*s = slices.Insert(all, i, struct{ first, last uint64 }{n, n})
-	}
-	return true
 }

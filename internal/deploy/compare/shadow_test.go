@@ -113,28 +113,3 @@ func worn(tool string, first, n uint64) (ws []*window.Window) {
 	}
 	return ws
 }
-
-// Spans hold what was added, and say whether it was new.
-func TestSpans(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s spans
-		want := make(map[uint64]bool)
-		for range rapid.IntRange(0, 60).Draw(t, "n") {
-			n := rapid.Uint64Range(0, 30).Draw(t, "number")
-			if added := s.add(n); added == want[n] {
-				t.Fatalf("adding %d: %v", n, added)
-			}
-			want[n] = true
-		}
-		for n := range uint64(32) {
-			if s.has(n) != want[n] {
-				t.Fatalf("%v has %d: %v", s, n, s.has(n))
-			}
-		}
-		for i := 1; i < len(s); i++ {
-			if s[i].first <= s[i-1].last+1 {
-				t.Fatalf("intervals touch: %v", s)
-			}
-		}
-	})
-}

@@ -200,7 +200,7 @@ func (m *machineReport) events(b *strings.Builder) {
 	if len(m.Events) == 0 {
 		return
 	}
-	wear := slices.ContainsFunc(m.Events, func(e reportedEvent) bool { return hasWear(e.A) || hasWear(e.B) })
+	wear := slices.ContainsFunc(m.Events, func(e occasion) bool { return hasWear(e.A) || hasWear(e.B) })
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  tool\tA raised\tB raised\tB compared with A")
 	if wear {
@@ -221,7 +221,7 @@ func (m *machineReport) events(b *strings.Builder) {
 }
 
 // Words says how B compares with A.
-func (e reportedEvent) Words() string {
+func (e occasion) Words() string {
 	var s string
 	switch e.Kind {
 	case kindOnlyA:

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -158,24 +157,6 @@ func (h *hole) parse(b []byte) error {
 	return h.row.parse(b[n+16:])
 }
 
-// writeHoles writes the holes that changed.
-func (m *machine) writeHoles(b *bbolt.Bucket) error {
-	if len(m.holes) == 0 {
-		return nil
-	}
-	in, err := b.CreateBucketIfNotExists(inHoles)
-	if err != nil {
-		return err
-	}
-	in.FillPercent = 0.95
-	for _, key := range slices.Sorted(maps.Keys(m.holes)) {
-		if err := in.Put([]byte(key), m.holes[key].appendTo(nil)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // holesBefore returns the key before which holes are removed: before a time, or before the last
 // so many.
 func holesBefore(b *bbolt.Bucket, before []byte, most int) []byte {
@@ -201,12 +182,10 @@ func (q *query) countHoles(first, end int64) (n int) {
 
 // eachHole calls fn with the holes that began between two times in Unix seconds.
 func (q *query) eachHole(first, end int64, fn func(v []byte)) {
-	b := q.b.Bucket(inHoles)
-	if b == nil {
-		return
-	}
-	c := b.Cursor()
-	for k, v := c.Seek(timeKey(first * 1000)); k != nil && bytes.Compare(k, timeKey(end*1000)) < 0; k, v = c.Next() {
+	for k, v := range ascending(q.b.Bucket(inHoles), timeKey(first*1000)) {
+		if bytes.Compare(k, timeKey(end*1000)) >= 0 {
+			return
+		}
 		fn(v)
 	}
 }

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 // Bounds of what the store remembers of a machine.
 const (
+	maxRanges  = 200 // of the numbers of an epoch's windows; where more gaps are open, a window that lies in the oldest counts as a repeat
 	maxEpochs  = 256 // whose windows are known; the one that was used longest ago goes
 	maxRenewed = 256 // declarations of new tools
 	maxWindow  = time.Hour
@@ -37,8 +39,8 @@ type head struct {
 
 // epoch is what the store knows of the windows of an epoch.
 type epoch struct {
-	Seqs seqs  `json:"seqs"`
-	Used int64 `json:"used"` // when Kafka got the last result, Unix milliseconds
+	Seqs event.Seqs `json:"seqs"`
+	Used int64      `json:"used"` // when Kafka got the last result, Unix milliseconds
 }
 
 // stripe is one verdict of the strip.
@@ -199,7 +201,7 @@ func (m *machine) first(in map[string]*epoch, name string, seq uint64, at time.T
 			dropEpoch(in, name)
 		}
 	}
-	if !e.Seqs.add(seq) {
+	if !e.Seqs.Add(seq, maxRanges) {
 		return false
 	}
 	e.Used = max(e.Used, at.UnixMilli())
@@ -337,7 +339,7 @@ func (m *machine) renewals() (all []renewal) {
 			all = append(all, renewal{tool, at})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b renewal) int { return int(min(max(a.at-b.at, -1), 1)) })
+	slices.SortStableFunc(all, func(a, b renewal) int { return cmp.Compare(a.at, b.at) })
 	return all
 }
 
@@ -350,70 +352,21 @@ func (m *machine) write(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := b.Put(keyHead, event.JSON(m.head)); err != nil {
-		return err
-	}
-	if err := writeRows(b, inMinutes, m.minutes); err != nil {
-		return err
-	}
-	if err := writeRows(b, inHours, m.hours); err != nil {
-		return err
-	}
-	if err := m.writeHoles(b); err != nil {
-		return err
-	}
-	if err := m.writeUsual(b); err != nil {
-		return err
-	}
-	if err := m.writeTallies(b); err != nil {
-		return err
-	}
-	return m.writeLives(b)
-}
-
-// writeRows puts rows into a bucket. Most are newer than all before, so pages are filled.
-func writeRows(b *bbolt.Bucket, name []byte, rows map[int64]*row) error {
-	in, err := b.CreateBucketIfNotExists(name)
-	if err != nil {
-		return err
-	}
-	in.FillPercent = 0.95
-	for _, t := range slices.Sorted(maps.Keys(rows)) {
-		if err := in.Put(timeKey(t), rows[t].appendTo(make([]byte, 0, rowSize))); err != nil {
-			return err
+	called := make(map[uint32]string)
+	for id, l := range m.lives {
+		if l.named {
+			called[id] = l.called
 		}
 	}
-	return nil
-}
-
-func (m *machine) writeLives(b *bbolt.Bucket) error {
-	in, err := b.CreateBucketIfNotExists(inLives)
-	if err != nil {
-		return err
-	}
-	called, err := b.CreateBucketIfNotExists(inCalled)
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(maps.Keys(m.lives)) {
-		if err := in.Put(lifeKey(id), m.lives[id].appendTo(nil)); err != nil {
-			return err
-		}
-		if !m.lives[id].named {
-			continue
-		}
-		if err := called.Put(lifeKey(id), append([]byte{calledVersion}, m.lives[id].called...)); err != nil {
-			return err
-		}
-	}
-	tools, err := b.CreateBucketIfNotExists(inTools)
-	if err != nil {
-		return err
-	}
-	for _, tool := range slices.Sorted(maps.Keys(m.tools)) {
-		if err := tools.Put(toolKey(tool), binary.BigEndian.AppendUint32(nil, m.tools[tool])); err != nil {
-			return err
-		}
-	}
-	return nil
+	ofRow := func(r *row) []byte { return r.appendTo(nil) }
+	return cmp.Or(
+		b.Put(keyHead, event.JSON(m.head)),
+		putAll(b, inMinutes, m.minutes, timeKey, ofRow),
+		putAll(b, inHours, m.hours, timeKey, ofRow),
+		putAll(b, inHoles, m.holes, func(key string) []byte { return []byte(key) }, func(h *hole) []byte { return h.appendTo(nil) }),
+		putAll(b, inUsual, m.usual, lifeKey, func(u *keptUsual) []byte { return event.JSON(u) }),
+		putAll(b, inTallies, m.tallies, tallyKey.bytes, func(t *tally) []byte { return t.appendTo(nil) }),
+		putAll(b, inLives, m.lives, lifeKey, func(l *life) []byte { return l.appendTo(nil) }),
+		putAll(b, inCalled, called, lifeKey, func(name string) []byte { return append([]byte{calledVersion}, name...) }),
+		putAll(b, inTools, m.tools, toolKey, lifeKey))
 }

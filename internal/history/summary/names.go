@@ -2,9 +2,7 @@ package summary
 
 import (
 	"bytes"
-	"encoding/binary"
-	"maps"
-	"slices"
+	"cmp"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -129,17 +127,9 @@ func (n *nameTable) write(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(n.of)) {
-		if err := tx.Bucket(inNames).Put(nameKey(name), binary.BigEndian.AppendUint64(nil, n.of[name])); err != nil {
-			return err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(n.gone)) {
-		if err := tx.Bucket(inGone).Put(nameKey(name), event.JSON(n.gone[name])); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(
+		putAll(tx, inNames, n.of, nameKey, idKey),
+		putAll(tx, inGone, n.gone, nameKey, func(g goneName) []byte { return event.JSON(g) }))
 }
 
 // nameKey returns a machine's name as a key. Longer names than Kafka's tools take are cut.
@@ -151,12 +141,9 @@ func drop(tx *bbolt.Tx, id uint64) error {
 	if b == nil {
 		return nil
 	}
-	if alarms := b.Bucket(inAlarms); alarms != nil {
-		c := alarms.Cursor()
-		for k, _ := c.First(); k != nil; k, _ = c.Next() {
-			if err := forgetAlarm(tx, id, k); err != nil {
-				return err
-			}
+	for k := range ascending(b.Bucket(inAlarms), nil) {
+		if err := forgetAlarm(tx, id, k); err != nil {
+			return err
 		}
 	}
 	return tx.Bucket(inMachines).DeleteBucket(idKey(id))

@@ -151,11 +151,10 @@ func (l *limits) remove(tx *bbolt.Tx, most int) (n int, err error) {
 
 // keysBefore returns the first keys of a bucket, which may be nil, that are before a key.
 func keysBefore(b *bbolt.Bucket, before []byte, most int) (keys [][]byte) {
-	if b == nil {
-		return nil
-	}
-	c := b.Cursor()
-	for k, _ := c.First(); k != nil && bytes.Compare(k, before) < 0 && len(keys) < most; k, _ = c.Next() {
+	for k := range ascending(b, nil) {
+		if bytes.Compare(k, before) >= 0 || len(keys) >= most {
+			break
+		}
 		keys = append(keys, bytes.Clone(k))
 	}
 	return keys
@@ -180,12 +179,11 @@ func removeAlarm(tx *bbolt.Tx, b *bbolt.Bucket, id uint64, key []byte) error {
 
 // keysOf returns the keys of the events of an alarm.
 func keysOf(b *bbolt.Bucket, incident []byte) (keys [][]byte) {
-	if b == nil {
-		return nil
-	}
 	prefix := append(bytes.Clone(incident), 0)
-	c := b.Cursor()
-	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+	for k := range ascending(b, prefix) {
+		if !bytes.HasPrefix(k, prefix) {
+			break
+		}
 		keys = append(keys, bytes.Clone(k))
 	}
 	return keys
@@ -194,13 +192,11 @@ func keysOf(b *bbolt.Bucket, incident []byte) (keys [][]byte) {
 // removeLives removes tools whose last window is too old. A tool that comes back begins a new
 // life.
 func (l *limits) removeLives(b *bbolt.Bucket, most int) (n int, err error) {
-	lives := b.Bucket(inLives)
-	if lives == nil {
-		return 0, nil
-	}
 	var gone [][]byte
-	c := lives.Cursor()
-	for k, v := c.First(); k != nil && len(gone) < most; k, v = c.Next() {
+	for k, v := range ascending(b.Bucket(inLives), nil) {
+		if len(gone) >= most {
+			break
+		}
 		var one life
 		if one.parse(v) != nil || one.to >= l.lives {
 			continue

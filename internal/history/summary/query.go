@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -99,10 +98,16 @@ func (q *query) read(from, to time.Time, step, minutes time.Duration) error {
 		q.byTime(first, end, seconds)
 	}
 	q.h.From, q.h.To = time.Unix(first, 0).UTC(), to.UTC()
-	if err := q.alarms(first*1000, end*1000); err != nil {
+	var err error
+	if q.h.Alarms, err = openBetween(q.b.Bucket(inAlarms), "an alarm", first*1000, end*1000, func(a *Alarm) time.Time { return a.Cleared }); err != nil {
 		return err
 	}
-	return q.advisories(first*1000, end*1000)
+	for i := range q.h.Alarms {
+		a := &q.h.Alarms[i]
+		a.Machine, a.Changes = q.h.Machine, nonNil(a.Changes)
+	}
+	q.h.Advisories, err = openBetween(q.b.Bucket(inAdvice), "an advisory", first*1000, end*1000, func(a *AdvisorySpan) time.Time { return a.To })
+	return err
 }
 
 // byTime makes a point of each step.
@@ -163,13 +168,8 @@ func (q *query) rows(first, end, step int64) (times []int64, rows []row) {
 	if step >= 3600 {
 		bucket = inHours
 	}
-	b := q.b.Bucket(bucket)
-	if b == nil {
-		return nil, nil
-	}
-	c := b.Cursor()
 	var r row
-	for k, v := c.Seek(timeKey(first)); k != nil; k, v = c.Next() {
+	for k, v := range ascending(q.b.Bucket(bucket), timeKey(first)) {
 		t, ok := keyTime(k)
 		if !ok || t >= end {
 			break
@@ -249,69 +249,26 @@ func (q *query) tools(times []int64, rows []row, end func(i int) int64) {
 // lookBehind is how many alarms and advisories that began before a time may reach into it.
 const lookBehind = 32
 
-// alarms adds the alarms that were open at some time between two, in Unix milliseconds.
-func (q *query) alarms(from, to int64) error {
-	b := q.b.Bucket(inAlarms)
-	if b == nil {
-		return nil
-	}
-	err := backwards(b.Cursor(), timeKey(to), func(k, v []byte) (bool, error) {
-		var a Alarm
-		if err := json.Unmarshal(v, &a); err != nil {
-			return false, fmt.Errorf("%w: an alarm: %w", ErrDamaged, err)
+// openBetween returns the alarms, or the advisories, of a bucket that were open at some time between two, in Unix milliseconds, the oldest
+// first. It looks lookBehind further than it needs to.
+func openBetween[T any](b *bbolt.Bucket, what string, from, to int64, ended func(*T) time.Time) ([]T, error) {
+	all, extra := []T{}, 0
+	for k, v := range descending(b, timeKey(to)) {
+		var one T
+		if err := json.Unmarshal(v, &one); err != nil {
+			return all, fmt.Errorf("%w: %s: %w", ErrDamaged, what, err)
 		}
-		t, _ := keyTime(k)
-		if a.Cleared.IsZero() || a.Cleared.UnixMilli() >= from {
-			a.Machine, a.Changes = q.h.Machine, nonNil(a.Changes)
-			q.h.Alarms = append(q.h.Alarms, a)
+		if end := ended(&one); end.IsZero() || end.UnixMilli() >= from {
+			all = append(all, one)
 		}
-		return t >= from && len(q.h.Alarms) < MaxAlarms, nil
-	})
-	slices.Reverse(q.h.Alarms)
-	return err
-}
-
-// advisories does for advisories what alarms does for alarms.
-func (q *query) advisories(from, to int64) error {
-	b := q.b.Bucket(inAdvice)
-	if b == nil {
-		return nil
-	}
-	err := backwards(b.Cursor(), timeKey(to), func(k, v []byte) (bool, error) {
-		var a AdvisorySpan
-		if err := json.Unmarshal(v, &a); err != nil {
-			return false, fmt.Errorf("%w: an advisory: %w", ErrDamaged, err)
-		}
-		t, _ := keyTime(k)
-		if a.To.IsZero() || a.To.UnixMilli() >= from {
-			q.h.Advisories = append(q.h.Advisories, a)
-		}
-		return t >= from && len(q.h.Advisories) < MaxAlarms, nil
-	})
-	slices.Reverse(q.h.Advisories)
-	return err
-}
-
-// backwards calls fn for the keys before a key, the last one first, until it has called it
-// lookBehind times after fn first said that it needs no more.
-func backwards(c *bbolt.Cursor, before []byte, fn func(k, v []byte) (more bool, err error)) error {
-	k, v := c.Seek(before)
-	if k == nil {
-		k, v = c.Last()
-	}
-	for extra := 0; k != nil && extra < lookBehind; k, v = c.Prev() {
-		if bytes.Compare(k, before) >= 0 {
-			continue
-		}
-		more, err := fn(k, v)
-		if err != nil {
-			return err
-		}
-		if !more {
-			extra++
+		if t, _ := keyTime(k); t < from || len(all) >= MaxAlarms {
+			if extra++; extra == lookBehind {
+				break
+			}
 		}
 	}
-	return nil
+	slices.Reverse(all)
+	return all, nil
 }
 
 func nonNil[E any](list []E) []E {
@@ -333,18 +290,14 @@ func (s *Store) Tools(name string, limit int) ([]Life, error) {
 	}
 	tools := []Life{}
 	err := s.view(func(tx *bbolt.Tx) error {
-		b := bucketOf(tx, id, inLives)
-		if b == nil {
-			return nil
-		}
 		var all []life
-		c := b.Cursor()
-		for k, v := c.Last(); k != nil; k, v = c.Prev() {
+		for _, v := range ascending(bucketOf(tx, id, inLives), nil) {
 			var l life
 			if l.parse(v) == nil && l.windows > 0 {
 				all = append(all, l)
 			}
 		}
+		slices.Reverse(all) // of two that end at once, the later one is first
 		slices.SortStableFunc(all, func(a, b life) int { return cmp.Compare(b.to, a.to) })
 		for i := range all[:min(limit, len(all))] {
 			tools = append(tools, all[i].shown())
@@ -373,27 +326,17 @@ func (s *Store) Alarms(f AlarmFilter) ([]Alarm, error) {
 		if only != 0 {
 			b = bucketOf(tx, only, inAlarms)
 		}
-		if b == nil {
-			return nil
-		}
 		before := timeKey(math.MaxInt64)
 		if !f.To.IsZero() {
 			before = timeKey(f.To.UnixMilli())
 		}
-		c := b.Cursor()
-		k, _ := c.Seek(before)
-		if k == nil {
-			k, _ = c.Last()
-		}
-		for ; k != nil && len(alarms) < f.Limit; k, _ = c.Prev() {
-			if t, _ := keyTime(k); bytes.Compare(k, before) >= 0 {
-				continue
-			} else if !f.From.IsZero() && t < f.From.UnixMilli() {
+		for k, v := range descending(b, before) {
+			if t, _ := keyTime(k); len(alarms) == f.Limit || !f.From.IsZero() && t < f.From.UnixMilli() {
 				break
 			}
 			id := only
 			if id == 0 {
-				id = binary.BigEndian.Uint64(b.Get(k))
+				id = binary.BigEndian.Uint64(v)
 			}
 			a, ok, err := readAlarm(tx, id, k)
 			if a.Machine = names[id]; err != nil {
@@ -528,12 +471,7 @@ func shownMachine(name string, b *bbolt.Bucket) (Machine, error) {
 		}
 		m.Alert.Machine = name
 	}
-	open := b.Bucket(inOpenNow)
-	if open == nil {
-		return m, nil
-	}
-	c := open.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
+	for _, v := range ascending(b.Bucket(inOpenNow), nil) {
 		var a event.Advisory
 		if err := json.Unmarshal(v, &a); err != nil {
 			return m, fmt.Errorf("%w: advisory of machine %s: %w", ErrDamaged, name, err)

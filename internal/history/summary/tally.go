@@ -115,6 +115,21 @@ func (t *tally) add(r *event.Result) {
 	count(tallyOnlyChampion, champion && !shadow)
 }
 
+// join adds another's counts.
+func (t *tally) join(o *tally) {
+	for i, n := range o {
+		t[i] += n
+	}
+}
+
+// joinTo adds counts to an element of a map.
+func joinTo[K comparable](all map[K]*tally, at K, o *tally) {
+	if all[at] == nil {
+		all[at] = new(tally)
+	}
+	all[at].join(o)
+}
+
 // count counts a window of a machine for the model that judged it.
 func (s *Store) count(m *machine, r *event.Result, end time.Time) error {
 	model := r.Model[:min(len(r.Model), maxModelName)]
@@ -156,24 +171,6 @@ func (s *Store) foldShadow(r *event.Result, at time.Time) error {
 	return s.count(m, r, end)
 }
 
-// writeTallies puts the tallies of a machine into its bucket.
-func (m *machine) writeTallies(b *bbolt.Bucket) error {
-	in, err := b.CreateBucketIfNotExists(inTallies)
-	if err != nil {
-		return err
-	}
-	in.FillPercent = 0.95
-	order := func(a, b tallyKey) int {
-		return cmp.Or(cmp.Compare(a.hour, b.hour), cmp.Compare(a.model, b.model), cmp.Compare(a.champion, b.champion))
-	}
-	for _, k := range slices.SortedFunc(maps.Keys(m.tallies), order) {
-		if err := in.Put(k.bytes(), m.tallies[k].appendTo(make([]byte, 0, 1+4*tallies))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // ModelUse is what the store holds of a model between two times. The caller owns its slices.
 type ModelUse struct {
 	T       []int64     `json:"t"`       // hours with windows that it judged as the champion, Unix seconds, the oldest first
@@ -210,14 +207,11 @@ type Disagreement struct {
 	OnlyChampion    int `json:"only_champion"`    // only the champion had one
 }
 
-func (d *Disagreement) add(t *tally) {
-	d.Windows += int(t[tallyCompared])
-	d.Differ += int(t[tallyDiffer])
-	d.ShadowUnknown += int(t[tallyShadowUnknown])
-	d.ChampionUnknown += int(t[tallyChampionUnknown])
-	d.BothAlarm += int(t[tallyBothAlarm])
-	d.OnlyShadow += int(t[tallyOnlyShadow])
-	d.OnlyChampion += int(t[tallyOnlyChampion])
+func (t *tally) disagreement() Disagreement {
+	return Disagreement{
+		Windows: int(t[tallyCompared]), Differ: int(t[tallyDiffer]), ShadowUnknown: int(t[tallyShadowUnknown]), ChampionUnknown: int(t[tallyChampionUnknown]),
+		BothAlarm: int(t[tallyBothAlarm]), OnlyShadow: int(t[tallyOnlyShadow]), OnlyChampion: int(t[tallyOnlyChampion]),
+	}
 }
 
 // DriftSpan is the time for which an advisory said that features of a machine drift.
@@ -256,18 +250,14 @@ type modelUse struct {
 }
 
 type trialUse struct {
-	hours    map[int64]*Disagreement
-	machines map[string]*Disagreement
+	hours    map[int64]*tally
+	machines map[string]*tally
 }
 
 // read adds the tallies of a machine in a bucket that may be nil. It reports whether the model
 // judged the machine as its champion.
 func (u *modelUse) read(name string, b *bbolt.Bucket, first, end int64) (judged bool) {
-	if b == nil {
-		return false
-	}
-	c := b.Cursor()
-	for k, v := c.Seek(timeKey(first)); k != nil; k, v = c.Next() {
+	for k, v := range ascending(b, timeKey(first)) {
 		key, ok := tallyKeyOf(k)
 		if ok && key.hour >= end {
 			break
@@ -279,13 +269,7 @@ func (u *modelUse) read(name string, b *bbolt.Bucket, first, end int64) (judged 
 		t.parse(v)
 		if key.champion == "" {
 			judged = true
-			into := u.hours[key.hour]
-			if into == nil {
-				into = new(tally)
-				u.hours[key.hour] = into
-			}
-			into[tallyJudged] += t[tallyJudged]
-			into[tallyUnknown] += t[tallyUnknown]
+			joinTo(u.hours, key.hour, &t)
 			continue
 		}
 		u.trial(key, name, &t)
@@ -298,26 +282,16 @@ func (u *modelUse) trial(key tallyKey, name string, t *tally) {
 	pair := [2]string{key.model, key.champion}
 	of := u.trials[pair]
 	if of == nil {
-		of = &trialUse{make(map[int64]*Disagreement), make(map[string]*Disagreement)}
+		of = &trialUse{make(map[int64]*tally), make(map[string]*tally)}
 		u.trials[pair] = of
 	}
-	if of.hours[key.hour] == nil {
-		of.hours[key.hour] = new(Disagreement)
-	}
-	if of.machines[name] == nil {
-		of.machines[name] = new(Disagreement)
-	}
-	of.hours[key.hour].add(t)
-	of.machines[name].add(t)
+	joinTo(of.hours, key.hour, t)
+	joinTo(of.machines, name, t)
 }
 
 // readDrift adds the advisories of drift in a bucket that may be nil.
 func (u *modelUse) readDrift(name string, b *bbolt.Bucket, from, to time.Time) error {
-	if b == nil {
-		return nil
-	}
-	c := b.Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
+	for k, v := range ascending(b, nil) {
 		at, ok := keyTime(k)
 		if !ok || !bytes.HasPrefix(k[8:], append([]byte(event.DriftAdvisory), 0)) {
 			continue
@@ -357,13 +331,14 @@ func (u *modelUse) result() ModelUse {
 
 func (u *trialUse) result(pair [2]string) Trial {
 	t := Trial{Shadow: pair[0], Champion: pair[1], T: []int64{}, Hours: []Disagreement{}, Machines: []TrialMachine{}}
+	var sum tally
 	for _, hour := range slices.Sorted(maps.Keys(u.hours)) {
-		t.T, t.Hours = append(t.T, hour), append(t.Hours, *u.hours[hour])
+		sum.join(u.hours[hour])
+		t.T, t.Hours = append(t.T, hour), append(t.Hours, u.hours[hour].disagreement())
 	}
+	t.Sum = sum.disagreement()
 	for _, name := range slices.Sorted(maps.Keys(u.machines)) {
-		d := *u.machines[name]
-		t.Sum.join(&d)
-		t.Machines = append(t.Machines, TrialMachine{name, d})
+		t.Machines = append(t.Machines, TrialMachine{name, u.machines[name].disagreement()})
 	}
 	alone := func(m TrialMachine) int { return m.OnlyShadow + m.OnlyChampion }
 	slices.SortStableFunc(t.Machines, func(a, b TrialMachine) int {
@@ -371,15 +346,4 @@ func (u *trialUse) result(pair [2]string) Trial {
 	})
 	t.Machines = t.Machines[:min(len(t.Machines), maxTrialMachines)]
 	return t
-}
-
-// join adds another's counts.
-func (d *Disagreement) join(o *Disagreement) {
-	d.Windows += o.Windows
-	d.Differ += o.Differ
-	d.ShadowUnknown += o.ShadowUnknown
-	d.ChampionUnknown += o.ChampionUnknown
-	d.BothAlarm += o.BothAlarm
-	d.OnlyShadow += o.OnlyShadow
-	d.OnlyChampion += o.OnlyChampion
 }

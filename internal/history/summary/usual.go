@@ -3,7 +3,6 @@ package summary
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -56,23 +55,6 @@ func (u *Usual) add(ranges []event.Range, windows int) {
 		}
 		u.Channels[i].Low, u.Channels[i].High = min(u.Channels[i].Low, one.Low), max(u.Channels[i].High, one.High)
 	}
-}
-
-// writeUsual writes what changed.
-func (m *machine) writeUsual(b *bbolt.Bucket) error {
-	if len(m.usual) == 0 {
-		return nil
-	}
-	in, err := b.CreateBucketIfNotExists(inUsual)
-	if err != nil {
-		return err
-	}
-	for _, life := range slices.Sorted(maps.Keys(m.usual)) {
-		if err := in.Put(lifeKey(life), event.JSON(m.usual[life])); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Usual returns what is usual for a tool of a machine. It returns ErrNoMachine for a machine that

@@ -27,9 +27,7 @@ func dots(w *asm, table io.Writer) {
 func dotRows(w *asm, name string, rows int) {
 	is := avx512
 	w.function(name, tileArguments, 88)
-	for _, arg := range []string{"k+0(FP), DI", "a+8(FP), SI", "aRow+16(FP), R8", "b+32(FP), BX", "bRow+40(FP), R10"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("k+0(FP), DI", "a+8(FP), SI", "aRow+16(FP), R8", "b+32(FP), BX", "bRow+40(FP), R10")
 	w.op("LEAQ (R8)(R8*2), R13")
 	bases := []string{"SI", "AX"}[:(rows+3)/4]
 	if len(bases) == 2 {
@@ -66,17 +64,14 @@ func dotRows(w *asm, name string, rows int) {
 	body(m)
 	w.label("done")
 	addAll(w)
-	for _, arg := range []string{"tail+80(FP), DI", "start+64(FP), DX", "startRow+72(FP), R12"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("tail+80(FP), DI", "start+64(FP), DX", "startRow+72(FP), R12")
 	storeDots(w, rows, m)
 }
 
 // storeDots adds the sums in Z0, two a row, to start, and stores them.
 func storeDots(w *asm, rows int, m *mask) {
 	m.set(w, "DI", "R9", 0)
-	w.op("MOVQ c+48(FP), CX")
-	w.op("MOVQ cRow+56(FP), R11")
+	w.take("c+48(FP), CX", "cRow+56(FP), R11")
 	for i := range rows {
 		w.load(avx512, "(DX)", "Z1", m)
 		w.op("VALIGND $%d, Z0, Z0, Z2", 2*i)
@@ -87,8 +82,7 @@ func storeDots(w *asm, rows int, m *mask) {
 			w.op("ADDQ R11, CX")
 		}
 	}
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // addAll writes Z0[i] = the sum of the lanes of register i, for i < 16. Within

@@ -21,11 +21,7 @@ func constants(w *asm) {
 		"magnitude": math.Float32frombits(1<<31 - 1), "leastStep": 1e-17, "leastSquare": 1e-34,
 	}
 	for _, name := range constantNames {
-		bits := math.Float32bits(values[name])
-		for at := 0; at < 64; at += 8 {
-			w.printf("DATA %s<>+%d(SB)/8, $0x%08x%08x", name, at, bits, bits)
-		}
-		w.printf("GLOBL %s<>(SB), RODATA|NOPTR, $64", name)
+		w.spread(name, math.Float32bits(values[name]))
 	}
 }
 
@@ -56,20 +52,22 @@ func loop(w *asm, is isa, vectors int, pointers []string, masks []*mask, body fu
 	w.label("done")
 }
 
-// oneMask is the mask of a loop in steps of one vector; the highest register of
-// AVX2 holds it.
-func oneMask(is isa) []*mask {
+// masksOf returns the masks of a loop in steps of so many vectors; the highest
+// registers of AVX2 hold them.
+func masksOf(is isa, vectors int) []*mask {
 	if is.lanes == 16 {
 		return []*mask{{is, "K1"}}
 	}
-	return []*mask{{is, is.reg(is.registers - 1)}}
+	if vectors == 2 {
+		return []*mask{{is, is.reg(14)}, {is, is.reg(15)}}
+	}
+	return []*mask{{is, is.reg(15)}}
 }
 
 // logistic writes x = 1/(1+e⁻ˣ). See logistic.go in package kernel.
 func logistic(w *asm, is isa) {
 	w.function("sigmoid"+is.name, "(x []float32)", 24)
-	w.op("MOVQ x_base+0(FP), SI")
-	w.op("MOVQ x_len+8(FP), AX")
+	w.take("x_base+0(FP), SI", "x_len+8(FP), AX")
 	// With 32 registers all constants have one; with 16, as many as fit.
 	held := map[string]string{}
 	const first = 4
@@ -86,7 +84,7 @@ func logistic(w *asm, is isa) {
 		return memory(name)
 	}
 	x, n, e, p := is.reg(0), is.reg(1), is.reg(2), is.reg(3)
-	loop(w, is, 1, []string{"SI"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI"}, masksOf(is, 1), func(masks []*mask) {
 		w.load(is, "(SI)", x, masks[0])
 		w.op("%s %s, %s, %s", is.bitwise("VPXOR"), constant("sign"), x, x) // y = -x
 		w.op("VMINPS %s, %s, %s", x, held["max"], x)                       // in this order NaN stays
@@ -114,19 +112,16 @@ func logistic(w *asm, is isa) {
 		w.op("VDIVPS %s, %s, %s", p, held["one"], p)
 		w.store(is, p, "(SI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // logisticGrad writes d = d·y·(1-y).
 func logisticGrad(w *asm, is isa) {
 	w.function("sigmoidGrad"+is.name, "(d, y []float32)", 48)
-	w.op("MOVQ d_base+0(FP), SI")
-	w.op("MOVQ d_len+8(FP), AX")
-	w.op("MOVQ y_base+24(FP), DI")
+	w.take("d_base+0(FP), SI", "d_len+8(FP), AX", "y_base+24(FP), DI")
 	d, y, t, one := is.reg(0), is.reg(1), is.reg(2), is.reg(3)
 	w.op("VMOVUPS %s, %s", memory("one"), one)
-	loop(w, is, 1, []string{"SI", "DI"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI", "DI"}, masksOf(is, 1), func(masks []*mask) {
 		w.load(is, "(DI)", y, masks[0])
 		w.load(is, "(SI)", d, masks[0])
 		w.op("VSUBPS %s, %s, %s", y, one, t)
@@ -134,18 +129,14 @@ func logisticGrad(w *asm, is isa) {
 		w.op("VMULPS %s, %s, %s", y, d, d)
 		w.store(is, d, "(SI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // sample writes s = 1 where a draw is below p, else 0, and steps the 16
 // generators, in one vector of AVX-512 or two of AVX2.
 func sample(w *asm, is isa) {
 	w.function("sample"+is.name, "(s, p []float32, lanes *Lanes)", 56)
-	w.op("MOVQ s_base+0(FP), DI")
-	w.op("MOVQ p_base+24(FP), SI")
-	w.op("MOVQ p_len+32(FP), AX")
-	w.op("MOVQ lanes+48(FP), DX")
+	w.take("s_base+0(FP), DI", "p_base+24(FP), SI", "p_len+32(FP), AX", "lanes+48(FP), DX")
 	vectors := 16 / is.lanes
 	state := func(word, v int) string { return is.reg(word*vectors + v) }
 	u, t := is.reg(4*vectors), is.reg(4*vectors+1)
@@ -157,12 +148,8 @@ func sample(w *asm, is isa) {
 		}
 	}
 	each(func(word, v int, at string) { w.op("VMOVUPS %s, %s", at, state(word, v)) })
-	masks := oneMask(is)
-	if vectors == 2 {
-		masks = []*mask{{is, is.reg(14)}, {is, is.reg(15)}}
-	}
 	xor := func(a, b string) { w.op("%s %s, %s, %s", is.bitwise("VPXOR"), a, b, b) }
-	loop(w, is, vectors, []string{"SI", "DI"}, masks, func(masks []*mask) {
+	loop(w, is, vectors, []string{"SI", "DI"}, masksOf(is, vectors), func(masks []*mask) {
 		for v, m := range masks {
 			s0, s1, s2, s3 := state(0, v), state(1, v), state(2, v), state(3, v)
 			w.op("VPADDD %s, %s, %s", s0, s3, u)
@@ -190,40 +177,34 @@ func sample(w *asm, is isa) {
 		}
 	})
 	each(func(word, v int, at string) { w.op("VMOVUPS %s, %s", state(word, v), at) })
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // negate writes x = -x.
 func negate(w *asm, is isa) {
 	w.function("negate"+is.name, "(x []float32)", 24)
-	w.op("MOVQ x_base+0(FP), SI")
-	w.op("MOVQ x_len+8(FP), AX")
+	w.take("x_base+0(FP), SI", "x_len+8(FP), AX")
 	x, sign := is.reg(0), is.reg(1)
 	w.op("VMOVUPS %s, %s", memory("sign"), sign)
-	loop(w, is, 1, []string{"SI"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI"}, masksOf(is, 1), func(masks []*mask) {
 		w.load(is, "(SI)", x, masks[0])
 		w.op("%s %s, %s, %s", is.bitwise("VPXOR"), sign, x, x)
 		w.store(is, x, "(SI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // rows writes dst = dst ± the rows of x, a vector of columns at a time, rows in
 // ascending order; op adds or subtracts.
 func rows(w *asm, is isa, name, op string) {
 	w.function(name+is.name, "(dst, x []float32)", 48)
-	w.op("MOVQ dst_base+0(FP), DI")
-	w.op("MOVQ dst_len+8(FP), AX")
-	w.op("MOVQ x_base+24(FP), SI")
-	w.op("MOVQ x_len+32(FP), DX")
+	w.take("dst_base+0(FP), DI", "dst_len+8(FP), AX", "x_base+24(FP), SI", "x_len+32(FP), DX")
 	w.op("LEAQ (SI)(DX*4), DX") // the end of x
 	w.op("MOVQ AX, R8")
 	w.op("SHLQ $2, R8") // bytes of a row
 	sum, x := is.reg(0), is.reg(1)
 	part := 0
-	loop(w, is, 1, []string{"SI", "DI"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI", "DI"}, masksOf(is, 1), func(masks []*mask) {
 		part++
 		w.load(is, "(DI)", sum, masks[0])
 		w.op("MOVQ SI, R9")
@@ -237,27 +218,20 @@ func rows(w *asm, is isa, name, op string) {
 		w.op("JLT row%d", part)
 		w.store(is, sum, "(DI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // squares returns the sum of the squares of y-x, taken in 16 lanes that are then
 // added by halves.
 func squares(w *asm, is isa) {
 	w.function("squares"+is.name, "(x, y []float32) float32", 52)
-	w.op("MOVQ x_base+0(FP), SI")
-	w.op("MOVQ x_len+8(FP), AX")
-	w.op("MOVQ y_base+24(FP), DX")
+	w.take("x_base+0(FP), SI", "x_len+8(FP), AX", "y_base+24(FP), DX")
 	vectors := 16 / is.lanes
 	d, t := is.reg(4), is.reg(5)
 	for v := range vectors {
 		w.op("%s %s, %s, %s", is.bitwise("VPXOR"), is.reg(v), is.reg(v), is.reg(v))
 	}
-	masks := oneMask(is)
-	if vectors == 2 {
-		masks = []*mask{{is, is.reg(14)}, {is, is.reg(15)}}
-	}
-	loop(w, is, vectors, []string{"SI", "DX"}, masks, func(masks []*mask) {
+	loop(w, is, vectors, []string{"SI", "DX"}, masksOf(is, vectors), func(masks []*mask) {
 		for v, m := range masks {
 			at := func(base string) string { return fmt.Sprintf("%d(%s)", v*is.size(), base) }
 			w.load(is, at("SI"), t, m)
@@ -269,8 +243,7 @@ func squares(w *asm, is isa) {
 	})
 	addLanes(w, is)
 	w.op("VMOVSS X0, ret+48(FP)")
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // addLanes adds 16 lanes by halves: the lanes of Z0, or of Y0 and Y1. The sum is in X0.
@@ -290,18 +263,14 @@ func addLanes(w *asm, is isa) {
 // momentum writes v = momentum·v - rate·(scale·g + decay·w) and w = w + v.
 func momentum(w *asm, is isa) {
 	w.function("momentum"+is.name, "(w, v, g []float32, s *MomentumStep)", 80)
-	w.op("MOVQ w_base+0(FP), SI")
-	w.op("MOVQ w_len+8(FP), AX")
-	w.op("MOVQ v_base+24(FP), DI")
-	w.op("MOVQ g_base+48(FP), DX")
-	w.op("MOVQ s+72(FP), R8")
+	w.take("w_base+0(FP), SI", "w_len+8(FP), AX", "v_base+24(FP), DI", "g_base+48(FP), DX", "s+72(FP), R8")
 	x, v, d, t := is.reg(0), is.reg(1), is.reg(2), is.reg(3)
 	rate, keep, scale, decay := is.reg(4), is.reg(5), is.reg(6), is.reg(7)
 	w.op("VBROADCASTSS MomentumStep_Rate(R8), %s", rate)
 	w.op("VBROADCASTSS MomentumStep_Momentum(R8), %s", keep)
 	w.op("VBROADCASTSS MomentumStep_Scale(R8), %s", scale)
 	w.op("VBROADCASTSS MomentumStep_Decay(R8), %s", decay)
-	loop(w, is, 1, []string{"SI", "DI", "DX"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI", "DI", "DX"}, masksOf(is, 1), func(masks []*mask) {
 		w.load(is, "(SI)", x, masks[0])
 		w.load(is, "(DI)", v, masks[0])
 		w.load(is, "(DX)", d, masks[0])
@@ -316,8 +285,7 @@ func momentum(w *asm, is isa) {
 		w.store(is, v, "(DI)", masks[0])
 		w.store(is, x, "(SI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // settle replaces the lanes of x that are closer to 0 than the constant of that name by 0; NaN stays. It needs
@@ -337,12 +305,7 @@ func (w *asm) settle(is isa, x, scratch, least string) {
 // adam writes a step of Adam. See update.go in package kernel.
 func adam(w *asm, is isa) {
 	w.function("adam"+is.name, "(w, m, v, g []float32, s *AdamStep)", 104)
-	w.op("MOVQ w_base+0(FP), SI")
-	w.op("MOVQ w_len+8(FP), AX")
-	w.op("MOVQ m_base+24(FP), DI")
-	w.op("MOVQ v_base+48(FP), DX")
-	w.op("MOVQ g_base+72(FP), R9")
-	w.op("MOVQ s+96(FP), R8")
+	w.take("w_base+0(FP), SI", "w_len+8(FP), AX", "m_base+24(FP), DI", "v_base+48(FP), DX", "g_base+72(FP), R9", "s+96(FP), R8")
 	x, d, a, b, t := is.reg(0), is.reg(1), is.reg(2), is.reg(3), is.reg(4)
 	rate, epsilon, beta1, beta2 := is.reg(5), is.reg(6), is.reg(7), is.reg(8)
 	scale, decay, rest1, rest2 := is.reg(9), is.reg(10), is.reg(11), is.reg(12)
@@ -354,7 +317,7 @@ func adam(w *asm, is isa) {
 	w.op("VMOVUPS %s, %s", memory("one"), t)
 	w.op("VSUBPS %s, %s, %s", beta1, t, rest1)
 	w.op("VSUBPS %s, %s, %s", beta2, t, rest2)
-	loop(w, is, 1, []string{"SI", "DI", "DX", "R9"}, oneMask(is), func(masks []*mask) {
+	loop(w, is, 1, []string{"SI", "DI", "DX", "R9"}, masksOf(is, 1), func(masks []*mask) {
 		w.load(is, "(SI)", x, masks[0])
 		w.load(is, "(R9)", d, masks[0])
 		w.load(is, "(DI)", a, masks[0])
@@ -381,6 +344,5 @@ func adam(w *asm, is isa) {
 		w.op("VSUBPS %s, %s, %s", a, x, x)
 		w.store(is, x, "(SI)", masks[0])
 	})
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }

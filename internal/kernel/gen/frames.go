@@ -18,17 +18,11 @@ var db4 = [8]float32{
 }
 
 func frameConstants(w *asm) {
-	spread := func(name string, bits uint32) {
-		for at := 0; at < frameSize; at += 8 {
-			w.printf("DATA %s<>+%d(SB)/8, $0x%08x%08x", name, at, bits, bits)
-		}
-		w.printf("GLOBL %s<>(SB), RODATA|NOPTR, $64", name)
-	}
 	for t, v := range db4 {
-		spread(fmt.Sprintf("tap%d", t), math.Float32bits(v))
+		w.spread(fmt.Sprintf("tap%d", t), math.Float32bits(v))
 	}
-	spread("magnitude", 0x7fffffff)
-	spread("unit", math.Float32bits(1))
+	w.spread("magnitude", 0x7fffffff)
+	w.spread("unit", math.Float32bits(1))
 }
 
 // lanesOf writes the body of a kernel once for each vector that a frame takes.
@@ -37,21 +31,38 @@ func lanesOf(w *asm, is isa, body func(suffix string, offset int)) {
 	for half := range 16 / is.lanes {
 		body(fmt.Sprint(half), half*is.size())
 	}
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 func at(offset int, base string) string { return fmt.Sprintf("%d(%s)", offset, base) }
 
-// eachFrame writes a loop over CX frames, of which pointers advance by the given
-// number of bytes.
-func eachFrame(w *asm, suffix string, advance map[string]int, order []string, body func()) {
+// loadAll and storeAll move what lies at DX, a frame apart, to and from registers.
+func loadAll(w *asm, offset int, registers []string) {
+	for i, r := range registers {
+		w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
+	}
+}
+
+func storeAll(w *asm, offset int, registers []string) {
+	for i, r := range registers {
+		w.op("VMOVUPS %s, %s", r, at(i*frameSize+offset, "DX"))
+	}
+}
+
+// advance is how far a pointer advances with each frame.
+type advance struct {
+	pointer string
+	bytes   int
+}
+
+// eachFrame writes a loop over CX frames, of which pointers advance.
+func eachFrame(w *asm, suffix string, moves []advance, body func()) {
 	w.op("TESTQ CX, CX")
 	w.op("JZ done%s", suffix)
 	w.label("loop" + suffix)
 	body()
-	for _, p := range order {
-		w.op("ADDQ $%d, %s", advance[p], p)
+	for _, p := range moves {
+		w.op("ADDQ $%d, %s", p.bytes, p.pointer)
 	}
 	w.op("DECQ CX")
 	w.op("JNZ loop%s", suffix)
@@ -66,27 +77,13 @@ func interleave(w *asm) {
 	for i, p := range pointers {
 		w.op("MOVQ %d(BX), %s", 8*i, p)
 	}
-	w.op("MOVQ dst+16(FP), DX")
-	w.op("MOVQ blocks+0(FP), CX")
+	w.take("dst+16(FP), DX", "blocks+0(FP), CX")
 	w.op("XORQ AX, AX")
 	w.label("loop")
 	for i, p := range pointers {
 		w.op("VMOVUPS (%s)(AX*1), Y%d", p, i)
 	}
-	for i := 0; i < 8; i += 2 { // pairs of channels
-		w.op("VUNPCKLPS Y%d, Y%d, Y%d", i+1, i, i+8)
-		w.op("VUNPCKHPS Y%d, Y%d, Y%d", i+1, i, i+9)
-	}
-	for i := 0; i < 8; i += 4 { // fours
-		for half := range 2 {
-			w.op("VSHUFPS $0x44, Y%d, Y%d, Y%d", i+10+half, i+8+half, i+2*half)
-			w.op("VSHUFPS $0xEE, Y%d, Y%d, Y%d", i+10+half, i+8+half, i+2*half+1)
-		}
-	}
-	for i := range 4 { // both halves of the registers
-		w.op("VPERM2F128 $0x20, Y%d, Y%d, Y%d", i+4, i, i+8)
-		w.op("VPERM2F128 $0x31, Y%d, Y%d, Y%d", i+4, i, i+12)
-	}
+	transpose8(w)
 	for i := range 8 {
 		w.op("VMOVUPS Y%d, %s", i+8, at(i*frameSize, "DX"))
 	}
@@ -94,29 +91,22 @@ func interleave(w *asm) {
 	w.op("ADDQ $%d, DX", 8*frameSize)
 	w.op("DECQ CX")
 	w.op("JNZ loop")
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 func extent(w *asm, is isa) {
 	w.function("extent"+is.name, "(x []Frame, e *Extent)", 32)
 	sum, low, high, v := is.reg(0), is.reg(1), is.reg(2), is.reg(3)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), CX")
-		w.op("MOVQ e+24(FP), DX")
-		for i, r := range []string{sum, low, high} {
-			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
-		}
-		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "e+24(FP), DX")
+		loadAll(w, offset, []string{sum, low, high})
+		eachFrame(w, suffix, []advance{{"SI", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
 			w.op("VADDPS %s, %s, %s", v, sum, sum)
 			w.op("VMINPS %s, %s, %s", low, v, low)
 			w.op("VMAXPS %s, %s, %s", high, v, high)
 		})
-		for i, r := range []string{sum, low, high} {
-			w.op("VMOVUPS %s, %s", r, at(i*frameSize+offset, "DX"))
-		}
+		storeAll(w, offset, []string{sum, low, high})
 	})
 }
 
@@ -129,14 +119,10 @@ func center(w *asm, is isa) {
 	}
 	v, a, d, d2, p := is.reg(9), is.reg(10), is.reg(11), is.reg(12), is.reg(13)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), CX")
-		w.op("MOVQ c+24(FP), DX")
+		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "c+24(FP), DX")
 		w.op("VMOVUPS %s, %s", memory("magnitude"), magnitude)
-		for i, r := range append([]string{shift, gain}, sums...) {
-			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
-		}
-		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+		loadAll(w, offset, append([]string{shift, gain}, sums...))
+		eachFrame(w, suffix, []advance{{"SI", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
 			w.op("VMULPS %s, %s, %s", gain, v, a)
 			w.op("%s %s, %s, %s", is.bitwise("VPAND"), magnitude, a, a)
@@ -154,9 +140,7 @@ func center(w *asm, is isa) {
 			w.op("VMULPS %s, %s, %s", d2, d2, p)
 			w.op("VADDPS %s, %s, %s", p, sums[3], sums[3])
 		})
-		for i, r := range sums {
-			w.op("VMOVUPS %s, %s", r, at((2+i)*frameSize+offset, "DX"))
-		}
+		storeAll(w, 2*frameSize+offset, sums)
 	})
 }
 
@@ -169,14 +153,10 @@ func steps(w *asm, is isa) {
 	last, lastStep, crossings, step2, bend2, count, moment := state[0], state[1], state[2], state[3], state[4], state[5], state[6]
 	v, step, t, unit := is.reg(7), is.reg(8), is.reg(9), is.reg(10)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), CX")
-		w.op("MOVQ s+24(FP), DX")
+		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "s+24(FP), DX")
 		w.op("VMOVUPS %s, %s", memory("unit"), unit)
-		for i, r := range state {
-			w.op("VMOVUPS %s, %s", at(i*frameSize+offset, "DX"), r)
-		}
-		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+		loadAll(w, offset, state)
+		eachFrame(w, suffix, []advance{{"SI", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
 			w.op("%s %s, %s, %s", is.bitwise("VPXOR"), last, v, t)
 			w.op("VPSRLD $31, %s, %s", t, t)
@@ -193,20 +173,15 @@ func steps(w *asm, is isa) {
 			w.op("VMOVAPS %s, %s", v, last)
 			w.op("VMOVAPS %s, %s", step, lastStep)
 		})
-		for i, r := range state {
-			w.op("VMOVUPS %s, %s", r, at(i*frameSize+offset, "DX"))
-		}
+		storeAll(w, offset, state)
 	})
 }
 
 func taper(w *asm, is isa) {
 	w.function("taper"+is.name, "(dst, x []Frame, w []float32)", 72)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ dst_base+0(FP), DX")
-		w.op("MOVQ x_base+24(FP), SI")
-		w.op("MOVQ w_base+48(FP), BX")
-		w.op("MOVQ w_len+56(FP), CX")
-		eachFrame(w, suffix, map[string]int{"SI": frameSize, "DX": frameSize, "BX": 4}, []string{"SI", "DX", "BX"}, func() {
+		w.take("dst_base+0(FP), DX", "x_base+24(FP), SI", "w_base+48(FP), BX", "w_len+56(FP), CX")
+		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}, {"BX", 4}}, func() {
 			w.op("VBROADCASTSS (BX), %s", is.reg(0))
 			w.op("VMULPS %s, %s, %s", at(offset, "SI"), is.reg(0), is.reg(0))
 			w.op("VMOVUPS %s, %s", is.reg(0), at(offset, "DX"))
@@ -218,10 +193,8 @@ func power(w *asm, is isa) {
 	w.function("power"+is.name, "(dst, z []Frame)", 48)
 	re, im := is.reg(0), is.reg(1)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ dst_base+0(FP), DX")
-		w.op("MOVQ dst_len+8(FP), CX")
-		w.op("MOVQ z_base+24(FP), SI")
-		eachFrame(w, suffix, map[string]int{"SI": 2 * frameSize, "DX": frameSize}, []string{"SI", "DX"}, func() {
+		w.take("dst_base+0(FP), DX", "dst_len+8(FP), CX", "z_base+24(FP), SI")
+		eachFrame(w, suffix, []advance{{"SI", 2 * frameSize}, {"DX", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), re)
 			w.op("VMOVUPS %s, %s", at(frameSize+offset, "SI"), im)
 			w.op("VMULPS %s, %s, %s", re, re, re)
@@ -235,11 +208,9 @@ func power(w *asm, is isa) {
 func energy(w *asm, is isa) {
 	w.function("energy"+is.name, "(x []Frame, sum *Frame)", 32)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), CX")
-		w.op("MOVQ sum+24(FP), DX")
+		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "sum+24(FP), DX")
 		w.op("VMOVUPS %s, %s", at(offset, "DX"), is.reg(0))
-		eachFrame(w, suffix, map[string]int{"SI": frameSize}, []string{"SI"}, func() {
+		eachFrame(w, suffix, []advance{{"SI", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), is.reg(1))
 			w.op("VMULPS %s, %s, %s", is.reg(1), is.reg(1), is.reg(1))
 			w.op("VADDPS %s, %s, %s", is.reg(1), is.reg(0), is.reg(0))
@@ -252,14 +223,11 @@ func wavelet(w *asm, is isa) {
 	w.function("wavelet"+is.name, "(low, high, x []Frame)", 72)
 	low, high, v, p := is.reg(8), is.reg(9), is.reg(10), is.reg(11)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ low_base+0(FP), DX")
-		w.op("MOVQ low_len+8(FP), CX")
-		w.op("MOVQ high_base+24(FP), BX")
-		w.op("MOVQ x_base+48(FP), SI")
+		w.take("low_base+0(FP), DX", "low_len+8(FP), CX", "high_base+24(FP), BX", "x_base+48(FP), SI")
 		for t := range db4 {
 			w.op("VMOVUPS tap%d<>(SB), %s", t, is.reg(t))
 		}
-		eachFrame(w, suffix, map[string]int{"SI": 2 * frameSize, "DX": frameSize, "BX": frameSize}, []string{"SI", "DX", "BX"}, func() {
+		eachFrame(w, suffix, []advance{{"SI", 2 * frameSize}, {"DX", frameSize}, {"BX", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), v)
 			w.op("VMULPS %s, %s, %s", is.reg(0), v, low)
 			w.op("VMULPS %s, %s, %s", is.reg(7), v, high)
@@ -291,12 +259,9 @@ func fft4(w *asm, is isa) {
 	w.function("fft4"+is.name, "(x, y []Frame, twiddles []float32, run int)", 80)
 	r := is.reg
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), R10")
+		w.take("x_base+0(FP), SI", "x_len+8(FP), R10")
 		w.op("SHLQ $4, R10") // bytes of a quarter of x
-		w.op("MOVQ y_base+24(FP), DX")
-		w.op("MOVQ twiddles_base+48(FP), BX")
-		w.op("MOVQ twiddles_len+56(FP), DI")
+		w.take("y_base+24(FP), DX", "twiddles_base+48(FP), BX", "twiddles_len+56(FP), DI")
 		w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
 		w.op("MOVQ run+72(FP), R8")
 		w.op("MOVQ R8, R9")
@@ -350,13 +315,11 @@ func fft2(w *asm, is isa) {
 	w.function("fft2"+is.name, "(x, y []Frame)", 48)
 	a, b := is.reg(0), is.reg(1)
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), SI")
-		w.op("MOVQ x_len+8(FP), CX")
-		w.op("MOVQ y_base+24(FP), DX")
+		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX")
 		w.op("SHRQ $1, CX")
 		w.op("MOVQ CX, R9")
 		w.op("SHLQ $6, R9") // bytes of a half
-		eachFrame(w, suffix, map[string]int{"SI": frameSize, "DX": frameSize}, []string{"SI", "DX"}, func() {
+		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}}, func() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), a)
 			w.op("VMOVUPS %d(SI)(R9*1), %s", offset, b)
 			w.op("VADDPS %s, %s, %s", b, a, is.reg(2))
@@ -372,11 +335,7 @@ func untangle(w *asm, is isa) {
 	w.function("untangle"+is.name, "(x, power, z []Frame, twiddles []float32)", 96)
 	r := is.reg
 	lanesOf(w, is, func(suffix string, offset int) {
-		w.op("MOVQ x_base+0(FP), DX")
-		w.op("MOVQ power_base+24(FP), BX")
-		w.op("MOVQ z_base+48(FP), SI")
-		w.op("MOVQ z_len+56(FP), AX")
-		w.op("MOVQ twiddles_base+72(FP), R8")
+		w.take("x_base+0(FP), DX", "power_base+24(FP), BX", "z_base+48(FP), SI", "z_len+56(FP), AX", "twiddles_base+72(FP), R8")
 		w.op("SHRQ $1, AX")
 		w.op("MOVQ AX, CX")
 		w.op("SHLQ $6, CX")
@@ -387,12 +346,11 @@ func untangle(w *asm, is isa) {
 		w.op("SHRQ $1, AX")
 		w.op("MOVQ AX, CX")
 		w.op("DECQ CX")
-		advance := map[string]int{"SI": 2 * frameSize, "DX": 2 * frameSize, "BX": frameSize, "R8": 8, "R9": -2 * frameSize, "R10": -2 * frameSize, "R11": -frameSize}
-		order := []string{"SI", "DX", "BX", "R8", "R9", "R10", "R11"}
-		for _, p := range order {
-			w.op("ADDQ $%d, %s", advance[p], p)
+		moves := []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}, {"BX", frameSize}, {"R8", 8}, {"R9", -2 * frameSize}, {"R10", -2 * frameSize}, {"R11", -frameSize}}
+		for _, p := range moves {
+			w.op("ADDQ $%d, %s", p.bytes, p.pointer)
 		}
-		eachFrame(w, suffix, advance, order, func() {
+		eachFrame(w, suffix, moves, func() {
 			zr, zi, yr, yi := r(0), r(1), r(2), r(3)
 			for i, base := range []string{"SI", "R9"} {
 				w.op("VMOVUPS %s, %s", at(offset, base), r(2*i))

@@ -57,10 +57,8 @@ func tile(w *asm, is isa, name string, rows, vectors int) {
 	w.function(name, tileArguments, 88)
 	w.op("MOVQ tail+80(FP), AX")
 	m.set(w, "AX", "BX", 0)
-	for _, arg := range []string{"k+0(FP), DI", "a+8(FP), SI", "aRow+16(FP), R8", "aCol+24(FP), R9", "b+32(FP), BX", "bRow+40(FP), R10",
-		"c+48(FP), CX", "cRow+56(FP), R11", "start+64(FP), DX", "startRow+72(FP), R12"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("k+0(FP), DI", "a+8(FP), SI", "aRow+16(FP), R8", "aCol+24(FP), R9", "b+32(FP), BX", "bRow+40(FP), R10",
+		"c+48(FP), CX", "cRow+56(FP), R11", "start+64(FP), DX", "startRow+72(FP), R12")
 	w.op("LEAQ (R8)(R8*2), R13")
 	if is.lanes == 8 {
 		// Masked loads cost AVX2 a little in the loop, and masked stores cost some
@@ -145,8 +143,7 @@ func (t tileAsm) body(suffix string, m *mask) {
 			t.op("ADDQ R11, CX")
 		}
 	}
-	t.op("VZEROUPPER")
-	t.op("RET")
+	t.end()
 }
 
 // transpose writes a kernel that stores blocks of 8×8 the other way round:
@@ -154,9 +151,7 @@ func (t tileAsm) body(suffix string, m *mask) {
 //	dst[p,j] = src[j,p]  for j < 8 and p < 8·blocks.
 func transpose(w *asm) {
 	w.function("transposeAVX", "(blocks int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)", 40)
-	for _, arg := range []string{"blocks+0(FP), DI", "src+8(FP), SI", "srcRow+16(FP), R8", "dst+24(FP), DX", "dstRow+32(FP), R9"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("blocks+0(FP), DI", "src+8(FP), SI", "srcRow+16(FP), R8", "dst+24(FP), DX", "dstRow+32(FP), R9")
 	w.op("LEAQ (R8)(R8*2), R10")
 	w.op("LEAQ (SI)(R8*4), R11")
 	w.op("LEAQ (R9)(R9*2), R12")
@@ -172,6 +167,20 @@ func transpose(w *asm) {
 	for i, from := range rows("SI", "R11", "R8", "R10") {
 		w.op("VMOVUPS %s, Y%d", from, i)
 	}
+	transpose8(w)
+	for i, to := range rows("DX", "R13", "R9", "R12") {
+		w.op("VMOVUPS Y%d, %s", i+8, to)
+	}
+	w.op("ADDQ $32, SI")
+	w.op("ADDQ $32, R11")
+	w.op("LEAQ (R13)(R9*4), DX")
+	w.op("DECQ DI")
+	w.op("JNZ loop")
+	w.end()
+}
+
+// transpose8 writes the transpose of Y0 to Y7 to Y8 to Y15.
+func transpose8(w *asm) {
 	for i := 0; i < 8; i += 2 { // pairs of rows
 		w.op("VUNPCKLPS Y%d, Y%d, Y%d", i+1, i, i+8)
 		w.op("VUNPCKHPS Y%d, Y%d, Y%d", i+1, i, i+9)
@@ -186,25 +195,13 @@ func transpose(w *asm) {
 		w.op("VPERM2F128 $0x20, Y%d, Y%d, Y%d", i+4, i, i+8)
 		w.op("VPERM2F128 $0x31, Y%d, Y%d, Y%d", i+4, i, i+12)
 	}
-	for i, to := range rows("DX", "R13", "R9", "R12") {
-		w.op("VMOVUPS Y%d, %s", i+8, to)
-	}
-	w.op("ADDQ $32, SI")
-	w.op("ADDQ $32, R11")
-	w.op("LEAQ (R13)(R9*4), DX")
-	w.op("DECQ DI")
-	w.op("JNZ loop")
-	w.op("VZEROUPPER")
-	w.op("RET")
 }
 
 // copyRows writes a kernel that stores rows of so many vectors, which lie srcRow
 // bytes apart, dstRow bytes apart.
 func copyRows(w *asm) {
 	w.function("copyRowsAVX", "(rows, vectors int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)", 48)
-	for _, arg := range []string{"rows+0(FP), DI", "vectors+8(FP), R10", "src+16(FP), SI", "srcRow+24(FP), R8", "dst+32(FP), DX", "dstRow+40(FP), R9"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("rows+0(FP), DI", "vectors+8(FP), R10", "src+16(FP), SI", "srcRow+24(FP), R8", "dst+32(FP), DX", "dstRow+40(FP), R9")
 	w.op("SHLQ $5, R10")
 	w.label("row")
 	w.op("XORQ CX, CX")
@@ -218,6 +215,5 @@ func copyRows(w *asm) {
 	w.op("ADDQ R9, DX")
 	w.op("DECQ DI")
 	w.op("JNZ row")
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }

@@ -21,9 +21,7 @@ func judge(w *asm, is isa) {
 		vectors = 2
 	}
 	w.function("judge"+is.name, "(p, w []float32, class int) (right int, share float32)", 68)
-	for _, arg := range []string{"p_base+0(FP), SI", "w_base+24(FP), DI", "w_len+32(FP), R8", "class+48(FP), R9"} {
-		w.op("MOVQ %s", arg)
-	}
+	w.take("p_base+0(FP), SI", "w_base+24(FP), DI", "w_len+32(FP), R8", "class+48(FP), R9")
 	w.op("MOVQ R9, R10")
 	w.op("IMULQ $%d, R10", rowBytes) // from the first class to this one
 	w.op("XORQ R12, R12")            // rows that are right
@@ -50,8 +48,7 @@ func judge(w *asm, is isa) {
 	w.op("MOVQ R12, right+56(FP)")
 	addLanes(w, is)
 	w.op("VMOVSS X0, share+64(FP)")
-	w.op("VZEROUPPER")
-	w.op("RET")
+	w.end()
 }
 
 // rows writes the loop over the rows.

@@ -99,6 +99,27 @@ func (w *asm) op(format string, args ...any) { w.printf("\t"+format, args...) }
 
 func (w *asm) label(name string) { w.printf("%s:", name) }
 
+// take moves arguments to registers.
+func (w *asm) take(moves ...string) {
+	for _, m := range moves {
+		w.op("MOVQ %s", m)
+	}
+}
+
+// spread defines a constant of 16 lanes with the same bits.
+func (w *asm) spread(name string, bits uint32) {
+	for at := 0; at < 64; at += 8 {
+		w.printf("DATA %s<>+%d(SB)/8, $0x%08x%08x", name, at, bits, bits)
+	}
+	w.printf("GLOBL %s<>(SB), RODATA|NOPTR, $64", name)
+}
+
+// end returns from a function.
+func (w *asm) end() {
+	w.op("VZEROUPPER")
+	w.op("RET")
+}
+
 // function starts func name with arguments and results of the given size; decl
 // is its Go declaration.
 func (w *asm) function(name, decl string, size int) {

@@ -51,25 +51,33 @@ func fitted(columns, hidden int, classes []int, epochs int) func() (*classify.Cl
 	})
 }
 
+// get returns what f does, or ends the test.
+func get[T any](t TB, f func() (T, error)) T {
+	t.Helper()
+	v, err := f()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// checked returns the model if it can be written.
+func checked(t TB, m *model.Model) *model.Model {
+	t.Helper()
+	get(t, m.Encode)
+	return m
+}
+
 // OneValue returns a model of a single feature that is faulty when the feature
 // is well above what it was in the tool's first two windows.
 func OneValue(t TB) *model.Model {
-	layout, err := oneValue()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := twoClasses()
-	if err != nil {
-		t.Fatal(err)
-	}
+	layout := get(t, oneValue)
+	c := get(t, twoClasses)
 	m := &model.Model{
 		Layout: layout, Window: window.DefaultSpec, Reference: model.ReferenceSpec{Windows: 2, Mode: model.ReferenceRatio},
 		Usual: make([]signal.Quality, 1), Classifier: c,
 	}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // FirstDay returns OneValue of a day without a worn tool: different when the feature is a good half above what it was in the tool's
@@ -94,30 +102,18 @@ func TwoValues(t TB) *model.Model {
 		t.Fatal(err)
 	}
 	m := OneValue(t)
-	c, err := twoColumns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := get(t, twoColumns)
 	m.Layout, m.Classifier, m.Usual = layout, c, make([]signal.Quality, 2)
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // OfThree is OneValue with the classes healthy, worn and broken: twice and three
 // times the reference.
 func OfThree(t TB) *model.Model {
 	m := OneValue(t)
-	c, err := threeClasses()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := get(t, threeClasses)
 	m.Classifier, m.Label = c, model.LabelRule{Classes: []model.LabelClass{{Name: "healthy"}, {Name: "worn"}, {Name: "broken"}}}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // Cycling returns the same model, which knows a machine that is Idle or drills.
@@ -131,10 +127,7 @@ func Cycling(t TB) *model.Model {
 			{State: cycle.Drilling, Share: 0.6, Next: []float64{0.1, 0.9}, Level: []cycle.Normal{{Mean: 5.3, SD: 0.5}}, Rise: []cycle.Normal{{Mean: 0, SD: 0.1}}},
 		},
 	}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // WithWear is OneValue with wear whose root is the value.
@@ -144,10 +137,7 @@ func WithWear(t TB) *model.Model {
 		Center: []float64{15, 0}, Scale: []float64{15, 1}, Weights: []float64{15, 0}, Bias: 15,
 		Median: 3, Low: -1, High: 2, MostUM: 600, Distance: 100, LimitUM: 500,
 	}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // MeasureDrift lets a model look for drift: a tool whose first windows are faulty is far from the tools of the training.
@@ -182,10 +172,7 @@ func Unsure(t TB) *model.Model {
 	m := OneValue(t)
 	MakeSets(t, m, 1e-3, 1-1e-3)
 	m.Drift = &model.Drift{Tools: 10, Center: []float64{10}, Scale: []float64{1}, Degrees: 1, Raise: 12, Clear: 4}
-	if _, err := m.Encode(); err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return checked(t, m)
 }
 
 // MakeSets gives a model of two classes conformal sets: they hold healthy up to one P(faulty), and faulty from another one on.

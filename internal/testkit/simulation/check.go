@@ -241,11 +241,8 @@ func (c *checker) refused(s *seen, t *txn) {
 
 // refusalOf returns why a window was refused; nil if the letter is of something else.
 func refusalOf(l machine.Letter) *machine.Refusal {
-	var why *machine.Refusal
-	if errors.As(l.Err, &why) {
-		return why
-	}
-	return nil
+	why, _ := errors.AsType[*machine.Refusal](l.Err)
+	return why
 }
 
 // advisory checks that advisories of refused windows are raised and cleared in turn.

@@ -129,7 +129,7 @@ func (m *member) hearOf(v *version) {
 func (m *member) follow(v *version) {
 	m.version = v
 	m.w.say("%s knows of deployments %d", m.name, v.number)
-	for _, part := range slices.Sorted(keys(m.drives)) {
+	for _, part := range slices.Sorted(maps.Keys(m.drives)) {
 		m.drives[part].follows(v)
 	}
 }

@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,25 +37,22 @@ func (t *txn) byMachine() map[string]*published {
 	for _, o := range t.batch.Events {
 		switch o := o.(type) {
 		case machine.ShadowResult:
-			p := of(o.Machine)
-			p.trials = append(p.trials, o.Result)
+			add(&of(o.Machine).trials, o.Result)
 		case machine.ShadowAlert:
-			p := of(o.Machine)
-			p.shadows = append(p.shadows, o.Alert)
+			add(&of(o.Machine).shadows, o.Alert)
 		case machine.Result:
-			p := of(o.Machine)
-			p.results = append(p.results, o.Result)
+			add(&of(o.Machine).results, o.Result)
 		case machine.Alert:
-			p := of(o.Machine)
-			p.alerts = append(p.alerts, o.Alert)
+			add(&of(o.Machine).alerts, o.Alert)
 		case machine.Advisory:
-			p := of(o.Machine)
-			p.advisories = append(p.advisories, o.Advisory)
+			add(&of(o.Machine).advisories, o.Advisory)
 		case machine.Evidence:
 		}
 	}
 	return all
 }
+
+func add[E any](to *[]E, e E) { *to = append(*to, e) }
 
 // followers are the followers of one group and partition.
 type followers struct {
@@ -91,7 +89,7 @@ func (c *checker) follow(s *seen, t *txn) {
 			return
 		}
 	}
-	for _, name := range sorted(x.all) {
+	for _, name := range slices.Sorted(maps.Keys(x.all)) {
 		if rest := x.all[name].rest(); rest != "" {
 			x.fail(name, "published is, and does not follow: %s", rest)
 		}
@@ -193,7 +191,7 @@ func (x *following) input(in *input) {
 		}
 	case machine.Tick:
 		decides := in == x.t.before[len(x.t.before)-1]
-		for _, name := range sorted(x.fs.of) {
+		for _, name := range slices.Sorted(maps.Keys(x.fs.of)) {
 			x.tick(x.fs.of[name], &r, decides)
 		}
 	case machine.End:
@@ -219,15 +217,6 @@ func (x *following) tick(f *follower, t *machine.Tick, decides bool) {
 		x.fail(f.name, "no window comes, and no advisory says so")
 	}
 	x.step(f, step{tick: t, silent: silent})
-}
-
-func sorted[V any](m map[string]V) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // mentions returns the numbers of alarms that are in an outcome, as they are held: of the machine, and of shadows.

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -169,18 +170,8 @@ func (m *member) beat() {
 		slices.Sort(mine)
 		w.after(w.latency(), &m.process, func() { m.adopt(gen, mine) })
 	})
-	for _, part := range slices.Sorted(keys(m.drives)) {
+	for _, part := range slices.Sorted(maps.Keys(m.drives)) {
 		m.drives[part].tick()
-	}
-}
-
-func keys[V any](m map[int]V) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
 	}
 }
 

@@ -10,6 +10,7 @@
 package simulation
 
 import (
+	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -78,46 +79,20 @@ type task struct {
 }
 
 // tasks is a heap, the next one first.
-type tasks []task
+type tasks []*task
 
-func (q tasks) before(i, j int) bool {
+func (q tasks) Len() int { return len(q) }
+func (q tasks) Less(i, j int) bool {
 	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
 }
+func (q tasks) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *tasks) Push(t any)   { *q = append(*q, t.(*task)) }
 
-func (q *tasks) push(t task) {
-	*q = append(*q, t)
-	h := *q
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h.before(i, parent) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
-}
-
-func (q *tasks) pop() task {
-	h := *q
-	first, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = task{} // do not hold what it refers to
-	h = h[:last]
-	*q = h
-	for i := 0; ; {
-		next := 2*i + 1
-		if next >= last {
-			return first
-		}
-		if next+1 < last && h.before(next+1, next) {
-			next++
-		}
-		if !h.before(next, i) {
-			return first
-		}
-		h[i], h[next] = h[next], h[i]
-		i = next
-	}
+func (q *tasks) Pop() any {
+	last := len(*q) - 1
+	t := (*q)[last]
+	*q = (*q)[:last]
+	return t
 }
 
 // process is a program that may be killed and suspended.
@@ -125,7 +100,7 @@ type process struct {
 	name   string
 	life   int   // rises with every start and every death
 	frozen int64 // until then nothing of it happens; then all at once
-	held   []task
+	held   []*task
 }
 
 // world is everything that is simulated.
@@ -163,11 +138,11 @@ func (w *world) time() time.Time { return epoch0.Add(time.Duration(w.now) * time
 // after plans something of a process, or of the world if who is nil.
 func (w *world) after(d int64, who *process, do func()) {
 	w.number++
-	t := task{at: w.now + d, number: w.number, who: who, do: do}
+	t := &task{at: w.now + d, number: w.number, who: who, do: do}
 	if who != nil {
 		t.life = who.life
 	}
-	w.queue.push(t)
+	heap.Push(&w.queue, t)
 }
 
 // kind is a kind of fault: what happens, and to whom.
@@ -186,7 +161,7 @@ func (w *world) thaw(p *process) {
 	p.frozen = 0
 	for _, t := range p.held {
 		t.at = w.now
-		w.queue.push(t) // it keeps its number, so that the order stays
+		heap.Push(&w.queue, t) // it keeps its number, so that the order stays
 	}
 	p.held = nil
 }
@@ -279,7 +254,7 @@ func Run(seed uint64, s Settings, models *Models) *Story {
 	w.people()
 	w.weather()
 	for w.wrong == "" && len(w.queue) > 0 {
-		t := w.queue.pop()
+		t := heap.Pop(&w.queue).(*task)
 		w.now = max(w.now, t.at)
 		if w.calm && (w.now > w.calmAt+settle || w.now > w.calmAt+quiet && w.still) {
 			break
