@@ -68,7 +68,7 @@ RACE ?= ./cmd/monitor ./cmd/standalone ./cmd/internal/... ./internal/broker ./in
   ./internal/protocol/... ./internal/route ./internal/source/feed ./internal/source/machinetool ./internal/web ./pkg/trend
 
 # They compute for long in one goroutine, or do once more what a test next to them does.
-RACE_SKIP ?= ^(TestCommands|TestHelp|TestTune|TestTuneCounts|TestReplayPublishedModels|TestReplayTable|TestRecallIsBounded|TestAnyNumbers|TestHalfNamed|TestDamagedReplayFile)$$
+RACE_SKIP ?= ^(TestCommands|TestHelp|TestTune|TestTuneCounts|TestReplayPublishedModels|TestReplayTable|TestRecallIsBounded|TestAnyNumbers|TestHalfNamed|TestDamagedReplayFile|TestPageKeepsItsPolicy|TestMemoryOfAMachine)$$
 
 # The numeric rooms share rows and seeds among workers, in one or two places each. These tests run them; all tests of these
 # rooms take a quarter of an hour with the race detector.
