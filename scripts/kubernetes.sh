@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 kubernetes=1.37.0
 venv=deploy/kubernetes/.venv
 [ -e "$venv/$kubernetes" ] || {
-  "${PYTHON:-python3}" -m venv "$venv"
-  "$venv/bin/pip" install --quiet "kubernetes-validate==$kubernetes"
+  "${PYTHON:-python3}" -m venv "$(realpath -m "$venv")"
+  "$venv/bin/python" -m pip install --quiet "kubernetes-validate==$kubernetes"
   touch "$venv/$kubernetes"
 }
 work=$(mktemp -d)
