@@ -58,7 +58,7 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err != nil {
 		return nil, nil, err
 	}
-	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.ModelFlags)
+	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.examinedFlags)
 	p := f.Progress(stderr)
 	defer p.Close()
 	exam.Progress = p.Report

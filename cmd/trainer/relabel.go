@@ -53,7 +53,7 @@ func (f *relabelCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	log := cli.Logger(out.Stderr, zerolog.InfoLevel)
-	d, err := f.LoadLabels(m, "--config", f.Config, f.ModelFlags, log)
+	d, err := f.loadLabels(m, "--config", f.Config, f.examinedFlags, log)
 	if err != nil {
 		return err
 	}
