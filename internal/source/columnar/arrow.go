@@ -30,9 +30,6 @@ type arrowReader struct {
 // errors. The caller keeps in and closes it.
 func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	a := &arrowReader{name: name, in: in, size: size}
-	if err := cells.CheckArrow(in, size); err != nil {
-		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, or was not finished: %w: record or copy it again", name, err)
-	}
 	r, err := a.reader()
 	if err != nil {
 		return nil, err
@@ -59,15 +56,10 @@ func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 
 // reader returns a reader of the record batches. The caller may drop it: it
 // only holds memory.
-func (a *arrowReader) reader() (r *ipc.FileReader, err error) {
-	defer func() { // the library panics at damaged files, and so does the allocator
-		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", a.name, p)
-		}
-	}()
-	r, err = cells.OpenArrow(a.in, a.size)
+func (a *arrowReader) reader() (*ipc.FileReader, error) {
+	r, err := cells.OpenArrow(a.in, a.size)
 	if err != nil {
-		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file, or is damaged: %w: copy it again", a.name, err)
+		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, was not finished, or is damaged: %w: record or copy it again", a.name, err)
 	}
 	return r, nil
 }

@@ -20,28 +20,34 @@ const (
 	mostArrowMemory = 3 << 30
 )
 
-// OpenArrow returns a reader of the record batches of an Arrow IPC file of the
-// given size that [CheckArrow] has passed. It panics, now or while it reads,
-// when the file asks for more memory than its size explains: a flipped length makes the
+// OpenArrow returns a reader of the record batches of an Arrow IPC file of the given size, if its columns can be read. The
+// reader panics when the file asks for more memory than its size explains: a flipped length makes the
 // library ask for terabytes, and a few bytes unpack to gigabytes. Release each record batch before
 // the next one is read.
 func OpenArrow(in io.ReaderAt, size int64) (*ipc.FileReader, error) {
-	limit := max(arrowMemory, min(3*size, mostArrowMemory))
-	return ipc.NewFileReader(io.NewSectionReader(in, 0, size), ipc.WithAllocator(&bounded{Allocator: memory.NewGoAllocator(), limit: int(limit)}))
+	if err := checkArrow(in, size, isReadable); err != nil {
+		return nil, err
+	}
+	return openArrow(in, size)
 }
 
-// OpenWindows is [CheckArrow] and OpenArrow for a file of windows, whose columns may be of any
-// type. It returns an error where OpenArrow panics; the reader that it returns panics as well.
-func OpenWindows(in io.ReaderAt, size int64) (r *ipc.FileReader, err error) {
+// OpenWindows is OpenArrow for a file of windows, whose columns may be of any type.
+func OpenWindows(in io.ReaderAt, size int64) (*ipc.FileReader, error) {
+	if err := checkArrow(in, size, func(*flatbuffers.Table, string) error { return nil }); err != nil {
+		return nil, err
+	}
+	return openArrow(in, size)
+}
+
+// openArrow opens a file that was checked. A panic of the library is an error.
+func openArrow(in io.ReaderAt, size int64) (r *ipc.FileReader, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	if err := checkArrow(in, size, func(*flatbuffers.Table, string) error { return nil }); err != nil {
-		return nil, err
-	}
-	return OpenArrow(in, size)
+	limit := max(arrowMemory, min(3*size, mostArrowMemory))
+	return ipc.NewFileReader(io.NewSectionReader(in, 0, size), ipc.WithAllocator(&bounded{Allocator: memory.NewGoAllocator(), limit: int(limit)}))
 }
 
 // bounded is an allocator that panics when more than limit bytes would be in use. One
