@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -405,7 +404,7 @@ func (f inputFlags) recordings(d *dataset, columns signal.Recording, log zerolog
 	}
 	var recs []*source.Recording // as they follow each other
 	var ins []train.Input
-	warn := once(log)
+	warn := source.Once(func(text string) { log.Warn().Msg(text) })
 	bySum, byName := make(map[string]string), make(map[string]string)
 	for _, arg := range f.Data {
 		paths, err := matchFiles("--data", arg)
@@ -435,24 +434,6 @@ func (f inputFlags) recordings(d *dataset, columns signal.Recording, log zerolog
 	return ins, place(recs, start, warn)
 }
 
-// once returns a function that logs a warning the first time.
-func once(log zerolog.Logger) func(text string) {
-	var mu sync.Mutex
-	said := make(map[string]bool)
-	return func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !said[text] {
-			said[text] = true
-			log.Warn().Msg(text)
-		}
-	}
-}
-
-// overlap is from where on recordings overlap by more than the time that a recorder
-// takes to write a file.
-const overlap = 10 * time.Second
-
 // place gives recordings without a clock their start, in the order given, or in which
 // their files were changed.
 func place(recs []*source.Recording, start signal.Start, warn func(string)) error {
@@ -478,7 +459,7 @@ func place(recs []*source.Recording, start signal.Start, warn func(string)) erro
 		if err != nil {
 			return err
 		}
-		if by >= overlap {
+		if by >= source.Overlap {
 			if late++; late == 1 {
 				first = r.Path
 			}

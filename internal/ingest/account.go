@@ -70,9 +70,7 @@ func (m Machine) accountOne(ctx context.Context, rec source.Recording) (s gatewa
 	if err != nil {
 		return s, "", err
 	}
-	if closer, ok := src.(io.Closer); ok {
-		defer closer.Close()
-	}
+	defer source.Close(src)
 	cut, err := source.NewCutter(src, m.Spec())
 	for err == nil {
 		var c source.Cut

@@ -305,9 +305,7 @@ func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error
 	if err != nil {
 		return err
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer source.Close(src)
 	for _, ch := range opt.Layout.Channels() {
 		s.Channels = append(s.Channels, Channel{Info: track.Info{Name: ch.Name, Unit: ch.Unit, Rate: ch.Rate}})
 	}

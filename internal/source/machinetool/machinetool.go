@@ -21,7 +21,12 @@ import (
 
 // Items names what is asked for. An empty one is not asked for.
 type Items struct {
-	Tool, Hole, SpindleSpeed, FeedRate, Programme, Material string
+	Tool         string `yaml:"tool"`
+	Hole         string `yaml:"hole"`
+	SpindleSpeed string `yaml:"spindle_speed"`
+	FeedRate     string `yaml:"feed_rate"`
+	Programme    string `yaml:"programme"`
+	Material     string `yaml:"material"`
 }
 
 // Check reports that nothing is asked for.

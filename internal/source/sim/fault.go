@@ -238,12 +238,7 @@ func strikes(l *signal.Layout, faults []Fault) (all []struck, err error) {
 func (s *faulty) Layout() *signal.Layout { return s.src.Layout() }
 
 // Close closes the source if it can be closed.
-func (s *faulty) Close() error {
-	if c, ok := s.src.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
+func (s *faulty) Close() error { return source.Close(s.src) }
 
 func (s *faulty) Next(ctx context.Context) (*source.Block, error) {
 	for {
