@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -153,9 +152,8 @@ func (f *fitCommand) train(ctx context.Context, out cli.Output) (*card.Report, e
 // fit trains a model. The report is nil if no model was written.
 func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, error) {
 	job := train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
-	dir := filepath.Dir(f.Model)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
-		return nil, fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
+	if err := cli.CheckFolder("--model", f.Model); err != nil {
+		return nil, err
 	}
 	d, err := f.load(job.Log)
 	if err != nil {
