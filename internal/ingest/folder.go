@@ -17,13 +17,9 @@ import (
 // runFolder sends the recordings of a folder, one after another, until ctx ends. One
 // that cannot be read is logged, and the next one follows.
 func (m *machine) runFolder(ctx context.Context) error {
-	layout, columns, err := m.LoadLayout()
+	rec, err := m.recording(m.warnOnce())
 	if err != nil {
 		return m.inFile(err)
-	}
-	start, err := m.Source.start()
-	if err != nil {
-		return m.inFile(fmt.Errorf("source: %w", err))
 	}
 	if err := os.MkdirAll(m.SpoolDir(), 0o700); err != nil {
 		return m.inFile(fmt.Errorf("spool: %w", err))
@@ -35,7 +31,6 @@ func (m *machine) runFolder(ctx context.Context) error {
 	m.enter(running, nil)
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
-	warn := m.warnOnce()
 	defer func() {
 		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
 	}()
@@ -53,7 +48,7 @@ func (m *machine) runFolder(ctx context.Context) error {
 			_ = source.SystemClock.Wait(ctx, min(m.Source.Settle, time.Second))
 			continue
 		}
-		rec := source.Recording{Path: found.Path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warn}
+		rec.Path = found.Path
 		if err := m.sendFile(ctx, rec, found, folder, &sum); err != nil {
 			return m.inFile(err)
 		}

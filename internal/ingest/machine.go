@@ -288,18 +288,14 @@ func (m *machine) warnOnce() func(text string) {
 }
 
 func (m *machine) openRecording() (src source.Source, recording string, err error) {
-	layout, columns, err := m.LoadLayout()
+	rec, err := m.recording(m.warnOnce())
 	if err != nil {
 		return nil, "", err
 	}
 	if m.Source.File == "" {
 		return nil, "", errors.New("source: file: name the recording")
 	}
-	start, err := m.Source.start()
-	if err != nil {
-		return nil, "", fmt.Errorf("source: %w", err)
-	}
-	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: m.warnOnce()}
+	rec.Path = config.ResolvePath(m.file, m.Source.File)
 	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
 		return nil, "", err
 	}

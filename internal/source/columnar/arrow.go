@@ -96,7 +96,7 @@ type batches struct {
 	rec     arrow.Record
 	row     int   // of the record batch
 	read    int64 // rows
-	columns []column[int]
+	columns []cells.Column[int]
 	values  []track.Values // room for maxRows of each track
 	out     []track.Values // what was read of them
 	err     error
@@ -124,7 +124,7 @@ func (b *batches) Read(most int) (values []track.Values, n int, err error) {
 	n = min(most, maxRows, int(b.rec.NumRows())-b.row)
 	for k := range b.values {
 		for i := range n {
-			b.columns[k].put(b.values[k], i, b.row+i)
+			put(&b.columns[k], b.values[k], i, b.row+i)
 		}
 		b.out[k] = b.values[k].Slice(0, n)
 	}
@@ -158,7 +158,7 @@ func (b *batches) load() error {
 		if !ok || (c.Kind == cells.Text) != info.Text {
 			return fmt.Errorf("column %s: its type is %v", info.Name, a.DataType())
 		}
-		b.columns = append(b.columns, newColumn(c))
+		b.columns = append(b.columns, c)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package record
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/flank-tcm/flank/internal/source"
@@ -47,15 +46,12 @@ func (p *parquetFile) write(b *source.Block) error {
 		t := truth(b, i)
 		p.row = append(p.row, cells.NumberCell(t.VBMeanUM), cells.NumberCell(t.VBMaxUM), cells.TextCell(t.State), cells.TextCell(t.Phase))
 		if err := p.out.Write(p.row); err != nil {
-			return fmt.Errorf("record: %w", err)
+			return wrong(err)
 		}
 	}
 	return nil
 }
 
 func (p *parquetFile) close() error {
-	if err := errors.Join(p.out.Close("", ""), p.file.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return wrong(errors.Join(p.out.Close("", ""), p.file.Close()))
 }
