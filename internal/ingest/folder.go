@@ -17,7 +17,7 @@ import (
 // runFolder sends the recordings of a folder, one after another, until ctx ends. One
 // that cannot be read is logged, and the next one follows.
 func (m *machine) runFolder(ctx context.Context) error {
-	rec, err := m.recording(m.warnOnce())
+	rec, err := m.recording(warnOnce(m.log))
 	if err != nil {
 		return m.inFile(err)
 	}

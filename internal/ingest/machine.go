@@ -283,12 +283,12 @@ func (m *machine) open() (src source.Source, recording string, err error) {
 }
 
 // warnOnce returns a function that logs what is odd about recordings, each thing once.
-func (m *machine) warnOnce() func(text string) {
-	return source.Once(func(text string) { m.log.Warn().Msg(text) })
+func warnOnce(log zerolog.Logger) func(text string) {
+	return source.Once(func(text string) { log.Warn().Msg(text) })
 }
 
 func (m *machine) openRecording() (src source.Source, recording string, err error) {
-	rec, err := m.recording(m.warnOnce())
+	rec, err := m.recording(warnOnce(m.log))
 	if err != nil {
 		return nil, "", err
 	}
