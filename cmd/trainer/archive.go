@@ -14,13 +14,13 @@ import (
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/train/archive"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 type archiveCommand struct {
-	Brokers     []string      `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker of Kafka."`
-	KafkaConfig string        `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
+	cli.Broker
 	Out         string        `required:"" placeholder:"FOLDER" help:"Where the archive is. It is made if it is not there. Its files say where to go on."`
 	Layout      []string      `sep:"none" placeholder:"FILE" help:"Layout file of machines, as ingest.yaml names it; repeat it for each layout. It names the columns of features. The simulated gun drill is known without one."`
 	SkipUnknown bool          `help:"Leave out features of layouts that no --layout names. Without it they wait on Kafka, and the command ends with an error once the other topics are archived."`
@@ -37,8 +37,12 @@ func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {
 	if cfg.Keep, err = parseAge(a.Keep); err != nil {
 		return err
 	}
-	if cfg.KeepBytes, err = parseSize(a.KeepBytes); err != nil {
-		return err
+	if a.KeepBytes != "" {
+		n, err := config.ParseBytes(a.KeepBytes)
+		if err != nil || n == 0 {
+			return fmt.Errorf("--keep-bytes %s: write a positive number and a unit, such as 500GB or 2TB", a.KeepBytes)
+		}
+		cfg.KeepBytes = int64(n)
 	}
 	if a.Follow {
 		if cfg.Follow = a.Every; cfg.Follow <= 0 {
@@ -52,7 +56,7 @@ func (a *archiveCommand) Run(ctx context.Context, out cli.Output) (err error) {
 		}
 		cfg.Layouts = append(cfg.Layouts, l)
 	}
-	if cfg.Bus, err = (cli.Broker{Brokers: a.Brokers, KafkaConfig: a.KafkaConfig}).Bus("flank-archive"); err != nil {
+	if cfg.Bus, err = a.Bus("flank-archive"); err != nil {
 		return err
 	}
 	p := a.Progress(out.Stderr)
@@ -116,25 +120,4 @@ func parseAge(s string) (age time.Duration, err error) {
 		return 0, fmt.Errorf("--keep %s: write a positive number and a unit, such as 5y, 18mo, 90d or 36h", s)
 	}
 	return age, nil
-}
-
-// sizes are the units of --keep-bytes.
-var sizes = []struct {
-	unit string
-	is   int64
-}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}
-
-func parseSize(s string) (int64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	for _, u := range sizes {
-		if digits, ok := strings.CutSuffix(s, u.unit); ok {
-			if n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64); err == nil && n > 0 && n < 1e18/u.is {
-				return n * u.is, nil
-			}
-			break
-		}
-	}
-	return 0, fmt.Errorf("--keep-bytes %s: write a positive whole number and a unit, such as 500GB or 2TB", s)
 }

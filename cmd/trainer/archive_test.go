@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/source/sim"
@@ -89,8 +90,8 @@ func TestParseAge(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	for text, want := range map[string]int64{"": 0, "500GB": 500e9, "2TB": 2e12, "10B": 10, "7 MB": 7e6} {
-		if got, err := parseSize(text); err != nil || got != want {
+	for text, want := range map[string]config.Bytes{"500GB": 500e9, "2TB": 2e12, "10B": 10, "7 MB": 7e6, "2GiB": 2 << 30} {
+		if got, err := config.ParseBytes(text); err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -58,15 +56,12 @@ func (f *evaluateCommand) examine(ctx context.Context, stderr io.Writer) (*model
 	if err != nil {
 		return nil, nil, err
 	}
-	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.ModelFlags)
+	exam.Inputs, exam.Wear, exam.Join, exam.Window = d.Inputs, d.Wear, d.Config.Join, d.Window(f.examinedFlags)
 	p := f.Progress(stderr)
 	defer p.Close()
 	exam.Progress = p.Report
 	r, err := exam.Run(ctx)
-	if errors.Is(err, context.Canceled) {
-		return nil, nil, errors.New("stopped")
-	}
-	return m, r, err
+	return m, r, stoppedOr(err)
 }
 
 type costsCommand struct {
@@ -94,12 +89,7 @@ func (f *costsCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	if f.IsJSON() {
-		text, err := json.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = out.Stdout.Write(append(text, '\n'))
-		return err
+		return cli.PrintJSON(out.Stdout, s)
 	}
 	_, err = io.WriteString(out.Stdout, s.Text())
 	return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,14 +27,13 @@ func (f *featuresCommand) Run(ctx context.Context, out cli.Output) error {
 	if _, err := table.FormatOf(f.Out); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	dir := filepath.Dir(f.Out)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when all is read
-		return fmt.Errorf("--out %s: no folder %s: make it first", f.Out, dir)
+	if err := cli.CheckFolder("--out", f.Out); err != nil {
+		return err
 	}
 	if len(f.Table) > 0 {
 		return errors.New("--table: a table has features already: name recordings with --data, or windows on Kafka with --kafka")
 	}
-	job := train.Job{Scratch: dir, Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
+	job := train.Job{Scratch: filepath.Dir(f.Out), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
 	d, err := f.load(job.Log)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
@@ -328,7 +327,7 @@ func TestFitFeaturesOnKafka(t *testing.T) {
 	}
 
 	// They may be read twice, as trainer tune does.
-	d, err := dataset.Flags{Kafka: dataset.Kafka{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.Load("--config", "drill.yaml", "", zerolog.Nop())
+	d, err := inputFlags{kafkaFlags: kafkaFlags{Broker: cli.Broker{Brokers: []string{mixed.addr}}}}.load("--config", "drill.yaml", "", nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

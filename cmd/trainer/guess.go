@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -328,23 +327,11 @@ func (p *proposal) channel(c *inspect.Channel, names []string) {
 
 // columnOf returns the key of `recording` that names a column.
 func (p *proposal) columnOf(key string) *string {
-	switch key {
-	case "tool":
-		return &p.rec.Tool
-	case "vb_max_um":
-		return &p.rec.VBMax
-	case "vb_mean_um":
-		return &p.rec.VBMean
-	case "vb_max_mm":
-		return &p.rec.VBMaxMM
-	case "vb_mean_mm":
-		return &p.rec.VBMeanMM
-	case "state":
-		return &p.rec.State
-	case "hole":
-		return &p.rec.Hole
-	}
-	return &p.rec.Machine
+	r := &p.rec
+	return map[string]*string{
+		"tool": &r.Tool, "hole": &r.Hole, "machine": &r.Machine, "state": &r.State,
+		"vb_max_um": &r.VBMax, "vb_mean_um": &r.VBMean, "vb_max_mm": &r.VBMaxMM, "vb_mean_mm": &r.VBMeanMM,
+	}[key]
 }
 
 // clockError is by what part a clock may be wrong, so that a rate of two digits is meant, and not one such as 4096.
@@ -464,7 +451,4 @@ func (p *proposal) layout(path string) (*signal.Layout, error) {
 	return signal.NewLayout(layoutName(path), cs)
 }
 
-func layoutName(path string) string {
-	base := strings.TrimSuffix(filepath.Base(path), ".gz")
-	return strings.TrimSuffix(base, filepath.Ext(base))
-}
+func layoutName(path string) string { return source.Recording{Path: path}.Name() }

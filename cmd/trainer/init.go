@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/source/inspect"
@@ -41,7 +40,7 @@ func (f *initCommand) Run(ctx context.Context, out cli.Output) error {
 	if f.Rate < 0 || f.Window < 0 {
 		return fmt.Errorf("--rate %v, --window %v: must be positive", f.Rate, f.Window)
 	}
-	files, err := dataset.Match("--data", f.Data)
+	files, err := matchFiles("--data", f.Data)
 	if err != nil {
 		return err
 	}

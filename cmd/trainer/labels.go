@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rs/zerolog"
@@ -44,11 +43,8 @@ func (f *labelsCheckCommand) Run(ctx context.Context, out cli.Output) error {
 	job.Progress = p.Report
 	l, err := job.Labels(ctx)
 	p.Close()
-	if errors.Is(err, context.Canceled) {
-		return errors.New("stopped")
-	}
 	if err != nil {
-		return err
+		return stoppedOr(err)
 	}
 	return f.show(l, out)
 }

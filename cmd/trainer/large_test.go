@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/table"
 )
 
@@ -17,9 +16,9 @@ import (
 // large one, and so for all tests that follow.
 func scanned(t *testing.T) {
 	t.Setenv("GOGC", "100")
-	before := dataset.LargeTables
-	t.Cleanup(func() { dataset.LargeTables = before })
-	dataset.LargeTables = 0
+	before := largeTables
+	t.Cleanup(func() { largeTables = before })
+	largeTables = 0
 }
 
 // A large table stays on disk. What is learnt from it has the same windows and is

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/flank-tcm/flank/cmd/internal/cli"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/metric"
 )
@@ -25,11 +25,7 @@ func (f metricsFlag) check() error {
 	if filepath.Ext(f.MetricsFile) != ".prom" {
 		return fmt.Errorf("--metrics-file %s: node-exporter reads files that end in .prom: name it so", f.MetricsFile)
 	}
-	dir := filepath.Dir(f.MetricsFile)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("--metrics-file %s: no folder %s: make it first", f.MetricsFile, dir)
-	}
-	return nil
+	return cli.CheckFolder("--metrics-file", f.MetricsFile)
 }
 
 // ran is what is known of a training that is over.

@@ -27,8 +27,8 @@ func (f *relabelCommand) path() (string, error) {
 	if out == "" {
 		out = nextTo(f.Model, ".relabelled"+filepath.Ext(f.Model))
 	}
-	if info, err := os.Stat(filepath.Dir(out)); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("--out %s: no folder %s: make it first", out, filepath.Dir(out))
+	if err := cli.CheckFolder("--out", out); err != nil {
+		return "", err
 	}
 	is, err := os.Stat(f.Model)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *relabelCommand) Run(ctx context.Context, out cli.Output) error {
 		return err
 	}
 	log := cli.Logger(out.Stderr, zerolog.InfoLevel)
-	d, err := f.LoadLabels(m, "--config", f.Config, f.ModelFlags, log)
+	d, err := f.loadLabels(m, "--config", f.Config, f.examinedFlags, log)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/pkg/model"
@@ -97,24 +95,24 @@ type trainConfig struct {
 // dataFlags name the data that a command works on.
 type dataFlags struct {
 	trainConfig
-	dataset.Flags
+	inputFlags
 	Layout string `placeholder:"FILE" help:"Layout file, instead of the one that the configuration names. Of a table: of the windows that its features were computed of; trainer features writes it into its tables."`
 }
 
-func (f dataFlags) load(log zerolog.Logger) (*dataset.Data, error) {
-	return f.Load("--config", f.Config, f.Layout, log)
+func (f dataFlags) load(log zerolog.Logger) (*dataset, error) {
+	return f.inputFlags.load("--config", f.Config, f.Layout, nil, log)
 }
 
 // examFlags name a model, and the data that it is examined on.
 type examFlags struct {
 	trainConfig
-	dataset.Flags
-	dataset.ModelFlags
+	inputFlags
+	examinedFlags
 	Model string `required:"" placeholder:"FILE" help:"Model to examine; labels follow the rule that it was trained with."`
 }
 
-func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset.Data, error) {
-	return f.LoadFor(m, "--config", f.Config, f.ModelFlags, log)
+func (f examFlags) load(m *model.Model, log zerolog.Logger) (*dataset, error) {
+	return f.loadFor(m, "--config", f.Config, f.examinedFlags, log)
 }
 
 type fitCommand struct {
@@ -174,9 +172,8 @@ func (f *fitCommand) sayFiles(m *model.Model, out cli.Output) {
 // fit trains a model. The report is nil if no model was written.
 func (f *fitCommand) fit(ctx context.Context, out cli.Output) (*card.Report, error) {
 	job := train.Job{Program: cli.Version(), Log: cli.Logger(out.Stderr, zerolog.InfoLevel)}
-	dir := filepath.Dir(f.Model)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() { // now, and not when the training is over
-		return nil, fmt.Errorf("--model %s: no folder %s: make it first", f.Model, dir)
+	if err := cli.CheckFolder("--model", f.Model); err != nil {
+		return nil, err
 	}
 	d, err := f.load(job.Log)
 	if err != nil {

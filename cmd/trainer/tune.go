@@ -11,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
@@ -34,8 +33,8 @@ type tuneCommand struct {
 	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h', or in all of the data, such as '1'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
 	Train  string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
-	dataset.Flags
-	dataset.ModelFlags
+	inputFlags
+	examinedFlags
 	HoldOut bool `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
 	cli.QuietFlag
 }
@@ -61,14 +60,14 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.LoadFor(m, "--train", f.Train, f.ModelFlags, cli.Logger(out.Stderr, zerolog.WarnLevel))
+	d, err := f.loadFor(m, "--train", f.Train, f.examinedFlags, cli.Logger(out.Stderr, zerolog.WarnLevel))
 	if err != nil {
 		return err
 	}
 	p := f.Progress(out.Stderr)
 	defer p.Close()
 	exam := train.Exam{
-		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Window: d.Window(f.ModelFlags), Alarm: c.Alarm, Progress: p.Report, Log: zerolog.Nop(),
+		Model: m, Inputs: d.Inputs, Wear: d.Wear, Join: d.Config.Join, Window: d.Window(f.examinedFlags), Alarm: c.Alarm, Progress: p.Report, Log: zerolog.Nop(),
 	}
 	scored, err := train.Score(ctx, exam, f.HoldOut)
 	if err != nil {

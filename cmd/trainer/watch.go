@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/train"
@@ -110,8 +109,8 @@ func (f *watchCommand) gather(ctx context.Context, out cli.Output) (said answers
 	case f.Train && c.Evaluate.ByTool == "off":
 		return said, errors.New("--run compares verdicts on tools that were held out, and evaluate.by_tool is \"off\" in the configuration: set it to leave-one-out or 5-fold")
 	}
-	if f.Labels == dataset.LabelsNone && f.Wear == "" && c.Wear == "" {
-		f.Labels = dataset.LabelsAll
+	if f.Labels == labelsNone && f.Wear == "" && c.Wear == "" {
+		f.Labels = labelsAll
 	}
 	glob, err := deploy.ParseGlob(f.For)
 	if err != nil {
@@ -141,7 +140,7 @@ func (f *watchCommand) configuration() (train.Config, error) {
 
 // writing are the flags of who writes to the topic of models.
 func (f *watchCommand) writing() writeFlags {
-	return writeFlags{topicFlags{f.Flags.Kafka.Broker, f.trustFlags}, f.signFlags}
+	return writeFlags{topicFlags{f.inputFlags.kafkaFlags.Broker, f.trustFlags}, f.signFlags}
 }
 
 // topic returns the topic of models as it is: for --run as 'trainer promote' will see it after the training, where the own key counts

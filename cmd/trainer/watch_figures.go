@@ -13,7 +13,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -159,7 +158,7 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 	for _, l := range given {
 		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: worn(number(l.WearMeanUM), number(l.WearUM), l.State)})
 	}
-	file, err := dataset.LoadWear(f.WearPath(f.Config, c), log)
+	file, err := loadWear(f.wearPath(f.Config, c), log)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 
 // labelsOnKafka returns the labels that a training with these flags learns from.
 func (f *watchCommand) labelsOnKafka(ctx context.Context, cfg bus.Config, log zerolog.Logger) ([]event.Label, error) {
-	if f.Labels == dataset.LabelsNone {
+	if f.Labels == labelsNone {
 		return nil, nil
 	}
 	floor, skipped, err := labels.Read(ctx, cfg)
@@ -184,7 +183,7 @@ func (f *watchCommand) labelsOnKafka(ctx context.Context, cfg bus.Config, log ze
 		log.Warn().Int("messages", skipped).Msgf("left out messages of %s that are not labels", bus.TopicLabels)
 	}
 	given := labels.Count(floor)
-	if f.Labels == dataset.LabelsFloor {
+	if f.Labels == labelsFloor {
 		return given, nil
 	}
 	answers, err := labels.Answers(ctx, cfg)

@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/deploy"
@@ -59,7 +58,7 @@ func (f *watchCommand) retrain(ctx context.Context, out cli.Output, all []*asked
 }
 
 // trainable returns the champions of the configuration's layout that have labelled tools that they have not learnt from.
-func trainable(due []*asked, d *dataset.Data, w io.Writer) (some []*asked) {
+func trainable(due []*asked, d *dataset, w io.Writer) (some []*asked) {
 	spec := window.Spec{Length: d.Config.Window.Length, Hop: d.Config.Window.Hop}
 	for _, m := range due {
 		switch layout, own := d.Layout.Fingerprint(), m.deployment.Champion.Window; {
@@ -77,7 +76,7 @@ func trainable(due []*asked, d *dataset.Data, w io.Writer) (some []*asked) {
 }
 
 // candidate returns the model of these labels with its comparisons: the one that is there already, or a new one.
-func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*asked, d *dataset.Data, log zerolog.Logger) (*candidate, error) {
+func (f *watchCommand) candidate(ctx context.Context, out cli.Output, due []*asked, d *dataset, log zerolog.Logger) (*candidate, error) {
 	sum, err := f.sumOf(due, d)
 	if err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func (f *watchCommand) compare(ctx context.Context, out cli.Output, m *asked, re
 }
 
 // putOnTrial publishes the candidate and makes it a shadow, where it is not worse and was not on trial before.
-func (f *watchCommand) putOnTrial(ctx context.Context, out cli.Output, d *dataset.Data, due []*asked, c *candidate) error {
+func (f *watchCommand) putOnTrial(ctx context.Context, out cli.Output, d *dataset, due []*asked, c *candidate) error {
 	for _, m := range due {
 		i := slices.IndexFunc(c.Contests, func(x card.Contest) bool { return x.For == m.For })
 		contest := &c.Contests[i]
@@ -189,7 +188,7 @@ func (f *watchCommand) wasOnTrial(ctx context.Context, m *asked, id string) (boo
 }
 
 // sumOf returns the checksum of what a candidate follows from, but for the windows that Kafka and files have.
-func (f *watchCommand) sumOf(due []*asked, d *dataset.Data) (string, error) {
+func (f *watchCommand) sumOf(due []*asked, d *dataset) (string, error) {
 	h := sha256.New()
 	config, err := json.Marshal(&d.Config)
 	if err != nil {

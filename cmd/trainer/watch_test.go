@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
-	"github.com/flank-tcm/flank/cmd/internal/dataset"
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/deploy"
 	"github.com/flank-tcm/flank/internal/event"
@@ -407,7 +406,7 @@ func TestTrainable(t *testing.T) {
 		"no tool that is new": {asked{Layout: layout.Fingerprint(), deployment: champion(window.DefaultSpec)}, "no labelled tool is new"},
 	} {
 		var says strings.Builder
-		some := trainable([]*asked{&tc.m}, &dataset.Data{Config: train.DefaultConfig(), Layout: layout}, &says)
+		some := trainable([]*asked{&tc.m}, &dataset{Config: train.DefaultConfig(), Layout: layout}, &says)
 		if (len(some) == 1) != (tc.says == "") || !strings.Contains(says.String(), tc.says) {
 			t.Errorf("%s: %d, %q", name, len(some), says.String())
 		}
@@ -419,7 +418,7 @@ func TestSumOfCandidate(t *testing.T) {
 	sum := func(change func(*watchCommand)) string {
 		var f watchCommand
 		change(&f)
-		s, err := f.sumOf([]*asked{{For: "acme/**", Champion: "m"}}, &dataset.Data{Config: train.DefaultConfig()})
+		s, err := f.sumOf([]*asked{{For: "acme/**", Champion: "m"}}, &dataset{Config: train.DefaultConfig()})
 		if err != nil {
 			t.Fatal(err)
 		}

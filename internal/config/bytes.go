@@ -19,7 +19,7 @@ var byteUnits = map[string]float64{
 
 // UnmarshalYAML reads a number with a unit.
 func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
-	v, err := parseBytes(n.Value)
+	v, err := ParseBytes(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: `%s`: must be an amount of data with its unit, such as 250GB or 64GiB, or 0", n.Line, n.Value)}}
 	}
@@ -27,7 +27,8 @@ func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-func parseBytes(text string) (Bytes, error) {
+// ParseBytes reads a number with a unit, or 0.
+func ParseBytes(text string) (Bytes, error) {
 	digits := strings.TrimRight(text, "BTGMKki")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil {

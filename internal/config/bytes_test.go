@@ -28,7 +28,7 @@ func FuzzBytes(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if b, err := parseBytes(text); err == nil && b < 0 {
+		if b, err := ParseBytes(text); err == nil && b < 0 {
 			t.Errorf("%q is %d bytes", text, b)
 		}
 	})

@@ -19,28 +19,24 @@ import (
 // account reads recordings until ctx ends, and says what of their samples would be in windows and why the others would
 // not. It names recordings that cannot be read to their end, and reports an error if none has a sample that can be read.
 func (m Machine) account(ctx context.Context, paths []string) (text string, err error) {
-	layout, columns, err := m.LoadLayout()
+	var s gateway.Stats
+	var unreadable, notes []string
+	rec, err := m.recording(func(note string) { notes = append(notes, note) })
 	if err != nil {
 		return "", err
 	}
-	start, err := m.Source.start()
-	if err != nil {
-		return "", fmt.Errorf("source: %w", err)
-	}
-	var s gateway.Stats
-	var unreadable, notes []string
 	read := 0
-	for _, path := range paths {
-		one, clock, err := m.accountOne(ctx, source.Recording{Path: path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: func(note string) { notes = append(notes, note) }})
+	for _, rec.Path = range paths {
+		one, clock, err := m.accountOne(ctx, rec)
 		if clock != "" {
-			notes = append(notes, filepath.Base(path)+": "+clock)
+			notes = append(notes, filepath.Base(rec.Path)+": "+clock)
 		}
 		s = s.Add(one)
 		if ctx.Err() != nil {
 			break
 		}
 		if read++; err != nil {
-			unreadable = append(unreadable, fmt.Sprintf("%s: %v", filepath.Base(path), err))
+			unreadable = append(unreadable, fmt.Sprintf("%s: %v", filepath.Base(rec.Path), err))
 		}
 	}
 	l := newLedger(s, feed.Stats{}, false, 0)
@@ -70,9 +66,7 @@ func (m Machine) accountOne(ctx context.Context, rec source.Recording) (s gatewa
 	if err != nil {
 		return s, "", err
 	}
-	if closer, ok := src.(io.Closer); ok {
-		defer closer.Close()
-	}
+	defer source.Close(src)
 	cut, err := source.NewCutter(src, m.Spec())
 	for err == nil {
 		var c source.Cut

@@ -16,6 +16,7 @@ import (
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/sim"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -397,6 +398,18 @@ func (m Machine) LoadLayout() (*signal.Layout, signal.Recording, error) {
 		return signal.GunDrill(), signal.Recording{}, nil
 	}
 	return signal.LoadLayout(config.ResolvePath(m.file, m.Layout))
+}
+
+// recording returns what all recordings of the machine have in common.
+func (m Machine) recording(warn func(text string)) (rec source.Recording, err error) {
+	rec = source.Recording{Machine: m.Path, Warn: warn}
+	if rec.Layout, rec.Columns, err = m.LoadLayout(); err != nil {
+		return rec, err
+	}
+	if rec.Start, err = m.Source.start(); err != nil {
+		err = fmt.Errorf("source: %w", err)
+	}
+	return rec, err
 }
 
 // Broker returns the MQTT broker, with the topic of a machine's context. The

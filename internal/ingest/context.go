@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/source/feed"
 )
 
@@ -43,18 +44,7 @@ func writeControl(path string, c control) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+controlFile+".*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.WriteData(path, text)
 }
 
 // contextRequest is the body of a request to /v1/context: which machine, and what

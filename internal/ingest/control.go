@@ -18,12 +18,7 @@ type controlConfig struct {
 
 	NoTool []string `yaml:"no_tool"` // names that mean that no tool is in; nil: feed.DefaultNoTool
 
-	Tool         string `yaml:"tool"`
-	Hole         string `yaml:"hole"`
-	SpindleSpeed string `yaml:"spindle_speed"`
-	FeedRate     string `yaml:"feed_rate"`
-	Programme    string `yaml:"programme"`
-	Material     string `yaml:"material"`
+	machinetool.Items `yaml:",inline"`
 
 	Interval time.Duration `yaml:"interval"` // between two readings; 0: 1 s
 	Timeout  time.Duration `yaml:"timeout"`  // of a reading, and how long the last one holds; 0: 10 s
@@ -58,7 +53,7 @@ func (m Machine) checkControl() error {
 		return nil
 	case !m.Source.live():
 		return fmt.Errorf("the source, %s, names its tools itself: set source.kind to tcp or mqtt, or remove `context`", m.Source.Kind)
-	case c.MTConnect == nil && c.OPCUA == nil && c.NoTool != nil && c.items() == (machinetool.Items{}):
+	case c.MTConnect == nil && c.OPCUA == nil && c.NoTool != nil && c.Items == (machinetool.Items{}):
 		return nil // samples name the tools
 	case c.MTConnect == nil && c.OPCUA == nil:
 		return errors.New("says not whom to ask: add `mtconnect: {url: \"http://agent:5000\"}`, or `opcua`")
@@ -78,13 +73,6 @@ func (m Machine) AsksControl() bool {
 	return m.Context != nil && (m.Context.MTConnect != nil || m.Context.OPCUA != nil)
 }
 
-// items returns what is asked for.
-func (c *controlConfig) items() machinetool.Items {
-	return machinetool.Items{
-		Tool: c.Tool, Hole: c.Hole, SpindleSpeed: c.SpindleSpeed, FeedRate: c.FeedRate, Programme: c.Programme, Material: c.Material,
-	}
-}
-
 // asked is a control that can be read.
 type asked interface {
 	fmt.Stringer // its address
@@ -95,7 +83,7 @@ type asked interface {
 
 // openControl returns the control of the key `context`.
 func (m Machine) openControl() (asked, error) {
-	items := m.Context.items()
+	items := m.Context.Items
 	var a asked
 	key := "mtconnect"
 	if to := m.Context.OPCUA; to != nil {
@@ -128,7 +116,7 @@ func (m Machine) ReadControl(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", m.Path, err)
 	}
-	return fmt.Sprintf("%v, %s: %s", a, m.Path, r.Describe(m.Context.items())), nil
+	return fmt.Sprintf("%v, %s: %s", a, m.Path, r.Describe(m.Context.Items)), nil
 }
 
 // followControl asks the control again and again until the returned function is called.
@@ -145,7 +133,7 @@ func (m *machine) followControl() (stop func(), err error) {
 		return nil, fmt.Errorf("context: %w", err)
 	}
 	f := machinetool.Follow(machinetool.Config{
-		Read: a.Read, Items: m.Context.items(), Setting: set, Interval: m.Context.Interval, Timeout: m.Context.Timeout,
+		Read: a.Read, Items: m.Context.Items, Setting: set, Interval: m.Context.Interval, Timeout: m.Context.Timeout,
 		Notify: m.notice, Peer: a.String(),
 	})
 	m.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/source"
 )
 
 // fetched returns how many windows were sent on demand.
@@ -82,10 +83,7 @@ func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gate
 			logged = true
 			s.log.Error().Err(err).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
 		}
-		select {
-		case <-time.After(followRetry):
-		case <-ctx.Done():
-		}
+		_ = source.SystemClock.Wait(ctx, followRetry)
 	}
 }
 
@@ -102,12 +100,7 @@ func (s *Supervisor) followPartitions(ctx context.Context, byPath map[string]*ga
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
-		for {
-			select {
-			case <-time.After(followRepeat):
-			case <-ctx.Done():
-				return
-			}
+		for source.SystemClock.Wait(ctx, followRepeat) == nil {
 			if now, err := bus.Partitions(ctx, s.bus, bus.TopicCommands); err == nil && now != n {
 				stop(errPartitions)
 			}

@@ -12,19 +12,14 @@ import (
 	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
 	"github.com/flank-tcm/flank/internal/source"
-	"github.com/rs/zerolog"
 )
 
 // runFolder sends the recordings of a folder, one after another, until ctx ends. One
 // that cannot be read is logged, and the next one follows.
 func (m *machine) runFolder(ctx context.Context) error {
-	layout, columns, err := m.LoadLayout()
+	rec, err := m.recording(warnOnce(m.log))
 	if err != nil {
 		return m.inFile(err)
-	}
-	start, err := m.Source.start()
-	if err != nil {
-		return m.inFile(fmt.Errorf("source: %w", err))
 	}
 	if err := os.MkdirAll(m.SpoolDir(), 0o700); err != nil {
 		return m.inFile(fmt.Errorf("spool: %w", err))
@@ -36,7 +31,6 @@ func (m *machine) runFolder(ctx context.Context) error {
 	m.enter(running, nil)
 	m.log.Info().Str("folder", m.Source.Folder).Str("pattern", m.Source.Pattern).Msg("waiting for recordings")
 	var sum folderSummary
-	warn := warnOnce(m.log)
 	defer func() {
 		fmt.Fprintf(m.stdout, "%d recordings sent, %d could not be read, %d windows delivered\n", sum.sent, sum.unreadable, sum.delivered)
 	}()
@@ -51,13 +45,10 @@ func (m *machine) runFolder(ctx context.Context) error {
 			m.log.Warn().Int("files", now.Files).Int("subfolders", now.Folders).Msg(now.String())
 		}
 		if !ok {
-			select {
-			case <-ctx.Done():
-			case <-time.After(min(m.Source.Settle, time.Second)):
-			}
+			_ = source.SystemClock.Wait(ctx, min(m.Source.Settle, time.Second))
 			continue
 		}
-		rec := source.Recording{Path: found.Path, Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warn}
+		rec.Path = found.Path
 		if err := m.sendFile(ctx, rec, found, folder, &sum); err != nil {
 			return m.inFile(err)
 		}
@@ -90,27 +81,12 @@ func (m Machine) ReadFolder(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// overlap is from where on recordings overlap by more than the time that a recorder
-// takes to write a file.
-const overlap = 10 * time.Second
-
 // folderSummary counts what became of the recordings of a folder.
 type folderSummary struct {
 	sent, unreadable int
 	delivered        uint64 // windows
 	overlapped       bool   // a warning says so
 	late             bool   // a warning says that a recording came late
-}
-
-// warnOnce returns a function that logs what is odd about recordings, each thing once.
-func warnOnce(log zerolog.Logger) func(text string) {
-	said := make(map[string]bool)
-	return func(text string) {
-		if !said[text] {
-			said[text] = true
-			log.Warn().Msg(text)
-		}
-	}
 }
 
 // sendFile sends one recording of a folder and logs what became of it.
@@ -172,7 +148,7 @@ func (m *machine) logFound(found source.Found, sum *folderSummary) {
 // checkOverlap logs that a recording begins later than its time of change says, once for
 // all recordings.
 func (m *machine) checkOverlap(rec source.Recording, late time.Duration, sum *folderSummary) {
-	if late < overlap || sum.overlapped {
+	if late < source.Overlap || sum.overlapped {
 		return
 	}
 	sum.overlapped = true
@@ -192,9 +168,7 @@ func (m *machine) sendRecording(ctx context.Context, rec source.Recording, sent 
 	if problem != nil {
 		return problem, stats, done(0, problem)
 	}
-	if closer, ok := src.(io.Closer); ok {
-		defer closer.Close()
-	}
+	defer source.Close(src)
 	watched := &watchedSource{Source: src}
 	if sent > 0 { // windows of an epoch count from 0
 		id += fmt.Sprintf("/from %d", sent)

@@ -19,6 +19,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/bus/buslog"
 	"github.com/flank-tcm/flank/internal/metric"
+	"github.com/flank-tcm/flank/internal/source"
 )
 
 // Supervisor ingests the machines of a configuration. Use New, then Run once.
@@ -116,9 +117,7 @@ func (m *machine) keepRunning(ctx context.Context) error {
 		}
 		wait := backoff(failures)
 		m.log.Error().Err(err).Dur("retry_in_ms", wait).Msgf("ingesting failed; retrying in %v; other machines are unaffected", wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if source.SystemClock.Wait(ctx, wait) != nil {
 			return nil // the error is in the log; the program ends for another reason
 		}
 		m.mu.Lock()

@@ -126,9 +126,7 @@ func (m *machine) runSource(ctx context.Context) error {
 	if err != nil {
 		return m.inFile(err)
 	}
-	if closer, ok := src.(io.Closer); ok {
-		defer closer.Close()
-	}
+	defer source.Close(src)
 	starting := m.log.Info().Str("layout", src.Layout().Fingerprint()).Stringer("window", m.Window.Length)
 	if f, ok := src.(*feed.Feed); ok {
 		defer m.receive(&m.feed, f)()
@@ -284,19 +282,20 @@ func (m *machine) open() (src source.Source, recording string, err error) {
 	return src, "", nil
 }
 
+// warnOnce returns a function that logs what is odd about recordings, each thing once.
+func warnOnce(log zerolog.Logger) func(text string) {
+	return source.Once(func(text string) { log.Warn().Msg(text) })
+}
+
 func (m *machine) openRecording() (src source.Source, recording string, err error) {
-	layout, columns, err := m.LoadLayout()
+	rec, err := m.recording(warnOnce(m.log))
 	if err != nil {
 		return nil, "", err
 	}
 	if m.Source.File == "" {
 		return nil, "", errors.New("source: file: name the recording")
 	}
-	start, err := m.Source.start()
-	if err != nil {
-		return nil, "", fmt.Errorf("source: %w", err)
-	}
-	rec := source.Recording{Path: config.ResolvePath(m.file, m.Source.File), Layout: layout, Columns: columns, Machine: m.Path, Start: start, Warn: warnOnce(m.log)}
+	rec.Path = config.ResolvePath(m.file, m.Source.File)
 	if recording, err = gateway.RecordingID(rec, m.Spec()); err != nil {
 		return nil, "", err
 	}

@@ -21,6 +21,16 @@ type counts struct {
 	limit int64 // bytes that the spool may take; 0: what the disk holds
 }
 
+// flag returns a metric that is 1 or 0.
+func flag(name, help string, is func(counts) bool) metric.Metric[counts] {
+	return metric.Gauge(name, help, func(c counts) float64 {
+		if is(c) {
+			return 1
+		}
+		return 0
+	})
+}
+
 // metrics lists the metrics of a machine, see docs/reference/metrics.md.
 var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_windows_cut_total", "Windows cut.", func(c counts) uint64 { return c.Windows }),
@@ -35,34 +45,14 @@ var metrics = []metric.Metric[counts]{
 	}),
 	metric.Gauge("tcm_spool_bytes", "Bytes that the spool takes on disk.", func(c counts) float64 { return float64(c.SpoolBytes) }),
 	metric.Gauge("tcm_spool_limit_bytes", "Bytes that the spool may take, as spool_mib says; 0 for what the disk holds.", func(c counts) float64 { return float64(c.limit) }),
-	metric.Gauge("tcm_spool_writable", "1 unless the spool takes no windows, because it or its disk is full, or the disk refuses them or does not answer.", func(c counts) float64 {
-		if c.spoolProblem(time.Now()) != "" {
-			return 0
-		}
-		return 1
-	}),
-	metric.Gauge("tcm_ingest_kafka_up", "1 unless Kafka refuses the windows of the machine or does not answer.", func(c counts) float64 {
-		if c.Delivery != nil {
-			return 0
-		}
-		return 1
-	}),
-	metric.Gauge("tcm_ingest_spool_only", "1 while windows are kept in the spool and none is sent, as the configuration says.", func(c counts) float64 {
-		if c.spoolOnly {
-			return 1
-		}
-		return 0
-	}),
+	flag("tcm_spool_writable", "1 unless the spool takes no windows, because it or its disk is full, or the disk refuses them or does not answer.", func(c counts) bool { return c.spoolProblem(time.Now()) == "" }),
+	flag("tcm_ingest_kafka_up", "1 unless Kafka refuses the windows of the machine or does not answer.", func(c counts) bool { return c.Delivery == nil }),
+	flag("tcm_ingest_spool_only", "1 while windows are kept in the spool and none is sent, as the configuration says.", func(c counts) bool { return c.spoolOnly }),
 	metric.Counter("tcm_windows_dropped_total", "Windows given up because the spool was full.", func(c counts) uint64 { return c.Dropped }),
 	metric.Counter("tcm_windows_damaged_total", "Windows lost to damage of the spool's files.", func(c counts) uint64 { return c.Damaged }),
 	metric.Counter("tcm_spool_damaged_bytes_total", "Bytes of the spool's files that were damaged or that the disk could not read.", func(c counts) uint64 { return uint64(c.DamagedBytes) }),
 	metric.Counter("tcm_source_gaps_total", "Spans of the source that no window covers.", func(c counts) uint64 { return c.Gaps }),
-	metric.Gauge("tcm_ingest_up", "1 while a machine is ingested; 0 when it has failed, or its recording is over.", func(c counts) float64 {
-		if c.health.State == running {
-			return 1
-		}
-		return 0
-	}),
+	flag("tcm_ingest_up", "1 while a machine is ingested; 0 when it has failed, or its recording is over.", func(c counts) bool { return c.health.State == running }),
 	metric.Counter("tcm_ingest_restarts_total", "Times that a machine failed and was started again.", func(c counts) uint64 { return c.health.Restarts }),
 	metric.Gauge("tcm_newest_window_timestamp_seconds", "Sensor time at which the newest window ends, since 1970.", func(c counts) float64 {
 		if c.health.Newest == nil {
@@ -75,23 +65,13 @@ var metrics = []metric.Metric[counts]{
 	metric.Counter("tcm_samples_received_total", "Samples of all channels together that came from the source.", func(c counts) uint64 { return c.health.Samples.Received }),
 	metric.Counter("tcm_samples_windowed_total", "Samples that are in windows.", func(c counts) uint64 { return c.health.Samples.InWindows }),
 	metric.Gauge("tcm_samples_open", "Samples that wait for more before windows can be cut.", func(c counts) float64 { return float64(c.health.Samples.Open) }),
-	metric.Gauge("tcm_samples_over_bound", "1 while more samples of the last minute are in no window than source.max_lost allows.", func(c counts) float64 {
-		if c.lost != nil {
-			return 1
-		}
-		return 0
-	}),
+	flag("tcm_samples_over_bound", "1 while more samples of the last minute are in no window than source.max_lost allows.", func(c counts) bool { return c.lost != nil }),
 	metric.Gauge("tcm_senders", "Clients connected by TCP, or 1 while the MQTT broker is.", func(c counts) float64 { return float64(c.feed.Senders) }),
 	metric.Counter("tcm_mqtt_short_connections_total", "Connections to the MQTT broker that ended within 30 s.", func(c counts) uint64 { return c.feed.Short }),
 	metric.Counter("tcm_context_readings_total", "Times that a machine's control answered which tool is in.", func(c counts) uint64 { return c.control.Readings }),
 	metric.Counter("tcm_context_failures_total", "Readings of a machine's control that failed, or of which a part could not be used.", func(c counts) uint64 { return c.control.Failures }),
 	metric.Counter("tcm_context_changes_total", "Changes of the context that a machine's control made.", func(c counts) uint64 { return c.control.Changes }),
-	metric.Gauge("tcm_context_stale", "1 while a machine's control has not answered for its timeout; 0 otherwise, and without a control.", func(c counts) float64 {
-		if c.control.Stale {
-			return 1
-		}
-		return 0
-	}),
+	flag("tcm_context_stale", "1 while a machine's control has not answered for its timeout; 0 otherwise, and without a control.", func(c counts) bool { return c.control.Stale }),
 }
 
 // unusedMetrics have the label reason too, see docs/concepts/ledger.md.

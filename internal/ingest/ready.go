@@ -12,6 +12,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/ingest/gateway"
+	"github.com/flank-tcm/flank/internal/source"
 )
 
 const (
@@ -42,8 +43,6 @@ type observed struct {
 
 // notReady returns why a machine is not ready at a time; empty if it is.
 func (o observed) notReady(now time.Time) string {
-	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
-	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
 	switch {
 	case o.state == done:
 		return ""
@@ -55,18 +54,20 @@ func (o observed) notReady(now time.Time) string {
 		return o.spoolProblem(now)
 	case o.contested != nil:
 		return o.contested.Error()
-	case o.needsBroker && late(o.connected):
-		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", age(o.connected))
+	case o.needsBroker && lateAt(now, o.connected) > 0:
+		return fmt.Sprintf("the MQTT broker that samples come from has not been connected for %v", lateAt(now, o.connected))
 	case o.lost != nil:
 		return lossText(o.lost)
 	case o.silent != nil:
 		return silentText(o.silent)
 	case o.spoolOnly:
 		return ""
-	case o.Pending > 0 && late(o.Sending) && o.Delivery != nil:
-		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool: %v", age(o.Sending), o.Pending, o.Delivery)
-	case o.Pending > 0 && late(o.Sending):
-		return fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool", age(o.Sending), o.Pending)
+	case o.Pending > 0 && lateAt(now, o.Sending) > 0:
+		text := fmt.Sprintf("Kafka has taken no window for %v, %d wait in the spool", lateAt(now, o.Sending), o.Pending)
+		if o.Delivery != nil {
+			text += fmt.Sprintf(": %v", o.Delivery)
+		}
+		return text
 	}
 	return ""
 }
@@ -74,8 +75,6 @@ func (o observed) notReady(now time.Time) string {
 // spoolProblem returns why the spool takes no windows at a time; empty if it does, and for a machine
 // that is not being ingested.
 func (o observed) spoolProblem(now time.Time) string {
-	age := func(since time.Time) time.Duration { return now.Sub(since).Round(time.Second) }
-	late := func(since time.Time) bool { return !since.IsZero() && now.Sub(since) > readyWithin }
 	switch {
 	case o.state == done, o.state == waiting, o.state == failed:
 		return ""
@@ -83,12 +82,20 @@ func (o observed) spoolProblem(now time.Time) string {
 		return fmt.Sprintf("the spool cannot be written: %v", o.refused)
 	case o.Refused != nil:
 		return fmt.Sprintf("the spool does not take windows: %v", o.Refused)
-	case late(o.Storing):
-		return fmt.Sprintf("the disk of the spool has taken no window for %v", age(o.Storing))
-	case late(o.lookedAt):
-		return fmt.Sprintf("the disk of the spool has not answered for %v", age(o.lookedAt))
+	case lateAt(now, o.Storing) > 0:
+		return fmt.Sprintf("the disk of the spool has taken no window for %v", lateAt(now, o.Storing))
+	case lateAt(now, o.lookedAt) > 0:
+		return fmt.Sprintf("the disk of the spool has not answered for %v", lateAt(now, o.lookedAt))
 	}
 	return ""
+}
+
+// lateAt returns for how long something stands still that stands still for too long; 0 for anything else.
+func lateAt(now, since time.Time) time.Duration {
+	if since.IsZero() || now.Sub(since) <= readyWithin {
+		return 0
+	}
+	return now.Sub(since).Round(time.Second)
 }
 
 // observe returns the machine as it is now.
@@ -117,9 +124,7 @@ func (m *machine) watch(ctx context.Context) {
 			said = time.Now()
 			m.log.Warn().Str("event", "spool_only").Msg(text)
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		if source.SystemClock.Wait(ctx, lookEvery) != nil {
 			return
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/config/atomicfile"
 )
 
 // Folder watches a folder for recordings. A file is taken once it is complete:
@@ -288,23 +290,8 @@ func (f *Folder) Done(path string, windows uint64, problem error) error {
 	if err != nil {
 		return fmt.Errorf("source: folder: %w", err)
 	}
-	if err := writeWhole(f.journal, text); err != nil {
+	if err := atomicfile.WriteData(f.journal, text); err != nil {
 		return fmt.Errorf("source: folder: what was taken cannot be noted: %w", err)
 	}
 	return nil
-}
-
-// writeWhole writes a file that is there whole or not at all, also after a
-// power failure.
-func writeWhole(path string, text []byte) error {
-	t, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(t.Name()) // fails after the rename
-	_, err = t.Write(text)
-	if err = errors.Join(err, t.Sync(), t.Close()); err != nil {
-		return err
-	}
-	return os.Rename(t.Name(), path)
 }

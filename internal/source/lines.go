@@ -2,7 +2,6 @@ package source
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -46,18 +45,17 @@ func (q quotedReader) read() ([]string, int, error) {
 type blankReader struct {
 	r     *bufio.Reader
 	where string
-	long  []byte
 	row   []string
 	line  int
 }
 
 func (b *blankReader) read() ([]string, int, error) {
 	for {
-		line, err := b.readLine()
-		if err == io.EOF {
+		line, err := b.r.ReadString('\n')
+		switch {
+		case err == io.EOF && line == "":
 			return nil, b.line, io.EOF
-		}
-		if err != nil {
+		case err != nil && err != io.EOF:
 			return nil, b.line, fmt.Errorf("%s: %w", b.where, err)
 		}
 		b.line++
@@ -72,24 +70,5 @@ func (b *blankReader) read() ([]string, int, error) {
 			b.row = append(b.row, cell)
 		}
 		return b.row, b.line, nil
-	}
-}
-
-// readLine returns the next line, or io.EOF.
-func (b *blankReader) readLine() (string, error) {
-	b.long = b.long[:0]
-	for {
-		part, err := b.r.ReadSlice('\n')
-		switch {
-		case err == nil && len(b.long) == 0:
-			return string(part), nil
-		case err == nil:
-			return string(append(b.long, part...)), nil
-		case err == io.EOF && len(part)+len(b.long) > 0:
-			return string(append(b.long, part...)), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return "", err
-		}
-		b.long = append(b.long, part...)
 	}
 }

@@ -14,6 +14,9 @@ type Clock struct {
 	After func(time.Duration) <-chan time.Time // as [time.After]
 }
 
+// SystemClock is the system's.
+var SystemClock = Clock{}.WithDefaults()
+
 // WithDefaults returns c with the system's clock for what it leaves out.
 func (c Clock) WithDefaults() Clock {
 	if c.Now == nil {
@@ -23,6 +26,16 @@ func (c Clock) WithDefaults() Clock {
 		c.After = time.After
 	}
 	return c
+}
+
+// Wait returns after d, or when ctx ends, with its error.
+func (c Clock) Wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-c.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // paced holds blocks back until their samples would have been taken.
@@ -74,10 +87,8 @@ func (p *paced) Next(ctx context.Context) (*Block, error) {
 	if b.Group == 0 {
 		taken := float64(b.Len()) / p.Layout().Groups()[0].Rate
 		p.passed += time.Duration(taken / p.speed * float64(time.Second))
-		select {
-		case <-p.clock.After(p.started.Add(p.passed).Sub(p.clock.Now())):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := p.clock.Wait(ctx, p.started.Add(p.passed).Sub(p.clock.Now())); err != nil {
+			return nil, err
 		}
 	}
 	return b, nil

@@ -114,9 +114,4 @@ func (n *named) Next(ctx context.Context) (*Block, error) {
 }
 
 // Close closes the source if it can be closed.
-func (n *named) Close() error {
-	if c, ok := n.Source.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
+func (n *named) Close() error { return Close(n.Source) }

@@ -1,6 +1,19 @@
 package source
 
-import "time"
+import (
+	"sync"
+	"time"
+)
+
+// Once returns a function that calls say with each text the first time. It is safe for concurrent use.
+func Once(say func(text string)) func(text string) {
+	var said sync.Map
+	return func(text string) {
+		if _, before := said.LoadOrStore(text, true); !before {
+			say(text)
+		}
+	}
+}
 
 // Seldom counts what happens as often as senders like, for a log that says it at most once in a while. Its zero value is
 // ready; it is not safe for concurrent use.

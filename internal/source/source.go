@@ -7,6 +7,7 @@ package source
 
 import (
 	"context"
+	"io"
 	"math"
 
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -44,6 +45,14 @@ type Source interface {
 	// io.EOF after the last one. Any other error is final and names what is
 	// wrong with the recording, where, and what to do about it.
 	Next(ctx context.Context) (*Block, error)
+}
+
+// Close closes a source if it can be closed.
+func Close(s Source) error {
+	if c, ok := s.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // AckedSource is a live Source that needs to know which samples are on disk. Its sender

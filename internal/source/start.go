@@ -59,6 +59,10 @@ func (l *Timeline) Place(ctx context.Context, r *Recording) (late time.Duration,
 	return late, nil
 }
 
+// Overlap is from where on recordings overlap by more than the time that a recorder
+// takes to write a file.
+const Overlap = 10 * time.Second
+
 // aheadMost is how far the clock of the computer that writes recordings may be ahead of ours.
 const aheadMost = 24 * time.Hour
 
@@ -73,9 +77,7 @@ func (r Recording) span(ctx context.Context) (first, end time.Time, err error) {
 	if err != nil {
 		return first, end, err
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer Close(src)
 	if w, ok := src.(*waves); ok {
 		if first, end, ok := w.span(); ok {
 			return first, end, nil

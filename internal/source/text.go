@@ -335,20 +335,21 @@ func (c *cellReader) end() {
 		return
 	}
 	c.ended = true
-	if n := c.repeats.count; n > 0 {
-		c.warn(fmt.Sprintf("%s: lines that repeat the header, skipped: %d, the first is %s", c.name, n, c.repeats.first))
-	}
-	if n := c.comments.count; n > 0 {
-		c.warn(fmt.Sprintf("%s: lines of comment among the rows, skipped: %d, the first is %s", c.name, n, c.comments.first))
-	}
-	if n := c.blanks.count; n > 0 {
-		c.warn(fmt.Sprintf("%s: rows without a value, skipped: %d, the first is %s; if each is a sample that was lost, write NaN in its cells", c.name, n, c.blanks.first))
+	for _, left := range []struct {
+		skipped
+		what, then string
+	}{
+		{c.repeats, "lines that repeat the header, skipped", ""},
+		{c.comments, "lines of comment among the rows, skipped", ""},
+		{c.blanks, "rows without a value, skipped", "; if each is a sample that was lost, write NaN in its cells"},
+		{c.words, "cells with a word in place of a number, taken as missing values", ""},
+	} {
+		if left.count > 0 {
+			c.warn(fmt.Sprintf("%s: %s: %d, the first is %s%s", c.name, left.what, left.count, left.first, left.then))
+		}
 	}
 	if c.foot != "" {
 		c.warn(c.foot)
-	}
-	if n := c.words.count; n > 0 {
-		c.warn(fmt.Sprintf("%s: cells with a word in place of a number, taken as missing values: %d, the first is %s", c.name, n, c.words.first))
 	}
 	if c.whole.ended && len(bytes.TrimSpace(c.whole.tail)) > 0 {
 		c.warn(fmt.Sprintf("%s: the last line, %q, has no line end and may be half written: dropped; end the line if it is whole", c.name, shorten(string(c.whole.tail))))

@@ -27,12 +27,12 @@ type trackRows struct {
 
 func newTrackRows(file track.File, name string) *trackRows {
 	infos := file.Tracks()
-	return &trackRows{file: file, name: name, infos: infos, header: trackNames(infos)}
+	return &trackRows{file: file, name: name, infos: infos, header: TrackNames(infos)}
 }
 
-// trackNames returns what tracks are called: their names, with their groups
+// TrackNames returns what tracks are called: their names, with their groups
 // where several have one name.
-func trackNames(infos []track.Info) []string {
+func TrackNames(infos []track.Info) []string {
 	count := make(map[string]int)
 	for _, info := range infos {
 		count[info.Name]++

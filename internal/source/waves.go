@@ -138,7 +138,7 @@ func (w *waves) notFound(channel int, name string) error {
 	if ch := w.layout.Channels()[channel].Name; ch != name {
 		what = fmt.Sprintf("`from` of channel %q", ch)
 	}
-	names := trackNames(w.infos)
+	names := TrackNames(w.infos)
 	remedy := "correct the layout, or give the recording that belongs to it"
 	if near := nearest(name, names); len(near) > 0 {
 		remedy = "the nearest names there are " + strings.Join(near, ", ")

@@ -13,37 +13,16 @@ import (
 	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
-// arrowBatch is the number of rows in a record batch.
-const arrowBatch = 16 << 10
+// arrowBatch is the number of rows in a record batch, of about so many bytes.
+const (
+	arrowBatch = 16 << 10
+	batchBytes = 8 << 20
+)
 
-// arrowSchema has the columns that parquetGroup has.
-func (h Head) arrowSchema() *arrow.Schema {
-	var fields []arrow.Field
-	for _, name := range h.names() {
-		fields = append(fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true})
-	}
-	for _, f := range []int{factMachine, factTool, factHole} {
-		fields[f].Type = arrow.BinaryTypes.String
-	}
-	fields[factStart].Type = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
-	fields[factClass].Type = arrow.PrimitiveTypes.Int32
-	if h.Named {
-		fields[factClass].Type = arrow.BinaryTypes.String
-	}
-	fields[factVBMax].Type = arrow.PrimitiveTypes.Float64
-	if h.Detailed {
-		for i, d := range details {
-			if fields[len(facts)+i].Type = arrow.PrimitiveTypes.Float64; d.text != nil {
-				fields[len(facts)+i].Type = arrow.BinaryTypes.String
-			}
-		}
-	}
-	var meta *arrow.Metadata
-	if h.Meta != "" {
-		m := arrow.NewMetadata([]string{metaKey}, []string{h.Meta})
-		meta = &m
-	}
-	return arrow.NewSchema(fields, meta)
+// arrowTypes are the types of columns.
+var arrowTypes = map[cells.SheetKind]arrow.DataType{
+	cells.SheetText: arrow.BinaryTypes.String, cells.SheetUnique: arrow.BinaryTypes.String, cells.SheetTime: &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"},
+	cells.SheetInt32: arrow.PrimitiveTypes.Int32, cells.SheetNumber: arrow.PrimitiveTypes.Float64, cells.SheetSingle: arrow.PrimitiveTypes.Float32,
 }
 
 // WriteArrow writes the table as an Arrow IPC file, which Feather (version 2)
@@ -58,18 +37,39 @@ type arrowWriter struct {
 	rows    int // in the builder
 }
 
-func newArrowWriter(w io.Writer, h Head) (*arrowWriter, error) {
-	schema := h.arrowSchema()
+func newArrowWriter(w io.Writer, columns []cells.SheetColumn, text string) (*arrowWriter, error) {
+	var fields []arrow.Field
+	for _, c := range columns {
+		fields = append(fields, arrow.Field{Name: c.Name, Type: arrowTypes[c.Kind], Nullable: true})
+	}
+	var meta *arrow.Metadata
+	if text != "" {
+		m := arrow.NewMetadata([]string{metaKey}, []string{text})
+		meta = &m
+	}
+	schema := arrow.NewSchema(fields, meta)
 	out, err := ipc.NewFileWriter(&appender{w: w}, ipc.WithSchema(schema))
 	if err != nil {
 		return nil, err
 	}
-	return &arrowWriter{out: out, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), batch: min(arrowBatch, max(1<<10, groupBytes/4/len(h.names())))}, nil
+	return &arrowWriter{out: out, builder: array.NewRecordBuilder(memory.DefaultAllocator, schema), batch: min(arrowBatch, max(1<<10, batchBytes/4/len(columns)))}, nil
 }
 
-func (a *arrowWriter) write(r Row, i int) error {
-	if err := appendArrow(a.builder, r, i); err != nil {
-		return err
+func (a *arrowWriter) write(facts []value, features []float32) error {
+	for col, v := range facts {
+		switch to := a.builder.Field(col).(type) {
+		case *array.StringBuilder:
+			put(to, v.kind != missing, v.text)
+		case *array.TimestampBuilder:
+			put(to, v.kind != missing, arrow.Timestamp(v.time.UnixNano()))
+		case *array.Int32Builder:
+			put(to, v.kind != missing, int32(v.number))
+		case *array.Float64Builder:
+			put(to, v.kind != missing, v.number)
+		}
+	}
+	for j, v := range features {
+		put(a.builder.Field(len(facts)+j).(*array.Float32Builder), v == v, v)
 	}
 	if a.rows++; a.rows < a.batch {
 		return nil
@@ -93,42 +93,6 @@ func (a *arrowWriter) close() error {
 		return err
 	}
 	return a.out.Close()
-}
-
-func appendArrow(b *array.RecordBuilder, r Row, i int) error {
-	ns, err := unixNano(r.Start, i)
-	if err != nil {
-		return err
-	}
-	text := func(col int, known bool, s string) { put(b.Field(col).(*array.StringBuilder), known, s) }
-	number := func(col int, v float64) { put(b.Field(col).(*array.Float64Builder), v == v, v) }
-	text(factMachine, r.Machine != "", r.Machine)
-	text(factTool, true, r.Tool)
-	text(factHole, r.Hole != "", r.Hole)
-	put(b.Field(factStart).(*array.TimestampBuilder), !r.Start.IsZero(), arrow.Timestamp(ns))
-	if to, ok := b.Field(factClass).(*array.Int32Builder); ok {
-		put(to, r.Class != NoClass, int32(r.Class))
-	} else {
-		class := r.classText()
-		text(factClass, class != "", class)
-	}
-	number(factVBMax, r.VBMaxUM)
-	at := len(facts)
-	if r.Details != nil {
-		for _, d := range details {
-			if d.text != nil {
-				s := *d.text(r.Details)
-				text(at, s != "", s)
-			} else {
-				number(at, *d.number(r.Details))
-			}
-			at++
-		}
-	}
-	for j, v := range r.Features {
-		put(b.Field(at+j).(*array.Float32Builder), v == v, v)
-	}
-	return nil
 }
 
 // put appends a value, or null if it is not known.
@@ -171,12 +135,9 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 			err = fmt.Errorf("table: %s: the file is damaged: %v: write the table again", file, r)
 		}
 	}()
-	if err := cells.CheckArrow(f, size); err != nil {
-		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from: %w: write the table again", file, err)
-	}
 	in, err := cells.OpenArrow(f, size)
 	if err != nil {
-		return fmt.Errorf("table: %s: is not an Arrow file, or is damaged: %w: write the table again", file, err)
+		return fmt.Errorf("table: %s: is not an Arrow file that a table can be read from, or is damaged: %w: write the table again", file, err)
 	}
 	defer func() { _ = in.Close() }() // it only drops what it holds
 	var names []string
@@ -212,7 +173,6 @@ func scanArrow(f io.ReaderAt, size int64, file string, ignore *Ignore, to sink) 
 			values[c] = valuesOf(column)
 		}
 		for i := range int(rec.NumRows()) {
-			row.clear()
 			for c := range values {
 				if err := h.set(&row, c, values[c](i)); err != nil {
 					return fmt.Errorf("table: %s: row %d, %w", file, read+1, err)

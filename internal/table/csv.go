@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/flank-tcm/flank/internal/plain"
+	"github.com/flank-tcm/flank/internal/table/cells"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 )
 
@@ -31,38 +30,34 @@ type csvWriter struct {
 	line []byte
 }
 
-func newCSVWriter(w io.Writer, h Head) *csvWriter {
+func newCSVWriter(w io.Writer, columns []cells.SheetColumn) *csvWriter {
 	c := &csvWriter{out: bufio.NewWriterSize(w, 64<<10)}
-	for i, name := range h.names() {
+	for i, column := range columns {
 		if i > 0 {
 			c.line = append(c.line, ',')
 		}
-		c.line = appendText(c.line, name)
+		c.line = appendText(c.line, column.Name)
 	}
 	c.out.Write(append(c.line, '\n'))
 	return c
 }
 
-func (c *csvWriter) write(r Row, _ int) error {
-	line := appendText(c.line[:0], r.Machine)
-	line = appendText(append(line, ','), r.Tool)
-	line = appendText(append(line, ','), r.Hole)
-	line = append(line, ',')
-	if !r.Start.IsZero() {
-		line = r.Start.UTC().AppendFormat(line, time.RFC3339Nano)
-	}
-	line = appendText(append(line, ','), r.classText())
-	line = appendNumber(append(line, ','), r.VBMaxUM, 64)
-	if r.Details != nil {
-		for _, d := range details {
-			if line = append(line, ','); d.text != nil {
-				line = appendText(line, *d.text(r.Details))
-			} else {
-				line = appendNumber(line, *d.number(r.Details), 64)
-			}
+func (c *csvWriter) write(facts []value, features []float32) error {
+	line := c.line[:0]
+	for i, v := range facts {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		switch v.kind {
+		case isText:
+			line = appendText(line, v.text)
+		case isNumber:
+			line = appendNumber(line, v.number, 64)
+		case isTime:
+			line = v.time.AppendFormat(line, time.RFC3339Nano)
 		}
 	}
-	for _, v := range r.Features {
+	for _, v := range features {
 		line = appendNumber(append(line, ','), float64(v), 32)
 	}
 	c.line = append(line, '\n')
@@ -131,7 +126,8 @@ type reader struct {
 	*csvfile.Reader
 	where   string // what errors begin with
 	header  header
-	numbers []bool // by column: a cell of it is a number
+	numbers []bool   // by column: a cell of it is a number
+	last    []string // by column: the cell in the row before, if it is not a feature's
 }
 
 func (d *reader) readHeader(ignore *Ignore) error {
@@ -148,18 +144,18 @@ func (d *reader) readHeader(ignore *Ignore) error {
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", d.where, d.Line, err)
 	}
-	d.header, d.numbers = h, make([]bool, len(names))
+	d.header, d.numbers, d.last = h, make([]bool, len(names)), make([]string, len(names))
 	return nil
 }
 
-// readRow reads the next row into r. A text that is the same as in the row before
+// readRow reads the next row into r, which has the row before. A cell that is the same there
 // is kept, so that a tool's name is not held once for each of its rows.
 func (d *reader) readRow(r *Row) error {
 	if err := d.Next(); err != nil {
 		return err
 	}
 	for col, s := range d.Row {
-		switch fact := d.header.fact[col]; fact {
+		switch d.header.fact[col] {
 		case isIgnored:
 		case isFeature:
 			v, ok := csvfile.ParseNumber(s, 32)
@@ -169,7 +165,11 @@ func (d *reader) readRow(r *Row) error {
 			d.numbers[col] = d.numbers[col] || s != ""
 			r.Features[d.header.feature[col]] = float32(v)
 		default:
-			if err := d.readFact(r, col, fact, s); err != nil {
+			if s == d.last[col] {
+				continue
+			}
+			d.last[col] = strings.Clone(s)
+			if err := d.readFact(r, col, d.last[col]); err != nil {
 				return err
 			}
 		}
@@ -178,70 +178,21 @@ func (d *reader) readRow(r *Row) error {
 }
 
 // readFact reads the cell of a column that is not a feature.
-func (d *reader) readFact(r *Row, col, fact int, s string) error {
-	switch fact {
-	case factMachine, factTool, factHole:
-		return d.readText([]*string{factMachine: &r.Machine, factTool: &r.Tool, factHole: &r.Hole}[fact], col, s)
-	case factStart:
-		var ok bool
-		if r.Start, ok = csvfile.ParseTime(s); s != "" && !ok {
-			return d.errorf(col, "is not a time: write RFC 3339, as 2026-01-31T14:05:09Z")
-		}
-		return nil
-	case factClass:
-		if s == r.Label && s != "" {
-			return nil
-		}
-		var ok bool
-		if r.Class, r.Label, ok = parseClass(s); !ok {
-			return d.errorf(col, notAClass)
-		}
-		r.Label = strings.Clone(r.Label)
-		return nil
-	case factVBMax:
-		return d.readNumber(&r.VBMaxUM, col)
+func (d *reader) readFact(r *Row, col int, s string) error {
+	v := textOf(s)
+	number, state := d.header.fact[col] == factVBMax, false
+	if fact := d.header.fact[col]; fact >= firstDetail {
+		number, state = details[fact-firstDetail].number != nil, details[fact-firstDetail].name == "state"
 	}
-	return d.readDetail(r, col, fact, s)
-}
-
-// readDetail reads the cell of a column of Details.
-func (d *reader) readDetail(r *Row, col, fact int, s string) error {
-	c := details[fact-firstDetail]
-	if c.number != nil {
-		return d.readNumber(c.number(r.Details), col)
-	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil && c.name == "state" && !d.header.windows {
-		return d.errorf(col, "%s", c.notText())
-	}
-	to := c.text(r.Details)
-	if s == *to {
-		return nil
-	}
-	if remedy := c.set(r.Details, value{kind: isText, text: strings.Clone(s)}); remedy != "" {
-		return d.errorf(col, "%s", remedy)
-	}
-	return nil
-}
-
-func (d *reader) readText(to *string, col int, s string) error {
-	if s == *to {
-		return nil
-	}
-	if !utf8.ValidString(s) {
-		return d.errorf(col, "is not valid UTF-8: save the file as UTF-8")
-	}
-	if plain.Check(s) != nil {
-		return d.errorf(col, isControl)
-	}
-	*to = strings.Clone(s)
-	return nil
-}
-
-func (d *reader) readNumber(to *float64, col int) error {
-	v, ok := csvfile.ParseNumber(d.Row[col], 64)
-	*to = v * d.header.scale[col]
-	if !ok {
+	x, ok := csvfile.ParseNumber(s, 64)
+	switch {
+	case number && !ok:
 		return d.number(col, 64)
+	case number, state && ok && !d.header.windows: // which no word for a state is
+		v = numberOf(x)
+	}
+	if remedy := d.header.store(r, col, v); remedy != "" {
+		return d.errorf(col, "%s", remedy)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package table
 import (
 	"math"
 	"slices"
+
+	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
 // Details is what a table knows of a row beyond its label, where `trainer features` has
@@ -62,25 +64,32 @@ var details = []detail{
 	{name: "window.frames", text: func(d *Details) *string { return &d.Frames }},
 }
 
-// detailColumns returns the names of the columns that Details is written to.
-func detailColumns() []string {
-	names := make([]string, len(details))
-	for i, d := range details {
-		names[i] = d.name
+// kind says how the column is written.
+func (c detail) kind() cells.SheetKind {
+	switch {
+	case c.number != nil:
+		return cells.SheetNumber
+	case c.name == "window.frames": // each row another
+		return cells.SheetUnique
 	}
-	return names
+	return cells.SheetText
+}
+
+// value returns what is known of the column in d.
+func (c detail) value(d *Details) value {
+	if c.text != nil {
+		return textOf(*c.text(d))
+	}
+	return numberOf(*c.number(d))
 }
 
 // set stores the value of a cell in d. The remedy is empty if it could.
 func (c detail) set(d *Details, v value) (remedy string) {
 	if c.text == nil {
-		if v.kind != isNumber || math.IsInf(v.number, 0) {
-			return notFinite
-		}
-		*c.number(d) = v.number
-		return ""
+		*c.number(d), remedy = v.finite()
+		return remedy
 	}
-	if v.kind != isText {
+	if v.kind != isText && v.kind != missing {
 		return c.notText()
 	}
 	*c.text(d), remedy = v.name()

@@ -180,6 +180,21 @@ const (
 	isTime
 )
 
+// textOf and numberOf return values, which are missing if they are empty or NaN.
+func textOf(s string) (v value) {
+	if s != "" {
+		v = value{kind: isText, text: s}
+	}
+	return v
+}
+
+func numberOf(x float64) (v value) {
+	if x == x {
+		v = value{kind: isNumber, number: x}
+	}
+	return v
+}
+
 func (v value) String() string {
 	switch v.kind {
 	case isText:
@@ -213,9 +228,11 @@ func valuesOf[Cell any](c cells.Column[Cell]) func(Cell) value {
 
 // set stores the value of a column in r. Its errors name the column.
 func (h header) set(r *Row, col int, v value) error {
-	fact := h.fact[col]
-	if fact == isIgnored || v.kind == missing || v.kind == isNumber && math.IsNaN(v.number) {
-		return nil // as Row.clear left it
+	if h.fact[col] == isIgnored {
+		return nil
+	}
+	if v.kind == isNumber && math.IsNaN(v.number) {
+		v = value{}
 	}
 	if remedy := h.store(r, col, v); remedy != "" {
 		return fmt.Errorf("column %q: %.60v %s", h.names[col], v, remedy)
@@ -223,7 +240,7 @@ func (h header) set(r *Row, col int, v value) error {
 	return nil
 }
 
-// store stores a value that is there. The remedy is empty if it can be stored.
+// store stores a value, which may be missing. The remedy is empty if it can be stored.
 func (h header) store(r *Row, col int, v value) (remedy string) {
 	v.number *= h.scale[col]
 	switch fact := h.fact[col]; fact {
@@ -238,9 +255,7 @@ func (h header) store(r *Row, col int, v value) (remedy string) {
 	case factClass:
 		r.Class, r.Label, remedy = v.class()
 	case factVBMax:
-		if remedy = notFinite; v.kind == isNumber && !math.IsInf(v.number, 0) {
-			r.VBMaxUM, remedy = v.number, ""
-		}
+		r.VBMaxUM, remedy = v.finite()
 	case isFeature:
 		r.Features[h.feature[col]], remedy = v.feature()
 	default:
@@ -257,13 +272,15 @@ const isControl = "has a line end, another control character, or one that turns 
 func (v value) name() (name, remedy string) {
 	switch {
 	case v.kind == isText && !utf8.ValidString(v.text):
-		return "", "is not valid UTF-8: write the file again"
+		return "", "is not valid UTF-8: write the file again, as UTF-8"
 	case v.kind == isText && plain.Check(v.text) != nil:
 		return "", isControl
 	case v.kind == isText:
 		return v.text, ""
 	case v.kind == isNumber:
 		return strconv.FormatFloat(v.number, 'f', -1, 64), ""
+	case v.kind == missing:
+		return "", ""
 	}
 	return "", "is not a name: make the column text"
 }
@@ -271,6 +288,8 @@ func (v value) name() (name, remedy string) {
 // start returns the time in v, or else what is wrong with it.
 func (v value) start() (at time.Time, remedy string) {
 	switch v.kind {
+	case missing:
+		return at, ""
 	case isText:
 		at, ok := csvfile.ParseTime(v.text)
 		if !ok {
@@ -289,6 +308,8 @@ func (v value) start() (at time.Time, remedy string) {
 // class returns the class in v, or else what is wrong with it.
 func (v value) class() (class int, label, remedy string) {
 	switch v.kind {
+	case missing:
+		return NoClass, "", ""
 	case isText:
 		if class, label, ok := parseClass(v.text); ok {
 			return class, label, ""
@@ -301,15 +322,24 @@ func (v value) class() (class int, label, remedy string) {
 	return NoClass, "", notAClass
 }
 
-// feature returns the number in v, or else what is wrong with it.
+// finite returns the number in v, NaN if it is missing, or else what is wrong with it.
+func (v value) finite() (x float64, remedy string) {
+	switch {
+	case v.kind == missing:
+		return math.NaN(), ""
+	case v.kind != isNumber || math.IsInf(v.number, 0):
+		return math.NaN(), notFinite
+	}
+	return v.number, ""
+}
+
+// feature is finite for numbers of 32 bits.
 func (v value) feature() (x float32, remedy string) {
-	if v.kind != isNumber || math.IsInf(v.number, 0) {
-		return x, notFinite
+	n, remedy := v.finite()
+	if x = float32(n); math.IsInf(float64(x), 0) {
+		remedy = "is not a finite number of 32 bits: correct it, or leave the cell empty if it is missing"
 	}
-	if x = float32(v.number); math.IsInf(float64(x), 0) {
-		return x, "is not a finite number of 32 bits: correct it, or leave the cell empty if it is missing"
-	}
-	return x, ""
+	return x, remedy
 }
 
 const notFinite = "is not a finite number: correct it, or leave the cell empty if it is missing"
@@ -346,31 +376,42 @@ func writable(columns []string) error {
 	return nil
 }
 
-// finite reports an infinite number of row i, or a label that would not be read
-// again.
-func (r Row) finite(i int, columns []string) error {
+// facts appends what is known of a row next to its features, in the order of the columns. Only the tool may be a text without
+// letters. A class is a name or, unless the table has names for classes, a number.
+func (r Row) facts(to []value, named bool) []value {
+	to = append(to, textOf(r.Machine), value{kind: isText, text: r.Tool}, textOf(r.Hole), value{}, value{}, numberOf(r.VBMaxUM))
+	if !r.Start.IsZero() {
+		to[factStart] = value{kind: isTime, time: r.Start.UTC()}
+	}
+	if named {
+		to[factClass] = textOf(r.classText())
+	} else if r.Class != NoClass {
+		to[factClass] = numberOf(float64(r.Class))
+	}
+	if r.Details != nil {
+		for _, d := range details {
+			to = append(to, d.value(r.Details))
+		}
+	}
+	return to
+}
+
+// writable reports what of row i no file can hold, or what would not be read again: an infinite number, or a label.
+func (r Row) writable(i int, facts []value, columns []cells.SheetColumn) error {
 	if class, label, ok := parseClass(r.Label); !ok || class != NoClass || label != r.Label {
 		return fmt.Errorf("row %d: class %.60q would not be read as a name: name it by a word", i+1, r.Label)
 	}
 	if math.IsInf(r.VBMaxUM, 0) {
 		return fmt.Errorf("row %d: wear is infinite", i+1)
 	}
-	for j, v := range r.Features {
-		if math.IsInf(float64(v), 0) {
-			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, columns[j])
+	for col, v := range facts {
+		if v.kind == isNumber && math.IsInf(v.number, 0) {
+			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, columns[col].Name)
 		}
 	}
-	if r.Details != nil {
-		return r.Details.finite(i)
-	}
-	return nil
-}
-
-// finite reports an infinite number of row i.
-func (d *Details) finite(i int) error {
-	for _, c := range details {
-		if c.number != nil && math.IsInf(*c.number(d), 0) {
-			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, c.name)
+	for j, v := range r.Features {
+		if math.IsInf(float64(v), 0) {
+			return fmt.Errorf("row %d, column %q: the value is infinite", i+1, columns[len(facts)+j].Name)
 		}
 	}
 	return nil

@@ -4,45 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/flank-tcm/flank/internal/table/cells"
 )
-
-// parquetGroup has the columns of a table: names as text, start as a timestamp in
-// nanoseconds, class as a whole number, or as text if any class has a name, wear and
-// numbers of details as numbers of 64 bits and features of 32. All may be null.
-func (h Head) parquetGroup() parquet.Group {
-	g := parquet.Group{}
-	for _, name := range h.Columns {
-		g[name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
-	}
-	for _, f := range []int{factMachine, factTool, factHole} {
-		g[facts[f]] = cells.ParquetText()
-	}
-	g[facts[factStart]] = parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
-	g[facts[factClass]] = parquet.Optional(parquet.Leaf(parquet.Int32Type))
-	if h.Named {
-		g[facts[factClass]] = cells.ParquetText()
-	}
-	g[facts[factVBMax]] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
-	if !h.Detailed {
-		return g
-	}
-	for _, d := range details {
-		switch {
-		case d.number != nil:
-			g[d.name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
-		case d.name == "window.frames": // each row another
-			g[d.name] = parquet.Optional(parquet.String())
-		default:
-			g[d.name] = cells.ParquetText()
-		}
-	}
-	return g
-}
 
 // WriteParquet writes the table as a Parquet file with the columns that
 // WriteCSV writes; what is missing or not known is null. It returns an error
@@ -52,76 +18,35 @@ func (t *Table) WriteParquet(w io.Writer) error { return t.head().write(w, ".par
 
 // parquetWriter writes rows as Parquet.
 type parquetWriter struct {
-	out   *parquet.GenericWriter[any]
-	row   parquet.Row
-	named bool
+	out     *cells.SheetWriter
+	columns []cells.SheetColumn
+	meta    string
+	row     []cells.Cell
 }
 
-func newParquetWriter(w io.Writer, h Head) *parquetWriter {
-	names := h.names()
-	rows := int64(max(1<<10, groupBytes/4/len(names)))
-	p := &parquetWriter{cells.ParquetWriter(w, "table", h.parquetGroup(), names, rows), make(parquet.Row, len(names)), h.Named}
-	if h.Meta != "" {
-		p.out.SetKeyValueMetadata(metaKey, h.Meta)
-	}
-	return p
-}
-
-// groupBytes is about how many bytes of cells a group of rows has, which is in memory.
-const groupBytes = 8 << 20
-
-func (p *parquetWriter) write(r Row, i int) error {
-	ns, err := unixNano(r.Start, i)
-	if err != nil {
-		return err
-	}
-	put := func(col int, known bool, v parquet.Value) { cells.SetParquet(p.row, col, known, v) }
-	text := func(col int, known bool, s string) { put(col, known, parquet.ByteArrayValue([]byte(s))) }
-	text(factMachine, r.Machine != "", r.Machine)
-	text(factTool, true, r.Tool)
-	text(factHole, r.Hole != "", r.Hole)
-	put(factStart, !r.Start.IsZero(), parquet.Int64Value(ns))
-	if p.named {
-		class := r.classText()
-		text(factClass, class != "", class)
-	} else {
-		put(factClass, r.Class != NoClass, parquet.Int32Value(int32(r.Class)))
-	}
-	put(factVBMax, r.VBMaxUM == r.VBMaxUM, parquet.DoubleValue(r.VBMaxUM))
-	at := len(facts)
-	if r.Details != nil {
-		for _, d := range details {
-			if d.text != nil {
-				s := *d.text(r.Details)
-				text(at, s != "", s)
-			} else {
-				v := *d.number(r.Details)
-				put(at, v == v, parquet.DoubleValue(v))
-			}
-			at++
+func (p *parquetWriter) write(facts []value, features []float32) error {
+	p.row = p.row[:0]
+	for i, v := range facts {
+		var cell cells.Cell
+		switch {
+		case v.kind == isText:
+			cell = parquet.ByteArrayValue([]byte(v.text))
+		case v.kind == isTime:
+			cell = cells.IntegerCell(v.time.UnixNano())
+		case v.kind == isNumber && p.columns[i].Kind == cells.SheetInt32:
+			cell = parquet.Int32Value(int32(v.number))
+		case v.kind == isNumber:
+			cell = cells.NumberCell(v.number)
 		}
+		p.row = append(p.row, cell)
 	}
-	for j, v := range r.Features {
-		put(at+j, v == v, parquet.FloatValue(v))
+	for _, v := range features {
+		p.row = append(p.row, cells.SingleCell(v))
 	}
-	_, err = p.out.WriteRows([]parquet.Row{p.row})
-	return err
+	return p.out.Write(p.row)
 }
 
-func (p *parquetWriter) close() error { return p.out.Close() }
-
-// unixNano returns the start of row i in nanoseconds since 1970, 0 if it is not
-// known.
-func unixNano(at time.Time, i int) (int64, error) {
-	if at.IsZero() {
-		return 0, nil
-	}
-	ns := at.UnixNano()
-	if !time.Unix(0, ns).Equal(at) {
-		return 0, fmt.Errorf("row %d: start %v is outside the years 1678 to 2261, which this format can hold: write CSV", i+1, at)
-	}
-	return ns, nil
-}
+func (p *parquetWriter) close() error { return p.out.Close(metaKey, p.meta) }
 
 // scanParquet reads a table from a Parquet file of the given size, as
 // WriteParquet or another program writes it: numbers of any width, timestamps of
@@ -140,7 +65,7 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 	if err != nil {
 		return fmt.Errorf("table: %s: is not a Parquet file, or is damaged: %w: write the table again", file, err)
 	}
-	p := &parquetTable{file: file}
+	p := new(parquetTable)
 	var names []string
 	var kinds []cells.Kind
 	for _, c := range f.Root().Columns() {
@@ -166,55 +91,33 @@ func scanParquet(in io.ReaderAt, size int64, file string, ignore *Ignore, to sin
 		p.plain = append(p.plain, p.header.fact[i] == isFeature && c.Type().Kind() == parquet.Float)
 	}
 	p.row = p.header.row()
-	for _, g := range f.RowGroups() {
-		if err := p.scanGroup(g, to); err != nil {
-			return err
+	read := 0
+	var own error // of a row, or of who takes it
+	err = cells.EachRow(f, func(row []cells.Cell) error {
+		if own = p.set(row); own != nil {
+			own = fmt.Errorf("table: %s: row %d, %w", file, read+1, own)
+			return own
 		}
+		read++
+		own = to.row(p.row)
+		return own
+	})
+	if err != nil && own == nil {
+		return fmt.Errorf("table: %s: after row %d: %w: write the table again", file, read, err)
 	}
-	return nil
+	return err
 }
 
 // parquetTable is a Parquet file that is being read as a table.
 type parquetTable struct {
-	file   string
 	header header
 	values []func(parquet.Value) value // by column
 	plain  []bool                      // by column: numbers of 32 bits that are features, nearly all cells
 	row    Row
-	read   int // rows
-	buffer [64]parquet.Row
-}
-
-// scanGroup reads the rows of a row group.
-func (p *parquetTable) scanGroup(g parquet.RowGroup, to sink) error {
-	rows := g.Rows()
-	for {
-		n, err := rows.ReadRows(p.buffer[:])
-		for _, row := range p.buffer[:n] {
-			if err := p.set(row); err != nil {
-				return errors.Join(fmt.Errorf("table: %s: row %d, %w", p.file, p.read+1, err), rows.Close())
-			}
-			p.read++
-			if err := to.row(p.row); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("table: %s: after row %d: %w: write the table again", p.file, p.read, err), rows.Close())
-		}
-	}
-	if err := rows.Close(); err != nil {
-		return fmt.Errorf("table: %s: %w", p.file, err)
-	}
-	return nil
 }
 
 // set stores the cells of a row in p.row. Its errors name the column.
-func (p *parquetTable) set(row parquet.Row) error {
-	p.row.clear()
+func (p *parquetTable) set(row []cells.Cell) error {
 	for _, cell := range row {
 		col := cell.Column()
 		if p.plain[col] && !cell.IsNull() {

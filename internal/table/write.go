@@ -8,7 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
+	"time"
 
 	"github.com/flank-tcm/flank/internal/config/atomicfile"
 	"github.com/flank-tcm/flank/internal/table/cells"
@@ -34,12 +34,25 @@ const maxMeta = 64 << 20
 // MetaPath returns the path of the file that has the Head.Meta of a CSV file.
 func MetaPath(path string) string { return path + ".flank.json" }
 
-// names returns the names of all columns in the order in which they are written.
-func (h Head) names() []string {
-	if !h.Detailed {
-		return slices.Concat(facts, h.Columns)
+// columns returns all columns in the order in which they are written: names as text, start as a timestamp in nanoseconds, class as a
+// whole number, or as text if any class has a name, wear and numbers of details as numbers of 64 bits and features of 32.
+func (h Head) columns() (all []cells.SheetColumn) {
+	class := cells.SheetInt32
+	if h.Named {
+		class = cells.SheetText
 	}
-	return slices.Concat(facts, detailColumns(), h.Columns)
+	for f, kind := range []cells.SheetKind{factStart: cells.SheetTime, factClass: class, factVBMax: cells.SheetNumber} { // others are text
+		all = append(all, cells.SheetColumn{Name: facts[f], Kind: kind})
+	}
+	if h.Detailed {
+		for _, d := range details {
+			all = append(all, cells.SheetColumn{Name: d.name, Kind: d.kind()})
+		}
+	}
+	for _, name := range h.Columns {
+		all = append(all, cells.SheetColumn{Name: name, Kind: cells.SheetSingle})
+	}
+	return all
 }
 
 // Save writes the rows that each visits to the file at path, in the format that its ending
@@ -64,7 +77,7 @@ func (h Head) Save(path string, each func(visit func(Row) error) error) error {
 
 // rowWriter writes rows in one format.
 type rowWriter interface {
-	write(r Row, i int) error // row i
+	write(facts []value, features []float32) error // a row
 	close() error
 }
 
@@ -74,27 +87,34 @@ func (h Head) write(w io.Writer, ext string, each func(visit func(Row) error) er
 		return err
 	}
 	var out rowWriter
+	columns := h.columns()
 	switch ext {
 	case ".parquet":
-		out = newParquetWriter(w, h)
+		out = &parquetWriter{out: cells.NewSheetWriter(w, "table", columns), columns: columns, meta: h.Meta}
 	case ".arrow":
-		a, err := newArrowWriter(w, h)
+		a, err := newArrowWriter(w, columns, h.Meta)
 		if err != nil {
 			return fmt.Errorf("table: write: %w", err)
 		}
 		out = a
 	default:
-		out = newCSVWriter(w, h)
+		out = newCSVWriter(w, columns)
 	}
 	i := 0
+	var facts []value
 	err := each(func(r Row) error {
-		if err := r.finite(i, h.Columns); err != nil {
-			return fmt.Errorf("table: write: %w", err)
-		}
 		if h.Detailed != (r.Details != nil) {
 			panic("table: write: a row has details, and others do not")
 		}
-		if err := out.write(r, i); err != nil {
+		facts = r.facts(facts[:0], h.Named || ext == ".csv")
+		err := r.writable(i, facts, columns)
+		if at := r.Start; err == nil && ext != ".csv" && !at.IsZero() && !time.Unix(0, at.UnixNano()).Equal(at) {
+			err = fmt.Errorf("row %d: start %v is outside the years 1678 to 2261, which this format can hold: write CSV", i+1, at)
+		}
+		if err == nil {
+			err = out.write(facts, r.Features)
+		}
+		if err != nil {
 			return fmt.Errorf("table: write: %w", err)
 		}
 		i++
@@ -170,9 +190,6 @@ func parquetMeta(in io.ReaderAt, size int64) (string, error) {
 }
 
 func arrowMeta(in io.ReaderAt, size int64) (string, error) {
-	if err := cells.CheckArrow(in, size); err != nil {
-		return "", err
-	}
 	f, err := cells.OpenArrow(in, size)
 	if err != nil {
 		return "", err

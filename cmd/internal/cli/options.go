@@ -152,7 +152,7 @@ type ModelFile struct {
 
 // Broker is the flags of how to reach Kafka where there is no configuration.
 type Broker struct {
-	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker of Kafka, which has windows, models and results. Windows get their labels from --wear."`
+	Brokers     []string `name:"kafka" sep:"," placeholder:"HOST:PORT" help:"Broker of Kafka, which has windows, models and results."`
 	KafkaConfig string   `placeholder:"FILE" help:"The same from a file whose key kafka is as in monitor.yaml: brokers, tls and sasl."`
 }
 

@@ -46,6 +46,15 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// CheckFolder refuses a file that a flag names if its folder is not there: now, and not when the work is done.
+func CheckFolder(flag, path string) error {
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s %s: no folder %s: make it first", flag, path, dir)
+	}
+	return nil
+}
+
 // CheckPlot refuses a file of flag --plot that does not end in .svg. It takes "", where the flag is not given.
 func CheckPlot(path string) error {
 	if path != "" && !strings.EqualFold(filepath.Ext(path), ".svg") {

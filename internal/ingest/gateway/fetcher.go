@@ -159,9 +159,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 		}
 		if err != nil && f.cfg.Clock.Now().Before(c.Until) {
 			f.cfg.Log.Error().Err(err).Str("command", c.ID).Msg("cannot send the windows that a command asks for; trying again")
-			select {
-			case <-f.cfg.Clock.After(fetchRetry):
-			case <-ctx.Done():
+			if f.cfg.Clock.Wait(ctx, fetchRetry) != nil {
 				return
 			}
 			f.mu.Lock()
@@ -336,7 +334,7 @@ func (s *sending) flush(ctx context.Context) error {
 		return nil
 	}
 	for s.cfg.Behind != nil && s.cfg.Behind() {
-		if err := s.wait(ctx, behindPeriod); err != nil {
+		if err := s.cfg.Clock.Wait(ctx, behindPeriod); err != nil {
 			return err
 		}
 	}
@@ -357,14 +355,5 @@ func (s *sending) flush(ctx context.Context) error {
 	if err := s.remember(s.job); err != nil {
 		s.cfg.Log.Warn().Err(err).Msg("cannot record which windows were fetched: after a restart they are sent again; check the disk")
 	}
-	return s.wait(ctx, min(s.cfg.Clock.Now().Sub(begun), fetchPause))
-}
-
-func (f *Fetcher) wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-f.cfg.Clock.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return s.cfg.Clock.Wait(ctx, min(s.cfg.Clock.Now().Sub(begun), fetchPause))
 }

@@ -546,7 +546,7 @@ func (g *Gateway) read(ctx context.Context, out chan<- record) error {
 					Msg("cannot rescue the good windows of a damaged spool because the disk is full: nothing is delivered until there is room; free the disk")
 			}
 			full = true
-			if err := g.wait(ctx, fullPause); err != nil {
+			if err := g.cfg.Clock.Wait(ctx, fullPause); err != nil {
 				return err
 			}
 			continue

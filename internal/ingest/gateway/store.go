@@ -42,7 +42,7 @@ func (g *Gateway) store(ctx context.Context) error {
 			g.cfg.Log.Error().Err(err).Msg("stopped acquiring because the spool is full: connect the broker so that windows are delivered, or free the disk")
 			logged = true
 		}
-		_ = g.wait(ctx, fullPause) // the last try is without the wait
+		_ = g.cfg.Clock.Wait(ctx, fullPause) // the last try is without the wait
 	}
 }
 
@@ -102,14 +102,4 @@ func (g *Gateway) logDamage(before spool.Stats) (now spool.Stats) {
 	g.cfg.Log.Error().Str("event", "windows_damaged").Uint64("windows", lost).Int64("bytes", now.DamagedBytes-before.DamagedBytes).
 		Str("folder", g.cfg.SpoolDir).Msg(text)
 	return now
-}
-
-// wait returns after d, or when ctx ends, with its error.
-func (g *Gateway) wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-g.cfg.Clock.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

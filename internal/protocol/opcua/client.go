@@ -518,14 +518,7 @@ func (s *Session) Read(ctx context.Context, all []Attribute) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := r.count(1)
-	values := make([]Value, 0, len(all))
-	for range min(n, len(all)) {
-		values = append(values, r.dataValue())
-	}
-	if r.err == nil && n != len(all) {
-		r.err = fmt.Errorf("the server answers %d values, asked for %d", n, len(all))
-	}
+	values := list(r, len(all), 1, "values", r.dataValue)
 	return values, s.failed("Read", r.err)
 }
 
@@ -547,14 +540,7 @@ func (s *Session) Write(ctx context.Context, all []Write) ([]ua.StatusCode, erro
 	if err != nil {
 		return nil, err
 	}
-	n := r.count(4)
-	status := make([]ua.StatusCode, 0, len(all))
-	for range min(n, len(all)) {
-		status = append(status, ua.StatusCode(r.u32()))
-	}
-	if r.err == nil && n != len(all) {
-		r.err = fmt.Errorf("the server answers %d results, asked for %d", n, len(all))
-	}
+	status := list(r, len(all), 4, "results", func() ua.StatusCode { return ua.StatusCode(r.u32()) })
 	return status, s.failed("Write", r.err)
 }
 

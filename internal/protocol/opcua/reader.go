@@ -1,8 +1,8 @@
 package opcua
 
 import (
-	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -31,33 +31,18 @@ func (r *reader) skip(n int) []byte {
 	return r.b[r.at-n : r.at]
 }
 
-func (r *reader) u8() byte {
-	if b := r.skip(1); b != nil {
-		return b[0]
+// number returns the number in the next n bytes.
+func (r *reader) number(n int) (v uint64) {
+	for i, b := range r.skip(n) {
+		v |= uint64(b) << (8 * i)
 	}
-	return 0
+	return v
 }
 
-func (r *reader) u16() uint16 {
-	if b := r.skip(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (r *reader) u32() uint32 {
-	if b := r.skip(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *reader) u64() uint64 {
-	if b := r.skip(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
+func (r *reader) u8() byte    { return byte(r.number(1)) }
+func (r *reader) u16() uint16 { return uint16(r.number(2)) }
+func (r *reader) u32() uint32 { return uint32(r.number(4)) }
+func (r *reader) u64() uint64 { return r.number(8) }
 
 // bytes returns a text or a string of bytes, nil for a null one.
 func (r *reader) bytes() []byte {
@@ -250,6 +235,18 @@ func clock(n uint64) time.Time {
 	}
 	t := int64(n) - unix
 	return time.Unix(t/1e7, t%1e7*100).UTC()
+}
+
+// list reads an array that answers so many questions. Each has at least least bytes.
+func list[T any](r *reader, asked, least int, what string, one func() T) (all []T) {
+	n := r.count(least)
+	for range min(n, asked) {
+		all = append(all, one())
+	}
+	if r.err == nil && n != asked {
+		r.err = fmt.Errorf("the server answers %d %s, asked for %d", n, what, asked)
+	}
+	return all
 }
 
 // endpoint is a way to talk to a server, as the server describes it.

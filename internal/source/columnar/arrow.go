@@ -30,9 +30,6 @@ type arrowReader struct {
 // errors. The caller keeps in and closes it.
 func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 	a := &arrowReader{name: name, in: in, size: size}
-	if err := cells.CheckArrow(in, size); err != nil {
-		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, or was not finished: %w: record or copy it again", name, err)
-	}
 	r, err := a.reader()
 	if err != nil {
 		return nil, err
@@ -59,15 +56,10 @@ func newArrow(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 
 // reader returns a reader of the record batches. The caller may drop it: it
 // only holds memory.
-func (a *arrowReader) reader() (r *ipc.FileReader, err error) {
-	defer func() { // the library panics at damaged files, and so does the allocator
-		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("columnar: %s: the file is damaged: %v: copy it again", a.name, p)
-		}
-	}()
-	r, err = cells.OpenArrow(a.in, a.size)
+func (a *arrowReader) reader() (*ipc.FileReader, error) {
+	r, err := cells.OpenArrow(a.in, a.size)
 	if err != nil {
-		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file, or is damaged: %w: copy it again", a.name, err)
+		return nil, fmt.Errorf("columnar: %s: is not an Arrow IPC file of numbers, text and timestamps, was not finished, or is damaged: %w: record or copy it again", a.name, err)
 	}
 	return r, nil
 }
@@ -104,7 +96,7 @@ type batches struct {
 	rec     arrow.Record
 	row     int   // of the record batch
 	read    int64 // rows
-	columns []column[int]
+	columns []cells.Column[int]
 	values  []track.Values // room for maxRows of each track
 	out     []track.Values // what was read of them
 	err     error
@@ -132,7 +124,7 @@ func (b *batches) Read(most int) (values []track.Values, n int, err error) {
 	n = min(most, maxRows, int(b.rec.NumRows())-b.row)
 	for k := range b.values {
 		for i := range n {
-			b.columns[k].put(b.values[k], i, b.row+i)
+			put(&b.columns[k], b.values[k], i, b.row+i)
 		}
 		b.out[k] = b.values[k].Slice(0, n)
 	}
@@ -166,7 +158,7 @@ func (b *batches) load() error {
 		if !ok || (c.Kind == cells.Text) != info.Text {
 			return fmt.Errorf("column %s: its type is %v", info.Name, a.DataType())
 		}
-		b.columns = append(b.columns, newColumn(c))
+		b.columns = append(b.columns, c)
 	}
 	return nil
 }

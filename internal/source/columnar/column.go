@@ -8,34 +8,22 @@ import (
 	"github.com/flank-tcm/flank/internal/table/cells"
 )
 
-// column makes the values of a track of cells: timestamps become seconds, null
-// becomes NaN or empty text.
-type column[Cell any] struct {
-	null   func(Cell) bool
-	text   func(Cell) string // nil if the cells are numbers
-	number func(Cell) float64
-}
-
-func newColumn[Cell any](c cells.Column[Cell]) column[Cell] {
-	if c.Kind == cells.Time {
-		c.Number = c.Seconds
-	}
-	return column[Cell]{null: c.Null, text: c.Text, number: c.Number}
-}
-
-// put stores the value of a cell in dst. It keeps a text that is there already:
+// put stores the value of a cell in dst: timestamps become seconds, null becomes NaN or empty text. It keeps a text that is there already:
 // mostly it is the same.
-func (c *column[Cell]) put(dst track.Values, i int, cell Cell) {
+func put[Cell any](c *cells.Column[Cell], dst track.Values, i int, cell Cell) {
+	null := c.Null(cell)
 	switch {
-	case c.text == nil && c.null(cell):
-		dst.Numbers[i] = math.NaN()
-	case c.text == nil:
-		dst.Numbers[i] = c.number(cell)
-	case c.null(cell):
+	case c.Kind == cells.Text && null:
 		dst.Texts[i] = ""
-	default:
-		if s := c.text(cell); s != dst.Texts[i] {
+	case c.Kind == cells.Text:
+		if s := c.Text(cell); s != dst.Texts[i] {
 			dst.Texts[i] = strings.Clone(s)
 		}
+	case null:
+		dst.Numbers[i] = math.NaN()
+	case c.Kind == cells.Time:
+		dst.Numbers[i] = c.Seconds(cell)
+	default:
+		dst.Numbers[i] = c.Number(cell)
 	}
 }

@@ -32,7 +32,7 @@ type parquetReader struct {
 // parquetColumn is a column that can be read.
 type parquetColumn struct {
 	index int // among the leaves of the schema
-	column[parquet.Value]
+	cells.Column[parquet.Value]
 }
 
 // newParquet reads the schema of a file of the given size; name names it in
@@ -60,7 +60,7 @@ func newParquet(in io.ReaderAt, size int64, name string) (contents track.Content
 			p.Remark("column %.80s is left out: it is of type %.80s", c.Name(), c.Type())
 			continue
 		}
-		p.columns = append(p.columns, parquetColumn{c.Index(), newColumn(of)})
+		p.columns = append(p.columns, parquetColumn{c.Index(), of})
 		p.Infos = append(p.Infos, track.Info{Name: c.Name(), Len: f.NumRows(), Text: of.Kind == cells.Text})
 	}
 	if len(p.columns) == 0 || f.NumRows() == 0 {
@@ -109,7 +109,7 @@ func (c *pages) Read(dst track.Values) (n int, err error) {
 		}
 		n, err := c.values.ReadValues(c.buffer[:min(len(dst.Numbers)+len(dst.Texts), len(c.buffer))])
 		for i, v := range c.buffer[:n] {
-			c.column.put(dst, i, v)
+			put(&c.column.Column, dst, i, v)
 		}
 		c.read += int64(n)
 		if err == io.EOF {

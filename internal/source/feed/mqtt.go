@@ -18,6 +18,7 @@ import (
 
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/protocol/mqttconn"
+	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
 
@@ -229,10 +230,7 @@ func (s *subscriber) subscribe(m *autopaho.ConnectionManager, sub *paho.Subscrib
 			said = err.Error()
 			s.notify(Notice{Text: "the MQTT broker refuses the topics; they are asked for again until it grants them", Peer: s.addr, Err: err})
 		}
-		select {
-		case <-time.After(s.lives.Wait(n)):
-		case <-s.ctx.Done():
-		}
+		_ = source.SystemClock.Wait(s.ctx, s.lives.Wait(n))
 	}
 }
 
@@ -328,10 +326,8 @@ func (m MQTT) Probe(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("feed: %s does not answer: %w", m.Broker, ctx.Err())
+		if err := source.SystemClock.Wait(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("feed: %s does not answer: %w", m.Broker, err)
 		}
 	}
 }

@@ -359,15 +359,8 @@ func (s *Setting) fill(c *signal.Context) error {
 	if s.named != c.Tool {
 		s.lives = s.lives.touch(c.Tool)
 	}
-	if s.named = c.Tool; c.Tool == "" {
-		c.Tool = s.now.Tool
-	}
-	if c.Hole == "" {
-		c.Hole = s.now.Hole
-	}
-	if c.SpindleSpeed == 0 {
-		c.SpindleSpeed = s.now.SpindleSpeed
-	}
+	s.named, c.Tool = c.Tool, cmp.Or(c.Tool, s.now.Tool)
+	c.Hole, c.SpindleSpeed = cmp.Or(c.Hole, s.now.Hole), cmp.Or(c.SpindleSpeed, s.now.SpindleSpeed)
 	c.FeedRate, c.Programme, c.Material = s.now.FeedRate, s.now.Programme, s.now.Material // frames do not say them
 	c.Tool, c.ToolLife = s.real(c.Tool), s.lives.of(c.Tool)
 	return s.seen(c.Tool)

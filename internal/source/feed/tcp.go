@@ -90,10 +90,7 @@ func (s *listener) accept(l net.Listener) {
 		}
 		if err != nil { // such as too many open files
 			s.notify(Notice{Text: "no client can connect", Peer: s.addr, Err: err})
-			select {
-			case <-time.After(time.Second):
-			case <-s.ctx.Done():
-			}
+			_ = source.SystemClock.Wait(s.ctx, time.Second)
 			continue
 		}
 		select {

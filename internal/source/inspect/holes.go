@@ -144,9 +144,7 @@ func eachWindow(ctx context.Context, path string, opt Options, visit func(*windo
 	if err != nil {
 		return err
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer source.Close(src)
 	cut, err := source.NewCutter(src, windowSpec(opt.Layout))
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,13 +143,11 @@ func Inspect(ctx context.Context, path string, opt Options) (*Summary, error) {
 
 // ofTracks reads all that there is.
 func (s *Summary) ofTracks(ctx context.Context, f track.File, opt Options) error {
-	for _, info := range f.Tracks() {
-		if info.Rate == 0 {
-			info.Rate = opt.Rate
-		}
+	names := source.TrackNames(f.Tracks())
+	for i, info := range f.Tracks() {
+		info.Name, info.Rate = names[i], cmp.Or(info.Rate, opt.Rate)
 		s.Channels = append(s.Channels, Channel{Info: info})
 	}
-	s.names()
 	s.findTools(opt.Tool)
 	s.begin(f.Tracks())
 	for _, same := range sameLength(f.Tracks()) {
@@ -285,19 +284,6 @@ func (s *Summary) beginAt(start signal.Start) error {
 	return nil
 }
 
-// names distinguishes channels of one name by their groups.
-func (s *Summary) names() {
-	count := make(map[string]int)
-	for _, c := range s.Channels {
-		count[c.Name]++
-	}
-	for i := range s.Channels {
-		if c := &s.Channels[i]; count[c.Name] > 1 {
-			c.Name = c.Path()
-		}
-	}
-}
-
 // ofLayout reads the channels of the layout and finds the gaps that a gateway would find.
 func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error {
 	rec := source.Recording{Path: s.Path, Layout: opt.Layout, Columns: opt.Columns, Warn: func(text string) { s.Notes = append(s.Notes, strings.TrimPrefix(text, s.Path+": ")) }}
@@ -305,9 +291,7 @@ func (s *Summary) ofLayout(ctx context.Context, f track.File, opt Options) error
 	if err != nil {
 		return err
 	}
-	if c, ok := src.(io.Closer); ok {
-		defer c.Close()
-	}
+	defer source.Close(src)
 	for _, ch := range opt.Layout.Channels() {
 		s.Channels = append(s.Channels, Channel{Info: track.Info{Name: ch.Name, Unit: ch.Unit, Rate: ch.Rate}})
 	}

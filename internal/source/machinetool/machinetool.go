@@ -21,7 +21,12 @@ import (
 
 // Items names what is asked for. An empty one is not asked for.
 type Items struct {
-	Tool, Hole, SpindleSpeed, FeedRate, Programme, Material string
+	Tool         string `yaml:"tool"`
+	Hole         string `yaml:"hole"`
+	SpindleSpeed string `yaml:"spindle_speed"`
+	FeedRate     string `yaml:"feed_rate"`
+	Programme    string `yaml:"programme"`
+	Material     string `yaml:"material"`
 }
 
 // Check reports that nothing is asked for.
@@ -307,45 +312,39 @@ func (f *Follower) notify(text string, err error) {
 func reading(texts map[string]string) (r Reading) {
 	var errs []error
 	for _, a := range []struct {
-		key    string
-		to     *string
-		change func(*string) feed.Change
+		key, unit string // the unit of a number
+		text      *string
+		number    *float64
+		change    func(text string, v float64) feed.Change
 	}{
-		{"tool", &r.Tool, func(s *string) feed.Change { return feed.Change{Tool: s} }},
-		{"hole", &r.Hole, func(s *string) feed.Change { return feed.Change{Hole: s} }},
-		{"programme", &r.Programme, func(s *string) feed.Change { return feed.Change{Programme: s} }},
-		{"material", &r.Material, func(s *string) feed.Change { return feed.Change{Material: s} }},
+		{"tool", "", &r.Tool, nil, func(s string, _ float64) feed.Change { return feed.Change{Tool: &s} }},
+		{"hole", "", &r.Hole, nil, func(s string, _ float64) feed.Change { return feed.Change{Hole: &s} }},
+		{"programme", "", &r.Programme, nil, func(s string, _ float64) feed.Change { return feed.Change{Programme: &s} }},
+		{"material", "", &r.Material, nil, func(s string, _ float64) feed.Change { return feed.Change{Material: &s} }},
+		{"spindle_speed", "rev/min", nil, &r.SpindleSpeed, func(_ string, v float64) feed.Change { return feed.Change{SpindleSpeed: &v} }},
+		{"feed_rate", "mm/min", nil, &r.FeedRate, func(_ string, v float64) feed.Change { return feed.Change{FeedRate: &v} }},
 	} {
-		text := texts[a.key]
+		text, v, err := texts[a.key], 0.0, error(nil)
 		if text == "" {
 			continue
 		}
-		err := a.change(&text).Check()
-		if err == nil {
-			*a.to = text
+		if a.number != nil {
+			v, err = strconv.ParseFloat(text, 64)
+			v = math.Abs(v)
 		}
-		errs = append(errs, err)
-	}
-	for _, a := range []struct {
-		key, unit string
-		to        *float64
-		change    func(*float64) feed.Change
-	}{
-		{"spindle_speed", "rev/min", &r.SpindleSpeed, func(v *float64) feed.Change { return feed.Change{SpindleSpeed: v} }},
-		{"feed_rate", "mm/min", &r.FeedRate, func(v *float64) feed.Change { return feed.Change{FeedRate: v} }},
-	} {
-		text := texts[a.key]
-		if text == "" {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		v = math.Abs(v)
 		if err != nil {
 			err = fmt.Errorf("%s: %.40q is not a number: name an item that is one, in %s", a.key, text, a.unit)
-		} else if err = a.change(&v).Check(); err == nil {
-			*a.to = v
+		} else {
+			err = a.change(text, v).Check()
 		}
-		errs = append(errs, err)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case a.number != nil:
+			*a.number = v
+		default:
+			*a.text = text
+		}
 	}
 	r.Tool, _ = feed.ToolName(r.Tool) // it was checked
 	r.Problem = errors.Join(errs...)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -28,7 +27,9 @@ type csvFile struct {
 
 func newCSV(f *os.File, channels []signal.Channel) (*csvFile, error) {
 	c := &csvFile{file: f, out: bufio.NewWriterSize(f, 1<<16), rate: channels[0].Rate}
-	return c, c.cells(slices.Concat(before, names(channels), behind))
+	header, err := joined(slices.Concat(before, names(channels), behind))
+	_, _ = c.out.WriteString(header + "\n") // it keeps the error for Flush
+	return c, err
 }
 
 func names(channels []signal.Channel) []string {
@@ -39,22 +40,12 @@ func names(channels []signal.Channel) []string {
 	return ns
 }
 
-// cells writes a row of text, quoted where it must be.
-func (c *csvFile) cells(cells []string) error {
-	w := csv.NewWriter(c.out)
-	if err := w.Write(cells); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	w.Flush()
-	return w.Error()
-}
-
 // joined returns cells as they stand in the middle of a row.
 func joined(cells []string) (string, error) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	if err := w.Write(cells); err != nil {
-		return "", fmt.Errorf("record: %w", err)
+		return "", wrong(err)
 	}
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n"), nil
@@ -83,17 +74,14 @@ func (c *csvFile) write(b *source.Block) error {
 		}
 		c.row = append(append(c.row, label...), '\n')
 		if _, err := c.out.Write(c.row); err != nil {
-			return fmt.Errorf("record: %w", err)
+			return wrong(err)
 		}
 	}
 	return nil
 }
 
 func (c *csvFile) close() error {
-	if err := errors.Join(c.out.Flush(), c.file.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return wrong(errors.Join(c.out.Flush(), c.file.Close()))
 }
 
 // at returns the sensor time of sample i of b.

@@ -2,12 +2,7 @@ package record
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"os"
-	"slices"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/internal/table/cells"
@@ -18,69 +13,45 @@ import (
 // text, samples as numbers of 32 bits and the rest of 64. All but time may be null.
 type parquetFile struct {
 	file *os.File
-	out  *parquet.GenericWriter[any]
+	out  *cells.SheetWriter
 	rate float64
-	rows []parquet.Row
+	row  []cells.Cell
 }
 
 func newParquet(f *os.File, channels []signal.Channel) *parquetFile {
-	g := parquet.Group{"time": parquet.Timestamp(parquet.Nanosecond)}
-	for _, name := range []string{"machine", "tool", "hole", "state", "phase"} {
-		g[name] = cells.ParquetText()
+	var columns []cells.SheetColumn
+	for _, name := range before {
+		columns = append(columns, cells.SheetColumn{Name: name}) // of text
 	}
-	for _, name := range []string{"spindle_rpm", "vb_mean_um", "vb_max_um"} {
-		g[name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
-	}
+	columns[0].Kind, columns[0].Whole, columns[len(before)-1].Kind = cells.SheetTime, true, cells.SheetNumber
 	for _, c := range channels {
-		g[c.Name] = parquet.Optional(parquet.Leaf(parquet.FloatType))
+		columns = append(columns, cells.SheetColumn{Name: c.Name, Kind: cells.SheetSingle})
 	}
-	return &parquetFile{
-		file: f, rate: channels[0].Rate,
-		out: cells.ParquetWriter(f, "recording", g, slices.Concat(before, names(channels), behind), 1<<18),
+	for i, name := range behind {
+		columns = append(columns, cells.SheetColumn{Name: name, Kind: []cells.SheetKind{cells.SheetNumber, cells.SheetNumber, cells.SheetText, cells.SheetText}[i]})
 	}
+	return &parquetFile{file: f, rate: channels[0].Rate, out: cells.NewSheetWriter(f, "recording", columns)}
 }
 
 func (p *parquetFile) write(b *source.Block) error {
-	columns := len(before) + len(b.Samples) + len(behind)
-	for len(p.rows) < b.Len() {
-		p.rows = append(p.rows, make(parquet.Row, columns))
+	var speed cells.Cell
+	if b.SpindleSpeed != 0 {
+		speed = cells.NumberCell(b.SpindleSpeed)
 	}
-	for i, row := range p.rows[:b.Len()] {
-		col := 0
-		put := func(v parquet.Value, known bool) {
-			cells.SetParquet(row, col, known, v)
-			col++
-		}
-		word := func(s string) { put(parquet.ByteArrayValue([]byte(s)), s != "") }
-		number := func(v float64) { put(parquet.DoubleValue(v), v == v) }
-		row[0] = parquet.Int64Value(at(b, i, p.rate).UnixNano()).Level(0, 0, 0)
-		col = 1
-		word(b.Machine)
-		word(b.Tool)
-		word(b.Hole)
-		if b.SpindleSpeed != 0 {
-			number(b.SpindleSpeed)
-		} else {
-			number(math.NaN())
-		}
+	for i := range b.Len() {
+		p.row = append(p.row[:0], cells.IntegerCell(at(b, i, p.rate).UnixNano()), cells.TextCell(b.Machine), cells.TextCell(b.Tool), cells.TextCell(b.Hole), speed)
 		for _, x := range b.Samples {
-			put(parquet.FloatValue(x[i]), x[i] == x[i])
+			p.row = append(p.row, cells.SingleCell(x[i]))
 		}
 		t := truth(b, i)
-		number(t.VBMeanUM)
-		number(t.VBMaxUM)
-		word(t.State)
-		word(t.Phase)
-	}
-	if _, err := p.out.WriteRows(p.rows[:b.Len()]); err != nil {
-		return fmt.Errorf("record: %w", err)
+		p.row = append(p.row, cells.NumberCell(t.VBMeanUM), cells.NumberCell(t.VBMaxUM), cells.TextCell(t.State), cells.TextCell(t.Phase))
+		if err := p.out.Write(p.row); err != nil {
+			return wrong(err)
+		}
 	}
 	return nil
 }
 
 func (p *parquetFile) close() error {
-	if err := errors.Join(p.out.Close(), p.file.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return wrong(errors.Join(p.out.Close("", ""), p.file.Close()))
 }

@@ -64,11 +64,22 @@ type Writer struct {
 	dir    string
 	layout *signal.Layout
 	format Format
-	open   []struct {
-		file
-		session int64
-	} // by group, or one for all
-	names []string
+	open   []opened // by group, or one for all
+	names  []string
+}
+
+// opened is the file of a session; nil before the first one.
+type opened struct {
+	file
+	session int64
+}
+
+// wrong says whose error it is; nil is none.
+func wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("record: %w", err)
 }
 
 // NewWriter returns a Writer of blocks of the given layout to a folder, which it
@@ -79,28 +90,22 @@ func NewWriter(dir string, layout *signal.Layout, format Format) (*Writer, error
 		return nil, fmt.Errorf("record: format %q is not one of %v", format, formats)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, wrong(err)
 	}
 	there, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, wrong(err)
 	}
 	if len(there) > 0 {
 		return nil, fmt.Errorf("record: %s holds %s already: name an empty folder", dir, there[0].Name())
 	}
 	w := &Writer{dir: dir, layout: layout, format: format}
 	if format == tdms {
-		w.open = append(w.open, struct {
-			file
-			session int64
-		}{})
+		w.open = make([]opened, 1)
 		return w, w.writeLayout(layout.Name(), "layout.yaml", layout.Channels())
 	}
 	for g, group := range layout.Groups() {
-		w.open = append(w.open, struct {
-			file
-			session int64
-		}{})
+		w.open = append(w.open, opened{})
 		if err := w.writeLayout(layout.Name()+" "+rate(group), "layout-"+rate(group)+".yaml", w.channels(g)); err != nil {
 			return nil, err
 		}
@@ -156,7 +161,7 @@ func (w *Writer) create(b *source.Block) (file, error) {
 	w.names = append(w.names, name)
 	out, err := os.Create(filepath.Join(w.dir, name))
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, wrong(err)
 	}
 	switch w.format {
 	case tdms:
@@ -196,10 +201,7 @@ func (w *Writer) writeLayout(name, file string, channels []signal.Channel) error
 	if w.format != tdms {
 		b.WriteString("recording: {time: time, tool: tool, hole: hole, speed: spindle_rpm, vb_mean_um: vb_mean_um, vb_max_um: vb_max_um, state: state}\n")
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, file), []byte(b.String()), 0o644); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return wrong(os.WriteFile(filepath.Join(w.dir, file), []byte(b.String()), 0o644))
 }
 
 // line counts the samples of one rate in a file that has no place for a gap.

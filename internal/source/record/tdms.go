@@ -132,17 +132,12 @@ func (t *tdmsFile) begin(r *tdmsRate, b *source.Block, n int, fresh bool) {
 
 // end writes the segment.
 func (t *tdmsFile) end() error {
-	if _, err := t.out.Write(t.buf); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	_, err := t.out.Write(t.buf)
+	return wrong(err)
 }
 
 func (t *tdmsFile) close() error {
-	if err := errors.Join(t.out.Flush(), t.file.Close()); err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return nil
+	return wrong(errors.Join(t.out.Flush(), t.file.Close()))
 }
 
 // quote returns a part of the path of an object.

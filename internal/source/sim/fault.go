@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,13 +35,13 @@ const (
 	Flatline   FaultKind = "flatline"    // the channel keeps the value it had; no meaning
 	Clipping   FaultKind = "clipping"    // the amplifier's gain is Size (default 100) times too high, and it saturates at the channel's range
 	Gain       FaultKind = "gain"        // the channel reads Size (default 1.25) times what it should
-	Dead       FaultKind = "dead"        // the channel reads zero; no meaning
-	Bias       FaultKind = "bias"        // Size (default 10) is added, in the unit of the channel
+	dead       FaultKind = "dead"        // the channel reads zero; no meaning
+	bias       FaultKind = "bias"        // Size (default 10) is added, in the unit of the channel
 	NonFinite  FaultKind = "non_finite"  // every 1000th sample is +Inf, and at least one a second; no meaning
 	ClockStep  FaultKind = "clock_step"  // the sensor clock jumps by Size seconds (default 1), and back at the end
 	ClockDrift FaultKind = "clock_drift" // the sensor clock runs fast by Size (default 0.01 of the time), and jumps back at the end
 	Missing    FaultKind = "missing"     // blocks in which the fault is present never arrive; no meaning
-	Late       FaultKind = "late"        // blocks arrive Size seconds (default 5) late, in order, while blocks of other rates are in time
+	late       FaultKind = "late"        // blocks arrive Size seconds (default 5) late, in order, while blocks of other rates are in time
 )
 
 // faultRule is what is to be known of a kind.
@@ -49,11 +50,27 @@ type faultRule struct {
 	size   float64 // default
 	sizes  bool    // Size has a meaning
 	blocks bool    // it strikes whole blocks, not one channel
+
+	spoil func(f *struck, v float32, counter int64) float32 // what a sample becomes, of kinds that strike one channel
 }
 
 var kinds = []faultRule{
-	{Dropout, 0, false, false}, {Flatline, 0, false, false}, {Clipping, 100, true, false}, {Gain, 1.25, true, false}, {Dead, 0, false, false}, {Bias, 10, true, false}, {NonFinite, 0, false, false},
-	{ClockStep, 1, true, true}, {ClockDrift, 0.01, true, true}, {Missing, 0, false, true}, {Late, 5, true, true},
+	{Dropout, 0, false, false, func(*struck, float32, int64) float32 { return float32(math.NaN()) }},
+	{Flatline, 0, false, false, func(f *struck, _ float32, _ int64) float32 { return f.stuck }},
+	{Clipping, 100, true, false, func(f *struck, v float32, _ int64) float32 {
+		return float32(max(-f.limit, min(f.limit, float64(v)*f.size())))
+	}},
+	{Gain, 1.25, true, false, func(f *struck, v float32, _ int64) float32 { return v * float32(f.size()) }},
+	{dead, 0, false, false, func(*struck, float32, int64) float32 { return 0 }},
+	{bias, 10, true, false, func(f *struck, v float32, _ int64) float32 { return v + float32(f.size()) }},
+	{NonFinite, 0, false, false, func(f *struck, v float32, counter int64) float32 {
+		if counter%f.every == 0 {
+			return float32(math.Inf(1))
+		}
+		return v
+	}},
+	{kind: ClockStep, size: 1, sizes: true, blocks: true}, {kind: ClockDrift, size: 0.01, sizes: true, blocks: true},
+	{kind: Missing, blocks: true}, {kind: late, size: 5, sizes: true, blocks: true},
 }
 
 // parseFault reads a fault as people write it: kind:channel@from+for=size, as in
@@ -122,15 +139,15 @@ func (f Fault) String() string {
 
 // check reports a fault that is impossible for any channels.
 func (f Fault) check() error {
-	i := slices.IndexFunc(kinds, func(k faultRule) bool { return k.kind == f.Kind })
-	if i < 0 {
+	k := f.rule()
+	if k == nil {
 		var names []string
 		for _, k := range kinds {
 			names = append(names, string(k.kind))
 		}
 		return fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(names, ", "))
 	}
-	switch k := kinds[i]; {
+	switch {
 	case f.From < 0 || f.For < 0:
 		return errors.New("times must not be negative")
 	case math.IsNaN(f.Size) || math.IsInf(f.Size, 0):
@@ -139,26 +156,26 @@ func (f Fault) check() error {
 		return fmt.Errorf("size %v: %s has none", f.Size, f.Kind)
 	case !k.blocks && f.Channel == "":
 		return fmt.Errorf("%s strikes one channel: name it, as in %s:ch07@30s", f.Kind, f.Kind)
-	case (f.Kind == Clipping || f.Kind == Gain || f.Kind == Late) && f.Size < 0:
+	case (f.Kind == Clipping || f.Kind == Gain || f.Kind == late) && f.Size < 0:
 		return fmt.Errorf("size %v: must be positive", f.Size)
-	case f.Kind == Late && f.Channel == "":
+	case f.Kind == late && f.Channel == "":
 		return errors.New("late blocks are late compared with other rates: name a channel of the rate")
 	}
 	return nil
 }
 
-// size returns the size of f with the kind's default.
-func (f Fault) size() float64 {
-	if f.Size != 0 {
-		return f.Size
-	}
-	for _, k := range kinds {
-		if k.kind == f.Kind {
-			return k.size
+// rule returns what is to be known of the kind of f, nil if there is no such kind.
+func (f Fault) rule() *faultRule {
+	for i := range kinds {
+		if kinds[i].kind == f.Kind {
+			return &kinds[i]
 		}
 	}
-	return 0
+	return nil
 }
+
+// size returns the size of f with the kind's default.
+func (f *struck) size() float64 { return cmp.Or(f.Size, f.rule.size) }
 
 // faulty is a source whose blocks suffer faults.
 type faulty struct {
@@ -168,7 +185,7 @@ type faulty struct {
 	start  time.Time // of the first block
 	block  source.Block
 	copies [][]float32 // by fault, for the samples of its channel: the source keeps its own
-	held   []late
+	held   []heldBlock
 	now    time.Time // end of the newest block of the source
 	ended  bool
 }
@@ -176,15 +193,17 @@ type faulty struct {
 // struck is a fault with what it strikes.
 type struck struct {
 	Fault
+	rule    *faultRule
 	group   int // -1: all
 	channel int // index into the group
 	limit   float64
 	stuck   float32 // of a flatline: the value that it keeps
+	every   int64   // of non-finite numbers: one in so many samples is one
 	begun   bool
 }
 
-// late is a block that is held back.
-type late struct {
+// heldBlock is a block that is held back.
+type heldBlock struct {
 	block *source.Block
 	due   time.Time
 }
@@ -214,7 +233,7 @@ func strikes(l *signal.Layout, faults []Fault) (all []struck, err error) {
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("sim: fault %s: %w", f, err)
 		}
-		at := struck{Fault: f, group: -1}
+		at := struck{Fault: f, rule: f.rule(), group: -1}
 		if f.Channel != "" {
 			i := l.Index(f.Channel)
 			if i < 0 {
@@ -238,12 +257,7 @@ func strikes(l *signal.Layout, faults []Fault) (all []struck, err error) {
 func (s *faulty) Layout() *signal.Layout { return s.src.Layout() }
 
 // Close closes the source if it can be closed.
-func (s *faulty) Close() error {
-	if c, ok := s.src.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
+func (s *faulty) Close() error { return source.Close(s.src) }
 
 func (s *faulty) Next(ctx context.Context) (*source.Block, error) {
 	for {
@@ -292,7 +306,7 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 		switch f.Kind {
 		case Missing:
 			return nil
-		case Late:
+		case late:
 			delay += time.Duration(f.size() * float64(time.Second))
 		case ClockStep:
 			if at >= f.From { // the clock is read at the first sample
@@ -315,8 +329,8 @@ func (s *faulty) strike(b *source.Block) *source.Block {
 			}
 		}
 	}
-	if delay > 0 || slices.ContainsFunc(s.held, func(l late) bool { return l.block.Group == b.Group }) {
-		s.held = append(s.held, late{clone(out), b.Time.Add(took + delay)})
+	if delay > 0 || slices.ContainsFunc(s.held, func(l heldBlock) bool { return l.block.Group == b.Group }) {
+		s.held = append(s.held, heldBlock{clone(out), b.Time.Add(took + delay)})
 		return nil
 	}
 	return out
@@ -334,26 +348,9 @@ func (f *struck) spoil(x []float32, counter int64, rate float64) {
 	if !f.begun {
 		f.begun, f.stuck = true, x[0]
 	}
-	every := int64(max(1, min(1000, rate)))
+	f.every = int64(max(1, min(1000, rate)))
 	for i, v := range x {
-		switch f.Kind {
-		case Dropout:
-			x[i] = float32(math.NaN())
-		case Flatline:
-			x[i] = f.stuck
-		case Clipping:
-			x[i] = float32(max(-f.limit, min(f.limit, float64(v)*f.size())))
-		case Gain:
-			x[i] = v * float32(f.size())
-		case Dead:
-			x[i] = 0
-		case Bias:
-			x[i] = v + float32(f.size())
-		case NonFinite:
-			if (counter+int64(i))%every == 0 {
-				x[i] = float32(math.Inf(1))
-			}
-		}
+		x[i] = f.rule.spoil(f, v, counter+int64(i))
 	}
 }
 

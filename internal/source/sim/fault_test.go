@@ -201,10 +201,10 @@ func TestBlockFaults(t *testing.T) {
 
 func equalSamples(a, b [][]float32) bool { return slices.EqualFunc(a, b, slices.Equal[[]float32]) }
 
-// Late blocks come when they are due, blocks of the other rate in time.
+// late blocks come when they are due, blocks of the other rate in time.
 func TestLateBlocksAreLate(t *testing.T) {
 	src, err := WithFaults(newDrill(t, Settings{Tools: []Tool{tool(Worn, 10*time.Second)}, Hole: 10 * time.Second}),
-		[]Fault{{Kind: Late, Channel: "torque", From: 2 * time.Second, For: 3 * time.Second, Size: 4}})
+		[]Fault{{Kind: late, Channel: "torque", From: 2 * time.Second, For: 3 * time.Second, Size: 4}})
 	if err != nil {
 		t.Fatal(err)
 	}

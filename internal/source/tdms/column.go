@@ -12,7 +12,7 @@ const buffer = 64 << 10
 
 // column reads the values of one channel.
 type column struct {
-	file   *File
+	file   *file
 	object *object
 	rows   *rowCache
 	piece  int

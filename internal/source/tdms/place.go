@@ -19,10 +19,16 @@ type piece struct {
 	big    bool
 }
 
+// placed is a piece with its channel.
+type placed struct {
+	*object
+	piece
+}
+
 func (p piece) values() int64 { return (p.chunks-1)*p.count + p.last }
 
 // place finds the values of the channels in the raw data of a segment.
-func (f *File) place(s segment, list []member) error {
+func (f *file) place(s segment, list []member) error {
 	var data []member
 	for _, e := range list {
 		if e.data {
@@ -33,16 +39,15 @@ func (f *File) place(s segment, list []member) error {
 	if total == 0 {
 		return nil
 	}
-	var pieces []piece
-	var objects []*object
+	var pieces []placed
 	var err error
 	switch {
 	case len(data) > 0 && data[0].index.daqmx != nil:
-		pieces, objects, err = f.placeDAQmx(s, data)
+		pieces, err = f.placeDAQmx(s, data)
 	case s.toc&tocInterleaved != 0:
-		pieces, objects, err = placeRows(s, data)
+		pieces, err = placeRows(s, data)
 	default:
-		pieces, objects, err = placeColumns(s, data)
+		pieces, err = placeColumns(s, data)
 	}
 	if err != nil {
 		return f.errorf(s.at, "segment: %v: the file is damaged, or written in a way that is not defined; export it again", err)
@@ -50,17 +55,13 @@ func (f *File) place(s segment, list []member) error {
 	if len(pieces) == 0 || pieces[0].chunk == 0 {
 		return f.errorf(s.at, "the segment has %d bytes of raw data, but no channel has values in it: the file is damaged; copy it again", total)
 	}
-	for i, p := range pieces {
-		o := objects[i]
+	for _, p := range pieces {
 		if left := p.kind.left(); left != "" {
-			o.left = left
-			continue
+			p.object.left = left
+		} else if n := p.piece.values(); p.chunks > 0 && n > 0 {
+			p.pieces = append(p.pieces, p.piece)
+			p.object.values += n
 		}
-		if p.chunks == 0 || p.values() == 0 {
-			continue
-		}
-		o.pieces = append(o.pieces, p)
-		o.values += p.values()
 	}
 	if rest := total % pieces[0].chunk; s.cut || rest != 0 {
 		why := "its last segment breaks off"
@@ -84,27 +85,25 @@ func chunksOf(s segment, chunk int64) (chunks, rest int64) {
 }
 
 // placeColumns places values that are stored channel after channel.
-func placeColumns(s segment, data []member) ([]piece, []*object, error) {
+func placeColumns(s segment, data []member) (pieces []placed, err error) {
 	var chunk int64
 	sizes := make([]int64, len(data))
 	for i, e := range data {
 		if e.index.daqmx != nil {
-			return nil, nil, fmt.Errorf("DAQmx data and other data are mixed")
+			return nil, fmt.Errorf("DAQmx data and other data are mixed")
 		}
 		sizes[i] = e.index.count * e.index.kind.size()
 		if e.index.kind == kindString {
 			sizes[i] = e.index.bytes
 		}
 		if chunk += sizes[i]; chunk > 1<<60 {
-			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
+			return nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
 	}
 	if chunk == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	chunks, rest := chunksOf(s, chunk)
-	var pieces []piece
-	var objects []*object
 	offset := int64(0)
 	for i, e := range data {
 		size := e.index.kind.size()
@@ -112,70 +111,65 @@ func placeColumns(s segment, data []member) ([]piece, []*object, error) {
 		if rest != 0 && size > 0 {
 			p.last = max(0, min(rest-offset, sizes[i])) / size
 		}
-		pieces, objects = append(pieces, p), append(objects, e.object)
+		pieces = append(pieces, placed{e.object, p})
 		offset += sizes[i]
 	}
-	return pieces, objects, nil
+	return pieces, nil
 }
 
 // placeRows places interleaved values.
-func placeRows(s segment, data []member) ([]piece, []*object, error) {
+func placeRows(s segment, data []member) (pieces []placed, err error) {
 	var width int64
 	for _, e := range data {
 		if e.index.daqmx != nil || e.index.kind == kindString {
-			return nil, nil, fmt.Errorf("text or DAQmx data are interleaved with other data")
+			return nil, fmt.Errorf("text or DAQmx data are interleaved with other data")
 		}
 		if e.index.count != data[0].index.count {
-			return nil, nil, fmt.Errorf("interleaved channels have %d and %d values", data[0].index.count, e.index.count)
+			return nil, fmt.Errorf("interleaved channels have %d and %d values", data[0].index.count, e.index.count)
 		}
 		width += e.index.kind.size()
 	}
 	if len(data) == 0 || data[0].index.count == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	rows := data[0].index.count
 	if rows > 1<<60/width {
-		return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
+		return nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 	}
 	chunks, rest := chunksOf(s, rows*width)
 	last := rows
 	if rest != 0 {
 		last = rest / width
 	}
-	var pieces []piece
-	var objects []*object
 	lead := int64(0)
 	for _, e := range data {
-		pieces = append(pieces, piece{base: s.data, lead: lead, chunk: rows * width, chunks: chunks, count: rows, last: last, stride: width, kind: e.index.kind, bit: -1, big: s.big()})
-		objects = append(objects, e.object)
+		pieces = append(pieces, placed{e.object, piece{base: s.data, lead: lead, chunk: rows * width, chunks: chunks, count: rows, last: last, stride: width, kind: e.index.kind, bit: -1, big: s.big()}})
 		lead += e.index.kind.size()
 	}
-	return pieces, objects, nil
+	return pieces, nil
 }
 
 // placeDAQmx places values in DAQmx buffers, which follow each other in a
 // chunk.
-func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) {
+func (f *file) placeDAQmx(s segment, data []member) (pieces []placed, err error) {
 	widths := data[0].index.widths
 	rows, err := daqmxRows(data, widths)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	bases := make([]int64, len(widths))
 	var chunk int64
 	for i, w := range widths {
 		bases[i] = chunk
 		if w > 0 && rows[i] > (1<<60-chunk)/w {
-			return nil, nil, fmt.Errorf("a chunk has more than 2^60 bytes")
+			return nil, fmt.Errorf("a chunk has more than 2^60 bytes")
 		}
 		chunk += rows[i] * w
 	}
 	if chunk == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	chunks, rest := chunksOf(s, chunk)
-	var pieces []piece
-	var objects []*object
 	for _, e := range data {
 		sc := f.scaler(e.object, e.index)
 		w := widths[sc.buffer]
@@ -183,9 +177,9 @@ func (f *File) placeDAQmx(s segment, data []member) ([]piece, []*object, error) 
 		if rest != 0 {
 			p.last = min(e.index.count, max(0, rest-bases[sc.buffer])/w)
 		}
-		pieces, objects = append(pieces, p), append(objects, e.object)
+		pieces = append(pieces, placed{e.object, p})
 	}
-	return pieces, objects, nil
+	return pieces, nil
 }
 
 // daqmxRows returns the rows of each buffer, which all members share.

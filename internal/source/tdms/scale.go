@@ -63,7 +63,7 @@ func (st step) lookUp(v float64) float64 {
 }
 
 // scaler returns the DAQmx scaler that the scale of o takes, or else the first.
-func (f *File) scaler(o *object, ix rawIndex) scaler {
+func (f *file) scaler(o *object, ix rawIndex) scaler {
 	s, _ := f.scaleOf(o) // errors are reported when all segments are read
 	id := s.scaler
 	if i := slices.IndexFunc(ix.daqmx, func(s scaler) bool { return s.id == id }); i >= 0 {
@@ -74,7 +74,7 @@ func (f *File) scaler(o *object, ix rawIndex) scaler {
 
 // scaleOf returns the scale of a channel: its own, or its group's, or
 // of the file.
-func (f *File) scaleOf(o *object) (scale, error) {
+func (f *file) scaleOf(o *object) (scale, error) {
 	for _, from := range []*object{o, f.objects["/"+quoted(o.group)], f.objects["/"]} {
 		if from == nil || !hasScales(from.properties) {
 			continue

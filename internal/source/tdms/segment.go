@@ -40,7 +40,7 @@ type member struct {
 }
 
 // readSegments reads the metadata of all segments.
-func (f *File) readSegments() error {
+func (f *file) readSegments() error {
 	var list []member
 	for at := int64(0); at < f.size; {
 		s, err := f.readLeadIn(at)
@@ -71,12 +71,12 @@ func (f *File) readSegments() error {
 var errTail = errors.New("tail")
 
 // tail notes what is left at the end of an interrupted file.
-func (f *File) tail(at int64, what string) error {
+func (f *file) tail(at int64, what string) error {
 	f.Remark("the file was not finished: %s at byte %d of %d; what comes before is whole", what, at, f.size)
 	return errTail
 }
 
-func (f *File) readLeadIn(at int64) (segment, error) {
+func (f *file) readLeadIn(at int64) (segment, error) {
 	s := segment{at: at}
 	var b [leadIn]byte
 	n, err := f.in.ReadAt(b[:min(leadIn, f.size-at)], at)
@@ -122,7 +122,7 @@ func (f *File) readLeadIn(at int64) (segment, error) {
 
 // readMeta returns the list of objects of a segment, given the list of the one
 // before.
-func (f *File) readMeta(s segment, before []member) ([]member, error) {
+func (f *file) readMeta(s segment, before []member) ([]member, error) {
 	const most = 1 << 40 // no section reader overflows
 	m := &meta{at: s.at + leadIn, end: s.data, big: s.big(), order: binary.LittleEndian}
 	if m.big {
@@ -148,7 +148,7 @@ func (f *File) readMeta(s segment, before []member) ([]member, error) {
 }
 
 // readObject reads one object of a segment into its list.
-func (f *File) readObject(m *meta, list []member, position map[*object]int) ([]member, error) {
+func (f *file) readObject(m *meta, list []member, position map[*object]int) ([]member, error) {
 	path, err := m.text(maxName, false)
 	if err != nil {
 		return list, err

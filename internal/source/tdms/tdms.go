@@ -17,7 +17,7 @@
 // asked for. Damaged files give an error that names the byte, except at the end
 // of a file whose writer was stopped: what is whole before it is read.
 //
-// Sources: NI, "TDMS File Format Internal Structure" (2023); where it says
+// Sources: NI, "TDMS file Format Internal Structure" (2023); where it says
 // nothing (DAQmx scalers, scales, unfinished segments), what npTDMS 1.13 does,
 // against which this package is checked value by value.
 package tdms
@@ -35,8 +35,8 @@ import (
 // Format is TDMS.
 var Format = track.Format{Name: "tdms", Endings: []string{".tdms"}, Magic: "TDSm", New: newFile}
 
-// File is an open TDMS file: a [track.Contents] of its channels of numbers.
-type File struct {
+// file is an open TDMS file: a [track.Contents] of its channels of numbers.
+type file struct {
 	name string
 	in   io.ReaderAt
 	size int64
@@ -64,7 +64,7 @@ type object struct {
 // newFile reads the metadata of a file of the given size; name names it in errors.
 // The caller keeps in and closes it.
 func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	f := &File{name: name, in: in, size: size, objects: make(map[string]*object)}
+	f := &file{name: name, in: in, size: size, objects: make(map[string]*object)}
 	if err := f.readSegments(); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
 }
 
 // info is what the file says of a channel.
-func (f *File) info(o *object) track.Info {
+func (f *file) info(o *object) track.Info {
 	info := track.Info{Name: o.channel, Group: o.group, Len: o.values, Unit: o.properties["unit_string"].text}
 	if dt := o.properties["wf_increment"].number; dt > 0 {
 		info.Rate = 1 / dt
@@ -117,7 +117,7 @@ func (f *File) info(o *object) track.Info {
 }
 
 // Open returns a Reader of channels.
-func (f *File) Open(tracks []int) (track.Reader, error) {
+func (f *file) Open(tracks []int) (track.Reader, error) {
 	rows := &rowCache{in: f.in}
 	return f.SideBySide(tracks, func(i int) (track.Column, error) {
 		return &column{file: f, object: f.channels[i], rows: rows}, nil
@@ -125,7 +125,7 @@ func (f *File) Open(tracks []int) (track.Reader, error) {
 }
 
 // errorf returns an error about what is at a byte of the file.
-func (f *File) errorf(at int64, format string, args ...any) error {
+func (f *file) errorf(at int64, format string, args ...any) error {
 	return fmt.Errorf("tdms: %s: byte %d: %s", f.name, at, fmt.Sprintf(format, args...))
 }
 

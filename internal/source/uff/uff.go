@@ -4,7 +4,7 @@
 // values: one function at one point and in one direction. Time responses at an even rate are channels; other functions
 // and other data sets are left out, with a note.
 //
-// Sources: SDRC, "Universal Dataset Number: 58"; UC-SDRL, "The Binary 58 Universal File Format". Values are checked against
+// Sources: SDRC, "Universal Dataset Number: 58"; UC-SDRL, "The Binary 58 Universal file Format". Values are checked against
 // pyuff.
 package uff
 
@@ -38,8 +38,8 @@ const (
 	units   = "164"
 )
 
-// File is an open universal file: a [track.Contents] of its time responses.
-type File struct {
+// file is an open universal file: a [track.Contents] of its time responses.
+type file struct {
 	name string
 	in   io.ReaderAt
 	size int64
@@ -67,7 +67,7 @@ type set struct {
 
 // newFile reads which functions a file of the given size holds; name names it in errors. The caller keeps in and closes it.
 func newFile(in io.ReaderAt, size int64, name string) (track.Contents, error) {
-	f := &File{name: name, in: in, size: size}
+	f := &file{name: name, in: in, size: size}
 	s := &scanner{in: in, size: size}
 	s.seek(0)
 	var left, others []string
@@ -111,7 +111,7 @@ func shortList(texts []string, by string) string {
 
 // next reads the next data set and keeps it if it is a time response. Others are listed by their number; reason says
 // why a function cannot be a channel.
-func (f *File) next(s *scanner, number int, others *[]string) (where, reason string, err error) {
+func (f *file) next(s *scanner, number int, others *[]string) (where, reason string, err error) {
 	for {
 		if err := s.next(); err != nil {
 			return "", "", err
@@ -311,7 +311,7 @@ func point(entity string, node, direction int) string {
 }
 
 // pieces returns the numbers of all data sets as pieces of channels. A complex value is two channels.
-func (f *File) pieces() (pieces []track.Piece) {
+func (f *file) pieces() (pieces []track.Piece) {
 	names, undated := f.names(), false
 	for i, d := range f.sets {
 		info := track.Info{Name: names[i], Unit: d.unit, Rate: 1 / d.step, Len: d.count}
@@ -351,7 +351,7 @@ func date(text string) (time.Time, bool) {
 
 // names returns what the channels of the data sets are called: by point and direction, by ID line 1 or by the label of their values, or by
 // several of them: what tells most of them apart, and the least of it. Data sets that nothing tells apart record one channel again.
-func (f *File) names() (best []string) {
+func (f *file) names() (best []string) {
 	most := 0
 	for _, of := range []func(d set) []string{
 		func(d set) []string { return []string{d.response} },
@@ -379,7 +379,7 @@ func (f *File) names() (best []string) {
 }
 
 // column returns a column of the numbers of a data set: of its real or imaginary part.
-func (f *File) column(d set, part int) track.Column {
+func (f *file) column(d set, part int) track.Column {
 	fail := func(value int64, err error) error {
 		return fmt.Errorf("uff: %s: data set %d, which begins at %s: value %d of %d: %w", f.name, d.number, d.where, value+1, d.count, err)
 	}

@@ -20,28 +20,34 @@ const (
 	mostArrowMemory = 3 << 30
 )
 
-// OpenArrow returns a reader of the record batches of an Arrow IPC file of the
-// given size that [CheckArrow] has passed. It panics, now or while it reads,
-// when the file asks for more memory than its size explains: a flipped length makes the
+// OpenArrow returns a reader of the record batches of an Arrow IPC file of the given size, if its columns can be read. The
+// reader panics when the file asks for more memory than its size explains: a flipped length makes the
 // library ask for terabytes, and a few bytes unpack to gigabytes. Release each record batch before
 // the next one is read.
 func OpenArrow(in io.ReaderAt, size int64) (*ipc.FileReader, error) {
-	limit := max(arrowMemory, min(3*size, mostArrowMemory))
-	return ipc.NewFileReader(io.NewSectionReader(in, 0, size), ipc.WithAllocator(&bounded{Allocator: memory.NewGoAllocator(), limit: int(limit)}))
+	if err := checkArrow(in, size, isReadable); err != nil {
+		return nil, err
+	}
+	return openArrow(in, size)
 }
 
-// OpenWindows is [CheckArrow] and OpenArrow for a file of windows, whose columns may be of any
-// type. It returns an error where OpenArrow panics; the reader that it returns panics as well.
-func OpenWindows(in io.ReaderAt, size int64) (r *ipc.FileReader, err error) {
+// OpenWindows is OpenArrow for a file of windows, whose columns may be of any type.
+func OpenWindows(in io.ReaderAt, size int64) (*ipc.FileReader, error) {
+	if err := checkArrow(in, size, func(*flatbuffers.Table, string) error { return nil }); err != nil {
+		return nil, err
+	}
+	return openArrow(in, size)
+}
+
+// openArrow opens a file that was checked. A panic of the library is an error.
+func openArrow(in io.ReaderAt, size int64) (r *ipc.FileReader, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	if err := checkArrow(in, size, func(*flatbuffers.Table, string) error { return nil }); err != nil {
-		return nil, err
-	}
-	return OpenArrow(in, size)
+	limit := max(arrowMemory, min(3*size, mostArrowMemory))
+	return ipc.NewFileReader(io.NewSectionReader(in, 0, size), ipc.WithAllocator(&bounded{Allocator: memory.NewGoAllocator(), limit: int(limit)}))
 }
 
 // bounded is an allocator that panics when more than limit bytes would be in use. One
@@ -101,8 +107,11 @@ func OfArrow(a arrow.Array) (Column[int], bool) {
 	case *array.Null:
 		cells.Null, cells.Number = func(int) bool { return true }, func(int) float64 { return 0 }
 	default:
-		cells.Number = arrowNumber(a)
-		return cells, cells.Number != nil
+		of := arrowNumbers[a.DataType().ID()]
+		if of == nil {
+			return cells, false
+		}
+		cells.Number = of(a)
 	}
 	return cells, true
 }
@@ -126,36 +135,21 @@ func ofDictionary(a *array.Dictionary) (Column[int], bool) {
 	return cells, true
 }
 
-// arrowNumber returns what reads numbers by their rows, nil for an array of
-// anything else.
-func arrowNumber(a arrow.Array) func(row int) float64 {
-	switch a := a.(type) {
-	case *array.Boolean:
-		return func(row int) float64 { return truth(a.Value(row)) }
-	case *array.Float32:
-		return numbers(a.Float32Values())
-	case *array.Float64:
-		return numbers(a.Float64Values())
-	case *array.Int8:
-		return numbers(a.Int8Values())
-	case *array.Int16:
-		return numbers(a.Int16Values())
-	case *array.Int32:
-		return numbers(a.Int32Values())
-	case *array.Int64:
-		return numbers(a.Int64Values())
-	case *array.Uint8:
-		return numbers(a.Uint8Values())
-	case *array.Uint16:
-		return numbers(a.Uint16Values())
-	case *array.Uint32:
-		return numbers(a.Uint32Values())
-	case *array.Uint64:
-		return numbers(a.Uint64Values())
-	}
-	return nil
+// arrowNumbers are what reads numbers by their rows, by the type of their array.
+var arrowNumbers = map[arrow.Type]func(arrow.Array) func(row int) float64{
+	arrow.BOOL: func(a arrow.Array) func(row int) float64 {
+		return func(row int) float64 { return truth(a.(*array.Boolean).Value(row)) }
+	},
+	arrow.FLOAT32: numbers((*array.Float32).Float32Values), arrow.FLOAT64: numbers((*array.Float64).Float64Values),
+	arrow.INT8: numbers((*array.Int8).Int8Values), arrow.INT16: numbers((*array.Int16).Int16Values),
+	arrow.INT32: numbers((*array.Int32).Int32Values), arrow.INT64: numbers((*array.Int64).Int64Values),
+	arrow.UINT8: numbers((*array.Uint8).Uint8Values), arrow.UINT16: numbers((*array.Uint16).Uint16Values),
+	arrow.UINT32: numbers((*array.Uint32).Uint32Values), arrow.UINT64: numbers((*array.Uint64).Uint64Values),
 }
 
-func numbers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](x []T) func(row int) float64 {
-	return func(row int) float64 { return float64(x[row]) }
+func numbers[A arrow.Array, T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64](values func(A) []T) func(arrow.Array) func(row int) float64 {
+	return func(a arrow.Array) func(row int) float64 {
+		x := values(a.(A))
+		return func(row int) float64 { return float64(x[row]) }
+	}
 }

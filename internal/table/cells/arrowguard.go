@@ -39,18 +39,13 @@ const (
 	maxNested   = 16       // columns inside of columns
 )
 
-// CheckArrow reports why a file of the given size is not an Arrow IPC file, or
-// which column has cells that this package cannot read. After it, no count or
-// place in the footer lies beyond the file: the library allocates what a flipped
-// length says, and running out of memory cannot be caught.
-func CheckArrow(in io.ReaderAt, size int64) error {
-	return checkArrow(in, size, func(field *flatbuffers.Table, name string) error {
-		t := field.GetByteSlot(slotFieldType, 0)
-		if nested(field) != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
-			return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
-		}
-		return nil
-	})
+// isReadable reports a column whose cells this package cannot read.
+func isReadable(field *flatbuffers.Table, name string) error {
+	t := field.GetByteSlot(slotFieldType, 0)
+	if nested(field) != 0 || int(t) >= len(arrowTypes) || !arrowTypes[t] {
+		return fmt.Errorf("column %q is of a type that cannot be read: make it text, a number or a timestamp, or remove it", name)
+	}
+	return nil
 }
 
 // readFooter returns the bytes of the footer.
@@ -84,6 +79,9 @@ func readFooter(in io.ReaderAt, size int64) ([]byte, error) {
 	return raw, nil
 }
 
+// checkArrow reports why a file of the given size is not an Arrow IPC file, or what column refuses. After it, no count or
+// place in the footer lies beyond the file: the library allocates what a flipped
+// length says, and running out of memory cannot be caught.
 func checkArrow(in io.ReaderAt, size int64, column func(field *flatbuffers.Table, name string) error) (err error) {
 	defer func() { // offsets inside the footer may be damaged too
 		if r := recover(); r != nil {

@@ -148,12 +148,6 @@ func isUnusual(t format.LogicalTypeValue) bool {
 	return false
 }
 
-// ParquetWriter returns a writer of rows with the columns of a group in the order
-// of names; the library sorts them by name. Pages are compressed with Snappy.
-func ParquetWriter(w io.Writer, schema string, group parquet.Group, names []string, rowsPerGroup int64) *parquet.GenericWriter[any] {
-	return parquet.NewGenericWriter[any](w, parquet.NewSchema(schema, ordered{group, names}), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsPerGroup))
-}
-
 // ordered is a group of columns in the order of names.
 type ordered struct {
 	parquet.Group
@@ -173,18 +167,3 @@ func (o ordered) Fields() []parquet.Field {
 }
 
 func (o ordered) GoType() reflect.Type { return reflect.TypeFor[map[string]any]() }
-
-// ParquetText is a column of text that repeats itself. It may be null.
-func ParquetText() parquet.Node {
-	return parquet.Optional(parquet.Encoded(parquet.String(), &parquet.RLEDictionary))
-}
-
-// SetParquet stores a value in a column of a row that may be null: null if the
-// value is not known.
-func SetParquet(row parquet.Row, column int, known bool, v parquet.Value) {
-	if known {
-		row[column] = v.Level(0, 1, column)
-	} else {
-		row[column] = parquet.NullValue().Level(0, 0, column)
-	}
-}

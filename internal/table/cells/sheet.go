@@ -1,9 +1,7 @@
 package cells
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -25,6 +23,7 @@ const (
 	SheetText    SheetKind = iota // that repeats itself
 	SheetUnique                   // text that does not
 	SheetInteger                  // of 64 bits
+	SheetInt32                    // of 32 bits
 	SheetNumber                   // of 64 bits
 	SheetSingle                   // of 32 bits
 	SheetTime                     // nanoseconds since 1970, UTC
@@ -32,61 +31,83 @@ const (
 
 // SheetColumn is a column of a Sheet.
 type SheetColumn struct {
-	Name string
-	Kind SheetKind
+	Name  string
+	Kind  SheetKind
+	Whole bool // no cell is null
+}
+
+// nodes are the columns of each kind.
+var nodes = map[SheetKind]parquet.Node{
+	SheetText: parquet.Encoded(parquet.String(), &parquet.RLEDictionary), SheetUnique: parquet.String(), SheetTime: parquet.Timestamp(parquet.Nanosecond),
+	SheetInteger: parquet.Leaf(parquet.Int64Type), SheetInt32: parquet.Leaf(parquet.Int32Type), SheetNumber: parquet.Leaf(parquet.DoubleType), SheetSingle: parquet.Leaf(parquet.FloatType),
 }
 
 func (c SheetColumn) node() parquet.Node {
-	switch c.Kind {
-	case SheetText:
-		return ParquetText()
-	case SheetUnique:
-		return parquet.Optional(parquet.String())
-	case SheetInteger:
-		return parquet.Optional(parquet.Leaf(parquet.Int64Type))
-	case SheetNumber:
-		return parquet.Optional(parquet.Leaf(parquet.DoubleType))
-	case SheetTime:
-		return parquet.Optional(parquet.Timestamp(parquet.Nanosecond))
+	if c.Whole {
+		return nodes[c.Kind]
 	}
-	return parquet.Optional(parquet.Leaf(parquet.FloatType))
+	return parquet.Optional(nodes[c.Kind])
 }
 
 // SheetWriter writes a Parquet file of rows that are all of the same columns. Equal rows give equal bytes.
 type SheetWriter struct {
-	out *parquet.GenericWriter[any]
-	row parquet.Row
-	sum hash.Hash
-	raw []byte
+	Sum hash.Hash // of the rows; nil: no one asks for it
+
+	out     *parquet.GenericWriter[any]
+	columns []SheetColumn
+	row     parquet.Row
+	raw     []byte
 }
 
-// NewSheetWriter returns a writer of rows to w.
-func NewSheetWriter(w io.Writer, columns []SheetColumn) *SheetWriter {
+// groupBytes is about how many bytes of cells a group of rows has, which is in memory.
+const groupBytes = 8 << 20
+
+// NewSheetWriter returns a writer of rows to w. The schema of the file has a name. Columns are in the order given, which the
+// library sorts by name. Pages are compressed with Snappy.
+func NewSheetWriter(w io.Writer, schema string, columns []SheetColumn) *SheetWriter {
 	group, names := parquet.Group{}, make([]string, len(columns))
 	for i, c := range columns {
 		group[c.Name], names[i] = c.node(), c.Name
 	}
-	rows := int64(max(1<<10, (8<<20)/4/len(columns)))
-	return &SheetWriter{out: ParquetWriter(w, "sheet", group, names, rows), row: make(parquet.Row, len(columns)), sum: sha256.New()}
+	rows := int64(max(1<<10, groupBytes/4/len(columns)))
+	return &SheetWriter{
+		out:     parquet.NewGenericWriter[any](w, parquet.NewSchema(schema, ordered{group, names}), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rows)),
+		columns: columns, row: make(parquet.Row, len(columns)),
+	}
 }
 
 // Write writes a row, which has a cell for each column.
 func (s *SheetWriter) Write(row []Cell) error {
-	s.raw = s.raw[:0]
 	for i, c := range row {
-		SetParquet(s.row, i, !c.IsNull(), c)
-		from := len(s.raw)
-		s.raw = c.AppendBytes(append(s.raw, byte(c.Kind()), 0, 0, 0, 0))
-		binary.LittleEndian.PutUint32(s.raw[from+1:], uint32(len(s.raw)-from-5)) // so that cells cannot run into each other
+		definition := 1
+		if c.IsNull() || s.columns[i].Whole {
+			definition = 0
+		}
+		s.row[i] = c.Level(0, definition, i)
 	}
-	s.sum.Write(s.raw)
+	if s.Sum != nil {
+		s.sum(row)
+	}
 	_, err := s.out.WriteRows([]parquet.Row{s.row})
 	return err
 }
 
-// Close ends the file. Meta returns what goes with it under the key, given the SHA-256 of the rows.
-func (s *SheetWriter) Close(key string, meta func(sha256 string) string) error {
-	s.out.SetKeyValueMetadata(key, meta(hex.EncodeToString(s.sum.Sum(nil))))
+// sum adds a row to the sum.
+func (s *SheetWriter) sum(row []Cell) {
+	s.raw = s.raw[:0]
+	for _, c := range row {
+		from := len(s.raw)
+		s.raw = c.AppendBytes(append(s.raw, byte(c.Kind()), 0, 0, 0, 0))
+		binary.LittleEndian.PutUint32(s.raw[from+1:], uint32(len(s.raw)-from-5)) // so that cells cannot run into each other
+	}
+	s.Sum.Write(s.raw)
+}
+
+// Close ends the file. A text goes with it under the key, unless it is empty.
+func (s *SheetWriter) Close(key, text string) error {
+	if text != "" {
+		s.out.SetKeyValueMetadata(key, text)
+	}
 	return s.out.Close()
 }
 
@@ -122,31 +143,31 @@ func ReadSheet(path, key string, begin func(meta string, columns []string) error
 	if err := begin(meta, names); err != nil || each == nil {
 		return err
 	}
+	return EachRow(f, each)
+}
+
+// EachRow calls each with the rows of a file that [CheckPages] has passed. A row is lent.
+func EachRow(f *parquet.File, each func(row []Cell) error) error {
+	var buffer [64]parquet.Row
 	for _, g := range f.RowGroups() {
-		if err := readGroup(g, each); err != nil {
+		rows := g.Rows()
+		n, err := 0, error(nil)
+		for err == nil {
+			n, err = rows.ReadRows(buffer[:])
+			for _, row := range buffer[:n] {
+				if err := each(row); err != nil {
+					return errors.Join(err, rows.Close())
+				}
+			}
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		if err := errors.Join(err, rows.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func readGroup(g parquet.RowGroup, each func(row []Cell) error) error {
-	rows := g.Rows()
-	var buffer [64]parquet.Row
-	for {
-		n, err := rows.ReadRows(buffer[:])
-		for _, row := range buffer[:n] {
-			if err := each(row); err != nil {
-				return errors.Join(err, rows.Close())
-			}
-		}
-		if err == io.EOF {
-			return rows.Close()
-		}
-		if err != nil {
-			return errors.Join(err, rows.Close())
-		}
-	}
 }
 
 // TextCell returns a cell of text. An empty text is null, as NaN is below.

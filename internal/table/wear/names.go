@@ -1,6 +1,7 @@
 package wear
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,7 +197,7 @@ func (j *Join) holesOf(h *history) string {
 	for _, m := range h.rows {
 		if !h.holesSeen[m.Hole] && !slices.Contains(lost, m.Hole) {
 			lost = append(lost, m.Hole)
-			first = firstOf(first, at(m))
+			first = cmp.Or(first, at(m))
 		}
 	}
 	bare := h.bareHoles()
@@ -218,13 +219,6 @@ func (j *Join) holesOf(h *history) string {
 	return text
 }
 
-func firstOf(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}
-
 // unused names rows of a tool that say nothing about any of its windows, although others do.
 func (h *history) unused() string {
 	var lost []string
@@ -241,15 +235,8 @@ func (h *history) unused() string {
 
 // times compares the times of rows with the times of windows, none of which has a label.
 func (h *history) times() string {
-	var from, to Measurement
-	for i, m := range h.rows {
-		if i == 0 || m.Time.Before(from.Time) {
-			from = m
-		}
-		if i == 0 || to.ends().Before(m.ends()) {
-			to = m
-		}
-	}
+	from := slices.MinFunc(h.rows, func(a, b Measurement) int { return a.Time.Compare(b.Time) })
+	to := slices.MaxFunc(h.rows, func(a, b Measurement) int { return a.ends().Compare(b.ends()) })
 	text := fmt.Sprintf("%s: rows of %s are from %s to %s, ", at(from), from.subject(), timeWords(from.Time), timeWords(to.ends()))
 	switch {
 	case h.from.IsZero():

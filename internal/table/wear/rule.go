@@ -102,12 +102,10 @@ func (r Rule) Check() error {
 		}
 		return nil
 	}
-	for _, single := range []struct {
-		key string
-		set bool
-	}{{"vb_max_um", r.VBMaxUM != 0}, {"vb_mean_um", r.VBMeanUM != 0}, {"states", len(r.States) > 0}} {
-		if single.set {
-			return &RuleError{single.key, errors.New("cannot be set together with classes: move it into the class that it makes")}
+	limits := r.faulty().limits()
+	for _, l := range append(limits[:], limit{key: "states", um: float64(len(r.States))}) {
+		if l.um != 0 {
+			return &RuleError{l.key, errors.New("cannot be set together with classes: move it into the class that it makes")}
 		}
 	}
 	if len(r.Classes) < 2 {
@@ -174,30 +172,32 @@ func (r Rule) checkName(i int, at string) error {
 // raise takes over the limits of the next class. It reports a limit that is not above the one
 // before; at is its key.
 func (c *Class) raise(next Class, at string) error {
-	for _, f := range []struct {
-		key   string
-		um    float64
-		limit *float64
-	}{{".vb_max_um", next.VBMaxUM, &c.VBMaxUM}, {".vb_mean_um", next.VBMeanUM, &c.VBMeanUM}} {
-		if f.um == 0 {
-			continue
+	for i, f := range next.limits() {
+		before := c.limits()[i].um
+		if f.um != 0 && f.um <= before {
+			return &RuleError{at + "." + f.key, fmt.Errorf("%v: must be above %v, the limit of a class before: order classes from the best to the worst", f.um, before)}
 		}
-		if f.um <= *f.limit {
-			return &RuleError{at + f.key, fmt.Errorf("%v: must be above %v, the limit of a class before: order classes from the best to the worst", f.um, *f.limit)}
-		}
-		*f.limit = f.um
 	}
+	c.VBMaxUM, c.VBMeanUM = cmp.Or(next.VBMaxUM, c.VBMaxUM), cmp.Or(next.VBMeanUM, c.VBMeanUM)
 	return nil
+}
+
+// limit is a limit of flank wear; 0: it does not count.
+type limit struct {
+	key, of string
+	um      float64
+}
+
+// limits returns the limits of the maximum and of the mean.
+func (c Class) limits() [2]limit {
+	return [2]limit{{"vb_max_um", "maximum", c.VBMaxUM}, {"vb_mean_um", "mean", c.VBMeanUM}}
 }
 
 func (c Class) unconditional() bool { return c.VBMaxUM == 0 && c.VBMeanUM == 0 && len(c.States) == 0 }
 
 // check reports a condition that cannot be met; at is put before its key.
 func (c Class) check(at string) error {
-	for _, f := range []struct {
-		key string
-		um  float64
-	}{{"vb_max_um", c.VBMaxUM}, {"vb_mean_um", c.VBMeanUM}} {
+	for _, f := range c.limits() {
 		if !(f.um >= 0) || math.IsInf(f.um, 0) {
 			return &RuleError{at + f.key, fmt.Errorf("%v: must be a positive number of µm, or 0 if it does not count", f.um)}
 		}
@@ -234,11 +234,10 @@ func (r Rule) Class(vbMean, vbMax float64, state string) (class int, ok bool) {
 
 // holds reports whether a limit of c is reached, and whether the wear that it is of is known.
 func (c Class) holds(vbMean, vbMax float64) (holds, known bool) {
-	for _, f := range [2]struct{ limit, um float64 }{{c.VBMaxUM, vbMax}, {c.VBMeanUM, vbMean}} {
-		if f.limit == 0 || f.um != f.um {
-			continue
+	for i, um := range [2]float64{vbMax, vbMean} {
+		if l := c.limits()[i].um; l != 0 && um == um {
+			holds, known = holds || um >= l, true
 		}
-		holds, known = holds || f.um >= f.limit, true
 	}
 	return holds, known
 }
@@ -279,15 +278,11 @@ func (r Rule) Contradiction(vbMean, vbMax float64, state string) string {
 // than the first: maximum wear if that counts, else mean wear. It is 0 if
 // no wear does.
 func (r Rule) Limit() (um float64, mean bool) {
-	classes := r.conditions()
-	for _, c := range classes { // limits ascend
-		if c.VBMaxUM > 0 {
-			return c.VBMaxUM, false
-		}
-	}
-	for _, c := range classes {
-		if c.VBMeanUM > 0 {
-			return c.VBMeanUM, true
+	for i := range (Class{}).limits() {
+		for _, c := range r.conditions() { // limits ascend
+			if um = c.limits()[i].um; um > 0 {
+				return um, i == 1
+			}
 		}
 	}
 	return 0, false
@@ -317,11 +312,10 @@ func (r Rule) String() string {
 
 func (c Class) words() string {
 	var when []string
-	if c.VBMaxUM != 0 {
-		when = append(when, fmt.Sprintf("maximum flank wear ≥ %v µm", c.VBMaxUM))
-	}
-	if c.VBMeanUM != 0 {
-		when = append(when, fmt.Sprintf("mean flank wear ≥ %v µm", c.VBMeanUM))
+	for _, l := range c.limits() {
+		if l.um != 0 {
+			when = append(when, fmt.Sprintf("%s flank wear ≥ %v µm", l.of, l.um))
+		}
 	}
 	if len(c.States) > 0 {
 		when = append(when, "the tool is "+strings.Join(c.States, " or "))

@@ -10,6 +10,8 @@ package archive
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -422,18 +424,17 @@ func (r *run) save(n name, dir string, k *kind, m meta, each func(func([]cells.C
 	}
 	return atomicfile.WriteTo(path, func(w io.Writer) error {
 		count := &counter{Writer: w}
-		out := cells.NewSheetWriter(count, k.columns)
+		out := cells.NewSheetWriter(count, "sheet", k.columns)
+		out.Sum = sha256.New()
 		if err := each(func(row []cells.Cell) error { m.Rows++; return out.Write(row) }); err != nil {
 			return err
 		}
 		if err := r.step(path + ": written"); err != nil {
 			return err
 		}
-		err := out.Close(metaKey, func(sum string) string {
-			m.SHA256 = sum
-			b, _ := json.Marshal(m) // it has nothing that JSON cannot say
-			return string(b)
-		})
+		m.SHA256 = hex.EncodeToString(out.Sum.Sum(nil))
+		b, _ := json.Marshal(m) // it has nothing that JSON cannot say
+		err := out.Close(metaKey, string(b))
 		r.Files, r.Bytes = r.Files+1, r.Bytes+count.n
 		return err
 	})

@@ -1,4 +1,4 @@
-package dataset
+package main
 
 import (
 	"bytes"
@@ -50,7 +50,7 @@ func TestStart(t *testing.T) {
 		"the order given":   {"2026-11-03T06:00:00Z", plain, []string{"run10.csv", "run2.csv", "run1.csv"}, "2026-11-03T06:02:00Z 2026-11-03T06:00:00Z 2026-11-03T06:01:40Z", 0},
 		"times of the file": {"file-time", plain, pattern, "2026-11-02T12:01:30Z 2026-11-02T11:58:20Z 2026-11-02T12:01:40Z", 1}, // run2 ends in 3 s
 	} {
-		f := Flags{}
+		f := inputFlags{}
 		for _, d := range tc.data {
 			if !filepath.IsAbs(d) {
 				d = filepath.Join(dir, d)
@@ -61,7 +61,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		d, err := f.Load("--config", tc.config, "", zerolog.New(&log))
+		d, err := f.load("--config", tc.config, "", nil, zerolog.New(&log))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -87,8 +87,8 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s: %d warnings: %s", name, n, log.String())
 		}
 	}
-	f := Flags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: signal.Start{FileTime: true}}}
-	if _, err := f.Load("--config", plain, "", zerolog.Nop()); err == nil {
+	f := inputFlags{Data: []string{filepath.Join(dir, "absent.csv")}, Moment: cli.Moment{Start: signal.Start{FileTime: true}}}
+	if _, err := f.load("--config", plain, "", nil, zerolog.Nop()); err == nil {
 		t.Error("an absent file has a start")
 	}
 }
@@ -105,7 +105,7 @@ func TestWarnsOnce(t *testing.T) {
 		}
 	}
 	var log bytes.Buffer
-	d, err := Flags{Data: []string{filepath.Join(dir, "march.csv")}}.Load("--config", filepath.Join(dir, "train.yaml"), "", zerolog.New(&log))
+	d, err := inputFlags{Data: []string{filepath.Join(dir, "march.csv")}}.load("--config", filepath.Join(dir, "train.yaml"), "", nil, zerolog.New(&log))
 	if err != nil {
 		t.Fatal(err)
 	}

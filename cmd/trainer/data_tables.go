@@ -1,4 +1,4 @@
-package dataset
+package main
 
 import (
 	"cmp"
@@ -24,9 +24,9 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// LargeTables is the size of files, all together, from which on tables are not
+// largeTables is the size of files, all together, from which on tables are not
 // held in memory. Tests lower it.
-var LargeTables int64 = 128 << 20
+var largeTables int64 = 128 << 20
 
 // garbageOfLarge is how much garbage, in percent of what is in use, may pile up in
 // the memory of a run on large tables: less than Go's 100, for some of its time.
@@ -62,7 +62,7 @@ func (t *tables) read(args []string) error {
 	var paths []string
 	var size int64
 	for _, arg := range args {
-		some, err := Match("--table", arg)
+		some, err := matchFiles("--table", arg)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (t *tables) read(args []string) error {
 		return err
 	}
 	open := t.inMemory
-	if t.scanned = t.scan && size >= LargeTables; t.scanned {
+	if t.scanned = t.scan && size >= largeTables; t.scanned {
 		open = t.onDisk
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(garbageOfLarge)
@@ -316,7 +316,7 @@ func noTool(path string, row int) error {
 
 // layoutOfTables finds the layout of tables that are not as `trainer features` wrote them. It is the one that is
 // named; the one of the recordings, if the columns are still its features; or one made of the columns.
-func (d *Data) layoutOfTables(t *tables) (err error) {
+func (d *dataset) layoutOfTables(t *tables) (err error) {
 	columns, err := columnsOf(t.inputs[0])
 	if err != nil {
 		return err

@@ -1,6 +1,4 @@
-// Package dataset finds the labelled data that flags name: recordings, tables of
-// features, and windows on Kafka.
-package dataset
+package main
 
 import (
 	"cmp"
@@ -12,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -31,11 +28,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Flags name the data that a command works on.
-type Flags struct {
+// inputFlags name the data that a command works on.
+type inputFlags struct {
 	Data  []string `sep:"none" placeholder:"FILE" help:"Labelled recording; repeat it, or name more files after it. A quoted pattern such as 'runs/*.csv' works too."`
 	Table []string `sep:"none" placeholder:"FILE" help:"Labelled table of features, .csv, .parquet or .arrow, instead of recordings; repeat it or quote a pattern."`
-	Kafka
+	kafkaFlags
 	Ignore []string `sep:"," placeholder:"COLUMN" help:"Columns of tables that are not features, text or a time for example, with commas between them; * stands for any characters. Adds to ignore in the configuration."`
 	cli.KeptColumns
 	Wear    string `placeholder:"FILE" help:"Wear file with labels; overrides the configuration."`
@@ -45,22 +42,22 @@ type Flags struct {
 	More []string `arg:"" optional:"" name:"file" help:"More recordings, or tables if the first one is a table."`
 }
 
-// ModelFlags say of the data of an examination what the model does not know.
-type ModelFlags struct {
+// examinedFlags say of the data of an examination what the model does not know.
+type examinedFlags struct {
 	Layout       string        `placeholder:"FILE" help:"Layout file that says where the model's channels are in the recordings, if it is not as in the recordings that the model was trained on."`
 	WindowLength time.Duration `placeholder:"TIME" help:"How long a row of a table lasts, such as 2s, if neither the configuration nor the model says so."`
 }
 
-// Check reports a length that cannot be.
-func (f ModelFlags) Check() error {
+// check reports a length that cannot be.
+func (f examinedFlags) check() error {
 	if f.WindowLength < 0 {
 		return fmt.Errorf("--window-length %v: must be positive, such as 2s", f.WindowLength)
 	}
 	return nil
 }
 
-// Data is what Flags name.
-type Data struct {
+// dataset is what inputFlags name.
+type dataset struct {
 	Config  train.Config
 	Layout  *signal.Layout
 	Columns signal.Recording // how recordings are read
@@ -72,7 +69,7 @@ type Data struct {
 
 // Window returns how long rows of a table last, as the flag or the configuration says; a
 // length of 0 if neither does.
-func (d *Data) Window(f ModelFlags) window.Spec {
+func (d *dataset) Window(f examinedFlags) window.Spec {
 	switch {
 	case f.WindowLength > 0:
 		return window.Spec{Length: f.WindowLength}
@@ -83,30 +80,24 @@ func (d *Data) Window(f ModelFlags) window.Spec {
 }
 
 // Named reports whether any data are named.
-func (f Flags) Named() bool {
-	return f.Kafka.Named() || len(f.Data)+len(f.Table)+len(f.More) > 0
+func (f inputFlags) Named() bool {
+	return f.kafkaFlags.Named() || len(f.Data)+len(f.Table)+len(f.More) > 0
 }
 
-// Load reads the training configuration and finds the data to learn from. A flag names the
-// configuration, which may be empty; errors name the flag. A layout file, which may be
-// empty too, stands for the layout of the configuration.
-func (f Flags) Load(flag, file, layout string, log zerolog.Logger) (*Data, error) {
-	return f.find(flag, file, layout, nil, log)
-}
-
-// LoadFor is Load of what m is examined on, with the flags for that. The layout of the model
-// counts, and another one must match it; without a configuration recordings are read as
-// those that the model was trained on.
-func (f Flags) LoadFor(m *model.Model, flag, file string, of ModelFlags, log zerolog.Logger) (*Data, error) {
-	if err := of.Check(); err != nil {
+// loadFor is load of what m is examined on, with the flags for that.
+func (f inputFlags) loadFor(m *model.Model, flag, file string, of examinedFlags, log zerolog.Logger) (*dataset, error) {
+	if err := of.check(); err != nil {
 		return nil, err
 	}
-	return f.find(flag, file, of.Layout, m, log)
+	return f.load(flag, file, of.Layout, m, log)
 }
 
-// find is Load and LoadFor.
-func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logger) (*Data, error) {
-	d := &Data{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
+// load reads the training configuration and finds the data to learn from, or, unless m is nil, to examine it on. A flag names
+// the configuration, which may be empty; errors name the flag. A layout file, which may be empty too, stands for the layout of
+// the configuration. The layout of m counts, and another one must match it; without a configuration recordings are read as those
+// that m was trained on.
+func (f inputFlags) load(flag, file, layout string, m *model.Model, log zerolog.Logger) (*dataset, error) {
+	d := &dataset{Config: train.DefaultConfig(), Layout: signal.GunDrill()}
 	if file != "" {
 		var err error
 		if d.Config, err = train.LoadConfig(file); err != nil {
@@ -146,7 +137,7 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 			d.Inputs[i].Open = suggestLayout(d.Inputs[i].Open)
 		}
 	}
-	path := f.WearPath(file, d.Config)
+	path := f.wearPath(file, d.Config)
 	if d.meta != nil {
 		if err := d.applyMeta(m, path != "" || f.ofKafka()); err != nil {
 			return nil, fmt.Errorf("--table %s: %w", f.Table[0], err)
@@ -159,19 +150,19 @@ func (f Flags) find(flag, file, layout string, m *model.Model, log zerolog.Logge
 }
 
 // measure finds what was measured of tools: the wear file at path, if that is not empty, and labels on Kafka.
-func (d *Data) measure(f Flags, path string, log zerolog.Logger) (err error) {
-	if d.Wear, err = LoadWear(path, log); err != nil || !f.ofKafka() {
+func (d *dataset) measure(f inputFlags, path string, log zerolog.Logger) (err error) {
+	if d.Wear, err = loadWear(path, log); err != nil || !f.ofKafka() {
 		return err
 	}
 	return d.addLabels(f, log)
 }
 
 // open finds what is learnt from, which is not an archive.
-func (f Flags) open(d *Data, flag string, m *model.Model, log zerolog.Logger) (err error) {
+func (f inputFlags) open(d *dataset, flag string, m *model.Model, log zerolog.Logger) (err error) {
 	switch {
 	case len(f.Table) > 0:
 		return f.loadTables(d, m, log)
-	case f.Kafka.Named() && len(f.Data) == 0:
+	case f.kafkaFlags.Named() && len(f.Data) == 0:
 		d.Inputs = make([]train.Input, 1)
 		d.Inputs[0], err = f.input(flag, log)
 	default:
@@ -181,10 +172,10 @@ func (f Flags) open(d *Data, flag string, m *model.Model, log zerolog.Logger) (e
 }
 
 // archived returns the tables as windows if they are files of an archive.
-func (f Flags) archived(flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
+func (f inputFlags) archived(flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
 	var paths []string
 	for _, arg := range f.Table {
-		some, err := Match("--table", arg)
+		some, err := matchFiles("--table", arg)
 		if err != nil {
 			return in, false, err
 		}
@@ -198,7 +189,7 @@ func (f Flags) archived(flag string, log zerolog.Logger) (in train.Input, ok boo
 }
 
 // checkNames reports recordings of one name that a wear file may speak of.
-func (d *Data) checkNames() error {
+func (d *dataset) checkNames() error {
 	if !slices.ContainsFunc(d.Wear, func(m wear.Measurement) bool { return m.Recording != "" }) {
 		return nil
 	}
@@ -215,7 +206,7 @@ func (d *Data) checkNames() error {
 // applyMeta completes the layout and the configuration by what tables say of their
 // recordings, or reports why a model cannot be examined on them. Labelled says that there is
 // a wear file.
-func (d *Data) applyMeta(m *model.Model, labelled bool) (err error) {
+func (d *dataset) applyMeta(m *model.Model, labelled bool) (err error) {
 	if m != nil {
 		return d.meta.Fits(m)
 	}
@@ -230,7 +221,7 @@ func (d *Data) applyMeta(m *model.Model, labelled bool) (err error) {
 
 // loadTables finds the tables, and the layout if they are not of recordings and the
 // configuration names none.
-func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
+func (f inputFlags) loadTables(d *dataset, m *model.Model, log zerolog.Logger) error {
 	ignore, err := table.NewIgnore(d.Config.Ignore)
 	if err != nil {
 		return err
@@ -259,7 +250,7 @@ func (f Flags) loadTables(d *Data, m *model.Model, log zerolog.Logger) error {
 
 // findLayout finds the layout, and how recordings are read: from the layout file, from the
 // configuration, or from the model, the first of them that there is.
-func (d *Data) findLayout(file, layout string, m *model.Model, tables bool) (err error) {
+func (d *dataset) findLayout(file, layout string, m *model.Model, tables bool) (err error) {
 	from := layout
 	switch {
 	case layout != "":
@@ -306,14 +297,14 @@ func suggestLayout(open func() (source.Source, error)) func() (source.Source, er
 
 // check reports data that are not named, or named in two ways. Where a model or a file says the layout,
 // recordings need no configuration.
-func (f Flags) check(flag, file string, layout bool) error {
+func (f inputFlags) check(flag, file string, layout bool) error {
 	files := len(f.Data)+len(f.Table) > 0
 	switch {
-	case f.Kafka.Named() && files && !f.ofKafka():
+	case f.kafkaFlags.Named() && files && !f.ofKafka():
 		return errors.New("--kafka: learn from windows on Kafka or from files, not from both at once; files may have --labels on Kafka")
-	case f.Kafka.Named() && !files:
+	case f.kafkaFlags.Named() && !files:
 		return nil
-	case f.ofKafka() && !f.Kafka.Named():
+	case f.ofKafka() && !f.kafkaFlags.Named():
 		return errors.New("--labels: they are on Kafka, name the broker with --kafka")
 	}
 	return cmp.Or(
@@ -327,17 +318,17 @@ func (f Flags) check(flag, file string, layout bool) error {
 }
 
 // ofKafka reports whether labels on Kafka count.
-func (f Flags) ofKafka() bool { return f.Labels == LabelsFloor || f.Labels == LabelsAll }
+func (f inputFlags) ofKafka() bool { return f.Labels == labelsFloor || f.Labels == labelsAll }
 
-// What Flags.Labels may be.
+// What inputFlags.Labels may be.
 const (
-	LabelsNone  = "none"
-	LabelsFloor = "floor" // what people said of tools, without their answers to alarms
-	LabelsAll   = "all"
+	labelsNone  = "none"
+	labelsFloor = "floor" // what people said of tools, without their answers to alarms
+	labelsAll   = "all"
 )
 
 // addLabels adds the labels on Kafka to the labels of the wear file.
-func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
+func (d *dataset) addLabels(f inputFlags, log zerolog.Logger) error {
 	cfg, err := f.Bus("flank-trainer")
 	if err != nil {
 		return err
@@ -346,7 +337,7 @@ func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
 	defer cancel(nil)
 	floor, _, err := labels.Read(ctx, cfg)
 	var answers []event.Label
-	if err == nil && f.Labels == LabelsAll {
+	if err == nil && f.Labels == labelsAll {
 		answers, err = labels.Answers(ctx, cfg)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -364,13 +355,13 @@ func (d *Data) addLabels(f Flags, log zerolog.Logger) error {
 	return nil
 }
 
-// WearPath returns where the wear file is that --wear or the configuration in a file names; empty if there is none.
-func (f Flags) WearPath(file string, c train.Config) string {
+// wearPath returns where the wear file is that --wear or the configuration in a file names; empty if there is none.
+func (f inputFlags) wearPath(file string, c train.Config) string {
 	return cmp.Or(f.Wear, config.ResolvePath(file, c.Wear))
 }
 
-// LoadWear returns the measurements of the wear file at path, nil if that is empty.
-func LoadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
+// loadWear returns the measurements of the wear file at path, nil if that is empty.
+func loadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -385,7 +376,7 @@ func LoadWear(path string, log zerolog.Logger) ([]wear.Measurement, error) {
 }
 
 // Match returns the files that an argument names, a file or a pattern.
-func Match(flag, arg string) ([]string, error) {
+func matchFiles(flag, arg string) ([]string, error) {
 	paths, err := archive.Matches(arg)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, arg, err)
@@ -404,7 +395,7 @@ func Match(flag, arg string) ([]string, error) {
 // recordings returns those that the arguments name, files or patterns.
 // A recording that is named twice, or has a name that another one's tool has
 // already, would make near copies look like windows of another tool.
-func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger) ([]train.Input, error) {
+func (f inputFlags) recordings(d *dataset, columns signal.Recording, log zerolog.Logger) ([]train.Input, error) {
 	start := f.Start
 	if start.IsZero() {
 		if err := start.UnmarshalText([]byte(d.Config.Start)); err != nil {
@@ -413,10 +404,10 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 	}
 	var recs []*source.Recording // as they follow each other
 	var ins []train.Input
-	warn := once(log)
+	warn := source.Once(func(text string) { log.Warn().Msg(text) })
 	bySum, byName := make(map[string]string), make(map[string]string)
 	for _, arg := range f.Data {
-		paths, err := Match("--data", arg)
+		paths, err := matchFiles("--data", arg)
 		if err != nil {
 			return nil, err
 		}
@@ -443,24 +434,6 @@ func (f Flags) recordings(d *Data, columns signal.Recording, log zerolog.Logger)
 	return ins, place(recs, start, warn)
 }
 
-// once returns a function that logs a warning the first time.
-func once(log zerolog.Logger) func(text string) {
-	var mu sync.Mutex
-	said := make(map[string]bool)
-	return func(text string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !said[text] {
-			said[text] = true
-			log.Warn().Msg(text)
-		}
-	}
-}
-
-// overlap is from where on recordings overlap by more than the time that a recorder
-// takes to write a file.
-const overlap = 10 * time.Second
-
 // place gives recordings without a clock their start, in the order given, or in which
 // their files were changed.
 func place(recs []*source.Recording, start signal.Start, warn func(string)) error {
@@ -486,7 +459,7 @@ func place(recs []*source.Recording, start signal.Start, warn func(string)) erro
 		if err != nil {
 			return err
 		}
-		if by >= overlap {
+		if by >= source.Overlap {
 			if late++; late == 1 {
 				first = r.Path
 			}

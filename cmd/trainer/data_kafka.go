@@ -1,4 +1,4 @@
-package dataset
+package main
 
 import (
 	"cmp"
@@ -29,15 +29,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Kafka names windows on Kafka.
-type Kafka struct {
+// kafkaFlags name windows on Kafka.
+type kafkaFlags struct {
 	cli.Broker
 	Source string `name:"from" enum:"auto,windows,features" default:"auto" placeholder:"KIND" help:"What to read on Kafka: windows, which are kept for days; features, which are kept for months, and are all that a gateway in mode edge sends; or auto: windows where they are, and features of all other windows (default: auto). All three give the same model. Features are read much faster. Name --since: features of months may not fit in memory."`
 	From   string `name:"since" placeholder:"PLACE" help:"First window: when it began, as 2026-11-02T06:00:00Z, or its offset, with --from windows or features (default: the oldest that Kafka has)."`
 	To     string `name:"until" placeholder:"PLACE" help:"Where windows end: windows that began then or later, or have this offset or a higher one, are left out (default: the newest)."`
 }
 
-// What Kafka.Source may be.
+// What kafkaFlags.Source may be.
 const (
 	fromAuto     = "auto"
 	fromWindows  = "windows"
@@ -98,7 +98,7 @@ type refusal struct {
 }
 
 // input returns the windows as something to learn from.
-func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
+func (f kafkaFlags) input(flag string, log zerolog.Logger) (train.Input, error) {
 	r, err := f.reader(flag, log)
 	if err != nil {
 		return train.Input{}, err
@@ -106,7 +106,7 @@ func (f Kafka) input(flag string, log zerolog.Logger) (train.Input, error) {
 	return train.Input{Name: strings.Join(r.topics, " and "), Cut: r.read}, nil
 }
 
-func (f Kafka) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
+func (f kafkaFlags) reader(flag string, log zerolog.Logger) (r *topicReader, err error) {
 	r = &topicReader{flag: flag, log: log}
 	if r.cfg, err = f.Bus("flank-trainer"); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package dataset
+package main
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func TestMissingTopics(t *testing.T) {
 
 // An offset is a place in one topic.
 func TestTopicsToRead(t *testing.T) {
-	for want, all := range map[string][]Kafka{
+	for want, all := range map[string][]kafkaFlags{
 		bus.TopicWindows + " " + bus.TopicFeatures: {{}, {Source: fromAuto}, {From: "2026-11-02T06:00:00Z", To: "2026-11-03T06:00:00Z"}},
 		bus.TopicWindows:  {{Source: fromWindows}, {From: "3"}, {Source: fromAuto, To: "9"}, {Source: fromWindows, From: "3"}},
 		bus.TopicFeatures: {{Source: fromFeatures}, {Source: fromFeatures, From: "3", To: "9"}},
