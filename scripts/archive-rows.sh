@@ -20,5 +20,5 @@ row() {
 for pattern in '**/machine=acme%2Fmill0/day=2026-09-0[1-2]' '**/day=2026-09-0[1-6]' '**/machine=acme%2Fmill2/day=2026-09-*' '**/day=2026-09-[01]?' '**'; do
 	row fit "$pattern" fit --config train.yaml --model rows.flank --fresh
 done
-row 'labels check' '**/day=2026-09-0[1-6]' labels check --config train.yaml
-row evaluate '**/day=2026-09-0[1-6]' evaluate --model rows.flank
+row 'labels check' '**/day=2026-09-0[1-8]' labels check --config train.yaml
+row evaluate '**/day=2026-09-0[1-8]' evaluate --model rows.flank

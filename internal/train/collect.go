@@ -109,7 +109,7 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	total, byInput := 0, false
 	for _, in := range inputs {
 		total += in.Windows
-		byInput = byInput || in.Windows == 0
+		byInput = byInput || in.Windows == 0 || in.Cut != nil
 	}
 	if byInput {
 		total = len(inputs)

@@ -23,7 +23,7 @@ import (
 
 // A window of an archive takes about so many bytes in memory, in addition to four for each column. If all of them take largeWindows times
 // LargeTables or more, they are left on disk.
-const windowBytes, largeWindows = 1500, 16
+const windowBytes, largeWindows = 2000, 16
 
 // archived returns files of an archive as something to learn from. It is false if the first is of something else.
 func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
