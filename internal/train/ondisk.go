@@ -41,14 +41,14 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		return rowTable{}, counts, fmt.Errorf("train: %w", err)
 	}
 	defer closeCut(j.Inputs)
-	if err := j.spill(ctx, m); err != nil {
+	if err := spill(ctx, j, m); err != nil {
 		return rowTable{}, counts, err
 	}
 	machines, err := j.survey(ctx, m, join, &counts)
 	if err != nil {
 		return rowTable{}, counts, err
 	}
-	if err := j.cuttingOnDisk(m); err != nil {
+	if err := cuttingOnDisk(j, m); err != nil {
 		return rowTable{}, counts, fmt.Errorf("train: %w", err)
 	}
 	// All ways of taking features relative to the reference are not tried on disk.
@@ -84,7 +84,7 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 }
 
 // spill reads windows that were cut already onto disk.
-func (j *Job) spill(ctx context.Context, m *model.Model) (err error) {
+func spill(ctx context.Context, j *Job, m *model.Model) (err error) {
 	for i := range j.Inputs {
 		in := &j.Inputs[i]
 		if in.Cut == nil {
@@ -99,7 +99,7 @@ func (j *Job) spill(ctx context.Context, m *model.Model) (err error) {
 
 // cuttingOnDisk learns when the machine is cutting, and how windows follow each other, of a sample of the windows on disk. Rows of
 // tables are of cutting.
-func (j *Job) cuttingOnDisk(m *model.Model) error {
+func cuttingOnDisk(j *Job, m *model.Model) error {
 	var found [][]observed
 	for _, in := range j.Inputs {
 		if in.cut == nil {
