@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug bench-firstday
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug bench-firstday bench-archive-rows
 
 all: fmt lint test ## format, lint and test
 
@@ -581,6 +581,15 @@ scale: ## memory and time of training on 10⁶ and 10⁷ rows (hours)
 	$(GO) build -C bench -o ../bin/scale ./scale
 	bin/scale write --dir $(SCALE_DIR)
 	bin/scale measure --dir $(SCALE_DIR) --trainer bin/trainer
+
+# Memory of training from an archive of 10⁷ windows, 1.1 GB in ROWS_DIR and 2 GB more while it runs, for docs/figures/sizes.md: hours
+# of a processor.
+ROWS_DIR ?= flank-data/rows
+
+bench-archive-rows: ## memory and time of training from an archive of 10⁷ windows (hours)
+	$(GO) build -o bin/trainer ./cmd/trainer
+	test -d $(ROWS_DIR)/features || $(GO) test ./internal/train/archive -run TestWriteLarge -timeout 0 -archive.large $(call absolute,$(ROWS_DIR))
+	scripts/archive-rows.sh bin/trainer $(ROWS_DIR)
 
 # The simulated drill: tools left out beside the random split, levels beside all
 # features: the table of docs/figures/simulator.md. A quarter of an hour.

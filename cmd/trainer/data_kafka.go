@@ -19,10 +19,8 @@ import (
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/envelope"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/internal/train"
-	"github.com/flank-tcm/flank/internal/train/archive"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -66,7 +64,8 @@ type topicReader struct {
 	part     bus.Range
 	from, to time.Time // of windows; zero: no bound
 	log      zerolog.Logger
-	files    []string // of an archive, instead of Kafka
+	files    []string // of an archive, instead of Kafka, by day
+	large    bool     // they are of more windows than memory is for
 
 	codec *window.Codec
 	form  *window.Form // of features that the model takes
@@ -74,7 +73,8 @@ type topicReader struct {
 
 	seen    map[windowKey]string // by window, the topic that it came from
 	names   map[string]string    // of machines and tools
-	places  []located            // of all windows that could be read
+	places  []located            // of all windows on Kafka that could be read
+	streams map[stream]*numbers  // of those of an archive
 	raw     map[string]time.Time // start of the newest window, by machine
 	judged  map[string]time.Time // of features that a monitor made of windows that were not read, the oldest
 	ids     []string             // with checksums
@@ -191,7 +191,7 @@ func (r *topicReader) visitAll(ctx context.Context, progress func(done, total in
 // prepare makes what opens messages for the model, and forgets what was read before.
 func (r *topicReader) prepare(m *model.Model) (err error) {
 	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]time.Time), nil, nil, nil
-	r.names, r.places, r.judged = make(map[string]string), nil, make(map[string]time.Time)
+	r.names, r.places, r.judged, r.streams = make(map[string]string), nil, make(map[string]time.Time), make(map[stream]*numbers)
 	if r.codec, err = window.NewCodec(m.Layout, m.Window); err != nil {
 		return err
 	}
@@ -252,47 +252,6 @@ func (r *topicReader) readParts(ctx context.Context, parts []part, progress func
 		progress(done, total)
 	}
 	return nil
-}
-
-// readFiles visits the windows of the files of an archive.
-func (r *topicReader) readFiles(ctx context.Context, progress func(done, total int), visit func(*window.Features) error) error {
-	var w window.Features
-	for i, path := range r.files {
-		progress(i, len(r.files))
-		err := archive.ReadFeatures(path, func(msg bus.Message) error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return r.take(msg.Partition, &msg, &w, visit)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// archived returns files of an archive as something to learn from. It is false if the first is of something else.
-func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, ok bool, err error) {
-	for i, path := range paths {
-		has, err := archive.HasFeatures(path)
-		if err != nil {
-			return in, false, fmt.Errorf("--table %w", err)
-		}
-		if i == 0 {
-			ok = has
-		}
-		if has != ok {
-			for _, of := range []string{paths[0], path} {
-				if _, err := table.Meta(of); err != nil {
-					return in, false, fmt.Errorf("--table %s: it is damaged: %w; bring it back from a backup, or leave it out of the pattern", of, err)
-				}
-			}
-			return in, false, fmt.Errorf("--table: one of %s and %s is of an archive, and the other is not: name files of one kind", paths[0], path)
-		}
-	}
-	r := &topicReader{flag: flag, topics: []string{bus.TopicFeatures}, files: paths, log: log}
-	return train.Input{Name: bus.TopicFeatures, Cut: r.read}, ok, nil
 }
 
 // lastOffsets is how many offsets in front of the end of a partition are looked at: some are of transactions, and no messages.
@@ -361,11 +320,16 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 	}
 	key := windowKey{w.Machine, w.Epoch, w.Seq}
 	in := r.wants(w.Start)
-	r.note(w, in)
+	if len(r.files) == 0 {
+		r.note(w, in)
+	}
 	if !in || r.seen[key] != "" { // sent again
 		return nil
 	}
 	r.seen[key] = msg.Topic
+	if len(r.files) > 0 {
+		r.number(w)
+	}
 	if w.Tool == "" {
 		r.refuse(msg, &window.Mismatch{What: toolless, Text: fmt.Sprintf("offset %d of partition %d: the window names no tool", msg.Offset, partition)})
 		return nil

@@ -36,10 +36,9 @@ func (r *topicReader) note(w *window.Features, in bool) {
 
 // cutOff returns the tools of which windows from their beginning were not read. The windows of a machine are in the order of its epochs and, in
 // an epoch, of their numbers: a tool was new at its first window if the window of the number before was of another tool, or the epoch begins there.
-func (r *topicReader) cutOff() (cut []model.CutTool) {
-	type stream struct {
-		machine string
-		epoch   uint64
+func (r *topicReader) cutOff() []model.CutTool {
+	if len(r.files) > 0 {
+		return r.cutOffArchived()
 	}
 	began := make(map[stream]time.Time)
 	for _, p := range r.places {
@@ -52,7 +51,6 @@ func (r *topicReader) cutOff() (cut []model.CutTool) {
 		return cmp.Or(cmp.Compare(a.machine, b.machine), began[stream{a.machine, a.epoch}].Compare(began[stream{b.machine, b.epoch}]), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
 	})
 	r.places = slices.CompactFunc(r.places, func(a, b located) bool { return a.windowKey == b.windowKey })
-	type life struct{ missing, before, windows int }
 	used := r.usedBefore()
 	lives := make(map[tool]*life)
 	for i, p := range r.places {
@@ -72,6 +70,20 @@ func (r *topicReader) cutOff() (cut []model.CutTool) {
 			l.before++
 		}
 	}
+	return cutTools(lives, used)
+}
+
+// stream is an epoch of a machine, in which it numbers its windows.
+type stream struct {
+	machine string
+	epoch   uint64
+}
+
+// life is how many windows of a tool there are, how many numbers are missing in front of the first one, and how many windows came before the bounds.
+type life struct{ missing, before, windows int }
+
+// cutTools returns the tools of which windows from their beginning were not read. Used are windows before them under another name.
+func cutTools(lives map[tool]*life, used map[tool]int) (cut []model.CutTool) {
 	for _, at := range slices.SortedFunc(maps.Keys(lives), func(a, b tool) int { return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.name, b.name)) }) {
 		l := lives[at]
 		l.before += used[at]

@@ -49,6 +49,10 @@ type Input struct {
 	// same. Progress is called with how far the reading is. It returns what Name, SHA256, Offsets and CutOff become.
 	Cut func(ctx context.Context, m *model.Model, progress func(done, total int), visit func(*window.Features) error) (model.DataSet, error)
 
+	// Large says that the windows of Cut do not fit in memory, so that they wait on disk. Such an input comes alone.
+	Large bool
+	cut   *cutRows // once they are there
+
 	// Of windows that were cut already, once they are read: tools whose beginning is missing, and windows that were left out.
 	CutOff  []model.CutTool
 	LeftOut []card.LeftOut
@@ -105,7 +109,7 @@ func collectTo(ctx context.Context, m *model.Model, inputs []Input, workers int,
 	total, byInput := 0, false
 	for _, in := range inputs {
 		total += in.Windows
-		byInput = byInput || in.Windows == 0
+		byInput = byInput || in.Windows == 0 || in.Cut != nil
 	}
 	if byInput {
 		total = len(inputs)
@@ -169,6 +173,10 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 		*out, err = observeTable(m, judge, in)
 		return err
 	}
+	if in.Large {
+		in.cut, err = in.spill(ctx, m, judge, "", far)
+		return err
+	}
 	if in.Cut != nil {
 		return observeCut(ctx, m, judge, in, out, far, take)
 	}
@@ -229,7 +237,10 @@ func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	slices.SortFunc(*out, func(a, b observed) int {
 		return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
 	})
-	if *out = in.leaveOut(*out, m, judge != nil); len(*out) == 0 && len(in.LeftOut) > 0 {
+	if err := in.leaveOut((*inMemory)(out), m, judge != nil); err != nil {
+		return err
+	}
+	if len(*out) == 0 && len(in.LeftOut) > 0 {
 		return fmt.Errorf("%w: no window is left: %s", errData, in.LeftOut[len(in.LeftOut)-1].Warning)
 	}
 	return nil

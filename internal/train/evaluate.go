@@ -73,15 +73,15 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	m := e.Model
+	defer closeCut(e.Inputs)
 	found, gaps, err := collect(ctx, m, e.Inputs, e.Workers, func(done, total int) { e.Progress(Reading, done, total) })
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	r := &examined{Evaluation: &card.Evaluation{Model: m.ID(), Label: card.RuleOf(m).String(), Warnings: []string{}}}
 	counts := card.Tally{Gaps: gaps, LeftOut: leftOut(e.Inputs)}
-	for i, os := range found {
-		counts.Windows += len(os)
-		r.Data = append(r.Data, dataSetOf(&e.Inputs[i], os, m.Window.Length))
+	if r.Data, err = dataSets(e.Inputs, found, m.Window.Length, &counts); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	judge := m.NewJudge()
 	finder, copies := newFinder(m), newTwinFinder(judge.FeatureNames(), judge.Origins())
@@ -93,11 +93,11 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	if err := j.checkWear(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	join, err := j.join(found)
+	join, err := j.join(windowsOf(e.Inputs, found, false))
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	rows, err := j.table(m, found, join, &counts)
+	rows, err := j.table(m, windowsOf(e.Inputs, found, true), join, &counts)
 	if errors.Is(err, errData) {
 		return nil, fmt.Errorf("train: %w: %s%s", errNothing, counts.Words(), counts.Remedy())
 	}
@@ -106,6 +106,11 @@ func (e Exam) judge(ctx context.Context) (*examined, error) {
 	}
 	rows.hold(copies.twins())
 	r.rows, r.Windows, r.Balance, r.unjudged = rows, counts, rows.balance(), rows.unjudged
+	if in := e.Inputs[0]; in.cut != nil {
+		if found, err = in.cut.sample(sampleBytes); err != nil {
+			return nil, fmt.Errorf("train: %w", err)
+		}
+	}
 	r.time = e.windowTime(medianHop(found))
 	r.Time, r.NoHours = r.time.Words, r.time.Unknown
 	r.judge(m, rows)

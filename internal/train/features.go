@@ -198,7 +198,7 @@ func (w *featureWriter) settle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.join, err = j.join(w.found); err != nil {
+	if w.join, err = j.join(windowsOf(j.Inputs, w.found, false)); err != nil {
 		return err
 	}
 	if !w.file.Relative {

@@ -30,11 +30,17 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if err != nil {
 		return fail(err)
 	}
-	found, err := j.places(ctx, m)
+	defer closeCut(j.Inputs)
+	places, err := j.places(ctx, m)
 	if err != nil {
 		return fail(err)
 	}
-	join, err := j.join(found)
+	join, err := j.join(windowsOf(j.Inputs, places, false))
+	if err != nil {
+		return fail(err)
+	}
+	found := windowsOf(j.Inputs, places, true)
+	machines, err := severalMachines(found)
 	if err != nil {
 		return fail(err)
 	}
@@ -43,29 +49,30 @@ func (j Job) Labels(ctx context.Context) (*card.Labels, error) {
 	if join != nil {
 		out.Source = "wear file"
 	}
-	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: severalMachines(found), states: make(map[string]int)}
+	l := &labeller{rule: rule, join: join, length: m.Window.Length, machines: machines, states: make(map[string]int)}
 	if m.Reference.Mode != model.ReferenceOff {
 		l.takes = m.Reference.Windows
 	}
 	most, index := math.NaN(), make(map[string]int)
-	for _, os := range inOrder(found) {
-		for i := range os {
-			w, err := l.explain(&os[i])
-			if err != nil {
-				return nil, err
-			}
-			if !(w.WearUM <= most) && w.WearUM == w.WearUM {
-				most = w.WearUM
-			}
-			name := l.group(&os[i])
-			k, known := index[name]
-			if !known {
-				k = len(out.Tools)
-				index[name] = k
-				out.Tools = append(out.Tools, card.LabelledTool{Name: name})
-			}
-			out.Tools[k].Windows = append(out.Tools[k].Windows, w)
+	for o, err := range found {
+		if err != nil {
+			return fail(err)
 		}
+		w, err := l.explain(o)
+		if err != nil {
+			return nil, err
+		}
+		if !(w.WearUM <= most) && w.WearUM == w.WearUM {
+			most = w.WearUM
+		}
+		name := l.group(o)
+		k, known := index[name]
+		if !known {
+			k = len(out.Tools)
+			index[name] = k
+			out.Tools = append(out.Tools, card.LabelledTool{Name: name})
+		}
+		out.Tools[k].Windows = append(out.Tools[k].Windows, w)
 	}
 	if len(out.Tools) == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, m.Window.Length))
@@ -159,17 +166,18 @@ func inOrder(found [][]observed) [][]observed {
 }
 
 // severalMachines reports whether the windows are of more than one machine.
-func severalMachines(found [][]observed) bool {
+func severalMachines(found windows) (bool, error) {
 	first := ""
-	for _, os := range found {
-		for i := range os {
-			if first == "" {
-				first = os[i].machine
-			}
-			if os[i].machine != first {
-				return true
-			}
+	for o, err := range found {
+		if err != nil {
+			return false, err
+		}
+		if first == "" {
+			first = o.machine
+		}
+		if o.machine != first {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }

@@ -15,7 +15,7 @@ import (
 // are as before the reference. The job's features must fit in memory: no input may have Scan.
 func Lessons(ctx context.Context, job Job) (*table.Table, *classify.Table, *model.Model, error) {
 	for _, in := range job.Inputs {
-		if in.Scan != nil {
+		if in.Scan != nil || in.Large {
 			return nil, nil, nil, errors.New("train: lessons are held in memory, and an input is read row by row")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -30,6 +31,22 @@ func dataSetOf(in *Input, os []observed, length time.Duration) model.DataSet {
 		l.add(&os[i])
 	}
 	return l.dataSet(in)
+}
+
+// dataSets returns what windows of inputs are, of one length, and counts them.
+func dataSets(inputs []Input, found [][]observed, length time.Duration, counts *card.Tally) (all []model.DataSet, err error) {
+	for i := range inputs {
+		l := lineage{length: length}
+		for o, err := range windowsOf(inputs[i:i+1], found[i:i+1], false) {
+			if err != nil {
+				return nil, err
+			}
+			l.add(o)
+		}
+		counts.Windows += l.set.Windows
+		all = append(all, l.dataSet(&inputs[i]))
+	}
+	return all, nil
 }
 
 // add adds a window.

@@ -35,7 +35,7 @@ func (t *rowTable) work() int {
 
 // rowsOfModes adds to t the rows that modes are scored on, if they are few enough and t's own
 // do not do, because the configuration names a mode.
-func (j *Job) rowsOfModes(t *rowTable, m *model.Model, found [][]observed, join *wear.Join) error {
+func (j *Job) rowsOfModes(t *rowTable, m *model.Model, found windows, join *wear.Join) error {
 	if !j.scoresModes || m.Decides() || t.rel != nil && len(t.rel.modes) > 1 || t.work() > mostModeWork || 4*(len(t.Data)+len(t.bare.data)) > viewBytes {
 		return nil
 	}

@@ -36,14 +36,20 @@ func (in Input) each(begin func(columns []string) error, visit func(table.Row) e
 // tools are and which features are positive. They are taken in the order in which they are named.
 func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Tally, error) {
 	var counts card.Tally
-	join, err := j.join(nil)
+	join, err := j.join(windowsOf(nil, nil, false))
 	if err != nil {
 		return rowTable{}, counts, fmt.Errorf("train: %w", err)
 	}
-	m.Gate, m.Cycle = nil, nil // rows of tables are of cutting
+	defer closeCut(j.Inputs)
+	if err := spill(ctx, j, m); err != nil {
+		return rowTable{}, counts, err
+	}
 	machines, err := j.survey(ctx, m, join, &counts)
 	if err != nil {
 		return rowTable{}, counts, err
+	}
+	if err := cuttingOnDisk(j, m); err != nil {
+		return rowTable{}, counts, fmt.Errorf("train: %w", err)
 	}
 	// All ways of taking features relative to the reference are not tried on disk.
 	m.Reference.Mode = modesOf(m.NewJudge().Relations(), m.Reference.Mode)[0]
@@ -75,6 +81,43 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 		t.close()
 	}
 	return t, counts, err
+}
+
+// spill reads windows that were cut already onto disk.
+func spill(ctx context.Context, j *Job, m *model.Model) (err error) {
+	for i := range j.Inputs {
+		in := &j.Inputs[i]
+		if in.Cut == nil {
+			continue
+		}
+		if in.cut, err = in.spill(ctx, m, m.NewJudge(), j.Scratch, unended(func(done, total int) { j.Progress(Reading, done, total) })); err != nil {
+			return fmt.Errorf("train: %s: %w", in.Name, err)
+		}
+	}
+	return nil
+}
+
+// cuttingOnDisk learns when the machine is cutting, and how windows follow each other, of a sample of the windows on disk. Rows of
+// tables are of cutting.
+func cuttingOnDisk(j *Job, m *model.Model) error {
+	var found [][]observed
+	for _, in := range j.Inputs {
+		if in.cut == nil {
+			continue
+		}
+		some, err := in.cut.sample(sampleBytes)
+		if err != nil {
+			return err
+		}
+		found = append(found, some...)
+	}
+	if found == nil {
+		m.Gate, m.Cycle = nil, nil
+		return nil
+	}
+	j.Log.Info().Msg("the windows of the archive stay on disk, as they do not fit in memory: the model has no guard and no estimate of wear, and one mode of the reference is tried; for these, name fewer machines or days")
+	j.hop = medianHop(found)
+	return j.settleCutting(m, found)
 }
 
 // survey reads all tables once, for the flags that are usual, the first window of each tool
@@ -140,8 +183,8 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 		j.Progress(Reading, len(j.Inputs)+i+1, 2*len(j.Inputs))
 	}
 	t.Tool = t.group
-	l.counts.Missing, t.starts = t.stats.missing, l.starts
-	t.ordered, t.mostUM = !l.clock.back, l.mostUM
+	l.counts.Missing, l.counts.LeftOut, t.starts = t.stats.missing, leftOut(j.Inputs), l.starts
+	t.ordered, t.mostUM, t.hop, t.unjudged = !l.clock.back, l.mostUM, j.hop, l.passed()
 	t.limitUM, _ = l.rule.Limit()
 	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
 	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
@@ -169,6 +212,14 @@ func (t *rowTable) addBare(scratch string, row labelled) (err error) {
 
 // observeRows calls visit with what is observed in each row of a table.
 func (j *Job) observeRows(ctx context.Context, m *model.Model, in Input, visit func(*observed) error) error {
+	if in.cut != nil {
+		return in.cut.each(func(_ int, o *observed) error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return visit(o)
+		})
+	}
 	var r *rowReader
 	var o observed
 	err := in.each(func(columns []string) (err error) {

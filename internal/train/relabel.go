@@ -201,6 +201,7 @@ func observedOf(t model.HeldTool, row model.HeldRow) observed {
 // posteriors by the model.
 func (r *relabelling) read(ctx context.Context) error {
 	m := r.Model
+	defer closeCut(r.Inputs)
 	found, gaps, err := collect(ctx, m, r.Inputs, r.Workers, func(done, total int) { r.Progress(Reading, done, total) })
 	if err != nil {
 		return err
@@ -210,17 +211,16 @@ func (r *relabelling) read(ctx context.Context) error {
 	if err := cmp.Or(j.checkWear(), checkLabelled(r.Inputs, r.Wear)); err != nil {
 		return err
 	}
-	join, err := j.join(found)
+	join, err := j.join(windowsOf(r.Inputs, found, false))
 	if err != nil {
 		return err
 	}
-	rows, err := j.table(m, found, join, &counts)
+	rows, err := j.table(m, windowsOf(r.Inputs, found, true), join, &counts)
 	if err != nil {
 		return err
 	}
-	for i, os := range found {
-		counts.Windows += len(os)
-		r.data = append(r.data, dataSetOf(&r.Inputs[i], os, m.Window.Length))
+	if r.data, err = dataSets(r.Inputs, found, m.Window.Length, &counts); err != nil {
+		return err
 	}
 	r.warn = append(r.warn, counts.Warnings()...)
 	return r.take(&rows, join == nil)

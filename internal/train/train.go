@@ -244,7 +244,7 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 		sample.add(group, features)
 		copies.add(group, start, features)
 	}
-	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil }) {
+	if slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.Scan != nil || in.Large }) {
 		t, counts, err := j.rowsOnDisk(ctx, m)
 		if err == nil {
 			t.exclude, err = excluded(t.Columns, j.Config.Exclude)
@@ -259,9 +259,8 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	}
 	j.hop = medianHop(found)
 	counts := card.Tally{Gaps: gaps, LeftOut: leftOut(j.Inputs)}
-	for i, os := range found {
-		counts.Windows += len(os)
-		m.Provenance.Data = append(m.Provenance.Data, dataSetOf(&j.Inputs[i], os, m.Window.Length))
+	if m.Provenance.Data, err = dataSets(j.Inputs, found, m.Window.Length, &counts); err != nil {
+		return fail(err)
 	}
 	if counts.Windows == 0 {
 		return fail(fmt.Errorf("%w: the recordings hold no whole window of %v: record for longer, or shorten `window: length`", errData, j.Config.Window.Length))
@@ -282,11 +281,11 @@ func (j *Job) rows(ctx context.Context) (rowTable, *model.Model, card.Tally, err
 	if err := j.provenance(m); err != nil {
 		return rowTable{}, nil, card.Tally{}, err
 	}
-	join, err := j.join(found)
+	join, err := j.join(windowsOf(j.Inputs, found, false))
 	if err != nil {
 		return fail(err)
 	}
-	t, err := j.table(m, found, join, &counts)
+	t, err := j.table(m, windowsOf(j.Inputs, found, true), join, &counts)
 	if err == nil {
 		t.hop = medianHop(found)
 		if t.exclude, err = excluded(t.Columns, j.Config.Exclude); err != nil {
@@ -378,7 +377,7 @@ func (c *Config) newJoin(ms []wear.Measurement) (*wear.Join, error) {
 
 // join returns the join of all measurements, which knows when each tool was
 // new: at its first window. It is nil if labels are in the recordings.
-func (j *Job) join(found [][]observed) (*wear.Join, error) {
+func (j *Job) join(found windows) (*wear.Join, error) {
 	ms, any := slices.Clone(j.Wear), j.Wear != nil
 	for _, in := range j.Inputs {
 		if in.Wear != nil {
@@ -392,19 +391,19 @@ func (j *Job) join(found [][]observed) (*wear.Join, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, os := range found {
-		for i := range os {
-			join.See(os[i].window(j.Config.Window.Length))
+	for o, err := range found {
+		if err != nil {
+			return nil, err
 		}
+		join.See(o.window(j.Config.Window.Length))
 	}
 	return join, join.Check()
 }
 
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
-// in the monitor, so recordings are taken in the order of their first windows.
-func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts *card.Tally) (rowTable, error) {
-	found = inOrder(found)
+// in the monitor, so found is in the order of time, of recordings in that of their first windows.
+func (j *Job) table(m *model.Model, found windows, join *wear.Join, counts *card.Tally) (rowTable, error) {
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {
 		plain.Reference.Mode, plain.Reference.Positive = model.ReferenceDifference, ""
@@ -443,8 +442,12 @@ func (j *Job) table(m *model.Model, found [][]observed, join *wear.Join, counts 
 // plainRows makes the rows as they are before the reference, for which the model's mode is
 // difference or off, and says how they are made relative to it. Found is in order; watch, if not
 // nil, is the labeller's.
-func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join, counts *card.Tally, watch func(group string, start time.Time, features []float32)) (rowTable, *labeller, error) {
-	l := newLabeller(plain, j.Config.Label, join, counts, severalMachines(found))
+func (j *Job) plainRows(plain *model.Model, found windows, join *wear.Join, counts *card.Tally, watch func(group string, start time.Time, features []float32)) (rowTable, *labeller, error) {
+	machines, err := severalMachines(found)
+	if err != nil {
+		return rowTable{}, nil, err
+	}
+	l := newLabeller(plain, j.Config.Label, join, counts, machines)
 	l.watch, l.presume = watch, j.presume
 	if watch != nil && !plain.Decides() {
 		l.tell = newTelltales(plain.Layout, l.judge.FeatureNames())
@@ -452,22 +455,22 @@ func (j *Job) plainRows(plain *model.Model, found [][]observed, join *wear.Join,
 	l.least = make(map[string]lowest)
 	t := rowTable{Table: table.New(l.judge.FeatureNames()), classes: plain.ClassNames(), wear: &trend.Rows{Columns: len(l.judge.FeatureNames())}}
 	t.rel, t.sensors = &relative{relations: l.judge.Relations(), least: l.least}, sensorsOf(t.Columns, l.judge.Origins())
-	for _, os := range found {
-		for i := range os {
-			o := &os[i]
-			row, ok, err := l.row(o)
-			if err != nil {
-				return t, l, err
-			}
-			t.kept.see(o, l.group(o))
-			wear := -1
-			if l.addWear(t.wear, o, plain.Decides()) {
-				wear = len(t.wear.Tool) - 1
-			}
-			if ok {
-				t.kept.add(o, row.class == table.NoClass)
-				t.add(row, o, wear)
-			}
+	for o, err := range found {
+		if err != nil {
+			return t, l, err
+		}
+		row, ok, err := l.row(o)
+		if err != nil {
+			return t, l, err
+		}
+		t.kept.see(o, l.group(o))
+		wear := -1
+		if l.addWear(t.wear, o, plain.Decides()) {
+			wear = len(t.wear.Tool) - 1
+		}
+		if ok {
+			t.kept.add(o, row.class == table.NoClass)
+			t.add(row, o, wear)
 		}
 	}
 	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM

@@ -26,7 +26,7 @@ func (l *labeller) addWear(rows *trend.Rows, o *observed, all bool) bool {
 	}
 	rows.X = append(rows.X, x...)
 	rows.WearUM = append(rows.WearUM, um)
-	rows.Tool = append(rows.Tool, l.group(o))
+	rows.Tool = append(rows.Tool, l.names[l.group(o)])
 	rows.Hole = append(rows.Hole, o.hole)
 	rows.Reference = append(rows.Reference, l.judge.Center())
 	return true

@@ -100,10 +100,13 @@ func (s rowSet) thin(n int) rowSet {
 	return t
 }
 
-// pick returns what the rows of the set have in x, or nil if that is nil.
+// pick returns what the rows of the set have in x, or nil if that is nil. It may be the memory of x, which must not be changed then.
 func pick[E any](x []E, s rowSet) []E {
 	if x == nil {
 		return nil
+	}
+	if len(s.runs) == 1 {
+		return x[s.runs[0].from:s.runs[0].to:s.runs[0].to]
 	}
 	picked := make([]E, 0, s.rows)
 	for _, r := range s.runs {

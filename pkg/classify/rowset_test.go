@@ -67,3 +67,33 @@ func TestDealt(t *testing.T) {
 		}
 	}
 }
+
+// What all rows have, or rows that follow each other, is not copied, and what is added to it does not come behind them.
+func TestPickWithoutCopy(t *testing.T) {
+	x := []int{3, 1, 4, 1, 5}
+	for name, tc := range map[string]struct {
+		rows []int
+		want []int
+		same bool
+	}{
+		"all":      {[]int{0, 1, 2, 3, 4}, x, true},
+		"a part":   {[]int{1, 2}, []int{1, 4}, true},
+		"two runs": {[]int{0, 3, 4}, []int{3, 1, 5}, false},
+		"none":     {nil, []int{}, false},
+	} {
+		got := pick(x, setOf(tc.rows))
+		if !slices.Equal(got, tc.want) || got == nil {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+			continue
+		}
+		if same := len(got) > 0 && &got[0] == &x[tc.rows[0]]; same != tc.same {
+			t.Errorf("%s: memory of x %v, want %v", name, same, tc.same)
+		}
+		if _ = append(got, 9); !slices.Equal(x, []int{3, 1, 4, 1, 5}) {
+			t.Errorf("%s: x became %v", name, x)
+		}
+	}
+	if pick([]int(nil), setOf([]int{0})) != nil {
+		t.Error("nothing became something")
+	}
+}

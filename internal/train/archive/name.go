@@ -98,6 +98,16 @@ func (n *name) parse(file string) bool {
 	return merged || n.files > 0
 }
 
+// Day returns the names of the folders of the machine and the day that the file at path lies in, empty if they are of others.
+func Day(path string) string {
+	day := filepath.Dir(path)
+	machine := filepath.Dir(day)
+	if !new(name).parseFolder(filepath.Base(machine), filepath.Base(day)) {
+		return ""
+	}
+	return filepath.Join(filepath.Base(machine), filepath.Base(day))
+}
+
 // list returns the files of a topic, by machine, day, partition and offset. It removes what a run that was killed has left
 // half written.
 func list(dir, topic string) (all []name, err error) {

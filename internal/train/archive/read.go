@@ -15,29 +15,30 @@ import (
 	"github.com/flank-tcm/flank/pkg/window"
 )
 
-// HasFeatures reports whether the Parquet file at path has features that Run wrote.
-func HasFeatures(path string) (bool, error) {
+// HasFeatures reports whether the Parquet file at path has features that Run wrote, of how many windows and in how many columns.
+func HasFeatures(path string) (has bool, windows, columns int, err error) {
 	if !strings.HasSuffix(path, ending) {
-		return false, nil
+		return false, 0, 0, nil
 	}
-	has, wrong := false, error(nil)
-	err := cells.ReadSheet(path, metaKey, func(text string, columns []string) error {
+	var wrong error
+	err = cells.ReadSheet(path, metaKey, func(text string, names []string) error {
 		if has = text != ""; !has {
 			return nil
 		}
-		m, err := parseMeta(text, columns)
+		m, err := parseMeta(text, names)
+		windows, columns = m.Rows, len(names)
 		if wrong = err; err == nil && m.Features == nil {
 			wrong = fmt.Errorf("it has no features but messages of %s: name files below %s/", m.Topic, featuresFolder)
 		}
 		return nil
 	}, nil)
 	if err != nil || !has {
-		return false, nil // it is for the reader of tables to say what is wrong with it
+		return false, 0, 0, nil // it is for the reader of tables to say what is wrong with it
 	}
 	if wrong != nil {
-		return false, fmt.Errorf("%s: %w", path, wrong)
+		return false, 0, 0, fmt.Errorf("%s: %w", path, wrong)
 	}
-	return true, nil
+	return true, windows, columns, nil
 }
 
 // ReadFeatures calls each with the messages of features that the file at path was written of. Their bytes are the same as
