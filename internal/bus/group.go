@@ -76,10 +76,13 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	}
 	defer c.close()
 	r := &groupRun{group: g, c: c, id: c.t.askID(ctx, g.topic), handle: handle, budget: newBudget(fetchBudget), ended: make(map[int]<-chan struct{})}
-	var balancers []kafka.GroupBalancer // nil: the client library's
+	balancers := []kafka.GroupBalancer{kafka.RangeGroupBalancer{}, kafka.RoundRobinGroupBalancer{}}
 	if g.Protocol != "" {
 		r.sticky = &sticky{name: g.Protocol, topic: g.topic}
-		balancers = append(balancers, r.sticky)
+		balancers = []kafka.GroupBalancer{r.sticky}
+	}
+	for i, b := range balancers {
+		balancers[i] = counted{b, g.topic, &r.shared}
 	}
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
@@ -127,6 +130,7 @@ type groupRun struct {
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
 	lost     atomic.Pointer[outage] // a handler has lost its partition; nil once there is a new generation
+	shared   atomic.Int32           // partitions that this member divided as the leader of the generation; notLeading: it is not
 
 	// The goroutine of Run has these.
 	count int                     // partitions of the topic, as of the last generation
@@ -186,8 +190,12 @@ func (r *groupRun) await(generation context.Context, h *holding) {
 // begin starts a handler for every partition of a generation that has none, and ends the
 // handlers of the other partitions.
 func (r *groupRun) begin(gen *kafka.Generation) {
-	if r.sticky != nil && r.divided() {
+	if r.divided() && r.sticky != nil {
 		r.release()
+	}
+	if n := r.shared.Load(); n != notLeading && int(n) < r.count {
+		// The coordinator did not know all partitions, as after it has started: no member has the others.
+		gen.Start(func(ctx context.Context) { _ = pause(ctx, joinBackoff) })
 	}
 	held := make(map[int]*holding)
 	var ids []int
