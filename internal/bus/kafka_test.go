@@ -123,6 +123,9 @@ func distinctResults(t *testing.T, cfg Config, w *watchdog, n int) []string {
 			last, since = len(got), time.Now()
 			w.progress()
 		}
+		if err := w.died(); err != nil {
+			t.Fatal(err)
+		}
 		if time.Since(since) > patience {
 			t.Fatalf("%d of %d results", len(all), n)
 		}
@@ -133,7 +136,7 @@ func distinctResults(t *testing.T, cfg Config, w *watchdog, n int) []string {
 func TestKafkaKilledInTransactions(t *testing.T) {
 	needKafka(t)
 	k := kafkatest.Start(t)
-	cfg, w := watchFor(t, Config{Brokers: []string{k.Addr}, ClientID: "test"})
+	cfg, w := watchFor(t, Config{Brokers: []string{k.Addr}, ClientID: "test"}, k.Died)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	defer runSticky(t, cfg, publishResults(2))()
@@ -154,7 +157,7 @@ func TestKafkaKilledInTransactions(t *testing.T) {
 func TestKafkaClusterInTransactions(t *testing.T) {
 	needKafka(t)
 	c := kafkatest.StartCluster(t)
-	cfg, w := watchFor(t, Config{Brokers: c.Addrs(), ClientID: "test"})
+	cfg, w := watchFor(t, Config{Brokers: c.Addrs(), ClientID: "test"}, c.Died)
 	if _, err := Apply(testContext(t), cfg, 1, 3); err != nil {
 		t.Fatal(err)
 	}

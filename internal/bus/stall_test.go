@@ -26,6 +26,7 @@ const stallWatchdog = time.Minute
 type watchdog struct {
 	t     *testing.T
 	began time.Time
+	died  func() error // a broker that no test killed
 
 	mu    sync.Mutex
 	said  []string // the newest remarks
@@ -34,9 +35,10 @@ type watchdog struct {
 	timer *time.Timer
 }
 
-// watchFor returns the configuration with ears, and its watchdog, which ends with the test.
-func watchFor(t *testing.T, cfg Config) (Config, *watchdog) {
-	w := &watchdog{t: t, began: time.Now()}
+// watchFor returns the configuration with ears, and its watchdog, which ends with the test. Died
+// returns an error if a broker has died that the test did not kill.
+func watchFor(t *testing.T, cfg Config, died func() error) (Config, *watchdog) {
+	w := &watchdog{t: t, began: time.Now(), died: died}
 	cfg.OnRetry = func(err error, since time.Duration) {
 		if err == nil {
 			w.say(fmt.Sprintf("it went on after %v", since.Round(time.Second)))
@@ -58,7 +60,7 @@ func watchFor(t *testing.T, cfg Config) (Config, *watchdog) {
 	t.Cleanup(func() {
 		w.timer.Stop()
 		if t.Failed() {
-			t.Log(w.heardText())
+			t.Log(w.heardText(), died())
 		}
 	})
 	return cfg, w

@@ -42,6 +42,16 @@ func StartCluster(t testing.TB) *Cluster {
 	return c
 }
 
+// Died is Broker.Died of the first node that has died.
+func (c *Cluster) Died() error {
+	for _, b := range c.Nodes {
+		if err := b.Died(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Addrs returns the host:port of every node.
 func (c *Cluster) Addrs() (addrs []string) {
 	for _, b := range c.Nodes {
