@@ -85,8 +85,8 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 		balancers[i] = counted{b, g.topic, &r.shared}
 	}
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
-		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
+		ID: g.name, Brokers: []string{coordinatorOf}, Topics: []string{g.topic},
+		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: c.t.dialIn(g.name), SASLMechanism: g.cfg.mechanism()},
 		GroupBalancers:    balancers,
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,

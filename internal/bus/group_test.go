@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -594,5 +595,30 @@ func TestGroupTakesWhatTheCoordinatorDidNotKnow(t *testing.T) {
 				t.Errorf("serves %v; the library asked %d times", got, asked.Load())
 			}
 		})
+	}
+}
+
+// A broker that takes connections and never answers keeps no member out of its group, even if it is
+// the first one in the configuration.
+func TestGroupPassesABrokerThatHangs(t *testing.T) {
+	t.Parallel()
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	cfg.Brokers = []string{hangs.Addr().String(), cfg.Brokers[0]}
+	served := make(chan int, 1)
+	defer runSticky(t, cfg, func(ctx context.Context, p *Partition) error {
+		served <- p.ID()
+		<-ctx.Done()
+		return ctx.Err()
+	})()
+	select {
+	case <-served:
+	case <-time.After(patience):
+		t.Fatal("the member has not joined")
 	}
 }
