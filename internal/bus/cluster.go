@@ -21,6 +21,9 @@ import (
 // of a broker that is gone ask at the same time.
 const metadataPause = 50 * time.Millisecond
 
+// staleAfter is how many failures it takes until other brokers are asked than the one that answered last.
+const staleAfter = 4
+
 // cluster is what a broker has said about brokers and topics. It is not modified.
 type cluster struct {
 	protocol.Cluster                        // topics that can be used
@@ -43,6 +46,9 @@ func (t *transport) expire() {
 	defer t.mu.Unlock()
 	t.stale = true
 	clear(t.coordinators)
+	if t.expired++; t.expired%staleAfter == 0 {
+		t.good = "" // perhaps it answers with what is long over
+	}
 }
 
 // know returns what is known of the cluster and of topics. It asks a broker if a topic is not
