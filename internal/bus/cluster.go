@@ -317,12 +317,16 @@ type rawResponse struct {
 func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
 func (r *rawResponse) ApiKey() protocol.ApiKey { return protocol.ApiKey(r.Key()) }
 
-// speaks takes the version from what the broker speaks. Of fetches, version 12 has another form.
+// newestForms are the last versions of requests before they got another form.
+var newestForms = map[protocol.ApiKey]int16{protocol.Fetch: 11, protocol.OffsetFetch: 7}
+
+// speaks takes the version from what the broker speaks.
 func (r *rawRequest) speaks(newest map[protocol.ApiKey]int16) {
-	r.SetVersion(min(newest[r.ApiKey()], r.MaxVersion()))
-	if r.ApiKey() == protocol.Fetch {
-		r.SetVersion(min(r.GetVersion(), 11))
+	version := min(newest[r.ApiKey()], r.MaxVersion())
+	if form, ok := newestForms[r.ApiKey()]; ok {
+		version = min(version, form)
 	}
+	r.SetVersion(version)
 }
 
 // Required implements protocol.RawExchanger.

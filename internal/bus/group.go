@@ -266,10 +266,28 @@ func (r *groupRun) keptOut(cause error) error {
 	return fmt.Errorf("bus: group %s has members of another release, and Kafka lets this program in when they have left: stop them (%s): %w", r.group.name, who, cause)
 }
 
+// locate reads where the group is in a partition. The client library takes the first answer of a new coordinator. With
+// a protocol, Fence does this.
+func (r *groupRun) locate(ctx context.Context, p *Partition) error {
+	if r.sticky != nil {
+		return nil
+	}
+	return r.c.retry(ctx, func(ctx context.Context) error {
+		found, err := r.c.positions(ctx, p.group, true, map[string][]int{p.f.topic: {p.ID()}})
+		if at, ok := found[p.f.place]; ok {
+			p.f.next = at
+		}
+		return err
+	})
+}
+
 // serve runs one handler. The generation ends when it returns.
 func (r *groupRun) serve(p *Partition) {
 	ctx := p.holding.ctx
-	err := r.handle(ctx, p)
+	err := r.locate(ctx, p)
+	if err == nil {
+		err = r.handle(ctx, p)
+	}
 	p.f.done(p.f.held)
 	switch over := ctx.Err(); {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):
