@@ -151,7 +151,7 @@ func (c *client) members(ctx context.Context, group, topic string) (g GroupMembe
 func (a *Admin) Positions(ctx context.Context, group, topic string, partitions int) (at []int64, err error) {
 	err = a.c.retry(ctx, func(ctx context.Context) error {
 		at = slices.Repeat([]int64{-1}, partitions)
-		found, err := a.c.positions(ctx, group, map[string][]int{topic: upTo(partitions)})
+		found, err := a.c.positions(ctx, group, false, map[string][]int{topic: upTo(partitions)})
 		for in, offset := range found {
 			at[in.partition] = offset
 		}

@@ -21,6 +21,9 @@ import (
 // of a broker that is gone ask at the same time.
 const metadataPause = 50 * time.Millisecond
 
+// staleAfter is how many failures it takes until other brokers are asked than the one that answered last.
+const staleAfter = 4
+
 // cluster is what a broker has said about brokers and topics. It is not modified.
 type cluster struct {
 	protocol.Cluster                        // topics that can be used
@@ -43,6 +46,9 @@ func (t *transport) expire() {
 	defer t.mu.Unlock()
 	t.stale = true
 	clear(t.coordinators)
+	if t.expired++; t.expired%staleAfter == 0 {
+		t.good = "" // perhaps it answers with what is long over
+	}
 }
 
 // know returns what is known of the cluster and of topics. It asks a broker if a topic is not
@@ -311,12 +317,16 @@ type rawResponse struct {
 func (r *rawRequest) ApiKey() protocol.ApiKey  { return protocol.ApiKey(r.Key()) }
 func (r *rawResponse) ApiKey() protocol.ApiKey { return protocol.ApiKey(r.Key()) }
 
-// speaks takes the version from what the broker speaks. Of fetches, version 12 has another form.
+// newestForms are the last versions of requests before they got another form.
+var newestForms = map[protocol.ApiKey]int16{protocol.Fetch: 11, protocol.OffsetFetch: 7}
+
+// speaks takes the version from what the broker speaks.
 func (r *rawRequest) speaks(newest map[protocol.ApiKey]int16) {
-	r.SetVersion(min(newest[r.ApiKey()], r.MaxVersion()))
-	if r.ApiKey() == protocol.Fetch {
-		r.SetVersion(min(r.GetVersion(), 11))
+	version := min(newest[r.ApiKey()], r.MaxVersion())
+	if form, ok := newestForms[r.ApiKey()]; ok {
+		version = min(version, form)
 	}
+	r.SetVersion(version)
 }
 
 // Required implements protocol.RawExchanger.

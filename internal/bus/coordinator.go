@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -31,18 +32,46 @@ func (t *transport) coordinator(ctx context.Context, of coordinated) (int32, err
 	if known {
 		return node, nil
 	}
-	res, err := t.anyone(ctx, &findcoordinator.Request{Key: of.key, KeyType: of.kind})
+	r, err := t.askCoordinator(ctx, of)
 	if err != nil {
 		return 0, err
-	}
-	r := res.(*findcoordinator.Response)
-	if r.ErrorCode != 0 {
-		return 0, of.explain(kafka.Error(r.ErrorCode))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.coordinators[of] = r.NodeID
 	return r.NodeID, nil
+}
+
+func (t *transport) askCoordinator(ctx context.Context, of coordinated) (*findcoordinator.Response, error) {
+	res, err := t.anyone(ctx, &findcoordinator.Request{Key: of.key, KeyType: of.kind})
+	if err != nil {
+		return nil, err
+	}
+	r := res.(*findcoordinator.Response)
+	if r.ErrorCode != 0 {
+		return nil, of.explain(kafka.Error(r.ErrorCode))
+	}
+	return r, nil
+}
+
+// coordinatorOf stands for the address of a group's coordinator in the client library. The library would ask
+// the first broker in the configuration that takes a connection, and if that one hangs, no other.
+const coordinatorOf = "coordinator:0"
+
+// dialIn returns how the client library reaches brokers for a group.
+func (t *transport) dialIn(group string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == coordinatorOf {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // a broker that hangs takes some of it
+			defer cancel()
+			r, err := t.askCoordinator(ctx, coordinated{ofGroup, group})
+			if err != nil {
+				return nil, err
+			}
+			address = net.JoinHostPort(r.Host, fmt.Sprint(r.Port))
+		}
+		return t.cfg.dial(ctx, network, address)
+	}
 }
 
 // explain adds the broker setting to correct if no broker can be the coordinator.

@@ -76,14 +76,17 @@ func (g *Group) Run(ctx context.Context, handle func(ctx context.Context, p *Par
 	}
 	defer c.close()
 	r := &groupRun{group: g, c: c, id: c.t.askID(ctx, g.topic), handle: handle, budget: newBudget(fetchBudget), ended: make(map[int]<-chan struct{})}
-	var balancers []kafka.GroupBalancer // nil: the client library's
+	balancers := []kafka.GroupBalancer{kafka.RangeGroupBalancer{}, kafka.RoundRobinGroupBalancer{}}
 	if g.Protocol != "" {
 		r.sticky = &sticky{name: g.Protocol, topic: g.topic}
-		balancers = append(balancers, r.sticky)
+		balancers = []kafka.GroupBalancer{r.sticky}
+	}
+	for i, b := range balancers {
+		balancers[i] = counted{b, g.topic, &r.shared}
 	}
 	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: g.name, Brokers: g.cfg.Brokers, Topics: []string{g.topic},
-		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: g.cfg.dial, SASLMechanism: g.cfg.mechanism()},
+		ID: g.name, Brokers: []string{coordinatorOf}, Topics: []string{g.topic},
+		Dialer:            &kafka.Dialer{ClientID: g.cfg.ClientID, Timeout: dialTimeout, DialFunc: c.t.dialIn(g.name), SASLMechanism: g.cfg.mechanism()},
 		GroupBalancers:    balancers,
 		StartOffset:       kafka.FirstOffset,
 		HeartbeatInterval: heartbeat, SessionTimeout: session, RebalanceTimeout: rebalance,
@@ -127,6 +130,7 @@ type groupRun struct {
 	stop     context.CancelCauseFunc // ends Run with an error
 	handlers sync.WaitGroup
 	lost     atomic.Pointer[outage] // a handler has lost its partition; nil once there is a new generation
+	shared   atomic.Int32           // partitions that this member divided as the leader of the generation; notLeading: it is not
 
 	// The goroutine of Run has these.
 	count int                     // partitions of the topic, as of the last generation
@@ -186,8 +190,12 @@ func (r *groupRun) await(generation context.Context, h *holding) {
 // begin starts a handler for every partition of a generation that has none, and ends the
 // handlers of the other partitions.
 func (r *groupRun) begin(gen *kafka.Generation) {
-	if r.sticky != nil && r.divided() {
+	if r.divided() && r.sticky != nil {
 		r.release()
+	}
+	if n := r.shared.Load(); n != notLeading && int(n) < r.count {
+		// The coordinator did not know all partitions, as after it has started: no member has the others.
+		gen.Start(func(ctx context.Context) { _ = pause(ctx, joinBackoff) })
 	}
 	held := make(map[int]*holding)
 	var ids []int
@@ -258,10 +266,28 @@ func (r *groupRun) keptOut(cause error) error {
 	return fmt.Errorf("bus: group %s has members of another release, and Kafka lets this program in when they have left: stop them (%s): %w", r.group.name, who, cause)
 }
 
+// locate reads where the group is in a partition. The client library takes the first answer of a new coordinator. With
+// a protocol, Fence does this.
+func (r *groupRun) locate(ctx context.Context, p *Partition) error {
+	if r.sticky != nil {
+		return nil
+	}
+	return r.c.retry(ctx, func(ctx context.Context) error {
+		found, err := r.c.positions(ctx, p.group, true, map[string][]int{p.f.topic: {p.ID()}})
+		if at, ok := found[p.f.place]; ok {
+			p.f.next = at
+		}
+		return err
+	})
+}
+
 // serve runs one handler. The generation ends when it returns.
 func (r *groupRun) serve(p *Partition) {
 	ctx := p.holding.ctx
-	err := r.handle(ctx, p)
+	err := r.locate(ctx, p)
+	if err == nil {
+		err = r.handle(ctx, p)
+	}
 	p.f.done(p.f.held)
 	switch over := ctx.Err(); {
 	case over != nil && (errors.Is(err, over) || errors.Is(err, ErrLost)):

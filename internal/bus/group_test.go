@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -551,5 +552,73 @@ func TestGroupTimes(t *testing.T) {
 	stop()
 	if req.SessionTimeoutMillis != 6000 || req.RebalanceTimeoutMillis != 30_000 {
 		t.Errorf("session of %d ms, rebalance of %d ms", req.SessionTimeoutMillis, req.RebalanceTimeoutMillis)
+	}
+}
+
+// A leader of a group whose coordinator does not know all partitions for a moment divides them again
+// when it does. The client library would leave the group without the others until it changes.
+func TestGroupTakesWhatTheCoordinatorDidNotKnow(t *testing.T) {
+	for name, protocol := range map[string]string{"with transactions": "flank-2", "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, cfg := startBroker(t)
+			apply(t, cfg, 2)
+			var asked atomic.Int32
+			b.cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+				b.cluster.KeepControl()
+				m := req.(*kmsg.MetadataRequest)
+				if !m.AllowAutoTopicCreation || asked.Add(1) > 1 { // this package does not ask for that
+					return nil, nil, false
+				}
+				res := m.ResponseKind().(*kmsg.MetadataResponse)
+				topic := kmsg.NewMetadataResponseTopic()
+				topic.Topic, topic.ErrorCode = kmsg.StringPtr(TopicWindows), kerr.UnknownTopicOrPartition.Code
+				res.Topics = append(res.Topics, topic)
+				return res, nil, true
+			})
+			served := make(chan int, 10)
+			defer runProtocol(t, cfg, protocol, func(ctx context.Context, p *Partition) error {
+				served <- p.ID()
+				<-ctx.Done()
+				return ctx.Err()
+			})()
+			var got []int
+			for range 2 {
+				select {
+				case id := <-served:
+					got = append(got, id)
+				case <-time.After(patience):
+					t.Fatalf("the only member serves partitions %v of 0 and 1", got)
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, []int{0, 1}) || asked.Load() == 0 {
+				t.Errorf("serves %v; the library asked %d times", got, asked.Load())
+			}
+		})
+	}
+}
+
+// A broker that takes connections and never answers keeps no member out of its group, even if it is
+// the first one in the configuration.
+func TestGroupPassesABrokerThatHangs(t *testing.T) {
+	t.Parallel()
+	_, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	cfg.Brokers = []string{hangs.Addr().String(), cfg.Brokers[0]}
+	served := make(chan int, 1)
+	defer runSticky(t, cfg, func(ctx context.Context, p *Partition) error {
+		served <- p.ID()
+		<-ctx.Done()
+		return ctx.Err()
+	})()
+	select {
+	case <-served:
+	case <-time.After(patience):
+		t.Fatal("the member has not joined")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"time"
 )
 
 // maxResponse is more than any answer to what this package asks.
@@ -20,6 +21,23 @@ type guardedConn struct {
 	length [4]byte
 	have   int // bytes of length read so far
 	left   int // bytes of the response not read yet
+}
+
+// SetReadDeadline implements net.Conn. The client library logs in to groups without a deadline: a broker that hangs
+// then would keep a member waiting for as long as the connection lasts.
+func (c *guardedConn) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(bounded(t)) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *guardedConn) SetWriteDeadline(t time.Time) error {
+	return c.Conn.SetWriteDeadline(bounded(t))
+}
+
+// bounded returns the deadline, or dialTimeout from now if there is none.
+func bounded(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Now().Add(dialTimeout)
+	}
+	return t
 }
 
 func (c *guardedConn) Read(b []byte) (int, error) {

@@ -2,12 +2,19 @@ package bus
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"os"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl/plain"
 )
 
 // streamConn is a connection of which only Read and Close are used.
@@ -40,4 +47,24 @@ func TestGuardedConn(t *testing.T) {
 			t.Errorf("%s: a web server's answer: %v, closed %v", name, err, c.closed)
 		}
 	}
+}
+
+// A broker that takes connections and hangs while this program logs in does not hold up a member of a
+// group: the client library's own login has no deadline.
+func TestLoginEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Network: &Network{Dial: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			return ours, nil
+		}}}
+		began := time.Now()
+		dialer := kafka.Dialer{Timeout: dialTimeout, DialFunc: cfg.dial, SASLMechanism: plain.Mechanism{Username: "monitor"}}
+		if c, err := dialer.Dial("tcp", "broker:9092"); err == nil {
+			c.Close()
+			t.Error("the broker let it in")
+		} else if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took > 2*dialTimeout {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }

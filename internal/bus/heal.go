@@ -16,10 +16,12 @@ const (
 	healLooks = 10
 )
 
-// commitEmpty commits a transaction of these partitions that writes nothing.
+// commitEmpty commits a transaction of these partitions and the group's positions that writes nothing.
 func (t *Txn) commitEmpty(ctx context.Context, to []place) error {
-	if err := t.addPartitions(ctx, to); err != nil {
-		return err
+	if len(to) > 0 {
+		if err := t.addPartitions(ctx, to); err != nil {
+			return err
+		}
 	}
 	if err := t.addOffsets(ctx); err != nil {
 		return err

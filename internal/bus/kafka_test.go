@@ -108,7 +108,7 @@ func firsts(values []string) (distinct []string) {
 // distinctResults returns the committed results of a partition without repeats. If Apache
 // Kafka is killed in the middle of a commit, it may later show results that it had hidden
 // while another member wrote the same results again.
-func distinctResults(t *testing.T, cfg Config, n int) []string {
+func distinctResults(t *testing.T, cfg Config, w *watchdog, n int) []string {
 	t.Helper()
 	for last, since := -1, time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		all := committed(t, cfg, TopicResults, 0)
@@ -121,6 +121,10 @@ func distinctResults(t *testing.T, cfg Config, n int) []string {
 		}
 		if len(got) > last {
 			last, since = len(got), time.Now()
+			w.progress()
+		}
+		if err := w.died(); err != nil {
+			t.Fatal(err)
 		}
 		if time.Since(since) > patience {
 			t.Fatalf("%d of %d results", len(all), n)
@@ -132,18 +136,18 @@ func distinctResults(t *testing.T, cfg Config, n int) []string {
 func TestKafkaKilledInTransactions(t *testing.T) {
 	needKafka(t)
 	k := kafkatest.Start(t)
-	cfg := Config{Brokers: []string{k.Addr}, ClientID: "test", OnHeal: func(text string) { t.Log(text) }}
+	cfg, w := watchFor(t, Config{Brokers: []string{k.Addr}, ClientID: "test"}, k.Died)
 	apply(t, cfg, 1)
 	p := newProducer(t, cfg)
 	defer runSticky(t, cfg, publishResults(2))()
 	const rounds, each = 2, 100
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))
-		distinctResults(t, cfg, i*each+each/2)
+		distinctResults(t, cfg, w, i*each+each/2)
 		k.Kill()
 		k.Restart(t)
 	}
-	if got := distinctResults(t, cfg, rounds*each); !slices.Equal(got, values(windows("k", 0, rounds*each))) {
+	if got := distinctResults(t, cfg, w, rounds*each); !slices.Equal(got, values(windows("k", 0, rounds*each))) {
 		t.Errorf("%d results, %.300q", len(got), got)
 	}
 }
@@ -153,7 +157,7 @@ func TestKafkaKilledInTransactions(t *testing.T) {
 func TestKafkaClusterInTransactions(t *testing.T) {
 	needKafka(t)
 	c := kafkatest.StartCluster(t)
-	cfg := Config{Brokers: c.Addrs(), ClientID: "test", OnHeal: func(text string) { t.Log(text) }}
+	cfg, w := watchFor(t, Config{Brokers: c.Addrs(), ClientID: "test"}, c.Died)
 	if _, err := Apply(testContext(t), cfg, 1, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +167,9 @@ func TestKafkaClusterInTransactions(t *testing.T) {
 	const rounds, each = 3, 100
 	for i := range rounds {
 		send(t, p, windows("k", i*each, (i+1)*each))
-		distinctResults(t, cfg, i*each+each/2)
+		distinctResults(t, cfg, w, i*each+each/2)
 		c.Nodes[i].Kill()
-		distinctResults(t, cfg, (i+1)*each)
+		distinctResults(t, cfg, w, (i+1)*each)
 		c.Nodes[i].Restart(t)
 	}
 	want := values(windows("k", 0, rounds*each))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // BeginAtEnd makes a new group begin behind the newest message of every partition, and
@@ -20,7 +21,7 @@ func (g *Group) BeginAtEnd(ctx context.Context) (began bool, err error) {
 	}
 	defer c.close()
 	err = c.retry(ctx, func(ctx context.Context) error {
-		at, err := c.positions(ctx, g.name, map[string][]int{g.topic: upTo(n)})
+		at, err := c.positions(ctx, g.name, true, map[string][]int{g.topic: upTo(n)})
 		if began = err == nil && len(at) == 0; !began {
 			return err
 		}
@@ -46,12 +47,30 @@ func upTo(n int) []int {
 	return all
 }
 
-// positions returns what a group has committed in partitions of topics.
-func (c *client) positions(ctx context.Context, group string, of map[string][]int) (map[place]int64, error) {
-	res, err := c.kc.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: group, Topics: of})
-	if err == nil {
-		err = res.Error
+// positions returns what a group has committed in partitions of topics. If stable, the broker waits until it is
+// sure: a coordinator that has just taken over may otherwise return positions from before the last commits, or none.
+// It may refuse with UnstableOffsetCommit while a transaction is open.
+func (c *client) positions(ctx context.Context, group string, stable bool, of map[string][]int) (map[place]int64, error) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Group, req.RequireStable = group, stable
+	for topic, partitions := range of {
+		asked := kmsg.NewOffsetFetchRequestTopic()
+		asked.Topic = topic
+		for _, p := range partitions {
+			asked.Partitions = append(asked.Partitions, int32(p))
+		}
+		req.Topics = append(req.Topics, asked)
 	}
+	node, err := c.t.coordinator(ctx, coordinated{ofGroup, group})
+	if err != nil {
+		return nil, fmt.Errorf("bus: position of group %s: %w", group, err)
+	}
+	answer, err := c.t.raw(ctx, node, req)
+	if err != nil {
+		return nil, fmt.Errorf("bus: position of group %s: %w", group, err)
+	}
+	res := answer.(*kmsg.OffsetFetchResponse)
+	err = errorOf(res.ErrorCode)
 	if errors.Is(err, kafka.GroupIdNotFound) {
 		return nil, nil // only the embedded broker answers so; Apache Kafka returns no positions
 	}
@@ -59,13 +78,13 @@ func (c *client) positions(ctx context.Context, group string, of map[string][]in
 		return nil, fmt.Errorf("bus: position of group %s: %w", group, err)
 	}
 	found := make(map[place]int64)
-	for topic, partitions := range res.Topics {
-		for _, p := range partitions {
-			if p.Error != nil {
-				return nil, fmt.Errorf("bus: position of group %s, topic %s partition %d: %w", group, topic, p.Partition, p.Error)
+	for _, topic := range res.Topics {
+		for _, p := range topic.Partitions {
+			if err := errorOf(p.ErrorCode); err != nil {
+				return nil, fmt.Errorf("bus: position of group %s, topic %s partition %d: %w", group, topic.Topic, p.Partition, err)
 			}
-			if p.CommittedOffset >= 0 {
-				found[place{topic, p.Partition}] = p.CommittedOffset
+			if p.Offset >= 0 {
+				found[place{topic.Topic, int(p.Partition)}] = p.Offset
 			}
 		}
 	}

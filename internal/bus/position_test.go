@@ -2,10 +2,12 @@ package bus
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -99,4 +101,100 @@ func TestGroupsOfABrokerThatStarts(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "tcm-test" || len(all[0].Members) > 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
+}
+
+// staleUntilAsked lets a broker say that a group has no position unless it is asked for stable ones, as a coordinator of
+// Apache Kafka may that has just taken over.
+func staleUntilAsked(b *Broker) {
+	b.cluster.ControlKey(int16(kmsg.OffsetFetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		asked := req.(*kmsg.OffsetFetchRequest)
+		if asked.RequireStable {
+			return nil, nil, false
+		}
+		res := asked.ResponseKind().(*kmsg.OffsetFetchResponse)
+		for _, topic := range asked.Topics {
+			none := kmsg.NewOffsetFetchResponseTopic()
+			none.Topic = topic.Topic
+			for _, p := range topic.Partitions {
+				of := kmsg.NewOffsetFetchResponseTopicPartition()
+				of.Partition, of.Offset = p, -1
+				none.Partitions = append(none.Partitions, of)
+			}
+			res.Topics = append(res.Topics, none)
+		}
+		return res, nil, true
+	})
+}
+
+// A member goes on behind the last commit although the new coordinator says at first that there is none.
+func TestPositionsOfANewCoordinator(t *testing.T) {
+	for name, tc := range map[string]struct {
+		protocol string
+		begin    func(context.Context, *Partition) error
+	}{
+		"with transactions": {"flank-2", func(ctx context.Context, p *Partition) error {
+			_, err := p.Fence(ctx)
+			return err
+		}},
+		"without": {"", func(context.Context, *Partition) error { return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, cfg := startBroker(t)
+			apply(t, cfg, 1)
+			send(t, newProducer(t, cfg), windows("k", 0, 9))
+			c := openClient(t, cfg)
+			if err := c.setPositions(testContext(t), "tcm-test", TopicWindows, map[int]int64{0: 7}); err != nil {
+				t.Fatal(err)
+			}
+			staleUntilAsked(b)
+			first := make(chan int64, 1)
+			defer runProtocol(t, cfg, tc.protocol, func(ctx context.Context, p *Partition) error {
+				err := tc.begin(ctx, p)
+				var msgs []Message
+				if err == nil {
+					msgs, err = p.Fetch(ctx, 1, 0)
+				}
+				if err != nil {
+					t.Error(err)
+					first <- -1
+				} else {
+					first <- msgs[0].Offset
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})()
+			if at := <-first; at != 7 {
+				t.Errorf("the member began at offset %d, want 7", at)
+			}
+		})
+	}
+}
+
+// Where the broker says for ever that a transaction with positions is open, the owner ends the transaction.
+func TestFenceEndsUnstablePositions(t *testing.T) {
+	t.Parallel()
+	b, cfg := startBroker(t)
+	apply(t, cfg, 1)
+	c := openClient(t, cfg)
+	if err := c.setPositions(testContext(t), "tcm-test", TopicWindows, map[int]int64{0: 7}); err != nil {
+		t.Fatal(err)
+	}
+	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetFetch}, Err: kerr.UnstableOffsetCommit, Count: -1, When: func(req kmsg.Request) bool {
+		return req.(*kmsg.OffsetFetchRequest).RequireStable
+	}})
+	var commits atomic.Int32
+	b.cluster.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.cluster.KeepControl()
+		if req.(*kmsg.EndTxnRequest).Commit {
+			commits.Add(1)
+		}
+		return nil, nil, false
+	})
+	withPartition(t, cfg, func(ctx context.Context, p *Partition) {
+		if at := fence(t, ctx, p).Position(TopicWindows); at != 7 || commits.Load() != 1 {
+			t.Errorf("position %d after %d commits, want 7 after one", at, commits.Load())
+		}
+	})
 }

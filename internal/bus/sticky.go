@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -18,6 +19,34 @@ type sticky struct {
 
 	mu   sync.Mutex
 	mine claim
+}
+
+// counted is a balancer that notes how many partitions it has divided last.
+type counted struct {
+	kafka.GroupBalancer
+	topic string
+	n     *atomic.Int32
+}
+
+// notLeading is what n says while another member divides the partitions.
+const notLeading = -1
+
+// UserData implements kafka.GroupBalancer. The client library calls it before each generation.
+func (b counted) UserData() ([]byte, error) {
+	b.n.Store(notLeading)
+	return b.GroupBalancer.UserData()
+}
+
+// AssignGroups implements kafka.GroupBalancer.
+func (b counted) AssignGroups(members []kafka.GroupMember, partitions []kafka.Partition) kafka.GroupMemberAssignments {
+	n := 0
+	for _, p := range partitions {
+		if p.Topic == b.topic {
+			n++
+		}
+	}
+	b.n.Store(int32(n))
+	return b.GroupBalancer.AssignGroups(members, partitions)
 }
 
 // claim is what a member sends with its request to join.

@@ -54,6 +54,7 @@ type transport struct {
 	stale   bool            // something has changed
 	asking  *question       // under way; nil: none
 	good    string          // address of the broker that answered last
+	expired int             // failures that may have come from what is known
 
 	coordinators map[coordinated]int32 // brokers, since the last failure
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -282,6 +283,47 @@ func TestAnotherLeader(t *testing.T) {
 		case <-testContext(t).Done():
 			t.Fatal("nothing was read")
 		}
+	}
+}
+
+// A broker that answers at once with what is long over does not keep this program from asking the others.
+func TestAStaleBroker(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(1, TopicWindows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	const stale, leader = 0, 1
+	if err := cluster.MoveTopicPartition(TopicWindows, 0, leader); err != nil {
+		t.Fatal(err)
+	}
+	addrs := cluster.ListenAddrs()
+	var asked atomic.Int32
+	cluster.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if cluster.CurrentNode() != stale {
+			return nil, nil, false
+		}
+		asked.Add(1)
+		res := req.ResponseKind().(*kmsg.MetadataResponse)
+		for i, addr := range addrs {
+			host, port, _ := net.SplitHostPort(addr)
+			number, _ := strconv.Atoi(port)
+			res.Brokers = append(res.Brokers, kmsg.MetadataResponseBroker{NodeID: int32(i), Host: host, Port: int32(number)})
+		}
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.Topic = kmsg.StringPtr(TopicWindows)
+		p := kmsg.NewMetadataResponseTopicPartition()
+		p.Leader = stale
+		topic.Partitions = append(topic.Partitions, p)
+		res.Topics = append(res.Topics, topic)
+		return res, nil, true
+	})
+	cfg := Config{Brokers: addrs[:1], ClientID: "test"} // the others are known from its answer
+	send(t, newProducer(t, cfg), windows("k", 0, 1))
+	if asked.Load() == 0 {
+		t.Error("the broker with old answers was not asked, so the test shows nothing")
 	}
 }
 

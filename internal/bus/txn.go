@@ -26,6 +26,8 @@ const (
 	abortTimeout = 3 * time.Second
 	firstRepeat  = time.Millisecond // a broker is often not quite done with the last transaction
 	quietRepeat  = time.Second      // OnRetry does not hear of that for so long
+
+	unstableAfter = 2 * time.Second // positions of an open transaction are then left there for ever
 )
 
 // operationNotAttempted is the broker's error for a partition that it did not add to a
@@ -66,17 +68,11 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 		err = t.healIfStuck(ctx)
 	}
 	if err == nil {
-		err = t.repeat(ctx, "read the group's positions", func(ctx context.Context) error {
-			of := map[string][]int{p.f.topic: {p.ID()}}
-			for _, topic := range others {
-				of[topic] = []int{p.ID()}
-			}
-			found, err := t.c.positions(ctx, p.group, of)
-			for at, offset := range found {
-				t.positions[at.topic] = offset
-			}
-			return err
-		})
+		of := map[string][]int{p.f.topic: {p.ID()}}
+		for _, topic := range others {
+			of[topic] = []int{p.ID()}
+		}
+		err = t.readPositions(ctx, of)
 	}
 	if err == nil {
 		if _, ok := t.positions[p.f.topic]; !ok {
@@ -96,6 +92,26 @@ func (p *Partition) Fence(ctx context.Context, others ...string) (*Txn, error) {
 	p.queue, p.given = nil, 0
 	p.f.next = t.Position(p.f.topic)
 	return t, nil
+}
+
+// readPositions reads the group's positions. The transactions of this id are over. If the broker still says that a
+// transaction is open, it has lost its end, which an empty transaction writes again, or another
+// partition's transaction is open: the embedded broker does not tell them apart.
+func (t *Txn) readPositions(ctx context.Context, of map[string][]int) error {
+	stable, began := true, time.Now()
+	return t.repeat(ctx, "read the group's positions", func(ctx context.Context) error {
+		found, err := t.c.positions(ctx, t.p.group, stable, of)
+		if stable && errors.Is(err, kafka.UnstableOffsetCommit) && time.Since(began) > unstableAfter {
+			if ended := t.commitEmpty(ctx, nil); ended != nil {
+				return ended
+			}
+			stable = false
+		}
+		for at, offset := range found {
+			t.positions[at.topic] = offset
+		}
+		return err
+	})
 }
 
 // Position returns the group's committed offset in this partition of a topic that was an

@@ -100,6 +100,7 @@ type Monitor struct {
 	advisories                          atomic.Uint64
 	seqGaps, missed                     atomic.Uint64
 	offsetGaps, offsets, stalls         atomic.Uint64
+	standstills                         atomic.Uint64
 	missing                             atomic.Int64
 	aside                               asideCounts
 }
@@ -162,6 +163,11 @@ const minSilence = 5 * time.Second
 // returned. It waits for a broker that is away. It returns errors that
 // do not pass, such as a topic that is missing, before it judges anything.
 func (m *Monitor) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { m.watchStandstill(watching) })
+	defer watch.Wait()
+	defer stop()
 	err := m.checkTopics(ctx)
 	if err == nil && m.cfg.Keys != nil {
 		err = m.runDeployed(ctx, m.serve)

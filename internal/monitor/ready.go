@@ -1,6 +1,8 @@
 package monitor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,6 +22,53 @@ type readiness struct {
 	troubledAt time.Time
 	failing    error // of the broker; nil: it answers
 	since      time.Time
+	short      time.Time // since when it has fewer partitions at hand than its share; zero: it has them
+}
+
+const (
+	standstillAfter = 15 * time.Second // without judging what comes: the log says why
+	standstillAgain = time.Minute      // until the log says it again
+)
+
+// standstill is what the log knows of a monitor that is not ready.
+type standstill struct{ since, said time.Time }
+
+// watchStandstill looks every second whether the monitor stands still, until ctx ends.
+func (m *Monitor) watchStandstill(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var s standstill
+	for {
+		select {
+		case <-tick.C:
+			m.sayStandstill(&s, m.now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sayStandstill counts a standstill and logs it, with its reason, and its end.
+func (m *Monitor) sayStandstill(s *standstill, now time.Time) {
+	why := m.ready.check(now)
+	if why == nil {
+		if !s.said.IsZero() {
+			m.cfg.Log.Info().Str("event", "judging_goes_on").Dur("after_ms", now.Sub(s.since)).Msg("the monitor judges what comes again")
+		}
+		*s = standstill{}
+		return
+	}
+	if s.since.IsZero() {
+		s.since = now
+	}
+	if now.Sub(s.since) < standstillAfter || now.Sub(s.said) < standstillAgain {
+		return
+	}
+	if s.said.IsZero() {
+		m.standstills.Add(1)
+	}
+	s.said = now
+	m.cfg.Log.Warn().Err(why).Str("event", "standstill").Dur("for_ms", now.Sub(s.since)).Msg("the monitor does not judge what comes: the error says what it waits for, and /readyz says the same")
 }
 
 // health is what is known of one partition.
@@ -123,11 +172,22 @@ func (h *health) stuck(now time.Time) error {
 func (r *readiness) check(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.failing != nil:
+	if r.failing != nil {
 		return fmt.Errorf("waiting for Kafka for %v: %w", now.Sub(r.since).Round(time.Second), r.failing)
-	case !r.joined:
-		return fmt.Errorf("the monitor has not joined its group yet")
+	}
+	return r.idle(now)
+}
+
+// idle reports why the monitor does not judge although the broker answers, or nil. The caller holds mu.
+func (r *readiness) idle(now time.Time) error {
+	switch {
+	case len(r.partitions) >= r.share:
+		r.short = time.Time{}
+	case r.short.IsZero():
+		r.short = now
+	}
+	if !r.joined {
+		return errors.New("the monitor has not joined its group yet")
 	}
 	var ids []int
 	read := 0
@@ -147,6 +207,9 @@ func (r *readiness) check(now time.Time) error {
 		return fmt.Errorf("the monitor has begun, and reads what its machines were like: %d of %d partitions are done", read, r.share)
 	}
 	r.started = true
+	if !r.short.IsZero() && now.Sub(r.short) > readyWithin {
+		return fmt.Errorf("the group gave the monitor %d partitions, and for %v it has had %d at hand: it waits for the group's next generation, or for the partitions' last owner in this program", r.share, now.Sub(r.short).Round(time.Second), len(r.partitions))
+	}
 	return nil
 }
 

@@ -28,6 +28,8 @@ type Stats struct {
 	OffsetGaps uint64 // times that offsets of the windows topic were missing
 	Offsets    uint64 // messages in them, as far as one can know
 	Stalls     uint64 // times that a partition stood still and its reader was rebuilt
+
+	Standstills uint64 // times that the monitor was not ready for standstillAfter
 }
 
 // Stats returns the counts. It is safe for concurrent use.
@@ -36,7 +38,7 @@ func (m *Monitor) Stats() Stats {
 		Judged: m.judged.Load(), Late: m.late.Load(), Repeats: m.repeats.Load(), Dead: m.dead.Load(), Alerts: m.alerts.Load(),
 		Advisories: m.advisories.Load(), Features: m.features.Load(), Unwatched: m.unwatched.Load(), Panics: m.panics.Load(), Alike: m.alike.Load(),
 		SeqGaps: m.seqGaps.Load(), Missed: m.missed.Load(), Missing: uint64(max(m.missing.Load(), 0)),
-		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(),
+		OffsetGaps: m.offsetGaps.Load(), Offsets: m.offsets.Load(), Stalls: m.stalls.Load(), Standstills: m.standstills.Load(),
 	}
 }
 
@@ -55,6 +57,7 @@ var metrics = []metric.Metric[Stats]{
 	metric.Counter("tcm_offset_gaps_total", "Times that offsets of the windows topic were missing.", func(s Stats) uint64 { return s.OffsetGaps }),
 	metric.Counter("tcm_offsets_missed_total", "Offsets of the windows topic that were gone before they were read.", func(s Stats) uint64 { return s.Offsets }),
 	metric.Counter("tcm_partition_stalls_total", "Times that a partition stood still and its reader was rebuilt.", func(s Stats) uint64 { return s.Stalls }),
+	metric.Counter("tcm_monitor_standstills_total", "Times that the monitor did not judge what came for 15 s.", func(s Stats) uint64 { return s.Standstills }),
 	metric.Counter("tcm_dead_letters_total", "Messages and records set aside on the dead-letter topic.", func(s Stats) uint64 { return s.Dead }),
 	metric.Counter("tcm_alerts_total", "Alerts sent: alarms raised, cleared, acknowledged and so on.", func(s Stats) uint64 { return s.Alerts }),
 	metric.Counter("tcm_advisories_total", "Advisories sent: sensors, silence and so on, raised and cleared.", func(s Stats) uint64 { return s.Advisories }),

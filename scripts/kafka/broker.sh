@@ -108,8 +108,10 @@ if [ ! -e "$dir/data/meta.properties" ]; then
   "${java[@]}" "${logging[@]}" -cp "$lib/*" kafka.tools.StorageTool format --ignore-formatted \
     -c "$dir/server.properties" -t 4L6g3nShT-eMCtK--X86sw >/dev/null
 fi
-# The broker ends when its test program ends or is killed.
+# The broker ends when its test program ends or is killed. The number of a broker that has ended may be another
+# program's by now, which this must not kill: so it asks whether the broker is still its parent.
+alive() { local parent; read -r _ _ _ parent _ <"/proc/$BASHPID/stat" && [ "$parent" = $$ ]; }
 if [ -n "${FLANK_KAFKA_OWNER:-}" ]; then
-  (while kill -0 "$FLANK_KAFKA_OWNER" && kill -0 $$; do sleep 1; done; kill -9 $$) 9>&- >/dev/null 2>&1 &
+  (while kill -0 "$FLANK_KAFKA_OWNER" && alive; do sleep 1; done; alive && kill -9 $$) 9>&- >/dev/null 2>&1 &
 fi
 exec "${java[@]}" -Xmx512m ${broker[@]+"${broker[@]}"} "${logging[@]}" -cp "$lib/*" kafka.Kafka "$dir/server.properties"

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,8 @@ type Broker struct {
 	voters     string // of the cluster; empty: this node alone
 	cmd        *exec.Cmd
 	ended      chan struct{} // closed when cmd has ended
+	meant      atomic.Bool   // the test ends it
+	died       atomic.Value  // how it ended although no test meant it to, a string
 }
 
 // Start starts a broker, which ends with the test.
@@ -145,8 +148,12 @@ func (b *Broker) launch() error {
 	}
 	cmd, ended := b.cmd, make(chan struct{})
 	b.ended = ended
+	b.meant.Store(false)
 	go func() {
 		_ = cmd.Wait()
+		if !b.meant.Load() {
+			b.died.Store(fmt.Sprintf("node %d ended by itself at %s: %s", b.node, time.Now().Format(time.TimeOnly), cmd.ProcessState))
+		}
 		close(ended)
 	}()
 	return nil
@@ -169,6 +176,15 @@ func (b *Broker) await(brokers int) error {
 			return b.failed("does not serve")
 		}
 	}
+}
+
+// Died returns nil, or an error with the end of the broker's log if the broker has ended although no test killed or
+// stopped it: it crashed, or someone else on this machine killed it.
+func (b *Broker) Died() error {
+	if how, ok := b.died.Load().(string); ok {
+		return b.failed(how)
+	}
+	return nil
 }
 
 func (b *Broker) failed(what string) error {
@@ -235,6 +251,7 @@ func (b *Broker) end(sig os.Signal) {
 	if b.cmd == nil {
 		return
 	}
+	b.meant.Store(true)
 	_ = b.cmd.Process.Signal(sig)
 	select {
 	case <-b.ended:

@@ -35,6 +35,26 @@ func TestFolderInUse(t *testing.T) {
 	}
 }
 
+// A broker that someone else kills has died; one that the test kills has not.
+func TestDied(t *testing.T) {
+	if Version() == "" {
+		t.Skip("FLANK_KAFKA names no version of Apache Kafka: make e2e-kafka does")
+	}
+	b := Start(t)
+	b.Kill()
+	if err := b.Died(); err != nil {
+		t.Errorf("killed by the test: %v", err)
+	}
+	b.Restart(t)
+	if err := b.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-b.ended
+	if err := b.Died(); err == nil || !strings.Contains(err.Error(), "node 0 ended by itself") || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("killed by another program: %v", err)
+	}
+}
+
 // documented reads the rights in the table, and the commands below the table grant the same.
 func TestDocumented(t *testing.T) {
 	path, err := modulePath("deploy", "kafka", "acls.md")
