@@ -151,8 +151,9 @@ func EachRow(f *parquet.File, each func(row []Cell) error) error {
 	var buffer [64]parquet.Row
 	for _, g := range f.RowGroups() {
 		rows := g.Rows()
-		n, err := 0, error(nil)
+		var err error
 		for err == nil {
+			var n int
 			n, err = rows.ReadRows(buffer[:])
 			for _, row := range buffer[:n] {
 				if err := each(row); err != nil {
