@@ -77,7 +77,7 @@ func (r Recording) span(ctx context.Context) (first, end time.Time, err error) {
 	if err != nil {
 		return first, end, err
 	}
-	defer Close(src)
+	defer func() { _ = Close(src) }()
 	if w, ok := src.(*waves); ok {
 		if first, end, ok := w.span(); ok {
 			return first, end, nil
