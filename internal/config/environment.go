@@ -37,8 +37,11 @@ func environment(into any, environ []string) error {
 	return nil
 }
 
-// variables calls add with the name of the variable and the path of every key of t.
+// variables calls add with the name of the variable and the path of every key of t, which has some if it is a struct.
 func variables(t reflect.Type, path []string, add func(name string, path []string)) {
+	if t.Kind() != reflect.Struct {
+		return
+	}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key, rest, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -46,7 +49,7 @@ func variables(t reflect.Type, path []string, add func(name string, path []strin
 		if of.Kind() == reflect.Pointer {
 			of = of.Elem()
 		}
-		if rest == "inline" && of.Kind() == reflect.Struct { // and not a map of the keys of another program
+		if rest == "inline" { // a map of the keys of another program has none
 			variables(of, path, add)
 		}
 		if key == "" || key == "-" || !f.IsExported() {
@@ -54,9 +57,7 @@ func variables(t reflect.Type, path []string, add func(name string, path []strin
 		}
 		at := append(slices.Clone(path), key)
 		add(environmentPrefix+strings.ToUpper(strings.Join(at, "_")), at)
-		if of.Kind() == reflect.Struct {
-			variables(of, at, add)
-		}
+		variables(of, at, add)
 	}
 }
 
