@@ -58,7 +58,7 @@ func archived(paths []string, flag string, log zerolog.Logger) (in train.Input, 
 	return in, true, nil
 }
 
-// readFiles visits the windows of the files of an archive. A window that is there twice lies in the folder of one day, so that those of
+// readFiles visits the windows of the files of an archive. A window that is there twice lies in the folder of one day, so that windows of
 // other days are forgotten.
 func (r *topicReader) readFiles(ctx context.Context, progress func(done, total int), visit func(*window.Features) error) error {
 	var w window.Features

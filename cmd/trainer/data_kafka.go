@@ -74,7 +74,7 @@ type topicReader struct {
 	seen    map[windowKey]string // by window, the topic that it came from
 	names   map[string]string    // of machines and tools
 	places  []located            // of all windows on Kafka that could be read
-	streams map[stream]*numbers  // of those of an archive
+	streams map[stream]*numbers  // of windows of an archive
 	raw     map[string]time.Time // start of the newest window, by machine
 	judged  map[string]time.Time // of features that a monitor made of windows that were not read, the oldest
 	ids     []string             // with checksums

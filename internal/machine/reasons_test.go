@@ -91,7 +91,7 @@ func TestAlertFollowsTheStatesWord(t *testing.T) {
 }
 
 // By a model that has seen no worn tool an alarm says that the tool is different, in words of its own, before and after a restart; results
-// say by how much. It is no word of wear.
+// say by how much. It does not say worn.
 func TestAlertOfTheFirstDay(t *testing.T) {
 	b := newBench(t, machinetest.FirstDay(t))
 	var raised []event.Alert

@@ -402,7 +402,7 @@ func (j *Job) join(found windows) (*wear.Join, error) {
 
 // table makes one row of every window that is judged and labelled. A tool that
 // a machine goes on with in the next recording keeps its reference, as it does
-// in the monitor, so found is in the order of time, of recordings in that of their first windows.
+// in the monitor, so found is in the order of time, and recordings are in the order of their first windows.
 func (j *Job) table(m *model.Model, found windows, join *wear.Join, counts *card.Tally) (rowTable, error) {
 	plain := *m
 	if plain.Reference.Mode != model.ReferenceOff {

@@ -14,7 +14,7 @@ import (
 // worn (docs/algorithm/first-day.md).
 //
 // With the level and the limit in nepers, the score is 1/(1 + exp(limit − level)): its odds are the amplitude over the amplitude
-// at the limit. It is no probability.
+// at the limit. It is not a probability.
 type FirstDay struct {
 	firstday.Level
 	Limit   float64   `json:"limit"`   // neper; a tool is different from there on

@@ -71,7 +71,7 @@ func TestFirstDayCheck(t *testing.T) {
 	}
 }
 
-// A window is different from the limit on, and its reasons add up. What the sensor does not say is no verdict.
+// A window is different from the limit on, and its reasons add up. What the sensor does not say has no verdict.
 func TestFirstDayJudges(t *testing.T) {
 	m := firstDay(t)
 	j, ref := m.NewJudge(), new(Reference)

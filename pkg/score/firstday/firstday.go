@@ -72,7 +72,7 @@ func (l Level) Of(row []float32) float64 {
 	return sum * of // 0·∞ is NaN
 }
 
-// Parts returns what each feature of the row adds to its level; those of all features are the level, unless that is NaN.
+// Parts returns what each feature of the row adds to its level; the parts of all features are the level, unless that is NaN.
 func (l Level) Parts(row []float32) []float64 {
 	parts, of := make([]float64, len(row)), l.present(row)
 	for k, j := range l.Columns {
