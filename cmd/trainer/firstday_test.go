@@ -21,7 +21,7 @@ func TestFitFirstDay(t *testing.T) {
 	for _, c := range []struct{ args, says, fails string }{
 		{"fit --quiet --config train.yaml --data healthy.csv", "", "`trainer fit --first-day` makes a model"},
 		{"fit --quiet --first-day --config train.yaml --data tools.csv", "", "worn by their labels are "},
-		{"fit --quiet --first-day --config train.yaml --data healthy.csv --model first.flank --metrics-file fit.prom", "a window is different from before where sensor power reads 2 times a tool's first", ""},
+		{"fit --quiet --first-day --config train.yaml --data healthy.csv --model first.flank --metrics-file fit.prom", "a window is different from before where sensor power differs 2-fold from a tool's first", ""},
 		{"inspect first.flank", "first day   different from before where sensor power", ""},
 		{"inspect -o json first.flank", `"sensor": "power"`, ""},
 		{"evaluate --quiet --model first.flank --data tools.csv", "not measured, because the model goes by sensor power alone", ""},

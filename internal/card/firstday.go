@@ -15,7 +15,7 @@ import (
 type FirstDay struct {
 	Model     string           `json:"model"`
 	Sensor    string           `json:"sensor"`
-	Limit     float64          `json:"limit_times"` // how many times its first windows the sensor of a tool reads that is different
+	Limit     float64          `json:"limit_times"` // by what factor a tool that is different differs from its first windows
 	K         int              `json:"k"`
 	N         int              `json:"n"`
 	Lives     []FirstDayLife   `json:"lives"`             // in the order of their first windows
@@ -49,6 +49,26 @@ func (r *FirstDay) Judge(limit float64) {
 	}
 }
 
+// leastLives is how many healthy lives a model should be taught by: of fewer, one odd life decides.
+const leastLives = 3
+
+// Doubts says in words what speaks against the lives that taught.
+func (r *FirstDay) Doubts() (all []string) {
+	n := 0
+	for _, l := range r.Lives {
+		if l.Taught == 0 {
+			continue
+		}
+		if n++; l.Alarm > 0 && l.Alarm <= l.Taught {
+			all = append(all, fmt.Sprintf("tool %s taught the limit, and is above it from window %d on: was it worn? give its wear, or leave it out", l.Tool, l.Alarm))
+		}
+	}
+	if n < leastLives {
+		all = append(all, fmt.Sprintf("%d healthy lives taught the limit, %d or more should: one odd life decides", n, leastLives))
+	}
+	return all
+}
+
 // FirstDayOf says in words what a model that has seen no worn tool says of a tool; empty of other models.
 func FirstDayOf(m *model.Model) string {
 	if m.FirstDay == nil {
@@ -58,7 +78,7 @@ func FirstDayOf(m *model.Model) string {
 }
 
 func different(sensor string, times float64, windows int) string {
-	return fmt.Sprintf("different from before where sensor %s reads %.2g times a tool's first %d windows or more; no worn tool was seen yet, so no one knows whether it is worn", sensor, times, windows)
+	return fmt.Sprintf("different from before where sensor %s differs %.2g-fold from a tool's first %d windows; "+model.NoWornTool, sensor, times, windows)
 }
 
 func (r *FirstDay) meaning() string { return different(r.Sensor, r.Limit, r.Reference) }
@@ -68,7 +88,7 @@ func (r *FirstDay) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "a window is %s\n%s", r.meaning(), r.Windows.Words())
 	for _, l := range r.lines() {
-		fmt.Fprintf(&b, "\ntool %s: %s windows, %s, reached %s times, %s", l[0], l[1], l[2], l[3], l[4])
+		fmt.Fprintf(&b, "\ntool %s: %s windows, %s, reached %s-fold, %s", l[0], l[1], l[2], l[3], l[4])
 	}
 	return b.String()
 }
@@ -105,7 +125,7 @@ func (r *FirstDay) page() *page {
 	p.note("No worn tool was seen yet. The model says *different from before*, not *worn*: another material or a sensor that was mounted again differ, too")
 	p.text("It watches a machine until the first worn tool is measured. Then train again, with its label: `trainer fit`. It compares one sensor, %s, with the first %d windows of each tool; what no tool showed from beginning to end is not looked at.", r.Sensor, r.Reference)
 	p.section("lives", "Lives")
-	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, in times of its first windows. The limit is the greater of 2 and what lives that taught reached on average, to the power of %.1f.", r.K, r.N, firstday.Share)
+	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, as a factor of its first windows: above 1 as healthy tools changed, below 1 the other way. The limit is the greater of 2 and what lives that taught reached on average, to the power of %.1f.", r.K, r.N, firstday.Share)
 	p.figures("levels")
 	t := p.table("tool", "windows", "", "reached", "")
 	for _, row := range r.lines() {
@@ -127,8 +147,8 @@ func (r *FirstDay) page() *page {
 // plot draws the levels of the first lives over their windows.
 func (r *FirstDay) plot() report.Plot {
 	out := report.Plot{
-		Title: fmt.Sprintf("%s in times of a tool's first windows", r.Sensor), Description: "How many times its first windows the sensor of each tool reads, window by window, and the limit from which on a tool is different.",
-		X: report.Axis{Label: "window of cutting behind the reference"}, Y: report.Axis{Label: "times its first windows"},
+		Title: fmt.Sprintf("%s as a factor of a tool's first windows", r.Sensor), Description: "By what factor the sensor of each tool differs from its first windows, window by window, and the limit from which on a tool is different.",
+		X: report.Axis{Label: "window of cutting behind the reference"}, Y: report.Axis{Label: "factor of its first windows"},
 	}
 	most := 1.0
 	colors := []string{report.Blue, report.Green, report.Purple, report.Grey}

@@ -67,7 +67,8 @@ type Alert struct {
 	Unknown  int        `json:"unknown,omitempty"` // of them those whose verdict is unknown: ambiguous and implausible ones, which count as they were decided
 	K        int        `json:"k"`
 	N        int        `json:"n"`
-	Score    float64    `json:"score"` // of the window that decided
+	Score    float64    `json:"score"`           // of the window that decided
+	Level    float64    `json:"level,omitempty"` // likewise, as in its result
 	Model    string     `json:"model"`
 	Reason   string     `json:"reason,omitempty"`  // why it was cleared or unshelved: "tool_change", "recovered", "acknowledged", "expired"
 	By       string     `json:"by,omitempty"`      // who did it

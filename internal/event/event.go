@@ -95,7 +95,7 @@ type Result struct {
 	Posterior    []float64 `json:"posterior,omitempty"`      // P(class|window), healthy first; empty if not judged
 	Score        float64   `json:"score"`                    // cost-weighted evidence against healthy in [0,1]: from 0.5 on the verdict is faulty, unless it is unknown; 0 if not judged
 	Threshold    float64   `json:"threshold,omitempty"`      // score from which on a window counts as faulty for the machine's alarm; 0 if not known
-	Level        float64   `json:"level,omitempty"`          // of a model that has seen no worn tool: how many times the tool's first windows its sensor reads; 0 if not judged, and by other models
+	Level        float64   `json:"level,omitempty"`          // of a model that has seen no worn tool: by what factor its sensor differs from the tool's first windows; 0 if not judged, and by other models
 	Model        string    `json:"model"`                    // model id
 	Alarm        string    `json:"alarm"`                    // state of the machine's alarm after this window
 	Incident     string    `json:"incident,omitempty"`       // short name of the open alarm, if there is one

@@ -25,6 +25,7 @@ type cause struct {
 	tool   string // of the window
 	hole   string
 	score  float64
+	level  float64
 	model  string
 	reason string // see event.Alert.Reason
 	by     string
@@ -46,7 +47,7 @@ type cause struct {
 // of an alarm which it clears.
 func ofWindow(r *event.Result, reason string) cause {
 	return cause{
-		of: event.WindowID(r.Machine, r.Epoch, r.Seq), at: r.End, epoch: r.Epoch, seq: r.Seq, tool: r.Tool, hole: r.Hole, score: r.Score, model: r.Model, reason: reason,
+		of: event.WindowID(r.Machine, r.Epoch, r.Seq), at: r.End, epoch: r.Epoch, seq: r.Seq, tool: r.Tool, hole: r.Hole, score: r.Score, level: r.Level, model: r.Model, reason: reason,
 		state: r.CuttingState, wear: r.Wear,
 	}
 }
@@ -146,7 +147,7 @@ func (b bell) alert(change alarm.Change, was alarm.State, c cause) event.Alert {
 	a := event.Alert{
 		ID: fmt.Sprintf("%s/%s", c.id(b.group), change), Group: b.group, Machine: machine, Tool: b.tool.Name, ToolLife: b.tool.life(), State: event.AlertState(change), Alarm: cmp.Or(c.word, b.word()),
 		Severity: "info", Since: stood.Since, At: c.at, Epoch: c.epoch, Seq: c.seq,
-		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
+		Faulty: faulty, Of: of, Unknown: now.Unknowns(set), K: set.K, N: set.N, Threshold: set.Threshold, Score: c.score, Level: c.level, Model: cmp.Or(b.shadow, c.model), By: c.by, Note: c.note, Command: c.action,
 		Hole: c.hole, CuttingState: c.state, CuttingSeconds: c.cutting.Seconds(), Wear: c.wear, Reasons: c.reasons, Trace: c.trace, Magazine: !b.inSpindle && c.word == "",
 	}
 	if a.Since.IsZero() {

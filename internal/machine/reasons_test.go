@@ -107,7 +107,7 @@ func TestAlertOfTheFirstDay(t *testing.T) {
 	}
 	a := raised[0]
 	if a.Class != event.Different || a.Finding != model.NoWornTool || strings.Contains(a.Text, "FAULTY") || strings.Contains(a.Text, "Change the tool") ||
-		!strings.Contains(a.Text, "DIFFERENT FROM BEFORE since") || !strings.HasSuffix(a.Text, "Look at it before the next part: "+model.NoWornTool+".") {
+		!strings.Contains(a.Text, "DIFFERENT FROM BEFORE since") || !(a.Level > 1.6) || !strings.Contains(a.Text, fmt.Sprintf("%.2f-fold", a.Level)) || !strings.HasSuffix(a.Text, "Look at it before the next part: "+model.NoWornTool+".") {
 		t.Errorf("%s", event.JSON(a))
 	}
 	b.restart()

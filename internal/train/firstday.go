@@ -76,7 +76,7 @@ func FirstDay(ctx context.Context, job Job) (*model.Model, *card.FirstDay, error
 		return nil, nil, err
 	}
 	r.Model, r.Windows, r.Job = m.ID(), counts, m.Provenance
-	for _, w := range slices.Concat(rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+	for _, w := range slices.Concat(r.Doubts(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
 		job.Log.Warn().Msg(w)
 		r.Warnings = append(r.Warnings, w)
 	}
@@ -94,6 +94,9 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 		return buffer
 	}
 	lives := livesOf(t.group)
+	if len(t.Start) == len(t.group) { // without times as they came
+		slices.SortStableFunc(lives, func(a, b stability.Life) int { return t.Start[a.Rows[0]].Compare(t.Start[b.Rows[0]]) })
+	}
 	hop := t.hop
 	if hop <= 0 {
 		hop = m.Window.Step()
@@ -128,7 +131,7 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 		return nil, failed
 	}
 	if len(m.FirstDay.Reached) == 0 {
-		return nil, fmt.Errorf("%w: no tool has %d windows behind its reference of %d: give tools that lasted longer, or shorten `reference: windows`", errData, r.K, m.Reference.Windows)
+		return nil, fmt.Errorf("%w: no tool has %d windows behind its reference of %d: give tools that lasted longer, let more of them teach with `first_day`, or shorten `reference: windows`", errData, r.K, m.Reference.Windows)
 	}
 	m.FirstDay.Limit = firstday.Limit(m.FirstDay.Reached, firstday.Share, firstday.Least)
 	r.Judge(m.FirstDay.Limit)
@@ -146,7 +149,7 @@ func (c firstDayConfig) taught(lives []stability.Life, hop time.Duration) []stab
 	if c.Hours == 0 {
 		return lives
 	}
-	left := int(c.Hours * float64(time.Hour) / float64(hop))
+	left := int(min(c.Hours*float64(time.Hour)/float64(hop), math.MaxInt32)) // windows
 	var out []stability.Life
 	for _, l := range lives {
 		if left == 0 {

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,7 @@ func TestFirstDay(t *testing.T) {
 		{"a sensor that someone excluded", healthyLives, func(j *Job) { j.Config.Exclude = []string{"rms"} }, "power", 2, []int{25, 25, 25}, []int{0, 0, 0}, 0},
 		{"no labels", healthyLives, unlabelled, "rms", 2, []int{25, 25, 25}, []int{0, 0, 0}, 50},
 		{"the first two lives", append(healthyLives[:2:2], life{"W", 30, 600}), func(j *Job) { unlabelled(j); j.Config.FirstDay.Lives = 2 }, "rms", 2, []int{25, 25, 0}, []int{0, 0, 12}, 50},
+		{"more hours than there can be", healthyLives, func(j *Job) { j.Config.FirstDay.Hours = 9e15 }, "rms", 2, []int{25, 25, 25}, []int{0, 0, 0}, 0},
 		{"the first half minute", healthyLives, func(j *Job) { j.Config.FirstDay.Hours = 30. / 3600 }, "rms", 2, []int{25, 5, 0}, []int{0, 0, 0}, 0},
 	} {
 		j := firstDayJob(t, c.lives)
@@ -82,6 +84,18 @@ func TestFirstDay(t *testing.T) {
 			if l.Taught != c.taught[k] || (l.Alarm > 0) != (c.alarms[k] > 0) || math.Abs(float64(l.Alarm-c.alarms[k])) > 2 {
 				t.Errorf("%s: %+v, want %d taught, alarm about window %d", c.why, l, c.taught[k], c.alarms[k])
 			}
+		}
+		doubts := 0
+		for k, taught := range c.taught {
+			if taught > 0 && c.alarms[k] > 0 {
+				doubts++
+			}
+		}
+		if len(c.taught)-slices.Index(append(slices.Clone(c.taught), 0), 0) > 0 || len(c.taught) < 3 {
+			doubts++ // fewer than three teach
+		}
+		if got := r.Doubts(); len(got) != doubts {
+			t.Errorf("%s: %d doubts, want %d: %q", c.why, len(got), doubts, got)
 		}
 		again, _, err := FirstDay(t.Context(), j)
 		if err != nil || again.ID() != m.ID() {
@@ -170,7 +184,7 @@ func TestFirstDayLater(t *testing.T) {
 	if _, _, err := (Relabelling{Model: read}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "has seen no worn tool") {
 		t.Errorf("relabel: %v", err)
 	}
-	if page, want := r.Summary(), []string{"a window is different from before where sensor rms reads 2 times", "tool A: 25 windows, taught, reached 1.43 times, no alarm"}; !containsAll(page, want) {
+	if page, want := r.Summary(), []string{"a window is different from before where sensor rms differs 2-fold", "tool A: 25 windows, taught, reached 1.43-fold, no alarm"}; !containsAll(page, want) {
 		t.Errorf("%s", page)
 	}
 	if said := card.FirstDayOf(read); !containsAll(said, []string{"sensor rms", "3 healthy lives taught it"}) {

@@ -46,6 +46,17 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 		return ""
 	}
 	name := seen(func(i int) string { return e.Inputs[i].SHA256 })
+	if e.Model.FirstDay != nil {
+		r, err := e.judge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s := r.scored()
+		if taught := cmp.Or(name, seenTools(r.Seen)); taught != "" {
+			s.Warnings = append(s.Warnings, "the limit of the model, which has seen no worn tool, was taught by "+taught+": these lives flatter")
+		}
+		return s, nil
+	}
 	if name == "" && !holdOut {
 		r, err := e.judge(ctx)
 		if err != nil {
@@ -53,10 +64,7 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 		}
 		name = seen(func(i int) string { return r.Data[i].SHA256 }) // known of windows on Kafka once they are read
 		if name = cmp.Or(name, seenTools(r.Seen)); name == "" {
-			return &Scored{
-				Tool: r.judged.Tool, Class: r.Class, Score: r.score, Unknown: r.judged.Unknown, Unjudged: r.unjudged, Time: r.time,
-				Windows: r.Windows.Words(), Warnings: r.Warnings,
-			}, nil
+			return r.scored(), nil
 		}
 	}
 	s, err := e.heldOut(ctx)
@@ -67,6 +75,14 @@ func Score(ctx context.Context, e Exam, holdOut bool) (*Scored, error) {
 	}
 	s.Seen = name
 	return s, nil
+}
+
+// scored returns the model's own scores.
+func (r *examined) scored() *Scored {
+	return &Scored{
+		Tool: r.judged.Tool, Class: r.Class, Score: r.score, Unknown: r.judged.Unknown, Unjudged: r.unjudged, Time: r.time,
+		Windows: r.Windows.Words(), Warnings: r.Warnings,
+	}
 }
 
 // heldOut scores the windows by networks that are trained without their tools.

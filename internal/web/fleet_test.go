@@ -505,6 +505,12 @@ func TestRankAndInstruction(t *testing.T) {
 	alert("b-chatter", event.Raised, "raised")
 	alert("b-chatter", event.Acknowledged, "acknowledged")
 	alert("a-different", event.Raised, "raised")
+	alert("a-different-back", event.Raised, "raised")
+	h.machines["a-different-back"].raised.Class = event.Different
+	back := testResult(9)
+	back.Machine, back.Alarm, back.Incident = "a-different-back", "raised", "A-K3ZQ7M2P"
+	h.Result(back)
+	h.machines["a-different-back"].lastChange = &event.Alert{State: event.Cleared, Incident: "A-OTHER", Alarm: "normal"} // of the tool between
 	alert("b-different", event.Raised, "raised")
 	alert("b-different", event.Acknowledged, "acknowledged")
 	for _, name := range []string{"a-different", "b-different"} {
@@ -522,7 +528,7 @@ func TestRankAndInstruction(t *testing.T) {
 		got = append(got, fmt.Sprint(tile.Rank, " ", tile.Name, " ", key))
 	}
 	want := []string{
-		"0 a-chatter look_at_finding", "0 a-different look_at_different", "0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-chatter look_at_finding_acknowledged", "1 b-different look_at_different_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
+		"0 a-chatter look_at_finding", "0 a-different look_at_different", "0 a-different-back look_at_different", "0 a-raised change_tool", "0 a-word-of-a-later-release change_tool", "1 b-acknowledged change_tool_acknowledged", "1 b-chatter look_at_finding_acknowledged", "1 b-different look_at_different_acknowledged", "1 b-removed alarm_out_of_service", "1 b-shelved alarm_shelved",
 		"2 c-refused windows_refused", "2 c-silent check_gateway", "2 c-stopped judging_stopped", "2 c-unknown reference_rebuilt", "3 f-worn plan_tool_change", "4 d-sensor check_sensor", "5 e-drift check_drift", "5 e-used reference_of_used_tool", "6 g-normal -",
 	}
 	if !slices.Equal(got, want) {

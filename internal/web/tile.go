@@ -214,6 +214,11 @@ func (m *machine) level() *tileLevel {
 		return t
 	}
 	t.Times = ptr(math.Round(100*last.Level) / 100)
+	counts := 0.0 // log odds from which on the alarm counts a window: the model's limit
+	if s := m.threshold(); s > 0 && s < 1 {
+		counts = math.Log(s / (1 - s))
+	}
+	t.Limit = math.Round(100*f.Limit*math.Exp(counts)) / 100
 	var levels []float64 // neper above the limit, the newest first
 	for i := m.results.total; i > m.results.first() && len(levels) < trendWindows; i-- {
 		r := m.results.at(i - 1)
@@ -229,7 +234,7 @@ func (m *machine) level() *tileLevel {
 		}
 	}
 	slices.Reverse(levels)
-	if left, ok := firstday.Left(levels, 0); ok && left < 1e6 {
+	if left, ok := firstday.Left(levels, counts); ok && left < 1e6 {
 		t.WindowsLeft = ptr(math.Ceil(left))
 	}
 	return t
@@ -384,11 +389,14 @@ func (m *machine) answer(t *Tile) *wording {
 	if a.Alarm == t.Alarm {
 		by, note, until = a.By, a.Note, known(a.Until)
 	}
-	if a.Incident == t.Incident && a.Finding != "" {
-		key, finding = "look_at_finding", a.Finding
-	}
-	if a.Incident == t.Incident && a.Class == event.Different {
-		key, finding = "look_at_different", ""
+	for _, a := range []*event.Alert{m.raised, a} { // a tool that is back has its alarm without an alert of its own
+		switch {
+		case a == nil || a.Incident != t.Incident:
+		case a.Class == event.Different:
+			key, finding = "look_at_different", ""
+		case a.Finding != "":
+			key, finding = "look_at_finding", a.Finding
+		}
 	}
 	switch t.Alarm {
 	case "returned":

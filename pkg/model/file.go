@@ -89,6 +89,9 @@ func (m *Model) version() uint32 {
 	return 1
 }
 
+// errOther is returned for a model that another release wrote.
+var errOther = errors.New("model of another release")
+
 // errFileDamaged is returned for a file that is not a whole model.
 var errFileDamaged = errors.New("damaged model")
 
@@ -261,7 +264,7 @@ func Decode(b []byte) (*Model, error) {
 		return nil, fmt.Errorf("%w: its checksum does not hold", errFileDamaged)
 	}
 	if v := binary.LittleEndian.Uint32(body[8:]); v < 1 || v > version {
-		return nil, fmt.Errorf("%w: format version %d, this program reads 1 to %d: use the Flank release that made it", errFileDamaged, v, version)
+		return nil, fmt.Errorf("%w: format version %d, this program reads 1 to %d: use the Flank release that made it", errOther, v, version)
 	}
 	sections, err := readSections(body[16:], binary.LittleEndian.Uint32(body[12:]))
 	if err != nil {
@@ -460,6 +463,9 @@ func Load(path string) (*Model, error) {
 		return nil, fmt.Errorf("model: %s: %w", path, err)
 	}
 	m, err := Decode(b)
+	if errors.Is(err, errOther) {
+		return nil, fmt.Errorf("model: %s: %w", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("model: %s: %w: copy the file again or train a new model", path, err)
 	}

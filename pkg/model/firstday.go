@@ -29,7 +29,7 @@ const Different = "different"
 const different = 1
 
 // NoWornTool says what [Different] means, as LabelRule.Findings has it.
-const NoWornTool = "different from before; no worn tool was seen yet, so no one knows whether it is worn"
+const NoWornTool = "no worn tool was seen yet, so no one knows whether it is worn"
 
 // Score returns what speaks against healthy in a row relative to the tool's reference, in [0, 1], and the level in nepers. Both
 // are NaN if the sensor has no value.
@@ -38,7 +38,11 @@ func (f *FirstDay) Score(row []float32) (score, level float64) {
 	return 1 / (1 + math.Exp(f.Limit-level)), level
 }
 
-// Times returns how many times its first windows a level in nepers is.
+// mostLevel is a level in nepers, 20-fold, beyond which a sensor has failed, or had failed when the tool's reference was learnt: wear
+// does not change an amplitude so much.
+const mostLevel = 3
+
+// Times returns by what factor a tool differs from its first windows, of a level in nepers: below 1 the other way than healthy tools.
 func Times(level float64) float64 { return math.Exp(level) }
 
 // Decides reports whether m can judge windows: it has a classifier, or has seen healthy tools.

@@ -37,7 +37,7 @@ func TestFirstDayFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if file[8] != 3 || !strings.HasPrefix(read.ID(), "first-day-") || !strings.Contains(read.String(), "no worn tool seen yet: different from before where a comes to 1.5 times") {
+	if file[8] != 3 || !strings.HasPrefix(read.ID(), "first-day-") || !strings.Contains(read.String(), "no worn tool seen yet: different from before where a differs 1.5-fold") {
 		t.Errorf("version %d, %s", file[8], read)
 	}
 	if read.Classifier != nil || !slices.Equal(read.ClassNames(), []string{"healthy", Different}) || !read.Decides() || read.CheckClassifier() == nil || read.CheckDeployable() != nil {
@@ -105,6 +105,20 @@ func TestFirstDayJudges(t *testing.T) {
 		if math.Abs(sum-e.Total) > 1e-9 || math.Abs(e.Total-math.Log(want/(1-want))) > 1e-6 {
 			t.Errorf("parts add up to %v, log odds %v", sum, e.Total)
 		}
+	}
+	for _, c := range []struct {
+		grown   float32
+		outcome Outcome
+		reason  UnknownReason
+	}{{0.7, Healthy, ""}, {0.6, Unknown, OutOfDistribution}, {0.01, SensorFault, ""}, {19, Faulty, ""}, {30, SensorFault, ""}} {
+		w := cutting(c.grown)
+		w.Samples[0] = cutting(1).Samples[0] // the gate's
+		saved := *m.FirstDay
+		m.FirstDay.Columns, m.FirstDay.Weights = saved.Columns[:1], []float64{1}
+		if v := j.Judge(w, ref, nil); v.Outcome != c.outcome || v.Reason != c.reason || (v.Outcome == SensorFault) != (v.Posterior == nil) {
+			t.Errorf("%v times: %+v", c.grown, v)
+		}
+		*m.FirstDay = saved
 	}
 	m.FirstDay.Columns, m.FirstDay.Weights = m.FirstDay.Columns[:1], m.FirstDay.Weights[:1]
 	w := cutting(3)

@@ -449,8 +449,8 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	switch {
 	case m.FirstDay != nil:
 		var score float64
-		if score, v.Level = m.FirstDay.Score(row); score != score {
-			v.Outcome, v.Level = SensorFault, 0 // the sensor that leads says nothing
+		if score, v.Level = m.FirstDay.Score(row); !(math.Abs(v.Level) <= mostLevel) {
+			v.Outcome, v.Level = SensorFault, 0 // the sensor that leads says nothing, or what it cannot have measured
 			return
 		}
 		j.posterior = [2]float64{1 - score, score}
@@ -468,7 +468,10 @@ func (j *Judge) decide(v *Verdict, row, cutting, center []float32) {
 	if j.novelty != nil {
 		v.Novelty = j.novelty.P(row)
 	}
-	if v.Reason = m.UnknownReason(v.Decided, v.Posterior, v.Novelty); v.Reason != "" {
+	if v.Reason = m.UnknownReason(v.Decided, v.Posterior, v.Novelty); m.FirstDay != nil && v.Level < -m.FirstDay.Limit {
+		v.Reason = OutOfDistribution // as far from the first windows as a different tool, the other way
+	}
+	if v.Reason != "" {
 		v.Outcome = Unknown
 		return
 	}

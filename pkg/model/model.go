@@ -322,7 +322,7 @@ func (m *Model) String() string {
 		fmt.Fprintf(&b, ", faulty from an estimated wear of %.4g µm on", m.ByWear.LimitUM)
 	}
 	if f := m.FirstDay; f != nil {
-		fmt.Fprintf(&b, ", no worn tool seen yet: different from before where %s comes to %.2g times that", f.Sensor, Times(f.Limit))
+		fmt.Fprintf(&b, ", no worn tool seen yet: different from before where %s differs %.2g-fold from that", f.Sensor, Times(f.Limit))
 	}
 	return b.String()
 }

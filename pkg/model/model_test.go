@@ -689,7 +689,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"another format":     {[]byte("PK\x03\x04 a zip file, say, of a fair length indeed"), errFileDamaged, "not a Flank model"},
 		"cut off":            {good[:len(good)-1], errFileDamaged, "checksum"},
 		"one bit flipped":    {change(func(b []byte) []byte { b[len(b)/2] ^= 4; return b }), errFileDamaged, "checksum"},
-		"newer version":      {change(func(b []byte) []byte { b[8] = 4; return resum(b) }), errFileDamaged, "version 4, this program reads 1 to 3"},
+		"newer version":      {change(func(b []byte) []byte { b[8] = 4; return resum(b) }), errOther, "version 4, this program reads 1 to 3"},
 		"section cut off":    {change(func(b []byte) []byte { return resum(b[:len(b)-100]) }), errFileDamaged, "cut off"},
 		"longest name":       {longestName(), errFileDamaged, "manifest"},
 		"layout changed":     {replace(`"unit": "N"`, `"unit": "K"`), errFileDamaged, "fingerprint"},

@@ -22,9 +22,9 @@ func Day(t time.Time) string { return signal.FormatTime(t, time.DateTime) }
 
 // Alert returns a change of an alarm in words, behind the name of what it is about. Next is the tool that is put in.
 func Alert(change alarm.Change, a *event.Alert, next string) string {
-	since, faulty := Clock(a.Since), "FAULTY"
+	since, faulty, how := Clock(a.Since), "FAULTY", fmt.Sprintf("score %.2f", a.Score)
 	if a.Class == model.Different { // a word of its own: no one knows whether the tool is worn
-		faulty = "DIFFERENT FROM BEFORE"
+		faulty, how = "DIFFERENT FROM BEFORE", fmt.Sprintf("%.2f-fold", a.Level)
 	}
 	who := " by " + By(a.By)
 	if a.Note != "" {
@@ -38,9 +38,9 @@ func Alert(change alarm.Change, a *event.Alert, next string) string {
 		if a.Score == 0 {
 			return fmt.Sprintf("%s since %s, not announced while the alarm was masked.%s", faulty, since, instruction(a))
 		}
-		return fmt.Sprintf("%s since %s, %d of %d cutting windows%s, score %.2f.%s%s", faulty, since, a.Faulty, a.Of, ofUnknown(a), a.Score, because(a), instruction(a))
+		return fmt.Sprintf("%s since %s, %d of %d cutting windows%s, %s.%s%s", faulty, since, a.Faulty, a.Of, ofUnknown(a), how, because(a), instruction(a))
 	case alarm.Reactivated:
-		return fmt.Sprintf("%s again, %d of %d cutting windows%s, score %.2f; the alarm of %s is not acknowledged.%s", faulty, a.Faulty, a.Of, ofUnknown(a), a.Score, since, because(a))
+		return fmt.Sprintf("%s again, %d of %d cutting windows%s, %s; the alarm of %s is not acknowledged.%s", faulty, a.Faulty, a.Of, ofUnknown(a), how, since, because(a))
 	case alarm.Returned:
 		return fmt.Sprintf("alarm of %s is over, %d of the last %d windows are %s; it waits to be acknowledged.", since, a.Faulty, a.Of, strings.ToLower(faulty))
 	case alarm.Cleared:

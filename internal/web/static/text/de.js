@@ -41,7 +41,7 @@ export default {
   "wear.limit": "von {um}",
   "wear.label": "Freiflächenverschleiß {text}",
   "level.unknown": "Unbekannt, wie sehr sich das Werkzeug von seinen ersten Fenstern unterscheidet",
-  "level.times": "{sensor} zeigt das {times}-Fache der ersten Fenster des Werkzeugs, anders ab {limit}",
+  "level.times": "{sensor} weicht {times}-fach von den ersten Fenstern des Werkzeugs ab, Grenze {limit}",
   "level.left": "so weit in {n} Fenster Schnitt, wie es jetzt steigt|so weit in {n} Fenstern Schnitt, wie es jetzt steigt",
   "level.says": "Noch kein verschlissenes Werkzeug gesehen: Ein Werkzeug kann anders sein als zuvor, und niemand weiß, ob es verschlissen ist. Sensor {sensor} entscheidet, gelernt an {lives} gesunden Werkzeugen.",
   "wear.learning": "Verschleiß: unbekannt, solange die Referenz des Werkzeugs gelernt wird",

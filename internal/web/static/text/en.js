@@ -41,7 +41,7 @@ export default {
   "wear.limit": "of {um}",
   "wear.label": "Flank wear {text}",
   "level.unknown": "Not known how much the tool differs from its first windows",
-  "level.times": "{sensor} reads {times} times the tool's first windows, different from {limit} on",
+  "level.times": "{sensor} differs {times}-fold from the tool's first windows, limit {limit}",
   "level.left": "there in {n} window of cutting, as it rises now|there in {n} windows of cutting, as it rises now",
   "level.says": "No worn tool was seen yet: a tool can be different from before, and no one knows whether it is worn. Sensor {sensor} decides, taught by {lives} healthy tools.",
   "wear.learning": "Wear: not known while the tool's reference is being learnt",
