@@ -115,7 +115,7 @@ func cuttingOnDisk(j *Job, m *model.Model) error {
 		m.Gate, m.Cycle = nil, nil
 		return nil
 	}
-	j.Log.Info().Msg("the windows of the archive stay on disk, as they do not fit in memory: the model has no guard and no estimate of wear, and one mode of the reference is tried; for these, name fewer machines or days")
+	j.Log.Warn().Msg("the windows of the archive stay on disk, as they do not fit in memory: the model has no guard and no estimate of wear, and one mode of the reference is tried; for these, name fewer machines or days")
 	j.hop = medianHop(found)
 	return j.settleCutting(m, found)
 }
