@@ -79,7 +79,7 @@ func TestFirst(t *testing.T) {
 				want = i
 			}
 		}
-		got := set.first(scores, limit)
+		got := firstday.First(scores, set.k, set.n, limit)
 		if got != want || (got >= 0) != (limit < firstday.Reach(scores, set.k, set.n)) {
 			t.Fatalf("limit %v: alarm at window %d, the product's at %d", limit, got, want)
 		}

@@ -233,24 +233,3 @@ func (t setting) limit(of scorer, taught []*life) float64 {
 	}
 	return firstday.Limit(reached, t.share, t.least)
 }
-
-// first returns the window of a life that raises the alarm, or −1.
-func (t setting) first(scores []float64, limit float64) int {
-	above := make([]bool, 0, len(scores))
-	for i, v := range scores {
-		if v != v {
-			continue
-		}
-		above = append(above, v > limit)
-		n := 0
-		for _, a := range above[max(0, len(above)-t.n):] {
-			if a {
-				n++
-			}
-		}
-		if n >= t.k {
-			return i
-		}
-	}
-	return -1
-}

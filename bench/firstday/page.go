@@ -173,7 +173,7 @@ func (p *page) alarms(s *set, m *method, t setting) {
 		limit := t.limit(of.score, of.taught)
 		for _, l := range of.judged {
 			um := math.Inf(1)
-			if i := t.first(of.score(l), limit); i >= 0 {
+			if i := firstday.First(of.score(l), t.k, t.n, limit); i >= 0 {
 				um = l.wear[i]
 			}
 			at[l.tool] = append(at[l.tool], um)
