@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score/firstday"
 	"github.com/flank-tcm/flank/pkg/score/stability"
+	"github.com/flank-tcm/flank/pkg/signal"
 )
 
 // firstDayConfig says which of the tools teach a model that has seen no worn tool: all, or those before a number of lives or of
@@ -64,7 +66,9 @@ func FirstDay(ctx context.Context, job Job) (*model.Model, *card.FirstDay, error
 	if worn := rows.unlike(classify.Faulty); len(worn) > 0 {
 		return nil, nil, fmt.Errorf("train: %w: worn by their labels are %s: leave --first-day out, so that they are learnt from, or leave out their data", errLabels, firstTools(worn))
 	}
+	var dead []string
 	if rows.rel != nil {
+		dead = deadIn(rows.rel.least, m.NewJudge().Origins())
 		m.Reference = rows.settle(model.ReferenceLog, m.Reference.Windows)
 	}
 	m.Provenance.Labels, m.Provenance.LabelsFrom = labelSum(&rows), counts.LabelsFrom
@@ -76,10 +80,11 @@ func FirstDay(ctx context.Context, job Job) (*model.Model, *card.FirstDay, error
 		return nil, nil, err
 	}
 	r.Model, r.Windows, r.Job = m.ID(), counts, m.Provenance
-	for _, w := range slices.Concat(r.Doubts(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings()) {
+	said := slices.Concat(dead, r.Warnings, r.Doubts(), rows.columnWarnings(), rows.copyWarnings(), counts.Warnings())
+	for _, w := range said {
 		job.Log.Warn().Msg(w)
-		r.Warnings = append(r.Warnings, w)
 	}
+	r.Warnings = said
 	return m, r, nil
 }
 
@@ -105,7 +110,8 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	followed := stability.Rank(len(t.Columns), row, taught)
 	followed.Exclude(t.exclude)
 	origins, relations := m.NewJudge().Origins(), m.NewJudge().Relations()
-	level, ok := firstday.Lead(followed, stability.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins))
+	sensors, nepers := stability.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins)
+	level, ok := firstday.Lead(followed, sensors, nepers)
 	if failed != nil {
 		return nil, failed
 	}
@@ -113,7 +119,13 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 		return nil, fmt.Errorf("%w: no sensor follows the lives of %d tools: give more tools, each from new until it was taken out", errData, len(taught))
 	}
 	m.FirstDay = &model.FirstDay{Level: level}
-	r := &card.FirstDay{Sensor: level.Sensor, K: alarm.Default.K, N: alarm.Default.N, Cutting: m.Cutting(), Reference: m.Reference.Windows}
+	other := func(tool string) string { // the sensor that leads without it
+		without := followed.Without([]string{tool})
+		without.Exclude(t.exclude)
+		l, _ := firstday.Lead(without, sensors, nepers)
+		return l.Sensor
+	}
+	r := &card.FirstDay{Warnings: oddLife(level.Sensor, taught, other), Sensor: level.Sensor, K: alarm.Default.K, N: alarm.Default.N, Cutting: m.Cutting(), Reference: m.Reference.Windows}
 	for k, l := range lives {
 		of := card.FirstDayLife{Tool: l.Tool, Windows: len(l.Rows)}
 		for _, i := range l.Rows {
@@ -139,6 +151,47 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	var err error
 	m.Golden, err = goldenOf(t, m)
 	return r, errors.Join(failed, err)
+}
+
+// oddLife says, if one life alone decides which sensor leads, that the other one may have failed in it.
+func oddLife(leads string, taught []stability.Life, without func(tool string) string) []string {
+	odd, other := "", ""
+	for _, l := range taught {
+		s := without(l.Tool)
+		if len(taught) < 3 || s == leads || s == "" {
+			continue
+		}
+		if odd != "" {
+			return nil // sensors are about as steady as each other
+		}
+		odd, other = l.Tool, s
+	}
+	if odd == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("without tool %s the model would go by sensor %s and not %s: look whether %s failed in it, and leave the tool out if it did", odd, other, leads, other)}
+}
+
+// deadIn names sensors whose amplitudes are 0 in one tool alone, so that ratios are taken of them in no tool and they cannot lead.
+func deadIn(least map[string]lowest, origins []signal.FeatureOrigin) (all []string) {
+	if len(least) < 3 {
+		return nil
+	}
+	tools, positive, said := slices.Sorted(maps.Keys(least)), make(map[string]string), make(map[string]bool)
+	for tool, l := range least {
+		positive[tool] = l.positive()
+	}
+	for j, o := range origins {
+		if o.Gain.Power == 0 || o.Gain.Decades || said[o.Sensor] {
+			continue
+		}
+		in := slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return positive[tool][j] == '1' })
+		if len(in) == 1 {
+			said[o.Sensor] = true
+			all = append(all, fmt.Sprintf("sensor %s reads 0 or less in tool %s alone, so it counts in no tool: look whether it failed in it, and leave the tool out if it did", o.Sensor, in[0]))
+		}
+	}
+	return all
 }
 
 // taught returns the lives that teach, as far as they do, of windows that begin a hop apart.

@@ -11,6 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
 	"github.com/flank-tcm/flank/pkg/model"
+	"github.com/flank-tcm/flank/pkg/score/stability"
 )
 
 // healthyLives are of tools that were taken out before they were worn.
@@ -129,6 +130,48 @@ func TestFirstDayRefuses(t *testing.T) {
 		if _, _, err := FirstDay(t.Context(), j); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.want)
 		}
+	}
+}
+
+// Where one life alone changes the sensor that leads, a person looks at it. Where lives do not agree, or are few, no one does.
+func TestFirstDayOddLife(t *testing.T) {
+	tools := func(names ...string) (out []stability.Life) {
+		for _, n := range names {
+			out = append(out, stability.Life{Tool: n})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name    string
+		taught  []stability.Life
+		without map[string]string
+		want    string
+	}{
+		{"all agree", tools("A", "B", "C"), map[string]string{"A": "rms", "B": "rms", "C": "rms"}, ""},
+		{"one life", tools("A", "B", "C"), map[string]string{"A": "rms", "B": "power", "C": "rms"}, "without tool B the model would go by sensor power and not rms"},
+		{"two lives", tools("A", "B", "C"), map[string]string{"A": "power", "B": "power", "C": "rms"}, ""},
+		{"no sensor is left", tools("A", "B", "C"), map[string]string{"A": "", "B": "rms", "C": "rms"}, ""},
+		{"few", tools("A", "B"), map[string]string{"A": "power", "B": "rms"}, ""},
+	} {
+		got := strings.Join(oddLife("rms", c.taught, func(tool string) string { return c.without[tool] }), "")
+		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	// The sensor that follows lives most steadily is dead in one of them.
+	text, lines := "", strings.Split(latheCSV(append(healthyLives, life{"D", 30, 200})), "\n")
+	for _, l := range lines {
+		if cells := strings.Split(l, ","); cells[0] == "B" {
+			cells[1] = "0"
+			l = strings.Join(cells, ",")
+		}
+		text += l + "\n"
+	}
+	j := latheJob(t)
+	j.Inputs = []Input{latheInput(t, j.Layout, "rec", "lathe", text)}
+	_, r, err := FirstDay(t.Context(), j)
+	if err != nil || r.Sensor != "power" || !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "sensor rms reads 0 or less in tool B alone") }) {
+		t.Errorf("%v, sensor %s, %q", err, r.Sensor, r.Warnings)
 	}
 }
 
