@@ -173,10 +173,11 @@ func oddLife(leads string, taught []stability.Life, without func(tool string) st
 }
 
 // deadIn names sensors whose amplitudes are 0 in one tool alone, so that ratios are taken of them in no tool and they cannot lead.
-func deadIn(least map[string]lowest, origins []signal.FeatureOrigin) (all []string) {
+func deadIn(least map[string]lowest, origins []signal.FeatureOrigin) []string {
 	if len(least) < 3 {
 		return nil
 	}
+	var all []string
 	tools, positive, said := slices.Sorted(maps.Keys(least)), make(map[string]string), make(map[string]bool)
 	for tool, l := range least {
 		positive[tool] = l.positive()
@@ -188,10 +189,13 @@ func deadIn(least map[string]lowest, origins []signal.FeatureOrigin) (all []stri
 		in := slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return positive[tool][j] == '1' })
 		if len(in) == 1 {
 			said[o.Sensor] = true
-			all = append(all, fmt.Sprintf("sensor %s reads 0 or less in tool %s alone, so it counts in no tool: look whether it failed in it, and leave the tool out if it did", o.Sensor, in[0]))
+			all = append(all, fmt.Sprintf("%s (tool %s)", o.Sensor, in[0]))
 		}
 	}
-	return all
+	if len(all) == 0 {
+		return nil
+	}
+	return []string{"sensors that read 0 or less in one tool alone count in no tool: " + card.Some(all) + ": look whether they failed in it, and leave the tool out if they did"}
 }
 
 // taught returns the lives that teach, as far as they do, of windows that begin a hop apart.
