@@ -122,10 +122,10 @@ func (r *FirstDay) Save(base string) error {
 func (r *FirstDay) page() *page {
 	p := &page{drawings: []drawing{{"levels", r.plot().SVG()}}}
 	p.section("purpose", "What it is for")
-	p.note("No worn tool was seen yet. The model says *different from before*, not *worn*: another material or a sensor that was mounted again differ, too")
-	p.text("It watches a machine until the first worn tool is measured. Then train again, with its label: `trainer fit`. It compares one sensor, %s, with the first %d windows of each tool; what no tool showed from beginning to end is not looked at.", r.Sensor, r.Reference)
+	p.note("No worn tool was seen yet. The model says that a tool is different from before, not that it is worn: with another material, or a sensor that was mounted again, it is different too")
+	p.text("It watches a machine until the first worn tool is measured. Then train again, with its label: `trainer fit`. It compares one sensor, %s, with the first %d windows of each tool. It looks at no other sensor.", r.Sensor, r.Reference)
 	p.section("lives", "Lives")
-	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, as a factor of its first windows: above 1 as healthy tools changed, below 1 the other way. The limit is the greater of 2 and what lives that taught reached on average, to the power of %.1f.", r.K, r.N, firstday.Share)
+	p.text("An alarm is raised where %d of %d windows are above the limit. What a life reached is what so many of its windows had together, as a factor of its first windows: above 1 as healthy tools changed, below 1 the other way. The limit is the greater of 2 and the geometric mean of what lives that taught reached, to the power of %.1f.", r.K, r.N, firstday.Share)
 	p.figures("levels")
 	t := p.table("tool", "windows", "", "reached", "")
 	for _, row := range r.lines() {
@@ -134,7 +134,7 @@ func (r *FirstDay) page() *page {
 	p.section("data", "Data")
 	p.text("%s. Windows count %s.", capital(r.Windows.Words()), r.Cutting)
 	for _, d := range r.Job.Data {
-		p.text("%s.", capital(d.String()))
+		p.text("%s.", d.String())
 	}
 	for _, w := range r.Warnings {
 		p.note(capital(w))
