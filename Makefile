@@ -439,7 +439,7 @@ $(CONTRACTS)/ready: Makefile
 
 # AsyncAPI's own parser: what it calls an error or a warning fails.
 ASYNCAPI := const {Parser, fromFile} = require("@asyncapi/parser"); \
-  fromFile(new Parser(), "../../schemas/asyncapi.yaml").parse().then(({document, diagnostics}) => { \
+  fromFile(new Parser(), "$(CURDIR)/schemas/asyncapi.yaml").parse().then(({document, diagnostics}) => { \
     const bad = diagnostics.filter((d) => d.severity < 2); \
     for (const d of bad) console.error("schemas/asyncapi.yaml:" + (d.range.start.line + 1) + ": " + d.path.join(".") + ": " + d.message); \
     process.exit(document && !bad.length ? 0 : 1) })
