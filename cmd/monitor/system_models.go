@@ -84,7 +84,7 @@ func (s *system) model(ctx context.Context, id string) (*web.ModelDetail, error)
 	}
 	used, _ := s.judging.Load().Models()
 	if i := slices.IndexFunc(used, func(m *model.Model) bool { return m.ID() == id }); i >= 0 {
-		d.Features = len(used[i].NewJudge().FeatureNames())
+		d.Features = used[i].Columns()
 		for _, c := range used[i].Layout.Channels() {
 			d.Channels = append(d.Channels, c.Name)
 		}

@@ -112,7 +112,7 @@ func (p *plant) facts(machine, _ string) web.Facts {
 	if m == nil {
 		return web.Facts{}
 	}
-	facts := monitor.FactsOf(m, machine)
+	facts := monitor.FactsOf(m)(machine)
 	facts.Threshold = alarm.Default.Threshold
 	return facts
 }

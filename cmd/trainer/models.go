@@ -239,7 +239,7 @@ func facts(m *model.Model) []fact {
 		says("model", m.ID()),
 		says("layout", fmt.Sprintf("%s, fingerprint %s, %d channels", m.Layout.Name(), m.Layout.Fingerprint(), len(m.Layout.Channels()))),
 		says("windows", m.Window.Length.String()),
-		says("features", fmt.Sprintf("%d of version %d", len(m.NewJudge().FeatureNames()), m.Features.Version)),
+		says("features", fmt.Sprintf("%d of version %d", m.Columns(), m.Features.Version)),
 		says("reference", reference),
 		says("cutting", m.Cutting()),
 		says("label", card.RuleOf(m).String()),

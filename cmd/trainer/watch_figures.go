@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -145,18 +144,12 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 			}
 		}
 	}
-	worn := func(mean, most float64, state string) bool {
-		class, _ := c.Label.Class(mean, most, state)
+	worn := func(m wear.Measurement) bool {
+		class, _ := c.Label.Class(m.VBMeanUM, m.VBMaxUM, cmp.Or(m.State, m.Class))
 		return class > 0
 	}
-	number := func(um *float64) float64 {
-		if um == nil {
-			return math.NaN()
-		}
-		return *um
-	}
 	for _, l := range given {
-		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: worn(number(l.WearMeanUM), number(l.WearUM), l.State)})
+		add(train.LabelledTool{Machine: l.Machine, Tool: wear.ToolOf(l.Tool, l.ToolLife), Given: l.Given, Worn: slices.ContainsFunc(labels.Measurements([]event.Label{l}, nil), worn)})
 	}
 	file, err := loadWear(f.wearPath(f.Config, c), log)
 	if err != nil {
@@ -164,7 +157,7 @@ func (f *watchCommand) labelled(ctx context.Context, cfg bus.Config, c train.Con
 	}
 	for _, m := range file {
 		if m.Known() && !m.OfRecording() {
-			add(train.LabelledTool{Machine: m.Machine, Tool: m.Tool, Worn: worn(m.VBMeanUM, m.VBMaxUM, cmp.Or(m.State, m.Class))})
+			add(train.LabelledTool{Machine: m.Machine, Tool: m.Tool, Worn: worn(m)})
 		}
 	}
 	return tools, nil

@@ -23,8 +23,9 @@ type fleet struct {
 	mu       sync.Mutex
 	set      deploy.Set
 	deployed []deployed
-	known    map[string]*model.Model // by id: of every set so far, and what machines were judged by last
-	former   []*model.Model          // of them, those that are not in the set, the newest first
+	known    map[string]*model.Model                   // by id: of every set so far, and what machines were judged by last
+	facts    map[string]func(machine string) web.Facts // of models of known that pages asked for, see FactsOf
+	former   []*model.Model                            // of them, those that are not in the set, the newest first
 	listen   map[chan machine.Fleet]bool
 }
 
@@ -35,7 +36,7 @@ type deployed struct {
 }
 
 func newFleet(set deploy.Set) *fleet {
-	f := &fleet{known: make(map[string]*model.Model), listen: make(map[chan machine.Fleet]bool)}
+	f := &fleet{known: make(map[string]*model.Model), facts: make(map[string]func(string) web.Facts), listen: make(map[chan machine.Fleet]bool)}
 	f.deploy(set, nil)
 	return f
 }

@@ -22,7 +22,12 @@ func (m *Monitor) Facts(machine, id string) web.Facts {
 	defer m.fleet.mu.Unlock()
 	facts, layout := web.Facts{}, ""
 	if by := m.fleet.known[id]; by != nil {
-		facts, layout = FactsOf(by, machine), by.Layout.Fingerprint()
+		of := m.fleet.facts[id]
+		if of == nil {
+			of = FactsOf(by)
+			m.fleet.facts[id] = of
+		}
+		facts, layout = of(machine), by.Layout.Fingerprint()
 	}
 	facts.Threshold = m.cfg.Alarm.Threshold
 	if d := find(m.fleet.deployed, machine, layout); d.Alarm != nil {
@@ -32,26 +37,23 @@ func (m *Monitor) Facts(machine, id string) web.Facts {
 	return facts
 }
 
-// FactsOf returns what a page shows of a model that judged a machine.
-func FactsOf(m *model.Model, machine string) web.Facts {
-	facts := web.Facts{Layout: m.Layout, LimitUM: LimitUM(m), Borrowed: borrowed(m, machine)}
+// FactsOf returns what a page shows of a model that judged a machine. What it returns is asked for each window.
+func FactsOf(m *model.Model) func(machine string) web.Facts {
+	facts := web.Facts{Layout: m.Layout, LimitUM: LimitUM(m)}
 	if f := m.FirstDay; f != nil {
 		facts.FirstDay = &web.FirstDay{Sensor: f.Sensor, Limit: math.Round(100*model.Times(f.Limit)) / 100, Lives: len(f.Reached)}
 	}
-	return facts
-}
-
-// borrowed reports whether a model names the machines that it learnt from, and not this one.
-func borrowed(m *model.Model, machine string) bool {
-	named := false
+	of, named := make(map[string]bool), false // machines that it learnt from
 	for _, d := range m.Provenance.Data {
-		for _, of := range d.Machines {
-			if named = named || of.Machine != event.Unnamed; of.Machine == machine {
-				return false
-			}
+		for _, from := range d.Machines {
+			of[from.Machine], named = true, named || from.Machine != event.Unnamed
 		}
 	}
-	return named
+	return func(machine string) web.Facts {
+		facts := facts
+		facts.Borrowed = named && !of[machine]
+		return facts
+	}
 }
 
 // LimitUM returns the wear in µm at which the life of a tool ends, by a model; 0 if it estimates

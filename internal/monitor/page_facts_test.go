@@ -29,11 +29,11 @@ func TestFactsOf(t *testing.T) {
 		{"of others, and of recordings that name none", of("b", event.Unnamed), true},
 		{"that names nothing", of(), false},
 	} {
-		if got := FactsOf(c.m, "a"); got.Borrowed != c.want || *got.FirstDay != (web.FirstDay{Sensor: "force", Limit: 1.6, Lives: 1}) || got.Layout != c.m.Layout {
+		if got := FactsOf(c.m)("a"); got.Borrowed != c.want || *got.FirstDay != (web.FirstDay{Sensor: "force", Limit: 1.6, Lives: 1}) || got.Layout != c.m.Layout {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := FactsOf(machinetest.WithWear(t), "a"); got.FirstDay != nil || got.LimitUM != 500 {
+	if got := FactsOf(machinetest.WithWear(t))("a"); got.FirstDay != nil || got.LimitUM != 500 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -77,7 +77,7 @@ type Reason struct {
 	Of     int      `json:"of,omitempty"`
 	Due    bool     `json:"due"`
 	Gap    string   `json:"gap,omitempty"`  // what could not be read
-	Note   string   `json:"note,omitempty"` // why there is no figure, or what is special in it
+	Note   string   `json:"note,omitempty"` // why there is no figure, or why its limit is another one
 }
 
 // Due answers whether a model should be trained again.

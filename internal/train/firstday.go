@@ -102,14 +102,11 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	if len(t.Start) == len(t.group) { // without times as they came
 		slices.SortStableFunc(lives, func(a, b stability.Life) int { return t.Start[a.Rows[0]].Compare(t.Start[b.Rows[0]]) })
 	}
-	hop := t.hop
-	if hop <= 0 {
-		hop = m.Window.Step()
-	}
-	taught := c.taught(lives, hop)
+	taught := c.taught(lives, cmp.Or(t.hop, m.Window.Step()))
 	followed := stability.Rank(len(t.Columns), row, taught)
 	followed.Exclude(t.exclude)
-	origins, relations := m.NewJudge().Origins(), m.NewJudge().Relations()
+	judge := m.NewJudge()
+	origins, relations := judge.Origins(), judge.Relations()
 	sensors, nepers := stability.Sensors(sensorOfEach(origins)), m.Reference.Nepers(relations, origins)
 	level, ok := firstday.Lead(followed, sensors, nepers)
 	if failed != nil {
@@ -128,29 +125,36 @@ func teachFirstDay(t *rowTable, m *model.Model, c firstDayConfig) (*card.FirstDa
 	r := &card.FirstDay{Warnings: oddLife(level.Sensor, taught, other), Sensor: level.Sensor, K: alarm.Default.K, N: alarm.Default.N, Cutting: m.Cutting(), Reference: m.Reference.Windows}
 	for k, l := range lives {
 		of := card.FirstDayLife{Tool: l.Tool, Windows: len(l.Rows)}
-		for _, i := range l.Rows {
-			of.Levels = append(of.Levels, level.Of(row(i)))
-		}
 		if k < len(taught) {
 			of.Taught = len(taught[k].Rows)
-			if reached := firstday.Reach(of.Levels[:of.Taught], r.K, r.N); !math.IsInf(reached, -1) {
-				m.FirstDay.Reached = append(m.FirstDay.Reached, reached)
-			}
+		}
+		for _, i := range l.Rows {
+			of.Levels = append(of.Levels, level.Of(row(i)))
 		}
 		r.Lives = append(r.Lives, of)
 	}
 	if failed != nil {
 		return nil, failed
 	}
-	if len(m.FirstDay.Reached) == 0 {
+	if m.FirstDay.Reached = reached(r); len(m.FirstDay.Reached) == 0 {
 		return nil, fmt.Errorf("%w: no tool has %d windows behind its reference of %d: give tools that lasted longer, let more of them teach with `first_day`, or shorten `reference: windows`", errData, r.K, m.Reference.Windows)
 	}
 	m.FirstDay.Limit = firstday.Limit(m.FirstDay.Reached, firstday.Share, firstday.Least)
 	r.Judge(m.FirstDay.Limit)
 	m.Drift = fitDrift(t.starts, weighty(followed.Weight))
 	var err error
-	m.Golden, err = goldenOf(t, m)
+	m.Golden, err = goldenRows(m, *t)
 	return r, errors.Join(failed, err)
+}
+
+// reached returns what each life that taught reached, unless it was too short.
+func reached(r *card.FirstDay) (all []float64) {
+	for _, l := range r.Lives {
+		if reached := firstday.Reach(l.Levels[:l.Taught], r.K, r.N); !math.IsInf(reached, -1) {
+			all = append(all, reached)
+		}
+	}
+	return all
 }
 
 // oddLife says, if one life alone decides which sensor leads, that the other one may have failed in it.
@@ -217,23 +221,6 @@ func (c firstDayConfig) taught(lives []stability.Life, hop time.Duration) []stab
 		out = append(out, l)
 	}
 	return out
-}
-
-// goldenOf picks rows for a model without a classifier to be checked by.
-func goldenOf(t *rowTable, m *model.Model) (out []model.Golden, err error) {
-	const most = 8
-	posterior, features := m.Posteriors()
-	n := t.Rows()
-	for k := range min(most, n) {
-		x := make([]float32, features)
-		if err := t.x().ReadRows(x, k*n/min(most, n)); err != nil {
-			return nil, err
-		}
-		if p := posterior(x); p[1] == p[1] { // the sensor has a value
-			out = append(out, model.Golden{Features: x, Posterior: slices.Clone(p)})
-		}
-	}
-	return out, nil
 }
 
 // weighty says which weights are not 0.

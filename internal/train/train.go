@@ -167,7 +167,7 @@ func (j *Job) complete(ctx context.Context, rows *rowTable, m *model.Model, r *c
 	if err := rows.keepHeldOut(m, r.Fit, j.Log); err != nil {
 		return err
 	}
-	if m.Golden, err = goldenRows(m.Classifier, *rows); err != nil {
+	if m.Golden, err = goldenRows(m, *rows); err != nil {
 		return err
 	}
 	if err := j.fitUnknown(ctx, *rows, posterior, m, r, v); err != nil {
@@ -523,12 +523,12 @@ func (j *Job) warn(r *card.Report, text string) {
 	r.Warnings = append(r.Warnings, text)
 }
 
-// goldenRows picks rows of every class for the model to be checked by.
-func goldenRows(c *classify.Classifier, rows rowTable) ([]model.Golden, error) {
+// goldenRows picks rows of every class for the model to be checked by. A row of which the model says nothing gives way to the next one.
+func goldenRows(m *model.Model, rows rowTable) ([]model.Golden, error) {
 	const each = 4
-	s := c.NewScorer()
+	posterior := m.Posteriors()
 	var out []model.Golden
-	for class := range c.Classes() {
+	for class := range m.Classes() {
 		before := len(out)
 		of := 0
 		for _, k := range rows.Class {
@@ -542,14 +542,16 @@ func goldenRows(c *classify.Classifier, rows rowTable) ([]model.Golden, error) {
 				continue
 			}
 			nth++
-			if k := len(out) - before; k == some || nth-1 != k*of/some {
+			if k := len(out) - before; k == some || nth-1 < k*of/some {
 				continue
 			}
 			x := make([]float32, len(rows.Columns))
 			if err := rows.x().ReadRows(x, i); err != nil {
 				return nil, err
 			}
-			out = append(out, model.Golden{Features: x, Posterior: slices.Clone(s.Posterior(x))})
+			if p := posterior(x); p[0] == p[0] {
+				out = append(out, model.Golden{Features: x, Posterior: slices.Clone(p)})
+			}
 		}
 	}
 	return out, nil

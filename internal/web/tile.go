@@ -79,7 +79,7 @@ type tileLeft struct {
 // tileLevel is how much the tool differs from its first windows.
 type tileLevel struct {
 	FirstDay
-	Times       *float64 `json:"times,omitempty"`        // what the sensor reads; nil if the last window was not judged
+	Times       *float64 `json:"times,omitempty"`        // by what factor the sensor differs; nil if the last window was not judged
 	WindowsLeft *float64 `json:"windows_left,omitempty"` // of cutting to the limit, if it goes on rising as in the last windows; nil if it does not rise, or is above the limit
 }
 

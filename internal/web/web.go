@@ -161,7 +161,7 @@ type Facts struct {
 // FirstDay is what a model goes by that has seen no worn tool.
 type FirstDay struct {
 	Sensor string  `json:"sensor"`
-	Limit  float64 `json:"limit"` // how many times a tool's first windows it reads from where on the tool is different
+	Limit  float64 `json:"limit"` // by what factor a tool that is different differs from its first windows
 	Lives  int     `json:"lives"` // healthy ones, that taught it
 }
 

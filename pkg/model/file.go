@@ -129,7 +129,7 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	binary.LittleEndian.PutUint32(w.b[12:], w.sections)
 	sum := sha256.Sum256(w.b)
-	m.id = m.idOf(sum)
+	m.id = idOf(m, sum)
 	return append(w.b, sum[:]...), nil
 }
 
@@ -223,8 +223,8 @@ func (w *sectionWriter) add(name string, data []byte) {
 	w.sections++
 }
 
-// idOf returns the id of a file with the checksum.
-func (m *Model) idOf(sum [sha256.Size]byte) string {
+// idOf returns the id of the file of a model, with the checksum.
+func idOf(m *Model, sum [sha256.Size]byte) string {
 	kind := "ecs-dbn-"
 	if m.FirstDay != nil {
 		kind = "first-day-"
@@ -274,7 +274,7 @@ func Decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.id = m.idOf(sum)
+	m.id = idOf(m, sum)
 	return m, nil
 }
 

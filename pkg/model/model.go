@@ -221,10 +221,10 @@ var errGolden = errors.New("golden vectors differ")
 
 // verify recomputes the golden vectors.
 func (m *Model) verify() error {
-	posterior, features := m.Posteriors()
+	posterior := m.Posteriors()
 	for i, g := range m.Golden {
-		if len(g.Features) != features {
-			return fmt.Errorf("%w: vector %d has %d features, expected %d", errGolden, i, len(g.Features), features)
+		if len(g.Features) != m.Columns() {
+			return fmt.Errorf("%w: vector %d has %d features, expected %d", errGolden, i, len(g.Features), m.Columns())
 		}
 		got := posterior(g.Features)
 		if len(got) != len(g.Posterior) {
@@ -247,18 +247,26 @@ func (m *Model) verify() error {
 	return m.verifyWear()
 }
 
-// Posteriors returns what computes the posterior of a row of so many features, valid until the next call. Not for models whose
-// verdict is by wear, which takes more than the row.
-func (m *Model) Posteriors() (posterior func(row []float32) []float64, features int) {
+// Columns returns how many features a row has.
+func (m *Model) Columns() int {
 	if m.Classifier != nil {
-		return m.Classifier.NewScorer().Posterior, m.Classifier.Columns()
+		return m.Classifier.Columns()
+	}
+	return len(m.NewJudge().FeatureNames())
+}
+
+// Posteriors returns what computes the posterior of a row of Columns features, valid until the next call. Not for models whose
+// verdict is by wear, which takes more than the row.
+func (m *Model) Posteriors() func(row []float32) []float64 {
+	if m.Classifier != nil {
+		return m.Classifier.NewScorer().Posterior
 	}
 	var p [2]float64
 	return func(row []float32) []float64 {
 		score, _ := m.FirstDay.Score(row)
 		p = [2]float64{1 - score, score}
 		return p[:]
-	}, len(m.NewJudge().FeatureNames())
+	}
 }
 
 // Classes returns how many classes there are, K.
@@ -313,8 +321,7 @@ func list(words []string) string {
 // String describes the model on one line.
 func (m *Model) String() string {
 	var b strings.Builder
-	_, features := m.Posteriors()
-	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, features)
+	fmt.Fprintf(&b, "%s: %d channels, windows of %v, %d features", m.id, len(m.Layout.Channels()), m.Window.Length, m.Columns())
 	if m.Reference.Mode != ReferenceOff {
 		fmt.Fprintf(&b, ", relative (%s) to a tool's first %d windows", m.Reference.Describe(), m.Reference.Windows)
 	}

@@ -164,7 +164,7 @@ func (f Fault) check() error {
 	return nil
 }
 
-// rule returns what is to be known of the kind of f, nil if there is no such kind.
+// rule returns the rule of the kind of f, nil if no kind has that name.
 func (f Fault) rule() *faultRule {
 	for i := range kinds {
 		if kinds[i].kind == f.Kind {
