@@ -25,7 +25,7 @@ import (
 )
 
 // asProcess is the name of a variable that lets the test program be another process of BenchmarkMonitor: what that does is not the monitor's.
-// Its value is the folder of an embedded broker, or "send to " and the address of one.
+// Its value is the folder of an embedded broker, or "send windows to " or "send features to " and the address of one.
 const asProcess = "FLANK_TEST_PROCESS"
 
 func TestMain(m *testing.M) {
@@ -34,8 +34,10 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	var err error
-	if addr, sends := strings.CutPrefix(as, "send to "); sends {
-		err = sendDrills(addr)
+	if addr, sends := strings.CutPrefix(as, "send windows to "); sends {
+		err = sendDrills(addr, false)
+	} else if addr, sends := strings.CutPrefix(as, "send features to "); sends {
+		err = sendDrills(addr, true)
 	} else {
 		err = serveBroker(as)
 	}
@@ -59,10 +61,14 @@ func serveBroker(dir string) error {
 	return nil
 }
 
-// sendDrills sends for each number in its input the next window of the drill with that number, and prints its seq.
-func sendDrills(addr string) error {
+// sendDrills sends for each number in its input the next window of the drill with that number, or its features, and prints its seq.
+func sendDrills(addr string, features bool) error {
 	layout := signal.GunDrill()
 	codec, err := window.NewCodec(layout, window.DefaultSpec)
+	if err != nil {
+		return err
+	}
+	form, err := window.NewForm(layout, window.DefaultSpec, signal.FeatureSpec{}, nil)
 	if err != nil {
 		return err
 	}
@@ -71,13 +77,21 @@ func sendDrills(addr string) error {
 		return err
 	}
 	defer out.Close()
+	extractor, values := form.NewExtractor(), new(window.Features)
 	seqs := make(map[string]uint64)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		seq := seqs[in.Text()]
 		seqs[in.Text()]++
-		e, err := codec.Seal(drillWindow(layout, "acme/line1/drill"+in.Text(), seq))
+		w := drillWindow(layout, "acme/line1/drill"+in.Text(), seq)
+		e, err := codec.Seal(w)
+		m := envelope.Window(e)
+		if features && err == nil {
+			extractor.Extract(w, values)
+			e, err = form.Seal(values)
+			m = envelope.Features(e, envelope.Gateway, 0)
+		}
 		if err == nil {
-			err = out.Send(context.Background(), []bus.Message{envelope.Window(e)})
+			err = out.Send(context.Background(), []bus.Message{m})
 		}
 		if err != nil {
 			return err
@@ -179,11 +193,13 @@ func (p *process) costs() (c costs) {
 // time with the system's share, memory and objects. In "backlog" the windows of eight machines are there when the monitor begins;
 // in "live" one comes when the one before is judged, so each has a transaction of its own.
 func BenchmarkMonitor(b *testing.B) {
-	b.Run("backlog", func(b *testing.B) { benchmarkMonitor(b, 8, true) })
-	b.Run("live", func(b *testing.B) { benchmarkMonitor(b, 1, false) })
+	for _, of := range []string{"windows", "features"} {
+		b.Run(of+"/backlog", func(b *testing.B) { benchmarkMonitor(b, of, 8, true) })
+		b.Run(of+"/live", func(b *testing.B) { benchmarkMonitor(b, of, 1, false) })
+	}
 }
 
-func benchmarkMonitor(b *testing.B, drills int, backlog bool) {
+func benchmarkMonitor(b *testing.B, of string, drills int, backlog bool) {
 	const warm = 72
 	var addr string
 	p := startProcess(b, b.TempDir())
@@ -192,7 +208,7 @@ func benchmarkMonitor(b *testing.B, drills int, backlog bool) {
 	if _, err := bus.Apply(b.Context(), cfg, 1, 1); err != nil {
 		b.Fatal(err)
 	}
-	sender := startProcess(b, "send to "+addr)
+	sender := startProcess(b, "send "+of+" to "+addr)
 	judged := make(chan struct{}, warm+b.N)
 	mon, err := New(Config{Model: drillModel(b), Bus: cfg, Log: zerolog.Nop(), OnWindow: func(*signal.Layout, *window.Window, event.Result) { judged <- struct{}{} }})
 	if err != nil {

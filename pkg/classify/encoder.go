@@ -275,7 +275,11 @@ func (c *column) encodeTo(dst []float32, value float32, encoding Encoding) {
 	}
 	switch encoding {
 	case Standard:
-		dst[0] = float32(min(max((x-c.knots[0])/c.values[0], -clipStandard), clipStandard))
+		v := (x - c.knots[0]) / c.values[0]
+		if !(v >= -clipStandard && v <= clipStandard) { // hardly ever: min and max take longer
+			v = min(max(v, -clipStandard), clipStandard)
+		}
+		dst[0] = float32(v)
 	case NormalScore:
 		dst[0] = float32(interpolate(c.knots, c.values, x))
 	default: // MinMax is Bins with one bin
