@@ -31,6 +31,7 @@ var familyAVX2 = family{
 	judge:       judgeAVX2,
 	momentum:    momentumAVX2,
 	adam:        adamAVX2,
+	log:         logAVX2,
 	frames:      &framesAVX2,
 }
 
@@ -47,6 +48,7 @@ var familyAVX512 = family{
 	judge:       judgeAVX512,
 	momentum:    momentumAVX512,
 	adam:        adamAVX512,
+	log:         logAVX512,
 	frames:      &framesAVX512,
 }
 
@@ -111,3 +113,9 @@ func adamAVX2(w, m, v, g []float32, s *AdamStep)
 
 //go:noescape
 func adamAVX512(w, m, v, g []float32, s *AdamStep)
+
+//go:noescape
+func logAVX2(dst, x []float64)
+
+//go:noescape
+func logAVX512(dst, x []float64)
