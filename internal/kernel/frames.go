@@ -25,6 +25,7 @@ type frames struct {
 	energy     func(x []Frame, sum *Frame)
 	wavelet    func(low, high, x []Frame)
 	fft4       func(x, y []Frame, twiddles []float32, run int)
+	fft16      func(x, y []Frame, first, second []float32, run int)
 	fft2       func(x, y []Frame)
 	untangle   func(x, power, z []Frame, twiddles []float32)
 }
@@ -143,10 +144,14 @@ func NewFFT(n int) *FFT {
 func (f *FFT) Complex(a, b []Frame) []Frame {
 	check(len(a) == 2*f.n && len(b) == 2*f.n, "FFT: lengths differ")
 	run, left := 1, f.n
-	for _, t := range f.passes {
-		active.frames.fft4(a, b, t, run)
-		a, b = b, a
-		run, left = 4*run, left/4
+	for p := f.passes; len(p) > 0; a, b = b, a {
+		if len(p) == 1 {
+			active.frames.fft4(a, b, p[0], run)
+			p, run, left = p[1:], 4*run, left/4
+		} else {
+			active.frames.fft16(a, b, p[0], p[1], run)
+			p, run, left = p[2:], 16*run, left/16
+		}
 	}
 	if left == 2 {
 		active.frames.fft2(a, b)

@@ -12,6 +12,7 @@ var framesAVX2 = frames{
 	energy:     energyAVX2,
 	wavelet:    waveletAVX2,
 	fft4:       fft4AVX2,
+	fft16:      fft16AVX2,
 	fft2:       fft2AVX2,
 	untangle:   untangleAVX2,
 }
@@ -26,6 +27,7 @@ var framesAVX512 = frames{
 	energy:     energyAVX512,
 	wavelet:    waveletAVX512,
 	fft4:       fft4AVX512,
+	fft16:      fft16AVX512,
 	fft2:       fft2AVX512,
 	untangle:   untangleAVX512,
 }
@@ -100,7 +102,13 @@ func fft4AVX2(x, y []Frame, twiddles []float32, run int)
 func fft4AVX512(x, y []Frame, twiddles []float32, run int)
 
 //go:noescape
+func fft16AVX2(x, y []Frame, first, second []float32, run int)
+
+//go:noescape
 func fft2AVX2(x, y []Frame)
+
+//go:noescape
+func fft16AVX512(x, y []Frame, first, second []float32, run int)
 
 //go:noescape
 func fft2AVX512(x, y []Frame)

@@ -12,6 +12,7 @@ var framesGo = frames{
 	energy:     energyGo,
 	wavelet:    waveletGo,
 	fft4:       fft4Go,
+	fft16:      fft16Go,
 	fft2:       fft2Go,
 	untangle:   untangleGo,
 }
@@ -120,27 +121,46 @@ func waveletGo(low, high, x []Frame) {
 	}
 }
 
+// butterfly is one of radix 4, of numbers that lie some distance apart, whose results but the first are turned.
+func butterfly(x []Frame, from int, y []Frame, to int, w []float32) {
+	at := func(x []Frame, i int) *[2]Frame { return (*[2]Frame)(x[2*i:]) }
+	a, b, c, d := at(x, 0), at(x, from), at(x, 2*from), at(x, 3*from)
+	y0, y1, y2, y3 := at(y, 0), at(y, to), at(y, 2*to), at(y, 3*to)
+	w = w[:6]
+	for l := range FrameLanes {
+		ar, ai, br, bi, cr, ci, dr, di := a[0][l], a[1][l], b[0][l], b[1][l], c[0][l], c[1][l], d[0][l], d[1][l]
+		acr, aci, bdr, bdi := ar+cr, ai+ci, br+dr, bi+di
+		ar, ai, br, bi = ar-cr, ai-ci, br-dr, bi-di
+		y0[0][l], y0[1][l] = acr+bdr, aci+bdi
+		y1[0][l], y1[1][l] = turn(ar+bi, ai-br, w[0], w[1])
+		y2[0][l], y2[1][l] = turn(acr-bdr, aci-bdi, w[2], w[3])
+		y3[0][l], y3[1][l] = turn(ar-bi, ai+br, w[4], w[5])
+	}
+}
+
+func turn(re, im, wr, wi float32) (float32, float32) {
+	return float32(re*wr) - float32(im*wi), float32(im*wr) + float32(re*wi)
+}
+
 // fft4Go is a pass of radix 4 over runs of the given number of complex points.
 func fft4Go(x, y []Frame, twiddles []float32, run int) {
-	quarter := len(x) / 4
 	for p := range len(twiddles) / 6 {
-		w := twiddles[6*p:][:6]
 		for q := range run {
-			from, to := 2*(p*run+q), 2*(4*p*run+q)
-			for c := range FrameLanes {
-				ar, ai := x[from][c], x[from+1][c]
-				br, bi := x[from+quarter][c], x[from+quarter+1][c]
-				cr, ci := x[from+2*quarter][c], x[from+2*quarter+1][c]
-				dr, di := x[from+3*quarter][c], x[from+3*quarter+1][c]
-				acr, aci, bdr, bdi := ar+cr, ai+ci, br+dr, bi+di
-				ar, ai, br, bi = ar-cr, ai-ci, br-dr, bi-di
-				y[to][c], y[to+1][c] = acr+bdr, aci+bdi
-				for r, z := range [3][2]float32{{ar + bi, ai - br}, {acr - bdr, aci - bdi}, {ar - bi, ai + br}} {
-					wr, wi := w[2*r], w[2*r+1]
-					at := to + 2*(r+1)*run
-					y[at][c] = float32(z[0]*wr) - float32(z[1]*wi)
-					y[at+1][c] = float32(z[1]*wr) + float32(z[0]*wi)
-				}
+			butterfly(x[2*(p*run+q):], len(x)/8, y[2*(4*p*run+q):], run, twiddles[6*p:])
+		}
+	}
+}
+
+// fft16Go is two such passes at once, with the twiddles of each.
+func fft16Go(x, y []Frame, first, second []float32, run int) {
+	var between [32]Frame
+	for p := range len(second) / 6 {
+		for q := range run {
+			for i := range 4 {
+				butterfly(x[2*(p*run+q)+i*len(x)/16:], len(x)/8, between[2*i:], 4, first[6*p+i*len(second):])
+			}
+			for i := range 4 {
+				butterfly(between[8*i:], 1, y[2*((16*p+i)*run+q):], 4*run, second[6*p:])
 			}
 		}
 	}

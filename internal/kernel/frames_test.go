@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -22,7 +23,7 @@ func randomFrames(rng *rand.Rand, n int) []Frame {
 
 // onFrames calls every kernel on frames, of n frames each, and returns all that
 // they write.
-func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
+func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame {
 	var channels [][]float32
 	for range 1 + rng.IntN(FrameLanes) {
 		x := make([]float32, n)
@@ -78,6 +79,14 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 		y := make([]Frame, 2*points+1)
 		f.fft4(z, y[:2*points], plan.passes[pass], run)
 		out[fmt.Sprint("fft4 pass ", pass)] = y
+		if pass+1 < len(plan.passes) {
+			y16, y4 := make([]Frame, 2*points+1), make([]Frame, 2*points)
+			f.fft16(z, y16[:2*points], plan.passes[pass], plan.passes[pass+1], run)
+			f.fft4(y[:2*points], y4, plan.passes[pass+1], 4*run)
+			if out["fft16"] = y16; !slices.Equal(y16[:2*points], y4) {
+				t.Fatalf("two passes at once of %d points from %d on are not two passes one by one", points, run)
+			}
+		}
 	}
 	out["fft2"] = make([]Frame, 2*points+1)
 	f.fft2(z, out["fft2"][:2*points])
@@ -92,9 +101,9 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 func TestFramesAgreeToTheBit(t *testing.T) {
 	for seed := range uint64(60) {
 		n := int(seed) % 41
-		want := onFrames(portable.frames, rand.New(rand.NewPCG(seed, 1)), n)
+		want := onFrames(t, portable.frames, rand.New(rand.NewPCG(seed, 1)), n)
 		for _, f := range families() {
-			got := onFrames(f.frames, rand.New(rand.NewPCG(seed, 1)), n)
+			got := onFrames(t, f.frames, rand.New(rand.NewPCG(seed, 1)), n)
 			for name, frames := range want {
 				for i := range frames {
 					for c, v := range frames[i] {

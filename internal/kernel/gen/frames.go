@@ -254,61 +254,111 @@ func turn(w *asm, re, im, wr, wi, s, t string) {
 	w.op("VADDPS %s, %s, %s", t, im, im)
 }
 
+// place returns the address of number i of several, plus an offset.
+type place func(i, offset int) string
+
+// apart returns places that lie a stride of a register from each other, which is there once and three times.
+func apart(pointer, one, three string, scale int) place {
+	return func(i, offset int) string {
+		return at(offset, pointer) + [4]string{"", fmt.Sprintf("(%s*%d)", one, scale), fmt.Sprintf("(%s*%d)", one, 2*scale), fmt.Sprintf("(%s*%d)", three, scale)}[i]
+	}
+}
+
+// butterfly writes a butterfly of radix 4, whose results but the first are turned by the three twiddles at the pointer.
+func butterfly(w *asm, is isa, offset int, from place, twiddles string, to place) {
+	r := is.reg
+	for i := range 4 {
+		w.op("VMOVUPS %s, %s", from(i, offset), r(2*i))
+		w.op("VMOVUPS %s, %s", from(i, frameSize+offset), r(2*i+1))
+	}
+	for part := range 2 {
+		w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
+		w.op("VSUBPS %s, %s, %s", r(4+part), r(part), r(part))      // a − c
+		w.op("VADDPS %s, %s, %s", r(6+part), r(2+part), r(10+part)) // b + d
+		w.op("VSUBPS %s, %s, %s", r(6+part), r(2+part), r(2+part))  // b − d
+	}
+	for part := range 2 {
+		w.op("VADDPS %s, %s, %s", r(10+part), r(8+part), r(4+part))
+		w.op("VMOVUPS %s, %s", r(4+part), to(0, part*frameSize+offset))
+		w.op("VSUBPS %s, %s, %s", r(10+part), r(8+part), r(8+part)) // the second
+	}
+	w.op("VADDPS %s, %s, %s", r(3), r(0), r(4)) // the first: a − c − j(b − d)
+	w.op("VSUBPS %s, %s, %s", r(2), r(1), r(5))
+	w.op("VSUBPS %s, %s, %s", r(3), r(0), r(6)) // the third: a − c + j(b − d)
+	w.op("VADDPS %s, %s, %s", r(2), r(1), r(7))
+	for i, re := range []int{4, 8, 6} {
+		w.op("VBROADCASTSS %d(%s), %s", 8*i, twiddles, r(12))
+		w.op("VBROADCASTSS %d(%s), %s", 8*i+4, twiddles, r(13))
+		turn(w, r(re), r(re+1), r(12), r(13), r(14), r(15))
+		w.op("VMOVUPS %s, %s", r(re), to(i+1, offset))
+		w.op("VMOVUPS %s, %s", r(re+1), to(i+1, frameSize+offset))
+	}
+}
+
 // fft4 writes a pass of radix 4 of the FFT, see fft4Go.
 func fft4(w *asm, is isa) {
 	w.function("fft4"+is.name, "(x, y []Frame, twiddles []float32, run int)", 80)
-	r := is.reg
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), SI", "x_len+8(FP), R10")
-		w.op("SHLQ $4, R10") // bytes of a quarter of x
-		w.take("y_base+24(FP), DX", "twiddles_base+48(FP), BX", "twiddles_len+56(FP), DI")
-		w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
-		w.op("MOVQ run+72(FP), R8")
-		w.op("MOVQ R8, R9")
-		w.op("SHLQ $7, R9") // bytes of a run
-		w.op("LEAQ (R10)(R10*2), R11")
-		w.op("LEAQ (R9)(R9*2), R12")
-		w.label("outer" + suffix)
-		w.op("MOVQ R8, CX")
-		w.label("inner" + suffix)
-		for i, a := range []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)"} {
-			w.op("VMOVUPS %d%s, %s", offset, a, r(2*i))
-			w.op("VMOVUPS %d%s, %s", frameSize+offset, a, r(2*i+1))
+	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "twiddles_base+48(FP), BX", "twiddles_len+56(FP), DI", "run+72(FP), R9")
+	w.op("SHLQ $4, R10")        // bytes of a quarter of x
+	w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
+	w.op("SHLQ $7, R9")         // bytes of a run
+	w.op("LEAQ (R10)(R10*2), R11")
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.label("outer")
+	w.op("MOVQ run+72(FP), CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
+			butterfly(w, is, offset, apart("SI", "R10", "R11", 1), "BX", apart("DX", "R9", "R12", 1))
 		}
-		for part := range 2 {
-			w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
-			w.op("VSUBPS %s, %s, %s", r(4+part), r(part), r(part))      // a − c
-			w.op("VADDPS %s, %s, %s", r(6+part), r(2+part), r(10+part)) // b + d
-			w.op("VSUBPS %s, %s, %s", r(6+part), r(2+part), r(2+part))  // b − d
-		}
-		for part := range 2 {
-			w.op("VADDPS %s, %s, %s", r(10+part), r(8+part), r(4+part))
-			w.op("VMOVUPS %s, %d(DX)", r(4+part), part*frameSize+offset)
-			w.op("VSUBPS %s, %s, %s", r(10+part), r(8+part), r(8+part)) // the second
-		}
-		w.op("VADDPS %s, %s, %s", r(3), r(0), r(4)) // the first: a − c − j(b − d)
-		w.op("VSUBPS %s, %s, %s", r(2), r(1), r(5))
-		w.op("VSUBPS %s, %s, %s", r(3), r(0), r(6)) // the third: a − c + j(b − d)
-		w.op("VADDPS %s, %s, %s", r(2), r(1), r(7))
-		for i, y := range []struct {
-			re, im int
-			to     string
-		}{{4, 5, "(DX)(R9*1)"}, {8, 9, "(DX)(R9*2)"}, {6, 7, "(DX)(R12*1)"}} {
-			w.op("VBROADCASTSS %d(BX), %s", 8*i, r(12))
-			w.op("VBROADCASTSS %d(BX), %s", 8*i+4, r(13))
-			turn(w, r(y.re), r(y.im), r(12), r(13), r(14), r(15))
-			w.op("VMOVUPS %s, %d%s", r(y.re), offset, y.to)
-			w.op("VMOVUPS %s, %d%s", r(y.im), frameSize+offset, y.to)
-		}
-		w.op("ADDQ $%d, SI", 2*frameSize)
-		w.op("ADDQ $%d, DX", 2*frameSize)
-		w.op("DECQ CX")
-		w.op("JNZ inner%s", suffix)
-		w.op("ADDQ $24, BX")
-		w.op("ADDQ R12, DX")
-		w.op("CMPQ BX, DI")
-		w.op("JNE outer%s", suffix)
 	})
+	w.op("ADDQ $24, BX")
+	w.op("ADDQ R12, DX")
+	w.op("CMPQ BX, DI")
+	w.op("JNE outer")
+	w.end()
+}
+
+// fft16 writes two passes of radix 4 at once, see fft16Go. Sixteen numbers between them stay on the stack.
+func fft16(w *asm, is isa) {
+	w.printf("\n// func fft16%[1]s(x, y []Frame, first, second []float32, run int)\nTEXT ·fft16%[1]s(SB), 0, $2112-104", is.name)
+	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "first_base+48(FP), BX", "second_base+72(FP), DI", "second_len+80(FP), R13", "run+96(FP), R9")
+	w.op("SHLQ $2, R10") // bytes of a sixteenth of x
+	w.op("SHLQ $2, R13") // bytes of a quarter of the first twiddles, and of the second
+	w.op("LEAQ (DI)(R13*1), R8")
+	w.op("SHLQ $7, R9") // bytes of a run
+	w.op("LEAQ (R10)(R10*2), R11")
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.op("LEAQ between-2112(SP), R14")
+	w.op("ADDQ $63, R14")
+	w.op("ANDQ $~63, R14")
+	w.label("outer")
+	w.op("MOVQ run+96(FP), CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		between := func(first, step int) place {
+			return func(i, offset int) string { return at(2*frameSize*(first+i*step)+offset, "R14") }
+		}
+		for offset := 0; offset < frameSize; offset += is.size() {
+			w.op("MOVQ SI, AX")
+			w.op("MOVQ BX, R15")
+			for i := range 4 {
+				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), "R15", between(i, 4))
+				w.op("ADDQ R10, AX")
+				w.op("ADDQ R13, R15")
+			}
+			w.op("MOVQ DX, AX")
+			for i := range 4 {
+				butterfly(w, is, offset, between(4*i, 1), "DI", apart("AX", "R9", "R12", 4))
+				w.op("ADDQ R9, AX")
+			}
+		}
+	})
+	w.op("ADDQ $24, BX")
+	w.op("ADDQ $24, DI")
+	w.op("LEAQ (DX)(R12*4), DX")
+	w.op("ADDQ R12, DX")
+	w.op("CMPQ DI, R8")
+	w.op("JNE outer")
+	w.end()
 }
 
 func fft2(w *asm, is isa) {
@@ -390,7 +440,7 @@ func framesFile() []byte {
 	frameConstants(&w)
 	interleave(&w)
 	for _, is := range []isa{avx2, avx512} {
-		for _, kernel := range []func(*asm, isa){extent, center, steps, taper, power, energy, wavelet, fft4, fft2, untangle} {
+		for _, kernel := range []func(*asm, isa){extent, center, steps, taper, power, energy, wavelet, fft4, fft16, fft2, untangle} {
 			kernel(&w, is)
 		}
 	}
