@@ -7,12 +7,12 @@ var framesAVX2 = frames{
 	extent:     extentAVX2,
 	center:     centerAVX2,
 	steps:      stepsAVX2,
-	taper:      taperAVX2,
 	power:      powerAVX2,
 	energy:     energyAVX2,
 	wavelet:    waveletAVX2,
 	fft4:       fft4AVX2,
 	fft16:      fft16AVX2,
+	taper16:    taper16AVX2,
 	fft2:       fft2AVX2,
 	untangle:   untangleAVX2,
 }
@@ -22,12 +22,12 @@ var framesAVX512 = frames{
 	extent:     extentAVX512,
 	center:     centerAVX512,
 	steps:      stepsAVX512,
-	taper:      taperAVX512,
 	power:      powerAVX512,
 	energy:     energyAVX512,
 	wavelet:    waveletAVX512,
 	fft4:       fft4AVX512,
 	fft16:      fft16AVX512,
+	taper16:    taper16AVX512,
 	fft2:       fft2AVX512,
 	untangle:   untangleAVX512,
 }
@@ -72,12 +72,6 @@ func stepsAVX2(x []Frame, s *Steps)
 func stepsAVX512(x []Frame, s *Steps)
 
 //go:noescape
-func taperAVX2(dst, x []Frame, w []float32)
-
-//go:noescape
-func taperAVX512(dst, x []Frame, w []float32)
-
-//go:noescape
 func powerAVX2(dst, z []Frame)
 
 //go:noescape
@@ -105,16 +99,22 @@ func fft4AVX512(x, y []Frame, twiddles []float32, run int)
 func fft16AVX2(x, y []Frame, first, second []float32, run int)
 
 //go:noescape
+func taper16AVX2(x, y []Frame, first, second, w []float32)
+
+//go:noescape
 func fft2AVX2(x, y []Frame)
 
 //go:noescape
 func fft16AVX512(x, y []Frame, first, second []float32, run int)
 
 //go:noescape
+func taper16AVX512(x, y []Frame, first, second, w []float32)
+
+//go:noescape
 func fft2AVX512(x, y []Frame)
 
 //go:noescape
-func untangleAVX2(x, power, z []Frame, twiddles []float32)
+func untangleAVX2(band, power, z []Frame, twiddles []float32)
 
 //go:noescape
-func untangleAVX512(x, power, z []Frame, twiddles []float32)
+func untangleAVX512(band, power, z []Frame, twiddles []float32)

@@ -7,12 +7,12 @@ var framesGo = frames{
 	extent:     extentGo,
 	center:     centerGo,
 	steps:      stepsGo,
-	taper:      taperGo,
 	power:      powerGo,
 	energy:     energyGo,
 	wavelet:    waveletGo,
 	fft4:       fft4Go,
 	fft16:      fft16Go,
+	taper16:    taper16Go,
 	fft2:       fft2Go,
 	untangle:   untangleGo,
 }
@@ -74,14 +74,6 @@ func stepsGo(x []Frame, s *Steps) {
 			s.Moment[c] += float32(s.Count[c] * v)
 			s.Count[c]++
 			s.Last[c], s.LastStep[c] = v, step
-		}
-	}
-}
-
-func taperGo(dst, x []Frame, w []float32) {
-	for i, w := range w {
-		for c, v := range &x[i] {
-			dst[i][c] = w * v
 		}
 	}
 }
@@ -153,16 +145,35 @@ func fft4Go(x, y []Frame, twiddles []float32, run int) {
 
 // fft16Go is two such passes at once, with the twiddles of each.
 func fft16Go(x, y []Frame, first, second []float32, run int) {
-	var between [32]Frame
 	for p := range len(second) / 6 {
 		for q := range run {
-			for i := range 4 {
-				butterfly(x[2*(p*run+q)+i*len(x)/16:], len(x)/8, between[2*i:], 4, first[6*p+i*len(second):])
-			}
-			for i := range 4 {
-				butterfly(between[8*i:], 1, y[2*((16*p+i)*run+q):], 4*run, second[6*p:])
+			butterfly16(x[2*(p*run+q):], len(x)/32, y[2*(16*p*run+q):], run, first[6*p:], len(second), second[6*p:])
+		}
+	}
+}
+
+// butterfly16 is the butterflies of two passes; twiddles of the first lie apart.
+func butterfly16(x []Frame, from int, y []Frame, to int, first []float32, apart int, second []float32) {
+	var between [32]Frame
+	for i := range 4 {
+		butterfly(x[2*i*from:], 4*from, between[2*i:], 4, first[i*apart:])
+	}
+	for i := range 4 {
+		butterfly(between[8*i:], 1, y[2*i*to:], 4*to, second)
+	}
+}
+
+// taper16Go is the first two passes at once, over w·x.
+func taper16Go(x, y []Frame, first, second, w []float32) {
+	var tapered [32]Frame
+	for p := range len(second) / 6 {
+		for i := range tapered {
+			at := 2*p + i/2*len(x)/16 + i%2
+			for c, v := range &x[at] {
+				tapered[i][c] = w[at] * v
 			}
 		}
+		butterfly16(tapered[:], 1, y[32*p:], 1, first[6*p:], len(second), second[6*p:])
 	}
 }
 
@@ -176,24 +187,27 @@ func fft2Go(x, y []Frame) {
 	}
 }
 
-// untangleGo makes of the transform z of even and odd samples, as real and
-// imaginary parts, twice the result for all samples but for the numbers 0, n/2 and n.
-func untangleGo(x, power, z []Frame, twiddles []float32) {
+// untangleGo makes of the transform z of even and odd samples, as real and imaginary parts, twice the result for all
+// samples: its power but for the numbers 0, n/2 and n, and the numbers before n/2 that band has room for.
+func untangleGo(band, power, z []Frame, twiddles []float32) {
 	n := len(z) / 2
 	for k := 1; k < n/2; k++ {
-		wr, wi := twiddles[2*k], twiddles[2*k+1]
 		for c := range FrameLanes {
-			zr, zi := z[2*k][c], z[2*k+1][c]
-			yr, yi := z[2*(n-k)][c], z[2*(n-k)+1][c]
-			er, ei := zr+yr, zi-yi
-			or, oi := zi+yi, yr-zr
-			tr := float32(or*wr) - float32(oi*wi)
-			ti := float32(oi*wr) + float32(or*wi)
-			ar, ai, br, bi := er+tr, ei+ti, er-tr, ti-ei
-			x[2*k][c], x[2*k+1][c] = ar, ai
-			x[2*(n-k)][c], x[2*(n-k)+1][c] = br, bi
+			ar, ai, br, bi := untangled(z, twiddles, k, c)
+			if i := 2*k - n + len(band); i >= 0 {
+				band[i][c], band[i+1][c] = ar, ai
+			}
 			power[k][c] += float32(ar*ar) + float32(ai*ai)
 			power[n-k][c] += float32(br*br) + float32(bi*bi)
 		}
 	}
+}
+
+// untangled returns the numbers k and n − k of lane c.
+func untangled(z []Frame, twiddles []float32, k, c int) (ar, ai, br, bi float32) {
+	zr, zi := z[2*k][c], z[2*k+1][c]
+	yr, yi := z[len(z)-2*k][c], z[len(z)-2*k+1][c]
+	er, ei := zr+yr, zi-yi
+	tr, ti := turn(zi+yi, yr-zr, twiddles[2*k], twiddles[2*k+1])
+	return er + tr, ei + ti, er - tr, ti - ei
 }

@@ -55,13 +55,6 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	}
 	out["steps"] = []Frame{s.Last, s.LastStep, crossings, s.Step2, s.Bend2, s.Count, s.Moment}
 
-	w := make([]float32, n)
-	for i := range w {
-		w[i] = rng.Float32()
-	}
-	out["taper"] = make([]Frame, n+1)
-	f.taper(out["taper"][:n], x, w)
-
 	out["power"] = make([]Frame, n/2+1)
 	f.power(out["power"][:n/2], x[:n/2*2])
 
@@ -75,24 +68,39 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	points := 4 << rng.IntN(6)
 	plan := NewFFT(points)
 	z := randomFrames(rng, 2*points)
+	w := make([]float32, 2*points)
+	tapered := slices.Clone(z)
+	for i := range w {
+		w[i] = rng.Float32()
+		for c := range FrameLanes {
+			tapered[i][c] *= w[i]
+		}
+	}
+	// twoPasses holds two passes at once of points x to the same passes one by one.
+	twoPasses := func(pass, run int, x []Frame, at func(y []Frame)) {
+		var once, twice, both = make([]Frame, 2*points), make([]Frame, 2*points), make([]Frame, 2*points+1)
+		f.fft4(x, once, plan.passes[pass], run)
+		f.fft4(once, twice, plan.passes[pass+1], 4*run)
+		if at(both[:2*points]); !slices.Equal(both[:2*points], twice) || both[2*points] != (Frame{}) {
+			t.Fatalf("two passes at once of %d points from pass %d on are not two passes one by one", points, pass)
+		}
+	}
 	for pass, run := 0, 1; pass < len(plan.passes); pass, run = pass+1, 4*run {
 		y := make([]Frame, 2*points+1)
 		f.fft4(z, y[:2*points], plan.passes[pass], run)
 		out[fmt.Sprint("fft4 pass ", pass)] = y
 		if pass+1 < len(plan.passes) {
-			y16, y4 := make([]Frame, 2*points+1), make([]Frame, 2*points)
-			f.fft16(z, y16[:2*points], plan.passes[pass], plan.passes[pass+1], run)
-			f.fft4(y[:2*points], y4, plan.passes[pass+1], 4*run)
-			if out["fft16"] = y16; !slices.Equal(y16[:2*points], y4) {
-				t.Fatalf("two passes at once of %d points from %d on are not two passes one by one", points, run)
-			}
+			twoPasses(pass, run, z, func(y []Frame) { f.fft16(z, y, plan.passes[pass], plan.passes[pass+1], run) })
 		}
+	}
+	if len(plan.passes) > 1 {
+		twoPasses(0, 1, tapered, func(y []Frame) { f.taper16(z, y, plan.passes[0], plan.passes[1], w) })
 	}
 	out["fft2"] = make([]Frame, 2*points+1)
 	f.fft2(z, out["fft2"][:2*points])
-	twice, power := make([]Frame, 2*points+3), randomFrames(rng, points+2)
-	f.untangle(twice[:2*points+2], power[:points+1], z, plan.untangle)
-	out["untangle"] = append(twice, power...)
+	band, power := make([]Frame, 2*rng.IntN(points/2)+1), randomFrames(rng, points+2)
+	f.untangle(band[:len(band)-1], power[:points+1], z, plan.untangle)
+	out["untangle"] = append(band, power...)
 	return out
 }
 
@@ -123,10 +131,11 @@ func TestFFT(t *testing.T) {
 		for n := 4; n <= 2048; n *= 2 {
 			f := NewFFT(n)
 			in := randomFrames(rng, 2*n)
-			out := f.Complex(append([]Frame(nil), in...), make([]Frame, 2*n))
-			x, power := make([]Frame, 2*n+2), make([]Frame, n+1)
+			a, b := make([]Frame, 2*n), make([]Frame, 2*n)
+			out := slices.Clone(f.Complex(in, a, b))
+			band, power := make([]Frame, n-2), make([]Frame, n+1)
 			power[1][5] = 1000
-			f.Real(x, power, append([]Frame(nil), in...), make([]Frame, 2*n))
+			x := f.Real(band, power, in, nil, a, b)
 			for c := range FrameLanes {
 				z, r := make([]complex128, n), make([]float64, 2*n)
 				for i := range z {
@@ -142,7 +151,11 @@ func TestFFT(t *testing.T) {
 					}
 				}
 				for k, want := range fourier.NewFFT(2*n).Coefficients(nil, r) {
-					got := complex(float64(x[2*k][c]), float64(x[2*k+1][c]))
+					re, im := f.Bin(x, k, c)
+					if at := 2*k - n + len(band); at >= 0 && at < len(band) && (band[at][c] != re || band[at+1][c] != im) {
+						t.Fatalf("%d real points, lane %d: the band has %v + %vi for X[%d], and Bin %v + %vi", 2*n, c, band[at][c], band[at+1][c], k, re, im)
+					}
+					got := complex(float64(re), float64(im))
 					if cmplx.Abs(got-2*want) > 4*tolerance {
 						t.Fatalf("%d real points, lane %d: X[%d] = %v, want twice %v", 2*n, c, k, got, want)
 					}
@@ -201,19 +214,19 @@ func BenchmarkFrames(b *testing.B) {
 	}
 	x, y := make([]Frame, n), make([]Frame, n)
 	f := NewFFT(2048)
-	bins, power := make([]Frame, 4098), make([]Frame, 2049)
+	bins, power := make([]Frame, 1024), make([]Frame, 2049)
+	z := make([]Frame, 4096)
 	var e Extent
 	var c Center
 	var s Steps
-	w := make([]float32, n)
+	w := make([]float32, 4096)
 	for name, call := range map[string]func(){
 		"interleave": func() { Interleave(x, channels) },
 		"extent":     func() { e.Add(x) },
 		"center":     func() { c = Center{Gain: x[0]}; c.Apply(y) },
 		"steps":      func() { s.Add(x) },
-		"taper":      func() { Taper(y, x, w) },
 		"wavelet":    func() { SplitWavelet(y[:9990], y[9990:19980], x[:19986]) },
-		"fft 4096":   func() { f.Real(bins, power, x[:4096], y[:4096]) },
+		"fft 4096":   func() { f.Real(bins, power, x[:4096], w, y[:4096], z) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			eachFamilyBench(b, func(b *testing.B) {

@@ -21,7 +21,7 @@ type panel struct {
 	ring     []kernel.Frame // the window, between samples that come again for the packets
 	x        []kernel.Frame // the window
 	a, b     []kernel.Frame // scratch of transforms
-	bins     []kernel.Frame // of a segment, twice what they are
+	bins     []kernel.Frame // of the band of a segment, twice what they are, then as many zeros
 	power    []kernel.Frame
 	envelope []kernel.Frame
 	nodes    [packetLevels][packetCount][]kernel.Frame // the part at hand of the packets of each level
@@ -61,7 +61,7 @@ func newPanel(n int, needs needs) *panel {
 	p.ring = make([]kernel.Frame, n+2*packetRing)
 	p.x = p.ring[packetRing:][:n]
 	p.a, p.b = make([]kernel.Frame, size), make([]kernel.Frame, size)
-	p.bins = make([]kernel.Frame, size+2)
+	p.bins = make([]kernel.Frame, size/2)
 	p.power = make([]kernel.Frame, size/2+1)
 	p.envelope = make([]kernel.Frame, size/8+1)
 	if needs.packets {
@@ -202,50 +202,56 @@ func (p *panel) measureSpectra(ms []*measures) {
 	clear(p.envelope)
 	size := p.shape.segment
 	for s := range p.shape.segments {
-		start := p.shape.start(s)
-		kernel.Taper(p.a, p.x[start:start+size], p.taper)
-		p.forward.Real(p.bins, p.power, p.a, p.b)
+		x := p.x[p.shape.start(s):][:size]
+		z := p.forward.Real(p.bins[:len(p.bins)/2], p.power, x, p.taper, p.a, p.b)
 		if p.needs.lines {
-			for c, m := range ms {
-				for h := range coherenceLines {
-					k := m.lineBin(h + 1)
-					m.lines[s*coherenceLines+h] = complex(float64(p.bins[2*k][c]), float64(p.bins[2*k+1][c]))
-				}
-			}
+			p.setLines(ms, z, s)
 		}
 		if p.needs.envelope {
 			p.addEnvelope()
 		}
 	}
+	for at := 0; at < len(p.power); at += panelBlock { // which is in the first cache for all channels
+		for c, m := range ms {
+			if p.fit[c] {
+				unit := 1 / float64(p.center.Gain[c])
+				scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
+				for k := at; k < min(at+panelBlock, len(p.power)); k++ {
+					m.power[k] = float64(p.power[k][c]) * scale
+				}
+			}
+		}
+	}
 	for c, m := range ms {
-		if !p.fit[c] {
-			continue
+		if p.fit[c] {
+			m.power[len(m.power)-1] /= 2
+			for q := range m.envelope {
+				m.envelope[q] = float64(p.envelope[q][c])
+			}
 		}
-		unit := 1 / float64(p.center.Gain[c])
-		scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
-		for k := range m.power {
-			m.power[k] = float64(p.power[k][c]) * scale
-		}
-		m.power[len(m.power)-1] /= 2
-		for q := range m.envelope {
-			m.envelope[q] = float64(p.envelope[q][c])
+	}
+}
+
+// setLines sets the lines of segment s from its transform.
+func (p *panel) setLines(ms []*measures, z []kernel.Frame, s int) {
+	for h := range coherenceLines {
+		k := ms[0].lineBin(h + 1) // all have one rate and one spindle
+		for c, m := range ms {
+			re, im := p.forward.Bin(z, k, c)
+			m.lines[s*coherenceLines+h] = complex(float64(re), float64(im))
 		}
 	}
 }
 
 // addEnvelope adds the envelope spectrum of the segment at hand.
 func (p *panel) addEnvelope() {
-	first, count := p.shape.band()
-	points := 2 * count
-	band := p.a[:2*points]
-	copy(band, p.bins[2*first:2*(first+count)])
-	clear(band[2*count:])
+	points := len(p.bins)
 	// The transform in place of its inverse turns time around, which the absolute
 	// values of a spectrum do not show.
-	z := p.band.Complex(band, p.b[:2*points])
-	squared := p.bins[:points]
+	z := p.band.Complex(p.bins, p.a[:points], p.b[:points])
+	squared := p.a[points:][:points/2]
 	kernel.Power(squared, z)
-	p.modes.Real(p.a[:points+2], p.envelope, squared, p.b[:points])
+	p.modes.Real(nil, p.envelope, squared, nil, p.a[:points/2], p.b[:points/2])
 }
 
 // measurePackets splits the first n samples into packets, overwriting p.ring.

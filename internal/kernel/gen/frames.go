@@ -177,32 +177,26 @@ func steps(w *asm, is isa) {
 	})
 }
 
-func taper(w *asm, is isa) {
-	w.function("taper"+is.name, "(dst, x []Frame, w []float32)", 72)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("dst_base+0(FP), DX", "x_base+24(FP), SI", "w_base+48(FP), BX", "w_len+56(FP), CX")
-		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}, {"BX", 4}}, func() {
-			w.op("VBROADCASTSS (BX), %s", is.reg(0))
-			w.op("VMULPS %s, %s, %s", at(offset, "SI"), is.reg(0), is.reg(0))
-			w.op("VMOVUPS %s, %s", is.reg(0), at(offset, "DX"))
-		})
-	})
-}
-
 func power(w *asm, is isa) {
 	w.function("power"+is.name, "(dst, z []Frame)", 48)
 	re, im := is.reg(0), is.reg(1)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("dst_base+0(FP), DX", "dst_len+8(FP), CX", "z_base+24(FP), SI")
-		eachFrame(w, suffix, []advance{{"SI", 2 * frameSize}, {"DX", frameSize}}, func() {
+	w.take("dst_base+0(FP), DX", "dst_len+8(FP), CX", "z_base+24(FP), SI")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), re)
 			w.op("VMOVUPS %s, %s", at(frameSize+offset, "SI"), im)
-			w.op("VMULPS %s, %s, %s", re, re, re)
-			w.op("VMULPS %s, %s, %s", im, im, im)
-			w.op("VADDPS %s, %s, %s", im, re, re)
+			square(w, re, im)
 			w.op("VMOVUPS %s, %s", re, at(offset, "DX"))
-		})
+		}
 	})
+	w.end()
+}
+
+// square writes |re + j·im|² to re.
+func square(w *asm, re, im string) {
+	w.op("VMULPS %s, %s, %s", re, re, re)
+	w.op("VMULPS %s, %s, %s", im, im, im)
+	w.op("VADDPS %s, %s, %s", im, re, re)
 }
 
 func energy(w *asm, is isa) {
@@ -264,12 +258,17 @@ func apart(pointer, one, three string, scale int) place {
 	}
 }
 
-// butterfly writes a butterfly of radix 4, whose results but the first are turned by the three twiddles at the pointer.
-func butterfly(w *asm, is isa, offset int, from place, twiddles string, to place) {
+// butterfly writes a butterfly of radix 4 of numbers, times weights if there are any. Its results but the first are
+// turned by the three twiddles at the pointer.
+func butterfly(w *asm, is isa, offset int, from, weights place, twiddles string, to place) {
 	r := is.reg
-	for i := range 4 {
-		w.op("VMOVUPS %s, %s", from(i, offset), r(2*i))
-		w.op("VMOVUPS %s, %s", from(i, frameSize+offset), r(2*i+1))
+	for i := range 8 {
+		if a := from(i/2, i%2*frameSize+offset); weights == nil {
+			w.op("VMOVUPS %s, %s", a, r(i))
+		} else {
+			w.op("VBROADCASTSS %s, %s", weights(i/2, i%2*4), r(i))
+			w.op("VMULPS %s, %s, %s", a, r(i), r(i))
+		}
 	}
 	for part := range 2 {
 		w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
@@ -308,7 +307,7 @@ func fft4(w *asm, is isa) {
 	w.op("MOVQ run+72(FP), CX")
 	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
 		for offset := 0; offset < frameSize; offset += is.size() {
-			butterfly(w, is, offset, apart("SI", "R10", "R11", 1), "BX", apart("DX", "R9", "R12", 1))
+			butterfly(w, is, offset, apart("SI", "R10", "R11", 1), nil, "BX", apart("DX", "R9", "R12", 1))
 		}
 	})
 	w.op("ADDQ $24, BX")
@@ -321,33 +320,25 @@ func fft4(w *asm, is isa) {
 // fft16 writes two passes of radix 4 at once, see fft16Go. Sixteen numbers between them stay on the stack.
 func fft16(w *asm, is isa) {
 	w.printf("\n// func fft16%[1]s(x, y []Frame, first, second []float32, run int)\nTEXT ·fft16%[1]s(SB), 0, $2112-104", is.name)
-	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "first_base+48(FP), BX", "second_base+72(FP), DI", "second_len+80(FP), R13", "run+96(FP), R9")
-	w.op("SHLQ $2, R10") // bytes of a sixteenth of x
-	w.op("SHLQ $2, R13") // bytes of a quarter of the first twiddles, and of the second
-	w.op("LEAQ (DI)(R13*1), R8")
-	w.op("SHLQ $7, R9") // bytes of a run
-	w.op("LEAQ (R10)(R10*2), R11")
+	begin16(w)
+	w.op("MOVQ run+96(FP), R9")
+	w.op("LEAQ (DI)(R13*1), R8") // the end of the second twiddles
+	w.op("SHLQ $7, R9")          // bytes of a run
 	w.op("LEAQ (R9)(R9*2), R12")
-	w.op("LEAQ between-2112(SP), R14")
-	w.op("ADDQ $63, R14")
-	w.op("ANDQ $~63, R14")
 	w.label("outer")
 	w.op("MOVQ run+96(FP), CX")
 	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
-		between := func(first, step int) place {
-			return func(i, offset int) string { return at(2*frameSize*(first+i*step)+offset, "R14") }
-		}
 		for offset := 0; offset < frameSize; offset += is.size() {
 			w.op("MOVQ SI, AX")
 			w.op("MOVQ BX, R15")
 			for i := range 4 {
-				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), "R15", between(i, 4))
+				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), nil, "R15", frames("R14", i, 4))
 				w.op("ADDQ R10, AX")
 				w.op("ADDQ R13, R15")
 			}
 			w.op("MOVQ DX, AX")
 			for i := range 4 {
-				butterfly(w, is, offset, between(4*i, 1), "DI", apart("AX", "R9", "R12", 4))
+				butterfly(w, is, offset, frames("R14", 4*i, 1), nil, "DI", apart("AX", "R9", "R12", 4))
 				w.op("ADDQ R9, AX")
 			}
 		}
@@ -361,52 +352,100 @@ func fft16(w *asm, is isa) {
 	w.end()
 }
 
+// begin16 sets SI and DX to x and y, BX and DI to the twiddles, R10 and R11 to the bytes of one and three sixteenths of
+// x, R13 to those of a quarter of the first twiddles and R14 to memory between the passes.
+func begin16(w *asm) {
+	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "first_base+48(FP), BX", "second_base+72(FP), DI", "second_len+80(FP), R13")
+	w.op("SHLQ $2, R10")
+	w.op("LEAQ (R10)(R10*2), R11")
+	w.op("SHLQ $2, R13")
+	w.op("LEAQ between-2112(SP), R14")
+	w.op("ADDQ $63, R14")
+	w.op("ANDQ $~63, R14")
+}
+
+// frames returns places of complex numbers from the first on, so many apart.
+func frames(pointer string, first, step int) place {
+	return func(i, offset int) string { return at(2*frameSize*(first+i*step)+offset, pointer) }
+}
+
+// taper16 writes the first two passes over w·x, see taper16Go.
+func taper16(w *asm, is isa) {
+	w.printf("\n// func taper16%[1]s(x, y []Frame, first, second, w []float32)\nTEXT ·taper16%[1]s(SB), 0, $2112-120", is.name)
+	begin16(w)
+	w.take("w_base+96(FP), R9", "R10, R12", "R10, CX")
+	w.op("SHRQ $4, R12") // bytes of a sixteenth of w; three of them are R13
+	w.op("SHRQ $7, CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 32 * frameSize}, {"BX", 24}, {"DI", 24}, {"R9", 8}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
+			w.take("SI, AX", "BX, R15", "R9, R8")
+			for i := range 4 {
+				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), apart("R8", "R12", "R13", 4), "R15", frames("R14", i, 4))
+				w.op("ADDQ R10, AX")
+				w.op("ADDQ R13, R15")
+				w.op("ADDQ R12, R8")
+			}
+			for i := range 4 {
+				butterfly(w, is, offset, frames("R14", 4*i, 1), nil, "DI", frames("DX", i, 4))
+			}
+		}
+	})
+	w.end()
+}
+
 func fft2(w *asm, is isa) {
 	w.function("fft2"+is.name, "(x, y []Frame)", 48)
 	a, b := is.reg(0), is.reg(1)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX")
-		w.op("SHRQ $1, CX")
-		w.op("MOVQ CX, R9")
-		w.op("SHLQ $6, R9") // bytes of a half
-		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}}, func() {
+	w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX")
+	w.op("SHRQ $1, CX")
+	w.op("MOVQ CX, R9")
+	w.op("SHLQ $6, R9") // bytes of a half
+	eachFrame(w, "", []advance{{"SI", frameSize}, {"DX", frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), a)
 			w.op("VMOVUPS %d(SI)(R9*1), %s", offset, b)
 			w.op("VADDPS %s, %s, %s", b, a, is.reg(2))
 			w.op("VSUBPS %s, %s, %s", b, a, a)
 			w.op("VMOVUPS %s, %s", is.reg(2), at(offset, "DX"))
 			w.op("VMOVUPS %s, %d(DX)(R9*1)", a, offset)
-		})
+		}
 	})
+	w.end()
 }
 
 // untangle writes the last step of a real transform, see untangleGo.
 func untangle(w *asm, is isa) {
-	w.function("untangle"+is.name, "(x, power, z []Frame, twiddles []float32)", 96)
+	w.function("untangle"+is.name, "(band, power, z []Frame, twiddles []float32)", 96)
+	w.take("band_base+0(FP), DX", "band_len+8(FP), DI", "power_base+24(FP), R11", "z_base+48(FP), R9", "z_len+56(FP), AX", "twiddles_base+72(FP), R8")
+	w.take("R11, BX", "R9, SI", "AX, CX")
+	w.op("SHLQ $5, AX")
+	w.op("ADDQ AX, R11") // power of n
+	w.op("SHLQ $1, AX")
+	w.op("ADDQ AX, R9") // z of n
+	w.op("SHRQ $2, CX")
+	w.op("SHRQ $1, DI")
+	w.op("SUBQ DI, CX")
+	w.op("DECQ CX") // below the band
+	moves := []advance{{"SI", 2 * frameSize}, {"BX", frameSize}, {"R8", 8}, {"R9", -2 * frameSize}, {"R11", -frameSize}}
+	for _, p := range moves {
+		w.op("ADDQ $%d, %s", p.bytes, p.pointer)
+	}
+	pairs(w, is, "Below", moves, false)
+	w.op("MOVQ DI, CX")
+	pairs(w, is, "Within", append(moves, advance{"DX", 2 * frameSize}), true)
+	w.end()
+}
+
+// pairs writes the step for CX bins and what mirrors them, and stores the bins at DX if they are kept.
+func pairs(w *asm, is isa, suffix string, moves []advance, kept bool) {
 	r := is.reg
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), DX", "power_base+24(FP), BX", "z_base+48(FP), SI", "z_len+56(FP), AX", "twiddles_base+72(FP), R8")
-		w.op("SHRQ $1, AX")
-		w.op("MOVQ AX, CX")
-		w.op("SHLQ $6, CX")
-		w.op("LEAQ (BX)(CX*1), R11") // power of n
-		w.op("SHLQ $1, CX")
-		w.op("LEAQ (SI)(CX*1), R9")  // z of n
-		w.op("LEAQ (DX)(CX*1), R10") // x of n
-		w.op("SHRQ $1, AX")
-		w.op("MOVQ AX, CX")
-		w.op("DECQ CX")
-		moves := []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}, {"BX", frameSize}, {"R8", 8}, {"R9", -2 * frameSize}, {"R10", -2 * frameSize}, {"R11", -frameSize}}
-		for _, p := range moves {
-			w.op("ADDQ $%d, %s", p.bytes, p.pointer)
-		}
-		eachFrame(w, suffix, moves, func() {
-			zr, zi, yr, yi := r(0), r(1), r(2), r(3)
+	zr, zi, yr, yi, er, ei, or, oi := r(0), r(1), r(2), r(3), r(4), r(5), r(6), r(7)
+	eachFrame(w, suffix, moves, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
 			for i, base := range []string{"SI", "R9"} {
 				w.op("VMOVUPS %s, %s", at(offset, base), r(2*i))
 				w.op("VMOVUPS %s, %s", at(frameSize+offset, base), r(2*i+1))
 			}
-			er, ei, or, oi := r(4), r(5), r(6), r(7)
 			w.op("VADDPS %s, %s, %s", yr, zr, er)
 			w.op("VSUBPS %s, %s, %s", yi, zi, ei)
 			w.op("VADDPS %s, %s, %s", yi, zi, or)
@@ -418,17 +457,16 @@ func untangle(w *asm, is isa) {
 			w.op("VADDPS %s, %s, %s", oi, ei, r(1))
 			w.op("VSUBPS %s, %s, %s", or, er, r(2))
 			w.op("VSUBPS %s, %s, %s", ei, oi, r(3))
-			for i, to := range [2][2]string{{"DX", "BX"}, {"R10", "R11"}} {
-				re, im := r(2*i), r(2*i+1)
-				w.op("VMOVUPS %s, %s", re, at(offset, to[0]))
-				w.op("VMOVUPS %s, %s", im, at(frameSize+offset, to[0]))
-				w.op("VMULPS %s, %s, %s", re, re, re)
-				w.op("VMULPS %s, %s, %s", im, im, im)
-				w.op("VADDPS %s, %s, %s", im, re, re)
-				w.op("VADDPS %s, %s, %s", at(offset, to[1]), re, re)
-				w.op("VMOVUPS %s, %s", re, at(offset, to[1]))
+			if kept {
+				w.op("VMOVUPS %s, %s", r(0), at(offset, "DX"))
+				w.op("VMOVUPS %s, %s", r(1), at(frameSize+offset, "DX"))
 			}
-		})
+			for i, to := range []string{"BX", "R11"} {
+				square(w, r(2*i), r(2*i+1))
+				w.op("VADDPS %s, %s, %s", at(offset, to), r(2*i), r(2*i))
+				w.op("VMOVUPS %s, %s", r(2*i), at(offset, to))
+			}
+		}
 	})
 }
 
@@ -440,7 +478,7 @@ func framesFile() []byte {
 	frameConstants(&w)
 	interleave(&w)
 	for _, is := range []isa{avx2, avx512} {
-		for _, kernel := range []func(*asm, isa){extent, center, steps, taper, power, energy, wavelet, fft4, fft16, fft2, untangle} {
+		for _, kernel := range []func(*asm, isa){extent, center, steps, power, energy, wavelet, fft4, fft16, taper16, fft2, untangle} {
 			kernel(&w, is)
 		}
 	}
