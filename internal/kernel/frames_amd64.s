@@ -3,6 +3,19 @@
 //go:build !noasm
 
 #include "textflag.h"
+#include "go_asm.h"
+
+// 16 lanes that are there, then 16 that are not; a mask is a view of both.
+
+DATA mask<>+0(SB)/8, $-1
+DATA mask<>+8(SB)/8, $-1
+DATA mask<>+16(SB)/8, $-1
+DATA mask<>+24(SB)/8, $-1
+DATA mask<>+32(SB)/8, $-1
+DATA mask<>+40(SB)/8, $-1
+DATA mask<>+48(SB)/8, $-1
+DATA mask<>+56(SB)/8, $-1
+GLOBL mask<>(SB), RODATA|NOPTR, $128
 
 DATA tap0<>+0(SB)/8, $0x3e6be8293e6be829
 DATA tap0<>+8(SB)/8, $0x3e6be8293e6be829
