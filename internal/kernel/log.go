@@ -10,7 +10,7 @@ func Log(dst, x []float64) {
 	active.log(dst[:whole], x[:whole])
 	logGo(dst[whole:], x[whole:])
 	for i, v := range x {
-		if !(v >= 0x1p-1022 && v <= math.MaxFloat64) {
+		if math.Float64bits(v)-1<<52 >= 2046<<52 { // not a positive normal number
 			dst[i] = math.Log(v)
 		}
 	}
