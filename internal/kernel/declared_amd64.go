@@ -133,10 +133,10 @@ func waveletAVX2(low, high, x []Frame)
 func fft4AVX2(x, y []Frame, twiddles []float32, run int)
 func fft16AVX2(x, y []Frame, first, second []float32, run int)
 func taper16AVX2(x, y []Frame, first, second, w []float32)
-func fft2AVX2(x, y []Frame)
+func fft8AVX2(x, y []Frame, twiddles []float32)
 func untangleAVX2(band, power, z []Frame, twiddles []float32)
 
-var framesAVX2 = frames{interleave: interleaveAVX2, extent: extentAVX2, center: centerAVX2, steps: stepsAVX2, power: powerAVX2, energy: energyAVX2, wavelet: waveletAVX2, fft4: fft4AVX2, fft16: fft16AVX2, taper16: taper16AVX2, fft2: fft2AVX2, untangle: untangleAVX2}
+var framesAVX2 = frames{interleave: interleaveAVX2, extent: extentAVX2, center: centerAVX2, steps: stepsAVX2, power: powerAVX2, energy: energyAVX2, wavelet: waveletAVX2, fft4: fft4AVX2, fft16: fft16AVX2, taper16: taper16AVX2, fft8: fft8AVX2, untangle: untangleAVX2}
 
 func extentAVX512(x []Frame, e *Extent)
 func centerAVX512(x []Frame, c *Center)
@@ -147,7 +147,7 @@ func waveletAVX512(low, high, x []Frame)
 func fft4AVX512(x, y []Frame, twiddles []float32, run int)
 func fft16AVX512(x, y []Frame, first, second []float32, run int)
 func taper16AVX512(x, y []Frame, first, second, w []float32)
-func fft2AVX512(x, y []Frame)
+func fft8AVX512(x, y []Frame, twiddles []float32)
 func untangleAVX512(band, power, z []Frame, twiddles []float32)
 
-var framesAVX512 = frames{interleave: interleaveAVX2, extent: extentAVX512, center: centerAVX512, steps: stepsAVX512, power: powerAVX512, energy: energyAVX512, wavelet: waveletAVX512, fft4: fft4AVX512, fft16: fft16AVX512, taper16: taper16AVX512, fft2: fft2AVX512, untangle: untangleAVX512}
+var framesAVX512 = frames{interleave: interleaveAVX2, extent: extentAVX512, center: centerAVX512, steps: stepsAVX512, power: powerAVX512, energy: energyAVX512, wavelet: waveletAVX512, fft4: fft4AVX512, fft16: fft16AVX512, taper16: taper16AVX512, fft8: fft8AVX512, untangle: untangleAVX512}

@@ -26,7 +26,7 @@ type frames struct {
 	fft4       func(x, y []Frame, twiddles []float32, run int)
 	fft16      func(x, y []Frame, first, second []float32, run int)
 	taper16    func(x, y []Frame, first, second, w []float32)
-	fft2       func(x, y []Frame)
+	fft8       func(x, y []Frame, twiddles []float32)
 	untangle   func(band, power, z []Frame, twiddles []float32)
 }
 
@@ -139,25 +139,24 @@ func (f *FFT) Complex(x, a, b []Frame) []Frame { return f.transform(x, nil, a, b
 
 func (f *FFT) transform(x []Frame, w []float32, a, b []Frame) []Frame {
 	check(len(x) == 2*f.n && len(a) == 2*f.n && len(b) == 2*f.n, "FFT: lengths differ")
-	run, left, passes := 1, f.n, f.passes
+	kernels, run, passes := active.frames, 1, f.passes
 	if w != nil {
-		check(len(passes) > 1 && len(w) == len(x), "FFT: weights of another length, or of less than 16 points")
-		active.frames.taper16(x, a, passes[0], passes[1], w)
-		x, a, b = a, b, a
-		run, left, passes = 16, left/16, passes[2:]
+		check(f.n >= 64 && len(w) == len(x), "FFT: weights of another length, or of less than 64 points")
+		kernels.taper16(x, a, passes[0], passes[1], w)
+		x, a, b, run, passes = a, b, a, 16, passes[2:]
 	}
 	for ; len(passes) > 0; x, a, b = a, b, a {
-		if len(passes) > 1 {
-			active.frames.fft16(x, a, passes[0], passes[1], run)
-			run, left, passes = 16*run, left/16, passes[2:]
-		} else {
-			active.frames.fft4(x, a, passes[0], run)
-			run, left, passes = 4*run, left/4, nil
+		switch left := f.n / run; {
+		case left == 8:
+			kernels.fft8(x, a, passes[0])
+			passes = nil
+		case left == 4 || left == 32:
+			kernels.fft4(x, a, passes[0], run)
+			run, passes = 4*run, passes[1:]
+		default:
+			kernels.fft16(x, a, passes[0], passes[1], run)
+			run, passes = 16*run, passes[2:]
 		}
-	}
-	if left == 2 {
-		active.frames.fft2(x, a)
-		return a
 	}
 	return x
 }

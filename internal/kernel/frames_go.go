@@ -13,7 +13,7 @@ var framesGo = frames{
 	fft4:       fft4Go,
 	fft16:      fft16Go,
 	taper16:    taper16Go,
-	fft2:       fft2Go,
+	fft8:       fft8Go,
 	untangle:   untangleGo,
 }
 
@@ -177,12 +177,19 @@ func taper16Go(x, y []Frame, first, second, w []float32) {
 	}
 }
 
-func fft2Go(x, y []Frame) {
-	half := len(x) / 2
-	for i := range half {
-		for c := range FrameLanes {
-			a, b := x[i][c], x[i+half][c]
-			y[i][c], y[i+half][c] = a+b, a-b
+// fft8Go is the last two passes at once, of radix 4 and 2.
+func fft8Go(x, y []Frame, twiddles []float32) {
+	var between [16]Frame
+	eighth := len(x) / 8
+	for q := 0; q < eighth; q += 2 {
+		butterfly(x[q:], eighth, between[:], 1, twiddles)
+		butterfly(x[q+eighth:], eighth, between[8:], 1, twiddles[6:])
+		for i := range 8 {
+			to := q + i/2*eighth + i%2
+			for c, a := range &between[i] {
+				b := between[8+i][c]
+				y[to][c], y[to+4*eighth][c] = a+b, a-b
+			}
 		}
 	}
 }

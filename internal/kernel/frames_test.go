@@ -65,7 +65,7 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	out["wavelet"] = make([]Frame, 2*n+1)
 	f.wavelet(out["wavelet"][:n], out["wavelet"][n:2*n], randomFrames(rng, 2*n+WaveletTaps-2))
 
-	points := 4 << rng.IntN(6)
+	points := 8 << rng.IntN(5)
 	plan := NewFFT(points)
 	z := randomFrames(rng, 2*points)
 	w := make([]float32, 2*points)
@@ -96,8 +96,8 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	if len(plan.passes) > 1 {
 		twoPasses(0, 1, tapered, func(y []Frame) { f.taper16(z, y, plan.passes[0], plan.passes[1], w) })
 	}
-	out["fft2"] = make([]Frame, 2*points+1)
-	f.fft2(z, out["fft2"][:2*points])
+	out["fft8"] = make([]Frame, 2*points+1)
+	f.fft8(z, out["fft8"][:2*points], NewFFT(8).passes[0])
 	band, power := make([]Frame, 2*rng.IntN(points/2)+1), randomFrames(rng, points+2)
 	f.untangle(band[:len(band)-1], power[:points+1], z, plan.untangle)
 	out["untangle"] = append(band, power...)

@@ -393,21 +393,34 @@ func taper16(w *asm, is isa) {
 	w.end()
 }
 
-func fft2(w *asm, is isa) {
-	w.function("fft2"+is.name, "(x, y []Frame)", 48)
-	a, b := is.reg(0), is.reg(1)
-	w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX")
-	w.op("SHRQ $1, CX")
+// fft8 writes the last two passes of radix 4 and 2 at once, see fft8Go. Eight numbers between them stay on the stack.
+func fft8(w *asm, is isa) {
+	w.onStack("fft8"+is.name, "(x, y []Frame, twiddles []float32)", "0", 1088, 72)
+	w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX", "twiddles_base+48(FP), BX")
 	w.op("MOVQ CX, R9")
-	w.op("SHLQ $6, R9") // bytes of a half
-	eachFrame(w, "", []advance{{"SI", frameSize}, {"DX", frameSize}}, func() {
+	w.op("SHLQ $3, R9") // bytes of an eighth of x
+	w.op("SHRQ $4, CX")
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.op("LEAQ 24(BX), DI")
+	w.op("LEAQ between-1088(SP), R14")
+	w.op("ADDQ $63, R14")
+	w.op("ANDQ $~63, R14")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		w.op("LEAQ (SI)(R9*1), AX")
+		w.op("LEAQ (DX)(R9*4), R8")
+		first, second := apart("DX", "R9", "R12", 1), apart("R8", "R9", "R12", 1)
 		for offset := 0; offset < frameSize; offset += is.size() {
-			w.op("VMOVUPS %s, %s", at(offset, "SI"), a)
-			w.op("VMOVUPS %d(SI)(R9*1), %s", offset, b)
-			w.op("VADDPS %s, %s, %s", b, a, is.reg(2))
-			w.op("VSUBPS %s, %s, %s", b, a, a)
-			w.op("VMOVUPS %s, %s", is.reg(2), at(offset, "DX"))
-			w.op("VMOVUPS %s, %d(DX)(R9*1)", a, offset)
+			butterfly(w, is, offset, apart("SI", "R9", "R12", 2), nil, "BX", frames("R14", 0, 1))
+			butterfly(w, is, offset, apart("AX", "R9", "R12", 2), nil, "DI", frames("R14", 4, 1))
+			for i := range 8 {
+				a, b, sum, at := is.reg(4*(i%4)), is.reg(4*(i%4)+1), is.reg(4*(i%4)+2), i%2*frameSize+offset
+				w.op("VMOVUPS %s, %s", frames("R14", 0, 1)(i/2, at), a)
+				w.op("VMOVUPS %s, %s", frames("R14", 4, 1)(i/2, at), b)
+				w.op("VADDPS %s, %s, %s", b, a, sum)
+				w.op("VSUBPS %s, %s, %s", b, a, a)
+				w.op("VMOVUPS %s, %s", sum, first(i/2, at))
+				w.op("VMOVUPS %s, %s", a, second(i/2, at))
+			}
 		}
 	})
 	w.end()

@@ -39,7 +39,7 @@ func files() map[string][]byte {
 	for _, is := range []isa{avx2, avx512} {
 		tiles(&products, is)
 		onFrames.table("frames"+is.name+" = frames{interleave: interleaveAVX2", is,
-			extent, center, steps, power, energy, wavelet, fft4, fft16, taper16, fft2, untangle)
+			extent, center, steps, power, energy, wavelet, fft4, fft16, taper16, fft8, untangle)
 		elementwise.table(fmt.Sprintf("family%[1]s = family{name: %[2]q, gemm: gemm%[1]s.product, frames: &frames%[1]s", is.name, strings.ToLower(is.name)), is,
 			logistic, logisticGrad, sample, negate, addRows, subRows, squares, judge, momentum, adam, logarithm)
 	}
