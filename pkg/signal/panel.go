@@ -211,14 +211,17 @@ func (p *panel) measureSpectra(ms []*measures) {
 			p.addEnvelope()
 		}
 	}
-	for at := 0; at < len(p.power); at += panelBlock { // which is in the first cache for all channels
+	for at := 0; at < len(p.power); at += panelBlock { // a block is in the first cache for all channels
+		block := p.power[at:min(at+panelBlock, len(p.power))]
 		for c, m := range ms {
-			if p.fit[c] {
-				unit := 1 / float64(p.center.Gain[c])
-				scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
-				for k := at; k < min(at+panelBlock, len(p.power)); k++ {
-					m.power[k] = float64(p.power[k][c]) * scale
-				}
+			if !p.fit[c] {
+				continue
+			}
+			unit := 1 / float64(p.center.Gain[c])
+			scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
+			power := m.power[at:][:len(block)]
+			for k := range power {
+				power[k] = float64(block[k][c]) * scale
 			}
 		}
 	}
