@@ -146,10 +146,11 @@ func (f *FFT) transform(x []Frame, w []float32, a, b []Frame) []Frame {
 		x, a, b, run, passes = a, b, a, 16, passes[2:]
 	}
 	for ; len(passes) > 0; x, a, b = a, b, a {
-		if len(passes) == 1 && run > 1 {
-			a = x // the last pass keeps places
+		left := f.n / run
+		if run > 1 && left <= 16 {
+			a = x // what is last reads and writes the same places
 		}
-		switch left := f.n / run; {
+		switch {
 		case left == 8:
 			kernels.fft8(x, a, passes[0])
 			passes = nil

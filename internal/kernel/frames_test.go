@@ -136,6 +136,17 @@ func TestFFT(t *testing.T) {
 			band, power := make([]Frame, n-2), make([]Frame, n+1)
 			power[1][5] = 1000
 			x := f.Real(band, power, in, nil, a, b)
+			if n >= 64 { // weights of one half take all values to a half
+				w := slices.Repeat([]float32{0.5}, 2*n)
+				halves := f.Real(nil, make([]Frame, n+1), in, w, make([]Frame, 2*n), make([]Frame, 2*n))
+				for i := range x {
+					for c, v := range x[i] {
+						if halves[i][c] != v/2 {
+							t.Fatalf("%d real points, half of them: frame %d, lane %d is %v, want %v", 2*n, i, c, halves[i][c], v/2)
+						}
+					}
+				}
+			}
 			for c := range FrameLanes {
 				z, r := make([]complex128, n), make([]float64, 2*n)
 				for i := range z {
