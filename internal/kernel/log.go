@@ -16,7 +16,7 @@ func Log(dst, x []float64) {
 	}
 }
 
-// The coefficients are those of FreeBSD's e_log.c, as in package math.
+// The coefficients come from e_log.c of FreeBSD, as in package math.
 const (
 	logL1    = 6.666666666666735130e-01
 	logL2    = 3.999999999940941908e-01

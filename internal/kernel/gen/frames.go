@@ -353,7 +353,7 @@ func fft16(w *asm, is isa) {
 }
 
 // begin16 sets SI and DX to x and y, BX and DI to the twiddles, R10 and R11 to the bytes of one and three sixteenths of
-// x, R13 to those of a quarter of the first twiddles and R14 to memory between the passes.
+// x, R13 to the bytes of a quarter of the first twiddles and R14 to memory between the passes.
 func begin16(w *asm) {
 	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "first_base+48(FP), BX", "second_base+72(FP), DI", "second_len+80(FP), R13")
 	w.op("SHLQ $2, R10")
