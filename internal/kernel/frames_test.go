@@ -65,6 +65,12 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	out["wavelet"] = make([]Frame, 2*n+1)
 	f.wavelet(out["wavelet"][:n], out["wavelet"][n:2*n], randomFrames(rng, 2*n+WaveletTaps-2))
 
+	onTransforms(t, f, rng, out)
+	return out
+}
+
+// onTransforms calls the kernels of transforms, and holds two passes at once to the same passes one by one.
+func onTransforms(t *testing.T, f *frames, rng *rand.Rand, out map[string][]Frame) {
 	points := 8 << rng.IntN(5)
 	plan := NewFFT(points)
 	z := randomFrames(rng, 2*points)
@@ -76,7 +82,6 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 			tapered[i][c] *= w[i]
 		}
 	}
-	// twoPasses holds two passes at once of points x to the same passes one by one.
 	twoPasses := func(pass, run int, x []Frame, at func(y []Frame)) {
 		var once, twice, both = make([]Frame, 2*points), make([]Frame, 2*points), make([]Frame, 2*points+1)
 		f.fft4(x, once, plan.passes[pass], run)
@@ -101,7 +106,6 @@ func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame
 	band, power := make([]Frame, 2*rng.IntN(points/2)+1), randomFrames(rng, points+2)
 	f.untangle(band[:len(band)-1], power[:points+1], z, plan.untangle)
 	out["untangle"] = append(band, power...)
-	return out
 }
 
 // Every family returns the same bits and writes nothing outside its frames, of
@@ -136,17 +140,6 @@ func TestFFT(t *testing.T) {
 			band, power := make([]Frame, n-2), make([]Frame, n+1)
 			power[1][5] = 1000
 			x := f.Real(band, power, in, nil, a, b)
-			if n >= 64 { // weights of one half take all values to a half
-				w := slices.Repeat([]float32{0.5}, 2*n)
-				halves := f.Real(nil, make([]Frame, n+1), in, w, make([]Frame, 2*n), make([]Frame, 2*n))
-				for i := range x {
-					for c, v := range x[i] {
-						if halves[i][c] != v/2 {
-							t.Fatalf("%d real points, half of them: frame %d, lane %d is %v, want %v", 2*n, i, c, halves[i][c], v/2)
-						}
-					}
-				}
-			}
 			for c := range FrameLanes {
 				z, r := make([]complex128, n), make([]float64, 2*n)
 				for i := range z {
@@ -176,6 +169,27 @@ func TestFFT(t *testing.T) {
 					}
 					if math.Abs(float64(power[k][c])-p) > 1e-6*p+1e-6 {
 						t.Fatalf("%d real points, lane %d: power %d is %v, want %v", 2*n, c, k, power[k][c], p)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Weights of one half take all values to a half, without rounding.
+func TestTaperedFFT(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	eachFamily(t, func(t *testing.T) {
+		for n := 64; n <= 2048; n *= 2 {
+			f, in := NewFFT(n), randomFrames(rng, 2*n)
+			of := func(w []float32) []Frame {
+				return f.Real(nil, make([]Frame, n+1), in, w, make([]Frame, 2*n), make([]Frame, 2*n))
+			}
+			want, got := of(nil), of(slices.Repeat([]float32{0.5}, 2*n))
+			for i := range want {
+				for c, v := range want[i] {
+					if got[i][c] != v/2 {
+						t.Fatalf("%d real points, half of them: frame %d, lane %d is %v, want %v", 2*n, i, c, got[i][c], v/2)
 					}
 				}
 			}
