@@ -20,13 +20,14 @@ type frames struct {
 	extent     func(x []Frame, e *Extent)
 	center     func(x []Frame, c *Center)
 	steps      func(x []Frame, s *Steps)
-	taper      func(dst, x []Frame, w []float32)
 	power      func(dst, z []Frame)
 	energy     func(x []Frame, sum *Frame)
 	wavelet    func(low, high, x []Frame)
 	fft4       func(x, y []Frame, twiddles []float32, run int)
-	fft2       func(x, y []Frame)
-	untangle   func(x, power, z []Frame, twiddles []float32)
+	fft16      func(x, y []Frame, first, second []float32, run int)
+	taper16    func(x, y []Frame, first, second, w []float32)
+	fft8       func(x, y []Frame, twiddles []float32)
+	untangle   func(band, power, z []Frame, twiddles []float32)
 }
 
 // Interleave makes frames of 1 to 16 channels, each as long as dst: lane c of
@@ -67,12 +68,6 @@ type Steps struct {
 
 // Add adds x to s.
 func (s *Steps) Add(x []Frame) { active.frames.steps(x, s) }
-
-// Taper stores w·x in dst, which may be x; all are of one length.
-func Taper(dst, x []Frame, w []float32) {
-	check(len(dst) == len(x) && len(x) == len(w), "Taper: lengths differ")
-	active.frames.taper(dst, x, w)
-}
 
 // Power stores |z|² in dst; z is complex, so twice as long.
 func Power(dst, z []Frame) {
@@ -138,38 +133,67 @@ func NewFFT(n int) *FFT {
 	return f
 }
 
-// Complex transforms the n complex points in a and returns them, which is
-// either a or b; the other is overwritten. It is Stockham's algorithm in radix 4.
-func (f *FFT) Complex(a, b []Frame) []Frame {
-	check(len(a) == 2*f.n && len(b) == 2*f.n, "FFT: lengths differ")
-	run, left := 1, f.n
-	for _, t := range f.passes {
-		active.frames.fft4(a, b, t, run)
-		a, b = b, a
-		run, left = 4*run, left/4
-	}
-	if left == 2 {
-		active.frames.fft2(a, b)
-		return b
-	}
-	return a
-}
+// Complex transforms the n complex points in x, which it keeps, and returns them in a or b; both are overwritten. It is
+// Stockham's algorithm in radix 4.
+func (f *FFT) Complex(x, a, b []Frame) []Frame { return f.transform(x, nil, a, b) }
 
-// Real transforms the 2n real points in a, stores twice their transform in x,
-// complex numbers 0 to n, and adds its squared absolute values to power, n+1
-// frames. It overwrites a and b, which are 2n frames each.
-func (f *FFT) Real(x, power, a, b []Frame) {
-	n := f.n
-	check(len(x) == 2*n+2 && len(power) == n+1, "FFT: lengths differ")
-	z := f.Complex(a, b)
-	active.frames.untangle(x, power, z, f.untangle)
-	for c := range FrameLanes {
-		re, im := z[0][c], z[1][c]
-		x[0][c], x[1][c] = 2*(re+im), 0
-		x[2*n][c], x[2*n+1][c] = 2*(re-im), 0
-		x[n][c], x[n+1][c] = 2*z[n][c], -2*z[n+1][c]
-		for _, k := range [3]int{0, n / 2, n} {
-			power[k][c] += float32(x[2*k][c]*x[2*k][c]) + float32(x[2*k+1][c]*x[2*k+1][c])
+func (f *FFT) transform(x []Frame, w []float32, a, b []Frame) []Frame {
+	check(len(x) == 2*f.n && len(a) == 2*f.n && len(b) == 2*f.n, "FFT: lengths differ")
+	kernels, run, passes := active.frames, 1, f.passes
+	if w != nil {
+		check(f.n >= 64 && len(w) == len(x), "FFT: weights of another length, or of less than 64 points")
+		kernels.taper16(x, a, passes[0], passes[1], w)
+		x, a, b, run, passes = a, b, a, 16, passes[2:]
+	}
+	for ; len(passes) > 0; x, a, b = a, b, a {
+		left := f.n / run
+		if run > 1 && left <= 16 {
+			a = x // what is last reads and writes the same places
+		}
+		switch {
+		case left == 8:
+			kernels.fft8(x, a, passes[0])
+			passes = nil
+		case left == 4 || left == 32:
+			kernels.fft4(x, a, passes[0], run)
+			run, passes = 4*run, passes[1:]
+		default:
+			kernels.fft16(x, a, passes[0], passes[1], run)
+			run, passes = 16*run, passes[2:]
 		}
 	}
+	return x
+}
+
+// Real transforms the 2n real points in x, times weights w unless that is nil, and adds the squared absolute values of
+// twice their transform to power, n+1 frames. It stores twice the complex numbers before n/2 in band, as many as that
+// holds. [FFT.Bin] finds others in what it returns, which is a or b; both are overwritten.
+func (f *FFT) Real(band, power, x []Frame, w []float32, a, b []Frame) []Frame {
+	check(len(band) < f.n && len(power) == f.n+1, "FFT: lengths differ")
+	z := f.transform(x, w, a, b)
+	active.frames.untangle(band, power, z, f.untangle)
+	for c := range FrameLanes {
+		for _, k := range [3]int{0, f.n / 2, f.n} {
+			re, im := f.Bin(z, k, c)
+			power[k][c] += float32(re*re) + float32(im*im)
+		}
+	}
+	return z
+}
+
+// Bin returns twice the number k of lane c, 0 to n, from what Real returned.
+func (f *FFT) Bin(z []Frame, k, c int) (re, im float32) {
+	switch n := f.n; {
+	case k == 0:
+		return 2 * (z[0][c] + z[1][c]), 0
+	case k < n/2:
+		re, im, _, _ = untangled(z, f.untangle, k, c)
+	case k == n/2:
+		return 2 * z[n][c], -2 * z[n+1][c]
+	case k < n:
+		_, _, re, im = untangled(z, f.untangle, n-k, c)
+	default:
+		return 2 * (z[0][c] - z[1][c]), 0
+	}
+	return re, im
 }

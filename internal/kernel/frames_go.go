@@ -7,12 +7,13 @@ var framesGo = frames{
 	extent:     extentGo,
 	center:     centerGo,
 	steps:      stepsGo,
-	taper:      taperGo,
 	power:      powerGo,
 	energy:     energyGo,
 	wavelet:    waveletGo,
 	fft4:       fft4Go,
-	fft2:       fft2Go,
+	fft16:      fft16Go,
+	taper16:    taper16Go,
+	fft8:       fft8Go,
 	untangle:   untangleGo,
 }
 
@@ -77,14 +78,6 @@ func stepsGo(x []Frame, s *Steps) {
 	}
 }
 
-func taperGo(dst, x []Frame, w []float32) {
-	for i, w := range w {
-		for c, v := range &x[i] {
-			dst[i][c] = w * v
-		}
-	}
-}
-
 func powerGo(dst, z []Frame) {
 	for i := range dst {
 		for c := range FrameLanes {
@@ -120,60 +113,108 @@ func waveletGo(low, high, x []Frame) {
 	}
 }
 
+// butterfly is one of radix 4, of numbers that lie some distance apart, whose results but the first are turned.
+func butterfly(x []Frame, from int, y []Frame, to int, w []float32) {
+	at := func(x []Frame, i int) *[2]Frame { return (*[2]Frame)(x[2*i:]) }
+	a, b, c, d := at(x, 0), at(x, from), at(x, 2*from), at(x, 3*from)
+	y0, y1, y2, y3 := at(y, 0), at(y, to), at(y, 2*to), at(y, 3*to)
+	w = w[:6]
+	for l := range FrameLanes {
+		ar, ai, br, bi, cr, ci, dr, di := a[0][l], a[1][l], b[0][l], b[1][l], c[0][l], c[1][l], d[0][l], d[1][l]
+		acr, aci, bdr, bdi := ar+cr, ai+ci, br+dr, bi+di
+		ar, ai, br, bi = ar-cr, ai-ci, br-dr, bi-di
+		y0[0][l], y0[1][l] = acr+bdr, aci+bdi
+		y1[0][l], y1[1][l] = turn(ar+bi, ai-br, w[0], w[1])
+		y2[0][l], y2[1][l] = turn(acr-bdr, aci-bdi, w[2], w[3])
+		y3[0][l], y3[1][l] = turn(ar-bi, ai+br, w[4], w[5])
+	}
+}
+
+func turn(re, im, wr, wi float32) (float32, float32) {
+	return float32(re*wr) - float32(im*wi), float32(im*wr) + float32(re*wi)
+}
+
 // fft4Go is a pass of radix 4 over runs of the given number of complex points.
 func fft4Go(x, y []Frame, twiddles []float32, run int) {
-	quarter := len(x) / 4
 	for p := range len(twiddles) / 6 {
-		w := twiddles[6*p:][:6]
 		for q := range run {
-			from, to := 2*(p*run+q), 2*(4*p*run+q)
-			for c := range FrameLanes {
-				ar, ai := x[from][c], x[from+1][c]
-				br, bi := x[from+quarter][c], x[from+quarter+1][c]
-				cr, ci := x[from+2*quarter][c], x[from+2*quarter+1][c]
-				dr, di := x[from+3*quarter][c], x[from+3*quarter+1][c]
-				acr, aci, bdr, bdi := ar+cr, ai+ci, br+dr, bi+di
-				ar, ai, br, bi = ar-cr, ai-ci, br-dr, bi-di
-				y[to][c], y[to+1][c] = acr+bdr, aci+bdi
-				for r, z := range [3][2]float32{{ar + bi, ai - br}, {acr - bdr, aci - bdi}, {ar - bi, ai + br}} {
-					wr, wi := w[2*r], w[2*r+1]
-					at := to + 2*(r+1)*run
-					y[at][c] = float32(z[0]*wr) - float32(z[1]*wi)
-					y[at+1][c] = float32(z[1]*wr) + float32(z[0]*wi)
-				}
+			butterfly(x[2*(p*run+q):], len(x)/8, y[2*(4*p*run+q):], run, twiddles[6*p:])
+		}
+	}
+}
+
+// fft16Go is two such passes at once, with the twiddles of each.
+func fft16Go(x, y []Frame, first, second []float32, run int) {
+	for p := range len(second) / 6 {
+		for q := range run {
+			butterfly16(x[2*(p*run+q):], len(x)/32, y[2*(16*p*run+q):], run, first[6*p:], len(second), second[6*p:])
+		}
+	}
+}
+
+// butterfly16 is the butterflies of two passes; twiddles of the first lie apart.
+func butterfly16(x []Frame, from int, y []Frame, to int, first []float32, apart int, second []float32) {
+	var between [32]Frame
+	for i := range 4 {
+		butterfly(x[2*i*from:], 4*from, between[2*i:], 4, first[i*apart:])
+	}
+	for i := range 4 {
+		butterfly(between[8*i:], 1, y[2*i*to:], 4*to, second)
+	}
+}
+
+// taper16Go is the first two passes at once, over w·x.
+func taper16Go(x, y []Frame, first, second, w []float32) {
+	var tapered [32]Frame
+	for p := range len(second) / 6 {
+		for i := range tapered {
+			at := 2*p + i/2*len(x)/16 + i%2
+			for c, v := range &x[at] {
+				tapered[i][c] = w[at] * v
+			}
+		}
+		butterfly16(tapered[:], 1, y[32*p:], 1, first[6*p:], len(second), second[6*p:])
+	}
+}
+
+// fft8Go is the last two passes at once, of radix 4 and 2.
+func fft8Go(x, y []Frame, twiddles []float32) {
+	var between [16]Frame
+	eighth := len(x) / 8
+	for q := 0; q < eighth; q += 2 {
+		butterfly(x[q:], eighth, between[:], 1, twiddles)
+		butterfly(x[q+eighth:], eighth, between[8:], 1, twiddles[6:])
+		for i := range 8 {
+			to := q + i/2*eighth + i%2
+			for c, a := range &between[i] {
+				b := between[8+i][c]
+				y[to][c], y[to+4*eighth][c] = a+b, a-b
 			}
 		}
 	}
 }
 
-func fft2Go(x, y []Frame) {
-	half := len(x) / 2
-	for i := range half {
-		for c := range FrameLanes {
-			a, b := x[i][c], x[i+half][c]
-			y[i][c], y[i+half][c] = a+b, a-b
-		}
-	}
-}
-
-// untangleGo makes of the transform z of even and odd samples, as real and
-// imaginary parts, twice the result for all samples but for the numbers 0, n/2 and n.
-func untangleGo(x, power, z []Frame, twiddles []float32) {
+// untangleGo makes of the transform z of even and odd samples, as real and imaginary parts, twice the result for all
+// samples: its power but for the numbers 0, n/2 and n, and the numbers before n/2 that band has room for.
+func untangleGo(band, power, z []Frame, twiddles []float32) {
 	n := len(z) / 2
 	for k := 1; k < n/2; k++ {
-		wr, wi := twiddles[2*k], twiddles[2*k+1]
 		for c := range FrameLanes {
-			zr, zi := z[2*k][c], z[2*k+1][c]
-			yr, yi := z[2*(n-k)][c], z[2*(n-k)+1][c]
-			er, ei := zr+yr, zi-yi
-			or, oi := zi+yi, yr-zr
-			tr := float32(or*wr) - float32(oi*wi)
-			ti := float32(oi*wr) + float32(or*wi)
-			ar, ai, br, bi := er+tr, ei+ti, er-tr, ti-ei
-			x[2*k][c], x[2*k+1][c] = ar, ai
-			x[2*(n-k)][c], x[2*(n-k)+1][c] = br, bi
+			ar, ai, br, bi := untangled(z, twiddles, k, c)
+			if i := 2*k - n + len(band); i >= 0 {
+				band[i][c], band[i+1][c] = ar, ai
+			}
 			power[k][c] += float32(ar*ar) + float32(ai*ai)
 			power[n-k][c] += float32(br*br) + float32(bi*bi)
 		}
 	}
+}
+
+// untangled returns the numbers k and n − k of lane c.
+func untangled(z []Frame, twiddles []float32, k, c int) (ar, ai, br, bi float32) {
+	zr, zi := z[2*k][c], z[2*k+1][c]
+	yr, yi := z[len(z)-2*k][c], z[len(z)-2*k+1][c]
+	er, ei := zr+yr, zi-yi
+	tr, ti := turn(zi+yi, yr-zr, twiddles[2*k], twiddles[2*k+1])
+	return er + tr, ei + ti, er - tr, ti - ei
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -22,7 +23,7 @@ func randomFrames(rng *rand.Rand, n int) []Frame {
 
 // onFrames calls every kernel on frames, of n frames each, and returns all that
 // they write.
-func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
+func onFrames(t *testing.T, f *frames, rng *rand.Rand, n int) map[string][]Frame {
 	var channels [][]float32
 	for range 1 + rng.IntN(FrameLanes) {
 		x := make([]float32, n)
@@ -54,13 +55,6 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 	}
 	out["steps"] = []Frame{s.Last, s.LastStep, crossings, s.Step2, s.Bend2, s.Count, s.Moment}
 
-	w := make([]float32, n)
-	for i := range w {
-		w[i] = rng.Float32()
-	}
-	out["taper"] = make([]Frame, n+1)
-	f.taper(out["taper"][:n], x, w)
-
 	out["power"] = make([]Frame, n/2+1)
 	f.power(out["power"][:n/2], x[:n/2*2])
 
@@ -71,20 +65,47 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 	out["wavelet"] = make([]Frame, 2*n+1)
 	f.wavelet(out["wavelet"][:n], out["wavelet"][n:2*n], randomFrames(rng, 2*n+WaveletTaps-2))
 
-	points := 4 << rng.IntN(6)
+	onTransforms(t, f, rng, out)
+	return out
+}
+
+// onTransforms calls the kernels of transforms, and holds two passes at once to the same passes one by one.
+func onTransforms(t *testing.T, f *frames, rng *rand.Rand, out map[string][]Frame) {
+	points := 8 << rng.IntN(5)
 	plan := NewFFT(points)
 	z := randomFrames(rng, 2*points)
+	w := make([]float32, 2*points)
+	tapered := slices.Clone(z)
+	for i := range w {
+		w[i] = rng.Float32()
+		for c := range FrameLanes {
+			tapered[i][c] *= w[i]
+		}
+	}
+	twoPasses := func(pass, run int, x []Frame, at func(y []Frame)) {
+		var once, twice, both = make([]Frame, 2*points), make([]Frame, 2*points), make([]Frame, 2*points+1)
+		f.fft4(x, once, plan.passes[pass], run)
+		f.fft4(once, twice, plan.passes[pass+1], 4*run)
+		if at(both[:2*points]); !slices.Equal(both[:2*points], twice) || both[2*points] != (Frame{}) {
+			t.Fatalf("two passes at once of %d points from pass %d on are not two passes one by one", points, pass)
+		}
+	}
 	for pass, run := 0, 1; pass < len(plan.passes); pass, run = pass+1, 4*run {
 		y := make([]Frame, 2*points+1)
 		f.fft4(z, y[:2*points], plan.passes[pass], run)
 		out[fmt.Sprint("fft4 pass ", pass)] = y
+		if pass+1 < len(plan.passes) {
+			twoPasses(pass, run, z, func(y []Frame) { f.fft16(z, y, plan.passes[pass], plan.passes[pass+1], run) })
+		}
 	}
-	out["fft2"] = make([]Frame, 2*points+1)
-	f.fft2(z, out["fft2"][:2*points])
-	twice, power := make([]Frame, 2*points+3), randomFrames(rng, points+2)
-	f.untangle(twice[:2*points+2], power[:points+1], z, plan.untangle)
-	out["untangle"] = append(twice, power...)
-	return out
+	if len(plan.passes) > 1 {
+		twoPasses(0, 1, tapered, func(y []Frame) { f.taper16(z, y, plan.passes[0], plan.passes[1], w) })
+	}
+	out["fft8"] = make([]Frame, 2*points+1)
+	f.fft8(z, out["fft8"][:2*points], NewFFT(8).passes[0])
+	band, power := make([]Frame, 2*rng.IntN(points/2)+1), randomFrames(rng, points+2)
+	f.untangle(band[:len(band)-1], power[:points+1], z, plan.untangle)
+	out["untangle"] = append(band, power...)
 }
 
 // Every family returns the same bits and writes nothing outside its frames, of
@@ -92,9 +113,9 @@ func onFrames(f *frames, rng *rand.Rand, n int) map[string][]Frame {
 func TestFramesAgreeToTheBit(t *testing.T) {
 	for seed := range uint64(60) {
 		n := int(seed) % 41
-		want := onFrames(portable.frames, rand.New(rand.NewPCG(seed, 1)), n)
+		want := onFrames(t, portable.frames, rand.New(rand.NewPCG(seed, 1)), n)
 		for _, f := range families() {
-			got := onFrames(f.frames, rand.New(rand.NewPCG(seed, 1)), n)
+			got := onFrames(t, f.frames, rand.New(rand.NewPCG(seed, 1)), n)
 			for name, frames := range want {
 				for i := range frames {
 					for c, v := range frames[i] {
@@ -114,10 +135,11 @@ func TestFFT(t *testing.T) {
 		for n := 4; n <= 2048; n *= 2 {
 			f := NewFFT(n)
 			in := randomFrames(rng, 2*n)
-			out := f.Complex(append([]Frame(nil), in...), make([]Frame, 2*n))
-			x, power := make([]Frame, 2*n+2), make([]Frame, n+1)
+			a, b := make([]Frame, 2*n), make([]Frame, 2*n)
+			out := slices.Clone(f.Complex(in, a, b))
+			band, power := make([]Frame, n-2), make([]Frame, n+1)
 			power[1][5] = 1000
-			f.Real(x, power, append([]Frame(nil), in...), make([]Frame, 2*n))
+			x := f.Real(band, power, in, nil, a, b)
 			for c := range FrameLanes {
 				z, r := make([]complex128, n), make([]float64, 2*n)
 				for i := range z {
@@ -133,7 +155,11 @@ func TestFFT(t *testing.T) {
 					}
 				}
 				for k, want := range fourier.NewFFT(2*n).Coefficients(nil, r) {
-					got := complex(float64(x[2*k][c]), float64(x[2*k+1][c]))
+					re, im := f.Bin(x, k, c)
+					if at := 2*k - n + len(band); at >= 0 && at < len(band) && (band[at][c] != re || band[at+1][c] != im) {
+						t.Fatalf("%d real points, lane %d: the band has %v + %vi for X[%d], and Bin %v + %vi", 2*n, c, band[at][c], band[at+1][c], k, re, im)
+					}
+					got := complex(float64(re), float64(im))
 					if cmplx.Abs(got-2*want) > 4*tolerance {
 						t.Fatalf("%d real points, lane %d: X[%d] = %v, want twice %v", 2*n, c, k, got, want)
 					}
@@ -143,6 +169,27 @@ func TestFFT(t *testing.T) {
 					}
 					if math.Abs(float64(power[k][c])-p) > 1e-6*p+1e-6 {
 						t.Fatalf("%d real points, lane %d: power %d is %v, want %v", 2*n, c, k, power[k][c], p)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Weights of one half take all values to a half, without rounding.
+func TestTaperedFFT(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	eachFamily(t, func(t *testing.T) {
+		for n := 64; n <= 2048; n *= 2 {
+			f, in := NewFFT(n), randomFrames(rng, 2*n)
+			of := func(w []float32) []Frame {
+				return f.Real(nil, make([]Frame, n+1), in, w, make([]Frame, 2*n), make([]Frame, 2*n))
+			}
+			want, got := of(nil), of(slices.Repeat([]float32{0.5}, 2*n))
+			for i := range want {
+				for c, v := range want[i] {
+					if got[i][c] != v/2 {
+						t.Fatalf("%d real points, half of them: frame %d, lane %d is %v, want %v", 2*n, i, c, got[i][c], v/2)
 					}
 				}
 			}
@@ -192,19 +239,19 @@ func BenchmarkFrames(b *testing.B) {
 	}
 	x, y := make([]Frame, n), make([]Frame, n)
 	f := NewFFT(2048)
-	bins, power := make([]Frame, 4098), make([]Frame, 2049)
+	bins, power := make([]Frame, 1024), make([]Frame, 2049)
+	z := make([]Frame, 4096)
 	var e Extent
 	var c Center
 	var s Steps
-	w := make([]float32, n)
+	w := make([]float32, 4096)
 	for name, call := range map[string]func(){
 		"interleave": func() { Interleave(x, channels) },
 		"extent":     func() { e.Add(x) },
 		"center":     func() { c = Center{Gain: x[0]}; c.Apply(y) },
 		"steps":      func() { s.Add(x) },
-		"taper":      func() { Taper(y, x, w) },
 		"wavelet":    func() { SplitWavelet(y[:9990], y[9990:19980], x[:19986]) },
-		"fft 4096":   func() { f.Real(bins, power, x[:4096], y[:4096]) },
+		"fft 4096":   func() { f.Real(bins, power, x[:4096], w, y[:4096], z) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			eachFamilyBench(b, func(b *testing.B) {

@@ -250,9 +250,3 @@ func packTransposed(dst []float32, width int, b []float32, bRow, k, n int) {
 		}
 	}
 }
-
-//go:noescape
-func transposeAVX(blocks int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)
-
-//go:noescape
-func copyRowsAVX(rows, vectors int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)

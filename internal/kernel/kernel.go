@@ -1,6 +1,7 @@
 // Package kernel holds the few hot loops of training and scoring: products of
 // small matrices, the logistic function, Bernoulli sampling, the updates of the
-// optimizers and the counting of decisions, all on float32.
+// optimizers and the counting of decisions, all on float32, and logarithms of
+// float64.
 //
 // A family is one implementation of all of them. Family "go" is portable and
 // is what the others are tested against: "avx2" and "avx512", assembly that gen
@@ -46,6 +47,7 @@ type family struct {
 	judge       func(p, w []float32, class int) (right int, share float32)
 	momentum    func(w, v, g []float32, s *MomentumStep)
 	adam        func(w, m, v, g []float32, s *AdamStep)
+	log         func(dst, x []float64)
 	frames      *frames
 }
 
@@ -62,6 +64,7 @@ var portable = family{
 	judge:       judgeGo,
 	momentum:    momentumGo,
 	adam:        adamGo,
+	log:         logGo,
 	frames:      &framesGo,
 }
 

@@ -1,9 +1,12 @@
 package signal
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -382,6 +385,39 @@ func TestExtractAllocatesNothing(t *testing.T) {
 	window[0][0] = was
 	if again := e.Extract(nil, window, Context{}); !slices.EqualFunc(first, again, sameBits) {
 		t.Error("features depend on the window before")
+	}
+}
+
+// What a version of the feature list computes stays as it is, to the bit and in every family of kernels: models compare
+// with what they were trained on. Other processors may round what is in float64 another way.
+func TestExtractKeepsItsBits(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("bits were taken on amd64")
+	}
+	l, counts, window := gunDrillWindow()
+	for _, tc := range []struct {
+		samples int // of a second's; fewer have shorter transforms
+		want    uint64
+	}{{20_000, 0x2070d6a8b01136f3}, {10_007, 0x8667b42d7f8884ed}, {5000, 0xc0f0d2145d4d0364}, {2100, 0xb5076bc7bebcdeea}, {1024, 0xc44160f534dd021c}, {600, 0x179d2d776f56e521}} {
+		var part [][]float32
+		for i, x := range window {
+			counts[i] = min(len(x), tc.samples)
+			part = append(part, x[:counts[i]])
+		}
+		e, err := NewExtractor(l, counts, FeatureSpec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := fnv.New64a()
+		for _, v := range e.Extract(nil, part, Context{SpindleSpeed: 1650}) {
+			if v != v {
+				v = -1e30 // NaN has several
+			}
+			hash.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+		}
+		if got := hash.Sum64(); got != tc.want {
+			t.Errorf("%d samples: features hash to %#x, want %#x", tc.samples, got, tc.want)
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package signal
 import (
 	"math"
 	"math/bits"
+
+	"github.com/flank-tcm/flank/internal/kernel"
 )
 
 // measures is what the features are made of: all that is taken from
@@ -13,6 +15,7 @@ type measures struct {
 	abs, sqrtAbs float64      // means of |x| and √|x|
 	crossings    float64      // changes of the sign of x − x̄ per pair of neighbours; x̄ rounded to float32, zero is positive
 	step2, bend2 float64      // variances of first and second differences
+	logs         []float64    // of power, while it is summarized
 	power        []float64    // mean square of x − x̄ in bin k at k·hz; index 0 is not used
 	hz           float64      // width of a bin of power and of envelope
 	envelope     []float64    // spectrum of the squared envelope, see shape; any scale
@@ -96,6 +99,7 @@ func newMeasures(s *shape, rate float64) measures {
 	return measures{
 		hz:       rate / float64(s.segment),
 		edges:    bandEdges(s.segment / 2),
+		logs:     make([]float64, s.segment/2),
 		power:    make([]float64, s.segment/2+1),
 		envelope: make([]float64, s.segment/8+1),
 		packets:  make([]float64, packetCount),
@@ -121,6 +125,7 @@ const rolloffShare = 0.85
 func (m *measures) summarize() {
 	var total, first, second, logs, plogs float64
 	empty := false
+	kernel.Log(m.logs, m.power[1:])
 	for k, p := range m.power[1:] {
 		f := float64(k + 1)
 		total += p
@@ -130,7 +135,7 @@ func (m *measures) summarize() {
 			empty = true
 			continue
 		}
-		l := math.Log(p)
+		l := m.logs[k]
 		logs += l
 		plogs += p * l
 	}

@@ -18,17 +18,17 @@ type panel struct {
 	band    *kernel.FFT // of the band, back to M points
 	modes   *kernel.FFT // of the squared envelope
 
-	ring     []kernel.Frame // the window, between samples that come again
+	ring     []kernel.Frame // the window, between samples that come again for the packets
 	x        []kernel.Frame // the window
 	a, b     []kernel.Frame // scratch of transforms
-	bins     []kernel.Frame // of a segment, twice what they are
+	bins     []kernel.Frame // of the band of a segment, twice what they are, then as many zeros
 	power    []kernel.Frame
 	envelope []kernel.Frame
-	nodes    [packetLevels][]kernel.Frame // the halves of the packet at hand on each level
+	nodes    [packetLevels][packetCount][]kernel.Frame // the part at hand of the packets of each level
+	energies [packetCount]kernel.Frame                 // of the packets, in float32 so far
 	extent   kernel.Extent
 	center   kernel.Center
 	steps    kernel.Steps
-	energy   kernel.Frame
 	sums     [8][kernel.FrameLanes]float64 // d to d⁴, |x|, √|x|, squared steps and bends
 	moment   [kernel.FrameLanes]float64    // Σ i·d
 	fit      [kernel.FrameLanes]bool       // the lane can be computed so
@@ -41,9 +41,15 @@ type needs struct{ spectrum, envelope, packets, lines bool }
 // panelBlock is how many samples are added up in float32.
 const panelBlock = 256
 
-// wrap is how many samples of a periodic packet come again: packetLead of the
-// last before it, the others of the first behind it.
+// wrap is how many samples a packet needs beyond the two for each of its halves' samples.
 const wrap = kernel.WaveletTaps - 2
+
+// packetRing is how many samples of the window come again before it and behind it: packetLead of each level, in samples.
+const packetRing = (packetCount - 1) * packetLead
+
+// packetPart is how many samples of a packet of the last level are worked out at a time, so that all of the tree they
+// need stays near the processor. It divides panelBlock.
+const packetPart = 32
 
 func newPanel(n int, needs needs) *panel {
 	p := &panel{shape: newShape(n), needs: needs}
@@ -52,15 +58,17 @@ func newPanel(n int, needs needs) *panel {
 		p.taper = append(p.taper, float32(w))
 	}
 	p.forward, p.band, p.modes = kernel.NewFFT(size/2), kernel.NewFFT(size/4), kernel.NewFFT(size/8)
-	p.ring = make([]kernel.Frame, n+wrap)
-	p.x = p.ring[packetLead:][:n]
+	p.ring = make([]kernel.Frame, n+2*packetRing)
+	p.x = p.ring[packetRing:][:n]
 	p.a, p.b = make([]kernel.Frame, size), make([]kernel.Frame, size)
-	p.bins = make([]kernel.Frame, size+2)
+	p.bins = make([]kernel.Frame, size/2)
 	p.power = make([]kernel.Frame, size/2+1)
 	p.envelope = make([]kernel.Frame, size/8+1)
 	if needs.packets {
-		for i := range p.nodes {
-			p.nodes[i] = make([]kernel.Frame, n>>i+2*wrap)
+		for level := range p.nodes {
+			for i := range 2 << level {
+				p.nodes[level][i] = make([]kernel.Frame, packetRing+packetPart*packetCount>>(level+1))
+			}
 		}
 	}
 	return p
@@ -194,98 +202,113 @@ func (p *panel) measureSpectra(ms []*measures) {
 	clear(p.envelope)
 	size := p.shape.segment
 	for s := range p.shape.segments {
-		start := p.shape.start(s)
-		kernel.Taper(p.a, p.x[start:start+size], p.taper)
-		p.forward.Real(p.bins, p.power, p.a, p.b)
+		x := p.x[p.shape.start(s):][:size]
+		z := p.forward.Real(p.bins[:len(p.bins)/2], p.power, x, p.taper, p.a, p.b)
 		if p.needs.lines {
-			for c, m := range ms {
-				for h := range coherenceLines {
-					k := m.lineBin(h + 1)
-					m.lines[s*coherenceLines+h] = complex(float64(p.bins[2*k][c]), float64(p.bins[2*k+1][c]))
-				}
-			}
+			p.setLines(ms, z, s)
 		}
 		if p.needs.envelope {
 			p.addEnvelope()
 		}
 	}
+	for at := 0; at < len(p.power); at += panelBlock { // a block is in the first cache for all channels
+		block := p.power[at:min(at+panelBlock, len(p.power))]
+		for c, m := range ms {
+			if !p.fit[c] {
+				continue
+			}
+			unit := 1 / float64(p.center.Gain[c])
+			scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
+			power := m.power[at:][:len(block)]
+			for k := range power {
+				power[k] = float64(block[k][c]) * scale
+			}
+		}
+	}
 	for c, m := range ms {
-		if !p.fit[c] {
-			continue
+		if p.fit[c] {
+			m.power[len(m.power)-1] /= 2
+			for q := range m.envelope {
+				m.envelope[q] = float64(p.envelope[q][c])
+			}
 		}
-		unit := 1 / float64(p.center.Gain[c])
-		scale := 2 * p.shape.gain / 4 * unit * unit // bins are twice what they are
-		for k := range m.power {
-			m.power[k] = float64(p.power[k][c]) * scale
-		}
-		m.power[len(m.power)-1] /= 2
-		for q := range m.envelope {
-			m.envelope[q] = float64(p.envelope[q][c])
+	}
+}
+
+// setLines sets the lines of segment s from its transform.
+func (p *panel) setLines(ms []*measures, z []kernel.Frame, s int) {
+	for h := range coherenceLines {
+		k := ms[0].lineBin(h + 1) // all have one rate and one spindle
+		for c, m := range ms {
+			re, im := p.forward.Bin(z, k, c)
+			m.lines[s*coherenceLines+h] = complex(float64(re), float64(im))
 		}
 	}
 }
 
 // addEnvelope adds the envelope spectrum of the segment at hand.
 func (p *panel) addEnvelope() {
-	first, count := p.shape.band()
-	points := 2 * count
-	band := p.a[:2*points]
-	copy(band, p.bins[2*first:2*(first+count)])
-	clear(band[2*count:])
+	points := len(p.bins)
 	// The transform in place of its inverse turns time around, which the absolute
 	// values of a spectrum do not show.
-	z := p.band.Complex(band, p.b[:2*points])
-	squared := p.bins[:points]
+	z := p.band.Complex(p.bins, p.a[:points], p.b[:points])
+	squared := p.a[points:][:points/2]
 	kernel.Power(squared, z)
-	p.modes.Real(p.a[:points+2], p.envelope, squared, p.b[:points])
+	p.modes.Real(nil, p.envelope, squared, nil, p.a[:points/2], p.b[:points/2])
 }
 
 // measurePackets splits the first n samples into packets, overwriting p.ring.
 func (p *panel) measurePackets(ms []*measures, n int) {
-	closeRing(p.ring[:n+wrap])
-	p.splitPacket(ms, p.ring[:n+wrap], 0, 0, float64(n))
-}
-
-// splitPacket splits the packet that is i-th in frequency on its level, and then its halves: one after the
-// other down to the last level, so that they are in the second cache. A high pass turns the spectrum around, see [node].
-func (p *panel) splitPacket(ms []*measures, x []kernel.Frame, level, i int, n float64) {
-	size := len(x) - wrap
-	if level == packetLevels {
-		p.addPacket(ms, x[packetLead:][:size], i, n)
-		return
-	}
-	half := size / 2
-	low, high := p.nodes[level][:half+wrap], p.nodes[level][half+wrap:][:half+wrap]
-	kernel.SplitWavelet(low[packetLead:][:half], high[packetLead:][:half], x)
-	for k, to := range [2][]kernel.Frame{low, high} {
-		closeRing(to)
-		p.splitPacket(ms, to, level+1, 2*i+(k^i&1), n)
-	}
-}
-
-// addPacket sets the measure of a packet of the last level.
-func (p *panel) addPacket(ms []*measures, x []kernel.Frame, i int, n float64) {
-	var sum [kernel.FrameLanes]float64
-	for at := 0; at < len(x); at += panelBlock {
-		p.energy = kernel.Frame{}
-		kernel.AddEnergy(x[at:min(at+panelBlock, len(x))], &p.energy)
-		for c, v := range &p.energy {
-			sum[c] += float64(v)
+	copy(p.ring, p.x[n-packetRing:n])
+	copy(p.x[n:n+packetRing], p.x)
+	var sums [packetCount][kernel.FrameLanes]float64
+	size := n / packetCount
+	for at := 0; at < size; at += packetPart {
+		end := min(at+packetPart, size)
+		from := 0
+		if at > 0 {
+			from = packetCount*at + 2*packetRing - wrap
+		}
+		p.splitPacket(p.ring[from:packetCount*end+2*packetRing], 0, 0, at == 0)
+		if end%panelBlock == 0 || end == size {
+			for i := range sums {
+				for c, v := range &p.energies[i] {
+					sums[i][c] += float64(v)
+				}
+			}
+			p.energies = [packetCount]kernel.Frame{}
 		}
 	}
 	for c, m := range ms {
 		if p.fit[c] {
 			unit := 1 / float64(p.center.Gain[c])
-			m.packets[i] = sum[c] / n * unit * unit
+			for i := range sums {
+				m.packets[i] = sums[i][c] / float64(n) * unit * unit
+			}
 		}
 	}
 }
 
-// closeRing makes the samples between the ends of x periodic: the ends repeat
-// them. With fewer than wrap it has no need to.
-func closeRing(x []kernel.Frame) {
-	if n := len(x) - wrap; n >= wrap {
-		copy(x, x[n:n+packetLead])
-		copy(x[n+packetLead:], x[packetLead:wrap])
+// splitPacket splits the part x of the packet that is i-th in frequency on its level, the first part or what follows
+// on the part before, and then its halves down to the last level. A high pass turns the spectrum around, see [node].
+func (p *panel) splitPacket(x []kernel.Frame, level, i int, first bool) {
+	kept, count := wrap, (len(x)-wrap)/2
+	if first || level == packetLevels-1 {
+		kept = 0
+	}
+	i *= 2
+	halves := [2]*[]kernel.Frame{&p.nodes[level][i], &p.nodes[level][i+1]}
+	for _, to := range halves {
+		copy(*to, (*to)[len(*to)-kept:])
+		*to = (*to)[:kept+count]
+	}
+	low, high := *halves[0], *halves[1]
+	kernel.SplitWavelet(low[kept:], high[kept:], x)
+	for k, to := range [2][]kernel.Frame{low, high} {
+		if child := i + (k ^ i/2&1); level < packetLevels-1 {
+			p.splitPacket(to, level+1, child, first)
+		} else {
+			kernel.AddEnergy(to, &p.energies[child])
+		}
 	}
 }

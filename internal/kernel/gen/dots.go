@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // dots writes the AVX-512 kernels for one or two columns of C, by rows, and the Go
 // table of them:
@@ -13,15 +10,14 @@ import (
 // They take the arguments of a tile, with A as it lies, B transposed, and zeros
 // after both of its columns up to a whole vector. Element p is added in lane
 // p mod 16, and lanes are then added by halves.
-func dots(w *asm, table io.Writer) {
+func dots(w *asm) {
 	list := "nil"
 	for rows := 1; rows <= 8; rows++ {
 		name := fmt.Sprintf("dots%s_%d", avx512.name, rows)
 		dotRows(w, name, rows)
-		fmt.Fprintf(table, "\n//go:noescape\nfunc %s%s\n", name, tileArguments)
 		list += ", " + name
 	}
-	fmt.Fprintf(table, "\nvar dots%s = []tile{%s}\n", avx512.name, list)
+	fmt.Fprintf(&w.declared, "\nvar dots%s = []tile{%s}\n", avx512.name, list)
 }
 
 func dotRows(w *asm, name string, rows int) {

@@ -23,6 +23,9 @@ func constants(w *asm) {
 	for _, name := range constantNames {
 		w.spread(name, math.Float32bits(values[name]))
 	}
+	for _, c := range logConstants {
+		w.spread64(c.name, c.bits)
+	}
 }
 
 // memory returns the constant of that name as an operand.
@@ -193,6 +196,9 @@ func negate(w *asm, is isa) {
 	})
 	w.end()
 }
+
+func addRows(w *asm, is isa) { rows(w, is, "addRows", "VADDPS") }
+func subRows(w *asm, is isa) { rows(w, is, "subRows", "VSUBPS") }
 
 // rows writes dst = dst ± the rows of x, a vector of columns at a time, rows in
 // ascending order; op adds or subtracts.

@@ -177,32 +177,26 @@ func steps(w *asm, is isa) {
 	})
 }
 
-func taper(w *asm, is isa) {
-	w.function("taper"+is.name, "(dst, x []Frame, w []float32)", 72)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("dst_base+0(FP), DX", "x_base+24(FP), SI", "w_base+48(FP), BX", "w_len+56(FP), CX")
-		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}, {"BX", 4}}, func() {
-			w.op("VBROADCASTSS (BX), %s", is.reg(0))
-			w.op("VMULPS %s, %s, %s", at(offset, "SI"), is.reg(0), is.reg(0))
-			w.op("VMOVUPS %s, %s", is.reg(0), at(offset, "DX"))
-		})
-	})
-}
-
 func power(w *asm, is isa) {
 	w.function("power"+is.name, "(dst, z []Frame)", 48)
 	re, im := is.reg(0), is.reg(1)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("dst_base+0(FP), DX", "dst_len+8(FP), CX", "z_base+24(FP), SI")
-		eachFrame(w, suffix, []advance{{"SI", 2 * frameSize}, {"DX", frameSize}}, func() {
+	w.take("dst_base+0(FP), DX", "dst_len+8(FP), CX", "z_base+24(FP), SI")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
 			w.op("VMOVUPS %s, %s", at(offset, "SI"), re)
 			w.op("VMOVUPS %s, %s", at(frameSize+offset, "SI"), im)
-			w.op("VMULPS %s, %s, %s", re, re, re)
-			w.op("VMULPS %s, %s, %s", im, im, im)
-			w.op("VADDPS %s, %s, %s", im, re, re)
+			square(w, re, im)
 			w.op("VMOVUPS %s, %s", re, at(offset, "DX"))
-		})
+		}
 	})
+	w.end()
+}
+
+// square writes |re + j·im|² to re.
+func square(w *asm, re, im string) {
+	w.op("VMULPS %s, %s, %s", re, re, re)
+	w.op("VMULPS %s, %s, %s", im, im, im)
+	w.op("VADDPS %s, %s, %s", im, re, re)
 }
 
 func energy(w *asm, is isa) {
@@ -254,109 +248,217 @@ func turn(w *asm, re, im, wr, wi, s, t string) {
 	w.op("VADDPS %s, %s, %s", t, im, im)
 }
 
+// place returns the address of number i of several, plus an offset.
+type place func(i, offset int) string
+
+// apart returns places that lie a stride of a register from each other, which is there once and three times.
+func apart(pointer, one, three string, scale int) place {
+	return func(i, offset int) string {
+		return at(offset, pointer) + [4]string{"", fmt.Sprintf("(%s*%d)", one, scale), fmt.Sprintf("(%s*%d)", one, 2*scale), fmt.Sprintf("(%s*%d)", three, scale)}[i]
+	}
+}
+
+// butterfly writes a butterfly of radix 4 of numbers, times weights if there are any. Its results but the first are
+// turned by the three twiddles at the pointer.
+func butterfly(w *asm, is isa, offset int, from, weights place, twiddles string, to place) {
+	r := is.reg
+	for i := range 8 {
+		if a := from(i/2, i%2*frameSize+offset); weights == nil {
+			w.op("VMOVUPS %s, %s", a, r(i))
+		} else {
+			w.op("VBROADCASTSS %s, %s", weights(i/2, i%2*4), r(i))
+			w.op("VMULPS %s, %s, %s", a, r(i), r(i))
+		}
+	}
+	for part := range 2 {
+		w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
+		w.op("VSUBPS %s, %s, %s", r(4+part), r(part), r(part))      // a − c
+		w.op("VADDPS %s, %s, %s", r(6+part), r(2+part), r(10+part)) // b + d
+		w.op("VSUBPS %s, %s, %s", r(6+part), r(2+part), r(2+part))  // b − d
+	}
+	for part := range 2 {
+		w.op("VADDPS %s, %s, %s", r(10+part), r(8+part), r(4+part))
+		w.op("VMOVUPS %s, %s", r(4+part), to(0, part*frameSize+offset))
+		w.op("VSUBPS %s, %s, %s", r(10+part), r(8+part), r(8+part)) // the second
+	}
+	w.op("VADDPS %s, %s, %s", r(3), r(0), r(4)) // the first: a − c − j(b − d)
+	w.op("VSUBPS %s, %s, %s", r(2), r(1), r(5))
+	w.op("VSUBPS %s, %s, %s", r(3), r(0), r(6)) // the third: a − c + j(b − d)
+	w.op("VADDPS %s, %s, %s", r(2), r(1), r(7))
+	for i, re := range []int{4, 8, 6} {
+		w.op("VBROADCASTSS %d(%s), %s", 8*i, twiddles, r(12))
+		w.op("VBROADCASTSS %d(%s), %s", 8*i+4, twiddles, r(13))
+		turn(w, r(re), r(re+1), r(12), r(13), r(14), r(15))
+		w.op("VMOVUPS %s, %s", r(re), to(i+1, offset))
+		w.op("VMOVUPS %s, %s", r(re+1), to(i+1, frameSize+offset))
+	}
+}
+
 // fft4 writes a pass of radix 4 of the FFT, see fft4Go.
 func fft4(w *asm, is isa) {
 	w.function("fft4"+is.name, "(x, y []Frame, twiddles []float32, run int)", 80)
-	r := is.reg
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), SI", "x_len+8(FP), R10")
-		w.op("SHLQ $4, R10") // bytes of a quarter of x
-		w.take("y_base+24(FP), DX", "twiddles_base+48(FP), BX", "twiddles_len+56(FP), DI")
-		w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
-		w.op("MOVQ run+72(FP), R8")
-		w.op("MOVQ R8, R9")
-		w.op("SHLQ $7, R9") // bytes of a run
-		w.op("LEAQ (R10)(R10*2), R11")
-		w.op("LEAQ (R9)(R9*2), R12")
-		w.label("outer" + suffix)
-		w.op("MOVQ R8, CX")
-		w.label("inner" + suffix)
-		for i, a := range []string{"(SI)", "(SI)(R10*1)", "(SI)(R10*2)", "(SI)(R11*1)"} {
-			w.op("VMOVUPS %d%s, %s", offset, a, r(2*i))
-			w.op("VMOVUPS %d%s, %s", frameSize+offset, a, r(2*i+1))
+	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "twiddles_base+48(FP), BX", "twiddles_len+56(FP), DI", "run+72(FP), R9")
+	w.op("SHLQ $4, R10")        // bytes of a quarter of x
+	w.op("LEAQ (BX)(DI*4), DI") // the end of the twiddles
+	w.op("SHLQ $7, R9")         // bytes of a run
+	w.op("LEAQ (R10)(R10*2), R11")
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.label("outer")
+	w.op("MOVQ run+72(FP), CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
+			butterfly(w, is, offset, apart("SI", "R10", "R11", 1), nil, "BX", apart("DX", "R9", "R12", 1))
 		}
-		for part := range 2 {
-			w.op("VADDPS %s, %s, %s", r(4+part), r(part), r(8+part))    // a + c
-			w.op("VSUBPS %s, %s, %s", r(4+part), r(part), r(part))      // a − c
-			w.op("VADDPS %s, %s, %s", r(6+part), r(2+part), r(10+part)) // b + d
-			w.op("VSUBPS %s, %s, %s", r(6+part), r(2+part), r(2+part))  // b − d
-		}
-		for part := range 2 {
-			w.op("VADDPS %s, %s, %s", r(10+part), r(8+part), r(4+part))
-			w.op("VMOVUPS %s, %d(DX)", r(4+part), part*frameSize+offset)
-			w.op("VSUBPS %s, %s, %s", r(10+part), r(8+part), r(8+part)) // the second
-		}
-		w.op("VADDPS %s, %s, %s", r(3), r(0), r(4)) // the first: a − c − j(b − d)
-		w.op("VSUBPS %s, %s, %s", r(2), r(1), r(5))
-		w.op("VSUBPS %s, %s, %s", r(3), r(0), r(6)) // the third: a − c + j(b − d)
-		w.op("VADDPS %s, %s, %s", r(2), r(1), r(7))
-		for i, y := range []struct {
-			re, im int
-			to     string
-		}{{4, 5, "(DX)(R9*1)"}, {8, 9, "(DX)(R9*2)"}, {6, 7, "(DX)(R12*1)"}} {
-			w.op("VBROADCASTSS %d(BX), %s", 8*i, r(12))
-			w.op("VBROADCASTSS %d(BX), %s", 8*i+4, r(13))
-			turn(w, r(y.re), r(y.im), r(12), r(13), r(14), r(15))
-			w.op("VMOVUPS %s, %d%s", r(y.re), offset, y.to)
-			w.op("VMOVUPS %s, %d%s", r(y.im), frameSize+offset, y.to)
-		}
-		w.op("ADDQ $%d, SI", 2*frameSize)
-		w.op("ADDQ $%d, DX", 2*frameSize)
-		w.op("DECQ CX")
-		w.op("JNZ inner%s", suffix)
-		w.op("ADDQ $24, BX")
-		w.op("ADDQ R12, DX")
-		w.op("CMPQ BX, DI")
-		w.op("JNE outer%s", suffix)
 	})
+	w.op("ADDQ $24, BX")
+	w.op("ADDQ R12, DX")
+	w.op("CMPQ BX, DI")
+	w.op("JNE outer")
+	w.end()
 }
 
-func fft2(w *asm, is isa) {
-	w.function("fft2"+is.name, "(x, y []Frame)", 48)
-	a, b := is.reg(0), is.reg(1)
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX")
-		w.op("SHRQ $1, CX")
-		w.op("MOVQ CX, R9")
-		w.op("SHLQ $6, R9") // bytes of a half
-		eachFrame(w, suffix, []advance{{"SI", frameSize}, {"DX", frameSize}}, func() {
-			w.op("VMOVUPS %s, %s", at(offset, "SI"), a)
-			w.op("VMOVUPS %d(SI)(R9*1), %s", offset, b)
-			w.op("VADDPS %s, %s, %s", b, a, is.reg(2))
-			w.op("VSUBPS %s, %s, %s", b, a, a)
-			w.op("VMOVUPS %s, %s", is.reg(2), at(offset, "DX"))
-			w.op("VMOVUPS %s, %d(DX)(R9*1)", a, offset)
-		})
+// fft16 writes two passes of radix 4 at once, see fft16Go. Sixteen numbers between them stay on the stack.
+func fft16(w *asm, is isa) {
+	w.onStack("fft16"+is.name, "(x, y []Frame, first, second []float32, run int)", "0", 2112, 104)
+	begin16(w)
+	w.op("MOVQ run+96(FP), R9")
+	w.op("LEAQ (DI)(R13*1), R8") // the end of the second twiddles
+	w.op("SHLQ $7, R9")          // bytes of a run
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.label("outer")
+	w.op("MOVQ run+96(FP), CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
+			w.op("MOVQ SI, AX")
+			w.op("MOVQ BX, R15")
+			for i := range 4 {
+				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), nil, "R15", frames("R14", i, 4))
+				w.op("ADDQ R10, AX")
+				w.op("ADDQ R13, R15")
+			}
+			w.op("MOVQ DX, AX")
+			for i := range 4 {
+				butterfly(w, is, offset, frames("R14", 4*i, 1), nil, "DI", apart("AX", "R9", "R12", 4))
+				w.op("ADDQ R9, AX")
+			}
+		}
 	})
+	w.op("ADDQ $24, BX")
+	w.op("ADDQ $24, DI")
+	w.op("LEAQ (DX)(R12*4), DX")
+	w.op("ADDQ R12, DX")
+	w.op("CMPQ DI, R8")
+	w.op("JNE outer")
+	w.end()
+}
+
+// begin16 sets SI and DX to x and y, BX and DI to the twiddles, R10 and R11 to the bytes of one and three sixteenths of
+// x, R13 to the bytes of a quarter of the first twiddles and R14 to memory between the passes.
+func begin16(w *asm) {
+	w.take("x_base+0(FP), SI", "x_len+8(FP), R10", "y_base+24(FP), DX", "first_base+48(FP), BX", "second_base+72(FP), DI", "second_len+80(FP), R13")
+	w.op("SHLQ $2, R10")
+	w.op("LEAQ (R10)(R10*2), R11")
+	w.op("SHLQ $2, R13")
+	w.op("LEAQ between-2112(SP), R14")
+	w.op("ADDQ $63, R14")
+	w.op("ANDQ $~63, R14")
+}
+
+// frames returns places of complex numbers from the first on, so many apart.
+func frames(pointer string, first, step int) place {
+	return func(i, offset int) string { return at(2*frameSize*(first+i*step)+offset, pointer) }
+}
+
+// taper16 writes the first two passes over w·x, see taper16Go.
+func taper16(w *asm, is isa) {
+	w.onStack("taper16"+is.name, "(x, y []Frame, first, second, w []float32)", "0", 2112, 120)
+	begin16(w)
+	w.take("w_base+96(FP), R9", "R10, R12", "R10, CX")
+	w.op("SHRQ $4, R12") // bytes of a sixteenth of w; three of them are R13
+	w.op("SHRQ $7, CX")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 32 * frameSize}, {"BX", 24}, {"DI", 24}, {"R9", 8}}, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
+			w.take("SI, AX", "BX, R15", "R9, R8")
+			for i := range 4 {
+				butterfly(w, is, offset, apart("AX", "R10", "R11", 4), apart("R8", "R12", "R13", 4), "R15", frames("R14", i, 4))
+				w.op("ADDQ R10, AX")
+				w.op("ADDQ R13, R15")
+				w.op("ADDQ R12, R8")
+			}
+			for i := range 4 {
+				butterfly(w, is, offset, frames("R14", 4*i, 1), nil, "DI", frames("DX", i, 4))
+			}
+		}
+	})
+	w.end()
+}
+
+// fft8 writes the last two passes of radix 4 and 2 at once, see fft8Go. Eight numbers between them stay on the stack.
+func fft8(w *asm, is isa) {
+	w.onStack("fft8"+is.name, "(x, y []Frame, twiddles []float32)", "0", 1088, 72)
+	w.take("x_base+0(FP), SI", "x_len+8(FP), CX", "y_base+24(FP), DX", "twiddles_base+48(FP), BX")
+	w.op("MOVQ CX, R9")
+	w.op("SHLQ $3, R9") // bytes of an eighth of x
+	w.op("SHRQ $4, CX")
+	w.op("LEAQ (R9)(R9*2), R12")
+	w.op("LEAQ 24(BX), DI")
+	w.op("LEAQ between-1088(SP), R14")
+	w.op("ADDQ $63, R14")
+	w.op("ANDQ $~63, R14")
+	eachFrame(w, "", []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}}, func() {
+		w.op("LEAQ (SI)(R9*1), AX")
+		w.op("LEAQ (DX)(R9*4), R8")
+		first, second := apart("DX", "R9", "R12", 1), apart("R8", "R9", "R12", 1)
+		for offset := 0; offset < frameSize; offset += is.size() {
+			butterfly(w, is, offset, apart("SI", "R9", "R12", 2), nil, "BX", frames("R14", 0, 1))
+			butterfly(w, is, offset, apart("AX", "R9", "R12", 2), nil, "DI", frames("R14", 4, 1))
+			for i := range 8 {
+				a, b, sum, at := is.reg(4*(i%4)), is.reg(4*(i%4)+1), is.reg(4*(i%4)+2), i%2*frameSize+offset
+				w.op("VMOVUPS %s, %s", frames("R14", 0, 1)(i/2, at), a)
+				w.op("VMOVUPS %s, %s", frames("R14", 4, 1)(i/2, at), b)
+				w.op("VADDPS %s, %s, %s", b, a, sum)
+				w.op("VSUBPS %s, %s, %s", b, a, a)
+				w.op("VMOVUPS %s, %s", sum, first(i/2, at))
+				w.op("VMOVUPS %s, %s", a, second(i/2, at))
+			}
+		}
+	})
+	w.end()
 }
 
 // untangle writes the last step of a real transform, see untangleGo.
 func untangle(w *asm, is isa) {
-	w.function("untangle"+is.name, "(x, power, z []Frame, twiddles []float32)", 96)
+	w.function("untangle"+is.name, "(band, power, z []Frame, twiddles []float32)", 96)
+	w.take("band_base+0(FP), DX", "band_len+8(FP), DI", "power_base+24(FP), R11", "z_base+48(FP), R9", "z_len+56(FP), AX", "twiddles_base+72(FP), R8")
+	w.take("R11, BX", "R9, SI", "AX, CX")
+	w.op("SHLQ $5, AX")
+	w.op("ADDQ AX, R11") // power of n
+	w.op("SHLQ $1, AX")
+	w.op("ADDQ AX, R9") // z of n
+	w.op("SHRQ $2, CX")
+	w.op("SHRQ $1, DI")
+	w.op("SUBQ DI, CX")
+	w.op("DECQ CX") // below the band
+	moves := []advance{{"SI", 2 * frameSize}, {"BX", frameSize}, {"R8", 8}, {"R9", -2 * frameSize}, {"R11", -frameSize}}
+	for _, p := range moves {
+		w.op("ADDQ $%d, %s", p.bytes, p.pointer)
+	}
+	pairs(w, is, "Below", moves, false)
+	w.op("MOVQ DI, CX")
+	pairs(w, is, "Within", append(moves, advance{"DX", 2 * frameSize}), true)
+	w.end()
+}
+
+// pairs writes the step for CX bins and what mirrors them, and stores the bins at DX if they are kept.
+func pairs(w *asm, is isa, suffix string, moves []advance, kept bool) {
 	r := is.reg
-	lanesOf(w, is, func(suffix string, offset int) {
-		w.take("x_base+0(FP), DX", "power_base+24(FP), BX", "z_base+48(FP), SI", "z_len+56(FP), AX", "twiddles_base+72(FP), R8")
-		w.op("SHRQ $1, AX")
-		w.op("MOVQ AX, CX")
-		w.op("SHLQ $6, CX")
-		w.op("LEAQ (BX)(CX*1), R11") // power of n
-		w.op("SHLQ $1, CX")
-		w.op("LEAQ (SI)(CX*1), R9")  // z of n
-		w.op("LEAQ (DX)(CX*1), R10") // x of n
-		w.op("SHRQ $1, AX")
-		w.op("MOVQ AX, CX")
-		w.op("DECQ CX")
-		moves := []advance{{"SI", 2 * frameSize}, {"DX", 2 * frameSize}, {"BX", frameSize}, {"R8", 8}, {"R9", -2 * frameSize}, {"R10", -2 * frameSize}, {"R11", -frameSize}}
-		for _, p := range moves {
-			w.op("ADDQ $%d, %s", p.bytes, p.pointer)
-		}
-		eachFrame(w, suffix, moves, func() {
-			zr, zi, yr, yi := r(0), r(1), r(2), r(3)
+	zr, zi, yr, yi, er, ei, or, oi := r(0), r(1), r(2), r(3), r(4), r(5), r(6), r(7)
+	eachFrame(w, suffix, moves, func() {
+		for offset := 0; offset < frameSize; offset += is.size() {
 			for i, base := range []string{"SI", "R9"} {
 				w.op("VMOVUPS %s, %s", at(offset, base), r(2*i))
 				w.op("VMOVUPS %s, %s", at(frameSize+offset, base), r(2*i+1))
 			}
-			er, ei, or, oi := r(4), r(5), r(6), r(7)
 			w.op("VADDPS %s, %s, %s", yr, zr, er)
 			w.op("VSUBPS %s, %s, %s", yi, zi, ei)
 			w.op("VADDPS %s, %s, %s", yi, zi, or)
@@ -368,31 +470,15 @@ func untangle(w *asm, is isa) {
 			w.op("VADDPS %s, %s, %s", oi, ei, r(1))
 			w.op("VSUBPS %s, %s, %s", or, er, r(2))
 			w.op("VSUBPS %s, %s, %s", ei, oi, r(3))
-			for i, to := range [2][2]string{{"DX", "BX"}, {"R10", "R11"}} {
-				re, im := r(2*i), r(2*i+1)
-				w.op("VMOVUPS %s, %s", re, at(offset, to[0]))
-				w.op("VMOVUPS %s, %s", im, at(frameSize+offset, to[0]))
-				w.op("VMULPS %s, %s, %s", re, re, re)
-				w.op("VMULPS %s, %s, %s", im, im, im)
-				w.op("VADDPS %s, %s, %s", im, re, re)
-				w.op("VADDPS %s, %s, %s", at(offset, to[1]), re, re)
-				w.op("VMOVUPS %s, %s", re, at(offset, to[1]))
+			if kept {
+				w.op("VMOVUPS %s, %s", r(0), at(offset, "DX"))
+				w.op("VMOVUPS %s, %s", r(1), at(frameSize+offset, "DX"))
 			}
-		})
-	})
-}
-
-// framesFile returns the kernels on frames.
-func framesFile() []byte {
-	var w asm
-	w.printf("// Code generated by internal/kernel/gen; DO NOT EDIT.\n\n//go:build !noasm\n")
-	w.printf("#include \"textflag.h\"\n")
-	frameConstants(&w)
-	interleave(&w)
-	for _, is := range []isa{avx2, avx512} {
-		for _, kernel := range []func(*asm, isa){extent, center, steps, taper, power, energy, wavelet, fft4, fft2, untangle} {
-			kernel(&w, is)
+			for i, to := range []string{"BX", "R11"} {
+				square(w, r(2*i), r(2*i+1))
+				w.op("VADDPS %s, %s, %s", at(offset, to), r(2*i), r(2*i))
+				w.op("VMOVUPS %s, %s", r(2*i), at(offset, to))
+			}
 		}
-	}
-	return w.bytes()
+	})
 }

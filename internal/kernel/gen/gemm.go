@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // tallest returns the most rows of a tile of the given width in vectors. All
 // accumulators stay in registers together with one row of B, one element of A and, for
@@ -25,19 +22,18 @@ func widest(is isa) int {
 const tileArguments = "(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)"
 
 // tiles writes the tile kernels of one instruction set and the Go table of them.
-func tiles(w *asm, table io.Writer, is isa) {
+func tiles(w *asm, is isa) {
 	var rows string
 	for vectors := 1; vectors <= widest(is); vectors++ {
 		rows += "\t{nil"
 		for r := 1; r <= tallest(is, vectors); r++ {
 			name := fmt.Sprintf("tile%s_%dx%d", is.name, r, vectors)
 			tile(w, is, name, r, vectors)
-			fmt.Fprintf(table, "\n//go:noescape\nfunc %s%s\n", name, tileArguments)
 			rows += ", " + name
 		}
 		rows += "},\n"
 	}
-	fmt.Fprintf(table, "\nvar tiles%s = [][]tile{\n\tnil,\n%s}\n", is.name, rows)
+	fmt.Fprintf(&w.declared, "\nvar tiles%s = [][]tile{\n\tnil,\n%s}\n", is.name, rows)
 }
 
 // tile writes a kernel for a block of C of the given rows and width in vectors,

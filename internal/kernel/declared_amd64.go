@@ -6,58 +6,23 @@ package kernel
 
 import "unsafe"
 
-//go:noescape
 func tileAVX2_1x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_2x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_3x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_4x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_5x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_6x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_7x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_8x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_9x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_10x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_11x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_12x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_1x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_2x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_3x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_4x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_5x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX2_6x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
 
 var tilesAVX2 = [][]tile{
@@ -66,118 +31,43 @@ var tilesAVX2 = [][]tile{
 	{nil, tileAVX2_1x2, tileAVX2_2x2, tileAVX2_3x2, tileAVX2_4x2, tileAVX2_5x2, tileAVX2_6x2},
 }
 
-//go:noescape
 func tileAVX512_1x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_2x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_3x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_4x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_5x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_6x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_7x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_8x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_9x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_10x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_11x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_12x1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_1x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_2x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_3x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_4x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_5x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_6x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_7x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_8x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_9x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_10x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_11x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_12x2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_1x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_2x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_3x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_4x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_5x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_6x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_7x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_8x3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_1x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_2x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_3x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_4x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_5x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func tileAVX512_6x4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
 
 var tilesAVX512 = [][]tile{
@@ -188,28 +78,76 @@ var tilesAVX512 = [][]tile{
 	{nil, tileAVX512_1x4, tileAVX512_2x4, tileAVX512_3x4, tileAVX512_4x4, tileAVX512_5x4, tileAVX512_6x4},
 }
 
-//go:noescape
 func dotsAVX512_1(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_2(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_3(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_4(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_5(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_6(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_7(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
-
-//go:noescape
 func dotsAVX512_8(k int, a unsafe.Pointer, aRow, aCol int, b unsafe.Pointer, bRow int, c unsafe.Pointer, cRow int, start unsafe.Pointer, startRow, tail int)
 
 var dotsAVX512 = []tile{nil, dotsAVX512_1, dotsAVX512_2, dotsAVX512_3, dotsAVX512_4, dotsAVX512_5, dotsAVX512_6, dotsAVX512_7, dotsAVX512_8}
+
+//go:noescape
+func transposeAVX(blocks int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)
+
+//go:noescape
+func copyRowsAVX(rows, vectors int, src unsafe.Pointer, srcRow int, dst unsafe.Pointer, dstRow int)
+func sigmoidAVX2(x []float32)
+func sigmoidGradAVX2(d, y []float32)
+func sampleAVX2(s, p []float32, lanes *Lanes)
+func negateAVX2(x []float32)
+func addRowsAVX2(dst, x []float32)
+func subRowsAVX2(dst, x []float32)
+func squaresAVX2(x, y []float32) float32
+func judgeAVX2(p, w []float32, class int) (right int, share float32)
+func momentumAVX2(w, v, g []float32, s *MomentumStep)
+func adamAVX2(w, m, v, g []float32, s *AdamStep)
+func logAVX2(dst, x []float64)
+
+var familyAVX2 = family{name: "avx2", gemm: gemmAVX2.product, frames: &framesAVX2, sigmoid: sigmoidAVX2, sigmoidGrad: sigmoidGradAVX2, sample: sampleAVX2, negate: negateAVX2, addRows: addRowsAVX2, subRows: subRowsAVX2, squares: squaresAVX2, judge: judgeAVX2, momentum: momentumAVX2, adam: adamAVX2, log: logAVX2}
+
+func sigmoidAVX512(x []float32)
+func sigmoidGradAVX512(d, y []float32)
+func sampleAVX512(s, p []float32, lanes *Lanes)
+func negateAVX512(x []float32)
+func addRowsAVX512(dst, x []float32)
+func subRowsAVX512(dst, x []float32)
+func squaresAVX512(x, y []float32) float32
+func judgeAVX512(p, w []float32, class int) (right int, share float32)
+func momentumAVX512(w, v, g []float32, s *MomentumStep)
+func adamAVX512(w, m, v, g []float32, s *AdamStep)
+func logAVX512(dst, x []float64)
+
+var familyAVX512 = family{name: "avx512", gemm: gemmAVX512.product, frames: &framesAVX512, sigmoid: sigmoidAVX512, sigmoidGrad: sigmoidGradAVX512, sample: sampleAVX512, negate: negateAVX512, addRows: addRowsAVX512, subRows: subRowsAVX512, squares: squaresAVX512, judge: judgeAVX512, momentum: momentumAVX512, adam: adamAVX512, log: logAVX512}
+
+//go:noescape
+func interleaveAVX(blocks int, src *[8]*float32, dst *[8]float32)
+func extentAVX2(x []Frame, e *Extent)
+func centerAVX2(x []Frame, c *Center)
+func stepsAVX2(x []Frame, s *Steps)
+func powerAVX2(dst, z []Frame)
+func energyAVX2(x []Frame, sum *Frame)
+func waveletAVX2(low, high, x []Frame)
+func fft4AVX2(x, y []Frame, twiddles []float32, run int)
+func fft16AVX2(x, y []Frame, first, second []float32, run int)
+func taper16AVX2(x, y []Frame, first, second, w []float32)
+func fft8AVX2(x, y []Frame, twiddles []float32)
+func untangleAVX2(band, power, z []Frame, twiddles []float32)
+
+var framesAVX2 = frames{interleave: interleaveAVX2, extent: extentAVX2, center: centerAVX2, steps: stepsAVX2, power: powerAVX2, energy: energyAVX2, wavelet: waveletAVX2, fft4: fft4AVX2, fft16: fft16AVX2, taper16: taper16AVX2, fft8: fft8AVX2, untangle: untangleAVX2}
+
+func extentAVX512(x []Frame, e *Extent)
+func centerAVX512(x []Frame, c *Center)
+func stepsAVX512(x []Frame, s *Steps)
+func powerAVX512(dst, z []Frame)
+func energyAVX512(x []Frame, sum *Frame)
+func waveletAVX512(low, high, x []Frame)
+func fft4AVX512(x, y []Frame, twiddles []float32, run int)
+func fft16AVX512(x, y []Frame, first, second []float32, run int)
+func taper16AVX512(x, y []Frame, first, second, w []float32)
+func fft8AVX512(x, y []Frame, twiddles []float32)
+func untangleAVX512(band, power, z []Frame, twiddles []float32)
+
+var framesAVX512 = frames{interleave: interleaveAVX2, extent: extentAVX512, center: centerAVX512, steps: stepsAVX512, power: powerAVX512, energy: energyAVX512, wavelet: waveletAVX512, fft4: fft4AVX512, fft16: fft16AVX512, taper16: taper16AVX512, fft8: fft8AVX512, untangle: untangleAVX512}
