@@ -175,10 +175,7 @@ type walk struct {
 func (w *walk) next() (header, []byte, error) {
 	for {
 		at := w.sc.off
-		h, payload, err := w.sc.next()
-		if err == nil && (h.seq < w.want || h.seq >= w.high) {
-			w.sc.off, err = at, errDamaged
-		}
+		h, payload, err := w.sc.take(w.want, w.high, true)
 		if err != errDamaged {
 			return h, payload, err
 		}
