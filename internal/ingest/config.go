@@ -415,17 +415,9 @@ func (m Machine) recording(warn func(text string)) (rec source.Recording, err er
 // Broker returns the MQTT broker, with the topic of a machine's context. The
 // configuration must have one.
 func (c Config) Broker(machine string) feed.MQTT {
-	m := feed.MQTT{Broker: c.MQTT.Broker, TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine)}
-	if !c.MQTT.Login.IsZero() {
-		login := c.MQTT.Login.Resolve(c.file)
-		m.Login = &login
+	return feed.MQTT{
+		Broker: c.MQTT.Broker, Login: c.MQTT.Login.Resolve(c.file), TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine),
 	}
-	return m
 }
 
-func (c Config) prefix() string {
-	if c.MQTT.Prefix == "" {
-		return "flank"
-	}
-	return c.MQTT.Prefix
-}
+func (c Config) prefix() string { return cmp.Or(c.MQTT.Prefix, "flank") }

@@ -250,19 +250,7 @@ func (q *mqttReceiver) down() bool {
 func (q *mqttReceiver) unsteady() error { return q.lives.Err() }
 
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
-	port := u.Port()
-	if u.Scheme == "mqtt" {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883")))
-		if err != nil {
-			return nil, err
-		}
-		return mqttconn.Limit(conn, maxPacket), nil
-	}
-	conn, err := dialTLS(ctx, q.cfg.TLS, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "8883")))
-	if err != nil {
-		return nil, err
-	}
-	return mqttconn.Limit(conn, maxPacket), nil
+	return mqttconn.Dial(ctx, u, q.cfg.TLS, maxPacket)
 }
 
 // maxPacket is how many bytes a packet of the broker may have: hosts of Sparkplug send short commands.
@@ -279,17 +267,11 @@ func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error)
 	if s := q.cfg.Sparkplug; s != nil {
 		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
 	}
-	if q.cfg.Login.User == "" {
-		return c, nil
-	}
-	password, err := q.cfg.Login.Password()
+	err := mqttconn.LogIn(c, q.cfg.Login)
 	if err != nil {
 		q.trouble.Store(&err)
-		return nil, err
 	}
-	c.UsernameFlag, c.Username = true, q.cfg.Login.User
-	c.PasswordFlag, c.Password = true, []byte(password)
-	return c, nil
+	return c, err
 }
 
 // death returns the payload of the next connection's NDEATH. Its bdSeq rises by one from connection to
