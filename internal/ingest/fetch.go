@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 	"time"
 
@@ -69,8 +67,8 @@ func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gate
 	take := func(_ bus.Followed, msgs []bus.Message, _ int64) error {
 		for _, m := range msgs {
 			if f := byPath[m.Key]; f != nil {
-				if c, err := fetchCommand(m); err == nil && c.Action == event.Fetch {
-					f.Take(c)
+				if c, err := event.ReadCommand(m.Key, m.Value); err == nil && c.Action == event.Fetch { // what no monitor would read either is none
+					f.Take(*c)
 				}
 			}
 		}
@@ -84,19 +82,4 @@ func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gate
 			s.log.Error().Err(err).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
 		}
 	}
-}
-
-// fetchCommand returns the command in a message. It reports what no monitor would read
-// either.
-func fetchCommand(m bus.Message) (c event.Command, err error) {
-	if err := json.Unmarshal(m.Value, &c); err != nil {
-		return c, fmt.Errorf("command: %w", err)
-	}
-	if err := c.Check(); err != nil {
-		return c, err
-	}
-	if c.Machine != m.Key {
-		return c, fmt.Errorf("command: key %.64q, it is for machine %.64q", m.Key, c.Machine)
-	}
-	return c, nil
 }
