@@ -80,8 +80,6 @@ func (s *smtpConfig) resolve(file string) {
 
 func (s *smtpConfig) target() string { return "mail by way of " + s.Server }
 
-func (s *smtpConfig) open(r *Route) (receiver, error) { return newSMTP(*s, r), nil }
-
 type smtpReceiver struct {
 	cfg  smtpConfig
 	host string
@@ -91,9 +89,9 @@ type smtpReceiver struct {
 	now  func() time.Time
 }
 
-// newSMTP returns a receiver for a configuration that was checked.
-func newSMTP(s smtpConfig, r *Route) *smtpReceiver {
-	m := &smtpReceiver{cfg: s, log: r.log, now: r.time}
+// open is called for a configuration that was checked.
+func (s *smtpConfig) open(r *Route) (receiver, error) {
+	m := &smtpReceiver{cfg: *s, log: r.log, now: r.time}
 	m.host, _, _ = net.SplitHostPort(s.Server)
 	m.from, _ = mail.ParseAddress(s.From)
 	for _, text := range s.To {
@@ -103,7 +101,7 @@ func newSMTP(s smtpConfig, r *Route) *smtpReceiver {
 	if len(r.filter.Kinds) == 0 {
 		r.filter.Kinds = []string{"alert", "advisory"} // an alert has the link to its evidence already
 	}
-	return m
+	return m, nil
 }
 
 func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {

@@ -75,7 +75,9 @@ func (w *Webhook) resolve(file string) {
 
 func (w *Webhook) target() string { return "a webhook at " + host(w.URL) }
 
-func (w *Webhook) open(r *Route) (receiver, error) { return newWebhook(*w, r), nil }
+func (w *Webhook) open(r *Route) (receiver, error) {
+	return &webhookReceiver{cfg: *w, client: newHTTP(w.TLS, r.opt.Dial), now: r.time}, nil
+}
 
 // url returns where to send, as the file says now.
 func (w *Webhook) url() (*url.URL, error) {
@@ -120,10 +122,6 @@ type webhookReceiver struct {
 	cfg    Webhook
 	client *http.Client
 	now    func() time.Time
-}
-
-func newWebhook(w Webhook, r *Route) *webhookReceiver {
-	return &webhookReceiver{cfg: w, client: newHTTP(w.TLS, r.opt.Dial), now: r.time}
 }
 
 func (w *webhookReceiver) deliver(ctx context.Context, e *Event) error {
