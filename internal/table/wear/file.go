@@ -315,12 +315,8 @@ func isHeader(line string, sep rune) bool {
 
 // separatorOf returns what separates the cells of the header: semicolons or tabs if
 // there are any outside of quotes.
-func separatorOf(head []byte) rune {
-	line := bytes.TrimLeft(head, "\r\n")
-	if end := bytes.IndexByte(line, '\n'); end >= 0 {
-		line = line[:end]
-	}
-	quoted, tabs := false, false
+func separatorOf(line []byte) rune {
+	quoted, separator := false, ','
 	for _, c := range line {
 		switch {
 		case c == '"':
@@ -329,13 +325,10 @@ func separatorOf(head []byte) rune {
 		case c == ';':
 			return ';'
 		case c == '\t':
-			tabs = true
+			separator = '\t'
 		}
 	}
-	if tabs {
-		return '\t'
-	}
-	return ','
+	return separator
 }
 
 func (d *reader) readHeader() error {
