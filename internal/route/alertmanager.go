@@ -41,27 +41,19 @@ type alertmanagerConfig struct {
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func (a *alertmanagerConfig) check() error {
-	if err := credential.CheckURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
-		return &config.KeyError{Key: "url", Err: err}
-	}
-	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {
-		return badKey("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
-	}
 	for name := range a.Labels {
 		if !labelName.MatchString(name) || slices.Contains([]string{"alertname", "machine", "tool", "subject", "severity"}, name) {
 			return badKey("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
 		}
 	}
-	if a.Login.User != "" && !a.Token.IsZero() {
-		return badKey("user", "both a token and a password: name one of them")
-	}
-	if err := config.Under("token", a.Token.Check()); err != nil {
-		return err
-	}
-	if err := checkLogin(a.Login); err != nil {
-		return err
-	}
-	return checkFiles(a.TLS)
+	login := a.Login.User != ""
+	return cmp.Or(
+		config.Under("url", credential.CheckURL(a.URL, "http", "https", !a.Token.IsZero() || login)),
+		wrong(a.Resend != 0 && a.Resend < time.Second, "resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend),
+		wrong(login && !a.Token.IsZero(), "user", "both a token and a password: name one of them"),
+		config.Under("token", a.Token.Check()),
+		checkLogin(a.Login),
+		checkFiles(a.TLS))
 }
 
 func (a *alertmanagerConfig) resolve(file string) {

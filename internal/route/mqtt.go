@@ -41,24 +41,13 @@ type mqttConfig struct {
 }
 
 func (m *mqttConfig) check() error {
-	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
-		return &config.KeyError{Key: "broker", Err: err}
-	}
-	if strings.ContainsAny(m.Prefix, "+#") {
-		return badKey("prefix", "%q: a topic has neither + nor #", m.Prefix)
-	}
-	if m.Sparkplug != nil {
-		if m.Prefix != "" {
-			return badKey("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
-		}
-		if err := m.Sparkplug.check(); err != nil {
-			return err
-		}
-	}
-	if err := checkLogin(m.Login); err != nil {
-		return err
-	}
-	return checkFiles(m.TLS)
+	return cmp.Or(
+		config.Under("broker", credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login.User != "")),
+		wrong(strings.ContainsAny(m.Prefix, "+#"), "prefix", "%q: a topic has neither + nor #", m.Prefix),
+		wrong(m.Sparkplug != nil && m.Prefix != "", "prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`"),
+		m.Sparkplug.check(),
+		checkLogin(m.Login),
+		checkFiles(m.TLS))
 }
 
 func (m *mqttConfig) resolve(file string) {

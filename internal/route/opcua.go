@@ -99,21 +99,16 @@ const (
 )
 
 func (o *opcuaConfig) check() error {
-	switch _, err := opcua.Load(o.Endpoint, o.Login, o.TLS, o.Insecure); {
-	case err != nil:
-		return err
-	case o.HandshakeTimeout < 0 || o.HandshakeTimeout > maxHandshake || o.HandshakeTimeout > 0 && o.HandshakeTimeout < time.Second:
-		return badKey("handshake_timeout", "%v: write the time that the PLC has to acknowledge, from 1s to %v", o.HandshakeTimeout, maxHandshake)
-	case len(o.Nodes) == 0:
-		return badKey("nodes", "name the variables of at least one machine")
-	}
+	_, err := opcua.Load(o.Endpoint, o.Login, o.TLS, o.Insecure)
+	err = cmp.Or(err,
+		wrong(o.HandshakeTimeout != 0 && (o.HandshakeTimeout < time.Second || o.HandshakeTimeout > maxHandshake),
+			"handshake_timeout", "%v: write the time that the PLC has to acknowledge, from 1s to %v", o.HandshakeTimeout, maxHandshake),
+		wrong(len(o.Nodes) == 0, "nodes", "name the variables of at least one machine"))
 	seen := make(map[string]string) // by id
 	for i, n := range o.Nodes {
-		if err := n.check(seen); err != nil {
-			return config.Under(fmt.Sprintf("nodes[%d]", i), err)
-		}
+		err = cmp.Or(err, config.Under(fmt.Sprintf("nodes[%d]", i), n.check(seen)))
 	}
-	return nil
+	return err
 }
 
 func (n *opcuaNodes) check(seen map[string]string) error {
