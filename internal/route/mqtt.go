@@ -155,23 +155,20 @@ func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 	if r.opt.Aside || m.Sparkplug != nil {
 		id = "" // a test does not judge machines, and Sparkplug has deaths
 	}
-	remedy := "give each monitor a `client_id` of its own"
+	remedy, aside := "give each monitor a `client_id` of its own", ""
 	if r.opt.Aside {
-		host += "-test"
+		aside = "-test"
 	}
+	host += aside
 	if m.Sparkplug != nil {
 		named := *m.Sparkplug
-		named.Group, named.Edge = cmp.Or(named.Group, "flank"), cmp.Or(named.Edge, inTopic.Replace(host))
-		if r.opt.Aside {
-			named.Edge = strings.TrimSuffix(named.Edge, "-test") + "-test"
-		}
+		named.Group, named.Edge = cmp.Or(named.Group, "flank"), strings.TrimSuffix(cmp.Or(named.Edge, inTopic.Replace(host)), aside)+aside
 		m.Sparkplug = &named
 		remedy = "give each monitor a `sparkplug.edge` and a `client_id` of its own"
 	}
-	switch aside := r.opt.Aside; {
-	case m.ClientID != "" && aside:
-		m.ClientID += "-test"
+	switch {
 	case m.ClientID != "":
+		m.ClientID += aside
 	case m.Sparkplug != nil: // an edge node is one client, also for the broker
 		m.ClientID = "flank-" + m.Sparkplug.Group + "-" + m.Sparkplug.Edge
 	default: // the session ends with the connection, so that the next process may have another one

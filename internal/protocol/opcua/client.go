@@ -324,10 +324,8 @@ func (s *Session) openChannel() error {
 // login creates a session and activates it.
 func (s *Session) login(ctx context.Context, e endpoint) error {
 	uri := "urn:flank"
-	if s.own != nil {
-		if c, err := x509.ParseCertificate(s.own); err == nil && len(c.URIs) > 0 {
-			uri = c.URIs[0].String() // servers compare the two
-		}
+	if c, err := x509.ParseCertificate(s.own); err == nil && len(c.URIs) > 0 { // there is none without security
+		uri = c.URIs[0].String() // servers compare the two
 	}
 	nonce := make([]byte, 32)
 	if _, err := rand.Read(nonce); err != nil {
