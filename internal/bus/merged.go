@@ -1,10 +1,9 @@
 package bus
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,9 +34,9 @@ func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, 
 	if !since.IsZero() {
 		within.Since = since.Add(-ClockMargin)
 	}
-	var readers []*partitionReader
+	var readers []*partitionReader // that have a message, in the order of their partitions
 	for p := range n {
-		r := &partitionReader{partition: p, messages: make(chan Message, aheadOfMerge)}
+		r := &partitionReader{messages: make(chan Message, aheadOfMerge)}
 		readers = append(readers, r)
 		wg.Go(func() {
 			defer close(r.messages)
@@ -49,23 +48,24 @@ func ReadMerged(ctx context.Context, cfg Config, topic string, since time.Time, 
 			})
 		})
 	}
-	ms := &merge{}
-	for _, r := range readers {
-		if err := ms.next(r); err != nil {
+	waiting := slices.Clone(readers)
+	for {
+		for _, r := range waiting {
+			if more, err := r.next(); err != nil {
+				return err
+			} else if !more {
+				readers = slices.DeleteFunc(readers, func(o *partitionReader) bool { return o == r })
+			}
+		}
+		if len(readers) == 0 {
+			return ctx.Err()
+		}
+		first := slices.MinFunc(readers, func(a, b *partitionReader) int { return a.head.Time.Compare(b.head.Time) })
+		if err := fn(first.head); err != nil {
 			return err
 		}
+		waiting = append(waiting[:0], first)
 	}
-	for len(*ms) > 0 {
-		r := (*ms)[0]
-		heap.Pop(ms)
-		if err := fn(r.head); err != nil {
-			return err
-		}
-		if err := ms.next(r); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
 }
 
 // put waits until a message is asked for.
@@ -83,39 +83,15 @@ var errBeyond = errors.New("beyond the time that was asked for")
 
 // partitionReader reads ahead in a partition.
 type partitionReader struct {
-	partition int
-	messages  chan Message
-	head      Message
-	err       error // once messages is closed
+	messages chan Message
+	head     Message
+	err      error // once messages is closed
 }
 
-// merge orders the partitions that have a message by its time.
-type merge []*partitionReader
-
-// next takes the next message of a partition, if there is one.
-func (ms *merge) next(r *partitionReader) error {
-	m, ok := <-r.messages
-	if !ok {
-		if errors.Is(r.err, errBeyond) {
-			return nil
-		}
-		return r.err
+// next takes the next message of the partition, and reports whether there is one.
+func (r *partitionReader) next() (more bool, err error) {
+	if r.head, more = <-r.messages; !more && !errors.Is(r.err, errBeyond) {
+		err = r.err
 	}
-	r.head = m
-	heap.Push(ms, r)
-	return nil
-}
-
-func (ms merge) Len() int { return len(ms) }
-func (ms merge) Less(i, j int) bool {
-	return cmp.Or(ms[i].head.Time.Compare(ms[j].head.Time), cmp.Compare(ms[i].partition, ms[j].partition)) < 0
-}
-func (ms merge) Swap(i, j int) { ms[i], ms[j] = ms[j], ms[i] }
-func (ms *merge) Push(x any)   { *ms = append(*ms, x.(*partitionReader)) }
-
-func (ms *merge) Pop() any {
-	old := *ms
-	last := old[len(old)-1]
-	*ms = old[:len(old)-1]
-	return last
+	return more, err
 }

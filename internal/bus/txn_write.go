@@ -57,9 +57,7 @@ func (t *Txn) produceOnce(ctx context.Context, outs []*outgoing) error {
 		go func() { results <- t.produceTo(ctx, leader, outs) }()
 	}
 	for range byLeader {
-		if e := <-results; e != nil && (err == nil || t.classify(e) > t.classify(err)) {
-			err = e
-		}
+		err = t.worse(err, <-results)
 	}
 	return err
 }

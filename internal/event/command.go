@@ -3,6 +3,7 @@ package event
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"time"
@@ -42,8 +43,11 @@ const (
 // Fetch asks the machine's gateway, not the monitor, for raw windows.
 const Fetch Action = "fetch"
 
-// MaxRename is the longest command that renames a machine, in bytes: it carries the machine's records.
-const MaxRename = 4 << 20
+// Bounds of a command that is read, in bytes: one that renames a machine carries the machine's records.
+const (
+	MaxCommand = 16 << 10
+	MaxRename  = 4 << 20
+)
 
 // Actions lists every action.
 var Actions = []Action{Acknowledge, Shelve, Unshelve, Suppress, Unsuppress, OutOfService, InService, MarkFalse, UnmarkFalse, NewTool, Retire, Rename, Fetch}
@@ -95,6 +99,26 @@ var (
 	commandID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	incident  = regexp.MustCompile(`^A-[A-Z2-7]{8}$`)
 )
+
+// ReadCommand returns the command in a message with a key. It reports what is not one.
+func ReadCommand(key string, value []byte) (*Command, error) {
+	if len(value) > MaxRename {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(value), MaxRename)
+	}
+	var c Command
+	err := json.Unmarshal(value, &c)
+	if c.Action != Rename && len(value) > MaxCommand {
+		return nil, fmt.Errorf("command of %d bytes: at most %d", len(value), MaxCommand)
+	}
+	if err = cmp.Or(err, c.Check()); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
+	}
+	c.Tool, _ = plain.Name(c.Tool) // it was checked
+	if c.Machine != key {
+		return nil, fmt.Errorf("command: key %.64q, it is for machine %.64q", key, c.Machine)
+	}
+	return &c, nil
+}
 
 // Check reports what is wrong with a command for every state of the alarm.
 func (c Command) Check() error {

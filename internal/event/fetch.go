@@ -3,7 +3,6 @@ package event
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"regexp"
 	"time"
 
@@ -51,20 +50,17 @@ func (w Wanted) Check() error {
 
 // checkFetch reports what is wrong with a command that asks for windows.
 func (c Command) checkFetch() error {
-	switch wait := c.Until.Sub(c.Issued); {
-	case c.Action != Fetch && c.Wanted != nil:
-		return fmt.Errorf("wanted: goes with %s only", Fetch)
-	case c.Action != Fetch:
-		return nil
-	case c.Wanted == nil:
+	if c.Action != Fetch {
+		return config.Wrong(c.Wanted != nil, "wanted: goes with %s only", Fetch)
+	}
+	if c.Wanted == nil {
 		return errors.New("fetch: name the windows in wanted")
-	case wait <= 0 || wait > MaxFetchWait:
-		return fmt.Errorf("fetch: until: say until when a gateway may answer, at most %v after the command was issued", MaxFetchWait)
 	}
-	if err := c.Wanted.Check(); err != nil {
-		return fmt.Errorf("fetch: wanted: %w", err)
-	}
-	return nil
+	wait := c.Until.Sub(c.Issued)
+	bad := c.Wanted.Check()
+	return cmp.Or(
+		config.Wrong(wait <= 0 || wait > MaxFetchWait, "fetch: until: say until when a gateway may answer, at most %v after the command was issued", MaxFetchWait),
+		config.Wrong(bad != nil, "fetch: wanted: %w", bad))
 }
 
 // Fetched is the answer of a gateway to a command with action fetch. It follows the

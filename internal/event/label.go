@@ -131,11 +131,8 @@ func (l Label) checkTexts() error {
 		{"machine", l.Machine, maxNote}, {"tool_life", l.ToolLife, maxTool}, {"hole", l.Hole, maxTool}, {"state", l.State, maxBy}, {"method", l.Method, maxBy},
 		{"by", l.By, maxBy}, {"note", l.Note, maxNote}, {"revoked: reason", reason, maxNote},
 	} {
-		if err := plain.Check(f.text); err != nil {
+		if err := cmp.Or(plain.Check(f.text), config.Wrong(len(f.text) > f.most, "at most %d bytes of UTF-8", f.most)); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		if len(f.text) > f.most {
-			return fmt.Errorf("%s: at most %d bytes of UTF-8", f.name, f.most)
 		}
 	}
 	name, err := plain.Name(l.Tool)

@@ -246,86 +246,58 @@ func (c Config) checkMachines() error {
 func (m Machine) clientID() string { return "flank-ingest-" + strings.ReplaceAll(m.Path, "/", "-") }
 
 func (m Machine) check() error {
-	if err := event.CheckMachine(m.Path); err != nil {
-		return fmt.Errorf("machine: %w", err)
-	}
-	switch {
-	case m.MiB < 0:
-		return fmt.Errorf("spool_mib: %d: must be the MiB the spool may take, or 0 for what the disk holds", m.MiB)
-	case m.Sync < 0:
-		return fmt.Errorf("spool_sync: %d: must be the number of windows that share one sync to disk, or 0 for 1, and 64 at speed 0", m.Sync)
-	case m.Full != "" && m.Full != "block" && m.Full != "drop_oldest":
-		return fmt.Errorf("spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", m.Full)
-	}
-	if err := m.checkMode(); err != nil {
+	under := func(key string, err error) error {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
 		return err
 	}
-	if err := m.Source.check(); err != nil {
-		return fmt.Errorf("source: %w", err)
-	}
-	if err := m.checkControl(); err != nil {
-		return fmt.Errorf("context: %w", err)
-	}
-	return nil
+	return cmp.Or(
+		under("machine", event.CheckMachine(m.Path)),
+		config.Wrong(m.MiB < 0, "spool_mib: %d: must be the MiB the spool may take, or 0 for what the disk holds", m.MiB),
+		config.Wrong(m.Sync < 0, "spool_sync: %d: must be the number of windows that share one sync to disk, or 0 for 1, and 64 at speed 0", m.Sync),
+		config.Wrong(m.Full != "" && m.Full != "block" && m.Full != "drop_oldest", "spool_full: %q: choose block (acquisition waits) or drop_oldest (the oldest windows are given up)", m.Full),
+		m.checkMode(),
+		under("source", m.Source.check()),
+		under("context", m.checkControl()))
 }
 
 // checkMode checks the mode and what is kept in mode edge.
 func (m Machine) checkMode() error {
-	switch {
-	case m.Mode != "" && m.Mode != modeRaw && m.Mode != modeEdge:
-		return fmt.Errorf("mode: %q: choose raw (windows are sent) or edge (features are sent, windows stay in the spool)", m.Mode)
-	case !(m.Edge.KeepHours > 0 && m.Edge.KeepHours <= maxKeepHours):
-		return fmt.Errorf("edge: keep_hours: %v: must be above 0 and at most %d", m.Edge.KeepHours, maxKeepHours)
-	case m.Edge.KeepMiB < 0:
-		return fmt.Errorf("edge: keep_mib: %d: must be the MiB of delivered windows that stay, or 0 for what spool_mib leaves", m.Edge.KeepMiB)
-	case m.Mode == modeEdge && m.MiB > 0 && m.Edge.KeepMiB > m.MiB:
-		return fmt.Errorf("edge: keep_mib: %d: spool_mib, %d, is the most that the whole spool may take: raise it, best to keep_mib and as much again as the windows of a long outage take", m.Edge.KeepMiB, m.MiB)
-	}
-	return nil
+	e := m.Edge
+	return cmp.Or(
+		config.Wrong(m.Mode != "" && m.Mode != modeRaw && m.Mode != modeEdge, "mode: %q: choose raw (windows are sent) or edge (features are sent, windows stay in the spool)", m.Mode),
+		config.Wrong(!(e.KeepHours > 0 && e.KeepHours <= maxKeepHours), "edge: keep_hours: %v: must be above 0 and at most %d", e.KeepHours, maxKeepHours),
+		config.Wrong(e.KeepMiB < 0, "edge: keep_mib: %d: must be the MiB of delivered windows that stay, or 0 for what spool_mib leaves", e.KeepMiB),
+		config.Wrong(m.Mode == modeEdge && m.MiB > 0 && e.KeepMiB > m.MiB,
+			"edge: keep_mib: %d: spool_mib, %d, is the most that the whole spool may take: raise it, best to keep_mib and as much again as the windows of a long outage take", e.KeepMiB, m.MiB))
 }
 
 // maxKeepHours is ten years.
 const maxKeepHours = 87_600
 
 func (s sourceConfig) check() error {
-	if !(s.Speed >= 0) {
-		return fmt.Errorf("speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed)
-	}
-	if err := s.checkRecordings(); err != nil {
-		return err
-	}
-	if _, err := s.start(); err != nil {
-		return err
-	}
-	if s.Kind != "simulate" && len(s.Faults) > 0 {
-		return errors.New("faults: only a simulated source has them on request: set source.kind to simulate, or remove them")
-	}
-	if err := s.checkListen(); err != nil {
-		return err
-	}
-	if s.Timeout <= 0 {
-		return fmt.Errorf("timeout: %v: must be positive, such as 10s", s.Timeout)
-	}
-	if s.MaxLost <= 0 || s.MaxLost > lossWithin {
-		return fmt.Errorf("max_lost: %v: must be above 0 and at most %v, such as 10s: of the samples of a minute", s.MaxLost, lossWithin)
-	}
-	_, err := s.faults()
-	return err
+	_, badStart := s.start()
+	_, badFaults := s.faults()
+	return cmp.Or(
+		config.Wrong(!(s.Speed >= 0), "speed: %v: must be 1 for a live sensor, more for a faster one, or 0 for as fast as possible", s.Speed),
+		s.checkRecordings(),
+		badStart,
+		config.Wrong(s.Kind != "simulate" && len(s.Faults) > 0, "faults: only a simulated source has them on request: set source.kind to simulate, or remove them"),
+		s.checkListen(),
+		config.Wrong(s.Timeout <= 0, "timeout: %v: must be positive, such as 10s", s.Timeout),
+		config.Wrong(s.MaxLost <= 0 || s.MaxLost > lossWithin, "max_lost: %v: must be above 0 and at most %v, such as 10s: of the samples of a minute", s.MaxLost, lossWithin),
+		badFaults)
 }
 
 // checkRecordings checks the keys of recordings and of the simulator.
 func (s sourceConfig) checkRecordings() error {
-	switch {
-	case s.Kind == "simulate" && s.File != "":
-		return fmt.Errorf("file: %s would not be read: set source.kind to file, or remove it", s.File)
-	case s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0):
-		return fmt.Errorf("folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle)
-	case s.Start != "" && !s.recording() && s.Kind != "folder":
-		return fmt.Errorf("start: %v: only recordings have a start: set source.kind to file or folder, or remove it", s.Start)
-	case s.Kind == "simulate" && (s.Tools < 0 || s.ToolLife <= 0):
-		return fmt.Errorf("%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife)
-	}
-	return nil
+	simulated := s.Kind == "simulate"
+	return cmp.Or(
+		config.Wrong(simulated && s.File != "", "file: %s would not be read: set source.kind to file, or remove it", s.File),
+		config.Wrong(s.Kind == "folder" && (s.Folder == "" || s.Settle <= 0), "folder %q, settle %v: name the folder to watch, and for how long a file must not have changed, such as 10s", s.Folder, s.Settle),
+		config.Wrong(s.Start != "" && !s.recording() && s.Kind != "folder", "start: %v: only recordings have a start: set source.kind to file or folder, or remove it", s.Start),
+		config.Wrong(simulated && (s.Tools < 0 || s.ToolLife <= 0), "%d tools with a life of %v: tools must be 0 (until stopped) or more, and tool_life a duration such as 80s", s.Tools, s.ToolLife))
 }
 
 // start returns when recordings began.
@@ -338,19 +310,14 @@ func (s sourceConfig) start() (at signal.Start, err error) {
 
 // checkListen checks the keys of a source that listens for clients.
 func (s sourceConfig) checkListen() error {
-	switch {
-	case s.Kind == "tcp" && s.Listen == "":
-		return errors.New("listen: name the address that clients connect to, such as 127.0.0.1:9110")
-	case s.Kind != "tcp" && (s.Listen != "" || s.TLS != nil || s.Insecure):
-		return errors.New("listen, tls and insecure are of kind tcp: set source.kind to tcp, or remove them")
-	case s.Kind != "tcp":
-		return nil
+	if s.Kind != "tcp" {
+		return config.Wrong(s.Listen != "" || s.TLS != nil || s.Insecure, "listen, tls and insecure are of kind tcp: set source.kind to tcp, or remove them")
 	}
 	host, _, err := net.SplitHostPort(s.Listen)
-	if err == nil && s.TLS == nil && !s.Insecure && !credential.IsLocal(host) {
-		return fmt.Errorf("listen %s: other computers reach this address, and without TLS anyone there may send samples: name `tls: {cert: FILE, key: FILE}`, with `ca` to let only clients with a certificate connect, or accept it with `insecure: true`", s.Listen)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(s.Listen == "", "listen: name the address that clients connect to, such as 127.0.0.1:9110"),
+		config.Wrong(err == nil && s.TLS == nil && !s.Insecure && !credential.IsLocal(host),
+			"listen %s: other computers reach this address, and without TLS anyone there may send samples: name `tls: {cert: FILE, key: FILE}`, with `ca` to let only clients with a certificate connect, or accept it with `insecure: true`", s.Listen))
 }
 
 // faults returns what goes wrong with a simulated source.
@@ -415,17 +382,9 @@ func (m Machine) recording(warn func(text string)) (rec source.Recording, err er
 // Broker returns the MQTT broker, with the topic of a machine's context. The
 // configuration must have one.
 func (c Config) Broker(machine string) feed.MQTT {
-	m := feed.MQTT{Broker: c.MQTT.Broker, TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine)}
-	if !c.MQTT.Login.IsZero() {
-		login := c.MQTT.Login.Resolve(c.file)
-		m.Login = &login
+	return feed.MQTT{
+		Broker: c.MQTT.Broker, Login: c.MQTT.Login.Resolve(c.file), TLS: c.MQTT.TLS.Resolve(c.file), Context: feed.ContextTopic(c.prefix(), machine),
 	}
-	return m
 }
 
-func (c Config) prefix() string {
-	if c.MQTT.Prefix == "" {
-		return "flank"
-	}
-	return c.MQTT.Prefix
-}
+func (c Config) prefix() string { return cmp.Or(c.MQTT.Prefix, "flank") }

@@ -1,11 +1,12 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/config/credential"
 	"github.com/flank-tcm/flank/internal/source/feed"
 	"github.com/flank-tcm/flank/internal/source/machinetool"
@@ -48,23 +49,22 @@ const (
 // checkControl checks the key `context`. It does not connect.
 func (m Machine) checkControl() error {
 	c := m.Context
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil
-	case !m.Source.live():
-		return fmt.Errorf("the source, %s, names its tools itself: set source.kind to tcp or mqtt, or remove `context`", m.Source.Kind)
-	case c.MTConnect == nil && c.OPCUA == nil && c.NoTool != nil && c.Items == (machinetool.Items{}):
-		return nil // samples name the tools
-	case c.MTConnect == nil && c.OPCUA == nil:
-		return errors.New("says not whom to ask: add `mtconnect: {url: \"http://agent:5000\"}`, or `opcua`")
-	case c.MTConnect != nil && c.OPCUA != nil:
-		return errors.New("names two controls: remove `mtconnect` or `opcua`")
-	case c.Interval != 0 && (c.Interval < minInterval || c.Interval > maxInterval):
-		return fmt.Errorf("interval: %v: must be from %v to %v", c.Interval, minInterval, maxInterval)
-	case c.Timeout != 0 && (c.Timeout < minInterval || c.Timeout > maxInterval):
-		return fmt.Errorf("timeout: %v: must be from %v to %v", c.Timeout, minInterval, maxInterval)
 	}
-	_, err := m.openControl()
+	between := func(d time.Duration, key string) error {
+		return config.Wrong(d != 0 && (d < minInterval || d > maxInterval), "%s: %v: must be from %v to %v", key, d, minInterval, maxInterval)
+	}
+	asks := m.AsksControl()
+	err := cmp.Or(
+		config.Wrong(!m.Source.live(), "the source, %s, names its tools itself: set source.kind to tcp or mqtt, or remove `context`", m.Source.Kind),
+		config.Wrong(!asks && (c.NoTool == nil || c.Items != (machinetool.Items{})), "says not whom to ask: add `mtconnect: {url: \"http://agent:5000\"}`, or `opcua`"), // else samples name the tools
+		config.Wrong(c.MTConnect != nil && c.OPCUA != nil, "names two controls: remove `mtconnect` or `opcua`"),
+		between(c.Interval, "interval"),
+		between(c.Timeout, "timeout"))
+	if err == nil && asks {
+		_, err = m.openControl()
+	}
 	return err
 }
 

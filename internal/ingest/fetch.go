@@ -2,9 +2,6 @@ package ingest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -62,77 +59,27 @@ func (s *Supervisor) answerFetches(ctx context.Context) (*sync.WaitGroup, error)
 	return wg, nil
 }
 
-const (
-	followRetry  = 10 * time.Second // after an error
-	followRepeat = time.Minute      // how often partitions are counted
-)
+const followRetry = 10 * time.Second // after an error
 
 // followCommands hands the commands of machines to their fetchers. It reads the topic from
 // its beginning: a fetcher knows what it has answered, and what has expired.
 func (s *Supervisor) followCommands(ctx context.Context, byPath map[string]*gateway.Fetcher) {
-	logged := false
-	for ctx.Err() == nil {
-		err := s.followPartitions(ctx, byPath)
-		switch {
-		case err == nil:
-			logged = false
-			continue
-		case ctx.Err() != nil:
-			return
-		case !logged:
+	take := func(_ bus.Followed, msgs []bus.Message, _ int64) error {
+		for _, m := range msgs {
+			if f := byPath[m.Key]; f != nil {
+				if c, err := event.ReadCommand(m.Key, m.Value); err == nil && c.Action == event.Fetch { // what no monitor would read either is none
+					f.Take(*c)
+				}
+			}
+		}
+		return nil
+	}
+	begin := func(bus.Followed) bus.Start { return bus.Start{Offset: bus.FirstOffset} }
+	for logged := false; ctx.Err() == nil; _ = source.SystemClock.Wait(ctx, followRetry) {
+		err := bus.Follow(ctx, s.bus, bus.TopicCommands, bus.Following{Start: begin, Take: take})
+		if ctx.Err() == nil && !logged {
 			logged = true
 			s.log.Error().Err(err).Msg("cannot read commands: windows of machines in mode edge cannot be fetched, everything else goes on; give this program the right to read the topic " + bus.TopicCommands)
 		}
-		_ = source.SystemClock.Wait(ctx, followRetry)
 	}
-}
-
-// errPartitions says that the topic has other partitions now.
-var errPartitions = errors.New("the number of partitions has changed")
-
-// followPartitions reads the partitions that the topic of commands has. It returns nil when
-// there are others.
-func (s *Supervisor) followPartitions(ctx context.Context, byPath map[string]*gateway.Fetcher) error {
-	n, err := bus.Partitions(ctx, s.bus, bus.TopicCommands)
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	go func() {
-		for source.SystemClock.Wait(ctx, followRepeat) == nil {
-			if now, err := bus.Partitions(ctx, s.bus, bus.TopicCommands); err == nil && now != n {
-				stop(errPartitions)
-			}
-		}
-	}()
-	err = bus.ReadTopic(ctx, s.bus, bus.TopicCommands, bus.FirstOffset, true, func(m bus.Message) error {
-		f := byPath[m.Key]
-		if f == nil {
-			return nil
-		}
-		if c, err := fetchCommand(m); err == nil && c.Action == event.Fetch {
-			f.Take(c)
-		}
-		return nil
-	})
-	if errors.Is(context.Cause(ctx), errPartitions) {
-		return nil
-	}
-	return err
-}
-
-// fetchCommand returns the command in a message. It reports what no monitor would read
-// either.
-func fetchCommand(m bus.Message) (c event.Command, err error) {
-	if err := json.Unmarshal(m.Value, &c); err != nil {
-		return c, fmt.Errorf("command: %w", err)
-	}
-	if err := c.Check(); err != nil {
-		return c, err
-	}
-	if c.Machine != m.Key {
-		return c, fmt.Errorf("command: key %.64q, it is for machine %.64q", m.Key, c.Machine)
-	}
-	return c, nil
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/machine/statement"
-	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/alarm"
 )
 
@@ -21,11 +19,9 @@ const (
 	commandAhead = time.Minute
 )
 
-// maxCommand is the longest command that is read. Of a machine's commands, the last
-// keptCommands are remembered, and up to maxCommands within commandAge.
+// Of a machine's commands, the last keptCommands are remembered, and up to maxCommands within commandAge.
 const (
 	keptCommands = 64
-	maxCommand   = 16 << 10
 	maxCommands  = 1000
 )
 
@@ -72,33 +68,10 @@ func (h *commands) has(id string) bool {
 // errRepeated is returned for a command that was carried out or refused before.
 var errRepeated = errors.New("a command of this id came before: give a command that is sent again an id and a time of its own")
 
-// read returns the command in a message. It reports what is not one.
-func (c Command) read() (*event.Command, error) {
-	if len(c.Value) > event.MaxRename {
-		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), event.MaxRename)
-	}
-	var e event.Command
-	err := json.Unmarshal(c.Value, &e)
-	if e.Action != event.Rename && len(c.Value) > maxCommand {
-		return nil, fmt.Errorf("command of %d bytes: at most %d", len(c.Value), maxCommand)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("command: %w", err)
-	}
-	if err := e.Check(); err != nil {
-		return nil, fmt.Errorf("command: %w", err)
-	}
-	e.Tool, _ = plain.Name(e.Tool) // it was checked
-	if e.Machine != c.Key {
-		return nil, fmt.Errorf("command: key %.64q, it is for machine %.64q", c.Key, e.Machine)
-	}
-	return &e, nil
-}
-
 // apply carries a command out, or says why not: in an alert, or in Refused where the
 // sender cannot be answered there.
 func (c Command) apply(m *Machine) {
-	e, err := c.read()
+	e, err := event.ReadCommand(c.Key, c.Value)
 	if err != nil {
 		m.decision.Refused = err.Error()
 		return

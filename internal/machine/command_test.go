@@ -175,7 +175,7 @@ func TestCommandRefused(t *testing.T) {
 		`{"id":`:    "unexpected end of JSON",
 		strings.ReplaceAll(string(ack), drill, "acme/line1/other"): "it is for machine",
 		strings.ReplaceAll(string(ack), "acknowledge", "explode"):  `action "explode"`,
-		strings.Repeat(" ", maxCommand+1):                          "command of 16385 bytes: at most 16384",
+		strings.Repeat(" ", event.MaxCommand+1):                    "command of 16385 bytes: at most 16384",
 	} {
 		d := b.apply(Command{Key: drill, Value: []byte(value), At: noon})
 		if !strings.Contains(d.Refused, want) || len(d.Alerts) > 0 {
@@ -259,7 +259,7 @@ func FuzzCommand(f *testing.F) {
 		b := newBench(t, m)
 		b.wear("T1", 0)
 		c := Command{Key: drill, Value: value, At: noon}
-		e, err := c.read()
+		e, err := event.ReadCommand(c.Key, c.Value)
 		if err == nil && (e.Check() != nil || e.Machine != drill) {
 			t.Fatalf("%+v", e)
 		}
@@ -288,7 +288,7 @@ func TestCommandIsForgotten(t *testing.T) {
 func TestCommandSizes(t *testing.T) {
 	padded := func(c event.Command, size int) error {
 		text := event.JSON(c)
-		_, err := Command{Key: drill, Value: append(text, strings.Repeat(" ", size-len(text))...)}.read()
+		_, err := event.ReadCommand(drill, append(text, strings.Repeat(" ", size-len(text))...))
 		return err
 	}
 	mark := event.Command{ID: "c", Machine: drill, Action: event.Unshelve, By: "kim", Issued: noon}
@@ -297,7 +297,7 @@ func TestCommandSizes(t *testing.T) {
 		command event.Command
 		size    int
 		refused bool
-	}{{mark, maxCommand, false}, {mark, maxCommand + 1, true}, {rename, event.MaxRename, false}, {rename, event.MaxRename + 1, true}} {
+	}{{mark, event.MaxCommand, false}, {mark, event.MaxCommand + 1, true}, {rename, event.MaxRename, false}, {rename, event.MaxRename + 1, true}} {
 		if err := padded(tc.command, tc.size); (err != nil) != tc.refused {
 			t.Errorf("%s of %d bytes: %v", tc.command.Action, tc.size, err)
 		}

@@ -473,7 +473,7 @@ func (o *Owner) carryOut(b *Batch, c Command) {
 // can be carried out gives it what was remembered under another name. All others are set
 // aside.
 func (o *Owner) commandUnknown(b *Batch, c Command) *Letter {
-	e, err := c.read()
+	e, err := event.ReadCommand(c.Key, c.Value)
 	retired := o.machines[c.Key]
 	switch {
 	case err == nil && e.Action == event.Fetch: // a gateway answers it

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,27 +41,19 @@ type alertmanagerConfig struct {
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func (a *alertmanagerConfig) check() error {
-	if err := credential.CheckURL(a.URL, "http", "https", !a.Token.IsZero() || a.Login.User != ""); err != nil {
-		return &config.KeyError{Key: "url", Err: err}
-	}
-	if a.Resend < 0 || a.Resend > 0 && a.Resend < time.Second {
-		return badKey("resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend)
-	}
 	for name := range a.Labels {
 		if !labelName.MatchString(name) || slices.Contains([]string{"alertname", "machine", "tool", "subject", "severity"}, name) {
 			return badKey("labels", "%q: name labels by letters, digits and _, and by none of alertname, machine, tool, subject and severity", name)
 		}
 	}
-	if a.Login.User != "" && !a.Token.IsZero() {
-		return badKey("user", "both a token and a password: name one of them")
-	}
-	if err := config.Under("token", a.Token.Check()); err != nil {
-		return err
-	}
-	if err := checkLogin(a.Login); err != nil {
-		return err
-	}
-	return checkFiles(a.TLS)
+	login := a.Login.User != ""
+	return cmp.Or(
+		config.Under("url", credential.CheckURL(a.URL, "http", "https", !a.Token.IsZero() || login)),
+		wrong(a.Resend != 0 && a.Resend < time.Second, "resend", "%v: must be some time below Alertmanager's resolve_timeout, such as 1m", a.Resend),
+		wrong(login && !a.Token.IsZero(), "user", "both a token and a password: name one of them"),
+		config.Under("token", a.Token.Check()),
+		checkLogin(a.Login),
+		checkFiles(a.TLS))
 }
 
 func (a *alertmanagerConfig) resolve(file string) {
@@ -69,20 +62,17 @@ func (a *alertmanagerConfig) resolve(file string) {
 
 func (a *alertmanagerConfig) target() string { return "Alertmanager at " + host(a.URL) }
 
-func (a *alertmanagerConfig) open(r *Route) (receiver, error) { return newAlertmanager(*a, r), nil }
+func (a *alertmanagerConfig) open(r *Route) (receiver, error) {
+	to := &alertmanagerReceiver{cfg: *a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, machineStates: newMachineStates()}
+	to.cfg.Resend = cmp.Or(a.Resend, time.Minute)
+	return to, nil
+}
 
 type alertmanagerReceiver struct {
 	cfg    alertmanagerConfig
 	client *http.Client
 	now    func() time.Time
 	*machineStates
-}
-
-func newAlertmanager(a alertmanagerConfig, r *Route) *alertmanagerReceiver {
-	if a.Resend == 0 {
-		a.Resend = time.Minute
-	}
-	return &alertmanagerReceiver{cfg: a, client: newHTTP(a.TLS, r.opt.Dial), now: r.time, machineStates: newMachineStates()}
 }
 
 // postableAlert is an alert as API v2 takes it.
@@ -131,26 +121,14 @@ func (a *alertmanagerReceiver) deliver(ctx context.Context, e *Event) error {
 // alarmName is the label alertname of alarms.
 const alarmName = "ToolAlarm"
 
-// advisoryName returns the label alertname of an advisory.
-func advisoryName(kind string) string {
-	switch kind {
-	case "sensor":
-		return "SensorFault"
-	case "silence":
-		return "MachineSilent"
-	case "samples_lost":
-		return "SamplesLost"
-	case "machine_stopped":
-		return "JudgingStopped"
-	case "windows_refused":
-		return "WindowsRefused"
-	case "unknown":
-		return "ModelUnknown"
-	case "drift":
-		return "FeatureDrift"
-	}
-	return "Advisory" // within v1 there may be more
+// advisoryNames are the labels alertname of advisories by their kind.
+var advisoryNames = map[string]string{
+	"sensor": "SensorFault", "silence": "MachineSilent", "samples_lost": "SamplesLost", "machine_stopped": "JudgingStopped",
+	"windows_refused": "WindowsRefused", "unknown": "ModelUnknown", "drift": "FeatureDrift",
 }
+
+// advisoryName returns the label alertname of an advisory: within v1 there may be more kinds.
+func advisoryName(kind string) string { return cmp.Or(advisoryNames[kind], "Advisory") }
 
 // alert returns an alert about e, which why explains.
 func (a *alertmanagerReceiver) alert(name string, e, why *Event) postableAlert {
@@ -244,22 +222,23 @@ func (a *alertmanagerReceiver) post(ctx context.Context, alerts []postableAlert)
 	if err != nil {
 		panic("route: alertmanager: " + err.Error())
 	}
-	to, err := a.path("alerts")
+	req, secrets, err := a.request(ctx, http.MethodPost, "alerts")
 	if err != nil {
 		return err
 	}
-	req := (&http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
 	req.Header.Set("Content-Type", "application/json")
-	secrets, err := a.login(req)
-	if err != nil {
-		return err
-	}
 	return post(a.client, req, body, secrets, a.now())
 }
 
-// path returns the URL of something of API v2.
-func (a *alertmanagerReceiver) path(name string) (*url.URL, error) {
-	return url.Parse(strings.TrimRight(a.cfg.URL, "/") + "/api/v2/" + name)
+// request returns a request to something of API v2, and the secrets in it.
+func (a *alertmanagerReceiver) request(ctx context.Context, method, name string) (req *http.Request, secrets []string, err error) {
+	to, err := url.Parse(strings.TrimRight(a.cfg.URL, "/") + "/api/v2/" + name)
+	if err != nil {
+		return nil, nil, err
+	}
+	req = (&http.Request{Method: method, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
+	secrets, err = a.login(req)
+	return req, secrets, err
 }
 
 // login puts the token or the password into a request.
@@ -277,16 +256,11 @@ func (a *alertmanagerReceiver) login(req *http.Request) (secrets []string, err e
 
 // probe asks for the status, which needs the same rights as sending.
 func (a *alertmanagerReceiver) probe(ctx context.Context) (string, error) {
-	to, err := a.path("status")
+	req, secrets, err := a.request(ctx, http.MethodGet, "status")
 	if err != nil {
 		return "", err
 	}
-	found, err := dialProbe(ctx, to, a.cfg.TLS)
-	if err != nil {
-		return "", err
-	}
-	req := (&http.Request{Method: http.MethodGet, URL: to, Host: to.Host, Header: make(http.Header)}).WithContext(ctx)
-	secrets, err := a.login(req)
+	found, err := dialProbe(ctx, req.URL, a.cfg.TLS)
 	if err != nil {
 		return "", err
 	}

@@ -53,12 +53,11 @@ type namedReceiver struct {
 
 // list returns the keys of all receivers, and those receivers that the route names.
 func (r *Receivers) list() (keys []string, named []namedReceiver) {
-	v := reflect.ValueOf(r).Elem()
-	for i := range v.NumField() {
-		key := v.Type().Field(i).Tag.Get("yaml")
+	for of, field := range reflect.ValueOf(r).Elem().Fields() {
+		key := of.Tag.Get("yaml")
 		keys = append(keys, key)
-		if !v.Field(i).IsNil() {
-			named = append(named, namedReceiver{key, v.Field(i).Interface().(receiverConfig)})
+		if !field.IsNil() {
+			named = append(named, namedReceiver{key, field.Interface().(receiverConfig)})
 		}
 	}
 	return keys, named
@@ -69,17 +68,13 @@ const defaultTimeout = 10 * time.Second
 // Resolve makes paths begin at the folder of the configuration file. Other copies of the Config keep
 // their receivers as they are.
 func (c *Config) Resolve(file string) {
-	v := reflect.ValueOf(&c.Receivers).Elem()
-	for i := range v.NumField() {
-		if !v.Field(i).IsNil() {
-			own := reflect.New(v.Field(i).Type().Elem())
-			own.Elem().Set(v.Field(i).Elem())
-			v.Field(i).Set(own)
+	for _, field := range reflect.ValueOf(&c.Receivers).Elem().Fields() {
+		if !field.IsNil() {
+			own := reflect.New(field.Type().Elem())
+			own.Elem().Set(field.Elem())
+			field.Set(own)
+			own.Interface().(receiverConfig).resolve(file)
 		}
-	}
-	_, named := c.list()
-	for _, one := range named {
-		one.resolve(file)
 	}
 }
 

@@ -51,6 +51,11 @@ func badKey(key, format string, args ...any) error {
 	return &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)}
 }
 
+// wrong is badKey if something is wrong, and nil otherwise.
+func wrong(is bool, key, format string, args ...any) error {
+	return config.Under(key, config.Wrong(is, format, args...))
+}
+
 // oneOf reports a word of a list that a filter may not name.
 func oneOf(key string, list, allowed []string) error {
 	for i, w := range list {
@@ -63,36 +68,29 @@ func oneOf(key string, list, allowed []string) error {
 
 func (f Filter) compile() (c filter, err error) {
 	c = filter{Filter: f, zone: time.Local}
-	if f.Severity != "" && !slices.Contains(severities, f.Severity) {
-		return c, badKey("severity", "%q: choose one of %q, the least that passes", f.Severity, severities)
-	}
-	if err := cmp.Or(oneOf("kinds", f.Kinds, kinds), oneOf("states", f.States, states)); err != nil {
-		return c, err
-	}
+	err = cmp.Or(
+		wrong(f.Severity != "" && !slices.Contains(severities, f.Severity), "severity", "%q: choose one of %q, the least that passes", f.Severity, severities),
+		oneOf("kinds", f.Kinds, kinds),
+		oneOf("states", f.States, states))
 	for i, m := range f.Machines {
-		if _, err := path.Match(m, ""); err != nil || m == "" {
-			return c, badKey(fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m)
-		}
+		_, bad := path.Match(m, "")
+		err = cmp.Or(err, wrong(bad != nil || m == "", fmt.Sprintf("machines[%d]", i), "%q: write a path, in which * stands for all but a slash, or the last part of one", m))
 	}
 	if f.Zone != "" {
-		zone, err := time.LoadLocation(f.Zone)
-		if err != nil {
-			return c, badKey("zone", "%q: name one as in Europe/Madrid or UTC", f.Zone)
-		}
-		if c.zone = zone; f.Hours == "" {
-			return c, badKey("zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone)
-		}
+		zone, bad := time.LoadLocation(f.Zone)
+		err = cmp.Or(err,
+			wrong(bad != nil, "zone", "%q: name one as in Europe/Madrid or UTC", f.Zone),
+			wrong(f.Hours == "", "zone", "%s of which hours? Add `hours: \"06:00-14:00\"`, or remove it", f.Zone))
+		c.zone = zone
 	}
 	if f.Hours != "" {
 		from, to, ok := strings.Cut(f.Hours, "-")
 		var err1, err2 error
 		c.from, err1 = ofDay(from)
 		c.to, err2 = ofDay(to)
-		if !ok || errors.Join(err1, err2) != nil || c.from == c.to {
-			return c, badKey("hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours)
-		}
+		err = cmp.Or(err, wrong(!ok || errors.Join(err1, err2) != nil || c.from == c.to, "hours", "%q: write two times of day as in \"06:00-14:00\" or, over midnight, \"22:00-06:00\"", f.Hours))
 	}
-	return c, nil
+	return c, err
 }
 
 // ofDay returns the time of day that text says, from 00:00 to 24:00.

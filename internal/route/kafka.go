@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,16 +20,13 @@ type kafkaConfig struct {
 }
 
 func (k *kafkaConfig) check() error {
-	if k.Topic == "" {
-		return badKey("topic", "name the topic that gets the alerts")
+	own := len(k.Cluster.Brokers) == 0
+	err := cmp.Or(
+		wrong(k.Topic == "", "topic", "name the topic that gets the alerts"),
+		wrong(own && strings.HasPrefix(k.Topic, "tcm."), "topic", "%s: names that begin with tcm. are Flank's own, and a route from %s to itself never ends: name another topic, or another cluster's `brokers`", k.Topic, bus.TopicAlerts))
+	if err == nil && !own {
+		_, err = k.Cluster.Config(k.file, "")
 	}
-	if len(k.Cluster.Brokers) == 0 && strings.HasPrefix(k.Topic, "tcm.") {
-		return badKey("topic", "%s: names that begin with tcm. are Flank's own, and a route from %s to itself never ends: name another topic, or another cluster's `brokers`", k.Topic, bus.TopicAlerts)
-	}
-	if len(k.Cluster.Brokers) == 0 {
-		return nil
-	}
-	_, err := k.Cluster.Config(k.file, "")
 	return err
 }
 

@@ -41,24 +41,13 @@ type mqttConfig struct {
 }
 
 func (m *mqttConfig) check() error {
-	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login.User != ""); err != nil {
-		return &config.KeyError{Key: "broker", Err: err}
-	}
-	if strings.ContainsAny(m.Prefix, "+#") {
-		return badKey("prefix", "%q: a topic has neither + nor #", m.Prefix)
-	}
-	if m.Sparkplug != nil {
-		if m.Prefix != "" {
-			return badKey("prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`")
-		}
-		if err := m.Sparkplug.check(); err != nil {
-			return err
-		}
-	}
-	if err := checkLogin(m.Login); err != nil {
-		return err
-	}
-	return checkFiles(m.TLS)
+	return cmp.Or(
+		config.Under("broker", credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login.User != "")),
+		wrong(strings.ContainsAny(m.Prefix, "+#"), "prefix", "%q: a topic has neither + nor #", m.Prefix),
+		wrong(m.Sparkplug != nil && m.Prefix != "", "prefix", "topics of Sparkplug begin with spBv1.0: remove it, or `sparkplug`"),
+		m.Sparkplug.check(),
+		checkLogin(m.Login),
+		checkFiles(m.TLS))
 }
 
 func (m *mqttConfig) resolve(file string) {
@@ -166,23 +155,20 @@ func newMQTT(m mqttConfig, r *Route) *mqttReceiver {
 	if r.opt.Aside || m.Sparkplug != nil {
 		id = "" // a test does not judge machines, and Sparkplug has deaths
 	}
-	remedy := "give each monitor a `client_id` of its own"
+	remedy, aside := "give each monitor a `client_id` of its own", ""
 	if r.opt.Aside {
-		host += "-test"
+		aside = "-test"
 	}
+	host += aside
 	if m.Sparkplug != nil {
 		named := *m.Sparkplug
-		named.Group, named.Edge = cmp.Or(named.Group, "flank"), cmp.Or(named.Edge, inTopic.Replace(host))
-		if r.opt.Aside {
-			named.Edge = strings.TrimSuffix(named.Edge, "-test") + "-test"
-		}
+		named.Group, named.Edge = cmp.Or(named.Group, "flank"), strings.TrimSuffix(cmp.Or(named.Edge, inTopic.Replace(host)), aside)+aside
 		m.Sparkplug = &named
 		remedy = "give each monitor a `sparkplug.edge` and a `client_id` of its own"
 	}
-	switch aside := r.opt.Aside; {
-	case m.ClientID != "" && aside:
-		m.ClientID += "-test"
+	switch {
 	case m.ClientID != "":
+		m.ClientID += aside
 	case m.Sparkplug != nil: // an edge node is one client, also for the broker
 		m.ClientID = "flank-" + m.Sparkplug.Group + "-" + m.Sparkplug.Edge
 	default: // the session ends with the connection, so that the next process may have another one
@@ -250,19 +236,7 @@ func (q *mqttReceiver) down() bool {
 func (q *mqttReceiver) unsteady() error { return q.lives.Err() }
 
 func (q *mqttReceiver) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
-	port := u.Port()
-	if u.Scheme == "mqtt" {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883")))
-		if err != nil {
-			return nil, err
-		}
-		return mqttconn.Limit(conn, maxPacket), nil
-	}
-	conn, err := dialTLS(ctx, q.cfg.TLS, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(port, "8883")))
-	if err != nil {
-		return nil, err
-	}
-	return mqttconn.Limit(conn, maxPacket), nil
+	return mqttconn.Dial(ctx, u, q.cfg.TLS, maxPacket)
 }
 
 // maxPacket is how many bytes a packet of the broker may have: hosts of Sparkplug send short commands.
@@ -279,17 +253,11 @@ func (q *mqttReceiver) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error)
 	if s := q.cfg.Sparkplug; s != nil {
 		c.WillMessage = &paho.WillMessage{Topic: s.topic("NDEATH", ""), QoS: 1, Payload: q.death()}
 	}
-	if q.cfg.Login.User == "" {
-		return c, nil
-	}
-	password, err := q.cfg.Login.Password()
+	err := mqttconn.LogIn(c, q.cfg.Login)
 	if err != nil {
 		q.trouble.Store(&err)
-		return nil, err
 	}
-	c.UsernameFlag, c.Username = true, q.cfg.Login.User
-	c.PasswordFlag, c.Password = true, []byte(password)
-	return c, nil
+	return c, err
 }
 
 // death returns the payload of the next connection's NDEATH. Its bdSeq rises by one from connection to

@@ -99,54 +99,41 @@ const (
 )
 
 func (o *opcuaConfig) check() error {
-	switch _, err := opcua.Load(o.Endpoint, o.Login, o.TLS, o.Insecure); {
-	case err != nil:
-		return err
-	case o.HandshakeTimeout < 0 || o.HandshakeTimeout > maxHandshake || o.HandshakeTimeout > 0 && o.HandshakeTimeout < time.Second:
-		return badKey("handshake_timeout", "%v: write the time that the PLC has to acknowledge, from 1s to %v", o.HandshakeTimeout, maxHandshake)
-	case len(o.Nodes) == 0:
-		return badKey("nodes", "name the variables of at least one machine")
-	}
+	_, err := opcua.Load(o.Endpoint, o.Login, o.TLS, o.Insecure)
+	err = cmp.Or(err,
+		wrong(o.HandshakeTimeout != 0 && (o.HandshakeTimeout < time.Second || o.HandshakeTimeout > maxHandshake),
+			"handshake_timeout", "%v: write the time that the PLC has to acknowledge, from 1s to %v", o.HandshakeTimeout, maxHandshake),
+		wrong(len(o.Nodes) == 0, "nodes", "name the variables of at least one machine"))
 	seen := make(map[string]string) // by id
 	for i, n := range o.Nodes {
-		if err := n.check(seen); err != nil {
-			return config.Under(fmt.Sprintf("nodes[%d]", i), err)
-		}
+		err = cmp.Or(err, config.Under(fmt.Sprintf("nodes[%d]", i), n.check(seen)))
 	}
-	return nil
+	return err
 }
 
 func (n *opcuaNodes) check(seen map[string]string) error {
-	if _, err := path.Match(n.Machine, ""); err != nil || n.Machine == "" {
-		return badKey("machine", "%q: write a machine's path or its last part, or a pattern in which * stands for all but a slash", n.Machine)
-	}
 	several := strings.ContainsAny(n.Machine, "*?[")
 	name := n.Machine
 	if several {
 		name = "{machine}"
 	}
 	all := n.variables(name)
-	if len(all) == 0 {
-		return badKey("alarm", "name a variable: at least one of alarm, text, wear_um, tool, incident, time and request")
-	}
+	_, bad := path.Match(n.Machine, "")
+	err := cmp.Or(
+		wrong(bad != nil || n.Machine == "", "machine", "%q: write a machine's path or its last part, or a pattern in which * stands for all but a slash", n.Machine),
+		wrong(len(all) == 0, "alarm", "name a variable: at least one of alarm, text, wear_um, tool, incident, time and request"))
 	for _, v := range all {
-		if several && !strings.Contains(v.id, "{machine}") {
-			return badKey(v.key, "%q: several machines would write the same variable: put {machine} into it, the last part of the machine's path", v.id)
-		}
-		if _, err := opcua.ParseNode(v.id); err != nil {
-			return badKey(v.key, "%q is not a node id: write one as in ns=2;s=usk25.Alarm or ns=2;i=1001", v.id)
-		}
-		if was := seen[v.id]; was != "" {
-			return badKey(v.key, "%q is the variable of %s already: give each value a variable of its own", v.id, was)
-		}
+		_, bad := opcua.ParseNode(v.id)
+		err = cmp.Or(err,
+			wrong(several && !strings.Contains(v.id, "{machine}"), v.key, "%q: several machines would write the same variable: put {machine} into it, the last part of the machine's path", v.id),
+			wrong(bad != nil, v.key, "%q is not a node id: write one as in ns=2;s=usk25.Alarm or ns=2;i=1001", v.id),
+			wrong(seen[v.id] != "", v.key, "%q is the variable of %s already: give each value a variable of its own", v.id, seen[v.id]))
 		if seen[v.id] = v.key; several {
 			delete(seen, v.id) // another machine's
 		}
 	}
-	if named := n.Request != ""; named != (n.RequestID != "") || named != (n.Acknowledged != "") {
-		return badKey("request", "a request needs all of `request`, `request_id` and `acknowledged`: name the three, or none")
-	}
-	return nil
+	named := n.Request != ""
+	return cmp.Or(err, wrong(named != (n.RequestID != "") || named != (n.Acknowledged != ""), "request", "a request needs all of `request`, `request_id` and `acknowledged`: name the three, or none"))
 }
 
 func (o *opcuaConfig) resolve(file string) {

@@ -2,6 +2,7 @@ package route
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -48,30 +49,21 @@ const (
 
 func (s *smtpConfig) check() error {
 	host, port, err := net.SplitHostPort(s.Server)
-	if err != nil || host == "" || port == "" {
-		return badKey("server", "%q: write host:port, for example mail.example:587", s.Server)
-	}
-	if s.TLSMode != "" && !slices.Contains([]string{startTLS, wholeTLS, noTLS}, s.TLSMode) {
-		return badKey("encrypt", "%q: choose starttls (as on port 587), tls (as on port 465) or none", s.TLSMode)
-	}
-	if s.TLSMode == noTLS && s.Login.User != "" && !credential.IsLocal(host) {
-		return badKey("encrypt", "without TLS anyone on the network can read the password: choose starttls or tls, or leave `user` out")
-	}
-	if _, err := mail.ParseAddress(s.From); err != nil {
-		return badKey("from", "%q: write an address as in Flank <flank@plant.example>", s.From)
-	}
-	if len(s.To) == 0 {
-		return badKey("to", "name who gets the mail, for example [\"shift@plant.example\"]")
-	}
+	_, badFrom := mail.ParseAddress(s.From)
+	var badTo error
 	for i, to := range s.To {
-		if _, err := mail.ParseAddress(to); err != nil {
-			return badKey(fmt.Sprintf("to[%d]", i), "%q: write an address as in shift@plant.example", to)
-		}
+		_, err := mail.ParseAddress(to)
+		badTo = cmp.Or(badTo, wrong(err != nil, fmt.Sprintf("to[%d]", i), "%q: write an address as in shift@plant.example", to))
 	}
-	if err := checkLogin(s.Login); err != nil {
-		return err
-	}
-	return checkFiles(s.TLS)
+	return cmp.Or(
+		wrong(err != nil || host == "" || port == "", "server", "%q: write host:port, for example mail.example:587", s.Server),
+		wrong(!slices.Contains([]string{"", startTLS, wholeTLS, noTLS}, s.TLSMode), "encrypt", "%q: choose starttls (as on port 587), tls (as on port 465) or none", s.TLSMode),
+		wrong(s.TLSMode == noTLS && s.Login.User != "" && !credential.IsLocal(host), "encrypt", "without TLS anyone on the network can read the password: choose starttls or tls, or leave `user` out"),
+		wrong(badFrom != nil, "from", "%q: write an address as in Flank <flank@plant.example>", s.From),
+		wrong(len(s.To) == 0, "to", "name who gets the mail, for example [\"shift@plant.example\"]"),
+		badTo,
+		checkLogin(s.Login),
+		checkFiles(s.TLS))
 }
 
 func (s *smtpConfig) resolve(file string) {
@@ -79,8 +71,6 @@ func (s *smtpConfig) resolve(file string) {
 }
 
 func (s *smtpConfig) target() string { return "mail by way of " + s.Server }
-
-func (s *smtpConfig) open(r *Route) (receiver, error) { return newSMTP(*s, r), nil }
 
 type smtpReceiver struct {
 	cfg  smtpConfig
@@ -91,9 +81,9 @@ type smtpReceiver struct {
 	now  func() time.Time
 }
 
-// newSMTP returns a receiver for a configuration that was checked.
-func newSMTP(s smtpConfig, r *Route) *smtpReceiver {
-	m := &smtpReceiver{cfg: s, log: r.log, now: r.time}
+// open is called for a configuration that was checked.
+func (s *smtpConfig) open(r *Route) (receiver, error) {
+	m := &smtpReceiver{cfg: *s, log: r.log, now: r.time}
 	m.host, _, _ = net.SplitHostPort(s.Server)
 	m.from, _ = mail.ParseAddress(s.From)
 	for _, text := range s.To {
@@ -103,7 +93,7 @@ func newSMTP(s smtpConfig, r *Route) *smtpReceiver {
 	if len(r.filter.Kinds) == 0 {
 		r.filter.Kinds = []string{"alert", "advisory"} // an alert has the link to its evidence already
 	}
-	return m
+	return m, nil
 }
 
 func (s *smtpReceiver) deliver(ctx context.Context, e *Event) error {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -136,13 +137,13 @@ type sparkplugConfig struct {
 	Edge  string `yaml:"edge"`  // of each monitor another; empty: the name of the host
 }
 
+// check accepts that there is none.
 func (s *sparkplugConfig) check() error {
-	for key, name := range map[string]string{"sparkplug.group": s.Group, "sparkplug.edge": s.Edge} {
-		if strings.ContainsAny(name, "/+#") {
-			return badKey(key, "%q: a name in Sparkplug has none of / + #", name)
-		}
+	if s == nil {
+		return nil
 	}
-	return nil
+	const text = "%q: a name in Sparkplug has none of / + #"
+	return cmp.Or(wrong(strings.ContainsAny(s.Group, "/+#"), "sparkplug.group", text, s.Group), wrong(strings.ContainsAny(s.Edge, "/+#"), "sparkplug.edge", text, s.Edge))
 }
 
 // topic returns the topic of a message of a type about the node, or a device of it.

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,26 +48,19 @@ func (w *Webhook) check() error {
 	if (w.URL == "") == (w.URLFile == "") {
 		return badKey("url", "name the URL that takes the alerts, or in `url_file` the file that holds it")
 	}
-	if _, err := w.url(); err != nil {
-		key := "url"
-		if w.URL == "" {
-			key = "url_file"
-		}
-		return &config.KeyError{Key: key, Err: err}
+	key := "url"
+	if w.URL == "" {
+		key = "url_file"
 	}
-	if w.Mode != "" && w.Mode != "binary" && w.Mode != "structured" {
-		return badKey("mode", "%q: choose binary (attributes as headers) or structured (one JSON object)", w.Mode)
-	}
-	if err := config.Under("token", w.Token.Check()); err != nil {
-		return err
-	}
-	if err := config.Under("secret", w.Secret.Check()); err != nil {
-		return err
-	}
-	if _, err := w.keys(); err != nil {
-		return &config.KeyError{Key: "secret", Err: err}
-	}
-	return checkFiles(w.TLS)
+	_, badURL := w.url()
+	_, badKeys := w.keys()
+	return cmp.Or(
+		config.Under(key, badURL),
+		wrong(!slices.Contains([]string{"", "binary", "structured"}, w.Mode), "mode", "%q: choose binary (attributes as headers) or structured (one JSON object)", w.Mode),
+		config.Under("token", w.Token.Check()),
+		config.Under("secret", w.Secret.Check()),
+		config.Under("secret", badKeys),
+		checkFiles(w.TLS))
 }
 
 func (w *Webhook) resolve(file string) {
@@ -75,7 +70,9 @@ func (w *Webhook) resolve(file string) {
 
 func (w *Webhook) target() string { return "a webhook at " + host(w.URL) }
 
-func (w *Webhook) open(r *Route) (receiver, error) { return newWebhook(*w, r), nil }
+func (w *Webhook) open(r *Route) (receiver, error) {
+	return &webhookReceiver{cfg: *w, client: newHTTP(w.TLS, r.opt.Dial), now: r.time}, nil
+}
 
 // url returns where to send, as the file says now.
 func (w *Webhook) url() (*url.URL, error) {
@@ -120,10 +117,6 @@ type webhookReceiver struct {
 	cfg    Webhook
 	client *http.Client
 	now    func() time.Time
-}
-
-func newWebhook(w Webhook, r *Route) *webhookReceiver {
-	return &webhookReceiver{cfg: w, client: newHTTP(w.TLS, r.opt.Dial), now: r.time}
 }
 
 func (w *webhookReceiver) deliver(ctx context.Context, e *Event) error {

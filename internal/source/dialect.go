@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -27,6 +28,16 @@ type dialect struct {
 // separators are the words that a layout may use for a separator that is hard
 // to see.
 var separators = map[string]rune{"": 0, "comma": ',', "semicolon": ';', "tab": '\t', "blank": ' '}
+
+// separatorWord returns the word for a separator, empty if it has none.
+func separatorWord(separator rune) string {
+	for word, s := range separators {
+		if s == separator {
+			return word
+		}
+	}
+	return ""
+}
 
 // dialectOf returns what a layout says of its tables.
 func dialectOf(rec signal.Recording) (dialect, error) {
@@ -72,12 +83,7 @@ func (d dialect) recording() (rec signal.Recording) {
 		rec.Header = strconv.Itoa(d.header)
 	}
 	if d.separator != ',' || d.comma {
-		rec.Separator = string(d.separator)
-		for word, s := range separators {
-			if s == d.separator && word != "" {
-				rec.Separator = word
-			}
-		}
+		rec.Separator = cmp.Or(separatorWord(d.separator), string(d.separator))
 	}
 	if d.comma {
 		rec.Decimal = "comma"

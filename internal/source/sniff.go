@@ -228,6 +228,9 @@ func count(rows []textLine, col int, of kind) (n int) {
 	return n
 }
 
+// hasValue is isValue for a cell with blanks around it.
+func hasValue(cell string) bool { return isValue(strings.TrimSpace(cell)) }
+
 // isValue reports whether a cell is a number, with a decimal point or comma, a date or a time.
 func isValue(cell string) bool {
 	if cell == "" || !strings.ContainsAny(cell[:1], "0123456789+-.,iInN") {

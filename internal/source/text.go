@@ -246,10 +246,8 @@ func (c *cellReader) fit() error {
 		return nil
 	}
 	row, line := cloneCells(c.row), c.line
-	isWord := func(cell string) bool {
-		return !isMissingNumber(strings.TrimSpace(cell)) && !isValue(strings.TrimSpace(cell))
-	}
-	if (slices.ContainsFunc(row, isWord) || !slices.ContainsFunc(row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) })) && c.footer() {
+	isWord := func(cell string) bool { return kindOf(strings.TrimSpace(cell)) == word }
+	if (slices.ContainsFunc(row, isWord) || !slices.ContainsFunc(row, hasValue)) && c.footer() {
 		c.rows--
 		c.foot = fmt.Sprintf("%s: lines after the table, left out: the first is line %d, %q", c.name, line, shorten(strings.Join(row, string(c.dialect.separator))))
 		c.end()
@@ -267,12 +265,11 @@ func (c *cellReader) fit() error {
 // isText reports whether no cell of the row is a number or a time or is missing, and the row before had some.
 func (c *cellReader) isText() bool {
 	if !c.numbered {
-		c.numbered = slices.ContainsFunc(c.row, func(cell string) bool { return isValue(strings.TrimSpace(cell)) })
-		c.leads = isValue(strings.TrimSpace(c.row[0]))
+		c.numbered, c.leads = slices.ContainsFunc(c.row, hasValue), hasValue(c.row[0])
 		return false
 	}
 	for _, cell := range slices.Backward(c.row) { // times, which take longer to read, come first
-		if cell = strings.TrimSpace(cell); isMissingNumber(cell) || isValue(cell) {
+		if kindOf(strings.TrimSpace(cell)) != word {
 			return false
 		}
 	}
@@ -285,7 +282,7 @@ func (c *cellReader) isSummary() bool {
 	if !c.leads || cell == "" || cell[0] < 'A' {
 		return false
 	}
-	return !isMissingNumber(cell) && !isValue(cell) && !c.dialect.missing.word(cell)
+	return kindOf(cell) == word && !c.dialect.missing.word(cell)
 }
 
 // footer reports whether what follows the row is the end of the file, but for a few lines without numbers.
@@ -296,7 +293,6 @@ func (c *cellReader) footer() bool {
 		if err == io.EOF {
 			return true
 		}
-		hasValue := func(cell string) bool { return isValue(strings.TrimSpace(cell)) }
 		if err != nil || len(row) == len(c.header) && slices.ContainsFunc(row, hasValue) && (!c.leads || hasValue(row[0])) { // samples;400 is not a row of numbers
 			return false
 		}

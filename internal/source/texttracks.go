@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -221,29 +222,20 @@ func (t *textFile) Written() signal.Recording { return t.dialect.recording() }
 
 // String describes the dialect in words.
 func (d dialect) String() string {
-	var words []string
-	switch d.header {
-	case 0:
-		words = append(words, "no header")
-	case 1:
-		words = append(words, "1 line of header")
-	default:
-		words = append(words, fmt.Sprintf("%d lines of header", d.header))
-	}
-	switch d.skip {
-	case 0:
-	case 1:
-		words = append(words, "1 line before it skipped")
-	default:
-		words = append(words, fmt.Sprintf("%d lines before it skipped", d.skip))
-	}
-	name := fmt.Sprintf("%q", d.separator)
-	for word, s := range separators {
-		if s == d.separator {
-			name = word
+	lines := func(n int) string {
+		if n == 1 {
+			return "1 line"
 		}
+		return fmt.Sprintf("%d lines", n)
 	}
-	words = append(words, "separated by "+name)
+	words := []string{"no header"}
+	if d.header > 0 {
+		words[0] = lines(d.header) + " of header"
+	}
+	if d.skip > 0 {
+		words = append(words, lines(d.skip)+" before it skipped")
+	}
+	words = append(words, "separated by "+cmp.Or(separatorWord(d.separator), fmt.Sprintf("%q", d.separator)))
 	if d.comma {
 		words = append(words, "decimal comma")
 	}

@@ -88,27 +88,17 @@ func ParseQuality(s string, channels []signal.Channel) ([]signal.Quality, error)
 		}
 		flags, rest, _ = strings.Cut(flags, "; ")
 		for name := range strings.SplitSeq(flags, "+") {
-			q, ok := qualityOf(name)
-			if !ok {
+			bit := slices.Index(signal.Flags[:], name)
+			if bit < 0 {
 				return nil, fmt.Errorf("%.60q of channel %s is not a flag: %s", name, c.Name, WriteAgain)
 			}
-			out[i] |= q
+			out[i] |= 1 << bit
 		}
 	}
 	if rest != "" {
 		return nil, fmt.Errorf("%.60q does not name channels of the layout in their order: %s", s, WriteAgain)
 	}
 	return out, nil
-}
-
-// qualityOf returns the flag of a name.
-func qualityOf(name string) (signal.Quality, bool) {
-	for bit := range 8 {
-		if q := signal.Quality(1) << bit; slices.Equal(q.Names(), []string{name}) {
-			return q, true
-		}
-	}
-	return 0, false
 }
 
 // FormatFrames returns numbers as text, from which ParseFrames reads the same ones.

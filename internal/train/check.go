@@ -44,7 +44,7 @@ func LoadConfig(path string) (Config, error) {
 // Check reports the first setting that cannot be used with any data. The
 // error wraps a config.KeyError.
 func (c *Config) Check() error {
-	if err := c.checkLabel(); err != nil {
+	if err := config.Under("label", c.Label.Check()); err != nil {
 		return err
 	}
 	if err := c.Reference.Check(); err != nil {
@@ -64,15 +64,6 @@ func (c *Config) Check() error {
 		c.Watch.check(),
 		c.FirstDay.check(),
 		c.checkNetwork())
-}
-
-func (c *Config) checkLabel() error {
-	err := c.Label.Check()
-	var part *wear.RuleError
-	if errors.As(err, &part) && part.Key != "" {
-		return config.Under("label."+part.Key, part.Err)
-	}
-	return config.Under("label", err)
 }
 
 // checkNetwork reports the first setting of the network that cannot be used.

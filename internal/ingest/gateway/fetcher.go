@@ -1,11 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,17 +89,9 @@ func NewFetcher(cfg FetcherConfig) (*Fetcher, error) {
 		f.cfg.Turn = new(sync.Mutex)
 	}
 	f.ring = newRing(f.disk, cfg.Length)
-	text, err := spool.ReadFile(f.disk, fetchFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err == nil:
-		err = json.Unmarshal(text, &f.state)
-		fallthrough
-	default:
-		if err != nil { // it costs windows that are sent twice
-			f.state = fetchState{}
-			cfg.Log.Error().Err(err).Str("file", fetchFile).Msg("the file is damaged: windows that were fetched may be sent again; check the disk")
-		}
+	var damage, err error
+	if f.state, damage, err = spool.ReadJSON[fetchState](f.disk, fetchFile); cmp.Or(damage, err) != nil { // it costs windows that are sent twice
+		cfg.Log.Error().Err(cmp.Or(damage, err)).Str("file", fetchFile).Msg("the file is damaged: windows that were fetched may be sent again; check the disk")
 	}
 	if f.out, err = bus.NewProducer(cfg.Bus); err != nil {
 		return nil, err
@@ -237,11 +228,7 @@ func (f *Fetcher) remember(job *fetchJob) error {
 		kept.Answer, kept.At = nil, place{}
 	}
 	f.state.Commands = append(f.state.Commands, kept)
-	text, err := json.Marshal(f.state)
-	if err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
-	if err := spool.WriteFile(f.disk, fetchFile, text); err != nil {
+	if err := spool.WriteJSON(f.disk, fetchFile, f.state); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -127,20 +126,13 @@ func (g *Gateway) epochOfRecording() uint64 {
 // be read as one costs a replay from the start, under an epoch of its own; what
 // the spool holds is not touched by it.
 func (g *Gateway) lastReplay() (last replay, err error) {
-	text, err := spool.ReadFile(g.disk, replayFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return replay{}, nil
-	}
-	if err != nil && !errors.Is(err, spool.ErrUnreadable) {
-		return replay{}, fmt.Errorf("gateway: %w", err)
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &last)
-	}
+	last, damage, err := spool.ReadJSON[replay](g.disk, replayFile)
 	if err != nil {
-		g.cfg.Log.Error().Err(err).Str("file", filepath.Join(g.cfg.SpoolDir, replayFile)).
+		return last, fmt.Errorf("gateway: %w", err)
+	}
+	if damage != nil {
+		g.cfg.Log.Error().Err(damage).Str("file", filepath.Join(g.cfg.SpoolDir, replayFile)).
 			Msg("the file is damaged: the position of the last replay is lost, and this one begins at the start of the recording; check the disk")
-		return replay{}, nil
 	}
 	return last, nil
 }
@@ -168,11 +160,7 @@ func (g *Gateway) drain(ctx context.Context) error {
 }
 
 func (g *Gateway) remember(r replay) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
-	if err := spool.WriteFile(g.disk, replayFile, text); err != nil {
+	if err := spool.WriteJSON(g.disk, replayFile, r); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil

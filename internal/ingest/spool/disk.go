@@ -1,7 +1,9 @@
 package spool
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -146,6 +148,36 @@ func WriteFile(d Disk, name string, b []byte) error {
 		_, err := w.Write(b)
 		return err
 	})
+}
+
+// WriteJSON is WriteFile with the JSON of v.
+func WriteJSON(d Disk, name string, v any) error {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = WriteFile(d, name, text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// ReadJSON returns what WriteJSON has written, and the zero value without such a file. Damage is why the file cannot be read as that:
+// then the value is zero, too.
+func ReadJSON[T any](d Disk, name string) (v T, damage, err error) {
+	text, err := ReadFile(d, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return v, nil, nil
+	case errors.Is(err, ErrUnreadable):
+		return v, err, nil
+	case err != nil:
+		return v, nil, err
+	}
+	if damage = json.Unmarshal(text, &v); damage != nil {
+		return *new(T), damage, nil
+	}
+	return v, nil, nil
 }
 
 // replaceFile creates the file called name, or replaces it in one step, with what

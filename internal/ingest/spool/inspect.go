@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -90,11 +91,8 @@ func Walk(d Disk, info SegmentInfo, fn func(Record) error) (Check, error) {
 	}
 	defer f.Close()
 	g := info.seg
-	w := walk{check: Check{Damaged: -1}, disk: &patched{file: f}, want: g.first, end: g.end, high: maxSeq}
+	w := walk{check: Check{Damaged: -1}, disk: &patched{file: f}, want: g.first, end: g.end, high: cmp.Or(g.end, maxSeq)}
 	w.sc = &scanner{file: w.disk, epoch: g.epoch, end: info.Bytes}
-	if g.end > 0 {
-		w.high = g.end
-	}
 	for {
 		h, payload, err := w.next()
 		if err == io.EOF {
@@ -175,10 +173,7 @@ type walk struct {
 func (w *walk) next() (header, []byte, error) {
 	for {
 		at := w.sc.off
-		h, payload, err := w.sc.next()
-		if err == nil && (h.seq < w.want || h.seq >= w.high) {
-			w.sc.off, err = at, errDamaged
-		}
+		h, payload, err := w.sc.take(w.want, w.high, true)
 		if err != errDamaged {
 			return h, payload, err
 		}

@@ -236,13 +236,8 @@ func (s *Spool) mendLast(g *segment, next uint64, rec *Recovery) (end uint64, er
 // damage, and returns the seq behind them. The error is nil, errDamaged or that
 // of the disk; the scanner stands behind the last good record.
 func scan(sc *scanner, first uint64) (next uint64, err error) {
-	next = first
-	for {
-		at := sc.off
-		h, _, err := sc.next()
-		if err == nil && (h.seq < next || h.seq > next && !h.hole()) {
-			sc.off, err = at, errDamaged
-		}
+	for next = first; ; {
+		h, _, err := sc.take(next, maxSeq, false)
 		if err == io.EOF {
 			return next, nil
 		}

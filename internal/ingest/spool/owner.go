@@ -1,10 +1,7 @@
 package spool
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 )
@@ -36,7 +33,7 @@ func (s *Spool) checkOwner(rec *Recovery) error {
 	if s.set.Owner == (Owner{}) {
 		return nil
 	}
-	was, err := readOwner(s.disk)
+	was, _, err := ReadJSON[Owner](s.disk, ownerName) // a damaged file says nothing
 	switch {
 	case err != nil:
 		return err
@@ -60,29 +57,4 @@ func (s *Spool) checkOwner(rec *Recovery) error {
 }
 
 // Own makes the spool the one of Settings.Owner.
-func (s *Spool) Own() error {
-	text, err := json.Marshal(s.set.Owner)
-	if err == nil {
-		err = WriteFile(s.disk, ownerName, text)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", ownerName, err)
-	}
-	return nil
-}
-
-// readOwner returns whose the spool is, or nothing if it does not say so. A damaged file
-// says nothing.
-func readOwner(d Disk) (was Owner, err error) {
-	text, err := ReadFile(d, ownerName)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnreadable) {
-		return Owner{}, nil
-	}
-	if err != nil {
-		return Owner{}, err
-	}
-	if json.Unmarshal(text, &was) != nil {
-		return Owner{}, nil
-	}
-	return was, nil
-}
+func (s *Spool) Own() error { return WriteJSON(s.disk, ownerName, s.set.Owner) }

@@ -153,8 +153,8 @@ func (s *Spool) scanTo(p place) (rec Record, ok bool, err error) {
 	r := &s.r
 	r.sc.end = p.size
 	for r.at < p.end && r.at <= r.seq {
-		h, payload, err := r.sc.next()
-		if err == io.EOF || err == nil && (h.seq < r.at || h.seq >= p.end || h.seq > r.at && !h.hole()) {
+		h, payload, err := r.sc.take(r.at, p.end, false)
+		if err == io.EOF {
 			err = errDamaged
 		}
 		if err != nil {

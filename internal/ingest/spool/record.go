@@ -144,6 +144,17 @@ func (s *scanner) next() (header, []byte, error) {
 	return h, payload, nil
 }
 
+// take is next for a record whose seq is at least low and below high. Unless gaps may be before it, it is the one of low or a hole.
+// Any other record is damage.
+func (s *scanner) take(low, high uint64, gaps bool) (header, []byte, error) {
+	at := s.off
+	h, payload, err := s.next()
+	if err == nil && (h.seq < low || h.seq >= high || h.seq > low && !gaps && !h.hole()) {
+		s.off, err = at, errDamaged
+	}
+	return h, payload, err
+}
+
 // resync moves to the next whole record behind off whose seq is at least low and
 // below high. It reports whether there is one; if not, off is not moved.
 func (s *scanner) resync(low, high uint64) (bool, error) {

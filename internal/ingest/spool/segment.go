@@ -133,61 +133,49 @@ func salvage(d Disk, g *segment, end, delivered uint64) (found salvaged, err err
 // to end, to w. See salvage.
 func copyGood(w io.Writer, sc *scanner, disk *patched, first, end, delivered uint64) (found salvaged, err error) {
 	out := bufio.NewWriterSize(w, chunkSize)
-	want, whole := first, sc.end
+	good := walk{disk: disk, sc: sc, want: first, high: end}
 	var head []byte
 	put := func(h header, payload []byte) {
 		head = h.append(head[:0], sc.epoch)
 		out.Write(head) // bufio keeps the first error for Flush
 		out.Write(payload)
 		found.size += int64(len(head) + len(payload))
-		want = h.seq + 1
+		good.want = h.seq + 1
 	}
 	lose := func(to uint64) {
-		found.lost += to - min(max(want, delivered), to)
+		found.lost += to - min(max(good.want, delivered), to)
 		put(header{seq: to - 1, length: holeLength}, nil)
 	}
-	good := int64(0)
-	for want < end {
-		at := sc.off
-		h, payload, err := sc.next()
-		if err == nil && (h.seq < want || h.seq >= end) {
-			sc.off, err = at, errDamaged
-		}
-		if err == errDamaged {
-			var more bool
-			if more, err = sc.resync(want, end); more {
-				continue
-			}
-			if err == nil {
-				err = io.EOF
-			}
-		}
+	whole := sc.end
+	found.bytes = whole // but for good records
+	for good.want < end {
+		h, payload, err := good.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return found, err
 		}
-		good += headerSize + h.payloadSize()
-		if h.seq > want && !h.hole() {
+		if h.seq > good.want && !h.hole() {
 			lose(h.seq)
 		}
+		found.bytes -= headerSize + h.payloadSize()
 		put(h, payload)
 	}
 	if end == unknownEnd {
-		end = want
+		end = good.want
 		if disk.anyBad(sc.off, whole) {
-			n, err := sc.begun(want)
+			n, err := sc.begun(end)
 			if err != nil {
 				return found, err
 			}
 			end += n
 		}
 	}
-	if want < end {
+	if good.want < end {
 		lose(end)
 	}
-	found.end, found.bytes = want, whole-good
+	found.end = good.want
 	return found, out.Flush()
 }
 

@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Errors that callers test for.
@@ -111,19 +113,11 @@ func (s Settings) withDefaults() Settings {
 
 // check reports settings that cannot be used.
 func (s Settings) check() error {
-	if s.SegmentBytes < 0 {
-		return fmt.Errorf("spool: segment size %d: must not be negative", s.SegmentBytes)
-	}
-	if s.MaxBytes < 0 {
-		return fmt.Errorf("spool: size %d: must not be negative", s.MaxBytes)
-	}
-	if s.Ring < 0 || s.RingBytes < 0 {
-		return fmt.Errorf("spool: ring of %v and %d bytes: must not be negative", s.Ring, s.RingBytes)
-	}
-	if s.MaxRecord < 0 || s.MaxRecord > 1<<30 {
-		return fmt.Errorf("spool: largest record %d: must be between 1 byte and 1 GiB", s.MaxRecord)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(s.SegmentBytes < 0, "spool: segment size %d: must not be negative", s.SegmentBytes),
+		config.Wrong(s.MaxBytes < 0, "spool: size %d: must not be negative", s.MaxBytes),
+		config.Wrong(s.Ring < 0 || s.RingBytes < 0, "spool: ring of %v and %d bytes: must not be negative", s.Ring, s.RingBytes),
+		config.Wrong(s.MaxRecord < 0 || s.MaxRecord > 1<<30, "spool: largest record %d: must be between 1 byte and 1 GiB", s.MaxRecord))
 }
 
 // Stats is the state of a spool at one moment.

@@ -5,11 +5,50 @@
 package mqttconn
 
 import (
+	"cmp"
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"net/url"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
+
+	"github.com/flank-tcm/flank/internal/config/credential"
 )
+
+// Dial connects to the broker at mqtt://host, or by TLS at mqtts://host, with the files as they are now. The port is the usual one unless u
+// names another. The connection is as Limit returns it.
+func Dial(ctx context.Context, u *url.URL, files *credential.TLS, most int) (c net.Conn, err error) {
+	if u.Scheme == "mqtt" {
+		c, err = new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "1883")))
+	} else {
+		cfg, failed := files.Client()
+		if failed != nil {
+			return nil, fmt.Errorf("TLS: %w", failed)
+		}
+		c, err = (&tls.Dialer{Config: cfg}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "8883")))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Limit(c, most), nil
+}
+
+// LogIn puts a user and the password, as its file has it now, into the first packet of a connection. Without a user it puts nothing there.
+func LogIn(c *paho.Connect, l credential.Login) error {
+	if l.User == "" {
+		return nil
+	}
+	password, err := l.Password()
+	if err != nil {
+		return err
+	}
+	c.UsernameFlag, c.Username = true, l.User
+	c.PasswordFlag, c.Password = true, []byte(password)
+	return nil
+}
 
 // Limit returns c as a connection that several goroutines may write to. A packet from the broker
 // that has more than most bytes behind its length is an error of Read, and ends the connection.

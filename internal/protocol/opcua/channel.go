@@ -43,16 +43,12 @@ func (s *Session) send(typ string, req ua.Request, policy string) error {
 	algorithm := s.symmetric
 	if policy != "" {
 		algorithm = s.asymmetric
-		var own, thumbprint []byte
+		var thumbprint []byte
 		if s.asymmetric != nil {
-			var err error
-			if own, _, err = s.own(); err != nil {
-				return err
-			}
 			sum := sha1.Sum(s.remote)
 			thumbprint = sum[:]
 		}
-		head = appendBytes(appendBytes(appendBytes(head, []byte(policy)), own), thumbprint)
+		head = appendBytes(appendBytes(appendBytes(head, []byte(policy)), s.own), thumbprint)
 	} else {
 		head = binary.LittleEndian.AppendUint32(head, s.token)
 	}
@@ -219,11 +215,7 @@ func (s *Session) openingBody(b []byte, policy string) ([]byte, error) {
 		return nil, fmt.Errorf("the server answers with the policy %s, want %s", plain.Short(got, 100), policy)
 	}
 	if s.asymmetric != nil {
-		own, _, err := s.own()
-		if err != nil {
-			return nil, err
-		}
-		if sum := sha1.Sum(own); !bytes.HasPrefix(certificate, s.remote) || !bytes.Equal(thumbprint, sum[:]) {
+		if sum := sha1.Sum(s.own); !bytes.HasPrefix(certificate, s.remote) || !bytes.Equal(thumbprint, sum[:]) {
 			return nil, errors.New("the server answers with another certificate")
 		}
 	}

@@ -119,7 +119,8 @@ type Session struct {
 	request    uint32
 	asymmetric *uapolicy.EncryptionAlgorithm // nil without security
 	symmetric  *uapolicy.EncryptionAlgorithm
-	remote     []byte // the server's certificate
+	own        []byte // this program's certificate, and the server's; nil without security
+	remote     []byte
 	auth       *ua.NodeID
 }
 
@@ -203,31 +204,12 @@ func (s *Session) trust(der []byte) error {
 	if !ok {
 		return errors.New("the server's certificate has no RSA key, which Basic256Sha256 needs")
 	}
-	_, key, err := s.own()
-	if err != nil {
+	own := s.cfg.Security.Certificates[0]
+	if s.asymmetric, err = uapolicy.Asymmetric(ua.SecurityPolicyURIBasic256Sha256, own.PrivateKey.(*rsa.PrivateKey), public); err != nil {
 		return err
 	}
-	if s.asymmetric, err = uapolicy.Asymmetric(ua.SecurityPolicyURIBasic256Sha256, key, public); err != nil {
-		return err
-	}
-	s.remote = leaf.Raw
+	s.own, s.remote = own.Certificate[0], leaf.Raw
 	return nil
-}
-
-// own returns this program's certificate and key.
-func (s *Session) own() (der []byte, key *rsa.PrivateKey, err error) {
-	if s.cfg.Security == nil {
-		return nil, nil, nil
-	}
-	if len(s.cfg.Security.Certificates) == 0 {
-		return nil, nil, errors.New("security needs a certificate of this program: name `cert` and `key`")
-	}
-	pair := s.cfg.Security.Certificates[0]
-	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
-	if !ok {
-		return nil, nil, errors.New("the key is not an RSA key, which Basic256Sha256 needs")
-	}
-	return pair.Certificate[0], key, nil
 }
 
 // open connects and opens the channel.
@@ -341,15 +323,9 @@ func (s *Session) openChannel() error {
 
 // login creates a session and activates it.
 func (s *Session) login(ctx context.Context, e endpoint) error {
-	own, _, err := s.own()
-	if err != nil {
-		return err
-	}
 	uri := "urn:flank"
-	if own != nil {
-		if c, err := x509.ParseCertificate(own); err == nil && len(c.URIs) > 0 {
-			uri = c.URIs[0].String() // servers compare the two
-		}
+	if c, err := x509.ParseCertificate(s.own); err == nil && len(c.URIs) > 0 { // there is none without security
+		uri = c.URIs[0].String() // servers compare the two
 	}
 	nonce := make([]byte, 32)
 	if _, err := rand.Read(nonce); err != nil {
@@ -359,7 +335,7 @@ func (s *Session) login(ctx context.Context, e endpoint) error {
 		ClientDescription: &ua.ApplicationDescription{
 			ApplicationURI: uri, ProductURI: "urn:flank", ApplicationName: ua.NewLocalizedText("Flank"), ApplicationType: ua.ApplicationTypeClient,
 		},
-		EndpointURL: s.cfg.Endpoint, SessionName: "flank", ClientNonce: nonce, ClientCertificate: own,
+		EndpointURL: s.cfg.Endpoint, SessionName: "flank", ClientNonce: nonce, ClientCertificate: s.own,
 		RequestedSessionTimeout: float64(2 * time.Minute / time.Millisecond), MaxResponseMessageSize: maxMessage,
 	})
 	if err != nil {
@@ -384,7 +360,7 @@ func (s *Session) login(ctx context.Context, e endpoint) error {
 		if !bytes.HasPrefix(remoteCert, s.remote) {
 			return s.failed("CreateSession", errors.New("the server shows another certificate than before"))
 		}
-		if err := s.asymmetric.VerifySignature(append(slices.Clone(own), nonce...), signature); err != nil {
+		if err := s.asymmetric.VerifySignature(append(slices.Clone(s.own), nonce...), signature); err != nil {
 			return s.failed("CreateSession", errors.New("the server's signature is wrong"))
 		}
 	}
@@ -473,9 +449,12 @@ func (s *Session) Close() {
 	if s.broken == nil {
 		_ = s.conn.SetDeadline(time.Now().Add(time.Second))
 		if s.auth != nil {
-			_, _ = s.guarded(func() (*reader, error) { return s.roundTrip(&ua.CloseSessionRequest{DeleteSubscriptions: true}, "") })
+			_ = guarded(func() error {
+				_, err := s.roundTrip(&ua.CloseSessionRequest{DeleteSubscriptions: true}, "")
+				return err
+			})
 		}
-		_, _ = s.guarded(func() (*reader, error) { return nil, s.send("CLO", &ua.CloseSecureChannelRequest{}, "") })
+		_ = guarded(func() error { return s.send("CLO", &ua.CloseSecureChannelRequest{}, "") })
 		s.broken = net.ErrClosed
 	}
 	_ = s.conn.Close()
@@ -568,12 +547,11 @@ func (s *Session) bounded(ctx context.Context, what string, f func() error) erro
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, err := s.guarded(func() (*reader, error) { return nil, f() })
-	return s.failed(what, err)
+	return s.failed(what, guarded(f))
 }
 
 // guarded calls f. A panic of the code that decodes is an error.
-func (s *Session) guarded(f func() (*reader, error)) (r *reader, err error) {
+func guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("not an answer of OPC UA: %v", p)

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -31,8 +30,8 @@ type MQTT struct {
 	// doing, see Change; empty for none. See SamplesTopic and ContextTopic.
 	Samples, Context string
 
-	Login *credential.Login // nil: none
-	TLS   *credential.TLS   // for mqtts; nil: the broker's certificate is checked against the system's
+	Login credential.Login
+	TLS   *credential.TLS // for mqtts; nil: the broker's certificate is checked against the system's
 }
 
 // SamplesTopic and ContextTopic are the topics of a machine under a prefix.
@@ -44,10 +43,10 @@ const sessionExpiry = 24 * time.Hour
 
 // Check reports an address that cannot be meant, and files that are missing.
 func (m MQTT) Check() error {
-	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", m.Login != nil); err != nil {
+	if err := credential.CheckURL(m.Broker, "mqtt", "mqtts", !m.Login.IsZero()); err != nil {
 		return fmt.Errorf("feed: broker: %w", err)
 	}
-	if m.Login != nil {
+	if !m.Login.IsZero() {
 		if err := m.Login.Check(); err != nil {
 			return fmt.Errorf("feed: %w", err)
 		}
@@ -142,34 +141,11 @@ func (s *subscriber) say(n Notice) {
 }
 
 func (s *subscriber) dial(ctx context.Context, _ autopaho.ClientConfig, u *url.URL) (net.Conn, error) {
-	d := net.Dialer{Timeout: s.cfg.Timeout}
-	if u.Scheme == "mqtt" {
-		conn, err := d.DialContext(ctx, "tcp", withPort(u, "1883"))
-		if err != nil {
-			return nil, err
-		}
-		return mqttconn.Limit(conn, maxPacket), nil
-	}
-	cfg, err := s.mqtt.TLS.Client()
-	if err != nil {
-		return nil, fmt.Errorf("feed: TLS: %w", err)
-	}
-	conn, err := (&tls.Dialer{NetDialer: &d, Config: cfg}).DialContext(ctx, "tcp", withPort(u, "8883"))
-	if err != nil {
-		return nil, err
-	}
-	return mqttconn.Limit(conn, maxPacket), nil
+	return mqttconn.Dial(ctx, u, s.mqtt.TLS, maxPacket)
 }
 
 // maxPacket is how many bytes a packet of the broker may have.
 const maxPacket = maxFrame + 1<<16
-
-func withPort(u *url.URL, port string) string {
-	if u.Port() != "" {
-		port = u.Port()
-	}
-	return net.JoinHostPort(u.Hostname(), port)
-}
 
 // login completes the first packet of a connection.
 func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
@@ -179,17 +155,7 @@ func (s *subscriber) login(c *paho.Connect, _ *url.URL) (*paho.Connect, error) {
 		c.Properties = &paho.ConnectProperties{}
 	}
 	c.Properties.ReceiveMaximum, c.Properties.MaximumPacketSize = &window, &size
-	l := s.mqtt.Login
-	if l == nil {
-		return c, nil
-	}
-	password, err := l.Password()
-	if err != nil {
-		return nil, fmt.Errorf("feed: %w", err)
-	}
-	c.UsernameFlag, c.Username = true, l.User
-	c.PasswordFlag, c.Password = true, []byte(password)
-	return c, nil
+	return c, mqttconn.LogIn(c, s.mqtt.Login)
 }
 
 // up subscribes on a new connection.

@@ -189,16 +189,16 @@ func TestMQTTSecure(t *testing.T) {
 	t.Setenv("MQTT_RIGHT", "right")
 	t.Setenv("MQTT_WRONG", "wrong")
 	for why, tc := range map[string]struct {
-		login *credential.Login
+		login credential.Login
 		files *credential.TLS
 		want  string // empty: it works
 	}{
-		"a good login":        {&credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: own.CA}, ""},
-		"a wrong password":    {&credential.Login{User: "ingest", PasswordEnv: "MQTT_WRONG"}, &credential.TLS{CA: own.CA}, "0x"},
-		"no login":            {nil, &credential.TLS{CA: own.CA}, "0x"},
-		"an unknown broker":   {&credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: other.CA}, "certificate"},
-		"no certificates":     {&credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, nil, "certificate"},
-		"a name that differs": {&credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: own.CA, ServerName: "elsewhere"}, "certificate"},
+		"a good login":        {credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: own.CA}, ""},
+		"a wrong password":    {credential.Login{User: "ingest", PasswordEnv: "MQTT_WRONG"}, &credential.TLS{CA: own.CA}, "0x"},
+		"no login":            {credential.Login{}, &credential.TLS{CA: own.CA}, "0x"},
+		"an unknown broker":   {credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: other.CA}, "certificate"},
+		"no certificates":     {credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, nil, "certificate"},
+		"a name that differs": {credential.Login{User: "ingest", PasswordEnv: "MQTT_RIGHT"}, &credential.TLS{CA: own.CA, ServerName: "elsewhere"}, "certificate"},
 	} {
 		f, heard := subscribe(t, s.URL, nil, func(c *Config, m *MQTT) { m.Login, m.TLS = tc.login, tc.files })
 		if tc.want == "" {
@@ -223,10 +223,10 @@ func TestMQTTCheck(t *testing.T) {
 	for why, m := range map[string]MQTT{
 		"no scheme":                {Broker: "broker:1883"},
 		"another protocol":         {Broker: "http://broker"},
-		"a password in the open":   {Broker: "mqtt://broker", Login: &credential.Login{User: "u", PasswordEnv: "HOME"}},
+		"a password in the open":   {Broker: "mqtt://broker", Login: credential.Login{User: "u", PasswordEnv: "HOME"}},
 		"a password in the URL":    {Broker: "mqtts://u:p@broker"},
-		"a login without password": {Broker: "mqtts://broker", Login: &credential.Login{User: "u"}},
-		"an empty password":        {Broker: "mqtts://broker", Login: &credential.Login{User: "u", PasswordEnv: "FLANK_NOT_SET"}},
+		"a login without password": {Broker: "mqtts://broker", Login: credential.Login{User: "u"}},
+		"an empty password":        {Broker: "mqtts://broker", Login: credential.Login{User: "u", PasswordEnv: "FLANK_NOT_SET"}},
 		"no file of certificates":  {Broker: "mqtts://broker", TLS: &credential.TLS{CA: "absent.pem"}},
 		"a certificate, no key":    {Broker: "mqtts://broker", TLS: &credential.TLS{Cert: "absent.pem"}},
 	} {
@@ -237,7 +237,7 @@ func TestMQTTCheck(t *testing.T) {
 			t.Errorf("%s: no error of DialMQTT", why)
 		}
 	}
-	if err := (MQTT{Broker: "mqtt://127.0.0.1", Login: &credential.Login{User: "u", PasswordEnv: "HOME"}}).Check(); err != nil {
+	if err := (MQTT{Broker: "mqtt://127.0.0.1", Login: credential.Login{User: "u", PasswordEnv: "HOME"}}).Check(); err != nil {
 		t.Error(err)
 	}
 }

@@ -182,10 +182,8 @@ func (c Change) Check() error {
 			}
 		}
 	}
-	if v := c.SpindleSpeed; v != nil {
-		if err := checkSpeed(*v); err != nil {
-			return fmt.Errorf("feed: context: %w", err)
-		}
+	if v := c.SpindleSpeed; v != nil && checkSpeed(*v) != nil {
+		return fmt.Errorf("feed: context: %w", checkSpeed(*v))
 	}
 	if v := c.FeedRate; v != nil && (!(*v >= 0) || *v > 1e6) {
 		return fmt.Errorf("feed: context: feed_rate: %v: must be mm/min from 0 (not known) to 1,000,000", *v)

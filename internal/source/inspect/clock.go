@@ -329,8 +329,7 @@ func (c *Clock) checkLocal(before, now tick, at int64) {
 	}
 	period := time.Duration(c.period * float64(time.Second))
 	where := fmt.Sprintf("column %q: from row %d, %s, to row %d, %s, ", c.Column, at, before.at.Format(time.DateTime), at+1, now.at.Format(time.DateTime))
-	switch {
-	case source.ClockWentOn(before.at, now.at, period):
+	if source.ClockWentOn(before.at, now.at, period) {
 		c.changes = append(c.changes, where+"an hour is missing: it seems that daylight saving time began, when local time leaves out an hour; record UTC, or local time with its offset")
 	}
 }

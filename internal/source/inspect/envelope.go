@@ -32,12 +32,7 @@ func (e *envelope) add(v float64) {
 		return
 	}
 	i := len(e.Min) - 1
-	if !(v >= e.Min[i]) {
-		e.Min[i] = v
-	}
-	if !(v <= e.Max[i]) {
-		e.Max[i] = v
-	}
+	e.Min[i], e.Max[i] = fmin(e.Min[i], v), -fmin(-e.Max[i], -v)
 }
 
 // skip takes note of n samples that are not known.

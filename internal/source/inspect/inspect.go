@@ -551,12 +551,7 @@ func (s *stats) add(v float64) {
 	}
 	s.finite++
 	s.odd.add(v)
-	if s.finite == 1 || v < s.Min {
-		s.Min = v
-	}
-	if s.finite == 1 || v > s.Max {
-		s.Max = v
-	}
+	s.Min, s.Max = fmin(s.Min, v), -fmin(-s.Max, -v)
 	d := v - s.mean
 	s.mean += d / float64(s.finite)
 	s.squares += d * (v - s.mean)

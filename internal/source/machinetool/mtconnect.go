@@ -19,7 +19,7 @@ import (
 type Agent struct {
 	URL    string // http://host:5000, or https://
 	Device string // name or uuid, of an agent of several; empty: all
-	Items  Items  // as Document.Find takes them
+	Items  Items  // as document.find takes them
 	TLS    *credential.TLS
 
 	// Timeout is for how long the creationTime of its answers may stand still; 0 means defaultTimeout.

@@ -48,9 +48,9 @@ func TestFind(t *testing.T) {
 		{"sample-2.0.xml", "HoleNumber", "17", ""},
 		{"sample-2.0.xml", "ToolNumber", "", "2 data items fit"},
 	} {
-		got, err := parseFile(t, c.file).Find(c.name)
-		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%s in %s: %q, %v; want %q, %q", c.name, c.file, got, err, c.want, c.problem)
+		got, err := parseFile(t, c.file).find(c.name)
+		if got.Text != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%s in %s: %q, %v; want %q, %q", c.name, c.file, got.Text, err, c.want, c.problem)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func FuzzParse(f *testing.F) {
 			if item.ID == "" || len(item.Text) > maxText {
 				t.Fatalf("%+v", item)
 			}
-			if _, err := doc.Find(item.ID); err != nil {
+			if _, err := doc.find(item.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -157,12 +157,6 @@ func (p *parser) end() (*document, error) {
 	return &p.doc, nil
 }
 
-// Find returns the text of a data item, empty if it is not available.
-func (d *document) Find(name string) (string, error) {
-	item, err := d.find(name)
-	return item.Text, err
-}
-
 // find returns the last observation of a data item. An item is named by
 // its dataItemId, its name or its type; a type may have a subtype behind a colon, as in
 // RotaryVelocity:ACTUAL. Of several observations of one item, as in an answer to /sample,

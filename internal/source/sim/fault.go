@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -147,21 +147,13 @@ func (f Fault) check() error {
 		}
 		return fmt.Errorf("kind %q is not one of %s", f.Kind, strings.Join(names, ", "))
 	}
-	switch {
-	case f.From < 0 || f.For < 0:
-		return errors.New("times must not be negative")
-	case math.IsNaN(f.Size) || math.IsInf(f.Size, 0):
-		return fmt.Errorf("size %v: must be a number", f.Size)
-	case !k.sizes && f.Size != 0:
-		return fmt.Errorf("size %v: %s has none", f.Size, f.Kind)
-	case !k.blocks && f.Channel == "":
-		return fmt.Errorf("%s strikes one channel: name it, as in %s:ch07@30s", f.Kind, f.Kind)
-	case (f.Kind == Clipping || f.Kind == Gain || f.Kind == late) && f.Size < 0:
-		return fmt.Errorf("size %v: must be positive", f.Size)
-	case f.Kind == late && f.Channel == "":
-		return errors.New("late blocks are late compared with other rates: name a channel of the rate")
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(f.From < 0 || f.For < 0, "times must not be negative"),
+		config.Wrong(math.IsNaN(f.Size) || math.IsInf(f.Size, 0), "size %v: must be a number", f.Size),
+		config.Wrong(!k.sizes && f.Size != 0, "size %v: %s has none", f.Size, f.Kind),
+		config.Wrong(!k.blocks && f.Channel == "", "%s strikes one channel: name it, as in %[1]s:ch07@30s", f.Kind),
+		config.Wrong((f.Kind == Clipping || f.Kind == Gain || f.Kind == late) && f.Size < 0, "size %v: must be positive", f.Size),
+		config.Wrong(f.Kind == late && f.Channel == "", "late blocks are late compared with other rates: name a channel of the rate"))
 }
 
 // rule returns the rule of the kind of f, nil if no kind has that name.

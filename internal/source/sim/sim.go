@@ -21,13 +21,13 @@ package sim
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/source"
 	"github.com/flank-tcm/flank/pkg/signal"
 )
@@ -78,19 +78,15 @@ type Drill struct {
 // New returns a drill with its first tool in place. It reports settings that
 // cannot be simulated.
 func New(s Settings) (*Drill, error) {
-	switch {
-	case len(s.Tools) == 0:
-		return nil, errors.New("sim: no tools: see Tools for the tools of the experiment")
-	case s.Start.IsZero():
-		return nil, errors.New("sim: no start time")
-	case s.Hole != 0 && s.Hole < time.Second:
-		return nil, fmt.Errorf("sim: %v to drill a hole: must be a second or more, or 0 for 50 mm at the tool's feed", s.Hole)
-	case s.Count < 0:
-		return nil, fmt.Errorf("sim: %d tools: must not be negative", s.Count)
-	case s.Pause < 0:
-		return nil, fmt.Errorf("sim: pause %v: must not be negative", s.Pause)
-	case s.Change < 0:
-		return nil, fmt.Errorf("sim: %v to change a tool: must not be negative", s.Change)
+	err := cmp.Or(
+		config.Wrong(len(s.Tools) == 0, "sim: no tools: see Tools for the tools of the experiment"),
+		config.Wrong(s.Start.IsZero(), "sim: no start time"),
+		config.Wrong(s.Hole != 0 && s.Hole < time.Second, "sim: %v to drill a hole: must be a second or more, or 0 for 50 mm at the tool's feed", s.Hole),
+		config.Wrong(s.Count < 0, "sim: %d tools: must not be negative", s.Count),
+		config.Wrong(s.Pause < 0, "sim: pause %v: must not be negative", s.Pause),
+		config.Wrong(s.Change < 0, "sim: %v to change a tool: must not be negative", s.Change))
+	if err != nil {
+		return nil, err
 	}
 	for i := range s.Tools {
 		if err := s.Tools[i].check(); err != nil {

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // The ways in which a tool ends.
@@ -74,23 +77,14 @@ func Tools(seed uint64, life time.Duration) []Tool {
 }
 
 func (t *Tool) check() error {
-	switch {
-	case t.Name == "":
-		return fmt.Errorf("has no name")
-	case !(t.DiameterMM >= 1 && t.DiameterMM <= 50):
-		return fmt.Errorf("diameter %v mm: must be between 1 and 50", t.DiameterMM)
-	case !(t.SpeedRPM >= 60 && t.SpeedRPM < 60/frame.Seconds()): // less than a revolution a frame
-		return fmt.Errorf("speed %v rev/min: must be at least 60 and less than 6000", t.SpeedRPM)
-	case !(t.FeedUM >= 1 && t.FeedUM <= 500):
-		return fmt.Errorf("feed %v µm/rev: must be between 1 and 500", t.FeedUM)
-	case t.End != Worn && t.End != Chipped && t.End != Broken:
-		return fmt.Errorf("end %q is not one of %s, %s, %s", t.End, Worn, Chipped, Broken)
-	case !(t.Used >= 0 && t.Used < 1):
-		return fmt.Errorf("%v of its life used: must be from 0 to below 1", t.Used)
-	case t.Life < time.Second:
-		return fmt.Errorf("life %v: must be a second of cutting or more", t.Life)
-	}
-	return nil
+	return cmp.Or(
+		config.Wrong(t.Name == "", "has no name"),
+		config.Wrong(!(t.DiameterMM >= 1 && t.DiameterMM <= 50), "diameter %v mm: must be between 1 and 50", t.DiameterMM),
+		config.Wrong(!(t.SpeedRPM >= 60 && t.SpeedRPM < 60/frame.Seconds()), "speed %v rev/min: must be at least 60 and less than 6000", t.SpeedRPM), // less than a revolution a frame
+		config.Wrong(!(t.FeedUM >= 1 && t.FeedUM <= 500), "feed %v µm/rev: must be between 1 and 500", t.FeedUM),
+		config.Wrong(t.End != Worn && t.End != Chipped && t.End != Broken, "end %q is not one of %s, %s, %s", t.End, Worn, Chipped, Broken),
+		config.Wrong(!(t.Used >= 0 && t.Used < 1), "%v of its life used: must be from 0 to below 1", t.Used),
+		config.Wrong(t.Life < time.Second, "life %v: must be a second of cutting or more", t.Life))
 }
 
 // lengthM returns the length of the drill in m, which Geometry starts with;

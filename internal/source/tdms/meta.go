@@ -50,29 +50,20 @@ var numeric = map[kind]struct {
 	kindFloat32: {'f', 4}, kindFloat64: {'f', 8}, kindFloat32Unit: {'f', 4}, kindFloat64Unit: {'f', 8},
 }
 
-// size returns the bytes of a value, 0 if that is not known.
-func (k kind) size() int64 {
-	switch k {
-	case kindComplex64:
-		return 8
-	case kindTime, kindComplex128:
-		return 16
-	}
-	return int64(numeric[k].size)
+// others are the types of values of channels that are left out, how long a value is, 0 if that is not known, and why they are left out.
+var others = map[kind]struct {
+	size int64
+	why  string
+}{
+	kindString: {0, "it is text"}, kindTime: {16, "it holds timestamps"},
+	kindComplex64: {8, "it holds complex numbers"}, kindComplex128: {16, "it holds complex numbers"},
 }
 
+// size returns the bytes of a value, 0 if that is not known.
+func (k kind) size() int64 { return max(int64(numeric[k].size), others[k].size) }
+
 // left returns why a channel of the kind is left out, empty if it is not.
-func (k kind) left() string {
-	switch k {
-	case kindString:
-		return "it is text"
-	case kindTime:
-		return "it holds timestamps"
-	case kindComplex64, kindComplex128:
-		return "it holds complex numbers"
-	}
-	return ""
-}
+func (k kind) left() string { return others[k].why }
 
 // value is a property. Only one of its fields is set.
 type value struct {

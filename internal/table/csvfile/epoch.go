@@ -91,10 +91,7 @@ func DaysOf(v, step float64) (word string) {
 		return "day"
 	}
 	between := step * 86400
-	if !(step > 0) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
-		return ""
-	}
-	if round(1 / step) {
+	if !(step > 0) || round(1/step) || between > 1.04 && !slices.ContainsFunc([]float64{2, 5, 10, 15, 20}, func(s float64) bool { return math.Abs(between/s-1) < 1e-3 }) {
 		return ""
 	}
 	for _, word := range []string{"excel", "matlab", "julian"} {

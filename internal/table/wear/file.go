@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/flank-tcm/flank/internal/config"
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/internal/table/csvfile"
 	"github.com/flank-tcm/flank/pkg/signal"
@@ -315,12 +316,8 @@ func isHeader(line string, sep rune) bool {
 
 // separatorOf returns what separates the cells of the header: semicolons or tabs if
 // there are any outside of quotes.
-func separatorOf(head []byte) rune {
-	line := bytes.TrimLeft(head, "\r\n")
-	if end := bytes.IndexByte(line, '\n'); end >= 0 {
-		line = line[:end]
-	}
-	quoted, tabs := false, false
+func separatorOf(line []byte) rune {
+	quoted, separator := false, ','
 	for _, c := range line {
 		switch {
 		case c == '"':
@@ -329,13 +326,10 @@ func separatorOf(head []byte) rune {
 		case c == ';':
 			return ';'
 		case c == '\t':
-			tabs = true
+			separator = '\t'
 		}
 	}
-	if tabs {
-		return '\t'
-	}
-	return ','
+	return separator
 }
 
 func (d *reader) readHeader() error {
@@ -449,15 +443,14 @@ func (d *reader) unitIn(i int) string {
 // checkHeader reports columns that a wear file cannot do without.
 func (d *reader) checkHeader(header []string, line int) error {
 	has := func(k int) bool { return d.cell[k] >= 0 }
-	switch {
-	case !has(colTool) && !has(colRecording):
-		return fmt.Errorf("%s:%d: no column %q or %q, but %s: add one; the columns are %s", d.where, line, "tool", "recording", someNames(header), strings.Join(columns, ", "))
-	case !has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass):
-		return fmt.Errorf("%s:%d: no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class", d.where, line)
-	case has(colTo) && !has(colTime):
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says from when on: add %q", d.where, line, d.name[colTo], "from")
-	case !has(colTo) && (d.name[colTime] == "from" || d.name[colTime] == "start"):
-		return fmt.Errorf("%s:%d: column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.where, line, d.name[colTime], "to", "time")
+	from := d.name[colTime] == "from" || d.name[colTime] == "start"
+	err := cmp.Or(
+		config.Wrong(!has(colTool) && !has(colRecording), "no column %q or %q, but %s: add one; the columns are %s", "tool", "recording", someNames(header), strings.Join(columns, ", ")),
+		config.Wrong(!has(colVBMean) && !has(colVBMax) && !has(colState) && !has(colClass), "no column says how worn a tool is: add vb_um (that is vb_max_um), vb_mean_um, state or class"),
+		config.Wrong(has(colTo) && !has(colTime), "column %q has no column next to it that says from when on: add %q", d.name[colTo], "from"),
+		config.Wrong(!has(colTo) && from, "column %q has no column next to it that says until when: add %q, or name the column %q if wear was measured at one moment", d.name[colTime], "to", "time"))
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", d.where, line, err)
 	}
 	return nil
 }

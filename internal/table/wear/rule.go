@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // Classes that a Rule of two gives. Class 0 is always healthy.
@@ -73,22 +75,7 @@ func (r Rule) Names() []string {
 	return names
 }
 
-// RuleError says which part of a Rule cannot be used.
-type RuleError struct {
-	Key string // as a file spells it: "vb_max_um", "classes[1].states"; empty if it is the whole
-	Err error
-}
-
-func (e *RuleError) Error() string {
-	if e.Key == "" {
-		return fmt.Sprintf("wear: rule: %v", e.Err)
-	}
-	return fmt.Sprintf("wear: rule: %s: %v", e.Key, e.Err)
-}
-
-func (e *RuleError) Unwrap() error { return e.Err }
-
-// Check reports why r cannot be used, as a *RuleError.
+// Check reports why r cannot be used, as a config.KeyError if it is one of its parts.
 func (r Rule) Check() error {
 	if err := cmp.Or(checkStates("healthy_states", r.HealthyStates), r.checkHealthy()); err != nil {
 		return err
@@ -98,18 +85,18 @@ func (r Rule) Check() error {
 			return err
 		}
 		if r.faulty().unconditional() {
-			return &RuleError{"", errors.New("nothing makes a tool faulty: set vb_max_um, vb_mean_um or states")}
+			return errors.New("wear: rule: nothing makes a tool faulty: set vb_max_um, vb_mean_um or states")
 		}
 		return nil
 	}
 	limits := r.faulty().limits()
 	for _, l := range append(limits[:], limit{key: "states", um: float64(len(r.States))}) {
 		if l.um != 0 {
-			return &RuleError{l.key, errors.New("cannot be set together with classes: move it into the class that it makes")}
+			return config.Under(l.key, errors.New("cannot be set together with classes: move it into the class that it makes"))
 		}
 	}
 	if len(r.Classes) < 2 {
-		return &RuleError{"classes", fmt.Errorf("there is only %q: name two or more, the best first", r.Classes[0].Name)}
+		return config.Under("classes", fmt.Errorf("there is only %q: name two or more, the best first", r.Classes[0].Name))
 	}
 	return r.checkClasses()
 }
@@ -119,7 +106,7 @@ func (r Rule) checkHealthy() error {
 	for _, s := range r.HealthyStates {
 		for _, c := range r.conditions() {
 			if slices.ContainsFunc(c.States, func(o string) bool { return strings.EqualFold(o, s) }) {
-				return &RuleError{"healthy_states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, c.Name)}
+				return config.Under("healthy_states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, c.Name))
 			}
 		}
 	}
@@ -143,7 +130,7 @@ func (r Rule) checkClasses() error {
 		}
 		for _, s := range c.States {
 			if other, twice := states[strings.ToLower(s)]; twice {
-				return &RuleError{at + ".states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, other)}
+				return config.Under(at+".states", fmt.Errorf("%q is a state of class %s already: keep one of them", s, other))
 			}
 			states[strings.ToLower(s)] = c.Name
 		}
@@ -158,13 +145,13 @@ func (r Rule) checkName(i int, at string) error {
 	same := func(o Class) bool { return strings.EqualFold(o.Name, c.Name) }
 	switch {
 	case strings.TrimSpace(c.Name) != c.Name || c.Name == "":
-		return &RuleError{at + ".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn")}
+		return config.Under(at+".name", fmt.Errorf("%q: write a word, such as %q", c.Name, "worn"))
 	case i == 0 && c.Name != healthyName:
-		return &RuleError{at + ".name", fmt.Errorf("%q: the first class is for good tools: name it %q, so that alarms know it", c.Name, healthyName)}
+		return config.Under(at+".name", fmt.Errorf("%q: the first class is for good tools: name it %q, so that alarms know it", c.Name, healthyName))
 	case i == 0 && !c.unconditional():
-		return &RuleError{at, errors.New("a tool is healthy if no other class holds: remove its conditions")}
+		return config.Under(at, errors.New("a tool is healthy if no other class holds: remove its conditions"))
 	case slices.ContainsFunc(r.Classes[:i], same):
-		return &RuleError{at + ".name", fmt.Errorf("%q is another class already: name each once", c.Name)}
+		return config.Under(at+".name", fmt.Errorf("%q is another class already: name each once", c.Name))
 	}
 	return nil
 }
@@ -175,7 +162,7 @@ func (c *Class) raise(next Class, at string) error {
 	for i, f := range next.limits() {
 		before := c.limits()[i].um
 		if f.um != 0 && f.um <= before {
-			return &RuleError{at + "." + f.key, fmt.Errorf("%v: must be above %v, the limit of a class before: order classes from the best to the worst", f.um, before)}
+			return config.Under(at+"."+f.key, fmt.Errorf("%v: must be above %v, the limit of a class before: order classes from the best to the worst", f.um, before))
 		}
 	}
 	c.VBMaxUM, c.VBMeanUM = cmp.Or(next.VBMaxUM, c.VBMaxUM), cmp.Or(next.VBMeanUM, c.VBMeanUM)
@@ -199,7 +186,7 @@ func (c Class) unconditional() bool { return c.VBMaxUM == 0 && c.VBMeanUM == 0 &
 func (c Class) check(at string) error {
 	for _, f := range c.limits() {
 		if !(f.um >= 0) || math.IsInf(f.um, 0) {
-			return &RuleError{at + f.key, fmt.Errorf("%v: must be a positive number of µm, or 0 if it does not count", f.um)}
+			return config.Under(at+f.key, fmt.Errorf("%v: must be a positive number of µm, or 0 if it does not count", f.um))
 		}
 	}
 	return checkStates(at+"states", c.States)
@@ -209,7 +196,7 @@ func (c Class) check(at string) error {
 func checkStates(key string, states []string) error {
 	for i, s := range states {
 		if strings.TrimSpace(s) != s || s == "" {
-			return &RuleError{key, fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, broken)}
+			return config.Under(key, fmt.Errorf("entry %d is %q: write a word, such as %q", i+1, s, broken))
 		}
 	}
 	return nil

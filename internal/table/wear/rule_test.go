@@ -2,12 +2,15 @@ package wear
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/flank-tcm/flank/internal/config"
 )
 
 // three are classes by wear and state.
@@ -100,8 +103,11 @@ func TestRuleOfSeveralClassesIsChecked(t *testing.T) {
 		`classes[1].states: entry 1 is ""`:                                          {Classes: []Class{healthy, {Name: "worn", States: []string{""}}}},
 	} {
 		err := r.Check()
-		var part *RuleError
-		if err == nil || !strings.HasPrefix(err.Error(), "wear: rule: "+want) || !errors.As(err, &part) {
+		got, part := fmt.Sprint(err), (*config.KeyError)(nil)
+		if errors.As(err, &part) {
+			got = part.Key + ": " + part.Err.Error()
+		}
+		if err == nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	}
