@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,13 +65,28 @@ func guardedJob(t *testing.T) Job {
 	return j
 }
 
+var guardedOnce struct {
+	sync.Once
+	m   *model.Model
+	r   *card.Report
+	err error
+}
+
+// guardedModel is what guardedJob trains. It is trained once, so no test may change it.
+func guardedModel(t *testing.T) (*model.Model, *card.Report) {
+	t.Helper()
+	o := &guardedOnce
+	o.Do(func() { o.m, o.r, o.err = Run(context.Background(), guardedJob(t)) })
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	return o.m, o.r
+}
+
 // Where a guard bounds the network, a sensor that is dead does what a missing one does, one that is stuck nearly so, and neither
 // loses an alarm: in the report's trials, and in a judge of windows, which says of which channels it is.
 func TestFailedSensorsAbstain(t *testing.T) {
-	m, r, err := Run(t.Context(), guardedJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, r := guardedModel(t)
 	if m.Classifier.Guard() == nil {
 		t.Fatal(r.Summary())
 	}
@@ -165,10 +182,7 @@ func TestFailedSensorsAbstain(t *testing.T) {
 // In trials a sensor is stuck at what it read in the window before, so that two more make three; a feature of two sensors is missing if
 // one has failed.
 func TestMending(t *testing.T) {
-	m, _, err := Run(t.Context(), guardedJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := guardedModel(t)
 	origins := m.NewJudge().Origins()
 	origins[7].Other = "power"
 	b := &robust{origins: origins, columns: 8, last: []int{0, 0, 0}}
@@ -192,10 +206,7 @@ func TestMending(t *testing.T) {
 
 // A gain is taken out of each feature of its sensor by the power that it has; a feature that is of another sensor too keeps its value.
 func TestMendingOfAGain(t *testing.T) {
-	m, _, err := Run(t.Context(), guardedJob(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, _ := guardedModel(t)
 	origins := m.NewJudge().Origins()
 	origins[7].Other, origins[3].Gain.Power = "power", 2
 	var memory vote.Memory
