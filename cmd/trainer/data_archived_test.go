@@ -43,7 +43,9 @@ func cutOffOf(all []*window.Features) (cut []model.CutTool) {
 			cut = append(cut, model.CutTool{Machine: at.machine, Tool: at.name, Missing: l.missing})
 		}
 	}
-	slices.SortFunc(cut, func(a, b model.CutTool) int { return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Tool, b.Tool)) })
+	slices.SortFunc(cut, func(a, b model.CutTool) int {
+		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Tool, b.Tool))
+	})
 	return cut
 }
 
@@ -82,13 +84,6 @@ func TestCutOff(t *testing.T) {
 			t.Fatalf("seed %d: %+v, of sorted windows %+v", seed, got, want)
 		}
 		cut += len(want)
-		for of, n := range archived.streams {
-			for i, s := range n.spans {
-				if s.to < s.from || i > 0 && n.spans[i-1].to+1 >= s.from {
-					t.Fatalf("seed %d: %v has spans %v", seed, of, n.spans)
-				}
-			}
-		}
 	}
 	if cut < 100 {
 		t.Errorf("only %d tools lack their beginning", cut)

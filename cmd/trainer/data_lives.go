@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 )
@@ -20,12 +22,9 @@ const lostShare = 1. / 20
 type numbers struct {
 	epoch uint64
 	began time.Time
-	spans []span // in order, with gaps between them
+	seqs  event.Seqs
 	tools map[string]*first
 }
-
-// span is a number of windows that follow each other.
-type span struct{ from, to uint64 }
 
 // first is the least number of a tool's windows, how many of them are within the bounds, and how many before.
 type first struct {
@@ -44,7 +43,7 @@ func (r *topicReader) number(w *window.Features) {
 	if w.Start.Before(n.began) {
 		n.began = w.Start
 	}
-	n.add(w.Seq)
+	n.seqs.Add(w.Seq, math.MaxInt)
 	t := n.tools[w.Tool]
 	if t == nil {
 		t = &first{seq: w.Seq}
@@ -64,37 +63,16 @@ func (r *topicReader) number(w *window.Features) {
 	}
 }
 
-// add adds a number to the spans.
-func (n *numbers) add(seq uint64) {
-	i, _ := slices.BinarySearchFunc(n.spans, seq, func(s span, seq uint64) int { return cmp.Compare(s.to, seq) })
-	if i < len(n.spans) && n.spans[i].from <= seq {
-		return
-	}
-	before, after := i > 0 && n.spans[i-1].to+1 == seq, i < len(n.spans) && seq+1 == n.spans[i].from
-	switch {
-	case before && after:
-		n.spans[i-1].to = n.spans[i].to
-		n.spans = slices.Delete(n.spans, i, i+1)
-	case before:
-		n.spans[i-1].to = seq
-	case after:
-		n.spans[i].from = seq
-	default:
-		n.spans = slices.Insert(n.spans, i, span{seq, seq})
-	}
-}
-
 // missing returns how many numbers in front of one that is there are not.
 func (n *numbers) missing(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(n.spans, seq, func(s span, seq uint64) int { return cmp.Compare(s.to, seq) })
-	from := uint64(0) // number behind the span before
-	if i > 0 {
-		from = n.spans[i-1].to + 1
-	}
-	if n.spans[i].from < seq {
+	i := slices.IndexFunc(n.seqs, func(r [2]uint64) bool { return seq <= r[1] })
+	switch {
+	case n.seqs[i][0] < seq:
 		return 0
+	case i == 0:
+		return int(seq)
 	}
-	return int(seq - from)
+	return int(seq - n.seqs[i-1][1] - 1)
 }
 
 // cutOff returns the tools of which windows from their beginning were not read. The windows of a machine are in the order of its epochs and, in

@@ -65,9 +65,9 @@ func (o *Order) Since(epoch string, seq uint64) (w Windows) {
 	for _, e := range o.Epochs[i:] {
 		in := inEpoch{e.ID, slices.Clone(e.Judged)}
 		if e.ID == epoch {
-			in.Seqs = slices.DeleteFunc(in.Seqs, func(v interval) bool { return v.last < seq })
+			in.Seqs = slices.DeleteFunc(in.Seqs, func(v [2]uint64) bool { return v[1] < seq })
 			if len(in.Seqs) > 0 {
-				in.Seqs[0].first = max(in.Seqs[0].first, seq)
+				in.Seqs[0][0] = max(in.Seqs[0][0], seq)
 			}
 		}
 		w = append(w, in)
