@@ -270,14 +270,12 @@ func (v *verdicts) scores(class []int) score.Summary {
 
 // interval returns the interval of the scores over tools.
 func (v *verdicts) interval(rows rowTable) *card.ToolInterval {
-	of := make(map[string]int)
-	var tools []score.Confusion
-	for i, g := range rows.group {
-		t, known := of[g]
-		if !known {
-			t = len(tools)
-			of[g], tools = t, append(tools, score.NewConfusion(v.classes))
-		}
+	number, names := classify.NumberGroups(rows.group)
+	tools := make([]score.Confusion, len(names))
+	for t := range tools {
+		tools[t] = score.NewConfusion(v.classes)
+	}
+	for i, t := range number {
 		tools[t].Add(rows.Class[i], v.decisions[i])
 	}
 	return card.IntervalOf(tools)
