@@ -72,8 +72,8 @@ func (s *Set) task(trial, fold int) task {
 	h := fnv.New64a()
 	fmt.Fprintln(h, s.Name, trial, fold)
 	f := s.Folds[fold]
-	x := rowsOf(s.X, f.Train)
-	t := task{x: x, train: classify.Table{X: x, Y: pick(s.Y, f.Train), Ordered: s.Ordered}, test: rowsOf(s.X, f.Test), seed: h.Sum64()}
+	x := classify.Part(s.X, f.Train).(dbn.Matrix)
+	t := task{x: x, train: classify.Table{X: x, Y: pick(s.Y, f.Train), Ordered: s.Ordered}, test: classify.Part(s.X, f.Test).(dbn.Matrix), seed: h.Sum64()}
 	if s.Groups != nil {
 		t.train.Groups = pick(s.Groups, f.Train)
 	}
@@ -107,15 +107,6 @@ func (s *Set) Check() error {
 		}
 	}
 	return nil
-}
-
-// rowsOf returns a copy of the given rows of x.
-func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
-	m := dbn.NewMatrix(len(rows), x.Cols)
-	for n, i := range rows {
-		copy(m.Row(n), x.Row(i))
-	}
-	return m
 }
 
 func pick[E any](x []E, rows []int) []E {
