@@ -253,30 +253,23 @@ func (r *topicReader) readParts(ctx context.Context, parts []part, progress func
 	return nil
 }
 
-// lastOffsets is how many offsets in front of the end of a partition are looked at: some are of transactions, and no messages.
-const lastOffsets = 10
-
 // nothing says that there are no windows within the bounds, and when the messages are of that Kafka has.
 func (r *topicReader) nothing(ctx context.Context, parts []part) error {
 	var oldest, newest time.Time
 	for _, p := range parts {
-		for _, at := range []bus.Range{{From: p.first, To: min(p.first+lastOffsets, p.end)}, {From: max(p.first, p.end-lastOffsets), To: p.end}} {
-			if p.first >= p.end {
-				continue
-			}
-			err := bus.ReadRange(ctx, r.cfg, p.topic, p.partition, at, func(msg bus.Message) error {
-				at, err := time.Parse(time.RFC3339Nano, string(msg.Header("ce_time")))
-				if err == nil && (oldest.IsZero() || at.Before(oldest)) {
-					oldest = at
-				}
-				if err == nil && at.After(newest) {
-					newest = at
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
+		if p.first >= p.end {
+			continue
+		}
+		first, _, err := timesIn(ctx, r.cfg, p.topic, p.partition, bus.Range{From: p.first, To: min(p.first+fewOffsets, p.end)})
+		_, last, err2 := timesIn(ctx, r.cfg, p.topic, p.partition, bus.Range{From: max(p.first, p.end-fewOffsets), To: p.end})
+		if err = cmp.Or(err, err2); err != nil {
+			return err
+		}
+		if !first.IsZero() && (oldest.IsZero() || first.Before(oldest)) {
+			oldest = first
+		}
+		if last.After(newest) {
+			newest = last
 		}
 	}
 	const text = "no windows between --since and --until: "

@@ -1,7 +1,6 @@
 package card
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -336,15 +335,6 @@ func (r *Evaluation) notes(b *strings.Builder) {
 		fmt.Fprintf(b, "\nnote: %s", w)
 	}
 	b.WriteString("\n")
-}
-
-// JSON returns the evaluation for programs.
-func (r *Evaluation) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("card: %w", err)
-	}
-	return append(b, '\n'), nil
 }
 
 // rows returns the windows of a tool, of all tools if it has no name, with those that are unknown or without.

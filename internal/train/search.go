@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -237,12 +236,7 @@ func part(t rowTable, rows []int) rowTable {
 	} else {
 		p.Table, p.view = table.New(t.Columns), classify.Part(t.x(), rows)
 	}
-	for _, i := range rows {
-		p.group = append(p.group, t.group[i])
-		if t.onDisk != nil {
-			p.Class = append(p.Class, t.Class[i])
-		}
-	}
+	p.group, p.Class = classify.Pick(t.group, rows), classify.Pick(t.Class, rows)
 	return p
 }
 
@@ -345,13 +339,4 @@ func rate(v float64) string {
 		return "default"
 	}
 	return fmt.Sprintf("%.2g", v)
-}
-
-// JSON returns the report for programs.
-func (r *searchReport) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
-	return append(b, '\n'), nil
 }
