@@ -22,15 +22,15 @@ type alertsCommand struct {
 	Ls   alertsList `cmd:"" help:"List the open and masked alarms, and the open advisories." example:"monitor alerts ls --config monitor.yaml; monitor alerts ls --config monitor.yaml --all -o json"`
 	Show alertsShow `cmd:"" help:"Print the history of an alarm, or of a machine with its advisories." example:"monitor alerts show --config monitor.yaml A-7F3K; monitor alerts show --config monitor.yaml usk25"`
 
-	Ack          ackCommand          `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared." example:"monitor alerts ack --config monitor.yaml A-7F3K --by anna --note 'tool is changed'"`
-	Shelve       shelveCommand       `cmd:"" help:"Keep an alarm from calling for a while." example:"monitor alerts shelve --config monitor.yaml A-7F3K --by anna --for 2h --reason 'new batch'"`
-	Unshelve     unshelveCommand     `cmd:"" help:"Unshelve an alarm before its time." example:"monitor alerts unshelve --config monitor.yaml A-7F3K --by anna"`
-	Suppress     suppressCommand     `cmd:"" help:"Keep an alarm from calling while it is expected, for example during setup." example:"monitor alerts suppress --config monitor.yaml usk25 --by anna --reason setup"`
-	Unsuppress   unsuppressCommand   `cmd:"" help:"End a suppression." example:"monitor alerts unsuppress --config monitor.yaml usk25 --by anna"`
-	OutOfService outOfServiceCommand `cmd:"" help:"Take an alarm out of service, for maintenance." example:"monitor alerts out-of-service --config monitor.yaml usk25 --by anna --reason maintenance"`
-	InService    inServiceCommand    `cmd:"" help:"Put an alarm back into service." example:"monitor alerts in-service --config monitor.yaml usk25 --by anna"`
-	MarkFalse    markFalseCommand    `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks." example:"monitor alerts mark-false --config monitor.yaml A-7F3K --by anna --note 'the edge was sharp'"`
-	UnmarkFalse  unmarkFalseCommand  `cmd:"" help:"Withdraw a false-alarm mark." example:"monitor alerts unmark-false --config monitor.yaml A-7F3K --by anna"`
+	Ack          answerCommand `cmd:"" help:"Acknowledge an alarm: you have seen it. A latched alarm whose condition is over is cleared." example:"monitor alerts ack --config monitor.yaml A-7F3K --by anna --note 'tool is changed'"`
+	Shelve       shelveCommand `cmd:"" help:"Keep an alarm from calling for a while." example:"monitor alerts shelve --config monitor.yaml A-7F3K --by anna --for 2h --reason 'new batch'"`
+	Unshelve     answerCommand `cmd:"" help:"Unshelve an alarm before its time." example:"monitor alerts unshelve --config monitor.yaml A-7F3K --by anna"`
+	Suppress     maskCommand   `cmd:"" help:"Keep an alarm from calling while it is expected, for example during setup." example:"monitor alerts suppress --config monitor.yaml usk25 --by anna --reason setup"`
+	Unsuppress   unmaskCommand `cmd:"" help:"End a suppression." example:"monitor alerts unsuppress --config monitor.yaml usk25 --by anna"`
+	OutOfService maskCommand   `cmd:"" help:"Take an alarm out of service, for maintenance." example:"monitor alerts out-of-service --config monitor.yaml usk25 --by anna --reason maintenance"`
+	InService    unmaskCommand `cmd:"" help:"Put an alarm back into service." example:"monitor alerts in-service --config monitor.yaml usk25 --by anna"`
+	MarkFalse    answerCommand `cmd:"" help:"Mark an alarm as false, open or closed: nothing was wrong with the tool. 'monitor report' counts these marks." example:"monitor alerts mark-false --config monitor.yaml A-7F3K --by anna --note 'the edge was sharp'"`
+	UnmarkFalse  answerCommand `cmd:"" help:"Withdraw a false-alarm mark." example:"monitor alerts unmark-false --config monitor.yaml A-7F3K --by anna"`
 
 	Test alertsTest `cmd:"" help:"Send a test over a route and print the result of each step. Exit codes: 3 route, 4 connect, 5 filter, 6 send." example:"monitor alerts test --config monitor.yaml --route shift"`
 }
@@ -41,13 +41,8 @@ type who struct {
 	cli.Person
 }
 
-type ackFlags struct {
-	who
-	cli.Remark
-}
-
-type maskFlags struct {
-	who
+// why says why an alarm is masked.
+type why struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why."`
 }
 
@@ -56,102 +51,54 @@ type toolFlag struct {
 	Tool string `placeholder:"NAME" help:"Only the alarm of this tool, in the spindle or in the magazine. Without it the machine's, with all its tools."`
 }
 
-type markFlags struct {
-	cli.AlarmID
-	cli.Person
-	cli.Remark
-}
-
-func (f ackFlags) command(a event.Action) event.Command {
-	return event.Command{Action: a, By: f.By, Note: f.Note}
-}
-
-func (f maskFlags) command(a event.Action) event.Command {
-	return event.Command{Action: a, By: f.By, Note: f.Reason}
-}
-
-func (f markFlags) command(a event.Action) event.Command {
-	return event.Command{Action: a, By: f.By, Note: f.Note}
-}
-
-// of returns a command for the alarm of the tool, if there is one.
-func (f toolFlag) of(c event.Command) event.Command {
-	c.Tool = f.Tool
-	return c
-}
-
+// The commands that act on an alarm, each of them under several names, which are those of actions.
 type (
-	ackCommand    struct{ ackFlags }
+	answerCommand struct {
+		who
+		cli.Remark
+	}
+	maskCommand struct {
+		who
+		why
+		toolFlag
+	}
+	unmaskCommand struct {
+		answerCommand
+		toolFlag
+	}
 	shelveCommand struct {
-		maskFlags
+		who
+		why
 		For time.Duration `required:"" placeholder:"2h" help:"How long; alarm.max_shelf of the monitor bounds it."`
 	}
-	unshelveCommand struct{ ackFlags }
-	suppressCommand struct {
-		maskFlags
-		toolFlag
-	}
-	unsuppressCommand struct {
-		ackFlags
-		toolFlag
-	}
-	outOfServiceCommand struct {
-		maskFlags
-		toolFlag
-	}
-	inServiceCommand struct {
-		ackFlags
-		toolFlag
-	}
-	markFalseCommand   struct{ markFlags }
-	unmarkFalseCommand struct{ markFlags }
 )
 
-// Run acknowledges an alarm.
-func (f *ackCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.Acknowledge))
+// actionOf returns the action that a command is named after.
+func actionOf(k *cli.Called) event.Action {
+	if name := k.Selected().Name; name != "ack" {
+		return event.Action(strings.ReplaceAll(name, "-", "_"))
+	}
+	return event.Acknowledge
+}
+
+// Run acknowledges an alarm, ends its shelf, or marks it as false or as not false.
+func (f *answerCommand) Run(ctx context.Context, k *cli.Called, a *alertsCommand, out cli.Output) error {
+	return a.send(ctx, out, f.ID, event.Command{Action: actionOf(k), By: f.By, Note: f.Note})
+}
+
+// Run suppresses an alarm, or takes it out of service.
+func (f *maskCommand) Run(ctx context.Context, k *cli.Called, a *alertsCommand, out cli.Output) error {
+	return a.send(ctx, out, f.ID, event.Command{Action: actionOf(k), By: f.By, Note: f.Reason, Tool: f.Tool})
+}
+
+// Run ends such a mask.
+func (f *unmaskCommand) Run(ctx context.Context, k *cli.Called, a *alertsCommand, out cli.Output) error {
+	return a.send(ctx, out, f.ID, event.Command{Action: actionOf(k), By: f.By, Note: f.Note, Tool: f.Tool})
 }
 
 // Run shelves an alarm.
 func (f *shelveCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	c := f.command(event.Shelve)
-	c.Until = time.Now().Add(f.For)
-	return a.send(ctx, out, f.ID, c)
-}
-
-// Run ends a shelf.
-func (f *unshelveCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.Unshelve))
-}
-
-// Run suppresses an alarm.
-func (f *suppressCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.of(f.command(event.Suppress)))
-}
-
-// Run ends a suppression.
-func (f *unsuppressCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.of(f.command(event.Unsuppress)))
-}
-
-// Run takes an alarm out of service.
-func (f *outOfServiceCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.of(f.command(event.OutOfService)))
-}
-
-// Run puts an alarm into service again.
-func (f *inServiceCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.of(f.command(event.InService)))
-}
-
-// Run marks an alarm as false.
-func (f *markFalseCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.MarkFalse))
-}
-
-// Run withdraws such a mark.
-func (f *unmarkFalseCommand) Run(ctx context.Context, a *alertsCommand, out cli.Output) error {
-	return a.send(ctx, out, f.ID, f.command(event.UnmarkFalse))
+	return a.send(ctx, out, f.ID, event.Command{Action: event.Shelve, By: f.By, Note: f.Reason, Until: time.Now().Add(f.For)})
 }
 
 // send sends a command about the alarm that id names.

@@ -10,13 +10,11 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/internal/train"
 	"github.com/flank-tcm/flank/internal/train/archive"
-	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/window"
 	"github.com/rs/zerolog"
 )
@@ -87,93 +85,4 @@ func (r *topicReader) readFiles(ctx context.Context, progress func(done, total i
 		}
 	}
 	return nil
-}
-
-// numbers are the windows of a stream.
-type numbers struct {
-	began time.Time
-	spans []span // in order, with gaps between them
-	tools map[string]*first
-}
-
-// span is a number of windows that follow each other.
-type span struct{ from, to uint64 }
-
-// first is the least number of a tool's windows, and how many there are.
-type first struct {
-	seq     uint64
-	windows int
-}
-
-// number remembers the number of a window that was not met before.
-func (r *topicReader) number(w *window.Features) {
-	n := r.streams[stream{w.Machine, w.Epoch}]
-	if n == nil {
-		n = &numbers{began: w.Start, tools: make(map[string]*first)}
-		r.streams[stream{strings.Clone(w.Machine), w.Epoch}] = n
-	}
-	if w.Start.Before(n.began) {
-		n.began = w.Start
-	}
-	n.add(w.Seq)
-	t := n.tools[w.Tool]
-	if t == nil {
-		t = &first{seq: w.Seq}
-		n.tools[strings.Clone(w.Tool)] = t
-	}
-	t.seq = min(t.seq, w.Seq)
-	t.windows++
-}
-
-// add adds a number to the spans.
-func (n *numbers) add(seq uint64) {
-	i, _ := slices.BinarySearchFunc(n.spans, seq, func(s span, seq uint64) int { return cmp.Compare(s.to, seq) })
-	if i < len(n.spans) && n.spans[i].from <= seq {
-		return
-	}
-	before, after := i > 0 && n.spans[i-1].to+1 == seq, i < len(n.spans) && seq+1 == n.spans[i].from
-	switch {
-	case before && after:
-		n.spans[i-1].to = n.spans[i].to
-		n.spans = slices.Delete(n.spans, i, i+1)
-	case before:
-		n.spans[i-1].to = seq
-	case after:
-		n.spans[i].from = seq
-	default:
-		n.spans = slices.Insert(n.spans, i, span{seq, seq})
-	}
-}
-
-// missing returns how many numbers in front of one that is there are not.
-func (n *numbers) missing(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(n.spans, seq, func(s span, seq uint64) int { return cmp.Compare(s.to, seq) })
-	from := uint64(0) // number behind the span before
-	if i > 0 {
-		from = n.spans[i-1].to + 1
-	}
-	if n.spans[i].from < seq {
-		return 0
-	}
-	return int(seq - from)
-}
-
-// cutOffArchived is cutOff for the files of an archive.
-func (r *topicReader) cutOffArchived() []model.CutTool {
-	lives, from := make(map[tool]*life), make(map[tool]*numbers)
-	epochs := make(map[*numbers]uint64)
-	for s, n := range r.streams {
-		epochs[n] = s.epoch
-		for name, t := range n.tools {
-			at := tool{s.machine, name}
-			if lives[at] == nil {
-				lives[at] = new(life)
-			}
-			lives[at].windows += t.windows
-			if of := from[at]; of == nil || cmp.Or(n.began.Compare(of.began), cmp.Compare(s.epoch, epochs[of])) < 0 {
-				from[at], lives[at].missing = n, n.missing(t.seq)
-			}
-		}
-	}
-	return cutTools(lives, nil)
 }

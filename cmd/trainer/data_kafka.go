@@ -71,10 +71,9 @@ type topicReader struct {
 	form  *window.Form // of features that the model takes
 	ours  bool         // the form is the one that gateways and monitors extract
 
-	seen    map[windowKey]string // by window, the topic that it came from
-	names   map[string]string    // of machines and tools
-	places  []located            // of all windows on Kafka that could be read
-	streams map[stream]*numbers  // of windows of an archive
+	seen    map[windowKey]string // by window, the topic that it came from; empty: it is out of bounds
+	streams map[stream]*numbers  // of all windows that could be read
+	used    map[rename]int       // windows before their machine was renamed
 	raw     map[string]time.Time // start of the newest window, by machine
 	judged  map[string]time.Time // of features that a monitor made of windows that were not read, the oldest
 	ids     []string             // with checksums
@@ -191,7 +190,7 @@ func (r *topicReader) visitAll(ctx context.Context, progress func(done, total in
 // prepare makes what opens messages for the model, and forgets what was read before.
 func (r *topicReader) prepare(m *model.Model) (err error) {
 	r.seen, r.raw, r.ids, r.offsets, r.refused = make(map[windowKey]string), make(map[string]time.Time), nil, nil, nil
-	r.names, r.places, r.judged, r.streams = make(map[string]string), nil, make(map[string]time.Time), make(map[stream]*numbers)
+	r.judged, r.streams, r.used = make(map[string]time.Time), make(map[stream]*numbers), make(map[rename]int)
 	if r.codec, err = window.NewCodec(m.Layout, m.Window); err != nil {
 		return err
 	}
@@ -254,30 +253,23 @@ func (r *topicReader) readParts(ctx context.Context, parts []part, progress func
 	return nil
 }
 
-// lastOffsets is how many offsets in front of the end of a partition are looked at: some are of transactions, and no messages.
-const lastOffsets = 10
-
 // nothing says that there are no windows within the bounds, and when the messages are of that Kafka has.
 func (r *topicReader) nothing(ctx context.Context, parts []part) error {
 	var oldest, newest time.Time
 	for _, p := range parts {
-		for _, at := range []bus.Range{{From: p.first, To: min(p.first+lastOffsets, p.end)}, {From: max(p.first, p.end-lastOffsets), To: p.end}} {
-			if p.first >= p.end {
-				continue
-			}
-			err := bus.ReadRange(ctx, r.cfg, p.topic, p.partition, at, func(msg bus.Message) error {
-				at, err := time.Parse(time.RFC3339Nano, string(msg.Header("ce_time")))
-				if err == nil && (oldest.IsZero() || at.Before(oldest)) {
-					oldest = at
-				}
-				if err == nil && at.After(newest) {
-					newest = at
-				}
-				return nil
-			})
-			if err != nil {
-				return err
-			}
+		if p.first >= p.end {
+			continue
+		}
+		first, _, err := timesIn(ctx, r.cfg, p.topic, p.partition, bus.Range{From: p.first, To: min(p.first+fewOffsets, p.end)})
+		_, last, err2 := timesIn(ctx, r.cfg, p.topic, p.partition, bus.Range{From: max(p.first, p.end-fewOffsets), To: p.end})
+		if err = cmp.Or(err, err2); err != nil {
+			return err
+		}
+		if !first.IsZero() && (oldest.IsZero() || first.Before(oldest)) {
+			oldest = first
+		}
+		if last.After(newest) {
+			newest = last
 		}
 	}
 	const text = "no windows between --since and --until: "
@@ -319,17 +311,15 @@ func (r *topicReader) take(partition int, msg *bus.Message, w *window.Features, 
 		w.Tool = wear.ToolOf(w.Tool, r.lives.Of(w.Machine, w.Tool, w.ToolLife, w.Start))
 	}
 	key := windowKey{w.Machine, w.Epoch, w.Seq}
-	in := r.wants(w.Start)
-	if len(r.files) == 0 {
-		r.note(w, in)
+	if _, again := r.seen[key]; again {
+		return nil
 	}
-	if !in || r.seen[key] != "" { // sent again
+	r.number(w)
+	if !r.wants(w.Start) {
+		r.seen[key] = ""
 		return nil
 	}
 	r.seen[key] = msg.Topic
-	if len(r.files) > 0 {
-		r.number(w)
-	}
 	if w.Tool == "" {
 		r.refuse(msg, &window.Mismatch{What: toolless, Text: fmt.Sprintf("offset %d of partition %d: the window names no tool", msg.Offset, partition)})
 		return nil

@@ -40,15 +40,24 @@ func TestToolsWithoutTheirBeginning(t *testing.T) {
 		"without clocks":                      {[]part{{"T1", 1, 0, 90, 0, true, false}, {"T2", 1, 90, 190, 0, true, false}}, ""},
 		"behind the other bound":              {[]part{{"T1", 1, 0, 90, 0, true, false}, {"T1", 1, 90, 190, 90, false, false}}, ""},
 	} {
-		r := &topicReader{names: make(map[string]string)}
+		r := &topicReader{streams: make(map[stream]*numbers)}
+		for _, p := range tc.parts { // the bounds
+			if p.in && r.from.IsZero() {
+				r.from = time.Unix(int64(p.at), 0)
+			}
+			if p.in {
+				r.to = time.Unix(int64(p.at)+int64(p.to-p.from), 0)
+			}
+		}
 		for _, p := range tc.parts {
 			for i := range p.to - p.from {
 				if p.backwards {
 					i = p.to - p.from - 1 - i
 				}
 				w := &window.Features{Window: window.Window{Context: signal.Context{Machine: "m", Tool: p.tool}, Epoch: p.epoch, Seq: p.from + i, Start: time.Unix(int64(p.at)+int64(i), 0)}}
-				r.note(w, p.in)
-				r.note(w, p.in) // its features
+				if r.number(w); r.wants(w.Start) != p.in {
+					t.Fatalf("%s: %v is within %v and %v: %v", name, w.Start, r.from, r.to, !p.in)
+				}
 			}
 		}
 		var got []string
@@ -80,13 +89,13 @@ func TestToolsOfRenamedMachines(t *testing.T) {
 		"declared new since":  {[]part{{"old", "T1", 0, 5}, {"new", "T1 (life a)", 10, 5}}, []event.Alert{{Machine: "new", Was: "old", At: at(8)}}, ""},
 	} {
 		var log strings.Builder
-		r := &topicReader{names: make(map[string]string), log: zerolog.New(&log)}
+		r := &topicReader{streams: make(map[stream]*numbers), used: make(map[rename]int), log: zerolog.New(&log)}
 		r.lives.Renamed = tc.renamed
 		seq := make(map[string]uint64)
 		for _, p := range tc.parts {
 			for i := range p.windows {
 				w := &window.Features{Window: window.Window{Context: signal.Context{Machine: p.machine, Tool: p.tool}, Epoch: 1, Seq: seq[p.machine], Start: at(p.at + i)}}
-				r.note(w, true)
+				r.number(w)
 				seq[p.machine]++
 			}
 		}

@@ -27,14 +27,10 @@ func (f *evaluateCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	text, err := r.JSON()
-	if err != nil {
-		return err
+	if f.IsJSON() {
+		return cli.PrintJSON(out.Stdout, r)
 	}
-	if !f.IsJSON() {
-		text = []byte(r.Text())
-	}
-	_, err = out.Stdout.Write(text)
+	_, err = io.WriteString(out.Stdout, r.Text())
 	return err
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/flank-tcm/flank/cmd/internal/cli"
@@ -23,7 +22,7 @@ func (f *inspectCommand) Run(out cli.Output) error {
 		return err
 	}
 	if f.IsJSON() {
-		return printJSON(out.Stdout, inspection(m))
+		return cli.PrintJSON(out.Stdout, inspection(m))
 	}
 	fmt.Fprintf(out.Stdout, "%s\n", m)
 	if info, err := os.Stat(f.Model); err == nil {
@@ -61,13 +60,4 @@ func inspection(m *model.Model) any {
 		m.ID(), m.Layout.Name(), m.Layout.Fingerprint(), m.Window.Length.String(), m.NewJudge().FeatureNames(), m.Reference, m.Cycle, m.Gate, m.Label, m.ClassNames(),
 		layers, costs, m.FirstDay, m.Provenance, m.Scores,
 	}
-}
-
-func printJSON(w io.Writer, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,11 +48,11 @@ func (f *searchCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	text, err := r.JSON()
-	if err != nil {
+	var text bytes.Buffer
+	if err := cli.PrintJSON(&text, r); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.Output, text); err != nil {
+	if err := atomicfile.Write(f.Output, text.Bytes()); err != nil {
 		return fmt.Errorf("--out %s: %w", f.Output, err)
 	}
 	if _, err := point.Remove(); err != nil {

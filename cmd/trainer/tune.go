@@ -32,7 +32,6 @@ type tuneCommand struct {
 	Config string `required:"" placeholder:"FILE" help:"Configuration of the monitor: its keys 'alarm' and 'model'."`
 	Budget string `required:"" placeholder:"BUDGET" help:"Accepted false alarms in some cutting time, such as '1 per 8h', or in all of the data, such as '1'."`
 	Model  string `placeholder:"FILE" help:"Model to tune for, instead of the configuration's."`
-	Train  string `placeholder:"FILE" help:"Training configuration. It is not needed: the model knows its layout, windows, features and the rule of its labels. If it is given, its layout says where channels are in the recordings, and its wear file has the labels."`
 	inputFlags
 	examinedFlags
 	HoldOut bool `help:"Score each tool by networks that are trained without it. This is always done with tools that the model was trained on, which it recognises by their windows; ask for it if the windows were cut differently."`
@@ -60,7 +59,7 @@ func (f *tuneCommand) Run(ctx context.Context, out cli.Output) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.loadFor(m, "--train", f.Train, f.examinedFlags, cli.Logger(out.Stderr, zerolog.WarnLevel))
+	d, err := f.loadFor(m, "--layout", "", f.examinedFlags, cli.Logger(out.Stderr, zerolog.WarnLevel))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func TestTune(t *testing.T) {
 		{"--table healthy.csv --budget 1", "none of 1 tools turns faulty"},
 		{"--table tools.csv --budget 1_per_8h --hold-out", "does not say how it was trained"},
 		{"--table nothing.csv --budget 1_per_8h", "nothing.csv"},
-		{"--data tools.csv --budget 1_per_8h --train no.yaml", "no.yaml"},
+		{"--data tools.csv --budget 1_per_8h --layout no.yaml", "no.yaml"},
 		{"--data tools.csv --budget 1_per_8h --layout no.yaml", "no.yaml"},
 		{"--table tools.csv --budget 1_per_8h --window-length=-1s", "--window-length -1s: must be positive"},
 		{"--budget 1_per_8h", "no data: name"},

@@ -227,13 +227,11 @@ func oldestWindow(ctx context.Context, cfg bus.Config) (oldest time.Time, err er
 			if b.first == b.end {
 				return nil
 			}
-			return bus.ReadRange(ctx, cfg, topic, p, bus.Range{From: b.first, To: min(b.first+fewOffsets, b.end)}, func(m bus.Message) error {
-				at, err := time.Parse(time.RFC3339Nano, string(m.Header("ce_time")))
-				if err == nil && (oldest.IsZero() || at.Before(oldest)) {
-					oldest = at
-				}
-				return nil
-			})
+			at, _, err := timesIn(ctx, cfg, topic, p, bus.Range{From: b.first, To: min(b.first+fewOffsets, b.end)})
+			if !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+				oldest = at
+			}
+			return err
 		})
 		if err != nil && !errors.Is(err, bus.ErrNoTopic) {
 			return oldest, err
@@ -254,8 +252,23 @@ func eachPartition(ctx context.Context, cfg bus.Config, topic string, fn func(pa
 	return err
 }
 
-// fewOffsets is how many offsets at the beginning of a partition may hold no message: of transactions.
+// fewOffsets is how many offsets in a row of a partition may hold no message: of transactions.
 const fewOffsets = 10
+
+// timesIn returns the least and the greatest time that messages in a range say of themselves, zero without any.
+func timesIn(ctx context.Context, cfg bus.Config, topic string, partition int, r bus.Range) (oldest, newest time.Time, err error) {
+	err = bus.ReadRange(ctx, cfg, topic, partition, r, func(m bus.Message) error {
+		at, err := time.Parse(time.RFC3339Nano, string(m.Header("ce_time")))
+		if err == nil && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+		if err == nil && at.After(newest) {
+			newest = at
+		}
+		return nil
+	})
+	return oldest, newest, err
+}
 
 // beginning is where a partition begins, and what was read of it first.
 type beginning struct {

@@ -71,16 +71,11 @@ type Life struct {
 // LivesOf sorts windows, given in the order of cutting, into lives. Unknown and wearUM may be nil:
 // no verdict is unknown, no wear is known.
 func LivesOf(group []string, class []int, score []float64, unknown []model.UnknownReason, wearUM []float64) []Life {
-	var lives []Life
-	at := make(map[string]int)
-	for i, g := range group {
-		k, known := at[g]
-		if !known {
-			k = len(lives)
-			at[g] = k
-			lives = append(lives, Life{Tool: g})
-		}
+	number, names := classify.NumberGroups(group)
+	lives := make([]Life, len(names))
+	for i, k := range number {
 		l, um, why := &lives[k], math.NaN(), model.UnknownReason("")
+		l.Tool = group[i]
 		if wearUM != nil {
 			um = wearUM[i]
 		}

@@ -1,7 +1,6 @@
 package card
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -275,33 +274,19 @@ const withoutUnknown = "  without unknown"
 // table lays the scores of all windows and of each tool out. Where windows are unknown
 // there are two lines: they count as wrong in the first, and are left out of the second.
 func (r *Evaluation) table(b *strings.Builder) {
-	var t *scoreTable
-	var line func(name string, s *score.Summary)
-	if several(r.Classes) {
-		t = newScoreTable(r.Classes, true)
-		line = func(name string, s *score.Summary) { t.line(name, s) }
-		b.WriteByte('\n')
-	} else {
-		const head, row = "\n\n%-17s %7s %7s %12s %10s %7s %9s %7s %7s %8s %7s %8s", "\n%-17s %7s %7s %12s %10s %7s %9s %7s %7s %8d %7d %8d"
-		fmt.Fprintf(b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "MCC", "AUC", "windows", "faulty", "unknown")
-		line = func(name string, s *score.Summary) {
-			fmt.Fprintf(b, row, name, Figure(s.GMean), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.Accuracy), Figure(s.MCC), Figure(s.AUC),
-				s.Rows, s.Positive, sum(s.Unknown))
-		}
-	}
+	t := newScoreTable(r.Classes, true)
+	b.WriteByte('\n')
 	both := func(name string, all, known score.Summary) {
-		line(name, &all)
+		t.line(name, &all)
 		if all.Unknown != nil {
-			line(withoutUnknown, &known)
+			t.line(withoutUnknown, &known)
 		}
 	}
 	both("all", r.CountingUnknown.Pooled, r.Pooled)
 	for _, name := range r.Tools {
 		both(name, r.CountingUnknown.Groups[name], r.Groups[name])
 	}
-	if t != nil {
-		b.WriteString(t.String())
-	}
+	b.WriteString(t.String())
 	if r.someUnknown() {
 		b.WriteString("\nUnknown windows count as wrong; the lines `without unknown` leave them out, which flatters. AUC is of the same windows.")
 	}
@@ -350,15 +335,6 @@ func (r *Evaluation) notes(b *strings.Builder) {
 		fmt.Fprintf(b, "\nnote: %s", w)
 	}
 	b.WriteString("\n")
-}
-
-// JSON returns the evaluation for programs.
-func (r *Evaluation) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("card: %w", err)
-	}
-	return append(b, '\n'), nil
 }
 
 // rows returns the windows of a tool, of all tools if it has no name, with those that are unknown or without.

@@ -432,28 +432,3 @@ func indent(text json.RawMessage) []byte {
 	}
 	return b.Bytes()
 }
-
-// scoreRows returns the head and what writes the rows of a table of scores, after its
-// first column.
-func scoreRows(names []string) (head []string, row func(name string, s *score.Summary) []string) {
-	if !several(names) {
-		return []string{"windows", "faulty", "accuracy", "recall", "specificity", "precision", "F1", "G-mean"},
-			func(name string, s *score.Summary) []string {
-				return []string{
-					name, fmt.Sprint(s.Rows), fmt.Sprint(s.Positive),
-					Figure(s.Accuracy), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.GMean),
-				}
-			}
-	}
-	head = []string{"windows", "G-mean", "accuracy", "MCC"}
-	for _, name := range names {
-		head = append(head, "recall of "+name, "AUC")
-	}
-	return head, func(name string, s *score.Summary) []string {
-		cells := []string{name, fmt.Sprint(s.Rows), Figure(s.GMean), Figure(s.Accuracy), Figure(s.MCC)}
-		for k := range names {
-			cells = append(cells, Figure(s.Recalls[k]), Figure(s.AUCs[k]))
-		}
-		return cells
-	}
-}

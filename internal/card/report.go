@@ -135,26 +135,29 @@ func (r *Report) Summary() string {
 	if n := r.Windows.Missing; n > 0 {
 		fmt.Fprintf(&b, "; %d feature values missing, imputed", n)
 	}
-	if several(r.Classes) {
-		return b.String() + r.summaryOfClasses()
-	}
-	const head, row = "\n%-16s %7s %7s %12s %10s %7s %9s %8s %7s", "\n%-16s %7s %7s %12s %10s %7s %9s %8d %7d"
-	fmt.Fprintf(&b, head, "", "G-mean", "recall", "specificity", "precision", "F1", "accuracy", "windows", "faulty")
-	line := func(name string, s *score.Summary) {
-		fmt.Fprintf(&b, row, name, Figure(s.GMean), Figure(s.Recall), Figure(s.Specificity), Figure(s.Precision), Figure(s.F1), Figure(s.Accuracy), s.Rows, s.Positive)
-	}
+	t := newScoreTable(r.Classes, false)
 	if r.Pooled != nil {
-		line("tools held out", r.Pooled)
+		t.line("tools held out", r.Pooled)
 	}
 	if r.Random != nil {
-		line("random (leaky)", r.Random)
+		t.line("random (leaky)", r.Random)
 	}
-	if r.Pooled == nil && r.Random == nil {
-		line("out of fold", &r.Fit.Held)
+	outOfFold := r.Pooled == nil && r.Random == nil
+	if outOfFold {
+		t.line("out of fold", &r.Fit.Held)
+	}
+	b.WriteString(t.String())
+	if words := r.Interval.Words(r.Classes, r.Pooled); words != "" {
+		b.WriteString("\ntools held out, with 95 % intervals: " + words)
+	}
+	if several(r.Classes) {
+		b.WriteString("\nFor verdicts and alarms every class but healthy is faulty: " + healthyOrNot(r.Faulty))
+		if words := r.FaultyInterval.Words(nil, r.Faulty); words != "" {
+			b.WriteString("; with 95 % intervals: " + words)
+		}
+	}
+	if outOfFold {
 		b.WriteString(flatters)
-	}
-	if words := r.Interval.Words(nil, r.Pooled); words != "" {
-		fmt.Fprintf(&b, "\ntools held out, with 95 %% intervals: %s", words)
 	}
 	return b.String() + r.notes()
 }
@@ -190,33 +193,6 @@ func (r *Report) simpler() string {
 		return ""
 	}
 	return r.BaselineWords()
-}
-
-// summaryOfClasses is the scores of a Summary, of more than two classes.
-func (r *Report) summaryOfClasses() string {
-	t := newScoreTable(r.Classes, false)
-	if r.Pooled != nil {
-		t.line("tools held out", r.Pooled)
-	}
-	if r.Random != nil {
-		t.line("random (leaky)", r.Random)
-	}
-	outOfFold := r.Pooled == nil && r.Random == nil
-	if outOfFold {
-		t.line("out of fold", &r.Fit.Held)
-	}
-	s := t.String()
-	if words := r.Interval.Words(r.Classes, r.Pooled); words != "" {
-		s += "\ntools held out, with 95 % intervals: " + words
-	}
-	s += fmt.Sprintf("\nFor verdicts and alarms every class but healthy is faulty: %s", healthyOrNot(r.Faulty))
-	if words := r.FaultyInterval.Words(nil, r.Faulty); words != "" {
-		s += "; with 95 % intervals: " + words
-	}
-	if outOfFold {
-		s += flatters
-	}
-	return s + r.notes()
 }
 
 func (r *Report) warnings() []string { return slices.Concat(r.Warnings, r.Fit.Warnings) }

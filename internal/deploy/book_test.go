@@ -144,7 +144,7 @@ func TestOfFile(t *testing.T) {
 	a := alarm.Settings{K: 1, N: 2}
 	s := OfFile(m, a)
 	d, ok := s.Resolve("any/machine", m.Layout.Fingerprint())
-	if !ok || d.Champion != m || *d.Alarm != a || d.Unsigned || d.Change != "" || len(d.ShadowsAt(noon)) != 0 {
+	if !ok || d.Champion != m || *d.Alarm != a || d.Unsigned || d.Change != "" || len(shadowsAt(d, noon)) != 0 {
 		t.Errorf("%+v, %t", d, ok)
 	}
 	if _, ok := s.Resolve("any/machine", "0123456789abcdef"); ok {
@@ -302,7 +302,7 @@ func TestFallBack(t *testing.T) {
 	}
 	s, refused = b.Set(loadTrained)
 	d := s.Deployments()[0]
-	if d.Champion != all.b || len(d.ShadowsAt(noon)) != 1 || d.ShadowsAt(noon)[0] != all.c || len(d.ShadowsAt(noon.Add(time.Hour))) != 0 {
+	if d.Champion != all.b || len(shadowsAt(d, noon)) != 1 || shadowsAt(d, noon)[0] != all.c || len(shadowsAt(d, noon.Add(time.Hour))) != 0 {
 		t.Errorf("%+v", d)
 	}
 	if len(refused) != 2 || !strings.Contains(refused[0].String(), "its shadow ecs-dbn-000000000000 does not judge") || !strings.Contains(refused[1].String(), "the deployment is for") {
@@ -486,4 +486,15 @@ func FuzzBook(f *testing.F) {
 			b.Trust(Keys{})
 		}
 	})
+}
+
+// shadowsAt returns the models whose trial is not over at a time.
+func shadowsAt(d Deployment, now time.Time) []*model.Model {
+	var models []*model.Model
+	for _, s := range d.Shadows {
+		if now.Before(s.Until) {
+			models = append(models, s.Model)
+		}
+	}
+	return models
 }

@@ -45,17 +45,6 @@ type Shadow struct {
 	Until time.Time // when its trial ends
 }
 
-// ShadowsAt returns the models whose trial is not over at a time.
-func (d Deployment) ShadowsAt(now time.Time) []*model.Model {
-	var models []*model.Model
-	for _, s := range d.Shadows {
-		if now.Before(s.Until) {
-			models = append(models, s.Model)
-		}
-	}
-	return models
-}
-
 // Set is all deployments at a time. It is never changed. The zero Set has none.
 type Set struct {
 	deployments []Deployment // the most specific first

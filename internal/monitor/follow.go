@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -165,9 +166,7 @@ func (f *feed) run(ctx context.Context) error {
 	f.mu.Lock()
 	shown := f.shown
 	f.shown = make(map[int]int64)
-	for p, end := range shown {
-		f.shown[p] = end
-	}
+	maps.Copy(f.shown, shown)
 	f.mu.Unlock()
 	defer f.endAhead()
 	return bus.Follow(ctx, f.Bus, f.topic, bus.Following{
@@ -296,7 +295,7 @@ func (f *feed) show(partition int, msgs []summary.Message, next int64) {
 	from, known := f.shown[partition]
 	for i := range msgs {
 		if m := &msgs[i]; m.Offset >= from && (known || !m.At.Before(f.since)) {
-			f.give(m)
+			give(f.Hub, m)
 		}
 	}
 	if known {
@@ -307,16 +306,16 @@ func (f *feed) show(partition int, msgs []summary.Message, next int64) {
 }
 
 // give gives the page a message.
-func (f *feed) give(m *summary.Message) {
+func give(hub *web.Hub, m *summary.Message) {
 	switch {
 	case m.Result != nil:
-		f.Hub.ResultAt(*m.Result, m.At)
+		hub.ResultAt(*m.Result, m.At)
 	case m.Alert != nil:
-		f.Hub.AlertAt(*m.Alert, m.At)
+		hub.AlertAt(*m.Alert, m.At)
 	case m.Advisory != nil:
-		f.Hub.Advisory(*m.Advisory)
+		hub.Advisory(*m.Advisory)
 	case m.Evidence != nil:
-		f.Hub.Evidence(*m.Evidence)
+		hub.Evidence(*m.Evidence)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/flank-tcm/flank/internal/bus"
 	"github.com/flank-tcm/flank/internal/event"
 	"github.com/flank-tcm/flank/internal/event/labels"
-	"github.com/flank-tcm/flank/internal/history"
+	"github.com/flank-tcm/flank/internal/history/summary"
 	"github.com/flank-tcm/flank/internal/web"
 	"github.com/flank-tcm/flank/pkg/signal"
 	"github.com/flank-tcm/flank/pkg/window"
@@ -49,7 +49,7 @@ const (
 func Recall(ctx context.Context, cfg bus.Config, group string, hub *web.Hub) (ends map[int]int64, skipped int, err error) {
 	r, err := readPast(ctx, cfg, group)
 	for _, e := range r.events {
-		e.show(hub)
+		give(hub, &e.Message)
 	}
 	if err != nil {
 		err = fmt.Errorf("monitor: alerts: %w", err)
@@ -68,8 +68,7 @@ type past struct {
 type pastEvent struct {
 	at      time.Time // when it was sent, and never before what lies before it in its partition
 	machine string
-	alert   bool
-	show    func(*web.Hub)
+	summary.Message
 }
 
 // readPast reads the partitions, some of them at once. With an error it returns what it
@@ -125,7 +124,7 @@ func readPartitionsPast(ctx context.Context, cfg bus.Config, group string, id, b
 		}
 		for _, e := range part.events {
 			n := alerts[e.machine] // also of a machine without alerts: it was met
-			if e.alert {
+			if e.Alert != nil {
 				n++
 			}
 			alerts[e.machine] = n
@@ -157,11 +156,12 @@ func readPart(ctx context.Context, cfg bus.Config, group string, id int, from, t
 	var sizes []int
 	err = bus.ReadRange(ctx, cfg, bus.TopicAlerts, id, bus.Range{From: from, To: to}, func(m bus.Message) error {
 		p.read++
-		e, ok := pastOf(m, group)
-		if !ok {
+		e := pastEvent{m.Time, m.Key, summary.Message{At: m.Time}}
+		ours, err := openEvent(&m, group, &e.Message)
+		if err != nil {
 			p.skipped++
 		}
-		if e.show == nil {
+		if !ours {
 			return nil
 		}
 		p.events, sizes = append(p.events, e), append(sizes, len(m.Value))
@@ -172,34 +172,6 @@ func readPart(ctx context.Context, cfg bus.Config, group string, id int, from, t
 		return nil
 	})
 	return p, bytes, err
-}
-
-// pastOf returns the event in a message. Its show is nil if pages do not show such
-// events. It reports false if it should be one that they show, and is not.
-func pastOf(m bus.Message, group string) (e pastEvent, ok bool) {
-	switch string(m.Header("ce_type")) {
-	case event.AlertType:
-		e.alert = true
-		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Alert) { hub.AlertAt(a, m.Time) })
-	case event.AdvisoryType:
-		ok = readEvent(m, group, &e, func(hub *web.Hub, a event.Advisory) { hub.Advisory(a) })
-	case event.EvidenceType:
-		ok = readEvent(m, group, &e, func(hub *web.Hub, v event.Evidence) { hub.Evidence(v) })
-	default:
-		ok = true
-	}
-	return e, ok
-}
-
-// readEvent reads the event of a type in a message, which must be of the machine that
-// is its key.
-func readEvent[E event.Published](m bus.Message, group string, e *pastEvent, show func(*web.Hub, E)) bool {
-	v, ours, err := history.Event[E](&m, group)
-	if ours {
-		e.at, e.machine = m.Time, m.Key
-		e.show = func(hub *web.Hub) { show(hub, *v) }
-	}
-	return err == nil
 }
 
 // Control lets pages send commands and labels through out.

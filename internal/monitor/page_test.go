@@ -108,7 +108,7 @@ func TestRecallReadsFromTheEnd(t *testing.T) {
 			hub = web.NewHub(web.Config{Layout: p.model.Layout})
 			hubs[e.machine] = hub
 		}
-		e.show(hub)
+		give(hub, &e.Message)
 		alerts := eventsOf(t, hub).Alerts
 		last[e.machine] = append(last[e.machine], alerts[len(alerts)-1].ID)
 	}

@@ -294,37 +294,54 @@ func stateRecords(last map[string]bus.Message, group string) (records []state.Re
 	return records, unreadable
 }
 
-// readWindows reads batches of windows when the owner asks for them. They are decoded when
+// read reads batches of a topic when the owner asks for them, and replies with what take makes of their messages.
+func (s *partition) read(ctx context.Context, asked <-chan struct{}, fetch func() ([]bus.Message, error), take func([]bus.Message) machine.Reply) error {
+	for {
+		if _, err := receive(ctx, asked); err != nil {
+			return err
+		}
+		msgs, err := fetch()
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		r := take(msgs)
+		s.mu.Unlock()
+		if err := s.reply(ctx, r); err != nil {
+			return err
+		}
+	}
+}
+
+// inputs returns what makes inputs of messages. s.mu must be held.
+func (s *partition) inputs(log machine.Read, input func(*bus.Message) machine.Input) func([]bus.Message) machine.Reply {
+	return func(msgs []bus.Message) machine.Reply {
+		log.Inputs = make([]machine.Input, len(msgs))
+		for i := range msgs {
+			m := &msgs[i]
+			if log.Inputs[i] = input(m); log.Inputs[i].Open != nil || log.Inputs[i].Ledger != nil {
+				s.raw[letterKey{m.Topic, m.Offset}] = *m
+			}
+		}
+		s.mon.took.read(s.mon.now(), msgs, log.Inputs)
+		return log
+	}
+}
+
+// readWindows reads batches of windows, from where the last batch ended, or from the fence. They are decoded when
 // they are judged: one at a time is enough memory.
 //
 // After a window that came alone the next one does not wait for others: what comes while
 // it is judged and published is the batch after it.
 func (s *partition) readWindows(ctx context.Context) error {
 	wait := time.Duration(0)
-	for {
-		if _, err := receive(ctx, s.windows); err != nil { // from where the last batch ended, or from the fence
-			return err
-		}
+	return s.read(ctx, s.windows, func() ([]bus.Message, error) {
 		msgs, err := s.in.Fetch(ctx, batchWindows, wait)
-		if err != nil {
-			return err
-		}
 		if wait = 0; len(msgs) > 1 {
 			wait = batchWait
 		}
-		inputs := make([]machine.Input, len(msgs))
-		s.mu.Lock()
-		for i := range msgs {
-			m := &msgs[i]
-			s.raw[letterKey{m.Topic, m.Offset}] = *m
-			inputs[i] = s.windowInput(m)
-		}
-		s.mu.Unlock()
-		s.mon.took.read(s.mon.now(), msgs, inputs)
-		if err := s.reply(ctx, machine.Read{Log: machine.WindowLog, Inputs: inputs}); err != nil {
-			return err
-		}
-	}
+		return msgs, err
+	}, s.inputs(machine.Read{Log: machine.WindowLog}, s.windowInput))
 }
 
 // extract stores the features of the window in a message that its machine is judged by.
@@ -370,30 +387,11 @@ func (s *partition) show(x *window.Features, r event.Result) {
 	s.mon.cfg.OnWindow(x.Form.Layout(), w, r)
 }
 
-// readFeatures reads batches of features when the owner asks for them. Features that monitors
+// readFeatures reads batches of features, after fence, which sets inFeatures. Features that monitors
 // extracted are not for an owner: it reads the windows itself.
 func (s *partition) readFeatures(ctx context.Context) error {
-	for {
-		if _, err := receive(ctx, s.features); err != nil { // after fence, which sets inFeatures
-			return err
-		}
-		msgs, err := s.inFeatures.Fetch(ctx, batchFeatures, 0)
-		if err != nil {
-			return err
-		}
-		inputs := make([]machine.Input, len(msgs))
-		s.mu.Lock()
-		for i := range msgs {
-			if inputs[i] = s.featuresInput(&msgs[i]); inputs[i].Open != nil {
-				s.raw[letterKey{msgs[i].Topic, msgs[i].Offset}] = msgs[i]
-			}
-		}
-		s.mu.Unlock()
-		s.mon.took.read(s.mon.now(), msgs, inputs)
-		if err := s.reply(ctx, machine.Read{Log: machine.FeatureLog, Inputs: inputs}); err != nil {
-			return err
-		}
-	}
+	return s.read(ctx, s.features, func() ([]bus.Message, error) { return s.inFeatures.Fetch(ctx, batchFeatures, 0) },
+		s.inputs(machine.Read{Log: machine.FeatureLog}, s.featuresInput))
 }
 
 // passed tells the owner how far features are read, where that is further than the last one
@@ -451,29 +449,18 @@ func (s *partition) featuresInput(m *bus.Message) machine.Input {
 	return in
 }
 
-// readCommands reads batches of commands when the owner asks for them. The topic has as many
+// readCommands reads batches of commands, after do, which sets inCommands. The topic has as many
 // partitions as the windows and the same keys.
 func (s *partition) readCommands(ctx context.Context) error {
-	for {
-		if _, err := receive(ctx, s.commands); err != nil { // after do, which sets inCommands
-			return err
-		}
-		msgs, err := s.inCommands.Fetch(ctx, batchCommands, 0)
-		if err != nil {
-			return err
-		}
-		commands := make([]machine.Command, len(msgs))
-		s.mu.Lock()
+	return s.read(ctx, s.commands, func() ([]bus.Message, error) { return s.inCommands.Fetch(ctx, batchCommands, 0) }, func(msgs []bus.Message) machine.Reply {
+		commands := make(machine.CommandsRead, len(msgs))
 		for i := range msgs {
 			m := &msgs[i]
 			s.raw[letterKey{m.Topic, m.Offset}] = *m
 			commands[i] = commandOf(m)
 		}
-		s.mu.Unlock()
-		if err := s.reply(ctx, machine.CommandsRead(commands)); err != nil {
-			return err
-		}
-	}
+		return commands
+	})
 }
 
 // receive returns the next value of a channel.

@@ -43,22 +43,13 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 		fold, report := v.folds[f], v.Reports[f]
 		unlabelled := rows.bareOf(j.Config.Evaluate.Transductive, fold)
 		x, more := viewOf(rows, views, report.View, fold, unlabelled)
-		t := baseline.Task{
-			X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Weights: weightsOf(report.Weights, x.Cols, rows.exclude),
-			Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
-		}
-		for _, i := range fold.Train {
-			t.Y, t.Groups = append(t.Y, y[i]), append(t.Groups, rows.group[i])
-			if worn != nil {
-				t.Wear = append(t.Wear, worn[i])
-			}
-		}
+		t := j.foldTask(f, fold, x, y, rows)
+		t.Weights, t.Groups = weightsOf(report.Weights, x.Cols, rows.exclude), classify.Pick(rows.group, fold.Train)
+		t.Wear = classify.Pick(worn, fold.Train)
 		if len(unlabelled) > 0 {
 			t.Unlabelled.X = classify.Part(more, unlabelled)
 		}
-		for _, i := range unlabelled {
-			t.Unlabelled.Groups = append(t.Unlabelled.Groups, rows.bare.group[i])
-		}
+		t.Unlabelled.Groups = classify.Pick(rows.bare.group, unlabelled)
 		return t
 	}
 	const phase = "comparing with simpler methods"
@@ -75,6 +66,14 @@ func (j *Job) compare(ctx context.Context, rows rowTable, v *validated, r *card.
 		r.Baselines = append(r.Baselines, r.NewBaseline(string(method), v.answered(answers, k, y, rows.group)))
 	}
 	return j.settingsAlone(ctx, rows, y, v, r)
+}
+
+// foldTask returns the task of a fold, without groups, weights and what else a method learns from.
+func (j *Job) foldTask(f int, fold classify.Fold, x dbn.Matrix, y []int, rows rowTable) baseline.Task {
+	return baseline.Task{
+		X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Y: classify.Pick(y, fold.Train),
+		Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
+	}
 }
 
 // answered returns what method k decided in all folds.
@@ -115,14 +114,8 @@ func (j *Job) settingsAlone(ctx context.Context, rows rowTable, y []int, v *vali
 	}
 	groups := rows.apart()
 	task := func(f int) baseline.Task {
-		fold := v.folds[f]
-		t := baseline.Task{
-			X: classify.Part(x, fold.Train).(dbn.Matrix), Test: classify.Part(x, fold.Test).(dbn.Matrix), Weights: weightsOf(nil, len(columns), nil),
-			Ordered: rows.ordered, Costs: j.Config.Costs, Seed: classify.DeriveSeed(j.Config.Seed, baselineSeed+uint64(f)),
-		}
-		for _, i := range fold.Train {
-			t.Y, t.Groups = append(t.Y, y[i]), append(t.Groups, groups[i])
-		}
+		t := j.foldTask(f, v.folds[f], x, y, rows)
+		t.Weights, t.Groups = weightsOf(nil, len(columns), nil), classify.Pick(groups, v.folds[f].Train)
 		return t
 	}
 	answers, err := baseline.JudgeFolds(ctx, []baseline.Method{baseline.RandomForest}, len(v.folds), task, j.Workers, func() {})

@@ -14,11 +14,7 @@ import (
 
 // balance says how many rows there are of each class and of how many tools.
 func (t rowTable) balance() string {
-	tools := make(map[string]bool)
-	for _, g := range t.group {
-		tools[g] = true
-	}
-	s := fmt.Sprintf("%d windows of %d tools: %s", t.Rows(), len(tools), t.census())
+	s := fmt.Sprintf("%d windows of %d tools: %s", t.Rows(), len(t.tools()), t.census())
 	if several(t.classes) {
 		return s
 	}

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,12 +172,13 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 		*out, err = observeTable(m, judge, in)
 		return err
 	}
-	if in.Large {
-		in.cut, err = in.spill(ctx, m, judge, "", far)
-		return err
-	}
 	if in.Cut != nil {
-		return observeCut(ctx, m, judge, in, out, far, take)
+		var ws cutWindows = (*inMemory)(out)
+		if in.Large {
+			in.cut = newCutRows("", in.Windows)
+			ws = in.cut
+		}
+		return in.readCut(ctx, m, judge, ws, far, take)
 	}
 	src, err := in.Open()
 	if err != nil {
@@ -218,29 +218,30 @@ func observeAll(ctx context.Context, m *model.Model, judge *model.Judge, in *Inp
 	}
 }
 
-// observeCut is observeAll of windows that are cut already. The order does not depend on how they came.
-func observeCut(ctx context.Context, m *model.Model, judge *model.Judge, in *Input, out *[]observed, far func(done, total int), take func(*observed) error) error {
+// readCut is observeAll of windows that are cut already, which it adds to ws. Their order does not depend on how they came.
+func (in *Input) readCut(ctx context.Context, m *model.Model, judge *model.Judge, ws cutWindows, far func(done, total int), take func(*observed) error) error {
 	from, err := in.Cut(ctx, m, far, func(f *window.Features) error {
 		o, err := observe(judge, f, in.Name)
 		if err != nil {
 			return err
 		}
 		o.epoch, o.seq, o.sum = f.Epoch, f.Seq, sumOf(o.Features)
-		err = take(&o)
-		*out = append(*out, o)
-		return err
+		if err := take(&o); err != nil {
+			return err
+		}
+		return ws.add(&o)
 	})
 	if err != nil {
 		return err
 	}
 	in.Name, in.SHA256, in.Offsets, in.CutOff = from.Name, from.SHA256, from.Offsets, from.CutOff
-	slices.SortFunc(*out, func(a, b observed) int {
-		return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
-	})
-	if err := in.leaveOut((*inMemory)(out), m, judge != nil); err != nil {
+	if err := ws.sort(); err != nil {
 		return err
 	}
-	if len(*out) == 0 && len(in.LeftOut) > 0 {
+	if err := in.leaveOut(ws, m, judge != nil); err != nil {
+		return err
+	}
+	if ws.count() == 0 && len(in.LeftOut) > 0 {
 		return fmt.Errorf("%w: no window is left: %s", errData, in.LeftOut[len(in.LeftOut)-1].Warning)
 	}
 	return nil

@@ -2,7 +2,6 @@ package train
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,12 +13,12 @@ import (
 	"github.com/flank-tcm/flank/internal/table"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/signal"
-	"github.com/flank-tcm/flank/pkg/window"
 )
 
 // cutRows holds windows that were cut already and do not fit in memory, on disk. In memory stays where each of them is, in
 // the order of machine and time: 16 bytes a window while they are read and sorted, 4 afterwards.
 type cutRows struct {
+	scratch  string
 	rows     *table.RowFile // see words; nil before the first window
 	features int
 	frames   int
@@ -53,39 +52,17 @@ const (
 // readRows is how many windows are read from disk at a time.
 const readRows = 256
 
-// spill reads the windows of an input onto disk. The caller closes them, also with an error.
-func (in *Input) spill(ctx context.Context, m *model.Model, judge *model.Judge, scratch string, far func(done, total int)) (*cutRows, error) {
-	c := &cutRows{index: make(map[string]uint32), keys: make([]cutKey, 0, in.Windows)}
-	from, err := in.Cut(ctx, m, far, func(f *window.Features) error {
-		o, err := observe(judge, f, in.Name)
-		if err != nil {
-			return err
-		}
-		o.epoch, o.seq = f.Epoch, f.Seq
-		return c.add(scratch, &o)
-	})
-	if err != nil {
-		return c, err
-	}
-	in.Name, in.SHA256, in.Offsets, in.CutOff = from.Name, from.SHA256, from.Offsets, from.CutOff
-	if err := c.sort(); err != nil {
-		return c, err
-	}
-	if err := in.leaveOut(c, m, judge != nil); err != nil {
-		return c, err
-	}
-	if c.count() == 0 && len(in.LeftOut) > 0 {
-		return c, fmt.Errorf("%w: no window is left: %s", errData, in.LeftOut[len(in.LeftOut)-1].Warning)
-	}
-	return c, nil
+// newCutRows returns rows for about so many windows, in a folder. The caller closes them.
+func newCutRows(scratch string, windows int) *cutRows {
+	return &cutRows{scratch: scratch, index: make(map[string]uint32), keys: make([]cutKey, 0, windows)}
 }
 
 // add appends a window.
-func (c *cutRows) add(scratch string, o *observed) (err error) {
+func (c *cutRows) add(o *observed) (err error) {
 	if c.rows == nil {
 		c.features, c.frames, c.channels = len(o.Features), len(o.Frames), len(o.Quality)
 		words := c.features + c.frames + wordQuality + (c.channels+3)/4
-		if c.rows, err = table.NewRowFile(scratch, words); err != nil {
+		if c.rows, err = table.NewRowFile(c.scratch, words); err != nil {
 			return err
 		}
 		c.buffer = make([]float32, words)

@@ -155,11 +155,11 @@ func TestCutRows(t *testing.T) {
 		}
 		var found []observed
 		near, far := Input{Name: "archive", Cut: read}, Input{Name: "archive", Cut: read, Large: true}
-		if err := observeCut(t.Context(), m, judge, &near, &found, func(int, int) {}, keepAll); err != nil {
+		if err := near.readCut(t.Context(), m, judge, (*inMemory)(&found), func(int, int) {}, keepAll); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := far.spill(t.Context(), m, judge, t.TempDir(), func(int, int) {})
-		if err != nil {
+		rows := newCutRows(t.TempDir(), 0)
+		if err := far.readCut(t.Context(), m, judge, rows, func(int, int) {}, keepAll); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -188,8 +188,8 @@ func TestCutSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := j.Inputs[0].spill(t.Context(), m, m.NewJudge(), j.Scratch, func(int, int) {})
-	if err != nil {
+	rows := newCutRows(j.Scratch, 0)
+	if err := j.Inputs[0].readCut(t.Context(), m, m.NewJudge(), rows, func(int, int) {}, keepAll); err != nil {
 		t.Fatal(err)
 	}
 	j.Inputs[0].cut = rows

@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/card"
 	"github.com/flank-tcm/flank/internal/table/wear"
 	"github.com/flank-tcm/flank/pkg/alarm"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 	"github.com/flank-tcm/flank/pkg/score"
 	"github.com/flank-tcm/flank/pkg/trend"
@@ -243,14 +244,7 @@ func (r *examined) seenData() string {
 
 // tools returns the groups in the order in which they first appear.
 func (t rowTable) tools() []string {
-	var names []string
-	seen := make(map[string]bool)
-	for _, g := range t.group {
-		if !seen[g] {
-			seen[g] = true
-			names = append(names, g)
-		}
-	}
+	_, names := classify.NumberGroups(t.group)
 	return names
 }
 

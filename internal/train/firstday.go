@@ -234,15 +234,10 @@ func weighty(weights []float64) []bool {
 
 // livesOf returns the rows of each group, in the order of the rows.
 func livesOf(group []string) []stability.Life {
-	var out []stability.Life
-	at := make(map[string]int)
-	for i, g := range group {
-		k, known := at[g]
-		if !known {
-			k = len(out)
-			at[g] = k
-			out = append(out, stability.Life{Tool: g})
-		}
+	number, names := classify.NumberGroups(group)
+	out := make([]stability.Life, len(names))
+	for i, k := range number {
+		out[k].Tool = group[i]
 		out[k].Rows = append(out[k].Rows, i)
 	}
 	return out

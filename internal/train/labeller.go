@@ -247,6 +247,13 @@ func (l *labeller) group(o *observed) string {
 	return o.Tool
 }
 
+// describe tells the table of its rows what was seen of all windows.
+func (l *labeller) describe(t *rowTable) {
+	t.starts, t.ordered, t.mostUM, t.unjudged = l.starts, !l.clock.back, l.mostUM, l.passed()
+	t.limitUM, _ = l.rule.Limit()
+	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
+}
+
 // finish notes what became of all windows; it is an error if none of them is
 // left.
 func (l *labeller) finish(rows int) error {

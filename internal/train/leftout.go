@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +16,8 @@ import (
 
 // cutWindows are windows that were cut already, in the order of machine and time.
 type cutWindows interface {
+	add(o *observed) error // before sort
+	sort() error           // brings them in order
 	count() int
 	each(visit func(i int, o *observed) error) error // o is lent
 	drop(which marks)
@@ -23,6 +26,18 @@ type cutWindows interface {
 
 // inMemory are windows in memory.
 type inMemory []observed
+
+func (os *inMemory) add(o *observed) error {
+	*os = append(*os, *o)
+	return nil
+}
+
+func (os *inMemory) sort() error {
+	slices.SortFunc(*os, func(a, b observed) int {
+		return cmp.Or(cmp.Compare(a.machine, b.machine), a.Start.Compare(b.Start), cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.seq, b.seq))
+	})
+	return nil
+}
 
 func (os *inMemory) count() int { return len(*os) }
 

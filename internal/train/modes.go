@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -29,8 +30,7 @@ type modesScored struct {
 
 // work is tools × windows with a label.
 func (t *rowTable) work() int {
-	_, tools := classify.NumberGroups(t.group)
-	return len(tools) * len(t.group)
+	return len(t.tools()) * len(t.group)
 }
 
 // rowsOfModes adds to t the rows that modes are scored on, if they are few enough and t's own
@@ -74,7 +74,7 @@ func (j *Job) scoreModes(ctx context.Context, t *rowTable) (modesScored, error) 
 	}
 	folds := j.folds(*rows, rand.New(rand.NewPCG(j.Config.Seed, foldSeed)))
 	s := j.settings(*rows)
-	lessons := rows.lessons(j.referenceWindows())
+	lessons := rows.lessons(cmp.Or(j.Config.Reference.Windows, model.DefaultReference.Windows))
 	encodings := []classify.Encoding{j.encoding()}
 	if rows.work() <= mostCommitteeWork && encodings[0] != classify.Committee {
 		encodings = append(encodings, classify.Committee)
@@ -97,17 +97,7 @@ func (j *Job) scoreModes(ctx context.Context, t *rowTable) (modesScored, error) 
 }
 
 func (j *Job) encoding() classify.Encoding {
-	if e := j.Config.Network.Encoding; e != "" {
-		return e
-	}
-	return classify.Standard
-}
-
-func (j *Job) referenceWindows() int {
-	if n := j.Config.Reference.Windows; n > 0 {
-		return n
-	}
-	return model.DefaultReference.Windows
+	return cmp.Or(j.Config.Network.Encoding, classify.Standard)
 }
 
 // sayModes adds the scores of modes to the report of a model with the given one, and says

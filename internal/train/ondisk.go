@@ -84,13 +84,14 @@ func (j *Job) rowsOnDisk(ctx context.Context, m *model.Model) (rowTable, card.Ta
 }
 
 // spill reads windows that were cut already onto disk.
-func spill(ctx context.Context, j *Job, m *model.Model) (err error) {
+func spill(ctx context.Context, j *Job, m *model.Model) error {
 	for i := range j.Inputs {
 		in := &j.Inputs[i]
 		if in.Cut == nil {
 			continue
 		}
-		if in.cut, err = in.spill(ctx, m, m.NewJudge(), j.Scratch, unended(func(done, total int) { j.Progress(Reading, done, total) })); err != nil {
+		in.cut = newCutRows(j.Scratch, in.Windows)
+		if err := in.readCut(ctx, m, m.NewJudge(), in.cut, unended(func(done, total int) { j.Progress(Reading, done, total) }), keepAll); err != nil {
 			return fmt.Errorf("train: %s: %w", in.Name, err)
 		}
 	}
@@ -183,10 +184,9 @@ func (j *Job) keepRows(ctx context.Context, m *model.Model, l *labeller) (t rowT
 		j.Progress(Reading, len(j.Inputs)+i+1, 2*len(j.Inputs))
 	}
 	t.Tool = t.group
-	l.counts.Missing, l.counts.LeftOut, t.starts = t.stats.missing, leftOut(j.Inputs), l.starts
-	t.ordered, t.mostUM, t.hop, t.unjudged = !l.clock.back, l.mostUM, j.hop, l.passed()
-	t.limitUM, _ = l.rule.Limit()
-	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
+	l.counts.Missing, l.counts.LeftOut = t.stats.missing, leftOut(j.Inputs)
+	t.hop = j.hop
+	l.describe(&t)
 	for _, f := range []*table.RowFile{t.onDisk, t.bare.onDisk} {
 		if f == nil {
 			continue

@@ -439,8 +439,8 @@ func (r *relabelling) holdOut(ctx context.Context, h *classify.HeldOut, y, was [
 	v := &classify.Validation{Classes: k, Fold: make([]int, len(y)), Decision: make([]int, len(y)), Posterior: make([]float64, len(y)*k), Score: make([]float64, len(y))}
 	folds := foldsOf(h.Fold, h.Folds)
 	for f, fold := range folds {
-		of := func(x []int) []int { return pickAll(x, fold.Train) }
-		c, report, err := r.Model.Classifier.Recost(ctx, h.Rows(fold.Train), of(y), of(was), pickAll(apart, fold.Train), r.config.Settings(r.Workers))
+		of := func(x []int) []int { return classify.Pick(x, fold.Train) }
+		c, report, err := r.Model.Classifier.Recost(ctx, h.Rows(fold.Train), of(y), of(was), classify.Pick(apart, fold.Train), r.config.Settings(r.Workers))
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -476,14 +476,6 @@ func foldsOf(fold []int, n int) []classify.Fold {
 		}
 	}
 	return slices.DeleteFunc(folds, func(f classify.Fold) bool { return len(f.Test) == 0 })
-}
-
-func pickAll[T any](x []T, at []int) []T {
-	out := make([]T, len(at))
-	for n, i := range at {
-		out[n] = x[i]
-	}
-	return out
 }
 
 // doubt gives the model conformal sets of the posteriors that costs were chosen on, if it had some, and measures them on tools

@@ -119,17 +119,13 @@ func (t rowTable) close() {
 // rowsOf returns how many rows of a class there are and which groups have some,
 // in the order in which they first appear.
 func (t rowTable) rowsOf(class int) (rows int, groups []string) {
-	seen := map[string]bool{}
 	for i, g := range t.group {
-		if t.Class[i] != class {
-			continue
-		}
-		rows++
-		if !seen[g] {
-			seen[g] = true
+		if t.Class[i] == class {
 			groups = append(groups, g)
 		}
 	}
+	rows = len(groups)
+	_, groups = classify.NumberGroups(groups)
 	return rows, groups
 }
 

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -237,12 +236,7 @@ func part(t rowTable, rows []int) rowTable {
 	} else {
 		p.Table, p.view = table.New(t.Columns), classify.Part(t.x(), rows)
 	}
-	for _, i := range rows {
-		p.group = append(p.group, t.group[i])
-		if t.onDisk != nil {
-			p.Class = append(p.Class, t.Class[i])
-		}
-	}
+	p.group, p.Class = classify.Pick(t.group, rows), classify.Pick(t.Class, rows)
 	return p
 }
 
@@ -270,14 +264,12 @@ func (v *verdicts) scores(class []int) score.Summary {
 
 // interval returns the interval of the scores over tools.
 func (v *verdicts) interval(rows rowTable) *card.ToolInterval {
-	of := make(map[string]int)
-	var tools []score.Confusion
-	for i, g := range rows.group {
-		t, known := of[g]
-		if !known {
-			t = len(tools)
-			of[g], tools = t, append(tools, score.NewConfusion(v.classes))
-		}
+	number, names := classify.NumberGroups(rows.group)
+	tools := make([]score.Confusion, len(names))
+	for t := range tools {
+		tools[t] = score.NewConfusion(v.classes)
+	}
+	for i, t := range number {
 		tools[t].Add(rows.Class[i], v.decisions[i])
 	}
 	return card.IntervalOf(tools)
@@ -347,13 +339,4 @@ func rate(v float64) string {
 		return "default"
 	}
 	return fmt.Sprintf("%.2g", v)
-}
-
-// JSON returns the report for programs.
-func (r *searchReport) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
-	return append(b, '\n'), nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flank-tcm/flank/internal/card"
+	"github.com/flank-tcm/flank/pkg/classify"
 	"github.com/flank-tcm/flank/pkg/model"
 )
 
@@ -80,7 +81,7 @@ func (s *sampler) sketch() *model.Sketch {
 		t := model.SketchTool{Name: name}
 		var whole [][]float32 // rows in which nothing is missing
 		for _, row := range s.sample[name].rows {
-			if x := pick(row, out.Columns); !slices.ContainsFunc(x, isNaN) {
+			if x := classify.Pick(row, out.Columns); !slices.ContainsFunc(x, func(v float32) bool { return v != v }) {
 				whole = append(whole, x)
 			}
 		}
@@ -93,16 +94,6 @@ func (s *sampler) sketch() *model.Sketch {
 	}
 	if len(out.Tools) == 0 {
 		return nil
-	}
-	return out
-}
-
-func isNaN(v float32) bool { return v != v }
-
-func pick(row []float32, columns []int) []float32 {
-	out := make([]float32, len(columns))
-	for i, c := range columns {
-		out[i] = row[c]
 	}
 	return out
 }

@@ -473,10 +473,7 @@ func (j *Job) plainRows(plain *model.Model, found windows, join *wear.Join, coun
 			t.add(row, o, wear)
 		}
 	}
-	t.starts, t.ordered, t.mostUM = l.starts, !l.clock.back, l.mostUM
-	t.unjudged = l.passed()
-	t.limitUM, _ = l.rule.Limit()
-	t.states, t.findings, t.tell = l.states, l.findings(), l.tell
+	l.describe(&t)
 	return t, l, nil
 }
 

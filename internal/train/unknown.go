@@ -128,10 +128,7 @@ func ofFolds(rows rowTable, m *model.Model, v *classify.Validation, folds []clas
 		if how := v.Reports[f].Costs.Posteriors; how != posteriorsByTool {
 			return nil, fmt.Errorf("posteriors of fold %d are %s: %w", f, how, classify.ErrTooFew)
 		}
-		y, group := make([]int, len(fold.Train)), make([]string, len(fold.Train))
-		for n, i := range fold.Train {
-			y[n], group[n] = rows.Class[i], rows.group[i]
-		}
+		y, group := classify.Pick(rows.Class, fold.Train), classify.Pick(rows.group, fold.Train)
 		p := v.Reports[f].Posterior
 		if p == nil {
 			return nil, fmt.Errorf("fold %d: %w: %w", f, errByWear, classify.ErrTooFew)

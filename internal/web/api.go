@@ -435,7 +435,7 @@ func (x *server) alarm(machine, incident string) (*alarmJSON, cursor, error) {
 			return nil, cursor{}, err
 		}
 		if err == nil {
-			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wireAlerts(d.Alerts), wireEvidence(d.Evidence), d.Previous, d.Next
+			a.Machine, a.Alerts, a.Evidence, a.Previous, a.Next = d.Machine, wired(d.Alerts, wireAlert), wired(d.Evidence, wireEvidence), d.Previous, d.Next
 			a.Alarm = &d.Alarm
 			x.hub.mu.Lock()
 			x.setState(a.Alarm)

@@ -39,16 +39,10 @@ type frame struct {
 // fleetJSON is the answer of /api/machines, and the data of the event "snapshot" of the page of
 // the fleet.
 type fleetJSON struct {
-	Title          string    `json:"title"`
-	Now            time.Time `json:"now"`
-	Commands       bool      `json:"commands"`        // whether POST /api/commands is answered
-	InsecureModels bool      `json:"insecure_models"` // the program accepts models without a signature
-	Role           string    `json:"role"`
-	Limit          int       `json:"limit"`   // of machines
-	Crowded        bool      `json:"crowded"` // there are more machines than are shown
-	Alarms         int       `json:"alarms"`  // machines with an alarm that calls
-	Status         Status    `json:"status"`
-	Machines       []*Tile   `json:"machines"` // the worst first, then by name
+	pageHead
+	Limit    int     `json:"limit"`    // of machines
+	Crowded  bool    `json:"crowded"`  // there are more machines than are shown
+	Machines []*Tile `json:"machines"` // the worst first, then by name
 }
 
 // frameJSON is the data of the event "update" of the page of the fleet.
@@ -95,10 +89,7 @@ func (x *server) fleetSnapshot(r *http.Request) (fleetJSON, uint64) {
 
 // fleetHead returns what is not of one machine. x.hub.mu must be held.
 func (x *server) fleetHead(r *http.Request, now time.Time) fleetJSON {
-	return fleetJSON{
-		Title: x.title, Now: now.UTC(), Commands: x.control != nil, InsecureModels: x.insecure,
-		Limit: x.hub.limit, Crowded: x.hub.crowded(now), Alarms: x.hub.alarms, Status: x.hub.status, Machines: []*Tile{}, Role: string(who(r).Role),
-	}
+	return fleetJSON{x.headAt(r, now), x.hub.limit, x.hub.crowded(now), []*Tile{}}
 }
 
 func (f *fleetJSON) sort() {

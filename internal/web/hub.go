@@ -244,15 +244,15 @@ func (h *Hub) machine(name string) *machine {
 }
 
 // layouts are those that machines have, by fingerprint.
-type layouts map[string]*layout
+type layouts map[string]*layoutJSON
 
 // of returns l as all machines of that layout have it, or nil if l is nil.
-func (all layouts) of(l *signal.Layout) *layout {
+func (all layouts) of(l *signal.Layout) *layoutJSON {
 	if l == nil {
 		return nil
 	}
 	if all[l.Fingerprint()] == nil {
-		all[l.Fingerprint()] = &layout{wireLayout(l)}
+		all[l.Fingerprint()] = &layoutJSON{l.Name(), l.Fingerprint(), l.Channels()}
 	}
 	return all[l.Fingerprint()]
 }
@@ -268,11 +268,11 @@ func (h *Hub) setLayout(m *machine, l *signal.Layout) {
 
 // dropLayouts forgets the layouts that no machine has. h.mu must be held.
 func (h *Hub) dropLayouts() {
-	used := make(map[*layout]bool)
+	used := make(map[*layoutJSON]bool)
 	for _, m := range h.machines {
 		used[m.layout] = true
 	}
-	maps.DeleteFunc(h.layouts, func(_ string, l *layout) bool { return !used[l] })
+	maps.DeleteFunc(h.layouts, func(_ string, l *layoutJSON) bool { return !used[l] })
 }
 
 // makeRoom takes a machine away, as the comment of Hub says. It reports false if none

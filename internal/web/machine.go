@@ -15,7 +15,7 @@ type machine struct {
 	number uint64 // of all machines that came: tells it from one of the same name before
 	event  uint64 // of the hub, that changed it last
 
-	layout       *layout      // of the last window; nil if it is not known
+	layout       *layoutJSON  // of the last window; nil if it is not known
 	layoutFrom   uint64       // a page that has seen fewer windows does not know layout
 	windows      uint64       // that came
 	newest       Window       // without its layout and its envelopes
@@ -58,10 +58,7 @@ type pair struct {
 	window uint64 // that it is of: the first is 0
 }
 
-// layout is a layout of machines of a hub, as pages get it.
-type layout struct{ layoutJSON }
-
-func newMachine(name string, number uint64, l *layout) *machine {
+func newMachine(name string, number uint64, l *layoutJSON) *machine {
 	m := &machine{
 		name: name, number: number, layout: l,
 		results: newRing[keptResult](keptResults), alerts: newRing[event.Alert](keptAlerts),
@@ -90,7 +87,7 @@ func (m *machine) dropSamples() {
 }
 
 // setLayout makes l the layout of the machine from its next window on.
-func (m *machine) setLayout(l *layout) {
+func (m *machine) setLayout(l *layoutJSON) {
 	m.layout, m.layoutFrom = l, m.windows+1
 	m.clearPairs()
 }

@@ -33,12 +33,12 @@ type machineSnapshot struct {
 	Machine *machineJSON `json:"machine,omitempty"`
 }
 
-// pageHead is what every page but the one of the fleet shows of the program.
+// pageHead is what every page shows of the program.
 type pageHead struct {
 	Title          string    `json:"title"`
 	Now            time.Time `json:"now"`
-	Commands       bool      `json:"commands"`
-	InsecureModels bool      `json:"insecure_models"`
+	Commands       bool      `json:"commands"`        // whether POST /api/commands is answered
+	InsecureModels bool      `json:"insecure_models"` // the program accepts models without a signature
 	Role           string    `json:"role"`
 	Alarms         int       `json:"alarms"` // machines with an alarm that calls
 	Status         Status    `json:"status"`
@@ -79,38 +79,26 @@ type (
 	}
 )
 
-func wireAlerts(all []event.Alert) []alertJSON {
-	wired := make([]alertJSON, len(all))
-	for i, a := range all {
-		wired[i] = alertJSON{a, known(a.Since), known(a.At)}
-	}
-	return wired
-}
+func wireAlert(a event.Alert) alertJSON { return alertJSON{a, known(a.Since), known(a.At)} }
 
-func wireAdvisories(all []event.Advisory) []advisoryJSON {
-	wired := make([]advisoryJSON, len(all))
-	for i, a := range all {
-		wired[i] = advisoryJSON{a, known(a.Since), known(a.At)}
-	}
-	return wired
-}
+func wireAdvisory(a event.Advisory) advisoryJSON { return advisoryJSON{a, known(a.Since), known(a.At)} }
 
-func wireEvidence(all []event.Evidence) []evidenceJSON {
-	wired := make([]evidenceJSON, len(all))
+func wireEvidence(e event.Evidence) evidenceJSON { return evidenceJSON{e, known(e.From), known(e.To)} }
+
+// wired returns events as pages get them.
+func wired[E, J any](all []E, wire func(E) J) []J {
+	out := make([]J, len(all))
 	for i, e := range all {
-		wired[i] = evidenceJSON{e, known(e.From), known(e.To)}
+		out[i] = wire(e)
 	}
-	return wired
+	return out
 }
 
+// layoutJSON is a layout of machines of a hub, as pages get it.
 type layoutJSON struct {
 	Name        string           `json:"name"`
 	Fingerprint string           `json:"fingerprint"`
 	Channels    []signal.Channel `json:"channels"`
-}
-
-func wireLayout(l *signal.Layout) layoutJSON {
-	return layoutJSON{l.Name(), l.Fingerprint(), l.Channels()}
 }
 
 // windowJSON is the last window. Its envelopes also hold the pairs of windows
@@ -201,7 +189,7 @@ func (x *server) since(c cursor, name string) (machineUpdate, cursor, bool) {
 	now := x.hub.now()
 	u := machineUpdate{
 		Now: now.UTC(), Alarms: x.hub.alarms,
-		Results: m.resultsSince(c.results), Alerts: wireAlerts(m.alerts.since(c.alerts)), Advisories: wireAdvisories(m.advised.since(c.advised)), Evidence: wireEvidence(m.kept.since(c.kept)),
+		Results: m.resultsSince(c.results), Alerts: wired(m.alerts.since(c.alerts), wireAlert), Advisories: wired(m.advised.since(c.advised), wireAdvisory), Evidence: wired(m.kept.since(c.kept), wireEvidence),
 	}
 	if c.windows < m.windows {
 		u.Window = m.windowsSince(c.windows)
@@ -225,12 +213,9 @@ func (x *server) snapshot(name string) (*machineJSON, cursor) {
 		return nil, total
 	}
 	j := &machineJSON{
-		Tile: m.tile(x.hub.now()), Ledger: m.ledger, Pairs: pairs, Keep: keptResults,
-		Results: m.resultsSince(m.results.first()), Alerts: wireAlerts(m.alerts.since(m.alerts.first())),
-		Advisories: wireAdvisories(m.advised.since(m.advised.first())), Evidence: wireEvidence(m.kept.since(m.kept.first())),
-	}
-	if m.layout != nil {
-		j.Layout = &m.layout.layoutJSON
+		Tile: m.tile(x.hub.now()), Layout: m.layout, Ledger: m.ledger, Pairs: pairs, Keep: keptResults,
+		Results: m.resultsSince(m.results.first()), Alerts: wired(m.alerts.since(m.alerts.first()), wireAlert),
+		Advisories: wired(m.advised.since(m.advised.first()), wireAdvisory), Evidence: wired(m.kept.since(m.kept.first()), wireEvidence),
 	}
 	if m.windows > 0 {
 		j.Window = m.windowsSince(0)
@@ -242,8 +227,13 @@ func (x *server) snapshot(name string) (*machineJSON, cursor) {
 func (x *server) head(r *http.Request) pageHead {
 	x.hub.mu.Lock()
 	defer x.hub.mu.Unlock()
+	return x.headAt(r, x.hub.now())
+}
+
+// headAt is head, where x.hub.mu is held.
+func (x *server) headAt(r *http.Request, now time.Time) pageHead {
 	return pageHead{
-		Title: x.title, Now: x.hub.now().UTC(), Commands: x.control != nil, InsecureModels: x.insecure, Role: string(who(r).Role), Alarms: x.hub.alarms, Status: x.hub.status,
+		Title: x.title, Now: now.UTC(), Commands: x.control != nil, InsecureModels: x.insecure, Role: string(who(r).Role), Alarms: x.hub.alarms, Status: x.hub.status,
 	}
 }
 

@@ -104,6 +104,18 @@ func typical(x dbn.Rows) (sample, error) {
 // view of others, x itself if it is all of them.
 func Part(x dbn.Rows, rows []int) dbn.Rows { return part(x, setOf(rows)) }
 
+// Pick returns what some rows have in x, nil of nil.
+func Pick[E any](x []E, rows []int) []E {
+	if x == nil {
+		return nil
+	}
+	out := make([]E, len(rows))
+	for n, i := range rows {
+		out[n] = x[i]
+	}
+	return out
+}
+
 // part returns some rows of x: a copy of those in memory, a view of others, and x
 // itself if it is all of them.
 func part(x dbn.Rows, s rowSet) dbn.Rows {

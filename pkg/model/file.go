@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -164,11 +163,7 @@ func (m *Model) writeNovelty(w *sectionWriter) error {
 		return err
 	}
 	w.add(sectionNovelty, b)
-	b = binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances)))
-	for _, d := range m.Distances {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(d))
-	}
-	w.add(sectionDistances, b)
+	w.add(sectionDistances, appended(binary.LittleEndian.AppendUint32(nil, uint32(len(m.Distances))), m.Distances))
 	return nil
 }
 
@@ -237,12 +232,7 @@ func appendGolden(b []byte, rows []Golden, features, classes int) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	}
 	for _, g := range rows {
-		for _, v := range g.Features {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		for _, p := range g.Posterior {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(p))
-		}
+		b = appended(appended(b, g.Features), g.Posterior)
 	}
 	return b
 }
@@ -389,9 +379,8 @@ func (m *Model) readUnknown(sections map[string][]byte) error {
 		if len(b) < 4 || uint64(len(b)-4) != 8*uint64(binary.LittleEndian.Uint32(b)) {
 			return errors.New("golden distances are cut off")
 		}
-		for b = b[4:]; len(b) > 0; b = b[8:] {
-			m.Distances = append(m.Distances, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+		m.Distances = make([]float64, len(b[4:])/8)
+		taken(b[4:], m.Distances)
 	}
 	if b, ok := sections[sectionDrift]; ok {
 		m.Drift = new(Drift)
@@ -418,14 +407,7 @@ func readGolden(b []byte) ([]Golden, error) {
 	golden := make([]Golden, rows)
 	for i := range golden {
 		g := Golden{Features: make([]float32, features), Posterior: make([]float64, classes)}
-		for j := range g.Features {
-			g.Features[j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*j:]))
-		}
-		b = b[4*features:]
-		for k := range g.Posterior {
-			g.Posterior[k] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*k:]))
-		}
-		b = b[8*classes:]
+		b = taken(taken(b, g.Features), g.Posterior)
 		golden[i] = g
 	}
 	return golden, nil

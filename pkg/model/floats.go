@@ -3,16 +3,29 @@ package model
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"math"
 )
+
+// appended returns b with the bytes of numbers behind it, little-endian.
+func appended[E float32 | float64](b []byte, numbers []E) []byte {
+	b, err := binary.Append(b, binary.LittleEndian, numbers)
+	if err != nil {
+		panic("model: " + err.Error()) // all of one size
+	}
+	return b
+}
+
+// taken fills numbers from the front of b, which is long enough, and returns the rest.
+func taken[E float32 | float64](b []byte, numbers []E) []byte {
+	n, err := binary.Decode(b, binary.LittleEndian, numbers)
+	if err != nil {
+		panic("model: " + err.Error())
+	}
+	return b[n:]
+}
 
 // packFloats returns the base64 of float32, little-endian: values bit for bit.
 func packFloats(values []float32) string {
-	var b []byte
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return base64.StdEncoding.EncodeToString(b)
+	return base64.StdEncoding.EncodeToString(appended(nil, values))
 }
 
 // unpackFloats returns what packFloats was given. Whole is false if there is a
@@ -23,8 +36,5 @@ func unpackFloats(text string) (values []float32, whole bool, err error) {
 		return nil, false, err
 	}
 	values = make([]float32, len(b)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return values, len(b)%4 == 0, nil
+	return values, len(taken(b, values)) == 0, nil
 }

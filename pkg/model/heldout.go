@@ -111,7 +111,6 @@ func (h *HeldOut) Encode() []byte {
 
 // encodeRows appends the rows; number has the numbers of holes.
 func (h *HeldOut) encodeRows(b []byte, number map[string]int) []byte {
-	le := binary.LittleEndian
 	b = binary.AppendUvarint(b, uint64(len(h.Rows)))
 	last := make([][2]int64, len(h.Tools)) // start of the tool's last row, and the step to it
 	for _, r := range h.Rows {
@@ -122,11 +121,8 @@ func (h *HeldOut) encodeRows(b []byte, number map[string]int) []byte {
 		step := nanos(r.Start) - l[0] // it may overflow, and back
 		b = binary.AppendVarint(b, step-l[1])
 		*l = [2]int64{l[0] + step, step}
-		for _, p := range r.Posterior {
-			b = le.AppendUint32(b, math.Float32bits(p))
-		}
-		if h.Votes {
-			b = le.AppendUint32(b, math.Float32bits(r.Vote))
+		if b = appended(b, r.Posterior); h.Votes {
+			b = appended(b, []float32{r.Vote})
 		}
 	}
 	return b

@@ -1,10 +1,8 @@
 package model
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // The most that a sketch has: rows of each tool, columns of a row, and tools.
@@ -37,18 +35,12 @@ type SketchTool struct {
 // Row returns row i of the tool in a sketch with so many columns.
 func (t SketchTool) Row(i, columns int) []float32 {
 	row := make([]float32, columns)
-	for c := range row {
-		row[c] = math.Float32frombits(binary.LittleEndian.Uint32(t.Rows[4*(i*columns+c):]))
-	}
+	taken(t.Rows[4*i*columns:], row)
 	return row
 }
 
 // Add appends a row, one value for each column of the sketch.
-func (t *SketchTool) Add(row []float32) {
-	for _, v := range row {
-		t.Rows = binary.LittleEndian.AppendUint32(t.Rows, math.Float32bits(v))
-	}
-}
+func (t *SketchTool) Add(row []float32) { t.Rows = appended(t.Rows, row) }
 
 // Len returns how many rows the tool has in a sketch with so many columns.
 func (t SketchTool) Len(columns int) int { return len(t.Rows) / (4 * columns) }

@@ -15,6 +15,7 @@ import (
 	"github.com/flank-tcm/flank/internal/plain"
 	"github.com/flank-tcm/flank/pkg/signal"
 
+	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 )
 
@@ -32,6 +33,9 @@ type OneMachine struct {
 type AlarmID struct {
 	ID string `arg:"" help:"Alarm id as 'alerts ls --all' prints it, or a machine: its path or the last part of the path."`
 }
+
+// Called is the command line as it was read. The method Run of a command may take a pointer to it.
+type Called = kong.Context
 
 // Waiting is the flag of how long a program that starts is patient.
 type Waiting struct {

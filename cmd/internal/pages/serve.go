@@ -87,10 +87,7 @@ func (p Config) Check(token credential.Secret) error {
 
 // wrong returns a config.KeyError if a setting is wrong.
 func wrong(is bool, name, format string, args ...any) error {
-	if !is {
-		return nil
-	}
-	return &config.KeyError{Key: "page." + name, Err: fmt.Errorf(format, args...)}
+	return config.Under("page."+name, config.Wrong(is, format, args...))
 }
 
 func (p Config) checkHosts() error {

@@ -183,26 +183,3 @@ func TestWindows(t *testing.T) {
 		t.Errorf("%d epochs from %s on", len(w), w[0].Epoch)
 	}
 }
-
-// The windows since one are those behind it in its epoch, and all of later epochs.
-func TestSince(t *testing.T) {
-	o := Order{Epochs: []Epoch{{ID: "a", Judged: Seqs{{0, 9}}}, {ID: "b", Judged: Seqs{{0, 1}, {3, 5}, {7, 9}}}, {ID: "c", Judged: Seqs{{4, 4}}}}}
-	for want, from := range map[string]struct {
-		epoch string
-		seq   uint64
-	}{
-		`[{"epoch":"b","seqs":[[4,5],[7,9]]},{"epoch":"c","seqs":[[4,4]]}]`:                                    {"b", 4},
-		`[{"epoch":"b","seqs":[[7,9]]},{"epoch":"c","seqs":[[4,4]]}]`:                                          {"b", 6},
-		`[{"epoch":"b","seqs":[[5,5],[7,9]]},{"epoch":"c","seqs":[[4,4]]}]`:                                    {"b", 5},
-		`[{"epoch":"a","seqs":[[9,9]]},{"epoch":"b","seqs":[[0,1],[3,5],[7,9]]},{"epoch":"c","seqs":[[4,4]]}]`: {"a", 9},
-		`[{"epoch":"c","seqs":[]}]`: {"c", 5},
-		`null`:                      {"x", 0},
-	} {
-		if text, err := json.Marshal(o.Since(from.epoch, from.seq)); err != nil || string(text) != want {
-			t.Errorf("since %v: %s, want %s", from, text, want)
-		}
-	}
-	if text, _ := json.Marshal(o.Epochs); string(text) != `[{"id":"a","judged":[[0,9]],"front":0},{"id":"b","judged":[[0,1],[3,5],[7,9]],"front":0},{"id":"c","judged":[[4,4]],"front":0}]` {
-		t.Errorf("the epochs have changed: %s", text)
-	}
-}

@@ -6,67 +6,29 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/flank-tcm/flank/internal/event"
 )
 
-// Seqs is a set of sequence numbers as ascending, disjoint, non-adjacent
-// closed intervals. Windows come in order, so it is nearly always one interval.
-type Seqs []interval
+// Seqs is a set of sequence numbers, see [event.Seqs].
+type Seqs event.Seqs
 
 // keptRanges is how many intervals a set may have. Where more gaps stay open,
 // which takes as many lost windows, the oldest is closed: a window that came so
 // late would be dropped as a repeat, and the state of a machine stays small.
 const keptRanges = 1000
 
-type interval struct{ first, last uint64 }
-
 // Has reports whether seq is in the set.
-func (r Seqs) Has(seq uint64) bool {
-	i := r.search(seq)
-	return i < len(r) && r[i].first <= seq
-}
-
-// search returns the index of the first interval that does not end before seq.
-func (r Seqs) search(seq uint64) int {
-	i, _ := slices.BinarySearchFunc(r, seq, func(v interval, seq uint64) int {
-		if v.last < seq {
-			return -1
-		}
-		return 1
-	})
-	return i
-}
+func (r Seqs) Has(seq uint64) bool { return event.Seqs(r).Has(seq) }
 
 // Add puts seq into the set.
-func (r *Seqs) Add(seq uint64) {
-	s := *r
-	i := s.search(seq)
-	if i < len(s) && s[i].first <= seq {
-		return
-	}
-	touchesLeft := i > 0 && s[i-1].last+1 == seq
-	touchesRight := i < len(s) && s[i].first == seq+1
-	switch {
-	case touchesLeft && touchesRight:
-		s[i-1].last = s[i].last
-		s = slices.Delete(s, i, i+1)
-	case touchesLeft:
-		s[i-1].last = seq
-	case touchesRight:
-		s[i].first = seq
-	default:
-		s = slices.Insert(s, i, interval{seq, seq})
-	}
-	*r = s
-	if len(s) > keptRanges {
-		r.close(1)
-	}
-}
+func (r *Seqs) Add(seq uint64) { (*event.Seqs)(r).Add(seq, keptRanges) }
 
 // close closes the n oldest gaps: a window that comes later than that is taken for a
 // repeat.
 func (r *Seqs) close(n int) {
 	s := *r
-	s[n].first = s[0].first
+	s[n][0] = s[0][0]
 	*r = slices.Delete(s, 0, n)
 }
 
@@ -75,13 +37,13 @@ func (r Seqs) Last() (uint64, bool) {
 	if len(r) == 0 {
 		return 0, false
 	}
-	return r[len(r)-1].last, true
+	return r[len(r)-1][1], true
 }
 
 // Holes returns how many numbers are missing between the least and the greatest.
 func (r Seqs) Holes() (n uint64) {
 	for i := 1; i < len(r); i++ {
-		n += r[i].first - r[i-1].last - 1
+		n += r[i][0] - r[i-1][1] - 1
 	}
 	return n
 }
@@ -93,8 +55,8 @@ func (r Seqs) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(append(b, '['), v.first, 10)
-		b = append(strconv.AppendUint(append(b, ','), v.last, 10), ']')
+		b = strconv.AppendUint(append(b, '['), v[0], 10)
+		b = append(strconv.AppendUint(append(b, ','), v[1], 10), ']')
 	}
 	return append(b, ']'), nil
 }
@@ -110,7 +72,7 @@ func (r *Seqs) UnmarshalJSON(text []byte) error {
 		if last, any := r.Last(); p[0] > p[1] || any && p[0] <= last {
 			return errors.New("sequence numbers: not ascending")
 		}
-		*r = append(*r, interval{p[0], p[1]})
+		*r = append(*r, p)
 	}
 	return nil
 }

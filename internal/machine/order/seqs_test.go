@@ -30,7 +30,7 @@ func TestSeqs(t *testing.T) {
 			t.Fatalf("last = %d, %v in %v", got, any, r)
 		}
 		for i := range r {
-			if r[i].first > r[i].last || i > 0 && r[i].first <= r[i-1].last+1 {
+			if r[i][0] > r[i][1] || i > 0 && r[i][0] <= r[i-1][1]+1 {
 				t.Fatalf("not in normal form: %v", r)
 			}
 		}

@@ -55,22 +55,3 @@ func (w *Windows) Add(epoch string, seq uint64) (changed bool) {
 	}
 	return changed
 }
-
-// Since returns the windows that came from a window on.
-func (o *Order) Since(epoch string, seq uint64) (w Windows) {
-	i := slices.IndexFunc(o.Epochs, func(e Epoch) bool { return e.ID == epoch })
-	if i < 0 {
-		return nil
-	}
-	for _, e := range o.Epochs[i:] {
-		in := inEpoch{e.ID, slices.Clone(e.Judged)}
-		if e.ID == epoch {
-			in.Seqs = slices.DeleteFunc(in.Seqs, func(v interval) bool { return v.last < seq })
-			if len(in.Seqs) > 0 {
-				in.Seqs[0].first = max(in.Seqs[0].first, seq)
-			}
-		}
-		w = append(w, in)
-	}
-	return w
-}

@@ -140,7 +140,7 @@ func (m Method) Judge(ctx context.Context, t Task) (*Answer, error) {
 	}
 	held := make([]float64, 2*len(t.Y))
 	for _, f := range folds {
-		p, err := l.posterior(ctx, f.Train, rowsOf(t.X, f.Test))
+		p, err := l.posterior(ctx, f.Train, classify.Part(t.X, f.Test).(dbn.Matrix))
 		if err != nil {
 			return nil, err
 		}
@@ -337,14 +337,6 @@ func counts(y []int) []int {
 		n[class]++
 	}
 	return n
-}
-
-func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
-	out := dbn.NewMatrix(len(rows), x.Cols)
-	for n, i := range rows {
-		copy(out.Row(n), x.Row(i))
-	}
-	return out
 }
 
 // JudgeFolds lets methods judge the test rows of each of n folds, on some goroutines. Of the

@@ -204,3 +204,11 @@ func pick(y, rows []int) []int {
 	}
 	return out
 }
+
+func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
+	out := dbn.NewMatrix(len(rows), x.Cols)
+	for n, i := range rows {
+		copy(out.Row(n), x.Row(i))
+	}
+	return out
+}

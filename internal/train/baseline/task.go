@@ -20,17 +20,9 @@ func NewTask(all *classify.Table, labelled, bare, test []int) (Task, error) {
 	}
 	part := func(some []int) dbn.Matrix { return classify.Part(x, some).(dbn.Matrix) }
 	t := Task{X: part(labelled), Test: part(test), Ordered: all.Ordered, Seed: 1, Workers: 1}
-	for _, i := range labelled {
-		t.Y, t.Groups = append(t.Y, all.Y[i]), append(t.Groups, all.Groups[i])
-		if all.Wear != nil {
-			t.Wear = append(t.Wear, all.Wear[i])
-		}
-	}
+	t.Y, t.Groups, t.Wear = classify.Pick(all.Y, labelled), classify.Pick(all.Groups, labelled), classify.Pick(all.Wear, labelled)
 	if len(bare) > 0 {
-		t.Unlabelled.X = part(bare)
-	}
-	for _, i := range bare {
-		t.Unlabelled.Groups, t.Unlabelled.After = append(t.Unlabelled.Groups, all.Groups[i]), append(t.Unlabelled.After, len(labelled))
+		t.Unlabelled = classify.Unlabelled{X: part(bare), Groups: classify.Pick(all.Groups, bare), After: slices.Repeat([]int{len(labelled)}, len(bare))}
 	}
 	ended := all.Ended
 	if ended != nil {

@@ -33,8 +33,8 @@ func ONNX(m *model.Model) ([]byte, error) {
 	for l := range layers {
 		w, b := c.Network().Layer(l)
 		name := fmt.Sprintf("layer%d", l+1)
-		g.initializer(name+".weight", onnxFloat, rawFloats(w.Data), w.Rows, w.Cols)
-		g.initializer(name+".bias", onnxFloat, rawFloats(b), len(b))
+		g.initializer(name+".weight", onnxFloat, raw(w.Data), w.Rows, w.Cols)
+		g.initializer(name+".bias", onnxFloat, raw(b), len(b))
 		x = g.node("Gemm", []string{x, name + ".weight", name + ".bias"}, name)
 		if l < layers-1 {
 			x = g.node("Sigmoid", []string{x}, name+".on")
@@ -129,7 +129,7 @@ func (g *graph) initializer(name string, kind int64, raw []byte, dims ...int) st
 }
 
 func (g *graph) doubles(name string, x []float64, dims ...int) string {
-	return g.initializer(name, onnxDouble, rawDoubles(x), dims...)
+	return g.initializer(name, onnxDouble, raw(x), dims...)
 }
 
 // encode adds the encoding of "features" and returns its output, float N×inputs.
@@ -167,11 +167,11 @@ func (g partGraph) doubles(name string, x []float64, dims ...int) string {
 }
 
 func (g partGraph) ints(name string, x []int64) string {
-	return g.initializer(g.prefix+name, onnxInt64, rawInts(x), len(x))
+	return g.initializer(g.prefix+name, onnxInt64, raw(x), len(x))
 }
 
 func (g partGraph) scalar(name string, x int64) string {
-	return g.initializer(g.prefix+name, onnxInt64, rawInts([]int64{x}))
+	return g.initializer(g.prefix+name, onnxInt64, raw([]int64{x}))
 }
 
 // encode adds the encoding of x by one part.

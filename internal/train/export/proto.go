@@ -1,9 +1,6 @@
 package export
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "encoding/binary"
 
 // message is a protocol buffer being written, of which ONNX needs only
 // this. (https://protobuf.dev/programming-guides/encoding)
@@ -32,37 +29,22 @@ const (
 )
 
 // onnxTensor returns a TensorProto.
-func onnxTensor(name string, kind int64, raw []byte, dims ...int) message {
+func onnxTensor(name string, kind int64, data []byte, dims ...int) message {
 	var t message
 	for _, d := range dims {
 		t.int(1, int64(d))
 	}
 	t.int(2, kind)
 	t.string(8, name)
-	t.bytes(9, raw)
+	t.bytes(9, data)
 	return t
 }
 
-func rawFloats(x []float32) []byte {
-	var b []byte
-	for _, v := range x {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b
-}
-
-func rawDoubles(x []float64) []byte {
-	var b []byte
-	for _, v := range x {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-	}
-	return b
-}
-
-func rawInts(x []int64) []byte {
-	var b []byte
-	for _, v := range x {
-		b = binary.LittleEndian.AppendUint64(b, uint64(v))
+// raw returns the bytes of numbers, little-endian.
+func raw[E float32 | float64 | int64](numbers []E) []byte {
+	b, err := binary.Append(nil, binary.LittleEndian, numbers)
+	if err != nil {
+		panic("export: " + err.Error()) // all of one size
 	}
 	return b
 }

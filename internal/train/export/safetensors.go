@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"github.com/flank-tcm/flank/pkg/model"
 )
@@ -79,29 +78,20 @@ type tensor struct {
 	Offsets [2]int `json:"data_offsets"`
 }
 
+// add adds a tensor, given the bytes of its numbers and what type they are of.
+func (f *safetensors) add(name, dtype string, data []byte, shape ...int) {
+	from := len(f.data)
+	f.data = append(f.data, data...)
+	f.tensors = append(f.tensors, tensor{name, dtype, shape, [2]int{from, len(f.data)}})
+}
+
 func (f *safetensors) float32s(name string, x []float32, shape ...int) {
-	from := len(f.data)
-	for _, v := range x {
-		f.data = binary.LittleEndian.AppendUint32(f.data, math.Float32bits(v))
-	}
-	f.tensors = append(f.tensors, tensor{name, "F32", shape, [2]int{from, len(f.data)}})
+	f.add(name, "F32", raw(x), shape...)
 }
-
 func (f *safetensors) float64s(name string, x []float64, shape ...int) {
-	from := len(f.data)
-	for _, v := range x {
-		f.data = binary.LittleEndian.AppendUint64(f.data, math.Float64bits(v))
-	}
-	f.tensors = append(f.tensors, tensor{name, "F64", shape, [2]int{from, len(f.data)}})
+	f.add(name, "F64", raw(x), shape...)
 }
-
-func (f *safetensors) int64s(name string, x []int64) {
-	from := len(f.data)
-	for _, v := range x {
-		f.data = binary.LittleEndian.AppendUint64(f.data, uint64(v))
-	}
-	f.tensors = append(f.tensors, tensor{name, "I64", []int{len(x)}, [2]int{from, len(f.data)}})
-}
+func (f *safetensors) int64s(name string, x []int64) { f.add(name, "I64", raw(x), len(x)) }
 
 // bytes returns the file: tensors in the order in which they were added, the
 // header padded with blanks to a multiple of eight bytes.

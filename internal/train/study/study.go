@@ -72,13 +72,10 @@ func (s *Set) task(trial, fold int) task {
 	h := fnv.New64a()
 	fmt.Fprintln(h, s.Name, trial, fold)
 	f := s.Folds[fold]
-	x := rowsOf(s.X, f.Train)
-	t := task{x: x, train: classify.Table{X: x, Y: pick(s.Y, f.Train), Ordered: s.Ordered}, test: rowsOf(s.X, f.Test), seed: h.Sum64()}
-	if s.Groups != nil {
-		t.train.Groups = pick(s.Groups, f.Train)
-	}
-	if s.Wear != nil {
-		t.train.Wear = pick(s.Wear, f.Train)
+	x := classify.Part(s.X, f.Train).(dbn.Matrix)
+	t := task{
+		x: x, train: classify.Table{X: x, Y: classify.Pick(s.Y, f.Train), Groups: classify.Pick(s.Groups, f.Train), Wear: classify.Pick(s.Wear, f.Train), Ordered: s.Ordered},
+		test: classify.Part(s.X, f.Test).(dbn.Matrix), seed: h.Sum64(),
 	}
 	if t.settings = DefaultFor(len(f.Train), s.Groups != nil); s.Settings != nil {
 		t.settings = *s.Settings
@@ -99,7 +96,7 @@ func (s *Set) Check() error {
 		if n[0] < 2 || n[1] < 2 {
 			held := fmt.Sprintf("fold %d", f+1)
 			if s.Groups != nil {
-				groups := pick(s.Groups, fold.Test)
+				groups := classify.Pick(s.Groups, fold.Test)
 				slices.Sort(groups)
 				held += fmt.Sprintf(", which holds out %s,", strings.Join(slices.Compact(groups), ", "))
 			}
@@ -107,23 +104,6 @@ func (s *Set) Check() error {
 		}
 	}
 	return nil
-}
-
-// rowsOf returns a copy of the given rows of x.
-func rowsOf(x dbn.Matrix, rows []int) dbn.Matrix {
-	m := dbn.NewMatrix(len(rows), x.Cols)
-	for n, i := range rows {
-		copy(m.Row(n), x.Row(i))
-	}
-	return m
-}
-
-func pick[E any](x []E, rows []int) []E {
-	some := make([]E, len(rows))
-	for n, i := range rows {
-		some[n] = x[i]
-	}
-	return some
 }
 
 // Plan says what to compare on a set.
@@ -159,7 +139,7 @@ func Run(ctx context.Context, s *Set, p Plan) ([]Cell, error) {
 			if err != nil {
 				return fmt.Errorf("%s, %s, trial %d, fold %d: %w", s.Name, m.Name, trial+1, fold+1, err)
 			}
-			cells[i] = newCell(m.Name, trial+1, fold+1, pick(s.Y, s.Folds[fold].Test), a)
+			cells[i] = newCell(m.Name, trial+1, fold+1, classify.Pick(s.Y, s.Folds[fold].Test), a)
 			cells[i].Seconds = time.Since(began).Seconds()
 			mu.Lock()
 			defer mu.Unlock()
