@@ -126,6 +126,16 @@ func (s *set) part(p split) *table.Table {
 
 // judge trains on one part of a split and judges the tools of the other.
 func (s *set) judge(ctx context.Context, p split, variant string, change func(*train.Config)) ([]cell, error) {
+	m, err := s.fit(ctx, p, change)
+	if err != nil {
+		return nil, err
+	}
+	cs, _, err := s.judgeBy(m, p, variant)
+	return cs, err
+}
+
+// fit trains on one part of a split.
+func (s *set) fit(ctx context.Context, p split, change func(*train.Config)) (*model.Model, error) {
 	c := s.config()
 	change(&c)
 	layout, err := s.layout()
@@ -136,21 +146,21 @@ func (s *set) judge(ctx context.Context, p split, variant string, change func(*t
 		Config: c, Layout: layout, Program: "unseen", Log: zerolog.Nop(),
 		Inputs: []train.Input{{Name: s.Name, Windows: s.table.Rows(), Table: s.part(p)}},
 	})
-	if err != nil {
-		return nil, err
-	}
-	var out []cell
-	var scores []float64
+	return m, err
+}
+
+// judgeBy judges the tools that a split does not learn from, and returns the posterior of each window too.
+func (s *set) judgeBy(m *model.Model, p split, variant string) (out []cell, scores []float64, err error) {
 	var faulty []bool
 	for _, tool := range p.Test {
 		cl := cell{Data: s.Name, Protocol: p.Protocol, Unit: p.Unit, Split: p.Name, Method: flankMethod, Variant: variant, Tool: tool}
 		if err := s.follow(m, tool, &cl, &scores, &faulty); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, cl)
 	}
 	setAUC(out, scores, faulty)
-	return out, nil
+	return out, scores, nil
 }
 
 // setAUC gives the cells of a split the AUC of all its windows, NaN if one class is missing.

@@ -5,11 +5,13 @@
 //	unseen flank --tables FOLDER --cells ../docs/figures/unseen
 //	unseen simple --tables FOLDER --cells ../docs/figures/unseen
 //	unseen robust --tables FOLDER --out ../docs/figures/unseen.md
+//	unseen rounded --tables FOLDER --out FILE.csv --sets turning --protocols leave-one-out --redo half,bfloat16
 //	unseen page --cells ../docs/figures/unseen --out ../docs/figures/unseen.md --readme ../README.md
 //
 // The first makes feature tables and splits of the recordings, which the other parts
 // and bench/peers/unseen/peers.py learn from; the second runs Flank on each split, and the third the
 // simple methods that `trainer fit` compares it with. The fourth makes sensors read wrong: it writes robust.md next to the page.
+// The fifth says what verdicts become if features have 16 bits: it trains again with the forms that redo names.
 // The last writes the page and the table of README.md, of the committed cells alone. `make unseen` calls them.
 package main
 
@@ -31,7 +33,7 @@ func main() { command.Main("unseen", run) }
 
 func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say tables, flank, simple, robust or page")
+		return errors.New("say tables, flank, simple, robust, rounded or page")
 	}
 	flags := flag.NewFlagSet("unseen "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -42,7 +44,8 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	cells := flags.String("cells", "../docs/figures/unseen", "`folder` of cells")
 	out := flags.String("out", "../docs/figures/unseen.md", "`file` of the page")
 	readme := flags.String("readme", "../README.md", "`file` whose table page writes; empty: none")
-	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again")
+	redo := flags.String("redo", "", "comma `list` of variants whose cells flank makes again, or of forms that rounded trains with")
+	seeds := flags.Int("seeds", 1, "`number` of seeds that rounded trains with")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -61,6 +64,10 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 			return err
 		}
 		return atomicfile.Write(filepath.Join(filepath.Dir(*out), "robust.md"), []byte(robustPage(turning, rest)))
+	case "rounded":
+		return atomicfile.WriteTo(*out, func(out io.Writer) error {
+			return roundAll(ctx, *tables, names, *protocols, command.List(*redo), *seeds, out)
+		})
 	case "simple":
 		return atomicfile.WriteTo(filepath.Join(*cells, simpleFile), func(out io.Writer) error { return compareAll(ctx, *tables, names, out, stderr) })
 	case "page":
@@ -76,5 +83,5 @@ func run(ctx context.Context, args []string, _, stderr io.Writer) error {
 	case "tables":
 		return prepareSets(ctx, names, *data, *tables, stderr)
 	}
-	return fmt.Errorf("%q: say tables, flank, simple, robust or page", args[0])
+	return fmt.Errorf("%q: say tables, flank, simple, robust, rounded or page", args[0])
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow/float16"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
@@ -309,8 +311,8 @@ func BenchmarkPacked(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var msgs [][]byte
-	for len(msgs) < windows {
+	msgs := make(map[string][][]byte) // by the form of the values: as they are sent, and as they would be
+	for len(msgs[""]) < windows {
 		c, err := cut.Next(b.Context())
 		if err != nil {
 			b.Fatal(err)
@@ -324,7 +326,23 @@ func BenchmarkPacked(b *testing.B) {
 			b.Fatal(err)
 		}
 		m := envelope.Features(e, envelope.Gateway, 0)
-		msgs = append(msgs, m.AppendBinary(nil))
+		whole := m.AppendBinary(nil)
+		msgs[""] = append(msgs[""], whole)
+		before, after, ok := bytes.Cut(whole, narrowed(x.features.Values, 4, math.Float32bits))
+		if !ok {
+			b.Fatal("the message does not hold its values")
+		}
+		for name, values := range map[string][]byte{
+			"bfloat16/": narrowed(x.features.Values, 2, func(v float32) uint32 { return math.Float32bits(v) >> 16 }),
+			"half/":     narrowed(x.features.Values, 2, func(v float32) uint32 { return uint32(float16.New(v).Uint16()) }),
+			"logarithm/": narrowed(x.features.Values, 2, func(v float32) uint32 {
+				return math.Float32bits(v)>>31<<15 | uint32(min(max(512*(math.Log2(math.Abs(float64(v)))+32), 0), 1<<15-1))
+			}),
+			"12-of-23-bits/": narrowed(x.features.Values, 4, func(v float32) uint32 { return math.Float32bits(v) &^ (1<<11 - 1) }),
+			"no-values/":     nil,
+		} {
+			msgs[name] = append(msgs[name], slices.Concat(before, values, after))
+		}
 	}
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -335,18 +353,28 @@ func BenchmarkPacked(b *testing.B) {
 		"snappy": func(dst, batch []byte) []byte { return append(dst, snappy.Encode(nil, batch)...) },
 		"zstd":   func(dst, batch []byte) []byte { return encoder.EncodeAll(batch, dst) },
 	} {
-		for _, n := range []int{1, 4, 16, 64} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				var packed []byte
-				for b.Loop() {
-					packed = packed[:0]
-					for batch := range slices.Chunk(msgs, n) {
-						packed = pack(packed, bytes.Join(batch, nil))
+		for form, msgs := range msgs {
+			for _, n := range []int{1, 4, 16, 64} {
+				b.Run(fmt.Sprintf("%s%s/%d", form, name, n), func(b *testing.B) {
+					var packed []byte
+					for b.Loop() {
+						packed = packed[:0]
+						for batch := range slices.Chunk(msgs, n) {
+							packed = pack(packed, bytes.Join(batch, nil))
+						}
 					}
-				}
-				b.ReportMetric(float64(len(packed))/windows, "B/window")
-				b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*windows), "µs/window")
-			})
+					b.ReportMetric(float64(len(packed))/windows, "B/window")
+					b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N*windows), "µs/window")
+				})
+			}
 		}
 	}
+}
+
+// narrowed returns the lowest bytes of what bits makes of each value.
+func narrowed(values []float32, size int, bits func(float32) uint32) (out []byte) {
+	for _, v := range values {
+		out = append(out, binary.LittleEndian.AppendUint32(nil, bits(v))[:size]...)
+	}
+	return out
 }
