@@ -12,7 +12,7 @@ KEEL     ?= $(DATA)/keel
 # An absolute path, for programs that run in bench/. It may have blanks.
 absolute = "$$(realpath -m "$(1)")"
 
-.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug bench-firstday bench-archive-rows
+.PHONY: all attack contracts house ledger quick operators-day images nightly help consumers ecosystem fleet swap-times growing prepared-model prepared-model-check fmt lint test recordings race families arm64 fuzz bench e2e e2e-embedded e2e-kafka e2e-web old upgrade idle latency bench-pipeline bench-goals bench-growth page-cost simulate-real chaos chaos-short simulate mutants gremlins kafka cross smoke kubernetes vulnerabilities python-lock backup release release-twice arm64-programs metrics-check dashboards up down peers peers-bench scale unseen unseen-peers unseen-simple unseen-page parts robust study study-peers study-go study-drill study-report study-short simulator-report shift year peers-metrics peers-baseline peers-export peers-features archive-queries peers-formats peers-signal peers-study opcua opcua-route sparkplug bench-firstday bench-archive-rows
 
 all: fmt lint test ## format, lint and test
 
@@ -212,6 +212,18 @@ bench-pipeline: bench/peers/signal/.venv/ready ## what each program takes for a 
 	scripts/kafka/install.sh $(firstword $(KAFKA))
 	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 1h -run TestPipeline -v ./e2e \
 	  -pipeline.report $(CURDIR)/docs/figures/pipeline.md -pipeline.python $(CURDIR)/bench/peers/signal/.venv/bin/python
+
+bench-goals: bench/peers/signal/.venv/ready ## figures of the whole pipeline against their goals: docs/figures/goals.md (40 minutes)
+	scripts/kafka/install.sh $(firstword $(KAFKA))
+	set -e; out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
+	each() { $(GO) test -run '^$$' -count 3 "$$@" >> $$out; }; \
+	each -bench 'Extract$$' -benchmem -benchtime 400x -cpu 1 ./pkg/signal; \
+	each -bench 'Gateway|Edge$$' -benchtime 400x ./internal/ingest/gateway; \
+	each -bench 'Monitor/windows/backlog' -benchtime 440x ./internal/monitor; \
+	each -bench 'Monitor/features/backlog' -benchtime 8000x ./internal/monitor; \
+	each -bench 'New$$' -benchmem ./internal/source/sim; \
+	FLANK_KAFKA=$(firstword $(KAFKA)) $(GO) test -count 1 -tags e2e -timeout 2h -run TestGoals -v ./e2e -goals.benchmarks $$out \
+	  -goals.report $(CURDIR)/docs/figures/goals.md -pipeline.python $(CURDIR)/bench/peers/signal/.venv/bin/python
 
 bench-growth: ## what a window takes with 1 to 64 machines and 1 to 4 monitors, on Apache Kafka, and what larger plants need: docs/figures/growth.md (a quarter of an hour)
 	scripts/kafka/install.sh $(firstword $(KAFKA))

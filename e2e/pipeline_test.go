@@ -109,7 +109,7 @@ Written by ` + "`make bench-pipeline`" + `; do not edit. Each program is a proce
 %s, %s. %s Load %.1f before, %.1f after. %d windows a row.
 
 %s
-What the simulated drill takes is not ingest's, and is subtracted: %.1f ms and %.0f objects a window, measured alone. Of the peer, a consumer in Python ([consumer.py](../../bench/peers/signal/consumer.py)), the default features are by [fast.py](../../bench/peers/signal/fast.py). It reads the windows while the monitor does, so that the broker of these rows has two readers, and writes its results in a transaction for each fetch. With few windows a second nearly each one has a transaction of its own: what a window takes of a backlog is in [edge.md](edge.md).
+What the simulated drill takes is not ingest's, and is subtracted: %.1f ms and %.0f objects a window, measured alone. Of the peer, a consumer in Python ([consumer.py](../../bench/peers/signal/consumer.py)), the default features are by [fast.py](../../bench/peers/signal/fast.py). It reads the windows while the monitor does, so that the broker of these rows has two readers, and writes its results in a transaction for each fetch. With few windows a second nearly each one has a transaction of its own: what a window takes of a backlog is in [goals.md](goals.md).
 `
 
 // of returns what was taken for each of so many.
