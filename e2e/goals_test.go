@@ -60,7 +60,8 @@ func (g goal) row() string {
 		held = "**not held**"
 	}
 	number := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
-	return fmt.Sprintf("| %s | %s %s %s | %s | %s | %s |\n", g.what, relation, number(g.limit, -1), g.unit, number(g.value, g.decimals), held, g.from)
+	limit := strings.TrimSpace(relation + " " + number(g.limit, -1) + " " + g.unit)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", g.what, limit, number(g.value, g.decimals), held, g.from)
 }
 
 // TestGoals holds what the whole pipeline takes against its goals, and writes the table of docs/figures/goals.md. What people have written below the table stays.
