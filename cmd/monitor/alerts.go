@@ -51,7 +51,7 @@ type toolFlag struct {
 	Tool string `placeholder:"NAME" help:"Only the alarm of this tool, in the spindle or in the magazine. Without it the machine's, with all its tools."`
 }
 
-// The commands that act on an alarm, each of them under several names, which are those of actions.
+// The commands that act on an alarm. Each has several names, which are names of actions.
 type (
 	answerCommand struct {
 		who

@@ -49,7 +49,7 @@ func cutOffOf(all []*window.Features) (cut []model.CutTool) {
 	return cut
 }
 
-// The numbers of windows say which tools lack their beginning, in whatever order they come.
+// The numbers of windows say which tools lack their beginning, in any order they come.
 func TestCutOff(t *testing.T) {
 	empty := func() *topicReader { return &topicReader{streams: make(map[stream]*numbers)} }
 	cut := 0
